@@ -1,0 +1,102 @@
+#include "allocator/goodput/goodput.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tuner/base/check.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr int kCandidates = 50;
+constexpr double kRounding = 1e-8;  // a share of 32.000000001 samples is 32
+
+std::int64_t CeilOf(double x) { return static_cast<std::int64_t>(std::ceil(x - kRounding)); }
+std::int64_t CeilDivide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+GoodputModel::GoodputModel(ThroughputParams params, GradientNoise noise, BatchBounds bounds)
+    : params_(params), noise_(noise), bounds_(bounds) {
+  ESPALIER_CHECK(
+      bounds.initial >= 1 && bounds.min_atomic >= 1 && bounds.max_atomic >= bounds.min_atomic,
+      "batch bounds must be positive and ordered");
+}
+
+double GoodputModel::Throughput(int nodes, int replicas, std::int64_t atomic_batch_size,
+                                std::int64_t accumulation_steps) const {
+  return espalier::Throughput(params_, nodes, replicas, static_cast<double>(atomic_batch_size),
+                              accumulation_steps);
+}
+
+double GoodputModel::Efficiency(std::int64_t global_batch_size) const {
+  const double scale =
+      std::max(1.0, static_cast<double>(global_batch_size) / static_cast<double>(bounds_.initial));
+  const double denominator = noise_.var / scale + noise_.sqr;
+  const double gain = denominator > 0 ? (noise_.var + noise_.sqr) / denominator : 1.0;
+  return gain / scale;
+}
+
+double GoodputModel::Goodput(int nodes, int replicas, std::int64_t atomic_batch_size,
+                             std::int64_t accumulation_steps) const {
+  const std::int64_t global = replicas * atomic_batch_size * (accumulation_steps + 1);
+  if (global < bounds_.initial) return 0;
+  return Throughput(nodes, replicas, atomic_batch_size, accumulation_steps) * Efficiency(global);
+}
+
+BatchChoice GoodputModel::ChoiceNear(int nodes, int replicas, double global_batch_size) const {
+  const double local = global_batch_size / replicas;
+  const auto initial = static_cast<double>(bounds_.initial);
+  std::int64_t s = 0;
+  if (bounds_.accumulation) {
+    s = CeilOf(local / static_cast<double>(bounds_.max_atomic)) - 1;
+    // The noise scale is measured between microbatches, so that a lone replica needs two once its
+    // batch is to change.
+    if (replicas == 1 && local > initial + kRounding) s = std::max<std::int64_t>(s, 1);
+    s = std::max<std::int64_t>(s, 0);
+  }
+  const std::int64_t m = std::clamp(CeilOf(local / static_cast<double>(s + 1)), bounds_.min_atomic,
+                                    bounds_.max_atomic);
+  const double throughput = Throughput(nodes, replicas, m, s);
+  BatchChoice choice{.replicas = replicas,
+                     .throughput = throughput,
+                     .atomic_batch_size = m,
+                     .accumulation_steps = s};
+  if (choice.global() >= bounds_.initial) choice.goodput = throughput * Efficiency(choice.global());
+  return choice;
+}
+
+BatchChoice GoodputModel::Optimize(int nodes, int replicas) const {
+  BatchChoice best{.replicas = replicas};
+  const auto low = static_cast<double>(
+      std::max(bounds_.initial, bounds_.min_atomic * static_cast<std::int64_t>(replicas)));
+  const auto high = static_cast<double>(std::max(bounds_.initial, bounds_.max_global));
+  if (low > high) return best;
+  const int candidates = low < high ? kCandidates : 1;
+  const double ratio = std::pow(high / low, 1.0 / (kCandidates - 1));
+  double global = low;
+  for (int i = 0; i < candidates; ++i, global *= ratio) {
+    const BatchChoice choice = ChoiceNear(nodes, replicas, std::min(global, high));
+    if (choice.goodput > best.goodput) best = choice;
+  }
+  return best;
+}
+
+BatchChoice GoodputModel::AtFixedGlobalBatch(int nodes, int replicas,
+                                             std::int64_t global_batch_size) const {
+  BatchChoice choice{.replicas = replicas};
+  const std::int64_t share = CeilDivide(global_batch_size, replicas);
+  if (global_batch_size < replicas || share < bounds_.min_atomic) return choice;
+  const std::int64_t s = CeilDivide(share, bounds_.max_atomic) - 1;
+  if (s > 0 && !bounds_.accumulation) return choice;
+  choice.accumulation_steps = s;
+  choice.atomic_batch_size = CeilDivide(share, s + 1);
+  choice.throughput =
+      static_cast<double>(global_batch_size) /
+      IterationTime(params_, nodes, replicas, static_cast<double>(choice.atomic_batch_size), s);
+  choice.goodput = choice.throughput;
+  return choice;
+}
+
+}  // namespace espalier

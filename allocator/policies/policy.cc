@@ -1,0 +1,45 @@
+#include "allocator/policies/policy.h"
+
+#include <array>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "allocator/policies/fixed.h"
+#include "allocator/policies/marginal_gain.h"
+
+namespace espalier {
+
+namespace {
+
+using Factory = absl::StatusOr<std::unique_ptr<Policy>> (*)(const Options&);
+
+struct PolicyRow {
+  std::string_view name;
+  Factory make;
+};
+
+constexpr std::array kPolicies = {
+    PolicyRow{"fixed", MakeFixed},
+    PolicyRow{"marginal_gain", MakeMarginalGain},
+};
+
+}  // namespace
+
+std::vector<std::string> PolicyNames() {
+  std::vector<std::string> names;
+  for (const PolicyRow& row : kPolicies) names.emplace_back(row.name);
+  return names;
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name, const Options& options) {
+  for (const PolicyRow& row : kPolicies) {
+    if (row.name == name) return row.make(options);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("policy \"", std::string(name),
+                                                 "\" is unknown; known are ",
+                                                 absl::StrJoin(PolicyNames(), ", ")));
+}
+
+}  // namespace espalier

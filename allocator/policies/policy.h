@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "allocator/goodput/goodput.h"
+#include "tuner/base/ids.h"
+#include "tuner/base/options.h"
+
+namespace espalier {
+
+// A node and how many of its slots may be given out. Each node appears once in a pool.
+struct NodeCapacity {
+  NodeId id;
+  int slots = 0;
+};
+
+// Slots by node; every count is positive. Empty: none.
+using Placement = std::map<NodeId, int>;
+
+// A trial as a policy sees it.
+struct Job {
+  TrialId id;
+  StudyId study;
+  bool running = false;  // false: waiting or paused
+  Placement current;     // also names slots that are lost since, when their node is
+  int min_slots = 1;
+  int max_slots = 1;                    // 1: cannot be resized (a plain command)
+  int pinned_slots = 0;                 // >0: exactly so many, whatever min and max say
+  std::optional<GoodputModel> goodput;  // none until the first fit
+  bool fixed_batch = true;              // the global batch does not change with the replicas
+  std::int64_t global_batch = 0;        // of fixed_batch; 0: unknown, the model's initial one
+  int max_profiled_replicas = 1;
+  double promise = 0.5;
+  double remaining_s = 0;      // to its end at the present speed; 0: unknown
+  double resize_cost_s = 0.1;  // training time lost by a resize
+  double since_resize_s = 1e9;
+  std::int64_t order = 0;  // of submission
+  bool joining = false;    // a resize is under way: leave it alone
+};
+
+struct Pool {
+  std::vector<NodeCapacity> nodes;
+  std::vector<Job> jobs;
+};
+
+// A new placement and why, in words and figures for the study's record. An empty placement means
+// pause: the nodes that held it are gone or too small, and there is no room for its minimum.
+struct AllocationDecision {
+  TrialId trial;
+  Placement placement;
+  std::string reason;
+};
+
+// Divides the slots of a pool among trials. Pure: the same pool gives the same decisions, whatever
+// order its nodes and jobs are listed in. Const calls may run on any thread. Promises of each
+// policy:
+//  - no node is given more slots than it has, and no node carries two trials that span nodes;
+//  - a changed trial has its minimum to maximum, or its pinned number, or nothing;
+//  - applied and asked again (with every cooldown over), a policy has no further decision;
+//  - waiting trials are served in order; one that fits the pool but not yet the free slots is
+//    waited for, one larger than the whole pool is passed over.
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  // One entry for each job whose placement changes, in ascending order of submission.
+  virtual std::vector<AllocationDecision> Allocate(const Pool& pool) const = 0;
+};
+
+// InvalidArgument names an unknown policy or option, or a value out of range, and what is known.
+absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name, const Options& options);
+std::vector<std::string> PolicyNames();
+
+}  // namespace espalier

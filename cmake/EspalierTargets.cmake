@@ -1,0 +1,47 @@
+# Helpers for the project's own targets: warnings, sanitizers, the include root.
+
+set(ESPALIER_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum -Werror)
+
+function(espalier_target_defaults target)
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
+  target_compile_options(${target} PRIVATE ${ESPALIER_WARNINGS})
+  if(ESPALIER_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${ESPALIER_SANITIZE}
+                                             -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    target_link_options(${target} PUBLIC -fsanitize=${ESPALIER_SANITIZE})
+  endif()
+endfunction()
+
+# Sources that see torch take turns: see the job pool in FindLibTorch.cmake.
+function(espalier_limit_torch_jobs target)
+  if("LibTorch::torch" IN_LIST ARGN)
+    set_target_properties(${target} PROPERTIES JOB_POOL_COMPILE torch_compile)
+  endif()
+endfunction()
+
+# espalier_library(NAME SOURCES a.cc ... [DEPS public...] [PRIVATE_DEPS ...])
+function(espalier_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  espalier_target_defaults(${name})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
+  espalier_limit_torch_jobs(${name} ${ARG_DEPS} ${ARG_PRIVATE_DEPS})
+endfunction()
+
+# espalier_executable(NAME SOURCES a.cc ... [DEPS ...])
+function(espalier_executable name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  espalier_target_defaults(${name})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+  espalier_limit_torch_jobs(${name} ${ARG_DEPS})
+endfunction()
+
+# espalier_test(NAME SOURCES a.cc ... [DEPS ...]): one GoogleTest binary, one CTest test.
+function(espalier_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
+  espalier_executable(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS} GTest::gtest GTest::gmock
+                      GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}")
+endfunction()

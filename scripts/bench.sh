@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Lists the benchmarks, or builds what one needs and runs it.
+#
+# A benchmark is one file tests/benchmarks/NAME.{py,sh,cc}. Its first lines (after a #!) say
+#   # bench: NAME - what it measures, beside what
+#   # builds: TARGET...           CMake targets it needs besides its own; the line may be missing
+# with // for # in C++. Its last line of output is one JSON object with the figures. Executables
+# are in $ESPALIER_BIN; a C++ benchmark is itself the target bench_NAME. Optimised build always.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/steps.sh
+
+FOLDER=tests/benchmarks
+PRESET=release
+
+usage() {
+  cat <<'TEXT'
+usage: scripts/bench.sh                  list the benchmarks
+       scripts/bench.sh NAME [ARGUMENT...]  run one; its last line is one JSON object
+TEXT
+}
+
+# header KEY FILE: what the file's header says after "KEY:", or nothing.
+header() { sed -n -E "1,10s@^(#|//) $1: *(.*)\$@\2@p" "$2" | head -n 1; }
+
+benchmarks() {
+  local file
+  for file in "$FOLDER"/*.py "$FOLDER"/*.sh "$FOLDER"/*.cc; do
+    if [[ -e $file && -n $(header bench "$file") ]]; then echo "$file"; fi
+  done
+}
+
+list() {
+  local file line
+  while read -r file; do
+    line=$(header bench "$file")
+    printf '%-12s %s\n' "${line%% - *}" "${line#* - }"
+  done < <(benchmarks) | sort
+}
+
+file_of() {
+  local file
+  while read -r file; do
+    if [[ $(basename "${file%.*}") == "$1" ]]; then echo "$file"; return; fi
+  done < <(benchmarks)
+}
+
+case "${1:-}" in
+  "") list; exit 0 ;;
+  -h | --help) usage; list; exit 0 ;;
+esac
+name=$1
+shift
+file=$(file_of "$name")
+if [[ -z $file ]]; then
+  printf 'bench.sh: no benchmark "%s"; there are:\n' "$name" >&2
+  list >&2
+  exit 2
+fi
+
+read -r -a targets <<<"$(header builds "$file")"
+case $file in
+  *.cc) targets+=("bench_$name") command=("build/$PRESET/bin/bench_$name") ;;
+  *.py) command=(python3 "$file") ;;
+  *.sh) command=(bash "$file") ;;
+esac
+heading "set-up"
+scripts/setup.sh
+if ((${#targets[@]})); then
+  heading "build: ${targets[*]}"
+  build_preset "$PRESET" "${targets[@]}" || stop_with "the build failed, see above"
+fi
+heading "$(header bench "$file")"
+ESPALIER_BIN=$PWD/build/$PRESET/bin
+export ESPALIER_BIN
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+"${command[@]}" "$@" | tee "$output" || stop_with "$name failed, see above"
+tail -n 1 "$output" |
+  python3 -c 'import json, sys; sys.exit(not isinstance(json.loads(sys.stdin.read()), dict))' 2>/dev/null ||
+  stop_with "the last line of $name is no JSON object"

@@ -1,0 +1,178 @@
+#!/usr/bin/env bash
+# Installs what building and running Espalier needs and this machine lacks: Debian packages, and
+# LibTorch in .deps/venv. Asks nothing; does nothing when all is there.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/libtorch-pins.sh
+
+PACKAGES=(
+  # compiler and build
+  build-essential cmake ninja-build ccache pkg-config git ca-certificates
+  # libraries
+  libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
+  nlohmann-json3-dev libcpp-httplib-dev libsqlite3-dev libspdlog-dev libcli11-dev
+  prometheus-cpp-dev libgloo-dev libgtest-dev libgmock-dev zlib1g-dev
+  # LibTorch's virtual environment, scripts and tests
+  python3 python3-venv sqlite3 curl
+  # the images of examples/fashion_mnist
+  dataset-fashion-mnist
+)
+NETWORK_TRIES=3
+VENV=.deps/venv
+STAMP=$VENV/espalier-libtorch-set
+
+usage() {
+  cat <<'TEXT'
+usage: scripts/setup.sh [--help]
+
+Installs the missing Debian packages (as root, or with sudo) and LibTorch in .deps/venv of this
+checkout: the CPU set, or the full set where a CUDA toolkit is found. A second run does nothing.
+
+  ESPALIER_LIBTORCH=/path   use this LibTorch (the folder with include/ and lib/), download none
+  ESPALIER_CUDA=off         the CPU set even where a CUDA toolkit is found
+TEXT
+}
+
+say() { printf 'setup: %s\n' "$*"; }
+die() {
+  printf 'setup: error: %s\n' "$1" >&2
+  shift
+  if (($#)); then printf '       %s\n' "$@" >&2; fi
+  exit 1
+}
+
+# Networks fail for a moment: a few tries, with a growing pause in between.
+with_retries() {
+  local try
+  for ((try = 1; try <= NETWORK_TRIES; ++try)); do
+    if "$@"; then return 0; fi
+    if ((try < NETWORK_TRIES)); then
+      say "failed (try $try of $NETWORK_TRIES), trying again in $((try * 5)) s: $*"
+      sleep $((try * 5))
+    fi
+  done
+  return 1
+}
+
+missing_packages() {
+  dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${PACKAGES[@]}" 2>/dev/null |
+    awk -v wanted="${PACKAGES[*]}" '
+      $1 == "installed" { have[$2] = 1 }
+      END { n = split(wanted, w, " "); for (i = 1; i <= n; ++i) if (!(w[i] in have)) print w[i] }' ||
+    true
+}
+
+# apt-get as root. sudo clears the environment, so what apt needs of it is handed over by name.
+apt() {
+  local run=(env DEBIAN_FRONTEND=noninteractive)
+  local name
+  for name in http_proxy https_proxy no_proxy; do
+    if [[ -n ${!name:-} ]]; then run+=("$name=${!name}"); fi
+  done
+  if ((EUID != 0)); then
+    run=(sudo "${run[@]}")
+  fi
+  "${run[@]}" apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null
+}
+
+install_packages() {
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    die "this system has no apt-get; setup.sh installs Debian packages" \
+        "Install what these Debian packages hold by your system's own means, then build with cmake:" \
+        "${PACKAGES[*]}"
+  fi
+  local missing
+  mapfile -t missing < <(missing_packages)
+  if ((${#missing[@]} == 0)); then
+    say "Debian packages: all ${#PACKAGES[@]} are there"
+    return
+  fi
+  local by_hand="apt-get install --no-install-recommends ${missing[*]}"
+  if ((EUID != 0)) && ! command -v sudo >/dev/null; then
+    die "Debian packages are missing, and installing them needs root; there is no sudo here" \
+        "Run this script as root, or have somebody run: $by_hand"
+  fi
+  # Without a terminal sudo must not wait for a password that nobody can type.
+  if ((EUID != 0)) && [[ ! -t 0 ]] && ! sudo -n true 2>/dev/null; then
+    die "Debian packages are missing, and sudo here wants a password but there is no terminal" \
+        "Run this script in a terminal or as root, or have somebody run: $by_hand"
+  fi
+  say "Debian packages: installing ${missing[*]}"
+  with_retries apt update ||
+    die "apt-get update failed" "Check the network and /etc/apt/sources.list, then run this again."
+  with_retries apt install --no-install-recommends "${missing[@]}" ||
+    die "apt-get could not install the missing packages" \
+        "The lines above say why. To see it by hand, as root: $by_hand"
+}
+
+cuda_toolkit() {
+  if [[ ${ESPALIER_CUDA:-} == off ]]; then return 1; fi
+  command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null
+}
+
+# The part of a LibTorch that the build looks for.
+is_libtorch() { [[ -e $1/lib/libtorch_cpu.so && -e $1/include/torch/csrc/api/include/torch/torch.h ]]; }
+
+check_named_libtorch() {
+  is_libtorch "$ESPALIER_LIBTORCH" ||
+    die "ESPALIER_LIBTORCH=$ESPALIER_LIBTORCH is not a LibTorch" \
+        "It must hold lib/libtorch_cpu.so and include/torch/csrc/api/include/torch/torch.h." \
+        "Name such a folder, or unset ESPALIER_LIBTORCH to have one downloaded."
+  say "LibTorch: using $ESPALIER_LIBTORCH, as ESPALIER_LIBTORCH says"
+}
+
+# The stamp is written last. So an environment without one is the rest of an interrupted install.
+install_libtorch() {
+  local name=cpu requirements=("${LIBTORCH_CPU_SET[@]}") size="about 1.3 GB on disk" nvcc
+  if nvcc=$(cuda_toolkit); then
+    name=full requirements=("${LIBTORCH_FULL_SET[@]}")
+    size="about 4.7 GB on disk, for the CUDA toolkit of $nvcc; ESPALIER_CUDA=off avoids it"
+  fi
+  local wanted="$name ${requirements[*]}" full="full ${LIBTORCH_FULL_SET[*]}"
+  local cpu="cpu ${LIBTORCH_CPU_SET[*]}" have=nothing
+  if is_libtorch "$(echo $VENV/lib/python3*/site-packages/torch)" && [[ -e $STAMP ]]; then
+    have=$(<"$STAMP")
+  fi
+  # The full set serves a CPU build as well.
+  if [[ $have == "$wanted" || $have == "$full" ]]; then
+    say "LibTorch: ${have%% *} set is there (${have#* })"
+    return
+  fi
+  if [[ $have != "$cpu" && -e $VENV ]]; then
+    say "LibTorch: $VENV is of another version, or its install was interrupted; starting afresh"
+    rm -rf "$VENV"
+  fi
+  say "LibTorch: installing the $name set into $VENV ($size)"
+  if [[ ! -e $VENV ]]; then
+    # Debian's own Python, not one that happens to come first on the path.
+    /usr/bin/python3 -m venv "$VENV" || die "python3 -m venv $VENV failed" "Is python3-venv installed?"
+  fi
+  rm -f "$STAMP"
+  with_retries "$VENV/bin/pip" install --quiet --disable-pip-version-check --no-input \
+      "${requirements[@]}" ||
+    die "pip could not install LibTorch (${requirements[*]})" \
+        "Check the network and the free space here, then run this again." \
+        "Or name a LibTorch that you have: ESPALIER_LIBTORCH=/path/to/libtorch"
+  is_libtorch "$(echo $VENV/lib/python3*/site-packages/torch)" ||
+    die "pip installed torch, but $VENV/lib/python3*/site-packages/torch is no whole LibTorch" \
+        "Remove .deps and run this again."
+  printf '%s\n' "$wanted" >"$STAMP"
+}
+
+case "${1:-}" in
+  "") ;;
+  -h | --help) usage; exit 0 ;;
+  *) printf 'setup: error: unknown argument "%s"\n' "$1" >&2; usage >&2; exit 2 ;;
+esac
+
+install_packages
+if [[ -n ${ESPALIER_LIBTORCH:-} ]]; then
+  check_named_libtorch
+else
+  mkdir -p .deps
+  # Two set-ups at once in one checkout would undo each other.
+  exec 9>.deps/lock
+  flock -n 9 || { say "waiting for another setup.sh in this checkout"; flock 9; }
+  install_libtorch
+fi
+say "done in $SECONDS s"

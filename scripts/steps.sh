@@ -1,0 +1,30 @@
+# What the scripts beside this one share: headings with the time, building a preset, stopping with
+# a message. Sourced; the caller is in the root of the checkout.
+
+heading() { printf '\n==== [%4d s] %s\n' "$SECONDS" "$*"; }
+
+stop_with() {
+  printf '%s: error: %s\n' "$(basename "$0")" "$1" >&2
+  shift
+  if (($#)); then printf '  %s\n' "$@" >&2; fi
+  exit 1
+}
+
+# As many compilers as there are processors, and as fit into memory at 1.5 GB each.
+build_jobs() {
+  local jobs fit
+  jobs=$(nproc)
+  fit=$(awk '/^MemAvailable:/ { print int($2 / 1500000) }' /proc/meminfo)
+  if ((fit < jobs)); then jobs=$fit; fi
+  if ((jobs < 1)); then jobs=1; fi
+  echo "$jobs"
+}
+
+# build_preset PRESET [TARGET...]: configures the preset and builds the targets, or everything.
+build_preset() {
+  local preset=$1 target targets=()
+  shift
+  for target in "$@"; do targets+=(--target "$target"); done
+  cmake --preset "$preset" || return 1
+  cmake --build --preset "$preset" -j "$(build_jobs)" "${targets[@]}"
+}

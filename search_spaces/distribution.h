@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "search_spaces/parameter.h"
+#include "tuner/base/random.h"
+
+namespace espalier {
+
+// What one parameter may be, in the types of NNI's search space format and with their meaning.
+// "Rounded to q" is to the nearest multiple of q, a tie to the even multiple, and then clipped to
+// the bounds where there are bounds: quniform [2, 10, 5] yields 2, 5 and 10.
+// The place for a nested choice is an option type of Choice.
+struct Choice {
+  std::vector<ParameterValue> options;
+};
+struct RandInt {
+  std::int64_t low;
+  std::int64_t high;  // exclusive
+};
+struct Uniform {
+  double low;
+  double high;
+};
+struct QUniform {
+  double low;
+  double high;
+  double q;
+};
+struct LogUniform {  // uniform in the logarithm
+  double low;
+  double high;
+};
+struct QLogUniform {
+  double low;
+  double high;
+  double q;
+};
+struct Normal {
+  double mu;
+  double sigma;
+};
+struct QNormal {  // not clipped: may be negative
+  double mu;
+  double sigma;
+  double q;
+};
+struct LogNormal {  // mu and sigma are of the logarithm
+  double mu;
+  double sigma;
+};
+struct QLogNormal {
+  double mu;
+  double sigma;
+  double q;
+};
+
+using Distribution = std::variant<Choice, RandInt, Uniform, QUniform, LogUniform, QLogUniform,
+                                  Normal, QNormal, LogNormal, QLogNormal>;
+
+inline constexpr std::size_t kMaxOptions = 4096;     // of one choice
+inline constexpr double kMaxSteps = 9007199254740992;  // of one q grid: 2^53
+
+// The format's word for the type: "loguniform".
+std::string_view TypeName(const Distribution& distribution);
+
+// Refuses what cannot be drawn from: empty or repeated options, high <= low, q <= 0, low <= 0 of a
+// logarithm, sigma <= 0, numbers that are not finite. `name` is the parameter's, for the message.
+absl::Status CheckDistribution(std::string_view name, const Distribution& distribution);
+
+// The functions below require a distribution that CheckDistribution accepts.
+
+ParameterValue Draw(const Distribution& distribution, Random& random);
+
+// True if Draw can give this value. Integers count as numbers, and q multiples may be off by a
+// billionth of q, as hand-written ones are.
+bool Contains(const Distribution& distribution, const ParameterValue& value);
+
+// Number of different values; nullopt if continuous or unbounded.
+std::optional<std::uint64_t> Cardinality(const Distribution& distribution);
+
+// The values of a finite distribution by number, in ascending order (options in their own order).
+// IndexOf is nullopt for values that the distribution does not contain.
+ParameterValue ValueAt(const Distribution& distribution, std::uint64_t index);
+std::optional<std::uint64_t> IndexOf(const Distribution& distribution,
+                                     const ParameterValue& value);
+
+// For people: loguniform 1e-05 to 1.
+std::string Describe(const Distribution& distribution);
+
+}  // namespace espalier

@@ -1,0 +1,31 @@
+#pragma once
+
+// Private to search_spaces/*_json.cc and study_file/: the only header that shows the JSON library.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "search_spaces/parameter.h"
+
+namespace espalier::search_spaces_json {
+
+using Json = nlohmann::ordered_json;
+
+inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
+inline constexpr int kMaxDepth = 16;
+inline constexpr std::size_t kMaxKeysInObject = 1024;
+
+// Parses one JSON document, keeping key order. Refuses, beside malformed text (named by line and
+// column): duplicate keys, numbers no double can hold, and anything past the limits above. `what`
+// starts the message.
+absl::StatusOr<Json> Parse(std::string_view what, std::string_view text);
+
+// The value in a message: compact, cut when long.
+std::string Quote(const Json& value);
+
+// Booleans, numbers and strings; the message of the error says what else it was.
+absl::StatusOr<ParameterValue> ToParameterValue(const Json& json);
+Json FromParameterValue(const ParameterValue& value);
+
+}  // namespace espalier::search_spaces_json

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+using ParameterValue = std::variant<bool, std::int64_t, double, std::string>;
+
+struct Parameter {
+  std::string name;
+  ParameterValue value;
+
+  friend bool operator==(const Parameter&, const Parameter&) = default;
+};
+
+// What one trial runs with, in the order of its search space.
+using Parameters = std::vector<Parameter>;
+
+// Null if there is no parameter of that name.
+const ParameterValue* Find(const Parameters& parameters, std::string_view name);
+
+// True for equal values; 16 and 16.0 are equal, true and 1 are not.
+bool SameValue(const ParameterValue& a, const ParameterValue& b);
+
+// JSON that keeps the type and every bit: 5 stays an integer, 5.0 a floating-point number.
+// Requires finite numbers, as JSON has no others.
+std::string ToJson(const ParameterValue& value);
+std::string ToJson(const Parameters& parameters);  // one flat object
+
+absl::StatusOr<ParameterValue> ParameterValueFromJson(std::string_view json);
+absl::StatusOr<Parameters> ParametersFromJson(std::string_view json);
+
+// For tables: four significant digits, strings without quotes.
+std::string ToDisplay(const ParameterValue& value);
+
+}  // namespace espalier

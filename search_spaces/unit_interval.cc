@@ -1,0 +1,146 @@
+#include "search_spaces/unit_interval.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "search_spaces/gaussian.h"
+#include "search_spaces/overloaded.h"
+#include "tuner/base/check.h"
+
+namespace espalier {
+namespace {
+
+// Where a bell's tails are cut: 2^-53, the step of Random::Uniform.
+constexpr double kSmallestTail = 0x1.0p-53;
+
+// A distribution before rounding to q, as quantile function and its inverse.
+
+double UniformQuantile(double low, double high, double u) {
+  return std::clamp(low + (high - low) * u, low, high);
+}
+double UniformProbability(double low, double high, double x) {
+  return std::clamp((x - low) / (high - low), 0.0, 1.0);
+}
+double LogUniformQuantile(double low, double high, double u) {
+  return std::clamp(std::exp(UniformQuantile(std::log(low), std::log(high), u)), low, high);
+}
+double LogUniformProbability(double low, double high, double x) {
+  if (x <= low) return 0;
+  return UniformProbability(std::log(low), std::log(high), std::log(x));
+}
+double BellQuantile(double mu, double sigma, double u) {
+  return mu + sigma * NormalQuantile(std::clamp(u, kSmallestTail, 1 - kSmallestTail));
+}
+double BellProbability(double mu, double sigma, double x) { return NormalCdf((x - mu) / sigma); }
+double LogBellQuantile(double mu, double sigma, double u) {
+  return std::min(std::exp(BellQuantile(mu, sigma, u)), std::numeric_limits<double>::max());
+}
+double LogBellProbability(double mu, double sigma, double x) {
+  return x <= 0 ? 0 : BellProbability(mu, sigma, std::log(x));
+}
+
+double Clipped(double x, double q, double low, double high) {
+  return std::clamp(RoundToMultiple(x, q), low, high);
+}
+
+double NumberOf(const ParameterValue& value) {
+  if (const auto* i = std::get_if<std::int64_t>(&value)) return static_cast<double>(*i);
+  const auto* d = std::get_if<double>(&value);
+  ESPALIER_CHECK(d != nullptr, "a numeric distribution has numeric values");
+  return *d;
+}
+
+// The cell of all draws that round to the multiple of q nearest to x.
+template <typename Probability>
+UnitCell RoundedCell(double x, double q, Probability probability) {
+  const double multiple = std::nearbyint(x / q);
+  return {probability((multiple - 0.5) * q), probability((multiple + 0.5) * q)};
+}
+
+std::uint64_t Width(const RandInt& d) {
+  return static_cast<std::uint64_t>(d.high) - static_cast<std::uint64_t>(d.low);
+}
+
+ParameterValue RandIntAt(const RandInt& d, double u) {
+  const double n = static_cast<double>(Width(d));
+  const double at = std::floor(std::clamp(u, 0.0, 1.0) * n);
+  const std::uint64_t index = at >= n ? Width(d) - 1 : static_cast<std::uint64_t>(at);
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(d.low) + index);
+}
+
+UnitCell RandIntCell(const RandInt& d, double x) {
+  const double n = static_cast<double>(Width(d));
+  const double index = x - static_cast<double>(d.low);
+  return {index / n, (index + 1) / n};
+}
+
+}  // namespace
+
+double RoundToMultiple(double x, double q) {
+  // nearbyint in the default rounding mode sends ties to even.
+  return std::nearbyint(x / q) * q;
+}
+
+ParameterValue FromUnit(const Distribution& distribution, double u) {
+  return std::visit(
+      Overloaded{
+          [](const Choice&) -> ParameterValue {
+            CheckFailed(__FILE__, __LINE__, "numeric", "a choice has no order");
+          },
+          [u](const RandInt& d) { return RandIntAt(d, u); },
+          [u](const Uniform& d) -> ParameterValue { return UniformQuantile(d.low, d.high, u); },
+          [u](const QUniform& d) -> ParameterValue {
+            return Clipped(UniformQuantile(d.low, d.high, u), d.q, d.low, d.high);
+          },
+          [u](const LogUniform& d) -> ParameterValue {
+            return LogUniformQuantile(d.low, d.high, u);
+          },
+          [u](const QLogUniform& d) -> ParameterValue {
+            return Clipped(LogUniformQuantile(d.low, d.high, u), d.q, d.low, d.high);
+          },
+          [u](const Normal& d) -> ParameterValue { return BellQuantile(d.mu, d.sigma, u); },
+          [u](const QNormal& d) -> ParameterValue {
+            return RoundToMultiple(BellQuantile(d.mu, d.sigma, u), d.q);
+          },
+          [u](const LogNormal& d) -> ParameterValue { return LogBellQuantile(d.mu, d.sigma, u); },
+          [u](const QLogNormal& d) -> ParameterValue {
+            return RoundToMultiple(LogBellQuantile(d.mu, d.sigma, u), d.q);
+          }},
+      distribution);
+}
+
+UnitCell ToUnit(const Distribution& distribution, const ParameterValue& value) {
+  const double x = NumberOf(value);
+  const auto point = [](double u) { return UnitCell{u, u}; };
+  return std::visit(
+      Overloaded{
+          [](const Choice&) -> UnitCell {
+            CheckFailed(__FILE__, __LINE__, "numeric", "a choice has no order");
+          },
+          [&](const RandInt& d) { return RandIntCell(d, x); },
+          [&](const Uniform& d) { return point(UniformProbability(d.low, d.high, x)); },
+          [&](const QUniform& d) {
+            return RoundedCell(x, d.q, [&d](double e) {
+              return UniformProbability(d.low, d.high, e);
+            });
+          },
+          [&](const LogUniform& d) { return point(LogUniformProbability(d.low, d.high, x)); },
+          [&](const QLogUniform& d) {
+            return RoundedCell(x, d.q, [&d](double e) {
+              return LogUniformProbability(d.low, d.high, e);
+            });
+          },
+          [&](const Normal& d) { return point(BellProbability(d.mu, d.sigma, x)); },
+          [&](const QNormal& d) {
+            return RoundedCell(x, d.q, [&d](double e) { return BellProbability(d.mu, d.sigma, e); });
+          },
+          [&](const LogNormal& d) { return point(LogBellProbability(d.mu, d.sigma, x)); },
+          [&](const QLogNormal& d) {
+            return RoundedCell(x, d.q,
+                               [&d](double e) { return LogBellProbability(d.mu, d.sigma, e); });
+          }},
+      distribution);
+}
+
+}  // namespace espalier

@@ -1,0 +1,20 @@
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "trial_runner/agent/agent.h"
+
+// agent_holder ADDRESS DIRECTORY: runs an agent until it is killed.
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  espalier::AgentOptions options;
+  options.service_address = argv[1];
+  options.directory = argv[2];
+  options.node_name = "held";
+  const auto agent = espalier::Agent::Start(options);
+  if (!agent.ok()) {
+    std::fprintf(stderr, "%s\n", agent.status().ToString().c_str());
+    return 1;
+  }
+  while (true) pause();
+}

@@ -1,0 +1,122 @@
+#include "allocator/goodput/goodput.h"
+
+#include <cmath>
+
+#include "gtest/gtest.h"
+
+namespace espalier {
+namespace {
+
+constexpr ThroughputParams kParams{.alpha_c = 0.05,
+                                   .beta_c = 0.001,
+                                   .alpha_n = 0.15,
+                                   .beta_n = 0.007,
+                                   .alpha_r = 0.03,
+                                   .beta_r = 0.002,
+                                   .gamma = 1.8};
+constexpr BatchBounds kBounds{
+    .initial = 128, .max_global = 4096, .min_atomic = 16, .max_atomic = 256, .accumulation = true};
+
+TEST(Goodput, EfficiencyFollowsTheNoiseScale) {
+  const GoodputModel model(kParams, {.sqr = 1, .var = 3}, kBounds);
+  const double phi = 128 * 3.0;
+  EXPECT_DOUBLE_EQ(model.Efficiency(128), 1);
+  EXPECT_NEAR(model.Efficiency(512), (phi + 128) / (phi + 512), 1e-12);
+  EXPECT_DOUBLE_EQ(model.Efficiency(64), 1);
+}
+
+TEST(Goodput, WithoutNoiseMeasuredEveryBatchIsAsGood) {
+  const GoodputModel model(kParams, {}, kBounds);
+  EXPECT_DOUBLE_EQ(model.Efficiency(4096), 1);
+}
+
+TEST(Goodput, WithoutGradientVarianceLargerBatchesAreWasted) {
+  const GoodputModel model(kParams, {.sqr = 1, .var = 0}, kBounds);
+  EXPECT_DOUBLE_EQ(model.Efficiency(256), 0.5);
+  EXPECT_EQ(model.Optimize(1, 1).global(), 128);
+}
+
+TEST(Goodput, IsNothingBelowTheInitialBatch) {
+  const GoodputModel model(kParams, {}, kBounds);
+  EXPECT_EQ(model.Goodput(1, 2, 63, 0), 0);
+  EXPECT_GT(model.Goodput(1, 2, 64, 0), 0);
+}
+
+TEST(Goodput, OptimizeBeatsEveryAllowedBatch) {
+  for (const double var : {0.1, 1.0, 10.0, 100.0}) {
+    const GoodputModel model(kParams, {.sqr = 1, .var = var}, kBounds);
+    for (const int replicas : {2, 3, 8}) {
+      const BatchChoice choice = model.Optimize(1, replicas);
+      EXPECT_GE(choice.global(), 128);
+      EXPECT_LE(choice.global(), 4096 + replicas * (choice.accumulation_steps + 1));
+      EXPECT_LE(choice.atomic_batch_size, 256);
+      EXPECT_DOUBLE_EQ(choice.goodput, model.Goodput(1, replicas, choice.atomic_batch_size,
+                                                     choice.accumulation_steps));
+      for (std::int64_t s = 0; s < 4; ++s) {
+        for (std::int64_t m = 16; m <= 256; m += 4) {
+          if (replicas * m * (s + 1) > 4096) continue;
+          EXPECT_LE(model.Goodput(1, replicas, m, s), choice.goodput * 1.02);
+        }
+      }
+    }
+  }
+}
+
+TEST(Goodput, OptimizeGrowsTheBatchWithTheNoise) {
+  const auto batch = [](double var) {
+    return GoodputModel(kParams, {.sqr = 1, .var = var}, kBounds).Optimize(1, 4).global();
+  };
+  EXPECT_LT(batch(0.1), batch(10));
+  EXPECT_LT(batch(10), batch(1000));
+}
+
+TEST(Goodput, LoneReplicaAccumulatesOnceItsBatchChanges) {
+  const GoodputModel model(kParams, {.sqr = 1, .var = 1000}, kBounds);
+  const BatchChoice choice = model.Optimize(1, 1);
+  EXPECT_GT(choice.global(), 128);
+  EXPECT_GE(choice.accumulation_steps, 1);
+}
+
+TEST(Goodput, OptimizeSaysWhereNoBatchFits) {
+  BatchBounds bounds = kBounds;
+  bounds.accumulation = false;
+  bounds.max_atomic = 32;
+  const GoodputModel model(kParams, {}, bounds);
+  EXPECT_EQ(model.Optimize(1, 2).goodput, 0);
+  EXPECT_GT(model.Optimize(1, 4).goodput, 0);
+  bounds.max_global = 128;
+  EXPECT_EQ(GoodputModel(kParams, {}, bounds).Optimize(1, 9).goodput, 0);
+}
+
+TEST(Goodput, FixedBatchIsSplitAndAccumulated) {
+  const GoodputModel model(kParams, {.sqr = 1, .var = 1}, kBounds);
+  const BatchChoice one = model.AtFixedGlobalBatch(1, 1, 1024);
+  EXPECT_EQ(one.atomic_batch_size, 256);
+  EXPECT_EQ(one.accumulation_steps, 3);
+  EXPECT_EQ(one.global(), 1024);
+  const BatchChoice three = model.AtFixedGlobalBatch(1, 3, 1024);
+  EXPECT_EQ(three.atomic_batch_size, 171);
+  EXPECT_EQ(three.accumulation_steps, 1);
+  EXPECT_DOUBLE_EQ(three.goodput, 1024 / IterationTime(kParams, 1, 3, 171, 1));
+  EXPECT_GT(three.goodput, one.goodput);
+}
+
+TEST(Goodput, FixedBatchNeedsASampleForEachReplica) {
+  BatchBounds bounds = kBounds;
+  bounds.min_atomic = 1;
+  const GoodputModel model(kParams, {}, bounds);
+  EXPECT_GT(model.AtFixedGlobalBatch(1, 4, 4).goodput, 0);
+  EXPECT_EQ(model.AtFixedGlobalBatch(1, 5, 4).goodput, 0);
+  EXPECT_EQ(GoodputModel(kParams, {}, kBounds).AtFixedGlobalBatch(1, 9, 128).goodput, 0);
+}
+
+TEST(Goodput, FixedBatchWithoutAccumulationMustFit) {
+  BatchBounds bounds = kBounds;
+  bounds.accumulation = false;
+  const GoodputModel model(kParams, {}, bounds);
+  EXPECT_EQ(model.AtFixedGlobalBatch(1, 1, 512).goodput, 0);
+  EXPECT_GT(model.AtFixedGlobalBatch(1, 2, 512).goodput, 0);
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Holds the tree to rules.py: include walls, banned calls, names, lengths, unregistered tests.
+
+usage: check.py [ROOT]     prints one line a violation; exit status 1 when there is one
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import rules
+
+CODE = {".cc", ".h"}
+SCANNED = CODE | {".py"}
+# Build outputs, downloads, the demo's record; and whatever is hidden.
+SKIPPED = {"build", "demo", "__pycache__", "node_modules"}
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
+RAW_STRING = r'R"(?P<tag>[^\s()\\]{0,16})\(.*?\)(?P=tag)"'
+C_NOISE = re.compile(RAW_STRING + r"""|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'""",
+                     re.DOTALL)
+PY_NOISE = re.compile(r'"{3}.*?"{3}|\'{3}.*?\'{3}|\#[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'',
+                      re.DOTALL)
+
+
+def is_below(path, place):
+    return path == place or path.startswith(place + "/")
+
+
+def folder_of(name):
+    """The row of rules.FOLDERS that a file belongs to: the longest that holds it."""
+    rows = [row for row in rules.FOLDERS if is_below(name, row)]
+    return max(rows, key=len, default=None)
+
+
+def is_in(path, places):
+    """Whether the path is one of the places or below one ("*": any). A folder does not stand for
+    those below it that have a row of their own."""
+    row = folder_of(path) or ""
+    return any(place == "*" or (is_below(path, place) and len(place) >= len(row))
+               for place in places)
+
+
+def may_see(name, row, kinds):
+    """Whether a file may include what is behind a wall: a test also where what it mirrors may."""
+    if is_in(name, [place for kind in kinds for place in row[kind]]):
+        return True
+    for tests, mirrored in rules.MIRRORS.items():
+        rest = name.removeprefix(tests)
+        if rest != name and any(is_in(folder + rest, row["sources"]) for folder in mirrored):
+            return True
+    return name.startswith("tests/") and is_in(name, row["sources"])
+
+
+def without_noise(text, suffix):
+    """The code with comments and strings blanked and the line numbers kept. Includes stay."""
+    def blank(match):
+        return "\n" * match[0].count("\n")
+    if suffix not in CODE:
+        return PY_NOISE.sub(blank, text)
+    # Quoted includes look like strings; they are checked on their own.
+    return C_NOISE.sub(blank, text)
+
+
+class Tree:
+    """The source files below a root, and what each includes, directly and in the end."""
+
+    def __init__(self, root):
+        self.root = Path(root)
+        self.text = {}
+        self.paths = []
+        for path in sorted(self._walk(self.root)):
+            name = path.relative_to(self.root).as_posix()
+            self.paths.append(name)
+            if path.suffix in SCANNED and not any(is_below(name, place) for place in rules.NOT_SCANNED):
+                self.text[name] = path.read_text(encoding="utf-8", errors="replace")
+        self.includes = {name: self._includes_of(name) for name in self.text
+                         if Path(name).suffix in CODE}
+        self._reached = {}
+
+    def _walk(self, folder):
+        for path in folder.iterdir():
+            if path.name.startswith(".") or path.name in SKIPPED:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                yield from self._walk(path)
+            elif path.is_file():
+                yield path
+
+    def _includes_of(self, name):
+        """[(line, quoted, what)] of one file."""
+        text = self.text[name]
+        return [(text.count("\n", 0, match.start()) + 1, match[1] == '"', match[2])
+                for match in INCLUDE.finditer(text)]
+
+    def reached(self, name):
+        """{include: the chain of our files that led there}, over everything included in the end."""
+        if name not in self._reached:
+            found, waiting = {}, [(name, (name,))]
+            while waiting:
+                current, chain = waiting.pop(0)
+                for _, _, what in self.includes.get(current, []):
+                    if what not in found:
+                        found[what] = chain
+                        waiting.append((what, chain + (what,)))
+            self._reached[name] = found
+        return self._reached[name]
+
+
+def wall_of(include):
+    """The third party that an include belongs to. gRPC's generated headers are also protobuf."""
+    return [wall for wall, row in rules.WALLS.items() if re.search(row["includes"], include)]
+
+
+def check_folders(tree):
+    for name, includes in tree.includes.items():
+        folder = folder_of(name)
+        if folder is None:
+            yield f"{name}: its folder has no row in rules.FOLDERS; add one with what it may see"
+            continue
+        for line, quoted, what in includes:
+            if what.endswith(".cc"):
+                yield f'{name}:{line}: includes a source, "{what}"; include a header'
+            if not quoted or wall_of(what):
+                continue
+            if what not in tree.includes:
+                if not what.startswith("absl/"):
+                    yield (f'{name}:{line}: no "{what}" from the root of the checkout; includes of '
+                           "ours are written from there, others in <>")
+                continue
+            target = folder_of(what)
+            allowed = rules.FOLDERS[folder]
+            if target != folder and target not in allowed and "*" not in allowed:
+                yield (f'{name}:{line}: {folder} may not include "{what}"; it may see '
+                       f'{", ".join(allowed) or "nothing else of ours"}')
+
+
+def check_walls(tree):
+    for name, includes in tree.includes.items():
+        kind = "headers" if name.endswith(".h") else "sources"
+        for line, _, what in includes:
+            for wall in wall_of(what):
+                row = rules.WALLS[wall]
+                if not may_see(name, row, [kind]):
+                    yield (f"{name}:{line}: {wall} ({what}) stays behind its wall: {kind} of "
+                           f'{", ".join(row[kind]) or "none"}')
+        walls = {}
+        for what, chain in tree.reached(name).items():
+            for wall in wall_of(what):
+                walls.setdefault(wall, chain)
+        for wall, chain in walls.items():
+            row = rules.WALLS[wall]
+            if len(chain) > 1 and not may_see(name, row, ["sources", "headers"]):
+                yield f"{name}: {wall} reaches it over {' -> '.join(chain)}; keep it out of headers"
+        for one, other in rules.NEVER_TOGETHER:
+            if one in walls and other in walls:
+                yield (f"{name}: sees both {one} and {other}, over {' -> '.join(walls[one])} and "
+                       f"{' -> '.join(walls[other])}")
+
+
+def check_tables():
+    """The tables themselves: rows that exist, no circles, and no way from torch to httplib."""
+    seen = {}
+
+    def closure(folder, above):
+        if folder in above:
+            yield f"rules.FOLDERS: circle {' -> '.join(above[above.index(folder):] + (folder,))}"
+            return
+        if folder in seen:
+            return
+        seen[folder] = set()
+        for target in rules.FOLDERS[folder]:
+            if target == "*":
+                continue
+            if target not in rules.FOLDERS:
+                yield f"rules.FOLDERS: {folder} names {target}, which has no row"
+                continue
+            yield from closure(target, above + (folder,))
+            seen[folder] |= {target} | seen.get(target, set())
+
+    for folder in rules.FOLDERS:
+        yield from closure(folder, ())
+    for one, other in rules.NEVER_TOGETHER:
+        for folder, reached in seen.items():
+            if not is_in(folder, rules.WALLS[one]["sources"]) or other == "protobuf":
+                continue
+            for target in reached | {folder}:
+                if is_in(target, rules.WALLS[other]["sources"]):
+                    yield f"rules: {folder} links {one}, and {other} by way of {target}"
+
+
+def check_banned(tree):
+    for name, text in tree.text.items():
+        suffix = Path(name).suffix
+        code = without_noise(text, suffix)
+        for row in rules.BANNED:
+            if not is_in(name, row["where"]) or is_in(name, row.get("except", [])):
+                continue
+            if suffix not in row.get("languages", SCANNED):
+                continue
+            for match in re.finditer(row["pattern"], code):
+                line = code.count("\n", 0, match.start()) + 1
+                yield f'{name}:{line}: no {match[0].strip()}: {row["instead"]}'
+
+
+def check_files(tree):
+    for name in tree.paths:
+        for part in Path(name).parts:
+            words = re.split(r"[_.\-]", part.lower())
+            for word in set(words) & set(rules.EMPTY_NAMES):
+                yield f'{name}: "{word}" says nothing about what is in it; name it by what it does'
+    for name, text in tree.text.items():
+        lines = text.count("\n")
+        limit = rules.LONGER.get(name, rules.MAX_LINES)
+        if lines > limit:
+            yield f"{name}: {lines} lines, more than {limit}; divide it by what it does"
+        if name.endswith(".h") and not re.search(r"^#pragma once$", text, re.MULTILINE):
+            yield f"{name}: no #pragma once"
+    for name, limit in rules.LONGER.items():
+        lines = tree.text.get(name, "").count("\n")
+        if lines <= rules.MAX_LINES:
+            yield f"rules.LONGER: {name} is short enough now; remove its row"
+        elif lines < limit:
+            yield f"rules.LONGER: {name} has {lines} lines now; lower its row from {limit}"
+
+
+def check_registered(tree):
+    """A source that no CMakeLists.txt above it names is never built, a test never run."""
+    listed = {}
+    for name in tree.paths:
+        if name.rsplit("/", 1)[-1] == "CMakeLists.txt":
+            folder = name.rpartition("/")[0]
+            listed[folder] = (tree.root / name).read_text(encoding="utf-8")
+    for name in tree.text:
+        if not (name.endswith(".cc") or name.endswith("_test.py")):
+            continue
+        folder = name.rpartition("/")[0]
+        above = [text for place, text in listed.items() if place == "" or is_below(folder, place)]
+        base = re.escape(name.rsplit("/", 1)[-1])
+        if not any(re.search(rf"(?<![\w.]){base}(?![\w.])", text) for text in above):
+            yield f"{name}: no CMakeLists.txt of its folder or above names it, so nothing builds or runs it"
+
+
+def violations(root):
+    tree = Tree(root)
+    found = list(check_tables())
+    for check in (check_folders, check_walls, check_banned, check_files, check_registered):
+        found.extend(check(tree))
+    return tree, found
+
+
+def main():
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[2]
+    tree, found = violations(root)
+    for line in found:
+        print(line)
+    if not tree.includes:
+        sys.exit(f"check.py: no C++ sources below {root}")
+    print(f"{len(tree.text)} files checked, {len(found)} violations")
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()

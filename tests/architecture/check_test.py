@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Plants one violation of each rule in a small tree and expects check.py to name it, and it alone."""
+
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import check
+import rules
+
+BUILT = {"CMakeLists.txt": "a.cc b.cc c.cc a_test.cc check_test.py"}
+ONCE = "#pragma once\n"
+
+
+def found_in(files):
+    """The violations in a tree of these files, {path: text}."""
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in {**BUILT, **files}.items():
+            path = Path(root) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return check.violations(root)[1]
+
+
+class CheckTest(unittest.TestCase):
+
+    def expect_clean(self, files):
+        self.assertEqual(found_in(files), [])
+
+    def expect_one(self, files, *parts):
+        """One violation, and its line has all these parts."""
+        found = found_in(files)
+        self.assertEqual(len(found), 1, found)
+        for part in parts:
+            self.assertIn(part, found[0])
+
+    def test_tree_in_order_is_clean(self):
+        self.expect_clean({
+            "tuner/base/ids.h": ONCE + "#include <string>\n",
+            "tuner/core/a.h": ONCE + '#include "tuner/base/ids.h"\n',
+            "tuner/core/a.cc": '#include "tuner/core/a.h"\n#include "absl/strings/str_cat.h"\n',
+            "tuner/storage/a.cc": '#include <sqlite3.h>\n#include "tuner/core/a.h"\n',
+            "tests/tuner/core/a_test.cc": '#include <gtest/gtest.h>\n#include "tuner/core/a.h"\n',
+        })
+
+    def test_folder_edge_that_no_row_allows(self):
+        self.expect_one({"tuner/server/a.h": ONCE,
+                         "tuner/core/a.cc": '// why\n#include "tuner/server/a.h"\n'},
+                        "tuner/core/a.cc:2:", "tuner/core may not include")
+
+    def test_subfolder_with_its_own_row_does_not_inherit(self):
+        self.expect_one({"allocator/policies/a.h": ONCE,
+                         "allocator/goodput/a.cc": '#include "allocator/policies/a.h"\n'},
+                        "allocator/goodput may not include")
+
+    def test_folder_without_a_row(self):
+        self.expect_one({"attic/a.cc": "int x;\n"}, "attic/a.cc", "no row")
+
+    def test_include_that_is_not_from_the_root(self):
+        self.expect_one({"tuner/core/a.h": ONCE, "tuner/core/a.cc": '#include "a.h"\n'},
+                        "tuner/core/a.cc:1:", 'no "a.h"')
+
+    def test_source_that_is_included(self):
+        self.expect_one({"tuner/core/b.cc": "\n", "tuner/core/a.cc": '#include "tuner/core/b.cc"\n'},
+                        "includes a source")
+
+    def test_pure_folders_see_no_third_party(self):
+        for folder in rules.PURE:
+            for include in ("google/protobuf/message.h", "tuner.pb.h", "sqlite3.h", "httplib.h",
+                            "ATen/ATen.h", "spdlog/spdlog.h"):
+                with self.subTest(folder=folder, include=include):
+                    self.expect_one({f"{folder}/a.cc": f"#include <{include}>\n"},
+                                    f"{folder}/a.cc:1:", "stays behind its wall")
+
+    def test_json_in_core(self):
+        self.expect_one({"tuner/core/a.cc": "#include <nlohmann/json.hpp>\n"}, "json")
+
+    def test_grpc_in_pure_code(self):
+        self.expect_one({"allocator/a.cc": "#include <grpcpp/grpcpp.h>\n"}, "grpc")
+
+    def test_torch_in_a_root_folder_does_not_open_its_subfolders(self):
+        self.expect_clean({"trial_runner/a.cc": "#include <torch/types.h>\n"})
+        self.expect_one({"trial_runner/elastic/a.cc": "#include <torch/types.h>\n"}, "torch")
+
+    def test_tests_see_what_the_folder_they_mirror_sees(self):
+        proto = '#include "tuner.pb.h"\n'
+        self.expect_clean({"tests/cli/a.h": ONCE + proto, "tests/tuner/cli/a_test.cc": proto})
+        self.expect_one({"tests/core/a_test.cc": proto}, "protobuf")
+
+    def test_http_in_a_header_even_where_sources_may(self):
+        self.expect_one({"tuner/server/a.h": ONCE + "#include <httplib.h>\n"},
+                        "http", "headers of none")
+
+    def test_third_party_that_a_header_carries_out_of_its_folder(self):
+        self.expect_one({"tuner/storage/a.h": ONCE + "#include <sqlite3.h>\n",
+                         "tuner/storage/a.cc": '#include "tuner/storage/a.h"\n',
+                         "tuner/server/a.cc": '#include "tuner/storage/a.h"\n'},
+                        "tuner/server/a.cc", "sqlite reaches it over", "tuner/storage/a.h")
+
+    def test_torch_and_protobuf_in_one_source_over_a_header(self):
+        found = found_in({"trial_runner/control/a.h": ONCE + '#include "control.pb.h"\n',
+                          "trial_runner/torch/a.cc": "#include <ATen/ATen.h>\n"
+                                                     '#include "trial_runner/control/a.h"\n'})
+        self.assertTrue(any("sees both torch and protobuf" in line for line in found), found)
+
+    def test_calls_that_are_banned_everywhere(self):
+        for call in ("std::rand();", "srand(1);", "system(text);", "std::system(text);",
+                     "std::shuffle(a, b, c);", "assert(x > 0);", "using namespace std;",
+                     "std::uniform_int_distribution<int> d;"):
+            with self.subTest(call=call):
+                self.expect_one({"tuner/server/a.cc": f"int x;\n{call}\n"},
+                                "tuner/server/a.cc:2: no ")
+
+    def test_calls_that_pure_code_does_not_make(self):
+        for call in ("std::random_device d;", "std::mt19937_64 engine;", "const Time t = Now();",
+                     "std::chrono::steady_clock::now();", "#include <thread>",
+                     "#include <fstream>", "throw 1;"):
+            for folder in ("tuner/core/samplers", "allocator/goodput", "trial_runner/elastic"):
+                with self.subTest(call=call, folder=folder):
+                    self.expect_one({f"{folder}/a.cc": call + "\n"}, f"{folder}/a.cc:1: no ")
+
+    def test_calls_that_only_look_banned(self):
+        self.expect_clean({"tuner/core/a.cc":
+                           "// throw, std::rand() and Now() in a comment\n"
+                           'const char* text = "system(std::rand())";\n'
+                           "const char* raw = R\"x(\"assert(1) \" throw)x\";\n"
+                           "const int big = 1'000'000;\n"
+                           "static_assert(sizeof(int) == 4);\n"
+                           "auto t = clock.Now(); auto s = file.system(); Operand(); brand();\n"})
+
+    def test_call_behind_a_digit_separator_is_still_seen(self):
+        self.expect_one({"tuner/core/a.cc": "const int a = 1'000; throw 1; const int b = 2'000;\n"},
+                        "no throw")
+
+    def test_sleep_in_a_test(self):
+        sleep = "std::this_thread::sleep_for(pause);\n"
+        self.expect_one({"tests/tuner/core/a_test.cc": sleep}, "no sleep_for")
+        self.expect_clean({"tests/e2e/a_test.cc": sleep, "tuner/server/a.cc": sleep})
+
+    def test_skipped_and_disabled_tests(self):
+        for text in ("GTEST_SKIP();", "TEST(Core, DISABLED_Steps) {}"):
+            with self.subTest(text=text):
+                self.expect_one({"tests/tuner/core/a_test.cc": text + "\n"}, "a test that runs")
+
+    def test_empty_names(self):
+        for name in ("tuner/core/string_utils.h", "tuner/common/a.h", "trial_runner/misc.h"):
+            with self.subTest(name=name):
+                found = found_in({name: ONCE})
+                self.assertTrue(any("says nothing" in line for line in found), found)
+
+    def test_length(self):
+        line = "int x;\n"
+        self.expect_clean({"tuner/core/a.cc": line * rules.MAX_LINES})
+        self.expect_one({"tuner/core/a.cc": line * (rules.MAX_LINES + 1)}, "601 lines")
+
+    def test_length_ratchet_only_turns_one_way(self):
+        files = {"tuner/core/a.cc": "int x;\n" * 650}
+        with mock.patch.object(rules, "LONGER", {"tuner/core/a.cc": 650}):
+            self.expect_clean(files)
+        with mock.patch.object(rules, "LONGER", {"tuner/core/a.cc": 649}):
+            self.expect_one(files, "more than 649")
+        with mock.patch.object(rules, "LONGER", {"tuner/core/a.cc": 700}):
+            self.expect_one(files, "lower its row from 700")
+
+    def test_header_that_is_not_guarded(self):
+        self.expect_one({"tuner/core/a.h": "int F();\n"}, "no #pragma once")
+
+    def test_source_that_nothing_builds(self):
+        self.expect_one({"tuner/core/d.cc": "int x;\n"}, "tuner/core/d.cc", "nothing builds")
+
+    def test_longer_name_that_ends_alike_does_not_count_as_built(self):
+        self.expect_one({"tuner/core/test.cc": "int x;\n"}, "nothing builds")
+
+    def test_tables_with_a_circle(self):
+        folders = {**rules.FOLDERS, "tuner/base": ["tuner/core"]}
+        with mock.patch.object(rules, "FOLDERS", folders):
+            self.assertTrue(any("circle" in line for line in check.check_tables()))
+
+    def test_tables_that_bring_http_to_torch(self):
+        folders = {**rules.FOLDERS,
+                   "trial_runner/torch": rules.FOLDERS["trial_runner/torch"] + ["tuner/server"]}
+        with mock.patch.object(rules, "FOLDERS", folders):
+            found = list(check.check_tables())
+        self.assertTrue(any("links torch, and http" in line for line in found), found)
+
+
+if __name__ == "__main__":
+    unittest.main()

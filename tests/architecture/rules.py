@@ -1,0 +1,170 @@
+"""The rules that check.py holds the tree to. Change one here, with its reason, or not at all.
+
+A folder stands for all below it that has no row of its own.
+"""
+
+# Which of our folders a folder may include, besides itself. One row is one box of the picture in
+# ARCHITECTURE.md; what is not listed is refused, also when it is reached through another header.
+FOLDERS = {
+    # The leaves, and the pure parts.
+    "tuner/base": [],
+    "search_spaces": ["tuner/base"],
+    "allocator/goodput": ["tuner/base"],
+    "allocator": ["tuner/base", "allocator/goodput"],
+    "trial_runner/elastic": ["tuner/base", "allocator/goodput"],
+    "tuner/core": ["tuner/base", "search_spaces", "allocator", "allocator/goodput"],
+    # The service, from the inside out.
+    "tuner/study_file": ["tuner/base", "search_spaces", "tuner/core",
+                         "allocator", "allocator/goodput"],
+    "tuner/storage": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file",
+                      "allocator", "allocator/goodput"],
+    "tuner/proto": [],
+    "tuner/api": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage",
+                  "tuner/proto", "allocator", "allocator/goodput"],
+    "tuner/server": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file",
+                     "tuner/storage", "tuner/proto", "tuner/api",
+                     "allocator", "allocator/goodput"],
+    # One executable for every verb; `run` embeds service and agent.
+    "tuner/cli": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage",
+                  "tuner/proto", "tuner/api", "tuner/server", "trial_runner/agent",
+                  "allocator", "allocator/goodput"],
+    # The replicas and what starts them.
+    "trial_runner/agent": ["tuner/base", "tuner/proto"],
+    "trial_runner/control": ["tuner/base", "tuner/proto", "trial_runner/elastic",
+                             "allocator/goodput"],
+    "trial_runner/collectives": ["tuner/base"],
+    "trial_runner/torch": ["tuner/base", "trial_runner/elastic", "trial_runner/control",
+                           "trial_runner/collectives", "allocator/goodput"],
+    "trial_runner": ["tuner/base", "trial_runner/elastic", "trial_runner/control",
+                     "trial_runner/collectives", "trial_runner/torch", "allocator/goodput"],
+    # Clients and users of the above.
+    "adapters": ["tuner/base", "tuner/api", "tuner/proto"],
+    "examples": ["tuner/base", "trial_runner", "trial_runner/elastic", "trial_runner/control",
+                 "trial_runner/collectives", "trial_runner/torch", "allocator/goodput"],
+    # Tests see everything of ours; the walls below hold for them too.
+    "tests": ["*"],
+}
+
+# Decide, and do nothing else: no I/O, clock, thread or hidden randomness.
+PURE = ["tuner/core", "allocator", "allocator/goodput", "search_spaces", "trial_runner/elastic"]
+
+# A folder of tests mirrors one of the tree: tests/cli is tuner/cli, tests/tuner/cli as well.
+MIRRORS = {"tests/": ["", "tuner/", "trial_runner/"]}
+
+# Third parties, each behind its wall. `sources` are the folders whose .cc files may include it,
+# `headers` the folders or files whose headers may. Whoever includes such a header counts as
+# including the third party, so a type that leaks through a header is found where it arrives.
+# The tests of a folder (MIRRORS) may see what its sources may, in their own headers too.
+WALLS = {
+    "torch": {
+        "includes": r"^(torch|ATen|c10|caffe2|gloo)/",
+        "sources": ["trial_runner/torch", "trial_runner/collectives", "trial_runner", "examples",
+                    "tests/benchmarks", "tests/e2e"],
+        "headers": ["trial_runner/torch", "examples"],
+    },
+    "protobuf": {
+        "includes": r"^google/protobuf/|\.pb\.h$",
+        "sources": ["tuner/api", "tuner/server", "tuner/cli", "trial_runner/agent",
+                    "trial_runner/control", "adapters", "tests/contract", "tests/e2e",
+                    "tests/fuzz", "tests/benchmarks"],
+        "headers": ["tuner/api", "tuner/server", "tuner/cli", "trial_runner/agent",
+                    "trial_runner/control", "adapters"],
+    },
+    "grpc": {
+        "includes": r"^(grpc|grpcpp|grpc\+\+)/|\.grpc\.pb\.h$",
+        "sources": ["tuner/server", "tuner/cli", "trial_runner/agent", "adapters", "tests/e2e",
+                    "tests/benchmarks"],
+        "headers": ["tuner/server", "tuner/cli", "trial_runner/agent", "adapters"],
+    },
+    "json": {
+        "includes": r"^nlohmann/",
+        "sources": ["search_spaces", "tuner/study_file", "tuner/storage", "tuner/api",
+                    "tuner/server", "tuner/cli", "trial_runner/agent", "trial_runner/control",
+                    "adapters", "examples", "tests/e2e", "tests/benchmarks", "tests/fuzz"],
+        "headers": ["search_spaces/json_text.h"],
+    },
+    "sqlite": {
+        "includes": r"^sqlite3",
+        "sources": ["tuner/storage", "tests/contract", "tests/e2e"],
+        "headers": ["tuner/storage"],
+    },
+    "http": {
+        "includes": r"^httplib\.h$",
+        "sources": ["tuner/server", "tuner/cli", "tests/e2e"],
+        "headers": [],
+    },
+    "prometheus": {
+        "includes": r"^prometheus/",
+        "sources": ["tuner/server"],
+        "headers": ["tuner/server"],
+    },
+    "command line": {
+        "includes": r"^CLI/",
+        "sources": ["tuner/cli", "examples", "tests/benchmarks", "tests/e2e"],
+        "headers": ["tuner/cli"],
+    },
+    "log": {
+        "includes": r"^(spdlog|fmt)/",
+        "sources": ["tuner/storage", "tuner/server", "tuner/cli", "trial_runner/agent",
+                    "trial_runner/control", "trial_runner/torch", "trial_runner", "adapters",
+                    "tests"],
+        "headers": [],
+    },
+    "test framework": {
+        "includes": r"^(gtest|gmock)/",
+        "sources": ["tests"],
+        "headers": ["tests"],
+    },
+}
+
+# No source sees both. The torch wheel carries headers of an older protobuf, and libtorch exports
+# weak httplib symbols: such a source does not compile, or such a program calls the wrong function.
+NEVER_TOGETHER = [("torch", "protobuf"), ("torch", "grpc"), ("torch", "http")]
+
+# What is not called, where ("*": everywhere), and what is instead. `except` are folders or files
+# that may. Matched in code, not in comments or strings.
+PURE_SEED = "draw from a seeded espalier::Random that the caller passes"
+PURE_TIME = "take an espalier::Time as an argument"
+BANNED = [
+    {"pattern": r"\bstd::rand\b|\bsrand\s*\(|(?<![\w:.>])rand\s*\(\s*\)", "where": ["*"],
+     "instead": "espalier::Random"},
+    {"pattern": r"\bstd::random_device\b|\bstd::mt19937|\bstd::default_random_engine\b",
+     "where": PURE, "instead": PURE_SEED},
+    {"pattern": r"\bstd::\w+_distribution\b", "where": ["*"],
+     "instead": "the distributions of espalier::Random, which are the same with every library"},
+    {"pattern": r"\bstd::shuffle\b|\bstd::sample\b", "where": ["*"],
+     "instead": "a shuffle drawn from espalier::Random: the standard's differs between libraries"},
+    {"pattern": r"(?<![\w.>])(?:std::|::)?system\s*\(|(?<![\w.>])popen\s*\(", "where": ["*"],
+     "except": ["tests/e2e", "tests/benchmarks"],
+     "instead": "fork and exec with an argument vector: no shell reads what a user wrote"},
+    {"pattern": r"\bstd::chrono::(?:system|steady|high_resolution)_clock\b|(?<![\w.>])Now\s*\(\s*\)|"
+                r"\bclock_gettime\b|\bgettimeofday\b|\bstd::time\b",
+     "where": PURE, "instead": PURE_TIME},
+    {"pattern": r"#\s*include\s*<(?:thread|mutex|condition_variable|future|atomic|shared_mutex)>",
+     "where": PURE, "instead": "no threads here: the caller owns them"},
+    {"pattern": r"#\s*include\s*<(?:fstream|iostream|filesystem|random|unistd\.h)>",
+     "where": PURE, "instead": "values in, values out: the caller does the I/O and seeds"},
+    # Where search_spaces talks to the JSON library, exceptions stay inside that source.
+    {"pattern": r"\bthrow\b", "where": PURE, "except": ["search_spaces"],
+     "instead": "absl::Status for what can happen, ESPALIER_CHECK for what cannot"},
+    {"pattern": r"\bsleep_for\b|\bsleep_until\b|\busleep\s*\(|\bnanosleep\s*\(|(?<![\w.>])sleep\s*\(|"
+                r"\btime\.sleep\s*\(|\babsl::SleepFor\b",
+     "where": ["tests"], "except": ["tests/e2e", "tests/benchmarks"],
+     "instead": "wait for the condition itself, or pass the injected clock"},
+    {"pattern": r"(?<!\w)assert\s*\(", "where": ["*"], "languages": [".cc", ".h"],
+     "instead": "ESPALIER_CHECK, which also holds in optimised builds"},
+    {"pattern": r"\busing\s+namespace\s+std\b", "where": ["*"], "instead": "name what you use"},
+    {"pattern": r"\bGTEST_SKIP\b|\bDISABLED_\w|\bunittest\.skip|\bpytest\.mark\.skip", "where": ["*"],
+     "instead": "a test that runs, or none"},
+]
+
+# A row of the tables above is the truth about this program too, so it is not read as a program.
+NOT_SCANNED = ["tests/architecture"]
+
+# Words that say nothing about what a file or folder holds. Whole words of a name: string_util.h.
+EMPTY_NAMES = ["util", "utils", "helper", "helpers", "misc", "common"]
+
+# Lines of a source file. The ratchet: a file over the limit is listed with the length it has, and
+# may only become shorter.
+MAX_LINES = 600
+LONGER = {}

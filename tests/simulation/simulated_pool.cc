@@ -1,0 +1,405 @@
+#include "tests/simulation/simulated_pool.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr std::int64_t kLastStep = 9;
+
+double ValueAt(const Trial& trial, std::int64_t step) {
+  const double x = std::get<double>(trial.parameters.front().value);
+  return (x - 0.3) * (x - 0.3) + 1.0 / static_cast<double>(step + 1);
+}
+
+}  // namespace
+
+SimulatedPool::SimulatedPool(std::uint64_t seed, int nodes, int slots_per_node, Faults faults)
+    : random_(seed), faults_(faults), storage_(MakeMemoryStorage()) {
+  core_ = std::make_unique<Core>(TunerState{}, CoreOptions{5, 30});
+  for (int i = 0; i < nodes; ++i) {
+    SimNode node;
+    node.name = absl::StrCat("node-", i);
+    node.slots = slots_per_node;
+    nodes_.push_back(std::move(node));
+    At(random_.Uniform(0, 0.1), {Happening::Kind::kDial, static_cast<std::size_t>(i), 0, {}, {}, {}, {}});
+  }
+  At(0.2, {Happening::Kind::kTick, 0, 0, {}, {}, {}, {}});
+}
+
+StudySpec SimulatedPool::MakeStudy(const std::string& name, bool elastic) const {
+  StudySpec spec;
+  spec.name = elastic ? absl::StrCat(name, "-elastic") : name;
+  spec.space = *SearchSpace::FromJson(
+      R"({"x": {"_type": "uniform", "_value": [0, 1]}, "n": {"_type": "choice", "_value": [1, 2]}})");
+  spec.command = {"program"};
+  spec.directory = "/";
+  spec.max_trials = 24;
+  spec.sampler = {"random", {}};
+  spec.pruner = {"asha", {{"eta", 2}}};
+  spec.max_consecutive_failures = 1000;
+  spec.stop_grace_s = 1;
+  spec.seed = 7;
+  spec.json = absl::StrCat(R"({"name":")", spec.name, R"("})");
+  return spec;
+}
+
+void SimulatedPool::At(double delay_s, Happening happening) {
+  agenda_.emplace(After(now_, delay_s), std::move(happening));
+}
+
+void SimulatedPool::Fail(const std::string& what) {
+  if (failure_.empty()) failure_ = absl::StrCat("at ", now_s(), " s, step ", steps_, ": ", what);
+}
+
+std::size_t SimulatedPool::NodeIndex(NodeId id) const {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i].id == id) return i;
+  }
+  return nodes_.size();
+}
+
+SimulatedPool::Process* SimulatedPool::FindProcess(ReplicaId id) {
+  for (SimNode& node : nodes_) {
+    if (const auto it = node.processes.find(id); it != node.processes.end()) {
+      return it->second.exited ? nullptr : &it->second;
+    }
+  }
+  return nullptr;
+}
+
+Reply SimulatedPool::Client(const Event& event) { return StepCore(event); }
+
+Reply SimulatedPool::StepCore(const Event& event) {
+  ++steps_;
+  StepResult result = core_->Step(now_, event);
+  const bool crash = random_.Uniform() < faults_.crash_service;
+  if (crash && random_.Uniform() < 0.5) {
+    RestartService();  // before the commit: the step never was
+    return {absl::UnavailableError("crashed"), {}, {}, {}, false};
+  }
+  if (!storage_->Commit(result.changes).ok()) Fail("commit failed");
+  for (const Change& change : result.changes) {
+    committed_.push_back(change);
+    if (const auto* value = std::get_if<ValueReported>(&change)) {
+      acknowledged_.emplace(value->id, value->value.step);
+    }
+    if (const auto* generation = std::get_if<GenerationAdvanced>(&change)) {
+      if (generation->generation <= generations_[generation->id]) Fail("a generation came twice");
+      generations_[generation->id] = generation->generation;
+    }
+  }
+  CheckInvariants();
+  if (crash) {
+    RestartService();  // committed, but nobody was told
+    return {absl::UnavailableError("crashed"), {}, {}, {}, false};
+  }
+  if (const auto* hello = std::get_if<AgentHello>(&event); hello && result.reply.status.ok()) {
+    // The welcome goes first on the stream.
+    for (SimNode& node : nodes_) {
+      if (node.name != hello->node_name) continue;
+      node.id = result.reply.node;
+      node.connected = true;
+    }
+  }
+  for (const Command& command : result.commands) Send(command);
+  return result.reply;
+}
+
+void SimulatedPool::RestartService() {
+  ++restarts_;
+  auto loaded = storage_->Load();
+  if (!loaded.ok()) return Fail("load failed");
+  core_ = std::make_unique<Core>(*std::move(loaded), CoreOptions{5, 30});
+  for (std::size_t i = 0; i < nodes_.size(); ++i) BreakStream(i);
+}
+
+void SimulatedPool::BreakStream(std::size_t index) {
+  SimNode& node = nodes_[index];
+  if (!node.up) return;
+  node.connected = false;
+  ++node.session;
+  At(random_.Uniform(0.05, 1.0), {Happening::Kind::kDial, index, node.session, {}, {}, {}, {}});
+}
+
+void SimulatedPool::Dial(std::size_t index) {
+  SimNode& node = nodes_[index];
+  if (!node.up || node.connected) return;
+  AgentHello hello{node.name, node.slots, {}};
+  for (const auto& [id, process] : node.processes) {
+    hello.replicas.push_back({id, process.trial, process.slot, process.generation, process.ready});
+  }
+  const int restarts = restarts_;
+  const Reply reply = StepCore(hello);
+  if (restarts != restarts_) return;  // the service crashed meanwhile; a new dial is on its way
+  if (!reply.status.ok()) return Fail(absl::StrCat("hello refused: ", reply.status.message()));
+  for (const auto& [from, event] : node.unacknowledged) Transmit(index, from, event);
+}
+
+void SimulatedPool::Send(const Command& command) {
+  const NodeId to = std::visit([](const auto& c) { return c.node; }, command);
+  const std::size_t index = NodeIndex(to);
+  if (index == nodes_.size() || !nodes_[index].connected) return;
+  // One delay for all: a stream keeps its order.
+  At(0.002, {Happening::Kind::kToNode, index, nodes_[index].session, {}, command, {}, {}});
+}
+
+void SimulatedPool::Emit(std::size_t index, ReplicaId from, Event event) {
+  SimNode& node = nodes_[index];
+  node.unacknowledged.emplace_back(from, event);
+  if (node.connected) Transmit(index, from, std::move(event));
+}
+
+// A stream keeps its order: nothing arrives before what was sent earlier.
+void SimulatedPool::Transmit(std::size_t index, ReplicaId from, Event event) {
+  SimNode& node = nodes_[index];
+  node.last_arrival = std::max(After(node.last_arrival, 1e-6), After(now_, 0.002));
+  agenda_.emplace(node.last_arrival, Happening{Happening::Kind::kToService, index, node.session,
+                                               std::move(event), {}, from, {}});
+}
+
+void SimulatedPool::Exit(std::size_t index, ReplicaId id, int code, int signal) {
+  Process& process = nodes_[index].processes.at(id);
+  if (process.exited) return;
+  process.exited = true;
+  Emit(index, id, ReplicaExited{id, code, signal, "last words", ""});
+}
+
+void SimulatedPool::Deliver(SimNode& node, std::size_t index, const Command& command) {
+  if (const auto* start = std::get_if<StartReplicaCommand>(&command)) {
+    for (const auto& [id, other] : node.processes) {
+      if (!other.exited && other.slot == start->slot) {
+        Fail(absl::StrCat("slot ", start->slot, " of ", node.name, " was given out twice"));
+      }
+    }
+    const Study& study = core_->state().studies.at(core_->state().trials.at(start->trial).study);
+    Process process;
+    process.id = start->replica;
+    process.trial = start->trial;
+    process.slot = start->slot;
+    process.elastic = study.spec.name.ends_with("-elastic");
+    if (!node.processes.emplace(start->replica, process).second) {
+      return Fail("a replica id was used twice");
+    }
+    At(random_.Uniform(0.05, 0.5), {Happening::Kind::kWork, index, 0, {}, {}, start->replica, {}});
+    return;
+  }
+  if (const auto* regroup = std::get_if<RegroupCommand>(&command)) {
+    const auto it = node.processes.find(regroup->replica);
+    if (it == node.processes.end() || it->second.exited) return;
+    Process& process = it->second;
+    if (process.regroup && process.regroup->generation >= regroup->generation) return;
+    process.regroup = *regroup;
+    if (regroup->members.empty()) {
+      Emit(index, process.id, ReplicaCheckpoint{process.id, absl::StrCat("step-", process.step)});
+      Exit(index, process.id, 0, 0);
+    } else {
+      TryForm(process.trial, regroup->generation);
+    }
+    return;
+  }
+  const auto& stop = std::get<StopReplicaCommand>(command);
+  const auto it = node.processes.find(stop.replica);
+  if (it == node.processes.end() || it->second.exited || it->second.stopping) return;
+  it->second.stopping = true;
+  At(random_.Uniform(0, stop.grace_s), {Happening::Kind::kWork, index, 0, {}, {}, stop.replica, {}});
+}
+
+// The group of a generation forms when all its members have been told and live.
+void SimulatedPool::TryForm(TrialId trial, std::int64_t generation) {
+  std::vector<GroupMember> members;
+  for (SimNode& node : nodes_) {
+    for (auto& [id, process] : node.processes) {
+      if (!process.exited && process.trial == trial && process.regroup &&
+          process.regroup->generation == generation) {
+        members = process.regroup->members;
+      }
+    }
+  }
+  std::int64_t furthest = 0;
+  for (const GroupMember& member : members) {
+    const Process* process = FindProcess(member.replica);
+    if (process == nullptr || !process->regroup || process->regroup->generation != generation) return;
+    furthest = std::max(furthest, process->step);
+  }
+  for (std::size_t index = 0; index < nodes_.size(); ++index) {
+    for (auto& [id, process] : nodes_[index].processes) {
+      if (process.exited || process.trial != trial || !process.regroup ||
+          process.regroup->generation != generation) {
+        continue;
+      }
+      const bool member = std::any_of(members.begin(), members.end(),
+                                      [&](const GroupMember& m) { return m.replica == process.id; });
+      if (!member) {
+        Exit(index, id, 0, 0);
+        continue;
+      }
+      process.generation = generation;
+      process.step = furthest;
+      Emit(index, id, ReplicaRegrouped{id, generation, furthest, 0.01});
+    }
+  }
+}
+
+// A process gets on with its life: becomes ready, or reports its next value, or ends.
+void SimulatedPool::Work(std::size_t index, ReplicaId id) {
+  const auto it = nodes_[index].processes.find(id);
+  if (it == nodes_[index].processes.end() || it->second.exited) return;
+  Process& process = it->second;
+  if (process.stopping) return Exit(index, id, -1, 15);
+  if (random_.Uniform() < faults_.crash_program) return Exit(index, id, 1, 0);
+  At(random_.Uniform(0.1, 0.4), {Happening::Kind::kWork, index, 0, {}, {}, id, {}});
+  if (process.elastic && !process.ready) {
+    process.ready =
+        ReplicaReady{id, absl::StrCat("host:", id.value), {32, 32, 1, 32, true}, kLastStep};
+    const Event ready = *process.ready;
+    return Emit(index, id, ready);
+  }
+  const bool trains = !process.elastic ||
+                      (process.regroup && process.generation == process.regroup->generation);
+  const bool rank0 = !process.elastic || (trains && !process.regroup->members.empty() &&
+                                          process.regroup->members.front().replica == id);
+  if (!rank0) return;
+  if (process.step == kLastStep) {
+    const TrialId trial = process.trial;
+    if (process.elastic) Emit(index, id, ReplicaFinished{id, std::nullopt});
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      for (auto& [other, p] : nodes_[i].processes) {
+        if (p.trial == trial && (!process.elastic || p.generation == process.generation)) {
+          Exit(i, other, 0, 0);
+        }
+      }
+    }
+    return;
+  }
+  ++process.step;
+  Emit(index, id,
+       ReplicaReport{id, process.step, ValueAt(core_->state().trials.at(process.trial), process.step), 0});
+}
+
+void SimulatedPool::Happen(const Happening& h) {
+  switch (h.kind) {
+    case Happening::Kind::kDial:
+      if (h.session == nodes_[h.node].session) Dial(h.node);
+      return;
+    case Happening::Kind::kToService: {
+      SimNode& node = nodes_[h.node];
+      if (h.session != node.session || !node.connected) return;
+      const int restarts = restarts_;
+      StepCore(*h.event);
+      if (restarts != restarts_) return;
+      if (random_.Uniform() < faults_.double_message) StepCore(*h.event);
+      if (restarts != restarts_) return;
+      if (!node.unacknowledged.empty()) node.unacknowledged.pop_front();
+      if (std::holds_alternative<ReplicaExited>(*h.event)) node.processes.erase(h.process);
+      return;
+    }
+    case Happening::Kind::kToNode:
+      if (h.session == nodes_[h.node].session && nodes_[h.node].up) {
+        Deliver(nodes_[h.node], h.node, *h.command);
+      }
+      return;
+    case Happening::Kind::kWork:
+      return Work(h.node, h.process);
+    case Happening::Kind::kTick:
+      StepCore(Tick{});
+      return At(0.5, h);
+    case Happening::Kind::kResume:
+      if (!StepCore(ResumeStudy{h.study, 0, 0}).status.ok()) At(1, h);
+      return;
+    case Happening::Kind::kNodeUp:
+      nodes_[h.node].up = true;
+      return Dial(h.node);
+  }
+}
+
+void SimulatedPool::InjectFaults() {
+  const auto pick = [this](std::size_t n) { return static_cast<std::size_t>(random_.Below(n)); };
+  const std::size_t index = pick(nodes_.size());
+  SimNode& node = nodes_[index];
+  if (random_.Uniform() < faults_.kill_replica && !node.processes.empty()) {
+    Exit(index, std::next(node.processes.begin(), static_cast<std::ptrdiff_t>(pick(node.processes.size())))->first, -1, 9);
+  }
+  if (random_.Uniform() < faults_.break_stream && node.connected) {
+    const NodeId id = node.id;
+    BreakStream(index);
+    StepCore(AgentGone{id});
+  }
+  if (random_.Uniform() < faults_.lose_node && node.up) {
+    const bool connected = node.connected;
+    node.up = node.connected = false;
+    ++node.session;
+    node.processes.clear();
+    node.unacknowledged.clear();
+    if (connected) StepCore(AgentGone{node.id});
+    At(random_.Uniform(0.5, 12), {Happening::Kind::kNodeUp, index, 0, {}, {}, {}, {}});
+  }
+  if (random_.Uniform() < faults_.stop_study) {
+    const auto& studies = core_->state().studies;
+    const std::string name = std::next(studies.begin(), static_cast<std::ptrdiff_t>(pick(studies.size())))->second.spec.name;
+    StepCore(StopStudy{name});
+    At(random_.Uniform(0.1, 5), {Happening::Kind::kResume, 0, 0, {}, {}, {}, name});
+  }
+}
+
+void SimulatedPool::Run(double until_s) {
+  const Time until = After(now_, until_s);
+  while (failure_.empty() && !agenda_.empty() && agenda_.begin()->first <= until &&
+         !(AllStudiesEnded() && NothingHeld())) {
+    const auto next = agenda_.begin();
+    now_ = next->first;
+    const Happening happening = next->second;
+    agenda_.erase(next);
+    Happen(happening);
+    if (!core_->state().studies.empty()) InjectFaults();
+  }
+}
+
+bool SimulatedPool::NothingHeld() const {
+  const auto& trials = core_->state().trials;
+  return core_->SlotsHeld() == 0 && std::all_of(trials.begin(), trials.end(), [](const auto& entry) {
+           return entry.second.spans.empty() || entry.second.spans.back().to != Time{};
+         });
+}
+
+bool SimulatedPool::AllStudiesEnded() const {
+  const auto& studies = core_->state().studies;
+  return std::all_of(studies.begin(), studies.end(), [](const auto& entry) {
+    return entry.second.state == StudyState::kComplete || entry.second.state == StudyState::kFailed;
+  });
+}
+
+void SimulatedPool::CheckInvariants() {
+  const TunerState& state = core_->state();
+  for (const NodeView& node : core_->Nodes()) {
+    std::set<int> slots;
+    for (const ReplicaView& replica : node.replicas) {
+      if (!slots.insert(replica.slot).second) Fail("two replicas hold one slot");
+    }
+  }
+  for (const auto& [id, trial] : state.trials) {
+    if (trial.state == TrialState::kWaiting && trial.started != Time{}) Fail("a started trial waits");
+    if (trial.state == TrialState::kComplete && !trial.value) Fail("COMPLETE without a value");
+    for (std::size_t i = 1; i < trial.values.size(); ++i) {
+      if (trial.values[i - 1].step >= trial.values[i].step) Fail("values are not in order");
+    }
+  }
+  if (steps_ % 64 != 0) return;
+  for (const auto& [trial, step] : acknowledged_) {
+    const auto& values = state.trials.at(trial).values;
+    if (std::none_of(values.begin(), values.end(), [s = step](const auto& v) { return v.step == s; })) {
+      Fail("an acknowledged value is gone");
+    }
+  }
+  const auto stored = storage_->Load();
+  if (!stored.ok() || stored->trials != state.trials || stored->nodes != state.nodes) {
+    Fail("what is stored differs from what the core holds");
+  }
+}
+
+}  // namespace espalier

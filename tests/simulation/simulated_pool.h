@@ -1,0 +1,126 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tuner/base/random.h"
+#include "tuner/core/core.h"
+#include "tuner/storage/storage.h"
+
+namespace espalier {
+
+// What may go wrong, as probabilities for each simulated event.
+struct Faults {
+  double kill_replica = 0;
+  double break_stream = 0;
+  double lose_node = 0;     // the machine dies with all its processes, and comes back empty
+  double crash_service = 0; // between commit and send, or before the commit
+  double double_message = 0;
+  double stop_study = 0;    // and resume it later
+  double crash_program = 0; // a replica exits with code 1
+};
+
+// The production core and storage on virtual time, with simulated agents and replicas that behave
+// like the real ones: messages take time, streams break and are dialled again with what was not
+// acknowledged, processes die. After every step the invariants are checked; Fail() tells the first
+// that broke.
+class SimulatedPool {
+ public:
+  SimulatedPool(std::uint64_t seed, int nodes, int slots_per_node, Faults faults);
+
+  // A study of elastic (or, if not, plain) trials with an analytic curve.
+  StudySpec MakeStudy(const std::string& name, bool elastic) const;
+  Reply Client(const Event& event);
+
+  // Runs until nothing of the studies is left to do or `until_s` of virtual time have passed.
+  void Run(double until_s);
+  void StopFaults() { faults_ = {}; }
+
+  bool AllStudiesEnded() const;
+  bool NothingHeld() const;
+  const TunerState& state() const { return core_->state(); }
+  std::vector<NodeView> nodes() const { return core_->Nodes(); }
+  const std::string& failure() const { return failure_; }
+  std::int64_t steps() const { return steps_; }
+  double now_s() const { return Seconds(now_); }
+  int restarts() const { return restarts_; }
+  const std::vector<Change>& committed() const { return committed_; }
+
+ private:
+  struct Process {
+    ReplicaId id;
+    TrialId trial;
+    int slot = 0;
+    bool elastic = true;
+    std::optional<ReplicaReady> ready;
+    std::int64_t generation = 0;                 // trains in this one
+    std::optional<RegroupCommand> regroup;       // newest one received
+    std::int64_t step = 0;
+    bool stopping = false;
+    bool exited = false;                         // kept until its exit is acknowledged
+  };
+  struct SimNode {
+    std::string name;
+    int slots = 0;
+    NodeId id;
+    bool up = true;
+    bool connected = false;
+    Time last_arrival;                           // of what was sent so far
+    int session = 0;                             // messages of an older stream are dropped
+    std::map<ReplicaId, Process> processes;
+    std::deque<std::pair<ReplicaId, Event>> unacknowledged;
+  };
+  // Something that will happen at a moment.
+  struct Happening {
+    enum class Kind { kToService, kToNode, kDial, kWork, kTick, kResume, kNodeUp };
+    Kind kind;
+    std::size_t node = 0;
+    int session = 0;
+    std::optional<Event> event;
+    std::optional<Command> command;
+    ReplicaId process;
+    std::string study;
+  };
+
+  void At(double delay_s, Happening happening);
+  void Happen(const Happening& happening);
+  Reply StepCore(const Event& event);
+  void RestartService();
+  void Send(const Command& command);
+  void Deliver(SimNode& node, std::size_t index, const Command& command);
+  void Work(std::size_t index, ReplicaId id);
+  void TryForm(TrialId trial, std::int64_t generation);
+  void Emit(std::size_t index, ReplicaId from, Event event);
+  void Transmit(std::size_t index, ReplicaId from, Event event);
+  void Exit(std::size_t index, ReplicaId id, int code, int signal);
+  void Dial(std::size_t index);
+  void BreakStream(std::size_t index);
+  void InjectFaults();
+  void CheckInvariants();
+  void Fail(const std::string& what);
+  std::size_t NodeIndex(NodeId id) const;
+  Process* FindProcess(ReplicaId id);
+
+  Random random_;
+  Faults faults_;
+  Time now_{1'000'000};
+  std::multimap<Time, Happening> agenda_;
+  std::vector<SimNode> nodes_;
+  std::unique_ptr<Storage> storage_;
+  std::unique_ptr<Core> core_;
+  std::vector<Change> committed_;
+  std::set<std::string> elastic_;
+  // (trial, step) of every value the service has acknowledged.
+  std::set<std::pair<TrialId, std::int64_t>> acknowledged_;
+  std::map<TrialId, std::int64_t> generations_;
+  std::int64_t steps_ = 0;
+  int restarts_ = 0;
+  std::string failure_;
+};
+
+}  // namespace espalier

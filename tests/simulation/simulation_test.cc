@@ -1,0 +1,79 @@
+#include <gtest/gtest.h>
+
+#include "tests/simulation/simulated_pool.h"
+
+namespace espalier {
+namespace {
+
+// Every trial of every study has ended, and nothing holds a slot.
+void ExpectAllEnded(const SimulatedPool& pool, std::uint64_t seed) {
+  EXPECT_EQ(pool.failure(), "") << "seed " << seed;
+  EXPECT_TRUE(pool.AllStudiesEnded()) << "seed " << seed << ": not ended at " << pool.now_s() << " s";
+  for (const auto& [id, trial] : pool.state().trials) {
+    EXPECT_TRUE(Ended(trial.state))
+        << "seed " << seed << ": trial " << id.value << " is left " << ToString(trial.state);
+    EXPECT_TRUE(trial.spans.empty() || trial.spans.back().to != Time{}) << "seed " << seed;
+  }
+}
+
+TEST(Simulation, StudiesEndWithoutFaults) {
+  SimulatedPool pool(1, 2, 3, {});
+  ASSERT_TRUE(pool.Client(CreateStudy{pool.MakeStudy("a", true), false}).status.ok());
+  pool.Run(600);
+  ASSERT_TRUE(pool.Client(CreateStudy{pool.MakeStudy("b", false), false}).status.ok());
+  pool.Run(600);
+  ExpectAllEnded(pool, 1);
+  EXPECT_EQ(pool.state().trials.size(), 48u);
+  int grown = 0;
+  for (const auto& [id, trial] : pool.state().trials) {
+    grown += static_cast<int>(trial.resizes.size());
+    EXPECT_EQ(trial.restarts, 0);
+  }
+  EXPECT_GT(grown, 0) << "elastic trials use the slots that others leave";
+}
+
+TEST(Simulation, SameSeedSameChanges) {
+  const Faults faults{0.005, 0.005, 0.001, 0.002, 0.02, 0.001, 0.001};
+  std::vector<std::size_t> sizes;
+  std::vector<double> ends;
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    SimulatedPool pool(42, 3, 2, faults);
+    pool.Client(CreateStudy{pool.MakeStudy("a", true), false});
+    pool.Run(60);
+    sizes.push_back(pool.committed().size());
+    ends.push_back(pool.now_s());
+  }
+  EXPECT_EQ(sizes[0], sizes[1]);
+  EXPECT_EQ(ends[0], ends[1]);
+}
+
+// Each seed is a pool of its own with every kind of fault; then the faults stop, and what was
+// started must come to its end.
+TEST(Simulation, ThousandSeedsWithFaults) {
+  std::int64_t steps = 0;
+  std::int64_t restarts = 0;
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+    Random shape(seed);
+    const Faults faults{0.02 * shape.Uniform(),  0.02 * shape.Uniform(),  0.003 * shape.Uniform(),
+                        0.01 * shape.Uniform(),  0.05 * shape.Uniform(),  0.002 * shape.Uniform(),
+                        0.005 * shape.Uniform()};
+    SimulatedPool pool(seed, 1 + static_cast<int>(shape.Below(3)), 1 + static_cast<int>(shape.Below(4)),
+                       faults);
+    while (pool.state().studies.empty()) {
+      pool.Client(CreateStudy{pool.MakeStudy("a", seed % 4 != 0), true});
+    }
+    if (seed % 3 == 0) pool.Client(CreateStudy{pool.MakeStudy("b", true), true});
+    pool.Run(40);
+    pool.StopFaults();
+    pool.Run(2000);
+    ExpectAllEnded(pool, seed);
+    if (::testing::Test::HasFailure()) break;
+    steps += pool.steps();
+    restarts += pool.restarts();
+  }
+  EXPECT_GT(steps, 200'000);
+  EXPECT_GT(restarts, 500) << "the service must have crashed often for this to mean something";
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,46 @@
+#include "trial_runner/agent/agent.h"
+
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "trial_runner/agent/agent_loop.h"
+
+namespace espalier {
+
+absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options) {
+  if (options.slots < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("agent: slots should be at least 1, got ", options.slots));
+  }
+  if (options.node_name.empty()) return absl::InvalidArgumentError("agent: node name is empty");
+  if (options.service_address.empty()) {
+    return absl::InvalidArgumentError("agent: service address is empty; HOST:PORT is needed");
+  }
+  // Replicas run in other directories, so what they are told must not be relative to this one.
+  AgentOptions absolute = options;
+  std::error_code error;
+  absolute.directory = std::filesystem::absolute(options.directory, error).string();
+  if (!error) std::filesystem::create_directories(absolute.directory, error);
+  if (error) {
+    return absl::FailedPreconditionError(absl::StrCat("agent: cannot create directory \"",
+                                                      options.directory, "\": ", error.message()));
+  }
+  if (options.tuner_executable.find('/') != std::string::npos) {
+    absolute.tuner_executable = std::filesystem::absolute(options.tuner_executable).string();
+  }
+  // Trials append paths to it, so it is a URL for them whichever way it was given.
+  if (!options.http_address.empty() && options.http_address.find("://") == std::string::npos) {
+    absolute.http_address = "http://" + options.http_address;
+  }
+  FileDescriptor wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.open()) {
+    return absl::InternalError(absl::StrCat("agent: eventfd: ", strerror(errno)));
+  }
+  return std::make_unique<AgentLoop>(std::move(absolute), std::move(wake));
+}
+
+}  // namespace espalier

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+struct AgentOptions {
+  std::string service_address;  // gRPC host:port of the service
+  std::string http_address;     // the service's HTTP door, told to commands; may be empty
+  std::string node_name;        // unique in the pool
+  int slots = 1;
+  std::string directory;         // logs, parameter files and checkpoints; created if absent
+  std::string token;             // empty: none
+  std::string tuner_executable;  // path of `tuner`, put first in PATH so that commands find it
+};
+
+// Runs one machine's share of the pool: dials the service, starts replicas in its slots, watches
+// them, carries their messages, and ends them when told or when its own end comes. Survives the
+// service's absence: replicas run on, events wait and are sent again until acknowledged.
+//
+// Starts a thread of its own; methods may be called from any thread. Replicas do not outlive the
+// process that holds the agent (PR_SET_PDEATHSIG).
+class Agent {
+ public:
+  static absl::StatusOr<std::unique_ptr<Agent>> Start(const AgentOptions& options);
+  virtual ~Agent() = default;  // stops if Stop was not called
+
+  // Ends all replicas (SIGTERM, then SIGKILL after grace_s) and leaves the pool.
+  virtual void Stop(double grace_s) = 0;
+  // True once the service has answered Hello, until the stream breaks.
+  virtual bool connected() const = 0;
+  // Waits until connected or the time has passed; false: the latter.
+  virtual bool WaitConnected(double timeout_s) = 0;
+};
+
+}  // namespace espalier

@@ -1,0 +1,341 @@
+#include "trial_runner/agent/agent_loop.h"
+
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "trial_runner/agent/last_output.h"
+#include "trial_runner/agent/trial_environment.h"
+#include "tuner/base/clock.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::chrono::milliseconds kLeaveWait{1000};  // for the last acknowledgements
+
+std::string NewIncarnation() { return absl::StrCat(getpid(), "-", Now().us); }
+
+v1::LiveReplica Identity(const v1::StartReplica& start) {
+  v1::LiveReplica identity;
+  identity.set_replica_id(start.replica_id());
+  identity.set_trial_id(start.trial_id());
+  identity.set_slot(start.slot());
+  return identity;
+}
+
+}  // namespace
+
+AgentLoop::AgentLoop(AgentOptions options, FileDescriptor wake)
+    : options_(std::move(options)),
+      inherited_environment_(OwnEnvironment()),
+      incarnation_(NewIncarnation()),
+      wake_(std::move(wake)),
+      owner_([this] { Run(); }) {}
+
+AgentLoop::~AgentLoop() { Stop(0); }
+
+void AgentLoop::Stop(double grace_s) {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_grace_s_ = grace_s;
+  }
+  Wake();
+  const std::lock_guard lock(join_mutex_);
+  if (owner_.joinable()) owner_.join();
+}
+
+bool AgentLoop::connected() const {
+  const std::lock_guard lock(mutex_);
+  return connected_;
+}
+
+bool AgentLoop::WaitConnected(double timeout_s) {
+  std::unique_lock lock(mutex_);
+  return connection_changed_.wait_for(lock, std::chrono::duration<double>(timeout_s),
+                                      [this] { return connected_; });
+}
+
+void AgentLoop::SetConnected(bool connected) {
+  welcomed_ = connected;
+  {
+    const std::lock_guard lock(mutex_);
+    connected_ = connected;
+  }
+  connection_changed_.notify_all();
+}
+
+void AgentLoop::Wake() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);
+}
+
+void AgentLoop::Run() {
+  stream_ = std::make_unique<ServiceStream>(options_.service_address, options_.token, wake_.get());
+  while (true) {
+    const Clock::time_point now = Clock::now();
+    ObeyStop(now);
+    KeepTime(now);
+    SendEvents();
+    if (Finished(now)) break;
+    Wait(now);
+  }
+  stream_.reset();
+  SetConnected(false);
+}
+
+void AgentLoop::ObeyStop(Clock::time_point now) {
+  std::optional<double> grace_s;
+  {
+    const std::lock_guard lock(mutex_);
+    grace_s = std::exchange(stop_grace_s_, std::nullopt);
+  }
+  if (!grace_s) return;
+  stopping_ = true;
+  for (auto& [id, replica] : running_) replica->Terminate(*grace_s, now);
+}
+
+bool AgentLoop::Finished(Clock::time_point now) {
+  if (!stopping_ || !running_.empty()) return false;
+  if (!welcomed_ || outbox_.empty()) return true;
+  if (!leave_at_) leave_at_ = now + kLeaveWait;
+  return now >= *leave_at_;
+}
+
+int AgentLoop::WaitMs(Clock::time_point now) const {
+  Clock::time_point until = Clock::time_point::max();
+  if (welcomed_ && lease_s_ > 0) until = next_heartbeat_;
+  if (leave_at_) until = std::min(until, *leave_at_);
+  for (const auto& [id, replica] : running_) {
+    if (replica->kill_at()) until = std::min(until, *replica->kill_at());
+  }
+  if (until == Clock::time_point::max()) return -1;
+  // Rounded up: waking a little early would turn the loop until the moment has come.
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
+  return static_cast<int>(std::clamp<std::int64_t>(wait, 0, 3'600'000));
+}
+
+void AgentLoop::Wait(Clock::time_point now) {
+  std::vector<pollfd> fds{{wake_.get(), POLLIN, 0}};
+  std::vector<std::int64_t> ids;
+  const bool listen = !outbox_.full();
+  for (const auto& [id, replica] : running_) {
+    const int events = (listen ? POLLIN : 0) | (replica->has_waiting_commands() ? POLLOUT : 0);
+    // A socket nobody waits for is left out (-1), or its hang-up would keep the loop awake.
+    fds.push_back({events != 0 ? replica->control_fd() : -1, static_cast<short>(events), 0});
+    fds.push_back({replica->pidfd(), POLLIN, 0});
+    ids.push_back(id);
+  }
+  if (poll(fds.data(), fds.size(), WaitMs(now)) <= 0) return;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    ReplicaProcess& replica = *running_.at(ids[i]);
+    const short socket = fds[1 + 2 * i].revents;
+    if ((socket & POLLOUT) != 0) replica.Flush();
+    if (listen && (socket & (POLLIN | POLLHUP | POLLERR)) != 0) Forward(ids[i], replica.Read());
+    if (fds[2 + 2 * i].revents != 0) ReplicaEnded(ids[i]);
+  }
+  if (fds[0].revents != 0) {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof count);
+    TakeArrivals();
+  }
+}
+
+void AgentLoop::KeepTime(Clock::time_point now) {
+  for (auto& [id, replica] : running_) replica->KillIfDue(now);
+  if (!welcomed_ || lease_s_ <= 0 || now < next_heartbeat_) return;
+  const std::chrono::duration<double> lease(lease_s_);
+  next_heartbeat_ = now + std::chrono::duration_cast<Clock::duration>(lease / 3);
+  // A service that beats and then falls silent is gone, whatever the connection still believes.
+  if (service_sends_heartbeats_ && now - last_heard_ > lease) {
+    spdlog::warn("service {} has been silent for longer than its lease of {} s: dialling again",
+                 options_.service_address, lease_s_);
+    last_heard_ = now;
+    stream_->Break();
+    return;
+  }
+  v1::AgentMessage beat;
+  beat.mutable_heartbeat();
+  stream_->Send(stream_number_, beat);
+}
+
+void AgentLoop::TakeArrivals() {
+  for (const ServiceStream::Arrival& arrival : stream_->TakeArrivals()) {
+    switch (arrival.kind) {
+      case ServiceStream::ArrivalKind::kOpened:
+        SendHello(arrival.stream);
+        break;
+      case ServiceStream::ArrivalKind::kMessage:
+        last_heard_ = Clock::now();
+        Obey(arrival.message);
+        break;
+      case ServiceStream::ArrivalKind::kBroken:
+        Broken(arrival.status);
+        break;
+    }
+  }
+}
+
+void AgentLoop::SendHello(std::int64_t stream) {
+  stream_number_ = stream;
+  v1::AgentMessage message;
+  v1::Hello& hello = *message.mutable_hello();
+  hello.set_node_name(options_.node_name);
+  hello.set_slots(options_.slots);
+  hello.set_token(options_.token);
+  hello.set_incarnation(incarnation_);
+  // Also those that have ended but whose end the service has not confirmed: the events that tell
+  // of it follow, and must find a replica that the service knows.
+  for (const auto& [id, replica] : unfinished_) {
+    const auto running = running_.find(id);
+    *hello.add_replicas() = running == running_.end() ? replica : running->second->identity();
+  }
+  stream_->Send(stream_number_, message);
+}
+
+void AgentLoop::Obey(const v1::ServiceMessage& message) {
+  switch (message.kind_case()) {
+    case v1::ServiceMessage::kWelcome:
+      return Welcomed(message.welcome());
+    case v1::ServiceMessage::kStart:
+      return StartReplica(message.start());
+    case v1::ServiceMessage::kToReplica: {
+      const auto replica = running_.find(message.to_replica().replica_id());
+      if (replica != running_.end()) replica->second->Send(message.to_replica().command());
+      return;
+    }
+    case v1::ServiceMessage::kStop: {
+      const auto replica = running_.find(message.stop().replica_id());
+      if (replica == running_.end()) return;  // its exit is told, or was never started
+      return replica->second->Terminate(message.stop().grace_s(), Clock::now());
+    }
+    case v1::ServiceMessage::kAcknowledge:
+      return Acknowledged(message.acknowledge().sequence());
+    case v1::ServiceMessage::kHeartbeat:
+      service_sends_heartbeats_ = true;
+      return;
+    case v1::ServiceMessage::KIND_NOT_SET:
+      spdlog::warn("service {} sent a message of an unknown kind", options_.service_address);
+      return;
+  }
+}
+
+void AgentLoop::Welcomed(const v1::Welcome& welcome) {
+  spdlog::info("node {} is number {} of the pool at {}", options_.node_name, welcome.node_id(),
+               options_.service_address);
+  node_id_ = welcome.node_id();
+  lease_s_ = welcome.lease_s();
+  next_heartbeat_ = Clock::now();
+  service_sends_heartbeats_ = false;
+  last_break_.clear();
+  outbox_.SendAllAgain();
+  SetConnected(true);
+}
+
+void AgentLoop::Broken(const absl::Status& status) {
+  SetConnected(false);
+  std::string reason(status.message());
+  if (reason == last_break_ && !reason.empty()) return;
+  last_break_ = std::move(reason);
+  if (stopping_) return;
+  spdlog::warn("no connection to the service at {} ({}); replicas run on, trying again",
+               options_.service_address, last_break_);
+}
+
+void AgentLoop::Acknowledged(std::int64_t sequence) {
+  for (const std::int64_t id : outbox_.Acknowledge(sequence)) {
+    unfinished_.erase(id);
+    ended_.insert(id);
+    if (ended_.size() > kMaxRememberedReplicas) ended_.erase(ended_.begin());
+  }
+}
+
+void AgentLoop::SendEvents() {
+  if (!welcomed_) return;
+  while (const v1::AgentMessage* event = outbox_.NextToSend()) {
+    if (!stream_->Send(stream_number_, *event))
+      return;  // an arrival or room in its queue wakes this thread
+    outbox_.MarkSent();
+  }
+}
+
+void AgentLoop::StartReplica(const v1::StartReplica& start) {
+  const std::int64_t id = start.replica_id();
+  if (unfinished_.contains(id) || ended_.contains(id)) return;  // commands may arrive twice
+  if (stopping_) return;
+  unfinished_.emplace(id, Identity(start));
+  absl::StatusOr<std::unique_ptr<ReplicaProcess>> replica = LaunchReplica(start);
+  if (!replica.ok()) {
+    const std::string error = ValidUtf8(std::string(replica.status().message()));
+    spdlog::warn("replica {} of trial {} in study {}: {}", id, start.trial_number(), start.study(),
+                 error);
+    v1::ReplicaExited exited;
+    exited.set_replica_id(id);
+    exited.set_trial_id(start.trial_id());
+    exited.set_exit_code(-1);
+    exited.set_error(error);
+    return AddExit(std::move(exited));
+  }
+  v1::AgentMessage event;
+  v1::ReplicaStarted& started = *event.mutable_started();
+  started.set_replica_id(id);
+  started.set_trial_id(start.trial_id());
+  started.set_pid((*replica)->identity().pid());
+  outbox_.Add(std::move(event));
+  running_.emplace(id, *std::move(replica));
+}
+
+absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
+    const v1::StartReplica& start) {
+  ESPALIER_ASSIGN_OR_RETURN(const TrialFiles files, MakeTrialFiles(options_, start));
+  LaunchOrder order;
+  order.command.assign(start.command().begin(), start.command().end());
+  order.directory = start.directory().empty() ? files.directory : start.directory();
+  order.log_path = files.log;
+  ESPALIER_ASSIGN_OR_RETURN(order.environment, TrialEnvironment(inherited_environment_, options_,
+                                                                node_id_, start, files));
+  ESPALIER_ASSIGN_OR_RETURN(LaunchedProcess process, Launch(order));
+  return std::make_unique<ReplicaProcess>(std::move(process), Identity(start), files.log);
+}
+
+void AgentLoop::Forward(std::int64_t replica_id, std::vector<v1::ReplicaMessage> messages) {
+  const std::int64_t trial_id = running_.at(replica_id)->identity().trial_id();
+  for (v1::ReplicaMessage& message : messages) {
+    v1::AgentMessage event;
+    v1::FromReplica& from = *event.mutable_from_replica();
+    from.set_replica_id(replica_id);
+    from.set_trial_id(trial_id);
+    *from.mutable_message() = std::move(message);
+    outbox_.Add(std::move(event));
+  }
+}
+
+void AgentLoop::ReplicaEnded(std::int64_t replica_id) {
+  ReplicaProcess& replica = *running_.at(replica_id);
+  ReplicaProcess::Ending ending = replica.Reap();
+  Forward(replica_id, std::move(ending.messages));
+  v1::ReplicaExited exited;
+  exited.set_replica_id(replica_id);
+  exited.set_trial_id(replica.identity().trial_id());
+  exited.set_exit_code(ending.exit_code);
+  exited.set_signal(ending.signal);
+  exited.set_last_output(std::move(ending.last_output));
+  exited.set_error(std::move(ending.error));
+  unfinished_[replica_id] = replica.identity();
+  running_.erase(replica_id);
+  AddExit(std::move(exited));
+}
+
+void AgentLoop::AddExit(v1::ReplicaExited exited) {
+  v1::AgentMessage event;
+  *event.mutable_exited() = std::move(exited);
+  outbox_.Add(std::move(event));
+}
+
+}  // namespace espalier

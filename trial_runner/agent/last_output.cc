@@ -1,0 +1,75 @@
+#include "trial_runner/agent/last_output.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "trial_runner/agent/file_descriptor.h"
+
+namespace espalier {
+namespace {
+
+bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U; }
+
+// The length of the valid sequence that begins here, 0 if there is none (RFC 3629: no overlong
+// forms, no surrogates, nothing above U+10FFFF).
+std::size_t SequenceLength(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
+  const auto second = static_cast<unsigned char>(text[1]);
+  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) {
+    return 0;
+  }
+  const std::string_view rest = text.substr(1, length - 1);
+  return std::all_of(rest.begin(), rest.end(), IsContinuation) ? length : 0;
+}
+
+}  // namespace
+
+std::string ValidUtf8(std::string_view text) {
+  std::string valid;
+  valid.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t length = SequenceLength(text);
+    if (length == 0) {
+      valid.push_back('?');
+    } else {
+      valid.append(text.substr(0, length));
+    }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return valid;
+}
+
+std::string LastLines(std::string_view text, std::size_t limit) {
+  if (text.size() > limit) {
+    // One byte more than the limit shows whether the cut falls on the start of a line.
+    text.remove_prefix(text.size() - limit - 1);
+    const std::size_t newline = text.find('\n');
+    if (newline != std::string_view::npos && newline + 1 < text.size()) {
+      text.remove_prefix(newline + 1);
+    } else {
+      text.remove_prefix(1);
+      while (!text.empty() && IsContinuation(text.front())) text.remove_prefix(1);
+    }
+  }
+  return ValidUtf8(text);
+}
+
+std::string LastOutput(const std::string& log_path) {
+  const FileDescriptor file(open(log_path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.open()) return "";
+  const off_t size = lseek(file.get(), 0, SEEK_END);
+  constexpr auto kWanted = static_cast<off_t>(kLastOutputBytes + 1);
+  std::string text(kLastOutputBytes + 1, '\0');
+  const ssize_t got =
+      pread(file.get(), text.data(), text.size(), std::max<off_t>(0, size - kWanted));
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, got)));
+  return LastLines(text, kLastOutputBytes);
+}
+
+}  // namespace espalier

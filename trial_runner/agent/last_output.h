@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace espalier {
+
+inline constexpr std::size_t kLastOutputBytes = 4096;
+
+// The text with each byte that is not part of valid UTF-8 replaced by '?'. Pure.
+std::string ValidUtf8(std::string_view text);
+
+// The end of a text, at most `limit` bytes, from the start of a line where one begins in there,
+// else from the start of a character. Pure.
+std::string LastLines(std::string_view text, std::size_t limit);
+
+// The end of a replica's log, as above; empty if it cannot be read.
+std::string LastOutput(const std::string& log_path);
+
+}  // namespace espalier

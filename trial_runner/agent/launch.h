@@ -1,0 +1,37 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trial_runner/agent/file_descriptor.h"
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+// Where a replica finds its end of the control socket (ESPALIER_CONTROL_FD).
+inline constexpr int kControlFd = 3;
+
+struct LaunchOrder {
+  std::vector<std::string> command;
+  std::string directory;  // the command's working directory; must exist
+  std::map<std::string, std::string> environment;
+  std::string log_path;  // output and errors are appended to it
+};
+
+struct LaunchedProcess {
+  pid_t pid = 0;  // also the id of its process group
+  FileDescriptor pidfd;
+  FileDescriptor control;  // our end, non-blocking
+};
+
+// Starts a command as the leader of a process group of its own. It inherits nothing but null input,
+// the log and the control socket, and the kernel kills it when the thread that called this ends:
+// call it only from a thread that lives as long as the replicas may.
+//
+// Returns once the program runs. Fails with "cannot start ./train: No such file or directory".
+absl::StatusOr<LaunchedProcess> Launch(const LaunchOrder& order);
+
+}  // namespace espalier

@@ -1,0 +1,151 @@
+#include "trial_runner/agent/replica_process.h"
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "trial_runner/agent/last_output.h"
+#include "tuner/base/check.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::size_t kChunkBytes = std::size_t{64} << 10;
+// A replica that never stops talking must not keep the others from being heard.
+constexpr int kChunksPerTurn = 16;
+
+}  // namespace
+
+ReplicaProcess::ReplicaProcess(LaunchedProcess process, v1::LiveReplica identity,
+                               std::string log_path)
+    : process_(std::move(process)), identity_(std::move(identity)), log_path_(std::move(log_path)) {
+  identity_.set_pid(process_.pid);
+}
+
+ReplicaProcess::~ReplicaProcess() {
+  if (reaped_) return;
+  KillGroup();
+  while (waitpid(process_.pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+std::vector<v1::ReplicaMessage> ReplicaProcess::Read() { return ReadUpTo(kChunksPerTurn); }
+
+std::vector<v1::ReplicaMessage> ReplicaProcess::ReadUpTo(int chunks) {
+  std::vector<v1::ReplicaMessage> messages;
+  std::array<char, kChunkBytes> chunk;
+  for (int i = 0; i < chunks && process_.control.open(); ++i) {
+    const ssize_t got = recv(process_.control.get(), chunk.data(), chunk.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    if (got <= 0) {
+      process_.control.Close();
+      commands_.clear();
+      break;
+    }
+    reader_.Append({chunk.data(), static_cast<std::size_t>(got)});
+    Parse(messages);
+  }
+  return messages;
+}
+
+void ReplicaProcess::Parse(std::vector<v1::ReplicaMessage>& messages) {
+  while (true) {
+    absl::StatusOr<std::optional<std::string>> frame = reader_.Next();
+    if (!frame.ok()) return KillFor(std::string(frame.status().message()));
+    if (!frame->has_value()) return;
+    v1::ReplicaMessage message;
+    if (!message.ParseFromString(**frame)) {
+      return KillFor(absl::StrCat("message of ", (*frame)->size(),
+                                  " bytes on the control socket is not a ReplicaMessage"));
+    }
+    if (message.has_ready()) *identity_.mutable_ready() = message.ready();
+    if (message.has_regrouped()) identity_.set_generation(message.regrouped().generation());
+    messages.push_back(std::move(message));
+  }
+}
+
+void ReplicaProcess::Send(const v1::ReplicaCommand& command) {
+  if (!process_.control.open()) return;
+  commands_.push_back(Frame(command.SerializeAsString()));
+  if (commands_.size() > kMaxWaitingCommands) {
+    // One that is partly sent has to stay, or the replica would lose its place in the stream.
+    commands_.erase(commands_.begin() + (sent_of_first_ > 0 ? 1 : 0));
+  }
+  Flush();
+}
+
+void ReplicaProcess::Flush() {
+  while (!commands_.empty()) {
+    const std::string& frame = commands_.front();
+    const ssize_t sent = send(process_.control.get(), frame.data() + sent_of_first_,
+                              frame.size() - sent_of_first_, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (sent < 0) {
+      commands_.clear();  // it has closed its end; reading will find that out
+      sent_of_first_ = 0;
+      return;
+    }
+    sent_of_first_ += static_cast<std::size_t>(sent);
+    if (sent_of_first_ < frame.size()) return;
+    commands_.pop_front();
+    sent_of_first_ = 0;
+  }
+}
+
+void ReplicaProcess::Terminate(double grace_s, Clock::time_point now) {
+  if (grace_s <= 0) {
+    kill_at_ = now;
+    return KillIfDue(now);
+  }
+  const auto grace = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(std::min(grace_s, 86400.0)));
+  const bool first = !kill_at_;
+  kill_at_ = first ? now + grace : std::min(*kill_at_, now + grace);
+  if (first) kill(-process_.pid, SIGTERM);
+}
+
+void ReplicaProcess::KillIfDue(Clock::time_point now) {
+  if (!kill_at_ || now < *kill_at_) return;
+  KillGroup();
+  // Once is enough: nothing survives SIGKILL, and the deadline would keep the loop awake.
+  kill_at_ = Clock::time_point::max();
+}
+
+void ReplicaProcess::KillFor(std::string reason) {
+  error_ = std::move(reason);
+  process_.control.Close();
+  commands_.clear();
+  KillGroup();
+}
+
+void ReplicaProcess::KillGroup() {
+  // The group's id cannot have passed to others: its leader is not reaped yet.
+  kill(-process_.pid, SIGKILL);
+}
+
+ReplicaProcess::Ending ReplicaProcess::Reap() {
+  ESPALIER_CHECK(!reaped_, "a replica is reaped once");
+  KillGroup();
+  Ending ending;
+  ending.messages = ReadUpTo(std::numeric_limits<int>::max());
+  int status = 0;
+  while (waitpid(process_.pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  reaped_ = true;
+  if (WIFEXITED(status)) ending.exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) ending.signal = WTERMSIG(status);
+  ending.error = error_;
+  ending.last_output = LastOutput(log_path_);
+  return ending;
+}
+
+}  // namespace espalier

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trial_runner/agent/frames.h"
+#include "trial_runner/agent/launch.h"
+#include "tuner.pb.h"
+
+namespace espalier {
+
+// Commands that wait for a replica that does not read; beyond it the oldest goes, which is harmless
+// because a replica obeys the highest generation it has seen.
+inline constexpr std::size_t kMaxWaitingCommands = 64;
+
+// One running replica: its process group, control socket and log. Never blocks. Belongs to the
+// thread that launched it.
+class ReplicaProcess {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  struct Ending {
+    int exit_code = -1;  // -1: ended by a signal
+    int signal = 0;
+    std::vector<v1::ReplicaMessage> messages;  // written before its death, not yet read
+    std::string error;                         // why the agent killed it; usually empty
+    std::string last_output;
+  };
+
+  ReplicaProcess(LaunchedProcess process, v1::LiveReplica identity, std::string log_path);
+  ~ReplicaProcess();  // kills and reaps what is left
+
+  ReplicaProcess(const ReplicaProcess&) = delete;
+  ReplicaProcess& operator=(const ReplicaProcess&) = delete;
+
+  const v1::LiveReplica& identity() const { return identity_; }
+  int pidfd() const { return process_.pidfd.get(); }
+  int control_fd() const { return process_.control.get(); }  // -1: it has closed its end
+  bool has_waiting_commands() const { return !commands_.empty(); }
+
+  // What it has said so far. One that breaks the protocol is killed, and Ending says why.
+  std::vector<v1::ReplicaMessage> Read();
+  void Send(const v1::ReplicaCommand& command);
+  // Goes on sending what the socket had no room for.
+  void Flush();
+
+  // SIGTERM to the group now, SIGKILL at the deadline. Asked twice: the earlier deadline counts.
+  void Terminate(double grace_s, Clock::time_point now);
+  std::optional<Clock::time_point> kill_at() const { return kill_at_; }
+  void KillIfDue(Clock::time_point now);
+
+  // After its pidfd became readable: ends what is left of the group and tells how it went.
+  Ending Reap();
+
+ private:
+  std::vector<v1::ReplicaMessage> ReadUpTo(int chunks);
+  void Parse(std::vector<v1::ReplicaMessage>& messages);
+  void KillFor(std::string reason);
+  void KillGroup();
+
+  LaunchedProcess process_;
+  v1::LiveReplica identity_;
+  std::string log_path_;
+  FrameReader reader_;
+  std::deque<std::string> commands_;  // frames; the first may be partly sent
+  std::size_t sent_of_first_ = 0;
+  std::optional<Clock::time_point> kill_at_;
+  std::string error_;
+  bool reaped_ = false;
+};
+
+}  // namespace espalier

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tuner.pb.h"
+#include "tuner/base/status.h"
+
+namespace grpc {
+class ClientContext;
+}
+
+namespace espalier {
+
+// Messages waiting in either direction; beyond it the sender is asked to wait.
+inline constexpr std::size_t kMaxStreamQueue = 256;
+
+// The agent's stream to the service, redialled for ever (after 50 ms at first, 2 s at most).
+// Threads of its own do the blocking calls; the owner learns of arrivals by an eventfd and never
+// blocks. Methods may be called from any thread.
+class ServiceStream {
+ public:
+  enum class ArrivalKind { kOpened, kMessage, kBroken };
+  struct Arrival {
+    ArrivalKind kind = ArrivalKind::kMessage;
+    std::int64_t stream = 0;  // counts the streams opened
+    v1::ServiceMessage message;
+    absl::Status status;  // of a broken stream
+  };
+
+  // Adds to `wake_fd` (an eventfd, which must outlive this) when something arrived or a full queue
+  // has room.
+  ServiceStream(std::string address, std::string token, int wake_fd);
+  ~ServiceStream();
+
+  std::vector<Arrival> TakeArrivals();
+  // Queues a message for that stream. False: it is not open any more or its queue is full; nothing
+  // was queued.
+  bool Send(std::int64_t stream, const v1::AgentMessage& message);
+  // Gives the present stream up, to dial again.
+  void Break();
+
+ private:
+  struct Connection;
+
+  void DialForEver();
+  // One stream from its start to its end; true if the service said something on it.
+  bool RunOnce();
+  void Write(Connection& connection);
+  void Post(Arrival arrival);
+  void Wake() const;
+
+  const std::string address_;
+  const std::string token_;
+  const int wake_fd_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Arrival> arrivals_;
+  std::deque<v1::AgentMessage> outgoing_;
+  std::int64_t stream_ = 0;
+  bool open_ = false;  // outgoing_ takes messages
+  bool closing_ = false;
+  grpc::ClientContext* context_ = nullptr;  // of the present stream
+  std::thread dialler_;                     // last: it uses all of the above
+};
+
+}  // namespace espalier

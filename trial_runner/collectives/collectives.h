@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace espalier {
+
+// Memory that a collective reads and writes. `owner` keeps it alive: an abandoned collective may
+// touch it long after its caller has gone on. So after any failure the caller takes a fresh one.
+struct CollectiveBuffer {
+  enum class Type { kFloat, kDouble, kInt64, kByte };
+
+  Type type = Type::kFloat;
+  void* start = nullptr;
+  std::int64_t count = 0;  // elements
+  std::shared_ptr<const void> owner;
+
+  static CollectiveBuffer Of(const std::shared_ptr<std::vector<float>>& v);
+  static CollectiveBuffer Of(const std::shared_ptr<std::vector<double>>& v);
+  static CollectiveBuffer Of(const std::shared_ptr<std::vector<std::int64_t>>& v);
+  static CollectiveBuffer Of(const std::shared_ptr<std::vector<std::uint8_t>>& v);
+};
+
+// One generation of a trial's replicas, as one of its members sees it.
+struct GroupPlan {
+  std::int64_t generation = 0;
+  int rank = 0;
+  int size = 1;
+  std::string rendezvous;  // Address() of rank 0
+};
+
+// The seam to Gloo (and NCCL): the group of replicas and what it computes together.
+//
+// One thread calls everything but Abandon(), which any thread may call at any time. Members call
+// the same operations in the same order. No operation waits for ever on a member that is gone: it
+// ends with
+//   kAborted      the group was abandoned while (or before) it waited;
+//   kUnavailable  the transport reported a lost member.
+// After either the group is of no use: the next call is Form() with a newer generation. A group
+// of one needs no transport, and its operations return at once.
+class Collectives {
+ public:
+  virtual ~Collectives() = default;
+
+  // host:port where the members of a generation whose rank 0 is this process meet.
+  virtual std::string Address() const = 0;
+
+  // Leaves the present group, if there is one, and waits until all members of `plan` have met.
+  // May wait as long as the others take to arrive. kAborted also if Abandon() has already named a
+  // newer generation.
+  virtual absl::Status Form(const GroupPlan& plan) = 0;
+
+  // Replaces the buffer's content with the sum over all members, bitwise the same on each.
+  virtual absl::Status AllReduceSum(const CollectiveBuffer& buffer) = 0;
+  virtual absl::Status Broadcast(const CollectiveBuffer& buffer, int root) = 0;
+  // Each member's values, by rank. All members give equally many.
+  virtual absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
+      const std::vector<std::int64_t>& values) = 0;
+
+  // Groups older than `generation` are given up: whoever waits in one returns kAborted.
+  virtual void Abandon(std::int64_t generation) = 0;
+};
+
+}  // namespace espalier

@@ -1,0 +1,32 @@
+#include "trial_runner/elastic/step_schedule.h"
+
+#include <algorithm>
+
+#include "tuner/base/check.h"
+
+namespace espalier {
+
+SampleSlice CutEvenly(const SampleSlice& slice, std::int64_t index, std::int64_t count) {
+  ESPALIER_CHECK(index >= 0 && index < count, "no such part");
+  const std::int64_t size = slice.size / count;
+  const std::int64_t longer = slice.size % count;  // the first parts have one more
+  return {slice.begin + index * size + std::min(index, longer), size + (index < longer ? 1 : 0)};
+}
+
+StepPlan PlanStep(std::int64_t cursor, std::int64_t epoch_size, std::int64_t batch_size, int rank,
+                  int replicas, std::int64_t max_atomic, std::int64_t min_microbatches) {
+  ESPALIER_CHECK(cursor >= 0 && cursor < epoch_size, "the epoch is over");
+  ESPALIER_CHECK(batch_size > 0 && max_atomic > 0, "sizes are positive");
+  StepPlan plan;
+  plan.samples = std::min(batch_size, epoch_size - cursor);
+  const SampleSlice share = CutEvenly({cursor, plan.samples}, rank, replicas);
+  if (share.size == 0) return plan;
+  const std::int64_t count = std::min(
+      share.size, std::max((share.size + max_atomic - 1) / max_atomic, min_microbatches));
+  for (std::int64_t i = 0; i < count; ++i) {
+    plan.microbatches.push_back(CutEvenly(share, i, count));
+  }
+  return plan;
+}
+
+}  // namespace espalier

@@ -1,0 +1,102 @@
+#include "trial_runner/elastic/training_position.h"
+
+#include <bit>
+#include <limits>
+#include <locale>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::string_view kVersion = "espalier-position-1";
+constexpr std::size_t kMaxValues = 4096;
+
+// Doubles travel as their bits: NaN and infinities included, and nothing is rounded.
+class Writer {
+ public:
+  Writer& operator<<(std::int64_t v) {
+    absl::StrAppend(&text_, " ", v);
+    return *this;
+  }
+  Writer& operator<<(double v) { return *this << std::bit_cast<std::int64_t>(v); }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  std::string text_{kVersion};
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : in_(std::string(text)) {
+    in_.imbue(std::locale::classic());
+    std::string version;
+    in_ >> version;
+    if (version != kVersion) in_.setstate(std::ios::failbit);
+  }
+  Reader& operator>>(std::int64_t& v) {
+    in_ >> v;
+    return *this;
+  }
+  Reader& operator>>(double& v) {
+    std::int64_t bits = 0;
+    *this >> bits;
+    v = std::bit_cast<double>(bits);
+    return *this;
+  }
+  bool ok() const { return !in_.fail(); }
+
+ private:
+  std::istringstream in_;
+};
+
+}  // namespace
+
+void TrainingPosition::AddEvaluation(const EvaluationKey& key, std::vector<double> result) {
+  evaluation_results[key] = std::move(result);
+  ++evaluations;
+  while (evaluation_results.size() > kKeptEvaluations) {
+    evaluation_results.erase(evaluation_results.begin());
+  }
+}
+
+std::string TrainingPosition::Encode() const {
+  Writer out;
+  const NoiseAverages::State n = noise.state();
+  out << step << epoch << cursor << evaluations << batch_size << atomic_batch_size << progress
+      << n.sqr << n.trace << n.weight << n.biased
+      << static_cast<std::int64_t>(evaluation_results.size());
+  for (const auto& [key, values] : evaluation_results) {
+    out << key.epoch << key.step << key.call << static_cast<std::int64_t>(values.size());
+    for (const double v : values) out << v;
+  }
+  return out.Take();
+}
+
+absl::StatusOr<TrainingPosition> TrainingPosition::Decode(std::string_view text) {
+  Reader in(text);
+  TrainingPosition p;
+  NoiseAverages::State n;
+  std::int64_t results = 0;
+  in >> p.step >> p.epoch >> p.cursor >> p.evaluations >> p.batch_size >> p.atomic_batch_size >>
+      p.progress >> n.sqr >> n.trace >> n.weight >> n.biased >> results;
+  p.noise = NoiseAverages(n);
+  for (std::int64_t i = 0; i < results && in.ok(); ++i) {
+    EvaluationKey key;
+    std::int64_t count = 0;
+    in >> key.epoch >> key.step >> key.call >> count;
+    if (!in.ok() || count < 0 || static_cast<std::size_t>(count) > kMaxValues) break;
+    std::vector<double> values(static_cast<std::size_t>(count));
+    for (double& v : values) in >> v;
+    p.evaluation_results[key] = std::move(values);
+  }
+  if (!in.ok() || p.step < 0 || p.epoch < 0 || p.cursor < 0 ||
+      static_cast<std::int64_t>(p.evaluation_results.size()) != results) {
+    return absl::DataLossError("training position is damaged or of another version");
+  }
+  return p;
+}
+
+}  // namespace espalier

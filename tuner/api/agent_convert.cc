@@ -1,0 +1,201 @@
+#include "tuner/api/agent_convert.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/base/check.h"
+
+namespace espalier {
+
+namespace {
+
+// Trial programs learn by it which of the two batch modes their study is in.
+constexpr char kBatchModeVariable[] = "ESPALIER_BATCH_MODE";
+
+absl::StatusOr<ReplicaReady> ToReady(ReplicaId replica, const v1::Ready& ready) {
+  const v1::BatchBounds& batch = ready.batch();
+  if (batch.initial_batch_size() < 1 || batch.max_batch_size() < batch.initial_batch_size() ||
+      batch.min_atomic_batch_size() < 1 ||
+      batch.max_atomic_batch_size() < batch.min_atomic_batch_size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "replica ", replica.value, ": batch bounds need 1 <= initial <= max and 1 <= min_atomic <= ",
+        "max_atomic, got initial ", batch.initial_batch_size(), ", max ", batch.max_batch_size(),
+        ", min_atomic ", batch.min_atomic_batch_size(), ", max_atomic ",
+        batch.max_atomic_batch_size()));
+  }
+  return ReplicaReady{replica,
+                      ready.address(),
+                      {batch.initial_batch_size(), batch.max_batch_size(),
+                       batch.min_atomic_batch_size(), batch.max_atomic_batch_size(),
+                       batch.accumulation()},
+                      ready.total_steps()};
+}
+
+ReplicaProgress ToProgress(ReplicaId replica, const v1::Progress& progress) {
+  ReplicaProgress out;
+  out.replica = replica;
+  out.step = progress.step();
+  out.progress = progress.progress();
+  out.epoch = progress.epoch();
+  out.global_batch_size = progress.global_batch_size();
+  out.atomic_batch_size = progress.atomic_batch_size();
+  out.accumulation_steps = progress.accumulation_steps();
+  out.learning_rate = progress.learning_rate();
+  out.noise = {progress.gradient_sqr(), progress.gradient_var()};
+  for (const v1::ProfileEntry& entry : progress.profile()) {
+    out.profile.push_back({{entry.nodes(), entry.replicas(), entry.atomic_batch_size()},
+                           entry.accumulation_count(),
+                           entry.accumulation_time_s(),
+                           entry.optimizer_count(),
+                           entry.optimizer_time_s(),
+                           entry.sync_time_s()});
+  }
+  return out;
+}
+
+absl::StatusOr<std::optional<Event>> FromReplica(ReplicaId replica,
+                                                 const v1::ReplicaMessage& message) {
+  switch (message.kind_case()) {
+    case v1::ReplicaMessage::kReady: {
+      ESPALIER_ASSIGN_OR_RETURN(ReplicaReady ready, ToReady(replica, message.ready()));
+      return std::optional<Event>(std::move(ready));
+    }
+    case v1::ReplicaMessage::kRegrouped:
+      return std::optional<Event>(
+          ReplicaRegrouped{replica, message.regrouped().generation(), message.regrouped().step(),
+                           message.regrouped().pause_s()});
+    case v1::ReplicaMessage::kReport:
+      if (message.report().step() < 0) {
+        return absl::InvalidArgumentError(absl::StrCat("replica ", replica.value,
+                                                       ": a report's step must be 0 or more, got ",
+                                                       message.report().step()));
+      }
+      return std::optional<Event>(ReplicaReport{replica, message.report().step(),
+                                                message.report().value(),
+                                                message.report().progress()});
+    case v1::ReplicaMessage::kProgress:
+      return std::optional<Event>(ToProgress(replica, message.progress()));
+    case v1::ReplicaMessage::kCheckpoint:
+      return std::optional<Event>(ReplicaCheckpoint{replica, message.checkpoint().path()});
+    case v1::ReplicaMessage::kFinished: {
+      ReplicaFinished finished{replica, std::nullopt};
+      if (message.finished().has_value()) finished.value = message.finished().value();
+      return std::optional<Event>(finished);
+    }
+    case v1::ReplicaMessage::KIND_NOT_SET:
+      break;
+  }
+  return std::optional<Event>();
+}
+
+absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
+  if (hello.node_name().empty() || hello.node_name().size() > kMaxNodeName) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a node's name has 1 to ", kMaxNodeName, " bytes, got ", hello.node_name().size()));
+  }
+  if (hello.slots() < 1 || hello.slots() > kMaxSlotsPerNode) {
+    return absl::InvalidArgumentError(absl::StrCat("node \"", hello.node_name(),
+                                                   "\" needs 1 to ", kMaxSlotsPerNode,
+                                                   " slots, got ", hello.slots()));
+  }
+  FromAgent out;
+  AgentHello event{hello.node_name(), hello.slots(), {}};
+  for (const v1::LiveReplica& live : hello.replicas()) {
+    LiveReplica replica{ReplicaId(live.replica_id()), TrialId(live.trial_id()), live.slot(),
+                        live.generation(), std::nullopt};
+    if (live.has_ready()) {
+      ESPALIER_ASSIGN_OR_RETURN(replica.ready, ToReady(replica.replica, live.ready()));
+    }
+    if (live.pid() > 0) out.pids.push_back({replica.replica, live.pid()});
+    event.replicas.push_back(std::move(replica));
+  }
+  out.event = std::move(event);
+  return out;
+}
+
+v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerState& state) {
+  const auto trial = state.trials.find(command.trial);
+  ESPALIER_CHECK(trial != state.trials.end(), "the core starts replicas of trials it knows");
+  const Study& study = state.studies.at(trial->second.study);
+  v1::ServiceMessage message;
+  v1::StartReplica& start = *message.mutable_start();
+  start.set_replica_id(command.replica.value);
+  start.set_trial_id(command.trial.value);
+  start.set_slot(command.slot);
+  start.mutable_command()->Add(study.spec.command.begin(), study.spec.command.end());
+  start.set_directory(study.spec.directory);
+  start.mutable_environment()->insert(study.spec.environment.begin(),
+                                      study.spec.environment.end());
+  (*start.mutable_environment())[kBatchModeVariable] =
+      study.spec.batch_mode == BatchMode::kAdaptive ? "adaptive" : "fixed";
+  start.set_parameters_json(ToJson(trial->second.parameters));
+  start.set_study(study.spec.name);
+  start.set_trial_number(trial->second.number);
+  start.set_checkpoint(trial->second.checkpoint);
+  return message;
+}
+
+v1::ServiceMessage ToMessage(const RegroupCommand& command, const TunerState&) {
+  v1::ServiceMessage message;
+  message.mutable_to_replica()->set_replica_id(command.replica.value);
+  v1::Regroup& regroup = *message.mutable_to_replica()->mutable_command()->mutable_regroup();
+  regroup.set_generation(command.generation);
+  regroup.set_abandon(command.abandon);
+  for (const GroupMember& member : command.members) {
+    v1::Member& added = *regroup.add_members();
+    added.set_replica_id(member.replica.value);
+    added.set_address(member.address);
+    added.set_node_id(member.node.value);
+  }
+  return message;
+}
+
+v1::ServiceMessage ToMessage(const StopReplicaCommand& command, const TunerState&) {
+  v1::ServiceMessage message;
+  message.mutable_stop()->set_replica_id(command.replica.value);
+  message.mutable_stop()->set_grace_s(command.grace_s);
+  return message;
+}
+
+}  // namespace
+
+absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
+  FromAgent out;
+  switch (message.kind_case()) {
+    case v1::AgentMessage::kHello:
+      return FromHello(message.hello());
+    case v1::AgentMessage::kFromReplica: {
+      ESPALIER_ASSIGN_OR_RETURN(out.event,
+                                FromReplica(ReplicaId(message.from_replica().replica_id()),
+                                            message.from_replica().message()));
+      return out;
+    }
+    case v1::AgentMessage::kExited: {
+      const v1::ReplicaExited& exited = message.exited();
+      out.event = ReplicaExited{ReplicaId(exited.replica_id()), exited.exit_code(),
+                                exited.signal(), exited.last_output(), exited.error()};
+      return out;
+    }
+    case v1::AgentMessage::kStarted: {
+      const ReplicaId replica(message.started().replica_id());
+      out.event = ReplicaStarted{replica};
+      out.pids.push_back({replica, message.started().pid()});
+      return out;
+    }
+    case v1::AgentMessage::kHeartbeat:
+    case v1::AgentMessage::KIND_NOT_SET:
+      break;
+  }
+  return out;
+}
+
+v1::ServiceMessage ToProto(const Command& command, const TunerState& state) {
+  return std::visit([&state](const auto& c) { return ToMessage(c, state); }, command);
+}
+
+NodeId NodeOf(const Command& command) {
+  return std::visit([](const auto& c) { return c.node; }, command);
+}
+
+}  // namespace espalier

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tuner.pb.h"
+#include "tuner/base/status.h"
+#include "tuner/core/change.h"
+#include "tuner/core/event.h"
+
+namespace espalier {
+
+inline constexpr int kMaxSlotsPerNode = 4096;
+inline constexpr std::size_t kMaxNodeName = 256;  // bytes
+
+struct ReplicaPid {
+  ReplicaId replica;
+  int pid = 0;
+};
+
+// What an agent's message means to the core, and the process ids it names.
+struct FromAgent {
+  std::optional<Event> event;  // none: a heartbeat, or a kind this service does not know
+  std::vector<ReplicaPid> pids;
+};
+
+// INVALID_ARGUMENT, naming the replica, the field and its value, for what the core must not see.
+absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message);
+
+// What the command's agent is to be told. StartReplica is filled from `state`.
+v1::ServiceMessage ToProto(const Command& command, const TunerState& state);
+
+NodeId NodeOf(const Command& command);
+
+}  // namespace espalier

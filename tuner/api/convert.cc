@@ -1,0 +1,215 @@
+#include "tuner/api/convert.h"
+
+#include <algorithm>
+#include <string>
+
+#include "tuner/base/check.h"
+
+namespace espalier {
+
+namespace {
+
+const Study& StudyOf(const Trial& trial, const TunerState& state) {
+  const auto it = state.studies.find(trial.study);
+  ESPALIER_CHECK(it != state.studies.end(), "a trial belongs to a study");
+  return it->second;
+}
+
+double SecondsOrZero(Time t) { return t == Time{} ? 0 : Seconds(t); }
+
+void AddCurves(const Trial& trial, v1::Trial& out) {
+  for (const IntermediateValue& value : trial.values) {
+    v1::IntermediateValue& point = *out.add_values();
+    point.set_step(value.step);
+    point.set_value(value.value);
+    point.set_at(Seconds(value.at));
+    point.set_progress(value.progress);
+    point.set_batch_size(value.batch_size);
+  }
+  for (const SlotSpan& span : trial.spans) {
+    v1::SlotSpan& held = *out.add_spans();
+    held.set_from(Seconds(span.from));
+    held.set_to(SecondsOrZero(span.to));
+    for (const Slot& slot : span.slots) {
+      v1::Slot& added = *held.add_slots();
+      added.set_node_id(slot.node.value);
+      added.set_index(slot.index);
+    }
+  }
+  for (const Resize& resize : trial.resizes) {
+    v1::Resize& measured = *out.add_resizes();
+    measured.set_at(Seconds(resize.at));
+    measured.set_generation(resize.generation);
+    measured.set_from_replicas(resize.from_replicas);
+    measured.set_to_replicas(resize.to_replicas);
+    measured.set_pause_s(resize.pause_s);
+    measured.set_after_loss(resize.after_loss);
+  }
+}
+
+void AddActivity(const TrialActivity& activity, v1::Trial& out) {
+  out.set_slots(activity.slots);
+  if (activity.batch_size > 0) out.set_batch_size(activity.batch_size);
+  out.set_goodput(activity.goodput);
+  out.set_throughput(activity.throughput);
+  out.set_promise(activity.promise);
+  out.set_learning_rate(activity.learning_rate);
+  out.set_noise_scale(activity.noise_scale);
+  out.set_epoch(activity.epoch);
+  out.set_sync_share(activity.sync_share);
+}
+
+// Trials' worth of work done: an ended trial is one, a running one the share of its steps.
+double TrialsDone(const Study& study, const TunerState& state) {
+  double done = 0;
+  for (const TrialId id : study.trials) {
+    const Trial& trial = state.trials.at(id);
+    if (Ended(trial.state)) {
+      done += 1;
+    } else if (study.spec.max_step > 0 && !trial.values.empty()) {
+      done += std::min(1.0, static_cast<double>(trial.values.back().step) /
+                                static_cast<double>(study.spec.max_step));
+    }
+  }
+  return done;
+}
+
+}  // namespace
+
+v1::StudyState ToProto(StudyState state) {
+  switch (state) {
+    case StudyState::kRunning: return v1::STUDY_RUNNING;
+    case StudyState::kStopped: return v1::STUDY_STOPPED;
+    case StudyState::kComplete: return v1::STUDY_COMPLETE;
+    case StudyState::kFailed: return v1::STUDY_FAILED;
+  }
+  return v1::STUDY_STATE_UNSPECIFIED;
+}
+
+v1::TrialState ToProto(TrialState state) {
+  switch (state) {
+    case TrialState::kWaiting: return v1::TRIAL_WAITING;
+    case TrialState::kRunning: return v1::TRIAL_RUNNING;
+    case TrialState::kPaused: return v1::TRIAL_PAUSED;
+    case TrialState::kComplete: return v1::TRIAL_COMPLETE;
+    case TrialState::kPruned: return v1::TRIAL_PRUNED;
+    case TrialState::kFail: return v1::TRIAL_FAIL;
+  }
+  return v1::TRIAL_STATE_UNSPECIFIED;
+}
+
+v1::Decision ToProto(const Decision& decision) {
+  v1::Decision out;
+  out.set_at(Seconds(decision.at));
+  out.set_trial_number(decision.trial_number);
+  out.set_kind(std::string(ToString(decision.kind)));
+  out.set_from_slots(decision.from_slots);
+  out.set_to_slots(decision.to_slots);
+  out.set_reason(decision.reason);
+  return out;
+}
+
+double RemainingSeconds(const Study& study, const TunerState& state, Time now) {
+  if (study.state == StudyState::kComplete || study.state == StudyState::kFailed) return 0;
+  const double elapsed_s = ElapsedSeconds(study, now);
+  double remaining_s = -1;
+  if (study.spec.time_limit_s > 0) {
+    remaining_s = std::max(0.0, study.spec.time_limit_s - elapsed_s);
+  }
+  const double done = TrialsDone(study, state);
+  if (study.spec.max_trials > 0 && done > 0 && elapsed_s > 0) {
+    const double left = std::max(0.0, static_cast<double>(study.spec.max_trials) - done);
+    const double by_trials_s = left * elapsed_s / done;
+    remaining_s = remaining_s < 0 ? by_trials_s : std::min(remaining_s, by_trials_s);
+  }
+  return remaining_s;
+}
+
+v1::Study ToProto(const Study& study, const View& view) {
+  const TunerState& state = view.core.state();
+  v1::Study out;
+  out.set_id(study.id.value);
+  out.set_name(study.spec.name);
+  out.set_state(ToProto(study.state));
+  out.set_reason(study.reason);
+  out.set_maximize(study.spec.direction == Direction::kMaximize);
+  out.set_metric(study.spec.metric);
+  out.set_max_trials(study.spec.max_trials);
+  out.set_time_limit_s(study.spec.time_limit_s);
+  out.set_elapsed_s(ElapsedSeconds(study, view.now));
+  out.set_remaining_s(RemainingSeconds(study, state, view.now));
+  for (const TrialId id : study.trials) {
+    (*out.mutable_trials_by_state())[std::string(ToString(state.trials.at(id).state))] += 1;
+  }
+  if (const std::optional<std::int64_t> best = BestTrial(state, study)) {
+    const Trial& trial = state.trials.at(study.trials.at(static_cast<std::size_t>(*best)));
+    out.set_best_trial(*best);
+    if (const auto value = BestValue(trial, study.spec.direction)) out.set_best_value(*value);
+  }
+  out.set_created_at(SecondsOrZero(study.created));
+  out.set_ended_at(SecondsOrZero(study.ended));
+  out.set_study_json(study.spec.json);
+  out.set_directory(study.spec.directory);
+  return out;
+}
+
+v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves) {
+  v1::Trial out;
+  out.set_id(trial.id.value);
+  out.set_number(trial.number);
+  out.set_state(ToProto(trial.state));
+  for (const Parameter& parameter : trial.parameters) {
+    v1::Parameter& added = *out.add_parameters();
+    added.set_name(parameter.name);
+    added.set_json(ToJson(parameter.value));
+  }
+  const Direction direction = StudyOf(trial, view.core.state()).spec.direction;
+  if (const auto value = BestValue(trial, direction)) out.set_value(*value);
+  out.set_created_at(SecondsOrZero(trial.created));
+  out.set_started_at(SecondsOrZero(trial.started));
+  out.set_ended_at(SecondsOrZero(trial.ended));
+  if (!trial.values.empty()) {
+    out.set_step(trial.values.back().step);
+    out.set_batch_size(trial.values.back().batch_size);
+  }
+  out.set_reason(trial.reason);
+  out.set_last_output(trial.last_output);
+  out.set_generation(trial.generation);
+  out.set_pinned_slots(trial.pinned_slots);
+  out.set_restarts(trial.restarts);
+  out.set_checkpoint(trial.checkpoint);
+  // An ended trial may hold slots for a moment longer, and that is worth seeing too.
+  AddActivity(view.core.Activity(trial.id), out);
+  if (with_curves) AddCurves(trial, out);
+  return out;
+}
+
+v1::Pool PoolToProto(const View& view) {
+  const TunerState& state = view.core.state();
+  v1::Pool out;
+  out.set_slots(view.core.SlotsTotal());
+  out.set_slots_held(view.core.SlotsHeld());
+  for (const NodeView& node : view.core.Nodes()) {
+    v1::Node& added = *out.add_nodes();
+    added.set_id(node.id.value);
+    added.set_name(node.name);
+    added.set_slots(node.slots);
+    added.set_connected(node.connected);
+    for (const ReplicaView& replica : node.replicas) {
+      v1::SlotHolder& holder = *added.add_holders();
+      holder.set_slot(replica.slot);
+      holder.set_trial_id(replica.trial.value);
+      holder.set_replica_id(replica.replica.value);
+      if (const auto pid = view.pids.find(replica.replica); pid != view.pids.end()) {
+        holder.set_pid(pid->second);
+      }
+      const auto trial = state.trials.find(replica.trial);
+      if (trial == state.trials.end()) continue;
+      holder.set_study(StudyOf(trial->second, state).spec.name);
+      holder.set_trial_number(trial->second.number);
+    }
+  }
+  return out;
+}
+
+}  // namespace espalier

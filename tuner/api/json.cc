@@ -1,0 +1,188 @@
+#include "tuner/api/json.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/util/json_util.h"
+
+namespace espalier {
+
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+void AppendString(std::string_view text, std::string& out) {
+  constexpr char kHex[] = "0123456789abcdef";
+  out += '"';
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out += "\\u00";
+      out += kHex[byte >> 4];
+      out += kHex[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+void AppendDouble(double value, std::string& out) {
+  if (std::isnan(value)) {
+    out += "\"NaN\"";
+  } else if (std::isinf(value)) {
+    out += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  } else {
+    char text[32];
+    const auto end = std::to_chars(text, text + sizeof(text), value).ptr;
+    out.append(text, end);
+  }
+}
+
+void AppendMessage(const Message& message, std::string& out);
+
+// One value: element `index` of a repeated field, or the field itself where index is negative.
+void AppendValue(const Message& message, const FieldDescriptor& field, int index,
+                 std::string& out) {
+  const Reflection& in = *message.GetReflection();
+  const bool repeated = index >= 0;
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      absl::StrAppend(&out, repeated ? in.GetRepeatedInt32(message, &field, index)
+                                     : in.GetInt32(message, &field));
+      return;
+    case FieldDescriptor::CPPTYPE_INT64:
+      absl::StrAppend(&out, repeated ? in.GetRepeatedInt64(message, &field, index)
+                                     : in.GetInt64(message, &field));
+      return;
+    case FieldDescriptor::CPPTYPE_UINT32:
+      absl::StrAppend(&out, repeated ? in.GetRepeatedUInt32(message, &field, index)
+                                     : in.GetUInt32(message, &field));
+      return;
+    case FieldDescriptor::CPPTYPE_UINT64:
+      absl::StrAppend(&out, repeated ? in.GetRepeatedUInt64(message, &field, index)
+                                     : in.GetUInt64(message, &field));
+      return;
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      AppendDouble(repeated ? in.GetRepeatedDouble(message, &field, index)
+                            : in.GetDouble(message, &field),
+                   out);
+      return;
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      AppendDouble(static_cast<double>(repeated ? in.GetRepeatedFloat(message, &field, index)
+                                                : in.GetFloat(message, &field)),
+                   out);
+      return;
+    case FieldDescriptor::CPPTYPE_BOOL:
+      out += (repeated ? in.GetRepeatedBool(message, &field, index)
+                       : in.GetBool(message, &field))
+                 ? "true"
+                 : "false";
+      return;
+    case FieldDescriptor::CPPTYPE_ENUM:
+      AppendString((repeated ? in.GetRepeatedEnum(message, &field, index)
+                             : in.GetEnum(message, &field))
+                       ->name(),
+                   out);
+      return;
+    case FieldDescriptor::CPPTYPE_STRING:
+      AppendString(repeated ? in.GetRepeatedString(message, &field, index)
+                            : in.GetString(message, &field),
+                   out);
+      return;
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      AppendMessage(repeated ? in.GetRepeatedMessage(message, &field, index)
+                             : in.GetMessage(message, &field),
+                    out);
+      return;
+  }
+}
+
+// Map entries come in no order of their own; by key, the same message gives the same text.
+void AppendMap(const Message& message, const FieldDescriptor& field, std::string& out) {
+  const FieldDescriptor& key = *field.message_type()->map_key();
+  const FieldDescriptor& value = *field.message_type()->map_value();
+  std::vector<std::pair<std::string, std::string>> entries;
+  const int size = message.GetReflection()->FieldSize(message, &field);
+  for (int i = 0; i < size; ++i) {
+    const Message& entry = message.GetReflection()->GetRepeatedMessage(message, &field, i);
+    std::pair<std::string, std::string> texts;
+    AppendValue(entry, key, -1, texts.first);
+    if (texts.first.front() != '"') texts.first = absl::StrCat("\"", texts.first, "\"");
+    AppendValue(entry, value, -1, texts.second);
+    entries.push_back(std::move(texts));
+  }
+  std::sort(entries.begin(), entries.end());
+  out += '{';
+  for (const auto& [key_text, value_text] : entries) {
+    if (out.back() != '{') out += ',';
+    absl::StrAppend(&out, key_text, ":", value_text);
+  }
+  out += '}';
+}
+
+void AppendField(const Message& message, const FieldDescriptor& field, std::string& out) {
+  const Reflection& in = *message.GetReflection();
+  if (field.is_map()) {
+    AppendMap(message, field, out);
+  } else if (field.is_repeated()) {
+    out += '[';
+    const int size = in.FieldSize(message, &field);
+    for (int i = 0; i < size; ++i) {
+      if (i > 0) out += ',';
+      AppendValue(message, field, i, out);
+    }
+    out += ']';
+  } else if (field.has_presence() && !in.HasField(message, &field)) {
+    out += "null";
+  } else {
+    AppendValue(message, field, -1, out);
+  }
+}
+
+void AppendMessage(const Message& message, std::string& out) {
+  out += '{';
+  const auto* descriptor = message.GetDescriptor();
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    if (i > 0) out += ',';
+    AppendString(descriptor->field(i)->name(), out);
+    out += ':';
+    AppendField(message, *descriptor->field(i), out);
+  }
+  out += '}';
+}
+
+}  // namespace
+
+std::string MessageToJson(const Message& message) {
+  std::string out;
+  AppendMessage(message, out);
+  return out;
+}
+
+std::string QuoteJson(std::string_view text) {
+  std::string out;
+  AppendString(text, out);
+  return out;
+}
+
+absl::Status MessageFromJson(std::string_view json, Message& message) {
+  const auto status = google::protobuf::util::JsonStringToMessage(
+      google::protobuf::StringPiece(json.data(), json.size()), &message);
+  if (status.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(message.GetDescriptor()->name(), ": ",
+                                                 std::string(status.message())));
+}
+
+}  // namespace espalier

@@ -1,0 +1,150 @@
+#include "tuner/api/operations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/api/convert.h"
+#include "tuner/study_file/study_file.h"
+
+namespace espalier::api {
+
+namespace {
+
+// What messages call the text of a CreateStudyRequest, which has no file name here.
+constexpr char kStudyLabel[] = "study_json";
+
+absl::Status NoStudy(const std::string& name) {
+  return absl::NotFoundError(absl::StrCat("no study \"", name, "\""));
+}
+
+absl::StatusOr<v1::Study> ReadStudy(Tuner& tuner, StudyId id) {
+  std::optional<v1::Study> study;
+  ESPALIER_RETURN_IF_ERROR(tuner.Read([&](const View& view) {
+    const auto& studies = view.core.state().studies;
+    if (const auto it = studies.find(id); it != studies.end()) study = ToProto(it->second, view);
+  }));
+  if (!study) return absl::NotFoundError(absl::StrCat("no study with id ", id.value));
+  return *std::move(study);
+}
+
+absl::StatusOr<v1::Study> PostForStudy(Tuner& tuner, Event event) {
+  const Reply reply = tuner.Post(std::move(event));
+  if (!reply.status.ok()) return reply.status;
+  return ReadStudy(tuner, reply.study);
+}
+
+v1::StudyDetails Details(const Study& study, const View& view, bool active_only,
+                         bool with_curves) {
+  v1::StudyDetails details;
+  const TunerState& state = view.core.state();
+  *details.mutable_study() = ToProto(study, view);
+  const std::int64_t best =
+      details.study().has_best_trial() ? details.study().best_trial() : -1;
+  for (const TrialId id : study.trials) {
+    const Trial& trial = state.trials.at(id);
+    if (active_only && Ended(trial.state) && trial.number != best) continue;
+    *details.add_trials() = ToProto(trial, view, with_curves);
+  }
+  const auto& decisions = study.decisions;
+  const std::ptrdiff_t skipped =
+      active_only ? std::max<std::ptrdiff_t>(0, std::ssize(decisions) - kRecentDecisions) : 0;
+  for (auto it = decisions.begin() + skipped; it != decisions.end(); ++it) {
+    *details.add_decisions() = ToProto(*it);
+  }
+  *details.mutable_pool() = PoolToProto(view);
+  return details;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::Study> CreateStudy(Tuner& tuner, const v1::CreateStudyRequest& request) {
+  if (request.study_json().size() > kMaxStudyJson) {
+    return absl::InvalidArgumentError(absl::StrCat("study_json: at most ", kMaxStudyJson,
+                                                   " bytes, got ", request.study_json().size()));
+  }
+  if (request.directory().empty() || request.directory().front() != '/') {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "directory: an absolute path is needed, got \"", request.directory(), "\""));
+  }
+  ESPALIER_ASSIGN_OR_RETURN(
+      StudySpec spec, ParseStudy(request.study_json(), kStudyLabel, request.directory()));
+  ESPALIER_RETURN_IF_ERROR(Validate(spec));
+  return PostForStudy(tuner, espalier::CreateStudy{std::move(spec), request.exist_ok()});
+}
+
+absl::StatusOr<v1::ListStudiesResponse> ListStudies(Tuner& tuner,
+                                                    const v1::ListStudiesRequest&) {
+  v1::ListStudiesResponse response;
+  ESPALIER_RETURN_IF_ERROR(tuner.Read([&response](const View& view) {
+    for (const auto& [id, study] : view.core.state().studies) {
+      *response.add_studies() = ToProto(study, view);
+    }
+  }));
+  return response;
+}
+
+absl::StatusOr<v1::StudyDetails> GetStudy(Tuner& tuner, const v1::GetStudyRequest& request) {
+  std::optional<v1::StudyDetails> details;
+  ESPALIER_RETURN_IF_ERROR(tuner.Read([&](const View& view) {
+    const Study* study = view.core.state().FindStudy(request.name());
+    if (study == nullptr) return;
+    details = Details(*study, view, request.active_only(), !request.without_values());
+  }));
+  if (!details) return NoStudy(request.name());
+  return *std::move(details);
+}
+
+absl::StatusOr<v1::Study> StopStudy(Tuner& tuner, const v1::StudyName& request) {
+  return PostForStudy(tuner, espalier::StopStudy{request.name()});
+}
+
+absl::StatusOr<v1::Study> ResumeStudy(Tuner& tuner, const v1::ResumeStudyRequest& request) {
+  if (request.max_trials() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_trials must be 0 (as it was) or more, got ", request.max_trials()));
+  }
+  if (!(request.time_limit_s() >= 0) || std::isinf(request.time_limit_s())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "time_limit_s must be 0 (as it was) or more seconds, got ", request.time_limit_s()));
+  }
+  return PostForStudy(tuner, espalier::ResumeStudy{request.name(), request.max_trials(),
+                                                   request.time_limit_s()});
+}
+
+absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& request) {
+  TellValue event{TrialId(request.trial_id()), std::nullopt, request.value(), request.final()};
+  if (request.has_step()) event.step = request.step();
+  const Reply reply = tuner.Post(event);
+  if (!reply.status.ok()) return reply.status;
+  v1::TellResponse response;
+  response.set_should_stop(reply.should_stop);
+  return response;
+}
+
+absl::StatusOr<v1::Trial> PinTrial(Tuner& tuner, const v1::PinTrialRequest& request) {
+  const Reply reply = tuner.Post(
+      espalier::PinTrial{request.study(), request.trial_number(), request.slots()});
+  if (!reply.status.ok()) return reply.status;
+  std::optional<v1::Trial> trial;
+  ESPALIER_RETURN_IF_ERROR(tuner.Read([&](const View& view) {
+    const auto& trials = view.core.state().trials;
+    if (const auto it = trials.find(reply.trial); it != trials.end()) {
+      trial = ToProto(it->second, view);
+    }
+  }));
+  if (!trial) return absl::NotFoundError(absl::StrCat("no trial with id ", reply.trial.value));
+  return *std::move(trial);
+}
+
+absl::StatusOr<v1::Pool> GetPool(Tuner& tuner, const v1::GetPoolRequest&) {
+  v1::Pool pool;
+  ESPALIER_RETURN_IF_ERROR(
+      tuner.Read([&pool](const View& view) { pool = PoolToProto(view); }));
+  return pool;
+}
+
+}  // namespace espalier::api

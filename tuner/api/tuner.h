@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "tuner/base/clock.h"
+#include "tuner/base/ids.h"
+#include "tuner/base/status.h"
+#include "tuner/core/core.h"
+
+namespace espalier {
+
+// What one may look at between two steps of the core.
+struct View {
+  const Core& core;
+  Time now;
+  const std::map<ReplicaId, int>& pids;  // of replicas whose agent has named one
+};
+
+// The seam between the operations and whoever owns the core. May be called from any thread but the
+// owner's: both calls wait for the owner.
+class Tuner {
+ public:
+  virtual ~Tuner() = default;
+
+  // Takes the event to the core. Returns the core's reply once all it changed is durable, or a
+  // reply with UNAVAILABLE, in which case nothing was promised.
+  virtual Reply Post(Event event) = 0;
+
+  // Runs `look` on the owner's thread; it sees only what is durable. Keep it short: everybody waits.
+  virtual absl::Status Read(const std::function<void(const View&)>& look) = 0;
+};
+
+}  // namespace espalier

@@ -1,0 +1,69 @@
+#include "tuner/cli/files.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+namespace espalier {
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return absl::InvalidArgumentError("cannot read \"" + path + "\": it is a directory");
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf() || in.peek() == std::ifstream::traits_type::eof())) {
+    return absl::InvalidArgumentError("cannot read \"" + path + "\": " + std::strerror(errno));
+  }
+  return text.str();
+}
+
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  std::error_code error;
+  // A pipe or a device is written as it is.
+  const bool special = std::filesystem::exists(path, error) &&
+                       !std::filesystem::is_regular_file(path, error);
+  const std::string target = special ? path : path + ".part";
+  std::ofstream out(target, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.close();
+  if (!out) {
+    return absl::InvalidArgumentError("cannot write \"" + path + "\": " + std::strerror(errno) +
+                                      "; name a file in a directory that can be written");
+  }
+  if (!special) std::filesystem::rename(target, path, error);
+  if (error) return absl::InvalidArgumentError("cannot write \"" + path + "\": " + error.message());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadToken(const std::string& path) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  const std::string token = text.substr(0, text.find_first_of("\r\n"));
+  if (token.empty()) {
+    return absl::InvalidArgumentError("token file \"" + path +
+                                      "\": its first line is empty; it must hold the token");
+  }
+  return token;
+}
+
+absl::Status MakeDirectory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) {
+    return absl::InvalidArgumentError("cannot create the directory \"" + path +
+                                      "\": " + error.message() + "; choose another with --dir");
+  }
+  if (access(path.c_str(), W_OK | X_OK) != 0) {
+    return absl::InvalidArgumentError("cannot write to the directory \"" + path + "\": " +
+                                      std::strerror(errno) + "; choose another with --dir");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace espalier

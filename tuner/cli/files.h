@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+// Errors name the path and what is wrong with it (kInvalidArgument).
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+// Written beside and renamed into place: a reader sees the old file or the new one.
+absl::Status WriteFile(const std::string& path, const std::string& text);
+
+// The first line of the file; it must not be empty.
+absl::StatusOr<std::string> ReadToken(const std::string& path);
+
+// Creates the directory with its parents; it must be writable.
+absl::Status MakeDirectory(const std::string& path);
+
+}  // namespace espalier

@@ -1,0 +1,20 @@
+#pragma once
+
+namespace espalier {
+
+// Ctrl-C, SIGTERM and SIGHUP as something to wait for. The first is counted and wakes Wait; the
+// second ends the process at once with exit code 130 (replicas die with the process that holds
+// their agent). One object at a time; it restores the former handlers.
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  bool interrupted() const;
+  // Returns when the time has passed, or earlier when the first interrupt comes meanwhile.
+  void Wait(double seconds) const;
+};
+
+}  // namespace espalier

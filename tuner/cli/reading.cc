@@ -1,0 +1,173 @@
+// Verbs that only read: ls, show, export, report, pool.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tuner/api/json.h"
+#include "tuner/cli/display.h"
+#include "tuner/cli/export.h"
+#include "tuner/cli/files.h"
+#include "tuner/cli/report/page.h"
+#include "tuner/cli/study_source.h"
+#include "tuner/cli/table.h"
+#include "tuner/cli/text.h"
+#include "tuner/cli/trial_text.h"
+#include "tuner/cli/verb.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::size_t kWidthOffTerminal = 160;
+
+struct ReadArguments {
+  SourceArguments source;
+  std::string study;
+  std::int64_t trial = -1;
+  std::string format = "csv";
+  std::string out;
+};
+
+std::shared_ptr<ReadArguments> AddReadArguments(CLI::App& app) {
+  auto a = std::make_shared<ReadArguments>();
+  app.add_option("study", a->study, "Name of the study")->required()->type_name("STUDY");
+  a->source.AddTo(app);
+  return a;
+}
+
+absl::Status List(StudySource& source, const ReadArguments&) {
+  ESPALIER_ASSIGN_OR_RETURN(const v1::ListStudiesResponse list, source.ListStudies());
+  std::vector<std::vector<std::string>> rows = {
+      {"study", "state", "running time", "best", "trials"}};
+  for (const v1::Study& study : list.studies()) {
+    rows.push_back({study.name(), StateName(study.state()), FormatDuration(study.elapsed_s()),
+                    study.has_best_value()
+                        ? fmt::format("{} {}", study.metric(), FormatValue(study.best_value()))
+                        : "",
+                    TrialCounts(study)});
+  }
+  for (const std::string& line : Columns(rows)) std::puts(line.c_str());
+  return absl::OkStatus();
+}
+
+absl::Status Show(StudySource& source, const ReadArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, source.GetStudy(arguments.study));
+  if (arguments.trial < 0) {
+    const TableOptions options{.width = TerminalWidth(kWidthOffTerminal),
+                               .height = std::numeric_limits<std::size_t>::max(),
+                               .now = source.Now()};
+    for (const TableLine& line : RenderTable(details, options)) std::puts(line.text.c_str());
+    return absl::OkStatus();
+  }
+  const v1::Trial* trial = FindTrial(details, arguments.trial);
+  if (trial == nullptr) {
+    return absl::NotFoundError(fmt::format("study \"{}\" has no trial {}; it has {}",
+                                           arguments.study, arguments.trial,
+                                           Count(details.trials_size(), "trial")));
+  }
+  for (const std::string& line : TrialText(details, *trial, source.Now())) std::puts(line.c_str());
+  return absl::OkStatus();
+}
+
+absl::Status WriteOut(const std::string& path, const std::string& text) {
+  if (!path.empty()) return WriteFile(path, text);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
+      std::fflush(stdout) != 0) {
+    return absl::InternalError("cannot write to stdout");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Export(StudySource& source, const ReadArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, source.GetStudy(arguments.study));
+  return WriteOut(arguments.out, arguments.format == "json" ? MessageToJson(details) + "\n"
+                                                            : ExportCsv(details));
+}
+
+absl::Status Report(StudySource& source, const ReadArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, source.GetStudy(arguments.study));
+  const std::string path = arguments.out.empty() ? "report.html" : arguments.out;
+  ESPALIER_RETURN_IF_ERROR(WriteFile(path, ReportPage(details, source.Now())));
+  std::printf("%s\n", path.c_str());
+  return absl::OkStatus();
+}
+
+ExitCode Read(const std::string& verb, const ReadArguments& arguments,
+              absl::Status (*action)(StudySource&, const ReadArguments&)) {
+  absl::StatusOr<std::unique_ptr<StudySource>> source = arguments.source.Open();
+  if (!source.ok()) return Fail(verb, source.status());
+  const absl::Status status = action(**source, arguments);
+  return status.ok() ? ExitCode::kOk : Fail(verb, status);
+}
+
+ExitCode ShowPool(const ServiceArguments& arguments) {
+  const absl::StatusOr<ClientOptions> options = arguments.Resolve();
+  if (!options.ok()) return Fail("pool", options.status());
+  Client client(*options);
+  const absl::StatusOr<v1::Pool> pool = client.GetPool();
+  if (!pool.ok()) return Fail("pool", pool.status());
+  std::printf("%d of %d slots held\n", pool->slots_held(), pool->slots());
+  std::vector<std::vector<std::string>> rows = {{"node", "slot", "study", "trial", "process"}};
+  for (const v1::Node& node : pool->nodes()) {
+    const std::string name = node.name() + (node.connected() ? "" : " (not connected)");
+    for (int slot = 0; slot < node.slots(); ++slot) {
+      std::vector<std::string> row = {name, std::to_string(slot), "", "", ""};
+      for (const v1::SlotHolder& holder : node.holders()) {
+        if (holder.slot() != slot) continue;
+        row[2] = holder.study();
+        row[3] = std::to_string(holder.trial_number());
+        row[4] = holder.pid() > 0 ? std::to_string(holder.pid()) : "starting";
+      }
+      rows.push_back(std::move(row));
+    }
+  }
+  for (const std::string& line : Columns(rows)) std::puts(line.c_str());
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+VerbAction AddList(CLI::App& app) {
+  auto a = std::make_shared<ReadArguments>();
+  a->source.AddTo(app);
+  return [a] { return Read("ls", *a, List); };
+}
+
+VerbAction AddShow(CLI::App& app) {
+  auto a = AddReadArguments(app);
+  app.add_option("--trial", a->trial, "Number of a trial to show in full")
+      ->check(CLI::NonNegativeNumber);
+  return [a] { return Read("show", *a, Show); };
+}
+
+VerbAction AddExport(CLI::App& app) {
+  auto a = AddReadArguments(app);
+  app.add_option("--format", a->format,
+                 "csv: one row a trial and reported step, with its parameters, step, value, "
+                 "at_s (seconds since the study's creation), global_batch_size, slots held then, "
+                 "and the trial's final_value, started_s, ended_s, slot_seconds, restarts, "
+                 "reason. json: everything, as StudyDetails of tuner.proto: also the slots held "
+                 "over time and the decisions")
+      ->check(CLI::IsMember({"csv", "json"}))
+      ->capture_default_str();
+  app.add_option("--out", a->out, "File to write (default: stdout)");
+  return [a] { return Read("export", *a, Export); };
+}
+
+VerbAction AddReport(CLI::App& app) {
+  auto a = AddReadArguments(app);
+  app.add_option("--out", a->out, "File to write (default: report.html)");
+  return [a] { return Read("report", *a, Report); };
+}
+
+VerbAction AddPool(CLI::App& app) {
+  auto a = std::make_shared<ServiceArguments>();
+  a->AddTo(app);
+  return [a] { return ShowPool(*a); };
+}
+
+}  // namespace espalier

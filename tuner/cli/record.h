@@ -1,0 +1,59 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tuner.pb.h"
+
+namespace espalier {
+
+// Figures that follow from the record of a study. Pure.
+
+// The newest moment that the record knows of: what stands for "now" when nothing runs any more.
+double LastMoment(const v1::StudyDetails& details);
+
+// Seconds times slots held; a span that is still open counts to `now`.
+double SlotSeconds(const v1::Trial& trial, double now);
+int MostSlotsHeld(const v1::Trial& trial);
+
+// How often a trial's slots grew or shrank without the trial having let go of all of them.
+struct ResizeCounts {
+  int grown = 0;
+  int shrunk = 0;
+};
+ResizeCounts CountResizes(const v1::Trial& trial);
+
+// The step of the best reported value; 0: none was reported.
+std::int64_t BestStep(const v1::Study& study, const v1::Trial& trial);
+
+// One slot of the pool, in the order in which they are drawn.
+struct Lane {
+  std::int64_t node_id = 0;
+  int index = 0;
+  std::string name;  // node/slot
+
+  auto operator<=>(const Lane& other) const {
+    return std::pair(node_id, index) <=> std::pair(other.node_id, other.index);
+  }
+  bool operator==(const Lane& other) const {
+    return node_id == other.node_id && index == other.index;
+  }
+};
+// The slots of the pool and those that the record names.
+std::vector<Lane> LanesOf(const v1::StudyDetails& details);
+
+// Share of the slots' time that trials held them, from the first slot taken to the last given
+// back; and up to the start of the last trial, when there was still something to start.
+struct Utilisation {
+  double from = 0;
+  double to = 0;
+  double last_start = 0;
+  double overall = 0;  // 0 to 1
+  double until_last_start = 0;
+};
+Utilisation UtilisationOf(const v1::StudyDetails& details, double now);
+
+}  // namespace espalier

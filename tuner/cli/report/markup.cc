@@ -1,0 +1,67 @@
+#include "tuner/cli/report/markup.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+
+namespace espalier::report {
+namespace {
+
+struct Color {
+  const char* fill;
+  const char* ink;
+};
+constexpr Color kPalette[] = {
+    {"#0072b2", "#ffffff"}, {"#e69f00", "#000000"}, {"#009e73", "#ffffff"}, {"#cc79a7", "#000000"},
+    {"#56b4e9", "#000000"}, {"#d55e00", "#ffffff"}, {"#8073ac", "#ffffff"}, {"#8c8c8c", "#000000"},
+};
+
+const Color& ColorOf(std::int64_t number) {
+  return kPalette[static_cast<std::size_t>(number < 0 ? 0 : number) % std::size(kPalette)];
+}
+
+}  // namespace
+
+std::string Escape(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
+      case '\n': out += '\n'; break;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+std::string TrialColor(std::int64_t number) { return ColorOf(number).fill; }
+std::string InkOn(std::int64_t number) { return ColorOf(number).ink; }
+
+std::vector<double> AxisTicks(double low, double high, int count) {
+  if (!(high > low)) return {low};
+  const double raw = (high - low) / count;
+  const double power = std::pow(10, std::floor(std::log10(raw)));
+  double step = 10 * power;
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= raw * 0.999) {
+      step = factor * power;
+      break;
+    }
+  }
+  std::vector<double> ticks;
+  for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9; ++k) {
+    ticks.push_back(k == 0 ? 0 : k * step);
+  }
+  return ticks;
+}
+
+std::string Px(double value) { return fmt::format("{:.1f}", value); }
+
+}  // namespace espalier::report

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "tuner.pb.h"
+
+namespace espalier {
+
+// The record of a study as one HTML page that needs nothing else: inline style and SVG, no script,
+// readable in light and dark. Every figure in it follows from `details`; spans that are still open
+// are drawn to `now` (seconds since the epoch). Pure.
+std::string ReportPage(const v1::StudyDetails& details, double now);
+
+}  // namespace espalier

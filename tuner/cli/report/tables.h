@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "tuner.pb.h"
+
+namespace espalier::report {
+
+inline constexpr std::size_t kMaxTrialRows = 500;
+inline constexpr int kMaxDecisionRows = 300;
+
+std::string TrialsTable(const v1::StudyDetails& details, double now);
+
+// Results by the parameters scaling_rule and batch_size; empty if trials have neither.
+std::string RulesTable(const v1::StudyDetails& details);
+
+// The newest decisions, newest last, with their reasons.
+std::string DecisionsTable(const v1::StudyDetails& details);
+
+}  // namespace espalier::report

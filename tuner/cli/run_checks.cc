@@ -1,0 +1,107 @@
+#include "tuner/cli/run_checks.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "tuner/cli/files.h"
+#include "tuner/cli/machine.h"
+#include "tuner/cli/service_options.h"
+#include "tuner/core/core.h"
+#include "tuner/storage/storage.h"
+#include "tuner/study_file/study_file.h"
+
+namespace espalier {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxSlots = 4096;
+constexpr int kMaxOldRuns = 10000;
+
+// A study's name as one folder's.
+std::string FolderOf(const std::string& study) {
+  std::string folder;
+  for (const char c : study) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' ||
+                       (c == '.' && !folder.empty());
+    folder += plain ? c : '_';
+  }
+  return folder;
+}
+
+// Checks of a study do not know which file it came from.
+absl::Status InFile(const std::string& file, const absl::Status& status) {
+  const std::string message(status.message());
+  if (status.ok() || message.find(file) != std::string::npos) return status;
+  return absl::Status(status.code(), file + ": " + message);
+}
+
+absl::StatusOr<int> CheckSlots(int asked, const StudySpec& spec) {
+  if (asked == 0 || asked < -1 || asked > kMaxSlots) {
+    return absl::InvalidArgumentError(
+        fmt::format("--slots {}: must be 1 to {}", asked, kMaxSlots));
+  }
+  const int slots = asked == -1 ? DefaultSlots() : asked;
+  if (spec.min_slots > slots) {
+    return absl::InvalidArgumentError(fmt::format(
+        "study \"{}\" needs at least {} slots a trial, but there {} {}: raise --slots or lower "
+        "the study's minimum",
+        spec.name, spec.min_slots, slots == 1 ? "is only" : "are only", slots));
+  }
+  return slots;
+}
+
+// The database must be ours and not in use before it is moved.
+absl::Status MoveAside(const std::string& directory) {
+  const std::string database = DatabasePath(directory);
+  std::error_code error;
+  if (!fs::exists(database, error)) return absl::OkStatus();
+  ESPALIER_RETURN_IF_ERROR(OpenSqliteStorage(database).status());
+  fs::path old;
+  for (int i = 1; i < kMaxOldRuns; ++i) {
+    old = fs::path(directory) / fmt::format("old-{}", i);
+    if (!fs::exists(old, error)) break;
+  }
+  ESPALIER_RETURN_IF_ERROR(MakeDirectory(old.string()));
+  for (const char* name : {"espalier.db", "espalier.db-wal", "espalier.db-shm", "trials",
+                           "report.html", "tuner.log"}) {
+    const fs::path from = fs::path(directory) / name;
+    if (!fs::exists(from, error)) continue;
+    fs::rename(from, old / name, error);
+    if (error) {
+      return absl::InvalidArgumentError(fmt::format("cannot move {} to {}: {}", from.string(),
+                                                    old.string(), error.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, ReadStudyFile(arguments.study_file));
+  for (const absl::Status& status : {Validate(spec), CheckCommand(spec)}) {
+    ESPALIER_RETURN_IF_ERROR(InFile(arguments.study_file, status));
+  }
+  ESPALIER_ASSIGN_OR_RETURN(const int slots, CheckSlots(arguments.slots, spec));
+  RunPlan plan{arguments, std::move(spec), slots, {}, {}};
+  if (!arguments.token_file.empty()) {
+    ESPALIER_ASSIGN_OR_RETURN(plan.token, ReadToken(arguments.token_file));
+  }
+  std::error_code error;
+  const fs::path directory = arguments.directory.empty()
+                                 ? fs::path("espalier-runs") / FolderOf(plan.spec.name)
+                                 : fs::path(arguments.directory);
+  plan.directory = fs::absolute(directory, error).lexically_normal().string();
+  ESPALIER_RETURN_IF_ERROR(MakeDirectory(plan.directory));
+  if (arguments.fresh) {
+    ESPALIER_RETURN_IF_ERROR(MoveAside(plan.directory));
+  }
+  return plan;
+}
+
+}  // namespace espalier

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "tuner/base/status.h"
+#include "tuner/cli/run_session.h"
+#include "tuner/core/study.h"
+
+namespace espalier {
+
+// A `tuner run` that has been found to make sense.
+struct RunPlan {
+  RunArguments arguments;
+  StudySpec spec;
+  int slots = 1;
+  std::string directory;  // absolute; exists
+  std::string token;
+};
+
+// Checks all that can be checked before anything starts; with --fresh moves an earlier run aside.
+// An error names the thing, its value and the remedy.
+absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments);
+
+}  // namespace espalier

@@ -1,0 +1,215 @@
+#include "tuner/cli/run_session.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "trial_runner/agent/agent.h"
+#include "tuner/base/clock.h"
+#include "tuner/cli/client.h"
+#include "tuner/cli/display.h"
+#include "tuner/cli/files.h"
+#include "tuner/cli/follow.h"
+#include "tuner/cli/interrupts.h"
+#include "tuner/cli/log.h"
+#include "tuner/cli/machine.h"
+#include "tuner/cli/report/page.h"
+#include "tuner/cli/run_checks.h"
+#include "tuner/cli/service_options.h"
+#include "tuner/cli/verb.h"
+#include "tuner/server/service.h"
+
+namespace espalier {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kStopBound_s = 60;     // for trials to save and leave after Ctrl-C
+constexpr double kEndBound_s = 30;      // for processes to exit after the study's end
+constexpr const char* kNodeName = "local";
+
+// Service, agent and a client of them in this process, from start to shutdown.
+class Session {
+ public:
+  explicit Session(RunPlan plan) : plan_(std::move(plan)) {}
+
+  ExitCode Run() {
+    if (const absl::Status status = Start(); !status.ok()) {
+      return Fail("run", ExitCode::kBadInput, std::string(status.message()));
+    }
+    if (study_.state() == v1::STUDY_COMPLETE) return AlreadyComplete();
+    if (const absl::Status status = Resume(); !status.ok()) return Fail("run", status);
+    Announce();
+    if (const absl::Status status = StartAgent(); !status.ok()) {
+      return Fail("run", ExitCode::kBadInput, std::string(status.message()));
+    }
+    const absl::StatusOr<ExitCode> code = Follow();
+    End();
+    if (!code.ok()) return Fail("run", ExitCode::kFailed, std::string(code.status().message()));
+    return *code;
+  }
+
+ private:
+  absl::Status Start() {
+    ServiceOptions options;
+    options.grpc_address = plan_.arguments.grpc_address;
+    options.http_address = plan_.arguments.http_address;
+    options.database = plan_.arguments.memory ? "" : DatabasePath(plan_.directory);
+    options.token = plan_.token;
+    ESPALIER_RETURN_IF_ERROR(LogToFile(LogPath()));
+    ESPALIER_ASSIGN_OR_RETURN(service_, Service::Start(options));
+    client_ = std::make_unique<Client>(
+        ClientOptions{.address = service_->grpc_address(), .token = plan_.token});
+    v1::CreateStudyRequest request;
+    request.set_study_json(plan_.spec.json);
+    request.set_directory(plan_.spec.directory);
+    request.set_exist_ok(true);
+    absl::StatusOr<v1::Study> study = client_->CreateStudy(request);
+    if (absl::IsFailedPrecondition(study.status())) {
+      return absl::FailedPreconditionError(fmt::format(
+          "{} holds a study \"{}\" with another definition: begin anew with --fresh, or choose "
+          "another name in {} or another --dir",
+          plan_.directory, plan_.spec.name, plan_.arguments.study_file));
+    }
+    ESPALIER_RETURN_IF_ERROR(study.status());
+    study_ = *std::move(study);
+    return absl::OkStatus();
+  }
+
+  ExitCode AlreadyComplete() {
+    const absl::StatusOr<v1::StudyDetails> details = FullStudy();
+    if (!details.ok()) return Fail("run", details.status());
+    std::printf("study %s is complete already; run it again with --fresh, or give it more trials "
+                "with `tuner resume`\n%s",
+                plan_.spec.name.c_str(), ResultText(*details).c_str());
+    service_->Shutdown();
+    return ExitCode::kOk;
+  }
+
+  absl::Status Resume() {
+    if (study_.state() == v1::STUDY_RUNNING) return absl::OkStatus();
+    v1::ResumeStudyRequest request;
+    request.set_name(plan_.spec.name);
+    ESPALIER_ASSIGN_OR_RETURN(study_, client_->ResumeStudy(request));
+    resumed_ = true;
+    return absl::OkStatus();
+  }
+
+  void Announce() const {
+    if (plan_.arguments.quiet) return;
+    std::int64_t trials = 0;
+    for (const auto& [state, count] : study_.trials_by_state()) trials += count;
+    const bool going_on = resumed_ || trials > 0;
+    std::printf("%s study %s on %d slot%s\n", going_on ? "resuming" : "running",
+                plan_.spec.name.c_str(), plan_.slots, plan_.slots == 1 ? "" : "s");
+    std::printf("  database  %s\n",
+                plan_.arguments.memory ? "in memory" : DatabasePath(plan_.directory).c_str());
+    std::printf("  log       %s\n", LogPath().c_str());
+    std::printf("  trials    %s\n", TrialsDirectory().c_str());
+    std::printf("  service   gRPC %s", service_->grpc_address().c_str());
+    if (!service_->http_address().empty()) {
+      std::printf(", HTTP http://%s", service_->http_address().c_str());
+    }
+    std::printf("\n\n");
+    std::fflush(stdout);
+  }
+
+  absl::Status StartAgent() {
+    ESPALIER_RETURN_IF_ERROR(WriteServiceFile(
+        plan_.directory, {service_->grpc_address(), service_->http_address()}));
+    wrote_service_file_ = true;
+    AgentOptions options;
+    options.service_address = service_->grpc_address();
+    options.http_address = service_->http_address();
+    options.node_name = kNodeName;
+    options.slots = plan_.slots;
+    options.directory = TrialsDirectory();
+    options.token = plan_.token;
+    options.tuner_executable = OwnExecutable();
+    ESPALIER_ASSIGN_OR_RETURN(agent_, Agent::Start(options));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<ExitCode> Follow() {
+    const std::unique_ptr<StudyDisplay> display = MakeDisplay(plan_.arguments.quiet);
+    ESPALIER_ASSIGN_OR_RETURN(v1::Study study,
+                              FollowStudy(*client_, plan_.spec.name, *display, interrupts_));
+    const bool stopped_here = interrupts_.interrupted() && study.state() == v1::STUDY_RUNNING;
+    if (stopped_here) {
+      display->Say("stopping: trials save what they can (again Ctrl-C: at once)");
+      ESPALIER_ASSIGN_OR_RETURN(study, client_->StopStudy(plan_.spec.name));
+    }
+    const absl::Status freed =
+        AwaitSlotsFree(*client_, plan_.spec.name, *display, interrupts_,
+                       stopped_here ? kStopBound_s + plan_.spec.stop_grace_s
+                                    : kEndBound_s + plan_.spec.stop_grace_s);
+    display->Finish();
+    if (!freed.ok()) std::fprintf(stderr, "tuner run: %s\n", std::string(freed.message()).c_str());
+    ESPALIER_RETURN_IF_ERROR(Conclude());
+    if (study.state() == v1::STUDY_STOPPED) SayHowToResume();
+    return ExitCodeOf(study.state());
+  }
+
+  absl::Status Conclude() const {
+    ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, FullStudy());
+    const std::string path = plan_.arguments.report.empty()
+                                 ? (fs::path(plan_.directory) / "report.html").string()
+                                 : plan_.arguments.report;
+    ESPALIER_RETURN_IF_ERROR(WriteFile(path, ReportPage(details, Seconds(Now()))));
+    std::printf("%s%sreport: %s\n", plan_.arguments.quiet ? "" : "\n",
+                ResultText(details).c_str(), path.c_str());
+    std::fflush(stdout);
+    return absl::OkStatus();
+  }
+
+  void SayHowToResume() const {
+    if (plan_.arguments.memory) {
+      std::printf("it was kept in memory only and cannot be resumed\n");
+      return;
+    }
+    std::printf("stopped; go on with: tuner run %s --dir %s\n", plan_.arguments.study_file.c_str(),
+                plan_.directory.c_str());
+  }
+
+  void End() {
+    if (agent_ != nullptr) agent_->Stop(plan_.spec.stop_grace_s);
+    service_->Shutdown();
+    std::error_code error;
+    if (wrote_service_file_) fs::remove(ServiceFilePath(plan_.directory), error);
+  }
+
+  absl::StatusOr<v1::StudyDetails> FullStudy() const {
+    v1::GetStudyRequest request;
+    request.set_name(plan_.spec.name);
+    return client_->GetStudy(request);
+  }
+
+  std::string LogPath() const { return (fs::path(plan_.directory) / "tuner.log").string(); }
+  std::string TrialsDirectory() const { return (fs::path(plan_.directory) / "trials").string(); }
+
+  RunPlan plan_;
+  Interrupts interrupts_;
+  std::unique_ptr<Service> service_;  // outlives client and agent
+  std::unique_ptr<Client> client_;
+  std::unique_ptr<Agent> agent_;
+  v1::Study study_;
+  bool resumed_ = false;
+  bool wrote_service_file_ = false;
+};
+
+}  // namespace
+
+ExitCode Run(const RunArguments& arguments) {
+  absl::StatusOr<RunPlan> plan = CheckRun(arguments);
+  if (!plan.ok()) {
+    return Fail("run", ExitCode::kBadInput, std::string(plan.status().message()));
+  }
+  return Session(*std::move(plan)).Run();
+}
+
+}  // namespace espalier

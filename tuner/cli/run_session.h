@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "tuner/cli/exit_codes.h"
+
+namespace espalier {
+
+struct RunArguments {
+  std::string study_file;
+  std::string directory;  // empty: espalier-runs/NAME
+  int slots = -1;         // -1: as many as the machine has
+  std::string grpc_address = "127.0.0.1:0";
+  std::string http_address = "127.0.0.1:0";
+  std::string token_file;
+  std::string report;
+  bool memory = false;
+  bool fresh = false;
+  bool quiet = false;
+};
+
+// Checks everything, then runs service and agent in this process until the study has ended or is
+// interrupted. Resumes what an earlier run of the same study left in the directory.
+ExitCode Run(const RunArguments& arguments);
+
+}  // namespace espalier

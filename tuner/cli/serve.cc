@@ -1,0 +1,139 @@
+// `tuner serve` and `tuner agent`: the two halves of a pool.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "trial_runner/agent/agent.h"
+#include "tuner/cli/files.h"
+#include "tuner/cli/interrupts.h"
+#include "tuner/cli/machine.h"
+#include "tuner/cli/service_options.h"
+#include "tuner/cli/verb.h"
+#include "tuner/server/service.h"
+
+namespace espalier {
+namespace {
+
+constexpr double kIdleWait_s = 3600;  // between looks at whether it was interrupted
+constexpr double kAgentGrace_s = 10;  // for replicas between SIGTERM and SIGKILL
+
+struct ServeArguments {
+  ServeArguments() { options.grpc_address = kDefaultService; }
+
+  ServiceOptions options;
+  std::string token_file;
+};
+
+ExitCode Serve(const ServeArguments& arguments) {
+  ServiceOptions options = arguments.options;
+  if (!(options.lease_s > 0)) {
+    return Fail("serve", ExitCode::kBadInput,
+                fmt::format("--lease {}: must be more than 0 seconds", options.lease_s));
+  }
+  if (!arguments.token_file.empty()) {
+    const absl::StatusOr<std::string> token = ReadToken(arguments.token_file);
+    if (!token.ok()) return Fail("serve", token.status());
+    options.token = *token;
+  }
+  const Interrupts interrupts;
+  const absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(options);
+  if (!service.ok()) {
+    return Fail("serve", ExitCode::kBadInput, std::string(service.status().message()));
+  }
+  std::printf("gRPC %s\n", (*service)->grpc_address().c_str());
+  if (const std::string http = (*service)->http_address(); !http.empty()) {
+    std::printf("HTTP http://%s\n", http.c_str());
+  }
+  std::printf("database %s\n", options.database.c_str());
+  std::fflush(stdout);
+  while (!interrupts.interrupted()) interrupts.Wait(kIdleWait_s);
+  (*service)->Shutdown();
+  return ExitCode::kOk;
+}
+
+struct AgentArguments {
+  AgentArguments() {
+    options.slots = -1;  // as many as the machine has
+    options.directory = "espalier-trials";
+  }
+
+  AgentOptions options;
+  std::string token_file;
+};
+
+absl::StatusOr<AgentOptions> CheckAgent(const AgentArguments& arguments) {
+  AgentOptions options = arguments.options;
+  if (options.slots == 0 || options.slots < -1) {
+    return absl::InvalidArgumentError(
+        fmt::format("--slots {}: must be 1 or more", options.slots));
+  }
+  if (options.slots == -1) options.slots = DefaultSlots();
+  if (options.service_address.find(':') == std::string::npos) {
+    return absl::InvalidArgumentError("--join \"" + options.service_address +
+                                      "\": must be HOST:PORT, e.g. " + kDefaultService);
+  }
+  if (options.node_name.empty()) options.node_name = HostName();
+  ESPALIER_RETURN_IF_ERROR(MakeDirectory(options.directory));
+  options.directory = std::filesystem::absolute(options.directory).lexically_normal().string();
+  options.tuner_executable = OwnExecutable();
+  if (!arguments.token_file.empty()) {
+    ESPALIER_ASSIGN_OR_RETURN(options.token, ReadToken(arguments.token_file));
+  }
+  return options;
+}
+
+ExitCode RunAgent(const AgentArguments& arguments) {
+  const absl::StatusOr<AgentOptions> options = CheckAgent(arguments);
+  if (!options.ok()) return Fail("agent", options.status());
+  const Interrupts interrupts;
+  const absl::StatusOr<std::unique_ptr<Agent>> agent = Agent::Start(*options);
+  if (!agent.ok()) {
+    return Fail("agent", ExitCode::kBadInput, std::string(agent.status().message()));
+  }
+  std::printf("node %s with %d slots joins %s\n", options->node_name.c_str(), options->slots,
+              options->service_address.c_str());
+  std::fflush(stdout);
+  while (!interrupts.interrupted()) interrupts.Wait(kIdleWait_s);
+  (*agent)->Stop(kAgentGrace_s);
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+VerbAction AddServe(CLI::App& app) {
+  auto a = std::make_shared<ServeArguments>();
+  app.add_option("--grpc", a->options.grpc_address, "Address for agents and clients, HOST:PORT")
+      ->capture_default_str();
+  app.add_option("--http", a->options.http_address,
+                 "Address for REST, metrics and health, HOST:PORT (default: none)");
+  app.add_option("--db", a->options.database, "SQLite file; created if absent")->required();
+  app.add_option("--token-file", a->token_file,
+                 "File with the token that clients and agents must show; needed for addresses "
+                 "other than loopback");
+  app.add_option("--lease", a->options.lease_s,
+                 "Seconds of silence after which an agent's trials are taken as lost")
+      ->capture_default_str();
+  return [a] { return Serve(*a); };
+}
+
+VerbAction AddAgent(CLI::App& app) {
+  auto a = std::make_shared<AgentArguments>();
+  app.add_option("--join", a->options.service_address, "gRPC address of the service, HOST:PORT")
+      ->required();
+  app.add_option("--slots", a->options.slots,
+                 "Slots of this machine (default: its GPUs, else CPU cores)");
+  app.add_option("--name", a->options.node_name,
+                 "Name of this node, unique in the pool (default: the host's name)");
+  app.add_option("--dir", a->options.directory, "Where logs, parameters and checkpoints go")
+      ->capture_default_str();
+  app.add_option("--token-file", a->token_file, "File with the service's token");
+  app.add_option("--http", a->options.http_address,
+                 "The service's HTTP address, told to trials (default: none)");
+  return [a] { return RunAgent(*a); };
+}
+
+}  // namespace espalier

@@ -1,0 +1,80 @@
+#include "tuner/cli/service_options.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tuner/cli/files.h"
+
+namespace espalier {
+namespace {
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+std::string ServiceFilePath(const std::string& directory) {
+  return (std::filesystem::path(directory) / "service.json").string();
+}
+
+std::string DatabasePath(const std::string& directory) {
+  return (std::filesystem::path(directory) / "espalier.db").string();
+}
+
+absl::Status WriteServiceFile(const std::string& directory, const ServiceFile& file) {
+  const nlohmann::ordered_json json = {{"grpc", file.grpc_address}, {"http", file.http_address}};
+  return WriteFile(ServiceFilePath(directory), json.dump(2) + "\n");
+}
+
+absl::StatusOr<ServiceFile> ReadServiceFile(const std::string& directory) {
+  const std::string path = ServiceFilePath(directory);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    return absl::UnavailableError("no tuner runs in \"" + directory + "\" (there is no " + path +
+                                  "): start it with `tuner run STUDY.json --dir " + directory +
+                                  "`");
+  }
+  ESPALIER_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("grpc") || !json["grpc"].is_string()) {
+    return absl::InvalidArgumentError("\"" + path + "\" does not name a service; remove it");
+  }
+  const bool http = json.contains("http") && json["http"].is_string();
+  return ServiceFile{json["grpc"].get<std::string>(), http ? json["http"].get<std::string>() : ""};
+}
+
+void ServiceArguments::AddTo(CLI::App& app) {
+  auto* by_address = app.add_option("--service", service,
+                                    "Service to talk to, HOST:PORT (default: ESPALIER_SERVICE, "
+                                    "then " +
+                                        std::string(kDefaultService) + ")");
+  app.add_option("--dir", directory, "Directory of a `tuner run` to talk to")->excludes(by_address);
+  app.add_option("--token-file", token_file,
+                 "File with the service's token (default: ESPALIER_TOKEN_FILE)");
+}
+
+absl::StatusOr<ClientOptions> ServiceArguments::Resolve() const {
+  ClientOptions options;
+  if (!service.empty()) {
+    options.address = service;
+  } else if (!directory.empty()) {
+    ESPALIER_ASSIGN_OR_RETURN(const ServiceFile file, ReadServiceFile(directory));
+    options.address = file.grpc_address;
+  } else if (const std::string named = Environment("ESPALIER_SERVICE"); !named.empty()) {
+    options.address = named;
+  }
+  if (options.address.find(':') == std::string::npos) {
+    return absl::InvalidArgumentError("service \"" + options.address +
+                                      "\": must be HOST:PORT, e.g. " + kDefaultService);
+  }
+  const std::string file = token_file.empty() ? Environment("ESPALIER_TOKEN_FILE") : token_file;
+  if (!file.empty()) {
+    ESPALIER_ASSIGN_OR_RETURN(options.token, ReadToken(file));
+  }
+  return options;
+}
+
+}  // namespace espalier

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+#include "tuner/base/status.h"
+#include "tuner/cli/client.h"
+
+namespace espalier {
+
+// Where `tuner run` says how it can be reached: DIR/service.json.
+struct ServiceFile {
+  std::string grpc_address;
+  std::string http_address;
+};
+std::string ServiceFilePath(const std::string& directory);
+absl::Status WriteServiceFile(const std::string& directory, const ServiceFile& file);
+absl::StatusOr<ServiceFile> ReadServiceFile(const std::string& directory);
+
+// The database of a run in this directory.
+std::string DatabasePath(const std::string& directory);
+
+// How a client verb finds its service: --service, --dir, ESPALIER_SERVICE or the default, in this
+// order; the token from --token-file or ESPALIER_TOKEN_FILE.
+struct ServiceArguments {
+  std::string service;
+  std::string directory;
+  std::string token_file;
+
+  void AddTo(CLI::App& app);
+  absl::StatusOr<ClientOptions> Resolve() const;
+};
+
+}  // namespace espalier

@@ -1,0 +1,131 @@
+#include "tuner/cli/study_source.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "tuner/api/operations.h"
+#include "tuner/api/tuner.h"
+#include "tuner/base/clock.h"
+#include "tuner/cli/record.h"
+#include "tuner/storage/storage.h"
+
+namespace espalier {
+namespace {
+
+class ServiceSource : public StudySource {
+ public:
+  explicit ServiceSource(ClientOptions options) : client_(std::move(options)) {}
+
+  absl::StatusOr<v1::ListStudiesResponse> ListStudies() override { return client_.ListStudies(); }
+  absl::StatusOr<v1::StudyDetails> GetStudy(const std::string& name) override {
+    v1::GetStudyRequest request;
+    request.set_name(name);
+    return client_.GetStudy(request);
+  }
+  double Now() const override { return Seconds(espalier::Now()); }
+
+ private:
+  Client client_;
+};
+
+// The last moment that anything in the state speaks of. The clock of a study that runs no more
+// because its service is gone stands there.
+Time LastMomentOf(const TunerState& state) {
+  Time last;
+  for (const auto& [id, study] : state.studies) {
+    last = std::max({last, study.created, study.ended, study.running_since});
+    if (!study.decisions.empty()) last = std::max(last, study.decisions.back().at);
+  }
+  for (const auto& [id, trial] : state.trials) {
+    last = std::max({last, trial.created, trial.started, trial.ended});
+    if (!trial.values.empty()) last = std::max(last, trial.values.back().at);
+    if (!trial.spans.empty()) last = std::max({last, trial.spans.back().from, trial.spans.back().to});
+  }
+  return last;
+}
+
+// The operations of the API over a state at rest: they only look at the core, so one that never
+// steps will do.
+class DatabaseSource : public StudySource, private Tuner {
+ public:
+  explicit DatabaseSource(TunerState state)
+      : now_(LastMomentOf(state)), core_(std::move(state), CoreOptions()) {}
+
+  absl::StatusOr<v1::ListStudiesResponse> ListStudies() override {
+    return api::ListStudies(*this, v1::ListStudiesRequest());
+  }
+
+  absl::StatusOr<v1::StudyDetails> GetStudy(const std::string& name) override {
+    v1::GetStudyRequest request;
+    request.set_name(name);
+    auto details = api::GetStudy(*this, request);
+    if (!details.ok()) return details;
+    // No agent is connected, but the names of the nodes are known.
+    for (const auto& [id, node_name] : core_.state().nodes) {
+      v1::Node* node = details->mutable_pool()->add_nodes();
+      node->set_id(id.value);
+      node->set_name(node_name);
+    }
+    return details;
+  }
+
+  double Now() const override { return Seconds(now_); }
+
+ private:
+  Reply Post(Event) override {
+    Reply reply;
+    reply.status = absl::UnimplementedError("a database that is only read takes no events");
+    return reply;
+  }
+  absl::Status Read(const std::function<void(const View&)>& look) override {
+    look(View{core_, now_, pids_});
+    return absl::OkStatus();
+  }
+
+  Time now_;
+  Core core_;
+  std::map<ReplicaId, int> pids_;
+};
+
+bool Exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StudySource>> OpenDatabase(const std::string& path) {
+  absl::StatusOr<std::unique_ptr<Storage>> storage = OpenSqliteStorage(path, /*read_only=*/true);
+  if (!storage.ok()) return absl::InvalidArgumentError(storage.status().message());
+  absl::StatusOr<TunerState> state = (*storage)->Load();
+  if (!state.ok()) return absl::InvalidArgumentError(state.status().message());
+  return std::make_unique<DatabaseSource>(*std::move(state));
+}
+
+void SourceArguments::AddTo(CLI::App& app) {
+  service.AddTo(app);
+  app.add_option("--db", database, "Read this database file, without a service")
+      ->excludes(app.get_option("--service"))
+      ->excludes(app.get_option("--dir"));
+}
+
+absl::StatusOr<std::unique_ptr<StudySource>> SourceArguments::Open() const {
+  if (!database.empty()) return OpenDatabase(database);
+  if (!service.directory.empty()) {
+    const std::string path = DatabasePath(service.directory);
+    if (!Exists(ServiceFilePath(service.directory)) && Exists(path)) return OpenDatabase(path);
+  }
+  ESPALIER_ASSIGN_OR_RETURN(ClientOptions options, service.Resolve());
+  auto source = std::make_unique<ServiceSource>(std::move(options));
+  if (!service.directory.empty()) {
+    // The file of a run that was killed names a service that is gone.
+    const auto studies = source->ListStudies();
+    const std::string path = DatabasePath(service.directory);
+    if (absl::IsUnavailable(studies.status()) && Exists(path)) return OpenDatabase(path);
+  }
+  return source;
+}
+
+}  // namespace espalier

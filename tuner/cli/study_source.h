@@ -1,0 +1,37 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "tuner.pb.h"
+#include "tuner/base/status.h"
+#include "tuner/cli/service_options.h"
+
+namespace espalier {
+
+// Where a reading verb has its studies from: a running service, or a database file without one.
+class StudySource {
+ public:
+  virtual ~StudySource() = default;
+  virtual absl::StatusOr<v1::ListStudiesResponse> ListStudies() = 0;
+  virtual absl::StatusOr<v1::StudyDetails> GetStudy(const std::string& name) = 0;
+  // Seconds since the epoch to which an open span lasts.
+  virtual double Now() const = 0;
+};
+
+// The options that choose it: --db, or those of ServiceArguments. --dir of a run that has ended
+// reads the run's database.
+struct SourceArguments {
+  ServiceArguments service;
+  std::string database;
+
+  void AddTo(CLI::App& app);
+  absl::StatusOr<std::unique_ptr<StudySource>> Open() const;
+};
+
+// Reads a database without a service. NOT_FOUND for a study that it does not hold; anything wrong
+// with the file itself is INVALID_ARGUMENT.
+absl::StatusOr<std::unique_ptr<StudySource>> OpenDatabase(const std::string& path);
+
+}  // namespace espalier

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tuner.pb.h"
+
+namespace espalier {
+
+// How the CLI, its table and its report write numbers, times and trials. Pure.
+
+std::string FormatValue(double value);       // four significant digits; nan, inf, -inf
+std::string FormatDuration(double seconds);  // 0.4s, 12s, 1m05s, 2h03m, 3d04h
+std::string FormatClock(double at);          // local time of day, 14:03:59
+
+// Without the prefix of the wire: RUNNING, COMPLETE.
+std::string StateName(v1::TrialState state);
+std::string StateName(v1::StudyState state);
+bool HasEnded(v1::TrialState state);
+bool HasEnded(v1::StudyState state);  // STOPPED has not: it can be resumed
+
+// A parameter's value for people, from its JSON; the JSON itself if it is not a plain value.
+std::string DisplayParameter(const v1::Parameter& parameter);
+// lr=0.01 batch_size=64
+std::string DisplayParameters(const v1::Trial& trial);
+const v1::Parameter* FindParameter(const v1::Trial& trial, std::string_view name);
+
+const v1::Trial* FindTrial(const v1::StudyDetails& details, std::int64_t number);
+
+// True if a is the better value for the study. NaN is worse than every number.
+bool BetterFor(const v1::Study& study, double a, double b);
+
+// Trials with the best value first; those without one last, by number.
+std::vector<const v1::Trial*> BestFirst(const v1::StudyDetails& details);
+
+// Columns on a terminal: code points of UTF-8 (all that we print is one column wide).
+std::size_t DisplayWidth(std::string_view text);
+// Exactly `width` columns: padded with blanks or cut with an ellipsis. Control characters, which
+// could come from a program's output or a parameter, become blanks.
+std::string FitLeft(std::string_view text, std::size_t width);
+std::string FitRight(std::string_view text, std::size_t width);
+// The same without padding.
+std::string Cut(std::string_view text, std::size_t width);
+
+// Rows as left-aligned columns, two blanks between; the first row is the heading.
+std::vector<std::string> Columns(const std::vector<std::vector<std::string>>& rows);
+
+// "1 trial", "2 trials".
+std::string Count(std::int64_t n, std::string_view singular);
+
+}  // namespace espalier

@@ -1,0 +1,124 @@
+#include "tuner/cli/trial_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tuner/cli/record.h"
+#include "tuner/cli/text.h"
+
+namespace espalier {
+namespace {
+
+class Lines {
+ public:
+  void Add(const std::string& name, const std::string& value) {
+    if (!value.empty()) lines_.push_back(FitLeft(name, 16) + value);
+  }
+  void Known(const std::string& name, double value) {
+    if (value != 0) Add(name, FormatValue(value));
+  }
+  void Section(const std::string& title, const std::vector<std::vector<std::string>>& rows) {
+    if (rows.size() < 2) return;
+    lines_.push_back("");
+    lines_.push_back(title);
+    for (const std::string& line : Columns(rows)) lines_.push_back("  " + line);
+  }
+  void Text(const std::string& line) { lines_.push_back(line); }
+  std::vector<std::string> Take() { return std::move(lines_); }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+std::string At(const v1::StudyDetails& details, double at) {
+  return fmt::format("{:.2f}s", at - details.study().created_at());
+}
+
+std::string SlotNames(const v1::SlotSpan& span, const std::vector<Lane>& lanes) {
+  std::string names;
+  for (const v1::Slot& slot : span.slots()) {
+    for (const Lane& lane : lanes) {
+      if (lane.node_id == slot.node_id() && lane.index == slot.index()) {
+        names += (names.empty() ? "" : " ") + lane.name;
+      }
+    }
+  }
+  return names;
+}
+
+void AddHistory(const v1::StudyDetails& details, const v1::Trial& trial, double now,
+                Lines& lines) {
+  std::vector<std::vector<std::string>> values = {{"step", "value", "at", "batch"}};
+  for (const v1::IntermediateValue& value : trial.values()) {
+    values.push_back({std::to_string(value.step()), FormatValue(value.value()),
+                      At(details, value.at()), std::to_string(value.batch_size())});
+  }
+  lines.Section("values", values);
+  const std::vector<Lane> lanes = LanesOf(details);
+  std::vector<std::vector<std::string>> spans = {{"from", "for", "slots"}};
+  for (const v1::SlotSpan& span : trial.spans()) {
+    const double to = span.to() > 0 ? span.to() : now;
+    spans.push_back({At(details, span.from()), FormatDuration(to - span.from()),
+                     SlotNames(span, lanes)});
+  }
+  lines.Section("slots held", spans);
+  std::vector<std::vector<std::string>> resizes = {{"at", "replicas", "pause", ""}};
+  for (const v1::Resize& resize : trial.resizes()) {
+    resizes.push_back({At(details, resize.at()),
+                       fmt::format("{} -> {}", resize.from_replicas(), resize.to_replicas()),
+                       fmt::format("{:.1f} ms", 1000 * resize.pause_s()),
+                       resize.after_loss() ? "after a loss" : ""});
+  }
+  lines.Section("regroups", resizes);
+  std::vector<std::vector<std::string>> decisions = {{"at", "decision", "slots", "reason"}};
+  for (const v1::Decision& decision : details.decisions()) {
+    if (decision.trial_number() != trial.number()) continue;
+    decisions.push_back({At(details, decision.at()), decision.kind(),
+                         fmt::format("{} -> {}", decision.from_slots(), decision.to_slots()),
+                         decision.reason()});
+  }
+  lines.Section("decisions", decisions);
+}
+
+}  // namespace
+
+std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Trial& trial,
+                                   double now) {
+  Lines lines;
+  lines.Add("trial", fmt::format("{} of {} (id {})", trial.number(), details.study().name(),
+                                 trial.id()));
+  lines.Add("state", StateName(trial.state()));
+  lines.Add("reason", Cut(trial.reason(), 1000));
+  if (trial.has_value()) lines.Add(details.study().metric(), FormatValue(trial.value()));
+  for (const v1::Parameter& parameter : trial.parameters()) {
+    lines.Add("  " + parameter.name(), Cut(DisplayParameter(parameter), 1000));
+  }
+  lines.Add("slots", trial.slots() > 0 ? std::to_string(trial.slots()) : "");
+  lines.Add("pinned to", trial.pinned_slots() > 0 ? std::to_string(trial.pinned_slots()) : "");
+  lines.Add("slot-seconds", fmt::format("{:.1f}", SlotSeconds(trial, now)));
+  lines.Known("batch size", static_cast<double>(trial.batch_size()));
+  lines.Known("learning rate", trial.learning_rate());
+  lines.Known("noise scale", trial.noise_scale());
+  lines.Known("goodput", trial.goodput());
+  lines.Known("throughput", trial.throughput());
+  lines.Known("promise", trial.promise());
+  lines.Known("restarts", trial.restarts());
+  lines.Add("checkpoint", trial.checkpoint());
+  AddHistory(details, trial, now, lines);
+  if (!trial.last_output().empty()) {
+    lines.Text("");
+    lines.Text("last output");
+    std::size_t from = 0;
+    while (from < trial.last_output().size()) {
+      const std::size_t end = std::min(trial.last_output().find('\n', from),
+                                       trial.last_output().size());
+      lines.Text("  " + Cut(trial.last_output().substr(from, end - from), 1000));
+      from = end + 1;
+    }
+  }
+  return lines.Take();
+}
+
+}  // namespace espalier

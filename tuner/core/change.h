@@ -1,0 +1,116 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "tuner/core/study.h"
+
+namespace espalier {
+
+// The one vocabulary of change. The core emits these, storage commits them, a restart and the
+// simulator replay them; TunerState::Apply is the only code that gives them a meaning.
+
+struct StudyCreated {
+  StudyId id;
+  StudySpec spec;
+  Time at;
+};
+struct StudyStateChanged {
+  StudyId id;
+  StudyState state;
+  std::string reason;
+  Time at;
+};
+// New limits when a stopped study is taken up again.
+struct StudyLimitsChanged {
+  StudyId id;
+  std::int64_t max_trials;
+  double time_limit_s;
+};
+// Sets the study's clock; emitted after a restart so that down time does not count.
+struct StudyClockSet {
+  StudyId id;
+  double active_s;
+  Time running_since;
+};
+struct TrialCreated {
+  TrialId id;
+  StudyId study;
+  std::int64_t number;
+  Parameters parameters;
+  Time at;
+};
+struct TrialStateChanged {
+  TrialId id;
+  TrialState state;
+  Time at;
+  std::string reason;
+  std::optional<double> value;  // final value, with COMPLETE and (last one) PRUNED
+  std::string last_output;      // with FAIL
+};
+struct ValueReported {
+  TrialId id;
+  IntermediateValue value;
+};
+// The trial's replica group entered a new generation; generations are never used twice.
+struct GenerationAdvanced {
+  TrialId id;
+  std::int64_t generation;
+};
+// Closes the open span of slots and, unless `slots` is empty, opens the next.
+struct SlotsHeldChanged {
+  TrialId id;
+  Time at;
+  std::vector<Slot> slots;
+};
+struct ResizeMeasured {
+  TrialId id;
+  Resize resize;
+};
+struct CheckpointRecorded {
+  TrialId id;
+  std::string path;
+};
+struct TrialPinned {
+  TrialId id;
+  int slots;
+};
+struct TrialRestarted {
+  TrialId id;
+  int restarts;
+};
+struct DecisionMade {
+  StudyId study;
+  Decision decision;
+};
+struct NodeRegistered {
+  NodeId id;
+  std::string name;
+};
+// Replica ids below `below` may be in use: a restarted service goes on from there.
+struct ReplicaIdsReserved {
+  std::int64_t below;
+};
+
+using Change =
+    std::variant<StudyCreated, StudyStateChanged, StudyLimitsChanged, StudyClockSet, TrialCreated,
+                 TrialStateChanged, ValueReported, GenerationAdvanced, SlotsHeldChanged,
+                 ResizeMeasured, CheckpointRecorded, TrialPinned, TrialRestarted, DecisionMade,
+                 NodeRegistered, ReplicaIdsReserved>;
+
+// Everything durable. A value: copy it, compare it, replay into it.
+struct TunerState {
+  std::map<StudyId, Study> studies;
+  std::map<TrialId, Trial> trials;
+  std::map<NodeId, std::string> nodes;  // every node ever seen, by name
+  std::int64_t replica_ids_below = 1;
+
+  // Aborts on a change that does not fit the state: those come from a broken core or database.
+  void Apply(const Change& change);
+
+  const Study* FindStudy(std::string_view name) const;
+};
+
+}  // namespace espalier

@@ -1,0 +1,189 @@
+#include "tuner/core/core.h"
+
+#include <algorithm>
+
+#include "tuner/base/check.h"
+#include "tuner/core/core_impl.h"
+
+namespace espalier {
+
+// ---- The public face -------------------------------------------------------------------------
+
+Core::Core(TunerState state, CoreOptions options)
+    : impl_(std::make_unique<Impl>(std::move(state), options)) {}
+Core::~Core() = default;
+
+StepResult Core::Step(Time now, const Event& event) { return impl_->Step(now, event); }
+std::optional<Time> Core::NextDeadline() const { return impl_->NextDeadline(); }
+const TunerState& Core::state() const { return impl_->state(); }
+TrialActivity Core::Activity(TrialId trial) const { return impl_->Activity(trial); }
+std::vector<NodeView> Core::Nodes() const { return impl_->Nodes(); }
+int Core::SlotsTotal() const { return impl_->SlotsTotal(); }
+int Core::SlotsHeld() const { return impl_->SlotsHeld(); }
+
+// ---- Stepping --------------------------------------------------------------------------------
+
+Core::Impl::Impl(TunerState state, CoreOptions options)
+    : state_(std::move(state)), options_(options), next_replica_(state_.replica_ids_below) {
+  for (const auto& [id, trial] : state_.trials) {
+    const bool holds = !trial.spans.empty() && trial.spans.back().to == Time{};
+    if (trial.state == TrialState::kRunning || holds) recovering_.insert(id);
+    if (!Ended(trial.state)) live_.insert(id);
+  }
+}
+
+StepResult Core::Impl::Step(Time now, const Event& event) {
+  now_ = std::max(now, now_);
+  result_ = {};
+  if (!clocks_set_) SetClocksAfterRestart();
+  std::visit([this](const auto& e) { On(e); }, event);
+  CheckReplicaDeadlines();
+  CheckTimeLimits();
+  if (schedule_) Schedule();
+  RecordSlots();
+  return std::exchange(result_, {});
+}
+
+void Core::Impl::On(const Tick&) { schedule_ = true; }
+
+std::optional<Time> Core::Impl::NextDeadline() const {
+  std::optional<Time> next;
+  const auto consider = [&next](std::optional<Time> t) {
+    if (t && (!next || *t < *next)) next = t;
+  };
+  for (const auto& [id, node] : nodes_) consider(node.lease_ends);
+  for (const auto& [id, replica] : replicas_) consider(replica.deadline);
+  for (const auto& [id, group] : groups_) consider(group.ending);
+  if (!recovering_.empty()) consider(recovery_ends_);
+  bool running = false;
+  for (const auto& [id, study] : state_.studies) {
+    if (study.state != StudyState::kRunning) continue;
+    running = true;
+    if (study.spec.time_limit_s > 0) {
+      consider(After(study.running_since, study.spec.time_limit_s - study.active_s));
+    }
+  }
+  // The allocator looks again when nothing happens: a resize may have become worth its cost.
+  if (running && !replicas_.empty()) consider(After(now_, 1.0));
+  return next;
+}
+
+void Core::Impl::Emit(Change change) {
+  state_.Apply(change);
+  result_.changes.push_back(std::move(change));
+}
+
+void Core::Impl::Decide(StudyId study, std::int64_t number, DecisionKind kind, int from, int to,
+                        std::string reason) {
+  if (StudyAt(study).decisions.size() >= kMaxDecisions) return;
+  Emit(DecisionMade{study, {now_, number, kind, from, to, std::move(reason)}});
+}
+
+void Core::Impl::Decide(const Trial& trial, DecisionKind kind, int from, int to,
+                        std::string reason) {
+  Decide(trial.study, trial.number, kind, from, to, std::move(reason));
+}
+
+ReplicaId Core::Impl::NewReplicaId() {
+  if (next_replica_ >= state_.replica_ids_below) {
+    Emit(ReplicaIdsReserved{next_replica_ + kReplicaIdBlock});
+  }
+  return ReplicaId(next_replica_++);
+}
+
+Trial& Core::Impl::TrialAt(TrialId id) {
+  const auto it = state_.trials.find(id);
+  ESPALIER_CHECK(it != state_.trials.end(), "a trial id that the core itself holds");
+  return it->second;
+}
+
+Study& Core::Impl::StudyAt(StudyId id) {
+  const auto it = state_.studies.find(id);
+  ESPALIER_CHECK(it != state_.studies.end(), "a study id that the core itself holds");
+  return it->second;
+}
+
+std::vector<const Replica*> Core::Impl::ReplicasOf(TrialId id) const {
+  std::vector<const Replica*> found;
+  for (const auto& [replica_id, replica] : replicas_) {
+    if (replica.trial == id) found.push_back(&replica);
+  }
+  return found;
+}
+
+int Core::Impl::SlotsHeldBy(TrialId id) const {
+  return static_cast<int>(ReplicasOf(id).size());
+}
+
+// Writes down who holds which slots where that has changed in this step.
+void Core::Impl::RecordSlots() {
+  for (const TrialId id : std::exchange(slots_touched_, {})) {
+    std::vector<Slot> slots;
+    for (const Replica* replica : ReplicasOf(id)) slots.push_back({replica->node, replica->slot});
+    std::sort(slots.begin(), slots.end());
+    const Trial& trial = TrialAt(id);
+    const bool open = !trial.spans.empty() && trial.spans.back().to == Time{};
+    if (open ? trial.spans.back().slots == slots : slots.empty()) continue;
+    Emit(SlotsHeldChanged{id, now_, std::move(slots)});
+  }
+}
+
+// ---- Looking in ------------------------------------------------------------------------------
+
+TrialActivity Core::Impl::Activity(TrialId id) const {
+  TrialActivity activity;
+  activity.slots = SlotsHeldBy(id);
+  if (const auto promise = promise_.find(id); promise != promise_.end()) {
+    activity.promise = promise->second;
+  }
+  const auto it = groups_.find(id);
+  if (it == groups_.end()) return activity;
+  const Group& group = it->second;
+  activity.replicas = static_cast<int>(group.members.size());
+  activity.sync_share = group.sync_share;
+  if (group.progress) {
+    const ReplicaProgress& progress = *group.progress;
+    activity.batch_size = progress.global_batch_size;
+    activity.learning_rate = progress.learning_rate;
+    activity.epoch = progress.epoch;
+    if (group.noise.sqr > 0) {
+      activity.noise_scale =
+          static_cast<double>(group.batch.initial) * group.noise.var / group.noise.sqr;
+    }
+    if (group.fitted && activity.replicas > 0) {
+      const GoodputModel model(*group.fitted, group.noise, group.batch);
+      std::set<NodeId> nodes;
+      for (const ReplicaId member : group.members) {
+        if (const auto r = replicas_.find(member); r != replicas_.end()) {
+          nodes.insert(r->second.node);
+        }
+      }
+      const BatchChoice choice =
+          model.AtFixedGlobalBatch(std::max(1, static_cast<int>(nodes.size())),
+                                   activity.replicas, progress.global_batch_size);
+      activity.goodput = choice.goodput;
+      activity.throughput = choice.throughput;
+    }
+  }
+  return activity;
+}
+
+std::vector<NodeView> Core::Impl::Nodes() const {
+  std::vector<NodeView> views;
+  for (const auto& [id, node] : nodes_) {
+    NodeView view{id, node.name, node.slots, node.connected, {}};
+    for (const auto& [replica_id, replica] : replicas_) {
+      if (replica.node == id) view.replicas.push_back({replica_id, replica.trial, replica.slot});
+    }
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+int Core::Impl::SlotsTotal() const {
+  int total = 0;
+  for (const auto& [id, node] : nodes_) total += node.slots;
+  return total;
+}
+
+}  // namespace espalier

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tuner/core/change.h"
+#include "tuner/core/event.h"
+
+namespace espalier {
+
+struct CoreOptions {
+  double lease_s = 10;           // a silent agent's replicas are lost after this
+  double start_timeout_s = 120;  // a replica that has not become ready is given up after this
+};
+
+struct StepResult {
+  std::vector<Change> changes;    // commit these before anything else is done
+  std::vector<Command> commands;  // then send these
+  Reply reply;                    // then answer
+};
+
+// What a running trial does at the moment. Not durable: rebuilt from what replicas say.
+struct TrialActivity {
+  int slots = 0;            // held, by living processes
+  int replicas = 0;         // in the group
+  std::int64_t batch_size = 0;
+  double goodput = 0;       // samples a second that count
+  double throughput = 0;    // samples a second
+  double learning_rate = 0;
+  double noise_scale = 0;   // samples
+  double sync_share = 0;    // share of step time spent waiting for the all-reduce
+  double epoch = 0;
+  double promise = 0;
+};
+
+struct ReplicaView {
+  ReplicaId replica;
+  TrialId trial;
+  int slot = 0;
+};
+struct NodeView {
+  NodeId id;
+  std::string name;
+  int slots = 0;
+  bool connected = false;
+  std::vector<ReplicaView> replicas;
+};
+
+// The tuner: studies, trials, replica groups and their slots, as a pure state machine. No I/O, no
+// clock, no thread, no randomness but the studies' seeds: the same state and events give the same
+// changes and commands. Not thread safe; one owner calls it.
+//
+// Step applies its own changes to state() at once. The caller commits them, and only then sends
+// the commands and the reply; if it cannot commit it must throw the core away.
+class Core {
+ public:
+  // Takes up a state that storage loaded (or an empty one). The first Step after that should
+  // carry the present time soon: it sets the studies' clocks.
+  Core(TunerState state, CoreOptions options);
+  ~Core();
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  StepResult Step(Time now, const Event& event);
+
+  // When to send Tick at the latest; nullopt: nothing is waiting for time to pass.
+  std::optional<Time> NextDeadline() const;
+
+  const TunerState& state() const;
+  TrialActivity Activity(TrialId trial) const;
+  std::vector<NodeView> Nodes() const;
+  int SlotsTotal() const;  // of connected nodes
+  int SlotsHeld() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Checks what can be checked without running anything: known plug-ins and options, limits that
+// make sense, a command. The message names the key.
+absl::Status Validate(const StudySpec& spec);
+
+// Seconds the study has run, without the time it was stopped.
+double ElapsedSeconds(const Study& study, Time now);
+
+// Number of the study's best trial so far (completed ones first; pruned ones count by their last
+// value only when nothing completed), or nullopt.
+std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& study);
+
+// The value a trial counts with: final if it has one, else its best intermediate one.
+std::optional<double> BestValue(const Trial& trial, Direction direction);
+
+}  // namespace espalier

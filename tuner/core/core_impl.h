@@ -1,0 +1,201 @@
+#pragma once
+
+// The inside of Core. Included by the sources of this folder only.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "allocator/goodput/fit.h"
+#include "allocator/goodput/goodput.h"
+#include "allocator/goodput/profile.h"
+#include "allocator/policies/policy.h"
+#include "tuner/core/core.h"
+#include "tuner/core/pruners/pruner.h"
+#include "tuner/core/samplers/sampler.h"
+
+namespace espalier {
+
+inline constexpr double kPromiseInterval_s = 1.0;     // between promise computations of large studies
+inline constexpr std::size_t kPromiseEveryReport = 300;  // trials up to which it is always fresh
+inline constexpr double kEndGrace_s = 10;             // for replicas to exit after their trial's end
+inline constexpr double kPauseGrace_s = 30;           // for a group to checkpoint and leave
+inline constexpr double kFormTimeout_s = 30;          // for a group to form before it is told again
+inline constexpr int kMaxJoinerFailures = 3;          // then the trial stays at its size
+inline constexpr std::size_t kMaxDecisions = 20000;   // kept of one study
+inline constexpr std::size_t kMaxLastOutput = 4096;   // bytes
+inline constexpr std::int64_t kReplicaIdBlock = 1000;
+inline constexpr std::int64_t kMaxReportsPerTrial = 1'000'000;
+
+// One process, from StartReplica to its exit.
+struct Replica {
+  Replica(ReplicaId replica_id, TrialId trial_id, NodeId node_id, int slot_index)
+      : id(replica_id), trial(trial_id), node(node_id), slot(slot_index) {}
+
+  ReplicaId id;
+  TrialId trial;
+  NodeId node;
+  int slot;
+  bool ready = false;      // has said Ready: belongs to an elastic program
+  bool leaving = false;    // told to leave by a regroup or a pause
+  bool stopping = false;   // StopReplica was sent
+  std::string address;
+  std::int64_t generation = 0;       // last one it reported
+  std::optional<Time> deadline;      // when to (again) stop it
+  double grace_s = 0;
+};
+
+// What is known of a trial that has, or is about to have, replicas. Not durable.
+struct Group {
+  Placement target;                  // what the allocator wants it to hold
+  std::vector<ReplicaId> members;    // of the newest generation, by rank
+  bool forming = false;              // the newest generation is not complete yet
+  std::set<ReplicaId> awaited;       // members that have not reported it
+  Time forming_since;
+  int replicas_before = 0;
+  bool after_loss = false;
+  double pause_s = 0;                // longest reported of the forming generation
+  bool elastic = false;
+  bool pausing = false;
+  std::string pause_reason;
+  int joiner_failures = 0;
+  std::optional<Time> ending;        // a member ended well; the others are expected to follow
+  Time last_resize;
+  BatchBounds batch;
+  std::int64_t total_steps = 0;
+  Profile profile;
+  std::optional<ThroughputParams> fitted;
+  GradientNoise noise;
+  std::optional<ReplicaProgress> progress;
+  double sync_share = 0;
+  int max_profiled = 1;
+};
+
+struct Node {
+  NodeId id;
+  std::string name;
+  int slots = 0;
+  bool connected = false;
+  std::optional<Time> lease_ends;    // set while not connected
+};
+
+struct StudyPlugins {
+  std::unique_ptr<Sampler> sampler;
+  std::unique_ptr<Pruner> pruner;
+  bool exhausted = false;            // the sampler has nothing left to try
+};
+
+class Core::Impl {
+ public:
+  Impl(TunerState state, CoreOptions options);
+
+  StepResult Step(Time now, const Event& event);
+  std::optional<Time> NextDeadline() const;
+
+  const TunerState& state() const { return state_; }
+  TrialActivity Activity(TrialId id) const;
+  std::vector<NodeView> Nodes() const;
+  int SlotsTotal() const;
+  int SlotsHeld() const { return static_cast<int>(replicas_.size()); }
+
+ private:
+  // ---- events (clients: studies.cc, agents: nodes.cc, replicas: replicas.cc)
+  void On(const CreateStudy& event);
+  void On(const StopStudy& event);
+  void On(const ResumeStudy& event);
+  void On(const TellValue& event);
+  void On(const PinTrial& event);
+  void On(const AgentHello& event);
+  void On(const AgentGone& event);
+  void On(const ReplicaReady& event);
+  void On(const ReplicaStarted& event);
+  void On(const ReplicaRegrouped& event);
+  void On(const ReplicaReport& event);
+  void On(const ReplicaProgress& event);
+  void On(const ReplicaCheckpoint& event);
+  void On(const ReplicaFinished& event);
+  void On(const ReplicaExited& event);
+  void On(const Tick& event);
+
+  // ---- emitting
+  void Emit(Change change);
+  void Decide(StudyId study, std::int64_t number, DecisionKind kind, int from, int to,
+              std::string reason);
+  void Decide(const Trial& trial, DecisionKind kind, int from, int to, std::string reason);
+  ReplicaId NewReplicaId();
+
+  // ---- studies and trials (studies.cc, trials.cc)
+  StudyPlugins& PluginsOf(const Study& study);
+  void EndStudy(StudyId id, StudyState state, const std::string& reason);
+  void EndStudyIfDone(StudyId id);
+  void CheckTimeLimits();
+  void SetClocksAfterRestart();
+  // Ends a running, waiting or paused trial and sees its replicas off.
+  void EndTrial(TrialId id, TrialState state, const std::string& reason,
+                std::optional<double> value, const std::string& last_output = {});
+  void PauseTrial(TrialId id, const std::string& reason);
+  void TakeValue(TrialId id, IntermediateValue value);
+  void JudgeTrial(TrialId id);
+  int ConsecutiveFailures(const Study& study) const;
+
+  // ---- replica groups (groups.cc)
+  void StartReplica(const Trial& trial, NodeId node, int slot);
+  void StopReplica(Replica& replica, double grace_s);
+  void Regroup(TrialId id, std::vector<ReplicaId> members, bool abandon, bool after_loss);
+  void FinishForming(TrialId id);
+  void ReplicaGone(const Replica& gone, const ReplicaExited& exit, bool node_lost);
+  void GroupLost(TrialId id, const ReplicaExited& exit, bool node_lost);
+  void TryRecover(TrialId id);
+  void LoseNode(NodeId id);
+  void ForgetPlansFor(NodeId id);
+  void CheckReplicaDeadlines();
+  std::vector<const Replica*> ReplicasOf(TrialId id) const;
+  int SlotsHeldBy(TrialId id) const;
+
+  // ---- allocation (scheduling.cc)
+  void Schedule();
+  void CreateTrials(Study& study, int& room);
+  void CreateTrialsWhereUseful();
+  Pool MakePool();
+  Job MakeJob(const Study& study, const Trial& trial);
+  void TakeAllocation(const AllocationDecision& decision);
+  void Reconcile(TrialId id);
+  std::set<ReplicaId> Surplus(const Group& group, const std::vector<Replica*>& live) const;
+  void StartJoiners(const Trial& trial, const Group& group, const std::vector<Replica*>& live);
+  std::optional<int> FreeSlot(NodeId node) const;
+  const Policy& CurrentPolicy();
+  void UpdatePromise(const Study& study);
+  void RecordSlots();
+
+  Trial& TrialAt(TrialId id);
+  Study& StudyAt(StudyId id);
+
+  TunerState state_;
+  CoreOptions options_;
+  std::map<NodeId, Node> nodes_;
+  std::map<ReplicaId, Replica> replicas_;
+  std::map<TrialId, Group> groups_;
+  std::set<TrialId> live_;  // WAITING, RUNNING and PAUSED trials, in order of submission
+  std::map<StudyId, StudyPlugins> plugins_;
+  std::map<StudyId, Time> promise_at_;
+  std::map<TrialId, double> promise_;
+  // Trials of a loaded state that run or hold slots, and whose agents have not come back yet.
+  std::set<TrialId> recovering_;
+  std::set<NodeId> heard_;  // nodes that have said Hello to this core
+  std::optional<Time> recovery_ends_;
+  std::set<TrialId> slots_touched_;
+  PluginSpec policy_spec_;
+  std::unique_ptr<Policy> policy_;
+  std::int64_t next_replica_ = 1;
+  bool clocks_set_ = false;
+  bool schedule_ = false;  // something happened that the allocator should see
+
+  Time now_;
+  StepResult result_;
+};
+
+}  // namespace espalier

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "tuner/base/clock.h"
+
+namespace espalier {
+
+enum class Direction { kMinimize, kMaximize };
+
+// True if a is a strictly better metric value than b. NaN is worse than every number.
+constexpr bool Better(Direction direction, double a, double b) {
+  if (a != a) return false;
+  if (b != b) return true;
+  return direction == Direction::kMinimize ? a < b : a > b;
+}
+
+// One reported value of a study's metric.
+struct IntermediateValue {
+  std::int64_t step = 0;        // the program's own count (usually epochs), from 1
+  double value = 0;             // may be NaN or infinite
+  double progress = 0;          // scale-invariant iterations, 0: unknown
+  Time at;
+  std::int64_t batch_size = 0;  // global batch size then in use, 0: unknown
+
+  friend bool operator==(const IntermediateValue&, const IntermediateValue&) = default;
+};
+
+// A trial's curve as pruners and the promise model see it. Points ascend by step.
+struct Curve {
+  std::int64_t trial_number = 0;
+  std::span<const IntermediateValue> points;
+  bool ended = false;   // COMPLETE, PRUNED or FAIL: nothing will be added
+  bool complete = false;  // COMPLETE: ran its whole length
+};
+
+}  // namespace espalier

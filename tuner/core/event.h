@@ -1,0 +1,157 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "allocator/goodput/goodput.h"
+#include "allocator/goodput/profile.h"
+#include "tuner/base/status.h"
+#include "tuner/core/study.h"
+
+namespace espalier {
+
+// ---- Events: all that the core ever learns ---------------------------------------------------
+
+// From clients. Each is answered by the Reply of the same Step.
+struct CreateStudy {
+  StudySpec spec;
+  bool exist_ok = false;
+};
+struct StopStudy {
+  std::string name;
+};
+struct ResumeStudy {
+  std::string name;
+  std::int64_t max_trials = 0;  // 0: as it was
+  double time_limit_s = 0;      // 0: as it was
+};
+struct TellValue {
+  TrialId trial;
+  std::optional<std::int64_t> step;  // absent: the one after the last
+  double value = 0;
+  bool final = false;
+};
+struct PinTrial {
+  std::string study;
+  std::int64_t trial_number = 0;
+  int slots = 0;  // 0: back to the allocator
+};
+
+// From agents.
+struct ReplicaReady {
+  ReplicaId replica;
+  std::string address;
+  BatchBounds batch;
+  std::int64_t total_steps = 0;
+};
+struct LiveReplica {
+  ReplicaId replica;
+  TrialId trial;
+  int slot = 0;
+  std::int64_t generation = 0;
+  std::optional<ReplicaReady> ready;
+};
+// An agent joins or comes back. `replicas` are those whose exit it has not yet reported.
+struct AgentHello {
+  std::string node_name;
+  int slots = 0;
+  std::vector<LiveReplica> replicas;
+};
+// The agent's stream broke. Its replicas are lost only when its lease runs out.
+struct AgentGone {
+  NodeId node;
+};
+struct ReplicaStarted {
+  ReplicaId replica;
+};
+struct ReplicaRegrouped {
+  ReplicaId replica;
+  std::int64_t generation = 0;
+  std::int64_t step = 0;
+  double pause_s = 0;
+};
+struct ReplicaReport {
+  ReplicaId replica;
+  std::int64_t step = 0;
+  double value = 0;
+  double progress = 0;
+};
+struct ReplicaProgress {
+  ReplicaId replica;
+  std::int64_t step = 0;
+  double progress = 0;
+  double epoch = 0;
+  std::int64_t global_batch_size = 0;
+  std::int64_t atomic_batch_size = 0;
+  std::int64_t accumulation_steps = 0;
+  double learning_rate = 0;
+  GradientNoise noise;
+  std::vector<ProfileEntry> profile;
+};
+struct ReplicaCheckpoint {
+  ReplicaId replica;
+  std::string path;
+};
+struct ReplicaFinished {
+  ReplicaId replica;
+  std::optional<double> value;
+};
+struct ReplicaExited {
+  ReplicaId replica;
+  int exit_code = 0;  // -1: by a signal, or never started
+  int signal = 0;
+  std::string last_output;
+  std::string error;  // why it could not be started
+};
+
+// Time passed: at Core::NextDeadline, or at any other moment.
+struct Tick {};
+
+using Event =
+    std::variant<CreateStudy, StopStudy, ResumeStudy, TellValue, PinTrial, AgentHello, AgentGone,
+                 ReplicaReady, ReplicaStarted, ReplicaRegrouped, ReplicaReport, ReplicaProgress,
+                 ReplicaCheckpoint, ReplicaFinished, ReplicaExited, Tick>;
+
+// ---- Commands: all that the core ever asks for -----------------------------------------------
+// They go to the agent of `node` after the changes of their step are committed. Each can be
+// repeated or lost; the next AgentHello puts things right.
+
+struct StartReplicaCommand {
+  NodeId node;
+  ReplicaId replica;
+  TrialId trial;
+  int slot = 0;
+};
+struct GroupMember {
+  ReplicaId replica;
+  std::string address;
+  NodeId node;
+
+  friend bool operator==(const GroupMember&, const GroupMember&) = default;
+};
+struct RegroupCommand {
+  NodeId node;
+  ReplicaId replica;  // to whom
+  std::int64_t generation = 0;
+  std::vector<GroupMember> members;  // by rank; empty: checkpoint and leave
+  bool abandon = false;
+};
+struct StopReplicaCommand {
+  NodeId node;
+  ReplicaId replica;
+  double grace_s = 0;
+};
+using Command = std::variant<StartReplicaCommand, RegroupCommand, StopReplicaCommand>;
+
+// The answer to a client's event, or to AgentHello.
+struct Reply {
+  absl::Status status;
+  StudyId study;             // CreateStudy, StopStudy, ResumeStudy
+  TrialId trial;             // PinTrial
+  NodeId node;               // AgentHello
+  bool should_stop = false;  // TellValue
+};
+
+}  // namespace espalier

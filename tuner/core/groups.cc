@@ -1,0 +1,214 @@
+// Replica groups: how they are started, regrouped, and what a loss means.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/base/check.h"
+#include "tuner/core/core_impl.h"
+
+namespace espalier {
+
+namespace {
+
+std::string DescribeExit(const ReplicaExited& exit, bool node_lost) {
+  if (node_lost) return "its agent was lost";
+  if (!exit.error.empty()) return exit.error;
+  if (exit.signal != 0) return absl::StrCat("was killed by signal ", exit.signal);
+  return absl::StrCat("exited with code ", exit.exit_code);
+}
+
+}  // namespace
+
+void Core::Impl::StartReplica(const Trial& trial, NodeId node, int slot) {
+  const ReplicaId id = NewReplicaId();
+  Replica replica(id, trial.id, node, slot);
+  const Group& group = groups_.at(trial.id);
+  // Only an elastic program says Ready; whether this one is, its first replica will show.
+  if (group.elastic) {
+    replica.deadline = After(now_, options_.start_timeout_s);
+  }
+  replicas_.emplace(id, replica);
+  slots_touched_.insert(trial.id);
+  result_.commands.push_back(StartReplicaCommand{node, id, trial.id, slot});
+}
+
+void Core::Impl::StopReplica(Replica& replica, double grace_s) {
+  replica.stopping = true;
+  replica.grace_s = grace_s;
+  // Said again until the exit is seen: the command may be lost with the agent's stream.
+  replica.deadline = After(now_, grace_s + options_.lease_s);
+  result_.commands.push_back(StopReplicaCommand{replica.node, replica.id, grace_s});
+}
+
+void Core::Impl::Regroup(TrialId id, std::vector<ReplicaId> members, bool abandon,
+                         bool after_loss) {
+  ESPALIER_CHECK(!members.empty(), "a regroup to nobody is a pause");
+  Group& group = groups_.at(id);
+  const Trial& trial = TrialAt(id);
+  Emit(GenerationAdvanced{id, trial.generation + 1});
+  std::vector<GroupMember> wire;
+  for (const ReplicaId member : members) {
+    const Replica& replica = replicas_.at(member);
+    wire.push_back({member, replica.address, replica.node});
+  }
+  std::set<ReplicaId> told(members.begin(), members.end());
+  for (const ReplicaId old : group.members) {
+    const auto it = replicas_.find(old);
+    if (it == replicas_.end() || told.contains(old)) continue;
+    it->second.leaving = true;
+    it->second.deadline = After(now_, kFormTimeout_s);
+    it->second.grace_s = StudyAt(trial.study).spec.stop_grace_s;
+    told.insert(old);
+  }
+  for (const ReplicaId to : told) {
+    result_.commands.push_back(
+        RegroupCommand{replicas_.at(to).node, to, trial.generation, wire, abandon});
+  }
+  // A regroup that overtakes another counts from the group that last trained.
+  if (!group.forming) group.replicas_before = static_cast<int>(group.members.size());
+  group.after_loss = after_loss || (group.forming && group.after_loss);
+  group.members = std::move(members);
+  group.forming = true;
+  group.forming_since = now_;
+  group.awaited = {group.members.begin(), group.members.end()};
+  group.pause_s = 0;
+}
+
+void Core::Impl::FinishForming(TrialId id) {
+  Group& group = groups_.at(id);
+  group.forming = false;
+  const int replicas = static_cast<int>(group.members.size());
+  if (group.replicas_before > 0) {
+    Emit(ResizeMeasured{id, {now_, TrialAt(id).generation, group.replicas_before, replicas,
+                             group.pause_s, group.after_loss}});
+  }
+  if (replicas > group.replicas_before) group.joiner_failures = 0;
+  group.after_loss = false;
+  group.last_resize = now_;
+  schedule_ = true;
+}
+
+void Core::Impl::ReplicaGone(const Replica& gone, const ReplicaExited& exit, bool node_lost) {
+  const Trial& trial = TrialAt(gone.trial);
+  const auto found = groups_.find(gone.trial);
+  if (Ended(trial.state) || found == groups_.end()) return;
+  Group& group = found->second;
+  group.awaited.erase(gone.id);
+  const bool expected = gone.leaving || gone.stopping;
+  const auto member = std::find(group.members.begin(), group.members.end(), gone.id);
+  const bool was_member = member != group.members.end();
+  if (was_member) group.members.erase(member);
+  // Only joiners are left: Reconcile makes them the group.
+  if (group.members.empty()) group.forming = false;
+
+  if (ReplicasOf(gone.trial).empty()) {
+    GroupLost(gone.trial, exit, node_lost || expected);
+    return;
+  }
+  if (expected) {
+    // A member that was stopped because it had not left for the new generation in time, or a
+    // joiner that is no longer wanted.
+    if (group.forming && group.awaited.empty() && !group.members.empty()) {
+      FinishForming(gone.trial);
+    }
+    return;
+  }
+  if (!was_member) {
+    ++group.joiner_failures;
+    Decide(trial, DecisionKind::kShrink, SlotsHeldBy(trial.id) + 1, SlotsHeldBy(trial.id),
+           absl::StrCat("a replica that was to join ", DescribeExit(exit, node_lost)));
+    return;
+  }
+  if (!node_lost && exit.exit_code == 0 && exit.error.empty()) {
+    // It came to its end before the others: Finished, or their own ends, should follow.
+    if (!group.ending) group.ending = After(now_, kEndGrace_s);
+    return;
+  }
+  Decide(trial, DecisionKind::kShrink, SlotsHeldBy(trial.id) + 1, SlotsHeldBy(trial.id),
+         absl::StrCat("a replica ", DescribeExit(exit, node_lost), "; ", group.members.size(),
+                      " go on without it"));
+  if (group.pausing) return;
+  if (group.members.empty()) return;
+  ++group.joiner_failures;
+  Regroup(gone.trial, group.members, /*abandon=*/true, /*after_loss=*/true);
+  group.replicas_before = std::max(group.replicas_before, static_cast<int>(group.members.size()) + 1);
+}
+
+void Core::Impl::GroupLost(TrialId id, const ReplicaExited& exit, bool not_its_fault) {
+  const Trial& trial = TrialAt(id);
+  const Study& study = StudyAt(trial.study);
+  Group& group = groups_.at(id);
+  const bool clean = exit.exit_code == 0 && exit.signal == 0 && exit.error.empty();
+  if (group.pausing || not_its_fault || study.state != StudyState::kRunning) {
+    const std::string reason =
+        group.pausing ? group.pause_reason : "its replicas were lost with their agent";
+    if (!group.pausing) Decide(trial, DecisionKind::kPause, 0, 0, reason);
+    Emit(TrialStateChanged{id, TrialState::kPaused, now_, reason, std::nullopt, ""});
+    groups_.erase(id);
+    schedule_ = true;
+    return;
+  }
+  if (clean) {
+    if (trial.values.empty()) {
+      EndTrial(id, TrialState::kFail,
+               absl::StrCat("ended without reporting ", study.spec.metric), std::nullopt,
+               exit.last_output);
+    } else {
+      EndTrial(id, TrialState::kComplete, "ran to its end", trial.values.back().value);
+    }
+    return;
+  }
+  const std::string what = DescribeExit(exit, false);
+  if (!trial.checkpoint.empty() && exit.error.empty() &&
+      trial.restarts < study.spec.max_restarts) {
+    Emit(TrialRestarted{id, trial.restarts + 1});
+    const std::string reason =
+        absl::StrCat("the last replica ", what, "; goes on from its checkpoint (restart ",
+                     trial.restarts, " of ", study.spec.max_restarts, ")");
+    Decide(trial, DecisionKind::kRestart, 1, 0, reason);
+    Emit(TrialStateChanged{id, TrialState::kPaused, now_, reason, std::nullopt, ""});
+    groups_.erase(id);
+    schedule_ = true;
+    return;
+  }
+  EndTrial(id, TrialState::kFail, what, std::nullopt, exit.last_output);
+}
+
+void Core::Impl::CheckReplicaDeadlines() {
+  std::vector<NodeId> lost;
+  for (const auto& [id, node] : nodes_) {
+    if (node.lease_ends && *node.lease_ends <= now_) lost.push_back(id);
+  }
+  for (const NodeId id : lost) LoseNode(id);
+
+  if (recovery_ends_ && *recovery_ends_ <= now_) {
+    recovery_ends_.reset();
+    for (const TrialId id : std::set<TrialId>(recovering_)) TryRecover(id);
+  }
+  for (auto& [id, replica] : replicas_) {
+    if (!replica.deadline || *replica.deadline > now_) continue;
+    const auto group = groups_.find(replica.trial);
+    if (!replica.ready && !replica.stopping && group != groups_.end()) {
+      ++group->second.joiner_failures;  // it never came to say Ready
+    }
+    StopReplica(replica, replica.grace_s);
+  }
+  // The other members of a group one of which has come to its end did not follow.
+  std::vector<TrialId> stuck;
+  for (auto& [id, group] : groups_) {
+    if (group.ending && *group.ending <= now_) {
+      group.ending.reset();
+      if (!group.members.empty() && !group.pausing) stuck.push_back(id);
+    } else if (group.forming && SecondsBetween(group.forming_since, now_) >= kFormTimeout_s) {
+      // Members were told and have not all come: whoever lives is told again.
+      stuck.push_back(id);
+    }
+  }
+  for (const TrialId id : stuck) {
+    Regroup(id, std::vector<ReplicaId>(groups_.at(id).members), /*abandon=*/true,
+            /*after_loss=*/true);
+  }
+}
+
+}  // namespace espalier

@@ -1,0 +1,165 @@
+// Agents come, go, and come back.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/core/core_impl.h"
+
+namespace espalier {
+
+void Core::Impl::On(const AgentHello& event) {
+  if (event.slots < 1 || event.node_name.empty()) {
+    result_.reply.status = absl::InvalidArgumentError(
+        absl::StrCat("node \"", event.node_name, "\" needs a name and at least 1 slot, got ",
+                     event.slots));
+    return;
+  }
+  NodeId id;
+  for (const auto& [node_id, name] : state_.nodes) {
+    if (name == event.node_name) id = node_id;
+  }
+  if (!id) {
+    id = NodeId(state_.nodes.empty() ? 1 : state_.nodes.rbegin()->first.value + 1);
+    Emit(NodeRegistered{id, event.node_name});
+  }
+  nodes_[id] = {id, event.node_name, event.slots, true, std::nullopt};
+  heard_.insert(id);
+  result_.reply.node = id;
+  schedule_ = true;
+
+  std::set<ReplicaId> listed;
+  for (const LiveReplica& live : event.replicas) listed.insert(live.replica);
+
+  // Processes the core counts on and the agent does not have: their start or end was lost.
+  std::vector<Replica> missing;
+  for (const auto& [replica_id, replica] : replicas_) {
+    if (replica.node == id && !listed.contains(replica_id)) missing.push_back(replica);
+  }
+  for (const Replica& replica : missing) {
+    replicas_.erase(replica.id);
+    slots_touched_.insert(replica.trial);
+    ReplicaGone(replica, {replica.id, -1, 0, "", ""}, /*node_lost=*/true);
+  }
+
+  std::set<TrialId> regroup;
+  for (const LiveReplica& live : event.replicas) {
+    next_replica_ = std::max(next_replica_, live.replica.value + 1);
+    const auto trial = state_.trials.find(live.trial);
+    if (const auto known = replicas_.find(live.replica); known != replicas_.end()) {
+      // Commands may have been lost on the way: bring its group to a known generation.
+      const auto group = groups_.find(live.trial);
+      if (known->second.stopping) {
+        StopReplica(known->second, known->second.grace_s);
+      } else if (group != groups_.end() && group->second.forming) {
+        regroup.insert(live.trial);
+      }
+      if (live.ready && !known->second.ready) On(*live.ready);
+      continue;
+    }
+    const bool wanted = trial != state_.trials.end() && recovering_.contains(live.trial) &&
+                        trial->second.state == TrialState::kRunning;
+    if (!wanted) {
+      // Of an ended or lost trial: a leftover. Its slot stays taken until it is gone.
+      Replica leftover(live.replica, live.trial, id, live.slot);
+      if (trial == state_.trials.end()) {
+        result_.commands.push_back(StopReplicaCommand{id, live.replica, 0});
+        continue;
+      }
+      auto [it, inserted] = replicas_.emplace(live.replica, std::move(leftover));
+      slots_touched_.insert(live.trial);
+      StopReplica(it->second, 0);
+      continue;
+    }
+    Replica adopted(live.replica, live.trial, id, live.slot);
+    adopted.generation = live.generation;
+    Group& group = groups_[live.trial];
+    group.target[id] += 1;
+    if (live.ready) {
+      adopted.ready = true;
+      adopted.address = live.ready->address;
+      group.elastic = true;
+      group.batch = live.ready->batch;
+      group.total_steps = live.ready->total_steps;
+    }
+    replicas_.emplace(live.replica, std::move(adopted));
+    slots_touched_.insert(live.trial);
+  }
+  ForgetPlansFor(id);
+  for (const TrialId trial : regroup) {
+    Regroup(trial, std::vector<ReplicaId>(groups_.at(trial).members), /*abandon=*/true,
+            groups_.at(trial).after_loss);
+  }
+  for (const TrialId trial : std::set<TrialId>(recovering_)) {
+    const auto& spans = TrialAt(trial).spans;
+    const bool all_heard =
+        spans.empty() || spans.back().to != Time{} ||
+        std::all_of(spans.back().slots.begin(), spans.back().slots.end(),
+                    [this](const Slot& slot) { return heard_.contains(slot.node); });
+    if (all_heard) TryRecover(trial);
+  }
+}
+
+// The agents of a trial have all been heard, or had their time: what is left of it?
+void Core::Impl::TryRecover(TrialId id) {
+  recovering_.erase(id);
+  const Trial& trial = TrialAt(id);
+  slots_touched_.insert(id);
+  schedule_ = true;
+  if (trial.state != TrialState::kRunning) return;  // only its slots were still to be given back
+  Group& group = groups_[id];
+  std::vector<const Replica*> ready;
+  for (const Replica* replica : ReplicasOf(id)) {
+    if (replica->ready) ready.push_back(replica);
+  }
+  if (ReplicasOf(id).empty()) {
+    GroupLost(id, {ReplicaId{}, -1, 0, "", ""}, /*not_its_fault=*/true);
+    return;
+  }
+  if (!ready.empty()) {
+    // Nobody knows which commands arrived before the crash: a new generation for all of them.
+    // The furthest goes first, so that what it knows is passed on.
+    std::stable_sort(ready.begin(), ready.end(), [](const Replica* a, const Replica* b) {
+      return a->generation > b->generation;
+    });
+    std::vector<ReplicaId> members;
+    for (const Replica* replica : ready) members.push_back(replica->id);
+    group.members = members;
+    Regroup(id, std::move(members), /*abandon=*/true, /*after_loss=*/true);
+  }
+  if (StudyAt(trial.study).state != StudyState::kRunning) PauseTrial(id, "its study was stopped");
+}
+
+void Core::Impl::On(const AgentGone& event) {
+  const auto it = nodes_.find(event.node);
+  if (it == nodes_.end() || !it->second.connected) return;
+  it->second.connected = false;
+  it->second.lease_ends = After(now_, options_.lease_s);
+}
+
+// Trials that were to start on a node, and have not, are planned anew: it has changed.
+void Core::Impl::ForgetPlansFor(NodeId id) {
+  for (auto it = groups_.begin(); it != groups_.end();) {
+    const bool planned = it->second.target.contains(id) && ReplicasOf(it->first).empty();
+    it = planned ? groups_.erase(it) : std::next(it);
+  }
+}
+
+void Core::Impl::LoseNode(NodeId id) {
+  nodes_.erase(id);
+  ForgetPlansFor(id);
+  std::vector<Replica> lost;
+  for (const auto& [replica_id, replica] : replicas_) {
+    if (replica.node == id) lost.push_back(replica);
+  }
+  for (const Replica& replica : lost) {
+    replicas_.erase(replica.id);
+    slots_touched_.insert(replica.trial);
+  }
+  for (const Replica& replica : lost) {
+    ReplicaGone(replica, {replica.id, -1, 0, "", ""}, /*node_lost=*/true);
+  }
+  schedule_ = true;
+}
+
+}  // namespace espalier

@@ -1,0 +1,93 @@
+#include "tuner/core/pruners/median.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "tuner/base/status.h"
+#include "tuner/core/pruners/curve_reading.h"
+
+namespace espalier {
+
+namespace {
+
+struct Settings {
+  std::int64_t startup_trials = 5;
+  std::int64_t warmup_steps = 0;
+  std::int64_t interval = 1;
+};
+
+// Of an even number of values the mean of the two in the middle. Requires at least one.
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  const double below = *std::max_element(values.begin(), middle);
+  return below == *middle ? below : below + (*middle - below) / 2;
+}
+
+double BestSoFar(Direction direction, const Curve& trial) {
+  double best = trial.points.front().value;
+  for (const IntermediateValue& point : trial.points) {
+    if (Better(direction, point.value, best)) best = point.value;
+  }
+  return best;
+}
+
+class MedianPruner : public Pruner {
+ public:
+  explicit MedianPruner(Settings settings) : settings_(settings) {}
+
+  PruneVerdict Judge(const PrunerInput& input) const override {
+    if (input.trial.points.empty()) return {};
+    if (auto reason = NotANumber(input.trial)) return {true, *std::move(reason)};
+    if (!IsDue(input.trial)) return {};
+    const std::int64_t step = input.trial.points.back().step;
+    std::int64_t complete = 0;
+    std::vector<double> values;
+    for (const Curve& other : input.others) {
+      if (!other.complete) continue;
+      ++complete;
+      const IntermediateValue* point = PointAt(other, step);
+      if (point != nullptr && !std::isnan(point->value)) values.push_back(point->value);
+    }
+    if (complete < settings_.startup_trials || values.empty()) return {};
+    const std::size_t count = values.size();
+    const double median = Median(std::move(values));
+    const double best = BestSoFar(input.direction, input.trial);
+    if (!Better(input.direction, median, best)) return {};
+    return {true, absl::StrFormat("%.4g, its best up to step %d, is worse than the median %.4g of "
+                                  "%d complete trials there",
+                                  best, step, median, count)};
+  }
+
+ private:
+  // Past the warm-up, and the first value in its interval.
+  bool IsDue(const Curve& trial) const {
+    const auto interval_of = [&](std::int64_t step) {
+      const std::int64_t past = step - settings_.warmup_steps;
+      return past <= 0 ? 0 : 1 + past / settings_.interval;
+    };
+    const std::int64_t now = interval_of(trial.points.back().step);
+    if (now == 0) return false;
+    if (trial.points.size() == 1) return true;
+    return interval_of(trial.points[trial.points.size() - 2].step) < now;
+  }
+
+  Settings settings_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Pruner>> MakeMedian(const Options& options) {
+  Settings settings;
+  const std::array known = {CountOption{"startup_trials", &settings.startup_trials, 0},
+                            CountOption{"warmup_steps", &settings.warmup_steps, 0},
+                            CountOption{"interval", &settings.interval, 1}};
+  ESPALIER_RETURN_IF_ERROR(ReadCounts("median", options, known));
+  return std::make_unique<MedianPruner>(settings);
+}
+
+}  // namespace espalier

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tuner/base/options.h"
+#include "tuner/core/curve.h"
+
+namespace espalier {
+
+// What a verdict rests on. `others` are all other trials of the study, those that ended included,
+// in any order.
+struct PrunerInput {
+  Direction direction = Direction::kMinimize;
+  const Curve& trial;
+  std::span<const Curve> others;
+};
+
+struct PruneVerdict {
+  bool prune = false;
+  std::string reason;  // with figures; empty while the trial is kept
+};
+
+// Says whether a trial should end now, each time it has reported a new value. Pure and without
+// state: the same input gives the same verdict, and the order of `others` does not matter. A trial
+// without points is never pruned. Const calls may run on any thread.
+class Pruner {
+ public:
+  virtual ~Pruner() = default;
+  virtual PruneVerdict Judge(const PrunerInput& input) const = 0;
+};
+
+// InvalidArgument names an unknown pruner or option, or a value out of range, and what is known.
+absl::StatusOr<std::unique_ptr<Pruner>> MakePruner(std::string_view name, const Options& options);
+std::vector<std::string> PrunerNames();
+
+}  // namespace espalier

@@ -1,0 +1,106 @@
+// What replicas say.
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/core/core_impl.h"
+
+namespace espalier {
+
+// Messages of replicas that the core does not know are stale: their node was lost, their trial has
+// ended, or they are repeated. They change nothing; that is the fence around every group.
+
+void Core::Impl::On(const ReplicaStarted&) {}
+
+void Core::Impl::On(const ReplicaReady& event) {
+  const auto it = replicas_.find(event.replica);
+  if (it == replicas_.end() || it->second.ready || it->second.stopping) return;
+  Replica& replica = it->second;
+  replica.ready = true;
+  replica.address = event.address;
+  const auto group = groups_.find(replica.trial);
+  if (group == groups_.end()) return;  // the trial has ended meanwhile; its deadline stands
+  replica.deadline.reset();
+  group->second.elastic = true;
+  group->second.batch = event.batch;
+  group->second.total_steps = event.total_steps;
+  schedule_ = true;
+}
+
+void Core::Impl::On(const ReplicaRegrouped& event) {
+  const auto it = replicas_.find(event.replica);
+  if (it == replicas_.end()) return;
+  it->second.generation = std::max(it->second.generation, event.generation);
+  const auto found = groups_.find(it->second.trial);
+  if (found == groups_.end()) return;
+  Group& group = found->second;
+  if (!group.forming || event.generation != TrialAt(it->second.trial).generation) return;
+  group.awaited.erase(event.replica);
+  group.pause_s = std::max(group.pause_s, event.pause_s);
+  if (group.awaited.empty()) FinishForming(it->second.trial);
+}
+
+void Core::Impl::On(const ReplicaReport& event) {
+  const auto it = replicas_.find(event.replica);
+  if (it == replicas_.end()) return;
+  const Trial& trial = TrialAt(it->second.trial);
+  if (trial.state != TrialState::kRunning) return;
+  TakeValue(trial.id, {event.step, event.value, event.progress, now_, 0});
+}
+
+void Core::Impl::On(const ReplicaProgress& event) {
+  const auto it = replicas_.find(event.replica);
+  if (it == replicas_.end()) return;
+  const auto found = groups_.find(it->second.trial);
+  if (found == groups_.end()) return;
+  Group& group = found->second;
+  double step_time_s = 0;
+  double sync_time_s = 0;
+  for (const ProfileEntry& entry : event.profile) {
+    group.profile.Add(entry);
+    group.max_profiled = std::max(group.max_profiled, entry.key.replicas);
+    step_time_s += entry.optimizer_time_s + entry.accumulation_time_s;
+    sync_time_s += entry.sync_time_s;
+  }
+  if (step_time_s > 0) group.sync_share = sync_time_s / step_time_s;
+  group.noise = event.noise;
+  group.progress = event;
+  group.progress->profile.clear();
+  if (!group.profile.empty()) group.fitted = Fit(group.profile, group.fitted);
+  schedule_ = true;
+}
+
+void Core::Impl::On(const ReplicaCheckpoint& event) {
+  const auto it = replicas_.find(event.replica);
+  if (it == replicas_.end()) return;
+  const Trial& trial = TrialAt(it->second.trial);
+  if (trial.checkpoint != event.path) Emit(CheckpointRecorded{trial.id, event.path});
+}
+
+void Core::Impl::On(const ReplicaFinished& event) {
+  const auto it = replicas_.find(event.replica);
+  if (it == replicas_.end()) return;
+  const Trial& trial = TrialAt(it->second.trial);
+  if (trial.state != TrialState::kRunning) return;
+  std::optional<double> value = event.value;
+  if (!value && !trial.values.empty()) value = trial.values.back().value;
+  const StudyId study = trial.study;
+  if (value) {
+    EndTrial(trial.id, TrialState::kComplete, "ran to its end", value);
+  } else {
+    EndTrial(trial.id, TrialState::kFail,
+             absl::StrCat("ended without reporting ", StudyAt(study).spec.metric), std::nullopt);
+  }
+}
+
+void Core::Impl::On(const ReplicaExited& event) {
+  const auto it = replicas_.find(event.replica);
+  if (it == replicas_.end()) return;
+  const Replica gone = it->second;
+  replicas_.erase(it);
+  slots_touched_.insert(gone.trial);
+  schedule_ = true;
+  ReplicaGone(gone, event, /*node_lost=*/false);
+}
+
+}  // namespace espalier

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "search_spaces/search_space.h"
+#include "tuner/base/options.h"
+#include "tuner/base/random.h"
+#include "tuner/base/status.h"
+#include "tuner/core/curve.h"
+
+namespace espalier {
+
+// One trial that ended, as a sampler sees it.
+struct Observation {
+  std::int64_t trial_number = 0;
+  const Parameters* parameters = nullptr;
+  double value = 0;  // final, or the last intermediate value of a pruned trial; NaN if none
+  bool pruned = false;
+  std::int64_t last_step = 0;
+};
+
+struct SamplerInput {
+  const SearchSpace& space;
+  Direction direction;
+  std::span<const Observation> ended;
+  std::span<const Parameters* const> running;
+  std::int64_t trial_number;  // of the trial to come, from 0 in its study
+};
+
+// Chooses what the next trial of a study runs with. Samplers keep nothing between calls: the
+// suggestion follows from the input and from the generator, which the caller seeds for each trial.
+// So any number of threads may ask one sampler, and a restarted service goes on with the same draws.
+// Parameters in the input that are not of the space (a user's own trial) are passed over.
+class Sampler {
+ public:
+  virtual ~Sampler() = default;
+
+  // Every parameter of the space, in its order, with a value it contains. nullopt: all there is to
+  // try has been tried or is running, and no further trial makes sense.
+  virtual std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const = 0;
+};
+
+// The error for an unknown name or option lists the known ones.
+absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(std::string_view name, const Options& options);
+
+std::vector<std::string> SamplerNames();
+
+}  // namespace espalier

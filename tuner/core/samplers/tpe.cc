@@ -1,0 +1,218 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "tuner/core/samplers/axis.h"
+#include "tuner/core/samplers/configurations.h"
+#include "tuner/core/samplers/parzen.h"
+#include "tuner/core/samplers/random.h"
+#include "tuner/core/samplers/table.h"
+
+namespace espalier::samplers {
+namespace {
+
+struct Settings {
+  std::size_t startup_trials;
+  std::size_t candidates;
+  double gamma;            // share of the trials that counts as good ...
+  std::size_t most_good;   // ... up to this many
+  bool multivariate;
+};
+
+// An observation as a point on the axes.
+struct Seen {
+  Point point;
+  int group;  // complete, then pruned, then without a value: how the trials are ranked
+  std::int64_t last_step;
+  double loss;
+  std::int64_t trial_number;
+};
+
+enum Group : int { kComplete, kPruned, kNoValue };
+
+// The better trial first. Pruned ones rank behind all complete ones, those that got further first.
+bool RanksBefore(const Seen& a, const Seen& b) {
+  if (a.group != b.group) return a.group < b.group;
+  if (a.group == kPruned && a.last_step != b.last_step) return a.last_step > b.last_step;
+  if (a.group != kNoValue && a.loss != b.loss) return a.loss < b.loss;
+  return a.trial_number < b.trial_number;
+}
+
+std::optional<Point> Place(const SearchSpace& space, const std::vector<Axis>& axes,
+                           const Parameters& parameters) {
+  Point point(axes.size());
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const ParameterValue* value = ValueOf(space, i, parameters);
+    if (value == nullptr) return std::nullopt;
+    point[i] = axes[i].Place(*value);
+  }
+  return point;
+}
+
+std::vector<Seen> Observed(const SamplerInput& input, const std::vector<Axis>& axes) {
+  std::vector<Seen> all;
+  for (const Observation& o : input.ended) {
+    std::optional<Point> point = Place(input.space, axes, *o.parameters);
+    if (!point) continue;
+    const int group = std::isnan(o.value) ? kNoValue : o.pruned ? kPruned : kComplete;
+    const double loss = input.direction == Direction::kMinimize ? o.value : -o.value;
+    all.push_back({*std::move(point), group, o.last_step, loss, o.trial_number});
+  }
+  std::sort(all.begin(), all.end(), RanksBefore);
+  return all;
+}
+
+// In the order of the trials. Of more than 25, the older ones fade linearly.
+std::vector<double> Weights(std::size_t n) {
+  constexpr std::size_t kFull = 25;
+  std::vector<double> weights(n, 1.0);
+  const std::size_t fading = n > kFull ? n - kFull : 0;
+  for (std::size_t i = 0; i < fading; ++i) {
+    const double share = fading == 1 ? 0.0 : static_cast<double>(i) / static_cast<double>(fading - 1);
+    weights[i] = (1.0 - share) / static_cast<double>(n) + share;
+  }
+  return weights;
+}
+
+std::vector<Point> InTrialOrder(std::vector<Seen> seen) {
+  std::sort(seen.begin(), seen.end(),
+            [](const Seen& a, const Seen& b) { return a.trial_number < b.trial_number; });
+  std::vector<Point> points;
+  for (Seen& s : seen) points.push_back(std::move(s.point));
+  return points;
+}
+
+// Good and bad points, and where the densities of the two differ most.
+class Split {
+ public:
+  Split(const std::vector<Axis>& axes, std::vector<Point> good, std::vector<Point> bad)
+      : axes_(axes), good_(std::move(good)), bad_(std::move(bad)) {}
+
+  // The candidate, drawn from the good density, with the largest ratio of good to bad.
+  Point Best(const Settings& settings, Random& random) const {
+    Point best(axes_.size());
+    if (settings.multivariate) {
+      std::vector<std::size_t> all(axes_.size());
+      std::iota(all.begin(), all.end(), std::size_t{0});
+      SearchAxes(all, Bandwidth::kShared, settings.candidates, random, best);
+    } else {
+      for (std::size_t i = 0; i < axes_.size(); ++i) {
+        SearchAxes({i}, Bandwidth::kNeighbors, settings.candidates, random, best);
+      }
+    }
+    return best;
+  }
+
+ private:
+  ParzenEstimator Density(const std::vector<Point>& points, const std::vector<std::size_t>& which,
+                          Bandwidth bandwidth) const {
+    std::vector<const Axis*> axes;
+    for (const std::size_t i : which) axes.push_back(&axes_[i]);
+    std::vector<Point> parts;
+    parts.reserve(points.size());
+    for (const Point& point : points) {
+      Point part;
+      part.reserve(which.size());
+      for (const std::size_t i : which) part.push_back(point[i]);
+      parts.push_back(std::move(part));
+    }
+    return {std::move(axes), std::move(parts), Weights(points.size()), bandwidth};
+  }
+
+  void SearchAxes(const std::vector<std::size_t>& which, Bandwidth bandwidth,
+                  std::size_t candidates, Random& random, Point& best) const {
+    const ParzenEstimator good = Density(good_, which, bandwidth);
+    const ParzenEstimator bad = Density(bad_, which, bandwidth);
+    double best_ratio = -std::numeric_limits<double>::infinity();
+    for (std::size_t c = 0; c < candidates; ++c) {
+      const Point candidate = good.Sample(random);
+      const double ratio = good.LogDensity(candidate) - bad.LogDensity(candidate);
+      if (c > 0 && ratio <= best_ratio) continue;
+      best_ratio = ratio;
+      for (std::size_t i = 0; i < which.size(); ++i) best[which[i]] = candidate[i];
+    }
+  }
+
+  const std::vector<Axis>& axes_;
+  std::vector<Point> good_;
+  std::vector<Point> bad_;
+};
+
+// Tree-structured Parzen estimator (Bergstra et al. 2011), by default over all parameters at once.
+// Running trials count as bad, so that trials asked for together do not crowd on one spot.
+class TpeSampler final : public Sampler {
+ public:
+  explicit TpeSampler(Settings settings) : settings_(settings) {}
+
+  std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const override {
+    const std::optional<TriedConfigurations> tried = TriedConfigurations::Of(input);
+    if (tried && tried->Exhausted()) return std::nullopt;
+    const TriedConfigurations* known = tried ? &*tried : nullptr;
+    std::vector<Axis> axes;
+    for (const auto& dimension : input.space.dimensions()) axes.emplace_back(dimension.distribution);
+    std::vector<Seen> seen = Observed(input, axes);
+    const auto valued = static_cast<std::size_t>(
+        std::count_if(seen.begin(), seen.end(), [](const Seen& s) { return s.group != kNoValue; }));
+    if (valued < std::max<std::size_t>(settings_.startup_trials, 1)) {
+      return DrawNew(input.space, known, random);
+    }
+    return SuggestNew(input, MakeSplit(input, axes, std::move(seen), valued), axes, known, random);
+  }
+
+ private:
+  Split MakeSplit(const SamplerInput& input, const std::vector<Axis>& axes, std::vector<Seen> seen,
+                  std::size_t valued) const {
+    const auto share = static_cast<std::size_t>(
+        std::ceil(settings_.gamma * static_cast<double>(valued)));
+    const auto n = static_cast<std::ptrdiff_t>(std::min({share, settings_.most_good, valued}));
+    std::vector<Point> good = InTrialOrder({seen.begin(), seen.begin() + n});
+    std::vector<Point> bad = InTrialOrder({seen.begin() + n, seen.end()});
+    for (const Parameters* parameters : input.running) {
+      if (auto point = Place(input.space, axes, *parameters)) bad.push_back(*std::move(point));
+    }
+    return {axes, std::move(good), std::move(bad)};
+  }
+
+  std::optional<Parameters> SuggestNew(const SamplerInput& input, const Split& split,
+                                       const std::vector<Axis>& axes,
+                                       const TriedConfigurations* tried, Random& random) const {
+    constexpr int kAttempts = 8;
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      const Point point = split.Best(settings_, random);
+      Parameters parameters(axes.size());
+      for (std::size_t i = 0; i < axes.size(); ++i) {
+        parameters[i] = {input.space.dimensions()[i].name, axes[i].ValueOf(point[i])};
+      }
+      if (tried == nullptr || !tried->Contains(parameters)) return parameters;
+    }
+    return DrawNew(input.space, tried, random);
+  }
+
+  Settings settings_;
+};
+
+}  // namespace
+
+Row TpeRow() {
+  return {"tpe",
+          {{.name = "candidates", .standard = 24, .least = 1, .most = 10000, .whole = true},
+           {.name = "gamma", .standard = 0.1, .least = 0.001, .most = 1, .whole = false},
+           {.name = "most_good", .standard = 25, .least = 1, .most = 10000, .whole = true},
+           {.name = "multivariate", .standard = 1, .least = 0, .most = 1, .whole = true},
+           {.name = "startup_trials", .standard = 10, .least = 0, .most = 10000, .whole = true}},
+          [](const Options& options) -> std::unique_ptr<Sampler> {
+            const auto whole = [&options](const char* name) {
+              return static_cast<std::size_t>(options.at(name));
+            };
+            return std::make_unique<TpeSampler>(Settings{
+                .startup_trials = whole("startup_trials"),
+                .candidates = whole("candidates"),
+                .gamma = options.at("gamma"),
+                .most_good = whole("most_good"),
+                .multivariate = options.at("multivariate") > 0});
+          }};
+}
+
+}  // namespace espalier::samplers

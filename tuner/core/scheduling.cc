@@ -1,0 +1,342 @@
+// Which trials exist, who gets which slots, and the steps from the present to that.
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/base/check.h"
+#include "tuner/core/core_impl.h"
+#include "tuner/core/promise/promise.h"
+
+namespace espalier {
+
+namespace {
+
+int Total(const Placement& placement) {
+  int total = 0;
+  for (const auto& [node, slots] : placement) total += slots;
+  return total;
+}
+
+DecisionKind KindOfChange(const Trial& trial, int from, int to) {
+  if (to == 0) return DecisionKind::kPause;
+  if (from == 0) return trial.started == Time{} ? DecisionKind::kStart : DecisionKind::kResume;
+  if (to > from) return DecisionKind::kGrow;
+  return to < from ? DecisionKind::kShrink : DecisionKind::kMove;
+}
+
+}  // namespace
+
+void Core::Impl::Schedule() {
+  schedule_ = false;
+  CreateTrialsWhereUseful();
+  for (const auto& [id, study] : state_.studies) {
+    if (study.state == StudyState::kRunning) UpdatePromise(study);
+  }
+  for (const AllocationDecision& decision : CurrentPolicy().Allocate(MakePool())) {
+    TakeAllocation(decision);
+  }
+  for (const TrialId id : std::vector<TrialId>(live_.begin(), live_.end())) Reconcile(id);
+  std::vector<StudyId> studies;
+  for (const auto& [id, study] : state_.studies) {
+    if (study.state == StudyState::kRunning) studies.push_back(id);
+  }
+  for (const StudyId id : studies) EndStudyIfDone(id);
+}
+
+// One slot each for one more configuration is better than data parallelism while there are
+// configurations to try: trials are drawn as long as slots are free or could be given back by
+// trials above their minimum. Not earlier, so that the sampler knows as much as possible.
+void Core::Impl::CreateTrialsWhereUseful() {
+  int room = 0;
+  for (const auto& [id, node] : nodes_) {
+    if (node.connected) room += node.slots;
+  }
+  for (const TrialId id : live_) {
+    const Trial& trial = TrialAt(id);
+    const Study& study = StudyAt(trial.study);
+    if (study.state != StudyState::kRunning) {
+      room -= SlotsHeldBy(id);
+      continue;
+    }
+    room -= trial.pinned_slots > 0 ? trial.pinned_slots : study.spec.min_slots;
+  }
+  // Processes of ended trials still hold their slots for a moment.
+  for (const auto& [id, replica] : replicas_) {
+    if (!live_.contains(replica.trial)) --room;
+  }
+  for (auto& [id, study] : state_.studies) {
+    if (study.state == StudyState::kRunning) CreateTrials(study, room);
+  }
+}
+
+void Core::Impl::CreateTrials(Study& study, int& room) {
+  StudyPlugins& plugins = PluginsOf(study);
+  const StudySpec& spec = study.spec;
+  std::int64_t alive = 0;
+  for (const TrialId id : live_) alive += TrialAt(id).study == study.id ? 1 : 0;
+  while (room >= spec.min_slots && !plugins.exhausted &&
+         (spec.max_trials == 0 || std::ssize(study.trials) < spec.max_trials) &&
+         (spec.max_concurrent_trials == 0 || alive < spec.max_concurrent_trials)) {
+    std::vector<Observation> ended;
+    std::vector<const Parameters*> running;
+    for (const TrialId id : study.trials) {
+      const Trial& trial = state_.trials.at(id);
+      if (!Ended(trial.state)) {
+        running.push_back(&trial.parameters);
+      } else if (trial.state != TrialState::kFail) {
+        ended.push_back({trial.number, &trial.parameters, trial.value.value_or(std::nan("")),
+                         trial.state == TrialState::kPruned,
+                         trial.values.empty() ? 0 : trial.values.back().step});
+      }
+    }
+    const std::int64_t number = std::ssize(study.trials);
+    Random random(MixSeed(spec.seed, static_cast<std::uint64_t>(number) + 1));
+    std::optional<Parameters> parameters =
+        plugins.sampler->Suggest({spec.space, spec.direction, ended, running, number}, random);
+    if (!parameters) {
+      plugins.exhausted = true;
+      return;
+    }
+    const TrialId id(state_.trials.empty() ? 1 : state_.trials.rbegin()->first.value + 1);
+    Emit(TrialCreated{id, study.id, number, *std::move(parameters), now_});
+    live_.insert(id);
+    room -= spec.min_slots;
+    ++alive;
+  }
+}
+
+// The pool has one policy: that of the oldest running study.
+const Policy& Core::Impl::CurrentPolicy() {
+  PluginSpec wanted{"marginal_gain", {}};
+  for (const auto& [id, study] : state_.studies) {
+    if (study.state != StudyState::kRunning) continue;
+    wanted = study.spec.policy;
+    break;
+  }
+  if (!policy_ || policy_spec_ != wanted) {
+    auto policy = MakePolicy(wanted.name, wanted.options);
+    ESPALIER_CHECK(policy.ok(), "a study is validated before it is created");
+    policy_ = *std::move(policy);
+    policy_spec_ = wanted;
+  }
+  return *policy_;
+}
+
+void Core::Impl::UpdatePromise(const Study& study) {
+  if (study.trials.size() > kPromiseEveryReport) {
+    Time& last = promise_at_[study.id];
+    if (last != Time{} && SecondsBetween(last, now_) < kPromiseInterval_s) return;
+    last = now_;
+  }
+  std::vector<Curve> curves;
+  curves.reserve(study.trials.size());
+  PromiseOptions options;
+  options.max_step = study.spec.max_step;
+  for (const TrialId id : study.trials) {
+    const Trial& trial = state_.trials.at(id);
+    curves.push_back(
+        {trial.number, trial.values, Ended(trial.state), trial.state == TrialState::kComplete});
+    if (const auto group = groups_.find(id); options.max_step == 0 && group != groups_.end()) {
+      options.max_step = group->second.total_steps;
+    }
+  }
+  const std::vector<double> promise = Promise(study.spec.direction, curves, options);
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    if (!curves[i].ended) promise_[study.trials[i]] = promise[i];
+  }
+}
+
+Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
+  Job job;
+  job.id = trial.id;
+  job.study = study.id;
+  job.order = trial.id.value;
+  job.min_slots = study.spec.min_slots;
+  job.max_slots = study.spec.min_slots;
+  job.pinned_slots = trial.pinned_slots;
+  job.fixed_batch = study.spec.batch_mode == BatchMode::kFixed;
+  if (const auto p = promise_.find(trial.id); p != promise_.end()) job.promise = p->second;
+  const auto it = groups_.find(trial.id);
+  if (it == groups_.end()) {
+    // A pin waits until the program has shown that it can be resized.
+    if (job.pinned_slots > 0) job.pinned_slots = study.spec.min_slots;
+    return job;
+  }
+  const Group& group = it->second;
+  job.running = true;
+  job.current = group.target;
+  // Only what is settled may be moved: not while a group forms, starts or takes its leave.
+  job.joining = group.forming || !group.elastic || group.members.empty() || group.ending ||
+                group.pausing || group.members.size() != ReplicasOf(trial.id).size();
+  if (!group.elastic) {
+    job.pinned_slots = 0;
+    job.max_slots = std::max(job.min_slots, Total(group.target));
+    return job;
+  }
+  job.max_slots = study.spec.max_slots > 0 ? study.spec.max_slots : std::max(1, SlotsTotal());
+  if (group.joiner_failures >= kMaxJoinerFailures) {
+    job.max_slots = std::max<int>(1, static_cast<int>(group.members.size()));
+    job.pinned_slots = 0;
+  }
+  job.min_slots = std::min(job.min_slots, job.max_slots);
+  // A fixed global batch cannot be cut into more shares than it has samples.
+  if (job.fixed_batch && group.batch.initial > 0) {
+    job.max_slots = static_cast<int>(std::min<std::int64_t>(job.max_slots, group.batch.initial));
+  }
+  job.max_profiled_replicas = group.max_profiled;
+  if (group.fitted) job.goodput.emplace(*group.fitted, group.noise, group.batch);
+  if (group.progress) job.global_batch = group.progress->global_batch_size;
+  if (job.global_batch == 0) job.global_batch = group.batch.initial;
+  job.since_resize_s = group.last_resize == Time{} ? 1e9 : SecondsBetween(group.last_resize, now_);
+  if (group.total_steps > 0 && group.progress && group.progress->epoch > 0 &&
+      trial.started != Time{}) {
+    const double done = group.progress->epoch / static_cast<double>(group.total_steps);
+    job.remaining_s =
+        SecondsBetween(trial.started, now_) * std::max(0.0, 1.0 - done) / std::max(done, 1e-3);
+  }
+  if (!trial.resizes.empty()) {
+    double pause_s = 0;
+    for (const Resize& resize : trial.resizes) pause_s += resize.pause_s;
+    job.resize_cost_s = pause_s / static_cast<double>(trial.resizes.size());
+  }
+  return job;
+}
+
+Pool Core::Impl::MakePool() {
+  Pool pool;
+  for (const auto& [id, node] : nodes_) {
+    int slots = node.slots;
+    for (const auto& [replica_id, replica] : replicas_) {
+      // Ended and stopped trials' processes hold their slots until they are gone.
+      const auto group = groups_.find(replica.trial);
+      const bool counted = group != groups_.end() && !group->second.pausing;
+      if (replica.node == id && !counted) --slots;
+    }
+    pool.nodes.push_back({id, std::max(0, slots)});
+  }
+  for (const TrialId id : live_) {
+    const Trial& trial = TrialAt(id);
+    const Study& study = StudyAt(trial.study);
+    const bool has_group = groups_.contains(id);
+    if (has_group && groups_.at(id).pausing) continue;
+    if (recovering_.contains(id)) continue;
+    if (study.state != StudyState::kRunning && !has_group) continue;
+    pool.jobs.push_back(MakeJob(study, trial));
+  }
+  return pool;
+}
+
+void Core::Impl::TakeAllocation(const AllocationDecision& decision) {
+  const Trial& trial = TrialAt(decision.trial);
+  Group& group = groups_[decision.trial];
+  const int from = Total(group.target);
+  const int to = Total(decision.placement);
+  const DecisionKind kind = KindOfChange(trial, from, to);
+  if (to == 0) {
+    PauseTrial(trial.id, decision.reason);
+    return;
+  }
+  group.target = decision.placement;
+  Decide(trial, kind, from, to, decision.reason);
+}
+
+std::optional<int> Core::Impl::FreeSlot(NodeId node_id) const {
+  const auto node = nodes_.find(node_id);
+  if (node == nodes_.end() || !node->second.connected) return std::nullopt;
+  std::set<int> taken;
+  for (const auto& [id, replica] : replicas_) {
+    if (replica.node == node_id) taken.insert(replica.slot);
+  }
+  for (int slot = 0; slot < node->second.slots; ++slot) {
+    if (!taken.contains(slot)) return slot;
+  }
+  return std::nullopt;
+}
+
+// Replicas that the target has no place for: joiners before members, high ranks before low ones.
+std::set<ReplicaId> Core::Impl::Surplus(const Group& group,
+                                        const std::vector<Replica*>& live) const {
+  const auto rank = [&group](const Replica* r) {
+    return std::find(group.members.begin(), group.members.end(), r->id) - group.members.begin();
+  };
+  std::set<ReplicaId> surplus;
+  std::map<NodeId, std::vector<const Replica*>> by_node;
+  for (const Replica* replica : live) by_node[replica->node].push_back(replica);
+  for (auto& [node, here] : by_node) {
+    const auto target = group.target.find(node);
+    const std::size_t wanted =
+        target == group.target.end() ? 0 : static_cast<std::size_t>(target->second);
+    std::stable_sort(here.begin(), here.end(), [&rank](const Replica* a, const Replica* b) {
+      return rank(a) < rank(b);
+    });
+    for (std::size_t i = wanted; i < here.size(); ++i) surplus.insert(here[i]->id);
+  }
+  return surplus;
+}
+
+void Core::Impl::StartJoiners(const Trial& trial, const Group& group,
+                              const std::vector<Replica*>& live) {
+  for (const auto& [node, wanted] : group.target) {
+    int here = 0;
+    for (const Replica* replica : live) here += replica->node == node ? 1 : 0;
+    for (; here < wanted; ++here) {
+      const std::optional<int> slot = FreeSlot(node);
+      if (!slot) break;
+      if (trial.state != TrialState::kRunning) {
+        Emit(TrialStateChanged{trial.id, TrialState::kRunning, now_, "", std::nullopt, ""});
+      }
+      StartReplica(trial, node, *slot);
+      // Whether a program can share its work is known when its first replica says Ready.
+      if (!group.elastic) return;
+    }
+  }
+}
+
+// One step from what a trial has to what it should have. Called after anything has changed.
+void Core::Impl::Reconcile(TrialId id) {
+  const auto it = groups_.find(id);
+  if (it == groups_.end() || it->second.pausing) return;
+  Group& group = it->second;
+  const Trial& trial = TrialAt(id);
+  if (StudyAt(trial.study).state != StudyState::kRunning) return;
+  std::vector<Replica*> live;
+  for (auto& [replica_id, replica] : replicas_) {
+    if (replica.trial == id && !replica.leaving && !replica.stopping) live.push_back(&replica);
+  }
+  const std::set<ReplicaId> surplus = Surplus(group, live);
+  const bool first = !group.elastic && !ReplicasOf(id).empty();
+  if (surplus.empty() && !first && !group.ending) StartJoiners(trial, group, live);
+
+  // Joiners that are no longer wanted have nothing to hand over.
+  std::erase_if(live, [&](Replica* replica) {
+    const bool member = std::find(group.members.begin(), group.members.end(), replica->id) !=
+                        group.members.end();
+    if (member || !surplus.contains(replica->id)) return false;
+    StopReplica(*replica, 0);
+    return true;
+  });
+  if (!group.elastic || group.forming || group.ending) return;
+
+  bool starting = false;
+  for (const auto& [replica_id, replica] : replicas_) {
+    starting = starting || (replica.trial == id && !replica.ready && !replica.stopping);
+  }
+  std::vector<ReplicaId> wanted;
+  for (const ReplicaId member : group.members) {
+    if (!surplus.contains(member)) wanted.push_back(member);
+  }
+  for (const Replica* replica : live) {
+    const bool member = std::find(group.members.begin(), group.members.end(), replica->id) !=
+                        group.members.end();
+    if (replica->ready && !member) wanted.push_back(replica->id);
+  }
+  if (wanted.empty() || wanted == group.members) return;
+  // Joiners come in together; only giving slots back does not wait for them.
+  const bool shrinks = wanted.size() < group.members.size() || !surplus.empty();
+  if (starting && !shrinks) return;
+  Regroup(id, std::move(wanted), /*abandon=*/false, /*after_loss=*/false);
+}
+
+}  // namespace espalier

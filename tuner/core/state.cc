@@ -1,0 +1,169 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/base/check.h"
+#include "tuner/core/change.h"
+
+namespace espalier {
+
+namespace {
+
+// The meaning of each Change: one overload a type, so that a new one does not compile without.
+class Applier {
+ public:
+  explicit Applier(TunerState& state) : state_(state) {}
+
+  void operator()(const StudyCreated& c) {
+    ESPALIER_CHECK(c.id && !state_.studies.contains(c.id),
+                   absl::StrCat("study id ", c.id.value, " is not new"));
+    ESPALIER_CHECK(state_.FindStudy(c.spec.name) == nullptr,
+                   absl::StrCat("there is a study \"", c.spec.name, "\" already"));
+    Study study;
+    study.id = c.id;
+    study.spec = c.spec;
+    study.created = c.at;
+    study.running_since = c.at;
+    state_.studies.emplace(c.id, std::move(study));
+  }
+
+  void operator()(const StudyStateChanged& c) {
+    Study& study = StudyAt(c.id);
+    ESPALIER_CHECK(study.state != c.state, absl::StrCat("study ", c.id.value, " is ",
+                                                        std::string(ToString(c.state)), " already"));
+    if (study.state == StudyState::kRunning) {
+      study.active_s += std::max(0.0, SecondsBetween(study.running_since, c.at));
+    }
+    if (c.state == StudyState::kRunning) study.running_since = c.at;
+    const bool ends = c.state == StudyState::kComplete || c.state == StudyState::kFailed;
+    study.ended = ends ? c.at : Time{};
+    study.state = c.state;
+    study.reason = c.reason;
+  }
+
+  void operator()(const StudyLimitsChanged& c) {
+    Study& study = StudyAt(c.id);
+    study.spec.max_trials = c.max_trials;
+    study.spec.time_limit_s = c.time_limit_s;
+  }
+
+  void operator()(const StudyClockSet& c) {
+    Study& study = StudyAt(c.id);
+    study.active_s = c.active_s;
+    study.running_since = c.running_since;
+  }
+
+  void operator()(const TrialCreated& c) {
+    Study& study = StudyAt(c.study);
+    // Trial ids become visible in increasing order, over all studies.
+    ESPALIER_CHECK(c.id && (state_.trials.empty() || state_.trials.rbegin()->first < c.id),
+                   absl::StrCat("trial id ", c.id.value, " is not above all others"));
+    ESPALIER_CHECK(c.number == std::ssize(study.trials),
+                   absl::StrCat("trial ", c.id.value, " has number ", c.number, ", study ",
+                                c.study.value, " has ", study.trials.size(), " trials"));
+    Trial trial;
+    trial.id = c.id;
+    trial.study = c.study;
+    trial.number = c.number;
+    trial.parameters = c.parameters;
+    trial.created = c.at;
+    state_.trials.emplace_hint(state_.trials.end(), c.id, std::move(trial));
+    study.trials.push_back(c.id);
+  }
+
+  void operator()(const TrialStateChanged& c) {
+    Trial& trial = TrialAt(c.id);
+    ESPALIER_CHECK(MayFollow(trial.state, c.state),
+                   absl::StrCat("trial ", c.id.value, ": ", std::string(ToString(c.state)),
+                                " after ", std::string(ToString(trial.state))));
+    if (c.state == TrialState::kRunning && trial.started == Time{}) trial.started = c.at;
+    if (Ended(c.state)) trial.ended = c.at;
+    trial.state = c.state;
+    trial.reason = c.reason;
+    trial.last_output = c.last_output;
+    if (c.value) trial.value = c.value;
+  }
+
+  void operator()(const ValueReported& c) {
+    std::vector<IntermediateValue>& values = TrialAt(c.id).values;
+    const auto at = std::lower_bound(
+        values.begin(), values.end(), c.value.step,
+        [](const IntermediateValue& v, std::int64_t step) { return v.step < step; });
+    ESPALIER_CHECK(at == values.end() || at->step != c.value.step,
+                   absl::StrCat("trial ", c.id.value, " has step ", c.value.step, " already"));
+    values.insert(at, c.value);
+  }
+
+  void operator()(const GenerationAdvanced& c) {
+    Trial& trial = TrialAt(c.id);
+    ESPALIER_CHECK(trial.generation < c.generation,
+                   absl::StrCat("trial ", c.id.value, ": generation ", c.generation, " after ",
+                                trial.generation));
+    trial.generation = c.generation;
+  }
+
+  void operator()(const SlotsHeldChanged& c) {
+    std::vector<SlotSpan>& spans = TrialAt(c.id).spans;
+    if (!spans.empty() && spans.back().to == Time{}) {
+      // A span that lasted no time says nothing; a wall clock set back between two runs of the
+      // service must not leave one that ends before it began.
+      if (c.at <= spans.back().from) {
+        spans.pop_back();
+      } else {
+        spans.back().to = c.at;
+      }
+    }
+    if (!c.slots.empty()) spans.push_back({c.at, Time{}, c.slots});
+  }
+
+  void operator()(const ResizeMeasured& c) { TrialAt(c.id).resizes.push_back(c.resize); }
+
+  void operator()(const CheckpointRecorded& c) { TrialAt(c.id).checkpoint = c.path; }
+
+  void operator()(const TrialPinned& c) { TrialAt(c.id).pinned_slots = c.slots; }
+
+  void operator()(const TrialRestarted& c) { TrialAt(c.id).restarts = c.restarts; }
+
+  void operator()(const DecisionMade& c) { StudyAt(c.study).decisions.push_back(c.decision); }
+
+  void operator()(const NodeRegistered& c) {
+    ESPALIER_CHECK(c.id && !state_.nodes.contains(c.id),
+                   absl::StrCat("node id ", c.id.value, " is not new"));
+    state_.nodes.emplace(c.id, c.name);
+  }
+
+  void operator()(const ReplicaIdsReserved& c) {
+    ESPALIER_CHECK(state_.replica_ids_below <= c.below,
+                   absl::StrCat("replica ids below ", state_.replica_ids_below,
+                                " are reserved, not only below ", c.below));
+    state_.replica_ids_below = c.below;
+  }
+
+ private:
+  Study& StudyAt(StudyId id) {
+    const auto it = state_.studies.find(id);
+    ESPALIER_CHECK(it != state_.studies.end(), absl::StrCat("no study with id ", id.value));
+    return it->second;
+  }
+
+  Trial& TrialAt(TrialId id) {
+    const auto it = state_.trials.find(id);
+    ESPALIER_CHECK(it != state_.trials.end(), absl::StrCat("no trial with id ", id.value));
+    return it->second;
+  }
+
+  TunerState& state_;
+};
+
+}  // namespace
+
+void TunerState::Apply(const Change& change) { std::visit(Applier(*this), change); }
+
+const Study* TunerState::FindStudy(std::string_view name) const {
+  const auto it = std::find_if(studies.begin(), studies.end(),
+                               [&](const auto& entry) { return entry.second.spec.name == name; });
+  return it == studies.end() ? nullptr : &it->second;
+}
+
+}  // namespace espalier

@@ -1,0 +1,172 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "search_spaces/parameter.h"
+#include "search_spaces/search_space.h"
+#include "tuner/base/clock.h"
+#include "tuner/base/ids.h"
+#include "tuner/base/options.h"
+#include "tuner/core/curve.h"
+
+namespace espalier {
+
+// ---- What a user asks for ------------------------------------------------------------------
+
+enum class BatchMode {
+  kFixed,     // the global batch stays; replicas and accumulation change under it
+  kAdaptive,  // the global batch grows within its range by goodput and the scaling rule
+};
+
+// A sampler, pruner or policy by name, with its numeric settings.
+struct PluginSpec {
+  std::string name;
+  Options options;
+
+  friend bool operator==(const PluginSpec&, const PluginSpec&) = default;
+};
+
+struct StudySpec {
+  std::string name;
+  std::string metric = "value";  // only shown; a trial reports one metric
+  Direction direction = Direction::kMinimize;
+  SearchSpace space;
+  PluginSpec sampler{"tpe", {}};
+  PluginSpec pruner{"none", {}};
+  PluginSpec policy{"marginal_gain", {}};
+  std::vector<std::string> command;
+  std::map<std::string, std::string> environment;
+  std::string directory;               // working directory of the trials, absolute
+  std::int64_t max_trials = 0;         // 0: no limit
+  double time_limit_s = 0;             // 0: no limit
+  std::optional<double> target;        // the study ends when a trial reports this or better
+  std::int64_t max_concurrent_trials = 0;  // 0: as many as slots allow
+  std::int64_t max_step = 0;           // last step a trial will report, 0: unknown
+  int min_slots = 1;
+  int max_slots = 0;                   // 0: as many as the pool has
+  BatchMode batch_mode = BatchMode::kFixed;
+  std::uint64_t seed = 0;
+  int max_consecutive_failures = 5;
+  int max_restarts = 2;                // of a trial from its checkpoint, after all replicas were lost
+  double stop_grace_s = 5;             // between SIGTERM and SIGKILL
+  std::string json;                    // the study file as it was given
+};
+
+// ---- What becomes of it --------------------------------------------------------------------
+
+enum class StudyState { kRunning, kStopped, kComplete, kFailed };
+
+enum class TrialState { kWaiting, kRunning, kPaused, kComplete, kPruned, kFail };
+
+// The single truth about which trial state may follow which.
+constexpr bool MayFollow(TrialState from, TrialState to) {
+  switch (from) {
+    case TrialState::kWaiting:
+      return to == TrialState::kRunning || to == TrialState::kPruned || to == TrialState::kFail;
+    case TrialState::kRunning:
+      return to == TrialState::kPaused || to == TrialState::kComplete ||
+             to == TrialState::kPruned || to == TrialState::kFail;
+    case TrialState::kPaused:
+      return to == TrialState::kRunning || to == TrialState::kPruned || to == TrialState::kFail;
+    case TrialState::kComplete:
+    case TrialState::kPruned:
+    case TrialState::kFail:
+      return false;
+  }
+  return false;
+}
+
+constexpr bool Ended(TrialState state) {
+  return state == TrialState::kComplete || state == TrialState::kPruned ||
+         state == TrialState::kFail;
+}
+
+// Upper-case names, as users, the wire and the database see them.
+std::string_view ToString(TrialState state);
+std::string_view ToString(StudyState state);
+
+struct Slot {
+  NodeId node;
+  int index = 0;
+
+  friend auto operator<=>(const Slot&, const Slot&) = default;
+};
+
+// A span of time in which a trial held the same slots. `to` is zero while it lasts.
+struct SlotSpan {
+  Time from;
+  Time to;
+  std::vector<Slot> slots;
+
+  friend bool operator==(const SlotSpan&, const SlotSpan&) = default;
+};
+
+// One regroup, as the replicas measured it.
+struct Resize {
+  Time at;
+  std::int64_t generation = 0;
+  int from_replicas = 0;
+  int to_replicas = 0;
+  double pause_s = 0;  // longest over the members
+  bool after_loss = false;
+
+  friend bool operator==(const Resize&, const Resize&) = default;
+};
+
+struct Trial {
+  TrialId id;
+  StudyId study;
+  std::int64_t number = 0;  // in its study, from 0
+  TrialState state = TrialState::kWaiting;
+  Parameters parameters;
+  std::vector<IntermediateValue> values;  // ascending by step, one a step
+  std::optional<double> value;            // final
+  Time created, started, ended;           // zero: not yet
+  std::string reason;                     // why it was pruned, paused or failed
+  std::string last_output;                // of a failed trial
+  std::int64_t generation = 0;            // of its replica group
+  int restarts = 0;
+  int pinned_slots = 0;
+  std::string checkpoint;                 // newest one, a path; empty: none
+  std::vector<SlotSpan> spans;
+  std::vector<Resize> resizes;
+
+  friend bool operator==(const Trial&, const Trial&) = default;
+};
+
+enum class DecisionKind {
+  kStart, kGrow, kShrink, kMove, kPrune, kPause, kResume, kRestart, kFinish, kFail, kStudy,
+};
+std::string_view ToString(DecisionKind kind);  // lower case: "grow"
+
+// What was decided and why: the study's record.
+struct Decision {
+  Time at;
+  std::int64_t trial_number = -1;  // -1: the study as a whole
+  DecisionKind kind = DecisionKind::kStudy;
+  int from_slots = 0;
+  int to_slots = 0;
+  std::string reason;
+
+  friend bool operator==(const Decision&, const Decision&) = default;
+};
+
+struct Study {
+  StudyId id;
+  StudySpec spec;
+  StudyState state = StudyState::kRunning;
+  std::string reason;       // why it stopped or ended
+  Time created;
+  Time ended;               // zero: has not
+  double active_s = 0;      // running time before running_since
+  Time running_since;       // meaningful while running
+  std::vector<TrialId> trials;  // by number
+  std::vector<Decision> decisions;
+};
+
+}  // namespace espalier

@@ -1,0 +1,151 @@
+// How trials take values, are judged, pause and end.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/base/check.h"
+#include "tuner/core/core_impl.h"
+
+namespace espalier {
+
+namespace {
+
+DecisionKind KindOfEnd(TrialState state) {
+  switch (state) {
+    case TrialState::kComplete:
+      return DecisionKind::kFinish;
+    case TrialState::kFail:
+      return DecisionKind::kFail;
+    case TrialState::kPruned:
+    case TrialState::kWaiting:
+    case TrialState::kRunning:
+    case TrialState::kPaused:
+      return DecisionKind::kPrune;
+  }
+  return DecisionKind::kPrune;
+}
+
+}  // namespace
+
+void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reason,
+                          std::optional<double> value, const std::string& last_output) {
+  const Trial& trial = TrialAt(id);
+  if (Ended(trial.state)) return;
+  // A trial that never ran cannot be COMPLETE: only RUNNING leads there.
+  ESPALIER_CHECK(MayFollow(trial.state, state), std::string(ToString(trial.state)) + " to " +
+                                                   std::string(ToString(state)));
+  Decide(trial, KindOfEnd(state), SlotsHeldBy(id), 0, reason);
+  std::string output = last_output;
+  if (output.size() > kMaxLastOutput) output.erase(0, output.size() - kMaxLastOutput);
+  Emit(TrialStateChanged{id, state, now_, reason, value, std::move(output)});
+  live_.erase(id);
+  groups_.erase(id);
+  promise_.erase(id);
+  for (auto& [replica_id, replica] : replicas_) {
+    if (replica.trial != id) continue;
+    if (state == TrialState::kComplete) {
+      // The program is on its own way out; it is only helped if it does not get there.
+      replica.deadline = After(now_, kEndGrace_s);
+      replica.grace_s = StudyAt(trial.study).spec.stop_grace_s;
+    } else {
+      StopReplica(replica, StudyAt(trial.study).spec.stop_grace_s);
+    }
+  }
+  const StudyId study_id = trial.study;
+  const Study& study = StudyAt(study_id);
+  if (state == TrialState::kFail && study.state == StudyState::kRunning) {
+    const int failures = ConsecutiveFailures(study);
+    if (failures >= study.spec.max_consecutive_failures) {
+      EndStudy(study_id, StudyState::kFailed,
+               absl::StrCat(failures, " trials failed one after another (limit ",
+                            study.spec.max_consecutive_failures, "); the last: ", reason));
+    }
+  }
+  schedule_ = true;
+}
+
+void Core::Impl::PauseTrial(TrialId id, const std::string& reason) {
+  const Trial& trial = TrialAt(id);
+  const auto it = groups_.find(id);
+  if (trial.state != TrialState::kRunning) {
+    if (it != groups_.end()) groups_.erase(it);  // was only about to start
+    return;
+  }
+  if (it == groups_.end()) return;  // still recovering: GroupLost pauses it
+  Group& group = it->second;
+  if (group.pausing) return;
+  group.pausing = true;
+  group.pause_reason = reason;
+  group.target.clear();
+  const double grace_s = StudyAt(trial.study).spec.stop_grace_s;
+  Decide(trial, DecisionKind::kPause, SlotsHeldBy(id), 0, reason);
+  const std::vector<ReplicaId> members = std::exchange(group.members, {});
+  if (group.elastic && !members.empty()) {
+    // A regroup to nobody: rank 0 saves a checkpoint, then all leave.
+    Emit(GenerationAdvanced{id, trial.generation + 1});
+    for (const ReplicaId member : members) {
+      const auto replica = replicas_.find(member);
+      if (replica == replicas_.end()) continue;
+      replica->second.leaving = true;
+      replica->second.deadline = After(now_, kPauseGrace_s);
+      replica->second.grace_s = grace_s;
+      result_.commands.push_back(
+          RegroupCommand{replica->second.node, member, trial.generation, {}, group.forming});
+    }
+    group.forming = false;
+  }
+  for (auto& [replica_id, replica] : replicas_) {
+    if (replica.trial == id && !replica.leaving) StopReplica(replica, grace_s);
+  }
+}
+
+void Core::Impl::TakeValue(TrialId id, IntermediateValue value) {
+  const Trial& trial = TrialAt(id);
+  // The same step may come twice: from the successor of a lost rank 0, or after a restart from a
+  // checkpoint. The first one stands.
+  const auto at = std::lower_bound(
+      trial.values.begin(), trial.values.end(), value.step,
+      [](const IntermediateValue& v, std::int64_t step) { return v.step < step; });
+  if (at != trial.values.end() && at->step == value.step) return;
+  if (std::ssize(trial.values) >= kMaxReportsPerTrial) return;
+  if (const auto group = groups_.find(id); group != groups_.end() && group->second.progress) {
+    value.batch_size = group->second.progress->global_batch_size;
+  }
+  Emit(ValueReported{id, value});
+  schedule_ = true;
+  const Study& study = StudyAt(trial.study);
+  if (study.state != StudyState::kRunning) return;
+  if (study.spec.target && !Better(study.spec.direction, *study.spec.target, value.value) &&
+      value.value == value.value) {
+    const StudyId study_id = study.id;
+    const std::string reason =
+        absl::StrCat("trial ", trial.number, " reached the target ", *study.spec.target, " with ",
+                     value.value, " at step ", value.step);
+    EndTrial(id, TrialState::kComplete, reason, value.value);
+    EndStudy(study_id, StudyState::kComplete, reason);
+    return;
+  }
+  JudgeTrial(id);
+}
+
+void Core::Impl::JudgeTrial(TrialId id) {
+  const Trial& trial = TrialAt(id);
+  const Study& study = StudyAt(trial.study);
+  const StudyPlugins& plugins = PluginsOf(study);
+  const auto curve_of = [](const Trial& t) {
+    return Curve{t.number, t.values, Ended(t.state), t.state == TrialState::kComplete};
+  };
+  std::vector<Curve> others;
+  others.reserve(study.trials.size());
+  for (const TrialId other : study.trials) {
+    if (other != id) others.push_back(curve_of(state_.trials.at(other)));
+  }
+  const PruneVerdict verdict =
+      plugins.pruner->Judge({study.spec.direction, curve_of(trial), others});
+  if (!verdict.prune) return;
+  EndTrial(id, TrialState::kPruned, absl::StrCat(study.spec.pruner.name, ": ", verdict.reason),
+           trial.values.back().value);
+}
+
+}  // namespace espalier

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/policies/policy.h"
+#include "tuner/core/core.h"
+#include "tuner/core/pruners/pruner.h"
+#include "tuner/core/samplers/sampler.h"
+
+namespace espalier {
+
+namespace {
+
+absl::Status InKey(std::string_view key, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(absl::StrCat("\"", std::string(key), "\": ", status.message()));
+}
+
+}  // namespace
+
+absl::Status Validate(const StudySpec& spec) {
+  if (spec.name.empty()) return absl::InvalidArgumentError("\"name\": a study needs a name");
+  if (spec.command.empty() || spec.command.front().empty()) {
+    return absl::InvalidArgumentError("\"command\": a study needs the program that a trial runs");
+  }
+  if (spec.space.dimensions().empty()) {
+    return absl::InvalidArgumentError("\"search_space\": needs at least one parameter");
+  }
+  ESPALIER_RETURN_IF_ERROR(
+      InKey("sampler", MakeSampler(spec.sampler.name, spec.sampler.options).status()));
+  ESPALIER_RETURN_IF_ERROR(
+      InKey("pruner", MakePruner(spec.pruner.name, spec.pruner.options).status()));
+  ESPALIER_RETURN_IF_ERROR(
+      InKey("policy", MakePolicy(spec.policy.name, spec.policy.options).status()));
+  if (spec.min_slots < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"slots\": min must be at least 1, got ", spec.min_slots));
+  }
+  if (spec.max_slots != 0 && spec.max_slots < spec.min_slots) {
+    return absl::InvalidArgumentError(absl::StrCat("\"slots\": max must be at least min (",
+                                                   spec.min_slots, "), got ", spec.max_slots));
+  }
+  if (spec.max_trials < 0 || spec.time_limit_s < 0 || spec.max_concurrent_trials < 0) {
+    return absl::InvalidArgumentError("limits must not be negative");
+  }
+  if (spec.max_consecutive_failures < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"max_consecutive_failures\": must be at least 1, got ",
+                     spec.max_consecutive_failures));
+  }
+  return absl::OkStatus();
+}
+
+double ElapsedSeconds(const Study& study, Time now) {
+  if (study.state != StudyState::kRunning) return study.active_s;
+  return study.active_s + std::max(0.0, SecondsBetween(study.running_since, now));
+}
+
+std::optional<double> BestValue(const Trial& trial, Direction direction) {
+  if (trial.value && trial.state == TrialState::kComplete) return trial.value;
+  std::optional<double> best = trial.value;
+  for (const IntermediateValue& value : trial.values) {
+    if (!best || Better(direction, value.value, *best)) best = value.value;
+  }
+  return best;
+}
+
+std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& study) {
+  // Finished trials are compared by what they ended with; others stand in while none has finished.
+  for (const bool complete : {true, false}) {
+    std::optional<std::int64_t> best;
+    double best_value = 0;
+    for (const TrialId id : study.trials) {
+      const Trial& trial = state.trials.at(id);
+      if ((trial.state == TrialState::kComplete) != complete) continue;
+      const std::optional<double> value = BestValue(trial, study.spec.direction);
+      if (!value || std::isnan(*value)) continue;
+      if (!best || Better(study.spec.direction, *value, best_value)) {
+        best = trial.number;
+        best_value = *value;
+      }
+    }
+    if (best) return best;
+  }
+  return std::nullopt;
+}
+
+}  // namespace espalier

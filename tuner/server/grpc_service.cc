@@ -1,0 +1,196 @@
+#include "tuner/server/grpc_service.h"
+
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/grpcpp.h"
+#include "spdlog/spdlog.h"
+#include "tuner.grpc.pb.h"
+#include "tuner/api/operations.h"
+#include "tuner/server/token.h"
+
+namespace espalier {
+
+namespace {
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+}
+
+class TunerService final : public v1::Tuner::Service {
+ public:
+  TunerService(std::string token, espalier::Tuner& tuner, Agents& agents, Metrics& metrics)
+      : token_(std::move(token)), tuner_(tuner), agents_(agents), metrics_(metrics) {}
+
+  grpc::Status CreateStudy(grpc::ServerContext* context, const v1::CreateStudyRequest* request,
+                           v1::Study* response) override {
+    return Unary("CreateStudy", *context, api::CreateStudy, *request, *response);
+  }
+  grpc::Status ListStudies(grpc::ServerContext* context, const v1::ListStudiesRequest* request,
+                           v1::ListStudiesResponse* response) override {
+    return Unary("ListStudies", *context, api::ListStudies, *request, *response);
+  }
+  grpc::Status GetStudy(grpc::ServerContext* context, const v1::GetStudyRequest* request,
+                        v1::StudyDetails* response) override {
+    return Unary("GetStudy", *context, api::GetStudy, *request, *response);
+  }
+  grpc::Status StopStudy(grpc::ServerContext* context, const v1::StudyName* request,
+                         v1::Study* response) override {
+    return Unary("StopStudy", *context, api::StopStudy, *request, *response);
+  }
+  grpc::Status ResumeStudy(grpc::ServerContext* context, const v1::ResumeStudyRequest* request,
+                           v1::Study* response) override {
+    return Unary("ResumeStudy", *context, api::ResumeStudy, *request, *response);
+  }
+  grpc::Status Tell(grpc::ServerContext* context, const v1::TellRequest* request,
+                    v1::TellResponse* response) override {
+    return Unary("Tell", *context, api::Tell, *request, *response);
+  }
+  grpc::Status PinTrial(grpc::ServerContext* context, const v1::PinTrialRequest* request,
+                        v1::Trial* response) override {
+    return Unary("PinTrial", *context, api::PinTrial, *request, *response);
+  }
+  grpc::Status GetPool(grpc::ServerContext* context, const v1::GetPoolRequest* request,
+                       v1::Pool* response) override {
+    return Unary("GetPool", *context, api::GetPool, *request, *response);
+  }
+
+  grpc::Status Agent(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::ServiceMessage, v1::AgentMessage>* stream) override {
+    const auto session = std::make_shared<AgentSession>(
+        [stream](const v1::ServiceMessage& message) { return stream->Write(message); },
+        [context] { context->TryCancel(); }, Now());
+    absl::Status status = absl::UnavailableError("the tuner service is shutting down");
+    if (agents_.Arrive(session)) {
+      status = Converse(*context, *stream, session);
+      agents_.Leave(session);
+    }
+    // A refusal must still reach the agent; an ended stream has nothing left to say.
+    if (status.ok()) session->Cancel();
+    session->Close();
+    if (!status.ok() && !absl::IsUnavailable(status)) {
+      spdlog::warn("event=agent_refused peer=\"{}\" error=\"{}\"", context->peer(),
+                   std::string(status.message()));
+    }
+    return Counted("Agent", status);
+  }
+
+ private:
+  template <typename Operation, typename Request, typename Response>
+  grpc::Status Unary(const char* method, const grpc::ServerContext& context, Operation operation,
+                     const Request& request, Response& response) {
+    if (!MayEnter(context)) return Counted(method, NoToken());
+    auto result = operation(tuner_, request);
+    if (result.ok()) response = *std::move(result);
+    return Counted(method, result.status());
+  }
+
+  // From Hello to the stream's end.
+  absl::Status Converse(const grpc::ServerContext& context,
+                        grpc::ServerReaderWriter<v1::ServiceMessage, v1::AgentMessage>& stream,
+                        const std::shared_ptr<AgentSession>& session) {
+    v1::AgentMessage message;
+    if (!stream.Read(&message)) return absl::OkStatus();
+    if (!message.has_hello()) {
+      return absl::InvalidArgumentError("an agent's first message must be Hello");
+    }
+    if (!MayEnter(context) && !SameToken(message.hello().token(), token_)) return NoToken();
+    ESPALIER_RETURN_IF_ERROR(agents_.Join(session, message.hello()));
+    while (stream.Read(&message)) {
+      if (message.has_hello()) {
+        return absl::InvalidArgumentError("an agent says Hello once a stream");
+      }
+      agents_.Take(session, message);
+    }
+    return absl::OkStatus();
+  }
+
+  bool MayEnter(const grpc::ServerContext& context) const {
+    if (token_.empty()) return true;
+    const auto [begin, end] = context.client_metadata().equal_range("authorization");
+    for (auto it = begin; it != end; ++it) {
+      if (ShowsToken(std::string_view(it->second.data(), it->second.size()), token_)) return true;
+    }
+    return false;
+  }
+
+  static absl::Status NoToken() {
+    return absl::UnauthenticatedError(
+        "this tuner service needs its token: metadata \"authorization: Bearer TOKEN\"");
+  }
+
+  grpc::Status Counted(const char* method, const absl::Status& status) {
+    metrics_.CountRequest("grpc", method, absl::StatusCodeToString(status.code()));
+    return ToGrpc(status);
+  }
+
+  const std::string token_;
+  espalier::Tuner& tuner_;
+  Agents& agents_;
+  Metrics& metrics_;
+};
+
+class GrpcServerImpl final : public GrpcServer {
+ public:
+  GrpcServerImpl(const std::string& token, Tuner& tuner, Agents& agents, Metrics& metrics)
+      : service_(token, tuner, agents, metrics) {}
+  ~GrpcServerImpl() override { Stop(); }
+
+  absl::Status Listen(ListenAddress address) {
+    // gRPC would log at length and keep the reason to itself.
+    ESPALIER_RETURN_IF_ERROR(CheckFree(address));
+    grpc::ServerBuilder builder;
+    grpc::ResourceQuota quota("espalier");
+    quota.SetMaxThreads(kMaxGrpcThreads);
+    builder.SetResourceQuota(quota);
+    builder.SetMaxReceiveMessageSize(kMaxMessage);
+    builder.SetMaxSendMessageSize(kMaxMessage);
+    builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+    builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
+    builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
+    // Two services on one port would each get some of the calls.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.RegisterService(&service_);
+    int port = 0;
+    builder.AddListeningPort(address.text(), grpc::InsecureServerCredentials(), &port);
+    server_ = builder.BuildAndStart();
+    if (!server_ || port == 0) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "cannot listen on ", address.text(), ": gRPC refused it; choose another port"));
+    }
+    address.port = port;
+    address_ = address.text();
+    return absl::OkStatus();
+  }
+
+  std::string address() const override { return address_; }
+
+  void Stop() override {
+    if (!server_) return;
+    server_->Shutdown(std::chrono::system_clock::now() +
+                      std::chrono::milliseconds(static_cast<int>(kShutdownGrace_s * 1000)));
+    server_->Wait();
+    server_.reset();
+  }
+
+ private:
+  TunerService service_;
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const ListenAddress& address,
+                                                              const std::string& token,
+                                                              Tuner& tuner, Agents& agents,
+                                                              Metrics& metrics) {
+  auto server = std::make_unique<GrpcServerImpl>(token, tuner, agents, metrics);
+  ESPALIER_RETURN_IF_ERROR(server->Listen(address));
+  return server;
+}
+
+}  // namespace espalier

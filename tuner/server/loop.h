@@ -1,0 +1,108 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "tuner/api/agent_convert.h"
+#include "tuner/api/tuner.h"
+#include "tuner/server/metrics.h"
+#include "tuner/storage/storage.h"
+
+namespace espalier {
+
+inline constexpr std::size_t kMaxQueue = 4096;  // posting waits while so many are queued
+inline constexpr std::size_t kMaxBatch = 1024;  // events of one commit
+inline constexpr double kMaxWait_s = 1.0;       // between looks at the clock while a deadline is set
+inline constexpr double kMinTickInterval_s = 0.01;
+// The process ends with it when a commit fails: see Loop.
+inline constexpr int kCommitFailedExitCode = 74;
+
+// Where commands go once they may: called on the owner thread, must not wait.
+using SendCommands =
+    std::function<void(const std::vector<Command>& commands, const TunerState& state)>;
+
+struct LoopOptions {
+  CoreOptions core;
+  std::function<Time()> clock = Now;
+  // What follows a failed commit; by default the process ends with kCommitFailedExitCode.
+  std::function<void()> terminate;
+};
+
+// The owner thread of core and storage. It drains a bounded queue, steps the core for each event,
+// commits all changes of the batch in one transaction, and only then answers, shows the new state
+// to readers, and sends commands. All methods may be called from any thread but the owner.
+//
+// If a commit fails, the core is ahead of what is durable and of no more use: those who wait get
+// UNAVAILABLE, and the process ends. A restart on the same database goes on from the last commit.
+class Loop final : public Tuner {
+ public:
+  // Called on the owner thread once the event's changes are durable (or with UNAVAILABLE).
+  using Done = std::function<void(const Reply&)>;
+
+  Loop(std::unique_ptr<Storage> storage, TunerState state, LoopOptions options, Metrics& metrics,
+       SendCommands send);
+  ~Loop() override;  // stops
+
+  Reply Post(Event event) override;
+  absl::Status Read(const std::function<void(const View&)>& look) override;
+
+  // Queues the event and returns; waits only while the queue is full.
+  void PostAsync(FromAgent from_agent, Done done);
+
+  // Takes no more, finishes what is queued, ends the thread and closes the storage.
+  void Stop();
+
+  std::size_t queued() const;
+
+ private:
+  struct EventItem {
+    FromAgent from_agent;
+    Done done;
+    Reply reply;
+  };
+  struct ReadItem {
+    std::function<void(const View*)> look;  // null: nothing to see any more
+  };
+  using Item = std::variant<EventItem, ReadItem>;
+
+  bool Enqueue(Item& item);
+  void Run();
+  std::vector<Item> NextBatch(bool& stopping);
+  void Process(std::vector<Item> batch);
+  void Step(EventItem& item, std::vector<Change>& changes, std::vector<Command>& commands);
+  bool Commit(const std::vector<Change>& changes, std::size_t events);
+  void Answer(std::vector<Item>& batch);
+  void NotePids(const FromAgent& from_agent);
+  void TickIfDue();
+  void FailAll(std::vector<Item>& batch);
+
+  const LoopOptions options_;
+  Metrics& metrics_;
+  const SendCommands send_;
+
+  // Owned by the thread.
+  std::unique_ptr<Storage> storage_;
+  Core core_;
+  std::map<ReplicaId, int> pids_;
+  Time last_tick_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable not_empty_;
+  std::condition_variable not_full_;
+  std::deque<Item> queue_;
+  bool stopping_ = false;
+  bool broken_ = false;
+
+  std::mutex stop_mutex_;  // one Stop at a time
+  std::thread thread_;     // last: starts when all else is there
+};
+
+}  // namespace espalier

@@ -1,0 +1,48 @@
+#include "tuner/server/metrics.h"
+
+namespace espalier {
+
+namespace {
+
+using prometheus::Histogram;
+
+prometheus::Histogram& AddHistogram(prometheus::Registry& registry, const std::string& name,
+                                    const std::string& text, Histogram::BucketBoundaries bounds) {
+  return prometheus::BuildHistogram().Name(name).Help(text).Register(registry).Add(
+      {}, std::move(bounds));
+}
+
+}  // namespace
+
+Metrics::Metrics()
+    : events_(prometheus::BuildCounter()
+                  .Name("espalier_events_total")
+                  .Help("Events that the core has taken")
+                  .Register(registry_)
+                  .Add({})),
+      batch_size_(AddHistogram(registry_, "espalier_batch_events", "Events in one commit",
+                               {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024})),
+      commit_(AddHistogram(registry_, "espalier_commit_seconds", "Time of one commit",
+                           {1e-5, 1e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.5, 1, 5})),
+      resize_pause_(AddHistogram(registry_, "espalier_regroup_pause_seconds",
+                                 "Training pause of one regroup, longest over its replicas",
+                                 {1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1, 2, 5, 10})),
+      requests_(prometheus::BuildCounter()
+                    .Name("espalier_requests_total")
+                    .Help("Requests answered, by door, method and status code")
+                    .Register(registry_)) {}
+
+void Metrics::CountBatch(std::size_t events, double commit_s) {
+  events_.Increment(static_cast<double>(events));
+  batch_size_.Observe(static_cast<double>(events));
+  if (commit_s > 0) commit_.Observe(commit_s);
+}
+
+void Metrics::CountRequest(const std::string& door, const std::string& method,
+                           const std::string& code) {
+  requests_.Add({{"door", door}, {"method", method}, {"code", code}}).Increment();
+}
+
+void Metrics::CountResize(double pause_s) { resize_pause_.Observe(pause_s); }
+
+}  // namespace espalier

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "prometheus/counter.h"
+#include "prometheus/family.h"
+#include "prometheus/histogram.h"
+#include "prometheus/registry.h"
+#include "tuner/api/tuner.h"
+
+namespace espalier {
+
+// What the service counts, for Prometheus. Counting may be done from any thread; what is a fact
+// about the core's state is read when it is asked for (Text).
+class Metrics {
+ public:
+  Metrics();
+
+  // commit_s 0: there was nothing to commit.
+  void CountBatch(std::size_t events, double commit_s);
+  void CountRequest(const std::string& door, const std::string& method, const std::string& code);
+  void CountResize(double pause_s);
+
+  // The text format. `queued` is the number of events that wait for the owner.
+  absl::StatusOr<std::string> Text(Tuner& tuner, std::size_t queued) const;
+
+ private:
+  prometheus::Registry registry_;
+  prometheus::Counter& events_;
+  prometheus::Histogram& batch_size_;
+  prometheus::Histogram& commit_;
+  prometheus::Histogram& resize_pause_;
+  prometheus::Family<prometheus::Counter>& requests_;
+};
+
+// Metric families for what is true now: studies and trials by state, slots.
+std::vector<prometheus::MetricFamily> StateMetrics(const View& view);
+
+// Resident memory of this process in bytes, 0 where it cannot be read.
+double ResidentBytes();
+
+}  // namespace espalier

@@ -1,0 +1,110 @@
+#include "tuner/server/service.h"
+
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "spdlog/spdlog.h"
+#include "tuner/server/agents.h"
+#include "tuner/server/grpc_service.h"
+#include "tuner/server/http_server.h"
+#include "tuner/server/listen_address.h"
+#include "tuner/server/log.h"
+#include "tuner/server/loop.h"
+#include "tuner/server/metrics.h"
+#include "tuner/storage/storage.h"
+
+namespace espalier {
+
+namespace {
+
+absl::StatusOr<ListenAddress> CheckAddress(const std::string& text, const std::string& token) {
+  ESPALIER_ASSIGN_OR_RETURN(ListenAddress address, ParseListenAddress(text));
+  if (!address.loopback() && token.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("address \"", text, "\" can be reached from other machines: give a token, or "
+                     "listen on 127.0.0.1"));
+  }
+  return address;
+}
+
+class ServiceImpl final : public Service {
+ public:
+  explicit ServiceImpl(const ServiceOptions& options) : agents_(options.lease_s, Now) {}
+  ~ServiceImpl() override { Shutdown(); }
+
+  absl::Status Open(const ServiceOptions& options) {
+    if (!(options.lease_s > 0)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("lease_s must be more than 0, got ", options.lease_s));
+    }
+    ESPALIER_ASSIGN_OR_RETURN(const ListenAddress grpc_address,
+                              CheckAddress(options.grpc_address, options.token));
+    ListenAddress http_address;
+    if (!options.http_address.empty()) {
+      ESPALIER_ASSIGN_OR_RETURN(http_address, CheckAddress(options.http_address, options.token));
+    }
+    std::unique_ptr<Storage> storage;
+    if (options.database.empty()) {
+      storage = MakeMemoryStorage();
+    } else {
+      ESPALIER_ASSIGN_OR_RETURN(storage, OpenSqliteStorage(options.database));
+    }
+    ESPALIER_ASSIGN_OR_RETURN(TunerState state, storage->Load());
+
+    LoopOptions loop_options;
+    loop_options.core.lease_s = options.lease_s;
+    loop_ = std::make_unique<Loop>(
+        std::move(storage), std::move(state), std::move(loop_options), metrics_,
+        [this](const std::vector<Command>& commands, const TunerState& now) {
+          agents_.Send(commands, now);
+        });
+    agents_.Start(*loop_);
+    ESPALIER_ASSIGN_OR_RETURN(
+        grpc_, GrpcServer::Start(grpc_address, options.token, *loop_, agents_, metrics_));
+    if (!options.http_address.empty()) {
+      ESPALIER_ASSIGN_OR_RETURN(http_,
+                                HttpServer::Start(http_address, options.token, *loop_, metrics_));
+    }
+    grpc_address_ = grpc_->address();
+    if (http_) http_address_ = http_->address();
+    spdlog::info("event=service_started grpc={} http={} database=\"{}\"", grpc_address_,
+                 http_address_, options.database);
+    return absl::OkStatus();
+  }
+
+  std::string grpc_address() const override { return grpc_address_; }
+  std::string http_address() const override { return http_address_; }
+
+  void Shutdown() override {
+    const std::lock_guard lock(shutdown_mutex_);
+    // Doors first, while the loop still answers the calls under way; then what they posted is
+    // committed, and the database closed.
+    if (http_) http_->Stop();
+    agents_.Stop();
+    if (grpc_) grpc_->Stop();
+    if (loop_) loop_->Stop();
+  }
+
+ private:
+  // In order of need: the later ones use the earlier.
+  Metrics metrics_;
+  Agents agents_;
+  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<HttpServer> http_;
+  std::string grpc_address_;
+  std::string http_address_;
+  std::mutex shutdown_mutex_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Service>> Service::Start(const ServiceOptions& options) {
+  LogToStderr();
+  auto service = std::make_unique<ServiceImpl>(options);
+  ESPALIER_RETURN_IF_ERROR(service->Open(options));
+  return service;
+}
+
+}  // namespace espalier

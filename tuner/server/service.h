@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+struct ServiceOptions {
+  std::string grpc_address = "127.0.0.1:0";  // port 0: any free one
+  std::string http_address;                  // empty: no HTTP
+  std::string database;                      // SQLite file; empty: in memory, lost at exit
+  std::string token;                         // clients and agents must show it; empty: loopback only
+  double lease_s = 10;
+};
+
+// The tuner service: storage, core, its owner thread, and the gRPC and HTTP doors. Starts threads
+// of its own; all methods may be called from any thread.
+class Service {
+ public:
+  // Refuses, naming the address and the remedy: a port in use, an address that is not loopback
+  // without a token, a database that cannot be used (see OpenSqliteStorage).
+  static absl::StatusOr<std::unique_ptr<Service>> Start(const ServiceOptions& options);
+  virtual ~Service() = default;  // shuts down if Shutdown was not called
+
+  virtual std::string grpc_address() const = 0;  // host:port really bound
+  virtual std::string http_address() const = 0;  // likewise; empty: none
+
+  // Takes no more calls, finishes those under way, commits, closes the database. Trials train on
+  // under their agents until the agents' own end.
+  virtual void Shutdown() = 0;
+};
+
+}  // namespace espalier

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "tuner/base/status.h"
+#include "tuner/core/change.h"
+
+namespace espalier {
+
+// Where the tuner's state survives. One owner thread calls it; the server loop is that owner.
+//
+// Commit is atomic and durable: when it returns OK all the changes will be there after a crash of
+// process or machine, when it returns an error none of them are. Doubles come back bit for bit,
+// NaN and infinities included. Load returns exactly what applying all committed changes in order
+// to an empty TunerState gives.
+class Storage {
+ public:
+  virtual ~Storage() = default;
+
+  virtual absl::StatusOr<TunerState> Load() = 0;
+  virtual absl::Status Commit(std::span<const Change> changes) = 0;
+};
+
+// Keeps everything in memory: for tests, simulation and throw-away studies.
+std::unique_ptr<Storage> MakeMemoryStorage();
+
+// An SQLite file (WAL, synchronous=FULL), created if absent. Refuses, with a message that names
+// the path and the remedy: a file that is not an SQLite database, one that is not Espalier's, one
+// with a newer schema, one that cannot be written, one that another service has open.
+// With read_only the file must exist, may be open elsewhere, and Commit fails.
+absl::StatusOr<std::unique_ptr<Storage>> OpenSqliteStorage(const std::string& path,
+                                                           bool read_only = false);
+
+}  // namespace espalier

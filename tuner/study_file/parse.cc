@@ -1,0 +1,486 @@
+// JSON to StudySpec. The only source of this folder that sees the JSON library.
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "search_spaces/json_text.h"
+#include "tuner/study_file/near_name.h"
+#include "tuner/study_file/study_file.h"
+#include "tuner/study_file/text_file.h"
+#include "tuner/study_file/words.h"
+
+namespace espalier {
+
+namespace {
+
+using search_spaces_json::Json;
+using search_spaces_json::Quote;
+
+constexpr std::size_t kMaxNameBytes = 128;  // of a study, metric or plug-in
+constexpr std::size_t kMaxWords = 1024;     // of a command
+constexpr std::size_t kMaxVariables = 1024;  // of the environment
+constexpr std::int64_t kMaxCount = 1'000'000'000;  // trials, steps, failures
+constexpr std::int64_t kMaxSlots = 1'000'000;
+constexpr double kMaxTime_s = 1e9;  // thirty years
+
+constexpr char kNameCharacters[] =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+
+bool HasNul(const std::string& text) { return text.find('\0') != std::string::npos; }
+
+class StudyReader {
+ public:
+  StudyReader(Json json, std::string label, std::string directory)
+      : json_(std::move(json)), label_(std::move(label)), folder_(std::move(directory)) {}
+
+  absl::StatusOr<StudySpec> Read();
+
+ private:
+  struct Key {
+    std::string_view name;
+    absl::Status (StudyReader::*read)(const Json& value);
+  };
+  static const std::array<Key, 20> kKeys;
+
+  absl::Status Bad(std::string_view key, std::string_view problem) const {
+    return absl::InvalidArgumentError(absl::StrCat(label_, ": \"", std::string(key), "\": ",
+                                                   std::string(problem)));
+  }
+  absl::Status Needs(std::string_view key, std::string_view what, const Json& got) const {
+    return Bad(key, absl::StrCat("needs ", std::string(what), ", got ", Quote(got)));
+  }
+  absl::Status CheckKeys(std::string_view where, const Json& object,
+                         std::span<const std::string_view> known) const;
+  absl::Status Integer(std::string_view key, const Json& value, std::int64_t low,
+                       std::int64_t high, std::int64_t& result) const;
+  absl::Status Count(std::string_view key, const Json& value, std::int64_t low, int& result) const;
+  absl::Status Number(std::string_view key, const Json& value, double& result) const;
+  absl::Status Text(std::string_view key, const Json& value, std::size_t max_bytes,
+                    std::string& result) const;
+  absl::Status Plugin(std::string_view key, const Json& value, PluginSpec& result) const;
+
+  absl::Status Name(const Json& value);
+  absl::Status Command(const Json& value);
+  absl::Status Metric(const Json& value);
+  absl::Status Space(const Json& value);
+  absl::Status Sampler(const Json& value) { return Plugin("sampler", value, spec_.sampler); }
+  absl::Status Pruner(const Json& value) { return Plugin("pruner", value, spec_.pruner); }
+  absl::Status Policy(const Json& value) { return Plugin("policy", value, spec_.policy); }
+  absl::Status Trials(const Json& value) {
+    return Integer("trials", value, 1, kMaxCount, spec_.max_trials);
+  }
+  absl::Status TimeLimit(const Json& value);
+  absl::Status Target(const Json& value);
+  absl::Status MaxConcurrentTrials(const Json& value) {
+    return Integer("max_concurrent_trials", value, 1, kMaxCount, spec_.max_concurrent_trials);
+  }
+  absl::Status MaxStep(const Json& value) {
+    return Integer("max_step", value, 1, kMaxCount, spec_.max_step);
+  }
+  absl::Status Slots(const Json& value);
+  absl::Status Mode(const Json& value);
+  absl::Status Seed(const Json& value);
+  absl::Status MaxConsecutiveFailures(const Json& value) {
+    return Count("max_consecutive_failures", value, 1, spec_.max_consecutive_failures);
+  }
+  absl::Status MaxRestarts(const Json& value) {
+    return Count("max_restarts", value, 0, spec_.max_restarts);
+  }
+  absl::Status StopGrace(const Json& value);
+  absl::Status Environment(const Json& value);
+  absl::Status Directory(const Json& value);
+
+  absl::Status ReadName();
+  absl::Status CheckRequired() const;
+  absl::Status CheckTogether() const;
+  absl::Status WriteJson();
+
+  const Json json_;
+  const std::string label_;
+  const std::string folder_;
+  StudySpec spec_;
+};
+
+// What a study file may say. README.md explains each.
+const std::array<StudyReader::Key, 20> StudyReader::kKeys = {{
+    {"name", &StudyReader::Name},
+    {"command", &StudyReader::Command},
+    {"metric", &StudyReader::Metric},
+    {"search_space", &StudyReader::Space},
+    {"sampler", &StudyReader::Sampler},
+    {"pruner", &StudyReader::Pruner},
+    {"policy", &StudyReader::Policy},
+    {"trials", &StudyReader::Trials},
+    {"time_limit_s", &StudyReader::TimeLimit},
+    {"target", &StudyReader::Target},
+    {"max_concurrent_trials", &StudyReader::MaxConcurrentTrials},
+    {"max_step", &StudyReader::MaxStep},
+    {"slots", &StudyReader::Slots},
+    {"batch_mode", &StudyReader::Mode},
+    {"seed", &StudyReader::Seed},
+    {"max_consecutive_failures", &StudyReader::MaxConsecutiveFailures},
+    {"max_restarts", &StudyReader::MaxRestarts},
+    {"stop_grace_s", &StudyReader::StopGrace},
+    {"env", &StudyReader::Environment},
+    {"directory", &StudyReader::Directory},
+}};
+
+absl::Status StudyReader::CheckKeys(std::string_view where, const Json& object,
+                                    std::span<const std::string_view> known) const {
+  for (const auto& [key, value] : object.items()) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    std::string problem = "unknown key";
+    if (const std::string_view near = NearName(key, known); !near.empty()) {
+      absl::StrAppend(&problem, ", did you mean \"", std::string(near), "\"?");
+    } else {
+      absl::StrAppend(&problem, ";");
+    }
+    absl::StrAppend(&problem, " Known: ", absl::StrJoin(known, ", ", [](auto* out, auto name) {
+                      out->append(name);
+                    }));
+    return Bad(absl::StrCat(std::string(where), key), problem);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::Integer(std::string_view key, const Json& value, std::int64_t low,
+                                  std::int64_t high, std::int64_t& result) const {
+  if (!value.is_number_integer()) return Needs(key, absl::StrCat("an integer >= ", low), value);
+  const absl::StatusOr<ParameterValue> number = search_spaces_json::ToParameterValue(value);
+  if (!number.ok() || std::get<std::int64_t>(*number) > high) {
+    return Needs(key, absl::StrCat("an integer <= ", high), value);
+  }
+  result = std::get<std::int64_t>(*number);
+  if (result < low) return Needs(key, absl::StrCat("an integer >= ", low), value);
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::Count(std::string_view key, const Json& value, std::int64_t low,
+                                int& result) const {
+  std::int64_t count = 0;
+  ESPALIER_RETURN_IF_ERROR(Integer(key, value, low, kMaxCount, count));
+  result = static_cast<int>(count);
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::Number(std::string_view key, const Json& value, double& result) const {
+  if (!value.is_number()) return Needs(key, "a number", value);
+  result = value.get<double>();
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::Text(std::string_view key, const Json& value, std::size_t max_bytes,
+                               std::string& result) const {
+  if (!value.is_string()) return Needs(key, "a string", value);
+  result = value.get<std::string>();
+  if (result.empty() || HasNul(result)) return Needs(key, "a string that is not empty", value);
+  if (result.size() > max_bytes) {
+    return Bad(key, absl::StrCat("needs at most ", max_bytes, " bytes, got ", result.size()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::Plugin(std::string_view key, const Json& value,
+                                 PluginSpec& result) const {
+  if (value.is_string()) {
+    result.options.clear();
+    return Text(key, value, kMaxNameBytes, result.name);
+  }
+  if (!value.is_object() || !value.contains("name")) {
+    return Needs(key, R"(a name or an object like {"name": ..., option: number})", value);
+  }
+  result.options.clear();
+  for (const auto& [option, setting] : value.items()) {
+    const std::string place = absl::StrCat(std::string(key), ".", option);
+    if (option == "name") {
+      ESPALIER_RETURN_IF_ERROR(Text(place, setting, kMaxNameBytes, result.name));
+    } else {
+      ESPALIER_RETURN_IF_ERROR(Number(place, setting, result.options[option]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::Name(const Json& value) {
+  ESPALIER_RETURN_IF_ERROR(Text("name", value, kMaxNameBytes, spec_.name));
+  if (spec_.name.front() == '.' || spec_.name.front() == '-' ||
+      spec_.name.find_first_not_of(kNameCharacters) != std::string::npos) {
+    return Needs("name", "letters, digits, \"_\", \"-\" and \".\", the first a letter, digit or "
+                 "\"_\"", value);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::Command(const Json& value) {
+  constexpr std::string_view kWhat =
+      R"(the program a trial runs and its arguments: "python3 train.py" or ["python3", "train.py"])";
+  if (value.is_string()) {
+    absl::StatusOr<std::vector<std::string>> words = SplitWords(value.get<std::string>());
+    if (!words.ok()) {
+      return Bad("command", absl::StrCat(std::string(words.status().message()), ", got ",
+                                         Quote(value)));
+    }
+    spec_.command = *std::move(words);
+  } else if (value.is_array()) {
+    for (const Json& word : value) {
+      if (!word.is_string()) return Needs("command", "a list of strings", value);
+      spec_.command.push_back(word.get<std::string>());
+    }
+  } else {
+    return Needs("command", kWhat, value);
+  }
+  if (spec_.command.empty() || spec_.command.front().empty()) {
+    return Needs("command", kWhat, value);
+  }
+  if (spec_.command.size() > kMaxWords) {
+    return Bad("command", absl::StrCat("needs at most ", kMaxWords, " words, got ",
+                                       spec_.command.size()));
+  }
+  for (const std::string& word : spec_.command) {
+    if (HasNul(word)) return Needs("command", "words without a zero byte", value);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::Metric(const Json& value) {
+  if (value.is_string()) return Text("metric", value, kMaxNameBytes, spec_.metric);
+  if (!value.is_object()) {
+    return Needs("metric", R"(a name or {"name": ..., "direction": "minimize" or "maximize"})",
+                 value);
+  }
+  constexpr std::array<std::string_view, 2> kKnown = {"name", "direction"};
+  ESPALIER_RETURN_IF_ERROR(CheckKeys("metric.", value, kKnown));
+  if (value.contains("name")) {
+    ESPALIER_RETURN_IF_ERROR(Text("metric.name", value["name"], kMaxNameBytes, spec_.metric));
+  }
+  if (value.contains("direction")) {
+    const Json& direction = value["direction"];
+    if (direction != "minimize" && direction != "maximize") {
+      return Needs("metric.direction", "\"minimize\" or \"maximize\"", direction);
+    }
+    spec_.direction = direction == "minimize" ? Direction::kMinimize : Direction::kMaximize;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::Space(const Json& value) {
+  std::string label = label_;
+  absl::StatusOr<SearchSpace> space;
+  if (value.is_string()) {
+    const std::filesystem::path path = std::filesystem::path(folder_) / value.get<std::string>();
+    absl::StatusOr<std::string> text = ReadTextFile(path.string());
+    if (!text.ok()) {
+      return Bad("search_space",
+                 absl::StrCat("file ", path.string(), ": ", std::string(text.status().message()),
+                              "; its path is taken from ", folder_));
+    }
+    label = path.string();
+    space = SearchSpace::FromJson(*text);
+  } else if (value.is_object()) {
+    space = SearchSpace::FromJson(value.dump());
+  } else {
+    return Needs("search_space", "an object of parameters or the path of a file with one", value);
+  }
+  if (!space.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(label, ": ", std::string(space.status().message())));
+  }
+  spec_.space = *std::move(space);
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::TimeLimit(const Json& value) {
+  ESPALIER_RETURN_IF_ERROR(Number("time_limit_s", value, spec_.time_limit_s));
+  if (spec_.time_limit_s > 0 && spec_.time_limit_s <= kMaxTime_s) return absl::OkStatus();
+  return Needs("time_limit_s", absl::StrCat("seconds, more than 0 and at most ", kMaxTime_s),
+               value);
+}
+
+absl::Status StudyReader::Target(const Json& value) {
+  double target = 0;
+  ESPALIER_RETURN_IF_ERROR(Number("target", value, target));
+  spec_.target = target;
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::Slots(const Json& value) {
+  std::int64_t min = 1;
+  std::int64_t max = 0;
+  if (value.is_object()) {
+    constexpr std::array<std::string_view, 2> kKnown = {"min", "max"};
+    ESPALIER_RETURN_IF_ERROR(CheckKeys("slots.", value, kKnown));
+    if (value.contains("min")) {
+      ESPALIER_RETURN_IF_ERROR(Integer("slots.min", value["min"], 1, kMaxSlots, min));
+    }
+    if (value.contains("max")) {
+      ESPALIER_RETURN_IF_ERROR(Integer("slots.max", value["max"], 1, kMaxSlots, max));
+      if (max < min) {
+        return Needs("slots.max", absl::StrCat("an integer >= slots.min, which is ", min),
+                     value["max"]);
+      }
+    }
+  } else if (value.is_number()) {
+    ESPALIER_RETURN_IF_ERROR(Integer("slots", value, 1, kMaxSlots, min));
+    max = min;
+  } else {
+    return Needs("slots", R"(an integer or {"min": ..., "max": ...})", value);
+  }
+  spec_.min_slots = static_cast<int>(min);
+  spec_.max_slots = static_cast<int>(max);
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::Mode(const Json& value) {
+  if (value != "fixed" && value != "adaptive") {
+    return Needs("batch_mode", "\"fixed\" or \"adaptive\"", value);
+  }
+  spec_.batch_mode = value == "fixed" ? BatchMode::kFixed : BatchMode::kAdaptive;
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::Seed(const Json& value) {
+  if (!value.is_number_unsigned()) {
+    return Needs("seed", "an integer from 0 to 2^64 - 1", value);
+  }
+  spec_.seed = value.get<std::uint64_t>();
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::StopGrace(const Json& value) {
+  ESPALIER_RETURN_IF_ERROR(Number("stop_grace_s", value, spec_.stop_grace_s));
+  if (spec_.stop_grace_s >= 0 && spec_.stop_grace_s <= kMaxTime_s) return absl::OkStatus();
+  return Needs("stop_grace_s", absl::StrCat("seconds from 0 to ", kMaxTime_s), value);
+}
+
+absl::Status StudyReader::Environment(const Json& value) {
+  if (!value.is_object()) return Needs("env", "an object of strings or numbers", value);
+  if (value.size() > kMaxVariables) {
+    return Bad("env", absl::StrCat("needs at most ", kMaxVariables, " variables, got ",
+                                   value.size()));
+  }
+  for (const auto& [name, setting] : value.items()) {
+    if (name.empty() || HasNul(name) || name.find('=') != std::string::npos) {
+      return Bad("env", absl::StrCat("a variable's name is not empty and has no \"=\", got ",
+                                     Quote(name)));
+    }
+    const std::string place = absl::StrCat("env.", name);
+    if (!setting.is_string() && !setting.is_number()) {
+      return Needs(place, "a string or a number", setting);
+    }
+    std::string text = setting.is_string() ? setting.get<std::string>() : setting.dump();
+    if (HasNul(text)) return Needs(place, "a string without a zero byte", setting);
+    spec_.environment[name] = std::move(text);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::Directory(const Json& value) {
+  std::string text;
+  ESPALIER_RETURN_IF_ERROR(
+      Text("directory", value, std::numeric_limits<std::size_t>::max(), text));
+  spec_.directory = (std::filesystem::path(folder_) / text).lexically_normal().string();
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::ReadName() {
+  if (json_.contains("name")) return absl::OkStatus();
+  const std::filesystem::path path(label_);
+  if (path.extension() != ".json") return Bad("name", "is missing; every study needs one");
+  if (const absl::Status status = Name(path.stem().string()); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        std::string(status.message()), ", which is the file's name; give the key \"name\""));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::CheckRequired() const {
+  if (!json_.contains("command")) {
+    return Bad("command", R"(is missing; give what a trial runs, as in ["python3", "train.py"])");
+  }
+  if (!json_.contains("search_space")) {
+    return Bad("search_space",
+               R"(is missing; give parameters, as in {"lr": {"_type": "loguniform", "_value": )"
+               "[1e-5, 1]}}");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::CheckTogether() const {
+  const bool limited = spec_.max_trials > 0 || spec_.time_limit_s > 0 || spec_.target.has_value();
+  if (!limited && !spec_.space.Cardinality()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        label_, ": the study would never end: its search space is infinite; give \"trials\", ",
+        "\"time_limit_s\" or \"target\""));
+  }
+  if (spec_.batch_mode == BatchMode::kAdaptive) {
+    for (const auto& [name, distribution] : spec_.space.dimensions()) {
+      if (name != "batch_size") continue;
+      return Bad("batch_mode",
+                 "needs \"fixed\" (or nothing) when the search space has \"batch_size\", got "
+                 "\"adaptive\": a batch size that changes during a trial cannot be searched");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Name, directory and search space no longer depend on where the file lies, and the keys come in
+// one order: the same study gives the same text wherever and however often it is read.
+absl::Status StudyReader::WriteJson() {
+  Json inlined = Json::object();
+  for (const Key& key : kKeys) {
+    const std::string name(key.name);
+    if (name == "name") {
+      inlined[name] = spec_.name;
+    } else if (name == "search_space") {
+      inlined[name] = Json::parse(spec_.space.ToJson());
+    } else if (name == "directory") {
+      inlined[name] = spec_.directory;
+    } else if (json_.contains(name)) {
+      inlined[name] = json_[name];
+    }
+  }
+  spec_.json = inlined.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (spec_.json.size() > search_spaces_json::kMaxTextBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        label_, ": has ", spec_.json.size(), " bytes with its search space, at most ",
+        search_spaces_json::kMaxTextBytes, " are accepted"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StudySpec> StudyReader::Read() {
+  std::array<std::string_view, kKeys.size()> known;
+  std::transform(kKeys.begin(), kKeys.end(), known.begin(), [](const Key& key) { return key.name; });
+  if (!json_.is_object()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(label_, ": needs a JSON object, got ", Quote(json_)));
+  }
+  ESPALIER_RETURN_IF_ERROR(CheckKeys("", json_, known));
+  ESPALIER_RETURN_IF_ERROR(ReadName());
+  spec_.directory = std::filesystem::path(folder_).lexically_normal().string();
+  for (const Key& key : kKeys) {
+    const auto value = json_.find(key.name);
+    if (value == json_.end()) continue;
+    ESPALIER_RETURN_IF_ERROR((this->*key.read)(*value));
+  }
+  ESPALIER_RETURN_IF_ERROR(CheckRequired());
+  ESPALIER_RETURN_IF_ERROR(CheckTogether());
+  ESPALIER_RETURN_IF_ERROR(WriteJson());
+  return std::move(spec_);
+}
+
+}  // namespace
+
+absl::StatusOr<StudySpec> ParseStudy(std::string_view json, const std::string& label,
+                                     const std::string& directory) {
+  ESPALIER_ASSIGN_OR_RETURN(Json parsed, search_spaces_json::Parse(label, json));
+  return StudyReader(std::move(parsed), label, directory).Read();
+}
+
+}  // namespace espalier

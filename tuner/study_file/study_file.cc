@@ -1,0 +1,28 @@
+#include "tuner/study_file/study_file.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/study_file/text_file.h"
+
+namespace espalier {
+
+absl::StatusOr<StudySpec> ReadStudyFile(const std::string& path) {
+  absl::StatusOr<std::string> text = ReadTextFile(path);
+  if (!text.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("study file ", path, ": ", std::string(text.status().message()),
+                     "; give the path of a study file, a JSON object with at least \"command\" ",
+                     "and \"search_space\""));
+  }
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  if (error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("study file ", path, ": no current folder: ", error.message()));
+  }
+  return ParseStudy(*text, path, absolute.lexically_normal().parent_path().string());
+}
+
+}  // namespace espalier

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+// Splits a command line into words the way a POSIX shell quotes them: blanks part words, '...'
+// keeps everything, "..." and a backslash keep the next character. Nothing is expanded, and no
+// shell will read the words; so what only a shell could give a meaning to (a pipe, a redirection,
+// a variable) is refused unless it is quoted, rather than handed on as a strange argument.
+absl::StatusOr<std::vector<std::string>> SplitWords(std::string_view line);
+
+}  // namespace espalier
