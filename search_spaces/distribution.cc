@@ -122,15 +122,15 @@ bool Contains(const Distribution& distribution, const ParameterValue& value) {
 
 std::optional<std::uint64_t> Cardinality(const Distribution& distribution) {
   using Count = std::optional<std::uint64_t>;
-  return std::visit(
-      Overloaded{[](const Choice& d) -> Count { return d.options.size(); },
-                 [](const RandInt& d) -> Count {
-                   return static_cast<std::uint64_t>(d.high) - static_cast<std::uint64_t>(d.low);
-                 },
-                 [](const QUniform& d) { return CountMultiples(d); },
-                 [](const QLogUniform& d) { return CountMultiples(d); },
-                 [](const auto&) -> Count { return std::nullopt; }},
-      distribution);
+  return std::visit(Overloaded{[](const Choice& d) -> Count { return d.options.size(); },
+                               [](const RandInt& d) -> Count {
+                                 return static_cast<std::uint64_t>(d.high) -
+                                        static_cast<std::uint64_t>(d.low);
+                               },
+                               [](const QUniform& d) { return CountMultiples(d); },
+                               [](const QLogUniform& d) { return CountMultiples(d); },
+                               [](const auto&) -> Count { return std::nullopt; }},
+                    distribution);
 }
 
 ParameterValue ValueAt(const Distribution& distribution, std::uint64_t index) {
@@ -173,24 +173,23 @@ std::string Describe(const Distribution& distribution) {
   };
   const auto steps = [&](double q) { return absl::StrCat(" in steps of ", number(q)); };
   return std::visit(
-      Overloaded{[&](const Choice& d) {
-                   std::string text = type + " of ";
-                   for (std::size_t i = 0; i < d.options.size(); ++i) {
-                     absl::StrAppend(&text, i == 0 ? "" : ", ", ToDisplay(d.options[i]));
-                   }
-                   return text;
-                 },
-                 [&](const RandInt& d) {
-                   return absl::StrCat(type, " ", d.low, " to ", d.high - 1);
-                 },
-                 [&](const Uniform& d) { return range(d); },
-                 [&](const QUniform& d) { return range(d) + steps(d.q); },
-                 [&](const LogUniform& d) { return range(d); },
-                 [&](const QLogUniform& d) { return range(d) + steps(d.q); },
-                 [&](const Normal& d) { return bell(d); },
-                 [&](const QNormal& d) { return bell(d) + steps(d.q); },
-                 [&](const LogNormal& d) { return bell(d); },
-                 [&](const QLogNormal& d) { return bell(d) + steps(d.q); }},
+      Overloaded{
+          [&](const Choice& d) {
+            std::string text = type + " of ";
+            for (std::size_t i = 0; i < d.options.size(); ++i) {
+              absl::StrAppend(&text, i == 0 ? "" : ", ", ToDisplay(d.options[i]));
+            }
+            return text;
+          },
+          [&](const RandInt& d) { return absl::StrCat(type, " ", d.low, " to ", d.high - 1); },
+          [&](const Uniform& d) { return range(d); },
+          [&](const QUniform& d) { return range(d) + steps(d.q); },
+          [&](const LogUniform& d) { return range(d); },
+          [&](const QLogUniform& d) { return range(d) + steps(d.q); },
+          [&](const Normal& d) { return bell(d); },
+          [&](const QNormal& d) { return bell(d) + steps(d.q); },
+          [&](const LogNormal& d) { return bell(d); },
+          [&](const QLogNormal& d) { return bell(d) + steps(d.q); }},
       distribution);
 }
 

@@ -63,7 +63,7 @@ struct QLogNormal {
 using Distribution = std::variant<Choice, RandInt, Uniform, QUniform, LogUniform, QLogUniform,
                                   Normal, QNormal, LogNormal, QLogNormal>;
 
-inline constexpr std::size_t kMaxOptions = 4096;     // of one choice
+inline constexpr std::size_t kMaxOptions = 4096;       // of one choice
 inline constexpr double kMaxSteps = 9007199254740992;  // of one q grid: 2^53
 
 // The format's word for the type: "loguniform".
@@ -87,8 +87,7 @@ std::optional<std::uint64_t> Cardinality(const Distribution& distribution);
 // The values of a finite distribution by number, in ascending order (options in their own order).
 // IndexOf is nullopt for values that the distribution does not contain.
 ParameterValue ValueAt(const Distribution& distribution, std::uint64_t index);
-std::optional<std::uint64_t> IndexOf(const Distribution& distribution,
-                                     const ParameterValue& value);
+std::optional<std::uint64_t> IndexOf(const Distribution& distribution, const ParameterValue& value);
 
 // For people: loguniform 1e-05 to 1.
 std::string Describe(const Distribution& distribution);

@@ -15,8 +15,8 @@ class Checker {
 
   // search space "lr": loguniform needs low > 0, got 0
   absl::Status Needs(std::string_view what, const ParameterValue& got) const {
-    return absl::InvalidArgumentError(absl::StrCat(Prefix(), " needs ", std::string(what),
-                                                   ", got ", Text(got)));
+    return absl::InvalidArgumentError(
+        absl::StrCat(Prefix(), " needs ", std::string(what), ", got ", Text(got)));
   }
 
   absl::Status Finite(std::initializer_list<double> numbers) const {
@@ -97,32 +97,32 @@ class Checker {
 
 absl::Status CheckDistribution(std::string_view name, const Distribution& distribution) {
   const Checker check(name, TypeName(distribution));
-  return std::visit(
-      Overloaded{[&](const Choice& d) { return check.Options(d); },
-                 [&](const RandInt& d) {
-                   return d.high > d.low ? absl::OkStatus() : check.Order(d.low, d.high);
-                 },
-                 [&](const Uniform& d) { return check.Bounds(d.low, d.high); },
-                 [&](const QUniform& d) {
-                   ESPALIER_RETURN_IF_ERROR(check.Bounds(d.low, d.high));
-                   return check.Step(d.q, d.low, d.high);
-                 },
-                 [&](const LogUniform& d) { return check.LogBounds(d.low, d.high); },
-                 [&](const QLogUniform& d) {
-                   ESPALIER_RETURN_IF_ERROR(check.LogBounds(d.low, d.high));
-                   return check.Step(d.q, d.low, d.high);
-                 },
-                 [&](const Normal& d) { return check.Bell(d.mu, d.sigma); },
-                 [&](const QNormal& d) {
-                   ESPALIER_RETURN_IF_ERROR(check.Bell(d.mu, d.sigma));
-                   return check.Step(d.q, 0, 0);
-                 },
-                 [&](const LogNormal& d) { return check.Bell(d.mu, d.sigma); },
-                 [&](const QLogNormal& d) {
-                   ESPALIER_RETURN_IF_ERROR(check.Bell(d.mu, d.sigma));
-                   return check.Step(d.q, 0, 0);
-                 }},
-      distribution);
+  return std::visit(Overloaded{[&](const Choice& d) { return check.Options(d); },
+                               [&](const RandInt& d) {
+                                 return d.high > d.low ? absl::OkStatus()
+                                                       : check.Order(d.low, d.high);
+                               },
+                               [&](const Uniform& d) { return check.Bounds(d.low, d.high); },
+                               [&](const QUniform& d) {
+                                 ESPALIER_RETURN_IF_ERROR(check.Bounds(d.low, d.high));
+                                 return check.Step(d.q, d.low, d.high);
+                               },
+                               [&](const LogUniform& d) { return check.LogBounds(d.low, d.high); },
+                               [&](const QLogUniform& d) {
+                                 ESPALIER_RETURN_IF_ERROR(check.LogBounds(d.low, d.high));
+                                 return check.Step(d.q, d.low, d.high);
+                               },
+                               [&](const Normal& d) { return check.Bell(d.mu, d.sigma); },
+                               [&](const QNormal& d) {
+                                 ESPALIER_RETURN_IF_ERROR(check.Bell(d.mu, d.sigma));
+                                 return check.Step(d.q, 0, 0);
+                               },
+                               [&](const LogNormal& d) { return check.Bell(d.mu, d.sigma); },
+                               [&](const QLogNormal& d) {
+                                 ESPALIER_RETURN_IF_ERROR(check.Bell(d.mu, d.sigma));
+                                 return check.Step(d.q, 0, 0);
+                               }},
+                    distribution);
 }
 
 }  // namespace espalier

@@ -55,9 +55,8 @@ std::string AfterMark(std::string_view message, std::string_view mark) {
 absl::StatusOr<Json> Parse(std::string_view what, std::string_view text) {
   const std::string prefix(what);
   if (text.size() > kMaxTextBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(prefix, ": ", text.size(),
-                                                   " bytes of JSON, at most ", kMaxTextBytes,
-                                                   " are accepted"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        prefix, ": ", text.size(), " bytes of JSON, at most ", kMaxTextBytes, " are accepted"));
   }
   KeyCheck check;
   try {
@@ -68,8 +67,8 @@ absl::StatusOr<Json> Parse(std::string_view what, std::string_view text) {
   } catch (const Refused& refused) {
     return absl::InvalidArgumentError(absl::StrCat(prefix, ": ", refused.reason));
   } catch (const Json::parse_error& error) {
-    return absl::InvalidArgumentError(absl::StrCat(prefix, ": malformed JSON at ",
-                                                   AfterMark(error.what(), "parse error at ")));
+    return absl::InvalidArgumentError(
+        absl::StrCat(prefix, ": malformed JSON at ", AfterMark(error.what(), "parse error at ")));
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(
         absl::StrCat(prefix, ": ", AfterMark(error.what(), "] "), "; numbers must be finite"));
@@ -90,9 +89,9 @@ absl::StatusOr<ParameterValue> ToParameterValue(const Json& json) {
   if (json.is_number_unsigned() &&
       json.get<std::uint64_t>() >
           static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "integers must be at most ", std::numeric_limits<std::int64_t>::max(), ", got ",
-        Quote(json)));
+    return absl::InvalidArgumentError(absl::StrCat("integers must be at most ",
+                                                   std::numeric_limits<std::int64_t>::max(),
+                                                   ", got ", Quote(json)));
   }
   if (json.is_number_integer()) return ParameterValue(json.get<std::int64_t>());
   return absl::InvalidArgumentError(

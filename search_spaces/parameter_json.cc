@@ -30,8 +30,8 @@ absl::StatusOr<ParameterValue> ParameterValueFromJson(std::string_view json) {
 absl::StatusOr<Parameters> ParametersFromJson(std::string_view json) {
   ESPALIER_ASSIGN_OR_RETURN(const Json parsed, search_spaces_json::Parse("parameters", json));
   if (!parsed.is_object()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("parameters: expected a JSON object, got ", search_spaces_json::Quote(parsed)));
+    return absl::InvalidArgumentError(absl::StrCat("parameters: expected a JSON object, got ",
+                                                   search_spaces_json::Quote(parsed)));
   }
   Parameters parameters;
   for (const auto& [name, element] : parsed.items()) {

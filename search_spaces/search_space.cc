@@ -72,9 +72,8 @@ absl::Status SearchSpace::Validate(const Parameters& parameters) const {
   }
   std::set<std::string_view> seen;
   for (const Parameter& parameter : parameters) {
-    const bool known =
-        std::any_of(dimensions_.begin(), dimensions_.end(),
-                    [&](const Dimension& d) { return d.name == parameter.name; });
+    const bool known = std::any_of(dimensions_.begin(), dimensions_.end(),
+                                   [&](const Dimension& d) { return d.name == parameter.name; });
     if (!known) {
       return absl::InvalidArgumentError(
           absl::StrCat("parameter \"", parameter.name, "\" is not in the search space"));

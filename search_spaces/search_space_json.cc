@@ -78,8 +78,8 @@ absl::StatusOr<Distribution> ParseChoice(const std::string& name, const Json& va
 
 absl::Status WrongCount(const std::string& name, const std::string& type, std::size_t count,
                         const std::string& shape, const Json& values) {
-  return Bad(name, absl::StrCat(": ", type, " needs ", count, " values ", shape, ", got ",
-                                Quote(values)));
+  return Bad(
+      name, absl::StrCat(": ", type, " needs ", count, " values ", shape, ", got ", Quote(values)));
 }
 
 absl::StatusOr<Distribution> ParseRandInt(const std::string& name, const Json& values) {
@@ -126,8 +126,8 @@ absl::StatusOr<Distribution> ParseDistribution(const std::string& name, const Js
   const Json& type = spec["_type"];
   const Json& values = spec["_value"];
   if (!type.is_string()) {
-    return Bad(name, absl::StrCat(": \"_type\" must be one of ", KnownTypes(), ", got ",
-                                  Quote(type)));
+    return Bad(name,
+               absl::StrCat(": \"_type\" must be one of ", KnownTypes(), ", got ", Quote(type)));
   }
   const std::string type_name = type.get<std::string>();
   const NumericType* numeric = nullptr;
@@ -188,8 +188,8 @@ absl::StatusOr<SearchSpace> SearchSpace::FromJson(std::string_view json) {
 std::string SearchSpace::ToJson() const {
   Json object = Json::object();
   for (const auto& [name, distribution] : dimensions_) {
-    object[name] = Json::object({{"_type", std::string(TypeName(distribution))},
-                                 {"_value", ValuesOf(distribution)}});
+    object[name] = Json::object(
+        {{"_type", std::string(TypeName(distribution))}, {"_value", ValuesOf(distribution)}});
   }
   return object.dump(2, ' ', false, Json::error_handler_t::replace);
 }

@@ -121,19 +121,18 @@ UnitCell ToUnit(const Distribution& distribution, const ParameterValue& value) {
           [&](const RandInt& d) { return RandIntCell(d, x); },
           [&](const Uniform& d) { return point(UniformProbability(d.low, d.high, x)); },
           [&](const QUniform& d) {
-            return RoundedCell(x, d.q, [&d](double e) {
-              return UniformProbability(d.low, d.high, e);
-            });
+            return RoundedCell(x, d.q,
+                               [&d](double e) { return UniformProbability(d.low, d.high, e); });
           },
           [&](const LogUniform& d) { return point(LogUniformProbability(d.low, d.high, x)); },
           [&](const QLogUniform& d) {
-            return RoundedCell(x, d.q, [&d](double e) {
-              return LogUniformProbability(d.low, d.high, e);
-            });
+            return RoundedCell(x, d.q,
+                               [&d](double e) { return LogUniformProbability(d.low, d.high, e); });
           },
           [&](const Normal& d) { return point(BellProbability(d.mu, d.sigma, x)); },
           [&](const QNormal& d) {
-            return RoundedCell(x, d.q, [&d](double e) { return BellProbability(d.mu, d.sigma, e); });
+            return RoundedCell(x, d.q,
+                               [&d](double e) { return BellProbability(d.mu, d.sigma, e); });
           },
           [&](const LogNormal& d) { return point(LogBellProbability(d.mu, d.sigma, x)); },
           [&](const QLogNormal& d) {

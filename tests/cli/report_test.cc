@@ -36,9 +36,7 @@ std::string FirstUnbalancedTag(const std::string& html) {
   return open.empty() ? "" : open.back();
 }
 
-std::string Page(const v1::StudyDetails& details) {
-  return ReportPage(details, kSampleStart + 20);
-}
+std::string Page(const v1::StudyDetails& details) { return ReportPage(details, kSampleStart + 20); }
 
 TEST(ReportPage, IsWellFormed) {
   EXPECT_EQ(FirstUnbalancedTag(Page(SampleStudy())), "");

@@ -111,6 +111,21 @@ TEST(GlooCollectives, AbandonWakesAFormationWhoseMemberNeverComes) {
   ExpectAllOk(InGroup(members, 6, 2, FormAndSum));
 }
 
+TEST(GlooCollectives, AbandonWithGraceWakesOnlyWhoGoesOnWaiting) {
+  const Members members = MakeMembers(2);
+  members[0]->Abandon(2, /*grace_s=*/0.3);
+  members[1]->Abandon(2, /*grace_s=*/3600);
+  const auto statuses = InGroup(members, 1, 2, [](Collectives& member, const GroupPlan& plan) {
+    // Everybody comes: nobody waits for long, and the group works.
+    if (absl::Status summed = FormAndSum(member, plan); !summed.ok()) return summed;
+    if (plan.rank == 1) return absl::OkStatus();
+    return member.AllReduceSum(
+        CollectiveBuffer::Of(std::make_shared<std::vector<double>>(8, 1.0)));
+  });
+  EXPECT_EQ(statuses[0].code(), absl::StatusCode::kAborted);
+  EXPECT_TRUE(statuses[1].ok()) << statuses[1];
+}
+
 TEST(GlooCollectives, FormRefusesAGenerationOlderThanTheWord) {
   const Members members = MakeMembers(1);
   members[0]->Abandon(3);

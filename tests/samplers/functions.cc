@@ -33,8 +33,8 @@ std::vector<double> Numbers(const Parameters& parameters) {
 std::string Box(int dimensions, const char* range) {
   std::string json = "{";
   for (int i = 0; i < dimensions; ++i) {
-    absl::StrAppend(&json, i > 0 ? ", " : "", "\"x", i, "\": {\"_type\": \"uniform\", \"_value\": ",
-                    range, "}");
+    absl::StrAppend(&json, i > 0 ? ", " : "", "\"x", i,
+                    "\": {\"_type\": \"uniform\", \"_value\": ", range, "}");
   }
   return json + "}";
 }
@@ -153,8 +153,8 @@ const TestFunction& FunctionNamed(const std::string& name) {
   ESPALIER_CHECK(false, "no such test function: " + name);
 }
 
-double BestOf(const std::string& sampler_name, const Options& options,
-              const TestFunction& function, int trials, std::uint64_t seed) {
+double BestOf(const std::string& sampler_name, const Options& options, const TestFunction& function,
+              int trials, std::uint64_t seed) {
   const SearchSpace space = *SearchSpace::FromJson(function.space_json);
   const std::unique_ptr<Sampler> sampler = *MakeSampler(sampler_name, options);
   std::deque<Parameters> tried;  // a deque: the observations point into it

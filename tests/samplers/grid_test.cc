@@ -1,0 +1,58 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tuner/core/samplers/sampler.h"
+
+namespace espalier {
+namespace {
+
+std::vector<std::string> Everything(const std::string& json, const Options& options) {
+  const SearchSpace space = *SearchSpace::FromJson(json);
+  const std::unique_ptr<Sampler> grid = *MakeSampler("grid", options);
+  std::vector<std::string> all;
+  Random random(0);
+  for (std::int64_t number = 0;; ++number) {
+    const auto suggestion = grid->Suggest({space, Direction::kMinimize, {}, {}, number}, random);
+    if (!suggestion) return all;
+    all.push_back(ToJson(*suggestion));
+  }
+}
+
+TEST(GridSampler, CountsThroughAllCombinationsLastParameterFastest) {
+  const std::vector<std::string> expected = {R"({"a":"x","b":1})", R"({"a":"x","b":2})",
+                                             R"({"a":"y","b":1})", R"({"a":"y","b":2})"};
+  EXPECT_EQ(Everything(R"({"a": {"_type": "choice", "_value": ["x", "y"]},
+                           "b": {"_type": "randint", "_value": [1, 3]}})",
+                       {}),
+            expected);
+}
+
+TEST(GridSampler, PutsPointsAtTheMiddlesOfEquallyProbableParts) {
+  const std::vector<std::string> expected = {R"({"x":1.0})", R"({"x":3.0})"};
+  EXPECT_EQ(Everything(R"({"x": {"_type": "uniform", "_value": [0, 4]}})", {{"points", 2}}),
+            expected);
+  EXPECT_EQ(Everything(R"({"x": {"_type": "uniform", "_value": [0, 4]}})", {}).size(), 5u);
+}
+
+TEST(GridSampler, SpacesLogScalesInTheLogarithm) {
+  const SearchSpace space =
+      *SearchSpace::FromJson(R"({"x": {"_type": "loguniform", "_value": [1e-4, 1]}})");
+  const std::unique_ptr<Sampler> grid = *MakeSampler("grid", {{"points", 4}});
+  Random random(0);
+  for (std::int64_t i = 0; i < 4; ++i) {
+    const auto suggestion = grid->Suggest({space, Direction::kMinimize, {}, {}, i}, random);
+    ASSERT_TRUE(suggestion.has_value());
+    const double x = std::get<double>((*suggestion)[0].value);
+    EXPECT_NEAR(std::log10(x), -3.5 + static_cast<double>(i), 1e-9);
+  }
+}
+
+TEST(GridSampler, CoarseStepsGiveEachValueOnce) {
+  EXPECT_EQ(
+      Everything(R"({"x": {"_type": "qnormal", "_value": [0, 1, 5]}})", {{"points", 9}}).size(),
+      1u);
+}
+
+}  // namespace
+}  // namespace espalier

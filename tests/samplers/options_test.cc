@@ -1,0 +1,39 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tuner/core/samplers/sampler.h"
+
+namespace espalier {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string ErrorOf(const std::string& name, const Options& options) {
+  return std::string(MakeSampler(name, options).status().message());
+}
+
+TEST(SamplerTable, NamesItsRows) {
+  EXPECT_THAT(SamplerNames(), ElementsAre("random", "grid", "tpe"));
+}
+
+TEST(SamplerTable, UnknownNamesListTheKnown) {
+  EXPECT_EQ(ErrorOf("tpee", {}), "unknown sampler \"tpee\"; known: random, grid, tpe");
+  EXPECT_EQ(ErrorOf("grid", {{"pionts", 3}}),
+            "sampler \"grid\": unknown option \"pionts\"; known: points");
+  EXPECT_THAT(ErrorOf("random", {{"a", 1}}), HasSubstr("it has none"));
+}
+
+TEST(SamplerTable, OptionsStayInTheirRange) {
+  EXPECT_EQ(ErrorOf("grid", {{"points", 0}}),
+            "sampler \"grid\": option \"points\" needs a whole number from 1 to 1000, got 0");
+  EXPECT_THAT(ErrorOf("tpe", {{"candidates", 2.5}}), HasSubstr("a whole number"));
+  EXPECT_THAT(ErrorOf("tpe", {{"gamma", std::numeric_limits<double>::quiet_NaN()}}),
+              HasSubstr("a number from"));
+  EXPECT_EQ(ErrorOf("tpe", {{"startup_trials", 0}, {"gamma", 0.25}}), "");
+}
+
+}  // namespace
+}  // namespace espalier

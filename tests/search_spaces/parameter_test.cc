@@ -16,11 +16,12 @@ using ::testing::HasSubstr;
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
 TEST(Parameter, KeepsTypesThroughJson) {
-  const Parameters parameters = {{"z", ParameterValue(std::int64_t{5})},
-                                 {"a", ParameterValue(5.0)},
-                                 {"flag", ParameterValue(true)},
-                                 {"text", ParameterValue(std::string("a \"b\" \xC3\xA9\n"))},
-                                 {"least", ParameterValue(std::numeric_limits<std::int64_t>::min())}};
+  const Parameters parameters = {
+      {"z", ParameterValue(std::int64_t{5})},
+      {"a", ParameterValue(5.0)},
+      {"flag", ParameterValue(true)},
+      {"text", ParameterValue(std::string("a \"b\" \xC3\xA9\n"))},
+      {"least", ParameterValue(std::numeric_limits<std::int64_t>::min())}};
   const std::string json = ToJson(parameters);
   EXPECT_THAT(json, HasSubstr(R"({"z":5,"a":5.0,"flag":true,)"));
   const auto back = ParametersFromJson(json);

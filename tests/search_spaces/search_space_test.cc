@@ -88,7 +88,8 @@ TEST(SearchSpace, NamesParameterValueAndRemedyOfEachError) {
       {One("choice", R"([{"_name": "a"}])"), "\"x\": nested choice is not supported yet, got {"},
       {One("choice", "[1, 1.0]"), "choice needs different options, each once, got 1"},
       {One("choice", "5"), "\"_value\" of a choice must be a list, got 5"},
-      {One("qrandint", "[0, 1]"), "unknown \"_type\" \"qrandint\"; known: choice, randint, uniform,"},
+      {One("qrandint", "[0, 1]"),
+       "unknown \"_type\" \"qrandint\"; known: choice, randint, uniform,"},
       {One("mutable_layer", "{}"), "\"mutable_layer\" describes a neural architecture search"},
       {One("layer_choice", "[]"), "not a hyperparameter"},
       {One("input_choice", "[]"), "not a hyperparameter"},
@@ -138,7 +139,8 @@ TEST(SearchSpace, HoldsItsLimitsAndNoMore) {
   EXPECT_FALSE(sized(kMaxParameters + 1).ok());
   const auto choosing = [](std::size_t count) {
     Choice choice;
-    for (std::size_t i = 0; i < count; ++i) choice.options.push_back(static_cast<std::int64_t>(i));
+    for (std::size_t i = 0; i < count; ++i)
+      choice.options.emplace_back(static_cast<std::int64_t>(i));
     return SearchSpace::Make({{"x", std::move(choice)}});
   };
   EXPECT_TRUE(choosing(kMaxOptions).ok());
@@ -160,8 +162,8 @@ TEST(SearchSpace, ValidateNamesWhatIsWrong) {
 }
 
 TEST(SearchSpace, CardinalityOfHugeSpacesSaturates) {
-  const auto space = SearchSpace::Make({{"a", RandInt{std::numeric_limits<std::int64_t>::min(), 9}},
-                                        {"b", RandInt{0, 1000}}});
+  const auto space = SearchSpace::Make(
+      {{"a", RandInt{std::numeric_limits<std::int64_t>::min(), 9}}, {"b", RandInt{0, 1000}}});
   ASSERT_TRUE(space.ok()) << space.status();
   EXPECT_EQ(space->Cardinality(), std::numeric_limits<std::uint64_t>::max());
 }

@@ -6,11 +6,10 @@ namespace espalier {
 namespace {
 
 TEST(UnitInterval, PlacesOfDrawsLeadBackToThem) {
-  const Distribution distributions[] = {RandInt{-3, 40},         Uniform{-1, 4},
-                                        QUniform{2, 10, 0.7},    LogUniform{1e-5, 10},
-                                        QLogUniform{3, 900, 4},  Normal{1, 3},
-                                        QNormal{0, 5, 0.5},      LogNormal{0, 1},
-                                        QLogNormal{2, 1, 0.5}};
+  const Distribution distributions[] = {
+      RandInt{-3, 40},      Uniform{-1, 4},         QUniform{2, 10, 0.7},
+      LogUniform{1e-5, 10}, QLogUniform{3, 900, 4}, Normal{1, 3},
+      QNormal{0, 5, 0.5},   LogNormal{0, 1},        QLogNormal{2, 1, 0.5}};
   for (const Distribution& d : distributions) {
     SCOPED_TRACE(Describe(d));
     Random random(2);

@@ -62,8 +62,9 @@ class Collectives {
   virtual absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
       const std::vector<std::int64_t>& values) = 0;
 
-  // Groups older than `generation` are given up: whoever waits in one returns kAborted.
-  virtual void Abandon(std::int64_t generation) = 0;
+  // Groups older than `generation` are given up: whoever waits in one returns kAborted; at once,
+  // or after `grace_s` seconds of waiting during which the word was known.
+  virtual void Abandon(std::int64_t generation, double grace_s = 0) = 0;
 };
 
 }  // namespace espalier

@@ -29,11 +29,17 @@ using GlooGroup = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
 constexpr std::chrono::minutes kFormationLimit{15};
 constexpr std::chrono::minutes kCollectiveLimit{60};
 
+using SteadyClock = std::chrono::steady_clock;
+
 // What waiting threads, Gloo's threads and Abandon() share. It outlives the Collectives object.
 struct Bell {
   std::mutex mutex;
   std::condition_variable rung;
   std::int64_t abandoned_below = 0;
+  // To be abandoned by those who wait for longer than `grace`.
+  std::int64_t fading_below = 0;
+  SteadyClock::time_point fading_since;
+  SteadyClock::duration grace{};
 };
 
 // The end of one asynchronous operation; guarded by Bell::mutex.
@@ -197,10 +203,17 @@ class GlooCollectives final : public Collectives {
     return by_rank;
   }
 
-  void Abandon(std::int64_t generation) override {
+  void Abandon(std::int64_t generation, double grace_s) override {
     {
       const std::lock_guard lock(bell_->mutex);
-      bell_->abandoned_below = std::max(bell_->abandoned_below, generation);
+      if (grace_s <= 0) {
+        bell_->abandoned_below = std::max(bell_->abandoned_below, generation);
+      } else if (generation > bell_->fading_below) {
+        bell_->fading_below = generation;
+        bell_->fading_since = SteadyClock::now();
+        bell_->grace = std::chrono::duration_cast<SteadyClock::duration>(
+            std::chrono::duration<double>(grace_s));
+      }
     }
     bell_->rung.notify_all();
   }
@@ -216,10 +229,17 @@ class GlooCollectives final : public Collectives {
   }
 
   absl::Status Wait(Completion& completion) {
+    const SteadyClock::time_point start = SteadyClock::now();
     std::unique_lock lock(bell_->mutex);
-    bell_->rung.wait(lock, [&] {
-      return completion.done || bell_->abandoned_below > plan_.generation;
-    });
+    while (!completion.done && bell_->abandoned_below <= plan_.generation) {
+      if (bell_->fading_below <= plan_.generation) {
+        bell_->rung.wait(lock);
+        continue;
+      }
+      const auto deadline = std::max(start, bell_->fading_since) + bell_->grace;
+      if (SteadyClock::now() >= deadline) break;
+      bell_->rung.wait_until(lock, deadline);
+    }
     // What is complete counts, even if the word came in the same moment: other members may have
     // acted on it.
     if (!completion.done) return AbandonedStatus();

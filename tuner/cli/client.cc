@@ -14,17 +14,19 @@ Client::Client(ClientOptions options) : options_(std::move(options)) {
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // A proxy for the web is none for the tuner.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  stub_ = v1::Tuner::NewStub(grpc::CreateCustomChannel(
-      options_.address, grpc::InsecureChannelCredentials(), arguments));
+  stub_ = v1::Tuner::NewStub(
+      grpc::CreateCustomChannel(options_.address, grpc::InsecureChannelCredentials(), arguments));
 }
 
 template <typename Request, typename Response>
-absl::StatusOr<Response> Client::Call(
-    grpc::Status (v1::Tuner::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-    const Request& request) {
+absl::StatusOr<Response> Client::Call(grpc::Status (v1::Tuner::Stub::*method)(grpc::ClientContext*,
+                                                                              const Request&,
+                                                                              Response*),
+                                      const Request& request) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() +
-                       std::chrono::microseconds(static_cast<std::int64_t>(options_.timeout_s * 1e6)));
+  context.set_deadline(
+      std::chrono::system_clock::now() +
+      std::chrono::microseconds(static_cast<std::int64_t>(options_.timeout_s * 1e6)));
   context.set_wait_for_ready(options_.wait_for_ready);
   if (!options_.token.empty()) {
     context.AddMetadata("authorization", "Bearer " + options_.token);

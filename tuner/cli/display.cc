@@ -37,12 +37,18 @@ bool WantsColor() {
 
 const char* Escape(LineStyle style) {
   switch (style) {
-    case LineStyle::kPlain: return "";
-    case LineStyle::kTitle: return "\x1b[1m";
-    case LineStyle::kBest: return "\x1b[1;36m";
-    case LineStyle::kRunning: return "\x1b[32m";
-    case LineStyle::kDim: return "\x1b[2m";
-    case LineStyle::kBad: return "\x1b[31m";
+    case LineStyle::kPlain:
+      return "";
+    case LineStyle::kTitle:
+      return "\x1b[1m";
+    case LineStyle::kBest:
+      return "\x1b[1;36m";
+    case LineStyle::kRunning:
+      return "\x1b[32m";
+    case LineStyle::kDim:
+      return "\x1b[2m";
+    case LineStyle::kBad:
+      return "\x1b[31m";
   }
   return "";
 }
@@ -52,12 +58,13 @@ class LiveDisplay : public StudyDisplay {
   LiveDisplay() : color_(WantsColor()) { Write("\x1b[?25l"); }
   ~LiveDisplay() override { Finish(); }
 
+  void StartAfter(const v1::StudyDetails& details) override { last_ = details; }
+
   void Show(const v1::StudyDetails& details) override {
     const TerminalSize size = SizeOfTerminal().value_or(TerminalSize());
     // The last column stays free: a full line would make some terminals wrap.
     const std::vector<TableLine> lines = RenderTable(
-        details,
-        {.width = size.width - 1, .height = size.height - 1, .now = Seconds(Now())});
+        details, {.width = size.width - 1, .height = size.height - 1, .now = Seconds(Now())});
     std::string out = ToTableStart(size.width);
     for (const std::string& failure : FailureLines(last_, details)) {
       out += Cut(failure, size.width - 1) + "\x1b[K\n";
@@ -65,8 +72,8 @@ class LiveDisplay : public StudyDisplay {
     drawn_.clear();
     for (const TableLine& line : lines) {
       const bool styled = color_ && line.style != LineStyle::kPlain;
-      out += (styled ? Escape(line.style) : "") + line.text + (styled ? "\x1b[0m" : "") +
-             "\x1b[K\n";
+      out +=
+          (styled ? Escape(line.style) : "") + line.text + (styled ? "\x1b[0m" : "") + "\x1b[K\n";
       drawn_.push_back(DisplayWidth(line.text));
     }
     // In one write, and clearing only what is left over: nothing flickers.
@@ -107,6 +114,7 @@ class LiveDisplay : public StudyDisplay {
 
 class PlainDisplay : public StudyDisplay {
  public:
+  void StartAfter(const v1::StudyDetails& details) override { last_ = details; }
   void Show(const v1::StudyDetails& details) override {
     const std::vector<std::string> events = EventLines(last_, details);
     for (const std::string& line : events) std::puts(line.c_str());
@@ -132,6 +140,7 @@ class PlainDisplay : public StudyDisplay {
 
 class QuietDisplay : public StudyDisplay {
  public:
+  void StartAfter(const v1::StudyDetails&) override {}
   void Show(const v1::StudyDetails&) override {}
   void Say(const std::string&) override {}
   void Finish() override {}

@@ -11,6 +11,8 @@ namespace espalier {
 class StudyDisplay {
  public:
   virtual ~StudyDisplay() = default;
+  // What happened up to here is not told.
+  virtual void StartAfter(const v1::StudyDetails& details) = 0;
   // A newer look at the study, without curves.
   virtual void Show(const v1::StudyDetails& details) = 0;
   // A line that stays.

@@ -75,8 +75,8 @@ std::vector<std::string> Heading(const std::vector<std::string>& parameters) {
       "step",      "value",   "at_s",         "global_batch_size", "slots", "final_value",
       "started_s", "ended_s", "slot_seconds", "restarts",          "reason"};
   for (const std::string& name : parameters) {
-    const bool taken = name == "trial" || name == "state" ||
-                       std::find(own.begin(), own.end(), name) != own.end();
+    const bool taken =
+        name == "trial" || name == "state" || std::find(own.begin(), own.end(), name) != own.end();
     heading.push_back(taken ? "parameter." + name : name);
   }
   heading.insert(heading.end(), own.begin(), own.end());
@@ -96,12 +96,10 @@ std::string ExportCsv(const v1::StudyDetails& details) {
       first.push_back(parameter == nullptr ? "" : PlainParameter(*parameter));
     }
     const bool is_final = HasEnded(trial.state()) && trial.has_value();
-    const std::vector<std::string> last = {is_final ? Exact(trial.value()) : "",
-                                           SinceCreation(details, trial.started_at()),
-                                           SinceCreation(details, trial.ended_at()),
-                                           fmt::format("{:.3f}", SlotSeconds(trial, now)),
-                                           std::to_string(trial.restarts()),
-                                           trial.reason()};
+    const std::vector<std::string> last = {
+        is_final ? Exact(trial.value()) : "",     SinceCreation(details, trial.started_at()),
+        SinceCreation(details, trial.ended_at()), fmt::format("{:.3f}", SlotSeconds(trial, now)),
+        std::to_string(trial.restarts()),         trial.reason()};
     const auto append = [&](const std::vector<std::string>& middle) {
       std::vector<std::string> row = first;
       row.insert(row.end(), middle.begin(), middle.end());

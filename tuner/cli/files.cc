@@ -27,8 +27,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 absl::Status WriteFile(const std::string& path, const std::string& text) {
   std::error_code error;
   // A pipe or a device is written as it is.
-  const bool special = std::filesystem::exists(path, error) &&
-                       !std::filesystem::is_regular_file(path, error);
+  const bool special =
+      std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
   const std::string target = special ? path : path + ".part";
   std::ofstream out(target, std::ios::binary | std::ios::trunc);
   out << text;

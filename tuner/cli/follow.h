@@ -11,8 +11,8 @@
 
 namespace espalier {
 
-inline constexpr double kEndPoll_s = 0.02;      // how soon a study's end is noticed
-inline constexpr double kDisplayPoll_s = 0.2;   // how often the display is renewed
+inline constexpr double kEndPoll_s = 0.02;     // how soon a study's end is noticed
+inline constexpr double kDisplayPoll_s = 0.2;  // how often the display is renewed
 // Polling may cost the service this share of its time at most; a large study is looked at less
 // often.
 inline constexpr double kPollShare = 0.05;

@@ -23,9 +23,9 @@ void Install(std::shared_ptr<spdlog::logger> logger, spdlog::level::level_enum l
 }  // namespace
 
 void SetUpLog(const std::string& level) {
-  Install(std::make_shared<spdlog::logger>("tuner",
-                                           std::make_shared<spdlog::sinks::stderr_sink_mt>()),
-          spdlog::level::from_str(level));
+  Install(
+      std::make_shared<spdlog::logger>("tuner", std::make_shared<spdlog::sinks::stderr_sink_mt>()),
+      spdlog::level::from_str(level));
 }
 
 absl::Status LogToFile(const std::string& path) {

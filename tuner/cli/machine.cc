@@ -16,8 +16,7 @@ namespace {
 int GpusOfDriver() {
   std::error_code error;
   int count = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", error)) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", error)) {
     count += entry.is_directory(error);
   }
   return count;

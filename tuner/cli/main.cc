@@ -31,8 +31,8 @@ constexpr Verb kVerbs[] = {
     {"watch", "Follow a study live until it ends", "  tuner watch fashion_mnist --dir out",
      AddWatch},
     {"stop", "Stop a study; it can be resumed", "  tuner stop fashion_mnist", AddStop},
-    {"resume", "Take up a stopped or ended study again",
-     "  tuner resume fashion_mnist --trials 48", AddResume},
+    {"resume", "Take up a stopped or ended study again", "  tuner resume fashion_mnist --trials 48",
+     AddResume},
     {"pin", "Hold a trial at a number of slots", "  tuner pin fashion_mnist 3 --slots 2", AddPin},
     {"export", "Write a study's parameters, curves and slots as CSV or JSON",
      "  tuner export fashion_mnist --db espalier.db --format csv --out trials.csv", AddExport},
@@ -54,17 +54,24 @@ std::string VerbOf(const CLI::App& app) {
   return chosen.empty() ? "" : chosen.front()->get_name();
 }
 
+std::string KnownVerbs() {
+  std::string known;
+  for (const Verb& row : kVerbs) known += std::string(known.empty() ? "" : ", ") + row.name;
+  return known;
+}
+
 int ParseFailure(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
   const std::string verb = VerbOf(app);
-  std::string known;
-  if (verb.empty()) {
-    for (const Verb& row : kVerbs) known += std::string(known.empty() ? "" : ", ") + row.name;
-    known = "; the verbs are " + known;
+  const std::string who = verb.empty() ? "tuner" : "tuner " + verb;
+  std::string message = error.what();
+  // A misspelt word often makes a required one missing; the misspelt one is what to name.
+  if (const std::vector<std::string> unknown = app.remaining(true); !unknown.empty()) {
+    message = std::string(verb.empty() ? "unknown verb" : "unknown argument") + " \"" +
+              unknown.front() + "\"";
   }
-  std::fprintf(stderr, "tuner%s: %s%s; see tuner%s --help\n",
-               verb.empty() ? "" : (" " + verb).c_str(), error.what(), known.c_str(),
-               verb.empty() ? "" : (" " + verb).c_str());
+  if (verb.empty()) message += "; the verbs are " + KnownVerbs();
+  std::fprintf(stderr, "%s: %s; see %s --help\n", who.c_str(), message.c_str(), who.c_str());
   return static_cast<int>(ExitCode::kBadInput);
 }
 
@@ -77,7 +84,8 @@ int Main(int argc, char** argv) {
   for (const Verb& verb : kVerbs) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.purpose);
     sub->footer(std::string("Example:\n") + verb.example + "\n");
-    sub->add_option("--log-level", level, "Least important log lines: debug, info, warn, error, off")
+    sub->add_option("--log-level", level,
+                    "Least important log lines: debug, info, warn, error, off")
         ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
         ->default_str("info");
     verbs.push_back({sub, verb.add(*sub)});

@@ -90,8 +90,7 @@ void AppendEvent(const v1::StudyDetails& details, const v1::Decision& decision,
 
 }  // namespace
 
-std::vector<std::string> EventLines(const v1::StudyDetails& before,
-                                    const v1::StudyDetails& after) {
+std::vector<std::string> EventLines(const v1::StudyDetails& before, const v1::StudyDetails& after) {
   std::vector<std::string> lines;
   for (int i = FirstNew(before, after); i < after.decisions_size(); ++i) {
     AppendEvent(after, after.decisions(i), lines);
@@ -113,9 +112,9 @@ std::vector<std::string> FailureLines(const v1::StudyDetails& before,
 
 std::string StatusLine(const v1::StudyDetails& details) {
   const v1::Study& study = details.study();
-  std::string line = fmt::format("{} after {}: {}; slots {}/{}; ", study.name(),
-                                 FormatDuration(study.elapsed_s()), TrialCounts(study),
-                                 details.pool().slots_held(), details.pool().slots());
+  std::string line =
+      fmt::format("{} after {}: {}; slots {}/{}; ", study.name(), FormatDuration(study.elapsed_s()),
+                  TrialCounts(study), details.pool().slots_held(), details.pool().slots());
   if (study.remaining_s() >= 0 && study.state() == v1::STUDY_RUNNING) {
     line += fmt::format("about {} left; ", FormatDuration(study.remaining_s()));
   }

@@ -75,8 +75,7 @@ absl::Status Show(StudySource& source, const ReadArguments& arguments) {
 
 absl::Status WriteOut(const std::string& path, const std::string& text) {
   if (!path.empty()) return WriteFile(path, text);
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
-      std::fflush(stdout) != 0) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     return absl::InternalError("cannot write to stdout");
   }
   return absl::OkStatus();
@@ -84,8 +83,8 @@ absl::Status WriteOut(const std::string& path, const std::string& text) {
 
 absl::Status Export(StudySource& source, const ReadArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, source.GetStudy(arguments.study));
-  return WriteOut(arguments.out, arguments.format == "json" ? MessageToJson(details) + "\n"
-                                                            : ExportCsv(details));
+  return WriteOut(arguments.out,
+                  arguments.format == "json" ? MessageToJson(details) + "\n" : ExportCsv(details));
 }
 
 absl::Status Report(StudySource& source, const ReadArguments& arguments) {

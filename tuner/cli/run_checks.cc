@@ -42,8 +42,7 @@ absl::Status InFile(const std::string& file, const absl::Status& status) {
 
 absl::StatusOr<int> CheckSlots(int asked, const StudySpec& spec) {
   if (asked == 0 || asked < -1 || asked > kMaxSlots) {
-    return absl::InvalidArgumentError(
-        fmt::format("--slots {}: must be 1 to {}", asked, kMaxSlots));
+    return absl::InvalidArgumentError(fmt::format("--slots {}: must be 1 to {}", asked, kMaxSlots));
   }
   const int slots = asked == -1 ? DefaultSlots() : asked;
   if (spec.min_slots > slots) {
@@ -73,8 +72,8 @@ absl::Status MoveAside(const std::string& directory) {
     if (!fs::exists(from, error)) continue;
     fs::rename(from, old / name, error);
     if (error) {
-      return absl::InvalidArgumentError(fmt::format("cannot move {} to {}: {}", from.string(),
-                                                    old.string(), error.message()));
+      return absl::InvalidArgumentError(
+          fmt::format("cannot move {} to {}: {}", from.string(), old.string(), error.message()));
     }
   }
   return absl::OkStatus();

@@ -29,8 +29,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kStopBound_s = 60;     // for trials to save and leave after Ctrl-C
-constexpr double kEndBound_s = 30;      // for processes to exit after the study's end
+constexpr double kStopBound_s = 60;  // for trials to save and leave after Ctrl-C
+constexpr double kEndBound_s = 30;   // for processes to exit after the study's end
 constexpr const char* kNodeName = "local";
 
 // Service, agent and a client of them in this process, from start to shutdown.
@@ -46,6 +46,7 @@ class Session {
     if (const absl::Status status = Resume(); !status.ok()) return Fail("run", status);
     Announce();
     if (const absl::Status status = StartAgent(); !status.ok()) {
+      End();
       return Fail("run", ExitCode::kBadInput, std::string(status.message()));
     }
     const absl::StatusOr<ExitCode> code = Follow();
@@ -78,15 +79,17 @@ class Session {
     }
     ESPALIER_RETURN_IF_ERROR(study.status());
     study_ = *std::move(study);
+    ESPALIER_ASSIGN_OR_RETURN(before_, Glance(*client_, plan_.spec.name));
     return absl::OkStatus();
   }
 
   ExitCode AlreadyComplete() {
     const absl::StatusOr<v1::StudyDetails> details = FullStudy();
     if (!details.ok()) return Fail("run", details.status());
-    std::printf("study %s is complete already; run it again with --fresh, or give it more trials "
-                "with `tuner resume`\n%s",
-                plan_.spec.name.c_str(), ResultText(*details).c_str());
+    std::printf(
+        "study %s is complete already; run it again with --fresh, or give it more trials "
+        "with `tuner resume`\n%s",
+        plan_.spec.name.c_str(), ResultText(*details).c_str());
     service_->Shutdown();
     return ExitCode::kOk;
   }
@@ -120,8 +123,8 @@ class Session {
   }
 
   absl::Status StartAgent() {
-    ESPALIER_RETURN_IF_ERROR(WriteServiceFile(
-        plan_.directory, {service_->grpc_address(), service_->http_address()}));
+    ESPALIER_RETURN_IF_ERROR(
+        WriteServiceFile(plan_.directory, {service_->grpc_address(), service_->http_address()}));
     wrote_service_file_ = true;
     AgentOptions options;
     options.service_address = service_->grpc_address();
@@ -137,6 +140,7 @@ class Session {
 
   absl::StatusOr<ExitCode> Follow() {
     const std::unique_ptr<StudyDisplay> display = MakeDisplay(plan_.arguments.quiet);
+    display->StartAfter(before_);
     ESPALIER_ASSIGN_OR_RETURN(v1::Study study,
                               FollowStudy(*client_, plan_.spec.name, *display, interrupts_));
     const bool stopped_here = interrupts_.interrupted() && study.state() == v1::STUDY_RUNNING;
@@ -144,10 +148,9 @@ class Session {
       display->Say("stopping: trials save what they can (again Ctrl-C: at once)");
       ESPALIER_ASSIGN_OR_RETURN(study, client_->StopStudy(plan_.spec.name));
     }
-    const absl::Status freed =
-        AwaitSlotsFree(*client_, plan_.spec.name, *display, interrupts_,
-                       stopped_here ? kStopBound_s + plan_.spec.stop_grace_s
-                                    : kEndBound_s + plan_.spec.stop_grace_s);
+    const absl::Status freed = AwaitSlotsFree(*client_, plan_.spec.name, *display, interrupts_,
+                                              stopped_here ? kStopBound_s + plan_.spec.stop_grace_s
+                                                           : kEndBound_s + plan_.spec.stop_grace_s);
     display->Finish();
     if (!freed.ok()) std::fprintf(stderr, "tuner run: %s\n", std::string(freed.message()).c_str());
     ESPALIER_RETURN_IF_ERROR(Conclude());
@@ -161,8 +164,8 @@ class Session {
                                  ? (fs::path(plan_.directory) / "report.html").string()
                                  : plan_.arguments.report;
     ESPALIER_RETURN_IF_ERROR(WriteFile(path, ReportPage(details, Seconds(Now()))));
-    std::printf("%s%sreport: %s\n", plan_.arguments.quiet ? "" : "\n",
-                ResultText(details).c_str(), path.c_str());
+    std::printf("%s%sreport: %s\n", plan_.arguments.quiet ? "" : "\n", ResultText(details).c_str(),
+                path.c_str());
     std::fflush(stdout);
     return absl::OkStatus();
   }
@@ -198,6 +201,7 @@ class Session {
   std::unique_ptr<Client> client_;
   std::unique_ptr<Agent> agent_;
   v1::Study study_;
+  v1::StudyDetails before_;  // what an earlier run left
   bool resumed_ = false;
   bool wrote_service_file_ = false;
 };

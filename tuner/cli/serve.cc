@@ -68,8 +68,7 @@ struct AgentArguments {
 absl::StatusOr<AgentOptions> CheckAgent(const AgentArguments& arguments) {
   AgentOptions options = arguments.options;
   if (options.slots == 0 || options.slots < -1) {
-    return absl::InvalidArgumentError(
-        fmt::format("--slots {}: must be 1 or more", options.slots));
+    return absl::InvalidArgumentError(fmt::format("--slots {}: must be 1 or more", options.slots));
   }
   if (options.slots == -1) options.slots = DefaultSlots();
   if (options.service_address.find(':') == std::string::npos) {

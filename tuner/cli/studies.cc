@@ -1,4 +1,5 @@
-// Verbs that change a study of a running service, or wait for one: submit, watch, stop, resume, pin.
+// Verbs that change a study of a running service, or wait for one: submit, watch, stop, resume,
+// pin.
 
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 #include "tuner/cli/client.h"
 #include "tuner/cli/display.h"
 #include "tuner/cli/follow.h"
+#include "tuner/cli/plain_log.h"
 #include "tuner/cli/service_options.h"
 #include "tuner/cli/table.h"
 #include "tuner/cli/text.h"
@@ -21,7 +23,7 @@ namespace {
 
 struct StudyArguments {
   ServiceArguments service;
-  std::string study;       // a name; with submit a file
+  std::string study;  // a name; with submit a file
   bool wait = false;
   bool quiet = false;
   v1::ResumeStudyRequest resume;
@@ -49,11 +51,16 @@ ExitCode WithClient(const std::string& verb, const StudyArguments& arguments,
 }
 
 // Follows a study to its end; Ctrl-C leaves the study alone.
-absl::StatusOr<ExitCode> Follow(Client& client, const std::string& name, bool quiet) {
+absl::StatusOr<ExitCode> Follow(Client& client, const std::string& name, bool quiet,
+                                bool from_the_start) {
   const Interrupts interrupts;
+  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails before, Glance(client, name));
   const std::unique_ptr<StudyDisplay> display = MakeDisplay(quiet);
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Study study,
-                            FollowStudy(client, name, *display, interrupts));
+  if (!from_the_start) {
+    display->Say(StatusLine(before));
+    display->StartAfter(before);
+  }
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, FollowStudy(client, name, *display, interrupts));
   display->Finish();
   if (study.state() == v1::STUDY_RUNNING) {
     std::printf("study %s goes on; watch it again with: tuner watch %s\n", name.c_str(),
@@ -80,11 +87,11 @@ absl::StatusOr<ExitCode> Submit(Client& client, const StudyArguments& arguments)
   ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.CreateStudy(request));
   std::printf("study %s submitted\n", study.name().c_str());
   std::fflush(stdout);
-  return arguments.wait ? Follow(client, study.name(), arguments.quiet) : ExitCode::kOk;
+  return arguments.wait ? Follow(client, study.name(), arguments.quiet, true) : ExitCode::kOk;
 }
 
 absl::StatusOr<ExitCode> Watch(Client& client, const StudyArguments& arguments) {
-  return Follow(client, arguments.study, false);
+  return Follow(client, arguments.study, false, false);
 }
 
 absl::StatusOr<ExitCode> Stop(Client& client, const StudyArguments& arguments) {
@@ -109,8 +116,8 @@ absl::StatusOr<ExitCode> Resume(Client& client, const StudyArguments& arguments)
 
 absl::StatusOr<ExitCode> Pin(Client& client, const StudyArguments& arguments) {
   if (arguments.slots < 0) {
-    return absl::InvalidArgumentError(fmt::format(
-        "--slots {}: must be 0 (back to the allocator) or more", arguments.slots));
+    return absl::InvalidArgumentError(
+        fmt::format("--slots {}: must be 0 (back to the allocator) or more", arguments.slots));
   }
   v1::PinTrialRequest request;
   request.set_study(arguments.study);
@@ -120,8 +127,8 @@ absl::StatusOr<ExitCode> Pin(Client& client, const StudyArguments& arguments) {
   if (trial.pinned_slots() == 0) {
     std::printf("trial %ld is the allocator's again\n", static_cast<long>(trial.number()));
   } else {
-    std::printf("trial %ld is held at %d slots\n", static_cast<long>(trial.number()),
-                trial.pinned_slots());
+    std::printf("trial %ld is held at %s\n", static_cast<long>(trial.number()),
+                Count(trial.pinned_slots(), "slot").c_str());
   }
   return ExitCode::kOk;
 }

@@ -41,7 +41,8 @@ Time LastMomentOf(const TunerState& state) {
   for (const auto& [id, trial] : state.trials) {
     last = std::max({last, trial.created, trial.started, trial.ended});
     if (!trial.values.empty()) last = std::max(last, trial.values.back().at);
-    if (!trial.spans.empty()) last = std::max({last, trial.spans.back().from, trial.spans.back().to});
+    if (!trial.spans.empty())
+      last = std::max({last, trial.spans.back().from, trial.spans.back().to});
   }
   return last;
 }

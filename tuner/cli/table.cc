@@ -48,8 +48,8 @@ std::string ProgressBar(double share, std::size_t width) {
 
 struct Column {
   std::string heading;
-  std::size_t width;   // 0: what is left (the parameters)
-  int keep;            // columns with the lowest go first when it is narrow
+  std::size_t width;  // 0: what is left (the parameters)
+  int keep;           // columns with the lowest go first when it is narrow
   bool right;
   std::function<std::string(const v1::Trial&)> text;
 };
@@ -84,9 +84,7 @@ std::vector<Column> AllColumns(const v1::StudyDetails& details, double now) {
       {"slots", 5, 85, true,
        [&details, now](const v1::Trial& t) { return SlotsText(details, t, now); }},
       {"batch", 6, 30, true,
-       [](const v1::Trial& t) {
-         return t.batch_size() > 0 ? std::to_string(t.batch_size()) : "";
-       }},
+       [](const v1::Trial& t) { return t.batch_size() > 0 ? std::to_string(t.batch_size()) : ""; }},
       {"goodput", 8, 20, true, [](const v1::Trial& t) { return Known(t.goodput()); }},
       {"promise", 7, 40, true,
        [](const v1::Trial& t) {
@@ -104,8 +102,8 @@ std::size_t FixedWidth(const std::vector<Column>& columns) {
 // Leaves out columns until the parameters have room, and gives these what is left.
 std::vector<Column> FitColumns(std::vector<Column> columns, std::size_t width) {
   while (columns.size() > 3 && FixedWidth(columns) + kMinParameterWidth > width) {
-    const auto least = std::min_element(
-        columns.begin(), columns.end(), [](const Column& a, const Column& b) {
+    const auto least =
+        std::min_element(columns.begin(), columns.end(), [](const Column& a, const Column& b) {
           return (a.width == 0 ? 1000 : a.keep) < (b.width == 0 ? 1000 : b.keep);
         });
     columns.erase(least);
@@ -144,9 +142,8 @@ std::vector<const v1::Trial*> InTableOrder(const v1::StudyDetails& details) {
     if (trial->state() == v1::TRIAL_RUNNING) return 0;
     return trial->state() == v1::TRIAL_WAITING ? 2 : 1;
   };
-  std::stable_sort(trials.begin(), trials.end(), [&](const v1::Trial* a, const v1::Trial* b) {
-    return rank(a) < rank(b);
-  });
+  std::stable_sort(trials.begin(), trials.end(),
+                   [&](const v1::Trial* a, const v1::Trial* b) { return rank(a) < rank(b); });
   return trials;
 }
 
@@ -188,9 +185,9 @@ std::string TrialCounts(const v1::Study& study) {
   if (study.max_trials() > 0) line += fmt::format("/{}", study.max_trials());
   line += " trials done";
   const std::pair<v1::TrialState, const char*> kinds[] = {
-      {v1::TRIAL_RUNNING, "running"},   {v1::TRIAL_WAITING, "waiting"},
-      {v1::TRIAL_PAUSED, "paused"},     {v1::TRIAL_COMPLETE, "complete"},
-      {v1::TRIAL_PRUNED, "pruned"},     {v1::TRIAL_FAIL, "failed"}};
+      {v1::TRIAL_RUNNING, "running"}, {v1::TRIAL_WAITING, "waiting"},
+      {v1::TRIAL_PAUSED, "paused"},   {v1::TRIAL_COMPLETE, "complete"},
+      {v1::TRIAL_PRUNED, "pruned"},   {v1::TRIAL_FAIL, "failed"}};
   const char* separator = ": ";
   for (const auto& [state, word] : kinds) {
     if (const std::int64_t n = CountIn(study, state); n > 0) {

@@ -64,7 +64,11 @@ absl::Status Tell(const TellArguments& arguments) {
 
 VerbAction AddTell(CLI::App& app) {
   auto a = std::make_shared<TellArguments>();
-  app.add_option("--value", a->value, "Value of the study's metric (also nan, inf)")->required();
+  app.add_option(
+         "--value", a->value,
+         "Value of the study's metric (also nan, inf). Answered with \"stop\" on stdout when the "
+         "trial should end soon, else \"continue\"")
+      ->required();
   app.add_option("--step", a->step, "Step it belongs to, from 1 (default: the next one)");
   app.add_flag("--final", a->final, "This is the trial's result");
   app.add_option("--trial", a->trial, "The trial's id (default: ESPALIER_TRIAL_ID)")
@@ -73,9 +77,6 @@ VerbAction AddTell(CLI::App& app) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   a->service.AddTo(app);
-  app.description(
-      "Report a value of the running trial (for commands that know nothing of Espalier). Prints "
-      "\"stop\" when the trial should end soon, else \"continue\"");
   return [a] {
     const absl::Status status = Tell(*a);
     return status.ok() ? ExitCode::kOk : Fail("tell", status);

@@ -48,8 +48,7 @@ std::string SlotNames(const v1::SlotSpan& span, const std::vector<Lane>& lanes) 
   return names;
 }
 
-void AddHistory(const v1::StudyDetails& details, const v1::Trial& trial, double now,
-                Lines& lines) {
+void AddHistory(const v1::StudyDetails& details, const v1::Trial& trial, double now, Lines& lines) {
   std::vector<std::vector<std::string>> values = {{"step", "value", "at", "batch"}};
   for (const v1::IntermediateValue& value : trial.values()) {
     values.push_back({std::to_string(value.step()), FormatValue(value.value()),
@@ -60,8 +59,8 @@ void AddHistory(const v1::StudyDetails& details, const v1::Trial& trial, double 
   std::vector<std::vector<std::string>> spans = {{"from", "for", "slots"}};
   for (const v1::SlotSpan& span : trial.spans()) {
     const double to = span.to() > 0 ? span.to() : now;
-    spans.push_back({At(details, span.from()), FormatDuration(to - span.from()),
-                     SlotNames(span, lanes)});
+    spans.push_back(
+        {At(details, span.from()), FormatDuration(to - span.from()), SlotNames(span, lanes)});
   }
   lines.Section("slots held", spans);
   std::vector<std::vector<std::string>> resizes = {{"at", "replicas", "pause", ""}};
@@ -87,8 +86,8 @@ void AddHistory(const v1::StudyDetails& details, const v1::Trial& trial, double 
 std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Trial& trial,
                                    double now) {
   Lines lines;
-  lines.Add("trial", fmt::format("{} of {} (id {})", trial.number(), details.study().name(),
-                                 trial.id()));
+  lines.Add("trial",
+            fmt::format("{} of {} (id {})", trial.number(), details.study().name(), trial.id()));
   lines.Add("state", StateName(trial.state()));
   lines.Add("reason", Cut(trial.reason(), 1000));
   if (trial.has_value()) lines.Add(details.study().metric(), FormatValue(trial.value()));
@@ -112,8 +111,8 @@ std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Tr
     lines.Text("last output");
     std::size_t from = 0;
     while (from < trial.last_output().size()) {
-      const std::size_t end = std::min(trial.last_output().find('\n', from),
-                                       trial.last_output().size());
+      const std::size_t end =
+          std::min(trial.last_output().find('\n', from), trial.last_output().size());
       lines.Text("  " + Cut(trial.last_output().substr(from, end - from), 1000));
       from = end + 1;
     }

@@ -50,8 +50,10 @@ Frame MakeFrame(const v1::Study& study, const std::vector<const v1::Trial*>& tri
     for (const v1::IntermediateValue& value : trial->values()) {
       frame.first_step = std::min(frame.first_step, static_cast<double>(value.step()));
       frame.last_step = std::max(frame.last_step, static_cast<double>(value.step()));
-      if (std::isfinite(value.value())) values.push_back(value.value());
-      else ++frame.outside;
+      if (std::isfinite(value.value()))
+        values.push_back(value.value());
+      else
+        ++frame.outside;
     }
   }
   if (values.empty()) return frame;
@@ -86,13 +88,11 @@ std::string Axes(const v1::Study& study, const Frame& frame) {
   }
   for (const double tick : AxisTicks(frame.first_step, frame.last_step, 10)) {
     if (tick != std::floor(tick)) continue;
-    svg += fmt::format(
-        "<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-        Px(frame.X(tick)), kHeight - kBottom + 17, FormatValue(tick));
+    svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                       Px(frame.X(tick)), kHeight - kBottom + 17, FormatValue(tick));
   }
-  svg += fmt::format(
-      "<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"end\">step</text>\n", kWidth - kRight,
-      kHeight - 6);
+  svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"end\">step</text>\n",
+                     kWidth - kRight, kHeight - 6);
   svg += fmt::format(
       "<text class=\"label\" x=\"14\" y=\"{0}\" text-anchor=\"middle\" "
       "transform=\"rotate(-90 14 {0})\">{1}</text>\n",
@@ -101,7 +101,7 @@ std::string Axes(const v1::Study& study, const Frame& frame) {
 }
 
 struct Path {
-  std::string line;   // gaps where a value is no number
+  std::string line;  // gaps where a value is no number
   double last_x = 0;
   double last_y = 0;
   int points = 0;
@@ -176,7 +176,8 @@ std::string CurvesPicture(const v1::StudyDetails& details) {
   }
   html += "</g>\n</svg>\n<p class=\"legend\">Thick: the best trial. Dashed: pruned.";
   if (trials.size() < total) html += fmt::format(" The best {} of {}.", trials.size(), total);
-  if (frame.outside > 0) html += fmt::format(" {} beyond the frame.", Count(frame.outside, "value"));
+  if (frame.outside > 0)
+    html += fmt::format(" {} beyond the frame.", Count(frame.outside, "value"));
   return html + " Point at a curve for its trial.</p>\n";
 }
 

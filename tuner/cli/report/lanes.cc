@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -22,12 +23,21 @@ constexpr double kAxis = 34;
 constexpr double kSameMoment_s = 0.05;
 constexpr double kDigitWidth = 6.6;
 
+constexpr double kMarkRoom = 14;  // a resize's mark, inside the slot that was gained or lost
+
 // A stretch of one lane held by one trial without a break.
 struct Bar {
   double from;
   double to;
+  bool gained;  // by a resize
 };
 using SlotKey = std::pair<std::int64_t, int>;
+
+// Whether the trial went on from one span to the next with more or fewer slots.
+bool Resized(const v1::SlotSpan& before, const v1::SlotSpan& after) {
+  return before.slots_size() != after.slots_size() && before.slots_size() > 0 &&
+         after.slots_size() > 0 && after.from() - before.to() <= kSameMoment_s;
+}
 
 class Picture {
  public:
@@ -82,9 +92,9 @@ class Picture {
       const double x = X(use_.from + tick);
       svg += fmt::format("<line class=\"tick\" x1=\"{0}\" y1=\"{1}\" x2=\"{0}\" y2=\"{2}\"/>\n",
                          Px(x), Px(bottom), Px(bottom + 5));
-      svg += fmt::format(
-          "<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", Px(x),
-          Px(bottom + 18), FormatDuration(tick));
+      svg +=
+          fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                      Px(x), Px(bottom + 18), FormatDuration(tick));
     }
     return svg;
   }
@@ -92,13 +102,16 @@ class Picture {
   // Spans end whenever any slot comes or goes; a slot that stays is one bar.
   std::map<std::size_t, std::vector<Bar>> BarsByRow(const v1::Trial& trial) const {
     std::map<std::size_t, std::vector<Bar>> rows;
-    for (const v1::SlotSpan& span : trial.spans()) {
+    for (int i = 0; i < trial.spans_size(); ++i) {
+      const v1::SlotSpan& span = trial.spans(i);
+      const bool grew = i > 0 && Resized(trial.spans(i - 1), span) &&
+                        span.slots_size() > trial.spans(i - 1).slots_size();
       for (const v1::Slot& slot : span.slots()) {
         std::vector<Bar>& bars = rows[Row(slot)];
         if (!bars.empty() && span.from() - bars.back().to < kSameMoment_s) {
           bars.back().to = EndOf(span);
         } else {
-          bars.push_back({span.from(), EndOf(span)});
+          bars.push_back({span.from(), EndOf(span), grew});
         }
       }
     }
@@ -119,10 +132,11 @@ class Picture {
             StateName(trial.state()), Escape(DisplayParameters(trial)),
             FormatDuration(bar.to - bar.from), FormatDuration(bar.from - use_.from),
             Escape(lanes_[row].name));
-        const double text = kDigitWidth * static_cast<double>(number.size()) + 6;
-        if (width > text && lane_height_ >= 12) {
+        const double indent = bar.gained ? kMarkRoom : 4;
+        if (width > kDigitWidth * static_cast<double>(number.size()) + indent + 2 &&
+            lane_height_ >= 12) {
           svg += fmt::format("<text class=\"number\" x=\"{}\" y=\"{}\" fill=\"{}\">{}</text>\n",
-                             Px(X(bar.from) + 4), Px(Y(row) + lane_height_ / 2 + 4),
+                             Px(X(bar.from) + indent), Px(Y(row) + lane_height_ / 2 + 4),
                              InkOn(trial.number()), number);
         }
       }
@@ -159,19 +173,29 @@ class Picture {
         Escape(trial.reason()));
   }
 
+  // Rows of the slots that one span has and the other lacks.
+  std::vector<std::size_t> RowsOnlyIn(const v1::SlotSpan& span, const v1::SlotSpan& other) const {
+    std::set<std::size_t> rows;
+    for (const v1::Slot& slot : span.slots()) rows.insert(Row(slot));
+    for (const v1::Slot& slot : other.slots()) rows.erase(Row(slot));
+    return {rows.begin(), rows.end()};
+  }
+
   std::string Marks(const v1::Trial& trial) const {
     if (trial.spans().empty()) return {};
     std::string svg;
     for (int i = 1; i < trial.spans_size(); ++i) {
       const v1::SlotSpan& before = trial.spans(i - 1);
       const v1::SlotSpan& after = trial.spans(i);
-      const int from = before.slots_size();
-      const int to = after.slots_size();
-      if (from == to || from == 0 || to == 0) continue;
-      if (after.from() - before.to() > kSameMoment_s) continue;
-      svg += Triangle(X(after.from()), TopRow(to > from ? after : before), to > from,
-                      fmt::format("trial {}: {} to {} slots at {}", trial.number(), from, to,
-                                  FormatDuration(after.from() - use_.from)));
+      if (!Resized(before, after)) continue;
+      const bool up = after.slots_size() > before.slots_size();
+      const std::string title =
+          fmt::format("trial {}: {} to {} slots at {}", trial.number(), before.slots_size(),
+                      after.slots_size(), FormatDuration(after.from() - use_.from));
+      const double x = X(after.from()) + (up ? kMarkRoom / 2 : -kMarkRoom / 2);
+      for (const std::size_t row : up ? RowsOnlyIn(after, before) : RowsOnlyIn(before, after)) {
+        svg += Triangle(x, row, up, title);
+      }
     }
     return svg + EndMark(trial);
   }

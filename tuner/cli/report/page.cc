@@ -53,6 +53,7 @@ padding:5px 10px 5px 0;vertical-align:bottom}
 td{border-bottom:1px solid var(--line);padding:5px 10px 5px 0;vertical-align:top}
 td.n{font-variant-numeric:tabular-nums;white-space:nowrap}
 td.why{min-width:200px;overflow-wrap:anywhere}
+td.p{min-width:260px;overflow-wrap:anywhere}
 tr.best td{background:var(--best)}
 .chip{display:inline-block;min-width:26px;padding:0 6px;border-radius:4px;text-align:center;
 font-weight:650}
@@ -94,8 +95,7 @@ std::string Summary(const v1::StudyDetails& details, double now) {
 
 std::string BestTrialLine(const v1::StudyDetails& details) {
   const v1::Study& study = details.study();
-  const v1::Trial* best =
-      study.has_best_trial() ? FindTrial(details, study.best_trial()) : nullptr;
+  const v1::Trial* best = study.has_best_trial() ? FindTrial(details, study.best_trial()) : nullptr;
   if (best == nullptr) return {};
   std::string html = "<p class=\"parameters\">";
   for (const v1::Parameter& parameter : best->parameters()) {

@@ -30,15 +30,16 @@ std::string TrialRow(const v1::StudyDetails& details, const v1::Trial& trial, do
   const bool best = study.has_best_trial() && study.best_trial() == trial.number();
   const ResizeCounts resizes = CountResizes(trial);
   const std::int64_t step = BestStep(study, trial);
-  std::string row = fmt::format("<tr id=\"trial-{}\"{}>", trial.number(),
-                                best ? " class=\"best\"" : "");
-  row += fmt::format("<td class=\"n\"><span class=\"chip\" style=\"background:{};color:{}\">{}"
-                     "</span></td>",
-                     TrialColor(trial.number()), InkOn(trial.number()), trial.number());
+  std::string row =
+      fmt::format("<tr id=\"trial-{}\"{}>", trial.number(), best ? " class=\"best\"" : "");
+  row += fmt::format(
+      "<td class=\"n\"><span class=\"chip\" style=\"background:{};color:{}\">{}"
+      "</span></td>",
+      TrialColor(trial.number()), InkOn(trial.number()), trial.number());
   row += Cell(StateName(trial.state()));
   row += NumberCell(trial.has_value() ? FormatValue(trial.value()) : "");
   row += NumberCell(step > 0 ? std::to_string(step) : "");
-  row += Cell(DisplayParameters(trial));
+  row += "<td class=\"p\">" + Escape(DisplayParameters(trial)) + "</td>";
   row += NumberCell(std::to_string(MostSlotsHeld(trial)));
   row += NumberCell(fmt::format("{:.1f}", SlotSeconds(trial, now)));
   row += NumberCell(fmt::format("{}/{}", resizes.grown, resizes.shrunk));
@@ -97,8 +98,8 @@ std::string TrialsTable(const v1::StudyDetails& details, double now) {
   for (std::size_t i = 0; i < shown; ++i) html += TrialRow(details, *trials[i], now);
   html += "</tbody></table></div>\n";
   if (shown < trials.size()) {
-    html += fmt::format("<p class=\"legend\">The best {} of {} trials.</p>\n", shown,
-                        trials.size());
+    html +=
+        fmt::format("<p class=\"legend\">The best {} of {} trials.</p>\n", shown, trials.size());
   }
   return html;
 }
@@ -117,10 +118,10 @@ std::string RulesTable(const v1::StudyDetails& details) {
     if (trial.has_value()) group.values.push_back(trial.value());
   }
   if (groups.empty()) return {};
-  std::string html = "<div class=\"wide\"><table>\n" +
-                     Heading({"scaling rule", "batch size", "trials", "best", "median", "pruned",
-                              "failed"}) +
-                     "<tbody>\n";
+  std::string html =
+      "<div class=\"wide\"><table>\n" +
+      Heading({"scaling rule", "batch size", "trials", "best", "median", "pruned", "failed"}) +
+      "<tbody>\n";
   for (auto& [key, group] : groups) html += GroupRow(details.study(), key, std::move(group));
   return html + "</tbody></table></div>\n";
 }

@@ -24,7 +24,7 @@ class Axis {
 
   bool unordered() const { return unordered_; }
   bool continuous() const { return !unordered_ && cells_.empty(); }
-  std::size_t options() const { return options_; }               // of an unordered axis
+  std::size_t options() const { return options_; }                 // of an unordered axis
   const UnitCell& cell(std::size_t i) const { return cells_[i]; }  // of an ordered discrete one
 
   // Requires a value that the distribution contains.

@@ -26,8 +26,7 @@ std::optional<TriedConfigurations> TriedConfigurations::Of(const SamplerInput& i
   for (const Observation& observation : input.ended) add(observation.parameters);
   for (const Parameters* parameters : input.running) add(parameters);
   std::sort(result.tried_.begin(), result.tried_.end());
-  result.tried_.erase(std::unique(result.tried_.begin(), result.tried_.end()),
-                      result.tried_.end());
+  result.tried_.erase(std::unique(result.tried_.begin(), result.tried_.end()), result.tried_.end());
   return result;
 }
 

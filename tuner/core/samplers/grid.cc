@@ -64,8 +64,7 @@ Row GridRow() {
   return {"grid",
           {{.name = "points", .standard = 5, .least = 1, .most = 1000, .whole = true}},
           [](const Options& options) -> std::unique_ptr<Sampler> {
-            return std::make_unique<GridSampler>(
-                static_cast<std::uint64_t>(options.at("points")));
+            return std::make_unique<GridSampler>(static_cast<std::uint64_t>(options.at("points")));
           }};
 }
 

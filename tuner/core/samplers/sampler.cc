@@ -27,10 +27,10 @@ std::string OptionNames(const Row& row) {
 absl::Status CheckOption(const Row& row, const Option& option, double value) {
   const bool in_range = value >= option.least && value <= option.most;
   if (in_range && (!option.whole || value == std::floor(value))) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "sampler \"", std::string(row.name), "\": option \"", std::string(option.name), "\" needs ",
-      option.whole ? "a whole number" : "a number", " from ", option.least, " to ", option.most,
-      ", got ", value));
+  return absl::InvalidArgumentError(
+      absl::StrCat("sampler \"", std::string(row.name), "\": option \"", std::string(option.name),
+                   "\" needs ", option.whole ? "a whole number" : "a number", " from ",
+                   option.least, " to ", option.most, ", got ", value));
 }
 
 absl::StatusOr<Options> Complete(const Row& row, const Options& given) {
@@ -61,9 +61,8 @@ absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(std::string_view name,
     ESPALIER_ASSIGN_OR_RETURN(const Options complete, Complete(row, options));
     return row.make(complete);
   }
-  return absl::InvalidArgumentError(absl::StrCat("unknown sampler \"", std::string(name),
-                                                 "\"; known: ",
-                                                 absl::StrJoin(SamplerNames(), ", ")));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown sampler \"", std::string(name), "\"; known: ", absl::StrJoin(SamplerNames(), ", ")));
 }
 
 std::vector<std::string> SamplerNames() {

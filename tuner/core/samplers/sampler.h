@@ -35,8 +35,8 @@ struct SamplerInput {
 
 // Chooses what the next trial of a study runs with. Samplers keep nothing between calls: the
 // suggestion follows from the input and from the generator, which the caller seeds for each trial.
-// So any number of threads may ask one sampler, and a restarted service goes on with the same draws.
-// Parameters in the input that are not of the space (a user's own trial) are passed over.
+// So any number of threads may ask one sampler, and a restarted service goes on with the same
+// draws. Parameters in the input that are not of the space (a user's own trial) are passed over.
 class Sampler {
  public:
   virtual ~Sampler() = default;

@@ -16,8 +16,8 @@ namespace {
 struct Settings {
   std::size_t startup_trials;
   std::size_t candidates;
-  double gamma;            // share of the trials that counts as good ...
-  std::size_t most_good;   // ... up to this many
+  double gamma;           // share of the trials that counts as good ...
+  std::size_t most_good;  // ... up to this many
   bool multivariate;
 };
 
@@ -70,7 +70,8 @@ std::vector<double> Weights(std::size_t n) {
   std::vector<double> weights(n, 1.0);
   const std::size_t fading = n > kFull ? n - kFull : 0;
   for (std::size_t i = 0; i < fading; ++i) {
-    const double share = fading == 1 ? 0.0 : static_cast<double>(i) / static_cast<double>(fading - 1);
+    const double share =
+        fading == 1 ? 0.0 : static_cast<double>(i) / static_cast<double>(fading - 1);
     weights[i] = (1.0 - share) / static_cast<double>(n) + share;
   }
   return weights;
@@ -151,7 +152,8 @@ class TpeSampler final : public Sampler {
     if (tried && tried->Exhausted()) return std::nullopt;
     const TriedConfigurations* known = tried ? &*tried : nullptr;
     std::vector<Axis> axes;
-    for (const auto& dimension : input.space.dimensions()) axes.emplace_back(dimension.distribution);
+    for (const auto& dimension : input.space.dimensions())
+      axes.emplace_back(dimension.distribution);
     std::vector<Seen> seen = Observed(input, axes);
     const auto valued = static_cast<std::size_t>(
         std::count_if(seen.begin(), seen.end(), [](const Seen& s) { return s.group != kNoValue; }));
@@ -164,8 +166,8 @@ class TpeSampler final : public Sampler {
  private:
   Split MakeSplit(const SamplerInput& input, const std::vector<Axis>& axes, std::vector<Seen> seen,
                   std::size_t valued) const {
-    const auto share = static_cast<std::size_t>(
-        std::ceil(settings_.gamma * static_cast<double>(valued)));
+    const auto share =
+        static_cast<std::size_t>(std::ceil(settings_.gamma * static_cast<double>(valued)));
     const auto n = static_cast<std::ptrdiff_t>(std::min({share, settings_.most_good, valued}));
     std::vector<Point> good = InTrialOrder({seen.begin(), seen.begin() + n});
     std::vector<Point> bad = InTrialOrder({seen.begin() + n, seen.end()});
@@ -206,12 +208,12 @@ Row TpeRow() {
             const auto whole = [&options](const char* name) {
               return static_cast<std::size_t>(options.at(name));
             };
-            return std::make_unique<TpeSampler>(Settings{
-                .startup_trials = whole("startup_trials"),
-                .candidates = whole("candidates"),
-                .gamma = options.at("gamma"),
-                .most_good = whole("most_good"),
-                .multivariate = options.at("multivariate") > 0});
+            return std::make_unique<TpeSampler>(
+                Settings{.startup_trials = whole("startup_trials"),
+                         .candidates = whole("candidates"),
+                         .gamma = options.at("gamma"),
+                         .most_good = whole("most_good"),
+                         .multivariate = options.at("multivariate") > 0});
           }};
 }
 

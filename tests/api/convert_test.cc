@@ -1,0 +1,99 @@
+#include "tuner/api/convert.h"
+
+#include "gtest/gtest.h"
+#include "tests/api/direct_tuner.h"
+
+namespace espalier {
+namespace {
+
+TEST(Convert, StatesHaveTheNamesOfTheCore) {
+  for (const StudyState state : {StudyState::kRunning, StudyState::kStopped,
+                                 StudyState::kComplete, StudyState::kFailed}) {
+    EXPECT_EQ(v1::StudyState_Name(ToProto(state)), "STUDY_" + std::string(ToString(state)));
+  }
+  for (const TrialState state :
+       {TrialState::kWaiting, TrialState::kRunning, TrialState::kPaused, TrialState::kComplete,
+        TrialState::kPruned, TrialState::kFail}) {
+    EXPECT_EQ(v1::TrialState_Name(ToProto(state)), "TRIAL_" + std::string(ToString(state)));
+  }
+}
+
+TEST(Convert, ATrialKeepsItsCurveSpansAndResizes) {
+  TunerState state;
+  state.Apply(StudyCreated{StudyId(1), {}, TimeFromSeconds(1)});
+  state.Apply(TrialCreated{TrialId(5), StudyId(1), 0, {{"lr", 0.5}}, TimeFromSeconds(2)});
+  state.Apply(TrialStateChanged{TrialId(5), TrialState::kRunning, TimeFromSeconds(3), "", {}, ""});
+  state.Apply(ValueReported{TrialId(5), {1, 0.75, 10, TimeFromSeconds(4), 64}});
+  state.Apply(SlotsHeldChanged{TrialId(5), TimeFromSeconds(5), {{NodeId(2), 1}}});
+  state.Apply(ResizeMeasured{TrialId(5), {TimeFromSeconds(6), 2, 1, 2, 0.01, true}});
+  const Core core(state, CoreOptions{});
+  const std::map<ReplicaId, int> no_pids;
+  const View view{core, TimeFromSeconds(10), no_pids};
+
+  const v1::Trial trial = ToProto(state.trials.at(TrialId(5)), view);
+  EXPECT_EQ(trial.id(), 5);
+  EXPECT_EQ(trial.state(), v1::TRIAL_RUNNING);
+  ASSERT_EQ(trial.parameters_size(), 1);
+  EXPECT_EQ(trial.parameters(0).json(), "0.5");
+  EXPECT_EQ(trial.created_at(), 2);
+  EXPECT_EQ(trial.started_at(), 3);
+  EXPECT_EQ(trial.ended_at(), 0);
+  EXPECT_EQ(trial.step(), 1);
+  EXPECT_EQ(trial.batch_size(), 64);
+  EXPECT_EQ(trial.value(), 0.75);
+  ASSERT_EQ(trial.values_size(), 1);
+  EXPECT_EQ(trial.values(0).at(), 4);
+  ASSERT_EQ(trial.spans_size(), 1);
+  EXPECT_EQ(trial.spans(0).to(), 0);
+  EXPECT_EQ(trial.spans(0).slots(0).node_id(), 2);
+  ASSERT_EQ(trial.resizes_size(), 1);
+  EXPECT_TRUE(trial.resizes(0).after_loss());
+
+  const v1::Trial brief = ToProto(state.trials.at(TrialId(5)), view, /*with_curves=*/false);
+  EXPECT_EQ(brief.values_size() + brief.spans_size() + brief.resizes_size(), 0);
+  EXPECT_EQ(brief.value(), 0.75);
+}
+
+// A study that has run from second 0 with two trials, the first of them ended.
+struct Running {
+  Running() {
+    study.id = StudyId(1);
+    study.trials = {TrialId(1), TrialId(2)};
+    state.trials[TrialId(1)].state = TrialState::kComplete;
+    state.trials[TrialId(2)].state = TrialState::kRunning;
+  }
+  double RemainingAt(double now_s) const {
+    return RemainingSeconds(study, state, TimeFromSeconds(now_s));
+  }
+  Study study;
+  TunerState state;
+};
+
+TEST(RemainingSeconds, IsUnknownWithoutLimits) { EXPECT_LT(Running().RemainingAt(10), 0); }
+
+TEST(RemainingSeconds, FollowsTheTimeLimit) {
+  Running running;
+  running.study.spec.time_limit_s = 30;
+  EXPECT_DOUBLE_EQ(running.RemainingAt(10), 20);
+  EXPECT_DOUBLE_EQ(running.RemainingAt(40), 0);
+}
+
+TEST(RemainingSeconds, FollowsThePaceOfTrialsAndCountsHalfOfAHalfDoneOne) {
+  Running running;
+  running.study.spec.max_trials = 4;
+  EXPECT_DOUBLE_EQ(running.RemainingAt(10), 30);
+  running.study.spec.max_step = 10;
+  running.state.trials[TrialId(2)].values.push_back({5, 0.1, 0, {}, 0});
+  EXPECT_DOUBLE_EQ(running.RemainingAt(12), 12 / 1.5 * 2.5);
+  running.study.spec.time_limit_s = 13;
+  EXPECT_DOUBLE_EQ(running.RemainingAt(12), 1);
+}
+
+TEST(RemainingSeconds, IsZeroForAnEndedStudy) {
+  Running running;
+  running.study.state = StudyState::kComplete;
+  EXPECT_EQ(running.RemainingAt(10), 0);
+}
+
+}  // namespace
+}  // namespace espalier

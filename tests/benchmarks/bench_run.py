@@ -1,0 +1,47 @@
+"""What the benchmarks share: the built executables and how to talk to them."""
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import time
+import urllib.request
+
+BIN = os.environ["ESPALIER_BIN"]
+TUNER = os.path.join(BIN, "tuner")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def export(database, study):
+    return json.loads(subprocess.run([TUNER, "export", study, "--db", str(database), "--format", "json"],
+                                     check=True, capture_output=True, text=True).stdout)
+
+
+def quantile(values, q):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(q * len(ordered)))]
+
+
+@contextlib.contextmanager
+def start_service(database, http):
+    """A `tuner serve` that answers on `http`; yields its process and ends it."""
+    process = subprocess.Popen([TUNER, "serve", "--grpc", "127.0.0.1:0", "--http", http, "--db",
+                                str(database)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 60
+        while True:
+            try:
+                urllib.request.urlopen(f"http://{http}/healthz", timeout=5).read()
+                break
+            except OSError:
+                assert process.poll() is None and time.monotonic() < end, "the service did not start"
+                time.sleep(0.01)
+        yield process
+    finally:
+        process.terminate()
+        process.wait()

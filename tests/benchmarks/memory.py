@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+# bench: memory - resident memory of `tuner serve` with 10,000 finished trials of 20 values each, beside an empty service
+# builds: tuner bench_fill_database
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import urllib.request
+
+from bench_run import BIN, free_port, start_service
+
+TRIALS, VALUES = 10_000, 20
+
+
+def resident_mb(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024
+
+
+def measure(database, expect):
+    http = f"127.0.0.1:{free_port()}"
+    with start_service(database, http) as process:
+        # As a page that follows the study would ask, so that what answering takes is counted.
+        for _ in range(3):
+            with urllib.request.urlopen(f"http://{http}/api/studies", timeout=60) as answer:
+                studies = json.load(answer)["studies"]
+        assert sum(int(n) for s in studies for n in s["trials_by_state"].values()) == expect, studies
+        return resident_mb(process.pid)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        full = os.path.join(folder, "full.db")
+        subprocess.run([os.path.join(BIN, "bench_fill_database"), full, str(TRIALS), str(VALUES)], check=True)
+        with_trials = measure(full, TRIALS)
+        empty = measure(os.path.join(folder, "empty.db"), 0)
+    print(json.dumps({"rss_mb": round(with_trials, 1), "empty_rss_mb": round(empty, 1)}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,308 @@
+#include "tuner/core/core.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace espalier {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A core with one node, and what its last step asked for.
+class CoreTest : public ::testing::Test {
+ protected:
+  StudySpec Spec(std::int64_t trials) {
+    StudySpec spec;
+    spec.name = "s";
+    spec.space = *SearchSpace::FromJson(R"({"x": {"_type": "uniform", "_value": [0, 1]}})");
+    spec.command = {"program"};
+    spec.max_trials = trials;
+    spec.sampler = {"random", {}};
+    spec.json = "{}";
+    return spec;
+  }
+
+  Reply Step(const Event& event) {
+    now_ = After(now_, 0.01);
+    StepResult result = core_.Step(now_, event);
+    starts_.clear();
+    regroups_.clear();
+    stops_.clear();
+    for (const Command& command : result.commands) {
+      if (const auto* c = std::get_if<StartReplicaCommand>(&command)) starts_.push_back(*c);
+      if (const auto* c = std::get_if<RegroupCommand>(&command)) regroups_.push_back(*c);
+      if (const auto* c = std::get_if<StopReplicaCommand>(&command)) stops_.push_back(*c);
+    }
+    return result.reply;
+  }
+
+  void Wait(double seconds) {
+    now_ = After(now_, seconds);
+    Step(Tick{});
+  }
+
+  void Join(int slots) { node_ = Step(AgentHello{"node", slots, {}}).node; }
+
+  ReplicaId Ready(ReplicaId replica) {
+    Step(ReplicaReady{replica, "host:" + std::to_string(replica.value), {64, 64, 1, 64, true}, 10});
+    return replica;
+  }
+
+  void Form(const std::vector<RegroupCommand>& regroups) {
+    for (const GroupMember& member : std::vector(regroups.front().members)) {
+      Step(ReplicaRegrouped{member.replica, regroups.front().generation, 0, 0.01});
+    }
+  }
+
+  // One elastic trial alone on two slots, trained by both.
+  std::vector<ReplicaId> TwoReplicas() {
+    Step(CreateStudy{Spec(1), false});
+    Join(2);
+    const ReplicaId first = Ready(starts_.at(0).replica);
+    Form(regroups_);
+    Wait(3);
+    const ReplicaId second = starts_.at(0).replica;
+    Ready(second);
+    Form(regroups_);
+    return {first, second};
+  }
+
+  const Trial& trial(std::int64_t id = 1) { return core_.state().trials.at(TrialId(id)); }
+  const Study& study() { return core_.state().studies.begin()->second; }
+
+  Time now_{1'000'000};
+  Core core_{TunerState{}, CoreOptions{}};
+  NodeId node_;
+  std::vector<StartReplicaCommand> starts_;
+  std::vector<RegroupCommand> regroups_;
+  std::vector<StopReplicaCommand> stops_;
+};
+
+TEST_F(CoreTest, TrialsStartOnFreeSlotsOneEach) {
+  Step(CreateStudy{Spec(5), false});
+  EXPECT_TRUE(core_.state().trials.empty()) << "nothing is drawn before there is a slot for it";
+  Join(3);
+  ASSERT_EQ(starts_.size(), 3u);
+  EXPECT_EQ(starts_[0].slot, 0);
+  EXPECT_EQ(starts_[2].slot, 2);
+  EXPECT_EQ(core_.state().trials.size(), 3u);
+  EXPECT_EQ(trial().state, TrialState::kRunning);
+}
+
+TEST_F(CoreTest, FirstReplicaFormsAGroupOfOne) {
+  Step(CreateStudy{Spec(1), false});
+  Join(1);
+  Ready(starts_.at(0).replica);
+  ASSERT_EQ(regroups_.size(), 1u);
+  EXPECT_EQ(regroups_[0].generation, 1);
+  EXPECT_FALSE(regroups_[0].abandon);
+  EXPECT_TRUE(trial().resizes.empty()) << "forming the first group is no resize";
+}
+
+TEST_F(CoreTest, GroupTrainsOnUntilTheJoinerIsReady) {
+  Step(CreateStudy{Spec(1), false});
+  Join(2);
+  const ReplicaId first = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Wait(3);
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_TRUE(regroups_.empty()) << "nobody is disturbed before the joiner says Ready";
+  const ReplicaId second = Ready(starts_[0].replica);
+  ASSERT_EQ(regroups_.size(), 2u);
+  EXPECT_EQ(regroups_[0].members.size(), 2u);
+  EXPECT_EQ(regroups_[0].members[0].replica, first) << "ranks of those who stay do not change";
+  EXPECT_EQ(regroups_[0].members[1].replica, second);
+  Form(regroups_);
+  ASSERT_EQ(trial().resizes.size(), 1u);
+  EXPECT_EQ(trial().resizes[0].from_replicas, 1);
+  EXPECT_EQ(trial().resizes[0].to_replicas, 2);
+  EXPECT_EQ(trial().restarts, 0);
+}
+
+TEST_F(CoreTest, ShrinksForAWaitingTrial) {
+  const auto replicas = TwoReplicas();
+  StudySpec other = Spec(1);
+  other.name = "other";
+  Step(CreateStudy{other, false});
+  ASSERT_EQ(regroups_.size(), 2u) << "the one who stays and the one who leaves are told";
+  EXPECT_EQ(regroups_[0].members.size(), 1u);
+  EXPECT_EQ(regroups_[0].members[0].replica, replicas[0]);
+  EXPECT_TRUE(starts_.empty()) << "its slot is taken until the process is gone";
+  Step(ReplicaExited{replicas[1], 0, 0, "", ""});
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(starts_[0].trial, TrialId(2));
+}
+
+TEST_F(CoreTest, LossRegroupsSurvivorsAtOnce) {
+  const auto replicas = TwoReplicas();
+  const std::int64_t before = trial().generation;
+  Step(ReplicaExited{replicas[0], -1, 9, "", ""});
+  ASSERT_EQ(regroups_.size(), 1u);
+  EXPECT_TRUE(regroups_[0].abandon);
+  EXPECT_EQ(regroups_[0].replica, replicas[1]);
+  EXPECT_EQ(trial().generation, before + 1);
+  Form(regroups_);
+  EXPECT_TRUE(trial().resizes.back().after_loss);
+  EXPECT_EQ(trial().state, TrialState::kRunning);
+}
+
+TEST_F(CoreTest, LossOfAllGoesOnFromTheCheckpoint) {
+  Step(CreateStudy{Spec(1), false});
+  Join(1);
+  const ReplicaId replica = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Step(ReplicaCheckpoint{replica, "/c/5"});
+  Step(ReplicaExited{replica, -1, 9, "", ""});
+  EXPECT_EQ(trial().restarts, 1);
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_NE(starts_[0].replica, replica);
+  EXPECT_EQ(trial().checkpoint, "/c/5");
+}
+
+TEST_F(CoreTest, CrashWithoutCheckpointIsFailWithItsOutput) {
+  Step(CreateStudy{Spec(9), false});
+  Join(1);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(starts_.size(), 1u) << i;
+    Step(ReplicaExited{starts_[0].replica, 3, 0, "boom", ""});
+  }
+  EXPECT_EQ(trial().state, TrialState::kFail);
+  EXPECT_EQ(trial().last_output, "boom");
+  EXPECT_EQ(study().state, StudyState::kFailed) << "five in a row are the limit";
+  EXPECT_THAT(study().reason, HasSubstr("5 trials failed one after another"));
+  EXPECT_TRUE(starts_.empty());
+}
+
+TEST_F(CoreTest, SameStepCountsOnce) {
+  Step(CreateStudy{Spec(1), false});
+  Join(1);
+  const ReplicaId replica = starts_.at(0).replica;
+  Step(ReplicaReport{replica, 1, 0.5, 0});
+  Step(ReplicaReport{replica, 1, 0.7, 0});
+  Step(ReplicaReport{replica, 2, 0.4, 0});
+  ASSERT_EQ(trial().values.size(), 2u);
+  EXPECT_EQ(trial().values[0].value, 0.5);
+}
+
+TEST_F(CoreTest, WordsOfUnknownReplicasChangeNothing) {
+  Step(CreateStudy{Spec(1), false});
+  Join(1);
+  const ReplicaId replica = starts_.at(0).replica;
+  Step(ReplicaFinished{replica, 0.25});
+  EXPECT_EQ(trial().state, TrialState::kComplete);
+  Step(ReplicaReport{replica, 7, 0.1, 0});
+  Step(ReplicaReport{ReplicaId(99), 7, 0.1, 0});
+  EXPECT_TRUE(trial().values.empty());
+  EXPECT_EQ(trial().value, 0.25);
+}
+
+TEST_F(CoreTest, PrunedTrialIsStoppedAndItsSlotUsedOnlyWhenFree) {
+  StudySpec spec = Spec(4);
+  spec.pruner = {"asha", {{"eta", 2}}};
+  Step(CreateStudy{spec, false});
+  Join(2);
+  const auto first = starts_;
+  Step(ReplicaReport{first[0].replica, 1, 0.1, 0});
+  Step(ReplicaReport{first[1].replica, 1, 0.9, 0});
+  EXPECT_EQ(trial(2).state, TrialState::kPruned);
+  ASSERT_EQ(stops_.size(), 1u);
+  EXPECT_EQ(stops_[0].replica, first[1].replica);
+  EXPECT_TRUE(starts_.empty());
+  Step(ReplicaExited{first[1].replica, -1, 15, "", ""});
+  EXPECT_EQ(starts_.size(), 1u);
+  EXPECT_THAT(trial(2).reason, HasSubstr("asha"));
+}
+
+TEST_F(CoreTest, TargetEndsTheStudy) {
+  StudySpec spec = Spec(4);
+  spec.target = 0.2;
+  Step(CreateStudy{spec, false});
+  Join(2);
+  Step(ReplicaReport{starts_.at(0).replica, 1, 0.15, 0});
+  EXPECT_EQ(study().state, StudyState::kComplete);
+  EXPECT_EQ(trial(1).state, TrialState::kComplete);
+  EXPECT_EQ(trial(2).state, TrialState::kPruned);
+  EXPECT_THAT(study().reason, HasSubstr("target"));
+}
+
+TEST_F(CoreTest, TimeLimitEndsTheStudy) {
+  StudySpec spec = Spec(4);
+  spec.time_limit_s = 10;
+  Step(CreateStudy{spec, false});
+  Join(1);
+  Wait(9);
+  EXPECT_EQ(study().state, StudyState::kRunning);
+  ASSERT_TRUE(core_.NextDeadline().has_value());
+  EXPECT_LE(*core_.NextDeadline(), After(now_, 1.0));
+  Wait(2);
+  EXPECT_EQ(study().state, StudyState::kComplete);
+}
+
+TEST_F(CoreTest, StopPausesElasticTrialsByARegroupToNobody) {
+  const auto replicas = TwoReplicas();
+  Step(StopStudy{"s"});
+  ASSERT_EQ(regroups_.size(), 2u);
+  EXPECT_TRUE(regroups_[0].members.empty());
+  for (const ReplicaId replica : replicas) Step(ReplicaExited{replica, 0, 0, "", ""});
+  EXPECT_EQ(trial().state, TrialState::kPaused);
+  EXPECT_EQ(core_.SlotsHeld(), 0);
+  Step(ResumeStudy{"s", 0, 0});
+  EXPECT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(trial().state, TrialState::kRunning);
+}
+
+TEST_F(CoreTest, PinHoldsATrialAtItsSlots) {
+  TwoReplicas();
+  ASSERT_TRUE(Step(PinTrial{"s", 0, 1}).status.ok());
+  ASSERT_FALSE(regroups_.empty());
+  EXPECT_EQ(regroups_[0].members.size(), 1u);
+  EXPECT_EQ(Step(PinTrial{"s", 3, 1}).status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Step(PinTrial{"s", 0, 9}).status.code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CoreTest, SilentAgentLosesItsReplicasOnlyAfterItsLease) {
+  TwoReplicas();
+  Step(AgentGone{node_});
+  Wait(5);
+  EXPECT_EQ(core_.SlotsHeld(), 2);
+  Wait(6);
+  EXPECT_EQ(core_.SlotsHeld(), 0);
+  EXPECT_EQ(trial().state, TrialState::kPaused);
+}
+
+TEST_F(CoreTest, RestartedCoreAdoptsLivingReplicasWithoutRestartingThem) {
+  const auto replicas = TwoReplicas();
+  Core restarted(core_.state(), CoreOptions{});
+  const std::int64_t before = trial().generation;
+  AgentHello hello{"node", 2, {}};
+  for (int slot = 0; slot < 2; ++slot) {
+    const ReplicaId id = replicas[static_cast<std::size_t>(slot)];
+    hello.replicas.push_back({id, TrialId(1), slot, before,
+                              ReplicaReady{id, "host:1", {64, 64, 1, 64, true}, 10}});
+  }
+  const StepResult result = restarted.Step(After(now_, 1), hello);
+  EXPECT_EQ(result.commands.size(), 2u);
+  for (const Command& command : result.commands) {
+    const auto* regroup = std::get_if<RegroupCommand>(&command);
+    ASSERT_NE(regroup, nullptr) << "nothing is started or stopped";
+    EXPECT_EQ(regroup->generation, before + 1);
+    EXPECT_TRUE(regroup->abandon);
+  }
+  EXPECT_EQ(restarted.SlotsHeld(), 2);
+}
+
+TEST_F(CoreTest, ValidateNamesTheKeyAndTheKnown) {
+  StudySpec spec = Spec(1);
+  spec.sampler.name = "tpa";
+  EXPECT_THAT(std::string(Validate(spec).message()),
+              ::testing::AllOf(HasSubstr("\"sampler\""), HasSubstr("tpa"), HasSubstr("tpe")));
+  spec = Spec(1);
+  spec.policy.name = "x";
+  EXPECT_THAT(std::string(Validate(spec).message()), HasSubstr("marginal_gain"));
+  spec = Spec(1);
+  spec.pruner.name = "x";
+  EXPECT_THAT(std::string(Validate(spec).message()), HasSubstr("asha"));
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,135 @@
+"""`tuner run` with programs that know nothing of Espalier."""
+import json
+import re
+import signal
+import unittest
+import urllib.request
+
+from harness import ROOT, TunerTest, free_port, kill, replicas_of, wait_for
+
+# Tells `steps` values (x + 1/step) and ends; a step takes `pause` seconds.
+SCRIPT = """#!/bin/sh
+for step in $(seq 1 {steps}); do
+  tuner tell --step $step --value $(awk "BEGIN {{print $ESPALIER_PARAM_X + 1 / $step}}") || exit 9
+  {pause}
+done
+"""
+
+
+class RunCommands(TunerTest):
+    def script(self, steps=3, pause=":"):
+        return self.write("trial.sh", SCRIPT.format(steps=steps, pause=pause), 0o755)
+
+    def test_example_runs_to_its_end(self):
+        study = ROOT / "examples/any_command/study.json"
+        done = self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 4,
+                              env={"EPOCH_TIME_S": "0.01"})
+        self.assertIn("best", done.stdout.lower())
+        record = self.export("--db", self.dir / "run/espalier.db", study="any_command")
+        states = [t["state"] for t in record["trials"]]
+        self.assertEqual(len(states), 16)
+        self.assertTrue(set(states) <= {"TRIAL_COMPLETE", "TRIAL_PRUNED"}, states)
+        for trial in record["trials"]:
+            self.assertGreaterEqual(len(trial["values"]), 1)
+        report = (self.dir / "run/report.html").read_text()
+        self.assertIn("<svg", report)
+
+    def test_parameters_come_by_variable_and_file(self):
+        script = self.write("trial.sh", '#!/bin/sh\ncp "$ESPALIER_PARAMETERS" "%s/$ESPALIER_TRIAL_NUMBER.json"\n'
+                            'tuner tell --final --value "$ESPALIER_PARAM_X"\n' % self.dir, 0o755)
+        self.run_tuner("run", self.study([script]), "--dir", self.dir / "run", "--slots", 2)
+        for trial in self.export("--db", self.dir / "run/espalier.db")["trials"]:
+            parameters = json.loads((self.dir / f"{trial['number']}.json").read_text())
+            self.assertEqual(parameters, {p["name"]: json.loads(p["json"]) for p in trial["parameters"]})
+            self.assertAlmostEqual(trial["value"], parameters["x"], places=12)
+
+    def test_values_by_http(self):
+        script = self.write("trial.sh", '#!/bin/sh\ncurl -sf -d "{\\"step\\": 1, \\"value\\": 0.5}" '
+                            '"$ESPALIER_HTTP/api/trials/$ESPALIER_TRIAL_ID/tell"\n', 0o755)
+        self.run_tuner("run", self.study([script]), "--dir", self.dir / "run", "--slots", 2)
+        for trial in self.export("--db", self.dir / "run/espalier.db")["trials"]:
+            self.assertEqual((trial["state"], trial["value"]), ("TRIAL_COMPLETE", 0.5))
+
+    def test_crash_is_fail_with_its_last_words_and_the_limit_stops_the_study(self):
+        script = self.write("trial.sh", "#!/bin/sh\necho about to break >&2\nexit 3\n", 0o755)
+        done = self.run_tuner("run", self.study([script], trials=20, max_consecutive_failures=3),
+                              "--dir", self.dir / "run", "--slots", 1, code=1)
+        self.assertIn("about to break", done.stdout + done.stderr)
+        record = self.export("--db", self.dir / "run/espalier.db")
+        self.assertEqual([t["state"] for t in record["trials"]], ["TRIAL_FAIL"] * 3)
+        self.assertEqual(record["study"]["state"], "STUDY_FAILED")
+        self.assertIn("code 3", record["trials"][0]["reason"])
+        self.assertIn("about to break", record["trials"][0]["last_output"])
+
+    def test_one_crash_does_not_end_the_study(self):
+        script = self.write("trial.sh", '#!/bin/sh\n[ "$ESPALIER_TRIAL_NUMBER" = 1 ] && exit 3\n'
+                            "tuner tell --final --value 1\n", 0o755)
+        self.run_tuner("run", self.study([script]), "--dir", self.dir / "run", "--slots", 1)
+        states = [t["state"] for t in self.export("--db", self.dir / "run/espalier.db")["trials"]]
+        self.assertEqual(states.count("TRIAL_COMPLETE"), 3)
+        self.assertEqual(states[1], "TRIAL_FAIL")
+
+    def test_pruned_trial_is_ended_also_if_it_ignores_sigterm(self):
+        script = self.write("trial.sh", SCRIPT.format(steps=4, pause=":").replace(
+            "for step", "trap '' TERM\nfor step", 1) + "sleep 1000\n", 0o755)
+        study = self.study([script], trials=3, pruner={"name": "asha", "min_steps": 1, "eta": 2},
+                           stop_grace_s=0.2, time_limit_s=5)
+        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 3)
+        record = self.export("--db", self.dir / "run/espalier.db")
+        self.assertIn("TRIAL_PRUNED", [t["state"] for t in record["trials"]])
+        for trial in record["trials"]:
+            self.assertNotEqual(trial["spans"][-1]["to"], 0)
+
+    def test_interrupt_stops_cleanly_and_run_again_resumes(self):
+        study = self.study([self.script(steps=5, pause="sleep 0.2")], trials=6)
+        run = self.start("run", study, "--dir", self.dir / "run", "--slots", 2)
+        wait_for(lambda: "trial" in self.output(run), "the first trial")
+        wait_for(lambda: replicas_of(run.pid, "trial.sh"), "a running trial")
+        kill(run.pid, signal.SIGINT)
+        self.finish(run, 130)
+        self.assertIn("resume", self.output(run))
+        record = self.export("--db", self.dir / "run/espalier.db")
+        self.assertEqual(record["study"]["state"], "STUDY_STOPPED")
+        self.assertNotIn("TRIAL_RUNNING", [t["state"] for t in record["trials"]])
+        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2)
+        record = self.export("--db", self.dir / "run/espalier.db")
+        self.assertEqual([t["state"] for t in record["trials"]], ["TRIAL_COMPLETE"] * 6)
+        self.assertEqual([v["step"] for v in record["trials"][0]["values"]],
+                         [str(s) if isinstance(record["trials"][0]["values"][0]["step"], str) else s
+                          for s in range(1, 6)])
+
+    def test_another_definition_under_the_same_name_is_refused(self):
+        script = self.script(steps=1)
+        self.run_tuner("run", self.study([script]), "--dir", self.dir / "run", "--slots", 2)
+        changed = self.study([script], trials=9)
+        done = self.run_tuner("run", changed, "--dir", self.dir / "run", code=2)
+        self.assertIn("--fresh", done.stderr)
+
+    def test_http_door(self):
+        port = free_port()
+        study = self.study([self.script(steps=50, pause="sleep 0.1")], trials=1)
+        run = self.start("run", study, "--dir", self.dir / "run", "--slots", 1, "--http", f"127.0.0.1:{port}")
+
+        def get(path):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+                return answer.read().decode()
+
+        def reported():
+            try:
+                return int(json.loads(get("/api/studies/e2e"))["trials"][0]["step"]) >= 2
+            except (OSError, LookupError):
+                return False
+
+        wait_for(reported, "two values by HTTP")
+        self.assertTrue(get("/healthz"))
+        metrics = get("/metrics")
+        self.assertRegex(metrics, re.compile(r"^espalier_\w*slots\w*(\{.*\})? 1", re.M))
+        with self.assertRaises(urllib.error.HTTPError) as caught:
+            get("/api/studies/nothing")
+        self.assertEqual(caught.exception.code, 404)
+        kill(run.pid, signal.SIGINT)
+        self.finish(run, 130)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,145 @@
+"""What the end-to-end tests share: real processes of `tuner`, waited for by condition."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path(os.environ["ESPALIER_BIN"])
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TUNER = str(BIN / "tuner")
+PATIENCE_S = 120  # after which a condition that has not come true is a failure
+
+
+def wait_for(condition, what, patience_s=PATIENCE_S):
+    """Polls until condition() is true; returns its value."""
+    end = time.monotonic() + patience_s
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"waited {patience_s} s in vain for: {what}")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class TunerTest(unittest.TestCase):
+    """A folder of its own for each test; every process that it started is gone at its end."""
+
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="espalier-e2e-"))
+        self.processes = []
+
+    def tearDown(self):
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def write(self, name, text, mode=0o644):
+        path = self.dir / name
+        path.write_text(text if isinstance(text, str) else json.dumps(text))
+        path.chmod(mode)
+        return str(path)
+
+    def study(self, command, **keys):
+        """A small study file of `command`, with defaults that `keys` override."""
+        spec = {
+            "name": "e2e",
+            "command": command,
+            "metric": {"name": "loss", "direction": "minimize"},
+            "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}},
+            "sampler": "random",
+            "trials": 4,
+            "seed": 1,
+        }
+        spec.update(keys)
+        return self.write("study.json", {k: v for k, v in spec.items() if v is not None})
+
+    def start(self, *arguments, **keys):
+        out = open(self.dir / f"out-{len(self.processes)}.txt", "w")
+        env = dict(os.environ, **keys.pop("env", {}))
+        process = subprocess.Popen([TUNER, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                                   stdout=out, stderr=subprocess.STDOUT, env=env, **keys)
+        process.out = out.name
+        self.processes.append(process)
+        return process
+
+    def output(self, process):
+        return pathlib.Path(process.out).read_text()
+
+    def run_tuner(self, *arguments, code=0, timeout=PATIENCE_S, env=None):
+        done = subprocess.run([TUNER, *map(str, arguments)], stdin=subprocess.DEVNULL, text=True,
+                              capture_output=True, timeout=timeout, env=dict(os.environ, **(env or {})))
+        self.assertEqual(done.returncode, code,
+                         f"tuner {' '.join(map(str, arguments))}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def finish(self, process, code=0):
+        try:
+            self.assertEqual(process.wait(timeout=PATIENCE_S), code, self.output(process))
+        except subprocess.TimeoutExpired:
+            self.fail(f"still running after {PATIENCE_S} s:\n{self.output(process)}")
+
+    def export(self, *where, study="e2e"):
+        return json.loads(self.run_tuner("export", study, *where, "--format", "json").stdout)
+
+    def serve(self, database, grpc=None, http=None):
+        """Starts a service and waits until it answers."""
+        self.grpc = grpc or f"127.0.0.1:{free_port()}"
+        self.http = http or f"127.0.0.1:{free_port()}"
+        process = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", database)
+        self.wait_service(process)
+        return process
+
+    def wait_service(self, process):
+        def answers():
+            self.assertIsNone(process.poll(), self.output(process))
+            return subprocess.run([TUNER, "ls", "--service", self.grpc], capture_output=True).returncode == 0
+        wait_for(answers, "the service to answer")
+
+    def agent(self, slots, name="node", **keys):
+        return self.start("agent", "--join", self.grpc, "--http", self.http, "--slots", slots,
+                          "--name", name, "--dir", self.dir / f"agent-{name}", **keys)
+
+
+def replicas_of(root_pid, program):
+    """Pids of the processes below root_pid whose command line holds `program`."""
+    found = []
+    children = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            stat = (entry / "stat").read_text()
+            parent = int(stat.rsplit(")", 1)[1].split()[1])
+            line = (entry / "cmdline").read_bytes().decode(errors="replace")
+        except (OSError, ValueError):
+            continue
+        children.setdefault(parent, []).append((int(entry.name), line))
+    todo = [root_pid]
+    while todo:
+        for pid, line in children.get(todo.pop(), []):
+            todo.append(pid)
+            if program in line:
+                found.append(pid)
+    return sorted(found)
+
+
+def kill(pid, sig=signal.SIGKILL):
+    try:
+        os.kill(pid, sig)
+        return True
+    except ProcessLookupError:
+        return False

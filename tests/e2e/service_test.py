@@ -1,0 +1,123 @@
+"""A service, agents and clients as separate processes, and what survives their deaths."""
+import pathlib
+import unittest
+
+from harness import TunerTest, kill, replicas_of, wait_for
+
+# Writes down each value only after the service has acknowledged it.
+ACKNOWLEDGED = """#!/bin/bash
+for step in $(seq 1 {steps}); do
+  until tuner tell --step $step --value 0.$step --timeout 1 2>/dev/null; do sleep 0.05; done
+  echo $step >> {log}/$ESPALIER_TRIAL_NUMBER
+  sleep {pause}
+done
+"""
+
+
+class Service(TunerTest):
+    def script(self, steps, pause):
+        log = self.dir / "acknowledged"
+        log.mkdir(exist_ok=True)
+        return self.write("trial.sh", ACKNOWLEDGED.format(steps=steps, log=log, pause=pause), 0o755)
+
+    def acknowledged(self):
+        return {int(f.name): [int(s) for s in f.read_text().split()]
+                for f in (self.dir / "acknowledged").iterdir()}
+
+    def test_submit_to_a_service_with_two_agents(self):
+        service = self.serve(self.dir / "pool.db")
+        self.agent(1, "a")
+        self.agent(1, "b")
+        study = self.study([self.script(2, 0.3)], trials=6)
+        self.run_tuner("submit", study, "--service", self.grpc, "--wait")
+        record = self.export("--service", self.grpc)
+        self.assertEqual([t["state"] for t in record["trials"]], ["TRIAL_COMPLETE"] * 6)
+        nodes = {s["slots"][0]["node_id"] for t in record["trials"] for s in t["spans"]}
+        self.assertEqual(len(nodes), 2, "both agents had work")
+        self.assertIn("e2e", self.run_tuner("ls", "--service", self.grpc).stdout)
+        self.run_tuner("show", "nothing", "--service", self.grpc, code=4)
+        self.assertIsNone(service.poll())
+
+    def test_stop_and_resume(self):
+        self.serve(self.dir / "pool.db")
+        self.agent(2)
+        study = self.study([self.script(4, 0.2)], trials=6)
+        self.run_tuner("submit", study, "--service", self.grpc)
+        wait_for(lambda: self.acknowledged(), "the first value")
+        self.run_tuner("stop", "e2e", "--service", self.grpc)
+        wait_for(lambda: not any(t["slots"] for t in self.export("--service", self.grpc)["trials"]),
+                 "all slots to be given back")
+        record = self.export("--service", self.grpc)
+        self.assertEqual(record["study"]["state"], "STUDY_STOPPED")
+        self.run_tuner("resume", "e2e", "--service", self.grpc)
+        wait_for(lambda: self.export("--service", self.grpc)["study"]["state"] == "STUDY_COMPLETE",
+                 "the study to end")
+
+    def test_service_killed_twenty_times_loses_nothing_acknowledged(self):
+        database = self.dir / "pool.db"
+        service = self.serve(database)
+        grpc, http = self.grpc, self.http
+        agent = self.agent(2)
+        study = self.study([self.script(30, 0.1)], trials=4)
+        self.run_tuner("submit", study, "--service", grpc)
+        seen = 0
+        for _ in range(20):
+            # Each time in the middle of something: some more values since the last kill.
+            target = seen + 2
+            wait_for(lambda: sum(map(len, self.acknowledged().values())) >= target, "more values")
+            seen = sum(map(len, self.acknowledged().values()))
+            kill(service.pid)
+            service.wait()
+            before = self.acknowledged()
+            service = self.serve(database, grpc, http)
+            stored = {int(t["number"]): {int(v["step"]) for v in t["values"]}
+                      for t in self.export("--service", grpc)["trials"]}
+            for number, steps in before.items():
+                self.assertLessEqual(set(steps), stored[number], f"trial {number}")
+        wait_for(lambda: self.export("--service", grpc)["study"]["state"] == "STUDY_COMPLETE",
+                 "the study to end")
+        record = self.export("--service", grpc)
+        self.assertEqual([t["state"] for t in record["trials"]], ["TRIAL_COMPLETE"] * 4)
+        self.assertEqual([t["restarts"] for t in record["trials"]], [0] * 4)
+        self.assertIsNone(agent.poll())
+        self.assertEqual([len(t["spans"]) for t in record["trials"]], [1] * 4,
+                         "the trials ran on in their processes while the service was gone")
+
+    def test_killed_run_is_taken_up_again(self):
+        study = self.study([self.script(10, 0.1)], trials=4)
+        arguments = ("run", study, "--dir", self.dir / "run", "--slots", 2)
+        for _ in range(3):
+            have = sum(map(len, self.acknowledged().values()))
+            run = self.start(*arguments)
+            wait_for(lambda: sum(map(len, self.acknowledged().values())) > have + 2, "some values")
+            kill(run.pid)
+            run.wait()
+            wait_for(lambda: not replicas_of(1, str(self.dir)), "no trial outlives its agent")
+        self.run_tuner(*arguments)
+        record = self.export("--db", self.dir / "run/espalier.db")
+        self.assertEqual([t["state"] for t in record["trials"]], ["TRIAL_COMPLETE"] * 4)
+
+    def test_lost_agent_gives_its_trials_to_others(self):
+        self.serve(self.dir / "pool.db")
+        first = self.agent(2, "first")
+        study = self.study([self.script(5, 0.2)], trials=4)
+        self.run_tuner("submit", study, "--service", self.grpc)
+        wait_for(lambda: self.acknowledged(), "the first value")
+        kill(first.pid)
+        self.agent(2, "second")
+        wait_for(lambda: self.export("--service", self.grpc)["study"]["state"] == "STUDY_COMPLETE",
+                 "the study to end on the second agent")
+        record = self.export("--service", self.grpc)
+        self.assertEqual([t["state"] for t in record["trials"]], ["TRIAL_COMPLETE"] * 4)
+
+    def test_token(self):
+        token = self.write("token", "secret-word\n", 0o600)
+        self.grpc = "127.0.0.1:0"
+        service = self.start("serve", "--grpc", "0.0.0.0:0", "--db", self.dir / "pool.db")
+        self.finish(service, 2)
+        self.assertIn("token", self.output(service))
+        self.assertTrue(pathlib.Path(token).exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

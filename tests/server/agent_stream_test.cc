@@ -1,0 +1,178 @@
+// A scripted agent on the real stream of a real service.
+
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "tests/api/direct_tuner.h"
+#include "tests/server/running_service.h"
+
+namespace espalier {
+namespace {
+
+using testing::HasSubstr;
+
+v1::AgentMessage Started(const v1::StartReplica& start, int pid) {
+  v1::AgentMessage message;
+  message.mutable_started()->set_replica_id(start.replica_id());
+  message.mutable_started()->set_trial_id(start.trial_id());
+  message.mutable_started()->set_pid(pid);
+  return message;
+}
+
+v1::AgentMessage Finished(const v1::StartReplica& start, double value) {
+  v1::AgentMessage message;
+  message.mutable_from_replica()->set_replica_id(start.replica_id());
+  message.mutable_from_replica()->mutable_message()->mutable_finished()->set_value(value);
+  return message;
+}
+
+v1::AgentMessage Exited(const v1::StartReplica& start) {
+  v1::AgentMessage message;
+  message.mutable_exited()->set_replica_id(start.replica_id());
+  message.mutable_exited()->set_trial_id(start.trial_id());
+  return message;
+}
+
+v1::Pool PoolOf(RunningService& running) {
+  grpc::ClientContext context;
+  v1::Pool pool;
+  EXPECT_TRUE(running.stub->GetPool(&context, {}, &pool).ok());
+  return pool;
+}
+
+// Blocks until the pool shows the node connected or not; the test's time limit ends a lost wait.
+void AwaitConnected(RunningService& running, bool connected) {
+  while (true) {
+    const v1::Pool pool = PoolOf(running);
+    if (pool.nodes_size() == 1 && pool.nodes(0).connected() == connected) return;
+    std::this_thread::yield();
+  }
+}
+
+TEST(AgentStream, PlaysATrialToItsEnd) {
+  RunningService running;
+  ASSERT_TRUE(running.Create(CreateRequest()).ok());
+  ScriptedAgent agent(running, "oak", 1, "run-1");
+  const v1::ServiceMessage welcome = agent.Next();
+  ASSERT_TRUE(welcome.has_welcome());
+  EXPECT_GT(welcome.welcome().node_id(), 0);
+  EXPECT_EQ(welcome.welcome().lease_s(), 10);
+
+  const v1::StartReplica start = agent.AwaitStart();
+  EXPECT_EQ(start.study(), "mnist");
+  EXPECT_EQ(start.trial_number(), 0);
+  EXPECT_THAT(start.command(), testing::ElementsAre("/bin/true", "--fast"));
+  EXPECT_THAT(start.parameters_json(), HasSubstr("\"lr\""));
+  EXPECT_EQ(start.environment().at("ESPALIER_BATCH_MODE"), "fixed");
+
+  agent.AwaitAcknowledge(agent.Say(Started(start, 4711)));
+  EXPECT_EQ(PoolOf(running).nodes(0).holders(0).pid(), 4711);
+  agent.AwaitAcknowledge(agent.Report(start.replica_id(), 1, 0.5));
+  v1::StudyDetails details;
+  ASSERT_TRUE(running.Get("mnist", &details).ok());
+  EXPECT_EQ(details.trials(0).state(), v1::TRIAL_RUNNING);
+  ASSERT_EQ(details.trials(0).values_size(), 1);
+
+  agent.Say(Finished(start, 0.25));
+  agent.AwaitAcknowledge(agent.Say(Exited(start)));
+  ASSERT_TRUE(running.Get("mnist", &details).ok());
+  EXPECT_EQ(details.trials(0).state(), v1::TRIAL_COMPLETE);
+  EXPECT_EQ(details.trials(0).value(), 0.25);
+  EXPECT_EQ(details.study().best_trial(), 0);
+}
+
+TEST(AgentStream, RefusesASecondAgentOfTheName) {
+  RunningService running;
+  ScriptedAgent first(running, "oak", 1, "run-1");
+  ASSERT_TRUE(first.Next().has_welcome());
+  ScriptedAgent second(running, "oak", 1, "run-2");
+  EXPECT_EQ(second.Next().kind_case(), v1::ServiceMessage::KIND_NOT_SET);
+  const grpc::Status status = second.Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::ALREADY_EXISTS);
+  EXPECT_THAT(status.error_message(), HasSubstr("\"oak\""));
+  EXPECT_TRUE(PoolOf(running).nodes(0).connected());
+}
+
+TEST(AgentStream, TheSameAgentDiallingAgainTakesItsPlace) {
+  RunningService running;
+  ScriptedAgent first(running, "oak", 1, "run-1");
+  ASSERT_TRUE(first.Next().has_welcome());
+  ScriptedAgent again(running, "oak", 1, "run-1");
+  ASSERT_TRUE(again.Next().has_welcome());
+  EXPECT_EQ(first.Next().kind_case(), v1::ServiceMessage::KIND_NOT_SET);
+  first.Finish();
+  // The end of the old stream must not take the node away from the new one.
+  ASSERT_TRUE(running.Create(CreateRequest()).ok());
+  EXPECT_EQ(again.AwaitStart().study(), "mnist");
+  EXPECT_TRUE(PoolOf(running).nodes(0).connected());
+}
+
+TEST(AgentStream, ABrokenStreamDisconnectsTheNodeAndANewRunMayCome) {
+  RunningService running;
+  ScriptedAgent agent(running, "oak", 1, "run-1");
+  ASSERT_TRUE(agent.Next().has_welcome());
+  AwaitConnected(running, true);
+  agent.Cancel();
+  AwaitConnected(running, false);
+  ScriptedAgent next(running, "oak", 1, "run-2");
+  EXPECT_TRUE(next.Next().has_welcome());
+  AwaitConnected(running, true);
+}
+
+TEST(AgentStream, ASilentAgentIsCutOff) {
+  ServiceOptions options;
+  options.lease_s = 0.1;
+  RunningService running(options);
+  ScriptedAgent agent(running, "oak", 1, "run-1");
+  ASSERT_TRUE(agent.Next().has_welcome());
+  EXPECT_EQ(agent.Next().kind_case(), v1::ServiceMessage::KIND_NOT_SET);
+}
+
+TEST(AgentStream, AResentEventIsAcknowledgedAgainAndCountsOnce) {
+  RunningService running;
+  ASSERT_TRUE(running.Create(CreateRequest()).ok());
+  std::int64_t replica = 0;
+  {
+    ScriptedAgent agent(running, "oak", 1, "run-1");
+    replica = agent.AwaitStart().replica_id();
+    agent.AwaitAcknowledge(agent.Report(replica, 1, 0.5));
+  }
+  ScriptedAgent again(running, "oak", 1, "run-1");
+  ASSERT_TRUE(again.Next().has_welcome());
+  again.AwaitAcknowledge(again.Report(replica, 1, 0.5));
+  v1::StudyDetails details;
+  ASSERT_TRUE(running.Get("mnist", &details).ok());
+  EXPECT_EQ(details.trials(0).values_size(), 1);
+}
+
+TEST(AgentStream, RefusesWhoDoesNotSayHello) {
+  RunningService running;
+  grpc::ClientContext context;
+  const auto stream = running.stub->Agent(&context);
+  v1::AgentMessage message;
+  message.mutable_heartbeat();
+  stream->Write(message);
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST(AgentStream, NeedsTheToken) {
+  ServiceOptions options;
+  options.token = "secret";
+  RunningService running(options);
+  ScriptedAgent without(running, "oak", 1, "run-1");
+  EXPECT_EQ(without.Next().kind_case(), v1::ServiceMessage::KIND_NOT_SET);
+  EXPECT_EQ(without.Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  ScriptedAgent with(running, "oak", 1, "run-1", "secret");
+  EXPECT_TRUE(with.Next().has_welcome());
+}
+
+TEST(AgentStream, ShutdownEndsTheStream) {
+  RunningService running;
+  ScriptedAgent agent(running, "oak", 1, "run-1");
+  ASSERT_TRUE(agent.Next().has_welcome());
+  running.service->Shutdown();
+  EXPECT_EQ(agent.Next().kind_case(), v1::ServiceMessage::KIND_NOT_SET);
+}
+
+}  // namespace
+}  // namespace espalier

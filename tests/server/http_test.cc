@@ -1,0 +1,100 @@
+#include "httplib.h"
+
+#include "gmock/gmock.h"
+#include "tests/api/direct_tuner.h"
+#include "tests/server/running_service.h"
+#include "tuner/api/json.h"
+#include "tuner/server/http_server.h"
+
+namespace espalier {
+namespace {
+
+using testing::HasSubstr;
+
+class HttpTest : public testing::Test {
+ protected:
+  RunningService running_;
+  httplib::Client client_{"127.0.0.1", running_.http_port()};
+};
+
+TEST_F(HttpTest, AnswersHealthAndIndex) {
+  const auto health = client_.Get("/healthz");
+  ASSERT_TRUE(health);
+  EXPECT_EQ(health->status, 200);
+  EXPECT_EQ(health->body, "ok\n");
+  EXPECT_THAT(client_.Get("/")->body, HasSubstr("api/studies"));
+}
+
+TEST_F(HttpTest, ShowsStudiesTrialsAndPool) {
+  ASSERT_TRUE(running_.Create(CreateRequest()).ok());
+  ScriptedAgent agent(running_, "oak", 1, "run-1");
+  agent.AwaitStart();
+  EXPECT_THAT(client_.Get("/api/studies")->body, HasSubstr("\"name\":\"mnist\""));
+  const auto study = client_.Get("/api/studies/mnist");
+  ASSERT_EQ(study->status, 200);
+  v1::StudyDetails details;
+  ASSERT_TRUE(MessageFromJson(study->body, details).ok());
+  EXPECT_EQ(details.study().state(), v1::STUDY_RUNNING);
+  EXPECT_EQ(details.trials_size(), 1);
+  EXPECT_EQ(details.trials(0).spans_size(), 1);
+  const auto brief = client_.Get("/api/studies/mnist?values=0&active=1");
+  v1::StudyDetails brief_details;
+  ASSERT_TRUE(MessageFromJson(brief->body, brief_details).ok());
+  EXPECT_EQ(brief_details.trials(0).spans_size(), 0);
+  EXPECT_THAT(client_.Get("/api/studies/mnist/trials")->body, HasSubstr("{\"trials\":[{\"id\":1,"));
+  EXPECT_THAT(client_.Get("/api/pool")->body, HasSubstr("\"slots_held\":1"));
+}
+
+TEST_F(HttpTest, TellsAValue) {
+  ASSERT_TRUE(running_.Create(CreateRequest()).ok());
+  ScriptedAgent agent(running_, "oak", 1, "run-1");
+  const std::string path = "/api/trials/" + std::to_string(agent.AwaitStart().trial_id()) + "/tell";
+  const auto step = client_.Post(path, R"({"step": 3, "value": 0.5})", "application/json");
+  EXPECT_EQ(step->status, 200);
+  EXPECT_EQ(step->body, R"({"should_stop":false})");
+  EXPECT_EQ(client_.Post(path, R"({"value": 0.25, "final": true})", "application/json")->status,
+            200);
+  v1::StudyDetails details;
+  ASSERT_TRUE(running_.Get("mnist", &details).ok());
+  EXPECT_EQ(details.trials(0).values(0).step(), 3);
+  EXPECT_EQ(details.trials(0).value(), 0.25);
+}
+
+TEST_F(HttpTest, ErrorsAreJsonWithTheirStatus) {
+  const auto absent = client_.Get("/api/studies/absent");
+  EXPECT_EQ(absent->status, 404);
+  EXPECT_EQ(absent->body, R"({"error":"no study \"absent\"","code":"NOT_FOUND"})");
+  EXPECT_EQ(client_.Get("/nowhere")->status, 404);
+  EXPECT_THAT(client_.Get("/nowhere")->body, HasSubstr("\"error\""));
+  EXPECT_EQ(client_.Post("/api/trials/1/tell", "{", "application/json")->status, 400);
+  EXPECT_EQ(client_.Post("/api/trials/1/tell", "{}", "application/json")->status, 400);
+  EXPECT_EQ(client_.Post("/api/trials/1/tell", R"({"value": 1})", "application/json")->status, 404);
+  const std::string large(kMaxHttpBody + 1, ' ');
+  const auto refused = client_.Post("/api/trials/1/tell", large, "application/json");
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->status, 413);
+}
+
+TEST_F(HttpTest, MetricsNameTheService) {
+  ASSERT_TRUE(running_.Create(CreateRequest()).ok());
+  const auto metrics = client_.Get("/metrics");
+  EXPECT_EQ(metrics->status, 200);
+  EXPECT_THAT(metrics->body, HasSubstr("espalier_studies{state=\"RUNNING\"} 1"));
+  EXPECT_THAT(metrics->body, HasSubstr("espalier_requests_total{"));
+  EXPECT_THAT(metrics->body, HasSubstr("espalier_commit_seconds_bucket"));
+}
+
+TEST(HttpToken, IsNeededButForHealth) {
+  ServiceOptions options;
+  options.token = "secret";
+  RunningService running(options);
+  httplib::Client client("127.0.0.1", running.http_port());
+  EXPECT_EQ(client.Get("/healthz")->status, 200);
+  for (const char* path : {"/api/studies", "/metrics", "/api/pool"}) {
+    EXPECT_EQ(client.Get(path)->status, 401) << path;
+    EXPECT_EQ(client.Get(path, {{"Authorization", "Bearer secret"}})->status, 200) << path;
+  }
+}
+
+}  // namespace
+}  // namespace espalier

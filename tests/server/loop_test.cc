@@ -1,0 +1,214 @@
+#include "tuner/server/loop.h"
+
+#include <atomic>
+#include <future>
+#include <latch>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "search_spaces/search_space.h"
+
+namespace espalier {
+namespace {
+
+StudySpec Spec(const std::string& name) {
+  StudySpec spec;
+  spec.name = name;
+  spec.space = *SearchSpace::FromJson(R"({"lr": {"_type": "uniform", "_value": [0.1, 0.2]}})");
+  spec.sampler = {"random", {}};
+  spec.command = {"/bin/true"};
+  spec.directory = "/tmp";
+  return spec;
+}
+
+// What a test sees of the storage that the loop owns.
+struct Journal {
+  std::atomic<int> commits = 0;
+  std::atomic<bool> fails = false;
+  std::atomic<int> studies = 0;  // committed
+  // Set: the next commit says that it has begun, and waits to be let go.
+  std::atomic<std::promise<void>*> began = nullptr;
+  std::promise<void> let_go;
+};
+
+class JournalStorage final : public Storage {
+ public:
+  explicit JournalStorage(Journal& journal) : journal_(journal) {}
+  absl::StatusOr<TunerState> Load() override { return TunerState{}; }
+  absl::Status Commit(std::span<const Change> changes) override {
+    if (auto* began = journal_.began.exchange(nullptr)) {
+      began->set_value();
+      journal_.let_go.get_future().wait();
+    }
+    if (journal_.fails) return absl::DataLossError("disk full");
+    ++journal_.commits;
+    for (const Change& change : changes) {
+      if (std::holds_alternative<StudyCreated>(change)) ++journal_.studies;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  Journal& journal_;
+};
+
+class LoopTest : public testing::Test {
+ protected:
+  LoopTest() { Restart(); }
+
+  void Restart() {
+    LoopOptions options;
+    options.clock = [this] { return Time{now_us_}; };
+    options.terminate = [this] { ++terminated_; };
+    loop_ = std::make_unique<Loop>(
+        std::make_unique<JournalStorage>(journal_), TunerState{}, options, metrics_,
+        [this](const std::vector<Command>& commands, const TunerState&) {
+          commits_at_send_ = journal_.commits.load();
+          sent_ += static_cast<int>(commands.size());
+        });
+  }
+
+  Journal journal_;
+  Metrics metrics_;
+  std::atomic<std::int64_t> now_us_ = 1'000'000'000;
+  std::atomic<int> terminated_ = 0;
+  std::atomic<int> sent_ = 0;
+  std::atomic<int> commits_at_send_ = 0;
+  std::unique_ptr<Loop> loop_;
+};
+
+TEST_F(LoopTest, CommitsManyPostsTogether) {
+  constexpr int kThreads = 16;
+  std::promise<void> began;
+  journal_.began = &began;
+  std::thread first([this] { EXPECT_TRUE(loop_->Post(CreateStudy{Spec("first")}).status.ok()); });
+  began.get_future().wait();
+  // The owner is inside a commit: what is posted now waits and goes into the next one together.
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([this, i] {
+      EXPECT_TRUE(loop_->Post(CreateStudy{Spec(absl::StrCat("s", i))}).status.ok());
+    });
+  }
+  while (loop_->queued() < kThreads) std::this_thread::yield();
+  journal_.let_go.set_value();
+  first.join();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(journal_.studies, kThreads + 1);
+  EXPECT_EQ(journal_.commits, 2);
+}
+
+TEST_F(LoopTest, AnswersOnlyAfterTheCommit) {
+  std::promise<void> began;
+  journal_.began = &began;
+  std::atomic<bool> answered = false;
+  loop_->PostAsync({CreateStudy{Spec("a")}, {}}, [&](const Reply& reply) {
+    EXPECT_TRUE(reply.status.ok());
+    EXPECT_EQ(journal_.studies, 1);
+    answered = true;
+  });
+  began.get_future().wait();
+  EXPECT_FALSE(answered);
+  journal_.let_go.set_value();
+  ASSERT_TRUE(loop_->Read([](const View& view) {
+    EXPECT_EQ(view.core.state().studies.size(), 1u);
+  }).ok());
+  EXPECT_TRUE(answered);
+}
+
+TEST_F(LoopTest, SendsCommandsAfterTheirChangesAreCommitted) {
+  ASSERT_TRUE(loop_->Post(CreateStudy{Spec("a")}).status.ok());
+  const int before = journal_.commits;
+  ASSERT_TRUE(loop_->Post(AgentHello{"oak", 1, {}}).status.ok());
+  ASSERT_TRUE(loop_->Read([](const View&) {}).ok());
+  EXPECT_EQ(sent_, 1);
+  EXPECT_GT(commits_at_send_, before);
+}
+
+TEST_F(LoopTest, AFailedCommitAnswersUnavailableAndEndsTheProcess) {
+  ASSERT_TRUE(loop_->Post(CreateStudy{Spec("kept")}).status.ok());
+  journal_.fails = true;
+  EXPECT_TRUE(absl::IsUnavailable(loop_->Post(CreateStudy{Spec("lost")}).status));
+  // Nothing is shown or promised afterwards, not even what a later commit could write.
+  journal_.fails = false;
+  EXPECT_TRUE(absl::IsUnavailable(loop_->Post(CreateStudy{Spec("later")}).status));
+  EXPECT_TRUE(absl::IsUnavailable(loop_->Read([](const View&) { ADD_FAILURE(); })));
+  loop_->Stop();
+  EXPECT_EQ(terminated_, 1);
+  EXPECT_EQ(journal_.studies, 1);
+}
+
+TEST_F(LoopTest, AFailedCommitSendsNoCommands) {
+  ASSERT_TRUE(loop_->Post(CreateStudy{Spec("a")}).status.ok());
+  journal_.fails = true;
+  EXPECT_TRUE(absl::IsUnavailable(loop_->Post(AgentHello{"oak", 1, {}}).status));
+  loop_->Stop();
+  EXPECT_EQ(sent_, 0);
+}
+
+TEST_F(LoopTest, StopFinishesWhatIsQueuedAndRefusesTheRest) {
+  std::promise<void> began;
+  journal_.began = &began;
+  std::promise<absl::Status> second;
+  loop_->PostAsync({CreateStudy{Spec("a")}, {}}, nullptr);
+  began.get_future().wait();
+  loop_->PostAsync({CreateStudy{Spec("b")}, {}},
+                   [&second](const Reply& reply) { second.set_value(reply.status); });
+  std::thread stop([this] { loop_->Stop(); });
+  journal_.let_go.set_value();
+  EXPECT_TRUE(second.get_future().get().ok());
+  stop.join();
+  EXPECT_EQ(journal_.studies, 2);
+  EXPECT_TRUE(absl::IsUnavailable(loop_->Post(CreateStudy{Spec("c")}).status));
+}
+
+TEST_F(LoopTest, PostingWaitsWhileTheQueueIsFull) {
+  std::promise<void> began;
+  journal_.began = &began;
+  loop_->PostAsync({CreateStudy{Spec("a")}, {}}, nullptr);
+  began.get_future().wait();
+  std::atomic<std::size_t> answered = 0;
+  std::thread poster([&] {
+    for (std::size_t i = 0; i < kMaxQueue + 1; ++i) {
+      loop_->PostAsync({Event{Tick{}}, {}}, [&answered](const Reply&) { ++answered; });
+    }
+  });
+  while (loop_->queued() < kMaxQueue) std::this_thread::yield();
+  EXPECT_EQ(loop_->queued(), kMaxQueue);
+  journal_.let_go.set_value();
+  poster.join();
+  loop_->Stop();
+  EXPECT_EQ(answered, kMaxQueue + 1);
+}
+
+TEST_F(LoopTest, TicksWhenTheCoresDeadlineHasPassed) {
+  StudySpec spec = Spec("short");
+  spec.time_limit_s = 5;
+  ASSERT_TRUE(loop_->Post(CreateStudy{spec}).status.ok());
+  now_us_ += 6'000'000;
+  StudyState state = StudyState::kRunning;
+  // A read wakes the loop, which then looks at the clock.
+  while (state == StudyState::kRunning) {
+    ASSERT_TRUE(loop_->Read([&state](const View& view) {
+      state = view.core.state().FindStudy("short")->state;
+    }).ok());
+  }
+  EXPECT_EQ(state, StudyState::kComplete);
+}
+
+TEST_F(LoopTest, KnowsThePidsOfReplicasUntilTheyExit) {
+  ASSERT_TRUE(loop_->Post(CreateStudy{Spec("a")}).status.ok());
+  ASSERT_TRUE(loop_->Post(AgentHello{"oak", 1, {}}).status.ok());
+  loop_->PostAsync({ReplicaStarted{ReplicaId(1)}, {{ReplicaId(1), 4711}}}, nullptr);
+  ASSERT_TRUE(loop_->Read([](const View& view) {
+    ASSERT_TRUE(view.pids.contains(ReplicaId(1)));
+    EXPECT_EQ(view.pids.at(ReplicaId(1)), 4711);
+  }).ok());
+  loop_->PostAsync({ReplicaExited{ReplicaId(1), 1, 0, "", ""}, {}}, nullptr);
+  ASSERT_TRUE(loop_->Read([](const View& view) { EXPECT_TRUE(view.pids.empty()); }).ok());
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "tuner.grpc.pb.h"
+#include "tuner/server/service.h"
+
+namespace espalier {
+
+// A whole service on loopback, and a client that speaks to it.
+class RunningService {
+ public:
+  explicit RunningService(ServiceOptions options = {}) {
+    if (options.http_address.empty()) options.http_address = "127.0.0.1:0";
+    auto started = Service::Start(options);
+    EXPECT_TRUE(started.ok()) << started.status();
+    if (!started.ok()) return;
+    service = *std::move(started);
+    stub = v1::Tuner::NewStub(
+        grpc::CreateChannel(service->grpc_address(), grpc::InsecureChannelCredentials()));
+  }
+
+  int http_port() const {
+    const std::string address = service->http_address();
+    return std::stoi(address.substr(address.rfind(':') + 1));
+  }
+
+  grpc::Status Create(const v1::CreateStudyRequest& request, v1::Study* study = nullptr) {
+    grpc::ClientContext context;
+    v1::Study unused;
+    return stub->CreateStudy(&context, request, study != nullptr ? study : &unused);
+  }
+
+  grpc::Status Get(const std::string& name, v1::StudyDetails* details,
+                   const std::string& token = {}) {
+    grpc::ClientContext context;
+    if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+    v1::GetStudyRequest request;
+    request.set_name(name);
+    return stub->GetStudy(&context, request, details);
+  }
+
+  std::unique_ptr<Service> service;
+  std::unique_ptr<v1::Tuner::Stub> stub;
+};
+
+// An agent as the test tells it to be.
+class ScriptedAgent {
+ public:
+  ScriptedAgent(RunningService& service, const std::string& node, int slots,
+                const std::string& incarnation, const std::string& token = {})
+      : stream_(service.stub->Agent(&context_)) {
+    v1::AgentMessage hello;
+    hello.mutable_hello()->set_node_name(node);
+    hello.mutable_hello()->set_slots(slots);
+    hello.mutable_hello()->set_incarnation(incarnation);
+    hello.mutable_hello()->set_token(token);
+    stream_->Write(hello);
+  }
+  ~ScriptedAgent() { context_.TryCancel(); }
+
+  // The next message that is not a heartbeat; KIND_NOT_SET if the stream has ended.
+  v1::ServiceMessage Next() {
+    v1::ServiceMessage message;
+    while (stream_->Read(&message)) {
+      if (!message.has_heartbeat()) return message;
+    }
+    return {};
+  }
+
+  // The next message for which `wanted` holds.
+  template <typename Wanted>
+  v1::ServiceMessage Await(Wanted wanted) {
+    v1::ServiceMessage message = Next();
+    while (message.kind_case() != v1::ServiceMessage::KIND_NOT_SET && !wanted(message)) {
+      message = Next();
+    }
+    return message;
+  }
+
+  v1::StartReplica AwaitStart() {
+    return Await([](const auto& message) { return message.has_start(); }).start();
+  }
+
+  std::int64_t Say(v1::AgentMessage message) {
+    message.set_sequence(++sequence_);
+    stream_->Write(message);
+    return sequence_;
+  }
+
+  void AwaitAcknowledge(std::int64_t sequence) {
+    const auto message = Await([sequence](const v1::ServiceMessage& m) {
+      return m.has_acknowledge() && m.acknowledge().sequence() >= sequence;
+    });
+    EXPECT_TRUE(message.has_acknowledge());
+  }
+
+  std::int64_t Report(std::int64_t replica, std::int64_t step, double value) {
+    v1::AgentMessage message;
+    message.mutable_from_replica()->set_replica_id(replica);
+    auto& report = *message.mutable_from_replica()->mutable_message()->mutable_report();
+    report.set_step(step);
+    report.set_value(value);
+    return Say(message);
+  }
+
+  grpc::Status Finish() { return stream_->Finish(); }
+  void Cancel() { context_.TryCancel(); }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::ServiceMessage>> stream_;
+  std::int64_t sequence_ = 0;
+};
+
+}  // namespace espalier

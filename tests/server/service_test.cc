@@ -1,0 +1,131 @@
+#include "tuner/server/service.h"
+
+#include <filesystem>
+
+#include "gmock/gmock.h"
+#include "tests/api/direct_tuner.h"
+#include "tests/server/running_service.h"
+
+namespace espalier {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Service, CreatesListsStopsAndResumes) {
+  RunningService running;
+  v1::Study study;
+  ASSERT_TRUE(running.Create(CreateRequest(), &study).ok());
+  EXPECT_EQ(study.state(), v1::STUDY_RUNNING);
+  {
+    grpc::ClientContext context;
+    v1::ListStudiesResponse all;
+    ASSERT_TRUE(running.stub->ListStudies(&context, {}, &all).ok());
+    EXPECT_EQ(all.studies_size(), 1);
+  }
+  {
+    grpc::ClientContext context;
+    v1::StudyName name;
+    name.set_name("mnist");
+    ASSERT_TRUE(running.stub->StopStudy(&context, name, &study).ok());
+    EXPECT_EQ(study.state(), v1::STUDY_STOPPED);
+  }
+  grpc::ClientContext context;
+  v1::ResumeStudyRequest resume;
+  resume.set_name("mnist");
+  ASSERT_TRUE(running.stub->ResumeStudy(&context, resume, &study).ok());
+  EXPECT_EQ(study.state(), v1::STUDY_RUNNING);
+}
+
+TEST(Service, AnswersErrorsWithTheirCodeAndReason) {
+  RunningService running;
+  v1::StudyDetails details;
+  const grpc::Status absent = running.Get("absent", &details);
+  EXPECT_EQ(absent.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(absent.error_message(), HasSubstr("\"absent\""));
+  const grpc::Status malformed = running.Create(CreateRequest("{"));
+  EXPECT_EQ(malformed.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(malformed.error_message(), HasSubstr("study_json"));
+}
+
+TEST(Service, TakesToldValues) {
+  RunningService running;
+  ASSERT_TRUE(running.Create(CreateRequest()).ok());
+  ScriptedAgent agent(running, "oak", 1, "run-1");
+  const v1::StartReplica start = agent.AwaitStart();
+  v1::TellRequest tell;
+  tell.set_trial_id(start.trial_id());
+  tell.set_value(0.5);
+  tell.set_final(true);
+  v1::TellResponse response;
+  grpc::ClientContext context;
+  ASSERT_TRUE(running.stub->Tell(&context, tell, &response).ok());
+  v1::StudyDetails details;
+  ASSERT_TRUE(running.Get("mnist", &details).ok());
+  EXPECT_EQ(details.trials(0).state(), v1::TRIAL_COMPLETE);
+}
+
+TEST(Service, NeedsTheTokenOnEveryCall) {
+  ServiceOptions options;
+  options.token = "secret";
+  RunningService running(options);
+  v1::StudyDetails details;
+  EXPECT_EQ(running.Get("mnist", &details).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(running.Get("mnist", &details, "wrong").error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(running.Get("mnist", &details, "secret").error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(running.Create(CreateRequest()).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST(Service, RefusesPortsInUseNamingThem) {
+  RunningService running;
+  ServiceOptions options;
+  options.grpc_address = running.service->grpc_address();
+  const auto grpc_taken = Service::Start(options);
+  EXPECT_THAT(std::string(grpc_taken.status().message()), HasSubstr(options.grpc_address));
+  options.grpc_address = "127.0.0.1:0";
+  options.http_address = running.service->http_address();
+  const auto http_taken = Service::Start(options);
+  EXPECT_THAT(std::string(http_taken.status().message()), HasSubstr(options.http_address));
+}
+
+TEST(Service, RefusesOtherMachinesWithoutAToken) {
+  ServiceOptions options;
+  options.grpc_address = "0.0.0.0:0";
+  const auto refused = Service::Start(options);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("token"));
+  options.token = "secret";
+  EXPECT_TRUE(Service::Start(options).ok());
+}
+
+TEST(Service, KeepsEverythingOverARestart) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / "espalier_service_restart";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  ServiceOptions options;
+  options.database = folder / "tuner.db";
+  v1::StudyDetails before;
+  {
+    RunningService running(options);
+    ASSERT_TRUE(running.Create(CreateRequest()).ok());
+    ScriptedAgent agent(running, "oak", 1, "run-1");
+    const v1::StartReplica start = agent.AwaitStart();
+    agent.AwaitAcknowledge(agent.Report(start.replica_id(), 1, 0.5));
+    ASSERT_TRUE(running.Get("mnist", &before).ok());
+    running.service->Shutdown();
+  }
+  RunningService running(options);
+  v1::StudyDetails after;
+  ASSERT_TRUE(running.Get("mnist", &after).ok());
+  EXPECT_EQ(after.study().id(), before.study().id());
+  ASSERT_EQ(after.trials_size(), before.trials_size());
+  EXPECT_EQ(after.trials(0).values_size(), 1);
+  EXPECT_EQ(after.trials(0).values(0).value(), 0.5);
+  EXPECT_EQ(after.trials(0).parameters(0).json(), before.trials(0).parameters(0).json());
+  running.service->Shutdown();
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace espalier

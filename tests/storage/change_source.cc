@@ -1,0 +1,241 @@
+#include "tests/storage/change_source.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "tuner/base/check.h"
+#include "tuner/study_file/study_file.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr std::size_t kLongOutput = 4096;
+constexpr std::size_t kMostStudies = 5;
+constexpr std::size_t kMostTrials = 40;
+
+template <typename Map>
+const typename Map::mapped_type* AnyOf(const Map& map, Random& random) {
+  if (map.empty()) return nullptr;
+  return &std::next(map.begin(), static_cast<std::ptrdiff_t>(random.Below(map.size())))->second;
+}
+
+}  // namespace
+
+StudySpec SpecForTests(const std::string& name) {
+  const std::string json = R"({
+    "name": ")" + name + R"(",
+    "command": ["python3", "it's \"quoted\".py", "", "--länge=3 ✂"],
+    "metric": {"name": "genauigkeit ≥", "direction": "maximize"},
+    "search_space": {"lr": {"_type": "loguniform", "_value": [1e-05, 0.1]},
+                     "rule": {"_type": "choice", "_value": ["linear", "o'clock", "√", 16, 0.5]}},
+    "sampler": {"name": "tpe", "startup_trials": 6, "gamma": 0.1},
+    "pruner": "median", "policy": {"name": "fixed"},
+    "trials": 12, "time_limit_s": 0.1, "target": 0.987654321,
+    "max_concurrent_trials": 3, "max_step": 5, "slots": {"min": 2, "max": 16},
+    "batch_mode": "adaptive", "seed": 18446744073709551615, "max_consecutive_failures": 2,
+    "max_restarts": 0, "stop_grace_s": 1.5, "env": {"A": "b=c", "N": 0.1, "EMPTY": ""},
+    "directory": "runs/../somewhere else"})";
+  absl::StatusOr<StudySpec> spec = ParseStudy(json, "test.json", "/srv/studies");
+  ESPALIER_CHECK(spec.ok(), std::string(spec.status().message()));
+  return *std::move(spec);
+}
+
+Change ChangeSource::Next() {
+  while (true) {
+    const std::size_t kind = random_.Below(kKinds);
+    std::optional<Change> change = MakeKind(kind, std::make_index_sequence<kKinds>{});
+    if (!change) continue;
+    ++counts_[change->index()];
+    state_.Apply(*change);
+    return *std::move(change);
+  }
+}
+
+// ---- Values ----------------------------------------------------------------------------------
+
+const Study* ChangeSource::AnyStudy() { return AnyOf(state_.studies, random_); }
+const Trial* ChangeSource::AnyTrial() { return AnyOf(state_.trials, random_); }
+
+double ChangeSource::AnyDouble() {
+  using Limits = std::numeric_limits<double>;
+  const double hard[] = {Limits::quiet_NaN(), -Limits::quiet_NaN(), Limits::infinity(),
+                         -Limits::infinity(), -0.0, 0.0, Limits::denorm_min(), Limits::max(),
+                         3.0, -1e15, 9007199254740993.0};
+  switch (random_.Below(3)) {
+    case 0:
+      return hard[random_.Below(std::size(hard))];
+    case 1:
+      return std::bit_cast<double>(random_.Next());
+    default:
+      return random_.Normal();
+  }
+}
+
+std::int64_t ChangeSource::AnyInteger() {
+  switch (random_.Below(4)) {
+    case 0:
+      return std::numeric_limits<std::int64_t>::max();
+    case 1:
+      return std::numeric_limits<std::int64_t>::min();
+    default:
+      return static_cast<std::int64_t>(random_.Below(1000)) - 500;
+  }
+}
+
+std::string ChangeSource::ReadableText() {
+  const char* const texts[] = {"", "plain", "it's \"quoted\"; DROP TABLE trials; --", "größer ≥ 木 🌳",
+                               "line\nline\ttab\\", "%s ? :name @x $1 ?1"};
+  return texts[random_.Below(std::size(texts))];
+}
+
+std::string ChangeSource::AnyText() {
+  switch (random_.Below(4)) {
+    case 0: {  // the output of a program may be any bytes
+      std::string bytes(random_.Below(2) == 0 ? kLongOutput : 9, '\0');
+      for (char& byte : bytes) byte = static_cast<char>(random_.Below(256));
+      return bytes;
+    }
+    case 1:
+      return std::string("a\0b\0", 4);
+    default:
+      return ReadableText();
+  }
+}
+
+Parameters ChangeSource::AnyParameters() {
+  Parameters parameters = {{"flag", random_.Below(2) == 0},
+                           {"integer", AnyInteger()},
+                           {"whole", 5.0},
+                           {"te\"xt ✂", ReadableText()}};
+  const double number = AnyDouble();
+  if (std::isfinite(number)) parameters.push_back({"number", number});
+  return parameters;
+}
+
+Time ChangeSource::LaterTime() {
+  // Often the same moment again; sometimes a little back, as after a restart with a set clock.
+  const auto step = static_cast<std::int64_t>(random_.Below(1'000'000'000));
+  if (random_.Below(3) != 0) now_.us += random_.Below(10) == 0 ? -step / 10 : step;
+  return now_;
+}
+
+// ---- Changes ---------------------------------------------------------------------------------
+
+std::optional<Change> ChangeSource::Make(Draw<StudyCreated>) {
+  if (state_.studies.size() >= kMostStudies) return std::nullopt;
+  // Ids may leave gaps.
+  const std::int64_t above = state_.studies.empty() ? 0 : state_.studies.rbegin()->first.value;
+  const StudyId id(above + 1 + Small(3));
+  return StudyCreated{id, SpecForTests("study-" + std::to_string(id.value)), LaterTime()};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<StudyStateChanged>) {
+  const Study* study = AnyStudy();
+  if (study == nullptr) return std::nullopt;
+  const auto state = static_cast<StudyState>(Small(4));
+  if (state == study->state) return std::nullopt;
+  return StudyStateChanged{study->id, state, AnyText(), LaterTime()};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<StudyLimitsChanged>) {
+  const Study* study = AnyStudy();
+  if (study == nullptr) return std::nullopt;
+  return StudyLimitsChanged{study->id, AnyInteger(), AnyDouble()};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<StudyClockSet>) {
+  const Study* study = AnyStudy();
+  if (study == nullptr) return std::nullopt;
+  return StudyClockSet{study->id, AnyDouble(), LaterTime()};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<TrialCreated>) {
+  const Study* study = AnyStudy();
+  if (study == nullptr || state_.trials.size() >= kMostTrials) return std::nullopt;
+  const std::int64_t above = state_.trials.empty() ? 0 : state_.trials.rbegin()->first.value;
+  return TrialCreated{TrialId(above + 1 + Small(3)), study->id, std::ssize(study->trials),
+                      AnyParameters(), LaterTime()};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<TrialStateChanged>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  const auto state = static_cast<TrialState>(Small(6));
+  if (!MayFollow(trial->state, state)) return std::nullopt;
+  std::optional<double> value;
+  if (random_.Below(2) == 0) value = AnyDouble();
+  return TrialStateChanged{trial->id, state, LaterTime(), AnyText(), value, AnyText()};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<ValueReported>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  const std::int64_t step = Small(200);
+  for (const IntermediateValue& value : trial->values) {
+    if (value.step == step) return std::nullopt;
+  }
+  return ValueReported{trial->id, {step, AnyDouble(), AnyDouble(), LaterTime(), AnyInteger()}};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<GenerationAdvanced>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  return GenerationAdvanced{trial->id, trial->generation + 1 + Small(3)};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<SlotsHeldChanged>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  std::vector<Slot> slots;
+  for (int i = Small(4); i > 0; --i) slots.push_back({NodeId(1 + Small(3)), Small(8)});
+  return SlotsHeldChanged{trial->id, LaterTime(), std::move(slots)};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<ResizeMeasured>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  return ResizeMeasured{trial->id, {LaterTime(), AnyInteger(), Small(9), Small(9), AnyDouble(),
+                                    random_.Below(2) == 0}};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<CheckpointRecorded>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  return CheckpointRecorded{trial->id, AnyText()};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<TrialPinned>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  return TrialPinned{trial->id, Small(9)};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<TrialRestarted>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  return TrialRestarted{trial->id, trial->restarts + 1};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<DecisionMade>) {
+  const Study* study = AnyStudy();
+  if (study == nullptr) return std::nullopt;
+  constexpr int kDecisionKinds = static_cast<int>(DecisionKind::kStudy) + 1;
+  return DecisionMade{study->id, {LaterTime(), AnyInteger(),
+                                  static_cast<DecisionKind>(Small(kDecisionKinds)), Small(9),
+                                  Small(9), AnyText()}};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<NodeRegistered>) {
+  const std::int64_t above = state_.nodes.empty() ? 0 : state_.nodes.rbegin()->first.value;
+  return NodeRegistered{NodeId(above + 1), AnyText()};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<ReplicaIdsReserved>) {
+  return ReplicaIdsReserved{state_.replica_ids_below + Small(100)};
+}
+
+}  // namespace espalier

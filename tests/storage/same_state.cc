@@ -1,0 +1,97 @@
+#include "tests/storage/same_state.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <utility>
+#include <vector>
+
+namespace espalier {
+
+namespace {
+
+std::uint64_t TakeBits(double& value) { return std::bit_cast<std::uint64_t>(std::exchange(value, 0)); }
+
+// What operator== would get wrong goes into the list, and zero takes its place.
+std::vector<std::uint64_t> TakeDoubles(Trial& trial) {
+  std::vector<std::uint64_t> bits;
+  if (trial.value) bits.push_back(TakeBits(*trial.value));
+  for (IntermediateValue& value : trial.values) {
+    bits.push_back(TakeBits(value.value));
+    bits.push_back(TakeBits(value.progress));
+  }
+  for (Resize& resize : trial.resizes) bits.push_back(TakeBits(resize.pause_s));
+  for (Parameter& parameter : trial.parameters) {
+    if (auto* number = std::get_if<double>(&parameter.value)) bits.push_back(TakeBits(*number));
+  }
+  return bits;
+}
+
+void ExpectSameTrial(Trial actual, Trial expected) {
+  SCOPED_TRACE("trial " + std::to_string(expected.id.value));
+  EXPECT_EQ(TakeDoubles(actual), TakeDoubles(expected));
+  EXPECT_EQ(actual.values, expected.values);
+  EXPECT_EQ(actual.spans, expected.spans);
+  EXPECT_EQ(actual.resizes, expected.resizes);
+  EXPECT_EQ(actual.parameters, expected.parameters);
+  EXPECT_TRUE(actual == expected) << "in another field than those";
+}
+
+void ExpectSameSpec(StudySpec actual, StudySpec expected) {
+  EXPECT_EQ(TakeBits(actual.time_limit_s), TakeBits(expected.time_limit_s));
+  EXPECT_EQ(actual.name, expected.name);
+  EXPECT_EQ(actual.metric, expected.metric);
+  EXPECT_EQ(actual.direction, expected.direction);
+  EXPECT_EQ(actual.space.ToJson(), expected.space.ToJson());
+  EXPECT_EQ(actual.sampler, expected.sampler);
+  EXPECT_EQ(actual.pruner, expected.pruner);
+  EXPECT_EQ(actual.policy, expected.policy);
+  EXPECT_EQ(actual.command, expected.command);
+  EXPECT_EQ(actual.environment, expected.environment);
+  EXPECT_EQ(actual.directory, expected.directory);
+  EXPECT_EQ(actual.max_trials, expected.max_trials);
+  EXPECT_EQ(actual.target, expected.target);
+  EXPECT_EQ(actual.max_concurrent_trials, expected.max_concurrent_trials);
+  EXPECT_EQ(actual.max_step, expected.max_step);
+  EXPECT_EQ(actual.min_slots, expected.min_slots);
+  EXPECT_EQ(actual.max_slots, expected.max_slots);
+  EXPECT_EQ(actual.batch_mode, expected.batch_mode);
+  EXPECT_EQ(actual.seed, expected.seed);
+  EXPECT_EQ(actual.max_consecutive_failures, expected.max_consecutive_failures);
+  EXPECT_EQ(actual.max_restarts, expected.max_restarts);
+  EXPECT_EQ(actual.stop_grace_s, expected.stop_grace_s);
+  EXPECT_EQ(actual.json, expected.json);
+}
+
+void ExpectSameStudy(Study actual, Study expected) {
+  SCOPED_TRACE("study " + std::to_string(expected.id.value));
+  ExpectSameSpec(actual.spec, expected.spec);
+  EXPECT_EQ(TakeBits(actual.active_s), TakeBits(expected.active_s));
+  EXPECT_EQ(actual.id, expected.id);
+  EXPECT_EQ(actual.state, expected.state);
+  EXPECT_EQ(actual.reason, expected.reason);
+  EXPECT_EQ(actual.created, expected.created);
+  EXPECT_EQ(actual.ended, expected.ended);
+  EXPECT_EQ(actual.running_since, expected.running_since);
+  EXPECT_EQ(actual.trials, expected.trials);
+  EXPECT_EQ(actual.decisions, expected.decisions);
+}
+
+}  // namespace
+
+void ExpectSame(const TunerState& actual, const TunerState& expected) {
+  EXPECT_EQ(actual.nodes, expected.nodes);
+  EXPECT_EQ(actual.replica_ids_below, expected.replica_ids_below);
+  ASSERT_EQ(actual.studies.size(), expected.studies.size());
+  for (const auto& [id, study] : expected.studies) {
+    ASSERT_TRUE(actual.studies.contains(id));
+    ExpectSameStudy(actual.studies.at(id), study);
+  }
+  ASSERT_EQ(actual.trials.size(), expected.trials.size());
+  for (const auto& [id, trial] : expected.trials) {
+    ASSERT_TRUE(actual.trials.contains(id));
+    ExpectSameTrial(actual.trials.at(id), trial);
+  }
+}
+
+}  // namespace espalier

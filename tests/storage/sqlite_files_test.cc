@@ -1,0 +1,204 @@
+// Which files a database may be, and who may have it open.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/storage/change_source.h"
+#include "tests/storage/same_state.h"
+#include "tests/storage/scratch_folder.h"
+#include "tuner/storage/storage.h"
+
+namespace espalier {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class SqliteFiles : public testing::Test {
+ protected:
+  std::string Database() const { return folder_.File("tuner.db"); }
+
+  std::unique_ptr<Storage> MustOpen(bool read_only = false) const {
+    absl::StatusOr<std::unique_ptr<Storage>> storage = OpenSqliteStorage(Database(), read_only);
+    EXPECT_TRUE(storage.ok()) << storage.status();
+    return storage.ok() ? *std::move(storage) : nullptr;
+  }
+
+  std::string Refusal(const std::string& path, bool read_only = false) const {
+    const absl::Status status = OpenSqliteStorage(path, read_only).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(path));
+    return std::string(status.message());
+  }
+
+  void ExecuteRaw(const std::string& sql) const {
+    sqlite3* connection = nullptr;
+    ASSERT_EQ(sqlite3_open(Database().c_str(), &connection), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(connection);
+    sqlite3_close(connection);
+  }
+
+  void Write(const std::string& text) const { std::ofstream(Database()) << text; }
+
+  std::vector<std::string> FilesLeft() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+      names.push_back(entry.path().filename().string());
+    }
+    return names;
+  }
+
+  ScratchFolder folder_;
+};
+
+// The tests may run as root, to whom permissions mean nothing.
+class AsSomebody {
+ public:
+  AsSomebody() : was_(geteuid()) {
+    if (was_ == 0) EXPECT_EQ(seteuid(kNobody), 0);
+  }
+  ~AsSomebody() {
+    if (was_ == 0) EXPECT_EQ(seteuid(0), 0);
+  }
+
+ private:
+  static constexpr uid_t kNobody = 65534;
+  const uid_t was_;
+};
+
+TEST_F(SqliteFiles, RefusesAFileThatIsNotADatabase) {
+  Write("{\"name\": \"not a database, but some JSON\"}");
+  EXPECT_THAT(Refusal(Database()), HasSubstr("not an SQLite database"));
+  EXPECT_THAT(Refusal(Database(), true), HasSubstr("not an SQLite database"));
+  EXPECT_THAT(FilesLeft(), ElementsAre("tuner.db"));
+}
+
+TEST_F(SqliteFiles, RefusesAFileShorterThanADatabasesFirstWords) {
+  Write("x");
+  EXPECT_THAT(Refusal(Database()), HasSubstr("not an SQLite database"));
+}
+
+TEST_F(SqliteFiles, RefusesTheDatabaseOfAnotherProgramAndLeavesItAlone) {
+  ExecuteRaw("CREATE TABLE songs (name TEXT)");
+  EXPECT_THAT(Refusal(Database()), HasSubstr("not one of Espalier's"));
+  EXPECT_THAT(Refusal(Database(), true), HasSubstr("not one of Espalier's"));
+  EXPECT_THAT(FilesLeft(), ElementsAre("tuner.db"));
+  ExecuteRaw("INSERT INTO songs VALUES ('still here')");
+}
+
+TEST_F(SqliteFiles, RefusesTheSchemaOfANewerEspalier) {
+  MustOpen();
+  ExecuteRaw("PRAGMA user_version = 99");
+  EXPECT_THAT(Refusal(Database()), AllOf(HasSubstr("newer Espalier"), HasSubstr("schema 99")));
+  EXPECT_THAT(Refusal(Database(), true), HasSubstr("newer Espalier"));
+}
+
+TEST_F(SqliteFiles, RefusesAMissingFolder) {
+  EXPECT_THAT(Refusal(folder_.File("absent/tuner.db")),
+              AllOf(HasSubstr("absent does not exist"), HasSubstr("create it")));
+}
+
+TEST_F(SqliteFiles, RefusesAFolderInPlaceOfAFile) {
+  EXPECT_THAT(Refusal(folder_.path()), HasSubstr("is not a file"));
+}
+
+TEST_F(SqliteFiles, RefusesAFileThatCannotBeWritten) {
+  MustOpen();
+  ASSERT_EQ(chmod(Database().c_str(), 0444), 0);
+  ASSERT_EQ(chmod(folder_.path().c_str(), 0777), 0);
+  const AsSomebody somebody;
+  EXPECT_THAT(Refusal(Database()), HasSubstr("cannot be written: Permission denied"));
+}
+
+TEST_F(SqliteFiles, RefusesAFolderThatCannotBeWritten) {
+  ASSERT_EQ(chmod(folder_.path().c_str(), 0555), 0);
+  const AsSomebody somebody;
+  EXPECT_THAT(Refusal(Database()), HasSubstr("its folder"));
+}
+
+TEST_F(SqliteFiles, RefusesAFileThatCannotBeRead) {
+  MustOpen();
+  ASSERT_EQ(chmod(Database().c_str(), 0000), 0);
+  const AsSomebody somebody;
+  EXPECT_THAT(Refusal(Database()), HasSubstr("cannot be read: Permission denied"));
+}
+
+TEST_F(SqliteFiles, TakesAnEmptyFile) {
+  Write("");
+  ASSERT_TRUE(MustOpen()->Load().ok());
+}
+
+TEST_F(SqliteFiles, RefusesAnEmptyOrAbsentFileForReading) {
+  EXPECT_THAT(Refusal(Database(), true), HasSubstr("no such file"));
+  EXPECT_THAT(FilesLeft(), ElementsAre());
+  Write("");
+  EXPECT_THAT(Refusal(Database(), true), HasSubstr("is empty"));
+}
+
+TEST_F(SqliteFiles, RefusesASecondServiceAndNamesTheFirst) {
+  const std::unique_ptr<Storage> first = MustOpen();
+  EXPECT_THAT(Refusal(Database()),
+              AllOf(HasSubstr("another tuner service"),
+                    HasSubstr("(process " + std::to_string(getpid()) + ")")));
+  const std::vector<Change> changes = {NodeRegistered{NodeId(1), "a"}};
+  EXPECT_TRUE(first->Commit(changes).ok());
+}
+
+TEST_F(SqliteFiles, RefusesASecondServiceThroughASymbolicLink) {
+  const std::unique_ptr<Storage> first = MustOpen();
+  const std::string link = folder_.File("link.db");
+  std::filesystem::create_symlink(Database(), link);
+  EXPECT_THAT(std::string(OpenSqliteStorage(link).status().message()),
+              HasSubstr("another tuner service"));
+}
+
+TEST_F(SqliteFiles, LeavesOnlyTheDatabaseWhenClosed) {
+  MustOpen();
+  EXPECT_THAT(FilesLeft(), ElementsAre("tuner.db"));
+  EXPECT_NE(MustOpen(), nullptr);
+}
+
+TEST_F(SqliteFiles, IsReadWhileAServiceWrites) {
+  const std::unique_ptr<Storage> service = MustOpen();
+  ChangeSource source(3);
+  const std::unique_ptr<Storage> reader = MustOpen(true);
+  for (int i = 0; i < 50; ++i) {
+    const std::vector<Change> changes = {source.Next()};
+    ASSERT_TRUE(service->Commit(changes).ok());
+    const absl::StatusOr<TunerState> state = reader->Load();
+    ASSERT_TRUE(state.ok()) << state.status();
+    ExpectSame(*state, source.state());
+  }
+}
+
+TEST_F(SqliteFiles, IsReadAfterTheServiceEnded) {
+  ChangeSource source(4);
+  std::vector<Change> changes;
+  for (int i = 0; i < 50; ++i) changes.push_back(source.Next());
+  ASSERT_TRUE(MustOpen()->Commit(changes).ok());
+  const absl::StatusOr<TunerState> state = MustOpen(true)->Load();
+  ASSERT_TRUE(state.ok()) << state.status();
+  ExpectSame(*state, source.state());
+}
+
+TEST_F(SqliteFiles, DoesNotCommitWhenReadOnly) {
+  MustOpen();
+  const std::vector<Change> changes = {NodeRegistered{NodeId(1), "a"}};
+  const absl::Status status = MustOpen(true)->Commit(changes);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("reading only"));
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <utility>
+
+#include "trial_runner/elastic/control_plane.h"
+
+namespace espalier {
+
+// The highest membership seen, between the thread that receives them and those that wait: the half
+// that all control planes share. The listener runs under the lock.
+class MembershipBox {
+ public:
+  void Put(Membership membership) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (membership.generation <= latest_.generation) return;
+      latest_ = std::move(membership);
+      generation_.store(latest_.generation, std::memory_order_release);
+      if (listener_) listener_(latest_);
+    }
+    changed_.notify_all();
+  }
+
+  std::int64_t Generation() const { return generation_.load(std::memory_order_acquire); }
+
+  Membership Latest() const {
+    const std::lock_guard lock(mutex_);
+    return latest_;
+  }
+
+  Membership WaitAbove(std::int64_t generation) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return latest_.generation > generation; });
+    return latest_;
+  }
+
+  void Listen(std::function<void(const Membership&)> listener) {
+    const std::lock_guard lock(mutex_);
+    listener_ = std::move(listener);
+    if (listener_ && latest_.generation > 0) listener_(latest_);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  Membership latest_;
+  std::function<void(const Membership&)> listener_;
+  std::atomic<std::int64_t> generation_{0};
+};
+
+}  // namespace espalier

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace espalier {
+
+// The values that the tuner gave a trial, by name. A program asks for what it knows and says what
+// it would take otherwise. An integer serves where a real number is asked for, and a real number
+// without fraction where an integer is.
+class Parameters {
+ public:
+  using Value = std::variant<bool, std::int64_t, double, std::string>;
+
+  // A flat JSON object; `origin` names it in errors. Nested values (NNI's nested choices) are kept
+  // as their JSON text.
+  static absl::StatusOr<Parameters> FromJson(std::string_view json, std::string_view origin);
+  // "name=value"; the value is JSON if it reads as such, else text.
+  absl::Status Set(std::string_view assignment);
+
+  // The parameter, or `otherwise` if there is none of that name.
+  absl::StatusOr<double> Get(const std::string& name, double otherwise) const;
+  absl::StatusOr<std::int64_t> Get(const std::string& name, std::int64_t otherwise) const;
+  absl::StatusOr<bool> Get(const std::string& name, bool otherwise) const;
+  absl::StatusOr<std::string> Get(const std::string& name, const std::string& otherwise) const;
+
+  // Names given but never asked for: often a misspelling on one side.
+  std::vector<std::string> Unused() const;
+
+ private:
+  const Value* Find(const std::string& name) const;
+
+  std::map<std::string, Value> values_;
+  mutable std::set<std::string> asked_;
+};
+
+}  // namespace espalier

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+
+#include "trial_runner/elastic/control_plane.h"
+
+namespace espalier {
+
+// How a replica ends when the agent at the other end of its socket is gone.
+inline constexpr int kAgentGoneExitCode = 75;
+
+// The control plane over a connected stream socket that the agent handed down: messages of
+// control.proto, each after its length in four bytes, least significant first. A thread reads; it
+// ends the process with kAgentGoneExitCode when the socket closes or carries what is no message.
+// Takes over the descriptor. Lives until the process ends or the socket is shut down by its
+// destructor.
+std::unique_ptr<ControlPlane> MakeSocketControlPlane(int socket);
+
+}  // namespace espalier

@@ -1,0 +1,52 @@
+#include "trial_runner/control/standalone_control_plane.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <utility>
+
+#include "trial_runner/control/membership_box.h"
+
+namespace espalier {
+namespace {
+
+class StandaloneControlPlane final : public ControlPlane {
+ public:
+  explicit StandaloneControlPlane(ReplicaId self) : self_(self) {}
+
+  void Send(const ReplicaWord& word) override {
+    if (const auto* ready = std::get_if<ReplicaReady>(&word)) {
+      box_.Put({1, {{self_, NodeId(1), ready->address}}, false});
+    } else if (const auto* report = std::get_if<ReplicaReport>(&word)) {
+      std::printf("report step=%" PRId64 " value=%.9g", report->step, report->value);
+      for (const auto& [name, value] : report->extra) {
+        std::printf(" %s=%.9g", name.c_str(), value);
+      }
+      std::printf("\n");
+    } else if (const auto* checkpoint = std::get_if<ReplicaCheckpoint>(&word)) {
+      std::printf("checkpoint step=%" PRId64 " path=%s\n", checkpoint->step,
+                  checkpoint->path.c_str());
+    } else if (const auto* finished = std::get_if<ReplicaFinished>(&word)) {
+      if (finished->value) std::printf("finished value=%.9g\n", *finished->value);
+    }
+    std::fflush(stdout);
+  }
+
+  std::int64_t LatestGeneration() const override { return box_.Generation(); }
+  Membership Latest() const override { return box_.Latest(); }
+  Membership WaitAbove(std::int64_t generation) override { return box_.WaitAbove(generation); }
+  void Listen(std::function<void(const Membership&)> listener) override {
+    box_.Listen(std::move(listener));
+  }
+
+ private:
+  const ReplicaId self_;
+  MembershipBox box_;
+};
+
+}  // namespace
+
+std::unique_ptr<ControlPlane> MakeStandaloneControlPlane(ReplicaId self) {
+  return std::make_unique<StandaloneControlPlane>(self);
+}
+
+}  // namespace espalier

@@ -1,0 +1,165 @@
+#include "trial_runner/torch/replica_group.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/base/check.h"
+#include "tuner/base/status.h"
+
+namespace espalier {
+namespace {
+
+// If two regroups follow one another quickly, a member may have left for the second while others
+// still wait for it in the first. They give up after this long, or this many steps.
+constexpr double kMinGrace_s = 2.0;
+constexpr double kGraceSteps = 4.0;
+
+// How long members wait, after losing touch with rank 0 at the very end, to hear whether it had
+// said so to the service.
+constexpr std::chrono::seconds kFinishPatience{5};
+constexpr std::chrono::milliseconds kFinishPoll{10};
+
+double SecondsSince(ReplicaGroup::Clock::time_point start) {
+  return std::chrono::duration<double>(ReplicaGroup::Clock::now() - start).count();
+}
+
+}  // namespace
+
+ReplicaGroup::ReplicaGroup(TrialContext& trial, Collectives& collectives, SharedState& state)
+    : trial_(trial), collectives_(collectives), state_(state), grace_s_(kMinGrace_s) {
+  trial_.control->Listen([this](const Membership& announced) { Follow(announced); });
+  trial_.finish_group = [this](const ReplicaFinished& finished) { Finish(finished); };
+}
+
+ReplicaGroup::~ReplicaGroup() {
+  trial_.control->Listen({});
+  trial_.finish_group = {};
+}
+
+void ReplicaGroup::Follow(const Membership& announced) {
+  if (announced.abandon || forming_) {
+    abandoned_below_ = announced.generation;
+    collectives_.Abandon(announced.generation);
+  } else {
+    collectives_.Abandon(announced.generation, grace_s_);
+  }
+}
+
+void ReplicaGroup::ExpectStepTime(double step_time_s) {
+  grace_s_ = std::max(kMinGrace_s, kGraceSteps * step_time_s);
+}
+
+void ReplicaGroup::Join(ReplicaReady ready) {
+  ESPALIER_CHECK(!joined(), "joins once");
+  ready.address = collectives_.Address();
+  forming_ = true;
+  trial_.control->Send(ready);
+  Membership membership = trial_.control->WaitAbove(0);
+  while (!membership.members.empty() && !membership.RankOf(trial_.replica)) {
+    membership = trial_.control->WaitAbove(membership.generation);
+  }
+  ReplicaRegrouped times;
+  FormNewest(std::move(membership), times);
+  forming_ = false;
+  trial_.control->Send(times);
+}
+
+void ReplicaGroup::Regroup(Clock::time_point training_until, double lost_step_s) {
+  forming_ = true;
+  ReplicaRegrouped times;
+  times.lost_step_s = lost_step_s;
+  FormNewest(trial_.control->WaitAbove(generation_), times);
+  forming_ = false;
+  times.pause_s = SecondsSince(training_until);
+  trial_.control->Send(times);
+}
+
+void ReplicaGroup::FormNewest(Membership newest, ReplicaRegrouped& times) {
+  const bool reported = joined() && rank_ == 0;
+  while (true) {
+    const std::optional<int> rank = newest.RankOf(trial_.replica);
+    if (!rank) Leave(newest);
+    const absl::Status formed = FormAndEqualise(newest, *rank, times);
+    if (formed.ok()) {
+      rank_ = *rank;
+      break;
+    }
+    // Another member was lost, or the service thought better of it: it says so.
+    if (absl::IsInternal(formed) || absl::IsDataLoss(formed)) EndProcess(formed, 1);
+    newest = trial_.control->WaitAbove(newest.generation);
+  }
+  generation_ = newest.generation;
+  size_ = static_cast<int>(newest.members.size());
+  nodes_ = newest.Nodes();
+  trial_.generation = generation_;
+  trial_.rank = rank_;
+  times.generation = generation_;
+  times.step = state_.step();
+  if (rank_ == 0 && !reported) trial_.ResendReports();
+}
+
+absl::Status ReplicaGroup::FormAndEqualise(const Membership& membership, int rank,
+                                           ReplicaRegrouped& times) {
+  const Clock::time_point start = Clock::now();
+  const int size = static_cast<int>(membership.members.size());
+  ESPALIER_RETURN_IF_ERROR(collectives_.Form(
+      {membership.generation, rank, size, membership.members.front().address}));
+  times.form_s = SecondsSince(start);
+  if (size == 1) return absl::OkStatus();
+  const Clock::time_point formed = Clock::now();
+  ESPALIER_RETURN_IF_ERROR(Equalise(rank, size));
+  times.broadcast_s = SecondsSince(formed);
+  return absl::OkStatus();
+}
+
+absl::Status ReplicaGroup::Equalise(int rank, int size) {
+  ESPALIER_ASSIGN_OR_RETURN(const auto orders, collectives_.AllGather(state_.Order()));
+  // Of equals the lowest rank.
+  const auto furthest = std::max_element(orders.begin(), orders.end());
+  const bool fresh = furthest->front() == 0;
+  const bool equal = std::count(orders.begin(), orders.end(), *furthest) == size;
+  if (equal && !fresh) return absl::OkStatus();
+  const int source = static_cast<int>(furthest - orders.begin());
+
+  auto bytes = std::make_shared<std::vector<std::uint8_t>>();
+  auto count = std::make_shared<std::vector<std::int64_t>>(1);
+  if (rank == source) {
+    ESPALIER_ASSIGN_OR_RETURN(bytes, state_.Save());
+    count->front() = static_cast<std::int64_t>(bytes->size());
+  }
+  ESPALIER_RETURN_IF_ERROR(collectives_.Broadcast(CollectiveBuffer::Of(count), source));
+  bytes->resize(static_cast<std::size_t>(count->front()));
+  ESPALIER_RETURN_IF_ERROR(collectives_.Broadcast(CollectiveBuffer::Of(bytes), source));
+  return rank == source ? absl::OkStatus() : state_.Load(*bytes);
+}
+
+void ReplicaGroup::Leave(const Membership& membership) {
+  // If the group is broken nobody knows who is left of it: then each saves. Equal names hold equal
+  // states.
+  const bool paused = membership.members.empty();
+  if (paused && joined() && (rank_ == 0 || membership.abandon)) state_.SaveCheckpoint();
+  EndProcess(0);
+}
+
+void ReplicaGroup::Finish(ReplicaFinished finished) {
+  while (joined()) {
+    finished.generation = generation_;
+    if (rank_ == 0) trial_.control->Send(finished);
+    // Whether rank 0 has come to its end; if it was lost before, another has to say it.
+    const absl::Status said = collectives_.Broadcast(
+        CollectiveBuffer::Of(std::make_shared<std::vector<std::uint8_t>>(1)), 0);
+    if (said.ok() || rank_ == 0) return;
+    const Clock::time_point start = Clock::now();
+    while (!Pending() && Clock::now() - start < kFinishPatience) {
+      std::this_thread::sleep_for(kFinishPoll);
+    }
+    if (!Pending()) return;
+    Regroup(start, 0);
+  }
+  trial_.control->Send(finished);
+}
+
+}  // namespace espalier

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "trial_runner/collectives/collectives.h"
+#include "trial_runner/elastic/control_plane.h"
+#include "trial_runner/torch/trial_context.h"
+
+namespace espalier {
+
+// What members of a group have in common and hand to those who join: model, optimizer, position.
+class SharedState {
+ public:
+  virtual ~SharedState() = default;
+
+  // Of two states the one with the larger order is further; equal orders are equal states. Fresh
+  // states, that have neither trained nor been loaded, order below all others.
+  virtual std::vector<std::int64_t> Order() const = 0;
+  virtual std::int64_t step() const = 0;
+  virtual absl::StatusOr<std::shared_ptr<std::vector<std::uint8_t>>> Save() const = 0;
+  virtual absl::Status Load(const std::vector<std::uint8_t>& bytes) = 0;
+  // Writes a checkpoint and tells the service, if there is a folder for it.
+  virtual void SaveCheckpoint() = 0;
+};
+
+// This replica's place in its trial's changing group. Design: a regroup is announced by the
+// control plane; members leave together at a step boundary (Pending() rides in their all-reduce),
+// or each at once if the group is broken (Abandoned(), or a collective that failed). Regroup() then
+// forms the newest generation and brings everybody to the state of whoever is furthest. It does not
+// return to replicas that are no members any more: they end, with exit code 0.
+class ReplicaGroup {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // All must outlive the group.
+  ReplicaGroup(TrialContext& trial, Collectives& collectives, SharedState& state);
+  ~ReplicaGroup();
+
+  // Says that this replica is ready, and waits for the first group that it is a member of.
+  void Join(ReplicaReady ready);
+
+  bool joined() const { return size_ > 0; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  int nodes() const { return nodes_; }
+
+  // A newer generation is announced: to be counted in the next all-reduce.
+  bool Pending() const { return trial_.control->LatestGeneration() > generation_; }
+  // A newer generation is announced that does not wait for a step boundary.
+  bool Abandoned() const { return abandoned_below_.load() > generation_; }
+
+  // Ends with the first error; the caller then drops what it has begun, and calls Regroup.
+  absl::Status AllReduceSum(const CollectiveBuffer& buffer) {
+    return collectives_.AllReduceSum(buffer);
+  }
+  absl::Status Broadcast(const CollectiveBuffer& buffer, int root) {
+    return collectives_.Broadcast(buffer, root);
+  }
+
+  // Waits for a newer generation, if none is announced yet, and joins it. `training_until` is when
+  // the last finished step ended, `lost_step_s` the work thrown away since.
+  void Regroup(Clock::time_point training_until, double lost_step_s);
+
+  // Waiting for one another may take this long at a step boundary.
+  void ExpectStepTime(double step_time_s);
+
+ private:
+  void Follow(const Membership& announced);  // on the control plane's thread
+  void FormNewest(Membership newest, ReplicaRegrouped& times);
+  absl::Status FormAndEqualise(const Membership& membership, int rank, ReplicaRegrouped& times);
+  absl::Status Equalise(int rank, int size);
+  [[noreturn]] void Leave(const Membership& membership);
+  void Finish(ReplicaFinished finished);
+
+  TrialContext& trial_;
+  Collectives& collectives_;
+  SharedState& state_;
+  std::int64_t generation_ = 0;
+  int rank_ = 0;
+  int size_ = 0;
+  int nodes_ = 1;
+  std::atomic<bool> forming_{false};  // any newer generation ends what is under way
+  std::atomic<std::int64_t> abandoned_below_{0};
+  std::atomic<double> grace_s_;
+};
+
+}  // namespace espalier

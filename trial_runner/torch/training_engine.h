@@ -1,0 +1,104 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "trial_runner/collectives/collectives.h"
+#include "trial_runner/elastic/batch_tuner.h"
+#include "trial_runner/elastic/sample_order.h"
+#include "trial_runner/elastic/scaling_rules.h"
+#include "trial_runner/elastic/step_profile.h"
+#include "trial_runner/elastic/step_schedule.h"
+#include "trial_runner/torch/adaptive_data_loader.h"
+#include "trial_runner/torch/adaptive_data_parallel.h"
+#include "trial_runner/torch/flat_gradients.h"
+#include "trial_runner/torch/replica_group.h"
+#include "trial_runner/torch/training_state.h"
+#include "trial_runner/torch/trial_context.h"
+
+namespace espalier {
+
+// What is behind AdaptiveDataParallel and AdaptiveDataLoader: the loop over epochs, steps and
+// microbatches of one replica. The position that members share moves on only when a collective has
+// succeeded; whatever else happens the step is planned anew from it.
+class TrainingEngine {
+ public:
+  using Clock = ReplicaGroup::Clock;
+  using SumOver = std::function<std::vector<double>(const at::Tensor& indices)>;
+
+  TrainingEngine(TrialContext& trial, torch::nn::Module& model,
+                 torch::optim::Optimizer& optimizer, DataParallelOptions options);
+
+  void SetData(std::int64_t dataset_size, const DataLoaderOptions& options);
+  bool NextEpoch(std::int64_t epochs);
+  std::int64_t epoch() const { return local_epoch_ + 1; }
+  std::optional<at::Tensor> NextBatch();
+  void Step(const at::Tensor& loss);
+  std::vector<double> Evaluate(std::int64_t size, std::int64_t batch_size, std::size_t sums,
+                               const SumOver& sum_over);
+
+  const TrainingPosition& position() const { return state_.position; }
+  const ReplicaGroup& group() const { return group_; }
+  std::int64_t generation() const { return trial_.generation; }
+
+ private:
+  void Join(std::int64_t epochs);
+  void PlanNextStep();
+  void FinishStep();
+  void FillTail();
+  void ApplyStep();
+  void MeasureNoise();
+  void MeasureTimes(double sync_time_s);
+  double LearningRateFactor() const;
+  void StepOptimizer();
+  void SendProgress();
+  // Leaves the present group and returns in the next; what was begun is dropped.
+  void Regroup(bool broken);
+  absl::Status EvaluateShare(std::int64_t size, std::int64_t batch_size, const SumOver& sum_over,
+                             std::vector<double>& sums, bool& pending);
+  absl::Status ShareBuffers();
+  std::int64_t MaxAtomic() const;
+
+  TrialContext& trial_;
+  torch::nn::Module& model_;
+  torch::optim::Optimizer& optimizer_;
+  ScalingRule rule_;
+  std::int64_t base_batch_size_;
+  std::unique_ptr<Collectives> collectives_;
+  TrainingState state_;
+  ReplicaGroup group_;
+  FlatGradients gradients_;
+
+  // Set by the loader.
+  BatchBounds bounds_;
+  std::optional<SampleOrder> order_;
+  std::optional<BatchTuner> tuner_;
+
+  // The step under way.
+  std::optional<StepPlan> plan_;
+  std::size_t next_microbatch_ = 0;
+  bool answer_due_ = false;  // NextBatch was called, Step not yet
+  double local_sqr_ = 0;
+  double inverse_size_ = 0;
+  StepTimes times_;
+  Clock::time_point microbatch_start_;
+
+  // Where the program is, which may lag behind the position after a regroup.
+  std::int64_t local_epoch_ = -1;
+  EvaluationKey next_evaluation_;
+
+  StepProfile profile_;
+  Clock::time_point last_step_end_ = Clock::now();
+  Clock::time_point last_progress_ = Clock::now();
+  std::int64_t wished_batch_ = 0;  // rank 0's, until a step carried it
+  std::int64_t wished_atomic_ = 0;
+};
+
+}  // namespace espalier

@@ -1,0 +1,66 @@
+#include "trial_runner/torch/trial.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "trial_runner/torch/trial_context.h"
+
+namespace espalier {
+namespace {
+
+template <typename T>
+T ValueOrEnd(absl::StatusOr<T> value) {
+  if (!value.ok()) EndProcess(value.status(), kBadUseExitCode);
+  return *std::move(value);
+}
+
+}  // namespace
+
+Trial::Trial(int argc, char** argv)
+    : context_(ValueOrEnd(TrialContext::FromEnvironment(argc, argv))) {
+  at::set_num_threads(context_->threads);
+  at::manual_seed(context_->seed);
+}
+
+Trial::~Trial() = default;
+
+std::string Trial::Get(const std::string& name, const std::string& otherwise) {
+  return ValueOrEnd(context_->parameters.Get(name, otherwise));
+}
+double Trial::GetReal(const std::string& name, double otherwise) {
+  return ValueOrEnd(context_->parameters.Get(name, otherwise));
+}
+std::int64_t Trial::GetInteger(const std::string& name, std::int64_t otherwise) {
+  return ValueOrEnd(context_->parameters.Get(name, otherwise));
+}
+bool Trial::GetBool(const std::string& name, bool otherwise) {
+  return ValueOrEnd(context_->parameters.Get(name, otherwise));
+}
+
+void Trial::Report(std::int64_t step, double value, const std::map<std::string, double>& extra) {
+  context_->Report({.generation = 0, .step = step, .value = value, .progress = 0, .extra = extra});
+}
+
+void Trial::Finish(std::optional<double> value) {
+  for (const std::string& name : context_->parameters.Unused()) {
+    if (context_->rank == 0) {
+      std::fprintf(stderr, "espalier: parameter \"%s\" was given but the program never asked for it\n",
+                   name.c_str());
+    }
+  }
+  ReplicaFinished finished{.generation = context_->generation, .value = value};
+  if (context_->finish_group) {
+    context_->finish_group(finished);
+  } else {
+    context_->control->Send(finished);
+  }
+  EndProcess(0);
+}
+
+std::uint64_t Trial::seed() const { return context_->seed; }
+std::int64_t Trial::number() const { return context_->trial_number; }
+
+}  // namespace espalier

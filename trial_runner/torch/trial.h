@@ -1,0 +1,70 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+namespace espalier {
+
+class TrialContext;
+
+// A trial as its program sees it: the parameters to train with, and where results go. Make one
+// first thing in main. Started by a tuner agent, the program finds the agent by its environment;
+// started by hand it runs alone, takes parameters as `--set name=value`, and prints its reports.
+// One thread. A wrong parameter ends the program with exit code 2 and a message.
+//
+// Also sets LibTorch's threads to what the slot has (ESPALIER_THREADS, default 1), and its random
+// seed to seed().
+class Trial {
+ public:
+  Trial(int argc, char** argv);
+  ~Trial();
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+
+  // The parameter's value, or `otherwise` where the study does not sweep it.
+  template <typename T>
+    requires std::is_arithmetic_v<T>
+  T Get(const std::string& name, T otherwise) {
+    if constexpr (std::same_as<T, bool>) {
+      return GetBool(name, otherwise);
+    } else if constexpr (std::integral<T>) {
+      return static_cast<T>(GetInteger(name, static_cast<std::int64_t>(otherwise)));
+    } else {
+      return static_cast<T>(GetReal(name, static_cast<double>(otherwise)));
+    }
+  }
+  std::string Get(const std::string& name, const std::string& otherwise);
+  std::string Get(const std::string& name, const char* otherwise) {
+    return Get(name, std::string(otherwise));
+  }
+
+  // One value of the study's metric, and further figures of the same step, which counts from 1 and
+  // grows (usually the epoch). Call it on every replica with the same values: one of them sends it,
+  // the others keep it in case that one is lost.
+  void Report(std::int64_t step, double value, const std::map<std::string, double>& extra = {});
+
+  // The trial is complete; the last report is its result, or `value` if given. Ends the process.
+  [[noreturn]] void Finish(std::optional<double> value = std::nullopt);
+
+  // Differs between trials and not between a trial's replicas. Parameter "seed" overrides it.
+  std::uint64_t seed() const;
+  // The trial's number within its study, 0 without agent.
+  std::int64_t number() const;
+
+  // For the rest of the library.
+  TrialContext& context() { return *context_; }
+
+ private:
+  double GetReal(const std::string& name, double otherwise);
+  std::int64_t GetInteger(const std::string& name, std::int64_t otherwise);
+  bool GetBool(const std::string& name, bool otherwise);
+
+  std::unique_ptr<TrialContext> context_;
+};
+
+}  // namespace espalier

@@ -1,0 +1,131 @@
+#include "trial_runner/torch/trial_context.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "trial_runner/control/socket_control_plane.h"
+#include "trial_runner/control/standalone_control_plane.h"
+#include "tuner/base/random.h"
+#include "tuner/base/status.h"
+
+namespace espalier {
+namespace {
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+absl::StatusOr<std::int64_t> IntegerVariable(const char* name, std::int64_t otherwise) {
+  const std::string text = Variable(name);
+  std::int64_t value = otherwise;
+  if (!text.empty() && !absl::SimpleAtoi(text, &value)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("environment variable ", name, "=\"", text, "\": want an integer"));
+  }
+  return value;
+}
+
+absl::StatusOr<Parameters> ReadParameters(int argc, char** argv) {
+  Parameters parameters;
+  if (const std::string path = Variable("ESPALIER_PARAMETERS"); !path.empty()) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    if (!file) {
+      return absl::NotFoundError(
+          absl::StrCat("ESPALIER_PARAMETERS: cannot read the file \"", path, "\""));
+    }
+    ESPALIER_ASSIGN_OR_RETURN(parameters, Parameters::FromJson(text.str(), path));
+  }
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) != "--set") continue;
+    if (i + 1 == argc) return absl::InvalidArgumentError("--set: want name=value after it");
+    ESPALIER_RETURN_IF_ERROR(parameters.Set(argv[++i]));
+  }
+  return parameters;
+}
+
+absl::Status ReadSeed(TrialContext& context) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t own,
+                            IntegerVariable("ESPALIER_SEED", context.trial_number));
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t seed, context.parameters.Get("seed", own));
+  context.seed = MixSeed(static_cast<std::uint64_t>(seed), "trial");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void EndProcess(const absl::Status& why, int exit_code) {
+  std::fprintf(stderr, "espalier: %s\n", std::string(why.message()).c_str());
+  EndProcess(exit_code);
+}
+
+void EndProcess(int exit_code) {
+  std::fflush(nullptr);
+  _exit(exit_code);
+}
+
+absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int argc,
+                                                                            char** argv) {
+  auto context = std::make_unique<TrialContext>();
+  ESPALIER_ASSIGN_OR_RETURN(context->parameters, ReadParameters(argc, argv));
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t replica, IntegerVariable("ESPALIER_REPLICA_ID", 1));
+  context->replica = ReplicaId(replica);
+  ESPALIER_ASSIGN_OR_RETURN(context->trial_number, IntegerVariable("ESPALIER_TRIAL_NUMBER", 0));
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t threads, IntegerVariable("ESPALIER_THREADS", 1));
+  if (threads < 1 || threads > 4096) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("environment variable ESPALIER_THREADS=", threads, ": want 1 to 4096"));
+  }
+  context->threads = static_cast<int>(threads);
+  ESPALIER_RETURN_IF_ERROR(ReadSeed(*context));
+  const std::string mode = Variable("ESPALIER_BATCH_MODE");
+  if (!mode.empty() && mode != "fixed" && mode != "adaptive") {
+    return absl::InvalidArgumentError(absl::StrCat("environment variable ESPALIER_BATCH_MODE=\"",
+                                                   mode, "\": want fixed or adaptive"));
+  }
+  context->adaptive_batch = mode == "adaptive";
+  context->checkpoint_dir = Variable("ESPALIER_CHECKPOINT_DIR");
+  context->checkpoint = Variable("ESPALIER_CHECKPOINT");
+  if (const std::string host = Variable("ESPALIER_HOST_ADDRESS"); !host.empty()) {
+    context->host = host;
+  }
+  context->interface = Variable("ESPALIER_INTERFACE");
+
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t fd, IntegerVariable("ESPALIER_CONTROL_FD", -1));
+  if (fd < 0) {
+    context->control = MakeStandaloneControlPlane(context->replica);
+  } else if (fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "environment variable ESPALIER_CONTROL_FD=", fd, ": no such descriptor is open"));
+  } else {
+    context->control = MakeSocketControlPlane(static_cast<int>(fd));
+  }
+  return context;
+}
+
+void TrialContext::Report(ReplicaReport report) {
+  report.generation = generation;
+  report.progress = progress;
+  if (rank == 0) control->Send(report);
+  reports_.push_back(std::move(report));
+  if (reports_.size() > kKeptReports) reports_.pop_front();
+}
+
+void TrialContext::ResendReports() {
+  for (ReplicaReport& report : reports_) {
+    report.generation = generation;  // the service refuses words of older ones
+    control->Send(report);
+  }
+}
+
+}  // namespace espalier

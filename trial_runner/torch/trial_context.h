@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "trial_runner/control/parameters.h"
+#include "trial_runner/elastic/control_plane.h"
+
+namespace espalier {
+
+// How a program ends when what it was given is wrong.
+inline constexpr int kBadUseExitCode = 2;
+
+// Prints the message and ends the process.
+[[noreturn]] void EndProcess(const absl::Status& why, int exit_code);
+// Flushes what is buffered and ends the process without running destructors: abandoned groups may
+// still have threads in LibTorch.
+[[noreturn]] void EndProcess(int exit_code);
+
+// What the parts of the trial runner share within one process.
+class TrialContext {
+ public:
+  static constexpr std::size_t kKeptReports = 16;
+
+  // From the environment that the agent set and the program's arguments.
+  static absl::StatusOr<std::unique_ptr<TrialContext>> FromEnvironment(int argc, char** argv);
+
+  Parameters parameters;
+  std::unique_ptr<ControlPlane> control;
+  ReplicaId replica{1};
+  std::int64_t trial_number = 0;
+  std::uint64_t seed = 0;
+  bool adaptive_batch = false;
+  int threads = 1;
+  std::string checkpoint_dir;  // empty: no checkpoints
+  std::string checkpoint;      // to start from; empty: none
+  std::string host = "127.0.0.1";
+  std::string interface;
+
+  // The present group, as far as reports need it.
+  std::int64_t generation = 0;
+  int rank = 0;
+  double progress = 0;
+
+  // Set by the group: brings the other members to the end as well.
+  std::function<void(const ReplicaFinished&)> finish_group;
+
+  // Sends the report if this is rank 0, and keeps it.
+  void Report(ReplicaReport report);
+  // Sends the kept reports again: this replica has become rank 0, and nobody knows which of them
+  // its predecessor sent.
+  void ResendReports();
+
+ private:
+  std::deque<ReplicaReport> reports_;
+};
+
+}  // namespace espalier

@@ -1,0 +1,206 @@
+#include "tuner/storage/change_writer.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "tuner/storage/rows.h"
+#include "tuner/study_file/study_file.h"
+
+namespace espalier {
+
+namespace {
+
+// "a, b" to "a = ?, b = ?".
+std::string Assignments(std::string_view columns) {
+  const std::vector<std::string> names = absl::StrSplit(std::string(columns), ", ");
+  return absl::StrCat(absl::StrJoin(names, " = ?, "), " = ?");
+}
+
+std::string SelectHead(std::string_view columns, const char* table) {
+  return absl::StrCat("SELECT ", std::string(columns), " FROM ", table, " WHERE id = ?");
+}
+
+std::string UpdateHead(std::string_view columns, const char* table) {
+  return absl::StrCat("UPDATE ", table, " SET ", Assignments(columns), " WHERE id = ?");
+}
+
+}  // namespace
+
+class ChangeWriter::Impl {
+ public:
+  absl::Status Prepare(Database& database);
+
+  absl::Status operator()(const StudyCreated& c);
+  absl::Status operator()(const StudyStateChanged& c) { return ChangeStudy(c.id, c); }
+  absl::Status operator()(const StudyLimitsChanged& c) { return ChangeStudy(c.id, c); }
+  absl::Status operator()(const StudyClockSet& c) { return ChangeStudy(c.id, c); }
+  absl::Status operator()(const TrialCreated& c) {
+    const std::string parameters = ToJson(c.parameters);
+    return insert_trial_
+        .Bind(c.id, c.study, c.number, parameters, c.at, ToString(TrialState::kWaiting))
+        .Run();
+  }
+  absl::Status operator()(const TrialStateChanged& c) { return ChangeTrial(c.id, c); }
+  absl::Status operator()(const ValueReported& c) {
+    return insert_value_
+        .Bind(c.id, c.value.step, c.value.value, c.value.progress, c.value.at, c.value.batch_size)
+        .Run();
+  }
+  absl::Status operator()(const GenerationAdvanced& c) { return ChangeTrial(c.id, c); }
+  absl::Status operator()(const SlotsHeldChanged& c);
+  absl::Status operator()(const ResizeMeasured& c) {
+    const Resize& r = c.resize;
+    return insert_resize_
+        .Bind(c.id, r.at, r.generation, r.from_replicas, r.to_replicas, r.pause_s,
+              r.after_loss ? 1 : 0)
+        .Run();
+  }
+  absl::Status operator()(const CheckpointRecorded& c) { return ChangeTrial(c.id, c); }
+  absl::Status operator()(const TrialPinned& c) { return ChangeTrial(c.id, c); }
+  absl::Status operator()(const TrialRestarted& c) { return ChangeTrial(c.id, c); }
+  absl::Status operator()(const DecisionMade& c) {
+    const Decision& d = c.decision;
+    return insert_decision_
+        .Bind(c.study, d.at, d.trial_number, ToString(d.kind), d.from_slots, d.to_slots, d.reason)
+        .Run();
+  }
+  absl::Status operator()(const NodeRegistered& c) { return insert_node_.Bind(c.id, c.name).Run(); }
+  absl::Status operator()(const ReplicaIdsReserved& c) { return set_replica_ids_.Bind(c.below).Run(); }
+
+ private:
+  template <typename Row, typename ThingId>
+  absl::StatusOr<Row> ReadRow(Statement& select, const char* what, ThingId id) {
+    ESPALIER_ASSIGN_OR_RETURN(const bool found, select.Bind(id).Step());
+    if (!found) {
+      return absl::InternalError(absl::StrCat("a change names ", what, " ", id.value,
+                                              ", which the database does not have"));
+    }
+    Row row;
+    row.id = id;
+    const absl::Status status = ReadHead(select, 0, row);
+    select.Reset();
+    if (!status.ok()) return status;
+    return row;
+  }
+
+  absl::Status ChangeStudy(StudyId id, const Change& change) {
+    ESPALIER_ASSIGN_OR_RETURN(Study study, ReadRow<Study>(select_study_, "study", id));
+    TunerState state;
+    const auto changed = state.studies.emplace(id, std::move(study)).first;
+    state.Apply(change);
+    return WriteHead(update_study_, changed->second);
+  }
+
+  absl::Status ChangeTrial(TrialId id, const Change& change) {
+    ESPALIER_ASSIGN_OR_RETURN(Trial trial, ReadRow<Trial>(select_trial_, "trial", id));
+    TunerState state;
+    const auto changed = state.trials.emplace(id, std::move(trial)).first;
+    state.Apply(change);
+    return WriteHead(update_trial_, changed->second);
+  }
+
+  Statement insert_study_, select_study_, update_study_;
+  Statement insert_trial_, select_trial_, update_trial_;
+  Statement insert_value_, insert_resize_, insert_decision_, insert_node_, set_replica_ids_;
+  Statement select_last_span_, delete_span_, insert_span_;
+};
+
+absl::Status ChangeWriter::Impl::Prepare(Database& database) {
+  const std::pair<Statement*, std::string> statements[] = {
+      {&insert_study_,
+       "INSERT INTO studies (id, name, json, created_us, running_since_us, max_trials, "
+       "time_limit_s, state, reason, ended_us, active_s) "
+       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, '', 0, 0)"},
+      {&select_study_, SelectHead(kStudyHead, "studies")},
+      {&update_study_, UpdateHead(kStudyHead, "studies")},
+      {&insert_trial_,
+       "INSERT INTO trials (id, study, number, parameters, created_us, state, started_us, "
+       "ended_us, reason, last_output, generation, restarts, pinned_slots, checkpoint) "
+       "VALUES (?, ?, ?, ?, ?, ?, 0, 0, '', '', 0, 0, 0, '')"},
+      {&select_trial_, SelectHead(kTrialHead, "trials")},
+      {&update_trial_, UpdateHead(kTrialHead, "trials")},
+      {&insert_value_,
+       "INSERT INTO trial_values (trial, step, value, progress, at_us, batch_size) "
+       "VALUES (?, ?, ?, ?, ?, ?)"},
+      {&insert_resize_,
+       "INSERT INTO resizes (trial, number, at_us, generation, from_replicas, to_replicas, "
+       "pause_s, after_loss) VALUES "
+       "(?1, (SELECT ifnull(max(number), -1) + 1 FROM resizes WHERE trial = ?1), "
+       "?2, ?3, ?4, ?5, ?6, ?7)"},
+      {&insert_decision_,
+       "INSERT INTO decisions (study, number, at_us, trial_number, kind, from_slots, to_slots, "
+       "reason) VALUES "
+       "(?1, (SELECT ifnull(max(number), -1) + 1 FROM decisions WHERE study = ?1), "
+       "?2, ?3, ?4, ?5, ?6, ?7)"},
+      {&insert_node_, "INSERT INTO nodes (id, name) VALUES (?, ?)"},
+      {&set_replica_ids_,
+       "INSERT INTO meta (key, value) VALUES ('replica_ids_below', ?) "
+       "ON CONFLICT (key) DO UPDATE SET value = excluded.value"},
+      {&select_last_span_,
+       "SELECT number, from_us, to_us, slots FROM spans WHERE trial = ? "
+       "ORDER BY number DESC LIMIT 1"},
+      {&delete_span_, "DELETE FROM spans WHERE trial = ? AND number = ?"},
+      {&insert_span_,
+       "INSERT INTO spans (trial, number, from_us, to_us, slots) VALUES (?, ?, ?, ?, ?)"},
+  };
+  for (const auto& [statement, sql] : statements) {
+    ESPALIER_ASSIGN_OR_RETURN(*statement, database.Prepare(sql));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ChangeWriter::Impl::operator()(const StudyCreated& c) {
+  // What could not be read back must not be acknowledged: this is the last moment to notice.
+  const absl::StatusOr<StudySpec> spec = ParseStudy(c.spec.json, c.spec.name, "/");
+  if (!spec.ok() || spec->name != c.spec.name || spec->json != c.spec.json) {
+    return absl::InternalError(absl::StrCat(
+        "study \"", c.spec.name, "\" does not carry the text that it was read from",
+        spec.ok() ? "" : ": " + std::string(spec.status().message())));
+  }
+  return insert_study_
+      .Bind(c.id, c.spec.name, c.spec.json, c.at, c.at, c.spec.max_trials, c.spec.time_limit_s,
+            ToString(StudyState::kRunning))
+      .Run();
+}
+
+absl::Status ChangeWriter::Impl::operator()(const SlotsHeldChanged& c) {
+  // Only the newest span can be open, so it is all that Apply needs to see.
+  TunerState state;
+  Trial& trial = state.trials[c.id];
+  std::int64_t number = 0;
+  ESPALIER_ASSIGN_OR_RETURN(const bool found, select_last_span_.Bind(c.id).Step());
+  if (found) {
+    number = select_last_span_.Integer(0);
+    SlotSpan span{select_last_span_.Moment(1), select_last_span_.Moment(2), {}};
+    absl::StatusOr<std::vector<Slot>> slots = SlotsFromText(select_last_span_.Text(3));
+    select_last_span_.Reset();
+    if (!slots.ok()) return slots.status();
+    span.slots = *std::move(slots);
+    trial.spans.push_back(std::move(span));
+    ESPALIER_RETURN_IF_ERROR(delete_span_.Bind(c.id, number).Run());
+  }
+  state.Apply(c);
+  for (const SlotSpan& span : trial.spans) {
+    const std::string slots = SlotsToText(span.slots);
+    ESPALIER_RETURN_IF_ERROR(insert_span_.Bind(c.id, number, span.from, span.to, slots).Run());
+    ++number;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ChangeWriter> ChangeWriter::Make(Database& database) {
+  auto impl = std::make_unique<Impl>();
+  ESPALIER_RETURN_IF_ERROR(impl->Prepare(database));
+  return ChangeWriter(std::move(impl));
+}
+
+ChangeWriter::ChangeWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ChangeWriter::ChangeWriter(ChangeWriter&&) noexcept = default;
+ChangeWriter::~ChangeWriter() = default;
+
+absl::Status ChangeWriter::Write(const Change& change) { return std::visit(*impl_, change); }
+
+}  // namespace espalier

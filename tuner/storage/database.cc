@@ -1,0 +1,212 @@
+#include "tuner/storage/database.h"
+
+#include <sqlite3.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+
+namespace espalier {
+
+namespace {
+
+// Only a stranger (a person with the sqlite3 shell, a backup) can hold a lock: services exclude
+// each other, and in WAL mode readers do not block.
+constexpr int kBusyTimeout_ms = 5000;
+
+bool SpaceIsGone(int code, int system_error) {
+  return (code & 0xff) == SQLITE_FULL ||
+         ((code & 0xff) == SQLITE_IOERR && (system_error == ENOSPC || system_error == EDQUOT ||
+                                            system_error == EFBIG));
+}
+
+// SQLite would store these as NULL and as 0.0.
+bool ChangesInSqlite(double value) {
+  return std::isnan(value) || (value == 0 && std::signbit(value));
+}
+
+}  // namespace
+
+// ---- Statement -------------------------------------------------------------------------------
+
+void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+
+void Statement::Note(int code) {
+  if (bind_error_ == SQLITE_OK) bind_error_ = code;
+}
+
+void Statement::BindOne(int index, std::int64_t value) {
+  Note(sqlite3_bind_int64(statement_.get(), index, value));
+}
+
+void Statement::BindOne(int index, double value) {
+  if (!ChangesInSqlite(value)) {
+    Note(sqlite3_bind_double(statement_.get(), index, value));
+    return;
+  }
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  std::array<unsigned char, 8> bytes{};  // most significant first, on every machine
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<unsigned char>(bits >> (8 * (bytes.size() - 1 - i)));
+  }
+  Note(sqlite3_bind_blob(statement_.get(), index, bytes.data(), static_cast<int>(bytes.size()),
+                         SQLITE_TRANSIENT));
+}
+
+void Statement::BindOne(int index, const std::optional<double>& value) {
+  if (value) {
+    BindOne(index, *value);
+  } else {
+    Note(sqlite3_bind_null(statement_.get(), index));
+  }
+}
+
+void Statement::BindOne(int index, std::string_view value) {
+  // A null pointer would bind NULL.
+  const char* text = value.data() == nullptr ? "" : value.data();
+  Note(sqlite3_bind_text64(statement_.get(), index, text, value.size(), SQLITE_STATIC,
+                           SQLITE_UTF8));
+}
+
+absl::StatusOr<bool> Statement::Step() {
+  int code = std::exchange(bind_error_, SQLITE_OK);
+  if (code == SQLITE_OK) code = sqlite3_step(statement_.get());
+  if (code == SQLITE_ROW) return true;
+  // The message has to be read before the reset.
+  absl::Status status = code == SQLITE_DONE ? absl::OkStatus() : database_->Error(code);
+  sqlite3_reset(statement_.get());
+  if (!status.ok()) return status;
+  return false;
+}
+
+absl::Status Statement::Run() {
+  const absl::Status status = Step().status();
+  Reset();
+  return status;
+}
+
+void Statement::Reset() { sqlite3_reset(statement_.get()); }
+
+bool Statement::IsNull(int column) const {
+  return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
+}
+
+std::int64_t Statement::Integer(int column) const {
+  return sqlite3_column_int64(statement_.get(), column);
+}
+
+double Statement::Double(int column) const {
+  if (sqlite3_column_type(statement_.get(), column) != SQLITE_BLOB) {
+    return sqlite3_column_double(statement_.get(), column);
+  }
+  const auto* bytes =
+      static_cast<const unsigned char*>(sqlite3_column_blob(statement_.get(), column));
+  if (sqlite3_column_bytes(statement_.get(), column) != 8) return std::nan("");
+  std::uint64_t bits = 0;
+  for (int i = 0; i < 8; ++i) bits = bits << 8 | bytes[i];
+  return std::bit_cast<double>(bits);
+}
+
+std::optional<double> Statement::OptionalDouble(int column) const {
+  if (IsNull(column)) return std::nullopt;
+  return Double(column);
+}
+
+std::string Statement::Text(int column) const {
+  const auto* text =
+      reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
+  if (text == nullptr) return "";
+  return std::string(text,
+                     static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column)));
+}
+
+// ---- Database --------------------------------------------------------------------------------
+
+void Database::Close::operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
+
+absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path, bool read_only) {
+  std::unique_ptr<Database> database(new Database(path));
+  const int access =
+      read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  sqlite3* connection = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &connection,
+                                   access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
+  database->connection_.reset(connection);  // there is one also after an error, to say which
+  if (code != SQLITE_OK) return database->Error(code);
+  sqlite3_busy_timeout(connection, kBusyTimeout_ms);
+  return database;
+}
+
+absl::StatusOr<Statement> Database::Prepare(std::string_view sql) {
+  sqlite3_stmt* statement = nullptr;
+  const int code = sqlite3_prepare_v3(connection_.get(), sql.data(), static_cast<int>(sql.size()),
+                                      SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+  if (code != SQLITE_OK) return Error(code);
+  return Statement(*this, statement);
+}
+
+absl::Status Database::Execute(const char* sql) {
+  const int code = sqlite3_exec(connection_.get(), sql, nullptr, nullptr, nullptr);
+  return code == SQLITE_OK ? absl::OkStatus() : Error(code);
+}
+
+absl::StatusOr<std::int64_t> Database::QueryInteger(std::string_view sql) {
+  ESPALIER_ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
+  ESPALIER_ASSIGN_OR_RETURN(const bool row, statement.Step());
+  return row ? statement.Integer(0) : 0;
+}
+
+absl::StatusOr<std::string> Database::QueryText(std::string_view sql) {
+  ESPALIER_ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
+  ESPALIER_ASSIGN_OR_RETURN(const bool row, statement.Step());
+  return row ? statement.Text(0) : "";
+}
+
+void Database::Rollback() {
+  if (sqlite3_get_autocommit(connection_.get()) == 0) {
+    // What brought us here has been reported; if even this fails, the next BEGIN says so.
+    sqlite3_exec(connection_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
+  }
+}
+
+void Database::ReleaseMemory() { sqlite3_db_release_memory(connection_.get()); }
+
+absl::Status Database::Error(int code) const {
+  const int system_error = connection_ ? sqlite3_system_errno(connection_.get()) : 0;
+  const std::string what = absl::StrCat("database ", path_, ": ");
+  const std::string reason =
+      connection_ ? sqlite3_errmsg(connection_.get()) : sqlite3_errstr(code);
+  if (SpaceIsGone(code, system_error)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(what, "no space left on its disk (", reason, "); free some and start again"));
+  }
+  switch (code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return absl::FailedPreconditionError(absl::StrCat(
+          what, "another program has locked it for more than ", kBusyTimeout_ms / 1000,
+          " s; close that program and try again"));
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+      return absl::FailedPreconditionError(
+          absl::StrCat(what, "cannot be opened or written (", reason,
+                       "); check the permissions of the file and of its folder"));
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return absl::DataLossError(
+          absl::StrCat(what, "is damaged (", reason, "); restore a copy, or use another file"));
+    case SQLITE_IOERR:
+      return absl::InternalError(absl::StrCat(
+          what, reason, " (", std::generic_category().message(system_error), ")"));
+    default:
+      return absl::InternalError(absl::StrCat(what, reason));
+  }
+}
+
+}  // namespace espalier

@@ -1,0 +1,140 @@
+#include "tuner/storage/database_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace espalier {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSqliteMagic("SQLite format 3\0", 16);
+
+std::string Reason(int error) { return std::generic_category().message(error); }
+
+absl::Status Refuse(const std::string& path, std::string_view why) {
+  return absl::FailedPreconditionError(absl::StrCat("database ", path, ": ", std::string(why)));
+}
+
+// Whether the file at `path` still is the one that is open as `fd`: its last holder may have
+// removed it between our opening and locking it.
+bool StillThere(const std::string& path, int fd) {
+  struct stat opened {};
+  struct stat named {};
+  return fstat(fd, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
+         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+// Only for the message of the one who comes second.
+void WriteOwner(int fd) {
+  const std::string text = absl::StrCat(getpid(), "\n");
+  if (ftruncate(fd, 0) != 0) return;
+  [[maybe_unused]] const ssize_t written = pwrite(fd, text.data(), text.size(), 0);
+}
+
+absl::Status InUse(const std::string& database, int fd) {
+  std::array<char, 16> text{};
+  const ssize_t size = pread(fd, text.data(), text.size(), 0);
+  std::string owner(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+  while (!owner.empty() && owner.back() == '\n') owner.pop_back();
+  return Refuse(database, absl::StrCat("another tuner service has it open",
+                                       owner.empty() ? "" : " (process " + owner + ")",
+                                       "; stop that one first, or give another file"));
+}
+
+absl::Status CheckContent(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Refuse(path, absl::StrCat("cannot be read: ", Reason(errno)));
+  std::array<char, kSqliteMagic.size()> start{};
+  file.read(start.data(), start.size());
+  const std::string_view read(start.data(), static_cast<std::size_t>(file.gcount()));
+  if (read.empty() || read == kSqliteMagic) return absl::OkStatus();
+  return Refuse(path, "is not an SQLite database; give the path of an Espalier database, or of a "
+                      "file that does not exist yet");
+}
+
+}  // namespace
+
+absl::StatusOr<ServiceLock> ServiceLock::Acquire(const std::string& database) {
+  const std::string path = database + ".lock";
+  while (true) {
+    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) {
+      return Refuse(database, absl::StrCat("cannot create ", path, ": ", Reason(errno)));
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      const int error = errno;
+      const absl::Status status =
+          error == EWOULDBLOCK
+              ? InUse(database, fd)
+              : Refuse(database, absl::StrCat("cannot lock ", path, ": ", Reason(error)));
+      close(fd);
+      return status;
+    }
+    if (StillThere(path, fd)) {
+      WriteOwner(fd);
+      return ServiceLock(path, fd);
+    }
+    close(fd);
+  }
+}
+
+ServiceLock::ServiceLock(ServiceLock&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+ServiceLock::~ServiceLock() {
+  if (fd_ < 0) return;
+  unlink(path_.c_str());
+  close(fd_);
+}
+
+absl::Status CheckDatabaseFile(const std::string& path, bool read_only) {
+  const std::string folder = fs::path(path).parent_path().string();
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    return Refuse(path, absl::StrCat("its folder ", folder, " does not exist; create it first"));
+  }
+  const fs::file_status file = fs::status(path, error);
+  if (!fs::exists(file)) {
+    if (file.type() != fs::file_type::not_found) {
+      return Refuse(path, absl::StrCat("cannot be read: ", error.message()));
+    }
+    if (read_only) return Refuse(path, "no such file; give the path of an Espalier database");
+  } else if (!fs::is_regular_file(file)) {
+    return Refuse(path, "is not a file; give the path of an Espalier database");
+  } else {
+    ESPALIER_RETURN_IF_ERROR(CheckContent(path));
+    if (!read_only && eaccess(path.c_str(), W_OK) != 0) {
+      return Refuse(path, absl::StrCat("cannot be written: ", Reason(errno),
+                                       "; change its permissions, or give another file"));
+    }
+  }
+  if (!read_only && eaccess(folder.c_str(), W_OK | X_OK) != 0) {
+    return Refuse(path, absl::StrCat("its folder ", folder, " cannot be written: ", Reason(errno),
+                                     "; SQLite keeps its log beside the file: change the folder's "
+                                     "permissions, or give a path elsewhere"));
+  }
+  return absl::OkStatus();
+}
+
+std::string CanonicalPath(const std::string& path) {
+  std::error_code error;
+  fs::path canonical = fs::weakly_canonical(fs::absolute(path, error), error);
+  return error ? path : canonical.string();
+}
+
+}  // namespace espalier

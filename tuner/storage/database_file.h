@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+// Holds PATH.lock for the one service that may write a database. The kernel lets go of it with the
+// process, however that ends; a lock file that a killed service left behind holds nothing.
+//
+// A file of its own, because SQLite's locks on the database are POSIX locks: opening and closing
+// that file a second time in this process would silently drop them.
+class ServiceLock {
+ public:
+  static absl::StatusOr<ServiceLock> Acquire(const std::string& database);
+
+  ServiceLock(ServiceLock&& other) noexcept;
+  ServiceLock& operator=(ServiceLock&&) = delete;
+  ~ServiceLock();
+
+ private:
+  ServiceLock(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+
+  std::string path_;
+  int fd_;
+};
+
+// Refuses what could not be used anyway, before anything is created: a folder that is missing, a
+// file of another kind, missing permissions. An absent file is right unless it is only to be read.
+absl::Status CheckDatabaseFile(const std::string& path, bool read_only);
+
+// Absolute and without symbolic links, so that all names of a database lead to the same lock.
+std::string CanonicalPath(const std::string& path);
+
+}  // namespace espalier

@@ -1,0 +1,184 @@
+#include "tuner/storage/load.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/storage/rows.h"
+#include "tuner/study_file/study_file.h"
+
+namespace espalier {
+
+namespace {
+
+class Loader {
+ public:
+  explicit Loader(Database& database) : database_(database) {}
+
+  absl::StatusOr<TunerState> Load() {
+    ESPALIER_RETURN_IF_ERROR(LoadMeta());
+    ESPALIER_RETURN_IF_ERROR(LoadNodes());
+    ESPALIER_RETURN_IF_ERROR(LoadStudies());
+    ESPALIER_RETURN_IF_ERROR(LoadDecisions());
+    ESPALIER_RETURN_IF_ERROR(LoadTrials());
+    ESPALIER_RETURN_IF_ERROR(LoadValues());
+    ESPALIER_RETURN_IF_ERROR(LoadSpans());
+    ESPALIER_RETURN_IF_ERROR(LoadResizes());
+    return std::move(state_);
+  }
+
+ private:
+  absl::Status Damaged(std::string_view what) const {
+    return absl::DataLossError(absl::StrCat("database ", database_.path(), ": ", std::string(what),
+                                            "; restore a copy, or use another file"));
+  }
+
+  // Calls read(row) for each row; an error of it is said of `what` and the integer in column 0.
+  template <typename Read>
+  absl::Status ForEach(std::string_view what, std::string_view sql, Read read) {
+    ESPALIER_ASSIGN_OR_RETURN(Statement row, database_.Prepare(sql));
+    while (true) {
+      ESPALIER_ASSIGN_OR_RETURN(const bool more, row.Step());
+      if (!more) return absl::OkStatus();
+      if (const absl::Status status = read(std::as_const(row)); !status.ok()) {
+        return Damaged(absl::StrCat(std::string(what), " ", row.Integer(0), ": ",
+                                    std::string(status.message())));
+      }
+    }
+  }
+
+  // The same for rows of a trial, in the order of trials: column 0 is its id.
+  template <typename Read>
+  absl::Status ForEachOfTrials(std::string_view what, std::string_view sql, Read read) {
+    auto trial = state_.trials.begin();
+    return ForEach(what, sql, [&](const Statement& row) {
+      while (trial != state_.trials.end() && trial->first.value < row.Integer(0)) ++trial;
+      if (trial == state_.trials.end() || trial->first.value != row.Integer(0)) {
+        return absl::DataLossError("there is no such trial");
+      }
+      return read(row, trial->second);
+    });
+  }
+
+  absl::Status LoadMeta() {
+    ESPALIER_ASSIGN_OR_RETURN(
+        const std::int64_t below,
+        database_.QueryInteger("SELECT value FROM meta WHERE key = 'replica_ids_below'"));
+    if (below != 0) state_.replica_ids_below = below;
+    return absl::OkStatus();
+  }
+
+  absl::Status LoadNodes() {
+    return ForEach("node", "SELECT id, name FROM nodes", [&](const Statement& row) {
+      state_.nodes.emplace(row.Integer(0), row.Text(1));
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status LoadStudies() {
+    const std::string sql = absl::StrCat("SELECT id, json, name, created_us, ",
+                                         std::string(kStudyHead), " FROM studies ORDER BY id");
+    return ForEach("study", sql, [&](const Statement& row) {
+      Study study;
+      study.id = StudyId(row.Integer(0));
+      // The text has its name and directory in it: neither is taken from here.
+      ESPALIER_ASSIGN_OR_RETURN(study.spec, ParseStudy(row.Text(1), row.Text(2), "/"));
+      study.created = row.Moment(3);
+      ESPALIER_RETURN_IF_ERROR(ReadHead(row, 4, study));
+      const StudyId id = study.id;
+      state_.studies.emplace(id, std::move(study));
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status LoadDecisions() {
+    return ForEach("decision of study",
+                   "SELECT study, at_us, trial_number, kind, from_slots, to_slots, reason "
+                   "FROM decisions ORDER BY study, number",
+                   [&](const Statement& row) {
+                     const auto study = state_.studies.find(StudyId(row.Integer(0)));
+                     if (study == state_.studies.end()) {
+                       return absl::DataLossError("there is no such study");
+                     }
+                     Decision decision{row.Moment(1), row.Integer(2), DecisionKind::kStudy,
+                                       row.Int(4),    row.Int(5),     row.Text(6)};
+                     ESPALIER_ASSIGN_OR_RETURN(decision.kind, DecisionKindFromText(row.Text(3)));
+                     study->second.decisions.push_back(std::move(decision));
+                     return absl::OkStatus();
+                   });
+  }
+
+  absl::Status LoadTrials() {
+    const std::string sql =
+        absl::StrCat("SELECT id, study, number, parameters, created_us, ", std::string(kTrialHead),
+                     " FROM trials ORDER BY id");
+    return ForEach("trial", sql, [&](const Statement& row) {
+      Trial trial;
+      trial.id = TrialId(row.Integer(0));
+      trial.study = StudyId(row.Integer(1));
+      trial.number = row.Integer(2);
+      ESPALIER_ASSIGN_OR_RETURN(trial.parameters, ParametersFromJson(row.Text(3)));
+      trial.created = row.Moment(4);
+      ESPALIER_RETURN_IF_ERROR(ReadHead(row, 5, trial));
+      const auto study = state_.studies.find(trial.study);
+      if (study == state_.studies.end() ||
+          std::ssize(study->second.trials) != trial.number) {
+        return absl::DataLossError(absl::StrCat("number ", trial.number, " in study ",
+                                                trial.study.value, " is not the next"));
+      }
+      study->second.trials.push_back(trial.id);
+      const TrialId id = trial.id;
+      state_.trials.emplace_hint(state_.trials.end(), id, std::move(trial));
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status LoadValues() {
+    return ForEachOfTrials("value of trial",
+                           "SELECT trial, step, value, progress, at_us, batch_size "
+                           "FROM trial_values ORDER BY trial, step",
+                           [](const Statement& row, Trial& trial) {
+                             trial.values.push_back({row.Integer(1), row.Double(2), row.Double(3),
+                                                     row.Moment(4), row.Integer(5)});
+                             return absl::OkStatus();
+                           });
+  }
+
+  absl::Status LoadSpans() {
+    return ForEachOfTrials(
+        "span of trial", "SELECT trial, from_us, to_us, slots FROM spans ORDER BY trial, number",
+        [](const Statement& row, Trial& trial) {
+          SlotSpan span{row.Moment(1), row.Moment(2), {}};
+          ESPALIER_ASSIGN_OR_RETURN(span.slots, SlotsFromText(row.Text(3)));
+          trial.spans.push_back(std::move(span));
+          return absl::OkStatus();
+        });
+  }
+
+  absl::Status LoadResizes() {
+    return ForEachOfTrials(
+        "resize of trial",
+        "SELECT trial, at_us, generation, from_replicas, to_replicas, pause_s, after_loss "
+        "FROM resizes ORDER BY trial, number",
+        [](const Statement& row, Trial& trial) {
+          trial.resizes.push_back({row.Moment(1), row.Integer(2), row.Int(3), row.Int(4),
+                                   row.Double(5), row.Integer(6) != 0});
+          return absl::OkStatus();
+        });
+  }
+
+  Database& database_;
+  TunerState state_;
+};
+
+}  // namespace
+
+absl::StatusOr<TunerState> LoadState(Database& database) {
+  // A read transaction is one moment of the database, also while a service writes on.
+  ESPALIER_RETURN_IF_ERROR(database.Execute("BEGIN"));
+  absl::StatusOr<TunerState> state = Loader(database).Load();
+  database.Rollback();
+  database.ReleaseMemory();
+  return state;
+}
+
+}  // namespace espalier

@@ -1,0 +1,109 @@
+#include "tuner/storage/rows.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr StudyState kStudyStates[] = {StudyState::kRunning, StudyState::kStopped,
+                                       StudyState::kComplete, StudyState::kFailed};
+constexpr TrialState kTrialStates[] = {TrialState::kWaiting,  TrialState::kRunning,
+                                       TrialState::kPaused,   TrialState::kComplete,
+                                       TrialState::kPruned,   TrialState::kFail};
+constexpr DecisionKind kDecisionKinds[] = {
+    DecisionKind::kStart,  DecisionKind::kGrow,    DecisionKind::kShrink, DecisionKind::kMove,
+    DecisionKind::kPrune,  DecisionKind::kPause,   DecisionKind::kResume, DecisionKind::kRestart,
+    DecisionKind::kFinish, DecisionKind::kFail,    DecisionKind::kStudy};
+
+template <typename Enum, std::size_t kCount>
+absl::StatusOr<Enum> FromText(const Enum (&values)[kCount], std::string_view what,
+                              std::string_view text) {
+  for (const Enum value : values) {
+    if (ToString(value) == text) return value;
+  }
+  return absl::DataLossError(
+      absl::StrCat("unknown ", std::string(what), " \"", std::string(text), "\""));
+}
+
+}  // namespace
+
+absl::StatusOr<StudyState> StudyStateFromText(std::string_view text) {
+  return FromText(kStudyStates, "study state", text);
+}
+absl::StatusOr<TrialState> TrialStateFromText(std::string_view text) {
+  return FromText(kTrialStates, "trial state", text);
+}
+absl::StatusOr<DecisionKind> DecisionKindFromText(std::string_view text) {
+  return FromText(kDecisionKinds, "decision", text);
+}
+
+std::string SlotsToText(const std::vector<Slot>& slots) {
+  std::string text;
+  for (const Slot& slot : slots) {
+    absl::StrAppend(&text, text.empty() ? "" : ",", slot.node.value, ":", slot.index);
+  }
+  return text;
+}
+
+absl::StatusOr<std::vector<Slot>> SlotsFromText(std::string_view text) {
+  std::vector<Slot> slots;
+  const absl::string_view given(text.data(), text.size());
+  for (const absl::string_view part : absl::StrSplit(given, ',', absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> sides =
+        absl::StrSplit(part, absl::MaxSplits(':', 1));
+    Slot slot;
+    if (!absl::SimpleAtoi(sides.first, &slot.node.value) ||
+        !absl::SimpleAtoi(sides.second, &slot.index)) {
+      return absl::DataLossError(absl::StrCat("slots \"", given, "\" are not node:index,..."));
+    }
+    slots.push_back(slot);
+  }
+  return slots;
+}
+
+absl::Status ReadHead(const Statement& row, int first_column, Study& study) {
+  int column = first_column;
+  study.spec.max_trials = row.Integer(column++);
+  study.spec.time_limit_s = row.Double(column++);
+  ESPALIER_ASSIGN_OR_RETURN(study.state, StudyStateFromText(row.Text(column++)));
+  study.reason = row.Text(column++);
+  study.ended = row.Moment(column++);
+  study.active_s = row.Double(column++);
+  study.running_since = row.Moment(column++);
+  return absl::OkStatus();
+}
+
+absl::Status ReadHead(const Statement& row, int first_column, Trial& trial) {
+  int column = first_column;
+  ESPALIER_ASSIGN_OR_RETURN(trial.state, TrialStateFromText(row.Text(column++)));
+  trial.value = row.OptionalDouble(column++);
+  trial.started = row.Moment(column++);
+  trial.ended = row.Moment(column++);
+  trial.reason = row.Text(column++);
+  trial.last_output = row.Text(column++);
+  trial.generation = row.Integer(column++);
+  trial.restarts = row.Int(column++);
+  trial.pinned_slots = row.Int(column++);
+  trial.checkpoint = row.Text(column++);
+  return absl::OkStatus();
+}
+
+absl::Status WriteHead(Statement& update, const Study& study) {
+  return update
+      .Bind(study.spec.max_trials, study.spec.time_limit_s, ToString(study.state), study.reason,
+            study.ended, study.active_s, study.running_since, study.id)
+      .Run();
+}
+
+absl::Status WriteHead(Statement& update, const Trial& trial) {
+  return update
+      .Bind(ToString(trial.state), trial.value, trial.started, trial.ended, trial.reason,
+            trial.last_output, trial.generation, trial.restarts, trial.pinned_slots,
+            trial.checkpoint, trial.id)
+      .Run();
+}
+
+}  // namespace espalier

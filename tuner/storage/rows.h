@@ -1,0 +1,36 @@
+#pragma once
+
+// What single columns mean. The mapping from rows to core is this, load.cc and change_writer.cc.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tuner/base/status.h"
+#include "tuner/core/study.h"
+#include "tuner/storage/database.h"
+
+namespace espalier {
+
+absl::StatusOr<StudyState> StudyStateFromText(std::string_view text);
+absl::StatusOr<TrialState> TrialStateFromText(std::string_view text);
+absl::StatusOr<DecisionKind> DecisionKindFromText(std::string_view text);
+
+// "1:0,1:1,2:0": node and index.
+std::string SlotsToText(const std::vector<Slot>& slots);
+absl::StatusOr<std::vector<Slot>> SlotsFromText(std::string_view text);
+
+// The columns of a study and of a trial that change after its creation, in the order in which the
+// functions below bind and read them. `id` is bound last.
+inline constexpr std::string_view kStudyHead =
+    "max_trials, time_limit_s, state, reason, ended_us, active_s, running_since_us";
+inline constexpr std::string_view kTrialHead =
+    "state, value, started_us, ended_us, reason, last_output, generation, restarts, pinned_slots, "
+    "checkpoint";
+
+absl::Status ReadHead(const Statement& row, int first_column, Study& study);
+absl::Status ReadHead(const Statement& row, int first_column, Trial& trial);
+absl::Status WriteHead(Statement& update, const Study& study);
+absl::Status WriteHead(Statement& update, const Trial& trial);
+
+}  // namespace espalier

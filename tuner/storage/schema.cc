@@ -1,0 +1,163 @@
+#include "tuner/storage/schema.h"
+
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+
+namespace espalier {
+
+namespace {
+
+// "Espl", in the header of the file: file(1) shows it.
+constexpr std::int64_t kApplicationId = 0x4573706c;
+
+// The schema as the rows of this table leave it: row n takes a database of version n to n + 1, and
+// PRAGMA user_version tells which one a file has. Rows are only ever added.
+//
+// Times are microseconds since the epoch, 0 for "not yet". Columns declared REAL hold eight bytes
+// where SQLite would change the number (see Statement). studies.json is the study file with its
+// search space inline; limits that were changed since are in columns of their own.
+constexpr const char* kMigrations[] = {
+    R"sql(
+CREATE TABLE meta (
+  key TEXT PRIMARY KEY,
+  value INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE nodes (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL
+);
+
+CREATE TABLE studies (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  json TEXT NOT NULL,
+  max_trials INTEGER NOT NULL,
+  time_limit_s REAL NOT NULL,
+  state TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  created_us INTEGER NOT NULL,
+  ended_us INTEGER NOT NULL,
+  active_s REAL NOT NULL,
+  running_since_us INTEGER NOT NULL
+);
+
+CREATE TABLE decisions (
+  study INTEGER NOT NULL REFERENCES studies (id),
+  number INTEGER NOT NULL,
+  at_us INTEGER NOT NULL,
+  trial_number INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  from_slots INTEGER NOT NULL,
+  to_slots INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  PRIMARY KEY (study, number)
+) WITHOUT ROWID;
+
+CREATE TABLE trials (
+  id INTEGER PRIMARY KEY,
+  study INTEGER NOT NULL REFERENCES studies (id),
+  number INTEGER NOT NULL,
+  parameters TEXT NOT NULL,
+  created_us INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  value REAL,
+  started_us INTEGER NOT NULL,
+  ended_us INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  last_output TEXT NOT NULL,
+  generation INTEGER NOT NULL,
+  restarts INTEGER NOT NULL,
+  pinned_slots INTEGER NOT NULL,
+  checkpoint TEXT NOT NULL,
+  UNIQUE (study, number)
+);
+
+CREATE TABLE trial_values (
+  trial INTEGER NOT NULL REFERENCES trials (id),
+  step INTEGER NOT NULL,
+  value REAL NOT NULL,
+  progress REAL NOT NULL,
+  at_us INTEGER NOT NULL,
+  batch_size INTEGER NOT NULL,
+  PRIMARY KEY (trial, step)
+) WITHOUT ROWID;
+
+CREATE TABLE spans (
+  trial INTEGER NOT NULL REFERENCES trials (id),
+  number INTEGER NOT NULL,
+  from_us INTEGER NOT NULL,
+  to_us INTEGER NOT NULL,
+  slots TEXT NOT NULL,  -- node:index,node:index
+  PRIMARY KEY (trial, number)
+) WITHOUT ROWID;
+
+CREATE TABLE resizes (
+  trial INTEGER NOT NULL REFERENCES trials (id),
+  number INTEGER NOT NULL,
+  at_us INTEGER NOT NULL,
+  generation INTEGER NOT NULL,
+  from_replicas INTEGER NOT NULL,
+  to_replicas INTEGER NOT NULL,
+  pause_s REAL NOT NULL,
+  after_loss INTEGER NOT NULL,
+  PRIMARY KEY (trial, number)
+) WITHOUT ROWID;
+)sql",
+};
+constexpr std::int64_t kLatestVersion = std::ssize(kMigrations);
+
+absl::Status Refuse(const Database& database, std::string_view why) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("database ", database.path(), ": ", std::string(why)));
+}
+
+absl::Status Migrate(Database& database, std::int64_t from) {
+  std::string sql = "BEGIN IMMEDIATE;";
+  for (std::int64_t version = from; version < kLatestVersion; ++version) {
+    absl::StrAppend(&sql, kMigrations[version]);
+  }
+  absl::StrAppend(&sql, "PRAGMA application_id = ", kApplicationId,
+                  "; PRAGMA user_version = ", kLatestVersion, "; COMMIT;");
+  const absl::Status status = database.Execute(sql.c_str());
+  if (!status.ok()) database.Rollback();
+  return status;
+}
+
+}  // namespace
+
+absl::Status PrepareSchema(Database& database, bool read_only) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t id, database.QueryInteger("PRAGMA application_id"));
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t version,
+                            database.QueryInteger("PRAGMA user_version"));
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t tables,
+                            database.QueryInteger("SELECT count(*) FROM sqlite_schema"));
+  const bool empty = id == 0 && version == 0 && tables == 0;
+  if (!empty && id != kApplicationId) {
+    return Refuse(database, "is an SQLite database, but not one of Espalier's; give another path");
+  }
+  if (version > kLatestVersion) {
+    return Refuse(database, absl::StrCat("was written by a newer Espalier (schema ", version,
+                                         ", this one knows ", kLatestVersion,
+                                         "); use that version, or give another file"));
+  }
+  if (read_only) {
+    if (empty) return Refuse(database, "is empty; give the path of an Espalier database");
+    if (version == kLatestVersion) return absl::OkStatus();
+    return Refuse(database, absl::StrCat("has the older schema ", version,
+                                         "; start a service on it once, which brings it up to ",
+                                         kLatestVersion));
+  }
+  // The journal mode is part of the file, so it is set only now that the file is known to be ours.
+  ESPALIER_ASSIGN_OR_RETURN(const std::string mode, database.QueryText("PRAGMA journal_mode=WAL"));
+  if (mode != "wal") {
+    return Refuse(database, absl::StrCat("its file system allows no write-ahead log (journal mode ",
+                                         mode, "); use a local disk"));
+  }
+  ESPALIER_RETURN_IF_ERROR(
+      database.Execute("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"));
+  return version == kLatestVersion ? absl::OkStatus() : Migrate(database, version);
+}
+
+}  // namespace espalier

@@ -1,0 +1,71 @@
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/storage/change_writer.h"
+#include "tuner/storage/database.h"
+#include "tuner/storage/database_file.h"
+#include "tuner/storage/load.h"
+#include "tuner/storage/schema.h"
+#include "tuner/storage/storage.h"
+
+namespace espalier {
+
+namespace {
+
+// Members are destroyed from the last to the first: statements before their connection, and the
+// lock only when the connection has written its log back.
+class SqliteStorage : public Storage {
+ public:
+  SqliteStorage(std::optional<ServiceLock> lock, std::unique_ptr<Database> database,
+                std::optional<ChangeWriter> writer)
+      : lock_(std::move(lock)), database_(std::move(database)), writer_(std::move(writer)) {}
+
+  absl::StatusOr<TunerState> Load() override { return LoadState(*database_); }
+
+  absl::Status Commit(std::span<const Change> changes) override {
+    if (!writer_) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("database ", database_->path(), ": was opened for reading only"));
+    }
+    if (changes.empty()) return absl::OkStatus();
+    const absl::Status status = Transact(changes);
+    if (!status.ok()) database_->Rollback();
+    return status;
+  }
+
+ private:
+  absl::Status Transact(std::span<const Change> changes) {
+    ESPALIER_RETURN_IF_ERROR(database_->Execute("BEGIN IMMEDIATE"));
+    for (const Change& change : changes) ESPALIER_RETURN_IF_ERROR(writer_->Write(change));
+    return database_->Execute("COMMIT");
+  }
+
+  std::optional<ServiceLock> lock_;
+  std::unique_ptr<Database> database_;
+  std::optional<ChangeWriter> writer_;  // absent: read only
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Storage>> OpenSqliteStorage(const std::string& path,
+                                                           bool read_only) {
+  const std::string canonical = CanonicalPath(path);
+  ESPALIER_RETURN_IF_ERROR(CheckDatabaseFile(canonical, read_only));
+  std::optional<ServiceLock> lock;
+  if (!read_only) {
+    ESPALIER_ASSIGN_OR_RETURN(ServiceLock acquired, ServiceLock::Acquire(canonical));
+    lock.emplace(std::move(acquired));
+  }
+  ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<Database> database,
+                            Database::Open(canonical, read_only));
+  ESPALIER_RETURN_IF_ERROR(PrepareSchema(*database, read_only));
+  std::optional<ChangeWriter> writer;
+  if (!read_only) {
+    ESPALIER_ASSIGN_OR_RETURN(ChangeWriter made, ChangeWriter::Make(*database));
+    writer.emplace(std::move(made));
+  }
+  return std::make_unique<SqliteStorage>(std::move(lock), std::move(database), std::move(writer));
+}
+
+}  // namespace espalier
