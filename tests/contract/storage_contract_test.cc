@@ -59,7 +59,8 @@ class StorageContract : public testing::TestWithParam<std::string> {
       storage_ = MakeMemoryStorage();
       return;
     }
-    absl::StatusOr<std::unique_ptr<Storage>> opened = OpenSqliteStorage(folder_.File(std::to_string(file_) + ".db"));
+    absl::StatusOr<std::unique_ptr<Storage>> opened =
+        OpenSqliteStorage(folder_.File(std::to_string(file_) + ".db"));
     ASSERT_TRUE(opened.ok()) << opened.status();
     storage_ = *std::move(opened);
   }
@@ -122,8 +123,8 @@ TEST_P(StorageContract, KeepsEveryBitOfDoubles) {
   for (const double value :
        {Limits::quiet_NaN(), -Limits::quiet_NaN(), std::bit_cast<double>(0x7ff8dead'beef0001ULL),
         Limits::signaling_NaN(), Limits::infinity(), -Limits::infinity(), 0.0, -0.0,
-        Limits::denorm_min(), -Limits::denorm_min(), Limits::min(), Limits::max(),
-        Limits::lowest(), 5.0, 0.1, 9007199254740992.0, 9007199254740994.0, 1e308}) {
+        Limits::denorm_min(), -Limits::denorm_min(), Limits::min(), Limits::max(), Limits::lowest(),
+        5.0, 0.1, 9007199254740992.0, 9007199254740994.0, 1e308}) {
     reports.push_back(ValueReported{TrialId(1), {++step, value, value, Time{7}, 0}});
   }
   Commit(reports);
@@ -134,8 +135,7 @@ TEST_P(StorageContract, KeepsEveryBitOfDoubles) {
   ASSERT_EQ(values.size(), reports.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double expected = std::get<ValueReported>(reports[i]).value.value;
-    EXPECT_EQ(std::bit_cast<std::uint64_t>(values[i].value),
-              std::bit_cast<std::uint64_t>(expected))
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(values[i].value), std::bit_cast<std::uint64_t>(expected))
         << expected;
     EXPECT_EQ(std::bit_cast<std::uint64_t>(values[i].progress),
               std::bit_cast<std::uint64_t>(expected))
@@ -151,8 +151,8 @@ TEST_P(StorageContract, TellsNoFinalValueFromNaN) {
   };
   Commit({StudyCreated{StudyId(1), SpecForTests("s"), Time{5}},
           TrialCreated{TrialId(1), StudyId(1), 0, {}, Time{6}},
-          TrialCreated{TrialId(2), StudyId(1), 1, {}, Time{6}},
-          end(1, std::nullopt), end(2, std::numeric_limits<double>::quiet_NaN())});
+          TrialCreated{TrialId(2), StudyId(1), 1, {}, Time{6}}, end(1, std::nullopt),
+          end(2, std::numeric_limits<double>::quiet_NaN())});
   Reopen();
   const absl::StatusOr<TunerState> state = storage().Load();
   ASSERT_TRUE(state.ok()) << state.status();

@@ -87,7 +87,7 @@ class RunCommands(TunerTest):
         wait_for(lambda: replicas_of(run.pid, "trial.sh"), "a running trial")
         kill(run.pid, signal.SIGINT)
         self.finish(run, 130)
-        self.assertIn("resume", self.output(run))
+        self.assertIn("go on with: tuner run", self.output(run))
         record = self.export("--db", self.dir / "run/espalier.db")
         self.assertEqual(record["study"]["state"], "STUDY_STOPPED")
         self.assertNotIn("TRIAL_RUNNING", [t["state"] for t in record["trials"]])

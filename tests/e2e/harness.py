@@ -68,11 +68,12 @@ class TunerTest(unittest.TestCase):
         return self.write("study.json", {k: v for k, v in spec.items() if v is not None})
 
     def start(self, *arguments, **keys):
-        out = open(self.dir / f"out-{len(self.processes)}.txt", "w")
+        path = self.dir / f"out-{len(self.processes)}.txt"
         env = dict(os.environ, **keys.pop("env", {}))
-        process = subprocess.Popen([TUNER, *map(str, arguments)], stdin=subprocess.DEVNULL,
-                                   stdout=out, stderr=subprocess.STDOUT, env=env, **keys)
-        process.out = out.name
+        with open(path, "w") as out:
+            process = subprocess.Popen([TUNER, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                                       stdout=out, stderr=subprocess.STDOUT, env=env, **keys)
+        process.out = path
         self.processes.append(process)
         return process
 

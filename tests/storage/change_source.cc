@@ -62,9 +62,17 @@ const Trial* ChangeSource::AnyTrial() { return AnyOf(state_.trials, random_); }
 
 double ChangeSource::AnyDouble() {
   using Limits = std::numeric_limits<double>;
-  const double hard[] = {Limits::quiet_NaN(), -Limits::quiet_NaN(), Limits::infinity(),
-                         -Limits::infinity(), -0.0, 0.0, Limits::denorm_min(), Limits::max(),
-                         3.0, -1e15, 9007199254740993.0};
+  const double hard[] = {Limits::quiet_NaN(),
+                         -Limits::quiet_NaN(),
+                         Limits::infinity(),
+                         -Limits::infinity(),
+                         -0.0,
+                         0.0,
+                         Limits::denorm_min(),
+                         Limits::max(),
+                         3.0,
+                         -1e15,
+                         9007199254740993.0};
   switch (random_.Below(3)) {
     case 0:
       return hard[random_.Below(std::size(hard))];
@@ -87,8 +95,12 @@ std::int64_t ChangeSource::AnyInteger() {
 }
 
 std::string ChangeSource::ReadableText() {
-  const char* const texts[] = {"", "plain", "it's \"quoted\"; DROP TABLE trials; --", "größer ≥ 木 🌳",
-                               "line\nline\ttab\\", "%s ? :name @x $1 ?1"};
+  const char* const texts[] = {"",
+                               "plain",
+                               "it's \"quoted\"; DROP TABLE trials; --",
+                               "größer ≥ 木 🌳",
+                               "line\nline\ttab\\",
+                               "%s ? :name @x $1 ?1"};
   return texts[random_.Below(std::size(texts))];
 }
 
@@ -198,8 +210,9 @@ std::optional<Change> ChangeSource::Make(Draw<SlotsHeldChanged>) {
 std::optional<Change> ChangeSource::Make(Draw<ResizeMeasured>) {
   const Trial* trial = AnyTrial();
   if (trial == nullptr) return std::nullopt;
-  return ResizeMeasured{trial->id, {LaterTime(), AnyInteger(), Small(9), Small(9), AnyDouble(),
-                                    random_.Below(2) == 0}};
+  return ResizeMeasured{
+      trial->id,
+      {LaterTime(), AnyInteger(), Small(9), Small(9), AnyDouble(), random_.Below(2) == 0}};
 }
 
 std::optional<Change> ChangeSource::Make(Draw<CheckpointRecorded>) {
@@ -224,9 +237,9 @@ std::optional<Change> ChangeSource::Make(Draw<DecisionMade>) {
   const Study* study = AnyStudy();
   if (study == nullptr) return std::nullopt;
   constexpr int kDecisionKinds = static_cast<int>(DecisionKind::kStudy) + 1;
-  return DecisionMade{study->id, {LaterTime(), AnyInteger(),
-                                  static_cast<DecisionKind>(Small(kDecisionKinds)), Small(9),
-                                  Small(9), AnyText()}};
+  return DecisionMade{study->id,
+                      {LaterTime(), AnyInteger(), static_cast<DecisionKind>(Small(kDecisionKinds)),
+                       Small(9), Small(9), AnyText()}};
 }
 
 std::optional<Change> ChangeSource::Make(Draw<NodeRegistered>) {

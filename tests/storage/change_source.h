@@ -70,7 +70,9 @@ class ChangeSource {
   std::string ReadableText();  // valid UTF-8, for what is stored as JSON
   Parameters AnyParameters();
   Time LaterTime();
-  int Small(int below) { return static_cast<int>(random_.Below(static_cast<std::uint64_t>(below))); }
+  int Small(int below) {
+    return static_cast<int>(random_.Below(static_cast<std::uint64_t>(below)));
+  }
 
   Random random_;
   TunerState state_;

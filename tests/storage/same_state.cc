@@ -10,7 +10,9 @@ namespace espalier {
 
 namespace {
 
-std::uint64_t TakeBits(double& value) { return std::bit_cast<std::uint64_t>(std::exchange(value, 0)); }
+std::uint64_t TakeBits(double& value) {
+  return std::bit_cast<std::uint64_t>(std::exchange(value, 0));
+}
 
 // What operator== would get wrong goes into the list, and zero takes its place.
 std::vector<std::uint64_t> TakeDoubles(Trial& trial) {

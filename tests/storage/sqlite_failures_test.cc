@@ -124,7 +124,8 @@ TEST_F(SqliteFailures, LeaveNothingWhenTheDiskIsFullAndGoOnWhenItIsNot) {
     const FileSizeLimit limit(std::size_t{1} << 20);
     const absl::Status status = storage_->Commit(large);
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(Database()), HasSubstr("no space left")));
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(Database()), HasSubstr("no space left")));
     ExpectLoads(source.state());
   }
   CommitSome(source, 60);

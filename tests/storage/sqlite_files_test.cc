@@ -66,10 +66,14 @@ class SqliteFiles : public testing::Test {
 class AsSomebody {
  public:
   AsSomebody() : was_(geteuid()) {
-    if (was_ == 0) EXPECT_EQ(seteuid(kNobody), 0);
+    if (was_ == 0) {
+      EXPECT_EQ(seteuid(kNobody), 0);
+    }
   }
   ~AsSomebody() {
-    if (was_ == 0) EXPECT_EQ(seteuid(0), 0);
+    if (was_ == 0) {
+      EXPECT_EQ(seteuid(0), 0);
+    }
   }
 
  private:
@@ -148,9 +152,8 @@ TEST_F(SqliteFiles, RefusesAnEmptyOrAbsentFileForReading) {
 
 TEST_F(SqliteFiles, RefusesASecondServiceAndNamesTheFirst) {
   const std::unique_ptr<Storage> first = MustOpen();
-  EXPECT_THAT(Refusal(Database()),
-              AllOf(HasSubstr("another tuner service"),
-                    HasSubstr("(process " + std::to_string(getpid()) + ")")));
+  EXPECT_THAT(Refusal(Database()), AllOf(HasSubstr("another tuner service"),
+                                         HasSubstr("(process " + std::to_string(getpid()) + ")")));
   const std::vector<Change> changes = {NodeRegistered{NodeId(1), "a"}};
   EXPECT_TRUE(first->Commit(changes).ok());
 }

@@ -88,7 +88,7 @@ double FlatGradients::ProductWithPrevious() const {
 
 void FlatGradients::Renew() {
   memory_ = NewMemory();
-  previous_ = {};
+  previous_.reset();
   PointGradients();
 }
 

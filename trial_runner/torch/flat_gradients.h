@@ -44,7 +44,7 @@ class FlatGradients {
 
   // Keeps this step's gradient as the previous one and goes on in other memory.
   void KeepAsPrevious();
-  void DropPrevious() { previous_ = {}; }
+  void DropPrevious() { previous_.reset(); }
   bool has_previous() const { return previous_.defined(); }
   double PreviousSqr() const;
   double ProductWithPrevious() const;

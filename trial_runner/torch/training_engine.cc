@@ -133,7 +133,10 @@ void TrainingEngine::Join(std::int64_t epochs) {
     if (!loaded.ok()) EndProcess(loaded, 1);
   }
   group_.Join({.address = "", .bounds = bounds_, .total_steps = epochs});
-  if (state_.position.batch_size == 0) state_.position.batch_size = bounds_.initial;
+  if (!trial_.adaptive_batch || state_.position.batch_size == 0) {
+    state_.position.batch_size = bounds_.initial;
+    state_.position.atomic_batch_size = 0;
+  }
   trial_.progress = state_.position.progress;
   last_step_end_ = Clock::now();
 }
@@ -450,8 +453,10 @@ std::vector<double> TrainingEngine::Evaluate(std::int64_t size, std::int64_t bat
     std::vector<double> result(sums);
     bool all_know = false;
     const absl::Status done = EvaluateShare(size, batch_size, sum_over, result, all_know);
-    if (done.ok()) p.AddEvaluation(key, result);
-    last_step_end_ = Clock::now();
+    if (done.ok()) {
+      p.AddEvaluation(key, result);
+      last_step_end_ = Clock::now();
+    }
     if (!done.ok() || all_know) Regroup(/*broken=*/!done.ok());
   }
   const std::vector<double> result = p.evaluation_results.at(key);

@@ -30,8 +30,9 @@ class Applier {
 
   void operator()(const StudyStateChanged& c) {
     Study& study = StudyAt(c.id);
-    ESPALIER_CHECK(study.state != c.state, absl::StrCat("study ", c.id.value, " is ",
-                                                        std::string(ToString(c.state)), " already"));
+    ESPALIER_CHECK(
+        study.state != c.state,
+        absl::StrCat("study ", c.id.value, " is ", std::string(ToString(c.state)), " already"));
     if (study.state == StudyState::kRunning) {
       study.active_s += std::max(0.0, SecondsBetween(study.running_since, c.at));
     }

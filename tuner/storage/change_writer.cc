@@ -68,7 +68,9 @@ class ChangeWriter::Impl {
         .Run();
   }
   absl::Status operator()(const NodeRegistered& c) { return insert_node_.Bind(c.id, c.name).Run(); }
-  absl::Status operator()(const ReplicaIdsReserved& c) { return set_replica_ids_.Bind(c.below).Run(); }
+  absl::Status operator()(const ReplicaIdsReserved& c) {
+    return set_replica_ids_.Bind(c.below).Run();
+  }
 
  private:
   template <typename Row, typename ThingId>
@@ -156,9 +158,9 @@ absl::Status ChangeWriter::Impl::operator()(const StudyCreated& c) {
   // What could not be read back must not be acknowledged: this is the last moment to notice.
   const absl::StatusOr<StudySpec> spec = ParseStudy(c.spec.json, c.spec.name, "/");
   if (!spec.ok() || spec->name != c.spec.name || spec->json != c.spec.json) {
-    return absl::InternalError(absl::StrCat(
-        "study \"", c.spec.name, "\" does not carry the text that it was read from",
-        spec.ok() ? "" : ": " + std::string(spec.status().message())));
+    return absl::InternalError(
+        absl::StrCat("study \"", c.spec.name, "\" does not carry the text that it was read from",
+                     spec.ok() ? "" : ": " + std::string(spec.status().message())));
   }
   return insert_study_
       .Bind(c.id, c.spec.name, c.spec.json, c.at, c.at, c.spec.max_trials, c.spec.time_limit_s,

@@ -21,8 +21,8 @@ constexpr int kBusyTimeout_ms = 5000;
 
 bool SpaceIsGone(int code, int system_error) {
   return (code & 0xff) == SQLITE_FULL ||
-         ((code & 0xff) == SQLITE_IOERR && (system_error == ENOSPC || system_error == EDQUOT ||
-                                            system_error == EFBIG));
+         ((code & 0xff) == SQLITE_IOERR &&
+          (system_error == ENOSPC || system_error == EDQUOT || system_error == EFBIG));
 }
 
 // SQLite would store these as NULL and as 0.0.
@@ -69,8 +69,8 @@ void Statement::BindOne(int index, const std::optional<double>& value) {
 void Statement::BindOne(int index, std::string_view value) {
   // A null pointer would bind NULL.
   const char* text = value.data() == nullptr ? "" : value.data();
-  Note(sqlite3_bind_text64(statement_.get(), index, text, value.size(), SQLITE_STATIC,
-                           SQLITE_UTF8));
+  Note(
+      sqlite3_bind_text64(statement_.get(), index, text, value.size(), SQLITE_STATIC, SQLITE_UTF8));
 }
 
 absl::StatusOr<bool> Statement::Step() {
@@ -118,8 +118,7 @@ std::optional<double> Statement::OptionalDouble(int column) const {
 }
 
 std::string Statement::Text(int column) const {
-  const auto* text =
-      reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
   if (text == nullptr) return "";
   return std::string(text,
                      static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column)));
@@ -131,8 +130,7 @@ void Database::Close::operator()(sqlite3* connection) const { sqlite3_close_v2(c
 
 absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path, bool read_only) {
   std::unique_ptr<Database> database(new Database(path));
-  const int access =
-      read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  const int access = read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   sqlite3* connection = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &connection,
                                    access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
@@ -179,8 +177,7 @@ void Database::ReleaseMemory() { sqlite3_db_release_memory(connection_.get()); }
 absl::Status Database::Error(int code) const {
   const int system_error = connection_ ? sqlite3_system_errno(connection_.get()) : 0;
   const std::string what = absl::StrCat("database ", path_, ": ");
-  const std::string reason =
-      connection_ ? sqlite3_errmsg(connection_.get()) : sqlite3_errstr(code);
+  const std::string reason = connection_ ? sqlite3_errmsg(connection_.get()) : sqlite3_errstr(code);
   if (SpaceIsGone(code, system_error)) {
     return absl::ResourceExhaustedError(
         absl::StrCat(what, "no space left on its disk (", reason, "); free some and start again"));
@@ -188,9 +185,9 @@ absl::Status Database::Error(int code) const {
   switch (code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return absl::FailedPreconditionError(absl::StrCat(
-          what, "another program has locked it for more than ", kBusyTimeout_ms / 1000,
-          " s; close that program and try again"));
+      return absl::FailedPreconditionError(
+          absl::StrCat(what, "another program has locked it for more than ", kBusyTimeout_ms / 1000,
+                       " s; close that program and try again"));
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
@@ -202,8 +199,8 @@ absl::Status Database::Error(int code) const {
       return absl::DataLossError(
           absl::StrCat(what, "is damaged (", reason, "); restore a copy, or use another file"));
     case SQLITE_IOERR:
-      return absl::InternalError(absl::StrCat(
-          what, reason, " (", std::generic_category().message(system_error), ")"));
+      return absl::InternalError(
+          absl::StrCat(what, reason, " (", std::generic_category().message(system_error), ")"));
     default:
       return absl::InternalError(absl::StrCat(what, reason));
   }

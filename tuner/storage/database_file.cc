@@ -63,8 +63,9 @@ absl::Status CheckContent(const std::string& path) {
   file.read(start.data(), start.size());
   const std::string_view read(start.data(), static_cast<std::size_t>(file.gcount()));
   if (read.empty() || read == kSqliteMagic) return absl::OkStatus();
-  return Refuse(path, "is not an SQLite database; give the path of an Espalier database, or of a "
-                      "file that does not exist yet");
+  return Refuse(path,
+                "is not an SQLite database; give the path of an Espalier database, or of a "
+                "file that does not exist yet");
 }
 
 }  // namespace

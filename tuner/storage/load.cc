@@ -108,9 +108,8 @@ class Loader {
   }
 
   absl::Status LoadTrials() {
-    const std::string sql =
-        absl::StrCat("SELECT id, study, number, parameters, created_us, ", std::string(kTrialHead),
-                     " FROM trials ORDER BY id");
+    const std::string sql = absl::StrCat("SELECT id, study, number, parameters, created_us, ",
+                                         std::string(kTrialHead), " FROM trials ORDER BY id");
     return ForEach("trial", sql, [&](const Statement& row) {
       Trial trial;
       trial.id = TrialId(row.Integer(0));
@@ -120,8 +119,7 @@ class Loader {
       trial.created = row.Moment(4);
       ESPALIER_RETURN_IF_ERROR(ReadHead(row, 5, trial));
       const auto study = state_.studies.find(trial.study);
-      if (study == state_.studies.end() ||
-          std::ssize(study->second.trials) != trial.number) {
+      if (study == state_.studies.end() || std::ssize(study->second.trials) != trial.number) {
         return absl::DataLossError(absl::StrCat("number ", trial.number, " in study ",
                                                 trial.study.value, " is not the next"));
       }
@@ -144,14 +142,14 @@ class Loader {
   }
 
   absl::Status LoadSpans() {
-    return ForEachOfTrials(
-        "span of trial", "SELECT trial, from_us, to_us, slots FROM spans ORDER BY trial, number",
-        [](const Statement& row, Trial& trial) {
-          SlotSpan span{row.Moment(1), row.Moment(2), {}};
-          ESPALIER_ASSIGN_OR_RETURN(span.slots, SlotsFromText(row.Text(3)));
-          trial.spans.push_back(std::move(span));
-          return absl::OkStatus();
-        });
+    return ForEachOfTrials("span of trial",
+                           "SELECT trial, from_us, to_us, slots FROM spans ORDER BY trial, number",
+                           [](const Statement& row, Trial& trial) {
+                             SlotSpan span{row.Moment(1), row.Moment(2), {}};
+                             ESPALIER_ASSIGN_OR_RETURN(span.slots, SlotsFromText(row.Text(3)));
+                             trial.spans.push_back(std::move(span));
+                             return absl::OkStatus();
+                           });
   }
 
   absl::Status LoadResizes() {

@@ -10,13 +10,13 @@ namespace {
 
 constexpr StudyState kStudyStates[] = {StudyState::kRunning, StudyState::kStopped,
                                        StudyState::kComplete, StudyState::kFailed};
-constexpr TrialState kTrialStates[] = {TrialState::kWaiting,  TrialState::kRunning,
-                                       TrialState::kPaused,   TrialState::kComplete,
-                                       TrialState::kPruned,   TrialState::kFail};
+constexpr TrialState kTrialStates[] = {TrialState::kWaiting, TrialState::kRunning,
+                                       TrialState::kPaused,  TrialState::kComplete,
+                                       TrialState::kPruned,  TrialState::kFail};
 constexpr DecisionKind kDecisionKinds[] = {
-    DecisionKind::kStart,  DecisionKind::kGrow,    DecisionKind::kShrink, DecisionKind::kMove,
-    DecisionKind::kPrune,  DecisionKind::kPause,   DecisionKind::kResume, DecisionKind::kRestart,
-    DecisionKind::kFinish, DecisionKind::kFail,    DecisionKind::kStudy};
+    DecisionKind::kStart,  DecisionKind::kGrow,  DecisionKind::kShrink, DecisionKind::kMove,
+    DecisionKind::kPrune,  DecisionKind::kPause, DecisionKind::kResume, DecisionKind::kRestart,
+    DecisionKind::kFinish, DecisionKind::kFail,  DecisionKind::kStudy};
 
 template <typename Enum, std::size_t kCount>
 absl::StatusOr<Enum> FromText(const Enum (&values)[kCount], std::string_view what,

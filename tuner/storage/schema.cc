@@ -155,8 +155,7 @@ absl::Status PrepareSchema(Database& database, bool read_only) {
     return Refuse(database, absl::StrCat("its file system allows no write-ahead log (journal mode ",
                                          mode, "); use a local disk"));
   }
-  ESPALIER_RETURN_IF_ERROR(
-      database.Execute("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"));
+  ESPALIER_RETURN_IF_ERROR(database.Execute("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"));
   return version == kLatestVersion ? absl::OkStatus() : Migrate(database, version);
 }
 

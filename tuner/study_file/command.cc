@@ -48,8 +48,7 @@ absl::Status CheckPath(const std::string& name, const std::string& path) {
   } else if (std::filesystem::exists(path, error)) {
     problem = "is not executable: chmod +x it, or start it by its interpreter";
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("command \"", name, "\": ", path, " ", problem));
+  return absl::InvalidArgumentError(absl::StrCat("command \"", name, "\": ", path, " ", problem));
 }
 
 }  // namespace
@@ -72,9 +71,9 @@ absl::Status CheckCommand(const StudySpec& spec) {
     if (IsProgram(Below(Below(spec.directory, folder), name))) return absl::OkStatus();
   }
   if (std::filesystem::exists(Below(spec.directory, name), error)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("command \"", name, "\": not found in PATH, but there is one in ",
-                     spec.directory, ": write \"./", name, "\""));
+    return absl::InvalidArgumentError(absl::StrCat("command \"", name,
+                                                   "\": not found in PATH, but there is one in ",
+                                                   spec.directory, ": write \"./", name, "\""));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("command \"", name, "\": not found in PATH (", path,

@@ -22,9 +22,9 @@ namespace {
 using search_spaces_json::Json;
 using search_spaces_json::Quote;
 
-constexpr std::size_t kMaxNameBytes = 128;  // of a study, metric or plug-in
-constexpr std::size_t kMaxWords = 1024;     // of a command
-constexpr std::size_t kMaxVariables = 1024;  // of the environment
+constexpr std::size_t kMaxNameBytes = 128;         // of a study, metric or plug-in
+constexpr std::size_t kMaxWords = 1024;            // of a command
+constexpr std::size_t kMaxVariables = 1024;        // of the environment
 constexpr std::int64_t kMaxCount = 1'000'000'000;  // trials, steps, failures
 constexpr std::int64_t kMaxSlots = 1'000'000;
 constexpr double kMaxTime_s = 1e9;  // thirty years
@@ -49,16 +49,16 @@ class StudyReader {
   static const std::array<Key, 20> kKeys;
 
   absl::Status Bad(std::string_view key, std::string_view problem) const {
-    return absl::InvalidArgumentError(absl::StrCat(label_, ": \"", std::string(key), "\": ",
-                                                   std::string(problem)));
+    return absl::InvalidArgumentError(
+        absl::StrCat(label_, ": \"", std::string(key), "\": ", std::string(problem)));
   }
   absl::Status Needs(std::string_view key, std::string_view what, const Json& got) const {
     return Bad(key, absl::StrCat("needs ", std::string(what), ", got ", Quote(got)));
   }
   absl::Status CheckKeys(std::string_view where, const Json& object,
                          std::span<const std::string_view> known) const;
-  absl::Status Integer(std::string_view key, const Json& value, std::int64_t low,
-                       std::int64_t high, std::int64_t& result) const;
+  absl::Status Integer(std::string_view key, const Json& value, std::int64_t low, std::int64_t high,
+                       std::int64_t& result) const;
   absl::Status Count(std::string_view key, const Json& value, std::int64_t low, int& result) const;
   absl::Status Number(std::string_view key, const Json& value, double& result) const;
   absl::Status Text(std::string_view key, const Json& value, std::size_t max_bytes,
@@ -142,8 +142,8 @@ absl::Status StudyReader::CheckKeys(std::string_view where, const Json& object,
       absl::StrAppend(&problem, ";");
     }
     absl::StrAppend(&problem, " Known: ", absl::StrJoin(known, ", ", [](auto* out, auto name) {
-                      out->append(name);
-                    }));
+      out->append(name);
+    }));
     return Bad(absl::StrCat(std::string(where), key), problem);
   }
   return absl::OkStatus();
@@ -211,8 +211,10 @@ absl::Status StudyReader::Name(const Json& value) {
   ESPALIER_RETURN_IF_ERROR(Text("name", value, kMaxNameBytes, spec_.name));
   if (spec_.name.front() == '.' || spec_.name.front() == '-' ||
       spec_.name.find_first_not_of(kNameCharacters) != std::string::npos) {
-    return Needs("name", "letters, digits, \"_\", \"-\" and \".\", the first a letter, digit or "
-                 "\"_\"", value);
+    return Needs("name",
+                 "letters, digits, \"_\", \"-\" and \".\", the first a letter, digit or "
+                 "\"_\"",
+                 value);
   }
   return absl::OkStatus();
 }
@@ -223,8 +225,8 @@ absl::Status StudyReader::Command(const Json& value) {
   if (value.is_string()) {
     absl::StatusOr<std::vector<std::string>> words = SplitWords(value.get<std::string>());
     if (!words.ok()) {
-      return Bad("command", absl::StrCat(std::string(words.status().message()), ", got ",
-                                         Quote(value)));
+      return Bad("command",
+                 absl::StrCat(std::string(words.status().message()), ", got ", Quote(value)));
     }
     spec_.command = *std::move(words);
   } else if (value.is_array()) {
@@ -239,8 +241,8 @@ absl::Status StudyReader::Command(const Json& value) {
     return Needs("command", kWhat, value);
   }
   if (spec_.command.size() > kMaxWords) {
-    return Bad("command", absl::StrCat("needs at most ", kMaxWords, " words, got ",
-                                       spec_.command.size()));
+    return Bad("command",
+               absl::StrCat("needs at most ", kMaxWords, " words, got ", spec_.command.size()));
   }
   for (const std::string& word : spec_.command) {
     if (HasNul(word)) return Needs("command", "words without a zero byte", value);
@@ -361,8 +363,8 @@ absl::Status StudyReader::StopGrace(const Json& value) {
 absl::Status StudyReader::Environment(const Json& value) {
   if (!value.is_object()) return Needs("env", "an object of strings or numbers", value);
   if (value.size() > kMaxVariables) {
-    return Bad("env", absl::StrCat("needs at most ", kMaxVariables, " variables, got ",
-                                   value.size()));
+    return Bad("env",
+               absl::StrCat("needs at most ", kMaxVariables, " variables, got ", value.size()));
   }
   for (const auto& [name, setting] : value.items()) {
     if (name.empty() || HasNul(name) || name.find('=') != std::string::npos) {
@@ -382,8 +384,7 @@ absl::Status StudyReader::Environment(const Json& value) {
 
 absl::Status StudyReader::Directory(const Json& value) {
   std::string text;
-  ESPALIER_RETURN_IF_ERROR(
-      Text("directory", value, std::numeric_limits<std::size_t>::max(), text));
+  ESPALIER_RETURN_IF_ERROR(Text("directory", value, std::numeric_limits<std::size_t>::max(), text));
   spec_.directory = (std::filesystem::path(folder_) / text).lexically_normal().string();
   return absl::OkStatus();
 }
@@ -447,16 +448,17 @@ absl::Status StudyReader::WriteJson() {
   }
   spec_.json = inlined.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (spec_.json.size() > search_spaces_json::kMaxTextBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        label_, ": has ", spec_.json.size(), " bytes with its search space, at most ",
-        search_spaces_json::kMaxTextBytes, " are accepted"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(label_, ": has ", spec_.json.size(), " bytes with its search space, at most ",
+                     search_spaces_json::kMaxTextBytes, " are accepted"));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<StudySpec> StudyReader::Read() {
   std::array<std::string_view, kKeys.size()> known;
-  std::transform(kKeys.begin(), kKeys.end(), known.begin(), [](const Key& key) { return key.name; });
+  std::transform(kKeys.begin(), kKeys.end(), known.begin(),
+                 [](const Key& key) { return key.name; });
   if (!json_.is_object()) {
     return absl::InvalidArgumentError(
         absl::StrCat(label_, ": needs a JSON object, got ", Quote(json_)));

@@ -28,8 +28,7 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
   if (file.bad()) return absl::InvalidArgumentError("cannot be read to its end");
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.size() > kMaxTextFileBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("has more than ", kMaxTextFileBytes, " bytes"));
+    return absl::InvalidArgumentError(absl::StrCat("has more than ", kMaxTextFileBytes, " bytes"));
   }
   return text;
 }

@@ -1,0 +1,79 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/storage/scratch_folder.h"
+#include "tuner/study_file/study_file.h"
+
+namespace espalier {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class CheckCommandTest : public testing::Test {
+ protected:
+  CheckCommandTest() { spec_.directory = folder_.path(); }
+
+  void Program(const std::string& name, bool executable = true) {
+    std::filesystem::create_directories(std::filesystem::path(folder_.File(name)).parent_path());
+    std::ofstream(folder_.File(name)) << "#!/bin/sh\n";
+    std::filesystem::permissions(folder_.File(name),
+                                 std::filesystem::perms(executable ? 0755 : 0644));
+  }
+
+  absl::Status Check(const std::string& name) {
+    spec_.command = {name, "argument"};
+    return CheckCommand(spec_);
+  }
+  std::string Refusal(const std::string& name) {
+    const absl::Status status = Check(name);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  }
+
+  ScratchFolder folder_;
+  StudySpec spec_;
+};
+
+TEST_F(CheckCommandTest, FindsAProgramInPath) { EXPECT_TRUE(Check("sh").ok()); }
+
+TEST_F(CheckCommandTest, TakesThePathOfTheStudysEnvironment) {
+  Program("bin/train");
+  EXPECT_FALSE(Check("train").ok());
+  spec_.environment["PATH"] = "bin:/usr/bin";
+  EXPECT_TRUE(Check("train").ok());
+}
+
+TEST_F(CheckCommandTest, TakesPathsFromTheTrialsFolder) {
+  Program("train");
+  EXPECT_TRUE(Check("./train").ok());
+  EXPECT_TRUE(Check(folder_.File("train")).ok());
+}
+
+TEST_F(CheckCommandTest, SaysWhereAMissingProgramWasLookedFor) {
+  EXPECT_THAT(Refusal("no-such-program"),
+              AllOf(HasSubstr("\"no-such-program\""), HasSubstr("PATH")));
+  EXPECT_THAT(Refusal("./no-such-program"), HasSubstr("does not exist"));
+}
+
+TEST_F(CheckCommandTest, ProposesThePathOfAProgramInTheFolder) {
+  Program("train-here");
+  EXPECT_THAT(Refusal("train-here"), HasSubstr("\"./train-here\""));
+}
+
+TEST_F(CheckCommandTest, RefusesWhatIsNoProgram) {
+  Program("train", false);
+  EXPECT_THAT(Refusal("./train"), HasSubstr("chmod +x"));
+  EXPECT_THAT(Refusal("/"), HasSubstr("is a folder"));
+}
+
+TEST_F(CheckCommandTest, RefusesAMissingDirectory) {
+  spec_.directory = folder_.File("absent");
+  EXPECT_THAT(Refusal("sh"), HasSubstr("absent"));
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,164 @@
+// Every message names the file, the key, the value and what would be right.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/storage/scratch_folder.h"
+#include "tuner/study_file/study_file.h"
+
+namespace espalier {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string Refusal(const std::string& json, const std::string& label = "study.json") {
+  const absl::Status status = ParseStudy(json, label, "/home/me").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status << "\n" << json;
+  return std::string(status.message());
+}
+
+// A study that is right but for `key`.
+std::string With(const std::string& key) {
+  return Refusal(R"({"command": "t", "trials": 3, "search_space": )"
+                 R"({"lr": {"_type": "uniform", "_value": [0, 1]}}, )" +
+                 key + "}");
+}
+
+// A study that has only its search space besides `rest`.
+std::string Only(const std::string& rest) {
+  return Refusal(R"({"search_space": {"lr": {"_type": "uniform", "_value": [0, 1]}})" + rest + "}");
+}
+
+TEST(ParseStudyErrors, NameFileKeyValueAndRemedy) {
+  EXPECT_EQ(Only(R"(, "command": "t", "trials": -3)"),
+            R"(study.json: "trials": needs an integer >= 1, got -3)");
+}
+
+TEST(ParseStudyErrors, ProposeTheNearestKey) {
+  EXPECT_THAT(With(R"("prunner": "asha")"),
+              AllOf(StartsWith(R"(study.json: "prunner": unknown key, did you mean "pruner"?)"),
+                    HasSubstr("stop_grace_s")));
+  EXPECT_THAT(With(R"("learning": 1)"),
+              StartsWith(R"(study.json: "learning": unknown key; Known: name)"));
+  EXPECT_THAT(With(R"("slots": {"mn": 1})"), StartsWith(R"(study.json: "slots.mn": unknown key)"));
+  EXPECT_THAT(With(R"("metric": {"goal": 1})"), HasSubstr("Known: name, direction"));
+}
+
+TEST(ParseStudyErrors, GiveLineAndColumnOfMalformedJson) {
+  EXPECT_THAT(Refusal("{\n  \"name\": oops\n}"),
+              AllOf(StartsWith("study.json: malformed JSON at line 2, column 1")));
+  EXPECT_THAT(Refusal(""), StartsWith("study.json: malformed JSON at line 1"));
+  EXPECT_THAT(Refusal("[]"), HasSubstr("needs a JSON object, got []"));
+  EXPECT_THAT(With(R"("trials": 4)"), HasSubstr("\"trials\" appears twice"));
+}
+
+TEST(ParseStudyErrors, NameWhatIsMissing) {
+  EXPECT_THAT(Only(""), StartsWith(R"(study.json: "command": is missing)"));
+  EXPECT_THAT(Refusal(R"({"command": "t"})"),
+              StartsWith(R"(study.json: "search_space": is missing)"));
+  EXPECT_THAT(Refusal(R"({"command": "t"})", "study_json"), HasSubstr(R"("name": is missing)"));
+}
+
+TEST(ParseStudyErrors, RefuseAStudyWithoutEnd) {
+  EXPECT_THAT(Only(R"(, "command": "t")"),
+              AllOf(HasSubstr("the study would never end"), HasSubstr("\"time_limit_s\"")));
+}
+
+TEST(ParseStudyErrors, RefuseAnEmptyOrImpossibleSpace) {
+  EXPECT_THAT(Refusal(R"({"command": "t", "search_space": {}})"),
+              StartsWith("study.json: search space is empty"));
+  EXPECT_THAT(Refusal(R"({"command": "t", "search_space":
+                          {"lr": {"_type": "uniform", "_value": [2, 1]}}})"),
+              StartsWith("study.json: search space \"lr\": "));
+  EXPECT_THAT(Refusal(R"({"command": "t", "search_space": "absent.json"})"),
+              AllOf(HasSubstr("/home/me/absent.json"), HasSubstr("no such file")));
+  EXPECT_THAT(Refusal(R"({"command": "t", "search_space": 3})"), HasSubstr("got 3"));
+}
+
+TEST(ParseStudyErrors, RefuseAdaptiveBatchesWhereBatchSizeIsSearched) {
+  EXPECT_THAT(
+      Refusal(R"({"command": "t", "batch_mode": "adaptive", "search_space":
+                          {"batch_size": {"_type": "choice", "_value": [16, 32]}}})"),
+      AllOf(StartsWith(R"(study.json: "batch_mode": needs "fixed")"), HasSubstr("adaptive")));
+}
+
+TEST(ParseStudyErrors, RefuseWrongValuesOfEachKey) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {R"("name": "a b")", "\"name\": needs letters"},
+      {R"("name": "")", "\"name\": needs a string"},
+      {R"("name": ".hidden")", "\"name\": needs letters"},
+      {R"("metric": 3)", "\"metric\": needs a name"},
+      {R"("metric": {"direction": "up"})", "\"metric.direction\": needs \"minimize\" or"},
+      {R"("sampler": 1)", "\"sampler\": needs a name"},
+      {R"("pruner": {"eta": 3})", "\"pruner\": needs a name"},
+      {R"("pruner": {"name": "asha", "eta": "3"})", "\"pruner.eta\": needs a number, got \"3\""},
+      {R"("time_limit_s": 0)", "\"time_limit_s\": needs seconds, more than 0"},
+      {R"("target": "best")", "\"target\": needs a number"},
+      {R"("max_concurrent_trials": 0)", "\"max_concurrent_trials\": needs an integer >= 1"},
+      {R"("max_step": 1.5)", "\"max_step\": needs an integer >= 1, got 1.5"},
+      {R"("max_step": 99999999999999999999)", "\"max_step\": needs an integer"},
+      {R"("slots": 0)", "\"slots\": needs an integer >= 1, got 0"},
+      {R"("slots": {"min": 4, "max": 2})",
+       "\"slots.max\": needs an integer >= slots.min, which is 4, got 2"},
+      {R"("slots": "all")", "\"slots\": needs an integer or"},
+      {R"("batch_mode": "elastic")", "\"batch_mode\": needs \"fixed\" or \"adaptive\""},
+      {R"("seed": -1)", "\"seed\": needs an integer from 0"},
+      {R"("max_consecutive_failures": 0)", "needs an integer >= 1, got 0"},
+      {R"("max_restarts": -1)", "needs an integer >= 0, got -1"},
+      {R"("stop_grace_s": -1)", "\"stop_grace_s\": needs seconds from 0"},
+      {R"("env": ["A=b"])", "\"env\": needs an object"},
+      {R"("env": {"A": true})", "\"env.A\": needs a string or a number, got true"},
+      {R"("env": {"A=": "b"})", "has no \"=\""},
+      {R"("directory": 4)", "\"directory\": needs a string"},
+  };
+  for (const auto& [key, message] : wrong) {
+    EXPECT_THAT(With(key), AllOf(StartsWith("study.json: \""), HasSubstr(message))) << key;
+  }
+}
+
+TEST(ParseStudyErrors, RefuseWrongCommands) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {R"("")", "needs the program"},
+      {"[]", "needs the program"},
+      {R"([""])", "needs the program"},
+      {"7", "needs the program"},
+      {R"(["a", 1])", "needs a list of strings"},
+      {R"("a 'b")", "closing"},
+      {R"("a | b")", "without a shell"},
+      {R"(["a\u0000b"])", "zero byte"},
+  };
+  for (const auto& [command, message] : wrong) {
+    EXPECT_THAT(Only(std::string(R"(, "trials": 1, "command": )") + command),
+                AllOf(StartsWith(R"(study.json: "command": )"), HasSubstr(message)));
+  }
+}
+
+TEST(ParseStudyErrors, RefuseANameThatTheFileDoesNotMake) {
+  const std::string message = Refusal(R"({"command": "t"})", "/home/me/my study.json");
+  EXPECT_THAT(message, AllOf(HasSubstr("\"my study\""), HasSubstr("give the key \"name\"")));
+}
+
+TEST(ReadStudyFileErrors, NameAMissingFileAndAFolder) {
+  const ScratchFolder folder;
+  const absl::Status missing = ReadStudyFile(folder.File("absent.json")).status();
+  EXPECT_EQ(missing.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(missing.message()),
+              AllOf(HasSubstr(folder.File("absent.json")), HasSubstr("no such file"),
+                    HasSubstr("give the path")));
+  EXPECT_THAT(std::string(ReadStudyFile(folder.path()).status().message()),
+              HasSubstr("is a folder"));
+}
+
+TEST(ReadStudyFileErrors, RefuseMoreThanAMebibyte) {
+  const ScratchFolder folder;
+  std::ofstream(folder.File("big.json")) << std::string((std::size_t{1} << 20) + 1, ' ');
+  EXPECT_THAT(std::string(ReadStudyFile(folder.File("big.json")).status().message()),
+              HasSubstr("more than 1048576 bytes"));
+}
+
+}  // namespace
+}  // namespace espalier

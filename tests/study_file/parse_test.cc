@@ -1,0 +1,134 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/storage/scratch_folder.h"
+#include "tuner/study_file/study_file.h"
+
+namespace espalier {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
+
+constexpr char kSmallest[] = R"({
+  "command": "./train --fast 'a b'",
+  "search_space": {"lr": {"_type": "uniform", "_value": [0, 1]}},
+  "trials": 3
+})";
+
+StudySpec MustParse(const std::string& json, const std::string& label = "small.json") {
+  absl::StatusOr<StudySpec> spec = ParseStudy(json, label, "/home/me/work");
+  EXPECT_TRUE(spec.ok()) << spec.status();
+  return spec.ok() ? *std::move(spec) : StudySpec{};
+}
+
+TEST(ParseStudy, TakesDefaultsForWhatIsNotSaid) {
+  const StudySpec spec = MustParse(kSmallest);
+  EXPECT_EQ(spec.name, "small");
+  EXPECT_EQ(spec.metric, "value");
+  EXPECT_EQ(spec.direction, Direction::kMinimize);
+  EXPECT_THAT(spec.command, ElementsAre("./train", "--fast", "a b"));
+  EXPECT_EQ(spec.directory, "/home/me/work");
+  EXPECT_EQ(spec.sampler.name, "tpe");
+  EXPECT_EQ(spec.pruner.name, "none");
+  EXPECT_EQ(spec.policy.name, "marginal_gain");
+  EXPECT_EQ(spec.max_trials, 3);
+  EXPECT_FALSE(spec.target.has_value());
+  EXPECT_EQ(spec.min_slots, 1);
+  EXPECT_EQ(spec.max_slots, 0);
+  EXPECT_EQ(spec.batch_mode, BatchMode::kFixed);
+}
+
+TEST(ParseStudy, ReadsEveryKey) {
+  const StudySpec spec = MustParse(R"({
+    "name": "all-of.it_2",
+    "command": ["python3", "train.py"],
+    "metric": {"name": "accuracy", "direction": "maximize"},
+    "search_space": {"lr": {"_type": "uniform", "_value": [0, 1]}},
+    "sampler": {"name": "tpe", "startup_trials": 6}, "pruner": "asha",
+    "policy": {"name": "fixed", "slots": 2},
+    "trials": 5, "time_limit_s": 90.5, "target": 0.99, "max_concurrent_trials": 2,
+    "max_step": 30, "slots": {"min": 2, "max": 4}, "batch_mode": "adaptive",
+    "seed": 18446744073709551615, "max_consecutive_failures": 3, "max_restarts": 0,
+    "stop_grace_s": 0, "env": {"A": "x y", "B": 2, "C": 0.5}, "directory": "../runs/./a"
+  })");
+  EXPECT_EQ(spec.name, "all-of.it_2");
+  EXPECT_EQ(spec.metric, "accuracy");
+  EXPECT_EQ(spec.direction, Direction::kMaximize);
+  EXPECT_THAT(spec.command, ElementsAre("python3", "train.py"));
+  EXPECT_EQ(spec.sampler, (PluginSpec{"tpe", {{"startup_trials", 6}}}));
+  EXPECT_EQ(spec.pruner, (PluginSpec{"asha", {}}));
+  EXPECT_EQ(spec.policy, (PluginSpec{"fixed", {{"slots", 2}}}));
+  EXPECT_EQ(spec.max_trials, 5);
+  EXPECT_EQ(spec.time_limit_s, 90.5);
+  EXPECT_EQ(spec.target, 0.99);
+  EXPECT_EQ(spec.max_concurrent_trials, 2);
+  EXPECT_EQ(spec.max_step, 30);
+  EXPECT_EQ(spec.min_slots, 2);
+  EXPECT_EQ(spec.max_slots, 4);
+  EXPECT_EQ(spec.batch_mode, BatchMode::kAdaptive);
+  EXPECT_EQ(spec.seed, 18446744073709551615U);
+  EXPECT_EQ(spec.max_consecutive_failures, 3);
+  EXPECT_EQ(spec.max_restarts, 0);
+  EXPECT_EQ(spec.stop_grace_s, 0);
+  EXPECT_THAT(spec.environment, ElementsAre(Pair("A", "x y"), Pair("B", "2"), Pair("C", "0.5")));
+  EXPECT_EQ(spec.directory, "/home/me/runs/a");
+}
+
+TEST(ParseStudy, TakesOneNumberOfSlotsAsBothBounds) {
+  std::string json(kSmallest);
+  json.insert(1, R"("slots": 3, )");
+  const StudySpec spec = MustParse(json);
+  EXPECT_EQ(spec.min_slots, 3);
+  EXPECT_EQ(spec.max_slots, 3);
+}
+
+TEST(ParseStudy, EndsByItselfOnAFiniteSpace) {
+  EXPECT_EQ(MustParse(R"({"command": "t", "search_space":
+                          {"lr": {"_type": "choice", "_value": [1, 2]}}})")
+                .max_trials,
+            0);
+}
+
+TEST(ParseStudy, WritesTextThatReadsTheSameAnywhere) {
+  const StudySpec spec = MustParse(kSmallest);
+  const absl::StatusOr<StudySpec> again = ParseStudy(spec.json, "study_json", "/elsewhere");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->json, spec.json);
+  EXPECT_EQ(again->name, "small");
+  EXPECT_EQ(again->directory, "/home/me/work");
+  EXPECT_EQ(again->command, spec.command);
+  EXPECT_EQ(again->space.ToJson(), spec.space.ToJson());
+}
+
+TEST(ParseStudy, WritesTheSameTextForTheSameStudyLaidOutOtherwise) {
+  const StudySpec other = MustParse(
+      R"({"trials":3,"search_space":{"lr":{"_value":[0,1.0],"_type":"uniform"}},
+          "name":"small","command":"./train --fast 'a b'"})",
+      "other.json");
+  EXPECT_EQ(other.json, MustParse(kSmallest).json);
+}
+
+TEST(ReadStudyFile, TakesFoldersAndSpacesFromWhereTheFileLies) {
+  const ScratchFolder folder;
+  std::ofstream(folder.File("space.json")) << R"({"x": {"_type": "choice", "_value": [1, 2]}})";
+  std::ofstream(folder.File("mine.json"))
+      << R"({"command": "t", "search_space": "space.json", "directory": "out"})";
+  const absl::StatusOr<StudySpec> spec = ReadStudyFile(folder.File("mine.json"));
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->name, "mine");
+  EXPECT_EQ(spec->directory, folder.File("out"));
+  ASSERT_EQ(spec->space.dimensions().size(), 1U);
+
+  // What is stored no longer needs the second file.
+  std::filesystem::remove(folder.File("space.json"));
+  const absl::StatusOr<StudySpec> again = ParseStudy(spec->json, "x", "/");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->space.ToJson(), spec->space.ToJson());
+}
+
+}  // namespace
+}  // namespace espalier

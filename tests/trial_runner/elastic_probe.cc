@@ -1,0 +1,131 @@
+// A small but real trial program for tests and benchmarks: a perceptron on made-up data that writes
+// down which samples it was dealt in which step. Parameters: lr, batch_size, max_batch_size,
+// max_atomic, samples, epochs, dropout, width, momentum, adam, batch_norm, pause_us (slept in each
+// microbatch), log (folder for the record), scaling_rule, base_batch_size, evaluations (an epoch).
+
+#include <torch/nn/functional/activation.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/any.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
+#include <torch/types.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "trial_runner/torch/adaptive_data_loader.h"
+#include "trial_runner/torch/adaptive_data_parallel.h"
+#include "trial_runner/torch/trial.h"
+
+namespace {
+
+constexpr std::int64_t kFeatures = 8;
+
+class Record {
+ public:
+  explicit Record(const std::string& folder) {
+    if (!folder.empty()) out_ = std::fopen((folder + "/" + std::to_string(getpid())).c_str(), "w");
+  }
+  // generation, epoch, step about to be taken, samples
+  void Add(std::int64_t generation, std::int64_t epoch, std::int64_t step, const at::Tensor& of) {
+    if (out_ == nullptr) return;
+    std::fprintf(out_, "%lld %lld %lld", static_cast<long long>(generation),
+                 static_cast<long long>(epoch), static_cast<long long>(step));
+    for (std::int64_t i = 0; i < of.numel(); ++i) {
+      std::fprintf(out_, " %lld", static_cast<long long>(of.const_data_ptr<std::int64_t>()[i]));
+    }
+    std::fprintf(out_, "\n");
+    std::fflush(out_);
+  }
+
+ private:
+  std::FILE* out_ = nullptr;
+};
+
+torch::nn::Sequential MakeNet(espalier::Trial& trial) {
+  const auto width = trial.Get("width", std::int64_t{16});
+  torch::nn::Sequential net;
+  net->push_back(torch::nn::Linear(kFeatures, width));
+  if (trial.Get("batch_norm", false)) net->push_back(torch::nn::BatchNorm1d(width));
+  const double dropout = trial.Get("dropout", 0.0);
+  if (dropout > 0) net->push_back(torch::nn::Dropout(dropout));
+  net->push_back(torch::nn::Linear(width, 1));
+  return net;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  espalier::Trial trial(argc, argv);
+  const auto samples = trial.Get("samples", std::int64_t{1000});
+  const auto epochs = trial.Get("epochs", std::int64_t{2});
+  const auto evaluations = trial.Get("evaluations", 1);
+  const std::chrono::microseconds pause(trial.Get("pause_us", 0));
+  const std::string log = trial.Get("log", "");
+  Record record(log);
+
+  const auto generator = at::detail::createCPUGenerator(7);
+  const auto x = torch::randn({samples, kFeatures}, generator);
+  const auto y = x.pow(2).sum(1, true) + 0.3 * torch::randn({samples, 1}, generator);
+
+  auto net = MakeNet(trial);
+  const double lr = trial.Get("lr", 0.01);
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  if (trial.Get("adam", false)) {
+    optimizer = std::make_unique<torch::optim::Adam>(net->parameters(), lr);
+  } else {
+    optimizer = std::make_unique<torch::optim::SGD>(
+        net->parameters(), torch::optim::SGDOptions(lr).momentum(trial.Get("momentum", 0.9)));
+  }
+  espalier::AdaptiveDataParallel parallel(
+      trial, *net, *optimizer,
+      {.scaling_rule = trial.Get("scaling_rule", ""),
+       .base_batch_size = trial.Get("base_batch_size", std::int64_t{0})});
+  espalier::AdaptiveDataLoader loader(
+      parallel, samples,
+      {.batch_size = trial.Get("batch_size", std::int64_t{32}),
+       .max_batch_size = trial.Get("max_batch_size", std::int64_t{0}),
+       .max_atomic_batch_size = trial.Get("max_atomic", std::int64_t{0})});
+
+  while (loader.NextEpoch(epochs)) {
+    net->train();
+    while (const auto batch = loader.NextBatch()) {
+      record.Add(parallel.generation(), loader.epoch(), parallel.steps() + 1, *batch);
+      if (pause.count() > 0) std::this_thread::sleep_for(pause);
+      const auto output = net->forward(x.index_select(0, *batch));
+      parallel.Step(torch::nn::functional::mse_loss(output, y.index_select(0, *batch)));
+    }
+    double error = 0;
+    for (int i = 0; i < evaluations; ++i) {
+      error = parallel.Evaluate(samples, 256, [&](const at::Tensor& indices) {
+        return (net->forward(x.index_select(0, indices)) - y.index_select(0, indices))
+            .pow(2)
+            .sum()
+            .item<double>();
+      });
+    }
+    trial.Report(loader.epoch(), error / static_cast<double>(samples),
+                 {{"steps", static_cast<double>(parallel.steps())},
+                  {"batch_size", static_cast<double>(parallel.batch_size())}});
+  }
+  if (!log.empty() && parallel.rank() == 0) {
+    std::ofstream parameters(log + "/parameters");
+    parameters.precision(9);
+    for (const auto& p : net->parameters()) {
+      const auto flat = p.detach().contiguous();
+      for (std::int64_t i = 0; i < flat.numel(); ++i) {
+        parameters << flat.const_data_ptr<float>()[i] << "\n";
+      }
+    }
+  }
+  trial.Finish();
+}

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "control.pb.h"
+
+namespace espalier {
+
+// Plays the agent and the service for one trial: starts replicas of a program as real processes,
+// each with a control socket, sends Regroups and collects what they say. For tests and benchmarks.
+//
+// One thread calls it. Waiting ends with the condition or, after kPatience, with a message on
+// standard error and the process's abort: a test that hangs fails, and says on what.
+class ReplicaHarness {
+ public:
+  static constexpr std::chrono::seconds kPatience{60};
+
+  struct Said {
+    std::int64_t replica = 0;
+    v1::ReplicaMessage message;
+    std::chrono::steady_clock::time_point at;
+  };
+
+  // `environment` is added to this process's own for every replica.
+  ReplicaHarness(std::string program, std::vector<std::string> arguments,
+                 std::map<std::string, std::string> environment);
+  // Kills what still runs.
+  ~ReplicaHarness();
+  ReplicaHarness(const ReplicaHarness&) = delete;
+  ReplicaHarness& operator=(const ReplicaHarness&) = delete;
+
+  // Starts a replica and returns its id (1, 2, ...); `extra` is added to its environment.
+  std::int64_t Start(const std::map<std::string, std::string>& extra = {});
+  // Waits until the replica has said that it is ready.
+  void AwaitReady(std::int64_t replica);
+
+  // Tells the replicas in `tell`, or all living ones if empty, who the members are by rank from
+  // now on. Returns the new generation.
+  std::int64_t Regroup(const std::vector<std::int64_t>& members, bool abandon = false,
+                       const std::vector<std::int64_t>& tell = {});
+  // Waits until each member of the latest Regroup has said Regrouped, and returns the longest pause
+  // among `training` (or all), in seconds.
+  double AwaitRegrouped(const std::vector<std::int64_t>& training = {});
+
+  void Signal(std::int64_t replica, int signal);
+  // Kills and forgets the replica.
+  void Kill(std::int64_t replica);
+  // Closes its control socket, as the agent's death would.
+  void HangUp(std::int64_t replica);
+  // Waits for its end: exit code, or 128 + signal.
+  int AwaitExit(std::int64_t replica);
+
+  // Waits until what was said satisfies the condition. It sees all that was ever said, in order.
+  void Await(const std::string& what,
+             const std::function<bool(const std::deque<Said>& said)>& condition);
+  // The same for any one message.
+  void AwaitMessage(const std::string& what,
+                    const std::function<bool(const Said& said)>& condition);
+  std::deque<Said> EverythingSaid();
+
+ private:
+  struct Replica {
+    pid_t process = -1;
+    int socket = -1;
+    std::thread reader;
+    std::string address;
+    std::optional<int> exit_code;
+  };
+
+  void Read(std::int64_t id, int socket);
+  void Send(int socket, const v1::ReplicaCommand& command);
+
+  const std::string program_;
+  const std::vector<std::string> arguments_;
+  const std::map<std::string, std::string> environment_;
+  std::map<std::int64_t, Replica> replicas_;
+  std::int64_t next_replica_ = 1;
+  std::int64_t generation_ = 0;
+  std::vector<std::int64_t> members_;
+
+  std::mutex mutex_;
+  std::condition_variable heard_;
+  std::deque<Said> said_;  // guarded by mutex_
+};
+
+}  // namespace espalier
