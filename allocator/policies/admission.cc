@@ -59,15 +59,15 @@ bool BringUpTo(Board& board, std::size_t j, int slots, bool reclaim) {
   }
   board.Assign(j, *std::move(grown));
   const std::string room =
-      absl::StrCat("makes room for ", board.seat(j).job->running ? "trial " : "waiting trial ",
-                   board.seat(j).job->id.value);
+      absl::StrCat("makes room for ", board.seat(j).job->running ? "" : "waiting ",
+                   NameOf(*board.seat(j).job));
   // More may have been taken than needed, to free the right node; what is over stays free.
   int from_others = 0;
   for (const auto& [giver, before] : taken) {
     std::vector<std::string>& lost = board.seat(giver).lost;
     if (std::find(lost.begin(), lost.end(), room) == lost.end()) lost.push_back(room);
     if (from_others == wanted) continue;
-    ++board.seat(j).slots_from[board.seat(giver).job->id];
+    ++board.seat(j).slots_from[NameOf(*board.seat(giver).job)];
     ++from_others;
   }
   board.seat(j).free_slots_taken += wanted - from_others;
@@ -99,8 +99,7 @@ void RelieveNode(Board& board, int node) {
       std::find_if(shares.begin(), shares.end(), [node](const Share& s) { return s.node == node; });
   at->slots -= giver_pauses ? at->slots : 1;
   if (at->slots == 0) shares.erase(at);
-  const std::string why = absl::StrCat("node ", board.node_id(static_cast<std::size_t>(node)).value,
-                                       " has fewer slots");
+  const std::string why = board.node_name(static_cast<std::size_t>(node)) + " has fewer slots";
   if (std::find(seat.lost.begin(), seat.lost.end(), why) == seat.lost.end()) {
     seat.lost.push_back(why);
   }

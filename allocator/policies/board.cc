@@ -35,7 +35,7 @@ std::string Sources(const Seat& seat) {
   }
   for (const auto& [trial, slots] : seat.slots_from) {
     parts.push_back(
-        absl::StrCat(Slots(slots), slots == 1 ? " comes" : " come", " from trial ", trial.value));
+        absl::StrCat(Slots(slots), slots == 1 ? " comes" : " come", " from ", trial));
   }
   return absl::StrJoin(parts, ", ");
 }
@@ -52,7 +52,7 @@ Board::Board(const Pool& pool) {
   for (const NodeCapacity& node : pool.nodes) {
     ESPALIER_CHECK(index.emplace(node.id, 0).second, "a node is listed once in a pool");
     const int slots = std::max(0, node.slots);
-    nodes_.push_back({.id = node.id, .capacity = slots, .free = slots});
+    nodes_.push_back({.id = node.id, .name = NameOf(node), .capacity = slots, .free = slots});
     total_capacity_ += slots;
   }
   std::sort(nodes_.begin(), nodes_.end(), [](const Node& a, const Node& b) { return a.id < b.id; });

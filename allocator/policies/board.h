@@ -30,7 +30,7 @@ struct Seat {
   bool damaged = false;  // lost slots with a node
   // What led here, for the reason.
   int free_slots_taken = 0;
-  std::map<TrialId, int> slots_from;  // taken from other trials
+  std::map<std::string, int> slots_from;  // taken from other trials
   std::vector<std::string> lost;      // why slots went, each once
 
   explicit Seat(const Job& j) : job(&j), speedup(j) {}
@@ -51,7 +51,7 @@ class Board {
   const Seat& seat(std::size_t j) const { return seats_[j]; }
   std::size_t node_count() const { return nodes_.size(); }
   int free_on(std::size_t node) const { return nodes_[node].free; }
-  NodeId node_id(std::size_t node) const { return nodes_[node].id; }
+  const std::string& node_name(std::size_t node) const { return nodes_[node].name; }
   int total_free() const { return total_free_; }
   int total_capacity() const { return total_capacity_; }
 
@@ -69,6 +69,7 @@ class Board {
  private:
   struct Node {
     NodeId id;
+    std::string name;
     int capacity = 0;
     int free = 0;
     int spanning = -1;  // seat that is here and elsewhere too

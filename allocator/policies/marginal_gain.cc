@@ -216,11 +216,10 @@ bool Division::Settle(std::size_t receiver, int slots,
     return false;
   }
   const std::string why =
-      absl::StrFormat("trial %d of promise %.2f gains %.2f weighted, here %.2f are lost",
-                      job.id.value, job.promise, growth->per_slot * more, loss);
+      absl::StrFormat("%s of promise %.2f gains %.2f weighted, here %.2f are lost", NameOf(job), job.promise, growth->per_slot * more, loss);
   for (const auto& [giver, before] : given) {
     board_.seat(giver).lost.push_back(why);
-    ++board_.seat(receiver).slots_from[board_.seat(giver).job->id];
+    ++board_.seat(receiver).slots_from[NameOf(*board_.seat(giver).job)];
   }
   board_.seat(receiver).free_slots_taken += more - static_cast<int>(given.size());
   board_.Assign(receiver, std::move(growth->shares));

@@ -19,6 +19,7 @@ namespace espalier {
 struct NodeCapacity {
   NodeId id;
   int slots = 0;
+  std::string name{};  // for reasons; empty: by its id
 };
 
 // Slots by node; every count is positive. Empty: none.
@@ -43,7 +44,12 @@ struct Job {
   double since_resize_s = 1e9;
   std::int64_t order = 0;  // of submission
   bool joining = false;    // a resize is under way: leave it alone
+  std::string name{};      // for reasons, e.g. "trial 7"; empty: by its id
 };
+
+// What reasons call a job and a node.
+std::string NameOf(const Job& job);
+std::string NameOf(const NodeCapacity& node);
 
 struct Pool {
   std::vector<NodeCapacity> nodes;

@@ -47,6 +47,15 @@ TEST_F(CheckCommandTest, TakesThePathOfTheStudysEnvironment) {
   EXPECT_TRUE(Check("train").ok());
 }
 
+TEST_F(CheckCommandTest, NeededFilesAreThereOrNamedWithTheirRemedy) {
+  Program("data");
+  spec_.needs = {{folder_.File("data"), "make it"}};
+  EXPECT_TRUE(CheckNeeds(spec_).ok());
+  spec_.needs = {{folder_.File("other"), "apt-get install other"}};
+  EXPECT_THAT(std::string(CheckNeeds(spec_).message()),
+              AllOf(HasSubstr(folder_.File("other")), HasSubstr("apt-get install other")));
+}
+
 TEST_F(CheckCommandTest, TakesPathsFromTheTrialsFolder) {
   Program("train");
   EXPECT_TRUE(Check("./train").ok());

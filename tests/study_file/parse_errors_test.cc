@@ -113,6 +113,8 @@ TEST(ParseStudyErrors, RefuseWrongValuesOfEachKey) {
       {R"("env": ["A=b"])", "\"env\": needs an object"},
       {R"("env": {"A": true})", "\"env.A\": needs a string or a number, got true"},
       {R"("env": {"A=": "b"})", "has no \"=\""},
+      {R"("needs": ["x"])", "\"needs\": needs an object"},
+      {R"("needs": {"x": 1})", "\"needs.x\""},
       {R"("directory": 4)", "\"directory\": needs a string"},
   };
   for (const auto& [key, message] : wrong) {

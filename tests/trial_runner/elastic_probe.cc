@@ -2,6 +2,7 @@
 // down which samples it was dealt in which step. Parameters: lr, batch_size, max_batch_size,
 // max_atomic, samples, epochs, dropout, width, momentum, adam, batch_norm, pause_us (slept in each
 // microbatch), log (folder for the record), scaling_rule, base_batch_size, evaluations (an epoch).
+// With epochs=0 it trains until there is a file "stop" in that folder, to the end of an epoch.
 
 #include <torch/nn/functional/activation.h>
 #include <torch/nn/functional/loss.h>
@@ -17,7 +18,9 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -67,7 +70,9 @@ torch::nn::Sequential MakeNet(espalier::Trial& trial) {
 int main(int argc, char** argv) {
   espalier::Trial trial(argc, argv);
   const auto samples = trial.Get("samples", std::int64_t{1000});
-  const auto epochs = trial.Get("epochs", std::int64_t{2});
+  const auto given_epochs = trial.Get("epochs", std::int64_t{2});
+  const std::int64_t epochs =
+      given_epochs > 0 ? given_epochs : std::numeric_limits<std::int64_t>::max();
   const auto evaluations = trial.Get("evaluations", 1);
   const std::chrono::microseconds pause(trial.Get("pause_us", 0));
   const std::string log = trial.Get("log", "");
@@ -116,6 +121,12 @@ int main(int argc, char** argv) {
     trial.Report(loader.epoch(), error / static_cast<double>(samples),
                  {{"steps", static_cast<double>(parallel.steps())},
                   {"batch_size", static_cast<double>(parallel.batch_size())}});
+    // All have to come to the same answer: so it goes through a sum.
+    if (given_epochs == 0 && parallel.Evaluate(1, 1, [&](const at::Tensor&) {
+          return std::filesystem::exists(log + "/stop") ? 1.0 : 0.0;
+        }) > 0) {
+      break;
+    }
   }
   if (!log.empty() && parallel.rank() == 0) {
     std::ofstream parameters(log + "/parameters");

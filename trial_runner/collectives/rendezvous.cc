@@ -197,7 +197,7 @@ absl::StatusOr<int> OpenSocket(const std::string& host, const std::string& port,
   addrinfo* found = nullptr;
   if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
     return absl::UnavailableError(
-        absl::StrCat("rendezvous host \"", host, "\": ", gai_strerror(error)));
+        absl::StrCat("rendezvous ", host, ":", port, ": ", gai_strerror(error)));
   }
   const absl::Cleanup free_found = [found] { freeaddrinfo(found); };
   for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {

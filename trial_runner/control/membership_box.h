@@ -1,9 +1,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "trial_runner/elastic/control_plane.h"
@@ -35,6 +37,15 @@ class MembershipBox {
   Membership WaitAbove(std::int64_t generation) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return latest_.generation > generation; });
+    return latest_;
+  }
+
+  std::optional<Membership> WaitAboveFor(std::int64_t generation, double patience_s) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, std::chrono::duration<double>(patience_s),
+                           [&] { return latest_.generation > generation; })) {
+      return std::nullopt;
+    }
     return latest_;
   }
 

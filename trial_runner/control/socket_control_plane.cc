@@ -57,6 +57,9 @@ class SocketControlPlane final : public ControlPlane {
   std::int64_t LatestGeneration() const override { return box_.Generation(); }
   Membership Latest() const override { return box_.Latest(); }
   Membership WaitAbove(std::int64_t generation) override { return box_.WaitAbove(generation); }
+  std::optional<Membership> WaitAboveFor(std::int64_t generation, double patience_s) override {
+    return box_.WaitAboveFor(generation, patience_s);
+  }
   void Listen(std::function<void(const Membership&)> listener) override {
     box_.Listen(std::move(listener));
   }

@@ -101,6 +101,8 @@ class ControlPlane {
   virtual Membership Latest() const = 0;
   // Blocks until a generation above `generation` is known, and returns the highest.
   virtual Membership WaitAbove(std::int64_t generation) = 0;
+  // The same, for at most `patience_s`.
+  virtual std::optional<Membership> WaitAboveFor(std::int64_t generation, double patience_s) = 0;
 
   // Has `listener` called with each newer membership, and at once with the latest if there is one.
   // It must be quick, and must not call back. An empty function ends the listening; when this

@@ -54,8 +54,12 @@ void FlatGradients::Accumulate(double weight, bool first, bool last) {
   }
 }
 
-double FlatGradients::MicrobatchSqr() const {
-  const at::Tensor g = GradientPart(memory_);
+at::Tensor FlatGradients::ScaledPart(const at::Tensor& memory) const {
+  return scale_.defined() ? GradientPart(memory).mul(scale_) : GradientPart(memory);
+}
+
+double FlatGradients::Sqr() const {
+  const at::Tensor g = ScaledPart(memory_);
   return at::dot(g, g).item<double>();
 }
 
@@ -78,12 +82,12 @@ void FlatGradients::KeepAsPrevious() {
 }
 
 double FlatGradients::PreviousSqr() const {
-  const at::Tensor p = GradientPart(previous_);
+  const at::Tensor p = ScaledPart(previous_);
   return at::dot(p, p).item<double>();
 }
 
 double FlatGradients::ProductWithPrevious() const {
-  return at::dot(GradientPart(previous_), GradientPart(memory_)).item<double>();
+  return at::dot(ScaledPart(previous_), ScaledPart(memory_)).item<double>();
 }
 
 void FlatGradients::Renew() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -28,6 +29,8 @@ class FlatGradients {
   // Float parameters in CPU memory that want gradients.
   explicit FlatGradients(std::vector<at::Tensor> parameters);
 
+  const std::vector<at::Tensor>& parameters() const { return parameters_; }
+
   // Makes the gradients zero, and views of this memory again if the program has replaced them.
   void PrepareBackward();
 
@@ -35,8 +38,10 @@ class FlatGradients {
   // in place. Else summed up beside, and after the last one moved into the gradients.
   void Accumulate(double weight, bool first, bool last);
 
-  double MicrobatchSqr() const;  // of what backward left
-  double TotalSqr() const { return MicrobatchSqr(); }
+  // The gradients count by element times `scale` in all norms and products; undefined: as they are.
+  void ScaleNorms(at::Tensor scale) { scale_ = std::move(scale); }
+  bool scaled() const { return scale_.defined(); }
+  double Sqr() const;  // of what is in the gradients now
 
   void SetTail(Tail index, double value);
   double tail(Tail index) const;
@@ -55,6 +60,7 @@ class FlatGradients {
  private:
   at::Tensor NewMemory() const;
   at::Tensor GradientPart(const at::Tensor& memory) const;
+  at::Tensor ScaledPart(const at::Tensor& memory) const;
   void PointGradients();
 
   std::vector<at::Tensor> parameters_;
@@ -62,6 +68,7 @@ class FlatGradients {
   at::Tensor memory_;    // what the gradients are views of
   at::Tensor sum_;       // of several microbatches
   at::Tensor previous_;  // of the step before
+  at::Tensor scale_;
 };
 
 }  // namespace espalier

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,8 +18,7 @@ constexpr double kGraceSteps = 4.0;
 
 // How long members wait, after losing touch with rank 0 at the very end, to hear whether it had
 // said so to the service.
-constexpr std::chrono::seconds kFinishPatience{5};
-constexpr std::chrono::milliseconds kFinishPoll{10};
+constexpr double kFinishPatience_s = 5.0;
 
 double SecondsSince(ReplicaGroup::Clock::time_point start) {
   return std::chrono::duration<double>(ReplicaGroup::Clock::now() - start).count();
@@ -71,25 +69,38 @@ void ReplicaGroup::Regroup(Clock::time_point training_until, double lost_step_s)
   forming_ = true;
   ReplicaRegrouped times;
   times.lost_step_s = lost_step_s;
-  FormNewest(trial_.control->WaitAbove(generation_), times);
+  FormNewest(AwaitWord(generation_), times);
   forming_ = false;
   times.pause_s = SecondsSince(training_until);
   trial_.control->Send(times);
 }
 
+Membership ReplicaGroup::AwaitWord(std::int64_t generation) {
+  std::optional<Membership> word = trial_.control->WaitAboveFor(generation, kWordPatience_s);
+  if (!word) {
+    EndProcess(absl::UnavailableError(absl::StrCat(
+                   "lost touch with the group of generation ", generation,
+                   ", and was told of no newer one for ", kWordPatience_s, " s")),
+               1);
+  }
+  return *std::move(word);
+}
+
 void ReplicaGroup::FormNewest(Membership newest, ReplicaRegrouped& times) {
   const bool reported = joined() && rank_ == 0;
+  bool broken = false;
   while (true) {
     const std::optional<int> rank = newest.RankOf(trial_.replica);
-    if (!rank) Leave(newest);
+    if (!rank) Leave(newest, broken || newest.abandon);
     const absl::Status formed = FormAndEqualise(newest, *rank, times);
     if (formed.ok()) {
       rank_ = *rank;
       break;
     }
+    if (!absl::IsAborted(formed) && !absl::IsUnavailable(formed)) EndProcess(formed, 1);
     // Another member was lost, or the service thought better of it: it says so.
-    if (absl::IsInternal(formed) || absl::IsDataLoss(formed)) EndProcess(formed, 1);
-    newest = trial_.control->WaitAbove(newest.generation);
+    newest = AwaitWord(newest.generation);
+    broken = true;
   }
   generation_ = newest.generation;
   size_ = static_cast<int>(newest.members.size());
@@ -136,11 +147,11 @@ absl::Status ReplicaGroup::Equalise(int rank, int size) {
   return rank == source ? absl::OkStatus() : state_.Load(*bytes);
 }
 
-void ReplicaGroup::Leave(const Membership& membership) {
+void ReplicaGroup::Leave(const Membership& membership, bool broken) {
   // If the group is broken nobody knows who is left of it: then each saves. Equal names hold equal
   // states.
   const bool paused = membership.members.empty();
-  if (paused && joined() && (rank_ == 0 || membership.abandon)) state_.SaveCheckpoint();
+  if (paused && joined() && (rank_ == 0 || broken)) state_.SaveCheckpoint();
   EndProcess(0);
 }
 
@@ -152,12 +163,8 @@ void ReplicaGroup::Finish(ReplicaFinished finished) {
     const absl::Status said = collectives_.Broadcast(
         CollectiveBuffer::Of(std::make_shared<std::vector<std::uint8_t>>(1)), 0);
     if (said.ok() || rank_ == 0) return;
-    const Clock::time_point start = Clock::now();
-    while (!Pending() && Clock::now() - start < kFinishPatience) {
-      std::this_thread::sleep_for(kFinishPoll);
-    }
-    if (!Pending()) return;
-    Regroup(start, 0);
+    if (!trial_.control->WaitAboveFor(generation_, kFinishPatience_s)) return;
+    Regroup(Clock::now(), 0);
   }
   trial_.control->Send(finished);
 }

@@ -66,6 +66,9 @@ class ReplicaGroup {
 
   // Waits for a newer generation, if none is announced yet, and joins it. `training_until` is when
   // the last finished step ended, `lost_step_s` the work thrown away since.
+  // Not told of one for kWordPatience_s after losing touch with a member, the replica ends: then the
+  // service hears of that.
+  static constexpr double kWordPatience_s = 300;
   void Regroup(Clock::time_point training_until, double lost_step_s);
 
   // Waiting for one another may take this long at a step boundary.
@@ -73,10 +76,11 @@ class ReplicaGroup {
 
  private:
   void Follow(const Membership& announced);  // on the control plane's thread
+  Membership AwaitWord(std::int64_t generation);
   void FormNewest(Membership newest, ReplicaRegrouped& times);
   absl::Status FormAndEqualise(const Membership& membership, int rank, ReplicaRegrouped& times);
   absl::Status Equalise(int rank, int size);
-  [[noreturn]] void Leave(const Membership& membership);
+  [[noreturn]] void Leave(const Membership& membership, bool broken);
   void Finish(ReplicaFinished finished);
 
   TrialContext& trial_;

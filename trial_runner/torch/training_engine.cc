@@ -16,6 +16,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "trial_runner/collectives/gloo_collectives.h"
+#include "trial_runner/torch/preconditioner.h"
 #include "tuner/base/check.h"
 #include "tuner/base/random.h"
 #include "tuner/base/status.h"
@@ -137,6 +138,7 @@ void TrainingEngine::Join(std::int64_t epochs) {
     state_.position.batch_size = bounds_.initial;
     state_.position.atomic_batch_size = 0;
   }
+  ScaleNorms();
   trial_.progress = state_.position.progress;
   last_step_end_ = Clock::now();
 }
@@ -205,7 +207,7 @@ void TrainingEngine::Step(const at::Tensor& loss) {
   loss.backward();
   // A replica alone with one microbatch sees no noise within the step: MeasureNoise compares steps.
   if (!(first && last && group_.size() == 1)) {
-    local_sqr_ += gradients_.MicrobatchSqr();
+    local_sqr_ += gradients_.Sqr();
     inverse_size_ += 1.0 / static_cast<double>(microbatch.size);
   }
   gradients_.Accumulate(plan_->WeightOf(microbatch), first, last);
@@ -286,10 +288,10 @@ void TrainingEngine::MeasureNoise() {
     seen = EstimateNoise(
         {.local_sqr_mean = gradients_.tail(FlatGradients::kLocalSqr) / microbatches,
          .inverse_mean = gradients_.tail(FlatGradients::kInverseSize) / microbatches,
-         .total_sqr = gradients_.TotalSqr(),
+         .total_sqr = gradients_.Sqr(),
          .samples = samples});
   } else if (gradients_.has_previous() && plan_->samples == p.batch_size) {
-    seen = EstimateNoiseFromPrevious(gradients_.TotalSqr(), gradients_.PreviousSqr(),
+    seen = EstimateNoiseFromPrevious(gradients_.Sqr(), gradients_.PreviousSqr(),
                                      gradients_.ProductWithPrevious(), samples);
   }
   if (seen) p.noise.Add(*seen, biased ? 2 * scale : scale, biased);
@@ -310,12 +312,19 @@ void TrainingEngine::StepOptimizer() {
   std::vector<double> rates;
   for (auto& group : optimizer_.param_groups()) {
     rates.push_back(group.options().get_lr());
-    if (factor != 1.0) group.options().set_lr(rates.back() * factor);
+    group.options().set_lr(rates.back() * factor);
   }
   optimizer_.step();
-  if (factor == 1.0) return;
   std::size_t i = 0;
   for (auto& group : optimizer_.param_groups()) group.options().set_lr(rates[i++]);
+  const bool scaled = gradients_.scaled();
+  ScaleNorms();
+  // Norms of scaled and unscaled gradients have nothing to do with one another.
+  if (gradients_.scaled() != scaled) state_.position.noise = {};
+}
+
+void TrainingEngine::ScaleNorms() {
+  gradients_.ScaleNorms(GradientScale(optimizer_, gradients_.parameters()));
 }
 
 // ---- what the service and the batch size are decided by -----------------------------------------
@@ -370,6 +379,7 @@ void TrainingEngine::Regroup(bool broken) {
   plan_.reset();
   const int nodes = group_.nodes();
   const int replicas = group_.size();
+  const bool reported = group_.rank() == 0;
   group_.Regroup(last_step_end_, lost_s);
   TrainingPosition& p = state_.position;
   if (nodes != group_.nodes() || replicas != group_.size()) {
@@ -378,7 +388,9 @@ void TrainingEngine::Regroup(bool broken) {
     wished_batch_ = 0;
   }
   gradients_.DropPrevious();
+  ScaleNorms();
   profile_.StartGroup();
+  if (!reported) profile_.Take();  // another has reported these steps
   trial_.progress = p.progress;
   last_step_end_ = Clock::now();
 }

@@ -58,6 +58,7 @@ class TrainingEngine {
   void MeasureTimes(double sync_time_s);
   double LearningRateFactor() const;
   void StepOptimizer();
+  void ScaleNorms();
   void SendProgress();
   // Leaves the present group and returns in the next; what was begun is dropped.
   void Regroup(bool broken);

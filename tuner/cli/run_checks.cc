@@ -83,7 +83,7 @@ absl::Status MoveAside(const std::string& directory) {
 
 absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, ReadStudyFile(arguments.study_file));
-  for (const absl::Status& status : {Validate(spec), CheckCommand(spec)}) {
+  for (const absl::Status& status : {Validate(spec), CheckCommand(spec), CheckNeeds(spec)}) {
     ESPALIER_RETURN_IF_ERROR(InFile(arguments.study_file, status));
   }
   ESPALIER_ASSIGN_OR_RETURN(const int slots, CheckSlots(arguments.slots, spec));

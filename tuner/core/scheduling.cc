@@ -153,6 +153,8 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
   job.id = trial.id;
   job.study = study.id;
   job.order = trial.id.value;
+  job.name = absl::StrCat("trial ", trial.number);
+  if (state_.studies.size() > 1) absl::StrAppend(&job.name, " of ", study.spec.name);
   job.min_slots = study.spec.min_slots;
   job.max_slots = study.spec.min_slots;
   job.pinned_slots = trial.pinned_slots;
@@ -207,14 +209,20 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
 Pool Core::Impl::MakePool() {
   Pool pool;
   for (const auto& [id, node] : nodes_) {
+    // Processes of ended and stopped trials hold their slots until they are gone: nothing new is
+    // planned there, and what is planned stays.
     int slots = node.slots;
+    int planned = 0;
     for (const auto& [replica_id, replica] : replicas_) {
-      // Ended and stopped trials' processes hold their slots until they are gone.
       const auto group = groups_.find(replica.trial);
       const bool counted = group != groups_.end() && !group->second.pausing;
       if (replica.node == id && !counted) --slots;
     }
-    pool.nodes.push_back({id, std::max(0, slots)});
+    for (const auto& [trial, group] : groups_) {
+      const auto target = group.target.find(id);
+      if (target != group.target.end()) planned += target->second;
+    }
+    pool.nodes.push_back({id, std::min(node.slots, std::max(slots, planned)), node.name});
   }
   for (const TrialId id : live_) {
     const Trial& trial = TrialAt(id);

@@ -41,6 +41,9 @@ struct StudySpec {
   PluginSpec policy{"marginal_gain", {}};
   std::vector<std::string> command;
   std::map<std::string, std::string> environment;
+  // Files that trials read, with what to do when one is missing. Relative ones are taken from the
+  // study file's folder.
+  std::map<std::string, std::string> needs;
   std::string directory;               // working directory of the trials, absolute
   std::int64_t max_trials = 0;         // 0: no limit
   double time_limit_s = 0;             // 0: no limit

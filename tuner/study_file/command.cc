@@ -80,4 +80,14 @@ absl::Status CheckCommand(const StudySpec& spec) {
                    "); install it, or give its path, taken from ", spec.directory));
 }
 
+absl::Status CheckNeeds(const StudySpec& spec) {
+  for (const auto& [file, remedy] : spec.needs) {
+    std::error_code error;
+    if (std::filesystem::exists(file, error)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"needs\": the trials read ", file, ", which is not there: ", remedy));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace espalier

@@ -25,6 +25,7 @@ using search_spaces_json::Quote;
 constexpr std::size_t kMaxNameBytes = 128;         // of a study, metric or plug-in
 constexpr std::size_t kMaxWords = 1024;            // of a command
 constexpr std::size_t kMaxVariables = 1024;        // of the environment
+constexpr std::size_t kMaxRemedyBytes = 1024;      // for a needed file that is missing
 constexpr std::int64_t kMaxCount = 1'000'000'000;  // trials, steps, failures
 constexpr std::int64_t kMaxSlots = 1'000'000;
 constexpr double kMaxTime_s = 1e9;  // thirty years
@@ -46,7 +47,7 @@ class StudyReader {
     std::string_view name;
     absl::Status (StudyReader::*read)(const Json& value);
   };
-  static const std::array<Key, 20> kKeys;
+  static const std::array<Key, 21> kKeys;
 
   absl::Status Bad(std::string_view key, std::string_view problem) const {
     return absl::InvalidArgumentError(
@@ -94,6 +95,7 @@ class StudyReader {
   }
   absl::Status StopGrace(const Json& value);
   absl::Status Environment(const Json& value);
+  absl::Status NeededFiles(const Json& value);
   absl::Status Directory(const Json& value);
 
   absl::Status ReadName();
@@ -108,7 +110,7 @@ class StudyReader {
 };
 
 // What a study file may say. README.md explains each.
-const std::array<StudyReader::Key, 20> StudyReader::kKeys = {{
+const std::array<StudyReader::Key, 21> StudyReader::kKeys = {{
     {"name", &StudyReader::Name},
     {"command", &StudyReader::Command},
     {"metric", &StudyReader::Metric},
@@ -128,6 +130,7 @@ const std::array<StudyReader::Key, 20> StudyReader::kKeys = {{
     {"max_restarts", &StudyReader::MaxRestarts},
     {"stop_grace_s", &StudyReader::StopGrace},
     {"env", &StudyReader::Environment},
+    {"needs", &StudyReader::NeededFiles},
     {"directory", &StudyReader::Directory},
 }};
 
@@ -382,6 +385,18 @@ absl::Status StudyReader::Environment(const Json& value) {
   return absl::OkStatus();
 }
 
+absl::Status StudyReader::NeededFiles(const Json& value) {
+  if (!value.is_object()) {
+    return Needs("needs", "an object of file: what to do when it is missing", value);
+  }
+  for (const auto& [file, remedy] : value.items()) {
+    std::string text;
+    ESPALIER_RETURN_IF_ERROR(Text(absl::StrCat("needs.", file), remedy, kMaxRemedyBytes, text));
+    spec_.needs[(std::filesystem::path(folder_) / file).lexically_normal().string()] = text;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status StudyReader::Directory(const Json& value) {
   std::string text;
   ESPALIER_RETURN_IF_ERROR(Text("directory", value, std::numeric_limits<std::size_t>::max(), text));
@@ -442,6 +457,8 @@ absl::Status StudyReader::WriteJson() {
       inlined[name] = Json::parse(spec_.space.ToJson());
     } else if (name == "directory") {
       inlined[name] = spec_.directory;
+    } else if (name == "needs" && json_.contains(name)) {
+      inlined[name] = spec_.needs;
     } else if (json_.contains(name)) {
       inlined[name] = json_[name];
     }

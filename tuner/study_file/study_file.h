@@ -23,4 +23,7 @@ absl::StatusOr<StudySpec> ReadStudyFile(const std::string& path);
 // Whether the study's command can be started: found in its directory or PATH, and executable.
 absl::Status CheckCommand(const StudySpec& spec);
 
+// Whether the files that the study says its trials need are there; if not, which and what to do.
+absl::Status CheckNeeds(const StudySpec& spec);
+
 }  // namespace espalier

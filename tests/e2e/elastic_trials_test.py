@@ -1,0 +1,120 @@
+"""Elastic trials: real groups of real processes, resized and killed while they train."""
+import signal
+import unittest
+
+from harness import BIN, ROOT, TunerTest, kill, replicas_of, wait_for
+
+PROFILE = ROOT / "examples/emulated/profile.json"
+
+
+def number(value):
+    return int(value)
+
+
+class Elastic(TunerTest):
+    def emulated(self, epochs, samples, **keys):
+        space = {"lr": {"_type": "loguniform", "_value": [0.01, 1]}}
+        return self.study([str(BIN / "emulated"), "--profile", str(PROFILE), "--epochs", str(epochs),
+                           "--samples", str(samples)], search_space=keys.pop("search_space", space), **keys)
+
+    def trial(self, index=0):
+        return self.export("--service", self.grpc)["trials"][index]
+
+    def start_pool(self, slots, study):
+        self.serve(self.dir / "pool.db")
+        agent = self.agent(slots)
+        self.run_tuner("submit", study, "--service", self.grpc)
+        return agent
+
+    def ended(self):
+        return self.export("--service", self.grpc)["study"]["state"] != "STUDY_RUNNING"
+
+    def test_lone_trial_grows_and_no_process_is_restarted(self):
+        study = self.emulated(6, 4096, trials=1)
+        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2)
+        trial = self.export("--db", self.dir / "run/espalier.db")["trials"][0]
+        self.assertEqual(trial["state"], "TRIAL_COMPLETE")
+        self.assertEqual([number(v["step"]) for v in trial["values"]], list(range(1, 7)))
+        self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in trial["resizes"]][0], (1, 2))
+        self.assertEqual(trial["restarts"], 0)
+        logs = list((self.dir / "run/trials/e2e/trial-0").glob("replica-*.log"))
+        self.assertEqual(len(logs), 2, "one process a replica, none started again")
+
+    def test_killed_replica_is_survived_and_replaced(self):
+        agent = self.start_pool(2, self.emulated(12, 4096, trials=1))
+        wait_for(lambda: self.trial()["resizes"], "the trial to grow")
+        pids = wait_for(lambda: len(p := replicas_of(agent.pid, "emulated")) == 2 and p, "two replicas")
+        before = len(self.trial()["values"])
+        self.assertTrue(kill(pids[0]))  # the elder: rank 0
+        wait_for(lambda: any(r["after_loss"] for r in self.trial()["resizes"]), "the survivor to go on")
+        wait_for(lambda: len(self.trial()["values"]) > before, "its next report")
+        wait_for(self.ended, "the study to end")
+        trial = self.trial()
+        self.assertEqual(trial["state"], "TRIAL_COMPLETE")
+        self.assertEqual(trial["restarts"], 0)
+        self.assertEqual([number(v["step"]) for v in trial["values"]], list(range(1, 13)), "no report is lost")
+
+    def test_pinned_trial_takes_every_size(self):
+        self.start_pool(4, self.emulated(400, 2048, trials=1))
+        wait_for(lambda: self.trial()["generation"] > 0, "the trial to train")
+        for slots in (2, 4, 1, 3):
+            self.run_tuner("pin", "e2e", 0, "--slots", slots, "--service", self.grpc)
+            wait_for(lambda: self.trial()["slots"] == slots
+                     and self.trial()["resizes"][-1:]
+                     and self.trial()["resizes"][-1]["to_replicas"] == slots, f"{slots} replicas")
+        self.assertEqual(self.trial()["restarts"], 0)
+
+    def test_stopped_study_goes_on_from_checkpoints(self):
+        agent = self.start_pool(2, self.emulated(8, 2048, trials=2))
+        wait_for(lambda: all(len(t["values"]) >= 2 for t in self.export("--service", self.grpc)["trials"]),
+                 "two epochs of both")
+        self.run_tuner("stop", "e2e", "--service", self.grpc)
+        wait_for(lambda: not replicas_of(agent.pid, "emulated"), "all replicas to leave")
+        for trial in self.export("--service", self.grpc)["trials"]:
+            self.assertEqual(trial["state"], "TRIAL_PAUSED")
+            self.assertTrue(trial["checkpoint"])
+        self.run_tuner("resume", "e2e", "--service", self.grpc)
+        wait_for(self.ended, "the study to end")
+        for trial in self.export("--service", self.grpc)["trials"]:
+            self.assertEqual(trial["state"], "TRIAL_COMPLETE")
+            self.assertEqual([number(v["step"]) for v in trial["values"]], list(range(1, 9)))
+
+    def test_trials_train_on_while_the_service_is_killed(self):
+        database = self.dir / "pool.db"
+        agent = self.start_pool(2, self.emulated(15, 2048, trials=2))
+        grpc, http = self.grpc, self.http
+        service = self.processes[0]
+        wait_for(lambda: all(t["values"] for t in self.export("--service", grpc)["trials"]), "a value of both")
+        pids = replicas_of(agent.pid, "emulated")
+        for _ in range(3):
+            kill(service.pid)
+            service.wait()
+            self.assertEqual(replicas_of(agent.pid, "emulated"), pids)
+            service = self.serve(database, grpc, http)
+            have = sum(len(t["values"]) for t in self.export("--service", grpc)["trials"])
+            wait_for(lambda: sum(len(t["values"]) for t in self.export("--service", grpc)["trials"]) > have
+                     or self.ended(), "more values")
+        wait_for(self.ended, "the study to end")
+        for trial in self.export("--service", grpc)["trials"]:
+            self.assertEqual((trial["state"], trial["restarts"]), ("TRIAL_COMPLETE", 0))
+            self.assertEqual([number(v["step"]) for v in trial["values"]], list(range(1, 16)))
+
+    def test_crashing_program_shows_its_message(self):
+        study = self.study([str(BIN / "emulated"), "--profile", "/does/not/exist.json"],
+                           trials=9, max_consecutive_failures=2)
+        run = self.start("run", study, "--dir", self.dir / "run", "--slots", 1)
+        self.finish(run, 1)
+        self.assertIn("/does/not/exist.json", self.output(run))
+
+    def test_interrupt_with_elastic_trials(self):
+        run = self.start("run", self.emulated(50, 2048, trials=2), "--dir", self.dir / "run", "--slots", 2)
+        wait_for(lambda: len(replicas_of(run.pid, "emulated")) == 2, "two trials")
+        wait_for(lambda: (self.dir / "run/trials/e2e/trial-0/checkpoints").exists(), "a checkpoint")
+        kill(run.pid, signal.SIGINT)
+        self.finish(run, 130)
+        states = [t["state"] for t in self.export("--db", self.dir / "run/espalier.db")["trials"]]
+        self.assertEqual(states, ["TRIAL_PAUSED"] * 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

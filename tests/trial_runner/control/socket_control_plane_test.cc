@@ -1,0 +1,157 @@
+#include "trial_runner/control/socket_control_plane.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <future>
+#include <string>
+#include <vector>
+
+#include "control.pb.h"
+#include "gtest/gtest.h"
+#include "trial_runner/control/standalone_control_plane.h"
+
+namespace espalier {
+namespace {
+
+// The agent's end of a control socket.
+class Agent {
+ public:
+  Agent() {
+    int sockets[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+    socket_ = sockets[0];
+    replica_socket_ = sockets[1];
+  }
+  ~Agent() { close(socket_); }
+
+  int replica_socket() const { return replica_socket_; }
+
+  v1::ReplicaMessage Receive() const {
+    unsigned char prefix[4];
+    EXPECT_EQ(recv(socket_, prefix, 4, MSG_WAITALL), 4);
+    std::string body(prefix[0] | prefix[1] << 8 | prefix[2] << 16, '\0');
+    EXPECT_EQ(recv(socket_, body.data(), body.size(), MSG_WAITALL),
+              static_cast<ssize_t>(body.size()));
+    v1::ReplicaMessage message;
+    EXPECT_TRUE(message.ParseFromString(body));
+    return message;
+  }
+
+  void SendRegroup(std::int64_t generation, bool abandon) const {
+    v1::ReplicaCommand command;
+    command.mutable_regroup()->set_generation(generation);
+    command.mutable_regroup()->set_abandon(abandon);
+    v1::Member& member = *command.mutable_regroup()->add_members();
+    member.set_replica_id(7);
+    member.set_node_id(2);
+    member.set_address("host:1");
+    SendBytes(command.SerializeAsString());
+  }
+
+  void SendBytes(const std::string& body) const {
+    std::string message{static_cast<char>(body.size()), 0, 0, 0};
+    message += body;
+    // In two parts: the reader has to put them together.
+    EXPECT_EQ(send(socket_, message.data(), 3, 0), 3);
+    EXPECT_EQ(send(socket_, message.data() + 3, message.size() - 3, 0),
+              static_cast<ssize_t>(message.size() - 3));
+  }
+
+ private:
+  int socket_ = -1;
+  int replica_socket_ = -1;
+};
+
+TEST(SocketControlPlane, SendsEachWordAsItsMessage) {
+  const Agent agent;
+  const auto control = MakeSocketControlPlane(agent.replica_socket());
+  control->Send(ReplicaReady{"host:9", {.initial = 32, .max_global = 64}, 5});
+  EXPECT_EQ(agent.Receive().ready().batch().max_batch_size(), 64);
+  control->Send(ReplicaReport{3, 2, 0.5, 10, {{"loss", 1.5}}});
+  const v1::ReplicaMessage report = agent.Receive();
+  EXPECT_EQ(report.report().value(), 0.5);
+  EXPECT_EQ(report.report().extra().at("loss"), 1.5);
+  ReplicaProgress progress;
+  progress.gradient_var = 3;
+  progress.profile.push_back({.key = {1, 2, 16}, .optimizer_count = 4});
+  control->Send(progress);
+  EXPECT_EQ(agent.Receive().progress().profile(0).atomic_batch_size(), 16);
+  control->Send(ReplicaRegrouped{.generation = 4, .step = 9, .pause_s = 0.25});
+  EXPECT_EQ(agent.Receive().regrouped().pause_s(), 0.25);
+  control->Send(ReplicaCheckpoint{4, "/a/b.pt", 9});
+  EXPECT_EQ(agent.Receive().checkpoint().path(), "/a/b.pt");
+  control->Send(ReplicaFinished{4, std::nullopt});
+  EXPECT_FALSE(agent.Receive().finished().has_value());
+}
+
+TEST(SocketControlPlane, KeepsTheHighestGenerationAndWakesWhoWaits) {
+  const Agent agent;
+  const auto control = MakeSocketControlPlane(agent.replica_socket());
+  EXPECT_EQ(control->LatestGeneration(), 0);
+  auto waiting = std::async(std::launch::async, [&] { return control->WaitAbove(4); });
+  agent.SendRegroup(3, false);
+  agent.SendRegroup(6, true);
+  agent.SendRegroup(5, false);  // late: not newer
+  const Membership membership = waiting.get();
+  EXPECT_EQ(membership.generation, 6);
+  EXPECT_TRUE(membership.abandon);
+  EXPECT_EQ(membership.members, (std::vector<Member>{{ReplicaId(7), NodeId(2), "host:1"}}));
+  agent.SendRegroup(8, false);
+  EXPECT_EQ(control->WaitAbove(7).generation, 8);
+  EXPECT_EQ(control->LatestGeneration(), 8);
+}
+
+TEST(SocketControlPlane, ListenerHearsTheLatestAndThenEachNewer) {
+  const Agent agent;
+  const auto control = MakeSocketControlPlane(agent.replica_socket());
+  agent.SendRegroup(1, false);
+  control->WaitAbove(0);
+  std::vector<std::int64_t> heard;
+  control->Listen([&](const Membership& m) { heard.push_back(m.generation); });
+  agent.SendRegroup(2, false);
+  control->WaitAbove(1);
+  control->Listen({});
+  agent.SendRegroup(3, false);
+  control->WaitAbove(2);
+  EXPECT_EQ(heard, (std::vector<std::int64_t>{1, 2}));
+}
+
+TEST(SocketControlPlane, IgnoresACommandItDoesNotKnow) {
+  const Agent agent;
+  const auto control = MakeSocketControlPlane(agent.replica_socket());
+  agent.SendBytes("");
+  agent.SendRegroup(1, false);
+  EXPECT_EQ(control->WaitAbove(0).generation, 1);
+}
+
+TEST(SocketControlPlaneDeathTest, EndsTheProcessWhenTheAgentIsGone) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        auto agent = std::make_unique<Agent>();
+        const auto control = MakeSocketControlPlane(agent->replica_socket());
+        agent.reset();
+        control->WaitAbove(0);
+      },
+      ::testing::ExitedWithCode(kAgentGoneExitCode), "the agent is gone");
+}
+
+TEST(StandaloneControlPlane, IsAGroupOfOneAsSoonAsReady) {
+  const auto control = MakeStandaloneControlPlane(ReplicaId(1));
+  EXPECT_EQ(control->LatestGeneration(), 0);
+  control->Send(ReplicaReady{"127.0.0.1:5", {}, 3});
+  const Membership membership = control->WaitAbove(0);
+  EXPECT_EQ(membership.RankOf(ReplicaId(1)), 0);
+  EXPECT_EQ(membership.members.size(), 1u);
+}
+
+TEST(StandaloneControlPlane, PrintsReports) {
+  const auto control = MakeStandaloneControlPlane(ReplicaId(1));
+  ::testing::internal::CaptureStdout();
+  control->Send(ReplicaReport{1, 2, 0.75, 10, {{"loss", 0.5}}});
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "report step=2 value=0.75 loss=0.5\n");
+}
+
+}  // namespace
+}  // namespace espalier

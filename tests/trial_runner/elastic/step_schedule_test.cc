@@ -1,0 +1,101 @@
+#include "trial_runner/elastic/step_schedule.h"
+
+#include <set>
+
+#include "gtest/gtest.h"
+#include "trial_runner/elastic/sample_order.h"
+#include "tuner/base/random.h"
+
+namespace espalier {
+namespace {
+
+TEST(CutEvenly, PartsAreAdjacentAndDifferByOneAtMost) {
+  const SampleSlice whole{7, 23};
+  std::int64_t next = whole.begin;
+  for (int i = 0; i < 5; ++i) {
+    const SampleSlice part = CutEvenly(whole, i, 5);
+    EXPECT_EQ(part.begin, next);
+    EXPECT_GE(part.size, 4);
+    EXPECT_LE(part.size, 5);
+    next += part.size;
+  }
+  EXPECT_EQ(next, 30);
+}
+
+TEST(PlanStep, SplitsIntoAsFewEqualMicrobatchesAsTheLimitAllows) {
+  const StepPlan plan = PlanStep(100, 1000, 60, 1, 2, 12);
+  EXPECT_EQ(plan.samples, 60);
+  ASSERT_EQ(plan.microbatches.size(), 3u);
+  EXPECT_EQ(plan.microbatches[0], (SampleSlice{130, 10}));
+  EXPECT_EQ(plan.microbatches[2], (SampleSlice{150, 10}));
+}
+
+TEST(PlanStep, LastStepTakesWhatIsLeftAndLeavesSomeReplicasWithoutSamples) {
+  EXPECT_EQ(PlanStep(97, 100, 32, 0, 4, 32).samples, 3);
+  EXPECT_EQ(PlanStep(97, 100, 32, 2, 4, 32).microbatches.size(), 1u);
+  EXPECT_TRUE(PlanStep(97, 100, 32, 3, 4, 32).microbatches.empty());
+}
+
+TEST(PlanStep, WeightsOfAllMicrobatchesOfAllReplicasSumToOne) {
+  for (int replicas = 1; replicas <= 7; ++replicas) {
+    double sum = 0;
+    for (int rank = 0; rank < replicas; ++rank) {
+      const StepPlan plan = PlanStep(0, 1000, 53, rank, replicas, 4);
+      for (const SampleSlice& m : plan.microbatches) sum += plan.WeightOf(m);
+    }
+    EXPECT_NEAR(sum, 1.0, 1e-12) << replicas;
+  }
+}
+
+TEST(PlanStep, MinMicrobatchesIsKeptWhereThereAreSamplesEnough) {
+  EXPECT_EQ(PlanStep(0, 100, 8, 0, 1, 8, 2).microbatches.size(), 2u);
+  EXPECT_EQ(PlanStep(99, 100, 8, 0, 1, 8, 2).microbatches.size(), 1u);
+}
+
+TEST(PlanStepDeathTest, RefusesToPlanPastTheEpoch) {
+  EXPECT_DEATH(PlanStep(100, 100, 8, 0, 1, 8), "the epoch is over");
+}
+
+// The promise of the loader, for any sequence of groups and any batch sizes.
+TEST(SampleOrder, EachSampleExactlyOnceAnEpochWhateverTheGroups) {
+  Random random(5);
+  SampleOrder order(997, 42);
+  for (std::int64_t epoch = 0; epoch < 20; ++epoch) {
+    std::multiset<std::int64_t> seen;
+    std::int64_t cursor = 0;
+    while (cursor < order.size()) {
+      const int replicas = static_cast<int>(random.Below(9)) + 1;
+      const auto batch = static_cast<std::int64_t>(random.Below(100)) + 1;
+      const auto max_atomic = static_cast<std::int64_t>(random.Below(30)) + 1;
+      std::int64_t samples = 0;
+      for (int rank = 0; rank < replicas; ++rank) {
+        const StepPlan plan = PlanStep(cursor, order.size(), batch, rank, replicas, max_atomic);
+        samples = plan.samples;
+        for (const SampleSlice& m : plan.microbatches) {
+          EXPECT_LE(m.size, max_atomic);
+          const auto indices = order.Slice(epoch, m);
+          seen.insert(indices.begin(), indices.end());
+        }
+      }
+      cursor += samples;
+    }
+    ASSERT_EQ(seen.size(), 997u);
+    EXPECT_EQ(std::set<std::int64_t>(seen.begin(), seen.end()).size(), 997u);
+    EXPECT_EQ(*seen.begin(), 0);
+    EXPECT_EQ(*seen.rbegin(), 996);
+  }
+}
+
+TEST(SampleOrder, DependsOnSeedAndEpochAlone) {
+  const auto first_ten = [](std::uint64_t seed, std::int64_t epoch) {
+    SampleOrder order(100, seed);
+    const auto slice = order.Slice(epoch, {0, 10});
+    return std::vector<std::int64_t>(slice.begin(), slice.end());
+  };
+  EXPECT_EQ(first_ten(1, 3), first_ten(1, 3));
+  EXPECT_NE(first_ten(1, 3), first_ten(1, 4));
+  EXPECT_NE(first_ten(1, 3), first_ten(2, 3));
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,75 @@
+#include "trial_runner/elastic/training_position.h"
+
+#include <cmath>
+#include <limits>
+
+#include "gtest/gtest.h"
+
+namespace espalier {
+namespace {
+
+TrainingPosition Sample() {
+  TrainingPosition p;
+  p.step = 17;
+  p.epoch = 2;
+  p.cursor = 640;
+  p.batch_size = 64;
+  p.atomic_batch_size = 16;
+  p.progress = 1.0 / 3;
+  p.noise.Add({0.1, 7}, 1, true);
+  p.AddEvaluation({0, 8, 0}, {0.7, std::numeric_limits<double>::infinity()});
+  p.AddEvaluation({1, 16, 1}, {-0.0});
+  return p;
+}
+
+TEST(TrainingPosition, DecodesToWhatWasEncoded) {
+  const TrainingPosition p = Sample();
+  const auto decoded = TrainingPosition::Decode(p.Encode());
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->Order(), p.Order());
+  EXPECT_EQ(decoded->cursor, 640);
+  EXPECT_EQ(decoded->batch_size, 64);
+  EXPECT_EQ(decoded->atomic_batch_size, 16);
+  EXPECT_EQ(decoded->progress, 1.0 / 3);
+  EXPECT_EQ(decoded->noise.Sqr(), p.noise.Sqr());
+  EXPECT_EQ(decoded->noise.state().biased, 1);
+  EXPECT_EQ(decoded->evaluation_results, p.evaluation_results);
+}
+
+TEST(TrainingPosition, KeepsNotANumber) {
+  TrainingPosition p;
+  p.AddEvaluation({0, 1, 0}, {std::nan("")});
+  const auto decoded = TrainingPosition::Decode(p.Encode());
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_TRUE(std::isnan(decoded->evaluation_results.begin()->second.front()));
+}
+
+TEST(TrainingPosition, DamagedTextIsRefused) {
+  const std::string text = Sample().Encode();
+  EXPECT_FALSE(TrainingPosition::Decode("").ok());
+  EXPECT_FALSE(TrainingPosition::Decode("something else").ok());
+  EXPECT_FALSE(TrainingPosition::Decode(text.substr(0, text.size() / 2)).ok());
+}
+
+TEST(TrainingPosition, OrderPutsStepsBeforeEpochsBeforeEvaluations) {
+  TrainingPosition behind = Sample();
+  TrainingPosition ahead = Sample();
+  ahead.AddEvaluation({2, 17, 0}, {1});
+  EXPECT_LT(behind.Order(), ahead.Order());
+  ++behind.epoch;
+  EXPECT_GT(behind.Order(), ahead.Order());
+  ++ahead.step;
+  EXPECT_LT(behind.Order(), ahead.Order());
+}
+
+TEST(TrainingPosition, KeepsTheLatestEvaluationsUpToTheLimit) {
+  TrainingPosition p;
+  const auto limit = static_cast<std::int64_t>(TrainingPosition::kKeptEvaluations);
+  for (std::int64_t i = 0; i < limit + 3; ++i) p.AddEvaluation({i, i, 0}, {1});
+  EXPECT_EQ(p.evaluation_results.size(), TrainingPosition::kKeptEvaluations);
+  EXPECT_EQ(p.evaluations, limit + 3);
+  EXPECT_EQ(p.evaluation_results.begin()->first.epoch, 3);
+}
+
+}  // namespace
+}  // namespace espalier
