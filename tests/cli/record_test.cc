@@ -22,6 +22,19 @@ TEST(CountResizes, CountsChangesWithoutAGap) {
   EXPECT_EQ(CountResizes(details.trials(3)).grown, 0);
 }
 
+TEST(CountResizes, LeavesOutProcessesThatLeaveAfterTheEnd) {
+  v1::Trial trial;
+  for (const int slots : {2, 1}) {
+    v1::SlotSpan* span = trial.add_spans();
+    span->set_from(slots == 2 ? 10 : 20);
+    span->set_to(slots == 2 ? 20 : 20.01);
+    for (int i = 0; i < slots; ++i) span->add_slots()->set_index(i);
+  }
+  EXPECT_EQ(CountResizes(trial).shrunk, 1);
+  trial.set_ended_at(19.99);
+  EXPECT_EQ(CountResizes(trial).shrunk, 0);
+}
+
 TEST(BestStep, FindsTheStepOfTheBestValueBesideNaN) {
   const v1::StudyDetails details = SampleStudy();
   EXPECT_EQ(BestStep(details.study(), details.trials(0)), 2);

@@ -119,8 +119,7 @@ TEST(GlooCollectives, AbandonWithGraceWakesOnlyWhoGoesOnWaiting) {
     // Everybody comes: nobody waits for long, and the group works.
     if (absl::Status summed = FormAndSum(member, plan); !summed.ok()) return summed;
     if (plan.rank == 1) return absl::OkStatus();
-    return member.AllReduceSum(
-        CollectiveBuffer::Of(std::make_shared<std::vector<double>>(8, 1.0)));
+    return member.AllReduceSum(CollectiveBuffer::Of(std::make_shared<std::vector<double>>(8, 1.0)));
   });
   EXPECT_EQ(statuses[0].code(), absl::StatusCode::kAborted);
   EXPECT_TRUE(statuses[1].ok()) << statuses[1];
@@ -129,8 +128,7 @@ TEST(GlooCollectives, AbandonWithGraceWakesOnlyWhoGoesOnWaiting) {
 TEST(GlooCollectives, FormRefusesAGenerationOlderThanTheWord) {
   const Members members = MakeMembers(1);
   members[0]->Abandon(3);
-  EXPECT_EQ(members[0]->Form({2, 0, 1, members[0]->Address()}).code(),
-            absl::StatusCode::kAborted);
+  EXPECT_EQ(members[0]->Form({2, 0, 1, members[0]->Address()}).code(), absl::StatusCode::kAborted);
   EXPECT_TRUE(members[0]->Form({3, 0, 1, members[0]->Address()}).ok());
 }
 

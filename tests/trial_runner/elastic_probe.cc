@@ -1,10 +1,11 @@
 // A small but real trial program for tests and benchmarks: a perceptron on made-up data that writes
 // down which samples it was dealt in which step. Parameters: lr, batch_size, max_batch_size,
-// max_atomic, samples, epochs, dropout, width, momentum, adam, batch_norm, pause_us (slept in each
-// microbatch), log (folder for the record), scaling_rule, base_batch_size, evaluations (an epoch).
-// With epochs=0 it trains until there is a file "stop" in that folder, to the end of an epoch.
+// max_atomic, samples, epochs, dropout, width, momentum, adam, batch_norm, compute_ms (added to
+// each microbatch), log (folder for the record), scaling_rule, base_batch_size, evaluations (an
+// epoch). With epochs=0 it trains until there is a file "stop" in that folder, to the end of an
+// epoch.
 
-#include <torch/nn/functional/activation.h>
+#include <poll.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/any.h>
@@ -16,14 +17,12 @@
 #include <torch/types.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "trial_runner/torch/adaptive_data_loader.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
@@ -74,7 +73,7 @@ int main(int argc, char** argv) {
   const std::int64_t epochs =
       given_epochs > 0 ? given_epochs : std::numeric_limits<std::int64_t>::max();
   const auto evaluations = trial.Get("evaluations", 1);
-  const std::chrono::microseconds pause(trial.Get("pause_us", 0));
+  const int compute_ms = trial.Get("compute_ms", 0);
   const std::string log = trial.Get("log", "");
   Record record(log);
 
@@ -105,7 +104,7 @@ int main(int argc, char** argv) {
     net->train();
     while (const auto batch = loader.NextBatch()) {
       record.Add(parallel.generation(), loader.epoch(), parallel.steps() + 1, *batch);
-      if (pause.count() > 0) std::this_thread::sleep_for(pause);
+      if (compute_ms > 0) poll(nullptr, 0, compute_ms);  // stands for a longer forward pass
       const auto output = net->forward(x.index_select(0, *batch));
       parallel.Step(torch::nn::functional::mse_loss(output, y.index_select(0, *batch)));
     }

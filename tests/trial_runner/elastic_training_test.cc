@@ -12,7 +12,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/trial_runner/harness/replica_harness.h"
+#include "tests/trial_runner/control/replica_harness.h"
 #include "tuner/base/random.h"
 
 namespace espalier {
@@ -117,8 +117,8 @@ class ElasticTraining : public ::testing::Test {
   static std::map<std::int64_t, double> Reports(ReplicaHarness& harness) {
     std::map<std::int64_t, double> reports;
     for (const Said& said : harness.EverythingSaid()) {
-      if (said.message.has_report()) {
-        reports.emplace(said.message.report().step(), said.message.report().value());
+      if (const auto* report = std::get_if<ReplicaReport>(&said.word)) {
+        reports.emplace(report->step, report->value);
       }
     }
     return reports;
@@ -132,7 +132,9 @@ class ElasticTraining : public ::testing::Test {
     return count;
   }
 
-  static bool IsFinished(const Said& said) { return said.message.has_finished(); }
+  static bool IsFinished(const Said& said) {
+    return std::holds_alternative<ReplicaFinished>(said.word);
+  }
 
   // Waits until the newest record of the run shows this many steps begun.
   static void AwaitSteps(const std::string& run, std::int64_t count) {
@@ -155,8 +157,7 @@ void ExpectClose(const std::vector<double>& a, const std::vector<double>& b) {
 
 TEST_F(ElasticTraining, GrowsAndShrinksWithoutMissingOrRepeatingASample) {
   const std::string run = NewRun("run");
-  const auto harness =
-      Harness(run, {"samples=1003", "batch_size=30", "epochs=0", "pause_us=2000"});
+  const auto harness = Harness(run, {"samples=1003", "batch_size=30", "epochs=0", "compute_ms=2"});
   const auto a = harness->Start();
   harness->AwaitReady(a);
   harness->Regroup({a});
@@ -181,7 +182,7 @@ TEST_F(ElasticTraining, GrowsAndShrinksWithoutMissingOrRepeatingASample) {
 
 TEST_F(ElasticTraining, FixedModeGivesTheSameModelWhateverTheReplicas) {
   std::vector<std::string> parameters{"samples=500",   "batch_size=25", "epochs=0",
-                                      "max_atomic=10", "pause_us=500",  "lr=0.003"};
+                                      "max_atomic=10", "compute_ms=1",  "lr=0.003"};
   const std::string resized = NewRun("resized");
   const auto harness = Harness(resized, parameters);
   const auto a = harness->Start();
@@ -225,8 +226,7 @@ class LostReplica : public ElasticTraining, public ::testing::WithParamInterface
 TEST_P(LostReplica, SurvivorsGoOnFromMemory) {
   const int signal = GetParam();
   const std::string run = NewRun("run");
-  const auto harness =
-      Harness(run, {"samples=900", "batch_size=30", "epochs=0", "pause_us=2000"});
+  const auto harness = Harness(run, {"samples=900", "batch_size=30", "epochs=0", "compute_ms=2"});
   std::vector<std::int64_t> all;
   for (int i = 0; i < 4; ++i) all.push_back(harness->Start());
   for (const auto id : all) harness->AwaitReady(id);
@@ -253,8 +253,7 @@ INSTANTIATE_TEST_SUITE_P(KilledOrStopped, LostReplica, ::testing::Values(SIGKILL
 
 TEST_F(ElasticTraining, ASecondLossWhileFormingIsSurvived) {
   const std::string run = NewRun("run");
-  const auto harness =
-      Harness(run, {"samples=600", "batch_size=30", "epochs=0", "pause_us=2000"});
+  const auto harness = Harness(run, {"samples=600", "batch_size=30", "epochs=0", "compute_ms=2"});
   std::vector<std::int64_t> all;
   for (int i = 0; i < 3; ++i) all.push_back(harness->Start());
   for (const auto id : all) harness->AwaitReady(id);
@@ -276,8 +275,7 @@ TEST_F(ElasticTraining, ASecondLossWhileFormingIsSurvived) {
 
 TEST_F(ElasticTraining, TwoRegroupsInARowEndInTheNewest) {
   const std::string run = NewRun("run");
-  const auto harness =
-      Harness(run, {"samples=1200", "batch_size=30", "epochs=0", "pause_us=2000"});
+  const auto harness = Harness(run, {"samples=1200", "batch_size=30", "epochs=0", "compute_ms=2"});
   std::vector<std::int64_t> all;
   for (int i = 0; i < 3; ++i) all.push_back(harness->Start());
   for (const auto id : all) harness->AwaitReady(id);
@@ -304,7 +302,7 @@ TEST_P(AnyMixOfEvents, LosesNeitherSampleNorReport) {
   Random random(static_cast<std::uint64_t>(GetParam()));
   const std::string run = NewRun("run");
   const auto harness = Harness(run, {"samples=331", "batch_size=24", "max_atomic=7", "epochs=0",
-                                     "pause_us=1000", "batch_norm=true", "dropout=0.2"});
+                                     "compute_ms=1", "batch_norm=true", "dropout=0.2"});
   std::vector<std::int64_t> members{harness->Start()};
   harness->AwaitReady(members[0]);
   harness->Regroup(members);
@@ -342,7 +340,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, AnyMixOfEvents, ::testing::Range(1, 9));
 
 TEST_F(ElasticTraining, PausesIntoACheckpointAndResumesOnAnotherNumberOfReplicas) {
   const std::vector<std::string> parameters{"samples=700", "batch_size=35", "epochs=0",
-                                            "pause_us=2000", "adam=true"};
+                                            "compute_ms=2", "adam=true"};
   const std::string run = NewRun("run");
   std::string checkpoint;
   std::int64_t paused_at = 0;
@@ -358,9 +356,10 @@ TEST_F(ElasticTraining, PausesIntoACheckpointAndResumesOnAnotherNumberOfReplicas
     EXPECT_EQ(harness->AwaitExit(a), 0);
     EXPECT_EQ(harness->AwaitExit(b), 0);
     for (const Said& said : harness->EverythingSaid()) {
-      if (!said.message.has_checkpoint()) continue;
-      checkpoint = said.message.checkpoint().path();
-      paused_at = said.message.checkpoint().step();
+      const auto* saved = std::get_if<ReplicaCheckpoint>(&said.word);
+      if (saved == nullptr) continue;
+      checkpoint = saved->path;
+      paused_at = saved->step;
     }
   }
   ASSERT_GE(paused_at, 27);
@@ -385,8 +384,8 @@ TEST_F(ElasticTraining, PausesIntoACheckpointAndResumesOnAnotherNumberOfReplicas
 TEST_F(ElasticTraining, AdaptiveModeGrowsTheBatchAndKeepsEachSampleOnce) {
   const std::string run = NewRun("run");
   const auto harness = Harness(run,
-                               {"samples=6000", "batch_size=16", "max_batch_size=256",
-                                "epochs=0", "pause_us=4000", "lr=0.001"},
+                               {"samples=6000", "batch_size=16", "max_batch_size=256", "epochs=0",
+                                "compute_ms=4", "lr=0.001"},
                                {{"ESPALIER_BATCH_MODE", "adaptive"}});
   const auto a = harness->Start();
   const auto b = harness->Start();
@@ -394,7 +393,8 @@ TEST_F(ElasticTraining, AdaptiveModeGrowsTheBatchAndKeepsEachSampleOnce) {
   harness->AwaitReady(b);
   harness->Regroup({a, b});
   harness->AwaitMessage("a grown batch", [](const Said& said) {
-    return said.message.has_progress() && said.message.progress().global_batch_size() > 16;
+    const auto* progress = std::get_if<ReplicaProgress>(&said.word);
+    return progress != nullptr && progress->global_batch_size > 16;
   });
   Stop(run);
   harness->AwaitMessage("the end", IsFinished);
@@ -406,7 +406,7 @@ TEST_F(ElasticTraining, AdaptiveModeGrowsTheBatchAndKeepsEachSampleOnce) {
 TEST_F(ElasticTraining, JoinersGetBuffersMomentsAndEarlierEvaluations) {
   const std::string run = NewRun("run");
   const auto harness =
-      Harness(run, {"samples=640", "batch_size=32", "epochs=0", "pause_us=2000", "adam=true",
+      Harness(run, {"samples=640", "batch_size=32", "epochs=0", "compute_ms=2", "adam=true",
                     "batch_norm=true", "dropout=0.1", "evaluations=2"});
   const auto a = harness->Start();
   const auto b = harness->Start();
@@ -428,7 +428,7 @@ TEST_F(ElasticTraining, ReplicaEndsWhenItsAgentIsGone) {
   const std::string run = NewRun("run");
   pid_t orphan_exit = 0;
   {
-    const auto harness = Harness(run, {"epochs=100000", "pause_us=1000"});
+    const auto harness = Harness(run, {"epochs=100000", "compute_ms=1"});
     const auto a = harness->Start();
     harness->AwaitReady(a);
     harness->Regroup({a});

@@ -3,8 +3,6 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/util/Logging.h>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +10,8 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -67,10 +67,14 @@ std::string FirstLine(const std::exception& e) {
 
 at::ScalarType ScalarTypeOf(CollectiveBuffer::Type type) {
   switch (type) {
-    case CollectiveBuffer::Type::kFloat: return at::kFloat;
-    case CollectiveBuffer::Type::kDouble: return at::kDouble;
-    case CollectiveBuffer::Type::kInt64: return at::kLong;
-    case CollectiveBuffer::Type::kByte: return at::kByte;
+    case CollectiveBuffer::Type::kFloat:
+      return at::kFloat;
+    case CollectiveBuffer::Type::kDouble:
+      return at::kDouble;
+    case CollectiveBuffer::Type::kInt64:
+      return at::kLong;
+    case CollectiveBuffer::Type::kByte:
+      return at::kByte;
   }
   ESPALIER_CHECK(false, "unknown buffer type");
 }
@@ -131,8 +135,8 @@ GlooGroup Meet(const GlooOptions& options, const GroupPlan& plan,
   auto group_options = c10d::ProcessGroupGloo::Options::create(kFormationLimit);
   group_options->threads = 1;
   group_options->devices.push_back(MakeDevice(options));
-  auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(
-      c10::make_intrusive<GlooTable>(client), plan.rank, plan.size, group_options);
+  auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<GlooTable>(client),
+                                                           plan.rank, plan.size, group_options);
   group->setTimeout(kCollectiveLimit);
   return group;
 }
@@ -152,9 +156,8 @@ class GlooCollectives final : public Collectives {
     plan_ = plan;
     if (plan.size == 1) return Abandoned() ? AbandonedStatus() : absl::OkStatus();
     auto completion = std::make_shared<Completion>();
-    ESPALIER_ASSIGN_OR_RETURN(
-        const std::shared_ptr<RendezvousClient> client,
-        RendezvousClient::Connect(plan.rendezvous, plan.generation));
+    ESPALIER_ASSIGN_OR_RETURN(const std::shared_ptr<RendezvousClient> client,
+                              RendezvousClient::Connect(plan.rendezvous, plan.generation));
     std::thread([bell = bell_, completion, plan, options = options_, client] {
       try {
         Complete(*bell, *completion, "", Meet(options, plan, client));
@@ -188,8 +191,8 @@ class GlooCollectives final : public Collectives {
 
   absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
       const std::vector<std::int64_t>& values) override {
-    auto all = std::make_shared<std::vector<std::int64_t>>(
-        values.size() * static_cast<std::size_t>(plan_.size));
+    auto all = std::make_shared<std::vector<std::int64_t>>(values.size() *
+                                                           static_cast<std::size_t>(plan_.size));
     // A sum in which each member fills its own part: the tables are small.
     std::copy(values.begin(), values.end(),
               all->begin() + static_cast<std::ptrdiff_t>(values.size()) * plan_.rank);

@@ -235,12 +235,11 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Listen(
     close(listener);
     return status;
   }
-  return std::unique_ptr<RendezvousServer>(new RendezvousServer(
-      listener, stop[0], stop[1], absl::StrCat(host, ":", PortOf(listener))));
+  return std::unique_ptr<RendezvousServer>(
+      new RendezvousServer(listener, stop[0], stop[1], absl::StrCat(host, ":", PortOf(listener))));
 }
 
-RendezvousServer::RendezvousServer(int listener, int stop_read, int stop_write,
-                                   std::string address)
+RendezvousServer::RendezvousServer(int listener, int stop_read, int stop_write, std::string address)
     : stop_write_(stop_write),
       address_(std::move(address)),
       thread_([listener, stop_read] { Server(listener, stop_read).Run(); }) {}
@@ -258,10 +257,10 @@ absl::StatusOr<std::unique_ptr<RendezvousClient>> RendezvousClient::Connect(
         absl::StrCat("rendezvous address \"", address, "\" is not host:port"));
   }
   ESPALIER_ASSIGN_OR_RETURN(
-      const int socket, OpenSocket(address.substr(0, colon), address.substr(colon + 1),
-                                   [](int s, const addrinfo& a) {
-                                     return connect(s, a.ai_addr, a.ai_addrlen) == 0;
-                                   }));
+      const int socket,
+      OpenSocket(address.substr(0, colon), address.substr(colon + 1), [](int s, const addrinfo& a) {
+        return connect(s, a.ai_addr, a.ai_addrlen) == 0;
+      }));
   const int on = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   return std::unique_ptr<RendezvousClient>(new RendezvousClient(socket, generation));

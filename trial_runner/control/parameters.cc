@@ -27,8 +27,8 @@ std::string Shown(const Parameters::Value& value) {
 
 absl::Status WrongType(const std::string& name, const Parameters::Value& value,
                        const char* wanted) {
-  return absl::InvalidArgumentError(absl::StrCat("parameter \"", name, "\" is ", Shown(value),
-                                                 ": the program wants ", wanted));
+  return absl::InvalidArgumentError(
+      absl::StrCat("parameter \"", name, "\" is ", Shown(value), ": the program wants ", wanted));
 }
 
 }  // namespace

@@ -34,8 +34,8 @@ absl::StatusOr<ScalingRule> FindScalingRule(std::string_view name) {
     if (rule.name == name) return rule;
     known.append(known.empty() ? "" : ", ").append(rule.name);
   }
-  return absl::InvalidArgumentError(absl::StrCat("scaling rule \"", std::string(name),
-                                                 "\" is unknown: known are ", known));
+  return absl::InvalidArgumentError(
+      absl::StrCat("scaling rule \"", std::string(name), "\" is unknown: known are ", known));
 }
 
 }  // namespace espalier

@@ -21,8 +21,8 @@ StepPlan PlanStep(std::int64_t cursor, std::int64_t epoch_size, std::int64_t bat
   plan.samples = std::min(batch_size, epoch_size - cursor);
   const SampleSlice share = CutEvenly({cursor, plan.samples}, rank, replicas);
   if (share.size == 0) return plan;
-  const std::int64_t count = std::min(
-      share.size, std::max((share.size + max_atomic - 1) / max_atomic, min_microbatches));
+  const std::int64_t count =
+      std::min(share.size, std::max((share.size + max_atomic - 1) / max_atomic, min_microbatches));
   for (std::int64_t i = 0; i < count; ++i) {
     plan.microbatches.push_back(CutEvenly(share, i, count));
   }

@@ -16,7 +16,7 @@ struct SampleSlice {
 // What one replica does in one optimizer step. Its microbatches may be empty (fewer samples left
 // than replicas): it then only takes part in the all-reduce.
 struct StepPlan {
-  std::int64_t samples = 0;                // of the step, over all replicas
+  std::int64_t samples = 0;               // of the step, over all replicas
   std::vector<SampleSlice> microbatches;  // of this replica, none of them empty
 
   // A microbatch's mean gradient counts by its share of the step's samples, so that the step is

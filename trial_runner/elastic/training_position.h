@@ -27,13 +27,13 @@ struct EvaluationKey {
 struct TrainingPosition {
   static constexpr std::size_t kKeptEvaluations = 32;
 
-  std::int64_t step = 0;         // optimizer steps done
-  std::int64_t epoch = 0;        // passes over the data finished
-  std::int64_t cursor = 0;       // samples consumed of the present pass
-  std::int64_t evaluations = 0;  // done in all
-  std::int64_t batch_size = 0;   // global, of the next step; 0: not chosen yet
+  std::int64_t step = 0;               // optimizer steps done
+  std::int64_t epoch = 0;              // passes over the data finished
+  std::int64_t cursor = 0;             // samples consumed of the present pass
+  std::int64_t evaluations = 0;        // done in all
+  std::int64_t batch_size = 0;         // global, of the next step; 0: not chosen yet
   std::int64_t atomic_batch_size = 0;  // chosen along with it in adaptive mode; 0: by schedule
-  double progress = 0;           // scale-invariant steps
+  double progress = 0;                 // scale-invariant steps
   NoiseAverages noise;
   std::map<EvaluationKey, std::vector<double>> evaluation_results;  // the latest
 

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <optional>
-
-#include <ATen/core/Tensor.h>
 
 namespace espalier {
 

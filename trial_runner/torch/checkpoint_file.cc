@@ -55,8 +55,7 @@ void RemoveOldCheckpoints(const std::string& folder) {
     const std::string name = entry.path().filename().string();
     std::int64_t step = 0;
     if (name.starts_with(kPrefix) && name.ends_with(kSuffix) &&
-        absl::SimpleAtoi(name.substr(kPrefix.size(),
-                                     name.size() - kPrefix.size() - kSuffix.size()),
+        absl::SimpleAtoi(name.substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size()),
                          &step)) {
       by_step[step] = entry.path();
     }

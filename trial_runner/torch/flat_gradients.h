@@ -1,10 +1,10 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <utility>
 #include <vector>
-
-#include <ATen/core/Tensor.h>
 
 #include "trial_runner/collectives/collectives.h"
 

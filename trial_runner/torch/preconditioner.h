@@ -1,8 +1,8 @@
 #pragma once
 
-#include <vector>
-
 #include <ATen/core/Tensor.h>
+
+#include <vector>
 
 namespace torch::optim {
 class Optimizer;

@@ -78,9 +78,9 @@ void ReplicaGroup::Regroup(Clock::time_point training_until, double lost_step_s)
 Membership ReplicaGroup::AwaitWord(std::int64_t generation) {
   std::optional<Membership> word = trial_.control->WaitAboveFor(generation, kWordPatience_s);
   if (!word) {
-    EndProcess(absl::UnavailableError(absl::StrCat(
-                   "lost touch with the group of generation ", generation,
-                   ", and was told of no newer one for ", kWordPatience_s, " s")),
+    EndProcess(absl::UnavailableError(
+                   absl::StrCat("lost touch with the group of generation ", generation,
+                                ", and was told of no newer one for ", kWordPatience_s, " s")),
                1);
   }
   return *std::move(word);
@@ -116,8 +116,8 @@ absl::Status ReplicaGroup::FormAndEqualise(const Membership& membership, int ran
                                            ReplicaRegrouped& times) {
   const Clock::time_point start = Clock::now();
   const int size = static_cast<int>(membership.members.size());
-  ESPALIER_RETURN_IF_ERROR(collectives_.Form(
-      {membership.generation, rank, size, membership.members.front().address}));
+  ESPALIER_RETURN_IF_ERROR(
+      collectives_.Form({membership.generation, rank, size, membership.members.front().address}));
   times.form_s = SecondsSince(start);
   if (size == 1) return absl::OkStatus();
   const Clock::time_point formed = Clock::now();

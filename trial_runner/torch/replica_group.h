@@ -66,8 +66,8 @@ class ReplicaGroup {
 
   // Waits for a newer generation, if none is announced yet, and joins it. `training_until` is when
   // the last finished step ended, `lost_step_s` the work thrown away since.
-  // Not told of one for kWordPatience_s after losing touch with a member, the replica ends: then the
-  // service hears of that.
+  // Not told of one for kWordPatience_s after losing touch with a member, the replica ends: then
+  // the service hears of that.
   static constexpr double kWordPatience_s = 300;
   void Regroup(Clock::time_point training_until, double lost_step_s);
 

@@ -39,8 +39,9 @@ double SecondsBetween(Clock::time_point from, Clock::time_point to) {
 ScalingRule RuleFor(const std::string& name, torch::optim::Optimizer& optimizer) {
   const bool adam = dynamic_cast<torch::optim::Adam*>(&optimizer) != nullptr ||
                     dynamic_cast<torch::optim::AdamW*>(&optimizer) != nullptr;
-  const absl::StatusOr<ScalingRule> rule =
-      FindScalingRule(!name.empty() ? name : adam ? "adamscale" : "adascale");
+  const absl::StatusOr<ScalingRule> rule = FindScalingRule(!name.empty() ? name
+                                                           : adam        ? "adamscale"
+                                                                         : "adascale");
   if (!rule.ok()) EndProcess(rule.status(), kBadUseExitCode);
   return *rule;
 }
@@ -104,9 +105,9 @@ void TrainingEngine::SetData(std::int64_t dataset_size, const DataLoaderOptions&
   if (options.batch_size < 1) {
     BadUse(absl::StrCat("batch_size is ", options.batch_size, ": want a positive number"));
   }
-  const std::int64_t most =
-      trial_.adaptive_batch && options.max_batch_size > 0 ? options.max_batch_size
-                                                          : options.batch_size;
+  const std::int64_t most = trial_.adaptive_batch && options.max_batch_size > 0
+                                ? options.max_batch_size
+                                : options.batch_size;
   if (most < options.batch_size) {
     BadUse(absl::StrCat("max_batch_size is ", most, ": want at least batch_size, ",
                         options.batch_size));
@@ -133,11 +134,14 @@ void TrainingEngine::Join(std::int64_t epochs) {
     const absl::Status loaded = state_.LoadCheckpoint(trial_.checkpoint);
     if (!loaded.ok()) EndProcess(loaded, 1);
   }
+  // LibTorch's serialization takes its time the first time: better now than while others wait.
+  const absl::Status warmed = state_.WarmUp();
+  if (!warmed.ok()) EndProcess(warmed, 1);
   group_.Join({.address = "", .bounds = bounds_, .total_steps = epochs});
   if (!trial_.adaptive_batch || state_.position.batch_size == 0) {
     state_.position.batch_size = bounds_.initial;
-    state_.position.atomic_batch_size = 0;
   }
+  state_.position.atomic_batch_size = 0;  // as Regroup does in those that were there before
   ScaleNorms();
   trial_.progress = state_.position.progress;
   last_step_end_ = Clock::now();
@@ -165,8 +169,8 @@ std::int64_t TrainingEngine::MaxAtomic() const {
 
 void TrainingEngine::PlanNextStep() {
   const TrainingPosition& p = state_.position;
-  plan_ = PlanStep(p.cursor, order_->size(), p.batch_size, group_.rank(), group_.size(),
-                   MaxAtomic());
+  plan_ =
+      PlanStep(p.cursor, order_->size(), p.batch_size, group_.rank(), group_.size(), MaxAtomic());
   next_microbatch_ = 0;
   local_sqr_ = inverse_size_ = 0;
   times_ = {};
@@ -226,8 +230,7 @@ void TrainingEngine::FillTail() {
   gradients_.SetTail(FlatGradients::kPending, group_.Pending() ? 1 : 0);
   gradients_.SetTail(FlatGradients::kLocalSqr, local_sqr_);
   gradients_.SetTail(FlatGradients::kInverseSize, inverse_size_);
-  gradients_.SetTail(FlatGradients::kMicrobatches,
-                     static_cast<double>(plan_->microbatches.size()));
+  gradients_.SetTail(FlatGradients::kMicrobatches, static_cast<double>(plan_->microbatches.size()));
   const bool wish = group_.rank() == 0 && wished_batch_ > 0;
   gradients_.SetTail(FlatGradients::kNextBatch, wish ? static_cast<double>(wished_batch_) : 0);
   gradients_.SetTail(FlatGradients::kNextAtomic, wish ? static_cast<double>(wished_atomic_) : 0);
@@ -285,11 +288,11 @@ void TrainingEngine::MeasureNoise() {
   std::optional<NoiseEstimate> seen;
   const bool biased = microbatches < 1.5;
   if (!biased) {
-    seen = EstimateNoise(
-        {.local_sqr_mean = gradients_.tail(FlatGradients::kLocalSqr) / microbatches,
-         .inverse_mean = gradients_.tail(FlatGradients::kInverseSize) / microbatches,
-         .total_sqr = gradients_.Sqr(),
-         .samples = samples});
+    seen =
+        EstimateNoise({.local_sqr_mean = gradients_.tail(FlatGradients::kLocalSqr) / microbatches,
+                       .inverse_mean = gradients_.tail(FlatGradients::kInverseSize) / microbatches,
+                       .total_sqr = gradients_.Sqr(),
+                       .samples = samples});
   } else if (gradients_.has_previous() && plan_->samples == p.batch_size) {
     seen = EstimateNoiseFromPrevious(gradients_.Sqr(), gradients_.PreviousSqr(),
                                      gradients_.ProductWithPrevious(), samples);
@@ -340,9 +343,8 @@ void TrainingEngine::MeasureTimes(double sync_time_s) {
 
 void TrainingEngine::SendProgress() {
   const TrainingPosition& p = state_.position;
-  const StepPlan plan =
-      PlanStep(0, std::max(order_->size(), p.batch_size), p.batch_size, 0, group_.size(),
-               MaxAtomic());
+  const StepPlan plan = PlanStep(0, std::max(order_->size(), p.batch_size), p.batch_size, 0,
+                                 group_.size(), MaxAtomic());
   ReplicaProgress word;
   word.generation = trial_.generation;
   word.step = p.step;
@@ -358,11 +360,10 @@ void TrainingEngine::SendProgress() {
   word.profile = profile_.Take();
   if (tuner_) {
     tuner_->Add(word.profile);
-    const GradientNoise noise = p.noise.empty()
-                                    ? GradientNoise{}
-                                    : GradientNoise{word.gradient_sqr, word.gradient_var};
-    const auto choice = tuner_->Choose(group_.nodes(), group_.size(), noise, p.batch_size,
-                                       word.atomic_batch_size);
+    const GradientNoise noise =
+        p.noise.empty() ? GradientNoise{} : GradientNoise{word.gradient_sqr, word.gradient_var};
+    const auto choice =
+        tuner_->Choose(group_.nodes(), group_.size(), noise, p.batch_size, word.atomic_batch_size);
     if (choice) {
       wished_batch_ = choice->global();
       wished_atomic_ = choice->atomic_batch_size;
@@ -377,16 +378,12 @@ void TrainingEngine::Regroup(bool broken) {
   const double lost_s = broken ? SecondsBetween(last_step_end_, Clock::now()) : 0.0;
   if (broken) gradients_.Renew();
   plan_.reset();
-  const int nodes = group_.nodes();
-  const int replicas = group_.size();
   const bool reported = group_.rank() == 0;
   group_.Regroup(last_step_end_, lost_s);
   TrainingPosition& p = state_.position;
-  if (nodes != group_.nodes() || replicas != group_.size()) {
-    // The global batch stays; its best division for the new number of replicas is to be seen.
-    p.atomic_batch_size = 0;
-    wished_batch_ = 0;
-  }
+  // The global batch stays; its best division for the new group is to be seen.
+  p.atomic_batch_size = 0;
+  wished_batch_ = 0;
   gradients_.DropPrevious();
   ScaleNorms();
   profile_.StartGroup();
@@ -430,8 +427,8 @@ absl::Status TrainingEngine::EvaluateShare(std::int64_t size, std::int64_t batch
   auto totals = std::make_shared<std::vector<double>>(sums.size() + 1);
   for (std::int64_t done = 0; done < share.size; done += batch_size) {
     if (group_.Abandoned()) return absl::AbortedError("the group is broken");
-    const std::vector<double> part = sum_over(
-        IndexRange({share.begin + done, std::min(batch_size, share.size - done)}));
+    const std::vector<double> part =
+        sum_over(IndexRange({share.begin + done, std::min(batch_size, share.size - done)}));
     if (part.size() != sums.size()) {
       BadUse(absl::StrCat("EvaluateSums: the function gave ", part.size(), " sums: want ",
                           sums.size()));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -7,8 +9,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <ATen/core/Tensor.h>
 
 #include "trial_runner/collectives/collectives.h"
 #include "trial_runner/elastic/batch_tuner.h"
@@ -33,8 +33,8 @@ class TrainingEngine {
   using Clock = ReplicaGroup::Clock;
   using SumOver = std::function<std::vector<double>(const at::Tensor& indices)>;
 
-  TrainingEngine(TrialContext& trial, torch::nn::Module& model,
-                 torch::optim::Optimizer& optimizer, DataParallelOptions options);
+  TrainingEngine(TrialContext& trial, torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+                 DataParallelOptions options);
 
   void SetData(std::int64_t dataset_size, const DataLoaderOptions& options);
   bool NextEpoch(std::int64_t epochs);

@@ -110,6 +110,11 @@ absl::Status TrainingState::Load(const std::vector<std::uint8_t>& bytes) {
   }
 }
 
+absl::Status TrainingState::WarmUp() {
+  ESPALIER_ASSIGN_OR_RETURN(const auto bytes, Save());
+  return Load(*bytes);
+}
+
 void TrainingState::SaveCheckpoint() {
   if (trial_.checkpoint_dir.empty()) return;
   absl::StatusOr<std::string> path;
@@ -154,8 +159,8 @@ absl::Status TrainingState::LoadCheckpoint(const std::string& path) {
     return absl::OkStatus();
   } catch (const std::exception& e) {
     const std::string message = e.what();
-    return absl::DataLossError(absl::StrCat("checkpoint ", path, ": ",
-                                            message.substr(0, message.find('\n'))));
+    return absl::DataLossError(
+        absl::StrCat("checkpoint ", path, ": ", message.substr(0, message.find('\n'))));
   }
 }
 

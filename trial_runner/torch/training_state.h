@@ -33,6 +33,9 @@ class TrainingState final : public SharedState {
   absl::Status Load(const std::vector<std::uint8_t>& bytes) override;
   void SaveCheckpoint() override;
 
+  // Saves and loads the state as it is, so that doing so in earnest is quick, and errors show
+  // early.
+  absl::Status WarmUp();
   absl::Status LoadCheckpoint(const std::string& path);
 
  private:

@@ -47,7 +47,8 @@ void Trial::Report(std::int64_t step, double value, const std::map<std::string, 
 void Trial::Finish(std::optional<double> value) {
   for (const std::string& name : context_->parameters.Unused()) {
     if (context_->rank == 0) {
-      std::fprintf(stderr, "espalier: parameter \"%s\" was given but the program never asked for it\n",
+      std::fprintf(stderr,
+                   "espalier: parameter \"%s\" was given but the program never asked for it\n",
                    name.c_str());
     }
   }

@@ -28,8 +28,7 @@ class Trial {
 
   // The parameter's value, or `otherwise` where the study does not sweep it.
   template <typename T>
-    requires std::is_arithmetic_v<T>
-  T Get(const std::string& name, T otherwise) {
+  requires std::is_arithmetic_v<T> T Get(const std::string& name, T otherwise) {
     if constexpr (std::same_as<T, bool>) {
       return GetBool(name, otherwise);
     } else if constexpr (std::integral<T>) {

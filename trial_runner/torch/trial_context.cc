@@ -74,8 +74,7 @@ void EndProcess(int exit_code) {
   _exit(exit_code);
 }
 
-absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int argc,
-                                                                            char** argv) {
+absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int argc, char** argv) {
   auto context = std::make_unique<TrialContext>();
   ESPALIER_ASSIGN_OR_RETURN(context->parameters, ReadParameters(argc, argv));
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t replica, IntegerVariable("ESPALIER_REPLICA_ID", 1));
@@ -105,8 +104,8 @@ absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int 
   if (fd < 0) {
     context->control = MakeStandaloneControlPlane(context->replica);
   } else if (fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "environment variable ESPALIER_CONTROL_FD=", fd, ": no such descriptor is open"));
+    return absl::InvalidArgumentError(absl::StrCat("environment variable ESPALIER_CONTROL_FD=", fd,
+                                                   ": no such descriptor is open"));
   } else {
     context->control = MakeSocketControlPlane(static_cast<int>(fd));
   }

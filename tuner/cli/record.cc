@@ -44,14 +44,20 @@ int MostSlotsHeld(const v1::Trial& trial) {
   return most;
 }
 
+bool ResizedInto(const v1::Trial& trial, int i) {
+  if (i < 1 || i >= trial.spans_size()) return false;
+  const v1::SlotSpan& before = trial.spans(i - 1);
+  const v1::SlotSpan& after = trial.spans(i);
+  if (trial.ended_at() > 0 && after.from() >= trial.ended_at()) return false;
+  return before.slots_size() != after.slots_size() && before.slots_size() > 0 &&
+         after.slots_size() > 0 && after.from() - before.to() <= kSameMoment_s;
+}
+
 ResizeCounts CountResizes(const v1::Trial& trial) {
   ResizeCounts counts;
   for (int i = 1; i < trial.spans_size(); ++i) {
-    const v1::SlotSpan& before = trial.spans(i - 1);
-    const v1::SlotSpan& after = trial.spans(i);
-    if (after.from() - before.to() > kSameMoment_s) continue;
-    if (after.slots_size() > before.slots_size()) ++counts.grown;
-    if (after.slots_size() < before.slots_size()) ++counts.shrunk;
+    if (!ResizedInto(trial, i)) continue;
+    ++(trial.spans(i).slots_size() > trial.spans(i - 1).slots_size() ? counts.grown : counts.shrunk);
   }
   return counts;
 }

@@ -19,6 +19,10 @@ double LastMoment(const v1::StudyDetails& details);
 double SlotSeconds(const v1::Trial& trial, double now);
 int MostSlotsHeld(const v1::Trial& trial);
 
+// Whether the trial went from span i-1 to span i by a resize: at once, and not because it was over
+// and its processes left one by one.
+bool ResizedInto(const v1::Trial& trial, int i);
+
 // How often a trial's slots grew or shrank without the trial having let go of all of them.
 struct ResizeCounts {
   int grown = 0;

@@ -55,8 +55,7 @@ TEST(Parameters, NestedValuesAreKeptAsText) {
 }
 
 TEST(Parameters, WhatIsNoObjectIsRefusedByName) {
-  EXPECT_THAT(Parameters::FromJson("[1]", "file.json").status().ToString(),
-              HasSubstr("file.json"));
+  EXPECT_THAT(Parameters::FromJson("[1]", "file.json").status().ToString(), HasSubstr("file.json"));
   EXPECT_FALSE(Parameters::FromJson("{", "file.json").ok());
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using Gradient = std::array<double, 4>;
 constexpr Gradient kTrue{1.0, -0.5, 0.25, 2.0};  // squared norm 5.3125
-constexpr double kDeviation = 1.5;                // trace 4 * 2.25 = 9
+constexpr double kDeviation = 1.5;               // trace 4 * 2.25 = 9
 
 Gradient MeanOfSamples(std::int64_t samples, Random& random) {
   Gradient g{};
@@ -162,8 +162,7 @@ TEST(ScalingRules, UnknownNameIsAnsweredWithTheKnownOnes) {
   const auto rule = FindScalingRule("cubic");
   ASSERT_FALSE(rule.ok());
   for (const ScalingRule& known : ScalingRules()) {
-    EXPECT_NE(rule.status().message().find(absl::string_view(known.name.data(),
-                                                             known.name.size())),
+    EXPECT_NE(rule.status().message().find(absl::string_view(known.name.data(), known.name.size())),
               absl::string_view::npos);
   }
 }

@@ -33,12 +33,6 @@ struct Bar {
 };
 using SlotKey = std::pair<std::int64_t, int>;
 
-// Whether the trial went on from one span to the next with more or fewer slots.
-bool Resized(const v1::SlotSpan& before, const v1::SlotSpan& after) {
-  return before.slots_size() != after.slots_size() && before.slots_size() > 0 &&
-         after.slots_size() > 0 && after.from() - before.to() <= kSameMoment_s;
-}
-
 class Picture {
  public:
   Picture(const v1::StudyDetails& details, double now)
@@ -104,7 +98,7 @@ class Picture {
     std::map<std::size_t, std::vector<Bar>> rows;
     for (int i = 0; i < trial.spans_size(); ++i) {
       const v1::SlotSpan& span = trial.spans(i);
-      const bool grew = i > 0 && Resized(trial.spans(i - 1), span) &&
+      const bool grew = i > 0 && ResizedInto(trial, i) &&
                         span.slots_size() > trial.spans(i - 1).slots_size();
       for (const v1::Slot& slot : span.slots()) {
         std::vector<Bar>& bars = rows[Row(slot)];
@@ -187,7 +181,7 @@ class Picture {
     for (int i = 1; i < trial.spans_size(); ++i) {
       const v1::SlotSpan& before = trial.spans(i - 1);
       const v1::SlotSpan& after = trial.spans(i);
-      if (!Resized(before, after)) continue;
+      if (!ResizedInto(trial, i)) continue;
       const bool up = after.slots_size() > before.slots_size();
       const std::string title =
           fmt::format("trial {}: {} to {} slots at {}", trial.number(), before.slots_size(),

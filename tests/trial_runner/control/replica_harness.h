@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "control.pb.h"
+#include "trial_runner/elastic/control_plane.h"
 
 namespace espalier {
 
@@ -27,10 +27,11 @@ namespace espalier {
 class ReplicaHarness {
  public:
   static constexpr std::chrono::seconds kPatience{60};
+  static constexpr std::size_t kShownAtGivingUp = 8;
 
   struct Said {
     std::int64_t replica = 0;
-    v1::ReplicaMessage message;
+    ReplicaWord word;
     std::chrono::steady_clock::time_point at;
   };
 
@@ -81,7 +82,6 @@ class ReplicaHarness {
   };
 
   void Read(std::int64_t id, int socket);
-  void Send(int socket, const v1::ReplicaCommand& command);
 
   const std::string program_;
   const std::vector<std::string> arguments_;
@@ -93,7 +93,8 @@ class ReplicaHarness {
 
   std::mutex mutex_;
   std::condition_variable heard_;
-  std::deque<Said> said_;  // guarded by mutex_
+  std::deque<Said> said_;               // guarded by mutex_
+  std::deque<std::string> last_heard_;  // guarded by mutex_
 };
 
 }  // namespace espalier

@@ -1,4 +1,4 @@
-#include "tests/trial_runner/harness/replica_harness.h"
+#include "tests/trial_runner/control/replica_harness.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "control.pb.h"
 #include "tuner/base/check.h"
 
 extern char** environ;
@@ -30,6 +31,80 @@ bool ReceiveAll(int socket, char* start, std::size_t size) {
     size -= static_cast<std::size_t>(got);
   }
   return true;
+}
+
+ProfileEntry EntryOf(const v1::ProfileEntry& from) {
+  return {.key = {from.nodes(), from.replicas(), from.atomic_batch_size()},
+          .accumulation_count = from.accumulation_count(),
+          .accumulation_time_s = from.accumulation_time_s(),
+          .optimizer_count = from.optimizer_count(),
+          .optimizer_time_s = from.optimizer_time_s(),
+          .sync_time_s = from.sync_time_s()};
+}
+
+ReplicaWord WordOf(const v1::ReplicaMessage& message) {
+  switch (message.kind_case()) {
+    case v1::ReplicaMessage::kReady: {
+      const v1::Ready& m = message.ready();
+      const v1::BatchBounds& b = m.batch();
+      return ReplicaReady{m.address(),
+                          {.initial = b.initial_batch_size(),
+                           .max_global = b.max_batch_size(),
+                           .min_atomic = b.min_atomic_batch_size(),
+                           .max_atomic = b.max_atomic_batch_size(),
+                           .accumulation = b.accumulation()},
+                          m.total_steps()};
+    }
+    case v1::ReplicaMessage::kRegrouped: {
+      const v1::Regrouped& m = message.regrouped();
+      return ReplicaRegrouped{m.generation(), m.step(),        m.pause_s(),
+                              m.form_s(),     m.broadcast_s(), m.lost_step_s()};
+    }
+    case v1::ReplicaMessage::kReport: {
+      const v1::Report& m = message.report();
+      return ReplicaReport{
+          m.generation(), m.step(), m.value(), m.progress(), {m.extra().begin(), m.extra().end()}};
+    }
+    case v1::ReplicaMessage::kProgress: {
+      const v1::Progress& m = message.progress();
+      ReplicaProgress word{m.generation(),
+                           m.step(),
+                           m.progress(),
+                           m.epoch(),
+                           m.global_batch_size(),
+                           m.atomic_batch_size(),
+                           m.accumulation_steps(),
+                           m.learning_rate(),
+                           m.gradient_sqr(),
+                           m.gradient_var(),
+                           {}};
+      for (const v1::ProfileEntry& entry : m.profile()) word.profile.push_back(EntryOf(entry));
+      return word;
+    }
+    case v1::ReplicaMessage::kCheckpoint:
+      return ReplicaCheckpoint{message.checkpoint().generation(), message.checkpoint().path(),
+                               message.checkpoint().step()};
+    case v1::ReplicaMessage::kFinished: {
+      const v1::Finished& m = message.finished();
+      return ReplicaFinished{m.generation(),
+                             m.has_value() ? std::optional(m.value()) : std::nullopt};
+    }
+    case v1::ReplicaMessage::KIND_NOT_SET:
+      break;
+  }
+  ESPALIER_CHECK(false, "a replica sent an empty message");
+}
+
+// Four bytes of length, least significant first, and the message.
+void SendCommand(int socket, const v1::ReplicaCommand& command) {
+  const std::string body = command.SerializeAsString();
+  std::string message;
+  for (std::size_t i = 0; i < kPrefixBytes; ++i) {
+    message.push_back(static_cast<char>((body.size() >> (8 * i)) & 0xFF));
+  }
+  message += body;
+  // A replica may just have ended; whoever waits for it will see.
+  (void)!send(socket, message.data(), message.size(), MSG_NOSIGNAL);
 }
 
 }  // namespace
@@ -102,11 +177,13 @@ void ReplicaHarness::Read(std::int64_t id, int socket) {
     }
     std::string body(size, '\0');
     if (!ReceiveAll(socket, body.data(), size)) break;
-    Said said{id, {}, std::chrono::steady_clock::now()};
-    ESPALIER_CHECK(said.message.ParseFromString(body), "a replica sent what is no message");
+    v1::ReplicaMessage message;
+    ESPALIER_CHECK(message.ParseFromString(body), "a replica sent what is no message");
     {
       const std::lock_guard lock(mutex_);
-      said_.push_back(std::move(said));
+      said_.push_back({id, WordOf(message), std::chrono::steady_clock::now()});
+      last_heard_.push_back("replica " + std::to_string(id) + ": " + message.ShortDebugString());
+      if (last_heard_.size() > kShownAtGivingUp) last_heard_.pop_front();
     }
     heard_.notify_all();
   }
@@ -118,10 +195,7 @@ void ReplicaHarness::Await(const std::string& what,
   std::unique_lock lock(mutex_);
   if (heard_.wait_for(lock, kPatience, [&] { return condition(said_); })) return;
   std::fprintf(stderr, "gave up waiting for %s; heard last:\n", what.c_str());
-  for (std::size_t i = said_.size() > 8 ? said_.size() - 8 : 0; i < said_.size(); ++i) {
-    std::fprintf(stderr, "replica %lld: %s\n", static_cast<long long>(said_[i].replica),
-                 said_[i].message.ShortDebugString().c_str());
-  }
+  for (const std::string& line : last_heard_) std::fprintf(stderr, "%s\n", line.c_str());
   std::abort();
 }
 
@@ -139,8 +213,9 @@ std::deque<ReplicaHarness::Said> ReplicaHarness::EverythingSaid() {
 
 void ReplicaHarness::AwaitReady(std::int64_t replica) {
   AwaitMessage("Ready of replica " + std::to_string(replica), [&](const Said& said) {
-    if (said.replica != replica || !said.message.has_ready()) return false;
-    replicas_.at(replica).address = said.message.ready().address();
+    const auto* ready = std::get_if<ReplicaReady>(&said.word);
+    if (said.replica != replica || ready == nullptr) return false;
+    replicas_.at(replica).address = ready->address;
     return true;
   });
 }
@@ -161,20 +236,9 @@ std::int64_t ReplicaHarness::Regroup(const std::vector<std::int64_t>& members, b
   for (const auto& [id, replica] : replicas_) {
     if (replica.exit_code) continue;
     if (!tell.empty() && std::find(tell.begin(), tell.end(), id) == tell.end()) continue;
-    Send(replica.socket, command);
+    SendCommand(replica.socket, command);
   }
   return generation_;
-}
-
-void ReplicaHarness::Send(int socket, const v1::ReplicaCommand& command) {
-  const std::string body = command.SerializeAsString();
-  std::string message;
-  for (std::size_t i = 0; i < kPrefixBytes; ++i) {
-    message.push_back(static_cast<char>((body.size() >> (8 * i)) & 0xFF));
-  }
-  message += body;
-  // A replica may just have ended; whoever waits for it will see.
-  (void)!send(socket, message.data(), message.size(), MSG_NOSIGNAL);
 }
 
 double ReplicaHarness::AwaitRegrouped(const std::vector<std::int64_t>& training) {
@@ -184,14 +248,12 @@ double ReplicaHarness::AwaitRegrouped(const std::vector<std::int64_t>& training)
           std::vector<std::int64_t> missing = members_;
           longest_s = 0;
           for (const Said& s : said) {
-            if (!s.message.has_regrouped() ||
-                s.message.regrouped().generation() != generation_) {
-              continue;
-            }
+            const auto* regrouped = std::get_if<ReplicaRegrouped>(&s.word);
+            if (regrouped == nullptr || regrouped->generation != generation_) continue;
             std::erase(missing, s.replica);
             const bool counts = training.empty() || std::find(training.begin(), training.end(),
                                                               s.replica) != training.end();
-            if (counts) longest_s = std::max(longest_s, s.message.regrouped().pause_s());
+            if (counts) longest_s = std::max(longest_s, regrouped->pause_s);
           }
           return missing.empty();
         });
