@@ -1,5 +1,6 @@
 #include "trial_runner/collectives/gloo_collectives.h"
 
+#include <csignal>
 #include <future>
 #include <thread>
 
@@ -130,6 +131,12 @@ TEST(GlooCollectives, FormRefusesAGenerationOlderThanTheWord) {
   members[0]->Abandon(3);
   EXPECT_EQ(members[0]->Form({2, 0, 1, members[0]->Address()}).code(), absl::StatusCode::kAborted);
   EXPECT_TRUE(members[0]->Form({3, 0, 1, members[0]->Address()}).ok());
+}
+
+// Gloo, closing or abandoning a group, writes to sockets that the other member has closed.
+TEST(GlooCollectives, BrokenPipeDoesNotEndTheProcess) {
+  const Members members = MakeMembers(1);
+  EXPECT_EQ(raise(SIGPIPE), 0);
 }
 
 TEST(GlooCollectives, UnknownInterfaceIsAnErrorThatNamesIt) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -291,9 +292,18 @@ class GlooCollectives final : public Collectives {
   GlooGroup group_;
 };
 
+// Gloo writes to sockets whose other end may be gone, which by default ends the process. (Programs
+// in Python never see that: their interpreter ignores the signal.)
+void IgnoreBrokenPipes() {
+  struct sigaction present {};
+  sigaction(SIGPIPE, nullptr, &present);
+  if (present.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Collectives>> MakeGlooCollectives(const GlooOptions& options) {
+  IgnoreBrokenPipes();
   ESPALIER_ASSIGN_OR_RETURN(auto server, RendezvousServer::Listen(options.host));
   try {
     // A lost member is told to the caller; LibTorch need not print a stack for it.

@@ -20,7 +20,8 @@ struct GlooOptions {
 //
 // Gloo itself does not let go of a waiting operation when a member stops, so an abandoned group,
 // with its threads and buffers, is left to a thread of its own that ends when Gloo does; a process
-// that has abandoned groups should end by _exit.
+// that has abandoned groups should end by _exit. Gloo writes to sockets that a lost member has
+// closed: SIGPIPE is ignored from here on, unless the program handles it.
 absl::StatusOr<std::unique_ptr<Collectives>> MakeGlooCollectives(const GlooOptions& options);
 
 }  // namespace espalier

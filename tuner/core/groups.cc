@@ -92,7 +92,8 @@ void Core::Impl::FinishForming(TrialId id) {
 void Core::Impl::ReplicaGone(const Replica& gone, const ReplicaExited& exit, bool node_lost) {
   const Trial& trial = TrialAt(gone.trial);
   const auto found = groups_.find(gone.trial);
-  if (Ended(trial.state) || found == groups_.end()) return;
+  // A trial that is only planned to start again has nothing to lose by a leftover of its past.
+  if (trial.state != TrialState::kRunning || found == groups_.end()) return;
   Group& group = found->second;
   group.awaited.erase(gone.id);
   const bool expected = gone.leaving || gone.stopping;
