@@ -22,6 +22,8 @@ class Pool:
     def __init__(self, folder):
         self.logs = folder / "logs"
         self.logs.mkdir()
+        self.read = {}   # file: bytes read so far
+        self.seen = {}   # pid: its steps so far
         self.grpc = f"127.0.0.1:{free_port()}"
         self.service = subprocess.Popen([TUNER, "serve", "--grpc", self.grpc, "--db", str(folder / "db")],
                                         stderr=subprocess.DEVNULL)
@@ -46,12 +48,16 @@ class Pool:
         return value
 
     def steps(self):
-        """{pid: [(time, generation, rank, replicas, step)]}, whole lines only."""
-        found = {}
-        for file in self.logs.iterdir():
-            lines = file.read_text().split("\n")[:-1]
-            found[int(file.name)] = [tuple(map(float, line.split())) for line in lines]
-        return found
+        """{pid: [(time, generation, rank, replicas, step)]}; reads what is new, whole lines only."""
+        for path in self.logs.iterdir():
+            with open(path, "rb") as file:
+                file.seek(self.read.get(path, 0))
+                new = file.read()
+            new = new[:new.rfind(b"\n") + 1]
+            self.read[path] = self.read.get(path, 0) + len(new)
+            mine = self.seen.setdefault(int(path.name), [])
+            mine += [tuple(map(float, line.split())) for line in new.splitlines()]
+        return self.seen
 
     def last(self):
         """The newest step of anybody, with its pid."""

@@ -64,6 +64,17 @@ class Elastic(TunerTest):
                      and self.trial()["resizes"][-1]["to_replicas"] == slots, f"{slots} replicas")
         self.assertEqual(self.trial()["restarts"], 0)
 
+    def test_joiner_whose_checkpoint_is_gone_takes_a_newer_one(self):
+        # An epoch of 64 samples takes 66 ms and two checkpoints are kept: what a joiner is given when
+        # it is started has been removed before it has loaded LibTorch.
+        self.start_pool(2, self.emulated(3000, 64, trials=1, slots={"min": 1, "max": 2}))
+        wait_for(lambda: self.trial()["checkpoint"], "a checkpoint")
+        self.run_tuner("pin", "e2e", 0, "--slots", 2, "--service", self.grpc)
+        wait_for(lambda: self.trial()["resizes"], "the joiner to come in")
+        self.assertEqual(self.trial()["restarts"], 0)
+        kinds = [d["kind"] for d in self.export("--service", self.grpc)["decisions"]]
+        self.assertNotIn("shrink", kinds, "no joiner was lost")
+
     def test_stopped_study_goes_on_from_checkpoints(self):
         agent = self.start_pool(2, self.emulated(8, 2048, trials=2))
         wait_for(lambda: all(len(t["values"]) >= 2 for t in self.export("--service", self.grpc)["trials"]),

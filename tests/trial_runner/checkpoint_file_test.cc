@@ -45,6 +45,17 @@ TEST_F(CheckpointFile, KeepsTheNewestByStepAndLeavesOtherFilesAlone) {
   EXPECT_TRUE(fs::exists(folder_ / "notes.txt"));
 }
 
+TEST_F(CheckpointFile, FilesAreListedNewestFirst) {
+  EXPECT_TRUE(CheckpointFiles(folder_.string()).empty());
+  for (const int step : {100, 20}) {
+    ASSERT_TRUE(WriteCheckpointFile(folder_.string(), step, "x").ok());
+  }
+  const std::vector<std::string> files = CheckpointFiles(folder_.string());
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(fs::path(files[0]).filename(), "step-100.pt");
+  EXPECT_EQ(fs::path(files[1]).filename(), "step-20.pt");
+}
+
 TEST_F(CheckpointFile, FolderThatCannotBeMadeIsAnErrorThatNamesIt) {
   fs::create_directories(folder_);
   std::ofstream(folder_ / "file") << "in the way";

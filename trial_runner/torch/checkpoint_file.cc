@@ -48,8 +48,8 @@ absl::Status SyncFolder(const std::string& folder) {
   return absl::OkStatus();
 }
 
-void RemoveOldCheckpoints(const std::string& folder) {
-  std::error_code ignored;  // an old checkpoint that stays does no harm
+std::map<std::int64_t, fs::path> FilesByStep(const std::string& folder) {
+  std::error_code ignored;
   std::map<std::int64_t, fs::path> by_step;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
@@ -60,6 +60,12 @@ void RemoveOldCheckpoints(const std::string& folder) {
       by_step[step] = entry.path();
     }
   }
+  return by_step;
+}
+
+void RemoveOldCheckpoints(const std::string& folder) {
+  std::error_code ignored;  // an old checkpoint that stays does no harm
+  std::map<std::int64_t, fs::path> by_step = FilesByStep(folder);
   while (by_step.size() > kKeptCheckpoints) {
     fs::remove(by_step.begin()->second, ignored);
     by_step.erase(by_step.begin());
@@ -67,6 +73,13 @@ void RemoveOldCheckpoints(const std::string& folder) {
 }
 
 }  // namespace
+
+std::vector<std::string> CheckpointFiles(const std::string& folder) {
+  const std::map<std::int64_t, fs::path> by_step = FilesByStep(folder);
+  std::vector<std::string> files;
+  for (auto it = by_step.rbegin(); it != by_step.rend(); ++it) files.push_back(it->second.string());
+  return files;
+}
 
 absl::StatusOr<std::string> WriteCheckpointFile(const std::string& folder, std::int64_t step,
                                                 std::string_view bytes) {

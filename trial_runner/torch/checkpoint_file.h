@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -14,5 +15,8 @@ namespace espalier {
 inline constexpr std::size_t kKeptCheckpoints = 2;
 absl::StatusOr<std::string> WriteCheckpointFile(const std::string& folder, std::int64_t step,
                                                 std::string_view bytes);
+
+// The checkpoint files of a folder, newest first. Empty if there is no such folder.
+std::vector<std::string> CheckpointFiles(const std::string& folder);
 
 }  // namespace espalier

@@ -131,7 +131,7 @@ void TrainingEngine::SetData(std::int64_t dataset_size, const DataLoaderOptions&
 void TrainingEngine::Join(std::int64_t epochs) {
   if (!order_) BadUse("AdaptiveDataParallel: make an AdaptiveDataLoader first");
   if (!trial_.checkpoint.empty()) {
-    const absl::Status loaded = state_.LoadCheckpoint(trial_.checkpoint);
+    const absl::Status loaded = state_.LoadNewestCheckpoint();
     if (!loaded.ok()) EndProcess(loaded, 1);
   }
   // LibTorch's serialization takes its time the first time: better now than while others wait.

@@ -140,6 +140,21 @@ void TrainingState::SaveCheckpoint() {
   }
 }
 
+absl::Status TrainingState::LoadNewestCheckpoint() {
+  const absl::Status given = LoadCheckpoint(trial_.checkpoint);
+  if (given.ok()) return given;
+  constexpr int kLooks = 3;  // files may go while they are tried
+  for (int look = 0; look < kLooks; ++look) {
+    for (const std::string& path : CheckpointFiles(trial_.checkpoint_dir)) {
+      if (!LoadCheckpoint(path).ok()) continue;
+      std::fprintf(stderr, "espalier: %s; went on from %s\n",
+                   std::string(given.message()).c_str(), path.c_str());
+      return absl::OkStatus();
+    }
+  }
+  return given;
+}
+
 absl::Status TrainingState::LoadCheckpoint(const std::string& path) {
   try {
     torch::serialize::InputArchive archive;

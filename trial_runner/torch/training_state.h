@@ -36,6 +36,9 @@ class TrainingState final : public SharedState {
   // Saves and loads the state as it is, so that doing so in earnest is quick, and errors show
   // early.
   absl::Status WarmUp();
+  // The checkpoint that the trial was given; if it cannot be read, the newest of its folder that
+  // can. A joiner's may well be gone: those who train meanwhile write newer ones.
+  absl::Status LoadNewestCheckpoint();
   absl::Status LoadCheckpoint(const std::string& path);
 
  private:
