@@ -145,7 +145,7 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   trial.study = StudyId(1);
   trial.number = 3;
   trial.parameters = {{"lr", 0.5}, {"batch_size", std::int64_t{32}}};
-  trial.checkpoint = "/work/3.pt";
+  trial.checkpoint = "/runs/3.pt";
 
   const Command command = StartReplicaCommand{NodeId(2), ReplicaId(8), TrialId(4), 1};
   EXPECT_EQ(NodeOf(command), NodeId(2));
@@ -161,7 +161,7 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   EXPECT_EQ(start.parameters_json(), ToJson(trial.parameters));
   EXPECT_EQ(start.study(), "mnist");
   EXPECT_EQ(start.trial_number(), 3);
-  EXPECT_EQ(start.checkpoint(), "/work/3.pt");
+  EXPECT_EQ(start.checkpoint(), "/runs/3.pt");
 }
 
 TEST(AgentConvert, KeepsTheRankOrderOfARegroup) {
