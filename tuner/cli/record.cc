@@ -11,7 +11,6 @@ namespace espalier {
 namespace {
 
 // Spans that follow each other closer than this are one stay with different slots.
-constexpr double kSameMoment_s = 0.05;
 
 double EndOf(const v1::SlotSpan& span, double now) {
   return span.to() > 0 ? span.to() : std::max(now, span.from());

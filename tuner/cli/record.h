@@ -19,6 +19,9 @@ double LastMoment(const v1::StudyDetails& details);
 double SlotSeconds(const v1::Trial& trial, double now);
 int MostSlotsHeld(const v1::Trial& trial);
 
+// Spans that lie no further apart than this follow each other without a break.
+inline constexpr double kSameMoment_s = 0.05;
+
 // Whether the trial went from span i-1 to span i by a resize: at once, and not because it was over
 // and its processes left one by one.
 bool ResizedInto(const v1::Trial& trial, int i);

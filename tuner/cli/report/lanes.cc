@@ -20,7 +20,6 @@ constexpr double kLeft = 96;
 constexpr double kRight = 12;
 constexpr double kTop = 8;
 constexpr double kAxis = 34;
-constexpr double kSameMoment_s = 0.05;
 constexpr double kDigitWidth = 6.6;
 
 constexpr double kMarkRoom = 14;  // a resize's mark, inside the slot that was gained or lost
@@ -98,7 +97,7 @@ class Picture {
     std::map<std::size_t, std::vector<Bar>> rows;
     for (int i = 0; i < trial.spans_size(); ++i) {
       const v1::SlotSpan& span = trial.spans(i);
-      const bool grew = i > 0 && ResizedInto(trial, i) &&
+      const bool grew = ResizedInto(trial, i) &&
                         span.slots_size() > trial.spans(i - 1).slots_size();
       for (const v1::Slot& slot : span.slots()) {
         std::vector<Bar>& bars = rows[Row(slot)];
