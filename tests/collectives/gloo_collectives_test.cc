@@ -75,6 +75,59 @@ TEST(GlooCollectives, SumsBroadcastsAndGathersOverThreeMembers) {
   }));
 }
 
+TEST(GlooCollectives, RunsSeveralOperationsAtOnceInTheOrderTheyWereBegun) {
+  const Members members = MakeMembers(3);
+  ExpectAllOk(InGroup(members, 1, 3, [](Collectives& member, const GroupPlan& plan) {
+    if (absl::Status formed = member.Form(plan); !formed.ok()) return formed;
+    std::vector<std::shared_ptr<std::vector<float>>> sums;
+    for (int i = 0; i < 8; ++i) {
+      sums.push_back(std::make_shared<std::vector<float>>(50'000, static_cast<float>(i)));
+      member.StartAllReduceSum(CollectiveBuffer::Of(sums.back()));
+    }
+    if (absl::Status done = member.WaitAll(); !done.ok()) return done;
+    for (int i = 0; i < 8; ++i) {
+      if (sums[static_cast<std::size_t>(i)]->back() != static_cast<float>(3 * i)) {
+        return absl::InternalError("wrong sum");
+      }
+    }
+    return absl::OkStatus();
+  }));
+}
+
+TEST(GlooCollectives, SendsBetweenTwoWhileTheThirdLooksOn) {
+  const Members members = MakeMembers(3);
+  ExpectAllOk(InGroup(members, 1, 3, [](Collectives& member, const GroupPlan& plan) {
+    if (absl::Status formed = member.Form(plan); !formed.ok()) return formed;
+    auto a = std::make_shared<std::vector<std::uint8_t>>(100'000, plan.rank == 2 ? 5 : 0);
+    auto b = std::make_shared<std::vector<double>>(3, plan.rank == 2 ? 1.5 : 0.0);
+    for (const CollectiveBuffer& buffer : {CollectiveBuffer::Of(a), CollectiveBuffer::Of(b)}) {
+      if (plan.rank == 2) member.StartSend(buffer, 0);
+      if (plan.rank == 0) member.StartReceive(buffer, 2);
+    }
+    if (absl::Status done = member.WaitAll(); !done.ok()) return done;
+    const bool has_it = a->back() == 5 && b->back() == 1.5;
+    return has_it == (plan.rank != 1) ? absl::OkStatus() : absl::InternalError("wrong content");
+  }));
+}
+
+TEST(GlooCollectives, AbandonWakesAReceiverWhoseSenderNeverSends) {
+  const Members members = MakeMembers(2);
+  std::promise<void> waiting;
+  auto statuses = std::async(std::launch::async, [&] {
+    return InGroup(members, 1, 2, [&](Collectives& member, const GroupPlan& plan) {
+      if (absl::Status formed = member.Form(plan); !formed.ok()) return formed;
+      if (plan.rank == 1) return absl::OkStatus();
+      member.StartReceive(CollectiveBuffer::Of(std::make_shared<std::vector<double>>(8)), 1);
+      waiting.set_value();
+      return member.WaitAll();
+    });
+  });
+  waiting.get_future().wait();
+  members[0]->Abandon(2);
+  EXPECT_EQ(statuses.get()[0].code(), absl::StatusCode::kAborted);
+  ExpectAllOk(InGroup(members, 2, 2, FormAndSum));
+}
+
 TEST(GlooCollectives, GrowsAndShrinksThroughGenerations) {
   const Members members = MakeMembers(4);
   std::int64_t generation = 0;

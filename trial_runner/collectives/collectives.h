@@ -15,9 +15,12 @@ namespace espalier {
 struct CollectiveBuffer {
   enum class Type { kFloat, kDouble, kInt64, kByte };
 
+  static constexpr int kHost = -1;
+
   Type type = Type::kFloat;
   void* start = nullptr;
   std::int64_t count = 0;  // elements
+  int device = kHost;      // index of the CUDA device whose memory it is
   std::shared_ptr<const void> owner;
 
   static CollectiveBuffer Of(const std::shared_ptr<std::vector<float>>& v);
@@ -55,9 +58,28 @@ class Collectives {
   // newer generation.
   virtual absl::Status Form(const GroupPlan& plan) = 0;
 
+  // Begun here, done when WaitAll() says so; the buffer is not to be touched meanwhile. Operations
+  // of one kind are begun in the same order on all members (send and receive: between each two).
+  // Device memory: ordered after what the calling thread's current CUDA stream holds.
+  //
   // Replaces the buffer's content with the sum over all members, bitwise the same on each.
-  virtual absl::Status AllReduceSum(const CollectiveBuffer& buffer) = 0;
-  virtual absl::Status Broadcast(const CollectiveBuffer& buffer, int root) = 0;
+  virtual void StartAllReduceSum(const CollectiveBuffer& buffer) = 0;
+  virtual void StartBroadcast(const CollectiveBuffer& buffer, int root) = 0;
+  // Point to point; the two buffers have one size.
+  virtual void StartSend(const CollectiveBuffer& buffer, int to) = 0;
+  virtual void StartReceive(const CollectiveBuffer& buffer, int from) = 0;
+  // Waits for everything begun since the last time. Ends with the first error, and the group is
+  // then of no use: what was begun may still write to its buffers.
+  virtual absl::Status WaitAll() = 0;
+
+  absl::Status AllReduceSum(const CollectiveBuffer& buffer) {
+    StartAllReduceSum(buffer);
+    return WaitAll();
+  }
+  absl::Status Broadcast(const CollectiveBuffer& buffer, int root) {
+    StartBroadcast(buffer, root);
+    return WaitAll();
+  }
   // Each member's values, by rank. All members give equally many.
   virtual absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
       const std::vector<std::int64_t>& values) = 0;

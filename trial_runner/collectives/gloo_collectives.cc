@@ -154,6 +154,7 @@ class GlooCollectives final : public Collectives {
   absl::Status Form(const GroupPlan& plan) override {
     ESPALIER_CHECK(plan.rank >= 0 && plan.rank < plan.size, "rank outside its group");
     LeaveGroup();
+    begin_error_ = absl::OkStatus();
     plan_ = plan;
     if (plan.size == 1) return Abandoned() ? AbandonedStatus() : absl::OkStatus();
     auto completion = std::make_shared<Completion>();
@@ -174,20 +175,46 @@ class GlooCollectives final : public Collectives {
     return absl::OkStatus();
   }
 
-  absl::Status AllReduceSum(const CollectiveBuffer& buffer) override {
-    return Run([&] {
+  void StartAllReduceSum(const CollectiveBuffer& buffer) override {
+    BeginTogether([&] {
       std::vector<at::Tensor> tensors{TensorOf(buffer)};
       return group_->allreduce(tensors);
     });
   }
 
-  absl::Status Broadcast(const CollectiveBuffer& buffer, int root) override {
-    return Run([&] {
+  void StartBroadcast(const CollectiveBuffer& buffer, int root) override {
+    BeginTogether([&] {
       std::vector<at::Tensor> tensors{TensorOf(buffer)};
       c10d::BroadcastOptions broadcast_options;
       broadcast_options.rootRank = root;
       return group_->broadcast(tensors, broadcast_options);
     });
+  }
+
+  void StartSend(const CollectiveBuffer& buffer, int to) override {
+    BeginBetweenTwo([&] {
+      std::vector<at::Tensor> tensors{TensorOf(buffer)};
+      return group_->send(tensors, to, /*tag=*/0);
+    });
+  }
+
+  void StartReceive(const CollectiveBuffer& buffer, int from) override {
+    BeginBetweenTwo([&] {
+      std::vector<at::Tensor> tensors{TensorOf(buffer)};
+      return group_->recv(tensors, from, /*tag=*/0);
+    });
+  }
+
+  absl::Status WaitAll() override {
+    absl::Status status = std::exchange(begin_error_, absl::OkStatus());
+    for (const std::shared_ptr<Completion>& completion : pending_) {
+      if (!status.ok()) break;
+      status = Wait(*completion);
+    }
+    pending_.clear();
+    if (!status.ok()) LeaveGroup();
+    between_two_.clear();
+    return status;
   }
 
   absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
@@ -252,23 +279,51 @@ class GlooCollectives final : public Collectives {
         absl::StrCat("generation ", plan_.generation, ": ", completion.error));
   }
 
-  absl::Status Run(const std::function<c10::intrusive_ptr<c10d::Work>()>& start) {
-    if (Abandoned()) return AbandonedStatus();
-    if (plan_.size == 1) return absl::OkStatus();
+  using StartWork = std::function<c10::intrusive_ptr<c10d::Work>()>;
+
+  // Starts the work, or keeps why it cannot be for WaitAll. Null: there is nothing to wait for.
+  c10::intrusive_ptr<c10d::Work> Begin(const StartWork& start,
+                                       const std::shared_ptr<Completion>& completion) {
+    if (!begin_error_.ok()) return nullptr;
+    if (Abandoned()) {
+      begin_error_ = AbandonedStatus();
+      return nullptr;
+    }
+    if (plan_.size == 1) return nullptr;
     ESPALIER_CHECK(group_, "collective called on a group that is lost or was never formed");
-    auto completion = std::make_shared<Completion>();
+    pending_.push_back(completion);
     try {
-      const c10::intrusive_ptr<c10d::Work> work = Start(start);
+      return Start(start);
+    } catch (const std::exception& e) {
+      Complete(*bell_, *completion, FirstLine(e));
+      return nullptr;
+    }
+  }
+
+  void BeginTogether(const StartWork& start) {
+    auto completion = std::make_shared<Completion>();
+    if (const auto work = Begin(start, completion)) {
       work->getFuture()->addCallback([bell = bell_, completion](c10::ivalue::Future& future) {
         Complete(*bell, *completion,
                  future.hasError() ? future.tryRetrieveErrorMessage() : std::string());
       });
-    } catch (const std::exception& e) {
-      Complete(*bell_, *completion, FirstLine(e));
     }
-    absl::Status status = Wait(*completion);
-    if (!status.ok()) LeaveGroup();
-    return status;
+  }
+
+  // Gloo's sends and receives tell nobody when they are done: somebody has to wait for each.
+  void BeginBetweenTwo(const StartWork& start) {
+    auto completion = std::make_shared<Completion>();
+    const c10::intrusive_ptr<c10d::Work> work = Begin(start, completion);
+    if (!work) return;
+    between_two_.push_back(work);
+    std::thread([bell = bell_, completion, work] {
+      try {
+        const bool done = work->wait();
+        Complete(*bell, *completion, done ? "" : "given up");
+      } catch (const std::exception& e) {
+        Complete(*bell, *completion, FirstLine(e));
+      }
+    }).detach();
   }
 
   // LibTorch's record of collectives is one table for the whole process, entered without a lock.
@@ -281,8 +336,15 @@ class GlooCollectives final : public Collectives {
 
   // Closing a group waits for what it still has under way, which may be for ever.
   void LeaveGroup() {
-    if (group_) std::thread([group = std::move(group_)]() mutable { group.reset(); }).detach();
+    if (group_) {
+      std::thread([group = std::move(group_), works = std::move(between_two_)]() mutable {
+        for (const auto& work : works) work->abort();  // wakes who waits for it
+        group.reset();
+      }).detach();
+    }
     group_.reset();
+    between_two_.clear();
+    pending_.clear();
   }
 
   const GlooOptions options_;
@@ -290,6 +352,11 @@ class GlooCollectives final : public Collectives {
   const std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
   GroupPlan plan_;
   GlooGroup group_;
+
+  // Begun since the last WaitAll.
+  absl::Status begin_error_;
+  std::vector<std::shared_ptr<Completion>> pending_;
+  std::vector<c10::intrusive_ptr<c10d::Work>> between_two_;
 };
 
 // Gloo writes to sockets whose other end may be gone, which by default ends the process. (Programs

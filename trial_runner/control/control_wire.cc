@@ -60,6 +60,17 @@ void Fill(const ReplicaProgress& from, v1::ReplicaMessage& message) {
   to.set_gradient_sqr(from.gradient_sqr);
   to.set_gradient_var(from.gradient_var);
   for (const ProfileEntry& entry : from.profile) Fill(entry, *to.add_profile());
+  for (const ReplicaTime& time : from.replica_times) {
+    v1::ReplicaTime& t = *to.add_replica_times();
+    t.set_replica_id(time.replica.value);
+    t.set_steps(time.steps);
+    t.set_compute_time_s(time.compute_time_s);
+  }
+  to.set_goodput(from.goodput);
+  to.set_memory_bytes(from.memory_bytes);
+  to.set_device_memory_bytes(from.device_memory_bytes);
+  to.set_skipped_steps(from.skipped_steps);
+  to.set_loss_scale(from.loss_scale);
 }
 
 void Fill(const ReplicaCheckpoint& from, v1::ReplicaMessage& message) {
@@ -73,6 +84,13 @@ void Fill(const ReplicaFinished& from, v1::ReplicaMessage& message) {
   v1::Finished& to = *message.mutable_finished();
   to.set_generation(from.generation);
   if (from.value) to.set_value(*from.value);
+  to.set_failure(from.failure);
+}
+
+void Fill(const ReplicaStuck& from, v1::ReplicaMessage& message) {
+  v1::Stuck& to = *message.mutable_stuck();
+  to.set_generation(from.generation);
+  to.set_waited_s(from.waited_s);
 }
 
 }  // namespace

@@ -59,6 +59,12 @@ struct ReplicaReport {
   std::map<std::string, double> extra;
 };
 
+struct ReplicaTime {
+  ReplicaId replica;
+  std::int64_t steps = 0;
+  double compute_time_s = 0;
+};
+
 struct ReplicaProgress {
   std::int64_t generation = 0;
   std::int64_t step = 0;
@@ -71,6 +77,12 @@ struct ReplicaProgress {
   double gradient_sqr = 0;
   double gradient_var = 0;
   std::vector<ProfileEntry> profile;
+  std::vector<ReplicaTime> replica_times;
+  double goodput = 0;
+  std::int64_t memory_bytes = 0;
+  std::int64_t device_memory_bytes = 0;
+  std::int64_t skipped_steps = 0;
+  double loss_scale = 0;
 };
 
 struct ReplicaCheckpoint {
@@ -82,10 +94,16 @@ struct ReplicaCheckpoint {
 struct ReplicaFinished {
   std::int64_t generation = 0;
   std::optional<double> value;
+  std::string failure;
+};
+
+struct ReplicaStuck {
+  std::int64_t generation = 0;
+  double waited_s = 0;
 };
 
 using ReplicaWord = std::variant<ReplicaReady, ReplicaRegrouped, ReplicaReport, ReplicaProgress,
-                                 ReplicaCheckpoint, ReplicaFinished>;
+                                 ReplicaCheckpoint, ReplicaFinished, ReplicaStuck>;
 
 // The seam between a replica and the service. Any thread may call any function. A control plane
 // that is lost for good ends the process: its lease is over, and another may run the trial.

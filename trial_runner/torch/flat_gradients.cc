@@ -73,7 +73,7 @@ double FlatGradients::tail(Tail index) const {
 
 CollectiveBuffer FlatGradients::Buffer() const {
   return {CollectiveBuffer::Type::kFloat, memory_.mutable_data_ptr(), memory_.numel(),
-          std::make_shared<at::Tensor>(memory_)};
+          CollectiveBuffer::kHost, std::make_shared<at::Tensor>(memory_)};
 }
 
 void FlatGradients::KeepAsPrevious() {

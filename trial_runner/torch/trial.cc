@@ -52,7 +52,7 @@ void Trial::Finish(std::optional<double> value) {
                    name.c_str());
     }
   }
-  ReplicaFinished finished{.generation = context_->generation, .value = value};
+  ReplicaFinished finished{.generation = context_->generation, .value = value, .failure = {}};
   if (context_->finish_group) {
     context_->finish_group(finished);
   } else {

@@ -18,18 +18,19 @@ absl::StatusOr<ReplicaReady> ToReady(ReplicaId replica, const v1::Ready& ready) 
   if (batch.initial_batch_size() < 1 || batch.max_batch_size() < batch.initial_batch_size() ||
       batch.min_atomic_batch_size() < 1 ||
       batch.max_atomic_batch_size() < batch.min_atomic_batch_size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "replica ", replica.value, ": batch bounds need 1 <= initial <= max and 1 <= min_atomic <= ",
-        "max_atomic, got initial ", batch.initial_batch_size(), ", max ", batch.max_batch_size(),
-        ", min_atomic ", batch.min_atomic_batch_size(), ", max_atomic ",
-        batch.max_atomic_batch_size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("replica ", replica.value,
+                     ": batch bounds need 1 <= initial <= max and 1 <= min_atomic <= ",
+                     "max_atomic, got initial ", batch.initial_batch_size(), ", max ",
+                     batch.max_batch_size(), ", min_atomic ", batch.min_atomic_batch_size(),
+                     ", max_atomic ", batch.max_atomic_batch_size()));
   }
-  return ReplicaReady{replica,
-                      ready.address(),
-                      {batch.initial_batch_size(), batch.max_batch_size(),
-                       batch.min_atomic_batch_size(), batch.max_atomic_batch_size(),
-                       batch.accumulation()},
-                      ready.total_steps()};
+  return ReplicaReady{
+      replica,
+      ready.address(),
+      {batch.initial_batch_size(), batch.max_batch_size(), batch.min_atomic_batch_size(),
+       batch.max_atomic_batch_size(), batch.accumulation()},
+      ready.total_steps()};
 }
 
 ReplicaProgress ToProgress(ReplicaId replica, const v1::Progress& progress) {
@@ -62,18 +63,17 @@ absl::StatusOr<std::optional<Event>> FromReplica(ReplicaId replica,
       return std::optional<Event>(std::move(ready));
     }
     case v1::ReplicaMessage::kRegrouped:
-      return std::optional<Event>(
-          ReplicaRegrouped{replica, message.regrouped().generation(), message.regrouped().step(),
-                           message.regrouped().pause_s()});
+      return std::optional<Event>(ReplicaRegrouped{replica, message.regrouped().generation(),
+                                                   message.regrouped().step(),
+                                                   message.regrouped().pause_s()});
     case v1::ReplicaMessage::kReport:
       if (message.report().step() < 0) {
         return absl::InvalidArgumentError(absl::StrCat("replica ", replica.value,
                                                        ": a report's step must be 0 or more, got ",
                                                        message.report().step()));
       }
-      return std::optional<Event>(ReplicaReport{replica, message.report().step(),
-                                                message.report().value(),
-                                                message.report().progress()});
+      return std::optional<Event>(ReplicaReport{
+          replica, message.report().step(), message.report().value(), message.report().progress()});
     case v1::ReplicaMessage::kProgress:
       return std::optional<Event>(ToProgress(replica, message.progress()));
     case v1::ReplicaMessage::kCheckpoint:
@@ -83,6 +83,9 @@ absl::StatusOr<std::optional<Event>> FromReplica(ReplicaId replica,
       if (message.finished().has_value()) finished.value = message.finished().value();
       return std::optional<Event>(finished);
     }
+    case v1::ReplicaMessage::kStuck:
+    case v1::ReplicaMessage::kHeartbeat:  // the agent's own business
+    case v1::ReplicaMessage::kParked:
     case v1::ReplicaMessage::KIND_NOT_SET:
       break;
   }
@@ -91,13 +94,13 @@ absl::StatusOr<std::optional<Event>> FromReplica(ReplicaId replica,
 
 absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
   if (hello.node_name().empty() || hello.node_name().size() > kMaxNodeName) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a node's name has 1 to ", kMaxNodeName, " bytes, got ", hello.node_name().size()));
+    return absl::InvalidArgumentError(absl::StrCat("a node's name has 1 to ", kMaxNodeName,
+                                                   " bytes, got ", hello.node_name().size()));
   }
   if (hello.slots() < 1 || hello.slots() > kMaxSlotsPerNode) {
-    return absl::InvalidArgumentError(absl::StrCat("node \"", hello.node_name(),
-                                                   "\" needs 1 to ", kMaxSlotsPerNode,
-                                                   " slots, got ", hello.slots()));
+    return absl::InvalidArgumentError(absl::StrCat("node \"", hello.node_name(), "\" needs 1 to ",
+                                                   kMaxSlotsPerNode, " slots, got ",
+                                                   hello.slots()));
   }
   FromAgent out;
   AgentHello event{hello.node_name(), hello.slots(), {}};
@@ -125,8 +128,7 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   start.set_slot(command.slot);
   start.mutable_command()->Add(study.spec.command.begin(), study.spec.command.end());
   start.set_directory(study.spec.directory);
-  start.mutable_environment()->insert(study.spec.environment.begin(),
-                                      study.spec.environment.end());
+  start.mutable_environment()->insert(study.spec.environment.begin(), study.spec.environment.end());
   (*start.mutable_environment())[kBatchModeVariable] =
       study.spec.batch_mode == BatchMode::kAdaptive ? "adaptive" : "fixed";
   start.set_parameters_json(ToJson(trial->second.parameters));
@@ -173,8 +175,8 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
     }
     case v1::AgentMessage::kExited: {
       const v1::ReplicaExited& exited = message.exited();
-      out.event = ReplicaExited{ReplicaId(exited.replica_id()), exited.exit_code(),
-                                exited.signal(), exited.last_output(), exited.error()};
+      out.event = ReplicaExited{ReplicaId(exited.replica_id()), exited.exit_code(), exited.signal(),
+                                exited.last_output(), exited.error()};
       return out;
     }
     case v1::AgentMessage::kStarted: {

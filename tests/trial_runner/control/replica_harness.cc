@@ -67,18 +67,27 @@ ReplicaWord WordOf(const v1::ReplicaMessage& message) {
     }
     case v1::ReplicaMessage::kProgress: {
       const v1::Progress& m = message.progress();
-      ReplicaProgress word{m.generation(),
-                           m.step(),
-                           m.progress(),
-                           m.epoch(),
-                           m.global_batch_size(),
-                           m.atomic_batch_size(),
-                           m.accumulation_steps(),
-                           m.learning_rate(),
-                           m.gradient_sqr(),
-                           m.gradient_var(),
-                           {}};
+      ReplicaProgress word;
+      word.generation = m.generation();
+      word.step = m.step();
+      word.progress = m.progress();
+      word.epoch = m.epoch();
+      word.global_batch_size = m.global_batch_size();
+      word.atomic_batch_size = m.atomic_batch_size();
+      word.accumulation_steps = m.accumulation_steps();
+      word.learning_rate = m.learning_rate();
+      word.gradient_sqr = m.gradient_sqr();
+      word.gradient_var = m.gradient_var();
+      word.goodput = m.goodput();
+      word.memory_bytes = m.memory_bytes();
+      word.device_memory_bytes = m.device_memory_bytes();
+      word.skipped_steps = m.skipped_steps();
+      word.loss_scale = m.loss_scale();
       for (const v1::ProfileEntry& entry : m.profile()) word.profile.push_back(EntryOf(entry));
+      for (const v1::ReplicaTime& time : m.replica_times()) {
+        word.replica_times.push_back(
+            {ReplicaId(time.replica_id()), time.steps(), time.compute_time_s()});
+      }
       return word;
     }
     case v1::ReplicaMessage::kCheckpoint:
@@ -87,12 +96,17 @@ ReplicaWord WordOf(const v1::ReplicaMessage& message) {
     case v1::ReplicaMessage::kFinished: {
       const v1::Finished& m = message.finished();
       return ReplicaFinished{m.generation(),
-                             m.has_value() ? std::optional(m.value()) : std::nullopt};
+                             m.has_value() ? std::optional(m.value()) : std::nullopt, m.failure()};
     }
+    case v1::ReplicaMessage::kStuck:
+      return ReplicaStuck{message.stuck().generation(), message.stuck().waited_s()};
+    case v1::ReplicaMessage::kHeartbeat:
+    case v1::ReplicaMessage::kParked:
+      break;  // only to agents that ask for them, and this one does not
     case v1::ReplicaMessage::KIND_NOT_SET:
       break;
   }
-  ESPALIER_CHECK(false, "a replica sent an empty message");
+  ESPALIER_CHECK(false, "a replica sent what it should not");
 }
 
 // Four bytes of length, least significant first, and the message.

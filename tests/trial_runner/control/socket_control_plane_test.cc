@@ -81,8 +81,12 @@ TEST(SocketControlPlane, SendsEachWordAsItsMessage) {
   EXPECT_EQ(agent.Receive().regrouped().pause_s(), 0.25);
   control->Send(ReplicaCheckpoint{4, "/a/b.pt", 9});
   EXPECT_EQ(agent.Receive().checkpoint().path(), "/a/b.pt");
-  control->Send(ReplicaFinished{4, std::nullopt});
-  EXPECT_FALSE(agent.Receive().finished().has_value());
+  control->Send(ReplicaFinished{4, std::nullopt, "the loss is not finite"});
+  const v1::Finished finished = agent.Receive().finished();
+  EXPECT_FALSE(finished.has_value());
+  EXPECT_EQ(finished.failure(), "the loss is not finite");
+  control->Send(ReplicaStuck{4, 12.5});
+  EXPECT_EQ(agent.Receive().stuck().waited_s(), 12.5);
 }
 
 TEST(SocketControlPlane, KeepsTheHighestGenerationAndWakesWhoWaits) {
