@@ -92,12 +92,14 @@ TrainingEngine::TrainingEngine(TrialContext& trial, torch::nn::Module& model,
       rule_(RuleFor(options.scaling_rule, optimizer)),
       base_batch_size_(options.base_batch_size),
       collectives_(MakeCollectives(trial)),
-      state_(trial, model, optimizer),
+      state_(trial),
       group_(trial, *collectives_, state_),
       gradients_(TrainedParameters(optimizer)) {
   if (base_batch_size_ < 0) {
     BadUse(absl::StrCat("base_batch_size is ", base_batch_size_, ": want a positive number"));
   }
+  const absl::Status added = state_.AddModel("", model, optimizer);
+  if (!added.ok()) EndProcess(added, kBadUseExitCode);
 }
 
 void TrainingEngine::SetData(std::int64_t dataset_size, const DataLoaderOptions& options) {

@@ -63,7 +63,23 @@ std::string OptimizerBytes(const torch::optim::Optimizer& optimizer) {
   return std::move(out).str();
 }
 
+std::string KeyOf(const char* kind, const std::string& name) {
+  return name.empty() ? kind : absl::StrCat(kind, ".", name);
+}
+
 }  // namespace
+
+absl::Status TrainingState::AddModel(const std::string& name, torch::nn::Module& model,
+                                     torch::optim::Optimizer& optimizer) {
+  for (const TrainedModel& other : models_) {
+    if (other.name == name) {
+      return absl::AlreadyExistsError(absl::StrCat("there is already a model named \"", name,
+                                                   "\": want a name of its own for each"));
+    }
+  }
+  models_.push_back({name, model, optimizer});
+  return absl::OkStatus();
+}
 
 std::vector<std::int64_t> TrainingState::Order() const {
   const auto [step, epoch, evaluations] = position.Order();
@@ -76,11 +92,13 @@ absl::StatusOr<std::shared_ptr<std::vector<std::uint8_t>>> TrainingState::Save()
     auto bytes = std::make_shared<std::vector<std::uint8_t>>();
     const std::string where = position.Encode();
     AppendSized(*bytes, where.data(), where.size());
-    const std::string optimizer = OptimizerBytes(optimizer_);
-    AppendSized(*bytes, optimizer.data(), optimizer.size());
-    for (const at::Tensor& tensor : TensorsOf(model_)) {
-      const at::Tensor whole = tensor.detach().contiguous();
-      AppendSized(*bytes, whole.const_data_ptr(), whole.nbytes());
+    for (const TrainedModel& trained : models_) {
+      const std::string optimizer = OptimizerBytes(trained.optimizer);
+      AppendSized(*bytes, optimizer.data(), optimizer.size());
+      for (const at::Tensor& tensor : TensorsOf(trained.model)) {
+        const at::Tensor whole = tensor.detach().contiguous();
+        AppendSized(*bytes, whole.const_data_ptr(), whole.nbytes());
+      }
     }
     return bytes;
   } catch (const std::exception& e) {
@@ -93,16 +111,18 @@ absl::Status TrainingState::Load(const std::vector<std::uint8_t>& bytes) {
     std::string_view left(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     ESPALIER_ASSIGN_OR_RETURN(const std::string_view where, TakeSized(left));
     ESPALIER_ASSIGN_OR_RETURN(TrainingPosition loaded, TrainingPosition::Decode(where));
-    ESPALIER_ASSIGN_OR_RETURN(const std::string_view optimizer, TakeSized(left));
     const at::NoGradGuard no_grad;
-    for (at::Tensor& tensor : TensorsOf(model_)) {
-      at::Tensor values = tensor.detach();
-      ESPALIER_RETURN_IF_ERROR(TakeTensor(left, values));
+    for (const TrainedModel& trained : models_) {
+      ESPALIER_ASSIGN_OR_RETURN(const std::string_view optimizer, TakeSized(left));
+      for (at::Tensor& tensor : TensorsOf(trained.model)) {
+        at::Tensor values = tensor.detach();
+        ESPALIER_RETURN_IF_ERROR(TakeTensor(left, values));
+      }
+      torch::serialize::InputArchive archive;
+      archive.load_from(optimizer.data(), optimizer.size());
+      trained.optimizer.state().clear();
+      trained.optimizer.load(archive);
     }
-    torch::serialize::InputArchive archive;
-    archive.load_from(optimizer.data(), optimizer.size());
-    optimizer_.state().clear();
-    optimizer_.load(archive);
     position = std::move(loaded);
     return absl::OkStatus();
   } catch (const std::exception& e) {
@@ -120,12 +140,14 @@ void TrainingState::SaveCheckpoint() {
   absl::StatusOr<std::string> path;
   try {
     torch::serialize::OutputArchive archive;
-    torch::serialize::OutputArchive model(archive.compilation_unit());
-    torch::serialize::OutputArchive optimizer(archive.compilation_unit());
-    model_.save(model);
-    optimizer_.save(optimizer);
-    archive.write("model", model);
-    archive.write("optimizer", optimizer);
+    for (const TrainedModel& trained : models_) {
+      torch::serialize::OutputArchive model(archive.compilation_unit());
+      torch::serialize::OutputArchive optimizer(archive.compilation_unit());
+      trained.model.save(model);
+      trained.optimizer.save(optimizer);
+      archive.write(KeyOf("model", trained.name), model);
+      archive.write(KeyOf("optimizer", trained.name), optimizer);
+    }
     archive.write("espalier", c10::IValue(position.Encode()));
     std::ostringstream out;
     archive.save_to(out);
@@ -147,8 +169,8 @@ absl::Status TrainingState::LoadNewestCheckpoint() {
   for (int look = 0; look < kLooks; ++look) {
     for (const std::string& path : CheckpointFiles(trial_.checkpoint_dir)) {
       if (!LoadCheckpoint(path).ok()) continue;
-      std::fprintf(stderr, "espalier: %s; went on from %s\n",
-                   std::string(given.message()).c_str(), path.c_str());
+      std::fprintf(stderr, "espalier: %s; went on from %s\n", std::string(given.message()).c_str(),
+                   path.c_str());
       return absl::OkStatus();
     }
   }
@@ -159,17 +181,19 @@ absl::Status TrainingState::LoadCheckpoint(const std::string& path) {
   try {
     torch::serialize::InputArchive archive;
     archive.load_from(path);
-    torch::serialize::InputArchive model;
-    torch::serialize::InputArchive optimizer;
     c10::IValue where;
-    archive.read("model", model);
-    archive.read("optimizer", optimizer);
     archive.read("espalier", where);
     ESPALIER_ASSIGN_OR_RETURN(TrainingPosition loaded,
                               TrainingPosition::Decode(where.toStringRef()));
-    model_.load(model);
-    optimizer_.state().clear();
-    optimizer_.load(optimizer);
+    for (const TrainedModel& trained : models_) {
+      torch::serialize::InputArchive model;
+      torch::serialize::InputArchive optimizer;
+      archive.read(KeyOf("model", trained.name), model);
+      archive.read(KeyOf("optimizer", trained.name), optimizer);
+      trained.model.load(model);
+      trained.optimizer.state().clear();
+      trained.optimizer.load(optimizer);
+    }
     position = std::move(loaded);
     return absl::OkStatus();
   } catch (const std::exception& e) {

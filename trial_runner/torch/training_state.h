@@ -17,13 +17,18 @@ class Optimizer;
 
 namespace espalier {
 
-// Model, optimizer and position of this replica: what replicas have in common, as bytes for those
-// who join, and as a file. A checkpoint is a LibTorch archive with "model", "optimizer" and
-// "espalier" in it, so that other programs can load the model from it.
+// Models, their optimizers and the position of this replica: what replicas have in common, as bytes
+// for those who join, and as a file. A checkpoint is a LibTorch archive with "model", "optimizer"
+// and "espalier" in it, so that other programs can load the model from it; a model with a name has
+// "model.NAME" and "optimizer.NAME".
 class TrainingState final : public SharedState {
  public:
-  TrainingState(TrialContext& trial, torch::nn::Module& model, torch::optim::Optimizer& optimizer)
-      : trial_(trial), model_(model), optimizer_(optimizer) {}
+  explicit TrainingState(TrialContext& trial) : trial_(trial) {}
+
+  // Another model and its optimizer, which must outlive this. Before the group is joined, in the
+  // same order on each replica. Fails if there is one of that name.
+  absl::Status AddModel(const std::string& name, torch::nn::Module& model,
+                        torch::optim::Optimizer& optimizer);
 
   TrainingPosition position;
 
@@ -42,9 +47,14 @@ class TrainingState final : public SharedState {
   absl::Status LoadCheckpoint(const std::string& path);
 
  private:
+  struct TrainedModel {
+    std::string name;
+    torch::nn::Module& model;
+    torch::optim::Optimizer& optimizer;
+  };
+
   TrialContext& trial_;
-  torch::nn::Module& model_;
-  torch::optim::Optimizer& optimizer_;
+  std::vector<TrainedModel> models_;
 };
 
 }  // namespace espalier
