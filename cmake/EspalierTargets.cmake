@@ -5,6 +5,7 @@ set(ESPALIER_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-en
 
 function(espalier_target_defaults target)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
+  target_compile_features(${target} PUBLIC cxx_std_20)
   target_compile_options(${target} PRIVATE ${ESPALIER_WARNINGS})
   if(ESPALIER_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${ESPALIER_SANITIZE}
@@ -13,19 +14,29 @@ function(espalier_target_defaults target)
   endif()
 endfunction()
 
-# Sources that see torch take turns: see the job pool in FindLibTorch.cmake.
+# A torch source takes 1.3 GB to compile: one at a time on small machines.
+cmake_host_system_information(RESULT _espalier_memory_mb QUERY TOTAL_PHYSICAL_MEMORY)
+math(EXPR _espalier_torch_jobs "${_espalier_memory_mb} / 6000")
+if(_espalier_torch_jobs LESS 1)
+  set(_espalier_torch_jobs 1)
+endif()
+set_property(GLOBAL APPEND PROPERTY JOB_POOLS torch_compile=${_espalier_torch_jobs})
+
 function(espalier_limit_torch_jobs target)
   if("LibTorch::torch" IN_LIST ARGN)
     set_target_properties(${target} PROPERTIES JOB_POOL_COMPILE torch_compile)
   endif()
 endfunction()
 
-# espalier_library(NAME SOURCES a.cc ... [DEPS public...] [PRIVATE_DEPS ...])
+# espalier_library(NAME SOURCES a.cc ... [DEPS public...] [PRIVATE_DEPS ...] [PUBLIC_HEADERS a.h ...])
+# Public headers are installed: programs of users include them. They see LibTorch and absl at most.
 function(espalier_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS;PUBLIC_HEADERS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   espalier_target_defaults(${name})
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
+  target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR}
+                                FILES ${ARG_PUBLIC_HEADERS})
   espalier_limit_torch_jobs(${name} ${ARG_DEPS} ${ARG_PRIVATE_DEPS})
 endfunction()
 

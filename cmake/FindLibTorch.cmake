@@ -4,8 +4,10 @@
 #                      default: the wheel in .deps/venv that scripts/setup.sh installs. An
 #                      environment variable of the same name wins over both
 #
-# Targets: LibTorch::torch (CPU: torch_cpu, c10). The include directories hold headers of an older
-# protobuf: link it PRIVATE, and only where torch is used.
+# Installed with the CMake package, for programs that find_package(Espalier).
+#
+# Sets LibTorch_VERSION. Targets: LibTorch::torch (CPU: torch_cpu, c10). The include directories hold
+# headers of an older protobuf: link it only where torch is used.
 
 if(NOT "$ENV{ESPALIER_LIBTORCH}" STREQUAL "")
   set(ESPALIER_LIBTORCH "$ENV{ESPALIER_LIBTORCH}" CACHE PATH "LibTorch folder (include/ and lib/)" FORCE)
@@ -31,10 +33,21 @@ find_path(LibTorch_INCLUDE_DIR torch/csrc/api/include/torch/torch.h
 find_library(LibTorch_CPU_LIBRARY torch_cpu PATHS "${ESPALIER_LIBTORCH}/lib" NO_DEFAULT_PATH)
 find_library(LibTorch_C10_LIBRARY c10 PATHS "${ESPALIER_LIBTORCH}/lib" NO_DEFAULT_PATH)
 
+foreach(_espalier_header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
+  set(_espalier_header "${LibTorch_INCLUDE_DIR}/${_espalier_header}")
+  if(NOT LibTorch_VERSION AND EXISTS "${_espalier_header}")
+    file(READ "${_espalier_header}" _espalier_header)
+    if(_espalier_header MATCHES "\"([0-9]+\\.[0-9]+\\.[0-9]+)")
+      set(LibTorch_VERSION "${CMAKE_MATCH_1}")
+    endif()
+  endif()
+endforeach()
+
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch
   REQUIRED_VARS LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY LibTorch_INCLUDE_DIR
-  FAIL_MESSAGE "LibTorch not found in '${ESPALIER_LIBTORCH}': run scripts/setup.sh, or name one with -DESPALIER_LIBTORCH=/path/to/libtorch")
+  VERSION_VAR LibTorch_VERSION
+  FAIL_MESSAGE "LibTorch not found in '${ESPALIER_LIBTORCH}': name one with -DESPALIER_LIBTORCH=/path/to/libtorch (in a checkout of Espalier, scripts/setup.sh installs one)")
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::torch)
   add_library(LibTorch::c10 SHARED IMPORTED)
@@ -46,12 +59,4 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::torch)
       "${LibTorch_INCLUDE_DIR};${LibTorch_INCLUDE_DIR}/torch/csrc/api/include"
     INTERFACE_COMPILE_DEFINITIONS "USE_DISTRIBUTED;USE_C10D_GLOO"
     INTERFACE_LINK_LIBRARIES "LibTorch::c10")
-  # A torch source takes 1.3 GB to compile: one at a time on small machines. The helpers of
-  # EspalierTargets.cmake put targets that link LibTorch::torch into this pool.
-  cmake_host_system_information(RESULT _espalier_memory_mb QUERY TOTAL_PHYSICAL_MEMORY)
-  math(EXPR _espalier_torch_jobs "${_espalier_memory_mb} / 6000")
-  if(_espalier_torch_jobs LESS 1)
-    set(_espalier_torch_jobs 1)
-  endif()
-  set_property(GLOBAL APPEND PROPERTY JOB_POOLS torch_compile=${_espalier_torch_jobs})
 endif()

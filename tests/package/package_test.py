@@ -1,0 +1,88 @@
+"""The installed package, moved after it was installed, and a program outside the tree that uses it."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = pathlib.Path(os.environ["ESPALIER_BUILD"])
+LIBTORCH = os.environ["ESPALIER_NAMED_LIBTORCH"]
+WORK = BUILD / "package_test"  # always the same folder, so that ccache knows the compilation again
+PREFIX = WORK / "moved"
+PATIENCE_S = 300
+
+
+def run(*command, code=0, **environment):
+    env = {name: value for name, value in os.environ.items() if name != "ESPALIER_LIBTORCH"}
+    done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE_S,
+                          cwd=WORK, env=env | environment)
+    if done.returncode != code:
+        raise AssertionError(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+class Package(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        shutil.rmtree(WORK, ignore_errors=True)
+        WORK.mkdir()
+        run("cmake", "--install", BUILD, "--prefix", WORK / "installed")
+        (WORK / "installed").rename(PREFIX)
+        shutil.copytree(HERE / "outside", WORK / "outside")
+
+    def configure(self, folder, *definitions, **keys):
+        return run("cmake", "-S", WORK / "outside", "-B", WORK / folder, "-G", "Ninja",
+                   f"-DCMAKE_PREFIX_PATH={PREFIX}", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *definitions, **keys)
+
+    def test_installed_tuner_runs(self):
+        self.assertRegex(run(PREFIX / "bin/tuner", "version"), r"\d+\.\d+\.\d+")
+
+    def test_program_outside_builds_and_trains(self):
+        lines = (HERE / "outside/CMakeLists.txt").read_text().splitlines()
+        self.assertLessEqual(len(lines), 10)
+        self.configure("build", f"-DESPALIER_LIBTORCH={LIBTORCH}")
+        run("cmake", "--build", WORK / "build")
+        alone = run(WORK / "build/mine", "--epochs", 1)
+        self.assertRegex(alone, r"\b1\b.*\d\.\d")
+        commands = json.loads((WORK / "build/compile_commands.json").read_text())
+        self.assertNotIn("-W", " ".join(c["command"] for c in commands), "our warnings are not theirs")
+        rules = "".join(p.read_text() for p in (WORK / "build").rglob("*.ninja"))
+        self.assertFalse("torch_compile" in rules, "nor our job pools")
+
+        study = {"name": "outside", "command": [str(WORK / "build/mine"), "--epochs", "2"],
+                 "metric": {"name": "error", "direction": "minimize"}, "trials": 2,
+                 "search_space": {"lr": {"_type": "uniform", "_value": [0.01, 0.2]}}}
+        (WORK / "study.json").write_text(json.dumps(study))
+        run(PREFIX / "bin/tuner", "run", WORK / "study.json", "--dir", WORK / "run")
+        exported = json.loads(run(PREFIX / "bin/tuner", "export", "outside", "--db",
+                                  WORK / "run/espalier.db", "--format", "json"))
+        self.assertEqual([(t["state"], len(t["values"])) for t in exported["trials"]],
+                         [("TRIAL_COMPLETE", 2)] * 2)
+
+    def test_wrong_libtorch_is_named(self):
+        text = self.configure("wrong", "-DESPALIER_LIBTORCH=/does/not/exist", code=1)
+        self.assertIn("LibTorch not found in '/does/not/exist'", text)
+        self.assertIn("-DESPALIER_LIBTORCH=", text)
+
+    def test_public_headers_need_nothing_that_is_not_installed(self):
+        headers = list((PREFIX / "include").rglob("*.h"))
+        self.assertIn(PREFIX / "include/trial_runner/torch/trial.h", headers)
+        for header in headers:
+            for what in re.findall(r'#\s*include\s*[<"]([^>"]+)[>"]', header.read_text()):
+                ours = (PREFIX / "include" / what).exists()
+                library = re.match(r"(absl|torch|ATen|c10)/", what) or "/" not in what and "." not in what
+                self.assertTrue(ours or library, f"{header} includes {what}")
+
+    def test_package_names_no_folder_of_the_build(self):
+        for file in (PREFIX / "lib/cmake/Espalier").glob("*.cmake"):
+            for folder in (BUILD, WORK / "installed", HERE.parents[1]):
+                text = file.read_text().replace(LIBTORCH, "")
+                self.assertNotIn(str(folder) + "/", text, file.name)
+
+
+if __name__ == "__main__":
+    unittest.main()
