@@ -80,7 +80,8 @@ WALLS = {
         "includes": r"^nlohmann/",
         "sources": ["search_spaces", "tuner/study_file", "tuner/storage", "tuner/api",
                     "tuner/server", "tuner/cli", "trial_runner/agent", "trial_runner/control",
-                    "adapters", "examples", "tests/e2e", "tests/benchmarks", "tests/fuzz"],
+                    "adapters", "examples", "tests/e2e", "tests/benchmarks", "tests/fuzz",
+                    "tests/trial_runner/golden"],
         "headers": ["search_spaces/json_text.h"],
     },
     "sqlite": {
