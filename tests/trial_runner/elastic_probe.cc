@@ -1,9 +1,9 @@
 // A small but real trial program for tests and benchmarks: a perceptron on made-up data that writes
 // down which samples it was dealt in which step. Parameters: lr, batch_size, max_batch_size,
-// max_atomic, samples, epochs, dropout, width, momentum, adam, batch_norm, compute_ms (added to
-// each microbatch), log (folder for the record), scaling_rule, base_batch_size, evaluations (an
-// epoch). With epochs=0 it trains until there is a file "stop" in that folder, to the end of an
-// epoch.
+// min_atomic and max_atomic, samples, epochs, dropout, width, momentum, adam, batch_norm,
+// compute_ms (added to each microbatch), log (folder for the record), scaling_rule,
+// base_batch_size, evaluations (an epoch). With epochs=0 it trains until there is a file "stop" in
+// that folder, to the end of an epoch.
 
 #include <poll.h>
 #include <torch/nn/functional/loss.h>
@@ -97,13 +97,16 @@ int main(int argc, char** argv) {
   espalier::AdaptiveDataLoader loader(
       parallel, samples,
       {.batch_size = trial.Get("batch_size", std::int64_t{32}),
-       .max_batch_size = trial.Get("max_batch_size", std::int64_t{0}),
        .max_atomic_batch_size = trial.Get("max_atomic", std::int64_t{0})});
+  if (const auto max = trial.Get("max_batch_size", std::int64_t{0}); max > 0) {
+    loader.AutoscaleBatchSize(max, {.min = trial.Get("min_atomic", std::int64_t{0}),
+                                    .max = trial.Get("max_atomic", std::int64_t{0})});
+  }
 
-  while (loader.NextEpoch(epochs)) {
+  for (const std::int64_t epoch : loader.RemainingEpochsUntil(epochs)) {
     net->train();
     while (const auto batch = loader.NextBatch()) {
-      record.Add(parallel.generation(), loader.epoch(), parallel.steps() + 1, *batch);
+      record.Add(parallel.generation(), epoch, parallel.steps() + 1, *batch);
       if (compute_ms > 0) poll(nullptr, 0, compute_ms);  // stands for a longer forward pass
       const auto output = net->forward(x.index_select(0, *batch));
       parallel.Step(torch::nn::functional::mse_loss(output, y.index_select(0, *batch)));
@@ -117,7 +120,7 @@ int main(int argc, char** argv) {
             .item<double>();
       });
     }
-    trial.Report(loader.epoch(), error / static_cast<double>(samples),
+    trial.Report(epoch, error / static_cast<double>(samples),
                  {{"steps", static_cast<double>(parallel.steps())},
                   {"batch_size", static_cast<double>(parallel.batch_size())}});
     // All have to come to the same answer: so it goes through a sum.

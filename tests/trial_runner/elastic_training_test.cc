@@ -424,6 +424,16 @@ TEST_F(ElasticTraining, JoinersGetBuffersMomentsAndEarlierEvaluations) {
   EXPECT_EQ(ReportedSteps(*harness), ExpectEachSampleOnceAnEpoch(run, 640));
 }
 
+// The program says what is wrong with its batch before it asks for a place in a group.
+TEST_F(ElasticTraining, BatchThatCannotBeFormedEndsTheProgramWithItsExitCode) {
+  const std::string run = NewRun("run");
+  for (const char* wrong : {"batch_size=101", "max_batch_size=31", "min_atomic=33"}) {
+    const auto harness = Harness(run, {"samples=100", "max_batch_size=64", wrong});
+    EXPECT_EQ(harness->AwaitExit(harness->Start()), 2) << wrong;
+    EXPECT_TRUE(harness->EverythingSaid().empty()) << wrong;
+  }
+}
+
 TEST_F(ElasticTraining, ReplicaEndsWhenItsAgentIsGone) {
   const std::string run = NewRun("run");
   pid_t orphan_exit = 0;

@@ -5,29 +5,31 @@
 #include <cstdint>
 #include <optional>
 
+#include "trial_runner/elastic/data_loader_options.h"
+
 namespace espalier {
 
 class AdaptiveDataParallel;
+class RemainingEpochs;
 class TrainingEngine;
 
-struct DataLoaderOptions {
-  std::int64_t batch_size = 32;  // global: samples of one optimizer step over all replicas
-  // How far adaptive mode may grow it; 0: not at all. Fixed mode never changes it.
-  std::int64_t max_batch_size = 0;
-  // Limits of one forward pass on one replica; 0: none. Larger shares are accumulated.
-  std::int64_t min_atomic_batch_size = 0;
-  std::int64_t max_atomic_batch_size = 0;
-  bool accumulation = true;  // adaptive mode may accumulate to reach a larger batch
-};
-
-// Deals the samples of a data set to the replicas, as indices. Each sample is dealt exactly once
-// an epoch, in an order that depends on the trial's seed alone, whatever happens to the group in
-// between; a replica that joins, or a trial that is resumed, starts where the group is.
-class AdaptiveDataLoader {
+// The passes of a trial over its data: what all loaders have. Each sample is dealt exactly once an
+// epoch, whatever happens to the group in between; a replica that joins, or a trial that is
+// resumed, starts where the group is. An epoch is one pass also in adaptive mode. (AdaptDL's ends
+// there once as many scale-invariant steps were made as a pass at the initial batch size has, and
+// deals samples several times for it; here AdaptiveDataParallel::progress() counts those steps.)
+//
+// One thread. A mistake in its use ends the program with exit code 2 and a message.
+class EpochLoader {
  public:
-  // Samples are numbered from 0 to dataset_size - 1. `parallel` must outlive the loader.
-  AdaptiveDataLoader(AdaptiveDataParallel& parallel, std::int64_t dataset_size,
-                     DataLoaderOptions options);
+  EpochLoader(const EpochLoader&) = delete;
+  EpochLoader& operator=(const EpochLoader&) = delete;
+
+  // AdaptDL's way to say how far adaptive mode may grow the batch: the same as the options
+  // max_batch_size, min_atomic_batch_size, max_atomic_batch_size and accumulation. Before the first
+  // epoch.
+  void AutoscaleBatchSize(std::int64_t max_batch_size, AtomicBatchRange per_replica = {},
+                          bool accumulation = true);
 
   // Goes on to the next epoch, unless `epochs` are done. The first call waits until this replica is
   // part of a group. Each call after it saves a checkpoint.
@@ -35,12 +37,68 @@ class AdaptiveDataLoader {
   // The epoch that NextEpoch began, from 1.
   std::int64_t epoch() const;
 
-  // This replica's next microbatch, as indices to pass to index_select; nothing when the epoch is
-  // over. Each one is to be answered with AdaptiveDataParallel::Step.
-  std::optional<at::Tensor> NextBatch();
+  // The same as a range: for (const std::int64_t epoch : loader.RemainingEpochsUntil(90)) runs from
+  // the first epoch that is not done yet, counted from 1, to the 90th. Epochs that were finished
+  // before a restart, or before this replica joined, do not occur.
+  RemainingEpochs RemainingEpochsUntil(std::int64_t epochs);
+
+ protected:
+  // `parallel` must outlive the loader.
+  EpochLoader(AdaptiveDataParallel& parallel, std::int64_t dataset_size, DataLoaderOptions options);
+  ~EpochLoader() = default;
+
+  TrainingEngine& engine() { return engine_; }
+  std::int64_t dataset_size() const { return dataset_size_; }
 
  private:
   TrainingEngine& engine_;
+  std::int64_t dataset_size_;
+  DataLoaderOptions options_;
+};
+
+// What RemainingEpochsUntil returns: to be walked through once.
+class RemainingEpochs {
+ public:
+  struct End {};
+  class Iterator {
+   public:
+    Iterator(EpochLoader& loader, std::int64_t epochs) : loader_(loader), epochs_(epochs) {
+      ++*this;
+    }
+    std::int64_t operator*() const { return loader_.epoch(); }
+    Iterator& operator++() {
+      more_ = loader_.NextEpoch(epochs_);
+      return *this;
+    }
+    bool operator==(End) const { return !more_; }
+
+   private:
+    EpochLoader& loader_;
+    std::int64_t epochs_;
+    bool more_ = false;
+  };
+
+  RemainingEpochs(EpochLoader& loader, std::int64_t epochs) : loader_(loader), epochs_(epochs) {}
+  Iterator begin() { return {loader_, epochs_}; }
+  End end() const { return {}; }
+
+ private:
+  EpochLoader& loader_;
+  std::int64_t epochs_;
+};
+
+// Deals the samples of a data set that the program holds itself, as indices, in an order that
+// depends on the trial's seed alone.
+class AdaptiveDataLoader final : public EpochLoader {
+ public:
+  // Samples are numbered from 0 to dataset_size - 1. `parallel` must outlive the loader.
+  AdaptiveDataLoader(AdaptiveDataParallel& parallel, std::int64_t dataset_size,
+                     DataLoaderOptions options)
+      : EpochLoader(parallel, dataset_size, options) {}
+
+  // This replica's next microbatch, as indices to pass to index_select; nothing when the epoch is
+  // over. Each one is to be answered with AdaptiveDataParallel::Step.
+  std::optional<at::Tensor> NextBatch();
 };
 
 }  // namespace espalier

@@ -16,6 +16,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "trial_runner/collectives/gloo_collectives.h"
+#include "trial_runner/elastic/batch_bounds.h"
 #include "trial_runner/torch/preconditioner.h"
 #include "tuner/base/check.h"
 #include "tuner/base/random.h"
@@ -103,26 +104,10 @@ TrainingEngine::TrainingEngine(TrialContext& trial, torch::nn::Module& model,
 }
 
 void TrainingEngine::SetData(std::int64_t dataset_size, const DataLoaderOptions& options) {
-  if (dataset_size < 1) BadUse("AdaptiveDataLoader: the data set is empty");
-  if (options.batch_size < 1) {
-    BadUse(absl::StrCat("batch_size is ", options.batch_size, ": want a positive number"));
-  }
-  const std::int64_t most = trial_.adaptive_batch && options.max_batch_size > 0
-                                ? options.max_batch_size
-                                : options.batch_size;
-  if (most < options.batch_size) {
-    BadUse(absl::StrCat("max_batch_size is ", most, ": want at least batch_size, ",
-                        options.batch_size));
-  }
-  bounds_.initial = options.batch_size;
-  bounds_.max_global = most;
-  bounds_.min_atomic = std::max<std::int64_t>(options.min_atomic_batch_size, 1);
-  bounds_.max_atomic = options.max_atomic_batch_size > 0 ? options.max_atomic_batch_size : most;
-  bounds_.accumulation = options.accumulation;
-  if (bounds_.min_atomic > bounds_.max_atomic) {
-    BadUse(absl::StrCat("min_atomic_batch_size is ", bounds_.min_atomic,
-                        ": want at most max_atomic_batch_size, ", bounds_.max_atomic));
-  }
+  if (group_.joined()) BadUse("the data and its batch size are set before the first NextEpoch");
+  const absl::StatusOr<BatchBounds> bounds = BoundsOf(options, dataset_size, trial_.adaptive_batch);
+  if (!bounds.ok()) EndProcess(bounds.status(), kBadUseExitCode);
+  bounds_ = *bounds;
   if (base_batch_size_ == 0) base_batch_size_ = options.batch_size;
   order_.emplace(dataset_size, trial_.seed);
   if (trial_.adaptive_batch) tuner_.emplace(bounds_);
@@ -152,6 +137,7 @@ void TrainingEngine::Join(std::int64_t epochs) {
 bool TrainingEngine::NextEpoch(std::int64_t epochs) {
   if (answer_due_) BadUse("NextEpoch was called where Step was due");
   TrainingPosition& p = state_.position;
+  epochs_ = epochs;
   if (!group_.joined()) {
     Join(epochs);
   } else if (p.epoch == local_epoch_) {
@@ -183,7 +169,7 @@ void TrainingEngine::PlanNextStep() {
                           static_cast<std::uint64_t>(group_.rank())));
 }
 
-std::optional<at::Tensor> TrainingEngine::NextBatch() {
+std::optional<SampleSlice> TrainingEngine::NextMicrobatch() {
   if (answer_due_) BadUse("NextBatch was called again where Step was due");
   if (local_epoch_ < 0) BadUse("NextBatch was called before NextEpoch");
   const TrainingPosition& p = state_.position;
@@ -194,11 +180,34 @@ std::optional<at::Tensor> TrainingEngine::NextBatch() {
       FinishStep();
       continue;
     }
-    microbatch_start_ = Clock::now();
-    answer_due_ = true;
-    return IndexTensor(order_->Slice(local_epoch_, plan_->microbatches[next_microbatch_]));
+    return plan_->microbatches[next_microbatch_];
   }
   return std::nullopt;
+}
+
+MicrobatchForecast TrainingEngine::Forecast() const {
+  const TrainingPosition& p = state_.position;
+  return MicrobatchForecast({.epoch = local_epoch_,
+                             .epochs = epochs_,
+                             .cursor = p.cursor,
+                             .microbatch = next_microbatch_,
+                             .epoch_size = order_->size(),
+                             .batch_size = p.batch_size,
+                             .rank = group_.rank(),
+                             .replicas = group_.size(),
+                             .max_atomic = MaxAtomic()});
+}
+
+void TrainingEngine::BeginMicrobatch() {
+  microbatch_start_ = Clock::now();
+  answer_due_ = true;
+}
+
+std::optional<at::Tensor> TrainingEngine::NextBatch() {
+  const std::optional<SampleSlice> microbatch = NextMicrobatch();
+  if (!microbatch) return std::nullopt;
+  BeginMicrobatch();
+  return IndexTensor(order_->Slice(local_epoch_, *microbatch));
 }
 
 // ---- one optimizer step -----------------------------------------------------------------------

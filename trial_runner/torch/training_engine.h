@@ -12,11 +12,12 @@
 
 #include "trial_runner/collectives/collectives.h"
 #include "trial_runner/elastic/batch_tuner.h"
+#include "trial_runner/elastic/data_loader_options.h"
+#include "trial_runner/elastic/microbatch_forecast.h"
 #include "trial_runner/elastic/sample_order.h"
 #include "trial_runner/elastic/scaling_rules.h"
 #include "trial_runner/elastic/step_profile.h"
 #include "trial_runner/elastic/step_schedule.h"
-#include "trial_runner/torch/adaptive_data_loader.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
 #include "trial_runner/torch/flat_gradients.h"
 #include "trial_runner/torch/replica_group.h"
@@ -39,6 +40,13 @@ class TrainingEngine {
   void SetData(std::int64_t dataset_size, const DataLoaderOptions& options);
   bool NextEpoch(std::int64_t epochs);
   std::int64_t epoch() const { return local_epoch_ + 1; }
+  // This replica's next microbatch, the same until BeginMicrobatch; nothing when the epoch is over.
+  std::optional<SampleSlice> NextMicrobatch();
+  // What will follow if nothing changes, from the one on that NextMicrobatch gave.
+  MicrobatchForecast Forecast() const;
+  // Its samples are at hand: the time it takes counts from here, and Step has to follow.
+  void BeginMicrobatch();
+  // Both of these in one, as indices.
   std::optional<at::Tensor> NextBatch();
   void Step(const at::Tensor& loss);
   std::vector<double> Evaluate(std::int64_t size, std::int64_t batch_size, std::size_t sums,
@@ -85,7 +93,7 @@ class TrainingEngine {
   // The step under way.
   std::optional<StepPlan> plan_;
   std::size_t next_microbatch_ = 0;
-  bool answer_due_ = false;  // NextBatch was called, Step not yet
+  bool answer_due_ = false;  // BeginMicrobatch was called, Step not yet
   double local_sqr_ = 0;
   double inverse_size_ = 0;
   StepTimes times_;
@@ -93,6 +101,7 @@ class TrainingEngine {
 
   // Where the program is, which may lag behind the position after a regroup.
   std::int64_t local_epoch_ = -1;
+  std::int64_t epochs_ = 0;  // as NextEpoch was told last
   EvaluationKey next_evaluation_;
 
   StepProfile profile_;

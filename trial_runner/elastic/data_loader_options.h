@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+namespace espalier {
+
+struct DataLoaderOptions {
+  std::int64_t batch_size = 32;  // global: samples of one optimizer step over all replicas
+  // How far adaptive mode may grow it; 0: not at all. Fixed mode never changes it.
+  std::int64_t max_batch_size = 0;
+  // Limits of one forward pass on one replica; 0: none. Larger shares are accumulated.
+  std::int64_t min_atomic_batch_size = 0;
+  std::int64_t max_atomic_batch_size = 0;
+  bool accumulation = true;  // adaptive mode may accumulate to reach a larger batch
+};
+
+// Limits of one forward pass on one replica, as AutoscaleBatchSize takes them; 0: none.
+struct AtomicBatchRange {
+  std::int64_t min = 0;
+  std::int64_t max = 0;
+};
+
+}  // namespace espalier
