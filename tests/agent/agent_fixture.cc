@@ -29,6 +29,7 @@ AgentOptions AgentTest::Options() const {
   options.http_address = "127.0.0.1:1";
   options.node_name = "node-a";
   options.slots = 4;
+  options.replica_lease_s = replica_lease_s_;
   options.directory = Path("agent");
   options.token = "secret";
   options.tuner_executable = "/opt/espalier/bin/tuner";

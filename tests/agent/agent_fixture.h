@@ -32,6 +32,7 @@ class AgentTest : public ::testing::Test {
   bool AwaitMessage(std::int64_t replica_id);
   int AwaitPid(std::int64_t replica_id);
 
+  double replica_lease_s_ = 0;  // of StartAgent
   std::filesystem::path folder_;
   ScriptedService service_;
   std::unique_ptr<Agent> agent_;

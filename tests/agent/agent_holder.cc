@@ -1,16 +1,18 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "trial_runner/agent/agent.h"
 
-// agent_holder ADDRESS DIRECTORY: runs an agent until it is killed.
+// agent_holder ADDRESS DIRECTORY [LEASE]: runs an agent until it is killed.
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc < 3 || argc > 4) return 2;
   espalier::AgentOptions options;
   options.service_address = argv[1];
   options.directory = argv[2];
   options.node_name = "held";
+  if (argc == 4) options.replica_lease_s = std::atof(argv[3]);
   const auto agent = espalier::Agent::Start(options);
   if (!agent.ok()) {
     std::fprintf(stderr, "%s\n", agent.status().ToString().c_str());

@@ -1,6 +1,7 @@
 #include "trial_runner/agent/agent.h"
 
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -43,6 +44,13 @@ TEST_F(AgentTest, RefusesZeroSlots) {
   AgentOptions options = Options();
   options.slots = 0;
   EXPECT_EQ(Agent::Start(options).status().message(), "agent: slots should be at least 1, got 0");
+}
+
+TEST_F(AgentTest, RefusesALeaseThatNobodyCouldKeep) {
+  AgentOptions options = Options();
+  options.replica_lease_s = 0.05;
+  EXPECT_EQ(Agent::Start(options).status().message(),
+            "agent: replica lease should be 0 (none) or 0.1 to 86400 seconds, got 0.05");
 }
 
 TEST_F(AgentTest, TellsStartExitCodeAndLastOutput) {
@@ -156,6 +164,86 @@ TEST_F(AgentTest, KillsAReplicaThatSendsTooLargeAFrame) {
   EXPECT_EQ(exited.signal(), SIGKILL);
   EXPECT_EQ(exited.error(),
             "message of 1048577 bytes on the control socket: at most 1048576 are allowed");
+}
+
+v1::ReplicaMessage Heartbeat() {
+  v1::ReplicaMessage message;
+  message.mutable_heartbeat();
+  return message;
+}
+
+TEST_F(AgentTest, KillsAReplicaThatFallsSilent) {
+  replica_lease_s_ = 0.3;
+  StartAgent();
+  WriteFrame("beat", Heartbeat());
+  service_.Start(Shell(1, "cat beat >&3; exec sleep 1000"));
+  const v1::ReplicaExited exited = service_.AwaitExit(1);
+  EXPECT_EQ(exited.error(), "hung: not a word for 0.3 s");
+  EXPECT_EQ(exited.signal(), SIGKILL);
+  EXPECT_EQ(exited.exit_code(), -1);
+  EXPECT_EQ(service_.events().size(), 2U) << "heartbeats are for the agent alone";
+}
+
+TEST_F(AgentTest, KillsAStoppedReplicaAndNotItsBeatingPeer) {
+  replica_lease_s_ = 2;
+  StartAgent();
+  WriteFrame("up", ReportOf(1));
+  WriteFrame("beat", Heartbeat());
+  // Beats until it has its way out: a file.
+  const std::string beating =
+      "cat beat up >&3; while [ ! -e go ]; do cat beat >&3; sleep 0.02; done; exit 3";
+  service_.Start(Shell(1, beating));
+  service_.Start(Shell(2, beating));
+  ASSERT_TRUE(AwaitMessage(1));
+  ASSERT_TRUE(AwaitMessage(2));
+  kill(-AwaitPid(1), SIGSTOP);
+  EXPECT_THAT(service_.AwaitExit(1).error(), StartsWith("hung: not a word for 2.0 s"));
+  WriteFile("go", "");
+  EXPECT_EQ(service_.AwaitExit(2).exit_code(), 3);
+}
+
+TEST_F(AgentTest, KillsNobodyWhoNeverPromisedAHeartbeat) {
+  replica_lease_s_ = 0.1;
+  StartAgent();
+  WriteFrame("up", ReportOf(1));
+  WriteFrame("beat", Heartbeat());
+  service_.Start(Shell(1, "while [ ! -e go ]; do sleep 0.02; done; exit 3"));
+  service_.Start(Shell(2, "cat up >&3; while [ ! -e go ]; do sleep 0.02; done; exit 4"));
+  ASSERT_TRUE(AwaitMessage(2));
+  // When this one has been killed the other two have been silent for as long.
+  service_.Start(Shell(3, "cat beat >&3; exec sleep 1000"));
+  EXPECT_EQ(service_.AwaitExit(3).signal(), SIGKILL);
+  WriteFile("go", "");
+  EXPECT_EQ(service_.AwaitExit(1).exit_code(), 3);
+  EXPECT_EQ(service_.AwaitExit(2).exit_code(), 4);
+}
+
+// The agent's own absence is not its replicas' silence.
+TEST_F(AgentTest, AnAgentThatWasStoppedKillsNobodyWhenItWakes) {
+  std::string address = service_.address();
+  std::string directory = Path("held");
+  std::string program = AGENT_HOLDER;
+  std::string lease = "0.4";
+  char* const arguments[] = {program.data(), address.data(), directory.data(), lease.data(),
+                             nullptr};
+  pid_t holder = 0;
+  ASSERT_EQ(posix_spawn(&holder, AGENT_HOLDER, nullptr, nullptr, arguments, environ), 0);
+  WriteFrame("up", ReportOf(1));
+  WriteFrame("beat", Heartbeat());
+  service_.Start(Shell(1,
+                       "cat beat up >&3; n=0; while [ ! -e go ]; do cat beat >&3; sleep 0.02; "
+                       "n=$((n+1)); if [ $n = 50 ]; then touch beaten; fi; done; exit 3"));
+  ASSERT_TRUE(AwaitMessage(1));
+  kill(holder, SIGSTOP);
+  // More than two leases, by the replica's count.
+  while (!std::filesystem::exists(Path("beaten"))) poll(nullptr, 0, 5);
+  kill(holder, SIGCONT);
+  WriteFile("go", "");
+  const v1::ReplicaExited exited = service_.AwaitExit(1);
+  EXPECT_EQ(exited.exit_code(), 3);
+  EXPECT_EQ(exited.error(), "");
+  kill(holder, SIGKILL);
+  waitpid(holder, nullptr, 0);
 }
 
 TEST_F(AgentTest, NoticesAKilledReplica) {

@@ -111,6 +111,8 @@ TEST_F(Tuner, RefusesACommandThatDoesNotExist) {
 TEST_F(Tuner, RefusesZeroSlots) {
   ExpectRefused(RunStudy(StudyText(), {"--slots", "0"}), {"--slots 0", "must be 1"});
   ExpectRefused(Run({"agent", "--join", "127.0.0.1:1", "--slots", "0"}), {"--slots 0"});
+  ExpectRefused(Run({"agent", "--join", "127.0.0.1:1", "--replica-lease", "0.01"}),
+                {"--replica-lease 0.01: must be 0 (none) or 0.1 to 86400 seconds"});
 }
 
 TEST_F(Tuner, RefusesAStudyThatNeedsMoreSlotsThanThereAre) {

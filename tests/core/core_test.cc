@@ -159,6 +159,18 @@ TEST_F(CoreTest, LossOfAllGoesOnFromTheCheckpoint) {
   EXPECT_EQ(trial().checkpoint, "/c/5");
 }
 
+TEST_F(CoreTest, HungReplicaIsALossLikeAnyOther) {
+  Step(CreateStudy{Spec(1), false});
+  Join(1);
+  const ReplicaId replica = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Step(ReplicaCheckpoint{replica, "/c/5"});
+  Step(ReplicaExited{replica, -1, 9, "", "hung: not a word for 5.0 s"});
+  EXPECT_EQ(trial().restarts, 1);
+  EXPECT_EQ(trial().state, TrialState::kRunning);
+  EXPECT_EQ(starts_.size(), 1u);
+}
+
 TEST_F(CoreTest, CrashWithoutCheckpointIsFailWithItsOutput) {
   Step(CreateStudy{Spec(9), false});
   Join(1);
@@ -277,8 +289,8 @@ TEST_F(CoreTest, RestartedCoreAdoptsLivingReplicasWithoutRestartingThem) {
   AgentHello hello{"node", 2, {}};
   for (int slot = 0; slot < 2; ++slot) {
     const ReplicaId id = replicas[static_cast<std::size_t>(slot)];
-    hello.replicas.push_back({id, TrialId(1), slot, before,
-                              ReplicaReady{id, "host:1", {64, 64, 1, 64, true}, 10}});
+    hello.replicas.push_back(
+        {id, TrialId(1), slot, before, ReplicaReady{id, "host:1", {64, 64, 1, 64, true}, 10}});
   }
   const StepResult result = restarted.Step(After(now_, 1), hello);
   EXPECT_EQ(result.commands.size(), 2u);

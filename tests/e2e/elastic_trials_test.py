@@ -54,6 +54,35 @@ class Elastic(TunerTest):
         self.assertEqual(trial["restarts"], 0)
         self.assertEqual([number(v["step"]) for v in trial["values"]], list(range(1, 13)), "no report is lost")
 
+    def test_stopped_replica_is_noticed_and_replaced(self):
+        self.serve(self.dir / "pool.db")
+        agent = self.agent(2, options=("--replica-lease", 1))
+        self.run_tuner("submit", self.emulated(12, 4096, trials=1), "--service", self.grpc)
+        wait_for(lambda: self.trial()["resizes"], "the trial to grow")
+        pids = wait_for(lambda: len(p := replicas_of(agent.pid, "emulated")) == 2 and p, "two replicas")
+        before = len(self.trial()["values"])
+        self.assertTrue(kill(pids[0], signal.SIGSTOP))  # the elder: rank 0
+        wait_for(lambda: any(r["after_loss"] for r in self.trial()["resizes"]), "the other to go on")
+        wait_for(lambda: len(self.trial()["values"]) > before, "its next report")
+        wait_for(self.ended, "the study to end")
+        trial = self.trial()
+        self.assertEqual((trial["state"], trial["restarts"]), ("TRIAL_COMPLETE", 0))
+        self.assertEqual([number(v["step"]) for v in trial["values"]], list(range(1, 13)), "no report is lost")
+        reasons = [d["reason"] for d in self.export("--service", self.grpc)["decisions"]]
+        self.assertTrue([r for r in reasons if "a replica hung: not a word for 1" in r], reasons)
+
+    def test_lone_replica_that_hangs_goes_on_from_its_checkpoint(self):
+        self.serve(self.dir / "pool.db")
+        agent = self.agent(1, options=("--replica-lease", 1))
+        self.run_tuner("submit", self.emulated(8, 2048, trials=1), "--service", self.grpc)
+        wait_for(lambda: self.trial()["checkpoint"], "a checkpoint")
+        (pid,) = replicas_of(agent.pid, "emulated")
+        self.assertTrue(kill(pid, signal.SIGSTOP))
+        wait_for(self.ended, "the study to end")
+        trial = self.trial()
+        self.assertEqual((trial["state"], trial["restarts"]), ("TRIAL_COMPLETE", 1))
+        self.assertEqual([number(v["step"]) for v in trial["values"]], list(range(1, 9)))
+
     def test_pinned_trial_takes_every_size(self):
         self.start_pool(4, self.emulated(400, 2048, trials=1))
         wait_for(lambda: self.trial()["generation"] > 0, "the trial to train")

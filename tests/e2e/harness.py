@@ -110,9 +110,9 @@ class TunerTest(unittest.TestCase):
             return subprocess.run([TUNER, "ls", "--service", self.grpc], capture_output=True).returncode == 0
         wait_for(answers, "the service to answer")
 
-    def agent(self, slots, name="node", **keys):
+    def agent(self, slots, name="node", options=(), **keys):
         return self.start("agent", "--join", self.grpc, "--http", self.http, "--slots", slots,
-                          "--name", name, "--dir", self.dir / f"agent-{name}", **keys)
+                          "--name", name, "--dir", self.dir / f"agent-{name}", *options, **keys)
 
 
 def replicas_of(root_pid, program):

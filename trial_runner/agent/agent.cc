@@ -20,6 +20,12 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options)
   if (options.service_address.empty()) {
     return absl::InvalidArgumentError("agent: service address is empty; HOST:PORT is needed");
   }
+  const double lease_s = options.replica_lease_s;
+  if (lease_s != 0 && !(lease_s >= kMinReplicaLease_s && lease_s <= kMaxReplicaLease_s)) {
+    return absl::InvalidArgumentError(absl::StrCat("agent: replica lease should be 0 (none) or ",
+                                                   kMinReplicaLease_s, " to ", kMaxReplicaLease_s,
+                                                   " seconds, got ", lease_s));
+  }
   // Replicas run in other directories, so what they are told must not be relative to this one.
   AgentOptions absolute = options;
   std::error_code error;

@@ -7,13 +7,19 @@
 
 namespace espalier {
 
+inline constexpr double kDefaultReplicaLease_s = 5;
+inline constexpr double kMinReplicaLease_s = 0.1;
+inline constexpr double kMaxReplicaLease_s = 86400;
+
 struct AgentOptions {
   std::string service_address;  // gRPC host:port of the service
   std::string http_address;     // the service's HTTP door, told to commands; may be empty
   std::string node_name;        // unique in the pool
   int slots = 1;
-  std::string directory;         // logs, parameter files and checkpoints; created if absent
-  std::string token;             // empty: none
+  std::string directory;  // logs, parameter files and checkpoints; created if absent
+  std::string token;      // empty: none
+  // An elastic replica from which nothing is heard for so many seconds is killed; 0: none is.
+  double replica_lease_s = kDefaultReplicaLease_s;
   std::string tuner_executable;  // path of `tuner`, put first in PATH so that commands find it
 };
 

@@ -19,6 +19,8 @@ namespace espalier {
 namespace {
 
 constexpr std::chrono::milliseconds kLeaveWait{1000};  // for the last acknowledgements
+// How often the loop turns within a replica's lease, at least.
+constexpr int kTurnsPerLease = 4;
 
 std::string NewIncarnation() { return absl::StrCat(getpid(), "-", Now().us); }
 
@@ -37,6 +39,8 @@ AgentLoop::AgentLoop(AgentOptions options, FileDescriptor wake)
       inherited_environment_(OwnEnvironment()),
       incarnation_(NewIncarnation()),
       wake_(std::move(wake)),
+      replica_lease_(std::chrono::duration_cast<Clock::duration>(
+          std::chrono::duration<double>(options_.replica_lease_s))),
       owner_([this] { Run(); }) {}
 
 AgentLoop::~AgentLoop() { Stop(0); }
@@ -114,6 +118,9 @@ int AgentLoop::WaitMs(Clock::time_point now) const {
   if (leave_at_) until = std::min(until, *leave_at_);
   for (const auto& [id, replica] : running_) {
     if (replica->kill_at()) until = std::min(until, *replica->kill_at());
+    if (const auto left = replica->LeaseLeft(replica_lease_); left && !outbox_.full()) {
+      until = std::min(until, now + std::min(*left, replica_lease_ / kTurnsPerLease));
+    }
   }
   if (until == Clock::time_point::max()) return -1;
   // Rounded up: waking a little early would turn the loop until the moment has come.
@@ -132,7 +139,9 @@ void AgentLoop::Wait(Clock::time_point now) {
     fds.push_back({replica->pidfd(), POLLIN, 0});
     ids.push_back(id);
   }
-  if (poll(fds.data(), fds.size(), WaitMs(now)) <= 0) return;
+  const int ready = poll(fds.data(), fds.size(), WaitMs(now));
+  ListenedSince(listen);
+  if (ready <= 0) return;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     ReplicaProcess& replica = *running_.at(ids[i]);
     const short socket = fds[1 + 2 * i].revents;
@@ -147,8 +156,21 @@ void AgentLoop::Wait(Clock::time_point now) {
   }
 }
 
+void AgentLoop::ListenedSince(bool listening) {
+  const Clock::time_point now = Clock::now();
+  // An agent that was itself stopped or starved for a while learns nothing about its replicas from
+  // that: of a late turn no more than half a lease counts, and then they are read.
+  const Clock::duration time = std::min(now - listened_until_, replica_lease_ / 2);
+  listened_until_ = now;
+  if (!listening) return;
+  for (auto& [id, replica] : running_) replica->ListenedInVain(time);
+}
+
 void AgentLoop::KeepTime(Clock::time_point now) {
-  for (auto& [id, replica] : running_) replica->KillIfDue(now);
+  for (auto& [id, replica] : running_) {
+    replica->KillIfDue(now);
+    replica->KillIfSilent(replica_lease_);
+  }
   if (!welcomed_ || lease_s_ <= 0 || now < next_heartbeat_) return;
   const std::chrono::duration<double> lease(lease_s_);
   next_heartbeat_ = now + std::chrono::duration_cast<Clock::duration>(lease / 3);

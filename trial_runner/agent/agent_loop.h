@@ -44,6 +44,8 @@ class AgentLoop : public Agent {
   void Wait(Clock::time_point now);
   int WaitMs(Clock::time_point now) const;
   void KeepTime(Clock::time_point now);
+  // Counts the time since the last call as silence of the replicas: before they are read.
+  void ListenedSince(bool listening);
   void Wake();
 
   void TakeArrivals();
@@ -65,6 +67,7 @@ class AgentLoop : public Agent {
   const std::map<std::string, std::string> inherited_environment_;
   const std::string incarnation_;
   const FileDescriptor wake_;
+  const Clock::duration replica_lease_;  // 0: none
 
   // Asked for from other threads.
   mutable std::mutex mutex_;
@@ -87,6 +90,7 @@ class AgentLoop : public Agent {
   Clock::time_point last_heard_;
   Clock::time_point next_heartbeat_;
   std::string last_break_;  // so that a lasting absence is logged once
+  Clock::time_point listened_until_ = Clock::now();
   bool stopping_ = false;
   std::optional<Clock::time_point> leave_at_;  // replicas have ended; last events are on their way
   std::unique_ptr<ServiceStream> stream_;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "trial_runner/agent/last_output.h"
 #include "tuner/base/check.h"
 
@@ -50,6 +51,7 @@ std::vector<v1::ReplicaMessage> ReplicaProcess::ReadUpTo(int chunks) {
       commands_.clear();
       break;
     }
+    silence_ = Clock::duration::zero();
     reader_.Append({chunk.data(), static_cast<std::size_t>(got)});
     Parse(messages);
   }
@@ -66,6 +68,10 @@ void ReplicaProcess::Parse(std::vector<v1::ReplicaMessage>& messages) {
       return KillFor(absl::StrCat("message of ", (*frame)->size(),
                                   " bytes on the control socket is not a ReplicaMessage"));
     }
+    if (message.has_heartbeat()) {
+      leased_ = true;
+      continue;
+    }
     if (message.has_ready()) *identity_.mutable_ready() = message.ready();
     if (message.has_regrouped()) identity_.set_generation(message.regrouped().generation());
     messages.push_back(std::move(message));
@@ -80,6 +86,20 @@ void ReplicaProcess::Send(const v1::ReplicaCommand& command) {
     commands_.erase(commands_.begin() + (sent_of_first_ > 0 ? 1 : 0));
   }
   Flush();
+}
+
+std::optional<ReplicaProcess::Clock::duration> ReplicaProcess::LeaseLeft(
+    Clock::duration lease) const {
+  const bool held = lease > Clock::duration::zero() && leased_ && process_.control.open();
+  if (!held) return std::nullopt;
+  return lease - silence_;
+}
+
+void ReplicaProcess::KillIfSilent(Clock::duration lease) {
+  const std::optional<Clock::duration> left = LeaseLeft(lease);
+  if (!left || *left > Clock::duration::zero()) return;
+  KillFor(
+      absl::StrFormat("hung: not a word for %.1f s", std::chrono::duration<double>(lease).count()));
 }
 
 void ReplicaProcess::Flush() {

@@ -41,11 +41,20 @@ class ReplicaProcess {
   int control_fd() const { return process_.control.get(); }  // -1: it has closed its end
   bool has_waiting_commands() const { return !commands_.empty(); }
 
-  // What it has said so far. One that breaks the protocol is killed, and Ending says why.
+  // What it has said so far, less its heartbeats. One that breaks the protocol is killed, and
+  // Ending says why.
   std::vector<v1::ReplicaMessage> Read();
   void Send(const v1::ReplicaCommand& command);
   // Goes on sending what the socket had no room for.
   void Flush();
+
+  // A lease begins with the first heartbeat, and anything that is read renews it. `lease` is how
+  // long the agent listens in vain before it kills the replica (0: for ever); time in which it did
+  // not listen is not its replicas' silence.
+  void ListenedInVain(Clock::duration time) { silence_ += time; }
+  void KillIfSilent(Clock::duration lease);
+  // What is left of its lease; nullopt: it has none, or is being killed.
+  std::optional<Clock::duration> LeaseLeft(Clock::duration lease) const;
 
   // SIGTERM to the group now, SIGKILL at the deadline. Asked twice: the earlier deadline counts.
   void Terminate(double grace_s, Clock::time_point now);
@@ -68,6 +77,8 @@ class ReplicaProcess {
   std::deque<std::string> commands_;  // frames; the first may be partly sent
   std::size_t sent_of_first_ = 0;
   std::optional<Clock::time_point> kill_at_;
+  bool leased_ = false;
+  Clock::duration silence_{0};
   std::string error_;
   bool reaped_ = false;
 };

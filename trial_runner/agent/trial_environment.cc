@@ -129,8 +129,12 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
   // Absent means "none", so one inherited from an outer trial must not shine through.
   variables.erase("ESPALIER_CHECKPOINT");
   variables.erase("ESPALIER_HTTP");
+  variables.erase("ESPALIER_REPLICA_LEASE");
   if (!start.checkpoint().empty()) variables["ESPALIER_CHECKPOINT"] = start.checkpoint();
   if (!options.http_address.empty()) variables["ESPALIER_HTTP"] = options.http_address;
+  if (options.replica_lease_s > 0) {
+    variables["ESPALIER_REPLICA_LEASE"] = absl::StrCat(options.replica_lease_s);
+  }
   return variables;
 }
 

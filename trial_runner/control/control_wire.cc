@@ -101,6 +101,12 @@ std::string EncodeReplicaWord(const ReplicaWord& word) {
   return message.SerializeAsString();
 }
 
+std::string EncodeHeartbeat() {
+  v1::ReplicaMessage message;
+  message.mutable_heartbeat();
+  return message.SerializeAsString();
+}
+
 absl::StatusOr<Membership> DecodeMembership(const std::string& bytes) {
   v1::ReplicaCommand command;
   if (!command.ParseFromString(bytes) || !command.has_regroup()) {

@@ -1,31 +1,47 @@
 #include "trial_runner/control/socket_control_plane.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 
+#include "trial_runner/control/control_plane_base.h"
 #include "trial_runner/control/control_wire.h"
-#include "trial_runner/control/membership_box.h"
 
 namespace espalier {
 namespace {
 
 constexpr std::size_t kMaxMessageBytes = 16u << 20;
 
-using LengthPrefix = std::array<unsigned char, 4>;
+constexpr double kBeatsPerLease = 4;
 
-class SocketControlPlane final : public ControlPlane {
+using LengthPrefix = std::array<unsigned char, 4>;
+using Clock = std::chrono::steady_clock;
+
+std::string Framed(const std::string& body) {
+  std::string message;
+  for (std::size_t i = 0; i < LengthPrefix().size(); ++i) {
+    message.push_back(static_cast<char>((body.size() >> (8 * i)) & 0xFF));
+  }
+  return message + body;
+}
+
+class SocketControlPlane final : public ControlPlaneBase {
  public:
-  explicit SocketControlPlane(int socket) : socket_(socket), reader_([this] { ReadAll(); }) {}
+  SocketControlPlane(int socket, double lease_s)
+      : socket_(socket), lease_s_(lease_s), reader_([this] { ReadAll(); }) {}
 
   ~SocketControlPlane() override {
     {
@@ -38,14 +54,14 @@ class SocketControlPlane final : public ControlPlane {
   }
 
   void Send(const ReplicaWord& word) override {
-    const std::string body = EncodeReplicaWord(word);
-    std::string message;
-    for (std::size_t i = 0; i < LengthPrefix().size(); ++i) {
-      message.push_back(static_cast<char>((body.size() >> (8 * i)) & 0xFF));
-    }
-    message += body;
+    const std::string message = Framed(EncodeReplicaWord(word));
     const std::lock_guard lock(send_mutex_);
-    std::string_view left = message;
+    SendAll(message);
+  }
+
+ private:
+  // Under send_mutex_.
+  void SendAll(std::string_view left) {
     while (!left.empty()) {
       const ssize_t sent = send(socket_, left.data(), left.size(), MSG_NOSIGNAL);
       if (sent < 0 && errno == EINTR) continue;
@@ -54,17 +70,34 @@ class SocketControlPlane final : public ControlPlane {
     }
   }
 
-  std::int64_t LatestGeneration() const override { return box_.Generation(); }
-  Membership Latest() const override { return box_.Latest(); }
-  Membership WaitAbove(std::int64_t generation) override { return box_.WaitAbove(generation); }
-  std::optional<Membership> WaitAboveFor(std::int64_t generation, double patience_s) override {
-    return box_.WaitAboveFor(generation, patience_s);
-  }
-  void Listen(std::function<void(const Membership&)> listener) override {
-    box_.Listen(std::move(listener));
+  // Never waits: this thread's commands must not. Where another thread is sending, or the agent
+  // has not read what was sent, the agent has something to hear anyway.
+  void Beat() {
+    const std::unique_lock lock(send_mutex_, std::try_to_lock);
+    if (!lock.owns_lock() || closing_) return;
+    const std::string beat = Framed(EncodeHeartbeat());
+    const ssize_t sent = send(socket_, beat.data(), beat.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0) SendAll(std::string_view(beat).substr(static_cast<std::size_t>(sent)));
   }
 
- private:
+  // Waits until there is something to receive, and keeps the lease meanwhile.
+  void AwaitReadable() {
+    if (lease_s_ <= 0) return;  // recv waits
+    while (true) {
+      const Clock::time_point now = Clock::now();
+      if (now >= next_beat_) {
+        Beat();
+        next_beat_ = now + std::chrono::duration_cast<Clock::duration>(
+                               std::chrono::duration<double>(lease_s_ / kBeatsPerLease));
+      }
+      pollfd readable{socket_, POLLIN, 0};
+      const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next_beat_ - now);
+      if (poll(&readable, 1, static_cast<int>(std::min<std::int64_t>(wait.count(), 60'000))) > 0) {
+        return;
+      }
+    }
+  }
+
   [[noreturn]] static void AgentGone(const char* why) {
     std::fprintf(stderr, "espalier: the agent is gone (%s): this replica ends\n", why);
     std::fflush(nullptr);
@@ -84,7 +117,7 @@ class SocketControlPlane final : public ControlPlane {
       if (!Receive(body.data(), size)) return;
       absl::StatusOr<Membership> membership = DecodeMembership(body);
       if (membership.ok()) {
-        box_.Put(*std::move(membership));
+        Announce(*std::move(membership));
       } else {  // of a newer service, perhaps
         std::fprintf(stderr, "espalier: ignored a command: %s\n",
                      std::string(membership.status().message()).c_str());
@@ -96,6 +129,7 @@ class SocketControlPlane final : public ControlPlane {
   bool Receive(void* start, std::size_t size) {
     auto* to = static_cast<char*>(start);
     while (size > 0) {
+      AwaitReadable();
       const ssize_t got = recv(socket_, to, size, 0);
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) {
@@ -112,7 +146,8 @@ class SocketControlPlane final : public ControlPlane {
   }
 
   const int socket_;
-  MembershipBox box_;
+  const double lease_s_;
+  Clock::time_point next_beat_;  // the reader's alone; the first one is due at once
   std::mutex send_mutex_;
   bool closing_ = false;  // guarded by send_mutex_
   std::thread reader_;    // last: it uses the others
@@ -120,8 +155,8 @@ class SocketControlPlane final : public ControlPlane {
 
 }  // namespace
 
-std::unique_ptr<ControlPlane> MakeSocketControlPlane(int socket) {
-  return std::make_unique<SocketControlPlane>(socket);
+std::unique_ptr<ControlPlane> MakeSocketControlPlane(int socket, double lease_s) {
+  return std::make_unique<SocketControlPlane>(socket, lease_s);
 }
 
 }  // namespace espalier

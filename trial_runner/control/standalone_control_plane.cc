@@ -4,18 +4,18 @@
 #include <cstdio>
 #include <utility>
 
-#include "trial_runner/control/membership_box.h"
+#include "trial_runner/control/control_plane_base.h"
 
 namespace espalier {
 namespace {
 
-class StandaloneControlPlane final : public ControlPlane {
+class StandaloneControlPlane final : public ControlPlaneBase {
  public:
   explicit StandaloneControlPlane(ReplicaId self) : self_(self) {}
 
   void Send(const ReplicaWord& word) override {
     if (const auto* ready = std::get_if<ReplicaReady>(&word)) {
-      box_.Put({1, {{self_, NodeId(1), ready->address}}, false});
+      Announce({1, {{self_, NodeId(1), ready->address}}, false});
     } else if (const auto* report = std::get_if<ReplicaReport>(&word)) {
       std::printf("report step=%" PRId64 " value=%.9g", report->step, report->value);
       for (const auto& [name, value] : report->extra) {
@@ -31,19 +31,8 @@ class StandaloneControlPlane final : public ControlPlane {
     std::fflush(stdout);
   }
 
-  std::int64_t LatestGeneration() const override { return box_.Generation(); }
-  Membership Latest() const override { return box_.Latest(); }
-  Membership WaitAbove(std::int64_t generation) override { return box_.WaitAbove(generation); }
-  std::optional<Membership> WaitAboveFor(std::int64_t generation, double patience_s) override {
-    return box_.WaitAboveFor(generation, patience_s);
-  }
-  void Listen(std::function<void(const Membership&)> listener) override {
-    box_.Listen(std::move(listener));
-  }
-
  private:
   const ReplicaId self_;
-  MembershipBox box_;
 };
 
 }  // namespace

@@ -34,6 +34,17 @@ absl::StatusOr<std::int64_t> IntegerVariable(const char* name, std::int64_t othe
   return value;
 }
 
+// Absent: 0.
+absl::StatusOr<double> SecondsVariable(const char* name) {
+  const std::string text = Variable(name);
+  double value = 0;
+  if (!text.empty() && (!absl::SimpleAtod(text, &value) || !(value >= 0 && value <= 86400))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("environment variable ", name, "=\"", text, "\": want 0 to 86400 seconds"));
+  }
+  return value;
+}
+
 absl::StatusOr<Parameters> ReadParameters(int argc, char** argv) {
   Parameters parameters;
   if (const std::string path = Variable("ESPALIER_PARAMETERS"); !path.empty()) {
@@ -107,7 +118,8 @@ absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int 
     return absl::InvalidArgumentError(absl::StrCat("environment variable ESPALIER_CONTROL_FD=", fd,
                                                    ": no such descriptor is open"));
   } else {
-    context->control = MakeSocketControlPlane(static_cast<int>(fd));
+    ESPALIER_ASSIGN_OR_RETURN(const double lease_s, SecondsVariable("ESPALIER_REPLICA_LEASE"));
+    context->control = MakeSocketControlPlane(static_cast<int>(fd), lease_s);
   }
   return context;
 }

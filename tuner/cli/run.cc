@@ -12,7 +12,7 @@ VerbAction AddRun(CLI::App& app) {
   app.add_option("study", a->study_file, "Study file")->required()->type_name("STUDY.json");
   app.add_option("--dir", a->directory,
                  "Where database, logs, trials and report go (default: espalier-runs/NAME)");
-  app.add_option("--slots", a->slots, "Slots of this machine (default: its GPUs, else CPU cores)");
+  a->node.AddTo(app);
   app.add_option("--grpc", a->grpc_address, "Address for agents and clients, HOST:PORT")
       ->capture_default_str();
   app.add_option("--http", a->http_address, "Address for REST, metrics and health, HOST:PORT")

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "tuner/cli/files.h"
-#include "tuner/cli/machine.h"
 #include "tuner/cli/service_options.h"
 #include "tuner/core/core.h"
 #include "tuner/storage/storage.h"
@@ -19,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxSlots = 4096;
 constexpr int kMaxOldRuns = 10000;
 
 // A study's name as one folder's.
@@ -40,18 +38,17 @@ absl::Status InFile(const std::string& file, const absl::Status& status) {
   return absl::Status(status.code(), file + ": " + message);
 }
 
-absl::StatusOr<int> CheckSlots(int asked, const StudySpec& spec) {
-  if (asked == 0 || asked < -1 || asked > kMaxSlots) {
-    return absl::InvalidArgumentError(fmt::format("--slots {}: must be 1 to {}", asked, kMaxSlots));
-  }
-  const int slots = asked == -1 ? DefaultSlots() : asked;
+absl::StatusOr<AgentOptions> CheckNode(const NodeArguments& arguments, const StudySpec& spec) {
+  AgentOptions options;
+  ESPALIER_RETURN_IF_ERROR(arguments.Resolve(options));
+  const int slots = options.slots;
   if (spec.min_slots > slots) {
     return absl::InvalidArgumentError(fmt::format(
         "study \"{}\" needs at least {} slots a trial, but there {} {}: raise --slots or lower "
         "the study's minimum",
         spec.name, spec.min_slots, slots == 1 ? "is only" : "are only", slots));
   }
-  return slots;
+  return options;
 }
 
 // The database must be ours and not in use before it is moved.
@@ -86,8 +83,8 @@ absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
   for (const absl::Status& status : {Validate(spec), CheckCommand(spec), CheckNeeds(spec)}) {
     ESPALIER_RETURN_IF_ERROR(InFile(arguments.study_file, status));
   }
-  ESPALIER_ASSIGN_OR_RETURN(const int slots, CheckSlots(arguments.slots, spec));
-  RunPlan plan{arguments, std::move(spec), slots, {}, {}};
+  ESPALIER_ASSIGN_OR_RETURN(AgentOptions agent, CheckNode(arguments.node, spec));
+  RunPlan plan{arguments, std::move(spec), std::move(agent), {}, {}};
   if (!arguments.token_file.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(plan.token, ReadToken(arguments.token_file));
   }

@@ -12,7 +12,7 @@ namespace espalier {
 struct RunPlan {
   RunArguments arguments;
   StudySpec spec;
-  int slots = 1;
+  AgentOptions agent;     // slots and what replicas are given
   std::string directory;  // absolute; exists
   std::string token;
 };

@@ -108,8 +108,9 @@ class Session {
     std::int64_t trials = 0;
     for (const auto& [state, count] : study_.trials_by_state()) trials += count;
     const bool going_on = resumed_ || trials > 0;
+    const int slots = plan_.agent.slots;
     std::printf("%s study %s on %d slot%s\n", going_on ? "resuming" : "running",
-                plan_.spec.name.c_str(), plan_.slots, plan_.slots == 1 ? "" : "s");
+                plan_.spec.name.c_str(), slots, slots == 1 ? "" : "s");
     std::printf("  database  %s\n",
                 plan_.arguments.memory ? "in memory" : DatabasePath(plan_.directory).c_str());
     std::printf("  log       %s\n", LogPath().c_str());
@@ -126,11 +127,10 @@ class Session {
     ESPALIER_RETURN_IF_ERROR(
         WriteServiceFile(plan_.directory, {service_->grpc_address(), service_->http_address()}));
     wrote_service_file_ = true;
-    AgentOptions options;
+    AgentOptions options = plan_.agent;
     options.service_address = service_->grpc_address();
     options.http_address = service_->http_address();
     options.node_name = kNodeName;
-    options.slots = plan_.slots;
     options.directory = TrialsDirectory();
     options.token = plan_.token;
     options.tuner_executable = OwnExecutable();

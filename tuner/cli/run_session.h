@@ -3,13 +3,14 @@
 #include <string>
 
 #include "tuner/cli/exit_codes.h"
+#include "tuner/cli/node_options.h"
 
 namespace espalier {
 
 struct RunArguments {
   std::string study_file;
   std::string directory;  // empty: espalier-runs/NAME
-  int slots = -1;         // -1: as many as the machine has
+  NodeArguments node;
   std::string grpc_address = "127.0.0.1:0";
   std::string http_address = "127.0.0.1:0";
   std::string token_file;

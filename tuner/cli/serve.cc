@@ -11,6 +11,7 @@
 #include "tuner/cli/files.h"
 #include "tuner/cli/interrupts.h"
 #include "tuner/cli/machine.h"
+#include "tuner/cli/node_options.h"
 #include "tuner/cli/service_options.h"
 #include "tuner/cli/verb.h"
 #include "tuner/server/service.h"
@@ -56,21 +57,16 @@ ExitCode Serve(const ServeArguments& arguments) {
 }
 
 struct AgentArguments {
-  AgentArguments() {
-    options.slots = -1;  // as many as the machine has
-    options.directory = "espalier-trials";
-  }
+  AgentArguments() { options.directory = "espalier-trials"; }
 
   AgentOptions options;
+  NodeArguments node;
   std::string token_file;
 };
 
 absl::StatusOr<AgentOptions> CheckAgent(const AgentArguments& arguments) {
   AgentOptions options = arguments.options;
-  if (options.slots == 0 || options.slots < -1) {
-    return absl::InvalidArgumentError(fmt::format("--slots {}: must be 1 or more", options.slots));
-  }
-  if (options.slots == -1) options.slots = DefaultSlots();
+  ESPALIER_RETURN_IF_ERROR(arguments.node.Resolve(options));
   if (options.service_address.find(':') == std::string::npos) {
     return absl::InvalidArgumentError("--join \"" + options.service_address +
                                       "\": must be HOST:PORT, e.g. " + kDefaultService);
@@ -123,8 +119,7 @@ VerbAction AddAgent(CLI::App& app) {
   auto a = std::make_shared<AgentArguments>();
   app.add_option("--join", a->options.service_address, "gRPC address of the service, HOST:PORT")
       ->required();
-  app.add_option("--slots", a->options.slots,
-                 "Slots of this machine (default: its GPUs, else CPU cores)");
+  a->node.AddTo(app);
   app.add_option("--name", a->options.node_name,
                  "Name of this node, unique in the pool (default: the host's name)");
   app.add_option("--dir", a->options.directory, "Where logs, parameters and checkpoints go")

@@ -18,6 +18,10 @@ std::string DescribeExit(const ReplicaExited& exit, bool node_lost) {
   return absl::StrCat("exited with code ", exit.exit_code);
 }
 
+// What could not be started will not start the next time. (What the agent had to kill, because it
+// hung say, has a signal along with its error.)
+bool NeverStarted(const ReplicaExited& exit) { return !exit.error.empty() && exit.signal == 0; }
+
 }  // namespace
 
 void Core::Impl::StartReplica(const Trial& trial, NodeId node, int slot) {
@@ -80,8 +84,9 @@ void Core::Impl::FinishForming(TrialId id) {
   group.forming = false;
   const int replicas = static_cast<int>(group.members.size());
   if (group.replicas_before > 0) {
-    Emit(ResizeMeasured{id, {now_, TrialAt(id).generation, group.replicas_before, replicas,
-                             group.pause_s, group.after_loss}});
+    Emit(ResizeMeasured{id,
+                        {now_, TrialAt(id).generation, group.replicas_before, replicas,
+                         group.pause_s, group.after_loss}});
   }
   if (replicas > group.replicas_before) group.joiner_failures = 0;
   group.after_loss = false;
@@ -133,7 +138,8 @@ void Core::Impl::ReplicaGone(const Replica& gone, const ReplicaExited& exit, boo
   if (group.members.empty()) return;
   ++group.joiner_failures;
   Regroup(gone.trial, group.members, /*abandon=*/true, /*after_loss=*/true);
-  group.replicas_before = std::max(group.replicas_before, static_cast<int>(group.members.size()) + 1);
+  group.replicas_before =
+      std::max(group.replicas_before, static_cast<int>(group.members.size()) + 1);
 }
 
 void Core::Impl::GroupLost(TrialId id, const ReplicaExited& exit, bool not_its_fault) {
@@ -152,16 +158,15 @@ void Core::Impl::GroupLost(TrialId id, const ReplicaExited& exit, bool not_its_f
   }
   if (clean) {
     if (trial.values.empty()) {
-      EndTrial(id, TrialState::kFail,
-               absl::StrCat("ended without reporting ", study.spec.metric), std::nullopt,
-               exit.last_output);
+      EndTrial(id, TrialState::kFail, absl::StrCat("ended without reporting ", study.spec.metric),
+               std::nullopt, exit.last_output);
     } else {
       EndTrial(id, TrialState::kComplete, "ran to its end", trial.values.back().value);
     }
     return;
   }
   const std::string what = DescribeExit(exit, false);
-  if (!trial.checkpoint.empty() && exit.error.empty() &&
+  if (!trial.checkpoint.empty() && !NeverStarted(exit) &&
       trial.restarts < study.spec.max_restarts) {
     Emit(TrialRestarted{id, trial.restarts + 1});
     const std::string reason =

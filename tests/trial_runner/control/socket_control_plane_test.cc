@@ -1,5 +1,7 @@
 #include "trial_runner/control/socket_control_plane.h"
 
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,6 +27,7 @@ class Agent {
   }
   ~Agent() { close(socket_); }
 
+  int socket() const { return socket_; }
   int replica_socket() const { return replica_socket_; }
 
   v1::ReplicaMessage Receive() const {
@@ -119,6 +122,36 @@ TEST(SocketControlPlane, ListenerHearsTheLatestAndThenEachNewer) {
   agent.SendRegroup(3, false);
   control->WaitAbove(2);
   EXPECT_EQ(heard, (std::vector<std::int64_t>{1, 2}));
+}
+
+TEST(SocketControlPlane, BeatsFromTheStartAndWhileItHearsCommands) {
+  const Agent agent;
+  const auto control = MakeSocketControlPlane(agent.replica_socket(), /*lease_s=*/0.04);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(agent.Receive().has_heartbeat());
+  control->Send(ReplicaReady{"host:9", {}, 5});
+  v1::ReplicaMessage message = agent.Receive();
+  while (message.has_heartbeat()) message = agent.Receive();
+  EXPECT_EQ(message.ready().address(), "host:9");
+  agent.SendRegroup(1, false);
+  EXPECT_EQ(control->WaitAbove(0).generation, 1);
+  EXPECT_TRUE(agent.Receive().has_heartbeat());
+}
+
+TEST(SocketControlPlane, HearsCommandsThoughNobodyReadsItsHeartbeats) {
+  const Agent agent;
+  const auto control = MakeSocketControlPlane(agent.replica_socket(), /*lease_s=*/0.004);
+  agent.SendRegroup(1, false);
+  EXPECT_EQ(control->WaitAbove(0).generation, 1);
+  // Until its buffer is full: from then on the heartbeats have no room, and must not wait for any.
+  int waiting = 0;
+  int before = -1;
+  while (waiting != before) {
+    before = waiting;
+    poll(nullptr, 0, 50);
+    ASSERT_EQ(ioctl(agent.socket(), FIONREAD, &waiting), 0);
+  }
+  agent.SendRegroup(2, false);
+  EXPECT_EQ(control->WaitAbove(1).generation, 2);
 }
 
 TEST(SocketControlPlane, IgnoresACommandItDoesNotKnow) {

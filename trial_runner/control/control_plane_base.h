@@ -12,35 +12,26 @@
 
 namespace espalier {
 
-// The highest membership seen, between the thread that receives them and those that wait: the half
-// that all control planes share. The listener runs under the lock.
-class MembershipBox {
+// The half that all control planes share: the highest membership seen, between the thread that
+// receives them and those that wait. The listener runs under the lock.
+class ControlPlaneBase : public ControlPlane {
  public:
-  void Put(Membership membership) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (membership.generation <= latest_.generation) return;
-      latest_ = std::move(membership);
-      generation_.store(latest_.generation, std::memory_order_release);
-      if (listener_) listener_(latest_);
-    }
-    changed_.notify_all();
+  std::int64_t LatestGeneration() const override {
+    return generation_.load(std::memory_order_acquire);
   }
 
-  std::int64_t Generation() const { return generation_.load(std::memory_order_acquire); }
-
-  Membership Latest() const {
+  Membership Latest() const override {
     const std::lock_guard lock(mutex_);
     return latest_;
   }
 
-  Membership WaitAbove(std::int64_t generation) {
+  Membership WaitAbove(std::int64_t generation) override {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return latest_.generation > generation; });
     return latest_;
   }
 
-  std::optional<Membership> WaitAboveFor(std::int64_t generation, double patience_s) {
+  std::optional<Membership> WaitAboveFor(std::int64_t generation, double patience_s) override {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, std::chrono::duration<double>(patience_s),
                            [&] { return latest_.generation > generation; })) {
@@ -49,10 +40,23 @@ class MembershipBox {
     return latest_;
   }
 
-  void Listen(std::function<void(const Membership&)> listener) {
+  void Listen(std::function<void(const Membership&)> listener) override {
     const std::lock_guard lock(mutex_);
     listener_ = std::move(listener);
     if (listener_ && latest_.generation > 0) listener_(latest_);
+  }
+
+ protected:
+  // Of a membership that is not newer than the latest nothing is seen.
+  void Announce(Membership membership) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (membership.generation <= latest_.generation) return;
+      latest_ = std::move(membership);
+      generation_.store(latest_.generation, std::memory_order_release);
+      if (listener_) listener_(latest_);
+    }
+    changed_.notify_all();
   }
 
  private:
