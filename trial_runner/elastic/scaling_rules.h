@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -10,24 +13,32 @@ namespace espalier {
 // What a scaling rule may look at.
 struct ScalingContext {
   double scale = 1;     // global batch size / base batch size
-  double sqr = 1;       // gradient noise, as in Gain()
-  double var = 0;       // at the base batch size
+  double sqr = 1;       // of the parameter group whose rate is asked for: |true gradient|^2 and the
+  double var = 0;       // gradient's variance at the base batch size, as in Gain()
   double progress = 0;  // scale-invariant steps done
+  double base_batch_size = 1;
+  double dataset_size = 1;  // samples of an epoch
 };
 
 // By what the learning rate is multiplied for one optimizer step of a larger (or smaller) batch
-// than the one it was chosen for. Pure.
-struct ScalingRule {
-  std::string_view name;
-  std::string_view summary;
-  double (*factor)(const ScalingContext&);
+// than the one it was chosen for. Pure: the same context gives the same factor on each replica. A
+// rule of one's own is one class, handed to AdaptiveDataParallel.
+class ScalingRule {
+ public:
+  virtual ~ScalingRule() = default;
+  virtual double Factor(const ScalingContext& context) const = 0;
 };
 
-// The rules, by name. A new one is one function and one row. LEGW (You et al. 2019), whose warm-up
-// needs the progress that is already here and an option for its length, has its place here.
-const std::vector<ScalingRule>& ScalingRules();
+// A rule as a name says it. A new one is one function or class and one row.
+struct ScalingRuleRow {
+  std::string_view name;
+  std::string_view summary;
+  // `argument` is what stood behind the colon of "name:argument", or empty.
+  absl::StatusOr<std::shared_ptr<const ScalingRule>> (*make)(const std::string& argument);
+};
+const std::vector<ScalingRuleRow>& ScalingRules();
 
-// An unknown name is answered with the known ones.
-absl::StatusOr<ScalingRule> FindScalingRule(std::string_view name);
+// "adascale", "linear", "legw:2.5". An unknown name is answered with the known ones.
+absl::StatusOr<std::shared_ptr<const ScalingRule>> FindScalingRule(std::string_view text);
 
 }  // namespace espalier

@@ -11,7 +11,7 @@
 namespace espalier {
 namespace {
 
-constexpr std::string_view kVersion = "espalier-position-1";
+constexpr std::string_view kVersion = "espalier-position-2";
 constexpr std::size_t kMaxValues = 4096;
 
 // Doubles travel as their bits: NaN and infinities included, and nothing is rounded.
@@ -52,7 +52,33 @@ class Reader {
   std::istringstream in_;
 };
 
+ModelPosition ReadModel(Reader& in) {
+  ModelPosition model;
+  std::int64_t groups = 0;
+  in >> model.loss_scale >> model.good_steps >> model.skipped_steps >> groups;
+  for (std::int64_t i = 0; i < groups && in.ok(); ++i) {
+    NoiseAverages::State n;
+    in >> n.sqr >> n.trace >> n.weight >> n.biased;
+    model.noise.push_back(NoiseAverages(n));
+  }
+  return model;
+}
+
 }  // namespace
+
+GradientNoise TrainingPosition::Noise(double samples) const {
+  GradientNoise total{0, 0};
+  bool any = false;
+  for (const ModelPosition& model : models) {
+    for (const NoiseAverages& averages : model.noise) {
+      if (averages.empty()) continue;
+      any = true;
+      total.sqr += averages.Sqr();
+      total.var += averages.Var(samples);
+    }
+  }
+  return any ? total : GradientNoise{NoiseAverages().Sqr(), NoiseAverages().Var(samples)};
+}
 
 void TrainingPosition::AddEvaluation(const EvaluationKey& key, std::vector<double> result) {
   evaluation_results[key] = std::move(result);
@@ -64,10 +90,17 @@ void TrainingPosition::AddEvaluation(const EvaluationKey& key, std::vector<doubl
 
 std::string TrainingPosition::Encode() const {
   Writer out;
-  const NoiseAverages::State n = noise.state();
   out << step << epoch << cursor << evaluations << batch_size << atomic_batch_size << progress
-      << n.sqr << n.trace << n.weight << n.biased
-      << static_cast<std::int64_t>(evaluation_results.size());
+      << skipped_steps << models_stepped << static_cast<std::int64_t>(models.size());
+  for (const ModelPosition& model : models) {
+    out << model.loss_scale << model.good_steps << model.skipped_steps
+        << static_cast<std::int64_t>(model.noise.size());
+    for (const NoiseAverages& averages : model.noise) {
+      const NoiseAverages::State n = averages.state();
+      out << n.sqr << n.trace << n.weight << n.biased;
+    }
+  }
+  out << static_cast<std::int64_t>(evaluation_results.size());
   for (const auto& [key, values] : evaluation_results) {
     out << key.epoch << key.step << key.call << static_cast<std::int64_t>(values.size());
     for (const double v : values) out << v;
@@ -78,14 +111,14 @@ std::string TrainingPosition::Encode() const {
 absl::StatusOr<TrainingPosition> TrainingPosition::Decode(std::string_view text) {
   Reader in(text);
   TrainingPosition p;
-  NoiseAverages::State n;
+  std::int64_t count = 0;
   std::int64_t results = 0;
   in >> p.step >> p.epoch >> p.cursor >> p.evaluations >> p.batch_size >> p.atomic_batch_size >>
-      p.progress >> n.sqr >> n.trace >> n.weight >> n.biased >> results;
-  p.noise = NoiseAverages(n);
+      p.progress >> p.skipped_steps >> p.models_stepped >> count;
+  for (std::int64_t i = 0; i < count && in.ok(); ++i) p.models.push_back(ReadModel(in));
+  in >> results;
   for (std::int64_t i = 0; i < results && in.ok(); ++i) {
     EvaluationKey key;
-    std::int64_t count = 0;
     in >> key.epoch >> key.step >> key.call >> count;
     if (!in.ok() || count < 0 || static_cast<std::size_t>(count) > kMaxValues) break;
     std::vector<double> values(static_cast<std::size_t>(count));

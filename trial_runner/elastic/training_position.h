@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "allocator/goodput/goodput.h"
 #include "trial_runner/elastic/noise_scale.h"
 
 namespace espalier {
@@ -22,6 +23,14 @@ struct EvaluationKey {
   friend auto operator<=>(const EvaluationKey&, const EvaluationKey&) = default;
 };
 
+// The part of the position that each model of a trial has for itself.
+struct ModelPosition {
+  std::vector<NoiseAverages> noise;  // by parameter group
+  double loss_scale = 0;             // of mixed precision; 0: none
+  std::int64_t good_steps = 0;       // since the loss scale changed
+  std::int64_t skipped_steps = 0;    // in a row, up to now
+};
+
 // How far a trial's training is, beside its tensors: what a regroup hands to those who join and a
 // checkpoint keeps. The same on all members of a group between two steps.
 struct TrainingPosition {
@@ -34,14 +43,21 @@ struct TrainingPosition {
   std::int64_t batch_size = 0;         // global, of the next step; 0: not chosen yet
   std::int64_t atomic_batch_size = 0;  // chosen along with it in adaptive mode; 0: by schedule
   double progress = 0;                 // scale-invariant steps
-  NoiseAverages noise;
+  std::int64_t skipped_steps = 0;      // in all: their gradients were not finite
+  // Of the step under way: how many of the trial's models have done theirs. The others have yet to,
+  // on the same samples.
+  std::int64_t models_stepped = 0;
+  std::vector<ModelPosition> models;
   std::map<EvaluationKey, std::vector<double>> evaluation_results;  // the latest
 
   // Grows with everything that members do together: of two positions the one with the larger
   // order is further.
-  std::tuple<std::int64_t, std::int64_t, std::int64_t> Order() const {
-    return {step, epoch, evaluations};
+  std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t> Order() const {
+    return {step, epoch, evaluations, models_stepped};
   }
+
+  // Over all models and groups: |true gradient|^2, and the variance of a gradient of `samples`.
+  GradientNoise Noise(double samples) const;
 
   void AddEvaluation(const EvaluationKey& key, std::vector<double> result);
 

@@ -1,28 +1,52 @@
 #include "trial_runner/torch/adaptive_data_parallel.h"
 
-#include <utility>
+#include <ATen/autocast_mode.h>
 
 #include "trial_runner/torch/training_engine.h"
 #include "trial_runner/torch/trial.h"
 
 namespace espalier {
 
+AutocastGuard::AutocastGuard(int device_type, int scalar_type)
+    : device_type_(device_type), active_(scalar_type >= 0) {
+  if (!active_) return;
+  const auto device = static_cast<at::DeviceType>(device_type_);
+  was_enabled_ = at::autocast::is_autocast_enabled(device);
+  former_type_ = static_cast<int>(at::autocast::get_autocast_dtype(device));
+  at::autocast::set_autocast_enabled(device, true);
+  at::autocast::set_autocast_dtype(device, static_cast<at::ScalarType>(scalar_type));
+  at::autocast::increment_nesting();
+}
+
+AutocastGuard::~AutocastGuard() {
+  if (!active_) return;
+  const auto device = static_cast<at::DeviceType>(device_type_);
+  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  at::autocast::set_autocast_dtype(device, static_cast<at::ScalarType>(former_type_));
+  at::autocast::set_autocast_enabled(device, was_enabled_);
+}
+
 AdaptiveDataParallel::AdaptiveDataParallel(Trial& trial, torch::nn::Module& model,
                                            torch::optim::Optimizer& optimizer,
                                            DataParallelOptions options)
-    : engine_(std::make_unique<TrainingEngine>(trial.context(), model, optimizer,
-                                               std::move(options))) {}
+    : engine_(TrainingEngine::Of(trial.context())),
+      model_(engine_->AddModel(model, optimizer, options)) {}
 
 AdaptiveDataParallel::~AdaptiveDataParallel() = default;
 
-void AdaptiveDataParallel::Step(const at::Tensor& loss) { engine_->Step(loss); }
+void AdaptiveDataParallel::Step(const at::Tensor& loss) { engine_->Step(model_, loss); }
+
+AutocastGuard AdaptiveDataParallel::Autocast() const {
+  const TrainedModel& model = engine_->model(model_);
+  return {model.device_type(), model.autocast_type()};
+}
 
 double AdaptiveDataParallel::Evaluate(
     std::int64_t size, std::int64_t batch_size,
     const std::function<double(const at::Tensor& indices)>& sum_over) {
-  return engine_
-      ->Evaluate(size, batch_size, 1,
-                 [&](const at::Tensor& indices) { return std::vector{sum_over(indices)}; })
+  return EvaluateSums(
+             size, batch_size, 1,
+             [&](const at::Tensor& indices) { return std::vector<double>{sum_over(indices)}; })
       .front();
 }
 
@@ -38,5 +62,8 @@ int AdaptiveDataParallel::rank() const { return engine_->group().rank(); }
 int AdaptiveDataParallel::replicas() const { return engine_->group().size(); }
 std::int64_t AdaptiveDataParallel::batch_size() const { return engine_->position().batch_size; }
 double AdaptiveDataParallel::progress() const { return engine_->position().progress; }
+std::int64_t AdaptiveDataParallel::skipped_steps() const {
+  return engine_->position().skipped_steps;
+}
 
 }  // namespace espalier

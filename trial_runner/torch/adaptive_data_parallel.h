@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "trial_runner/elastic/scaling_rules.h"
+
 namespace at {
 class Tensor;
 }
@@ -22,21 +24,55 @@ class Trial;
 class TrainingEngine;
 
 struct DataParallelOptions {
-  // By what the learning rate follows the batch size: adascale, adamscale, linear, sqrt, none.
-  // Empty: adascale, or adamscale for Adam and AdamW.
-  std::string scaling_rule;
+  // By what the learning rate follows the batch size: adascale, adamscale, linear, sqrt,
+  // legw:EPOCHS, none. Empty: adascale, or adamscale for Adam and AdamW.
+  std::string scaling_rule = {};
   // The batch size the learning rate is meant for; 0: the loader's batch_size.
   std::int64_t base_batch_size = 0;
+  // A trial with several models names each: checkpoints and errors tell them apart by it.
+  std::string name = {};
+  // A rule of your own, instead of a named one.
+  std::shared_ptr<const ScalingRule> rule = nullptr;
+  // Longer gradients are scaled down to this norm before the optimizer steps; 0: never.
+  double max_gradient_norm = 0;
+  // "bf16" or "fp16": what Autocast() computes in; fp16 also scales the loss so that small
+  // gradients do not vanish. Empty: float.
+  std::string mixed_precision = {};
+  // A step whose gradients are not finite is skipped: the model stays as it is. After so many in a
+  // row the trial fails; 0: at the first; negative: never. With fp16 those by which the loss scale
+  // finds its place do not count.
+  std::int64_t max_skipped_steps = 10;
+  // Gradients are reduced in pieces of about this size, while backward computes the rest.
+  std::int64_t bucket_bytes = 4 << 20;
+};
+
+// While it lives operations of the forward pass compute in the precision that the model was given.
+class AutocastGuard {
+ public:
+  AutocastGuard(int device_type, int scalar_type);  // of LibTorch; a negative scalar type: nothing
+  ~AutocastGuard();
+  AutocastGuard(const AutocastGuard&) = delete;
+  AutocastGuard& operator=(const AutocastGuard&) = delete;
+
+ private:
+  const int device_type_;
+  const bool active_;
+  bool was_enabled_ = false;
+  int former_type_ = 0;
 };
 
 // Trains one model on however many replicas the trial has at the moment. Give it every microbatch's
-// loss; it runs backward, and after the last one of a step sums the gradients over the replicas,
-// measures the gradient noise, steps the optimizer with the learning rate that the scaling rule
-// says, and lets replicas come and go. The learning rate in the optimizer's options stays the
-// base rate, and the program may change it (schedules).
+// loss; it runs backward, and in the last one of a step sums the gradients over the replicas while
+// they come in, measures the gradient noise, steps the optimizer with the learning rate that the
+// scaling rule says, and lets replicas come and go. The learning rate in the optimizer's options
+// stays the base rate, and the program may change it (schedules).
 //
-// Model and optimizer must outlive it; parameters are float, on the CPU. One thread. A mistake in
-// its use ends the program with exit code 2 and a message.
+// A trial with several models and optimizers makes one for each, under different names, on the same
+// Trial; for each microbatch of the loader each of them is given its loss, in the same order, and
+// what backward leaves in the others' gradients is of no account. Evaluate may be asked of any.
+//
+// Model and optimizer must outlive it; parameters are float and all on one device. One thread. A
+// mistake in its use ends the program with exit code 2 and a message.
 class AdaptiveDataParallel {
  public:
   AdaptiveDataParallel(Trial& trial, torch::nn::Module& model, torch::optim::Optimizer& optimizer,
@@ -49,8 +85,11 @@ class AdaptiveDataParallel {
   // twice for one microbatch, nor left out.
   void Step(const at::Tensor& loss);
 
+  // For the forward pass, and for evaluation: `auto precision = parallel.Autocast();`
+  AutocastGuard Autocast() const;
+
   // Sums `sum_over(indices)` over `size` samples, cut over the replicas and there into batches of
-  // at most `batch_size`; returns the total, the same on each replica. The model is in evaluation
+  // at most `batch_size`; returns the total, the same on each replica. The models are in evaluation
   // mode and no gradients are recorded meanwhile. Each replica calls it at the same places. Whoever
   // joined after a call was done gets its result without computing; if a replica is lost during one
   // the others do it again, so sum_over must not count on being called once a sample.
@@ -65,15 +104,17 @@ class AdaptiveDataParallel {
   std::int64_t generation() const;  // of the present group
   int rank() const;
   int replicas() const;
-  std::int64_t batch_size() const;  // global, of the next step
-  double progress() const;          // scale-invariant steps: what they are worth at the initial
-                                    // batch size
+  std::int64_t batch_size() const;     // global, of the next step
+  double progress() const;             // scale-invariant steps: what they are worth at the initial
+                                       // batch size
+  std::int64_t skipped_steps() const;  // in all; their gradients were not finite
 
   // For the rest of the library.
   TrainingEngine& engine() { return *engine_; }
 
  private:
-  std::unique_ptr<TrainingEngine> engine_;
+  std::shared_ptr<TrainingEngine> engine_;  // the trial's one
+  std::size_t model_ = 0;
 };
 
 }  // namespace espalier

@@ -1,6 +1,5 @@
 #include "trial_runner/torch/preconditioner.h"
 
-#include <ATen/ops/cat.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 
@@ -13,37 +12,56 @@ namespace {
 constexpr std::int64_t kFirstSteps = 5;
 
 template <typename ParamState, typename Options>
-at::Tensor AdamScale(torch::optim::Optimizer& optimizer,
-                     const std::vector<at::Tensor>& parameters) {
-  const auto& options = static_cast<const Options&>(optimizer.param_groups().front().options());
-  const double beta2 = std::get<1>(options.betas());
-  const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> parts;
-  for (const at::Tensor& p : parameters) {
-    const auto found = optimizer.state().find(p.unsafeGetTensorImpl());
-    if (found == optimizer.state().end()) return {};
+std::vector<Preconditioner> OfAdam(torch::optim::Optimizer& optimizer,
+                                   const std::vector<at::Tensor>& parameters,
+                                   const std::vector<std::size_t>& groups) {
+  std::vector<Preconditioner> all;
+  all.reserve(parameters.size());
+  bool any = false;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto found = optimizer.state().find(parameters[i].unsafeGetTensorImpl());
+    if (found == optimizer.state().end()) {  // never had a gradient
+      all.emplace_back();
+      continue;
+    }
     const auto& state = static_cast<const ParamState&>(*found->second);
-    if (state.step() < kFirstSteps) return {};
+    const at::Tensor& moment = state.exp_avg_sq();
+    if (state.step() < kFirstSteps || !moment.is_contiguous()) return {};
+    const auto& options =
+        static_cast<const Options&>(optimizer.param_groups()[groups[i]].options());
+    const double beta2 = std::get<1>(options.betas());
     const double correction = 1 - std::pow(beta2, static_cast<double>(state.step()));
-    parts.push_back(
-        (state.exp_avg_sq() / correction).sqrt_().add_(options.eps()).reciprocal_().reshape({-1}));
+    all.push_back({moment, 1 / std::sqrt(correction), options.eps()});
+    any = true;
   }
-  return at::cat(parts);
+  if (!any) all.clear();
+  return all;
 }
 
 }  // namespace
 
-at::Tensor GradientScale(torch::optim::Optimizer& optimizer,
-                         const std::vector<at::Tensor>& parameters) {
+at::Tensor Preconditioner::Apply(const at::Tensor& gradient) const {
+  if (!second_moment.defined()) return gradient;
+  return gradient / (second_moment.sqrt() * factor + epsilon);
+}
+
+bool IsAdam(torch::optim::Optimizer& optimizer) {
+  return dynamic_cast<torch::optim::Adam*>(&optimizer) != nullptr ||
+         dynamic_cast<torch::optim::AdamW*>(&optimizer) != nullptr;
+}
+
+std::vector<Preconditioner> Preconditioners(torch::optim::Optimizer& optimizer,
+                                            const std::vector<at::Tensor>& parameters,
+                                            const std::vector<std::size_t>& groups) {
   using torch::optim::Adam;
   using torch::optim::AdamW;
   if (dynamic_cast<Adam*>(&optimizer) != nullptr) {
-    return AdamScale<torch::optim::AdamParamState, torch::optim::AdamOptions>(optimizer,
-                                                                              parameters);
+    return OfAdam<torch::optim::AdamParamState, torch::optim::AdamOptions>(optimizer, parameters,
+                                                                           groups);
   }
   if (dynamic_cast<AdamW*>(&optimizer) != nullptr) {
-    return AdamScale<torch::optim::AdamWParamState, torch::optim::AdamWOptions>(optimizer,
-                                                                                parameters);
+    return OfAdam<torch::optim::AdamWParamState, torch::optim::AdamWOptions>(optimizer, parameters,
+                                                                             groups);
   }
   return {};
 }

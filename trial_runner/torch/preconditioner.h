@@ -10,11 +10,25 @@ class Optimizer;
 
 namespace espalier {
 
-// By what an optimizer scales each gradient element before it steps: Adam and AdamW divide by
-// sqrt(v / (1 - beta2^t)) + eps. Gradient noise is measured after that scaling, since it is the
-// scaled gradient that moves the parameters. One piece in the order of `parameters`; undefined for
-// optimizers that do not scale, and for Adam's first steps, whose averages say little.
-at::Tensor GradientScale(torch::optim::Optimizer& optimizer,
-                         const std::vector<at::Tensor>& parameters);
+// By what an optimizer scales each element of one parameter's gradient before it steps:
+// 1 / (sqrt(second_moment) * factor + epsilon); undefined: not at all.
+struct Preconditioner {
+  at::Tensor second_moment;
+  double factor = 1;  // 1 / sqrt(1 - beta2^t)
+  double epsilon = 0;
+
+  at::Tensor Apply(const at::Tensor& gradient) const;
+};
+
+// Adam and AdamW divide by sqrt(v / (1 - beta2^t)) + eps. Gradient noise is measured after that
+// scaling, since it is the scaled gradient that moves the parameters. One a parameter, in their
+// order; empty for optimizers that do not scale, and for Adam's first steps, whose averages say
+// little. The tensors are the optimizer's own: valid until its next step.
+std::vector<Preconditioner> Preconditioners(torch::optim::Optimizer& optimizer,
+                                            const std::vector<at::Tensor>& parameters,
+                                            const std::vector<std::size_t>& groups);
+
+// Whether it is one of those, by type: what decides the scaling rule it gets by default.
+bool IsAdam(torch::optim::Optimizer& optimizer);
 
 }  // namespace espalier

@@ -105,6 +105,8 @@ void ReplicaGroup::FormNewest(Membership newest, ReplicaRegrouped& times) {
   generation_ = newest.generation;
   size_ = static_cast<int>(newest.members.size());
   nodes_ = newest.Nodes();
+  members_.clear();
+  for (const Member& member : newest.members) members_.push_back(member.replica);
   trial_.generation = generation_;
   trial_.rank = rank_;
   times.generation = generation_;

@@ -50,6 +50,7 @@ class ReplicaGroup {
   int rank() const { return rank_; }
   int size() const { return size_; }
   int nodes() const { return nodes_; }
+  const std::vector<ReplicaId>& members() const { return members_; }  // by rank
 
   // A newer generation is announced: to be counted in the next all-reduce.
   bool Pending() const { return trial_.control->LatestGeneration() > generation_; }
@@ -90,6 +91,7 @@ class ReplicaGroup {
   int rank_ = 0;
   int size_ = 0;
   int nodes_ = 1;
+  std::vector<ReplicaId> members_;
   std::atomic<bool> forming_{false};  // any newer generation ends what is under way
   std::atomic<std::int64_t> abandoned_below_{0};
   std::atomic<double> grace_s_;

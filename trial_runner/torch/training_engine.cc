@@ -1,26 +1,22 @@
 #include "trial_runner/torch/training_engine.h"
 
 #include <ATen/Context.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <torch/nn/module.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/adamw.h>
 #include <torch/optim/optimizer.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <cstdio>
+#include <fstream>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "trial_runner/collectives/gloo_collectives.h"
 #include "trial_runner/elastic/batch_bounds.h"
-#include "trial_runner/torch/preconditioner.h"
 #include "tuner/base/check.h"
 #include "tuner/base/random.h"
-#include "tuner/base/status.h"
 
 namespace espalier {
 namespace {
@@ -33,40 +29,19 @@ double SecondsBetween(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-[[noreturn]] void BadUse(const std::string& message) {
-  EndProcess(absl::InvalidArgumentError(message), kBadUseExitCode);
-}
-
-ScalingRule RuleFor(const std::string& name, torch::optim::Optimizer& optimizer) {
-  const bool adam = dynamic_cast<torch::optim::Adam*>(&optimizer) != nullptr ||
-                    dynamic_cast<torch::optim::AdamW*>(&optimizer) != nullptr;
-  const absl::StatusOr<ScalingRule> rule = FindScalingRule(!name.empty() ? name
-                                                           : adam        ? "adamscale"
-                                                                         : "adascale");
-  if (!rule.ok()) EndProcess(rule.status(), kBadUseExitCode);
-  return *rule;
-}
-
 std::unique_ptr<Collectives> MakeCollectives(const TrialContext& trial) {
   auto made = MakeGlooCollectives({.host = trial.host, .interface = trial.interface});
   if (!made.ok()) EndProcess(made.status(), kBadUseExitCode);
   return *std::move(made);
 }
 
-std::vector<at::Tensor> TrainedParameters(torch::optim::Optimizer& optimizer) {
-  std::vector<at::Tensor> trained;
-  for (const auto& group : optimizer.param_groups()) {
-    for (const at::Tensor& p : group.params()) {
-      if (!p.requires_grad()) continue;
-      if (p.scalar_type() != at::kFloat || !p.device().is_cpu()) {
-        BadUse(absl::StrCat("AdaptiveDataParallel: a parameter is ", p.toString(),
-                            ": want CPUFloatType"));
-      }
-      trained.push_back(p);
-    }
-  }
-  if (trained.empty()) BadUse("AdaptiveDataParallel: the optimizer has no parameters to train");
-  return trained;
+// Of this process, in bytes; 0 where it cannot be found out.
+std::int64_t ResidentMemory() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t total_pages = 0;
+  std::int64_t resident_pages = 0;
+  file >> total_pages >> resident_pages;
+  return file ? resident_pages * sysconf(_SC_PAGESIZE) : 0;
 }
 
 at::Tensor IndexTensor(std::span<const std::int64_t> indices) {
@@ -75,32 +50,36 @@ at::Tensor IndexTensor(std::span<const std::int64_t> indices) {
   return tensor;
 }
 
-at::Tensor IndexRange(const SampleSlice& slice) {
-  std::vector<std::int64_t> indices(static_cast<std::size_t>(slice.size));
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    indices[i] = slice.begin + static_cast<std::int64_t>(i);
-  }
-  return IndexTensor(indices);
-}
-
 }  // namespace
 
-TrainingEngine::TrainingEngine(TrialContext& trial, torch::nn::Module& model,
-                               torch::optim::Optimizer& optimizer, DataParallelOptions options)
+std::shared_ptr<TrainingEngine> TrainingEngine::Of(TrialContext& trial) {
+  std::shared_ptr<TrainingEngine> engine = trial.engine.lock();
+  if (!engine) {
+    engine = std::make_shared<TrainingEngine>(trial);
+    trial.engine = engine;
+  }
+  return engine;
+}
+
+TrainingEngine::TrainingEngine(TrialContext& trial)
     : trial_(trial),
-      model_(model),
-      optimizer_(optimizer),
-      rule_(RuleFor(options.scaling_rule, optimizer)),
-      base_batch_size_(options.base_batch_size),
       collectives_(MakeCollectives(trial)),
       state_(trial),
-      group_(trial, *collectives_, state_),
-      gradients_(TrainedParameters(optimizer)) {
-  if (base_batch_size_ < 0) {
-    BadUse(absl::StrCat("base_batch_size is ", base_batch_size_, ": want a positive number"));
+      group_(trial, *collectives_, state_) {}
+
+std::size_t TrainingEngine::AddModel(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+                                     const DataParallelOptions& options) {
+  if (group_.joined()) {
+    BadUse(absl::StrCat("AdaptiveDataParallel \"", options.name,
+                        "\" was made after training began: make all of them before"));
   }
-  const absl::Status added = state_.AddModel("", model, optimizer);
+  auto made = TrainedModel::Make(model, optimizer, options);
+  if (!made.ok()) EndProcess(made.status(), kBadUseExitCode);
+  const absl::Status added = state_.AddModel(options.name, model, optimizer);
   if (!added.ok()) EndProcess(added, kBadUseExitCode);
+  state_.position.models.push_back((*made)->FirstPosition());
+  models_.push_back(*std::move(made));
+  return models_.size() - 1;
 }
 
 void TrainingEngine::SetData(std::int64_t dataset_size, const DataLoaderOptions& options) {
@@ -108,7 +87,6 @@ void TrainingEngine::SetData(std::int64_t dataset_size, const DataLoaderOptions&
   const absl::StatusOr<BatchBounds> bounds = BoundsOf(options, dataset_size, trial_.adaptive_batch);
   if (!bounds.ok()) EndProcess(bounds.status(), kBadUseExitCode);
   bounds_ = *bounds;
-  if (base_batch_size_ == 0) base_batch_size_ = options.batch_size;
   order_.emplace(dataset_size, trial_.seed);
   if (trial_.adaptive_batch) tuner_.emplace(bounds_);
 }
@@ -129,9 +107,9 @@ void TrainingEngine::Join(std::int64_t epochs) {
     state_.position.batch_size = bounds_.initial;
   }
   state_.position.atomic_batch_size = 0;  // as Regroup does in those that were there before
-  ScaleNorms();
+  for (const auto& model : models_) model->StartGroup();
   trial_.progress = state_.position.progress;
-  last_step_end_ = Clock::now();
+  last_progress_ = last_step_end_ = Clock::now();
 }
 
 bool TrainingEngine::NextEpoch(std::int64_t epochs) {
@@ -160,8 +138,9 @@ void TrainingEngine::PlanNextStep() {
   plan_ =
       PlanStep(p.cursor, order_->size(), p.batch_size, group_.rank(), group_.size(), MaxAtomic());
   next_microbatch_ = 0;
-  local_sqr_ = inverse_size_ = 0;
+  inverse_size_ = compute_time_s_ = 0;
   times_ = {};
+  all_know_ = skipped_ = false;
   microbatch_start_ = Clock::now();
   // Dropout and the like draw differently in each step and replica, and the same again if the step
   // has to be repeated.
@@ -176,8 +155,7 @@ std::optional<SampleSlice> TrainingEngine::NextMicrobatch() {
   while (p.epoch == local_epoch_ && p.cursor < order_->size()) {
     if (!plan_) PlanNextStep();
     if (plan_->microbatches.empty()) {  // fewer samples left than replicas
-      gradients_.PrepareBackward();
-      FinishStep();
+      StepWithoutSamples();
       continue;
     }
     return plan_->microbatches[next_microbatch_];
@@ -201,6 +179,9 @@ MicrobatchForecast TrainingEngine::Forecast() const {
 void TrainingEngine::BeginMicrobatch() {
   microbatch_start_ = Clock::now();
   answer_due_ = true;
+  dropped_ = false;
+  next_model_ = 0;
+  inverse_size_ += 1.0 / static_cast<double>(plan_->microbatches[next_microbatch_].size);
 }
 
 std::optional<at::Tensor> TrainingEngine::NextBatch() {
@@ -212,141 +193,181 @@ std::optional<at::Tensor> TrainingEngine::NextBatch() {
 
 // ---- one optimizer step -----------------------------------------------------------------------
 
-void TrainingEngine::Step(const at::Tensor& loss) {
-  if (!answer_due_) BadUse("Step was called without a microbatch from NextBatch");
-  answer_due_ = false;
-  const SampleSlice& microbatch = plan_->microbatches[next_microbatch_];
-  const bool first = next_microbatch_ == 0;
-  const bool last = next_microbatch_ + 1 == plan_->microbatches.size();
-  gradients_.PrepareBackward();
-  loss.backward();
-  // A replica alone with one microbatch sees no noise within the step: MeasureNoise compares steps.
-  if (!(first && last && group_.size() == 1)) {
-    local_sqr_ += gradients_.Sqr();
-    inverse_size_ += 1.0 / static_cast<double>(microbatch.size);
-  }
-  gradients_.Accumulate(plan_->WeightOf(microbatch), first, last);
-  ++next_microbatch_;
-  if (group_.Abandoned()) {
-    Regroup(/*broken=*/true);
-  } else if (last) {
-    FinishStep();
-  } else {
-    ++times_.accumulation_count;
-    times_.accumulation_time_s += SecondsBetween(microbatch_start_, Clock::now());
-  }
+TrainedModel::StepFacts TrainingEngine::Facts() const {
+  const TrainingPosition& p = state_.position;
+  return {.samples = static_cast<double>(plan_ ? plan_->samples : p.batch_size),
+          .batch_size = static_cast<double>(p.batch_size),
+          .initial_batch = static_cast<double>(bounds_.initial),
+          .progress = p.progress,
+          .dataset_size = static_cast<double>(order_->size())};
 }
 
-void TrainingEngine::FillTail() {
-  gradients_.SetTail(FlatGradients::kPending, group_.Pending() ? 1 : 0);
-  gradients_.SetTail(FlatGradients::kLocalSqr, local_sqr_);
-  gradients_.SetTail(FlatGradients::kInverseSize, inverse_size_);
-  gradients_.SetTail(FlatGradients::kMicrobatches, static_cast<double>(plan_->microbatches.size()));
+// All of the step that was not spent waiting for others.
+double TrainingEngine::ComputeTime() const {
+  return compute_time_s_ + SecondsBetween(microbatch_start_, Clock::now()) - times_.sync_time_s;
+}
+
+void TrainingEngine::Step(std::size_t number, const at::Tensor& loss) {
+  if (!answer_due_) BadUse("Step was called without a microbatch from NextBatch");
+  if (number != next_model_) {
+    BadUse(
+        absl::StrCat("Step was called for model \"", models_[number]->options().name,
+                     "\" where it was due for \"", models_[next_model_]->options().name,
+                     "\": each is called once for each microbatch, in the order they were made"));
+  }
+  const bool last_model = ++next_model_ == models_.size();
+  if (last_model) answer_due_ = false;
+  if (dropped_) return;
+  const SampleSlice& microbatch = plan_->microbatches[next_microbatch_];
+  const bool last = next_microbatch_ + 1 == plan_->microbatches.size();
+  const auto count = static_cast<std::int64_t>(number);
+  // A group that was lost between two models' steps goes on with the second one's.
+  if (count >= state_.position.models_stepped) {
+    models_[number]->Backward(
+        loss, {.weight = plan_->WeightOf(microbatch), .first = next_microbatch_ == 0, .last = last},
+        state_.position.models[number], *collectives_, group_.size());
+    if (group_.Abandoned()) {
+      Regroup(/*broken=*/true);
+      return;
+    }
+    if (last && !FinishModel(number)) return;
+  }
+  if (!last_model) return;
+  if (last) {
+    FinishStep();
+    return;
+  }
+  ++next_microbatch_;
+  ++times_.accumulation_count;
+  const double time_s = SecondsBetween(microbatch_start_, Clock::now());
+  times_.accumulation_time_s += time_s;
+  compute_time_s_ += time_s;
+}
+
+void TrainingEngine::StepWithoutSamples() {
+  for (std::size_t i = 0; i < models_.size(); ++i) {
+    if (static_cast<std::int64_t>(i) < state_.position.models_stepped) continue;
+    models_[i]->PassWithoutSamples(*collectives_, group_.size());
+    if (!FinishModel(i)) return;
+  }
+  FinishStep();
+}
+
+void TrainingEngine::FillTail(TrainedModel& model) {
+  GradientBuckets& gradients = model.gradients();
+  gradients.SetTail(GradientBuckets::kPending, group_.Pending() ? 1 : 0);
+  gradients.SetTail(GradientBuckets::kInverseSize, inverse_size_);
+  gradients.SetTail(GradientBuckets::kMicrobatches,
+                    static_cast<double>(plan_->microbatches.size()));
+  gradients.SetTail(GradientBuckets::kNonFiniteLoss,
+                    static_cast<double>(model.non_finite_losses()));
   const bool wish = group_.rank() == 0 && wished_batch_ > 0;
-  gradients_.SetTail(FlatGradients::kNextBatch, wish ? static_cast<double>(wished_batch_) : 0);
-  gradients_.SetTail(FlatGradients::kNextAtomic, wish ? static_cast<double>(wished_atomic_) : 0);
+  gradients.SetTail(GradientBuckets::kNextBatch, wish ? static_cast<double>(wished_batch_) : 0);
+  gradients.SetTail(GradientBuckets::kNextAtomic, wish ? static_cast<double>(wished_atomic_) : 0);
+  gradients.SetComputeTime(group_.rank(), ComputeTime());
+}
+
+// The model's part of the step. False if the group was lost: then another has formed.
+bool TrainingEngine::FinishModel(std::size_t number) {
+  TrainedModel& model = *models_[number];
+  TrainingPosition& p = state_.position;
+  if (!model.kept()) FillTail(model);
+  const Clock::time_point sync_start = Clock::now();
+  if (!model.Reduce().ok()) {
+    Regroup(/*broken=*/true);
+    return false;
+  }
+  times_.sync_time_s += SecondsBetween(sync_start, Clock::now());
+  if (!model.Apply(Facts(), p.models[number])) skipped_ = true;
+  ++p.models_stepped;
+  const bool last = number + 1 == models_.size();
+  if (last) TakeWish(model);
+  return true;
+}
+
+// What the last model's all-reduce brought beside gradients.
+void TrainingEngine::TakeWish(const TrainedModel& model) {
+  TrainingPosition& p = state_.position;
+  const int size = group_.size();
+  replica_times_.resize(static_cast<std::size_t>(size));
+  for (int rank = 0; rank < size; ++rank) {
+    ReplicaTime& time = replica_times_[static_cast<std::size_t>(rank)];
+    ++time.steps;
+    time.compute_time_s += model.kept() ? ComputeTime() : model.gradients().compute_time_s(rank);
+  }
+  all_know_ = model.kept() ? group_.Pending()
+                           : std::lround(model.gradients().tail(GradientBuckets::kPending)) == size;
+  const std::int64_t batch = model.kept()
+                                 ? wished_batch_
+                                 : std::lround(model.gradients().tail(GradientBuckets::kNextBatch));
+  if (batch <= 0) return;
+  p.atomic_batch_size = model.kept()
+                            ? wished_atomic_
+                            : std::lround(model.gradients().tail(GradientBuckets::kNextAtomic));
+  if (p.batch_size != batch) {
+    for (const auto& each : models_) each->DropPrevious();
+  }
+  p.batch_size = batch;
+  wished_batch_ = 0;
 }
 
 void TrainingEngine::FinishStep() {
-  FillTail();
-  const Clock::time_point sync_start = Clock::now();
-  const absl::Status summed = group_.AllReduceSum(gradients_.Buffer());
-  if (!summed.ok()) {
-    Regroup(/*broken=*/true);
-    return;
-  }
-  const double sync_time_s = SecondsBetween(sync_start, Clock::now());
-  ApplyStep();
-  MeasureTimes(sync_time_s);
-  const bool all_know = std::lround(gradients_.tail(FlatGradients::kPending)) == group_.size();
-  // From here on the gradients' memory may become the previous step's.
-  if (plan_->microbatches.size() == 1 && group_.size() == 1) {
-    gradients_.KeepAsPrevious();
+  TrainingPosition& p = state_.position;
+  MeasureTimes();
+  const auto samples = static_cast<double>(plan_->samples);
+  const auto initial = static_cast<double>(bounds_.initial);
+  ++p.step;
+  p.models_stepped = 0;
+  p.cursor += plan_->samples;
+  if (skipped_) {
+    ++p.skipped_steps;
   } else {
-    gradients_.DropPrevious();
+    const GradientNoise noise = p.Noise(initial);
+    p.progress += Gain(noise.sqr, noise.var, samples / initial);
   }
+  trained_samples_ += samples;
+  trial_.progress = p.progress;
   plan_.reset();
   last_step_end_ = Clock::now();
+  if (skipped_) {
+    for (std::size_t i = 0; i < models_.size(); ++i)
+      FailAfterSkippedSteps(*models_[i], p.models[i]);
+  }
   if (SecondsBetween(last_progress_, last_step_end_) >= kProgressPeriod_s) {
-    last_progress_ = last_step_end_;
     if (group_.rank() == 0) SendProgress();
+    last_progress_ = last_step_end_;
+    trained_samples_ = 0;
   }
-  if (all_know) Regroup(/*broken=*/false);
+  if (all_know_) Regroup(/*broken=*/false);
 }
 
-void TrainingEngine::ApplyStep() {
-  TrainingPosition& p = state_.position;
-  MeasureNoise();
-  StepOptimizer();
-  ++p.step;
-  p.cursor += plan_->samples;
-  const auto initial = static_cast<double>(bounds_.initial);
-  p.progress +=
-      Gain(p.noise.Sqr(), p.noise.Var(initial), static_cast<double>(plan_->samples) / initial);
-  trial_.progress = p.progress;
-  if (const auto batch = std::lround(gradients_.tail(FlatGradients::kNextBatch)); batch > 0) {
-    p.batch_size = batch;
-    p.atomic_batch_size = std::lround(gradients_.tail(FlatGradients::kNextAtomic));
-    wished_batch_ = 0;
+void TrainingEngine::FailAfterSkippedSteps(const TrainedModel& model,
+                                           const ModelPosition& position) {
+  if (position.skipped_steps == 0) return;
+  const std::int64_t most = model.options().max_skipped_steps;
+  const std::string what =
+      absl::StrCat(model.options().name.empty()
+                       ? std::string("loss or gradients")
+                       : absl::StrCat("loss or gradients of \"", model.options().name, "\""),
+                   " not finite at step ", state_.position.step, ", learning rate ",
+                   model.LearningRate(Facts(), position));
+  if (position.skipped_steps == 1 && group_.rank() == 0) {
+    std::fprintf(stderr, "espalier: %s: the step is skipped\n", what.c_str());
   }
-}
-
-void TrainingEngine::MeasureNoise() {
-  TrainingPosition& p = state_.position;
-  const auto samples = static_cast<double>(plan_->samples);
-  const double scale = samples / static_cast<double>(bounds_.initial);
-  const double microbatches = gradients_.tail(FlatGradients::kMicrobatches);
-  std::optional<NoiseEstimate> seen;
-  const bool biased = microbatches < 1.5;
-  if (!biased) {
-    seen =
-        EstimateNoise({.local_sqr_mean = gradients_.tail(FlatGradients::kLocalSqr) / microbatches,
-                       .inverse_mean = gradients_.tail(FlatGradients::kInverseSize) / microbatches,
-                       .total_sqr = gradients_.Sqr(),
-                       .samples = samples});
-  } else if (gradients_.has_previous() && plan_->samples == p.batch_size) {
-    seen = EstimateNoiseFromPrevious(gradients_.Sqr(), gradients_.PreviousSqr(),
-                                     gradients_.ProductWithPrevious(), samples);
-  }
-  if (seen) p.noise.Add(*seen, biased ? 2 * scale : scale, biased);
-}
-
-double TrainingEngine::LearningRateFactor() const {
-  const TrainingPosition& p = state_.position;
-  const auto base = static_cast<double>(base_batch_size_);
-  // By the batch size that is meant, also in the shorter step at an epoch's end.
-  return rule_.factor({.scale = static_cast<double>(p.batch_size) / base,
-                       .sqr = p.noise.Sqr(),
-                       .var = p.noise.Var(base),
-                       .progress = p.progress});
-}
-
-void TrainingEngine::StepOptimizer() {
-  const double factor = LearningRateFactor();
-  std::vector<double> rates;
-  for (auto& group : optimizer_.param_groups()) {
-    rates.push_back(group.options().get_lr());
-    group.options().set_lr(rates.back() * factor);
-  }
-  optimizer_.step();
-  std::size_t i = 0;
-  for (auto& group : optimizer_.param_groups()) group.options().set_lr(rates[i++]);
-  const bool scaled = gradients_.scaled();
-  ScaleNorms();
-  // Norms of scaled and unscaled gradients have nothing to do with one another.
-  if (gradients_.scaled() != scaled) state_.position.noise = {};
-}
-
-void TrainingEngine::ScaleNorms() {
-  gradients_.ScaleNorms(GradientScale(optimizer_, gradients_.parameters()));
+  if (most < 0 || position.skipped_steps <= most) return;
+  const std::string failure =
+      most == 0 ? what
+                : absl::StrCat(what, ", for the ", position.skipped_steps, "th time in a row");
+  if (group_.rank() == 0) std::fprintf(stderr, "espalier: %s: the trial fails\n", failure.c_str());
+  trial_.finish_group({.generation = trial_.generation, .value = std::nullopt, .failure = failure});
+  EndProcess(group_.rank() == 0 ? 1 : 0);
 }
 
 // ---- what the service and the batch size are decided by -----------------------------------------
 
-void TrainingEngine::MeasureTimes(double sync_time_s) {
+void TrainingEngine::MeasureTimes() {
   const TrainingPosition& p = state_.position;
   times_.optimizer_time_s = SecondsBetween(microbatch_start_, Clock::now());
-  times_.sync_time_s = sync_time_s;
   group_.ExpectStepTime(times_.accumulation_time_s + times_.optimizer_time_s);
   if (plan_->samples != p.batch_size || plan_->microbatches.empty()) return;
   profile_.Add({group_.nodes(), group_.size(), plan_->microbatches.front().size}, times_);
@@ -356,6 +377,8 @@ void TrainingEngine::SendProgress() {
   const TrainingPosition& p = state_.position;
   const StepPlan plan = PlanStep(0, std::max(order_->size(), p.batch_size), p.batch_size, 0,
                                  group_.size(), MaxAtomic());
+  const auto initial = static_cast<double>(bounds_.initial);
+  const GradientNoise noise = p.Noise(initial);
   ReplicaProgress word;
   word.generation = trial_.generation;
   word.step = p.step;
@@ -365,29 +388,48 @@ void TrainingEngine::SendProgress() {
   word.global_batch_size = p.batch_size;
   word.atomic_batch_size = plan.microbatches.front().size;
   word.accumulation_steps = static_cast<std::int64_t>(plan.microbatches.size()) - 1;
-  word.learning_rate = optimizer_.param_groups().front().options().get_lr() * LearningRateFactor();
-  word.gradient_sqr = p.noise.Sqr();
-  word.gradient_var = p.noise.Var(static_cast<double>(bounds_.initial));
+  word.learning_rate = models_.front()->LearningRate(Facts(), p.models.front());
+  word.gradient_sqr = noise.sqr;
+  word.gradient_var = noise.var;
   word.profile = profile_.Take();
-  if (tuner_) {
-    tuner_->Add(word.profile);
-    const GradientNoise noise =
-        p.noise.empty() ? GradientNoise{} : GradientNoise{word.gradient_sqr, word.gradient_var};
-    const auto choice =
-        tuner_->Choose(group_.nodes(), group_.size(), noise, p.batch_size, word.atomic_batch_size);
-    if (choice) {
-      wished_batch_ = choice->global();
-      wished_atomic_ = choice->atomic_batch_size;
-    }
+  word.replica_times = std::exchange(replica_times_, {});
+  for (std::size_t rank = 0; rank < word.replica_times.size(); ++rank) {
+    word.replica_times[rank].replica = group_.members()[rank];
   }
+  const double scale = static_cast<double>(p.batch_size) / initial;
+  const double throughput = trained_samples_ / SecondsBetween(last_progress_, Clock::now());
+  word.goodput = throughput * Gain(noise.sqr, noise.var, scale) / scale;
+  word.memory_bytes = ResidentMemory();
+  word.skipped_steps = p.skipped_steps;
+  word.loss_scale = p.models.front().loss_scale;
+  if (tuner_) WishForBatch(word);
   trial_.control->Send(word);
+}
+
+void TrainingEngine::WishForBatch(const ReplicaProgress& word) {
+  const TrainingPosition& p = state_.position;
+  tuner_->Add(word.profile);
+  const bool known = std::any_of(p.models.begin(), p.models.end(), [](const ModelPosition& m) {
+    return std::any_of(m.noise.begin(), m.noise.end(),
+                       [](const NoiseAverages& n) { return !n.empty(); });
+  });
+  const GradientNoise noise =
+      known ? GradientNoise{word.gradient_sqr, word.gradient_var} : GradientNoise{};
+  const auto choice =
+      tuner_->Choose(group_.nodes(), group_.size(), noise, p.batch_size, word.atomic_batch_size);
+  if (!choice) return;
+  wished_batch_ = choice->global();
+  wished_atomic_ = choice->atomic_batch_size;
 }
 
 // ---- groups -------------------------------------------------------------------------------------
 
 void TrainingEngine::Regroup(bool broken) {
   const double lost_s = broken ? SecondsBetween(last_step_end_, Clock::now()) : 0.0;
-  if (broken) gradients_.Renew();
+  if (broken) {
+    dropped_ = true;
+    for (const auto& model : models_) model->Renew();
+  }
   plan_.reset();
   const bool reported = group_.rank() == 0;
   group_.Regroup(last_step_end_, lost_s);
@@ -395,92 +437,13 @@ void TrainingEngine::Regroup(bool broken) {
   // The global batch stays; its best division for the new group is to be seen.
   p.atomic_batch_size = 0;
   wished_batch_ = 0;
-  gradients_.DropPrevious();
-  ScaleNorms();
+  for (const auto& model : models_) model->StartGroup();
   profile_.StartGroup();
+  replica_times_.clear();
   if (!reported) profile_.Take();  // another has reported these steps
   trial_.progress = p.progress;
-  last_step_end_ = Clock::now();
-}
-
-// ---- evaluation ---------------------------------------------------------------------------------
-
-absl::Status TrainingEngine::ShareBuffers() {
-  if (group_.size() == 1) return absl::OkStatus();
-  std::int64_t bytes = 0;
-  std::vector<at::Tensor> buffers = model_.buffers();
-  for (const at::Tensor& b : buffers) bytes += static_cast<std::int64_t>(b.nbytes());
-  if (bytes == 0) return absl::OkStatus();
-  // Running statistics differ between replicas; rank 0's count, as they do in a checkpoint.
-  auto packed = std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(bytes));
-  std::size_t offset = 0;
-  for (const at::Tensor& b : buffers) {
-    const at::Tensor whole = b.detach().contiguous();
-    std::memcpy(packed->data() + offset, whole.const_data_ptr(), whole.nbytes());
-    offset += whole.nbytes();
-  }
-  ESPALIER_RETURN_IF_ERROR(group_.Broadcast(CollectiveBuffer::Of(packed), 0));
-  offset = 0;
-  for (const at::Tensor& b : buffers) {
-    at::Tensor whole = at::empty(b.sizes(), b.options());
-    std::memcpy(whole.mutable_data_ptr(), packed->data() + offset, whole.nbytes());
-    offset += whole.nbytes();
-    b.detach().copy_(whole);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status TrainingEngine::EvaluateShare(std::int64_t size, std::int64_t batch_size,
-                                           const SumOver& sum_over, std::vector<double>& sums,
-                                           bool& pending) {
-  ESPALIER_RETURN_IF_ERROR(ShareBuffers());
-  const SampleSlice share = CutEvenly({0, size}, group_.rank(), group_.size());
-  auto totals = std::make_shared<std::vector<double>>(sums.size() + 1);
-  for (std::int64_t done = 0; done < share.size; done += batch_size) {
-    if (group_.Abandoned()) return absl::AbortedError("the group is broken");
-    const std::vector<double> part =
-        sum_over(IndexRange({share.begin + done, std::min(batch_size, share.size - done)}));
-    if (part.size() != sums.size()) {
-      BadUse(absl::StrCat("EvaluateSums: the function gave ", part.size(), " sums: want ",
-                          sums.size()));
-    }
-    for (std::size_t i = 0; i < part.size(); ++i) (*totals)[i] += part[i];
-  }
-  totals->back() = group_.Pending() ? 1 : 0;
-  ESPALIER_RETURN_IF_ERROR(group_.AllReduceSum(CollectiveBuffer::Of(totals)));
-  std::copy(totals->begin(), totals->end() - 1, sums.begin());
-  pending = std::lround(totals->back()) == group_.size();
-  return absl::OkStatus();
-}
-
-std::vector<double> TrainingEngine::Evaluate(std::int64_t size, std::int64_t batch_size,
-                                             std::size_t sums, const SumOver& sum_over) {
-  if (size < 1 || batch_size < 1) BadUse("Evaluate: size and batch_size are positive numbers");
-  if (!group_.joined()) BadUse("Evaluate was called before NextEpoch");
-  if (answer_due_) BadUse("Evaluate was called where Step was due");
-  TrainingPosition& p = state_.position;
-  if (next_evaluation_.epoch != local_epoch_ || next_evaluation_.step != p.step) {
-    next_evaluation_ = {local_epoch_, p.step, 0};
-  }
-  const EvaluationKey key = next_evaluation_;
-  ++next_evaluation_.call;
-
-  const bool was_training = model_.is_training();
-  model_.eval();
-  const absl::Cleanup restore_mode = [&] { model_.train(was_training); };
-  const at::NoGradGuard no_grad;
-  while (!p.evaluation_results.contains(key)) {
-    std::vector<double> result(sums);
-    bool all_know = false;
-    const absl::Status done = EvaluateShare(size, batch_size, sum_over, result, all_know);
-    if (done.ok()) {
-      p.AddEvaluation(key, result);
-      last_step_end_ = Clock::now();
-    }
-    if (!done.ok() || all_know) Regroup(/*broken=*/!done.ok());
-  }
-  const std::vector<double> result = p.evaluation_results.at(key);
-  return result;
+  last_progress_ = last_step_end_ = Clock::now();
+  trained_samples_ = 0;
 }
 
 }  // namespace espalier

@@ -15,27 +15,32 @@
 #include "trial_runner/elastic/data_loader_options.h"
 #include "trial_runner/elastic/microbatch_forecast.h"
 #include "trial_runner/elastic/sample_order.h"
-#include "trial_runner/elastic/scaling_rules.h"
 #include "trial_runner/elastic/step_profile.h"
 #include "trial_runner/elastic/step_schedule.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
-#include "trial_runner/torch/flat_gradients.h"
 #include "trial_runner/torch/replica_group.h"
+#include "trial_runner/torch/trained_model.h"
 #include "trial_runner/torch/training_state.h"
 #include "trial_runner/torch/trial_context.h"
 
 namespace espalier {
 
 // What is behind AdaptiveDataParallel and AdaptiveDataLoader: the loop over epochs, steps and
-// microbatches of one replica. The position that members share moves on only when a collective has
-// succeeded; whatever else happens the step is planned anew from it.
+// microbatches of one replica, one for all models of the trial. The position that members share
+// moves on only when a collective has succeeded; whatever else happens the step is planned anew
+// from it.
 class TrainingEngine {
  public:
   using Clock = ReplicaGroup::Clock;
   using SumOver = std::function<std::vector<double>(const at::Tensor& indices)>;
 
-  TrainingEngine(TrialContext& trial, torch::nn::Module& model, torch::optim::Optimizer& optimizer,
-                 DataParallelOptions options);
+  // The trial's engine, made when it is first asked for.
+  static std::shared_ptr<TrainingEngine> Of(TrialContext& trial);
+  explicit TrainingEngine(TrialContext& trial);
+
+  // Returns the model's number, from 0.
+  std::size_t AddModel(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+                       const DataParallelOptions& options);
 
   void SetData(std::int64_t dataset_size, const DataLoaderOptions& options);
   bool NextEpoch(std::int64_t epochs);
@@ -48,26 +53,29 @@ class TrainingEngine {
   void BeginMicrobatch();
   // Both of these in one, as indices.
   std::optional<at::Tensor> NextBatch();
-  void Step(const at::Tensor& loss);
+  void Step(std::size_t model, const at::Tensor& loss);
   std::vector<double> Evaluate(std::int64_t size, std::int64_t batch_size, std::size_t sums,
                                const SumOver& sum_over);
 
   const TrainingPosition& position() const { return state_.position; }
   const ReplicaGroup& group() const { return group_; }
   std::int64_t generation() const { return trial_.generation; }
+  const TrainedModel& model(std::size_t number) const { return *models_[number]; }
 
  private:
   void Join(std::int64_t epochs);
   void PlanNextStep();
+  void StepWithoutSamples();
+  bool FinishModel(std::size_t number);
+  void FillTail(TrainedModel& model);
+  void TakeWish(const TrainedModel& model);
   void FinishStep();
-  void FillTail();
-  void ApplyStep();
-  void MeasureNoise();
-  void MeasureTimes(double sync_time_s);
-  double LearningRateFactor() const;
-  void StepOptimizer();
-  void ScaleNorms();
+  void MeasureTimes();
+  void FailAfterSkippedSteps(const TrainedModel& model, const ModelPosition& position);
+  TrainedModel::StepFacts Facts() const;
+  double ComputeTime() const;
   void SendProgress();
+  void WishForBatch(const ReplicaProgress& word);
   // Leaves the present group and returns in the next; what was begun is dropped.
   void Regroup(bool broken);
   absl::Status EvaluateShare(std::int64_t size, std::int64_t batch_size, const SumOver& sum_over,
@@ -76,14 +84,10 @@ class TrainingEngine {
   std::int64_t MaxAtomic() const;
 
   TrialContext& trial_;
-  torch::nn::Module& model_;
-  torch::optim::Optimizer& optimizer_;
-  ScalingRule rule_;
-  std::int64_t base_batch_size_;
   std::unique_ptr<Collectives> collectives_;
   TrainingState state_;
   ReplicaGroup group_;
-  FlatGradients gradients_;
+  std::vector<std::unique_ptr<TrainedModel>> models_;
 
   // Set by the loader.
   BatchBounds bounds_;
@@ -93,10 +97,14 @@ class TrainingEngine {
   // The step under way.
   std::optional<StepPlan> plan_;
   std::size_t next_microbatch_ = 0;
-  bool answer_due_ = false;  // BeginMicrobatch was called, Step not yet
-  double local_sqr_ = 0;
+  std::size_t next_model_ = 0;  // whose Step is due for this microbatch
+  bool answer_due_ = false;     // BeginMicrobatch was called, a Step is still due
+  bool dropped_ = false;        // the group was lost: what this microbatch still brings is ignored
+  bool all_know_ = false;       // that a newer generation is announced
+  bool skipped_ = false;        // some model's gradients were not finite
   double inverse_size_ = 0;
   StepTimes times_;
+  double compute_time_s_ = 0;  // of the step, up to microbatch_start_
   Clock::time_point microbatch_start_;
 
   // Where the program is, which may lag behind the position after a regroup.
@@ -105,6 +113,8 @@ class TrainingEngine {
   EvaluationKey next_evaluation_;
 
   StepProfile profile_;
+  std::vector<ReplicaTime> replica_times_;  // by rank, since they were last sent
+  double trained_samples_ = 0;              // since the last progress
   Clock::time_point last_step_end_ = Clock::now();
   Clock::time_point last_progress_ = Clock::now();
   std::int64_t wished_batch_ = 0;  // rank 0's, until a step carried it

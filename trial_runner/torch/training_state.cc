@@ -82,9 +82,9 @@ absl::Status TrainingState::AddModel(const std::string& name, torch::nn::Module&
 }
 
 std::vector<std::int64_t> TrainingState::Order() const {
-  const auto [step, epoch, evaluations] = position.Order();
-  const bool fresh = step == 0 && epoch == 0 && evaluations == 0;
-  return {fresh ? 0 : 1, step, epoch, evaluations};
+  const auto [step, epoch, evaluations, models] = position.Order();
+  const bool fresh = step == 0 && epoch == 0 && evaluations == 0 && models == 0;
+  return {fresh ? 0 : 1, step, epoch, evaluations, models};
 }
 
 absl::StatusOr<std::shared_ptr<std::vector<std::uint8_t>>> TrainingState::Save() const {

@@ -80,6 +80,10 @@ void EndProcess(const absl::Status& why, int exit_code) {
   EndProcess(exit_code);
 }
 
+void BadUse(const std::string& message) {
+  EndProcess(absl::InvalidArgumentError(message), kBadUseExitCode);
+}
+
 void EndProcess(int exit_code) {
   std::fflush(nullptr);
   _exit(exit_code);

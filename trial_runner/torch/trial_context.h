@@ -22,6 +22,10 @@ inline constexpr int kBadUseExitCode = 2;
 // Flushes what is buffered and ends the process without running destructors: abandoned groups may
 // still have threads in LibTorch.
 [[noreturn]] void EndProcess(int exit_code);
+// The program uses the library in a way that cannot be.
+[[noreturn]] void BadUse(const std::string& message);
+
+class TrainingEngine;
 
 // What the parts of the trial runner share within one process.
 class TrialContext {
@@ -47,6 +51,9 @@ class TrialContext {
   std::int64_t generation = 0;
   int rank = 0;
   double progress = 0;
+
+  // The one that the trial's models and loader share.
+  std::weak_ptr<TrainingEngine> engine;
 
   // Set by the group: brings the other members to the end as well.
   std::function<void(const ReplicaFinished&)> finish_group;

@@ -142,15 +142,18 @@ TEST(Gain, GoesFromOneWithoutNoiseToTheScaleWithNoiseAlone) {
   EXPECT_EQ(Gain(0, 0, 8), 1);
 }
 
-TEST(ScalingRules, EachIsOneAtTheBaseBatchSize) {
-  for (const ScalingRule& rule : ScalingRules()) {
-    EXPECT_NEAR(rule.factor({.scale = 1, .sqr = 2, .var = 3}), 1.0, 1e-12) << rule.name;
+TEST(ScalingRules, EachIsOneAtTheBaseBatchSizeOnceWarmedUp) {
+  for (const ScalingRuleRow& row : ScalingRules()) {
+    const auto rule = row.make("");
+    ASSERT_TRUE(rule.ok()) << rule.status();
+    EXPECT_NEAR((*rule)->Factor({.scale = 1, .sqr = 2, .var = 3, .progress = 1e9}), 1.0, 1e-12)
+        << row.name;
   }
 }
 
 TEST(ScalingRules, FactorsAtFourTimesTheBase) {
   const ScalingContext context{.scale = 4, .sqr = 1, .var = 2};
-  const auto factor = [&](const char* name) { return FindScalingRule(name)->factor(context); };
+  const auto factor = [&](const char* name) { return (*FindScalingRule(name))->Factor(context); };
   EXPECT_NEAR(factor("adascale"), 3.0 / 1.5, 1e-12);
   EXPECT_NEAR(factor("adamscale"), std::sqrt(2.0), 1e-12);
   EXPECT_NEAR(factor("linear"), 4, 1e-12);
@@ -158,10 +161,31 @@ TEST(ScalingRules, FactorsAtFourTimesTheBase) {
   EXPECT_NEAR(factor("none"), 1, 1e-12);
 }
 
+TEST(ScalingRules, LegwWarmsUpInProportionToTheBatch) {
+  const auto rule = FindScalingRule("legw:2");
+  ASSERT_TRUE(rule.ok()) << rule.status();
+  // Two epochs of 100 steps at the base batch, so eight at four times that.
+  ScalingContext context{.scale = 4, .base_batch_size = 10, .dataset_size = 1000};
+  context.progress = 200;
+  EXPECT_NEAR((*rule)->Factor(context), 2 * 0.25, 1e-12);
+  context.progress = 800;
+  EXPECT_NEAR((*rule)->Factor(context), 2, 1e-12);
+  context.progress = 5000;
+  EXPECT_NEAR((*rule)->Factor(context), 2, 1e-12);
+}
+
+TEST(ScalingRules, ArgumentsAreChecked) {
+  for (const char* wrong : {"legw:soon", "legw:-1", "linear:3"}) {
+    const auto rule = FindScalingRule(wrong);
+    ASSERT_FALSE(rule.ok()) << wrong;
+    EXPECT_NE(rule.status().message().find(std::string(wrong).substr(0, 4)), std::string::npos);
+  }
+}
+
 TEST(ScalingRules, UnknownNameIsAnsweredWithTheKnownOnes) {
   const auto rule = FindScalingRule("cubic");
   ASSERT_FALSE(rule.ok());
-  for (const ScalingRule& known : ScalingRules()) {
+  for (const ScalingRuleRow& known : ScalingRules()) {
     EXPECT_NE(rule.status().message().find(absl::string_view(known.name.data(), known.name.size())),
               absl::string_view::npos);
   }

@@ -16,7 +16,15 @@ TrainingPosition Sample() {
   p.batch_size = 64;
   p.atomic_batch_size = 16;
   p.progress = 1.0 / 3;
-  p.noise.Add({0.1, 7}, 1, true);
+  p.skipped_steps = 3;
+  p.models_stepped = 1;
+  p.models.resize(2);
+  p.models[0].noise.resize(2);
+  p.models[0].noise[1].Add({0.1, 7}, 1, true);
+  p.models[1].noise.resize(1);
+  p.models[1].loss_scale = 1024;
+  p.models[1].good_steps = 11;
+  p.models[1].skipped_steps = 2;
   p.AddEvaluation({0, 8, 0}, {0.7, std::numeric_limits<double>::infinity()});
   p.AddEvaluation({1, 16, 1}, {-0.0});
   return p;
@@ -31,9 +39,30 @@ TEST(TrainingPosition, DecodesToWhatWasEncoded) {
   EXPECT_EQ(decoded->batch_size, 64);
   EXPECT_EQ(decoded->atomic_batch_size, 16);
   EXPECT_EQ(decoded->progress, 1.0 / 3);
-  EXPECT_EQ(decoded->noise.Sqr(), p.noise.Sqr());
-  EXPECT_EQ(decoded->noise.state().biased, 1);
+  EXPECT_EQ(decoded->skipped_steps, 3);
+  EXPECT_EQ(decoded->models_stepped, 1);
+  ASSERT_EQ(decoded->models.size(), 2u);
+  ASSERT_EQ(decoded->models[0].noise.size(), 2u);
+  EXPECT_TRUE(decoded->models[0].noise[0].empty());
+  EXPECT_EQ(decoded->models[0].noise[1].Sqr(), 0.1);
+  EXPECT_EQ(decoded->models[0].noise[1].state().biased, 1);
+  EXPECT_EQ(decoded->models[1].loss_scale, 1024);
+  EXPECT_EQ(decoded->models[1].good_steps, 11);
+  EXPECT_EQ(decoded->models[1].skipped_steps, 2);
   EXPECT_EQ(decoded->evaluation_results, p.evaluation_results);
+}
+
+TEST(TrainingPosition, NoiseIsSummedOverGroupsThatHaveSeenAny) {
+  TrainingPosition p;
+  EXPECT_EQ(p.Noise(8).sqr, 1);
+  EXPECT_EQ(p.Noise(8).var, 0);
+  p.models.resize(2);
+  p.models[0].noise.resize(2);
+  p.models[1].noise.resize(1);
+  p.models[0].noise[0].Add({2, 80}, 1, false);
+  p.models[1].noise[0].Add({-1, 16}, 1, false);  // an estimate below zero counts as none
+  EXPECT_DOUBLE_EQ(p.Noise(8).sqr, 2);
+  EXPECT_DOUBLE_EQ(p.Noise(8).var, 12);
 }
 
 TEST(TrainingPosition, KeepsNotANumber) {

@@ -1,0 +1,106 @@
+// TrainingEngine's evaluations: sums over samples that are cut over the replicas.
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "trial_runner/torch/training_engine.h"
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+absl::Status TrainingEngine::ShareBuffers() {
+  if (group_.size() == 1) return absl::OkStatus();
+  std::int64_t bytes = 0;
+  std::vector<at::Tensor> buffers;
+  for (const auto& model : models_) {
+    for (at::Tensor& b : model->module().buffers()) buffers.push_back(std::move(b));
+  }
+  for (const at::Tensor& b : buffers) bytes += static_cast<std::int64_t>(b.nbytes());
+  if (bytes == 0) return absl::OkStatus();
+  // Running statistics differ between replicas; rank 0's count, as they do in a checkpoint.
+  auto packed = std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(bytes));
+  std::size_t offset = 0;
+  for (const at::Tensor& b : buffers) {
+    const at::Tensor whole = b.detach().cpu().contiguous();
+    std::memcpy(packed->data() + offset, whole.const_data_ptr(), whole.nbytes());
+    offset += whole.nbytes();
+  }
+  ESPALIER_RETURN_IF_ERROR(group_.Broadcast(CollectiveBuffer::Of(packed), 0));
+  offset = 0;
+  for (const at::Tensor& b : buffers) {
+    at::Tensor whole = at::empty(b.sizes(), b.options().device(at::kCPU));
+    std::memcpy(whole.mutable_data_ptr(), packed->data() + offset, whole.nbytes());
+    offset += whole.nbytes();
+    b.detach().copy_(whole);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TrainingEngine::EvaluateShare(std::int64_t size, std::int64_t batch_size,
+                                           const SumOver& sum_over, std::vector<double>& sums,
+                                           bool& pending) {
+  ESPALIER_RETURN_IF_ERROR(ShareBuffers());
+  const SampleSlice share = CutEvenly({0, size}, group_.rank(), group_.size());
+  auto totals = std::make_shared<std::vector<double>>(sums.size() + 1);
+  for (std::int64_t done = 0; done < share.size; done += batch_size) {
+    if (group_.Abandoned()) return absl::AbortedError("the group is broken");
+    const std::vector<double> part = sum_over(
+        at::arange(share.begin + done, share.begin + std::min(done + batch_size, share.size)));
+    if (part.size() != sums.size()) {
+      BadUse(absl::StrCat("EvaluateSums: the function gave ", part.size(), " sums: want ",
+                          sums.size()));
+    }
+    for (std::size_t i = 0; i < part.size(); ++i) (*totals)[i] += part[i];
+  }
+  totals->back() = group_.Pending() ? 1 : 0;
+  ESPALIER_RETURN_IF_ERROR(group_.AllReduceSum(CollectiveBuffer::Of(totals)));
+  std::copy(totals->begin(), totals->end() - 1, sums.begin());
+  pending = std::lround(totals->back()) == group_.size();
+  return absl::OkStatus();
+}
+
+std::vector<double> TrainingEngine::Evaluate(std::int64_t size, std::int64_t batch_size,
+                                             std::size_t sums, const SumOver& sum_over) {
+  if (size < 1 || batch_size < 1) BadUse("Evaluate: size and batch_size are positive numbers");
+  if (!group_.joined()) BadUse("Evaluate was called before NextEpoch");
+  if (answer_due_) BadUse("Evaluate was called where Step was due");
+  TrainingPosition& p = state_.position;
+  if (next_evaluation_.epoch != local_epoch_ || next_evaluation_.step != p.step) {
+    next_evaluation_ = {local_epoch_, p.step, 0};
+  }
+  const EvaluationKey key = next_evaluation_;
+  ++next_evaluation_.call;
+
+  std::vector<bool> were_training;
+  for (const auto& model : models_) {
+    were_training.push_back(model->module().is_training());
+    model->module().eval();
+  }
+  const absl::Cleanup restore_modes = [&] {
+    for (std::size_t i = 0; i < models_.size(); ++i) models_[i]->module().train(were_training[i]);
+  };
+  const at::NoGradGuard no_grad;
+  while (!p.evaluation_results.contains(key)) {
+    std::vector<double> result(sums);
+    bool all_know = false;
+    const absl::Status done = EvaluateShare(size, batch_size, sum_over, result, all_know);
+    if (done.ok()) {
+      p.AddEvaluation(key, result);
+      last_step_end_ = Clock::now();
+    }
+    if (!done.ok() || all_know) Regroup(/*broken=*/!done.ok());
+  }
+  const std::vector<double> result = p.evaluation_results.at(key);
+  return result;
+}
+
+}  // namespace espalier

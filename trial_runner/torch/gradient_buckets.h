@@ -1,0 +1,156 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "trial_runner/collectives/collectives.h"
+#include "trial_runner/torch/preconditioner.h"
+
+namespace torch::autograd {
+struct Node;
+}
+
+namespace espalier {
+
+// The gradients of one model on their way through an optimizer step: taken from autograd as each is
+// ready, measured, summed over the step's microbatches, and reduced over the group in buckets while
+// backward still computes the ones before. Buckets hold the parameters in reverse order, as
+// backward comes to them, and are begun in that order whatever order gradients come in, because
+// members must begin the same collectives alike. Behind the last bucket's gradients travels a tail
+// of further numbers, so that a step of a small model is one all-reduce.
+//
+// A step of a single microbatch on a single replica is left where autograd put it: nothing is
+// copied, and the gradients are kept until the next step to be compared with it.
+//
+// Where an abandoned collective may still write is replaced, never reused. One thread; backward's
+// own threads call in while Begin..End is under way.
+class GradientBuckets {
+ public:
+  // Numbers that are summed over the replicas together with the gradients; after these come the
+  // squared norms by parameter group, and how long each rank computed.
+  enum Tail : std::int64_t {
+    kPending,       // replicas that know of a newer generation
+    kInverseSize,   // 1 / samples of each microbatch
+    kMicrobatches,  // how many there were
+    kNextBatch,     // rank 0's wish for the following steps, or 0: global and atomic batch size
+    kNextAtomic,
+    kNonFiniteLoss,  // microbatches whose loss was not finite
+    kFixedTail,
+  };
+
+  // `group` is the index of the parameter's optimizer group. Parameters are float and dense.
+  struct Parameter {
+    at::Tensor tensor;
+    std::size_t group = 0;
+  };
+  GradientBuckets(std::vector<Parameter> parameters, std::size_t groups, std::int64_t bucket_bytes);
+  ~GradientBuckets();
+  GradientBuckets(const GradientBuckets&) = delete;
+  GradientBuckets& operator=(const GradientBuckets&) = delete;
+
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  std::size_t groups() const { return groups_; }
+
+  // Norms count each element scaled by these, one a parameter; empty: as it is.
+  void SetPreconditioners(std::vector<Preconditioner> preconditioners) {
+    preconditioners_ = std::move(preconditioners);
+  }
+
+  // One microbatch's backward pass.
+  struct Pass {
+    double weight = 1;  // of its gradient in the step's, less the loss scale
+    bool first = true;  // of the step
+    bool last = true;
+    bool keep = false;       // the step's only one, of weight 1 on a single replica: copies nothing
+    double norm_factor = 1;  // 1 / loss scale^2
+  };
+  // Gradients that come in from here to End() belong to this pass. In a last one buckets are handed
+  // to `collectives` as they fill.
+  void Begin(const Pass& pass, Collectives& collectives, int replicas);
+  void End();
+
+  // After the last pass: hands over what backward did not fill, tail included, and waits for all.
+  // Then the sums are the parameters' gradients; those that no replica had stay undefined.
+  void SetTail(Tail index, double value) { SetTailAt(index, value); }
+  void SetComputeTime(int rank, double time_s);
+  absl::Status Reduce();
+
+  double tail(Tail index) const { return TailAt(index); }
+  double compute_time_s(int rank) const;
+  // Sum over the step's microbatches, by group: |gradient|^2 of each, without weight.
+  std::vector<double> LocalSqr() const;
+
+  // Of the step's gradient, by group, after Reduce() or a kept pass. With `previous` also of the
+  // step's before, if that was kept too: else those two are empty.
+  struct Norms {
+    std::vector<double> sqr;
+    std::vector<double> previous_sqr;
+    std::vector<double> product;
+    bool finite() const;
+  };
+  Norms MeasureStep(bool previous) const;
+  // |gradient|, over all groups and without preconditioner.
+  double Norm() const;
+  void Scale(double factor);
+
+  // Keeps the gradient of a step for the next one's comparison. Before Scale.
+  void KeepAsPrevious();
+  void DropPrevious() { previous_.clear(); }
+  bool has_previous() const { return !previous_.empty(); }
+
+  // Leaves the memory to whom it may concern, and goes on in fresh one.
+  void Renew();
+
+ private:
+  struct Bucket {
+    std::int64_t begin = 0;  // elements of the memory
+    std::int64_t end = 0;
+    std::vector<std::size_t> parameters;
+    std::size_t missing = 0;  // gradients of this pass
+  };
+  struct Hook;
+
+  void OnReady(std::size_t index);
+  void Fold(std::size_t index, const at::Tensor& gradient);
+  void FoldOnDevice(const Bucket& bucket);
+  void BeginFullBuckets();
+  void BeginBucket(const Bucket& bucket);
+  void MakeMemory();
+  at::Tensor SliceOf(std::size_t index) const;
+  double SqrOf(std::size_t index, const at::Tensor& gradient) const;
+  std::int64_t TailSize() const;
+  void SetTailAt(std::int64_t index, double value);
+  double TailAt(std::int64_t index) const;
+  void ExchangeTail(bool to_memory);
+
+  std::vector<Parameter> parameters_;
+  const std::size_t groups_;
+  std::vector<std::int64_t> offsets_;  // of each parameter in the memory
+  std::vector<Bucket> buckets_;        // in the order they are begun
+  std::int64_t size_ = 0;              // gradient elements
+  at::Device device_;
+  std::vector<Preconditioner> preconditioners_;
+
+  at::Tensor memory_;                 // weighted sums, then the tail
+  std::vector<float> tail_;           // host copy
+  std::vector<at::Tensor> previous_;  // gradients of the step before, undefined ones included
+  std::vector<double> local_sqr_;     // on the host, by group
+  at::Tensor device_sqr_;             // the same on the device, if that is not the host
+  int replicas_ = 1;
+
+  // The pass under way.
+  Pass pass_;
+  bool open_ = false;
+  Collectives* collectives_ = nullptr;
+  std::vector<bool> used_;           // parameters that had a gradient in this step
+  std::vector<at::Tensor> waiting_;  // gradients that wait for their bucket, on devices
+  std::size_t next_bucket_ = 0;
+
+  std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;
+  std::vector<std::uintptr_t> hooks_;
+};
+
+}  // namespace espalier

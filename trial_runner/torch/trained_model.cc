@@ -1,0 +1,268 @@
+#include "trial_runner/torch/trained_model.h"
+
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "trial_runner/torch/preconditioner.h"
+#include "tuner/base/status.h"
+
+namespace espalier {
+namespace {
+
+// Loss scaling as in Micikevicius et al. (2018), with the constants that have become usual.
+constexpr double kFirstLossScale = 65536;
+constexpr double kLeastLossScale = 1.0 / 65536;
+constexpr std::int64_t kStepsToGrow = 2000;
+
+absl::StatusOr<std::vector<GradientBuckets::Parameter>> TrainedParameters(
+    torch::optim::Optimizer& optimizer, const std::string& what) {
+  std::vector<GradientBuckets::Parameter> trained;
+  for (std::size_t g = 0; g < optimizer.param_groups().size(); ++g) {
+    for (const at::Tensor& p : optimizer.param_groups()[g].params()) {
+      if (!p.requires_grad()) continue;
+      if (p.scalar_type() != at::kFloat || p.layout() != at::kStrided) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(what, ": a parameter is ", p.toString(), ": want dense float"));
+      }
+      if (!trained.empty() && p.device() != trained.front().tensor.device()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(what, ": its parameters are on ", trained.front().tensor.device().str(),
+                         " and ", p.device().str(), ": want one device"));
+      }
+      trained.push_back({p, g});
+    }
+  }
+  if (trained.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": the optimizer has no parameters to train"));
+  }
+  return trained;
+}
+
+std::string NameOf(const DataParallelOptions& options) {
+  return options.name.empty() ? "AdaptiveDataParallel"
+                              : absl::StrCat("AdaptiveDataParallel \"", options.name, "\"");
+}
+
+absl::Status Check(const DataParallelOptions& options) {
+  const std::string what = NameOf(options);
+  if (options.base_batch_size < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": base_batch_size is ", options.base_batch_size, ": want a positive number"));
+  }
+  if (!(options.max_gradient_norm >= 0) || !std::isfinite(options.max_gradient_norm)) {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": max_gradient_norm is ",
+                                                   options.max_gradient_norm,
+                                                   ": want 0 (no limit) or a positive number"));
+  }
+  if (!options.mixed_precision.empty() && options.mixed_precision != "bf16" &&
+      options.mixed_precision != "fp16") {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": mixed_precision is \"",
+                                                   options.mixed_precision,
+                                                   "\": want bf16, fp16 or nothing"));
+  }
+  if (options.bucket_bytes < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": bucket_bytes is ", options.bucket_bytes, ": want a positive number"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TrainedModel>> TrainedModel::Make(
+    torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+    const DataParallelOptions& options) {
+  ESPALIER_RETURN_IF_ERROR(Check(options));
+  std::shared_ptr<const ScalingRule> rule = options.rule;
+  if (!rule) {
+    const char* usual = IsAdam(optimizer) ? "adamscale" : "adascale";
+    ESPALIER_ASSIGN_OR_RETURN(
+        rule, FindScalingRule(options.scaling_rule.empty() ? usual : options.scaling_rule));
+  }
+  ESPALIER_ASSIGN_OR_RETURN(auto parameters, TrainedParameters(optimizer, NameOf(options)));
+  return std::unique_ptr<TrainedModel>(new TrainedModel(model, optimizer, options, std::move(rule),
+                                                        std::move(parameters),
+                                                        optimizer.param_groups().size()));
+}
+
+TrainedModel::TrainedModel(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+                           const DataParallelOptions& options,
+                           std::shared_ptr<const ScalingRule> rule,
+                           std::vector<GradientBuckets::Parameter> parameters, std::size_t groups)
+    : module_(model),
+      optimizer_(optimizer),
+      options_(options),
+      rule_(std::move(rule)),
+      gradients_(std::move(parameters), groups, options.bucket_bytes) {
+  for (const GradientBuckets::Parameter& p : gradients_.parameters()) {
+    tensors_.push_back(p.tensor);
+    groups_.push_back(p.group);
+  }
+}
+
+int TrainedModel::device_type() const { return static_cast<int>(tensors_.front().device().type()); }
+
+int TrainedModel::autocast_type() const {
+  if (options_.mixed_precision == "bf16") return static_cast<int>(at::kBFloat16);
+  if (options_.mixed_precision == "fp16") return static_cast<int>(at::kHalf);
+  return -1;
+}
+
+ModelPosition TrainedModel::FirstPosition() const {
+  ModelPosition position;
+  position.noise.resize(gradients_.groups());
+  position.loss_scale = options_.mixed_precision == "fp16" ? kFirstLossScale : 0;
+  return position;
+}
+
+// ---- gradients ----------------------------------------------------------------------------------
+
+void TrainedModel::Backward(const at::Tensor& loss, const Microbatch& microbatch,
+                            const ModelPosition& position, Collectives& collectives, int replicas) {
+  const double scale = position.loss_scale > 0 ? position.loss_scale : 1.0;
+  kept_ = replicas == 1 && microbatch.first && microbatch.last && scale == 1.0;
+  if (microbatch.first) non_finite_losses_ = 0;
+  // On a device the gradients tell as much, without waiting for it.
+  if (loss.device().is_cpu() && !std::isfinite(loss.item<double>())) ++non_finite_losses_;
+  gradients_.Begin({.weight = microbatch.weight / scale,
+                    .first = microbatch.first,
+                    .last = microbatch.last,
+                    .keep = kept_,
+                    .norm_factor = 1 / (scale * scale)},
+                   collectives, replicas);
+  if (scale == 1.0) {
+    loss.backward();
+  } else {
+    (loss * scale).backward();
+  }
+  gradients_.End();
+}
+
+void TrainedModel::PassWithoutSamples(Collectives& collectives, int replicas) {
+  kept_ = false;
+  non_finite_losses_ = 0;
+  gradients_.Begin({.weight = 0, .first = true, .last = true, .keep = false, .norm_factor = 1},
+                   collectives, replicas);
+  gradients_.End();
+}
+
+void TrainedModel::RefreshPreconditioners() {
+  auto fresh = Preconditioners(optimizer_, tensors_, groups_);
+  preconditioned_ = !fresh.empty();
+  gradients_.SetPreconditioners(std::move(fresh));
+}
+
+void TrainedModel::StartGroup() {
+  gradients_.DropPrevious();
+  RefreshPreconditioners();
+}
+
+// ---- the step -----------------------------------------------------------------------------------
+
+void TrainedModel::MeasureNoise(const GradientBuckets::Norms& norms, const StepFacts& facts,
+                                ModelPosition& position) const {
+  const double microbatches = kept_ ? 1 : gradients_.tail(GradientBuckets::kMicrobatches);
+  const double scale = facts.samples / facts.initial_batch;
+  const bool biased = microbatches < 1.5;
+  const std::vector<double> local = biased ? std::vector<double>() : gradients_.LocalSqr();
+  for (std::size_t g = 0; g < position.noise.size(); ++g) {
+    std::optional<NoiseEstimate> seen;
+    if (!biased) {
+      seen = EstimateNoise(
+          {.local_sqr_mean = local[g] / microbatches,
+           .inverse_mean = gradients_.tail(GradientBuckets::kInverseSize) / microbatches,
+           .total_sqr = norms.sqr[g],
+           .samples = facts.samples});
+    } else if (!norms.product.empty()) {
+      seen = EstimateNoiseFromPrevious(norms.sqr[g], norms.previous_sqr[g], norms.product[g],
+                                       facts.samples);
+    }
+    if (seen) position.noise[g].Add(*seen, biased ? 2 * scale : scale, biased);
+  }
+}
+
+double TrainedModel::Factor(std::size_t group, const StepFacts& facts,
+                            const ModelPosition& position) const {
+  const double base = options_.base_batch_size > 0 ? static_cast<double>(options_.base_batch_size)
+                                                   : facts.initial_batch;
+  const NoiseAverages& noise = position.noise[group];
+  // By the batch size that is meant, also in the shorter step at an epoch's end.
+  return rule_->Factor({.scale = facts.batch_size / base,
+                        .sqr = noise.Sqr(),
+                        .var = noise.Var(base),
+                        .progress = facts.progress,
+                        .base_batch_size = base,
+                        .dataset_size = facts.dataset_size});
+}
+
+double TrainedModel::LearningRate(const StepFacts& facts, const ModelPosition& position) const {
+  return optimizer_.param_groups().front().options().get_lr() * Factor(0, facts, position);
+}
+
+void TrainedModel::StepOptimizer(const StepFacts& facts, const ModelPosition& position) {
+  std::vector<double> rates;
+  for (auto& group : optimizer_.param_groups()) {
+    const double factor = Factor(rates.size(), facts, position);
+    rates.push_back(group.options().get_lr());
+    group.options().set_lr(rates.back() * factor);
+  }
+  optimizer_.step();
+  std::size_t i = 0;
+  for (auto& group : optimizer_.param_groups()) group.options().set_lr(rates[i++]);
+}
+
+void TrainedModel::AdjustLossScale(bool finite, ModelPosition& position) const {
+  if (position.loss_scale <= 0) return;
+  if (!finite) {
+    position.loss_scale = std::max(position.loss_scale / 2, kLeastLossScale);
+    position.good_steps = 0;
+  } else if (++position.good_steps == kStepsToGrow) {
+    position.loss_scale *= 2;
+    position.good_steps = 0;
+  }
+}
+
+bool TrainedModel::Apply(const StepFacts& facts, ModelPosition& position) {
+  // The last step of an epoch may be shorter: not to be compared with the others.
+  const bool comparable = facts.samples == facts.batch_size;
+  const bool alone = kept_ || gradients_.tail(GradientBuckets::kMicrobatches) < 1.5;
+  const GradientBuckets::Norms norms = gradients_.MeasureStep(alone && comparable);
+  const bool finite =
+      norms.finite() &&
+      (kept_ ? non_finite_losses_ == 0 : gradients_.tail(GradientBuckets::kNonFiniteLoss) == 0);
+  // While the loss scale is larger than it has to be, gradients that overflow are its fault.
+  const bool expected = !finite && position.loss_scale > 1;
+  AdjustLossScale(finite, position);
+  if (!finite) {
+    gradients_.DropPrevious();
+    if (!expected) ++position.skipped_steps;
+    return false;
+  }
+  position.skipped_steps = 0;
+  MeasureNoise(norms, facts, position);
+  if (alone && comparable) {
+    gradients_.KeepAsPrevious();
+  } else {
+    gradients_.DropPrevious();
+  }
+  if (options_.max_gradient_norm > 0) {
+    const double norm = gradients_.Norm();
+    if (norm > options_.max_gradient_norm) gradients_.Scale(options_.max_gradient_norm / norm);
+  }
+  StepOptimizer(facts, position);
+  const bool preconditioned = preconditioned_;
+  RefreshPreconditioners();
+  // Norms of scaled and unscaled gradients have nothing to do with one another.
+  if (preconditioned != preconditioned_) {
+    for (NoiseAverages& averages : position.noise) averages = {};
+  }
+  return true;
+}
+
+}  // namespace espalier

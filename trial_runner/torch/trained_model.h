@@ -1,0 +1,100 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+
+#include "trial_runner/collectives/collectives.h"
+#include "trial_runner/elastic/scaling_rules.h"
+#include "trial_runner/elastic/training_position.h"
+#include "trial_runner/torch/adaptive_data_parallel.h"
+#include "trial_runner/torch/gradient_buckets.h"
+
+namespace espalier {
+
+// One of a trial's models with its optimizer: its part of an optimizer step. What members of a
+// group must agree on is in its ModelPosition, which the engine owns; here is what each has for
+// itself.
+class TrainedModel {
+ public:
+  // kInvalidArgument: the options or the parameters are not what this can train.
+  static absl::StatusOr<std::unique_ptr<TrainedModel>> Make(torch::nn::Module& model,
+                                                            torch::optim::Optimizer& optimizer,
+                                                            const DataParallelOptions& options);
+
+  const DataParallelOptions& options() const { return options_; }
+  torch::nn::Module& module() { return module_; }
+  torch::optim::Optimizer& optimizer() { return optimizer_; }
+  int device_type() const;
+  int autocast_type() const;  // negative: none
+
+  // The position of a model that has not trained.
+  ModelPosition FirstPosition() const;
+
+  // One microbatch of a step.
+  struct Microbatch {
+    double weight = 1;  // of its samples in the step's
+    bool first = true;
+    bool last = true;
+  };
+  void Backward(const at::Tensor& loss, const Microbatch& microbatch, const ModelPosition& position,
+                Collectives& collectives, int replicas);
+  // A step in which this replica has no samples of its own.
+  void PassWithoutSamples(Collectives& collectives, int replicas);
+  // Microbatches of the step so far whose loss was not finite, on this replica.
+  std::int64_t non_finite_losses() const { return non_finite_losses_; }
+
+  // The gradients stay where they are: one replica, one microbatch. Nothing is reduced.
+  bool kept() const { return kept_; }
+  // The numbers that travel with the gradients; not for kept steps.
+  GradientBuckets& gradients() { return gradients_; }
+  const GradientBuckets& gradients() const { return gradients_; }
+  absl::Status Reduce() { return kept_ ? absl::OkStatus() : gradients_.Reduce(); }
+
+  // What of the step the trial knows.
+  struct StepFacts {
+    double samples = 0;
+    double batch_size = 0;     // that is meant: the last step of an epoch may be shorter
+    double initial_batch = 0;  // the unit of scale
+    double progress = 0;
+    double dataset_size = 0;
+  };
+  // After Reduce(): measures the noise, and steps the optimizer unless the gradients are not finite
+  // (then false). The same on each member.
+  bool Apply(const StepFacts& facts, ModelPosition& position);
+  // The learning rate of the next step, of the first parameter group.
+  double LearningRate(const StepFacts& facts, const ModelPosition& position) const;
+
+  // The next step's gradients are not to be compared with this one's.
+  void DropPrevious() { gradients_.DropPrevious(); }
+  // The group or its state has changed under the model.
+  void StartGroup();
+  // A collective that was given up may still write.
+  void Renew() { gradients_.Renew(); }
+
+ private:
+  TrainedModel(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+               const DataParallelOptions& options, std::shared_ptr<const ScalingRule> rule,
+               std::vector<GradientBuckets::Parameter> parameters, std::size_t groups);
+
+  void MeasureNoise(const GradientBuckets::Norms& norms, const StepFacts& facts,
+                    ModelPosition& position) const;
+  double Factor(std::size_t group, const StepFacts& facts, const ModelPosition& position) const;
+  void StepOptimizer(const StepFacts& facts, const ModelPosition& position);
+  void RefreshPreconditioners();
+  void AdjustLossScale(bool finite, ModelPosition& position) const;
+
+  torch::nn::Module& module_;
+  torch::optim::Optimizer& optimizer_;
+  const DataParallelOptions options_;
+  const std::shared_ptr<const ScalingRule> rule_;
+  GradientBuckets gradients_;
+  std::vector<at::Tensor> tensors_;  // the parameters, in the gradients' order
+  std::vector<std::size_t> groups_;  // their groups
+  bool preconditioned_ = false;
+  bool kept_ = false;
+  std::int64_t non_finite_losses_ = 0;
+};
+
+}  // namespace espalier
