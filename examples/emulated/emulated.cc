@@ -19,11 +19,10 @@
 #include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
-
-#include <nlohmann/json.hpp>
 
 #include "trial_runner/torch/adaptive_data_loader.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
@@ -48,7 +47,8 @@ struct Arguments {
 
 Profile ReadProfile(const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw std::runtime_error("cannot read the profile \"" + path + "\": name one with --profile");
+  if (!file)
+    throw std::runtime_error("cannot read the profile \"" + path + "\": name one with --profile");
   const nlohmann::json json = nlohmann::json::parse(file);
   const auto at = [&json, &path](const char* key) {
     if (!json.contains(key) || !json[key].is_number()) {
@@ -56,8 +56,8 @@ Profile ReadProfile(const std::string& path) {
     }
     return json[key].get<double>();
   };
-  return {at("alpha_c_s"), at("beta_c_s"),    at("alpha_r_s"), at("beta_r_s"),
-          at("noise_scale"), at("best_lr"), at("jitter")};
+  return {at("alpha_c_s"),   at("beta_c_s"), at("alpha_r_s"), at("beta_r_s"),
+          at("noise_scale"), at("best_lr"),  at("jitter")};
 }
 
 // Validation error after so many epochs: a power law towards an end that depends on the learning
@@ -96,7 +96,9 @@ Arguments Parse(int argc, char** argv) {
   return arguments;
 }
 
-void SleepFor(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+void SleepFor(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
 
 void Train(int argc, char** argv) {
   const Arguments arguments = Parse(argc, argv);
@@ -110,8 +112,8 @@ void Train(int argc, char** argv) {
   espalier::AdaptiveDataParallel parallel(
       trial, *model, optimizer,
       {.scaling_rule = trial.Get("scaling_rule", "sqrt"), .base_batch_size = 128});
-  espalier::AdaptiveDataLoader loader(
-      parallel, arguments.samples, {.batch_size = batch_size, .max_batch_size = 8 * batch_size});
+  espalier::AdaptiveDataLoader loader(parallel, arguments.samples,
+                                      {.batch_size = batch_size, .max_batch_size = 8 * batch_size});
 
   while (loader.NextEpoch(arguments.epochs)) {
     while (const auto indices = loader.NextBatch()) {

@@ -32,13 +32,14 @@ namespace F = torch::nn::functional;
 constexpr std::int64_t kValidationImages = 5000;
 constexpr std::int64_t kEvaluationBatch = 500;
 
-// Two convolutions of `width` and 2 `width` channels, then two linear layers. [n,1,28,28] -> [n,10].
+// Two convolutions of `width` and 2 `width` channels, then two linear layers. [n,1,28,28] ->
+// [n,10].
 struct Net : torch::nn::Module {
   Net(std::int64_t width, double dropout_share)
-      : conv1(register_module("conv1", torch::nn::Conv2d(
-                                           torch::nn::Conv2dOptions(1, width, 3).padding(1)))),
-        conv2(register_module("conv2", torch::nn::Conv2d(
-                                           torch::nn::Conv2dOptions(width, 2 * width, 3)))),
+      : conv1(register_module("conv1",
+                              torch::nn::Conv2d(torch::nn::Conv2dOptions(1, width, 3).padding(1)))),
+        conv2(register_module("conv2",
+                              torch::nn::Conv2d(torch::nn::Conv2dOptions(width, 2 * width, 3)))),
         linear1(register_module("linear1", torch::nn::Linear(2 * width * 6 * 6, 8 * width))),
         linear2(register_module("linear2", torch::nn::Linear(8 * width, 10))),
         dropout(dropout_share) {}

@@ -1,8 +1,7 @@
 #include "examples/fashion_mnist/fashion_mnist_data.h"
 
-#include <zlib.h>
-
 #include <ATen/ATen.h>
+#include <zlib.h>
 
 #include <cerrno>
 #include <cstring>
