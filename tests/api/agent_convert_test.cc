@@ -86,8 +86,7 @@ TEST(AgentConvert, RefusesReadyWithImpossibleBatch) {
 
 TEST(AgentConvert, TakesProgressWithItsProfile) {
   v1::AgentMessage message = FromReplicaMessage(9);
-  v1::Progress& progress =
-      *message.mutable_from_replica()->mutable_message()->mutable_progress();
+  v1::Progress& progress = *message.mutable_from_replica()->mutable_message()->mutable_progress();
   progress.set_epoch(1.5);
   progress.set_gradient_sqr(2);
   progress.set_gradient_var(3);
@@ -115,12 +114,65 @@ TEST(AgentConvert, TakesProgressWithItsProfile) {
   EXPECT_EQ(event.profile[0].sync_time_s, 0.125);
 }
 
+TEST(AgentConvert, TakesWhatATrialTellsOfItself) {
+  v1::AgentMessage message = FromReplicaMessage(9);
+  v1::Progress& progress = *message.mutable_from_replica()->mutable_message()->mutable_progress();
+  progress.set_generation(3);
+  v1::ReplicaTime& time = *progress.add_replica_times();
+  time.set_replica_id(7);
+  time.set_steps(20);
+  time.set_compute_time_s(0.5);
+  progress.set_goodput(100);
+  progress.set_memory_bytes(1000);
+  progress.set_device_memory_bytes(2000);
+  progress.set_skipped_steps(4);
+  progress.set_loss_scale(512);
+
+  const auto event = EventOf<ReplicaProgress>(message);
+  EXPECT_EQ(event.generation, 3);
+  ASSERT_EQ(event.replica_times.size(), 1u);
+  EXPECT_EQ(event.replica_times[0].replica, ReplicaId(7));
+  EXPECT_EQ(event.replica_times[0].steps, 20);
+  EXPECT_EQ(event.replica_times[0].compute_time_s, 0.5);
+  EXPECT_EQ(event.goodput, 100);
+  EXPECT_EQ(event.memory_bytes, 1000);
+  EXPECT_EQ(event.device_memory_bytes, 2000);
+  EXPECT_EQ(event.skipped_steps, 4);
+  EXPECT_EQ(event.loss_scale, 512);
+}
+
+TEST(AgentConvert, TakesThePartsOfAPause) {
+  v1::AgentMessage message = FromReplicaMessage(9);
+  v1::Regrouped& regrouped =
+      *message.mutable_from_replica()->mutable_message()->mutable_regrouped();
+  regrouped.set_pause_s(0.5);
+  regrouped.set_form_s(0.25);
+  regrouped.set_broadcast_s(0.125);
+  const auto event = EventOf<ReplicaRegrouped>(message);
+  EXPECT_EQ(event.pause_s, 0.5);
+  EXPECT_EQ(event.form_s, 0.25);
+  EXPECT_EQ(event.broadcast_s, 0.125);
+}
+
+TEST(AgentConvert, TakesStuck) {
+  v1::AgentMessage message = FromReplicaMessage(9);
+  v1::Stuck& stuck = *message.mutable_from_replica()->mutable_message()->mutable_stuck();
+  stuck.set_generation(4);
+  stuck.set_waited_s(10);
+  EXPECT_EQ(EventOf<ReplicaStuck>(message).replica, ReplicaId(9));
+  EXPECT_EQ(EventOf<ReplicaStuck>(message).generation, 4);
+  EXPECT_EQ(EventOf<ReplicaStuck>(message).waited_s, 10);
+}
+
 TEST(AgentConvert, FinishedHasAValueOnlyWhereOneWasSent) {
   v1::AgentMessage message = FromReplicaMessage(9);
   auto& finished = *message.mutable_from_replica()->mutable_message()->mutable_finished();
   EXPECT_EQ(EventOf<ReplicaFinished>(message).value, std::nullopt);
   finished.set_value(0);
   EXPECT_EQ(EventOf<ReplicaFinished>(message).value, 0.0);
+  EXPECT_EQ(EventOf<ReplicaFinished>(message).failure, "");
+  finished.set_failure("the loss is not finite");
+  EXPECT_EQ(EventOf<ReplicaFinished>(message).failure, "the loss is not finite");
 }
 
 TEST(AgentConvert, HeartbeatsAndEmptyMessagesAreNoEvents) {
@@ -165,7 +217,9 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
 }
 
 TEST(AgentConvert, KeepsTheRankOrderOfARegroup) {
-  const RegroupCommand command{NodeId(1), ReplicaId(5), 7,
+  const RegroupCommand command{NodeId(1),
+                               ReplicaId(5),
+                               7,
                                {{ReplicaId(6), "a:1", NodeId(2)}, {ReplicaId(5), "b:2", NodeId(1)}},
                                true};
   const v1::ServiceMessage message = ToProto(command, TunerState{});

@@ -7,13 +7,12 @@ namespace espalier {
 namespace {
 
 TEST(Convert, StatesHaveTheNamesOfTheCore) {
-  for (const StudyState state : {StudyState::kRunning, StudyState::kStopped,
-                                 StudyState::kComplete, StudyState::kFailed}) {
+  for (const StudyState state :
+       {StudyState::kRunning, StudyState::kStopped, StudyState::kComplete, StudyState::kFailed}) {
     EXPECT_EQ(v1::StudyState_Name(ToProto(state)), "STUDY_" + std::string(ToString(state)));
   }
-  for (const TrialState state :
-       {TrialState::kWaiting, TrialState::kRunning, TrialState::kPaused, TrialState::kComplete,
-        TrialState::kPruned, TrialState::kFail}) {
+  for (const TrialState state : {TrialState::kWaiting, TrialState::kRunning, TrialState::kPaused,
+                                 TrialState::kComplete, TrialState::kPruned, TrialState::kFail}) {
     EXPECT_EQ(v1::TrialState_Name(ToProto(state)), "TRIAL_" + std::string(ToString(state)));
   }
 }
@@ -25,7 +24,12 @@ TEST(Convert, ATrialKeepsItsCurveSpansAndResizes) {
   state.Apply(TrialStateChanged{TrialId(5), TrialState::kRunning, TimeFromSeconds(3), "", {}, ""});
   state.Apply(ValueReported{TrialId(5), {1, 0.75, 10, TimeFromSeconds(4), 64}});
   state.Apply(SlotsHeldChanged{TrialId(5), TimeFromSeconds(5), {{NodeId(2), 1}}});
-  state.Apply(ResizeMeasured{TrialId(5), {TimeFromSeconds(6), 2, 1, 2, 0.01, true}});
+  state.Apply(ResizeMeasured{TrialId(5), {TimeFromSeconds(6), 2, 1, 2, 0.01, true, 0.003, 0.002}});
+  TrainingFigures figures;
+  figures.step_time_s = 0.25;
+  figures.goodput = 300;
+  figures.skipped_steps = 2;
+  state.Apply(FiguresRecorded{TrialId(5), figures});
   const Core core(state, CoreOptions{});
   const std::map<ReplicaId, int> no_pids;
   const View view{core, TimeFromSeconds(10), no_pids};
@@ -48,6 +52,11 @@ TEST(Convert, ATrialKeepsItsCurveSpansAndResizes) {
   EXPECT_EQ(trial.spans(0).slots(0).node_id(), 2);
   ASSERT_EQ(trial.resizes_size(), 1);
   EXPECT_TRUE(trial.resizes(0).after_loss());
+  EXPECT_EQ(trial.resizes(0).form_s(), 0.003);
+  EXPECT_EQ(trial.resizes(0).broadcast_s(), 0.002);
+  EXPECT_EQ(trial.step_time_s(), 0.25) << "of a trial without a group: what it told last";
+  EXPECT_EQ(trial.goodput(), 300);
+  EXPECT_EQ(trial.skipped_steps(), 2);
 
   const v1::Trial brief = ToProto(state.trials.at(TrialId(5)), view, /*with_curves=*/false);
   EXPECT_EQ(brief.values_size() + brief.spans_size() + brief.resizes_size(), 0);

@@ -26,5 +26,31 @@ TEST(TrialText, ShowsTheLastOutputOfAFailedTrial) {
               Contains("  out of <memory>"));
 }
 
+TEST(TrialText, ShowsWhatATrialTellsOfItsTraining) {
+  v1::StudyDetails details = SampleStudy();
+  v1::Trial& trial = *details.mutable_trials(3);
+  trial.set_step_time_s(0.0125);
+  trial.set_sync_share(0.104);
+  trial.set_atomic_batch_size(16);
+  trial.set_accumulation_steps(1);
+  trial.set_memory_bytes(3 << 20);
+  trial.set_device_memory_bytes(5 << 20);
+  trial.set_skipped_steps(2);
+  trial.set_loss_scale(1024);
+  v1::Resize& resize = *trial.add_resizes();
+  resize.set_at(kSampleStart + 18);
+  resize.set_from_replicas(1);
+  resize.set_to_replicas(2);
+  resize.set_pause_s(0.012);
+  resize.set_form_s(0.004);
+  resize.set_broadcast_s(0.003);
+  EXPECT_THAT(TrialText(details, trial, kSampleStart + 20),
+              IsSupersetOf({"per replica     16 samples x 2 a step",
+                            "step time       12.500 ms, 10.4 % of it waiting for others",
+                            "memory          3.0 MiB", "device memory   5.0 MiB",
+                            "loss scale      1024", "skipped steps   2",
+                            "  18.00s  1 -> 2    12.0 ms  4.0 ms   3.0 ms  "}));
+}
+
 }  // namespace
 }  // namespace espalier

@@ -303,6 +303,78 @@ TEST_F(CoreTest, RestartedCoreAdoptsLivingReplicasWithoutRestartingThem) {
   EXPECT_EQ(restarted.SlotsHeld(), 2);
 }
 
+TEST_F(CoreTest, TheProgramsOwnVerdictFailsTheTrialForGood) {
+  Step(CreateStudy{Spec(1), false});
+  Join(1);
+  const ReplicaId replica = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Step(ReplicaReport{replica, 1, 0.5, 0});
+  Step(ReplicaCheckpoint{replica, "/c/1"});
+  Step(ReplicaFinished{replica, std::nullopt, "the loss is not finite at step 7"});
+  EXPECT_EQ(trial().state, TrialState::kFail) << "although it has reported a value";
+  EXPECT_EQ(trial().reason, "the loss is not finite at step 7");
+  EXPECT_EQ(trial().value, std::nullopt);
+  Step(ReplicaExited{replica, 1, 0, "", ""});
+  EXPECT_TRUE(starts_.empty()) << "it is not started again from its checkpoint";
+  EXPECT_EQ(trial().restarts, 0);
+}
+
+TEST_F(CoreTest, AHungReplicaThatWasKilledCountsAsLost) {
+  Step(CreateStudy{Spec(1), false});
+  Join(1);
+  const ReplicaId replica = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Step(ReplicaCheckpoint{replica, "/c/1"});
+  Step(ReplicaExited{replica, -1, 9, "", "hung: not heard of for 10 s"});
+  EXPECT_EQ(trial().restarts, 1) << "an error of its agent's does not mean that it cannot start";
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_THAT(study().decisions.at(study().decisions.size() - 2).reason, HasSubstr("hung"));
+}
+
+TEST_F(CoreTest, FiguresOutliveTheGroup) {
+  Step(CreateStudy{Spec(1), false});
+  Join(1);
+  const ReplicaId replica = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  ReplicaProgress progress;
+  progress.replica = replica;
+  progress.global_batch_size = 64;
+  progress.goodput = 123;
+  progress.noise = {2, 4};
+  progress.memory_bytes = 1 << 20;
+  progress.profile.push_back({{1, 1, 64}, 10, 1.0, 10, 1.5, 0.5});
+  Step(progress);
+  EXPECT_EQ(trial().figures, TrainingFigures{}) << "written down with values, not every second";
+  EXPECT_EQ(core_.Activity(TrialId(1)).figures.goodput, 123) << "the trial's own, not the model's";
+  Step(ReplicaReport{replica, 1, 0.5, 0});
+  EXPECT_EQ(trial().figures, core_.Activity(TrialId(1)).figures);
+  EXPECT_DOUBLE_EQ(trial().figures.step_time_s, 0.25);
+  EXPECT_DOUBLE_EQ(trial().figures.sync_share, 0.2);
+  EXPECT_DOUBLE_EQ(trial().figures.noise_scale, 128);
+  progress.goodput = 456;
+  Step(progress);
+  Step(ReplicaFinished{replica, 0.25, ""});
+  EXPECT_EQ(trial().figures.goodput, 456);
+  EXPECT_EQ(core_.Activity(TrialId(1)).figures.goodput, 456);
+  EXPECT_FALSE(core_.Activity(TrialId(1)).training);
+}
+
+TEST_F(CoreTest, AResizeKeepsThePartsOfItsLongestPause) {
+  Step(CreateStudy{Spec(1), false});
+  Join(2);
+  const ReplicaId first = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Wait(3);
+  const ReplicaId second = Ready(starts_.at(0).replica);
+  const std::int64_t generation = regroups_.at(0).generation;
+  Step(ReplicaRegrouped{first, generation, 0, 0.020, 0.004, 0.010});
+  Step(ReplicaRegrouped{second, generation, 0, 0.015, 0.012, 0.001});
+  ASSERT_EQ(trial().resizes.size(), 1u);
+  EXPECT_EQ(trial().resizes[0].pause_s, 0.020);
+  EXPECT_EQ(trial().resizes[0].form_s, 0.004);
+  EXPECT_EQ(trial().resizes[0].broadcast_s, 0.010);
+}
+
 TEST_F(CoreTest, ValidateNamesTheKeyAndTheKnown) {
   StudySpec spec = Spec(1);
   spec.sampler.name = "tpa";

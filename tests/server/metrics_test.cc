@@ -34,5 +34,34 @@ TEST(Metrics, TextNamesWhatIsCountedAndWhatIs) {
   EXPECT_GT(ResidentBytes(), 0);
 }
 
+TEST(Metrics, GaugesOfATrialExistWhileItTrains) {
+  DirectTuner tuner;
+  StudySpec spec;
+  spec.name = "mnist";
+  spec.space = *SearchSpace::FromJson(R"({"x": {"_type": "uniform", "_value": [0, 1]}})");
+  spec.command = {"program"};
+  spec.max_trials = 1;
+  spec.sampler = {"random", {}};
+  spec.json = "{}";
+  ASSERT_TRUE(tuner.Post(CreateStudy{spec, false}).status.ok());
+  ASSERT_TRUE(tuner.Post(AgentHello{"oak", 1, {}}).status.ok());
+  const Metrics metrics;
+  EXPECT_THAT(*metrics.Text(tuner, 0), testing::Not(HasSubstr("espalier_trial_step_seconds")));
+  const ReplicaId replica = std::get<StartReplicaCommand>(tuner.commands.at(0)).replica;
+  ReplicaProgress progress;
+  progress.replica = replica;
+  progress.goodput = 250;
+  progress.memory_bytes = 4096;
+  progress.profile.push_back({{1, 1, 32}, 0, 0, 10, 2.5, 0.5});
+  tuner.Post(progress);
+  const std::string text = *metrics.Text(tuner, 0);
+  EXPECT_THAT(text, HasSubstr("espalier_trial_step_seconds{study=\"mnist\",trial=\"0\"} 0.25"));
+  EXPECT_THAT(text, HasSubstr("espalier_trial_sync_share{study=\"mnist\",trial=\"0\"} 0.2"));
+  EXPECT_THAT(text, HasSubstr("espalier_trial_goodput{study=\"mnist\",trial=\"0\"} 250"));
+  EXPECT_THAT(text, HasSubstr("espalier_trial_memory_bytes{study=\"mnist\",trial=\"0\"} 4096"));
+  tuner.Post(ReplicaFinished{replica, 0.5, ""});
+  EXPECT_THAT(*metrics.Text(tuner, 0), testing::Not(HasSubstr("espalier_trial_step_seconds")));
+}
+
 }  // namespace
 }  // namespace espalier

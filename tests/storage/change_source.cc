@@ -210,9 +210,18 @@ std::optional<Change> ChangeSource::Make(Draw<SlotsHeldChanged>) {
 std::optional<Change> ChangeSource::Make(Draw<ResizeMeasured>) {
   const Trial* trial = AnyTrial();
   if (trial == nullptr) return std::nullopt;
-  return ResizeMeasured{
+  return ResizeMeasured{trial->id,
+                        {LaterTime(), AnyInteger(), Small(9), Small(9), AnyDouble(),
+                         random_.Below(2) == 0, AnyDouble(), AnyDouble()}};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<FiguresRecorded>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  return FiguresRecorded{
       trial->id,
-      {LaterTime(), AnyInteger(), Small(9), Small(9), AnyDouble(), random_.Below(2) == 0}};
+      {AnyDouble(), AnyDouble(), AnyDouble(), AnyDouble(), AnyDouble(), AnyDouble(), AnyDouble(),
+       AnyInteger(), AnyInteger(), AnyInteger(), AnyInteger(), AnyInteger(), AnyInteger()}};
 }
 
 std::optional<Change> ChangeSource::Make(Draw<CheckpointRecorded>) {

@@ -46,6 +46,7 @@ class ChangeSource {
   std::optional<Change> Make(Draw<GenerationAdvanced>);
   std::optional<Change> Make(Draw<SlotsHeldChanged>);
   std::optional<Change> Make(Draw<ResizeMeasured>);
+  std::optional<Change> Make(Draw<FiguresRecorded>);
   std::optional<Change> Make(Draw<CheckpointRecorded>);
   std::optional<Change> Make(Draw<TrialPinned>);
   std::optional<Change> Make(Draw<TrialRestarted>);

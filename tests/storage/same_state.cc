@@ -22,7 +22,16 @@ std::vector<std::uint64_t> TakeDoubles(Trial& trial) {
     bits.push_back(TakeBits(value.value));
     bits.push_back(TakeBits(value.progress));
   }
-  for (Resize& resize : trial.resizes) bits.push_back(TakeBits(resize.pause_s));
+  for (Resize& resize : trial.resizes) {
+    for (double* part : {&resize.pause_s, &resize.form_s, &resize.broadcast_s}) {
+      bits.push_back(TakeBits(*part));
+    }
+  }
+  TrainingFigures& f = trial.figures;
+  for (double* figure : {&f.step_time_s, &f.sync_share, &f.noise_scale, &f.learning_rate,
+                         &f.goodput, &f.throughput, &f.loss_scale}) {
+    bits.push_back(TakeBits(*figure));
+  }
   for (Parameter& parameter : trial.parameters) {
     if (auto* number = std::get_if<double>(&parameter.value)) bits.push_back(TakeBits(*number));
   }

@@ -108,6 +108,31 @@ TEST_F(SqliteFiles, RefusesTheSchemaOfANewerEspalier) {
   EXPECT_THAT(Refusal(Database(), true), HasSubstr("newer Espalier"));
 }
 
+TEST_F(SqliteFiles, BringsAnOlderSchemaUpToTheLatest) {
+  MustOpen();
+  ExecuteRaw(
+      "DROP TABLE figures; ALTER TABLE resizes DROP COLUMN form_s; "
+      "ALTER TABLE resizes DROP COLUMN broadcast_s; "
+      "INSERT INTO studies SELECT 1, 's', '{\"name\": \"s\", \"trials\": 1, \"command\": [\"x\"], "
+      "\"search_space\": {\"a\": {\"_type\": \"uniform\", \"_value\": [0, 1]}}}', 0, 0, "
+      "'RUNNING', '', 1, 0, 0, 1; "
+      "INSERT INTO trials SELECT 1, 1, 0, '{\"a\": 0.5}', 1, 'RUNNING', NULL, 1, 0, '', '', 1, 0, "
+      "0, ''; INSERT INTO resizes SELECT 1, 0, 5, 2, 1, 2, 0.25, 1; PRAGMA user_version = 1");
+  EXPECT_THAT(Refusal(Database(), true), HasSubstr("older schema 1"));
+  const std::unique_ptr<Storage> storage = MustOpen();
+  TrainingFigures figures;
+  figures.goodput = 12.5;
+  const std::vector<Change> changes = {FiguresRecorded{TrialId(1), figures}};
+  ASSERT_TRUE(storage->Commit(changes).ok());
+  const auto state = storage->Load();
+  ASSERT_TRUE(state.ok()) << state.status();
+  const Trial& trial = state->trials.at(TrialId(1));
+  EXPECT_EQ(trial.figures, figures);
+  ASSERT_EQ(trial.resizes.size(), 1u);
+  EXPECT_EQ(trial.resizes[0].form_s, 0);
+  EXPECT_TRUE(trial.resizes[0].after_loss);
+}
+
 TEST_F(SqliteFiles, RefusesAMissingFolder) {
   EXPECT_THAT(Refusal(folder_.File("absent/tuner.db")),
               AllOf(HasSubstr("absent does not exist"), HasSubstr("create it")));

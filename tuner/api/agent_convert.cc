@@ -36,6 +36,7 @@ absl::StatusOr<ReplicaReady> ToReady(ReplicaId replica, const v1::Ready& ready) 
 ReplicaProgress ToProgress(ReplicaId replica, const v1::Progress& progress) {
   ReplicaProgress out;
   out.replica = replica;
+  out.generation = progress.generation();
   out.step = progress.step();
   out.progress = progress.progress();
   out.epoch = progress.epoch();
@@ -52,6 +53,15 @@ ReplicaProgress ToProgress(ReplicaId replica, const v1::Progress& progress) {
                            entry.optimizer_time_s(),
                            entry.sync_time_s()});
   }
+  for (const v1::ReplicaTime& time : progress.replica_times()) {
+    out.replica_times.push_back(
+        {ReplicaId(time.replica_id()), time.steps(), time.compute_time_s()});
+  }
+  out.goodput = progress.goodput();
+  out.memory_bytes = progress.memory_bytes();
+  out.device_memory_bytes = progress.device_memory_bytes();
+  out.skipped_steps = progress.skipped_steps();
+  out.loss_scale = progress.loss_scale();
   return out;
 }
 
@@ -63,9 +73,10 @@ absl::StatusOr<std::optional<Event>> FromReplica(ReplicaId replica,
       return std::optional<Event>(std::move(ready));
     }
     case v1::ReplicaMessage::kRegrouped:
-      return std::optional<Event>(ReplicaRegrouped{replica, message.regrouped().generation(),
-                                                   message.regrouped().step(),
-                                                   message.regrouped().pause_s()});
+      return std::optional<Event>(
+          ReplicaRegrouped{replica, message.regrouped().generation(), message.regrouped().step(),
+                           message.regrouped().pause_s(), message.regrouped().form_s(),
+                           message.regrouped().broadcast_s()});
     case v1::ReplicaMessage::kReport:
       if (message.report().step() < 0) {
         return absl::InvalidArgumentError(absl::StrCat("replica ", replica.value,
@@ -79,11 +90,13 @@ absl::StatusOr<std::optional<Event>> FromReplica(ReplicaId replica,
     case v1::ReplicaMessage::kCheckpoint:
       return std::optional<Event>(ReplicaCheckpoint{replica, message.checkpoint().path()});
     case v1::ReplicaMessage::kFinished: {
-      ReplicaFinished finished{replica, std::nullopt};
+      ReplicaFinished finished{replica, std::nullopt, message.finished().failure()};
       if (message.finished().has_value()) finished.value = message.finished().value();
       return std::optional<Event>(finished);
     }
     case v1::ReplicaMessage::kStuck:
+      return std::optional<Event>(
+          ReplicaStuck{replica, message.stuck().generation(), message.stuck().waited_s()});
     case v1::ReplicaMessage::kHeartbeat:  // the agent's own business
     case v1::ReplicaMessage::kParked:
     case v1::ReplicaMessage::KIND_NOT_SET:

@@ -44,19 +44,32 @@ void AddCurves(const Trial& trial, v1::Trial& out) {
     measured.set_to_replicas(resize.to_replicas);
     measured.set_pause_s(resize.pause_s);
     measured.set_after_loss(resize.after_loss);
+    measured.set_form_s(resize.form_s);
+    measured.set_broadcast_s(resize.broadcast_s);
   }
+}
+
+void AddFigures(const TrainingFigures& figures, v1::Trial& out) {
+  if (figures.batch_size > 0) out.set_batch_size(figures.batch_size);
+  out.set_step_time_s(figures.step_time_s);
+  out.set_sync_share(figures.sync_share);
+  out.set_noise_scale(figures.noise_scale);
+  out.set_learning_rate(figures.learning_rate);
+  out.set_goodput(figures.goodput);
+  out.set_throughput(figures.throughput);
+  out.set_loss_scale(figures.loss_scale);
+  out.set_atomic_batch_size(figures.atomic_batch_size);
+  out.set_accumulation_steps(figures.accumulation_steps);
+  out.set_memory_bytes(figures.memory_bytes);
+  out.set_device_memory_bytes(figures.device_memory_bytes);
+  out.set_skipped_steps(figures.skipped_steps);
 }
 
 void AddActivity(const TrialActivity& activity, v1::Trial& out) {
   out.set_slots(activity.slots);
-  if (activity.batch_size > 0) out.set_batch_size(activity.batch_size);
-  out.set_goodput(activity.goodput);
-  out.set_throughput(activity.throughput);
   out.set_promise(activity.promise);
-  out.set_learning_rate(activity.learning_rate);
-  out.set_noise_scale(activity.noise_scale);
   out.set_epoch(activity.epoch);
-  out.set_sync_share(activity.sync_share);
+  AddFigures(activity.figures, out);
 }
 
 // Trials' worth of work done: an ended trial is one, a running one the share of its steps.
@@ -78,22 +91,32 @@ double TrialsDone(const Study& study, const TunerState& state) {
 
 v1::StudyState ToProto(StudyState state) {
   switch (state) {
-    case StudyState::kRunning: return v1::STUDY_RUNNING;
-    case StudyState::kStopped: return v1::STUDY_STOPPED;
-    case StudyState::kComplete: return v1::STUDY_COMPLETE;
-    case StudyState::kFailed: return v1::STUDY_FAILED;
+    case StudyState::kRunning:
+      return v1::STUDY_RUNNING;
+    case StudyState::kStopped:
+      return v1::STUDY_STOPPED;
+    case StudyState::kComplete:
+      return v1::STUDY_COMPLETE;
+    case StudyState::kFailed:
+      return v1::STUDY_FAILED;
   }
   return v1::STUDY_STATE_UNSPECIFIED;
 }
 
 v1::TrialState ToProto(TrialState state) {
   switch (state) {
-    case TrialState::kWaiting: return v1::TRIAL_WAITING;
-    case TrialState::kRunning: return v1::TRIAL_RUNNING;
-    case TrialState::kPaused: return v1::TRIAL_PAUSED;
-    case TrialState::kComplete: return v1::TRIAL_COMPLETE;
-    case TrialState::kPruned: return v1::TRIAL_PRUNED;
-    case TrialState::kFail: return v1::TRIAL_FAIL;
+    case TrialState::kWaiting:
+      return v1::TRIAL_WAITING;
+    case TrialState::kRunning:
+      return v1::TRIAL_RUNNING;
+    case TrialState::kPaused:
+      return v1::TRIAL_PAUSED;
+    case TrialState::kComplete:
+      return v1::TRIAL_COMPLETE;
+    case TrialState::kPruned:
+      return v1::TRIAL_PRUNED;
+    case TrialState::kFail:
+      return v1::TRIAL_FAIL;
   }
   return v1::TRIAL_STATE_UNSPECIFIED;
 }

@@ -85,7 +85,8 @@ std::vector<Column> AllColumns(const v1::StudyDetails& details, double now) {
        [&details, now](const v1::Trial& t) { return SlotsText(details, t, now); }},
       {"batch", 6, 30, true,
        [](const v1::Trial& t) { return t.batch_size() > 0 ? std::to_string(t.batch_size()) : ""; }},
-      {"goodput", 8, 20, true, [](const v1::Trial& t) { return Known(t.goodput()); }},
+      {"goodput", 8, 20, true,
+       [](const v1::Trial& t) { return HasEnded(t.state()) ? "" : Known(t.goodput()); }},
       {"promise", 7, 40, true,
        [](const v1::Trial& t) {
          return HasEnded(t.state()) ? "" : fmt::format("{:.2f}", t.promise());

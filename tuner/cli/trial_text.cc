@@ -63,11 +63,14 @@ void AddHistory(const v1::StudyDetails& details, const v1::Trial& trial, double 
         {At(details, span.from()), FormatDuration(to - span.from()), SlotNames(span, lanes)});
   }
   lines.Section("slots held", spans);
-  std::vector<std::vector<std::string>> resizes = {{"at", "replicas", "pause", ""}};
+  std::vector<std::vector<std::string>> resizes = {
+      {"at", "replicas", "pause", "forming", "state", ""}};
   for (const v1::Resize& resize : trial.resizes()) {
     resizes.push_back({At(details, resize.at()),
                        fmt::format("{} -> {}", resize.from_replicas(), resize.to_replicas()),
                        fmt::format("{:.1f} ms", 1000 * resize.pause_s()),
+                       fmt::format("{:.1f} ms", 1000 * resize.form_s()),
+                       fmt::format("{:.1f} ms", 1000 * resize.broadcast_s()),
                        resize.after_loss() ? "after a loss" : ""});
   }
   lines.Section("regroups", resizes);
@@ -79,6 +82,26 @@ void AddHistory(const v1::StudyDetails& details, const v1::Trial& trial, double 
                          decision.reason()});
   }
   lines.Section("decisions", decisions);
+}
+
+std::string Mebibytes(std::int64_t bytes) {
+  return bytes > 0 ? fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024)) : "";
+}
+
+// What an elastic trial tells of how it trains; an ended one, what it told last.
+void AddFigures(const v1::Trial& trial, Lines& lines) {
+  if (trial.atomic_batch_size() > 0) {
+    lines.Add("per replica", fmt::format("{} samples x {} a step", trial.atomic_batch_size(),
+                                         trial.accumulation_steps() + 1));
+  }
+  if (trial.step_time_s() > 0) {
+    lines.Add("step time", fmt::format("{:.3f} ms, {:.1f} % of it waiting for others",
+                                       1000 * trial.step_time_s(), 100 * trial.sync_share()));
+  }
+  lines.Add("memory", Mebibytes(trial.memory_bytes()));
+  lines.Add("device memory", Mebibytes(trial.device_memory_bytes()));
+  lines.Known("loss scale", trial.loss_scale());
+  lines.Known("skipped steps", static_cast<double>(trial.skipped_steps()));
 }
 
 }  // namespace
@@ -102,6 +125,7 @@ std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Tr
   lines.Known("noise scale", trial.noise_scale());
   lines.Known("goodput", trial.goodput());
   lines.Known("throughput", trial.throughput());
+  AddFigures(trial, lines);
   lines.Known("promise", trial.promise());
   lines.Known("restarts", trial.restarts());
   lines.Add("checkpoint", trial.checkpoint());

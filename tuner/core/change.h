@@ -69,6 +69,10 @@ struct ResizeMeasured {
   TrialId id;
   Resize resize;
 };
+struct FiguresRecorded {
+  TrialId id;
+  TrainingFigures figures;
+};
 struct CheckpointRecorded {
   TrialId id;
   std::string path;
@@ -97,8 +101,8 @@ struct ReplicaIdsReserved {
 using Change =
     std::variant<StudyCreated, StudyStateChanged, StudyLimitsChanged, StudyClockSet, TrialCreated,
                  TrialStateChanged, ValueReported, GenerationAdvanced, SlotsHeldChanged,
-                 ResizeMeasured, CheckpointRecorded, TrialPinned, TrialRestarted, DecisionMade,
-                 NodeRegistered, ReplicaIdsReserved>;
+                 ResizeMeasured, FiguresRecorded, CheckpointRecorded, TrialPinned, TrialRestarted,
+                 DecisionMade, NodeRegistered, ReplicaIdsReserved>;
 
 // Everything durable. A value: copy it, compare it, replay into it.
 struct TunerState {

@@ -111,9 +111,7 @@ std::vector<const Replica*> Core::Impl::ReplicasOf(TrialId id) const {
   return found;
 }
 
-int Core::Impl::SlotsHeldBy(TrialId id) const {
-  return static_cast<int>(ReplicasOf(id).size());
-}
+int Core::Impl::SlotsHeldBy(TrialId id) const { return static_cast<int>(ReplicasOf(id).size()); }
 
 // Writes down who holds which slots where that has changed in this step.
 void Core::Impl::RecordSlots() {
@@ -136,36 +134,52 @@ TrialActivity Core::Impl::Activity(TrialId id) const {
   if (const auto promise = promise_.find(id); promise != promise_.end()) {
     activity.promise = promise->second;
   }
+  const auto trial = state_.trials.find(id);
+  if (trial != state_.trials.end()) activity.figures = trial->second.figures;
   const auto it = groups_.find(id);
   if (it == groups_.end()) return activity;
   const Group& group = it->second;
   activity.replicas = static_cast<int>(group.members.size());
-  activity.sync_share = group.sync_share;
-  if (group.progress) {
-    const ReplicaProgress& progress = *group.progress;
-    activity.batch_size = progress.global_batch_size;
-    activity.learning_rate = progress.learning_rate;
-    activity.epoch = progress.epoch;
-    if (group.noise.sqr > 0) {
-      activity.noise_scale =
-          static_cast<double>(group.batch.initial) * group.noise.var / group.noise.sqr;
-    }
-    if (group.fitted && activity.replicas > 0) {
-      const GoodputModel model(*group.fitted, group.noise, group.batch);
-      std::set<NodeId> nodes;
-      for (const ReplicaId member : group.members) {
-        if (const auto r = replicas_.find(member); r != replicas_.end()) {
-          nodes.insert(r->second.node);
-        }
-      }
-      const BatchChoice choice =
-          model.AtFixedGlobalBatch(std::max(1, static_cast<int>(nodes.size())),
-                                   activity.replicas, progress.global_batch_size);
-      activity.goodput = choice.goodput;
-      activity.throughput = choice.throughput;
-    }
-  }
+  if (!group.progress) return activity;
+  activity.epoch = group.progress->epoch;
+  activity.training = true;
+  activity.figures = FiguresOf(group);
   return activity;
+}
+
+// Requires that the group has told its progress.
+TrainingFigures Core::Impl::FiguresOf(const Group& group) const {
+  const ReplicaProgress& progress = *group.progress;
+  TrainingFigures figures;
+  figures.step_time_s = group.step_time_s;
+  figures.sync_share = group.sync_share;
+  figures.learning_rate = progress.learning_rate;
+  figures.loss_scale = progress.loss_scale;
+  figures.batch_size = progress.global_batch_size;
+  figures.atomic_batch_size = progress.atomic_batch_size;
+  figures.accumulation_steps = progress.accumulation_steps;
+  figures.memory_bytes = progress.memory_bytes;
+  figures.device_memory_bytes = progress.device_memory_bytes;
+  figures.skipped_steps = progress.skipped_steps;
+  if (group.noise.sqr > 0) {
+    figures.noise_scale =
+        static_cast<double>(group.batch.initial) * group.noise.var / group.noise.sqr;
+  }
+  const int replicas = static_cast<int>(group.members.size());
+  if (group.fitted && replicas > 0) {
+    const GoodputModel model(*group.fitted, group.noise, group.batch);
+    std::set<NodeId> nodes;
+    for (const ReplicaId member : group.members) {
+      if (const auto r = replicas_.find(member); r != replicas_.end()) nodes.insert(r->second.node);
+    }
+    const BatchChoice choice = model.AtFixedGlobalBatch(std::max(1, static_cast<int>(nodes.size())),
+                                                        replicas, progress.global_batch_size);
+    figures.goodput = choice.goodput;
+    figures.throughput = choice.throughput;
+  }
+  // What the trial itself works with is nearer to the truth than our model of it.
+  if (progress.goodput > 0) figures.goodput = progress.goodput;
+  return figures;
 }
 
 std::vector<NodeView> Core::Impl::Nodes() const {

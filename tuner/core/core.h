@@ -25,16 +25,12 @@ struct StepResult {
 
 // What a running trial does at the moment. Not durable: rebuilt from what replicas say.
 struct TrialActivity {
-  int slots = 0;            // held, by living processes
-  int replicas = 0;         // in the group
-  std::int64_t batch_size = 0;
-  double goodput = 0;       // samples a second that count
-  double throughput = 0;    // samples a second
-  double learning_rate = 0;
-  double noise_scale = 0;   // samples
-  double sync_share = 0;    // share of step time spent waiting for the all-reduce
+  int slots = 0;     // held, by living processes
+  int replicas = 0;  // in the group
   double epoch = 0;
   double promise = 0;
+  bool training = false;  // a group trains, and `figures` is what it says now
+  TrainingFigures figures;
 };
 
 struct ReplicaView {

@@ -58,7 +58,7 @@ struct Group {
   Time forming_since;
   int replicas_before = 0;
   bool after_loss = false;
-  double pause_s = 0;                // longest reported of the forming generation
+  ReplicaRegrouped longest_pause;    // reported of the forming generation
   bool elastic = false;
   bool pausing = false;
   std::string pause_reason;
@@ -72,6 +72,7 @@ struct Group {
   GradientNoise noise;
   std::optional<ReplicaProgress> progress;
   double sync_share = 0;
+  double step_time_s = 0;            // mean over the last progress
   int max_profiled = 1;
 };
 
@@ -118,6 +119,7 @@ class Core::Impl {
   void On(const ReplicaProgress& event);
   void On(const ReplicaCheckpoint& event);
   void On(const ReplicaFinished& event);
+  void On(const ReplicaStuck& event);
   void On(const ReplicaExited& event);
   void On(const Tick& event);
 
@@ -139,6 +141,7 @@ class Core::Impl {
                 std::optional<double> value, const std::string& last_output = {});
   void PauseTrial(TrialId id, const std::string& reason);
   void TakeValue(TrialId id, IntermediateValue value);
+  void RecordFigures(TrialId id);
   void JudgeTrial(TrialId id);
   int ConsecutiveFailures(const Study& study) const;
 
@@ -155,6 +158,7 @@ class Core::Impl {
   void CheckReplicaDeadlines();
   std::vector<const Replica*> ReplicasOf(TrialId id) const;
   int SlotsHeldBy(TrialId id) const;
+  TrainingFigures FiguresOf(const Group& group) const;
 
   // ---- allocation (scheduling.cc)
   void Schedule();

@@ -71,6 +71,8 @@ struct ReplicaRegrouped {
   std::int64_t generation = 0;
   std::int64_t step = 0;
   double pause_s = 0;
+  double form_s = 0;       // of which: forming the group
+  double broadcast_s = 0;  // of which: parameters and state
 };
 struct ReplicaReport {
   ReplicaId replica;
@@ -78,8 +80,15 @@ struct ReplicaReport {
   double value = 0;
   double progress = 0;
 };
+// How long one replica computed (all but waiting for others), summed over `steps` steps.
+struct ReplicaTime {
+  ReplicaId replica;
+  std::int64_t steps = 0;
+  double compute_time_s = 0;
+};
 struct ReplicaProgress {
   ReplicaId replica;
+  std::int64_t generation = 0;
   std::int64_t step = 0;
   double progress = 0;
   double epoch = 0;
@@ -89,6 +98,12 @@ struct ReplicaProgress {
   double learning_rate = 0;
   GradientNoise noise;
   std::vector<ProfileEntry> profile;
+  std::vector<ReplicaTime> replica_times;  // since the last ReplicaProgress
+  double goodput = 0;                      // the trial's own figure, 0: unknown
+  std::int64_t memory_bytes = 0;           // resident, of rank 0
+  std::int64_t device_memory_bytes = 0;    // 0: no accelerator
+  std::int64_t skipped_steps = 0;          // so far: their gradients were not finite
+  double loss_scale = 0;                   // of mixed precision, 0: none
 };
 struct ReplicaCheckpoint {
   ReplicaId replica;
@@ -97,13 +112,20 @@ struct ReplicaCheckpoint {
 struct ReplicaFinished {
   ReplicaId replica;
   std::optional<double> value;
+  std::string failure{};  // why the program gave up by its own verdict; empty: it did not
+};
+// A replica has waited for the others of its group for longer than any of them should take.
+struct ReplicaStuck {
+  ReplicaId replica;
+  std::int64_t generation = 0;
+  double waited_s = 0;
 };
 struct ReplicaExited {
   ReplicaId replica;
   int exit_code = 0;  // -1: by a signal, or never started
   int signal = 0;
   std::string last_output;
-  std::string error;  // why it could not be started
+  std::string error;  // why it could not be started; with a signal: why the agent killed it
 };
 
 // Time passed: at Core::NextDeadline, or at any other moment.
@@ -112,7 +134,7 @@ struct Tick {};
 using Event =
     std::variant<CreateStudy, StopStudy, ResumeStudy, TellValue, PinTrial, AgentHello, AgentGone,
                  ReplicaReady, ReplicaStarted, ReplicaRegrouped, ReplicaReport, ReplicaProgress,
-                 ReplicaCheckpoint, ReplicaFinished, ReplicaExited, Tick>;
+                 ReplicaCheckpoint, ReplicaFinished, ReplicaStuck, ReplicaExited, Tick>;
 
 // ---- Commands: all that the core ever asks for -----------------------------------------------
 // They go to the agent of `node` after the changes of their step are committed. Each can be

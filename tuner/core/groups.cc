@@ -76,7 +76,7 @@ void Core::Impl::Regroup(TrialId id, std::vector<ReplicaId> members, bool abando
   group.forming = true;
   group.forming_since = now_;
   group.awaited = {group.members.begin(), group.members.end()};
-  group.pause_s = 0;
+  group.longest_pause = {};
 }
 
 void Core::Impl::FinishForming(TrialId id) {
@@ -84,9 +84,10 @@ void Core::Impl::FinishForming(TrialId id) {
   group.forming = false;
   const int replicas = static_cast<int>(group.members.size());
   if (group.replicas_before > 0) {
+    const ReplicaRegrouped& longest = group.longest_pause;
     Emit(ResizeMeasured{id,
                         {now_, TrialAt(id).generation, group.replicas_before, replicas,
-                         group.pause_s, group.after_loss}});
+                         longest.pause_s, group.after_loss, longest.form_s, longest.broadcast_s}});
   }
   if (replicas > group.replicas_before) group.joiner_failures = 0;
   group.after_loss = false;

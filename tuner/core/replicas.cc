@@ -36,7 +36,7 @@ void Core::Impl::On(const ReplicaRegrouped& event) {
   Group& group = found->second;
   if (!group.forming || event.generation != TrialAt(it->second.trial).generation) return;
   group.awaited.erase(event.replica);
-  group.pause_s = std::max(group.pause_s, event.pause_s);
+  if (event.pause_s > group.longest_pause.pause_s) group.longest_pause = event;
   if (group.awaited.empty()) FinishForming(it->second.trial);
 }
 
@@ -56,13 +56,16 @@ void Core::Impl::On(const ReplicaProgress& event) {
   Group& group = found->second;
   double step_time_s = 0;
   double sync_time_s = 0;
+  std::int64_t steps = 0;
   for (const ProfileEntry& entry : event.profile) {
     group.profile.Add(entry);
     group.max_profiled = std::max(group.max_profiled, entry.key.replicas);
     step_time_s += entry.optimizer_time_s + entry.accumulation_time_s;
     sync_time_s += entry.sync_time_s;
+    steps += entry.optimizer_count;
   }
   if (step_time_s > 0) group.sync_share = sync_time_s / step_time_s;
+  if (steps > 0) group.step_time_s = step_time_s / static_cast<double>(steps);
   group.noise = event.noise;
   group.progress = event;
   group.progress->profile.clear();
@@ -82,6 +85,10 @@ void Core::Impl::On(const ReplicaFinished& event) {
   if (it == replicas_.end()) return;
   const Trial& trial = TrialAt(it->second.trial);
   if (trial.state != TrialState::kRunning) return;
+  if (!event.failure.empty()) {
+    EndTrial(trial.id, TrialState::kFail, event.failure, std::nullopt);
+    return;
+  }
   std::optional<double> value = event.value;
   if (!value && !trial.values.empty()) value = trial.values.back().value;
   const StudyId study = trial.study;
@@ -92,6 +99,8 @@ void Core::Impl::On(const ReplicaFinished& event) {
              absl::StrCat("ended without reporting ", StudyAt(study).spec.metric), std::nullopt);
   }
 }
+
+void Core::Impl::On(const ReplicaStuck&) {}
 
 void Core::Impl::On(const ReplicaExited& event) {
   const auto it = replicas_.find(event.replica);

@@ -120,6 +120,8 @@ class Applier {
 
   void operator()(const ResizeMeasured& c) { TrialAt(c.id).resizes.push_back(c.resize); }
 
+  void operator()(const FiguresRecorded& c) { TrialAt(c.id).figures = c.figures; }
+
   void operator()(const CheckpointRecorded& c) { TrialAt(c.id).checkpoint = c.path; }
 
   void operator()(const TrialPinned& c) { TrialAt(c.id).pinned_slots = c.slots; }

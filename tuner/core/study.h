@@ -44,20 +44,20 @@ struct StudySpec {
   // Files that trials read, with what to do when one is missing. Relative ones are taken from the
   // study file's folder.
   std::map<std::string, std::string> needs;
-  std::string directory;               // working directory of the trials, absolute
-  std::int64_t max_trials = 0;         // 0: no limit
-  double time_limit_s = 0;             // 0: no limit
-  std::optional<double> target;        // the study ends when a trial reports this or better
+  std::string directory;                   // working directory of the trials, absolute
+  std::int64_t max_trials = 0;             // 0: no limit
+  double time_limit_s = 0;                 // 0: no limit
+  std::optional<double> target;            // the study ends when a trial reports this or better
   std::int64_t max_concurrent_trials = 0;  // 0: as many as slots allow
-  std::int64_t max_step = 0;           // last step a trial will report, 0: unknown
+  std::int64_t max_step = 0;               // last step a trial will report, 0: unknown
   int min_slots = 1;
-  int max_slots = 0;                   // 0: as many as the pool has
+  int max_slots = 0;  // 0: as many as the pool has
   BatchMode batch_mode = BatchMode::kFixed;
   std::uint64_t seed = 0;
   int max_consecutive_failures = 5;
-  int max_restarts = 2;                // of a trial from its checkpoint, after all replicas were lost
-  double stop_grace_s = 5;             // between SIGTERM and SIGKILL
-  std::string json;                    // the study file as it was given
+  int max_restarts = 2;     // of a trial from its checkpoint, after all replicas were lost
+  double stop_grace_s = 5;  // between SIGTERM and SIGKILL
+  std::string json;         // the study file as it was given
 };
 
 // ---- What becomes of it --------------------------------------------------------------------
@@ -117,8 +117,29 @@ struct Resize {
   int to_replicas = 0;
   double pause_s = 0;  // longest over the members
   bool after_loss = false;
+  double form_s = 0;       // of the longest pause: forming the group
+  double broadcast_s = 0;  // of the longest pause: parameters and state
 
   friend bool operator==(const Resize&, const Resize&) = default;
+};
+
+// What an elastic trial last told of how it trains. Zero: unknown, or there is none.
+struct TrainingFigures {
+  double step_time_s = 0;  // mean of an optimizer step with its accumulation
+  double sync_share = 0;   // of the step time: waiting for the all-reduce
+  double noise_scale = 0;  // gradient noise scale, samples
+  double learning_rate = 0;
+  double goodput = 0;                  // samples a second that count
+  double throughput = 0;               // samples a second
+  double loss_scale = 0;               // of mixed precision
+  std::int64_t batch_size = 0;         // global
+  std::int64_t atomic_batch_size = 0;  // of one forward pass on one replica
+  std::int64_t accumulation_steps = 0;
+  std::int64_t memory_bytes = 0;         // resident, of rank 0
+  std::int64_t device_memory_bytes = 0;  // on its accelerator
+  std::int64_t skipped_steps = 0;        // so far: their gradients were not finite
+
+  friend bool operator==(const TrainingFigures&, const TrainingFigures&) = default;
 };
 
 struct Trial {
@@ -135,15 +156,26 @@ struct Trial {
   std::int64_t generation = 0;            // of its replica group
   int restarts = 0;
   int pinned_slots = 0;
-  std::string checkpoint;                 // newest one, a path; empty: none
+  std::string checkpoint;  // newest one, a path; empty: none
   std::vector<SlotSpan> spans;
   std::vector<Resize> resizes;
+  TrainingFigures figures;  // as of its newest value or its end
 
   friend bool operator==(const Trial&, const Trial&) = default;
 };
 
 enum class DecisionKind {
-  kStart, kGrow, kShrink, kMove, kPrune, kPause, kResume, kRestart, kFinish, kFail, kStudy,
+  kStart,
+  kGrow,
+  kShrink,
+  kMove,
+  kPrune,
+  kPause,
+  kResume,
+  kRestart,
+  kFinish,
+  kFail,
+  kStudy,
 };
 std::string_view ToString(DecisionKind kind);  // lower case: "grow"
 
@@ -163,11 +195,11 @@ struct Study {
   StudyId id;
   StudySpec spec;
   StudyState state = StudyState::kRunning;
-  std::string reason;       // why it stopped or ended
+  std::string reason;  // why it stopped or ended
   Time created;
-  Time ended;               // zero: has not
-  double active_s = 0;      // running time before running_since
-  Time running_since;       // meaningful while running
+  Time ended;                   // zero: has not
+  double active_s = 0;          // running time before running_since
+  Time running_since;           // meaningful while running
   std::vector<TrialId> trials;  // by number
   std::vector<Decision> decisions;
 };

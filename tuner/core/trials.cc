@@ -33,9 +33,10 @@ void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reaso
   const Trial& trial = TrialAt(id);
   if (Ended(trial.state)) return;
   // A trial that never ran cannot be COMPLETE: only RUNNING leads there.
-  ESPALIER_CHECK(MayFollow(trial.state, state), std::string(ToString(trial.state)) + " to " +
-                                                   std::string(ToString(state)));
+  ESPALIER_CHECK(MayFollow(trial.state, state),
+                 std::string(ToString(trial.state)) + " to " + std::string(ToString(state)));
   Decide(trial, KindOfEnd(state), SlotsHeldBy(id), 0, reason);
+  RecordFigures(id);
   std::string output = last_output;
   if (output.size() > kMaxLastOutput) output.erase(0, output.size() - kMaxLastOutput);
   Emit(TrialStateChanged{id, state, now_, reason, value, std::move(output)});
@@ -104,15 +105,16 @@ void Core::Impl::TakeValue(TrialId id, IntermediateValue value) {
   const Trial& trial = TrialAt(id);
   // The same step may come twice: from the successor of a lost rank 0, or after a restart from a
   // checkpoint. The first one stands.
-  const auto at = std::lower_bound(
-      trial.values.begin(), trial.values.end(), value.step,
-      [](const IntermediateValue& v, std::int64_t step) { return v.step < step; });
+  const auto at =
+      std::lower_bound(trial.values.begin(), trial.values.end(), value.step,
+                       [](const IntermediateValue& v, std::int64_t step) { return v.step < step; });
   if (at != trial.values.end() && at->step == value.step) return;
   if (std::ssize(trial.values) >= kMaxReportsPerTrial) return;
   if (const auto group = groups_.find(id); group != groups_.end() && group->second.progress) {
     value.batch_size = group->second.progress->global_batch_size;
   }
   Emit(ValueReported{id, value});
+  RecordFigures(id);
   schedule_ = true;
   const Study& study = StudyAt(trial.study);
   if (study.state != StudyState::kRunning) return;
@@ -127,6 +129,13 @@ void Core::Impl::TakeValue(TrialId id, IntermediateValue value) {
     return;
   }
   JudgeTrial(id);
+}
+
+void Core::Impl::RecordFigures(TrialId id) {
+  const auto group = groups_.find(id);
+  if (group == groups_.end() || !group->second.progress) return;
+  TrainingFigures figures = FiguresOf(group->second);
+  if (figures != TrialAt(id).figures) Emit(FiguresRecorded{id, figures});
 }
 
 void Core::Impl::JudgeTrial(TrialId id) {

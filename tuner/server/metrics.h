@@ -35,7 +35,8 @@ class Metrics {
   prometheus::Family<prometheus::Counter>& requests_;
 };
 
-// Metric families for what is true now: studies and trials by state, slots.
+// Metric families for what is true now: studies and trials by state, slots, and
+// what each trial that trains tells of it.
 std::vector<prometheus::MetricFamily> StateMetrics(const View& view);
 
 // Resident memory of this process in bytes, 0 where it cannot be read.

@@ -55,7 +55,15 @@ class ChangeWriter::Impl {
     const Resize& r = c.resize;
     return insert_resize_
         .Bind(c.id, r.at, r.generation, r.from_replicas, r.to_replicas, r.pause_s,
-              r.after_loss ? 1 : 0)
+              r.after_loss ? 1 : 0, r.form_s, r.broadcast_s)
+        .Run();
+  }
+  absl::Status operator()(const FiguresRecorded& c) {
+    const TrainingFigures& f = c.figures;
+    return set_figures_
+        .Bind(c.id, f.step_time_s, f.sync_share, f.noise_scale, f.learning_rate, f.goodput,
+              f.throughput, f.loss_scale, f.batch_size, f.atomic_batch_size, f.accumulation_steps,
+              f.memory_bytes, f.device_memory_bytes, f.skipped_steps)
         .Run();
   }
   absl::Status operator()(const CheckpointRecorded& c) { return ChangeTrial(c.id, c); }
@@ -107,6 +115,7 @@ class ChangeWriter::Impl {
   Statement insert_study_, select_study_, update_study_;
   Statement insert_trial_, select_trial_, update_trial_;
   Statement insert_value_, insert_resize_, insert_decision_, insert_node_, set_replica_ids_;
+  Statement set_figures_;
   Statement select_last_span_, delete_span_, insert_span_;
 };
 
@@ -129,9 +138,12 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
        "VALUES (?, ?, ?, ?, ?, ?)"},
       {&insert_resize_,
        "INSERT INTO resizes (trial, number, at_us, generation, from_replicas, to_replicas, "
-       "pause_s, after_loss) VALUES "
+       "pause_s, after_loss, form_s, broadcast_s) VALUES "
        "(?1, (SELECT ifnull(max(number), -1) + 1 FROM resizes WHERE trial = ?1), "
-       "?2, ?3, ?4, ?5, ?6, ?7)"},
+       "?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"},
+      {&set_figures_,
+       absl::StrCat("INSERT OR REPLACE INTO figures (trial, ", std::string(kFigures),
+                    ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")},
       {&insert_decision_,
        "INSERT INTO decisions (study, number, at_us, trial_number, kind, from_slots, to_slots, "
        "reason) VALUES "

@@ -23,6 +23,7 @@ class Loader {
     ESPALIER_RETURN_IF_ERROR(LoadValues());
     ESPALIER_RETURN_IF_ERROR(LoadSpans());
     ESPALIER_RETURN_IF_ERROR(LoadResizes());
+    ESPALIER_RETURN_IF_ERROR(LoadFigures());
     return std::move(state_);
   }
 
@@ -155,13 +156,27 @@ class Loader {
   absl::Status LoadResizes() {
     return ForEachOfTrials(
         "resize of trial",
-        "SELECT trial, at_us, generation, from_replicas, to_replicas, pause_s, after_loss "
+        "SELECT trial, at_us, generation, from_replicas, to_replicas, pause_s, after_loss, "
+        "form_s, broadcast_s "
         "FROM resizes ORDER BY trial, number",
         [](const Statement& row, Trial& trial) {
           trial.resizes.push_back({row.Moment(1), row.Integer(2), row.Int(3), row.Int(4),
-                                   row.Double(5), row.Integer(6) != 0});
+                                   row.Double(5), row.Integer(6) != 0, row.Double(7),
+                                   row.Double(8)});
           return absl::OkStatus();
         });
+  }
+
+  absl::Status LoadFigures() {
+    const std::string sql =
+        absl::StrCat("SELECT trial, ", std::string(kFigures), " FROM figures ORDER BY trial");
+    return ForEachOfTrials("figures of trial", sql, [](const Statement& row, Trial& trial) {
+      trial.figures = {row.Double(1),  row.Double(2),   row.Double(3),   row.Double(4),
+                       row.Double(5),  row.Double(6),   row.Double(7),   row.Integer(8),
+                       row.Integer(9), row.Integer(10), row.Integer(11), row.Integer(12),
+                       row.Integer(13)};
+      return absl::OkStatus();
+    });
   }
 
   Database& database_;

@@ -28,6 +28,12 @@ inline constexpr std::string_view kTrialHead =
     "state, value, started_us, ended_us, reason, last_output, generation, restarts, pinned_slots, "
     "checkpoint";
 
+// The columns of a trial's figures, in the order in which they are written.
+inline constexpr std::string_view kFigures =
+    "step_time_s, sync_share, noise_scale, learning_rate, goodput, throughput, loss_scale, "
+    "batch_size, atomic_batch_size, accumulation_steps, memory_bytes, device_memory_bytes, "
+    "skipped_steps";
+
 absl::Status ReadHead(const Statement& row, int first_column, Study& study);
 absl::Status ReadHead(const Statement& row, int first_column, Trial& trial);
 absl::Status WriteHead(Statement& update, const Study& study);

@@ -105,6 +105,28 @@ CREATE TABLE resizes (
   PRIMARY KEY (trial, number)
 ) WITHOUT ROWID;
 )sql",
+    R"sql(
+ALTER TABLE resizes ADD COLUMN form_s REAL NOT NULL DEFAULT 0;
+ALTER TABLE resizes ADD COLUMN broadcast_s REAL NOT NULL DEFAULT 0;
+
+-- What a trial last told of how it trains.
+CREATE TABLE figures (
+  trial INTEGER PRIMARY KEY REFERENCES trials (id),
+  step_time_s REAL NOT NULL,
+  sync_share REAL NOT NULL,
+  noise_scale REAL NOT NULL,
+  learning_rate REAL NOT NULL,
+  goodput REAL NOT NULL,
+  throughput REAL NOT NULL,
+  loss_scale REAL NOT NULL,
+  batch_size INTEGER NOT NULL,
+  atomic_batch_size INTEGER NOT NULL,
+  accumulation_steps INTEGER NOT NULL,
+  memory_bytes INTEGER NOT NULL,
+  device_memory_bytes INTEGER NOT NULL,
+  skipped_steps INTEGER NOT NULL
+);
+)sql",
 };
 constexpr std::int64_t kLatestVersion = std::ssize(kMigrations);
 
