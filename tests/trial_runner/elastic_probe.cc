@@ -23,6 +23,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "trial_runner/torch/adaptive_data_loader.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
@@ -82,6 +83,7 @@ int main(int argc, char** argv) {
   const auto y = x.pow(2).sum(1, true) + 0.3 * torch::randn({samples, 1}, generator);
 
   auto net = MakeNet(trial);
+  auto second_net = MakeNet(trial);
   const double lr = trial.Get("lr", 0.01);
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   if (trial.Get("adam", false)) {
@@ -90,10 +92,22 @@ int main(int argc, char** argv) {
     optimizer = std::make_unique<torch::optim::SGD>(
         net->parameters(), torch::optim::SGDOptions(lr).momentum(trial.Get("momentum", 0.9)));
   }
-  espalier::AdaptiveDataParallel parallel(
-      trial, *net, *optimizer,
-      {.scaling_rule = trial.Get("scaling_rule", ""),
-       .base_batch_size = trial.Get("base_batch_size", std::int64_t{0})});
+  espalier::DataParallelOptions options{
+      .scaling_rule = trial.Get("scaling_rule", ""),
+      .base_batch_size = trial.Get("base_batch_size", std::int64_t{0}),
+      .max_gradient_norm = trial.Get("max_gradient_norm", 0.0),
+      .mixed_precision = trial.Get("mixed_precision", ""),
+      .max_skipped_steps = trial.Get("max_skipped_steps", std::int64_t{10})};
+  const auto nan_from = trial.Get("nan_from", std::int64_t{0});
+  const auto nan_to = nan_from + trial.Get("nan_steps", std::int64_t{1});
+  espalier::AdaptiveDataParallel parallel(trial, *net, *optimizer, options);
+  torch::optim::Adam second_optimizer(second_net->parameters(), lr);
+  std::unique_ptr<espalier::AdaptiveDataParallel> second;
+  if (trial.Get("models", 1) == 2) {
+    options.name = "second";
+    second = std::make_unique<espalier::AdaptiveDataParallel>(trial, *second_net, second_optimizer,
+                                                              options);
+  }
   espalier::AdaptiveDataLoader loader(
       parallel, samples,
       {.batch_size = trial.Get("batch_size", std::int64_t{32}),
@@ -108,8 +122,24 @@ int main(int argc, char** argv) {
     while (const auto batch = loader.NextBatch()) {
       record.Add(parallel.generation(), epoch, parallel.steps() + 1, *batch);
       if (compute_ms > 0) poll(nullptr, 0, compute_ms);  // stands for a longer forward pass
-      const auto output = net->forward(x.index_select(0, *batch));
-      parallel.Step(torch::nn::functional::mse_loss(output, y.index_select(0, *batch)));
+      const auto inputs = x.index_select(0, *batch);
+      const auto targets = y.index_select(0, *batch);
+      const auto loss = [&](const at::Tensor& output) {
+        const std::int64_t step = parallel.steps() + 1;
+        const bool broken = nan_from > 0 && step >= nan_from && step < nan_to;
+        return torch::nn::functional::mse_loss(output.to(at::kFloat), targets) *
+               (broken ? std::numeric_limits<float>::quiet_NaN() : 1.0F);
+      };
+      at::Tensor output;
+      {
+        const auto precision = parallel.Autocast();
+        output = net->forward(inputs);
+      }
+      parallel.Step(loss(output));
+      if (second) {
+        // Through the first model, whose gradients this is not to disturb.
+        second->Step(loss(net->forward(inputs) + second_net->forward(inputs)));
+      }
     }
     double error = 0;
     for (int i = 0; i < evaluations; ++i) {
@@ -122,6 +152,7 @@ int main(int argc, char** argv) {
     }
     trial.Report(epoch, error / static_cast<double>(samples),
                  {{"steps", static_cast<double>(parallel.steps())},
+                  {"skipped", static_cast<double>(parallel.skipped_steps())},
                   {"batch_size", static_cast<double>(parallel.batch_size())}});
     // All have to come to the same answer: so it goes through a sum.
     if (given_epochs == 0 && parallel.Evaluate(1, 1, [&](const at::Tensor&) {
@@ -133,7 +164,11 @@ int main(int argc, char** argv) {
   if (!log.empty() && parallel.rank() == 0) {
     std::ofstream parameters(log + "/parameters");
     parameters.precision(9);
-    for (const auto& p : net->parameters()) {
+    std::vector<at::Tensor> trained = net->parameters();
+    if (second) {
+      for (const auto& p : second_net->parameters()) trained.push_back(p);
+    }
+    for (const auto& p : trained) {
       const auto flat = p.detach().contiguous();
       for (std::int64_t i = 0; i < flat.numel(); ++i) {
         parameters << flat.const_data_ptr<float>()[i] << "\n";

@@ -1,0 +1,225 @@
+#include "trial_runner/torch/gradient_buckets.h"
+
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
+
+#include <future>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "trial_runner/collectives/gloo_collectives.h"
+#include "trial_runner/torch/norm_kernels.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::int64_t kSmallBuckets = 200;  // bytes: each layer below has several
+
+// The last layer gets no gradient.
+struct Net : torch::nn::Module {
+  Net()
+      : a(register_module("a", torch::nn::Linear(6, 9))),
+        b(register_module("b", torch::nn::Linear(9, 4))),
+        unused(register_module("unused", torch::nn::Linear(3, 3))) {}
+  at::Tensor forward(const at::Tensor& x) { return b(at::tanh(a(x))); }
+  torch::nn::Linear a, b, unused;
+};
+
+struct Data {
+  Data() {
+    const auto generator = at::detail::createCPUGenerator(3);
+    x = torch::randn({12, 6}, generator);
+    y = torch::randn({12, 4}, generator);
+  }
+  at::Tensor Loss(Net& net, std::int64_t begin, std::int64_t size) const {
+    return torch::nn::functional::mse_loss(net.forward(x.narrow(0, begin, size)),
+                                           y.narrow(0, begin, size));
+  }
+  at::Tensor x, y;
+};
+
+// The same weights each time.
+std::unique_ptr<Net> MakeNet() {
+  at::manual_seed(5);
+  return std::make_unique<Net>();
+}
+
+// The first layer is one optimizer group, the others another.
+std::vector<GradientBuckets::Parameter> ParametersOf(Net& net) {
+  std::vector<GradientBuckets::Parameter> parameters;
+  for (const auto& p : net.a->parameters()) parameters.push_back({p, 0});
+  for (const auto& p : net.b->parameters()) parameters.push_back({p, 1});
+  for (const auto& p : net.unused->parameters()) parameters.push_back({p, 1});
+  return parameters;
+}
+
+std::unique_ptr<Collectives> Alone() {
+  auto made = MakeGlooCollectives({});
+  EXPECT_TRUE(made.ok()) << made.status();
+  EXPECT_TRUE((*made)->Form({1, 0, 1, (*made)->Address()}).ok());
+  return *std::move(made);
+}
+
+double Sqr(const torch::nn::Module& module) {
+  double sum = 0;
+  for (const auto& p : module.parameters()) sum += p.grad().pow(2).sum().item<double>();
+  return sum;
+}
+
+void ExpectSameGradients(Net& net, Net& plain) {
+  for (const auto& item : net.named_parameters()) {
+    const at::Tensor expected = plain.named_parameters()[item.key()].grad();
+    ASSERT_EQ(item.value().grad().defined(), expected.defined()) << item.key();
+    if (expected.defined()) {
+      EXPECT_TRUE(at::allclose(item.value().grad(), expected, 1e-5, 1e-6)) << item.key();
+    }
+  }
+}
+
+TEST(GradientBuckets, SumsMicrobatchesByWeightAndMeasuresEachOfThem) {
+  const Data data;
+  const auto net = MakeNet();
+  const auto plain = MakeNet();
+  const auto collectives = Alone();
+  GradientBuckets buckets(ParametersOf(*net), 2, kSmallBuckets);
+  for (int step = 0; step < 2; ++step) {  // nothing of the first step is left in the second
+    double local_a = 0;
+    double local_b = 0;
+    for (const auto& [begin, size] : {std::pair{0, 5}, std::pair{5, 4}, std::pair{9, 3}}) {
+      buckets.Begin({.weight = size / 12.0, .first = begin == 0, .last = begin == 9}, *collectives,
+                    1);
+      data.Loss(*net, begin, size).backward();
+      buckets.End();
+      plain->zero_grad();
+      data.Loss(*plain, begin, size).backward();
+      local_a += Sqr(*plain->a);
+      local_b += Sqr(*plain->b);
+    }
+    buckets.SetTail(GradientBuckets::kPending, 7);
+    ASSERT_TRUE(buckets.Reduce().ok());
+    plain->zero_grad();
+    data.Loss(*plain, 0, 12).backward();
+    ExpectSameGradients(*net, *plain);
+    EXPECT_EQ(buckets.tail(GradientBuckets::kPending), 7);
+    EXPECT_NEAR(buckets.LocalSqr()[0], local_a, 1e-5 * local_a);
+    EXPECT_NEAR(buckets.LocalSqr()[1], local_b, 1e-5 * local_b);
+    const auto norms = buckets.MeasureStep(true);
+    EXPECT_NEAR(norms.sqr[0], Sqr(*plain->a), 1e-5 * norms.sqr[0]);
+    EXPECT_NEAR(norms.sqr[1], Sqr(*plain->b), 1e-5 * norms.sqr[1]);
+    EXPECT_TRUE(norms.product.empty());
+    EXPECT_NEAR(buckets.Norm(), std::sqrt(norms.sqr[0] + norms.sqr[1]), 1e-5);
+  }
+}
+
+TEST(GradientBuckets, ReducesOverMembersWhoseSharesDiffer) {
+  const Data data;
+  std::vector<std::unique_ptr<Collectives>> members;
+  for (int rank = 0; rank < 3; ++rank) members.push_back(*MakeGlooCollectives({}));
+  const auto plain = MakeNet();
+  data.Loss(*plain, 0, 12).backward();
+  std::vector<std::unique_ptr<Net>> nets;
+  for (int rank = 0; rank < 3; ++rank) nets.push_back(MakeNet());
+  std::vector<std::future<void>> running;
+  for (int rank = 0; rank < 3; ++rank) {
+    running.push_back(std::async(std::launch::async, [&, rank] {
+      const auto r = static_cast<std::size_t>(rank);
+      Collectives& collectives = *members[r];
+      ASSERT_TRUE(collectives.Form({1, rank, 3, members[0]->Address()}).ok());
+      GradientBuckets buckets(ParametersOf(*nets[r]), 2, kSmallBuckets);
+      for (int step = 0; step < 3; ++step) {
+        // The third member has no samples.
+        const std::int64_t size = rank == 0 ? 8 : rank == 1 ? 4 : 0;
+        buckets.Begin({.weight = static_cast<double>(size) / 12}, collectives, 3);
+        if (size > 0) data.Loss(*nets[r], rank == 0 ? 0 : 8, size).backward();
+        buckets.End();
+        buckets.SetTail(GradientBuckets::kMicrobatches, size > 0 ? 1 : 0);
+        buckets.SetComputeTime(rank, rank + 1);
+        ASSERT_TRUE(buckets.Reduce().ok());
+        EXPECT_EQ(buckets.tail(GradientBuckets::kMicrobatches), 2);
+        for (int other = 0; other < 3; ++other) {
+          EXPECT_EQ(buckets.compute_time_s(other), other + 1);
+        }
+        ExpectSameGradients(*nets[r], *plain);
+      }
+    }));
+  }
+  for (auto& r : running) r.get();
+}
+
+TEST(GradientBuckets, AKeptStepIsComparedWithTheOneBefore) {
+  const Data data;
+  const auto net = MakeNet();
+  const auto collectives = Alone();
+  GradientBuckets buckets(ParametersOf(*net), 2, kSmallBuckets);
+  const auto step = [&](std::int64_t begin) {
+    buckets.Begin({.keep = true}, *collectives, 1);
+    data.Loss(*net, begin, 6).backward();
+    buckets.End();
+  };
+  step(0);
+  EXPECT_TRUE(buckets.MeasureStep(true).product.empty());
+  const at::Tensor before = net->b->weight.grad().clone();
+  const at::Tensor before_bias = net->b->bias.grad().clone();
+  buckets.KeepAsPrevious();
+  buckets.Scale(0.5);  // as clipping would: what was kept stays as it was
+  step(6);
+  const auto norms = buckets.MeasureStep(true);
+  const double product = (before * net->b->weight.grad()).sum().item<double>() +
+                         (before_bias * net->b->bias.grad()).sum().item<double>();
+  EXPECT_NEAR(norms.product[1], product, 1e-6);
+  EXPECT_NEAR(norms.previous_sqr[1],
+              before.pow(2).sum().item<double>() + before_bias.pow(2).sum().item<double>(), 1e-6);
+  EXPECT_FALSE(net->unused->weight.grad().defined());
+}
+
+TEST(GradientBuckets, AnotherModelsBackwardLeavesNothingBehind) {
+  const Data data;
+  const auto net = MakeNet();
+  const auto plain = MakeNet();
+  const auto collectives = Alone();
+  GradientBuckets buckets(ParametersOf(*net), 2, kSmallBuckets);
+  data.Loss(*net, 0, 3).backward();  // outside of a pass
+  buckets.Begin({.weight = 1}, *collectives, 1);
+  data.Loss(*net, 3, 6).backward();
+  buckets.End();
+  data.Loss(*net, 9, 3).backward();
+  ASSERT_TRUE(buckets.Reduce().ok());
+  data.Loss(*plain, 3, 6).backward();
+  ExpectSameGradients(*net, *plain);
+}
+
+TEST(NormKernels, EqualSumsInDouble) {
+  for (const std::int64_t size : {0, 1, 17, 4096, 10001}) {
+    at::manual_seed(size);
+    const at::Tensor g = torch::randn({size});
+    const at::Tensor p = torch::randn({size});
+    const at::Tensor v = torch::rand({size});
+    const auto n = static_cast<std::size_t>(size);
+    const float* gradient = g.const_data_ptr<float>();
+    const float* previous = p.const_data_ptr<float>();
+    const at::Tensor divisor = v.to(at::kDouble).sqrt() * 1.25 + 0.01;
+    for (const bool scaled : {false, true}) {
+      const ElementScale scale = scaled ? ElementScale{v.const_data_ptr<float>(), 1.25F, 0.01F}
+                                        : ElementScale{};
+      const at::Tensor a = scaled ? g.to(at::kDouble) / divisor : g.to(at::kDouble);
+      const at::Tensor b = scaled ? p.to(at::kDouble) / divisor : p.to(at::kDouble);
+      const double sqr = a.pow(2).sum().item<double>();
+      const double tolerance = 1e-6 * (1 + sqr);
+      EXPECT_NEAR(SquaredNorm(gradient, n, scale), sqr, tolerance);
+      const PairNorms pair = NormsWithPrevious(gradient, previous, n, scale);
+      EXPECT_NEAR(pair.sqr, sqr, tolerance);
+      EXPECT_NEAR(pair.previous_sqr, b.pow(2).sum().item<double>(), 2 * tolerance);
+      EXPECT_NEAR(pair.product, (a * b).sum().item<double>(), 2 * tolerance);
+      at::Tensor into = at::ones({size});
+      EXPECT_NEAR(FoldGradient(gradient, n, scale, 0.5F, true, into.mutable_data_ptr<float>()),
+                  sqr, tolerance);
+      EXPECT_TRUE(at::allclose(into, g * 0.5 + 1));
+      FoldGradient(gradient, n, scale, 0.25F, false, into.mutable_data_ptr<float>());
+      EXPECT_TRUE(at::allclose(into, g * 0.25));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace espalier
