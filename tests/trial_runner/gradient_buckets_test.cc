@@ -200,8 +200,8 @@ TEST(NormKernels, EqualSumsInDouble) {
     const float* previous = p.const_data_ptr<float>();
     const at::Tensor divisor = v.to(at::kDouble).sqrt() * 1.25 + 0.01;
     for (const bool scaled : {false, true}) {
-      const ElementScale scale = scaled ? ElementScale{v.const_data_ptr<float>(), 1.25F, 0.01F}
-                                        : ElementScale{};
+      const ElementScale scale =
+          scaled ? ElementScale{v.const_data_ptr<float>(), 1.25F, 0.01F} : ElementScale{};
       const at::Tensor a = scaled ? g.to(at::kDouble) / divisor : g.to(at::kDouble);
       const at::Tensor b = scaled ? p.to(at::kDouble) / divisor : p.to(at::kDouble);
       const double sqr = a.pow(2).sum().item<double>();
@@ -212,8 +212,8 @@ TEST(NormKernels, EqualSumsInDouble) {
       EXPECT_NEAR(pair.previous_sqr, b.pow(2).sum().item<double>(), 2 * tolerance);
       EXPECT_NEAR(pair.product, (a * b).sum().item<double>(), 2 * tolerance);
       at::Tensor into = at::ones({size});
-      EXPECT_NEAR(FoldGradient(gradient, n, scale, 0.5F, true, into.mutable_data_ptr<float>()),
-                  sqr, tolerance);
+      EXPECT_NEAR(FoldGradient(gradient, n, scale, 0.5F, true, into.mutable_data_ptr<float>()), sqr,
+                  tolerance);
       EXPECT_TRUE(at::allclose(into, g * 0.5 + 1));
       FoldGradient(gradient, n, scale, 0.25F, false, into.mutable_data_ptr<float>());
       EXPECT_TRUE(at::allclose(into, g * 0.25));

@@ -229,6 +229,13 @@ void TrainedModel::AdjustLossScale(bool finite, ModelPosition& position) const {
 }
 
 bool TrainedModel::Apply(const StepFacts& facts, ModelPosition& position) {
+  const bool stepped = ApplyStep(facts, position);
+  // Another model's backward may come through this one, and is not to add to what is kept.
+  for (at::Tensor& parameter : tensors_) parameter.mutable_grad().reset();
+  return stepped;
+}
+
+bool TrainedModel::ApplyStep(const StepFacts& facts, ModelPosition& position) {
   // The last step of an epoch may be shorter: not to be compared with the others.
   const bool comparable = facts.samples == facts.batch_size;
   const bool alone = kept_ || gradients_.tail(GradientBuckets::kMicrobatches) < 1.5;

@@ -78,6 +78,7 @@ class TrainedModel {
                const DataParallelOptions& options, std::shared_ptr<const ScalingRule> rule,
                std::vector<GradientBuckets::Parameter> parameters, std::size_t groups);
 
+  bool ApplyStep(const StepFacts& facts, ModelPosition& position);
   void MeasureNoise(const GradientBuckets::Norms& norms, const StepFacts& facts,
                     ModelPosition& position) const;
   double Factor(std::size_t group, const StepFacts& facts, const ModelPosition& position) const;

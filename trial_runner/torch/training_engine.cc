@@ -356,8 +356,7 @@ void TrainingEngine::FailAfterSkippedSteps(const TrainedModel& model,
   }
   if (most < 0 || position.skipped_steps <= most) return;
   const std::string failure =
-      most == 0 ? what
-                : absl::StrCat(what, ", for the ", position.skipped_steps, "th time in a row");
+      most == 0 ? what : absl::StrCat(what, ", and the ", most, " steps before it");
   if (group_.rank() == 0) std::fprintf(stderr, "espalier: %s: the trial fails\n", failure.c_str());
   trial_.finish_group({.generation = trial_.generation, .value = std::nullopt, .failure = failure});
   EndProcess(group_.rank() == 0 ? 1 : 0);
