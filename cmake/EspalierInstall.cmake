@@ -12,7 +12,7 @@ install(DIRECTORY search_spaces/catalog DESTINATION ${CMAKE_INSTALL_DATADIR}/esp
 if(ESPALIER_TORCH)
   set(_package ${CMAKE_INSTALL_LIBDIR}/cmake/Espalier)
   # The trial runner and what it is linked from: Espalier::trial_runner and so on.
-  foreach(_name trial_runner elastic control control_proto collectives allocator base)
+  foreach(_name trial_runner datasets elastic control control_proto collectives allocator base)
     set_target_properties(espalier_${_name} PROPERTIES EXPORT_NAME ${_name})
     install(TARGETS espalier_${_name} EXPORT EspalierTargets FILE_SET HEADERS)
   endforeach()

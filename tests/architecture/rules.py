@@ -33,14 +33,18 @@ FOLDERS = {
     "trial_runner/control": ["tuner/base", "tuner/proto", "trial_runner/elastic",
                              "allocator/goodput"],
     "trial_runner/collectives": ["tuner/base"],
+    "trial_runner/datasets": ["tuner/base", "trial_runner/elastic", "allocator/goodput"],
     "trial_runner/torch": ["tuner/base", "trial_runner/elastic", "trial_runner/control",
-                           "trial_runner/collectives", "allocator/goodput"],
+                           "trial_runner/collectives", "trial_runner/datasets",
+                           "allocator/goodput"],
     "trial_runner": ["tuner/base", "trial_runner/elastic", "trial_runner/control",
-                     "trial_runner/collectives", "trial_runner/torch", "allocator/goodput"],
+                     "trial_runner/collectives", "trial_runner/datasets", "trial_runner/torch",
+                     "allocator/goodput"],
     # Clients and users of the above.
     "adapters": ["tuner/base", "tuner/api", "tuner/proto"],
     "examples": ["tuner/base", "trial_runner", "trial_runner/elastic", "trial_runner/control",
-                 "trial_runner/collectives", "trial_runner/torch", "allocator/goodput"],
+                 "trial_runner/collectives", "trial_runner/datasets", "trial_runner/torch",
+                 "allocator/goodput"],
     # Tests see everything of ours; the walls below hold for them too.
     "tests": ["*"],
 }

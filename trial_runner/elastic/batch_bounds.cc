@@ -48,12 +48,24 @@ absl::Status CheckAtomic(const DataLoaderOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status CheckReadingAhead(const DataLoaderOptions& options) {
+  if (options.workers < 0 || options.workers > DataLoaderOptions::kMaxWorkers) {
+    return Invalid("workers is ", options.workers, ": want 0 to ", DataLoaderOptions::kMaxWorkers);
+  }
+  if (options.prefetch < 1 || options.prefetch > DataLoaderOptions::kMaxPrefetch) {
+    return Invalid("prefetch is ", options.prefetch, ": want 1 to ",
+                   DataLoaderOptions::kMaxPrefetch, " batches ahead for each of the workers");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<BatchBounds> BoundsOf(const DataLoaderOptions& options, std::int64_t dataset_size,
                                      bool adaptive_batch) {
   ESPALIER_RETURN_IF_ERROR(CheckSizes(options, dataset_size));
   ESPALIER_RETURN_IF_ERROR(CheckAtomic(options));
+  if (options.workers != 0) ESPALIER_RETURN_IF_ERROR(CheckReadingAhead(options));
   BatchBounds bounds;
   bounds.initial = options.batch_size;
   bounds.max_global = adaptive_batch && options.max_batch_size > 0

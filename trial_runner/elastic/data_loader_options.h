@@ -12,6 +12,14 @@ struct DataLoaderOptions {
   std::int64_t min_atomic_batch_size = 0;
   std::int64_t max_atomic_batch_size = 0;
   bool accumulation = true;  // adaptive mode may accumulate to reach a larger batch
+
+  // For DatasetLoader: threads that prepare batches while the model trains (0: it waits for them),
+  // and how many batches each of them may be ahead. That many batches are held in memory.
+  int workers = 0;
+  int prefetch = 2;
+
+  static constexpr int kMaxWorkers = 256;
+  static constexpr int kMaxPrefetch = 64;
 };
 
 // Limits of one forward pass on one replica, as AutoscaleBatchSize takes them; 0: none.

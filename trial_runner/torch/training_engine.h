@@ -61,6 +61,7 @@ class TrainingEngine {
   const ReplicaGroup& group() const { return group_; }
   std::int64_t generation() const { return trial_.generation; }
   const TrainedModel& model(std::size_t number) const { return *models_[number]; }
+  std::uint64_t seed() const { return trial_.seed; }
 
  private:
   void Join(std::int64_t epochs);

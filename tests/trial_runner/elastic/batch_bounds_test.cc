@@ -67,5 +67,14 @@ TEST(BoundsOf, NamesWhatIsWrongWithTheAtomicLimits) {
                     HasSubstr("batch_size, 16")));
 }
 
+TEST(BoundsOf, NamesWhatIsWrongWithReadingAhead) {
+  EXPECT_THAT(ErrorOf({.workers = -1}), HasSubstr("workers is -1: want 0 to 256"));
+  EXPECT_THAT(ErrorOf({.workers = 257}), HasSubstr("workers is 257"));
+  EXPECT_THAT(ErrorOf({.workers = 1, .prefetch = 0}), HasSubstr("prefetch is 0: want 1 to 64"));
+  EXPECT_THAT(ErrorOf({.workers = 1, .prefetch = 65}), HasSubstr("prefetch is 65"));
+  EXPECT_EQ(ErrorOf({.workers = 0, .prefetch = 0}), "");
+  EXPECT_EQ(ErrorOf({.workers = 256, .prefetch = 64}), "");
+}
+
 }  // namespace
 }  // namespace espalier
