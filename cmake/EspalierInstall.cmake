@@ -16,6 +16,9 @@ if(ESPALIER_TORCH)
     set_target_properties(espalier_${_name} PROPERTIES EXPORT_NAME ${_name})
     install(TARGETS espalier_${_name} EXPORT EspalierTargets FILE_SET HEADERS)
   endforeach()
+  if(ESPALIER_BUILD_CUDA)
+    install(TARGETS espalier_cuda DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
   install(EXPORT EspalierTargets NAMESPACE Espalier:: DESTINATION ${_package})
 
   configure_package_config_file(cmake/EspalierConfig.cmake.in EspalierConfig.cmake

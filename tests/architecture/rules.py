@@ -64,7 +64,15 @@ WALLS = {
         "includes": r"^(torch|ATen|c10|caffe2|gloo)/",
         "sources": ["trial_runner/torch", "trial_runner/collectives", "trial_runner", "examples",
                     "tests/benchmarks", "tests/e2e", "tests/package"],
-        "headers": ["trial_runner/torch", "examples"],
+        "headers": ["trial_runner/torch", "examples",
+                    "trial_runner/collectives/nccl_communicator.h",
+                    "trial_runner/collectives/staged_operations.h"],
+    },
+    "cuda": {
+        "includes": r"^(cuda|cuda_\w+|nccl)\.h$|^c10/cuda/|^ATen/cuda/",
+        "sources": ["trial_runner/collectives"],
+        "headers": ["trial_runner/collectives/nccl_communicator.h",
+                    "trial_runner/collectives/staged_operations.h"],
     },
     "protobuf": {
         "includes": r"^google/protobuf/|\.pb\.h$",

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -16,6 +16,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "trial_runner/collectives/bell.h"
+#include "trial_runner/collectives/group_sockets.h"
 #include "trial_runner/collectives/rendezvous.h"
 #include "tuner/base/check.h"
 #include "tuner/base/status.h"
@@ -25,25 +27,12 @@ namespace {
 
 using GlooGroup = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
 
-// How long members may be apart when they form a group, and how long a collective may take. Both
-// are far beyond what happens: the control plane's word ends a hopeless wait much sooner.
-constexpr std::chrono::minutes kFormationLimit{15};
-constexpr std::chrono::minutes kCollectiveLimit{60};
+// Ours end a wait first; Gloo's own are for what is left of a group that was given up.
+constexpr double kGloosExtra_s = 60;
 
-using SteadyClock = std::chrono::steady_clock;
+constexpr int kThreads = 1;
 
-// What waiting threads, Gloo's threads and Abandon() share. It outlives the Collectives object.
-struct Bell {
-  std::mutex mutex;
-  std::condition_variable rung;
-  std::int64_t abandoned_below = 0;
-  // To be abandoned by those who wait for longer than `grace`.
-  std::int64_t fading_below = 0;
-  SteadyClock::time_point fading_since;
-  SteadyClock::duration grace{};
-};
-
-// The end of one asynchronous operation; guarded by Bell::mutex.
+// The end of one asynchronous operation; changed with the bell's lock held.
 struct Completion {
   bool done = false;
   std::string error;
@@ -51,13 +40,16 @@ struct Completion {
 };
 
 void Complete(Bell& bell, Completion& completion, std::string error, GlooGroup group = {}) {
-  {
-    const std::lock_guard lock(bell.mutex);
+  bell.Ring([&] {
     completion.done = true;
     completion.error = std::move(error);
     completion.group = std::move(group);
-  }
-  bell.rung.notify_all();
+  });
+}
+
+std::chrono::milliseconds GloosLimit(double limit_s) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::duration<double>(limit_s + kGloosExtra_s));
 }
 
 // LibTorch's messages go on with a stack.
@@ -86,7 +78,7 @@ at::Tensor TensorOf(const CollectiveBuffer& buffer) {
       at::TensorOptions().dtype(ScalarTypeOf(buffer.type)));
 }
 
-std::shared_ptr<::gloo::transport::Device> MakeDevice(const GlooOptions& options) {
+std::shared_ptr<::gloo::transport::Device> MakeDevice(const CollectivesOptions& options) {
   return options.interface.empty()
              ? c10d::ProcessGroupGloo::createDeviceForHostname(options.host)
              : c10d::ProcessGroupGloo::createDeviceForInterface(options.interface);
@@ -95,19 +87,22 @@ std::shared_ptr<::gloo::transport::Device> MakeDevice(const GlooOptions& options
 // The rendezvous table as Gloo wants it. Gloo sets, waits for and gets keys; nothing else is used.
 class GlooTable final : public c10d::Store {
  public:
-  explicit GlooTable(std::shared_ptr<RendezvousClient> client) : client_(std::move(client)) {}
+  GlooTable(std::shared_ptr<RendezvousClient> client, std::shared_ptr<GroupSockets> sockets)
+      : client_(std::move(client)), sockets_(std::move(sockets)) {}
 
   c10::intrusive_ptr<c10d::Store> clone() override {
-    return c10::make_intrusive<GlooTable>(client_);
+    return c10::make_intrusive<GlooTable>(client_, sockets_);
   }
   void set(const std::string& key, const std::vector<std::uint8_t>& value) override {
-    const absl::Status status =
-        client_->Set(key, {reinterpret_cast<const char*>(value.data()), value.size()});
+    const std::string_view bytes(reinterpret_cast<const char*>(value.data()), value.size());
+    sockets_->Note(bytes);
+    const absl::Status status = client_->Set(key, bytes);
     TORCH_CHECK(status.ok(), status.ToString());
   }
   std::vector<std::uint8_t> get(const std::string& key) override {
     const absl::StatusOr<std::string> value = client_->Get(key);
     TORCH_CHECK(value.ok(), value.status().ToString());
+    sockets_->Note(*value);
     return {value->begin(), value->end()};
   }
   void wait(const std::vector<std::string>& keys) override {
@@ -127,24 +122,26 @@ class GlooTable final : public c10d::Store {
   }
 
   const std::shared_ptr<RendezvousClient> client_;
+  const std::shared_ptr<GroupSockets> sockets_;
 };
 
 // Meets the other members; blocks until all are there, or the client is cancelled. Device and
 // connections are made anew: those of an abandoned group may still be in use.
-GlooGroup Meet(const GlooOptions& options, const GroupPlan& plan,
-               const std::shared_ptr<RendezvousClient>& client) {
-  auto group_options = c10d::ProcessGroupGloo::Options::create(kFormationLimit);
-  group_options->threads = 1;
+GlooGroup Meet(const CollectivesOptions& options, const GroupPlan& plan,
+               const c10::intrusive_ptr<GlooTable>& table) {
+  auto group_options =
+      c10d::ProcessGroupGloo::Options::create(GloosLimit(options.formation_limit_s));
+  group_options->threads = kThreads;
   group_options->devices.push_back(MakeDevice(options));
-  auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<GlooTable>(client),
-                                                           plan.rank, plan.size, group_options);
-  group->setTimeout(kCollectiveLimit);
+  auto group =
+      c10::make_intrusive<c10d::ProcessGroupGloo>(table, plan.rank, plan.size, group_options);
+  group->setTimeout(GloosLimit(options.collective_limit_s));
   return group;
 }
 
 class GlooCollectives final : public Collectives {
  public:
-  GlooCollectives(GlooOptions options, std::unique_ptr<RendezvousServer> server)
+  GlooCollectives(CollectivesOptions options, std::unique_ptr<RendezvousServer> server)
       : options_(std::move(options)), server_(std::move(server)) {}
 
   ~GlooCollectives() override { LeaveGroup(); }
@@ -157,21 +154,25 @@ class GlooCollectives final : public Collectives {
     begin_error_ = absl::OkStatus();
     plan_ = plan;
     if (plan.size == 1) return Abandoned() ? AbandonedStatus() : absl::OkStatus();
-    auto completion = std::make_shared<Completion>();
     ESPALIER_ASSIGN_OR_RETURN(const std::shared_ptr<RendezvousClient> client,
                               RendezvousClient::Connect(plan.rendezvous, plan.generation));
-    std::thread([bell = bell_, completion, plan, options = options_, client] {
+    auto completion = std::make_shared<Completion>();
+    auto sockets = std::make_shared<GroupSockets>();
+    std::thread([bell = bell_, completion, plan, options = options_, client, sockets] {
       try {
-        Complete(*bell, *completion, "", Meet(options, plan, client));
+        auto table = c10::make_intrusive<GlooTable>(client, sockets);
+        Complete(*bell, *completion, "", Meet(options, plan, table));
       } catch (const std::exception& e) {
         Complete(*bell, *completion, FirstLine(e));
       }
     }).detach();
-    if (absl::Status met = Wait(*completion); !met.ok()) {
+    if (absl::Status met = Wait(completion, options_.formation_limit_s); !met.ok()) {
       client->Cancel();
+      sockets->ShutDown();
       return met;
     }
     group_ = std::move(completion->group);
+    sockets_ = std::move(sockets);
     return absl::OkStatus();
   }
 
@@ -207,11 +208,11 @@ class GlooCollectives final : public Collectives {
 
   absl::Status WaitAll() override {
     absl::Status status = std::exchange(begin_error_, absl::OkStatus());
-    for (const std::shared_ptr<Completion>& completion : pending_) {
-      if (!status.ok()) break;
-      status = Wait(*completion);
+    while (status.ok() && !pending_.empty()) {
+      const std::shared_ptr<Completion> completion = pending_.front();
+      status = Wait(completion, options_.collective_limit_s);
+      if (status.ok()) pending_.pop_front();
     }
-    pending_.clear();
     if (!status.ok()) LeaveGroup();
     between_two_.clear();
     return status;
@@ -235,48 +236,21 @@ class GlooCollectives final : public Collectives {
   }
 
   void Abandon(std::int64_t generation, double grace_s) override {
-    {
-      const std::lock_guard lock(bell_->mutex);
-      if (grace_s <= 0) {
-        bell_->abandoned_below = std::max(bell_->abandoned_below, generation);
-      } else if (generation > bell_->fading_below) {
-        bell_->fading_below = generation;
-        bell_->fading_since = SteadyClock::now();
-        bell_->grace = std::chrono::duration_cast<SteadyClock::duration>(
-            std::chrono::duration<double>(grace_s));
-      }
-    }
-    bell_->rung.notify_all();
+    bell_->Abandon(generation, grace_s);
   }
 
  private:
-  bool Abandoned() const {
-    const std::lock_guard lock(bell_->mutex);
-    return bell_->abandoned_below > plan_.generation;
-  }
+  bool Abandoned() const { return bell_->Abandoned(plan_.generation); }
+  absl::Status AbandonedStatus() const { return Bell::AbandonedStatus(plan_.generation); }
 
-  absl::Status AbandonedStatus() const {
-    return absl::AbortedError(absl::StrCat("generation ", plan_.generation, " was abandoned"));
-  }
-
-  absl::Status Wait(Completion& completion) {
-    const SteadyClock::time_point start = SteadyClock::now();
-    std::unique_lock lock(bell_->mutex);
-    while (!completion.done && bell_->abandoned_below <= plan_.generation) {
-      if (bell_->fading_below <= plan_.generation) {
-        bell_->rung.wait(lock);
-        continue;
-      }
-      const auto deadline = std::max(start, bell_->fading_since) + bell_->grace;
-      if (SteadyClock::now() >= deadline) break;
-      bell_->rung.wait_until(lock, deadline);
-    }
-    // What is complete counts, even if the word came in the same moment: other members may have
-    // acted on it.
-    if (!completion.done) return AbandonedStatus();
-    if (completion.error.empty()) return absl::OkStatus();
+  absl::Status Wait(const std::shared_ptr<Completion>& completion, double limit_s) {
+    ESPALIER_RETURN_IF_ERROR(bell_->WaitFor({.generation = plan_.generation,
+                                             .limit_s = limit_s,
+                                             .done = [&] { return completion->done; },
+                                             .poll_every = {}}));
+    if (completion->error.empty()) return absl::OkStatus();
     return absl::UnavailableError(
-        absl::StrCat("generation ", plan_.generation, ": ", completion.error));
+        absl::StrCat("generation ", plan_.generation, ": ", completion->error));
   }
 
   using StartWork = std::function<c10::intrusive_ptr<c10d::Work>()>;
@@ -334,28 +308,33 @@ class GlooCollectives final : public Collectives {
     return start();
   }
 
-  // Closing a group waits for what it still has under way, which may be for ever.
+  // Closing a group waits for what it still has under way: that is ended first.
   void LeaveGroup() {
     if (group_) {
-      std::thread([group = std::move(group_), works = std::move(between_two_)]() mutable {
+      std::thread([group = std::move(group_), works = std::move(between_two_),
+                   broken = !pending_.empty() ? std::move(sockets_) : nullptr]() mutable {
+        if (broken) broken->ShutDown();
         for (const auto& work : works) work->abort();  // wakes who waits for it
+        works.clear();
         group.reset();
       }).detach();
     }
     group_.reset();
+    sockets_.reset();
     between_two_.clear();
     pending_.clear();
   }
 
-  const GlooOptions options_;
+  const CollectivesOptions options_;
   const std::unique_ptr<RendezvousServer> server_;
   const std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
   GroupPlan plan_;
   GlooGroup group_;
+  std::shared_ptr<GroupSockets> sockets_;  // the group's
 
   // Begun since the last WaitAll.
   absl::Status begin_error_;
-  std::vector<std::shared_ptr<Completion>> pending_;
+  std::deque<std::shared_ptr<Completion>> pending_;
   std::vector<c10::intrusive_ptr<c10d::Work>> between_two_;
 };
 
@@ -369,12 +348,13 @@ void IgnoreBrokenPipes() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Collectives>> MakeGlooCollectives(const GlooOptions& options) {
+absl::StatusOr<std::unique_ptr<Collectives>> MakeGlooCollectives(
+    const CollectivesOptions& options) {
   IgnoreBrokenPipes();
   ESPALIER_ASSIGN_OR_RETURN(auto server, RendezvousServer::Listen(options.host));
   try {
     // A lost member is told to the caller; LibTorch need not print a stack for it.
-    FLAGS_caffe2_log_level = std::max(FLAGS_caffe2_log_level, 2);
+    FLAGS_caffe2_log_level = std::max(FLAGS_caffe2_log_level, 3);
     MakeDevice(options);  // Fails here, and not at the first regroup, if the address is wrong.
     return std::make_unique<GlooCollectives>(options, std::move(server));
   } catch (const std::exception& e) {

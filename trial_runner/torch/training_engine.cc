@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "trial_runner/collectives/gloo_collectives.h"
 #include "trial_runner/elastic/batch_bounds.h"
 #include "tuner/base/check.h"
 #include "tuner/base/random.h"
@@ -30,7 +29,7 @@ double SecondsBetween(Clock::time_point from, Clock::time_point to) {
 }
 
 std::unique_ptr<Collectives> MakeCollectives(const TrialContext& trial) {
-  auto made = MakeGlooCollectives({.host = trial.host, .interface = trial.interface});
+  auto made = MakeCollectives(trial.collectives);
   if (!made.ok()) EndProcess(made.status(), kBadUseExitCode);
   return *std::move(made);
 }

@@ -61,6 +61,7 @@ void Trial::Finish(std::optional<double> value) {
   EndProcess(0);
 }
 
+c10::Device Trial::device() const { return context_->device; }
 std::uint64_t Trial::seed() const { return context_->seed; }
 std::int64_t Trial::number() const { return context_->trial_number; }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <concepts>
 #include <cstdint>
 #include <map>
@@ -52,6 +54,8 @@ class Trial {
 
   // Differs between trials and not between a trial's replicas. Parameter "seed" overrides it.
   std::uint64_t seed() const;
+  // Where to put models and batches: the GPU that this replica has been given, or the CPU.
+  c10::Device device() const;
   // The trial's number within its study, 0 without agent.
   std::int64_t number() const;
 

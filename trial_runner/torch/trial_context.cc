@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "trial_runner/control/socket_control_plane.h"
 #include "trial_runner/control/standalone_control_plane.h"
+#include "trial_runner/torch/device.h"
 #include "tuner/base/random.h"
 #include "tuner/base/status.h"
 
@@ -73,6 +74,24 @@ absl::Status ReadSeed(TrialContext& context) {
   return absl::OkStatus();
 }
 
+absl::Status ReadCollectivesOptions(CollectivesOptions& options) {
+  if (const std::string host = Variable("ESPALIER_HOST_ADDRESS"); !host.empty()) {
+    options.host = host;
+  }
+  options.interface = Variable("ESPALIER_INTERFACE");
+  options.implementation = Variable("ESPALIER_COLLECTIVES");
+  if (const std::string limit = Variable("ESPALIER_COLLECTIVE_TIMEOUT"); !limit.empty()) {
+    double seconds = 0;
+    if (!absl::SimpleAtod(limit, &seconds) || !(seconds > 0)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("environment variable ESPALIER_COLLECTIVE_TIMEOUT=\"", limit,
+                       "\": want a positive number of seconds"));
+    }
+    options.collective_limit_s = seconds;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void EndProcess(const absl::Status& why, int exit_code) {
@@ -110,10 +129,9 @@ absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int 
   context->adaptive_batch = mode == "adaptive";
   context->checkpoint_dir = Variable("ESPALIER_CHECKPOINT_DIR");
   context->checkpoint = Variable("ESPALIER_CHECKPOINT");
-  if (const std::string host = Variable("ESPALIER_HOST_ADDRESS"); !host.empty()) {
-    context->host = host;
-  }
-  context->interface = Variable("ESPALIER_INTERFACE");
+  ESPALIER_RETURN_IF_ERROR(ReadCollectivesOptions(context->collectives));
+  ESPALIER_ASSIGN_OR_RETURN(context->device, AssignedDevice());
+  if (!context->device.is_cpu()) context->collectives.device = context->device.index();
 
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t fd, IntegerVariable("ESPALIER_CONTROL_FD", -1));
   if (fd < 0) {

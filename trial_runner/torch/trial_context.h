@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -9,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "trial_runner/collectives/collectives.h"
 #include "trial_runner/control/parameters.h"
 #include "trial_runner/elastic/control_plane.h"
 
@@ -42,10 +45,10 @@ class TrialContext {
   std::uint64_t seed = 0;
   bool adaptive_batch = false;
   int threads = 1;
-  std::string checkpoint_dir;  // empty: no checkpoints
-  std::string checkpoint;      // to start from; empty: none
-  std::string host = "127.0.0.1";
-  std::string interface;
+  std::string checkpoint_dir;      // empty: no checkpoints
+  std::string checkpoint;          // to start from; empty: none
+  c10::Device device = c10::kCPU;  // what it trains on
+  CollectivesOptions collectives;
 
   // The present group, as far as reports need it.
   std::int64_t generation = 0;

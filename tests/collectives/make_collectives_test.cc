@@ -1,0 +1,29 @@
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "trial_runner/collectives/collectives.h"
+
+namespace espalier {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(MakeCollectives, ChoosesGlooWhereThereIsNoGpu) { EXPECT_TRUE(MakeCollectives({}).ok()); }
+
+TEST(MakeCollectives, UnknownNameIsAnsweredWithTheKnownOnes) {
+  CollectivesOptions options;
+  options.implementation = "mpi";
+  const auto made = MakeCollectives(options);
+  ASSERT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(made.status().message()), HasSubstr("\"mpi\": want one of gloo, nccl"));
+}
+
+TEST(MakeCollectives, NcclWithoutGpuIsAnErrorThatSaysWhatWouldDo) {
+  CollectivesOptions options;
+  options.implementation = "nccl";
+  const auto made = MakeCollectives(options);
+  ASSERT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(made.status().message()), HasSubstr("want \"gloo\""));
+}
+
+}  // namespace
+}  // namespace espalier

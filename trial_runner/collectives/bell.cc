@@ -1,0 +1,68 @@
+#include "trial_runner/collectives/bell.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace espalier {
+namespace {
+
+Bell::Clock::duration DurationOf(double seconds) {
+  return std::chrono::duration_cast<Bell::Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+void Bell::Abandon(std::int64_t generation, double grace_s) {
+  Ring([&] {
+    if (grace_s <= 0) {
+      abandoned_below_ = std::max(abandoned_below_, generation);
+    } else if (generation > fading_below_) {
+      fading_below_ = generation;
+      fading_since_ = Clock::now();
+      grace_ = DurationOf(grace_s);
+    }
+  });
+}
+
+bool Bell::Abandoned(std::int64_t generation) const {
+  const std::lock_guard lock(mutex_);
+  return abandoned_below_ > generation;
+}
+
+absl::Status Bell::AbandonedStatus(std::int64_t generation) {
+  return absl::AbortedError(absl::StrCat("generation ", generation, " was abandoned"));
+}
+
+void Bell::Ring(const std::function<void()>& change) {
+  {
+    const std::lock_guard lock(mutex_);
+    change();
+  }
+  rung_.notify_all();
+}
+
+Bell::Clock::time_point Bell::EndOf(const Wait& wait, Clock::time_point start) const {
+  const Clock::time_point limit = start + DurationOf(wait.limit_s);
+  if (fading_below_ <= wait.generation) return limit;
+  return std::min(limit, std::max(start, fading_since_) + grace_);
+}
+
+absl::Status Bell::WaitFor(const Wait& wait) {
+  const Clock::time_point start = Clock::now();
+  std::unique_lock lock(mutex_);
+  while (!wait.done()) {
+    const Clock::time_point now = Clock::now();
+    const Clock::time_point end = EndOf(wait, start);
+    if (abandoned_below_ > wait.generation) return AbandonedStatus(wait.generation);
+    if (now >= end) {
+      if (now < start + DurationOf(wait.limit_s)) return AbandonedStatus(wait.generation);
+      return absl::DeadlineExceededError(absl::StrCat("generation ", wait.generation, ": waited ",
+                                                      wait.limit_s, " s for the other members"));
+    }
+    rung_.wait_until(lock, wait.poll_every ? std::min(end, now + *wait.poll_every) : end);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace espalier

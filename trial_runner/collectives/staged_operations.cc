@@ -1,0 +1,113 @@
+#include "trial_runner/collectives/staged_operations.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <utility>
+
+#include "tuner/base/check.h"
+#include "tuner/base/status.h"
+
+namespace espalier {
+namespace {
+
+at::ScalarType ScalarTypeOf(CollectiveBuffer::Type type) {
+  switch (type) {
+    case CollectiveBuffer::Type::kFloat:
+      return at::kFloat;
+    case CollectiveBuffer::Type::kDouble:
+      return at::kDouble;
+    case CollectiveBuffer::Type::kInt64:
+      return at::kLong;
+    case CollectiveBuffer::Type::kByte:
+      return at::kByte;
+  }
+  ESPALIER_CHECK(false, "unknown buffer type");
+}
+
+at::Tensor DeviceTensor(const CollectiveBuffer& buffer) {
+  return at::from_blob(
+      buffer.start, {buffer.count}, [owner = buffer.owner](void*) {},
+      at::TensorOptions()
+          .dtype(ScalarTypeOf(buffer.type))
+          .device(at::kCUDA, static_cast<c10::DeviceIndex>(buffer.device)));
+}
+
+}  // namespace
+
+void StartOnHost(Collectives& host, const StagedOperation& operation) {
+  switch (operation.kind) {
+    case StagedOperation::Kind::kAllReduceSum:
+      return host.StartAllReduceSum(operation.buffer);
+    case StagedOperation::Kind::kBroadcast:
+      return host.StartBroadcast(operation.buffer, operation.peer);
+    case StagedOperation::Kind::kSend:
+      return host.StartSend(operation.buffer, operation.peer);
+    case StagedOperation::Kind::kReceive:
+      return host.StartReceive(operation.buffer, operation.peer);
+  }
+}
+
+StagedOperations::StagedOperations(Collectives& host, int device)
+    : host_(host),
+      copies_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true,
+                                           static_cast<c10::DeviceIndex>(device))) {}
+
+void StagedOperations::Start(const StagedOperation& operation, c10::cuda::CUDAStream after) {
+  Waiting waiting{.operation = operation, .copied = std::nullopt};
+  if (operation.buffer.device != CollectiveBuffer::kHost) {
+    const at::Tensor device = DeviceTensor(operation.buffer);
+    const at::Tensor host =
+        at::empty({operation.buffer.count},
+                  at::TensorOptions().dtype(device.scalar_type()).pinned_memory(true));
+    if (operation.reads) {
+      c10::Event ready(c10::DeviceType::CUDA);
+      ready.record(after.unwrap());
+      ready.block(copies_.unwrap());
+      const c10::cuda::CUDAStreamGuard guard(copies_);
+      host.copy_(device, /*non_blocking=*/true);
+      waiting.copied.emplace(c10::DeviceType::CUDA);
+      waiting.copied->record(copies_.unwrap());
+    }
+    if (operation.writes) returns_.push_back({device, host});
+    waiting.operation.buffer.start = host.mutable_data_ptr();
+    waiting.operation.buffer.device = CollectiveBuffer::kHost;
+    // The device's memory is read until the copy has ended.
+    waiting.operation.buffer.owner =
+        std::make_shared<std::pair<at::Tensor, at::Tensor>>(device, host);
+  }
+  waiting_.push_back(std::move(waiting));
+  BeginReady();
+}
+
+bool StagedOperations::IsReady(const Waiting& waiting) {
+  return !waiting.copied || waiting.copied->query();
+}
+
+void StagedOperations::BeginReady() {
+  while (!waiting_.empty() && IsReady(waiting_.front())) {
+    StartOnHost(host_, waiting_.front().operation);
+    waiting_.pop_front();
+  }
+}
+
+absl::Status StagedOperations::WaitAll(c10::cuda::CUDAStream before, const Patience& patience) {
+  while (!waiting_.empty()) {
+    const Waiting& front = waiting_.front();
+    ESPALIER_RETURN_IF_ERROR(patience([&] { return IsReady(front); }));
+    BeginReady();
+  }
+  ESPALIER_RETURN_IF_ERROR(host_.WaitAll());
+  const c10::cuda::CUDAStreamGuard guard(before);
+  for (const Return& each : returns_) each.device.copy_(each.host, /*non_blocking=*/true);
+  returns_.clear();
+  return absl::OkStatus();
+}
+
+void StagedOperations::Clear() {
+  waiting_.clear();
+  returns_.clear();
+}
+
+}  // namespace espalier

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <deque>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "trial_runner/collectives/collectives.h"
+
+namespace espalier {
+
+// One operation of Collectives.
+struct StagedOperation {
+  enum class Kind { kAllReduceSum, kBroadcast, kSend, kReceive };
+  Kind kind = Kind::kAllReduceSum;
+  CollectiveBuffer buffer;
+  int peer = 0;        // root, receiver or sender
+  bool reads = true;   // whether this member's content matters
+  bool writes = true;  // whether it changes
+};
+
+void StartOnHost(Collectives& host, const StagedOperation& operation);
+
+// Operations on device memory by way of the host's: copied to pinned memory, done there by `host`,
+// copied back. Begun in the order of the calls, also with those on host memory, since all members
+// must begin them in one order, and the copies end when they end. One thread; `host` outlives it.
+class StagedOperations {
+ public:
+  using Kind = StagedOperation::Kind;
+  using Patience = std::function<absl::Status(const std::function<bool()>& done)>;
+
+  StagedOperations(Collectives& host, int device);
+
+  // `after`: the stream that will have made the content.
+  void Start(const StagedOperation& operation, c10::cuda::CUDAStream after);
+  // Ends with the copies back enqueued on `before`.
+  absl::Status WaitAll(c10::cuda::CUDAStream before, const Patience& patience);
+  // What was begun may still use its buffers; `host` keeps those.
+  void Clear();
+
+ private:
+  struct Waiting {
+    StagedOperation operation;
+    std::optional<c10::Event> copied;
+  };
+
+  static bool IsReady(const Waiting& waiting);
+  void BeginReady();
+
+  Collectives& host_;
+  const c10::cuda::CUDAStream copies_;
+  std::deque<Waiting> waiting_;  // not yet begun
+  struct Return {
+    at::Tensor device;
+    at::Tensor host;
+  };
+  std::vector<Return> returns_;
+};
+
+}  // namespace espalier
