@@ -6,12 +6,7 @@
 // The metric is accuracy on the last 5,000 training images; the 10,000 test images are only looked
 // at by --evaluate.
 
-#include <torch/nn/functional/activation.h>
-#include <torch/nn/functional/dropout.h>
 #include <torch/nn/functional/loss.h>
-#include <torch/nn/functional/pooling.h>
-#include <torch/nn/modules/conv.h>
-#include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 #include <torch/serialize.h>
 
@@ -21,6 +16,7 @@
 #include <string>
 
 #include "examples/fashion_mnist/fashion_mnist_data.h"
+#include "examples/fashion_mnist/fashion_mnist_net.h"
 #include "trial_runner/torch/adaptive_data_loader.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
 #include "trial_runner/torch/trial.h"
@@ -31,31 +27,6 @@ namespace F = torch::nn::functional;
 
 constexpr std::int64_t kValidationImages = 5000;
 constexpr std::int64_t kEvaluationBatch = 500;
-
-// Two convolutions of `width` and 2 `width` channels, then two linear layers. [n,1,28,28] ->
-// [n,10].
-struct Net : torch::nn::Module {
-  Net(std::int64_t width, double dropout_share)
-      : conv1(register_module("conv1",
-                              torch::nn::Conv2d(torch::nn::Conv2dOptions(1, width, 3).padding(1)))),
-        conv2(register_module("conv2",
-                              torch::nn::Conv2d(torch::nn::Conv2dOptions(width, 2 * width, 3)))),
-        linear1(register_module("linear1", torch::nn::Linear(2 * width * 6 * 6, 8 * width))),
-        linear2(register_module("linear2", torch::nn::Linear(8 * width, 10))),
-        dropout(dropout_share) {}
-
-  at::Tensor forward(at::Tensor x) {
-    x = F::max_pool2d(at::relu(conv1(x)), F::MaxPool2dFuncOptions(2));
-    x = F::max_pool2d(at::relu(conv2(x)), F::MaxPool2dFuncOptions(2));
-    x = at::relu(linear1(x.flatten(1)));
-    x = F::dropout(x, F::DropoutFuncOptions().p(dropout).training(is_training()));
-    return linear2(x);
-  }
-
-  torch::nn::Conv2d conv1, conv2;
-  torch::nn::Linear linear1, linear2;
-  double dropout;
-};
 
 struct Arguments {
   std::int64_t epochs = 5;
@@ -91,7 +62,7 @@ Arguments Parse(int argc, char** argv) {
   return arguments;
 }
 
-std::int64_t CountCorrect(Net& net, const Images& images, const at::Tensor& indices) {
+std::int64_t CountCorrect(FashionMnistNet& net, const Images& images, const at::Tensor& indices) {
   const at::Tensor guesses = net.forward(images.pixels.index_select(0, indices)).argmax(1);
   return guesses.eq(images.labels.index_select(0, indices)).sum().item<std::int64_t>();
 }
@@ -106,7 +77,7 @@ int Evaluate(const Arguments& arguments) {
   at::Tensor weight;
   model.read("conv1", conv1);
   conv1.read("weight", weight);
-  Net net(weight.size(0), 0);
+  FashionMnistNet net(weight.size(0), 0);
   net.load(model);
   net.eval();
   const at::NoGradGuard no_grad;
@@ -125,7 +96,7 @@ int Train(int argc, char** argv, const Arguments& arguments) {
   const Images images = ReadFashionMnist(arguments.data, "train");
   const std::int64_t training_images = images.size() - kValidationImages;
 
-  Net net(trial.Get("width", 16), trial.Get("dropout", 0.1));
+  FashionMnistNet net(trial.Get("width", 16), trial.Get("dropout", 0.1));
   torch::optim::SGD optimizer(net.parameters(),
                               torch::optim::SGDOptions(trial.Get("lr", 0.02)).momentum(0.9));
   espalier::AdaptiveDataParallel parallel(

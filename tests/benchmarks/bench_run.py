@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import socket
 import subprocess
 import time
@@ -45,3 +46,9 @@ def start_service(database, http):
     finally:
         process.terminate()
         process.wait()
+
+
+def peers_python():
+    """The interpreter of the tools that we are compared with, made when it is not there."""
+    script = pathlib.Path(__file__).parent / "peers" / "setup.sh"
+    return subprocess.run([script], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# bench: ddp - samples a second of two replicas on CPU, beside PyTorch's DistributedDataParallel on the same model, batch and threads
+# builds: tuner bench_resize_trial
+"""Ours are two replicas of an elastic trial under service and agent, theirs two Python processes over
+Gloo with the same torch; one thread a process. In turns, ours first in one pair and last in the next;
+the median of the pairs' ratios. Run on at least two free cores."""
+import json
+import pathlib
+import statistics
+import subprocess
+import time
+
+from bench_run import peers_python
+from elastic_pool import start_pool
+
+PAIRS, MEASURED_S, REPLICAS = 5, 6.0, 2
+BATCH = {"convnet": 128, "mlp": 128}  # as in workloads.h
+
+
+def ours(workload):
+    with start_pool(workload, slots=REPLICAS) as pool:
+        pool.resize(REPLICAS)
+        time.sleep(1 + MEASURED_S)
+        steps = pool.steps()[pool.members()[0]]
+    steps = [s for s in steps if s.generation == steps[-1].generation]
+    counted = [s for s in steps if s.time >= steps[-1].time - MEASURED_S]
+    return BATCH[workload] * (counted[-1].step - counted[0].step) / (counted[-1].time - counted[0].time)
+
+
+def theirs(workload):
+    script = pathlib.Path(__file__).parent / "peers" / "ddp.py"
+    return float(subprocess.run([peers_python(), script, workload, str(REPLICAS), str(MEASURED_S)],
+                                check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
+def main():
+    peers_python()
+    ratios, figures = {}, {}
+    for workload in BATCH:
+        rates = []
+        for pair in range(PAIRS):
+            sides = [ours, theirs] if pair % 2 == 0 else [theirs, ours]
+            rates.append({side.__name__: side(workload) for side in sides})
+            print(f"{workload}: {rates[-1]['ours']:.0f} samples a second, DDP {rates[-1]['theirs']:.0f}",
+                  flush=True)
+        ratios[workload] = statistics.median(r["ours"] / r["theirs"] for r in rates)
+        figures[f"{workload}_samples_per_s"] = round(statistics.median(r["ours"] for r in rates))
+        figures[f"{workload}_ddp_samples_per_s"] = round(statistics.median(r["theirs"] for r in rates))
+        figures[f"{workload}_ours_over_ddp"] = round(ratios[workload], 3)
+    # The worse of the models counts.
+    print(json.dumps({"ours_over_ddp": round(min(ratios.values()), 3)} | figures | {"pairs": PAIRS}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""A service, an agent and one elastic trial on it whose replicas write down each step: what the
+benchmarks of resizing, losses and throughput look at."""
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+import typing
+
+from bench_run import BIN, TUNER, free_port
+
+STUDY = "bench"
+
+
+class Step(typing.NamedTuple):
+    """As bench_resize_trial writes it."""
+    time: float  # monotonic seconds at the step's end
+    generation: int
+    rank: int
+    replicas: int
+    step: int
+
+
+class Pool:
+    def __init__(self, folder, workload, slots, agent_flags=()):
+        self.logs = folder / "logs"
+        self.logs.mkdir()
+        self.read = {}   # file: bytes read so far
+        self.seen = {}   # pid: its steps so far
+        self.grpc = f"127.0.0.1:{free_port()}"
+        self.service = subprocess.Popen([TUNER, "serve", "--grpc", self.grpc, "--db", str(folder / "db")],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.agent = subprocess.Popen([TUNER, "agent", "--join", self.grpc, "--slots", str(slots), "--name",
+                                       "n", "--dir", str(folder / "agent"), *map(str, agent_flags)],
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                      env=os.environ | {"ESPALIER_THREADS": "1"})
+        study = folder / "study.json"
+        study.write_text(json.dumps({
+            "name": STUDY, "command": [os.path.join(BIN, "bench_resize_trial"), str(self.logs), workload],
+            "metric": {"name": "v", "direction": "minimize"}, "sampler": "random", "trials": 1,
+            "max_restarts": 0, "search_space": {"lr": {"_type": "uniform", "_value": [0.01, 0.02]}}}))
+        self.wait(lambda: self.tuner("submit", str(study)).returncode == 0)
+
+    def tuner(self, verb, *arguments):
+        return subprocess.run([TUNER, verb, *map(str, arguments), "--service", self.grpc],
+                              capture_output=True, text=True)
+
+    def wait(self, condition, patience_s=120):
+        end = time.monotonic() + patience_s
+        while not (value := condition()):
+            assert time.monotonic() < end, "waited in vain"
+            time.sleep(0.02)
+        return value
+
+    def steps(self):
+        """{pid: its steps}; reads what is new, whole lines only."""
+        for path in self.logs.iterdir():
+            with open(path, "rb") as file:
+                file.seek(self.read.get(path, 0))
+                new = file.read()
+            new = new[:new.rfind(b"\n") + 1]
+            self.read[path] = self.read.get(path, 0) + len(new)
+            mine = self.seen.setdefault(int(path.name), [])
+            for line in new.splitlines():
+                words = line.split()
+                mine.append(Step(float(words[0]), *map(int, words[1:])))
+        return self.seen
+
+    def last(self):
+        """The newest step of anybody, or None."""
+        return max((s[-1] for s in self.steps().values() if s), default=None)
+
+    def await_size(self, slots, settle_steps=5):
+        """Waits until some steps of that size are done."""
+        def settled():
+            last = self.last()
+            if not last or last.replicas != slots:
+                return False
+            mine = next(s for s in self.seen.values() if s and s[-1] == last)
+            return len(mine) >= settle_steps and mine[-settle_steps].generation == last.generation
+        self.wait(settled)
+
+    def resize(self, slots):
+        self.tuner("pin", STUDY, 0, "--slots", slots)
+        self.await_size(slots)
+
+    def members(self):
+        """The pids of the present group's replicas, by rank."""
+        generation = max(s[-1].generation for s in self.steps().values() if s)
+        return {s[-1].rank: pid for pid, s in self.steps().items() if s and s[-1].generation == generation}
+
+    def close(self):
+        self.agent.send_signal(signal.SIGTERM)
+        self.agent.wait()
+        self.service.kill()
+        self.service.wait()
+
+
+@contextlib.contextmanager
+def start_pool(workload, slots, agent_flags=()):
+    """A pool with a trial that has begun to train."""
+    with tempfile.TemporaryDirectory() as folder:
+        pool = Pool(pathlib.Path(folder), workload, slots, agent_flags)
+        try:
+            pool.wait(pool.last)
+            yield pool
+        finally:
+            pool.close()
+
+
+def pauses(steps):
+    """Seconds of each change of generation that a process outlived: from its last step of the old
+    group to its first of the new one, less a usual step of its own in a group of the new size."""
+    found = []
+    for mine in steps.values():
+        usual = {}
+        for a, b in zip(mine, mine[1:]):
+            if a.generation == b.generation:
+                usual.setdefault(b.replicas, []).append(b.time - a.time)
+        for a, b in zip(mine, mine[1:]):
+            if a.generation != b.generation and b.replicas in usual:
+                found.append(b.time - a.time - statistics.median(usual[b.replicas]))
+    return found

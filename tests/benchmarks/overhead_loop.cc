@@ -1,0 +1,133 @@
+// What the overhead benchmark runs: one model trained by the plain LibTorch loop and by the
+// adaptive one, in one process and in turns of about a second, so that whatever else the machine
+// does falls on both. Usage: bench_overhead_loop MODEL PAIRS Prints a line a pair: seconds a step
+// of the plain and of the adaptive loop, then processor seconds a step of both.
+
+#include <ATen/ops/randperm.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "tests/benchmarks/workloads.h"
+#include "trial_runner/torch/adaptive_data_loader.h"
+#include "trial_runner/torch/adaptive_data_parallel.h"
+#include "trial_runner/torch/trial.h"
+
+namespace {
+
+constexpr double kTurn_s = 1.0;
+constexpr int kDropped = 2;  // steps after each change of turns, in which caches fill again
+
+double SecondsOf(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+class PlainLoop {
+ public:
+  explicit PlainLoop(Workload workload)
+      : workload_(std::move(workload)), optimizer_(MakeOptimizer(workload_)) {
+    workload_.net->train();
+  }
+
+  void Step() {
+    if (!order_.defined() || cursor_ + workload_.batch_size > order_.size(0)) {
+      order_ = at::randperm(Workload::kDatasetSize);
+      cursor_ = 0;
+    }
+    optimizer_.zero_grad();
+    workload_.Loss(order_.narrow(0, cursor_, workload_.batch_size)).backward();
+    optimizer_.step();
+    cursor_ += workload_.batch_size;
+  }
+
+ private:
+  Workload workload_;
+  torch::optim::SGD optimizer_;
+  at::Tensor order_;
+  std::int64_t cursor_ = 0;
+};
+
+class AdaptiveLoop {
+ public:
+  AdaptiveLoop(espalier::Trial& trial, Workload workload)
+      : workload_(std::move(workload)),
+        optimizer_(MakeOptimizer(workload_)),
+        parallel_(trial, *workload_.net, optimizer_, {.scaling_rule = "adascale"}),
+        loader_(parallel_, Workload::kDatasetSize, {.batch_size = workload_.batch_size}) {
+    workload_.net->train();
+    loader_.NextEpoch(kEpochs);
+  }
+
+  void Step() {
+    auto indices = loader_.NextBatch();
+    while (!indices) {
+      loader_.NextEpoch(kEpochs);
+      indices = loader_.NextBatch();
+    }
+    parallel_.Step(workload_.Loss(*indices));
+  }
+
+ private:
+  static constexpr std::int64_t kEpochs = std::numeric_limits<std::int64_t>::max();
+  Workload workload_;
+  torch::optim::SGD optimizer_;
+  espalier::AdaptiveDataParallel parallel_;
+  espalier::AdaptiveDataLoader loader_;
+};
+
+struct Spent {
+  double wall_s = 0;
+  double processor_s = 0;
+};
+
+void RunTurn(const std::function<void()>& step, int steps, Spent& spent) {
+  for (int i = 0; i < kDropped; ++i) step();
+  const double wall = SecondsOf(CLOCK_MONOTONIC);
+  const double processor = SecondsOf(CLOCK_PROCESS_CPUTIME_ID);
+  for (int i = 0; i < steps; ++i) step();
+  spent.wall_s += SecondsOf(CLOCK_MONOTONIC) - wall;
+  spent.processor_s += SecondsOf(CLOCK_PROCESS_CPUTIME_ID) - processor;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  espalier::Trial trial(argc, argv);
+  auto for_plain = argc == 3 ? MakeWorkload(argv[1]) : std::nullopt;
+  auto for_adaptive = argc == 3 ? MakeWorkload(argv[1]) : std::nullopt;
+  if (!for_plain) {
+    std::fprintf(stderr, "usage: bench_overhead_loop convnet|resnet18|mlp PAIRS\n");
+    return 2;
+  }
+  PlainLoop plain(*std::move(for_plain));
+  AdaptiveLoop adaptive(trial, *std::move(for_adaptive));
+  const auto step_plain = [&] { plain.Step(); };
+  const auto step_adaptive = [&] { adaptive.Step(); };
+
+  Spent first;
+  RunTurn(step_plain, 3, first);
+  RunTurn(step_adaptive, 3, first);
+  const int steps = std::max(3, static_cast<int>(kTurn_s / (first.wall_s / 6)));
+  for (int pair = 0; pair < std::atoi(argv[2]); ++pair) {
+    Spent by_plain;
+    Spent by_adaptive;
+    for (int turn = 0; turn < 2; ++turn) {
+      RunTurn(step_plain, steps, by_plain);
+      RunTurn(step_adaptive, 2 * steps, by_adaptive);
+      RunTurn(step_plain, steps, by_plain);
+    }
+    const double each = 4.0 * steps;
+    std::printf("%.9f %.9f %.9f %.9f\n", by_plain.wall_s / each, by_adaptive.wall_s / each,
+                by_plain.processor_s / each, by_adaptive.processor_s / each);
+    std::fflush(stdout);
+  }
+  std::_Exit(0);  // no trial to finish: a report would be printed
+}

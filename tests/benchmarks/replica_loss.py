@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# bench: replica_loss - next step of the survivors after one of three replicas is killed, and after one hangs (SIGSTOP)
+# builds: tuner bench_resize_trial
+"""A real service and agent. Counted from the signal to the first step that the last of the two
+survivors has made in a new group."""
+import json
+import os
+import signal
+import time
+
+from bench_run import quantile
+from elastic_pool import start_pool
+
+REPLICAS, KILLED, HUNG, LEASE_S = 3, 15, 5, 1.0
+
+
+def next_step_ms(pool, rank, number):
+    pool.await_size(REPLICAS)
+    members = pool.members()
+    victim = members.pop(rank)
+    generation = pool.last().generation
+
+    def first_steps():
+        first = [next((s.time for s in pool.steps()[pid] if s.generation > generation), None)
+                 for pid in members.values()]
+        return None if None in first else first
+
+    begun = time.clock_gettime(time.CLOCK_MONOTONIC)
+    os.kill(victim, number)
+    return 1000 * (max(pool.wait(first_steps)) - begun)
+
+
+def main():
+    with start_pool("small", slots=REPLICAS, agent_flags=["--replica-lease", LEASE_S]) as pool:
+        pool.resize(REPLICAS)
+        killed = []
+        for i in range(KILLED):
+            killed.append(next_step_ms(pool, i % REPLICAS, signal.SIGKILL))
+            print(f"killed rank {i % REPLICAS}: {killed[-1]:.1f} ms", flush=True)
+        hung = []
+        for i in range(HUNG):
+            hung.append(next_step_ms(pool, i % REPLICAS, signal.SIGSTOP))
+            print(f"stopped rank {i % REPLICAS}: {hung[-1]:.1f} ms", flush=True)
+    print(json.dumps({
+        "killed_ms": round(quantile(killed, 0.5), 1), "killed_worst_ms": round(max(killed), 1),
+        "hung_ms": round(quantile(hung, 0.5), 1), "hung_worst_ms": round(max(hung), 1),
+        "lease_ms": round(1000 * LEASE_S), "killed": KILLED, "hung": HUNG}))
+
+
+if __name__ == "__main__":
+    main()

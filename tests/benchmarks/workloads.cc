@@ -1,0 +1,57 @@
+#include "tests/benchmarks/workloads.h"
+
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/any.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+
+#include <utility>
+#include <vector>
+
+#include "examples/fashion_mnist/fashion_mnist_net.h"
+#include "examples/resnet18/resnet18.h"
+
+namespace {
+
+constexpr std::int64_t kClasses = 10;
+constexpr std::int64_t kSamplesInMemory = 2048;
+
+template <typename Net>
+Workload WorkloadOf(std::shared_ptr<Net> net, std::vector<std::int64_t> sample,
+                    std::int64_t batch_size) {
+  sample.insert(sample.begin(), kSamplesInMemory);
+  return {.net = net,
+          .forward = [net = net.get()](const at::Tensor& x) { return net->forward(x); },
+          .inputs = at::randn(sample),
+          .labels = at::randint(kClasses, {kSamplesInMemory}, at::kLong),
+          .batch_size = batch_size};
+}
+
+Workload Perceptron(const std::vector<std::int64_t>& widths, std::int64_t batch_size) {
+  torch::nn::Sequential net;
+  for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
+    if (i > 0) net->push_back(torch::nn::ReLU());
+    net->push_back(torch::nn::Linear(widths[i], widths[i + 1]));
+  }
+  return WorkloadOf(net.ptr(), {widths.front()}, batch_size);
+}
+
+}  // namespace
+
+std::optional<Workload> MakeWorkload(const std::string& name) {
+  if (name == "convnet") {
+    return WorkloadOf(std::make_shared<FashionMnistNet>(16, 0.1), {1, 28, 28}, 128);
+  }
+  if (name == "resnet18") return WorkloadOf(std::make_shared<ResNet18>(kClasses), {3, 32, 32}, 16);
+  if (name == "mlp") return Perceptron({784, 1280, 1200, kClasses}, 128);
+  if (name == "small") return Perceptron({64, 256, 256, kClasses}, 256);
+  if (name == "large") return Perceptron({1024, 4096, 4096, 1024, kClasses}, 32);
+  return std::nullopt;
+}
+
+torch::optim::SGD MakeOptimizer(const Workload& workload) {
+  return torch::optim::SGD(workload.net->parameters(),
+                           torch::optim::SGDOptions(1e-4).momentum(0.9));
+}
