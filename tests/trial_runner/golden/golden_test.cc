@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(All, RecordedGradients,
 double Factor(const std::string& rule, const ScalingContext& context) {
   const auto found = FindScalingRule(rule);
   EXPECT_TRUE(found.ok()) << found.status();
-  return found.ok() ? found->factor(context) : 0;
+  return found.ok() ? (*found)->Factor(context) : 0;
 }
 
 TEST(ScalingRules, GiveAdaptDLsFactorsForEachGroup) {
@@ -165,6 +165,17 @@ TEST(ScalingRules, GiveAdaptDLsFactorsForEachGroup) {
 TEST(ScalingRules, GiveAdaptDLsLinearAndSquareRootFactors) {
   for (const json& c : Golden()["plain_rules"]) {
     ExpectSame(Factor(c["rule"], {.scale = c["scale"]}), c["factor"], c["rule"]);
+  }
+}
+
+TEST(ScalingRules, GiveAdaptDLsWarmUpFactors) {
+  for (const json& c : Golden()["legw"]) {
+    const std::string rule = "legw:" + c["warmup_epochs"].dump();
+    ExpectSame(Factor(rule, {.scale = c["scale"],
+                             .progress = c["progress"],
+                             .base_batch_size = c["initial_batch_size"],
+                             .dataset_size = c["dataset_size"]}),
+               c["factor"], rule);
   }
 }
 
