@@ -226,7 +226,7 @@ void TrainingEngine::Step(std::size_t number, const at::Tensor& loss) {
         loss, {.weight = plan_->WeightOf(microbatch), .first = next_microbatch_ == 0, .last = last},
         state_.position.models[number], *collectives_, group_.size());
     if (group_.Abandoned()) {
-      Regroup(/*broken=*/true);
+      Regroup(absl::AbortedError("the group is broken"));
       return;
     }
     if (last && !FinishModel(number)) return;
@@ -272,8 +272,8 @@ bool TrainingEngine::FinishModel(std::size_t number) {
   TrainingPosition& p = state_.position;
   if (!model.kept()) FillTail(model);
   const Clock::time_point sync_start = Clock::now();
-  if (!model.Reduce().ok()) {
-    Regroup(/*broken=*/true);
+  if (const absl::Status reduced = model.Reduce(); !reduced.ok()) {
+    Regroup(reduced);
     return false;
   }
   times_.sync_time_s += SecondsBetween(sync_start, Clock::now());
@@ -337,7 +337,7 @@ void TrainingEngine::FinishStep() {
     last_progress_ = last_step_end_;
     trained_samples_ = 0;
   }
-  if (all_know_) Regroup(/*broken=*/false);
+  if (all_know_) Regroup(absl::OkStatus());
 }
 
 void TrainingEngine::FailAfterSkippedSteps(const TrainedModel& model,
@@ -422,8 +422,12 @@ void TrainingEngine::WishForBatch(const ReplicaProgress& word) {
 
 // ---- groups -------------------------------------------------------------------------------------
 
-void TrainingEngine::Regroup(bool broken) {
+void TrainingEngine::Regroup(const absl::Status& lost) {
+  const bool broken = !lost.ok();
   const double lost_s = broken ? SecondsBetween(last_step_end_, Clock::now()) : 0.0;
+  if (absl::IsDeadlineExceeded(lost)) {
+    trial_.control->Send(ReplicaStuck{trial_.generation, lost_s});
+  }
   if (broken) {
     dropped_ = true;
     for (const auto& model : models_) model->Renew();
