@@ -12,8 +12,8 @@ source scripts/libtorch-pins.sh
 
 # numpy 1 and an old setuptools: AdaptDL 0.2.11 (2022) uses what newer ones have removed.
 REQUIREMENTS=(adaptdl==0.2.11 'ray[tune]==2.40.0' numpy==1.26.4 scipy==1.11.4 autograd==1.6.2
-              pandas==2.2.3 portpicker==1.6.0 redis==5.0.8 requests==2.32.3 semver==3.0.2
-              setuptools==66.1.1)
+              pandas==2.2.3 pyarrow==17.0.0 portpicker==1.6.0 redis==5.0.8 requests==2.32.3
+              semver==3.0.2 setuptools==66.1.1)
 VENV=.deps/peers
 PYTHON=$VENV/bin/python
 STAMP=$VENV/espalier-peers

@@ -35,8 +35,9 @@ def train(log):
     net, inputs, labels, batch = models.make("small")
     net = torch.nn.parallel.DistributedDataParallel(net)
     optimizer = models.make_optimizer(net)
+    agent = os.getppid()
     with open(log, "a", buffering=1) as out:
-        while True:
+        while os.getppid() == agent:
             rows = torch.randint(len(inputs), (batch // replicas,))
             optimizer.zero_grad()
             F.cross_entropy(net(inputs[rows]), labels[rows]).backward()
@@ -51,7 +52,7 @@ def start_agent(port, log):
          "--max-restarts=100", "--monitor-interval=0.1", "--rdzv-backend=c10d", "--rdzv-id=resize",
          f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-conf=last_call_timeout=1", __file__, log],
         env=os.environ | {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "OMP_NUM_THREADS": "1"},
-        stderr=sys.stderr, start_new_session=True)
+        stdout=subprocess.DEVNULL, start_new_session=True)
 
 
 def await_step(log, replicas, after):
@@ -82,7 +83,7 @@ def main():
                 begun = time.monotonic()
                 agents[-1].send_signal(signal.SIGTERM)
                 found["shrink"].append(1000 * (await_step(file.name, 1, begun) - begun))
-                agents.pop().wait()
+                agents.pop().wait(timeout=PATIENCE_S)
         finally:
             for agent in agents:
                 os.killpg(agent.pid, signal.SIGKILL)

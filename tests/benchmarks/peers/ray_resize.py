@@ -1,0 +1,80 @@
+"""Resizing 1->2 and 2->1 CPUs by Ray Tune's ResourceChangingScheduler, with the small workload.
+
+usage: ray_resize.py: prints {"grow": [ms...], "shrink": [ms...]}
+
+The scheduler pauses the trial with a checkpoint and starts it again with other resources. From the end
+of the last step before to the first step after, in what the trial itself wrote down: the scheduler
+decides upon a result and gives no other moment. The trial is one process, whose threads follow the
+number of CPUs; that no group of replicas has to be formed is in Ray's favour.
+"""
+import json
+import os
+import sys
+import tempfile
+import time
+
+ROUNDS = 3
+STEPS_A_RESULT = 20
+RESULTS_A_SIZE = 10
+
+
+def main():
+    os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+    import ray
+    from ray import tune
+    from ray.tune.schedulers import FIFOScheduler, ResourceChangingScheduler
+    sys.path.insert(0, os.path.dirname(__file__))
+    folder = tempfile.mkdtemp()
+
+    class Training(tune.Trainable):
+        def setup(self, config):
+            import torch
+            import torch.nn.functional as F
+            sys.path.insert(0, config["here"])
+            import models
+            cpus = int(self.trial_resources.head_cpus or 1)
+            torch.set_num_threads(cpus)
+            self.cpus, self.torch, self.loss, self.log = cpus, torch, F.cross_entropy, config["log"]
+            self.net, self.inputs, self.labels, self.batch = models.make("small")
+            self.optimizer = models.make_optimizer(self.net)
+
+        def step(self):
+            with open(self.log, "a") as out:
+                for _ in range(STEPS_A_RESULT):
+                    rows = self.torch.randint(len(self.inputs), (self.batch,))
+                    self.optimizer.zero_grad()
+                    self.loss(self.net(self.inputs[rows]), self.labels[rows]).backward()
+                    self.optimizer.step()
+                    out.write(f"{time.monotonic()} {self.cpus}\n")
+            return {"loss": 0.0}
+
+        def save_checkpoint(self, folder):
+            self.torch.save((self.net.state_dict(), self.optimizer.state_dict()), os.path.join(folder, "state.pt"))
+
+        def load_checkpoint(self, folder):
+            net, optimizer = self.torch.load(os.path.join(folder, "state.pt"))
+            self.net.load_state_dict(net)
+            self.optimizer.load_state_dict(optimizer)
+
+    def allocate(controller, trial, result, scheduler):
+        size = 1 + (result["training_iteration"] // RESULTS_A_SIZE) % 2
+        return tune.PlacementGroupFactory([{"CPU": size}])
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    log = os.path.join(folder, "steps")
+    tune.run(Training, config={"here": os.path.dirname(os.path.abspath(__file__)), "log": log},
+             num_samples=1, resources_per_trial={"cpu": 1}, verbose=0, storage_path=folder,
+             stop={"training_iteration": RESULTS_A_SIZE * (2 * ROUNDS + 1)},
+             scheduler=ResourceChangingScheduler(base_scheduler=FIFOScheduler(),
+                                                 resources_allocation_function=allocate))
+    steps = [(float(when), int(cpus)) for when, cpus in map(str.split, open(log))]
+    found = {"grow": [], "shrink": []}
+    for (before, old), (after, new) in zip(steps, steps[1:]):
+        if old != new:
+            found["grow" if new > old else "shrink"].append(1000 * (after - before))
+    ray.shutdown()
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
