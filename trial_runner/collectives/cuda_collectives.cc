@@ -5,7 +5,10 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <array>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -48,7 +51,12 @@ class CudaCollectives final : public Collectives {
   CudaCollectives(std::unique_ptr<Collectives> host, const CollectivesOptions& options,
                   DeviceTransport transport)
       : host_(std::move(host)), options_(options), transport_(transport) {
-    if (HasDevice()) staged_.emplace(*host_, options_.device);
+    if (!HasDevice()) return;
+    staged_.emplace(*host_, options_.device);
+    cudaDeviceProp properties;
+    knows_gpu_ = cudaGetDeviceProperties(&properties, options_.device) == cudaSuccess;
+    static_assert(sizeof(properties.uuid) == sizeof(gpu_));
+    std::memcpy(gpu_.data(), &properties.uuid, sizeof(gpu_));
   }
 
   std::string Address() const override { return host_->Address(); }
@@ -118,13 +126,8 @@ class CudaCollectives final : public Collectives {
 
   DeviceOffer Offer() const {
     DeviceOffer offer;
-    offer.usable = HasDevice() && transport_ == DeviceTransport::kNccl && !nccl_failed_;
-    if (offer.usable) {
-      cudaDeviceProp properties;
-      offer.usable = cudaGetDeviceProperties(&properties, options_.device) == cudaSuccess;
-      static_assert(sizeof(properties.uuid) == sizeof(offer.gpu));
-      std::memcpy(offer.gpu, &properties.uuid, sizeof(offer.gpu));
-    }
+    offer.usable = knows_gpu_ && transport_ == DeviceTransport::kNccl && !nccl_failed_;
+    offer.gpu = gpu_;
     if (communicator_) {
       offer.generation = communicator_plan_.generation;
       offer.rank = communicator_plan_.rank;
@@ -160,13 +163,12 @@ class CudaCollectives final : public Collectives {
 
   absl::Status InitCommunicator() {
     communicator_.reset();
-    std::vector<std::int64_t> id;
-    if (plan_.rank == 0) {
-      ESPALIER_ASSIGN_OR_RETURN(id, NcclCommunicator::NewId());
-    } else {
-      id.resize(sizeof(ncclUniqueId) / sizeof(std::int64_t));
-    }
+    // Rank 0 tells an id of zeros if NCCL gives it none: the others wait to hear.
+    std::vector<std::int64_t> id(NcclCommunicator::kIdNumbers);
+    const std::vector<std::int64_t> none = id;
+    if (plan_.rank == 0) id = NcclCommunicator::NewId().value_or(none);
     ESPALIER_ASSIGN_OR_RETURN(const auto ids, host_->AllGather(id));
+    if (ids[0] == none) return Adopt(absl::UnavailableError("rank 0 has no id of NCCL's"));
     return Adopt(NcclCommunicator::Join(ids[0], plan_.rank, plan_.size, options_.device,
                                         PatienceUpTo(kNcclFormationLimit_s)));
   }
@@ -252,6 +254,8 @@ class CudaCollectives final : public Collectives {
   const std::unique_ptr<Collectives> host_;
   const CollectivesOptions options_;
   const DeviceTransport transport_;
+  bool knows_gpu_ = false;
+  std::array<std::int64_t, 2> gpu_{};  // its UUID
   Bell bell_;
   GroupPlan plan_;
   absl::Status begin_error_;  // since the last WaitAll
@@ -282,6 +286,10 @@ absl::Status LimitMemory(int device, double share) {
 absl::StatusOr<std::unique_ptr<Collectives>> MakeCudaCollectives(std::unique_ptr<Collectives> host,
                                                                  const CollectivesOptions& options,
                                                                  DeviceTransport transport) {
+  // NCCL is to use the interface that the user named; what it was told by its own variable stays.
+  if (!options.interface.empty()) {
+    setenv("NCCL_SOCKET_IFNAME", options.interface.c_str(), /*overwrite=*/0);
+  }
   return Caught([&]() -> absl::StatusOr<std::unique_ptr<Collectives>> {
     return std::make_unique<CudaCollectives>(std::move(host), options, transport);
   });

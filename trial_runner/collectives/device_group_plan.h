@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace espalier {
 struct DeviceOffer {
   // A GPU is there, and none of its communicators has failed to form before.
   bool usable = false;
-  std::int64_t gpu[2] = {0, 0};  // its UUID
+  std::array<std::int64_t, 2> gpu{};  // its UUID
   // The communicator's first generation, and the member's place in it; -1: there is none.
   std::int64_t generation = -1;
   std::int64_t rank = 0;

@@ -47,7 +47,7 @@ absl::StatusOr<std::vector<std::int64_t>> NcclCommunicator::NewId() {
   if (const ncclResult_t result = ncclGetUniqueId(&id); result != ncclSuccess) {
     return absl::UnavailableError(absl::StrCat("NCCL gives no id: ", ncclGetLastError(nullptr)));
   }
-  std::vector<std::int64_t> numbers(sizeof(id) / sizeof(std::int64_t));
+  std::vector<std::int64_t> numbers(kIdNumbers);
   std::memcpy(numbers.data(), &id, sizeof(id));
   return numbers;
 }

@@ -25,6 +25,9 @@ class NcclCommunicator {
   // Waits until the function says true. An error if the group is given up or the limit is reached.
   using Patience = std::function<absl::Status(const std::function<bool()>& done)>;
 
+  // How many numbers an id is, and never all zeros.
+  static constexpr std::size_t kIdNumbers = sizeof(ncclUniqueId) / sizeof(std::int64_t);
+
   // What rank 0 makes and all members join by.
   static absl::StatusOr<std::vector<std::int64_t>> NewId();
   static absl::StatusOr<std::unique_ptr<NcclCommunicator>> Join(const std::vector<std::int64_t>& id,
