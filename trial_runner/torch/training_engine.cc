@@ -64,7 +64,8 @@ TrainingEngine::TrainingEngine(TrialContext& trial)
     : trial_(trial),
       collectives_(MakeCollectives(trial)),
       state_(trial),
-      group_(trial, *collectives_, state_) {}
+      group_(trial, *collectives_, state_),
+      device_timer_(trial.device.is_cpu() ? nullptr : StepTimer::For(trial.device)) {}
 
 std::size_t TrainingEngine::AddModel(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
                                      const DataParallelOptions& options) {
@@ -181,6 +182,7 @@ void TrainingEngine::BeginMicrobatch() {
   dropped_ = false;
   next_model_ = 0;
   inverse_size_ += 1.0 / static_cast<double>(plan_->microbatches[next_microbatch_].size);
+  if (device_timer_) device_timer_->Begin(StepTimer::Part::kCompute);
 }
 
 std::optional<at::Tensor> TrainingEngine::NextBatch() {
@@ -201,8 +203,9 @@ TrainedModel::StepFacts TrainingEngine::Facts() const {
           .dataset_size = static_cast<double>(order_->size())};
 }
 
-// All of the step that was not spent waiting for others.
+// All of the step that was not spent waiting for others. What a device needed is known a step later.
 double TrainingEngine::ComputeTime() const {
+  if (device_timer_) return device_times_.compute_s;
   return compute_time_s_ + SecondsBetween(microbatch_start_, Clock::now()) - times_.sync_time_s;
 }
 
@@ -238,6 +241,7 @@ void TrainingEngine::Step(std::size_t number, const at::Tensor& loss) {
   }
   ++next_microbatch_;
   ++times_.accumulation_count;
+  if (device_timer_) device_timer_->End(StepTimer::Part::kCompute);
   const double time_s = SecondsBetween(microbatch_start_, Clock::now());
   times_.accumulation_time_s += time_s;
   compute_time_s_ += time_s;
@@ -272,9 +276,17 @@ bool TrainingEngine::FinishModel(std::size_t number) {
   TrainingPosition& p = state_.position;
   if (!model.kept()) FillTail(model);
   const Clock::time_point sync_start = Clock::now();
+  if (device_timer_) {
+    device_timer_->End(StepTimer::Part::kCompute);
+    device_timer_->Begin(StepTimer::Part::kSync);
+  }
   if (const absl::Status reduced = model.Reduce(); !reduced.ok()) {
     Regroup(reduced);
     return false;
+  }
+  if (device_timer_) {
+    device_timer_->End(StepTimer::Part::kSync);
+    device_timer_->Begin(StepTimer::Part::kCompute);
   }
   times_.sync_time_s += SecondsBetween(sync_start, Clock::now());
   if (!model.Apply(Facts(), p.models[number])) skipped_ = true;
@@ -366,6 +378,11 @@ void TrainingEngine::FailAfterSkippedSteps(const TrainedModel& model,
 void TrainingEngine::MeasureTimes() {
   const TrainingPosition& p = state_.position;
   times_.optimizer_time_s = SecondsBetween(microbatch_start_, Clock::now());
+  if (device_timer_) {
+    device_timer_->End(StepTimer::Part::kCompute);
+    if (const auto seen = device_timer_->EndStep()) device_times_ = *seen;
+    times_.sync_time_s = device_times_.sync_s;
+  }
   group_.ExpectStepTime(times_.accumulation_time_s + times_.optimizer_time_s);
   if (plan_->samples != p.batch_size || plan_->microbatches.empty()) return;
   profile_.Add({group_.nodes(), group_.size(), plan_->microbatches.front().size}, times_);
@@ -398,6 +415,7 @@ void TrainingEngine::SendProgress() {
   const double throughput = trained_samples_ / SecondsBetween(last_progress_, Clock::now());
   word.goodput = throughput * Gain(noise.sqr, noise.var, scale) / scale;
   word.memory_bytes = ResidentMemory();
+  word.device_memory_bytes = AllocatedBytes(trial_.device);
   word.skipped_steps = p.skipped_steps;
   word.loss_scale = p.models.front().loss_scale;
   if (tuner_) WishForBatch(word);

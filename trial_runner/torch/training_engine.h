@@ -18,6 +18,7 @@
 #include "trial_runner/elastic/step_profile.h"
 #include "trial_runner/elastic/step_schedule.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
+#include "trial_runner/torch/device.h"
 #include "trial_runner/torch/replica_group.h"
 #include "trial_runner/torch/trained_model.h"
 #include "trial_runner/torch/training_state.h"
@@ -113,6 +114,10 @@ class TrainingEngine {
   std::int64_t local_epoch_ = -1;
   std::int64_t epochs_ = 0;  // as NextEpoch was told last
   EvaluationKey next_evaluation_;
+
+  // Only for devices: the host's clock does not see what they do.
+  std::unique_ptr<StepTimer> device_timer_;
+  StepTimer::Times device_times_;  // of the newest step that the device is through with
 
   StepProfile profile_;
   std::vector<ReplicaTime> replica_times_;  // by rank, since they were last sent
