@@ -3,80 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/core/core_fixture.h"
+
 namespace espalier {
 namespace {
 
 using ::testing::HasSubstr;
-
-// A core with one node, and what its last step asked for.
-class CoreTest : public ::testing::Test {
- protected:
-  StudySpec Spec(std::int64_t trials) {
-    StudySpec spec;
-    spec.name = "s";
-    spec.space = *SearchSpace::FromJson(R"({"x": {"_type": "uniform", "_value": [0, 1]}})");
-    spec.command = {"program"};
-    spec.max_trials = trials;
-    spec.sampler = {"random", {}};
-    spec.json = "{}";
-    return spec;
-  }
-
-  Reply Step(const Event& event) {
-    now_ = After(now_, 0.01);
-    StepResult result = core_.Step(now_, event);
-    starts_.clear();
-    regroups_.clear();
-    stops_.clear();
-    for (const Command& command : result.commands) {
-      if (const auto* c = std::get_if<StartReplicaCommand>(&command)) starts_.push_back(*c);
-      if (const auto* c = std::get_if<RegroupCommand>(&command)) regroups_.push_back(*c);
-      if (const auto* c = std::get_if<StopReplicaCommand>(&command)) stops_.push_back(*c);
-    }
-    return result.reply;
-  }
-
-  void Wait(double seconds) {
-    now_ = After(now_, seconds);
-    Step(Tick{});
-  }
-
-  void Join(int slots) { node_ = Step(AgentHello{"node", slots, {}}).node; }
-
-  ReplicaId Ready(ReplicaId replica) {
-    Step(ReplicaReady{replica, "host:" + std::to_string(replica.value), {64, 64, 1, 64, true}, 10});
-    return replica;
-  }
-
-  void Form(const std::vector<RegroupCommand>& regroups) {
-    for (const GroupMember& member : std::vector(regroups.front().members)) {
-      Step(ReplicaRegrouped{member.replica, regroups.front().generation, 0, 0.01});
-    }
-  }
-
-  // One elastic trial alone on two slots, trained by both.
-  std::vector<ReplicaId> TwoReplicas() {
-    Step(CreateStudy{Spec(1), false});
-    Join(2);
-    const ReplicaId first = Ready(starts_.at(0).replica);
-    Form(regroups_);
-    Wait(3);
-    const ReplicaId second = starts_.at(0).replica;
-    Ready(second);
-    Form(regroups_);
-    return {first, second};
-  }
-
-  const Trial& trial(std::int64_t id = 1) { return core_.state().trials.at(TrialId(id)); }
-  const Study& study() { return core_.state().studies.begin()->second; }
-
-  Time now_{1'000'000};
-  Core core_{TunerState{}, CoreOptions{}};
-  NodeId node_;
-  std::vector<StartReplicaCommand> starts_;
-  std::vector<RegroupCommand> regroups_;
-  std::vector<StopReplicaCommand> stops_;
-};
 
 TEST_F(CoreTest, TrialsStartOnFreeSlotsOneEach) {
   Step(CreateStudy{Spec(5), false});

@@ -10,8 +10,6 @@ namespace espalier {
 
 namespace {
 
-constexpr std::int64_t kLastStep = 9;
-
 double ValueAt(const Trial& trial, std::int64_t step) {
   const double x = std::get<double>(trial.parameters.front().value);
   return (x - 0.3) * (x - 0.3) + 1.0 / static_cast<double>(step + 1);
@@ -19,20 +17,24 @@ double ValueAt(const Trial& trial, std::int64_t step) {
 
 }  // namespace
 
-SimulatedPool::SimulatedPool(std::uint64_t seed, int nodes, int slots_per_node, Faults faults)
-    : random_(seed), faults_(faults), storage_(MakeMemoryStorage()) {
+SimulatedPool::SimulatedPool(std::uint64_t seed, int nodes, int slots_per_node, Faults faults,
+                             std::int64_t last_step)
+    : last_step_(last_step), random_(seed), faults_(faults), storage_(MakeMemoryStorage()) {
   core_ = std::make_unique<Core>(TunerState{}, CoreOptions{5, 30});
   for (int i = 0; i < nodes; ++i) {
     SimNode node;
     node.name = absl::StrCat("node-", i);
     node.slots = slots_per_node;
     nodes_.push_back(std::move(node));
+    for (int slot = 0; slot < slots_per_node && faults.slow_slot > 0; ++slot) {
+      if (random_.Uniform() < faults.slow_slot) slow_slots_.emplace(i, slot);
+    }
     At(random_.Uniform(0, 0.1), {Happening::Kind::kDial, static_cast<std::size_t>(i), 0, {}, {}, {}, {}});
   }
   At(0.2, {Happening::Kind::kTick, 0, 0, {}, {}, {}, {}});
 }
 
-StudySpec SimulatedPool::MakeStudy(const std::string& name, bool elastic) const {
+StudySpec SimulatedPool::MakeStudy(const std::string& name, bool elastic, BatchMode mode) const {
   StudySpec spec;
   spec.name = elastic ? absl::StrCat(name, "-elastic") : name;
   spec.space = *SearchSpace::FromJson(
@@ -45,6 +47,7 @@ StudySpec SimulatedPool::MakeStudy(const std::string& name, bool elastic) const 
   spec.max_consecutive_failures = 1000;
   spec.stop_grace_s = 1;
   spec.seed = 7;
+  spec.batch_mode = mode;
   spec.json = absl::StrCat(R"({"name":")", spec.name, R"("})");
   return spec;
 }
@@ -163,11 +166,12 @@ void SimulatedPool::Transmit(std::size_t index, ReplicaId from, Event event) {
                                                std::move(event), {}, from, {}});
 }
 
-void SimulatedPool::Exit(std::size_t index, ReplicaId id, int code, int signal) {
+void SimulatedPool::Exit(std::size_t index, ReplicaId id, int code, int signal,
+                         const std::string& error) {
   Process& process = nodes_[index].processes.at(id);
   if (process.exited) return;
   process.exited = true;
-  Emit(index, id, ReplicaExited{id, code, signal, "last words", ""});
+  Emit(index, id, ReplicaExited{id, code, signal, "last words", error});
 }
 
 void SimulatedPool::Deliver(SimNode& node, std::size_t index, const Command& command) {
@@ -193,6 +197,7 @@ void SimulatedPool::Deliver(SimNode& node, std::size_t index, const Command& com
     const auto it = node.processes.find(regroup->replica);
     if (it == node.processes.end() || it->second.exited) return;
     Process& process = it->second;
+    if (process.hung) return;
     if (process.regroup && process.regroup->generation >= regroup->generation) return;
     process.regroup = *regroup;
     if (regroup->members.empty()) {
@@ -222,6 +227,7 @@ void SimulatedPool::TryForm(TrialId trial, std::int64_t generation) {
     }
   }
   std::int64_t furthest = 0;
+  if (members.size() > 1 && random_.Uniform() < faults_.cut_off) cut_off_.emplace(trial, generation);
   for (const GroupMember& member : members) {
     const Process* process = FindProcess(member.replica);
     if (process == nullptr || !process->regroup || process->regroup->generation != generation) return;
@@ -246,26 +252,62 @@ void SimulatedPool::TryForm(TrialId trial, std::int64_t generation) {
   }
 }
 
+// Whether a group that has formed cannot take a step: somebody is dead, hangs or is cut off.
+bool SimulatedPool::WaitsInVain(const Process& process) {
+  if (process.regroup->members.size() < 2) return false;
+  if (cut_off_.contains({process.trial, process.generation})) return true;
+  return std::any_of(process.regroup->members.begin(), process.regroup->members.end(),
+                     [this](const GroupMember& member) {
+                       const Process* other = FindProcess(member.replica);
+                       return other == nullptr || other->hung;
+                     });
+}
+
+void SimulatedPool::TellProgress(std::size_t index, const Process& process) {
+  constexpr std::int64_t kSteps = 10;
+  ReplicaProgress progress;
+  progress.replica = process.id;
+  progress.generation = process.generation;
+  progress.step = kSteps * process.step;
+  progress.global_batch_size = 32;
+  for (const GroupMember& member : process.regroup->members) {
+    const Process* other = FindProcess(member.replica);
+    if (other == nullptr) return;
+    const double pace = slow_slots_.contains({NodeIndex(member.node), other->slot}) ? 3 : 1;
+    progress.replica_times.push_back(
+        {member.replica, kSteps, 0.1 * pace * random_.Uniform(1, 1.1)});
+  }
+  const int replicas = static_cast<int>(process.regroup->members.size());
+  if (faults_.profiles) {
+    progress.profile.push_back({{1, replicas, 32 / replicas}, 0, 0, kSteps, 0.2 / replicas, 0.01});
+  }
+  Emit(index, process.id, std::move(progress));
+}
+
 // A process gets on with its life: becomes ready, or reports its next value, or ends.
 void SimulatedPool::Work(std::size_t index, ReplicaId id) {
   const auto it = nodes_[index].processes.find(id);
   if (it == nodes_[index].processes.end() || it->second.exited) return;
   Process& process = it->second;
-  if (process.stopping) return Exit(index, id, -1, 15);
+  if (process.stopping) return Exit(index, id, -1, process.hung ? 9 : 15);
+  if (process.hung) return;
   if (random_.Uniform() < faults_.crash_program) return Exit(index, id, 1, 0);
   At(random_.Uniform(0.1, 0.4), {Happening::Kind::kWork, index, 0, {}, {}, id, {}});
   if (process.elastic && !process.ready) {
     process.ready =
-        ReplicaReady{id, absl::StrCat("host:", id.value), {32, 32, 1, 32, true}, kLastStep};
+        ReplicaReady{id, absl::StrCat("host:", id.value), {32, 32, 1, 32, true}, last_step_};
     const Event ready = *process.ready;
     return Emit(index, id, ready);
   }
   const bool trains = !process.elastic ||
                       (process.regroup && process.generation == process.regroup->generation);
+  if (process.elastic && trains && WaitsInVain(process)) {
+    return Emit(index, id, ReplicaStuck{id, process.generation, 3});
+  }
   const bool rank0 = !process.elastic || (trains && !process.regroup->members.empty() &&
                                           process.regroup->members.front().replica == id);
   if (!rank0) return;
-  if (process.step == kLastStep) {
+  if (process.step == last_step_) {
     const TrialId trial = process.trial;
     if (process.elastic) Emit(index, id, ReplicaFinished{id, std::nullopt});
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -278,8 +320,12 @@ void SimulatedPool::Work(std::size_t index, ReplicaId id) {
     return;
   }
   ++process.step;
-  Emit(index, id,
-       ReplicaReport{id, process.step, ValueAt(core_->state().trials.at(process.trial), process.step), 0});
+  const Trial& trial = core_->state().trials.at(process.trial);
+  // Trials of the second choice have larger batches, and make less progress in a step.
+  const bool large = std::get<std::int64_t>(trial.parameters.back().value) == 2;
+  const double progress = static_cast<double>(process.step) * (large ? 60 : 100);
+  Emit(index, id, ReplicaReport{id, process.step, ValueAt(trial, process.step), progress});
+  if (process.elastic) TellProgress(index, process);
 }
 
 void SimulatedPool::Happen(const Happening& h) {
@@ -312,6 +358,11 @@ void SimulatedPool::Happen(const Happening& h) {
     case Happening::Kind::kResume:
       if (!StepCore(ResumeStudy{h.study, 0, 0}).status.ok()) At(1, h);
       return;
+    case Happening::Kind::kLease: {
+      const auto& processes = nodes_[h.node].processes;
+      if (processes.contains(h.process)) Exit(h.node, h.process, -1, 9, "hung: not heard of for 3 s");
+      return;
+    }
     case Happening::Kind::kNodeUp:
       nodes_[h.node].up = true;
       return Dial(h.node);
@@ -325,6 +376,7 @@ void SimulatedPool::InjectFaults() {
   if (random_.Uniform() < faults_.kill_replica && !node.processes.empty()) {
     Exit(index, std::next(node.processes.begin(), static_cast<std::ptrdiff_t>(pick(node.processes.size())))->first, -1, 9);
   }
+  InjectHangs(index);
   if (random_.Uniform() < faults_.break_stream && node.connected) {
     const NodeId id = node.id;
     BreakStream(index);
@@ -344,6 +396,20 @@ void SimulatedPool::InjectFaults() {
     const std::string name = std::next(studies.begin(), static_cast<std::ptrdiff_t>(pick(studies.size())))->second.spec.name;
     StepCore(StopStudy{name});
     At(random_.Uniform(0.1, 5), {Happening::Kind::kResume, 0, 0, {}, {}, {}, name});
+  }
+}
+
+void SimulatedPool::InjectHangs(std::size_t index) {
+  for (auto& [id, process] : nodes_[index].processes) {
+    if (process.hung || process.exited || !process.ready) continue;
+    // Only its group can miss a replica of which the main thread alone has stopped.
+    const bool missed = process.regroup && process.generation == process.regroup->generation &&
+                        process.regroup->members.size() > 1 && !WaitsInVain(process);
+    if (missed && random_.Uniform() < faults_.hang) process.hung = true;
+    if (random_.Uniform() < faults_.freeze) {
+      process.hung = true;
+      At(3, {Happening::Kind::kLease, index, 0, {}, {}, id, {}});
+    }
   }
 }
 

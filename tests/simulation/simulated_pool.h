@@ -23,6 +23,11 @@ struct Faults {
   double double_message = 0;
   double stop_study = 0;    // and resume it later
   double crash_program = 0; // a replica exits with code 1
+  double hang = 0;          // a replica's main thread stops for good; its process lives
+  double freeze = 0;        // a whole replica stops; its agent kills it after its lease
+  double cut_off = 0;       // of each formed group: its members cannot reach one another
+  double slow_slot = 0;     // of each slot: replicas there take three times as long
+  bool profiles = false;    // trials tell step times, so that they may grow beyond two replicas
 };
 
 // The production core and storage on virtual time, with simulated agents and replicas that behave
@@ -31,10 +36,13 @@ struct Faults {
 // that broke.
 class SimulatedPool {
  public:
-  SimulatedPool(std::uint64_t seed, int nodes, int slots_per_node, Faults faults);
+  // Trials report steps 1 to `last_step`.
+  SimulatedPool(std::uint64_t seed, int nodes, int slots_per_node, Faults faults,
+                std::int64_t last_step = 9);
 
   // A study of elastic (or, if not, plain) trials with an analytic curve.
-  StudySpec MakeStudy(const std::string& name, bool elastic) const;
+  StudySpec MakeStudy(const std::string& name, bool elastic,
+                      BatchMode mode = BatchMode::kFixed) const;
   Reply Client(const Event& event);
 
   // Runs until nothing of the studies is left to do or `until_s` of virtual time have passed.
@@ -62,6 +70,7 @@ class SimulatedPool {
     std::optional<RegroupCommand> regroup;       // newest one received
     std::int64_t step = 0;
     bool stopping = false;
+    bool hung = false;
     bool exited = false;                         // kept until its exit is acknowledged
   };
   struct SimNode {
@@ -77,7 +86,7 @@ class SimulatedPool {
   };
   // Something that will happen at a moment.
   struct Happening {
-    enum class Kind { kToService, kToNode, kDial, kWork, kTick, kResume, kNodeUp };
+    enum class Kind { kToService, kToNode, kDial, kWork, kTick, kResume, kNodeUp, kLease };
     Kind kind;
     std::size_t node = 0;
     int session = 0;
@@ -97,7 +106,10 @@ class SimulatedPool {
   void TryForm(TrialId trial, std::int64_t generation);
   void Emit(std::size_t index, ReplicaId from, Event event);
   void Transmit(std::size_t index, ReplicaId from, Event event);
-  void Exit(std::size_t index, ReplicaId id, int code, int signal);
+  void Exit(std::size_t index, ReplicaId id, int code, int signal, const std::string& error = {});
+  bool WaitsInVain(const Process& process);
+  void TellProgress(std::size_t index, const Process& process);
+  void InjectHangs(std::size_t index);
   void Dial(std::size_t index);
   void BreakStream(std::size_t index);
   void InjectFaults();
@@ -106,6 +118,7 @@ class SimulatedPool {
   std::size_t NodeIndex(NodeId id) const;
   Process* FindProcess(ReplicaId id);
 
+  const std::int64_t last_step_;
   Random random_;
   Faults faults_;
   Time now_{1'000'000};
@@ -118,6 +131,8 @@ class SimulatedPool {
   // (trial, step) of every value the service has acknowledged.
   std::set<std::pair<TrialId, std::int64_t>> acknowledged_;
   std::map<TrialId, std::int64_t> generations_;
+  std::set<std::pair<TrialId, std::int64_t>> cut_off_;  // generations that cannot train
+  std::set<std::pair<std::size_t, int>> slow_slots_;    // by node and slot
   std::int64_t steps_ = 0;
   int restarts_ = 0;
   std::string failure_;

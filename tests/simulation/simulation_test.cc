@@ -8,12 +8,23 @@ namespace {
 // Every trial of every study has ended, and nothing holds a slot.
 void ExpectAllEnded(const SimulatedPool& pool, std::uint64_t seed) {
   EXPECT_EQ(pool.failure(), "") << "seed " << seed;
-  EXPECT_TRUE(pool.AllStudiesEnded()) << "seed " << seed << ": not ended at " << pool.now_s() << " s";
+  EXPECT_TRUE(pool.AllStudiesEnded())
+      << "seed " << seed << ": not ended at " << pool.now_s() << " s";
   for (const auto& [id, trial] : pool.state().trials) {
     EXPECT_TRUE(Ended(trial.state))
         << "seed " << seed << ": trial " << id.value << " is left " << ToString(trial.state);
     EXPECT_TRUE(trial.spans.empty() || trial.spans.back().to != Time{}) << "seed " << seed;
   }
+}
+
+int CountReasons(const TunerState& state, const std::string& text) {
+  int count = 0;
+  for (const auto& [id, study] : state.studies) {
+    for (const Decision& decision : study.decisions) {
+      count += decision.reason.find(text) == std::string::npos ? 0 : 1;
+    }
+  }
+  return count;
 }
 
 TEST(Simulation, StudiesEndWithoutFaults) {
@@ -33,7 +44,7 @@ TEST(Simulation, StudiesEndWithoutFaults) {
 }
 
 TEST(Simulation, SameSeedSameChanges) {
-  const Faults faults{0.005, 0.005, 0.001, 0.002, 0.02, 0.001, 0.001};
+  const Faults faults{0.005, 0.005, 0.001, 0.002, 0.02, 0.001, 0.001, 0.002, 0.001, 0.1, 0.2, true};
   std::vector<std::size_t> sizes;
   std::vector<double> ends;
   for (int repeat = 0; repeat < 2; ++repeat) {
@@ -52,15 +63,30 @@ TEST(Simulation, SameSeedSameChanges) {
 TEST(Simulation, ThousandSeedsWithFaults) {
   std::int64_t steps = 0;
   std::int64_t restarts = 0;
+  std::map<std::string, int> said = {{"hangs", 0},
+                                     {"hung", 0},
+                                     {"could not reach", 0},
+                                     {"replaced by", 0},
+                                     {"faster without it", 0},
+                                     {"steps at equal progress", 0}};
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     Random shape(seed);
+    // Long enough to be found slow, and grown beyond two replicas.
+    const bool long_trials = seed % 10 == 0;
     const Faults faults{0.02 * shape.Uniform(),  0.02 * shape.Uniform(),  0.003 * shape.Uniform(),
                         0.01 * shape.Uniform(),  0.05 * shape.Uniform(),  0.002 * shape.Uniform(),
-                        0.005 * shape.Uniform()};
-    SimulatedPool pool(seed, 1 + static_cast<int>(shape.Below(3)), 1 + static_cast<int>(shape.Below(4)),
-                       faults);
+                        0.005 * shape.Uniform(), 0.005 * shape.Uniform(), 0.001 * shape.Uniform(),
+                        0.2 * shape.Uniform(),   long_trials ? 0.3 : 0,   long_trials};
+    SimulatedPool pool(seed, 1 + static_cast<int>(shape.Below(3)),
+                       1 + static_cast<int>(shape.Below(4)), faults, long_trials ? 80 : 9);
+    const BatchMode mode = seed % 5 == 0 ? BatchMode::kAdaptive : BatchMode::kFixed;
+    StudySpec first = pool.MakeStudy("a", seed % 4 != 0 || long_trials, mode);
+    if (long_trials) {
+      first.pruner = {"none", {}};
+      first.max_trials = 5;
+    }
     while (pool.state().studies.empty()) {
-      pool.Client(CreateStudy{pool.MakeStudy("a", seed % 4 != 0), true});
+      pool.Client(CreateStudy{first, true});
     }
     if (seed % 3 == 0) pool.Client(CreateStudy{pool.MakeStudy("b", true), true});
     pool.Run(40);
@@ -68,10 +94,14 @@ TEST(Simulation, ThousandSeedsWithFaults) {
     pool.Run(2000);
     ExpectAllEnded(pool, seed);
     if (::testing::Test::HasFailure()) break;
+    for (const auto& [text, count] : said) said[text] += CountReasons(pool.state(), text);
     steps += pool.steps();
     restarts += pool.restarts();
   }
   EXPECT_GT(steps, 200'000);
+  for (const auto& [text, count] : said) {
+    EXPECT_GT(count, 0) << "no decision says \"" << text << "\": its path was not taken";
+  }
   EXPECT_GT(restarts, 500) << "the service must have crashed often for this to mean something";
 }
 

@@ -108,6 +108,7 @@ TEST(ParseStudyErrors, RefuseWrongValuesOfEachKey) {
       {R"("batch_mode": "elastic")", "\"batch_mode\": needs \"fixed\" or \"adaptive\""},
       {R"("seed": -1)", "\"seed\": needs an integer from 0"},
       {R"("max_consecutive_failures": 0)", "needs an integer >= 1, got 0"},
+      {R"("stragglers": "stop")", R"(needs "replace" or "ignore", got "stop")"},
       {R"("max_restarts": -1)", "needs an integer >= 0, got -1"},
       {R"("stop_grace_s": -1)", "\"stop_grace_s\": needs seconds from 0"},
       {R"("env": ["A=b"])", "\"env\": needs an object"},

@@ -52,7 +52,7 @@ TEST(ParseStudy, ReadsEveryKey) {
     "policy": {"name": "fixed", "slots": 2},
     "trials": 5, "time_limit_s": 90.5, "target": 0.99, "max_concurrent_trials": 2,
     "max_step": 30, "slots": {"min": 2, "max": 4}, "batch_mode": "adaptive",
-    "seed": 18446744073709551615, "max_consecutive_failures": 3, "max_restarts": 0,
+    "seed": 18446744073709551615, "max_consecutive_failures": 3, "max_restarts": 0, "stragglers": "ignore",
     "stop_grace_s": 0, "needs": {"d/x": "get x", "/y": "get y"}, "env": {"A": "x y", "B": 2, "C": 0.5}, "directory": "../runs/./a"
   })");
   EXPECT_EQ(spec.name, "all-of.it_2");
@@ -73,6 +73,7 @@ TEST(ParseStudy, ReadsEveryKey) {
   EXPECT_EQ(spec.seed, 18446744073709551615U);
   EXPECT_EQ(spec.max_consecutive_failures, 3);
   EXPECT_EQ(spec.max_restarts, 0);
+  EXPECT_FALSE(spec.replace_stragglers);
   EXPECT_EQ(spec.stop_grace_s, 0);
   EXPECT_THAT(spec.needs, ::testing::UnorderedElementsAre(Pair(::testing::EndsWith("d/x"), "get x"),
                                                           Pair("/y", "get y")));

@@ -53,7 +53,10 @@ std::optional<Time> Core::Impl::NextDeadline() const {
   };
   for (const auto& [id, node] : nodes_) consider(node.lease_ends);
   for (const auto& [id, replica] : replicas_) consider(replica.deadline);
-  for (const auto& [id, group] : groups_) consider(group.ending);
+  for (const auto& [id, group] : groups_) {
+    consider(group.ending);
+    consider(group.stuck_ends);
+  }
   if (!recovering_.empty()) consider(recovery_ends_);
   bool running = false;
   for (const auto& [id, study] : state_.studies) {

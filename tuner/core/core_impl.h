@@ -15,19 +15,25 @@
 #include "allocator/goodput/profile.h"
 #include "allocator/policies/policy.h"
 #include "tuner/core/core.h"
+#include "tuner/core/equal_progress.h"
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/samplers/sampler.h"
+#include "tuner/core/stragglers.h"
 
 namespace espalier {
 
-inline constexpr double kPromiseInterval_s = 1.0;     // between promise computations of large studies
+inline constexpr double kPromiseInterval_s = 1.0;  // between promise computations of large studies
 inline constexpr std::size_t kPromiseEveryReport = 300;  // trials up to which it is always fresh
-inline constexpr double kEndGrace_s = 10;             // for replicas to exit after their trial's end
-inline constexpr double kPauseGrace_s = 30;           // for a group to checkpoint and leave
-inline constexpr double kFormTimeout_s = 30;          // for a group to form before it is told again
-inline constexpr int kMaxJoinerFailures = 3;          // then the trial stays at its size
-inline constexpr std::size_t kMaxDecisions = 20000;   // kept of one study
-inline constexpr std::size_t kMaxLastOutput = 4096;   // bytes
+inline constexpr double kEndGrace_s = 10;            // for replicas to exit after their trial's end
+inline constexpr double kPauseGrace_s = 30;          // for a group to checkpoint and leave
+inline constexpr double kFormTimeout_s = 30;         // for a group to form before it is told again
+inline constexpr int kMaxFormTimeouts = 3;           // then who has not come is taken to hang
+inline constexpr double kStuckGrace_s = 2;           // between the first word of Stuck and the last
+inline constexpr int kMaxStuckInARow = 3;            // generations that could not train at all
+inline constexpr double kSlowSlot_s = 600;           // a slot that made a replica slow is avoided
+inline constexpr int kMaxJoinerFailures = 3;         // then the trial stays at its size
+inline constexpr std::size_t kMaxDecisions = 20000;  // kept of one study
+inline constexpr std::size_t kMaxLastOutput = 4096;  // bytes
 inline constexpr std::int64_t kReplicaIdBlock = 1000;
 inline constexpr std::int64_t kMaxReportsPerTrial = 1'000'000;
 
@@ -40,30 +46,31 @@ struct Replica {
   TrialId trial;
   NodeId node;
   int slot;
-  bool ready = false;      // has said Ready: belongs to an elastic program
-  bool leaving = false;    // told to leave by a regroup or a pause
-  bool stopping = false;   // StopReplica was sent
+  bool ready = false;     // has said Ready: belongs to an elastic program
+  bool leaving = false;   // told to leave by a regroup or a pause
+  bool stopping = false;  // StopReplica was sent
   std::string address;
-  std::int64_t generation = 0;       // last one it reported
-  std::optional<Time> deadline;      // when to (again) stop it
+  std::int64_t generation = 0;   // last one it reported
+  std::optional<Time> deadline;  // when to (again) stop it
   double grace_s = 0;
 };
 
 // What is known of a trial that has, or is about to have, replicas. Not durable.
 struct Group {
-  Placement target;                  // what the allocator wants it to hold
-  std::vector<ReplicaId> members;    // of the newest generation, by rank
-  bool forming = false;              // the newest generation is not complete yet
-  std::set<ReplicaId> awaited;       // members that have not reported it
+  Placement target;                // what the allocator wants it to hold
+  std::vector<ReplicaId> members;  // of the newest generation, by rank
+  bool forming = false;            // the newest generation is not complete yet
+  std::set<ReplicaId> awaited;     // members that have not reported it
   Time forming_since;
+  int form_timeouts = 0;  // in a row
   int replicas_before = 0;
   bool after_loss = false;
-  ReplicaRegrouped longest_pause;    // reported of the forming generation
+  ReplicaRegrouped longest_pause;  // reported of the forming generation
   bool elastic = false;
   bool pausing = false;
   std::string pause_reason;
   int joiner_failures = 0;
-  std::optional<Time> ending;        // a member ended well; the others are expected to follow
+  std::optional<Time> ending;  // a member ended well; the others are expected to follow
   Time last_resize;
   BatchBounds batch;
   std::int64_t total_steps = 0;
@@ -72,8 +79,13 @@ struct Group {
   GradientNoise noise;
   std::optional<ReplicaProgress> progress;
   double sync_share = 0;
-  double step_time_s = 0;            // mean over the last progress
+  double step_time_s = 0;  // mean over the last progress
   int max_profiled = 1;
+  StragglerDetector stragglers;
+  ReplicaId replaced;              // a straggler that leaves when its successor is ready; 0: none
+  std::set<ReplicaId> stuck;       // members of the newest generation that wait for the others
+  std::optional<Time> stuck_ends;  // who has not said so by then hangs
+  int stuck_in_a_row = 0;          // generations whose members all said so
 };
 
 struct Node {
@@ -81,13 +93,13 @@ struct Node {
   std::string name;
   int slots = 0;
   bool connected = false;
-  std::optional<Time> lease_ends;    // set while not connected
+  std::optional<Time> lease_ends;  // set while not connected
 };
 
 struct StudyPlugins {
   std::unique_ptr<Sampler> sampler;
   std::unique_ptr<Pruner> pruner;
-  bool exhausted = false;            // the sampler has nothing left to try
+  bool exhausted = false;  // the sampler has nothing left to try
 };
 
 class Core::Impl {
@@ -143,6 +155,7 @@ class Core::Impl {
   void TakeValue(TrialId id, IntermediateValue value);
   void RecordFigures(TrialId id);
   void JudgeTrial(TrialId id);
+  std::vector<Curve> CurvesOf(const Study& study);
   int ConsecutiveFailures(const Study& study) const;
 
   // ---- replica groups (groups.cc)
@@ -160,6 +173,22 @@ class Core::Impl {
   int SlotsHeldBy(TrialId id) const;
   TrainingFigures FiguresOf(const Group& group) const;
 
+  // ---- groups in which some or all hang (stuck_groups.cc)
+  void CheckStuckGroups();
+  void StopHung(TrialId id);
+  void NobodyIsReached(TrialId id);
+  bool StopThoseNotFormed(TrialId id);
+  std::string PlaceOf(const Replica& replica) const;
+
+  // ---- replicas that slow their group down (slow_replicas.cc)
+  void JudgePace(TrialId id, const ReplicaProgress& event);
+  void ReplaceStraggler(TrialId id, const Straggler& straggler);
+  void GiveUpReplacement(Group& group);
+  std::optional<Slot> SpareSlot(TrialId id, const Replica& slow) const;
+  bool MaySpan(TrialId id, const Placement& placement) const;
+  bool IsSlow(Slot slot) const;
+  int FreeSlowSlots(NodeId node) const;
+
   // ---- allocation (scheduling.cc)
   void Schedule();
   void CreateTrials(Study& study, int& room);
@@ -170,6 +199,8 @@ class Core::Impl {
   void Reconcile(TrialId id);
   std::set<ReplicaId> Surplus(const Group& group, const std::vector<Replica*>& live) const;
   void StartJoiners(const Trial& trial, const Group& group, const std::vector<Replica*>& live);
+  std::vector<ReplicaId> WantedMembers(TrialId id, const std::vector<Replica*>& live,
+                                       const std::set<ReplicaId>& surplus) const;
   std::optional<int> FreeSlot(NodeId node) const;
   const Policy& CurrentPolicy();
   void UpdatePromise(const Study& study);
@@ -187,6 +218,8 @@ class Core::Impl {
   std::map<StudyId, StudyPlugins> plugins_;
   std::map<StudyId, Time> promise_at_;
   std::map<TrialId, double> promise_;
+  std::map<StudyId, EqualProgress> equal_progress_;  // of studies of adaptive batches
+  std::map<Slot, Time> slow_slots_;                  // until when
   // Trials of a loaded state that run or hold slots, and whose agents have not come back yet.
   std::set<TrialId> recovering_;
   std::set<NodeId> heard_;  // nodes that have said Hello to this core

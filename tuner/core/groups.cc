@@ -77,6 +77,8 @@ void Core::Impl::Regroup(TrialId id, std::vector<ReplicaId> members, bool abando
   group.forming_since = now_;
   group.awaited = {group.members.begin(), group.members.end()};
   group.longest_pause = {};
+  group.stuck.clear();
+  group.stuck_ends.reset();
 }
 
 void Core::Impl::FinishForming(TrialId id) {
@@ -92,6 +94,8 @@ void Core::Impl::FinishForming(TrialId id) {
   if (replicas > group.replicas_before) group.joiner_failures = 0;
   group.after_loss = false;
   group.last_resize = now_;
+  group.form_timeouts = 0;
+  group.stragglers.Reset(now_);
   schedule_ = true;
 }
 
@@ -106,6 +110,8 @@ void Core::Impl::ReplicaGone(const Replica& gone, const ReplicaExited& exit, boo
   const auto member = std::find(group.members.begin(), group.members.end(), gone.id);
   const bool was_member = member != group.members.end();
   if (was_member) group.members.erase(member);
+  group.stuck.erase(gone.id);
+  if (group.replaced && !was_member) GiveUpReplacement(group);
   // Only joiners are left: Reconcile makes them the group.
   if (group.members.empty()) group.forming = false;
 
@@ -201,6 +207,7 @@ void Core::Impl::CheckReplicaDeadlines() {
     }
     StopReplica(replica, replica.grace_s);
   }
+  CheckStuckGroups();
   // The other members of a group one of which has come to its end did not follow.
   std::vector<TrialId> stuck;
   for (auto& [id, group] : groups_) {
@@ -213,6 +220,7 @@ void Core::Impl::CheckReplicaDeadlines() {
     }
   }
   for (const TrialId id : stuck) {
+    if (!StopThoseNotFormed(id)) continue;
     Regroup(id, std::vector<ReplicaId>(groups_.at(id).members), /*abandon=*/true,
             /*after_loss=*/true);
   }

@@ -10,9 +10,8 @@ namespace espalier {
 
 void Core::Impl::On(const AgentHello& event) {
   if (event.slots < 1 || event.node_name.empty()) {
-    result_.reply.status = absl::InvalidArgumentError(
-        absl::StrCat("node \"", event.node_name, "\" needs a name and at least 1 slot, got ",
-                     event.slots));
+    result_.reply.status = absl::InvalidArgumentError(absl::StrCat(
+        "node \"", event.node_name, "\" needs a name and at least 1 slot, got ", event.slots));
     return;
   }
   NodeId id;
@@ -155,8 +154,6 @@ void Core::Impl::LoseNode(NodeId id) {
   for (const Replica& replica : lost) {
     replicas_.erase(replica.id);
     slots_touched_.insert(replica.trial);
-  }
-  for (const Replica& replica : lost) {
     ReplicaGone(replica, {replica.id, -1, 0, "", ""}, /*node_lost=*/true);
   }
   schedule_ = true;

@@ -66,10 +66,13 @@ void Core::Impl::On(const ReplicaProgress& event) {
   }
   if (step_time_s > 0) group.sync_share = sync_time_s / step_time_s;
   if (steps > 0) group.step_time_s = step_time_s / static_cast<double>(steps);
+  if (group.progress && event.step > group.progress->step) group.stuck_in_a_row = 0;
   group.noise = event.noise;
   group.progress = event;
   group.progress->profile.clear();
+  group.progress->replica_times.clear();
   if (!group.profile.empty()) group.fitted = Fit(group.profile, group.fitted);
+  JudgePace(it->second.trial, event);
   schedule_ = true;
 }
 
@@ -99,8 +102,6 @@ void Core::Impl::On(const ReplicaFinished& event) {
              absl::StrCat("ended without reporting ", StudyAt(study).spec.metric), std::nullopt);
   }
 }
-
-void Core::Impl::On(const ReplicaStuck&) {}
 
 void Core::Impl::On(const ReplicaExited& event) {
   const auto it = replicas_.find(event.replica);

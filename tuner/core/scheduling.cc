@@ -130,14 +130,10 @@ void Core::Impl::UpdatePromise(const Study& study) {
     if (last != Time{} && SecondsBetween(last, now_) < kPromiseInterval_s) return;
     last = now_;
   }
-  std::vector<Curve> curves;
-  curves.reserve(study.trials.size());
+  const std::vector<Curve> curves = CurvesOf(study);
   PromiseOptions options;
   options.max_step = study.spec.max_step;
   for (const TrialId id : study.trials) {
-    const Trial& trial = state_.trials.at(id);
-    curves.push_back(
-        {trial.number, trial.values, Ended(trial.state), trial.state == TrialState::kComplete});
     if (const auto group = groups_.find(id); options.max_step == 0 && group != groups_.end()) {
       options.max_step = group->second.total_steps;
     }
@@ -171,7 +167,8 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
   job.current = group.target;
   // Only what is settled may be moved: not while a group forms, starts or takes its leave.
   job.joining = group.forming || !group.elastic || group.members.empty() || group.ending ||
-                group.pausing || group.members.size() != ReplicasOf(trial.id).size();
+                group.pausing || group.replaced ||
+                group.members.size() != ReplicasOf(trial.id).size();
   if (!group.elastic) {
     job.pinned_slots = 0;
     job.max_slots = std::max(job.min_slots, Total(group.target));
@@ -208,6 +205,10 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
 
 Pool Core::Impl::MakePool() {
   Pool pool;
+  // A slot that made a replica slow is good enough for a trial that has none, and only for that.
+  const bool some_wait = std::any_of(live_.begin(), live_.end(), [this](TrialId id) {
+    return !groups_.contains(id) && StudyAt(TrialAt(id).study).state == StudyState::kRunning;
+  });
   for (const auto& [id, node] : nodes_) {
     // Processes of ended and stopped trials hold their slots until they are gone: nothing new is
     // planned there, and what is planned stays.
@@ -218,6 +219,7 @@ Pool Core::Impl::MakePool() {
       const bool counted = group != groups_.end() && !group->second.pausing;
       if (replica.node == id && !counted) --slots;
     }
+    if (!some_wait) slots -= FreeSlowSlots(id);
     for (const auto& [trial, group] : groups_) {
       const auto target = group.target.find(id);
       if (target != group.target.end()) planned += target->second;
@@ -257,13 +259,17 @@ std::optional<int> Core::Impl::FreeSlot(NodeId node_id) const {
   for (const auto& [id, replica] : replicas_) {
     if (replica.node == node_id) taken.insert(replica.slot);
   }
+  std::optional<int> slow;
   for (int slot = 0; slot < node->second.slots; ++slot) {
-    if (!taken.contains(slot)) return slot;
+    if (taken.contains(slot)) continue;
+    if (!IsSlow({node_id, slot})) return slot;
+    if (!slow) slow = slot;
   }
-  return std::nullopt;
+  return slow;
 }
 
-// Replicas that the target has no place for: joiners before members, high ranks before low ones.
+// Replicas that the target has no place for: joiners before members, high ranks before low ones. A
+// straggler that is being replaced is always among them.
 std::set<ReplicaId> Core::Impl::Surplus(const Group& group,
                                         const std::vector<Replica*>& live) const {
   const auto rank = [&group](const Replica* r) {
@@ -271,14 +277,19 @@ std::set<ReplicaId> Core::Impl::Surplus(const Group& group,
   };
   std::set<ReplicaId> surplus;
   std::map<NodeId, std::vector<const Replica*>> by_node;
-  for (const Replica* replica : live) by_node[replica->node].push_back(replica);
+  for (const Replica* replica : live) {
+    if (replica->id == group.replaced) {
+      surplus.insert(replica->id);
+    } else {
+      by_node[replica->node].push_back(replica);
+    }
+  }
   for (auto& [node, here] : by_node) {
     const auto target = group.target.find(node);
     const std::size_t wanted =
         target == group.target.end() ? 0 : static_cast<std::size_t>(target->second);
-    std::stable_sort(here.begin(), here.end(), [&rank](const Replica* a, const Replica* b) {
-      return rank(a) < rank(b);
-    });
+    std::stable_sort(here.begin(), here.end(),
+                     [&rank](const Replica* a, const Replica* b) { return rank(a) < rank(b); });
     for (std::size_t i = wanted; i < here.size(); ++i) surplus.insert(here[i]->id);
   }
   return surplus;
@@ -288,7 +299,9 @@ void Core::Impl::StartJoiners(const Trial& trial, const Group& group,
                               const std::vector<Replica*>& live) {
   for (const auto& [node, wanted] : group.target) {
     int here = 0;
-    for (const Replica* replica : live) here += replica->node == node ? 1 : 0;
+    for (const Replica* replica : live) {
+      here += replica->node == node && replica->id != group.replaced ? 1 : 0;
+    }
     for (; here < wanted; ++here) {
       const std::optional<int> slot = FreeSlot(node);
       if (!slot) break;
@@ -302,6 +315,40 @@ void Core::Impl::StartJoiners(const Trial& trial, const Group& group,
   }
 }
 
+// Who should train from the next generation on: the members that stay and the joiners that are
+// ready. Joiners come in together; members that have no place any more go at once, but for those
+// whose place is taken by a joiner that is still starting: a trial moves by growing first.
+std::vector<ReplicaId> Core::Impl::WantedMembers(TrialId id, const std::vector<Replica*>& live,
+                                                 const std::set<ReplicaId>& surplus) const {
+  const Group& group = groups_.at(id);
+  std::size_t starting = 0;
+  for (const auto& [replica_id, replica] : replicas_) {
+    starting += replica.trial == id && !replica.ready && !replica.stopping ? 1 : 0;
+  }
+  std::vector<ReplicaId> wanted;
+  bool shrinks = false;
+  for (const ReplicaId member : group.members) {
+    const bool leaves = surplus.contains(member);
+    const bool stands_in = leaves && starting > 0;
+    if (stands_in) --starting;
+    if (!leaves || stands_in) {
+      wanted.push_back(member);
+    } else {
+      shrinks = true;
+    }
+  }
+  const bool all_ready = std::all_of(replicas_.begin(), replicas_.end(), [id](const auto& entry) {
+    return entry.second.trial != id || entry.second.ready || entry.second.stopping;
+  });
+  if (!all_ready && !shrinks) return group.members;
+  for (const Replica* replica : live) {
+    const bool member =
+        std::find(group.members.begin(), group.members.end(), replica->id) != group.members.end();
+    if (replica->ready && !member) wanted.push_back(replica->id);
+  }
+  return wanted;
+}
+
 // One step from what a trial has to what it should have. Called after anything has changed.
 void Core::Impl::Reconcile(TrialId id) {
   const auto it = groups_.find(id);
@@ -310,40 +357,28 @@ void Core::Impl::Reconcile(TrialId id) {
   const Trial& trial = TrialAt(id);
   if (StudyAt(trial.study).state != StudyState::kRunning) return;
   std::vector<Replica*> live;
+  bool replaced_lives = false;
   for (auto& [replica_id, replica] : replicas_) {
-    if (replica.trial == id && !replica.leaving && !replica.stopping) live.push_back(&replica);
+    if (replica.trial != id || replica.leaving || replica.stopping) continue;
+    live.push_back(&replica);
+    replaced_lives = replaced_lives || replica_id == group.replaced;
   }
+  if (!replaced_lives) group.replaced = {};
   const std::set<ReplicaId> surplus = Surplus(group, live);
   const bool first = !group.elastic && !ReplicasOf(id).empty();
-  if (surplus.empty() && !first && !group.ending) StartJoiners(trial, group, live);
+  if (!first && !group.ending) StartJoiners(trial, group, live);
 
   // Joiners that are no longer wanted have nothing to hand over.
   std::erase_if(live, [&](Replica* replica) {
-    const bool member = std::find(group.members.begin(), group.members.end(), replica->id) !=
-                        group.members.end();
+    const bool member =
+        std::find(group.members.begin(), group.members.end(), replica->id) != group.members.end();
     if (member || !surplus.contains(replica->id)) return false;
     StopReplica(*replica, 0);
     return true;
   });
   if (!group.elastic || group.forming || group.ending) return;
-
-  bool starting = false;
-  for (const auto& [replica_id, replica] : replicas_) {
-    starting = starting || (replica.trial == id && !replica.ready && !replica.stopping);
-  }
-  std::vector<ReplicaId> wanted;
-  for (const ReplicaId member : group.members) {
-    if (!surplus.contains(member)) wanted.push_back(member);
-  }
-  for (const Replica* replica : live) {
-    const bool member = std::find(group.members.begin(), group.members.end(), replica->id) !=
-                        group.members.end();
-    if (replica->ready && !member) wanted.push_back(replica->id);
-  }
+  std::vector<ReplicaId> wanted = WantedMembers(id, live, surplus);
   if (wanted.empty() || wanted == group.members) return;
-  // Joiners come in together; only giving slots back does not wait for them.
-  const bool shrinks = wanted.size() < group.members.size() || !surplus.empty();
-  if (starting && !shrinks) return;
   Regroup(id, std::move(wanted), /*abandon=*/false, /*after_loss=*/false);
 }
 

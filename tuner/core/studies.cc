@@ -197,6 +197,7 @@ void Core::Impl::EndStudy(StudyId id, StudyState state, const std::string& reaso
   }
   plugins_.erase(id);
   promise_at_.erase(id);
+  equal_progress_.erase(id);
   schedule_ = true;
 }
 

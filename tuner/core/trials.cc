@@ -83,7 +83,9 @@ void Core::Impl::PauseTrial(TrialId id, const std::string& reason) {
   Decide(trial, DecisionKind::kPause, SlotsHeldBy(id), 0, reason);
   const std::vector<ReplicaId> members = std::exchange(group.members, {});
   if (group.elastic && !members.empty()) {
-    // A regroup to nobody: rank 0 saves a checkpoint, then all leave.
+    // A regroup to nobody: rank 0 saves a checkpoint, then all leave. There is no step boundary to
+    // wait for while a group forms or waits in vain.
+    const bool abandon = group.forming || !group.stuck.empty();
     Emit(GenerationAdvanced{id, trial.generation + 1});
     for (const ReplicaId member : members) {
       const auto replica = replicas_.find(member);
@@ -92,7 +94,7 @@ void Core::Impl::PauseTrial(TrialId id, const std::string& reason) {
       replica->second.deadline = After(now_, kPauseGrace_s);
       replica->second.grace_s = grace_s;
       result_.commands.push_back(
-          RegroupCommand{replica->second.node, member, trial.generation, {}, group.forming});
+          RegroupCommand{replica->second.node, member, trial.generation, {}, abandon});
     }
     group.forming = false;
   }
@@ -138,23 +140,48 @@ void Core::Impl::RecordFigures(TrialId id) {
   if (figures != TrialAt(id).figures) Emit(FiguresRecorded{id, figures});
 }
 
+// The curves of a study's trials by number, as pruners and promise compare them: step by step, or
+// at equal progress where batches adapt. The points are good until the study's next value.
+std::vector<Curve> Core::Impl::CurvesOf(const Study& study) {
+  const bool adaptive = study.spec.batch_mode == BatchMode::kAdaptive;
+  EqualProgress* equal = adaptive ? &equal_progress_[study.id] : nullptr;
+  std::vector<Curve> curves;
+  curves.reserve(study.trials.size());
+  if (adaptive) {
+    for (const TrialId id : study.trials) equal->Take(state_.trials.at(id));
+  }
+  for (const TrialId id : study.trials) {
+    const Trial& trial = state_.trials.at(id);
+    Curve curve{trial.number, trial.values, Ended(trial.state),
+                trial.state == TrialState::kComplete};
+    if (adaptive) curve.points = equal->Points(trial);
+    curves.push_back(curve);
+  }
+  return curves;
+}
+
 void Core::Impl::JudgeTrial(TrialId id) {
   const Trial& trial = TrialAt(id);
   const Study& study = StudyAt(trial.study);
   const StudyPlugins& plugins = PluginsOf(study);
-  const auto curve_of = [](const Trial& t) {
-    return Curve{t.number, t.values, Ended(t.state), t.state == TrialState::kComplete};
-  };
-  std::vector<Curve> others;
-  others.reserve(study.trials.size());
-  for (const TrialId other : study.trials) {
-    if (other != id) others.push_back(curve_of(state_.trials.at(other)));
+  std::vector<Curve> others = CurvesOf(study);
+  const Curve whole = others[static_cast<std::size_t>(trial.number)];
+  others.erase(others.begin() + trial.number);
+  // At equal progress a new value may bring no new point, or several: each is judged once.
+  const bool adaptive = study.spec.batch_mode == BatchMode::kAdaptive;
+  const std::size_t judged =
+      adaptive ? equal_progress_[study.id].PointsBeforeNewest(trial) : whole.points.size() - 1;
+  for (std::size_t n = judged + 1; n <= whole.points.size(); ++n) {
+    Curve curve = whole;
+    curve.points = whole.points.first(n);
+    const PruneVerdict verdict = plugins.pruner->Judge({study.spec.direction, curve, others});
+    if (!verdict.prune) continue;
+    EndTrial(id, TrialState::kPruned,
+             absl::StrCat(study.spec.pruner.name, ": ", verdict.reason,
+                          adaptive ? " (steps at equal progress)" : ""),
+             trial.values.back().value);
+    return;
   }
-  const PruneVerdict verdict =
-      plugins.pruner->Judge({study.spec.direction, curve_of(trial), others});
-  if (!verdict.prune) return;
-  EndTrial(id, TrialState::kPruned, absl::StrCat(study.spec.pruner.name, ": ", verdict.reason),
-           trial.values.back().value);
 }
 
 }  // namespace espalier

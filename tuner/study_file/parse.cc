@@ -47,7 +47,7 @@ class StudyReader {
     std::string_view name;
     absl::Status (StudyReader::*read)(const Json& value);
   };
-  static const std::array<Key, 21> kKeys;
+  static const std::array<Key, 22> kKeys;
 
   absl::Status Bad(std::string_view key, std::string_view problem) const {
     return absl::InvalidArgumentError(
@@ -93,6 +93,7 @@ class StudyReader {
   absl::Status MaxRestarts(const Json& value) {
     return Count("max_restarts", value, 0, spec_.max_restarts);
   }
+  absl::Status Stragglers(const Json& value);
   absl::Status StopGrace(const Json& value);
   absl::Status Environment(const Json& value);
   absl::Status NeededFiles(const Json& value);
@@ -110,7 +111,7 @@ class StudyReader {
 };
 
 // What a study file may say. README.md explains each.
-const std::array<StudyReader::Key, 21> StudyReader::kKeys = {{
+const std::array<StudyReader::Key, 22> StudyReader::kKeys = {{
     {"name", &StudyReader::Name},
     {"command", &StudyReader::Command},
     {"metric", &StudyReader::Metric},
@@ -128,6 +129,7 @@ const std::array<StudyReader::Key, 21> StudyReader::kKeys = {{
     {"seed", &StudyReader::Seed},
     {"max_consecutive_failures", &StudyReader::MaxConsecutiveFailures},
     {"max_restarts", &StudyReader::MaxRestarts},
+    {"stragglers", &StudyReader::Stragglers},
     {"stop_grace_s", &StudyReader::StopGrace},
     {"env", &StudyReader::Environment},
     {"needs", &StudyReader::NeededFiles},
@@ -346,6 +348,14 @@ absl::Status StudyReader::Mode(const Json& value) {
     return Needs("batch_mode", "\"fixed\" or \"adaptive\"", value);
   }
   spec_.batch_mode = value == "fixed" ? BatchMode::kFixed : BatchMode::kAdaptive;
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::Stragglers(const Json& value) {
+  if (value != "replace" && value != "ignore") {
+    return Needs("stragglers", "\"replace\" or \"ignore\"", value);
+  }
+  spec_.replace_stragglers = value == "replace";
   return absl::OkStatus();
 }
 

@@ -1,0 +1,150 @@
+// Replicas that slow their group down, and what is done about them.
+//
+// A straggler is replaced where a slot is free: its successor starts while the group trains on, and
+// when it is ready the group forms with it and without the straggler. Without a free slot it is let
+// go where the others are faster alone. Its slot is then avoided for a while, or the same slot
+// would slow the next replica down.
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tuner/core/core_impl.h"
+
+namespace espalier {
+
+void Core::Impl::JudgePace(TrialId id, const ReplicaProgress& event) {
+  Group& group = groups_.at(id);
+  const Trial& trial = TrialAt(id);
+  const Study& study = StudyAt(trial.study);
+  if (!study.spec.replace_stragglers || study.state != StudyState::kRunning) return;
+  // Only a settled group is judged: nobody joins, leaves or ends.
+  if (trial.state != TrialState::kRunning || group.forming || group.pausing || group.ending ||
+      group.replaced || event.generation != trial.generation) {
+    return;
+  }
+  int planned = 0;
+  for (const auto& [node, slots] : group.target) planned += slots;
+  const auto size = group.members.size();
+  if (size != ReplicasOf(id).size() || size != static_cast<std::size_t>(planned)) return;
+  const bool of_all =
+      event.replica_times.size() == size &&
+      std::all_of(group.members.begin(), group.members.end(), [&event](ReplicaId member) {
+        return std::any_of(event.replica_times.begin(), event.replica_times.end(),
+                           [member](const ReplicaTime& time) { return time.replica == member; });
+      });
+  if (!of_all) return;
+  const auto straggler = group.stragglers.Observe(now_, event.replica_times);
+  if (straggler) ReplaceStraggler(id, *straggler);
+}
+
+void Core::Impl::ReplaceStraggler(TrialId id, const Straggler& straggler) {
+  Group& group = groups_.at(id);
+  const Trial& trial = TrialAt(id);
+  const Replica slow = replicas_.at(straggler.replica);
+  const Slot slot{slow.node, slow.slot};
+  const bool known = IsSlow(slot);
+  slow_slots_[slot] = After(now_, kSlowSlot_s);
+  const int size = static_cast<int>(group.members.size());
+  const std::string what = absl::StrFormat("replica on %s takes %.1fx as long a step as the others",
+                                           PlaceOf(slow), straggler.ratio);
+  const auto give_up_place = [&group, &slow] {
+    if (--group.target[slow.node] == 0) group.target.erase(slow.node);
+  };
+  if (const std::optional<Slot> spare = SpareSlot(id, slow)) {
+    give_up_place();
+    ++group.target[spare->node];
+    group.replaced = slow.id;
+    StartReplica(trial, spare->node, spare->index);
+    Decide(
+        trial, DecisionKind::kMove, size, size,
+        absl::StrCat(what, ": replaced by ", nodes_.at(spare->node).name, " slot ", spare->index));
+  } else if (trial.pinned_slots == 0 && size > StudyAt(trial.study).spec.min_slots &&
+             FasterWithout(size, straggler.ratio)) {
+    give_up_place();
+    group.replaced = slow.id;
+    Decide(trial, DecisionKind::kShrink, size, size - 1,
+           absl::StrCat(what, ": no slot is free to replace it, and ", size - 1,
+                        " are faster without it"));
+  } else if (!known) {
+    Decide(trial, DecisionKind::kMove, size, size,
+           absl::StrCat(what,
+                        ": no slot is free to replace it, and without it the others would "
+                        "not be faster"));
+  }
+  schedule_ = true;
+}
+
+// Who was to take a straggler's place is gone: the group stays as it is, and is judged anew.
+void Core::Impl::GiveUpReplacement(Group& group) {
+  group.replaced = {};
+  group.target.clear();
+  for (const ReplicaId member : group.members) ++group.target[replicas_.at(member).node];
+  group.stragglers.Reset(now_);
+}
+
+// A free slot that nobody is to have and that is not slow itself; on another node if there is one.
+std::optional<Slot> Core::Impl::SpareSlot(TrialId id, const Replica& slow) const {
+  std::optional<Slot> same_node;
+  for (const auto& [node_id, node] : nodes_) {
+    const std::optional<int> free = FreeSlot(node_id);
+    if (!free || IsSlow({node_id, *free})) continue;
+    int unclaimed = node.slots;
+    std::map<TrialId, int> held;
+    for (const auto& [replica_id, replica] : replicas_) {
+      if (replica.node == node_id) ++held[replica.trial];
+    }
+    for (const auto& [trial, group] : groups_) {
+      const auto target = group.target.find(node_id);
+      if (target == group.target.end()) continue;
+      int& slots = held[trial];
+      slots = std::max(slots, target->second);
+    }
+    for (const auto& [trial, slots] : held) unclaimed -= slots;
+    if (unclaimed < 1) continue;
+    if (node_id == slow.node) {
+      same_node = Slot{node_id, *free};
+      continue;
+    }
+    Placement placement = groups_.at(id).target;
+    if (--placement[slow.node] == 0) placement.erase(slow.node);
+    ++placement[node_id];
+    if (MaySpan(id, placement)) return Slot{node_id, *free};
+  }
+  return same_node;
+}
+
+// A node carries at most one trial that spans nodes, as policies place them.
+bool Core::Impl::MaySpan(TrialId id, const Placement& placement) const {
+  if (placement.size() < 2) return true;
+  return std::none_of(groups_.begin(), groups_.end(), [&](const auto& entry) {
+    const auto& [other, group] = entry;
+    if (other == id || group.target.size() < 2) return false;
+    return std::any_of(group.target.begin(), group.target.end(),
+                       [&](const auto& share) { return placement.contains(share.first); });
+  });
+}
+
+bool Core::Impl::IsSlow(Slot slot) const {
+  const auto it = slow_slots_.find(slot);
+  return it != slow_slots_.end() && it->second > now_;
+}
+
+// Those from which a replica is leaving are as good as free.
+int Core::Impl::FreeSlowSlots(NodeId node) const {
+  int count = 0;
+  for (const auto& [slot, until] : slow_slots_) {
+    if (slot.node != node || until <= now_) continue;
+    const bool held = std::any_of(replicas_.begin(), replicas_.end(), [&](const auto& entry) {
+      const Replica& replica = entry.second;
+      const bool leaves = replica.leaving && groups_.contains(replica.trial);
+      return replica.node == node && replica.slot == slot.index && !leaves;
+    });
+    count += held ? 0 : 1;
+  }
+  return count;
+}
+
+}  // namespace espalier
