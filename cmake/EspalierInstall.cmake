@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 
 set_target_properties(tuner PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS tuner)
-install(FILES LICENSE README.md TYPE DOC)
+install(FILES LICENSE README.md docs/elastic_training_loop.md TYPE DOC)
 install(DIRECTORY search_spaces/catalog DESTINATION ${CMAKE_INSTALL_DATADIR}/espalier/search_spaces)
 
 if(ESPALIER_TORCH)

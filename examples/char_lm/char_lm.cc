@@ -120,7 +120,9 @@ void Train(int argc, char** argv, const Flags& flags) {
   const auto optimizer = MakeOptimizer(trial, model.parameters());
   espalier::AdaptiveDataParallel parallel(
       trial, model, *optimizer,
-      {.scaling_rule = trial.Get("scaling_rule", ""), .base_batch_size = 16});
+      {.scaling_rule = trial.Get("scaling_rule", ""),
+       .base_batch_size = 16,
+       .max_gradient_norm = trial.Get("max_gradient_norm", 1.0)});
   espalier::AdaptiveDataLoader loader(parallel, text.training.size(0),
                                       {.batch_size = trial.Get("batch_size", std::int64_t{16})});
 

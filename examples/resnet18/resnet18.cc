@@ -86,23 +86,29 @@ void Train(int argc, char** argv, const Flags& flags) {
 
   ResNet18 net(kClasses);
   const auto optimizer = MakeOptimizer(trial, net.parameters());
-  espalier::AdaptiveDataParallel parallel(
-      trial, net, *optimizer,
-      {.scaling_rule = trial.Get("scaling_rule", ""), .base_batch_size = 64});
+  espalier::AdaptiveDataParallel parallel(trial, net, *optimizer,
+                                          {.scaling_rule = trial.Get("scaling_rule", ""),
+                                           .base_batch_size = 64,
+                                           .mixed_precision = trial.Get("precision", "")});
   espalier::AdaptiveDataLoader loader(parallel, training_images,
                                       {.batch_size = trial.Get("batch_size", std::int64_t{64})});
 
+  // The forward pass alone is in the trial's precision; backward follows it.
+  const auto scores = [&](const at::Tensor& indices) {
+    const auto precision = parallel.Autocast();
+    return net.forward(Pixels(images, indices)).to(at::kFloat);
+  };
   const std::int64_t epochs = flags.Count("--epochs", 1);
   while (loader.NextEpoch(epochs)) {
     net.train();
     while (const auto indices = loader.NextBatch()) {
-      parallel.Step(at::cross_entropy_loss(net.forward(Pixels(images, *indices)),
-                                           images.labels.index_select(0, *indices)));
+      parallel.Step(
+          at::cross_entropy_loss(scores(*indices), images.labels.index_select(0, *indices)));
     }
     const double correct = parallel.Evaluate(
         validation_images, kEvaluationBatch, [&](const at::Tensor& validation_indices) {
           const at::Tensor indices = validation_indices + training_images;
-          const at::Tensor guesses = net.forward(Pixels(images, indices)).argmax(1);
+          const at::Tensor guesses = scores(indices).argmax(1);
           return guesses.eq(images.labels.index_select(0, indices)).sum().item<double>();
         });
     trial.Report(loader.epoch(), correct / static_cast<double>(validation_images));

@@ -63,7 +63,7 @@ WALLS = {
     "torch": {
         "includes": r"^(torch|ATen|c10|caffe2|gloo)/",
         "sources": ["trial_runner/torch", "trial_runner/collectives", "trial_runner", "examples",
-                    "tests/benchmarks", "tests/e2e", "tests/package"],
+                    "tests/benchmarks", "tests/docs", "tests/e2e", "tests/package"],
         "headers": ["trial_runner/torch", "examples",
                     "trial_runner/collectives/nccl_communicator.h",
                     "trial_runner/collectives/staged_operations.h"],

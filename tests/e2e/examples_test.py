@@ -12,6 +12,7 @@ SHORT = {
     "fashion_mnist": ["--epochs", "1", "--set", "width=2"],
     "resnet18": ["--epochs", "1", "--images", "40"],
     "char_lm": ["--epochs", "1", "--set", "hidden=8"],
+    "spirals": ["--epochs", "1"],
 }
 
 
@@ -52,9 +53,9 @@ class Examples(TunerTest):
             self.assertEqual(len(bits), 3)
             self.assertLess(bits[-1], bits[0], optimizer)
 
-    def test_synthetic_images_need_no_data_set(self):
+    def test_synthetic_images_in_mixed_precision_need_no_data_set(self):
         done = self.alone("resnet18", "--data", "synthetic", "--images", "40", "--epochs", "1",
-                          "--set", "optimizer=adam", "--set", "batch_size=16")
+                          "--set", "optimizer=adam", "--set", "batch_size=16", "--set", "precision=bf16")
         self.assertIn("report step=1", done.stdout)
 
     def test_bad_input_is_named(self):

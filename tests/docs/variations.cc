@@ -1,0 +1,71 @@
+// What docs/elastic_training_loop.md says beyond the first loop: two models, a scaling rule of
+// one's own, accumulation, a schedule. Points are drawn like those of two spirals.
+
+#include <ATen/ops/binary_cross_entropy_with_logits.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/randn.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adam.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "examples/spirals/spirals.h"
+#include "trial_runner/torch/adaptive_data_loader.h"
+#include "trial_runner/torch/adaptive_data_parallel.h"
+#include "trial_runner/torch/trial.h"
+
+namespace {
+
+// Linear, but never more than four times the base rate.
+class CappedLinear final : public espalier::ScalingRule {
+ public:
+  double Factor(const espalier::ScalingContext& context) const override {
+    return std::min(context.scale, 4.0);
+  }
+};
+
+// How far the critic is from finding all of them real (1) or all of them drawn (0).
+at::Tensor Loss(const at::Tensor& verdicts, double truth) {
+  return at::binary_cross_entropy_with_logits(verdicts, at::full_like(verdicts, truth));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  espalier::Trial trial(argc, argv);
+  const Spirals real = MakeSpirals(512, 1);
+  Net artist_net(16), critic_net(16);
+  torch::optim::Adam artist_optimizer(artist_net.parameters(), torch::optim::AdamOptions(1e-3));
+  torch::optim::Adam critic_optimizer(critic_net.parameters(), torch::optim::AdamOptions(1e-3));
+
+  espalier::AdaptiveDataParallel critic(
+      trial, critic_net, critic_optimizer,
+      {.base_batch_size = 32, .name = "critic", .rule = std::make_shared<CappedLinear>()});
+  espalier::AdaptiveDataParallel artist(trial, artist_net, artist_optimizer, {.name = "artist"});
+  espalier::AdaptiveDataLoader loader(artist, real.size(),
+                                      {.batch_size = 64, .max_atomic_batch_size = 16});
+
+  while (loader.NextEpoch(2)) {
+    const double rate = 1e-3 * std::pow(0.9, loader.epoch() - 1);
+    for (auto& group : critic_optimizer.param_groups()) group.options().set_lr(rate);
+
+    while (const auto indices = loader.NextBatch()) {
+      const at::Tensor drawn = artist_net.forward(at::randn({indices->size(0), 2}));
+      const at::Tensor real_verdicts = critic_net.forward(real.points.index_select(0, *indices));
+      critic.Step(Loss(real_verdicts, 1) + Loss(critic_net.forward(drawn.detach()), 0));
+      artist.Step(Loss(critic_net.forward(drawn), 1));
+    }
+
+    const auto sums = critic.EvaluateSums(real.size(), 128, 2, [&](const at::Tensor& indices) {
+      const at::Tensor verdicts = critic_net.forward(real.points.index_select(0, indices));
+      const auto share = static_cast<double>(indices.size(0));
+      return std::vector{Loss(verdicts, 1).item<double>() * share,
+                         verdicts.gt(0).to(at::kDouble).mean().item<double>() * share};
+    });
+    const auto size = static_cast<double>(real.size());
+    trial.Report(loader.epoch(), sums[0] / size, {{"taken_for_real", sums[1] / size}});
+  }
+  trial.Finish();
+}
