@@ -13,7 +13,7 @@ namespace espalier {
 enum class DeviceTransport { kThroughHost, kNccl };
 
 // What needs CUDA: a shared library of its own, loaded only where a GPU is to be used. Linked into
-// every program, LibTorch's CUDA part would cost a process that has no GPU 350 MB and 0.1 s of its
+// every program, LibTorch's CUDA part would cost a process that has no GPU 230 MB and 0.1 s of its
 // start (torch 2.11, 2026-11).
 struct CudaLibrary {
   // Collectives for the memory of GPU `options.device` (none: kHost), and over `host` for the rest.

@@ -54,7 +54,7 @@ class Trial {
 
   // Differs between trials and not between a trial's replicas. Parameter "seed" overrides it.
   std::uint64_t seed() const;
-  // Where to put models and batches: the GPU that this replica has been given, or the CPU.
+  // Where to put models and batches: the GPU that CUDA_VISIBLE_DEVICES names first, or the CPU.
   c10::Device device() const;
   // The trial's number within its study, 0 without agent.
   std::int64_t number() const;
