@@ -26,7 +26,10 @@ class Step(typing.NamedTuple):
 
 
 class Pool:
-    def __init__(self, folder, workload, slots, agent_flags=()):
+    """`study` is what a study file says, besides what is the same for all benchmarks. A command's
+    LOGS stands for the folder that replicas write their steps to."""
+
+    def __init__(self, folder, study, slots, agent_flags=()):
         self.logs = folder / "logs"
         self.logs.mkdir()
         self.read = {}   # file: bytes read so far
@@ -38,12 +41,12 @@ class Pool:
                                        "n", "--dir", str(folder / "agent"), *map(str, agent_flags)],
                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                       env=os.environ | {"ESPALIER_THREADS": "1"})
-        study = folder / "study.json"
-        study.write_text(json.dumps({
-            "name": STUDY, "command": [os.path.join(BIN, "bench_resize_trial"), str(self.logs), workload],
-            "metric": {"name": "v", "direction": "minimize"}, "sampler": "random", "trials": 1,
-            "max_restarts": 0, "search_space": {"lr": {"_type": "uniform", "_value": [0.01, 0.02]}}}))
-        self.wait(lambda: self.tuner("submit", str(study)).returncode == 0)
+        path = folder / "study.json"
+        path.write_text(json.dumps({
+            "name": STUDY, "metric": {"name": "v", "direction": "minimize"}, "sampler": "random", "trials": 1,
+            "max_restarts": 0, "search_space": {"lr": {"_type": "uniform", "_value": [0.01, 0.02]}},
+            **study, "command": [str(self.logs) if w == "LOGS" else w for w in study["command"]]}))
+        self.wait(lambda: self.tuner("submit", path).returncode == 0)
 
     def tuner(self, verb, *arguments):
         return subprocess.run([TUNER, verb, *map(str, arguments), "--service", self.grpc],
@@ -74,6 +77,11 @@ class Pool:
         """The newest step of anybody, or None."""
         return max((s[-1] for s in self.steps().values() if s), default=None)
 
+    def trial(self):
+        """The study's one trial, as exported."""
+        trials = json.loads(self.tuner("export", STUDY, "--format", "json").stdout)["trials"]
+        return trials[0] if trials else {}
+
     def await_size(self, slots, settle_steps=5):
         """Waits until some steps of that size are done."""
         def settled():
@@ -101,15 +109,23 @@ class Pool:
 
 
 @contextlib.contextmanager
-def start_pool(workload, slots, agent_flags=()):
-    """A pool with a trial that has begun to train."""
+def start_study(study, slots, agent_flags=()):
+    """A pool whose study has been submitted."""
     with tempfile.TemporaryDirectory() as folder:
-        pool = Pool(pathlib.Path(folder), workload, slots, agent_flags)
+        pool = Pool(pathlib.Path(folder), study, slots, agent_flags)
         try:
-            pool.wait(pool.last)
             yield pool
         finally:
             pool.close()
+
+
+@contextlib.contextmanager
+def start_pool(workload, slots, agent_flags=()):
+    """A pool with a trial that trains one of workloads.h and has begun."""
+    study = {"command": [os.path.join(BIN, "bench_resize_trial"), "LOGS", workload]}
+    with start_study(study, slots, agent_flags) as pool:
+        pool.wait(pool.last)
+        yield pool
 
 
 def pauses(steps):

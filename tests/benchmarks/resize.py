@@ -32,8 +32,7 @@ def restarts(pool):
     for _ in range(RESTARTS):
         known = set(pool.steps())
         pool.tuner("stop", STUDY)
-        pool.wait(lambda: json.loads(pool.tuner("export", STUDY, "--format", "json").stdout)
-                  ["trials"][0]["state"] == "TRIAL_PAUSED")
+        pool.wait(lambda: pool.trial()["state"] == "TRIAL_PAUSED")
         left = pool.last().time
         pool.tuner("resume", STUDY)
         pool.wait(lambda: any(s for pid, s in pool.steps().items() if pid not in known))
