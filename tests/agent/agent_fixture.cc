@@ -30,6 +30,7 @@ AgentOptions AgentTest::Options() const {
   options.node_name = "node-a";
   options.slots = 4;
   options.replica_lease_s = replica_lease_s_;
+  options.spare_memory_bytes = spare_memory_bytes_;
   options.directory = Path("agent");
   options.token = "secret";
   options.tuner_executable = "/opt/espalier/bin/tuner";

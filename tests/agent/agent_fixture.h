@@ -32,7 +32,9 @@ class AgentTest : public ::testing::Test {
   bool AwaitMessage(std::int64_t replica_id);
   int AwaitPid(std::int64_t replica_id);
 
-  double replica_lease_s_ = 0;  // of StartAgent
+  // Of StartAgent.
+  double replica_lease_s_ = 0;
+  std::int64_t spare_memory_bytes_ = 0;
   std::filesystem::path folder_;
   ScriptedService service_;
   std::unique_ptr<Agent> agent_;

@@ -113,6 +113,10 @@ TEST_F(Tuner, RefusesZeroSlots) {
   ExpectRefused(Run({"agent", "--join", "127.0.0.1:1", "--slots", "0"}), {"--slots 0"});
   ExpectRefused(Run({"agent", "--join", "127.0.0.1:1", "--replica-lease", "0.01"}),
                 {"--replica-lease 0.01: must be 0 (none) or 0.1 to 86400 seconds"});
+  for (const char* size : {"2GB", "-1", "G", "99999999T"}) {
+    ExpectRefused(Run({"agent", "--join", "127.0.0.1:1", "--spare-memory", size}),
+                  {"--spare-memory \"" + std::string(size) + "\": must be a number of bytes"});
+  }
 }
 
 TEST_F(Tuner, RefusesAStudyThatNeedsMoreSlotsThanThereAre) {

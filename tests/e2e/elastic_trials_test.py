@@ -93,10 +93,27 @@ class Elastic(TunerTest):
                      and self.trial()["resizes"][-1]["to_replicas"] == slots, f"{slots} replicas")
         self.assertEqual(self.trial()["restarts"], 0)
 
+    def test_replica_that_left_is_kept_and_comes_back_without_a_new_process(self):
+        agent = self.start_pool(2, self.emulated(400, 2048, trials=1))
+        wait_for(lambda: self.trial()["resizes"], "the trial to grow")
+        pids = wait_for(lambda: len(p := replicas_of(agent.pid, "emulated")) == 2 and p, "two replicas")
+        for slots in (1, 2, 1, 2):
+            self.run_tuner("pin", "e2e", 0, "--slots", slots, "--service", self.grpc)
+            wait_for(lambda: self.trial()["slots"] == slots
+                     and self.trial()["resizes"][-1]["to_replicas"] == slots, f"{slots} replicas")
+            self.assertEqual(replicas_of(agent.pid, "emulated"), pids)
+        self.assertEqual(self.trial()["restarts"], 0)
+        logs = sorted((self.dir / "agent-node/e2e/trial-0").glob("replica-*.log"))
+        self.assertEqual(len(logs), 4, "one for each replica")
+        self.assertEqual(len({log.resolve() for log in logs}), 2, "of two processes")
+        self.run_tuner("stop", "e2e", "--service", self.grpc)
+        self.assertEqual([number(v["step"]) for v in self.trial()["values"]],
+                         list(range(1, len(self.trial()["values"]) + 1)))
+
     def test_joiner_whose_checkpoint_is_gone_takes_a_newer_one(self):
-        # An epoch of 64 samples takes 66 ms and two checkpoints are kept: what a joiner is given when
-        # it is started has been removed before it has loaded LibTorch.
-        self.start_pool(2, self.emulated(3000, 64, trials=1, slots={"min": 1, "max": 2}))
+        # An epoch of 128 samples takes a tenth of a second and two checkpoints are kept: what a joiner
+        # is given when it is started has been removed before it has loaded LibTorch.
+        self.start_pool(2, self.emulated(3000, 128, trials=1, slots={"min": 1, "max": 2}))
         wait_for(lambda: self.trial()["checkpoint"], "a checkpoint")
         self.run_tuner("pin", "e2e", 0, "--slots", 2, "--service", self.grpc)
         wait_for(lambda: self.trial()["resizes"], "the joiner to come in")
@@ -109,7 +126,8 @@ class Elastic(TunerTest):
         wait_for(lambda: all(len(t["values"]) >= 2 for t in self.export("--service", self.grpc)["trials"]),
                  "two epochs of both")
         self.run_tuner("stop", "e2e", "--service", self.grpc)
-        wait_for(lambda: not replicas_of(agent.pid, "emulated"), "all replicas to leave")
+        wait_for(lambda: self.run_tuner("pool", "--service", self.grpc).stdout.startswith("0 of 2 slots"),
+                 "all replicas to leave")
         for trial in self.export("--service", self.grpc)["trials"]:
             self.assertEqual(trial["state"], "TRIAL_PAUSED")
             self.assertTrue(trial["checkpoint"])

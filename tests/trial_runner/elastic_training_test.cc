@@ -38,6 +38,88 @@ TEST_F(ElasticTraining, GrowsAndShrinksWithoutMissingOrRepeatingASample) {
   EXPECT_EQ(ReportedSteps(*harness), ExpectEachSampleOnceAnEpoch(run, 1003));
 }
 
+TEST_F(ElasticTraining, ASpareComesBackEpochsLater) {
+  const std::string run = NewRun("run");
+  const auto harness = Harness(run, {"samples=300", "batch_size=30", "epochs=0", "compute_ms=1"});
+  const auto a = harness->Start();
+  const auto b = harness->Start({{"ESPALIER_SPARE", "1"}});
+  harness->AwaitReady(a);
+  harness->AwaitReady(b);
+  harness->Regroup({b, a});
+  harness->AwaitRegrouped();
+  AwaitSteps(run, 5);
+  harness->Regroup({a});
+  harness->AwaitRegrouped();
+  harness->AwaitParked(b);
+  const auto before = ReportedSteps(*harness);
+  // More than one epoch on, so that the spare's loop lags behind by whole ones.
+  harness->AwaitMessage("two epochs without the spare", [&](const Said& said) {
+    const auto* report = std::get_if<ReplicaReport>(&said.word);
+    return report != nullptr && report->step == before + 3;
+  });
+  const auto c = harness->Adopt(b, "");
+  harness->AwaitReady(c);
+  harness->Regroup({a, c});
+  harness->AwaitRegrouped({a});
+  harness->Regroup({c});
+  harness->AwaitRegrouped();
+  EXPECT_EQ(harness->AwaitExit(a), 0);
+  // It parks a second time, and comes back to nobody.
+  const auto d = harness->Start();
+  harness->AwaitReady(d);
+  harness->Regroup({d, c});
+  harness->AwaitRegrouped({c});
+  harness->Regroup({d});
+  harness->AwaitRegrouped();
+  harness->AwaitParked(c);
+  Stop(run);
+  harness->AwaitMessage("the end", IsFinished);
+  EXPECT_EQ(harness->AwaitExit(d), 0);
+  EXPECT_EQ(ReportedSteps(*harness), ExpectEachSampleOnceAnEpoch(run, 300));
+  for (const Said& said : harness->EverythingSaid()) {
+    const auto* regrouped = std::get_if<ReplicaRegrouped>(&said.word);
+    if (regrouped == nullptr || said.replica != c) continue;
+    EXPECT_EQ(regrouped->pause_s, 0) << "its time as a spare is no pause of the trial";
+    break;
+  }
+}
+
+TEST_F(ElasticTraining, APausedTrialGoesOnInASpareThatHadLeftEarlier) {
+  const std::string run = NewRun("run");
+  const auto harness = Harness(run, {"samples=300", "batch_size=30", "epochs=0", "compute_ms=1"},
+                               {{"ESPALIER_SPARE", "1"}});
+  const auto a = harness->Start();
+  const auto b = harness->Start();
+  harness->AwaitReady(a);
+  harness->AwaitReady(b);
+  harness->Regroup({a, b});
+  harness->AwaitRegrouped();
+  harness->Regroup({a});
+  harness->AwaitRegrouped();
+  harness->AwaitParked(b);
+  AwaitSteps(run, 25);
+  harness->Regroup({});
+  harness->AwaitParked(a);
+  std::string checkpoint;
+  for (const Said& said : harness->EverythingSaid()) {
+    if (const auto* saved = std::get_if<ReplicaCheckpoint>(&said.word)) checkpoint = saved->path;
+  }
+  // One is behind the checkpoint, the other holds just that.
+  const auto c = harness->Adopt(b, checkpoint);
+  harness->AwaitReady(c);
+  harness->Regroup({c});
+  harness->AwaitRegrouped();
+  const auto d = harness->Adopt(a, checkpoint);
+  harness->AwaitReady(d);
+  harness->Regroup({c, d});
+  harness->AwaitRegrouped({c});
+  Stop(run);
+  harness->AwaitMessage("the end", IsFinished);
+  EXPECT_EQ(harness->AwaitExit(c), 0);
+  EXPECT_EQ(harness->AwaitExit(d), 0);
+  EXPECT_EQ(ReportedSteps(*harness), ExpectEachSampleOnceAnEpoch(run, 300));
+}
+
 TEST_F(ElasticTraining, FixedModeGivesTheSameModelWhateverTheReplicas) {
   std::vector<std::string> parameters{"samples=500",   "batch_size=25", "epochs=0",
                                       "max_atomic=10", "compute_ms=1",  "lr=0.003"};

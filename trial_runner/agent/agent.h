@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,9 @@ struct AgentOptions {
   std::string token;      // empty: none
   // An elastic replica from which nothing is heard for so many seconds is killed; 0: none is.
   double replica_lease_s = kDefaultReplicaLease_s;
+  // Memory for elastic replicas that have left their group, so that the trial's next one need not
+  // be started anew; 0: they end.
+  std::int64_t spare_memory_bytes = 0;
   std::string tuner_executable;  // path of `tuner`, put first in PATH so that commands find it
 };
 

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -19,18 +21,8 @@ namespace espalier {
 namespace {
 
 constexpr std::chrono::milliseconds kLeaveWait{1000};  // for the last acknowledgements
-// How often the loop turns within a replica's lease, at least.
-constexpr int kTurnsPerLease = 4;
 
 std::string NewIncarnation() { return absl::StrCat(getpid(), "-", Now().us); }
-
-v1::LiveReplica Identity(const v1::StartReplica& start) {
-  v1::LiveReplica identity;
-  identity.set_replica_id(start.replica_id());
-  identity.set_trial_id(start.trial_id());
-  identity.set_slot(start.slot());
-  return identity;
-}
 
 }  // namespace
 
@@ -41,6 +33,7 @@ AgentLoop::AgentLoop(AgentOptions options, FileDescriptor wake)
       wake_(std::move(wake)),
       replica_lease_(std::chrono::duration_cast<Clock::duration>(
           std::chrono::duration<double>(options_.replica_lease_s))),
+      spares_(options_.spare_memory_bytes),
       owner_([this] { Run(); }) {}
 
 AgentLoop::~AgentLoop() { Stop(0); }
@@ -103,6 +96,7 @@ void AgentLoop::ObeyStop(Clock::time_point now) {
   if (!grace_s) return;
   stopping_ = true;
   for (auto& [id, replica] : running_) replica->Terminate(*grace_s, now);
+  spares_.EndIf([](const ReplicaProcess&) { return true; });
 }
 
 bool AgentLoop::Finished(Clock::time_point now) {
@@ -122,6 +116,7 @@ int AgentLoop::WaitMs(Clock::time_point now) const {
       until = std::min(until, now + std::min(*left, replica_lease_ / kTurnsPerLease));
     }
   }
+  if (!outbox_.full()) until = std::min(until, spares_.NextTime(now, replica_lease_));
   if (until == Clock::time_point::max()) return -1;
   // Rounded up: waking a little early would turn the loop until the moment has come.
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
@@ -139,15 +134,19 @@ void AgentLoop::Wait(Clock::time_point now) {
     fds.push_back({replica->pidfd(), POLLIN, 0});
     ids.push_back(id);
   }
+  const std::size_t first_spare = fds.size();
+  spares_.Watch(fds);
   const int ready = poll(fds.data(), fds.size(), WaitMs(now));
   ListenedSince(listen);
   if (ready <= 0) return;
+  spares_.Hear(std::span(fds).subspan(first_spare));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     ReplicaProcess& replica = *running_.at(ids[i]);
     const short socket = fds[1 + 2 * i].revents;
     if ((socket & POLLOUT) != 0) replica.Flush();
     if (listen && (socket & (POLLIN | POLLHUP | POLLERR)) != 0) Forward(ids[i], replica.Read());
-    if (fds[2 + 2 * i].revents != 0) ReplicaEnded(ids[i]);
+    // If it has parked, its end is its own affair.
+    if (fds[2 + 2 * i].revents != 0 && running_.contains(ids[i])) ReplicaEnded(ids[i]);
   }
   if (fds[0].revents != 0) {
     std::uint64_t count = 0;
@@ -164,6 +163,7 @@ void AgentLoop::ListenedSince(bool listening) {
   listened_until_ = now;
   if (!listening) return;
   for (auto& [id, replica] : running_) replica->ListenedInVain(time);
+  spares_.ListenedInVain(time);
 }
 
 void AgentLoop::KeepTime(Clock::time_point now) {
@@ -171,6 +171,7 @@ void AgentLoop::KeepTime(Clock::time_point now) {
     replica->KillIfDue(now);
     replica->KillIfSilent(replica_lease_);
   }
+  spares_.KeepTime(now, replica_lease_);
   if (!welcomed_ || lease_s_ <= 0 || now < next_heartbeat_) return;
   const std::chrono::duration<double> lease(lease_s_);
   next_heartbeat_ = now + std::chrono::duration_cast<Clock::duration>(lease / 3);
@@ -235,6 +236,8 @@ void AgentLoop::Obey(const v1::ServiceMessage& message) {
     case v1::ServiceMessage::kStop: {
       const auto replica = running_.find(message.stop().replica_id());
       if (replica == running_.end()) return;  // its exit is told, or was never started
+      // Most often because the trial has ended. If not, its spares are only an advantage lost.
+      spares_.EndTrial(replica->second->identity().trial_id());
       return replica->second->Terminate(message.stop().grace_s(), Clock::now());
     }
     case v1::ServiceMessage::kAcknowledge:
@@ -291,7 +294,8 @@ void AgentLoop::StartReplica(const v1::StartReplica& start) {
   const std::int64_t id = start.replica_id();
   if (unfinished_.contains(id) || ended_.contains(id)) return;  // commands may arrive twice
   if (stopping_) return;
-  unfinished_.emplace(id, Identity(start));
+  unfinished_.emplace(id, IdentityOf(start));
+  if (AdoptSpare(start)) return;
   absl::StatusOr<std::unique_ptr<ReplicaProcess>> replica = LaunchReplica(start);
   if (!replica.ok()) {
     const std::string error = ValidUtf8(std::string(replica.status().message()));
@@ -304,13 +308,33 @@ void AgentLoop::StartReplica(const v1::StartReplica& start) {
     exited.set_error(error);
     return AddExit(std::move(exited));
   }
+  Running(*std::move(replica));
+}
+
+bool AgentLoop::AdoptSpare(const v1::StartReplica& start) {
+  std::unique_ptr<ReplicaProcess> spare =
+      spares_.Take(start, [](const ReplicaProcess&) { return true; });
+  if (spare == nullptr) return false;
+  // It goes on writing where it has always written; who looks for the new replica's log finds that.
+  if (const absl::StatusOr<TrialFiles> files = MakeTrialFiles(options_, start); files.ok()) {
+    std::error_code error;
+    std::filesystem::create_symlink(std::filesystem::path(spare->log_path()).filename(), files->log,
+                                    error);
+  }
+  spare->Adopt(start);
+  Running(std::move(spare));
+  return true;
+}
+
+void AgentLoop::Running(std::unique_ptr<ReplicaProcess> replica) {
+  const v1::LiveReplica& identity = replica->identity();
   v1::AgentMessage event;
   v1::ReplicaStarted& started = *event.mutable_started();
-  started.set_replica_id(id);
-  started.set_trial_id(start.trial_id());
-  started.set_pid((*replica)->identity().pid());
+  started.set_replica_id(identity.replica_id());
+  started.set_trial_id(identity.trial_id());
+  started.set_pid(identity.pid());
   outbox_.Add(std::move(event));
-  running_.emplace(id, *std::move(replica));
+  running_.emplace(identity.replica_id(), std::move(replica));
 }
 
 absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
@@ -323,12 +347,14 @@ absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
   ESPALIER_ASSIGN_OR_RETURN(order.environment, TrialEnvironment(inherited_environment_, options_,
                                                                 node_id_, start, files));
   ESPALIER_ASSIGN_OR_RETURN(LaunchedProcess process, Launch(order));
-  return std::make_unique<ReplicaProcess>(std::move(process), Identity(start), files.log);
+  return std::make_unique<ReplicaProcess>(std::move(process), start, files.log);
 }
 
 void AgentLoop::Forward(std::int64_t replica_id, std::vector<v1::ReplicaMessage> messages) {
   const std::int64_t trial_id = running_.at(replica_id)->identity().trial_id();
   for (v1::ReplicaMessage& message : messages) {
+    if (message.has_parked()) return Park(replica_id);  // which is its last word
+    if (message.has_finished()) spares_.EndTrial(trial_id);
     v1::AgentMessage event;
     v1::FromReplica& from = *event.mutable_from_replica();
     from.set_replica_id(replica_id);
@@ -338,9 +364,28 @@ void AgentLoop::Forward(std::int64_t replica_id, std::vector<v1::ReplicaMessage>
   }
 }
 
+void AgentLoop::Park(std::int64_t replica_id) {
+  const auto running = running_.find(replica_id);
+  std::unique_ptr<ReplicaProcess> replica = std::move(running->second);
+  running_.erase(running);
+  v1::ReplicaExited exited;
+  exited.set_replica_id(replica_id);
+  exited.set_trial_id(replica->identity().trial_id());
+  exited.set_exit_code(0);
+  exited.set_last_output(LastOutput(replica->log_path()));
+  unfinished_[replica_id] = replica->identity();
+  AddExit(std::move(exited));
+  // One that was to be stopped is not wanted again.
+  const bool unwanted = replica->kill_at().has_value();
+  const std::int64_t trial_id = replica->identity().trial_id();
+  spares_.Add(std::move(replica), Clock::now());
+  if (unwanted) spares_.EndTrial(trial_id);
+}
+
 void AgentLoop::ReplicaEnded(std::int64_t replica_id) {
   ReplicaProcess& replica = *running_.at(replica_id);
   ReplicaProcess::Ending ending = replica.Reap();
+  std::erase_if(ending.messages, [](const v1::ReplicaMessage& m) { return m.has_parked(); });
   Forward(replica_id, std::move(ending.messages));
   v1::ReplicaExited exited;
   exited.set_replica_id(replica_id);

@@ -16,6 +16,7 @@
 #include "trial_runner/agent/outbox.h"
 #include "trial_runner/agent/replica_process.h"
 #include "trial_runner/agent/service_stream.h"
+#include "trial_runner/agent/spare_pool.h"
 
 namespace espalier {
 
@@ -59,7 +60,12 @@ class AgentLoop : public Agent {
 
   void StartReplica(const v1::StartReplica& start);
   absl::StatusOr<std::unique_ptr<ReplicaProcess>> LaunchReplica(const v1::StartReplica& start);
+  // True: one of the trial's spares is that replica now.
+  bool AdoptSpare(const v1::StartReplica& start);
+  void Running(std::unique_ptr<ReplicaProcess> replica);
   void Forward(std::int64_t replica_id, std::vector<v1::ReplicaMessage> messages);
+  // The replica has left its group and waits to be adopted.
+  void Park(std::int64_t replica_id);
   void ReplicaEnded(std::int64_t replica_id);
   void AddExit(v1::ReplicaExited exited);
 
@@ -78,6 +84,7 @@ class AgentLoop : public Agent {
 
   // The owner thread's alone.
   std::map<std::int64_t, std::unique_ptr<ReplicaProcess>> running_;
+  SparePool spares_;
   // All that the service may not know the end of: running, or their exit is not acknowledged.
   std::map<std::int64_t, v1::LiveReplica> unfinished_;
   std::set<std::int64_t> ended_;

@@ -24,9 +24,20 @@ constexpr int kChunksPerTurn = 16;
 
 }  // namespace
 
-ReplicaProcess::ReplicaProcess(LaunchedProcess process, v1::LiveReplica identity,
+v1::LiveReplica IdentityOf(const v1::StartReplica& start) {
+  v1::LiveReplica identity;
+  identity.set_replica_id(start.replica_id());
+  identity.set_trial_id(start.trial_id());
+  identity.set_slot(start.slot());
+  return identity;
+}
+
+ReplicaProcess::ReplicaProcess(LaunchedProcess process, v1::StartReplica start,
                                std::string log_path)
-    : process_(std::move(process)), identity_(std::move(identity)), log_path_(std::move(log_path)) {
+    : process_(std::move(process)),
+      start_(std::move(start)),
+      identity_(IdentityOf(start_)),
+      log_path_(std::move(log_path)) {
   identity_.set_pid(process_.pid);
 }
 
@@ -150,6 +161,17 @@ void ReplicaProcess::KillFor(std::string reason) {
 void ReplicaProcess::KillGroup() {
   // The group's id cannot have passed to others: its leader is not reaped yet.
   kill(-process_.pid, SIGKILL);
+}
+
+void ReplicaProcess::Adopt(v1::StartReplica start) {
+  start_ = std::move(start);
+  identity_ = IdentityOf(start_);
+  identity_.set_pid(process_.pid);
+  v1::ReplicaCommand command;
+  command.mutable_adopt()->set_replica_id(start_.replica_id());
+  command.mutable_adopt()->set_slot(start_.slot());
+  command.mutable_adopt()->set_checkpoint(start_.checkpoint());
+  Send(command);
 }
 
 ReplicaProcess::Ending ReplicaProcess::Reap() {

@@ -16,6 +16,12 @@ namespace espalier {
 // because a replica obeys the highest generation it has seen.
 inline constexpr std::size_t kMaxWaitingCommands = 64;
 
+// Of a replica that has not run yet.
+v1::LiveReplica IdentityOf(const v1::StartReplica& start);
+
+// How often its keeper listens within a replica's lease, at least.
+inline constexpr int kTurnsPerLease = 4;
+
 // One running replica: its process group, control socket and log. Never blocks. Belongs to the
 // thread that launched it.
 class ReplicaProcess {
@@ -30,13 +36,15 @@ class ReplicaProcess {
     std::string last_output;
   };
 
-  ReplicaProcess(LaunchedProcess process, v1::LiveReplica identity, std::string log_path);
+  ReplicaProcess(LaunchedProcess process, v1::StartReplica start, std::string log_path);
   ~ReplicaProcess();  // kills and reaps what is left
 
   ReplicaProcess(const ReplicaProcess&) = delete;
   ReplicaProcess& operator=(const ReplicaProcess&) = delete;
 
   const v1::LiveReplica& identity() const { return identity_; }
+  const v1::StartReplica& start() const { return start_; }
+  const std::string& log_path() const { return log_path_; }
   int pidfd() const { return process_.pidfd.get(); }
   int control_fd() const { return process_.control.get(); }  // -1: it has closed its end
   bool has_waiting_commands() const { return !commands_.empty(); }
@@ -61,6 +69,9 @@ class ReplicaProcess {
   std::optional<Clock::time_point> kill_at() const { return kill_at_; }
   void KillIfDue(Clock::time_point now);
 
+  // It has parked; from here on it is the replica that `start` asks for.
+  void Adopt(v1::StartReplica start);
+
   // After its pidfd became readable: ends what is left of the group and tells how it went.
   Ending Reap();
 
@@ -71,6 +82,7 @@ class ReplicaProcess {
   void KillGroup();
 
   LaunchedProcess process_;
+  v1::StartReplica start_;
   v1::LiveReplica identity_;
   std::string log_path_;
   FrameReader reader_;

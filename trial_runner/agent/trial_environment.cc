@@ -130,11 +130,13 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
   variables.erase("ESPALIER_CHECKPOINT");
   variables.erase("ESPALIER_HTTP");
   variables.erase("ESPALIER_REPLICA_LEASE");
+  variables.erase("ESPALIER_SPARE");
   if (!start.checkpoint().empty()) variables["ESPALIER_CHECKPOINT"] = start.checkpoint();
   if (!options.http_address.empty()) variables["ESPALIER_HTTP"] = options.http_address;
   if (options.replica_lease_s > 0) {
     variables["ESPALIER_REPLICA_LEASE"] = absl::StrCat(options.replica_lease_s);
   }
+  if (options.spare_memory_bytes > 0) variables["ESPALIER_SPARE"] = "1";
   return variables;
 }
 

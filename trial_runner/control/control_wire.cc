@@ -107,10 +107,19 @@ std::string EncodeHeartbeat() {
   return message.SerializeAsString();
 }
 
-absl::StatusOr<Membership> DecodeMembership(const std::string& bytes) {
+std::string EncodeParked() {
+  v1::ReplicaMessage message;
+  message.mutable_parked();
+  return message.SerializeAsString();
+}
+
+absl::StatusOr<ReplicaOrder> DecodeOrder(const std::string& bytes) {
   v1::ReplicaCommand command;
-  if (!command.ParseFromString(bytes) || !command.has_regroup()) {
-    return absl::InvalidArgumentError("not a ReplicaCommand with a Regroup");
+  if (!command.ParseFromString(bytes) || !(command.has_regroup() || command.has_adopt())) {
+    return absl::InvalidArgumentError("not a ReplicaCommand with a Regroup or Adopt");
+  }
+  if (command.has_adopt()) {
+    return Adoption{ReplicaId(command.adopt().replica_id()), command.adopt().checkpoint(), 0};
   }
   const v1::Regroup& regroup = command.regroup();
   Membership membership;

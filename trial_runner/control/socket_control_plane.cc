@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <variant>
 
 #include "trial_runner/control/control_plane_base.h"
 #include "trial_runner/control/control_wire.h"
@@ -40,8 +42,8 @@ std::string Framed(const std::string& body) {
 
 class SocketControlPlane final : public ControlPlaneBase {
  public:
-  SocketControlPlane(int socket, double lease_s)
-      : socket_(socket), lease_s_(lease_s), reader_([this] { ReadAll(); }) {}
+  SocketControlPlane(int socket, const SocketControlOptions& options)
+      : socket_(socket), options_(options), reader_([this] { ReadAll(); }) {}
 
   ~SocketControlPlane() override {
     {
@@ -57,6 +59,17 @@ class SocketControlPlane final : public ControlPlaneBase {
     const std::string message = Framed(EncodeReplicaWord(word));
     const std::lock_guard lock(send_mutex_);
     SendAll(message);
+  }
+
+  std::optional<Adoption> Park() override {
+    if (!options_.spares) return std::nullopt;
+    {
+      const std::lock_guard lock(send_mutex_);
+      SendAll(Framed(EncodeParked()));
+    }
+    std::unique_lock lock(adoption_mutex_);
+    adopted_.wait(lock, [this] { return adoption_.has_value(); });
+    return std::exchange(adoption_, std::nullopt);
   }
 
  private:
@@ -82,13 +95,13 @@ class SocketControlPlane final : public ControlPlaneBase {
 
   // Waits until there is something to receive, and keeps the lease meanwhile.
   void AwaitReadable() {
-    if (lease_s_ <= 0) return;  // recv waits
+    if (options_.lease_s <= 0) return;  // recv waits
     while (true) {
       const Clock::time_point now = Clock::now();
       if (now >= next_beat_) {
         Beat();
         next_beat_ = now + std::chrono::duration_cast<Clock::duration>(
-                               std::chrono::duration<double>(lease_s_ / kBeatsPerLease));
+                               std::chrono::duration<double>(options_.lease_s / kBeatsPerLease));
       }
       pollfd readable{socket_, POLLIN, 0};
       const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next_beat_ - now);
@@ -115,12 +128,17 @@ class SocketControlPlane final : public ControlPlaneBase {
       if (size > kMaxMessageBytes) AgentGone("message too long");
       std::string body(size, '\0');
       if (!Receive(body.data(), size)) return;
-      absl::StatusOr<Membership> membership = DecodeMembership(body);
-      if (membership.ok()) {
-        Announce(*std::move(membership));
-      } else {  // of a newer service, perhaps
+      absl::StatusOr<ReplicaOrder> order = DecodeOrder(body);
+      if (!order.ok()) {  // of a newer service, perhaps
         std::fprintf(stderr, "espalier: ignored a command: %s\n",
-                     std::string(membership.status().message()).c_str());
+                     std::string(order.status().message()).c_str());
+      } else if (auto* adoption = std::get_if<Adoption>(&*order)) {
+        adoption->generation = LatestGeneration();
+        const std::lock_guard lock(adoption_mutex_);
+        adoption_ = *std::move(adoption);
+        adopted_.notify_all();
+      } else {
+        Announce(std::get<Membership>(*std::move(order)));
       }
     }
   }
@@ -146,17 +164,21 @@ class SocketControlPlane final : public ControlPlaneBase {
   }
 
   const int socket_;
-  const double lease_s_;
+  const SocketControlOptions options_;
   Clock::time_point next_beat_;  // the reader's alone; the first one is due at once
   std::mutex send_mutex_;
   bool closing_ = false;  // guarded by send_mutex_
-  std::thread reader_;    // last: it uses the others
+  std::mutex adoption_mutex_;
+  std::condition_variable adopted_;
+  std::optional<Adoption> adoption_;  // guarded by adoption_mutex_
+  std::thread reader_;                // last: it uses the others
 };
 
 }  // namespace
 
-std::unique_ptr<ControlPlane> MakeSocketControlPlane(int socket, double lease_s) {
-  return std::make_unique<SocketControlPlane>(socket, lease_s);
+std::unique_ptr<ControlPlane> MakeSocketControlPlane(int socket,
+                                                     const SocketControlOptions& options) {
+  return std::make_unique<SocketControlPlane>(socket, options);
 }
 
 }  // namespace espalier

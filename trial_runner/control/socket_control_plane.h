@@ -9,12 +9,17 @@ namespace espalier {
 // How a replica ends when the agent at the other end of its socket is gone.
 inline constexpr int kAgentGoneExitCode = 75;
 
+struct SocketControlOptions {
+  double lease_s = 0;   // sends a heartbeat at once and every quarter of it; 0: none
+  bool spares = false;  // the agent keeps those who leave their group
+};
+
 // The control plane over a connected stream socket that the agent handed down: messages of
 // control.proto, each after its length in four bytes, least significant first. A thread reads; it
 // ends the process with kAgentGoneExitCode when the socket closes or carries what is no message.
-// With a lease it also sends a heartbeat at once and every quarter of `lease_s` seconds.
 // Takes over the descriptor. Lives until the process ends or the socket is shut down by its
 // destructor.
-std::unique_ptr<ControlPlane> MakeSocketControlPlane(int socket, double lease_s = 0);
+std::unique_ptr<ControlPlane> MakeSocketControlPlane(int socket,
+                                                     const SocketControlOptions& options = {});
 
 }  // namespace espalier

@@ -2,6 +2,7 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "trial_runner/control/control_plane_base.h"
@@ -30,6 +31,8 @@ class StandaloneControlPlane final : public ControlPlaneBase {
     }
     std::fflush(stdout);
   }
+
+  std::optional<Adoption> Park() override { return std::nullopt; }
 
  private:
   const ReplicaId self_;

@@ -105,6 +105,14 @@ struct ReplicaStuck {
 using ReplicaWord = std::variant<ReplicaReady, ReplicaRegrouped, ReplicaReport, ReplicaProgress,
                                  ReplicaCheckpoint, ReplicaFinished, ReplicaStuck>;
 
+// What a replica that has left its group is told when it is wanted again.
+struct Adoption {
+  ReplicaId replica;       // its id from now on
+  std::string checkpoint;  // the trial's newest; empty: none
+  std::int64_t generation =
+      0;  // the highest seen before: what it says is not about the new replica
+};
+
 // The seam between a replica and the service. Any thread may call any function. A control plane
 // that is lost for good ends the process: its lease is over, and another may run the trial.
 class ControlPlane {
@@ -126,6 +134,11 @@ class ControlPlane {
   // It must be quick, and must not call back. An empty function ends the listening; when this
   // returns, the former listener is not running and will not be called again.
   virtual void Listen(std::function<void(const Membership&)> listener) = 0;
+
+  // For a replica that has left its group. Waits, as long as the agent keeps it as a spare, until
+  // it is wanted again under another id. nullopt: spares are not kept here, and it is to end with
+  // exit code 0. To the service both are the same.
+  virtual std::optional<Adoption> Park() = 0;
 };
 
 }  // namespace espalier

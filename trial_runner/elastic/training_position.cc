@@ -88,6 +88,17 @@ void TrainingPosition::AddEvaluation(const EvaluationKey& key, std::vector<doubl
   }
 }
 
+std::vector<double> TrainingPosition::PastEvaluation(const EvaluationKey& key,
+                                                     std::size_t sums) const {
+  std::vector<double> found(sums, std::numeric_limits<double>::quiet_NaN());
+  for (const auto& [other, result] : evaluation_results) {  // oldest first
+    if (other.call != key.call || result.size() != sums) continue;
+    found = result;
+    if (other.epoch == key.epoch) break;
+  }
+  return found;
+}
+
 std::string TrainingPosition::Encode() const {
   Writer out;
   out << step << epoch << cursor << evaluations << batch_size << atomic_batch_size << progress

@@ -60,6 +60,9 @@ struct TrainingPosition {
   GradientNoise Noise(double samples) const;
 
   void AddEvaluation(const EvaluationKey& key, std::vector<double> result);
+  // For a program that is still on its way to an epoch that the group has reached without it: what
+  // that call came to, or the newest there is of it; NaNs if nothing is kept.
+  std::vector<double> PastEvaluation(const EvaluationKey& key, std::size_t sums) const;
 
   // One line of text each; numbers keep all their digits.
   std::string Encode() const;

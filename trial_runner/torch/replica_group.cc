@@ -52,26 +52,35 @@ void ReplicaGroup::ExpectStepTime(double step_time_s) {
 
 void ReplicaGroup::Join(ReplicaReady ready) {
   ESPALIER_CHECK(!joined(), "joins once");
-  ready.address = collectives_.Address();
+  ready_ = std::move(ready);
+  ready_.address = collectives_.Address();
   forming_ = true;
-  trial_.control->Send(ready);
-  Membership membership = trial_.control->WaitAbove(0);
+  ReplicaRegrouped times;
+  FormNewest(AwaitMembership(0), times);
+  forming_ = false;
+  trial_.control->Send(times);
+}
+
+Membership ReplicaGroup::AwaitMembership(std::int64_t above) {
+  trial_.control->Send(ready_);
+  Membership membership = trial_.control->WaitAbove(above);
   while (!membership.members.empty() && !membership.RankOf(trial_.replica)) {
     membership = trial_.control->WaitAbove(membership.generation);
   }
-  ReplicaRegrouped times;
-  FormNewest(std::move(membership), times);
-  forming_ = false;
-  trial_.control->Send(times);
+  return membership;
 }
 
 void ReplicaGroup::Regroup(Clock::time_point training_until, double lost_step_s) {
   forming_ = true;
   ReplicaRegrouped times;
   times.lost_step_s = lost_step_s;
-  FormNewest(AwaitWord(generation_), times);
+  const bool new_here = FormNewest(AwaitWord(generation_), times);
   forming_ = false;
-  times.pause_s = SecondsSince(training_until);
+  if (new_here) {
+    times.lost_step_s = 0;
+  } else {
+    times.pause_s = SecondsSince(training_until);
+  }
   trial_.control->Send(times);
 }
 
@@ -86,12 +95,18 @@ Membership ReplicaGroup::AwaitWord(std::int64_t generation) {
   return *std::move(word);
 }
 
-void ReplicaGroup::FormNewest(Membership newest, ReplicaRegrouped& times) {
-  const bool reported = joined() && rank_ == 0;
+bool ReplicaGroup::FormNewest(Membership newest, ReplicaRegrouped& times) {
+  bool reported = joined() && rank_ == 0;
   bool broken = false;
+  bool new_here = false;
   while (true) {
     const std::optional<int> rank = newest.RankOf(trial_.replica);
-    if (!rank) Leave(newest, broken || newest.abandon);
+    if (!rank) {
+      newest = Leave(newest, broken || newest.abandon);
+      new_here = true;
+      reported = broken = false;
+      continue;
+    }
     const absl::Status formed = FormAndEqualise(newest, *rank, times);
     if (formed.ok()) {
       rank_ = *rank;
@@ -112,6 +127,7 @@ void ReplicaGroup::FormNewest(Membership newest, ReplicaRegrouped& times) {
   times.generation = generation_;
   times.step = state_.step();
   if (rank_ == 0 && !reported) trial_.ResendReports();
+  return new_here;
 }
 
 absl::Status ReplicaGroup::FormAndEqualise(const Membership& membership, int rank,
@@ -149,12 +165,23 @@ absl::Status ReplicaGroup::Equalise(int rank, int size) {
   return rank == source ? absl::OkStatus() : state_.Load(*bytes);
 }
 
-void ReplicaGroup::Leave(const Membership& membership, bool broken) {
+Membership ReplicaGroup::Leave(const Membership& membership, bool broken) {
   // If the group is broken nobody knows who is left of it: then each saves. Equal names hold equal
   // states.
   const bool paused = membership.members.empty();
   if (paused && joined() && (rank_ == 0 || broken)) state_.SaveCheckpoint();
-  EndProcess(0);
+  // A group of one holds no connections.
+  (void)collectives_.Form({membership.generation, 0, 1, ready_.address});
+  std::fflush(nullptr);
+  const std::optional<Adoption> adoption = trial_.control->Park();
+  if (!adoption) EndProcess(0);
+  trial_.replica = adoption->replica;
+  trial_.checkpoint = adoption->checkpoint;
+  if (!adoption->checkpoint.empty()) {
+    const absl::Status caught_up = state_.CatchUp();
+    if (!caught_up.ok()) EndProcess(caught_up, 1);
+  }
+  return AwaitMembership(adoption->generation);
 }
 
 void ReplicaGroup::Finish(ReplicaFinished finished) {

@@ -28,13 +28,17 @@ class SharedState {
   virtual absl::Status Load(const std::vector<std::uint8_t>& bytes) = 0;
   // Writes a checkpoint and tells the service, if there is a folder for it.
   virtual void SaveCheckpoint() = 0;
+  // Loads the checkpoint that the trial has been given, if that is further.
+  virtual absl::Status CatchUp() = 0;
 };
 
 // This replica's place in its trial's changing group. Design: a regroup is announced by the
 // control plane; members leave together at a step boundary (Pending() rides in their all-reduce),
 // or each at once if the group is broken (Abandoned(), or a collective that failed). Regroup() then
 // forms the newest generation and brings everybody to the state of whoever is furthest. It does not
-// return to replicas that are no members any more: they end, with exit code 0.
+// return to replicas that are no members any more: they end, with exit code 0, or, where the agent
+// keeps spares, it returns when they have been adopted as new replicas and are members again. The
+// state they then have may be any number of steps further than the one they left with.
 class ReplicaGroup {
  public:
   using Clock = std::chrono::steady_clock;
@@ -78,15 +82,20 @@ class ReplicaGroup {
  private:
   void Follow(const Membership& announced);  // on the control plane's thread
   Membership AwaitWord(std::int64_t generation);
-  void FormNewest(Membership newest, ReplicaRegrouped& times);
+  // True: this replica left in between and has come back as another.
+  bool FormNewest(Membership newest, ReplicaRegrouped& times);
   absl::Status FormAndEqualise(const Membership& membership, int rank, ReplicaRegrouped& times);
   absl::Status Equalise(int rank, int size);
-  [[noreturn]] void Leave(const Membership& membership, bool broken);
+  // Ends this process, or returns as a new replica with its first membership.
+  Membership Leave(const Membership& membership, bool broken);
+  // Says Ready and waits for a generation above that has this replica in it, or nobody.
+  Membership AwaitMembership(std::int64_t above);
   void Finish(ReplicaFinished finished);
 
   TrialContext& trial_;
   Collectives& collectives_;
   SharedState& state_;
+  ReplicaReady ready_;
   std::int64_t generation_ = 0;
   int rank_ = 0;
   int size_ = 0;

@@ -162,6 +162,20 @@ void TrainingState::SaveCheckpoint() {
   }
 }
 
+absl::Status TrainingState::CatchUp() {
+  try {
+    torch::serialize::InputArchive archive;
+    archive.load_from(trial_.checkpoint);
+    c10::IValue where;
+    archive.read("espalier", where);
+    const auto there = TrainingPosition::Decode(where.toStringRef());
+    if (there.ok() && there->Order() <= position.Order()) return absl::OkStatus();
+  } catch (const std::exception&) {
+    // Gone or broken: then there is a newer one, or loading says what is wrong.
+  }
+  return LoadNewestCheckpoint();
+}
+
 absl::Status TrainingState::LoadNewestCheckpoint() {
   const absl::Status given = LoadCheckpoint(trial_.checkpoint);
   if (given.ok()) return given;

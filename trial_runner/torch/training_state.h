@@ -37,6 +37,7 @@ class TrainingState final : public SharedState {
   absl::StatusOr<std::shared_ptr<std::vector<std::uint8_t>>> Save() const override;
   absl::Status Load(const std::vector<std::uint8_t>& bytes) override;
   void SaveCheckpoint() override;
+  absl::Status CatchUp() override;
 
   // Saves and loads the state as it is, so that doing so in earnest is quick, and errors show
   // early.

@@ -141,7 +141,8 @@ absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int 
                                                    ": no such descriptor is open"));
   } else {
     ESPALIER_ASSIGN_OR_RETURN(const double lease_s, SecondsVariable("ESPALIER_REPLICA_LEASE"));
-    context->control = MakeSocketControlPlane(static_cast<int>(fd), lease_s);
+    context->control = MakeSocketControlPlane(
+        static_cast<int>(fd), {.lease_s = lease_s, .spares = Variable("ESPALIER_SPARE") == "1"});
   }
   return context;
 }

@@ -7,6 +7,7 @@
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string_view>
 #include <system_error>
 
@@ -38,6 +39,13 @@ int DefaultSlots() {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof(cores), &cores) == 0) return std::max(1, CPU_COUNT(&cores));
   return 1;
+}
+
+std::int64_t MemoryBytes() {
+  const std::int64_t machine = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  std::int64_t limit = 0;
+  std::ifstream group("/sys/fs/cgroup/memory.max");  // "max" where there is no limit
+  return group >> limit && limit > 0 ? std::min(machine, limit) : machine;
 }
 
 std::string OwnExecutable() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
 
 #include "trial_runner/agent/agent.h"
 #include "tuner/base/status.h"
@@ -11,10 +12,14 @@ namespace espalier {
 struct NodeArguments {
   int slots = -1;  // as many as the machine has
   double replica_lease_s = kDefaultReplicaLease_s;
+  std::string spare_memory;  // empty: a share of the machine's
 
   void AddTo(CLI::App& app);
   // Sets slots and all that replicas are given.
   absl::Status Resolve(AgentOptions& options) const;
 };
+
+// "512", "64K", "2G": a number of bytes.
+absl::StatusOr<std::int64_t> ParseBytes(const std::string& text);
 
 }  // namespace espalier

@@ -102,7 +102,7 @@ ReplicaWord WordOf(const v1::ReplicaMessage& message) {
       return ReplicaStuck{message.stuck().generation(), message.stuck().waited_s()};
     case v1::ReplicaMessage::kHeartbeat:
     case v1::ReplicaMessage::kParked:
-      break;  // only to agents that ask for them, and this one does not
+      break;  // no word of the trial's; the first only to agents that ask for it
     case v1::ReplicaMessage::KIND_NOT_SET:
       break;
   }
@@ -177,11 +177,13 @@ std::int64_t ReplicaHarness::Start(const std::map<std::string, std::string>& ext
   Replica& replica = replicas_[id];
   replica.process = process;
   replica.socket = sockets[0];
-  replica.reader = std::thread([this, id, socket = sockets[0]] { Read(id, socket); });
+  replica.identity = std::make_shared<std::atomic<std::int64_t>>(id);
+  replica.reader = std::thread(
+      [this, identity = replica.identity, socket = sockets[0]] { Read(identity, socket); });
   return id;
 }
 
-void ReplicaHarness::Read(std::int64_t id, int socket) {
+void ReplicaHarness::Read(const Identity& identity, int socket) {
   while (true) {
     unsigned char prefix[kPrefixBytes];
     if (!ReceiveAll(socket, reinterpret_cast<char*>(prefix), sizeof prefix)) break;
@@ -195,7 +197,12 @@ void ReplicaHarness::Read(std::int64_t id, int socket) {
     ESPALIER_CHECK(message.ParseFromString(body), "a replica sent what is no message");
     {
       const std::lock_guard lock(mutex_);
-      said_.push_back({id, WordOf(message), std::chrono::steady_clock::now()});
+      const std::int64_t id = *identity;
+      if (message.has_parked()) {
+        parked_.insert(id);
+      } else {
+        said_.push_back({id, WordOf(message), std::chrono::steady_clock::now()});
+      }
       last_heard_.push_back("replica " + std::to_string(id) + ": " + message.ShortDebugString());
       if (last_heard_.size() > kShownAtGivingUp) last_heard_.pop_front();
     }
@@ -272,6 +279,24 @@ double ReplicaHarness::AwaitRegrouped(const std::vector<std::int64_t>& training)
           return missing.empty();
         });
   return longest_s;
+}
+
+void ReplicaHarness::AwaitParked(std::int64_t replica) {
+  Await("replica " + std::to_string(replica) + " to park",
+        [&](const std::deque<Said>&) { return parked_.contains(replica); });
+}
+
+std::int64_t ReplicaHarness::Adopt(std::int64_t parked, const std::string& checkpoint) {
+  const std::int64_t id = next_replica_++;
+  auto node = replicas_.extract(parked);
+  node.key() = id;
+  *node.mapped().identity = id;
+  v1::ReplicaCommand command;
+  command.mutable_adopt()->set_replica_id(id);
+  command.mutable_adopt()->set_checkpoint(checkpoint);
+  SendCommand(node.mapped().socket, command);
+  replicas_.insert(std::move(node));
+  return id;
 }
 
 void ReplicaHarness::Signal(std::int64_t replica, int signal) {

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -56,6 +58,11 @@ class ReplicaHarness {
   // among `training` (or all), in seconds.
   double AwaitRegrouped(const std::vector<std::int64_t>& training = {});
 
+  // Waits until the replica has parked (start it with ESPALIER_SPARE=1).
+  void AwaitParked(std::int64_t replica);
+  // Has a parked replica go on as another, and returns that one's id.
+  std::int64_t Adopt(std::int64_t parked, const std::string& checkpoint);
+
   void Signal(std::int64_t replica, int signal);
   // Kills and forgets the replica.
   void Kill(std::int64_t replica);
@@ -73,15 +80,19 @@ class ReplicaHarness {
   std::deque<Said> EverythingSaid();
 
  private:
+  // Who a process is, which changes when it is adopted.
+  using Identity = std::shared_ptr<std::atomic<std::int64_t>>;
+
   struct Replica {
     pid_t process = -1;
     int socket = -1;
+    Identity identity;
     std::thread reader;
     std::string address;
     std::optional<int> exit_code;
   };
 
-  void Read(std::int64_t id, int socket);
+  void Read(const Identity& identity, int socket);
 
   const std::string program_;
   const std::vector<std::string> arguments_;
@@ -94,6 +105,7 @@ class ReplicaHarness {
   std::mutex mutex_;
   std::condition_variable heard_;
   std::deque<Said> said_;               // guarded by mutex_
+  std::set<std::int64_t> parked_;       // guarded by mutex_
   std::deque<std::string> last_heard_;  // guarded by mutex_
 };
 

@@ -126,7 +126,7 @@ TEST(SocketControlPlane, ListenerHearsTheLatestAndThenEachNewer) {
 
 TEST(SocketControlPlane, BeatsFromTheStartAndWhileItHearsCommands) {
   const Agent agent;
-  const auto control = MakeSocketControlPlane(agent.replica_socket(), /*lease_s=*/0.04);
+  const auto control = MakeSocketControlPlane(agent.replica_socket(), {.lease_s = 0.04});
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(agent.Receive().has_heartbeat());
   control->Send(ReplicaReady{"host:9", {}, 5});
   v1::ReplicaMessage message = agent.Receive();
@@ -139,7 +139,7 @@ TEST(SocketControlPlane, BeatsFromTheStartAndWhileItHearsCommands) {
 
 TEST(SocketControlPlane, HearsCommandsThoughNobodyReadsItsHeartbeats) {
   const Agent agent;
-  const auto control = MakeSocketControlPlane(agent.replica_socket(), /*lease_s=*/0.004);
+  const auto control = MakeSocketControlPlane(agent.replica_socket(), {.lease_s = 0.004});
   agent.SendRegroup(1, false);
   EXPECT_EQ(control->WaitAbove(0).generation, 1);
   // Until its buffer is full: from then on the heartbeats have no room, and must not wait for any.
@@ -160,6 +160,34 @@ TEST(SocketControlPlane, IgnoresACommandItDoesNotKnow) {
   agent.SendBytes("");
   agent.SendRegroup(1, false);
   EXPECT_EQ(control->WaitAbove(0).generation, 1);
+}
+
+TEST(SocketControlPlane, ParksUntilItIsAdopted) {
+  const Agent agent;
+  const auto control = MakeSocketControlPlane(agent.replica_socket(), {.spares = true});
+  agent.SendRegroup(4, false);
+  control->WaitAbove(0);
+  for (const std::int64_t id : {9, 12}) {
+    auto parked = std::async(std::launch::async, [&] { return control->Park(); });
+    EXPECT_TRUE(agent.Receive().has_parked());
+    // Of the old replica's group, and known before the adoption: not about the new one.
+    agent.SendRegroup(id, false);
+    v1::ReplicaCommand command;
+    command.mutable_adopt()->set_replica_id(id);
+    command.mutable_adopt()->set_checkpoint("/c/7.pt");
+    agent.SendBytes(command.SerializeAsString());
+    const std::optional<Adoption> adoption = parked.get();
+    ASSERT_TRUE(adoption.has_value());
+    EXPECT_EQ(adoption->replica, ReplicaId(id));
+    EXPECT_EQ(adoption->checkpoint, "/c/7.pt");
+    EXPECT_EQ(adoption->generation, id);
+  }
+}
+
+TEST(SocketControlPlane, DoesNotParkWhereSparesAreNotKept) {
+  const Agent agent;
+  EXPECT_FALSE(MakeSocketControlPlane(agent.replica_socket())->Park().has_value());
+  EXPECT_FALSE(MakeStandaloneControlPlane(ReplicaId(1))->Park().has_value());
 }
 
 TEST(SocketControlPlaneDeathTest, EndsTheProcessWhenTheAgentIsGone) {

@@ -65,6 +65,18 @@ TEST(TrainingPosition, NoiseIsSummedOverGroupsThatHaveSeenAny) {
   EXPECT_DOUBLE_EQ(p.Noise(8).var, 12);
 }
 
+TEST(TrainingPosition, TellsWhatAnEvaluationOfThePastCameTo) {
+  TrainingPosition p;
+  p.AddEvaluation({0, 8, 0}, {0.7});
+  p.AddEvaluation({1, 16, 0}, {0.6});
+  p.AddEvaluation({1, 16, 1}, {3, 4});
+  p.AddEvaluation({2, 24, 0}, {0.5});
+  EXPECT_EQ(p.PastEvaluation({1, 30, 0}, 1), std::vector<double>{0.6}) << "the step is not known";
+  EXPECT_EQ(p.PastEvaluation({1, 30, 1}, 2), (std::vector<double>{3, 4}));
+  EXPECT_EQ(p.PastEvaluation({9, 30, 0}, 1), std::vector<double>{0.5}) << "else the newest";
+  EXPECT_TRUE(std::isnan(p.PastEvaluation({1, 30, 2}, 1).at(0)));
+}
+
 TEST(TrainingPosition, KeepsNotANumber) {
   TrainingPosition p;
   p.AddEvaluation({0, 1, 0}, {std::nan("")});

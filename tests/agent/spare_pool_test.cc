@@ -1,0 +1,90 @@
+#include "trial_runner/agent/spare_pool.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "trial_runner/agent/launch.h"
+
+namespace espalier {
+namespace {
+
+v1::StartReplica Start(std::int64_t replica_id) {
+  v1::StartReplica start;
+  start.set_replica_id(replica_id);
+  start.set_trial_id(1);
+  return start;
+}
+
+// A shell that has said something and waits for an answer.
+std::unique_ptr<ReplicaProcess> Shell(std::int64_t replica_id) {
+  LaunchOrder order;
+  order.command = {"/bin/sh", "-c", "printf 'x' >&3; head -c 1 <&3; exit 0"};
+  order.directory = "/";
+  order.log_path = "/dev/null";
+  absl::StatusOr<LaunchedProcess> launched = Launch(order);
+  EXPECT_TRUE(launched.ok()) << launched.status();
+  pollfd said{launched->control.get(), POLLIN, 0};
+  EXPECT_EQ(poll(&said, 1, 60'000), 1);
+  return std::make_unique<ReplicaProcess>(*std::move(launched), Start(replica_id), "/dev/null");
+}
+
+bool Any(const ReplicaProcess&) { return true; }
+
+// Hears until no more than so many are left.
+bool AwaitSize(SparePool& pool, std::size_t size) {
+  while (pool.size() > size) {
+    std::vector<pollfd> fds;
+    pool.Watch(fds);
+    if (poll(fds.data(), fds.size(), 60'000) <= 0) return false;
+    pool.Hear(fds);
+  }
+  return pool.size() == size;
+}
+
+TEST(SparePool, TakesTheOneParkedLast) {
+  SparePool pool(std::int64_t{1} << 30);
+  const auto now = SparePool::Clock::now();
+  pool.Add(Shell(1), now);
+  pool.Add(Shell(2), now);
+  const auto taken = pool.Take(Start(9), Any);
+  ASSERT_NE(taken, nullptr);
+  EXPECT_EQ(taken->identity().replica_id(), 2);
+  EXPECT_EQ(pool.Take(Start(9), [](const ReplicaProcess&) { return false; }), nullptr);
+  EXPECT_EQ(pool.size(), 1U);
+}
+
+TEST(SparePool, EndsTheLongestParkedWhenMemoryIsShort) {
+  auto first = Shell(1);
+  auto second = Shell(2);
+  const std::int64_t one = OwnMemoryBytes(first->identity().pid());
+  ASSERT_GT(one, 0);
+  SparePool pool(one + OwnMemoryBytes(second->identity().pid()) / 2);
+  const auto now = SparePool::Clock::now();
+  pool.Add(std::move(first), now);
+  EXPECT_EQ(pool.size(), 1U);
+  pool.Add(std::move(second), now);
+  ASSERT_TRUE(AwaitSize(pool, 1));
+  EXPECT_EQ(pool.Take(Start(9), Any)->identity().replica_id(), 2);
+}
+
+TEST(SparePool, EndsThoseThatNobodyWanted) {
+  SparePool pool(std::int64_t{1} << 30);
+  const auto now = SparePool::Clock::now();
+  pool.Add(Shell(1), now);
+  EXPECT_EQ(pool.NextTime(now, {}), now + kMaxSpareAge);
+  pool.KeepTime(now + kMaxSpareAge / 2, {});
+  pool.Add(Shell(2), now + kMaxSpareAge / 2);
+  pool.KeepTime(now + kMaxSpareAge, {});
+  ASSERT_TRUE(AwaitSize(pool, 1));
+  EXPECT_EQ(pool.Take(Start(9), Any)->identity().replica_id(), 2);
+}
+
+TEST(OwnMemoryBytes, IsNothingForAProcessThatIsGone) {
+  EXPECT_GT(OwnMemoryBytes(getpid()), 0);
+  EXPECT_EQ(OwnMemoryBytes(0), 0);
+}
+
+}  // namespace
+}  // namespace espalier
