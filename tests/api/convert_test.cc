@@ -32,7 +32,8 @@ TEST(Convert, ATrialKeepsItsCurveSpansAndResizes) {
   state.Apply(FiguresRecorded{TrialId(5), figures});
   const Core core(state, CoreOptions{});
   const std::map<ReplicaId, int> no_pids;
-  const View view{core, TimeFromSeconds(10), no_pids};
+  const std::map<std::string, std::vector<NodeGpu>> no_gpus;
+  const View view{core, TimeFromSeconds(10), no_pids, no_gpus};
 
   const v1::Trial trial = ToProto(state.trials.at(TrialId(5)), view);
   EXPECT_EQ(trial.id(), 5);

@@ -27,11 +27,12 @@ class DirectTuner final : public Tuner {
     return absl::OkStatus();
   }
 
-  View view() const { return {core, now, pids}; }
+  View view() const { return {core, now, pids, gpus}; }
 
   Time now;
   Core core;
   std::map<ReplicaId, int> pids;
+  std::map<std::string, std::vector<NodeGpu>> gpus;
   std::vector<Command> commands;
 };
 

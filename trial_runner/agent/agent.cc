@@ -26,6 +26,12 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(const AgentOptions& options)
                                                    kMinReplicaLease_s, " to ", kMaxReplicaLease_s,
                                                    " seconds, got ", lease_s));
   }
+  const int shares = static_cast<int>(options.gpus.size()) * options.slots_per_gpu;
+  if (!options.gpus.empty() && (options.slots_per_gpu < 1 || options.slots != shares)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("agent: slots should be GPUs times slots per GPU, ", options.gpus.size(),
+                     " times ", options.slots_per_gpu, ", got ", options.slots));
+  }
   // Replicas run in other directories, so what they are told must not be relative to this one.
   AgentOptions absolute = options;
   std::error_code error;

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "trial_runner/agent/gpus.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
@@ -24,6 +26,11 @@ struct AgentOptions {
   // Memory for elastic replicas that have left their group, so that the trial's next one need not
   // be started anew; 0: they end.
   std::int64_t spare_memory_bytes = 0;
+  // Slots are shares of these, slots_per_gpu of each: slot i is on the i-th, and round again. None:
+  // slots are CPU slots.
+  std::vector<Gpu> gpus;
+  int slots_per_gpu = 1;
+  bool hide_gpus = false;        // from replicas in CPU slots
   std::string tuner_executable;  // path of `tuner`, put first in PATH so that commands find it
 };
 

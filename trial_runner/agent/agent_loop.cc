@@ -73,7 +73,25 @@ void AgentLoop::Wake() {
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);
 }
 
+void AgentLoop::WatchGpus() {
+  if (options_.gpus.empty()) return;
+  absl::StatusOr<std::unique_ptr<GpuDriver>> driver = GpuDriver::Open();
+  if (!driver.ok() || *driver == nullptr) return;  // they were found by other means
+  gpu_watch_ = std::make_unique<GpuWatch>(
+      *std::move(driver), options_.gpus, kGpuCheckPeriod, [](const Gpu& gpu) {
+        if (gpu.trouble.empty()) {
+          spdlog::info("GPU {} ({}, {}) works again", gpu.index, gpu.name, gpu.uuid);
+        } else {
+          spdlog::error(
+              "GPU {} ({}, {}): {}; its slots stay in the pool until this agent is started "
+              "without it",
+              gpu.index, gpu.name, gpu.uuid, gpu.trouble);
+        }
+      });
+}
+
 void AgentLoop::Run() {
+  WatchGpus();
   stream_ = std::make_unique<ServiceStream>(options_.service_address, options_.token, wake_.get());
   while (true) {
     const Clock::time_point now = Clock::now();
@@ -84,6 +102,7 @@ void AgentLoop::Run() {
     Wait(now);
   }
   stream_.reset();
+  gpu_watch_.reset();
   SetConnected(false);
 }
 
@@ -213,6 +232,12 @@ void AgentLoop::SendHello(std::int64_t stream) {
   hello.set_slots(options_.slots);
   hello.set_token(options_.token);
   hello.set_incarnation(incarnation_);
+  for (const Gpu& gpu : options_.gpus) {
+    v1::Gpu& told = *hello.add_gpus();
+    told.set_name(gpu.name);
+    told.set_uuid(gpu.uuid);
+    told.set_memory_bytes(gpu.memory_bytes);
+  }
   // Also those that have ended but whose end the service has not confirmed: the events that tell
   // of it follow, and must find a replica that the service knows.
   for (const auto& [id, replica] : unfinished_) {
@@ -312,8 +337,13 @@ void AgentLoop::StartReplica(const v1::StartReplica& start) {
 }
 
 bool AgentLoop::AdoptSpare(const v1::StartReplica& start) {
-  std::unique_ptr<ReplicaProcess> spare =
-      spares_.Take(start, [](const ReplicaProcess&) { return true; });
+  const Gpu* gpu = GpuOfSlot(options_, start.slot());
+  const auto on_this_gpu = [&](const ReplicaProcess& spare) {
+    return GpuOfSlot(options_, spare.identity().slot()) == gpu;
+  };
+  std::unique_ptr<ReplicaProcess> spare = spares_.Take(start, on_this_gpu);
+  // A spare still holds memory of its GPU, which whoever comes now may count on.
+  if (gpu != nullptr) spares_.EndIf(on_this_gpu);
   if (spare == nullptr) return false;
   // It goes on writing where it has always written; who looks for the new replica's log finds that.
   if (const absl::StatusOr<TrialFiles> files = MakeTrialFiles(options_, start); files.ok()) {

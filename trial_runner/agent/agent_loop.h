@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "trial_runner/agent/agent.h"
+#include "trial_runner/agent/gpu_watch.h"
 #include "trial_runner/agent/outbox.h"
 #include "trial_runner/agent/replica_process.h"
 #include "trial_runner/agent/service_stream.h"
@@ -39,6 +40,7 @@ class AgentLoop : public Agent {
   static constexpr std::size_t kMaxRememberedReplicas = 4096;
 
   void Run();
+  void WatchGpus();
   bool Finished(Clock::time_point now);
   void ObeyStop(Clock::time_point now);
   // Poll and hear who is ready.
@@ -100,6 +102,7 @@ class AgentLoop : public Agent {
   Clock::time_point listened_until_ = Clock::now();
   bool stopping_ = false;
   std::optional<Clock::time_point> leave_at_;  // replicas have ended; last events are on their way
+  std::unique_ptr<GpuWatch> gpu_watch_;        // none without GPUs
   std::unique_ptr<ServiceStream> stream_;
   std::thread owner_;  // last: it uses all of the above
 };

@@ -70,7 +70,24 @@ void AddToolPath(const AgentOptions& options, Variables& variables) {
   path->second = absl::StrCat(folder, ":", path->second);
 }
 
+void AddGpu(const AgentOptions& options, int slot, Variables& variables) {
+  variables.erase("ESPALIER_GPU_MEMORY_SHARE");
+  if (const Gpu* gpu = GpuOfSlot(options, slot)) {
+    variables["CUDA_VISIBLE_DEVICES"] = gpu->uuid;
+    if (options.slots_per_gpu > 1) {
+      variables["ESPALIER_GPU_MEMORY_SHARE"] = absl::StrCat(1.0 / options.slots_per_gpu);
+    }
+  } else if (options.hide_gpus) {
+    variables["CUDA_VISIBLE_DEVICES"] = "";
+  }
+}
+
 }  // namespace
+
+const Gpu* GpuOfSlot(const AgentOptions& options, int slot) {
+  if (options.gpus.empty() || slot < 0) return nullptr;
+  return &options.gpus[static_cast<std::size_t>(slot) % options.gpus.size()];
+}
 
 std::string FolderName(const std::string& study) {
   std::string name;
@@ -115,6 +132,7 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
   for (const auto& [name, value] : start.environment()) variables[name] = value;
   ESPALIER_RETURN_IF_ERROR(AddParameters(start.parameters_json(), variables));
   AddThreads(options, variables);
+  AddGpu(options, start.slot(), variables);
   AddToolPath(options, variables);
   variables["ESPALIER_CONTROL_FD"] = absl::StrCat(kControlFd);
   variables["ESPALIER_TRIAL_ID"] = absl::StrCat(start.trial_id());

@@ -36,4 +36,7 @@ absl::StatusOr<std::map<std::string, std::string>> TrialEnvironment(
 // This process's environment.
 std::map<std::string, std::string> OwnEnvironment();
 
+// The GPU of a slot; nullptr: it is a CPU slot.
+const Gpu* GpuOfSlot(const AgentOptions& options, int slot);
+
 }  // namespace espalier

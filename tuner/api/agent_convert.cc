@@ -126,6 +126,14 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
     if (live.pid() > 0) out.pids.push_back({replica.replica, live.pid()});
     event.replicas.push_back(std::move(replica));
   }
+  if (hello.gpus_size() > kMaxGpusPerNode) {
+    return absl::InvalidArgumentError(absl::StrCat("node \"", hello.node_name(), "\" may have ",
+                                                   kMaxGpusPerNode, " GPUs, got ",
+                                                   hello.gpus_size()));
+  }
+  for (const v1::Gpu& gpu : hello.gpus()) {
+    out.gpus.push_back({gpu.name(), gpu.uuid(), gpu.memory_bytes()});
+  }
   out.event = std::move(event);
   return out;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tuner.pb.h"
+#include "tuner/api/tuner.h"
 #include "tuner/base/status.h"
 #include "tuner/core/change.h"
 #include "tuner/core/event.h"
@@ -11,6 +12,7 @@
 namespace espalier {
 
 inline constexpr int kMaxSlotsPerNode = 4096;
+inline constexpr int kMaxGpusPerNode = 1024;
 inline constexpr std::size_t kMaxNodeName = 256;  // bytes
 
 struct ReplicaPid {
@@ -22,6 +24,7 @@ struct ReplicaPid {
 struct FromAgent {
   std::optional<Event> event;  // none: a heartbeat, or a kind this service does not know
   std::vector<ReplicaPid> pids;
+  std::vector<NodeGpu> gpus = {};  // of a Hello
 };
 
 // INVALID_ARGUMENT, naming the replica, the field and its value, for what the core must not see.

@@ -218,6 +218,14 @@ v1::Pool PoolToProto(const View& view) {
     added.set_name(node.name);
     added.set_slots(node.slots);
     added.set_connected(node.connected);
+    if (const auto gpus = view.gpus.find(node.name); gpus != view.gpus.end()) {
+      for (const NodeGpu& gpu : gpus->second) {
+        v1::Gpu& told = *added.add_gpus();
+        told.set_name(gpu.name);
+        told.set_uuid(gpu.uuid);
+        told.set_memory_bytes(gpu.memory_bytes);
+      }
+    }
     for (const ReplicaView& replica : node.replicas) {
       v1::SlotHolder& holder = *added.add_holders();
       holder.set_slot(replica.slot);

@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "tuner/base/clock.h"
 #include "tuner/base/ids.h"
@@ -10,11 +12,19 @@
 
 namespace espalier {
 
+// A GPU of a node, as its agent names it.
+struct NodeGpu {
+  std::string name;
+  std::string uuid;
+  std::int64_t memory_bytes = 0;
+};
+
 // What one may look at between two steps of the core.
 struct View {
   const Core& core;
   Time now;
-  const std::map<ReplicaId, int>& pids;  // of replicas whose agent has named one
+  const std::map<ReplicaId, int>& pids;                     // of replicas whose agent has named one
+  const std::map<std::string, std::vector<NodeGpu>>& gpus;  // by node name
 };
 
 // The seam between the operations and whoever owns the core. May be called from any thread but the
@@ -27,7 +37,8 @@ class Tuner {
   // reply with UNAVAILABLE, in which case nothing was promised.
   virtual Reply Post(Event event) = 0;
 
-  // Runs `look` on the owner's thread; it sees only what is durable. Keep it short: everybody waits.
+  // Runs `look` on the owner's thread; it sees only what is durable. Keep it short: everybody
+  // waits.
   virtual absl::Status Read(const std::function<void(const View&)>& look) = 0;
 };
 

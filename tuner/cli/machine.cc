@@ -5,37 +5,12 @@
 
 #include <algorithm>
 #include <climits>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <string_view>
 #include <system_error>
 
 namespace espalier {
-namespace {
-
-int GpusOfDriver() {
-  std::error_code error;
-  int count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", error)) {
-    count += entry.is_directory(error);
-  }
-  return count;
-}
-
-int VisibleGpus() {
-  const int present = GpusOfDriver();
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (visible == nullptr || present == 0) return present;
-  const std::string_view list(visible);
-  if (list.empty() || list == "-1") return 0;
-  return std::min(present, 1 + static_cast<int>(std::count(list.begin(), list.end(), ',')));
-}
-
-}  // namespace
-
-int DefaultSlots() {
-  if (const int gpus = VisibleGpus(); gpus > 0) return gpus;
+int CpuCores() {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof(cores), &cores) == 0) return std::max(1, CPU_COUNT(&cores));
   return 1;

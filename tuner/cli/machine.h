@@ -5,8 +5,8 @@
 
 namespace espalier {
 
-// GPUs that this process may use (CUDA_VISIBLE_DEVICES), else the CPU cores it may run on.
-int DefaultSlots();
+// Those that this process may run on.
+int CpuCores();
 
 // Memory that this process may use: the machine's, or its control group's if that is less.
 std::int64_t MemoryBytes();

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <map>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "tuner/cli/machine.h"
@@ -12,12 +16,68 @@ namespace espalier {
 namespace {
 
 constexpr int kMaxSlots = 4096;
+constexpr int kMaxSlotsPerGpu = 64;
 constexpr std::int64_t kSpareShare = 8;
+
+absl::StatusOr<std::vector<Gpu>> FindGpus() {
+  ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<GpuDriver> driver, GpuDriver::Open());
+  if (driver == nullptr) return std::vector<Gpu>{};
+  return driver->Look();
+}
+
+// Finds the GPUs and makes slots of them, unless there are none or none are wanted.
+absl::Status ResolveGpus(const NodeArguments& arguments, AgentOptions& options) {
+  const bool shares = arguments.slots_per_gpu != -1;
+  if (shares && (arguments.slots_per_gpu < 1 || arguments.slots_per_gpu > kMaxSlotsPerGpu)) {
+    return absl::InvalidArgumentError(fmt::format("--slots-per-gpu {}: must be 1 to {}",
+                                                  arguments.slots_per_gpu, kMaxSlotsPerGpu));
+  }
+  const bool wanted = arguments.gpus.empty() ? arguments.slots == -1 : arguments.gpus != "none";
+  if (arguments.slots != -1 && (wanted || shares)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "--slots {}: GPUs make as many slots as they have (--slots-per-gpu each); leave "
+        "one of the two out",
+        arguments.slots));
+  }
+  const absl::StatusOr<std::vector<Gpu>> found = FindGpus();
+  if (!wanted) {
+    options.hide_gpus = found.ok() && !found->empty();
+    return absl::OkStatus();
+  }
+  ESPALIER_RETURN_IF_ERROR(found.status());
+  options.hide_gpus = !found->empty();
+  std::vector<Gpu> candidates = *found;
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (arguments.gpus.empty() && visible != nullptr) candidates = VisibleGpus(*found, visible);
+  absl::StatusOr<std::vector<Gpu>> chosen =
+      ChooseGpus(candidates, arguments.gpus.empty() ? "all" : arguments.gpus);
+  if (!chosen.ok()) {
+    return absl::InvalidArgumentError(
+        fmt::format("--gpus {}: {}", arguments.gpus, std::string(chosen.status().message())));
+  }
+  if (chosen->empty() && (!arguments.gpus.empty() || shares)) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: this machine has no GPU that works",
+                    shares ? fmt::format("--slots-per-gpu {}", arguments.slots_per_gpu)
+                           : "--gpus " + arguments.gpus));
+  }
+  options.gpus = *std::move(chosen);
+  options.slots_per_gpu = shares ? arguments.slots_per_gpu : 1;
+  options.slots = static_cast<int>(options.gpus.size()) * options.slots_per_gpu;
+  return absl::OkStatus();
+}
 
 }  // namespace
 
 void NodeArguments::AddTo(CLI::App& app) {
-  app.add_option("--slots", slots, "Slots of this machine (default: its GPUs, else CPU cores)");
+  app.add_option(
+      "--slots", slots,
+      "CPU slots of this machine (default: its GPUs make the slots, else its CPU cores)");
+  app.add_option("--gpus", gpus,
+                 "GPUs whose shares are the slots: all, none, or indices like 0,2 (default: all "
+                 "that CUDA_VISIBLE_DEVICES leaves, unless --slots is given)");
+  app.add_option("--slots-per-gpu", slots_per_gpu,
+                 "Slots of each GPU; replicas share its memory evenly (default: 1)");
   app.add_option("--replica-lease", replica_lease_s,
                  "Seconds without a word after which a replica is taken as hung and killed (a "
                  "debugger's breakpoint is such a silence); its group goes on without it; 0: never")
@@ -47,7 +107,8 @@ absl::Status NodeArguments::Resolve(AgentOptions& options) const {
   if (slots == 0 || slots < -1 || slots > kMaxSlots) {
     return absl::InvalidArgumentError(fmt::format("--slots {}: must be 1 to {}", slots, kMaxSlots));
   }
-  options.slots = slots == -1 ? DefaultSlots() : slots;
+  ESPALIER_RETURN_IF_ERROR(ResolveGpus(*this, options));
+  if (options.gpus.empty()) options.slots = slots == -1 ? CpuCores() : slots;
   if (replica_lease_s != 0 &&
       !(replica_lease_s >= kMinReplicaLease_s && replica_lease_s <= kMaxReplicaLease_s)) {
     return absl::InvalidArgumentError(

@@ -12,6 +12,8 @@ namespace espalier {
 struct NodeArguments {
   int slots = -1;  // as many as the machine has
   double replica_lease_s = kDefaultReplicaLease_s;
+  std::string gpus;          // empty: those that are there and that CUDA_VISIBLE_DEVICES shows
+  int slots_per_gpu = -1;    // -1: 1
   std::string spare_memory;  // empty: a share of the machine's
 
   void AddTo(CLI::App& app);

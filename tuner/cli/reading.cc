@@ -125,6 +125,12 @@ ExitCode ShowPool(const ServiceArguments& arguments) {
     }
   }
   for (const std::string& line : Columns(rows)) std::puts(line.c_str());
+  for (const v1::Node& node : pool->nodes()) {
+    for (const v1::Gpu& gpu : node.gpus()) {
+      std::printf("%s: %s, %.0f GiB (%s)\n", node.name().c_str(), gpu.name().c_str(),
+                  static_cast<double>(gpu.memory_bytes()) / (1 << 30), gpu.uuid().c_str());
+    }
+  }
   return ExitCode::kOk;
 }
 

@@ -81,13 +81,14 @@ class DatabaseSource : public StudySource, private Tuner {
     return reply;
   }
   absl::Status Read(const std::function<void(const View&)>& look) override {
-    look(View{core_, now_, pids_});
+    look(View{core_, now_, pids_, gpus_});
     return absl::OkStatus();
   }
 
   Time now_;
   Core core_;
   std::map<ReplicaId, int> pids_;
+  std::map<std::string, std::vector<NodeGpu>> gpus_;
 };
 
 bool Exists(const std::string& path) {

@@ -109,16 +109,14 @@ std::vector<Loop::Item> Loop::NextBatch(bool& stopping) {
   std::unique_lock lock(mutex_);
   const auto awake = [this] { return !queue_.empty() || stopping_; };
   if (deadline) {
-    const double wait_s = std::clamp(SecondsBetween(options_.clock(), *deadline),
-                                     kMinTickInterval_s, kMaxWait_s);
+    const double wait_s =
+        std::clamp(SecondsBetween(options_.clock(), *deadline), kMinTickInterval_s, kMaxWait_s);
     not_empty_.wait_for(lock, std::chrono::duration<double>(wait_s), awake);
   } else {
     not_empty_.wait(lock, awake);
   }
-  const auto end =
-      queue_.begin() + static_cast<std::ptrdiff_t>(std::min(queue_.size(), kMaxBatch));
-  std::vector<Item> batch(std::make_move_iterator(queue_.begin()),
-                          std::make_move_iterator(end));
+  const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(std::min(queue_.size(), kMaxBatch));
+  std::vector<Item> batch(std::make_move_iterator(queue_.begin()), std::make_move_iterator(end));
   queue_.erase(queue_.begin(), end);
   stopping = stopping_ && queue_.empty();
   not_full_.notify_all();
@@ -192,7 +190,7 @@ bool Loop::Commit(const std::vector<Change>& changes, std::size_t events) {
 }
 
 void Loop::Answer(std::vector<Item>& batch) {
-  const View view{core_, options_.clock(), pids_};
+  const View view{core_, options_.clock(), pids_, gpus_};
   for (Item& item : batch) {
     if (const auto* read = std::get_if<ReadItem>(&item)) {
       read->look(&view);
@@ -226,6 +224,9 @@ void Loop::FailAll(std::vector<Item>& batch) {
 void Loop::NotePids(const FromAgent& from_agent) {
   for (const ReplicaPid& noted : from_agent.pids) pids_[noted.replica] = noted.pid;
   if (!from_agent.event) return;
+  if (const auto* hello = std::get_if<AgentHello>(&*from_agent.event)) {
+    gpus_[hello->node_name] = from_agent.gpus;
+  }
   if (const auto* exited = std::get_if<ReplicaExited>(&*from_agent.event)) {
     pids_.erase(exited->replica);
   }

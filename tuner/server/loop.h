@@ -20,7 +20,7 @@ namespace espalier {
 
 inline constexpr std::size_t kMaxQueue = 4096;  // posting waits while so many are queued
 inline constexpr std::size_t kMaxBatch = 1024;  // events of one commit
-inline constexpr double kMaxWait_s = 1.0;       // between looks at the clock while a deadline is set
+inline constexpr double kMaxWait_s = 1.0;  // between looks at the clock while a deadline is set
 inline constexpr double kMinTickInterval_s = 0.01;
 // The process ends with it when a commit fails: see Loop.
 inline constexpr int kCommitFailedExitCode = 74;
@@ -92,6 +92,7 @@ class Loop final : public Tuner {
   std::unique_ptr<Storage> storage_;
   Core core_;
   std::map<ReplicaId, int> pids_;
+  std::map<std::string, std::vector<NodeGpu>> gpus_;  // by node name
   Time last_tick_;
 
   mutable std::mutex mutex_;  // guards what follows

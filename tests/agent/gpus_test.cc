@@ -1,0 +1,187 @@
+#include "trial_runner/agent/gpus.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
+
+#include "trial_runner/agent/gpu_watch.h"
+#include "trial_runner/agent/trial_environment.h"
+
+namespace espalier {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const std::string kTwoGpus = "Tester 3000|GPU-aaaa|8589934592\nTester 3000|GPU-bbbb|8589934592\n";
+
+// A machine whose driver is the stand-in library.
+class Gpus : public ::testing::Test {
+ protected:
+  Gpus() {
+    std::string name = (std::filesystem::temp_directory_path() / "gpus-XXXXXX").string();
+    file_ = mkdtemp(name.data());
+    file_ /= "gpus";
+    setenv("ESPALIER_NVML", FAKE_NVML, 1);
+    Have(kTwoGpus);
+    setenv("FAKE_NVML_GPUS", file_.c_str(), 1);
+  }
+  ~Gpus() override {
+    unsetenv("ESPALIER_NVML");
+    unsetenv("FAKE_NVML_GPUS");
+    std::filesystem::remove_all(file_.parent_path());
+  }
+
+  void Have(const std::string& gpus) const { std::ofstream(file_) << gpus; }
+
+  static std::vector<Gpu> Look() {
+    const auto driver = GpuDriver::Open();
+    EXPECT_TRUE(driver.ok() && *driver != nullptr) << driver.status();
+    const auto gpus = (*driver)->Look();
+    EXPECT_TRUE(gpus.ok()) << gpus.status();
+    return *gpus;
+  }
+
+  std::filesystem::path file_;
+};
+
+// What is true of any driver's GPUs.
+void ExpectSound(const std::vector<Gpu>& gpus) {
+  std::set<std::string> uuids;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    EXPECT_EQ(gpus[i].index, static_cast<int>(i));
+    if (!gpus[i].trouble.empty()) continue;
+    EXPECT_NE(gpus[i].name, "");
+    EXPECT_EQ(gpus[i].uuid.substr(0, 4), "GPU-");
+    EXPECT_GT(gpus[i].memory_bytes, std::int64_t{1} << 30);
+    EXPECT_TRUE(uuids.insert(gpus[i].uuid).second) << gpus[i].uuid << " twice";
+  }
+}
+
+TEST_F(Gpus, AreNamedWithTheirMemory) {
+  const std::vector<Gpu> gpus = Look();
+  ASSERT_EQ(gpus.size(), 2U);
+  EXPECT_EQ(gpus[1], (Gpu{1, "Tester 3000", "GPU-bbbb", std::int64_t{8} << 30, ""}));
+  ExpectSound(gpus);
+}
+
+TEST_F(Gpus, OneInTroubleSaysSoAndTheOthersWork) {
+  Have("lost\n" + kTwoGpus);
+  const std::vector<Gpu> gpus = Look();
+  ASSERT_EQ(gpus.size(), 3U);
+  EXPECT_EQ(gpus[0].trouble, "GPU is lost");
+  ExpectSound(gpus);
+  EXPECT_EQ(ChooseGpus(gpus, "all")->size(), 2U);
+  EXPECT_EQ(ChooseGpus(gpus, "0").status().message(), "GPU 0: GPU is lost");
+}
+
+TEST_F(Gpus, NoDriverIsNoGpu) {
+  unsetenv("FAKE_NVML_GPUS");
+  EXPECT_EQ(*GpuDriver::Open(), nullptr) << "its library is there, but it is not loaded";
+  setenv("ESPALIER_NVML", "/does/not/exist.so", 1);
+  EXPECT_EQ(*GpuDriver::Open(), nullptr);
+}
+
+TEST_F(Gpus, ALibraryThatIsNotNvmlIsNamed) {
+  setenv("ESPALIER_NVML", "libm.so.6", 1);
+  EXPECT_THAT(std::string(GpuDriver::Open().status().message()),
+              HasSubstr("libm.so.6 has no nvmlInit_v2"));
+}
+
+// The same contract with the real library: on a machine without GPUs it is that there are none.
+TEST(RealGpus, AreSoundOrAbsent) {
+  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  const auto driver = GpuDriver::Open();
+  ASSERT_TRUE(driver.ok()) << driver.status();
+  EXPECT_TRUE(library != nullptr || *driver == nullptr);
+  if (*driver == nullptr) return;
+  const auto gpus = (*driver)->Look();
+  ASSERT_TRUE(gpus.ok()) << gpus.status();
+  ExpectSound(*gpus);
+}
+
+TEST_F(Gpus, AreChosenByIndex) {
+  const std::vector<Gpu> gpus = Look();
+  EXPECT_EQ(*ChooseGpus(gpus, "all"), gpus);
+  EXPECT_THAT(*ChooseGpus(gpus, "none"), IsEmpty());
+  EXPECT_EQ(ChooseGpus(gpus, "1, 0")->front(), gpus[1]);
+  const auto error = [&](const char* asked) {
+    return std::string(ChooseGpus(gpus, asked).status().message());
+  };
+  EXPECT_EQ(error("2"), "there is no GPU 2: this machine has 0, 1");
+  EXPECT_EQ(error("0,0"), "GPU 0 is named twice");
+  EXPECT_EQ(error("first"), "\"first\": must be all, none, or indices of GPUs like 0,2");
+  EXPECT_EQ(error(""), "\"\": must be all, none, or indices of GPUs like 0,2");
+  EXPECT_EQ(ChooseGpus({}, "0").status().message(), "there is no GPU 0: this machine has none");
+}
+
+TEST_F(Gpus, AreVisibleAsCudaHasIt) {
+  const std::vector<Gpu> gpus = Look();
+  EXPECT_THAT(VisibleGpus(gpus, ""), IsEmpty());
+  EXPECT_THAT(VisibleGpus(gpus, "-1"), IsEmpty());
+  EXPECT_EQ(VisibleGpus(gpus, "1,0").size(), 2U);
+  EXPECT_EQ(VisibleGpus(gpus, "GPU-bb"), std::vector<Gpu>{gpus[1]});
+  EXPECT_EQ(VisibleGpus(gpus, "0,7,1"), std::vector<Gpu>{gpus[0]})
+      << "an unknown one ends the list";
+}
+
+TEST_F(Gpus, AreGivenToReplicasBySlot) {
+  AgentOptions options;
+  options.gpus = Look();
+  options.slots_per_gpu = 2;
+  options.slots = 4;
+  options.hide_gpus = true;
+  v1::StartReplica start;
+  start.set_parameters_json("{}");
+  const auto variable = [&](int slot, const std::string& name) -> std::string {
+    start.set_slot(slot);
+    const auto variables =
+        *TrialEnvironment({{"CUDA_VISIBLE_DEVICES", "0,1"}}, options, 1, start, {});
+    return variables.contains(name) ? variables.at(name) : "none";
+  };
+  EXPECT_EQ(variable(0, "CUDA_VISIBLE_DEVICES"), "GPU-aaaa");
+  EXPECT_EQ(variable(1, "CUDA_VISIBLE_DEVICES"), "GPU-bbbb");
+  EXPECT_EQ(variable(2, "CUDA_VISIBLE_DEVICES"), "GPU-aaaa");
+  EXPECT_EQ(variable(2, "ESPALIER_GPU_MEMORY_SHARE"), "0.5");
+  options.slots_per_gpu = 1;
+  EXPECT_EQ(variable(1, "ESPALIER_GPU_MEMORY_SHARE"), "none") << "it has a GPU of its own";
+  options.gpus.clear();
+  EXPECT_EQ(variable(0, "CUDA_VISIBLE_DEVICES"), "") << "a CPU slot of a machine with GPUs";
+  options.hide_gpus = false;
+  EXPECT_EQ(variable(0, "CUDA_VISIBLE_DEVICES"), "0,1");
+}
+
+TEST_F(Gpus, TheirTroublesAreToldOnce) {
+  std::mutex mutex;
+  std::condition_variable heard;
+  std::vector<std::string> troubles;
+  const std::vector<Gpu> gpus = Look();
+  const GpuWatch watch(*GpuDriver::Open(), gpus, std::chrono::milliseconds(1), [&](const Gpu& gpu) {
+    const std::lock_guard lock(mutex);
+    troubles.push_back(gpu.uuid + ":" + gpu.trouble);
+    heard.notify_all();
+  });
+  const auto await = [&](std::size_t count) {
+    std::unique_lock lock(mutex);
+    return heard.wait_for(lock, std::chrono::minutes(1), [&] { return troubles.size() >= count; });
+  };
+  const auto replace = [&](const std::string& text) {
+    std::ofstream(file_.string() + ".new") << text;
+    std::filesystem::rename(file_.string() + ".new", file_);
+  };
+  replace("Tester 3000|GPU-aaaa|8589934592\nlost\n");
+  ASSERT_TRUE(await(1));
+  replace(kTwoGpus);
+  ASSERT_TRUE(await(2));
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(troubles, (std::vector<std::string>{"GPU-bbbb:GPU is lost", "GPU-bbbb:"}));
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+// One GPU of this machine.
+struct Gpu {
+  int index = 0;     // NVML's, by place on the bus
+  std::string name;  // its type, such as "NVIDIA H200"
+  std::string uuid;
+  std::int64_t memory_bytes = 0;
+  std::string trouble;  // why it cannot be used; empty: it can
+
+  friend bool operator==(const Gpu&, const Gpu&) = default;
+};
+
+// The machine's GPUs by NVML (NVIDIA Management Library API reference), which comes with the driver
+// and is loaded when it is needed: nothing of it is there when we build. Calls may take seconds
+// when a device is in trouble. One thread at a time.
+class GpuDriver {
+ public:
+  // nullptr: this machine has no driver. Fails if it has one that does not work.
+  static absl::StatusOr<std::unique_ptr<GpuDriver>> Open();
+  virtual ~GpuDriver() = default;
+
+  // All GPUs as they are now. One that answers a question with an error says so in `trouble`, and
+  // has what it did answer. Fails if the driver does not even tell how many there are.
+  virtual absl::StatusOr<std::vector<Gpu>> Look() = 0;
+};
+
+// Those of `gpus` that a process with this CUDA_VISIBLE_DEVICES may use: indices or UUIDs (their
+// beginnings do), up to the first that does not exist.
+std::vector<Gpu> VisibleGpus(const std::vector<Gpu>& gpus, std::string_view visible);
+
+// Those that `--gpus` asks for: "all", "none", or indices like "0,2". An unknown index, one named
+// twice or one in trouble is an error.
+absl::StatusOr<std::vector<Gpu>> ChooseGpus(const std::vector<Gpu>& gpus, std::string_view asked);
+
+}  // namespace espalier
