@@ -24,6 +24,7 @@ class Elastic(TunerTest):
         self.serve(self.dir / "pool.db")
         agent = self.agent(slots)
         self.run_tuner("submit", study, "--service", self.grpc)
+        wait_for(lambda: self.export("--service", self.grpc)["trials"], "a slot for the first trial")
         return agent
 
     def ended(self):
@@ -58,6 +59,7 @@ class Elastic(TunerTest):
         self.serve(self.dir / "pool.db")
         agent = self.agent(2, options=("--replica-lease", 1))
         self.run_tuner("submit", self.emulated(12, 4096, trials=1), "--service", self.grpc)
+        wait_for(lambda: self.export("--service", self.grpc)["trials"], "a slot for the trial")
         wait_for(lambda: self.trial()["resizes"], "the trial to grow")
         pids = wait_for(lambda: len(p := replicas_of(agent.pid, "emulated")) == 2 and p, "two replicas")
         before = len(self.trial()["values"])
@@ -75,6 +77,7 @@ class Elastic(TunerTest):
         self.serve(self.dir / "pool.db")
         agent = self.agent(1, options=("--replica-lease", 1))
         self.run_tuner("submit", self.emulated(8, 2048, trials=1), "--service", self.grpc)
+        wait_for(lambda: self.export("--service", self.grpc)["trials"], "a slot for the trial")
         wait_for(lambda: self.trial()["checkpoint"], "a checkpoint")
         (pid,) = replicas_of(agent.pid, "emulated")
         self.assertTrue(kill(pid, signal.SIGSTOP))
