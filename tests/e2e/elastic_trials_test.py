@@ -1,5 +1,6 @@
 """Elastic trials: real groups of real processes, resized and killed while they train."""
 import signal
+import time
 import unittest
 
 from harness import BIN, ROOT, TunerTest, kill, replicas_of, wait_for
@@ -54,6 +55,36 @@ class Elastic(TunerTest):
         self.assertEqual(trial["state"], "TRIAL_COMPLETE")
         self.assertEqual(trial["restarts"], 0)
         self.assertEqual([number(v["step"]) for v in trial["values"]], list(range(1, 13)), "no report is lost")
+
+    def test_slow_replica_moves_to_another_node_without_a_checkpoint(self):
+        agent = self.start_pool(2, self.emulated(12, 4096, trials=1, slots=2))
+        wait_for(lambda: self.trial()["values"], "a report")
+        pids = wait_for(lambda: len(p := replicas_of(agent.pid, "emulated")) == 2 and p, "two replicas")
+        spare = self.agent(1, name="spare")
+
+        def replaced():
+            # It stands still for several steps' time again and again, but never for its lease.
+            for _ in range(5):
+                kill(pids[1], signal.SIGSTOP)
+                time.sleep(0.25)
+                kill(pids[1], signal.SIGCONT)
+                time.sleep(0.01)
+            return replicas_of(spare.pid, "emulated")
+
+        wait_for(replaced, "a replica on the other node")
+        wait_for(lambda: (2, 2) in [(r["from_replicas"], r["to_replicas"]) for r in self.trial()["resizes"]],
+                 "the group to form with it and without the slow one")
+        self.assertIn(pids[0], replicas_of(agent.pid, "emulated"), "the other trains on")
+        wait_for(self.ended, "the study to end")
+        export = self.export("--service", self.grpc)
+        moves = [d["reason"] for d in export["decisions"] if d["kind"] == "move"]
+        self.assertRegex(moves[0], r"^replica on node slot \d takes .*x as long a step as the others: "
+                                   r"replaced by spare slot 0$")
+        (trial,) = export["trials"]
+        self.assertEqual((trial["state"], trial["restarts"]), ("TRIAL_COMPLETE", 0))
+        self.assertEqual([number(v["step"]) for v in trial["values"]], list(range(1, 13)))
+        self.assertGreater(trial["step_time_s"], 0)
+        self.assertGreater(trial["memory_bytes"], 0)
 
     def test_stopped_replica_is_noticed_and_replaced(self):
         self.serve(self.dir / "pool.db")
