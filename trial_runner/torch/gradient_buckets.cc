@@ -66,14 +66,23 @@ GradientBuckets::GradientBuckets(std::vector<Parameter> parameters, std::size_t 
     buckets_.back().end = size_;
     buckets_.back().parameters.push_back(i);
   }
+  Attach();
+}
+
+GradientBuckets::~GradientBuckets() { Detach(); }
+
+void GradientBuckets::Attach() {
+  Detach();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     accumulators_.push_back(torch::autograd::impl::grad_accumulator(parameters_[i].tensor));
     hooks_.push_back(accumulators_.back()->add_post_hook(std::make_unique<Hook>(*this, i)));
   }
 }
 
-GradientBuckets::~GradientBuckets() {
+void GradientBuckets::Detach() {
   for (std::size_t i = 0; i < hooks_.size(); ++i) accumulators_[i]->del_post_hook(hooks_[i]);
+  accumulators_.clear();
+  hooks_.clear();
 }
 
 std::int64_t GradientBuckets::TailSize() const {

@@ -96,6 +96,10 @@ class GradientBuckets {
   double Norm() const;
   void Scale(double factor);
 
+  // Listens to the parameters' gradients anew: reading a parameter from an archive gives it another
+  // accumulator, and backward would pass the old one by.
+  void Attach();
+
   // Keeps the gradient of a step for the next one's comparison. Before Scale.
   void KeepAsPrevious();
   void DropPrevious() { previous_.clear(); }
@@ -121,6 +125,7 @@ class GradientBuckets {
   void MakeMemory();
   at::Tensor SliceOf(std::size_t index) const;
   double SqrOf(std::size_t index, const at::Tensor& gradient) const;
+  void Detach();
   std::int64_t TailSize() const;
   void SetTailAt(std::int64_t index, double value);
   double TailAt(std::int64_t index) const;

@@ -159,6 +159,7 @@ void TrainedModel::RefreshPreconditioners() {
 }
 
 void TrainedModel::StartGroup() {
+  gradients_.Attach();
   gradients_.DropPrevious();
   RefreshPreconditioners();
 }

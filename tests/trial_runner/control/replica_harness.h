@@ -63,6 +63,7 @@ class ReplicaHarness {
   // Has a parked replica go on as another, and returns that one's id.
   std::int64_t Adopt(std::int64_t parked, const std::string& checkpoint);
 
+  pid_t Process(std::int64_t replica) const { return replicas_.at(replica).process; }
   void Signal(std::int64_t replica, int signal);
   // Kills and forgets the replica.
   void Kill(std::int64_t replica);
