@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "trial_runner/torch/state_transfer.h"
 #include "tuner/base/check.h"
 #include "tuner/base/status.h"
 
@@ -137,32 +138,10 @@ absl::Status ReplicaGroup::FormAndEqualise(const Membership& membership, int ran
   ESPALIER_RETURN_IF_ERROR(
       collectives_.Form({membership.generation, rank, size, membership.members.front().address}));
   times.form_s = SecondsSince(start);
-  if (size == 1) return absl::OkStatus();
   const Clock::time_point formed = Clock::now();
-  ESPALIER_RETURN_IF_ERROR(Equalise(rank, size));
+  ESPALIER_RETURN_IF_ERROR(EqualiseState(collectives_, state_, rank, size, /*running=*/joined()));
   times.broadcast_s = SecondsSince(formed);
   return absl::OkStatus();
-}
-
-absl::Status ReplicaGroup::Equalise(int rank, int size) {
-  ESPALIER_ASSIGN_OR_RETURN(const auto orders, collectives_.AllGather(state_.Order()));
-  // Of equals the lowest rank.
-  const auto furthest = std::max_element(orders.begin(), orders.end());
-  const bool fresh = furthest->front() == 0;
-  const bool equal = std::count(orders.begin(), orders.end(), *furthest) == size;
-  if (equal && !fresh) return absl::OkStatus();
-  const int source = static_cast<int>(furthest - orders.begin());
-
-  auto bytes = std::make_shared<std::vector<std::uint8_t>>();
-  auto count = std::make_shared<std::vector<std::int64_t>>(1);
-  if (rank == source) {
-    ESPALIER_ASSIGN_OR_RETURN(bytes, state_.Save());
-    count->front() = static_cast<std::int64_t>(bytes->size());
-  }
-  ESPALIER_RETURN_IF_ERROR(collectives_.Broadcast(CollectiveBuffer::Of(count), source));
-  bytes->resize(static_cast<std::size_t>(count->front()));
-  ESPALIER_RETURN_IF_ERROR(collectives_.Broadcast(CollectiveBuffer::Of(bytes), source));
-  return rank == source ? absl::OkStatus() : state_.Load(*bytes);
 }
 
 Membership ReplicaGroup::Leave(const Membership& membership, bool broken) {

@@ -11,26 +11,10 @@
 #include "absl/status/statusor.h"
 #include "trial_runner/collectives/collectives.h"
 #include "trial_runner/elastic/control_plane.h"
+#include "trial_runner/torch/shared_state.h"
 #include "trial_runner/torch/trial_context.h"
 
 namespace espalier {
-
-// What members of a group have in common and hand to those who join: model, optimizer, position.
-class SharedState {
- public:
-  virtual ~SharedState() = default;
-
-  // Of two states the one with the larger order is further; equal orders are equal states. Fresh
-  // states, that have neither trained nor been loaded, order below all others.
-  virtual std::vector<std::int64_t> Order() const = 0;
-  virtual std::int64_t step() const = 0;
-  virtual absl::StatusOr<std::shared_ptr<std::vector<std::uint8_t>>> Save() const = 0;
-  virtual absl::Status Load(const std::vector<std::uint8_t>& bytes) = 0;
-  // Writes a checkpoint and tells the service, if there is a folder for it.
-  virtual void SaveCheckpoint() = 0;
-  // Loads the checkpoint that the trial has been given, if that is further.
-  virtual absl::Status CatchUp() = 0;
-};
 
 // This replica's place in its trial's changing group. Design: a regroup is announced by the
 // control plane; members leave together at a step boundary (Pending() rides in their all-reduce),
@@ -85,7 +69,6 @@ class ReplicaGroup {
   // True: this replica left in between and has come back as another.
   bool FormNewest(Membership newest, ReplicaRegrouped& times);
   absl::Status FormAndEqualise(const Membership& membership, int rank, ReplicaRegrouped& times);
-  absl::Status Equalise(int rank, int size);
   // Ends this process, or returns as a new replica with its first membership.
   Membership Leave(const Membership& membership, bool broken);
   // Says Ready and waits for a generation above that has this replica in it, or nobody.

@@ -1,66 +1,36 @@
 #include "trial_runner/torch/training_state.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 #include <torch/serialize/archive.h>
 
 #include <cstdio>
-#include <cstring>
+#include <set>
 #include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "trial_runner/torch/checkpoint_file.h"
+#include "trial_runner/torch/optimizer_state.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
 namespace {
 
 // The tensors that make a model, in the module's own order, which is the same in each replica.
-std::vector<at::Tensor> TensorsOf(const torch::nn::Module& model) {
-  std::vector<at::Tensor> tensors = model.parameters();
-  for (at::Tensor& buffer : model.buffers()) tensors.push_back(std::move(buffer));
+std::vector<std::pair<std::string, at::Tensor>> TensorsOf(const torch::nn::Module& model) {
+  std::vector<std::pair<std::string, at::Tensor>> tensors;
+  for (const auto& p : model.named_parameters()) tensors.emplace_back(p.key(), p.value());
+  for (const auto& b : model.named_buffers()) tensors.emplace_back(b.key(), b.value());
   return tensors;
 }
 
-void AppendSized(std::vector<std::uint8_t>& to, const void* start, std::size_t size) {
-  const std::uint64_t prefix = size;
-  const auto* p = reinterpret_cast<const std::uint8_t*>(&prefix);
-  to.insert(to.end(), p, p + sizeof prefix);
-  const auto* s = static_cast<const std::uint8_t*>(start);
-  to.insert(to.end(), s, s + size);
-}
-
-absl::StatusOr<std::string_view> TakeSized(std::string_view& from) {
-  std::uint64_t size = 0;
-  if (from.size() < sizeof size) return absl::DataLossError("training state ends too early");
-  std::memcpy(&size, from.data(), sizeof size);
-  from.remove_prefix(sizeof size);
-  if (from.size() < size) return absl::DataLossError("training state ends too early");
-  const std::string_view part = from.substr(0, size);
-  from.remove_prefix(size);
-  return part;
-}
-
-absl::Status TakeTensor(std::string_view& from, at::Tensor& tensor) {
-  ESPALIER_ASSIGN_OR_RETURN(const std::string_view part, TakeSized(from));
-  at::Tensor target = tensor.is_contiguous() ? tensor : at::empty_like(tensor).contiguous();
-  if (part.size() != target.nbytes()) {
-    return absl::DataLossError(absl::StrCat(
-        "training state: a tensor has ", part.size(), " bytes where this replica's model has ",
-        target.nbytes(), ": do all replicas run the same program with the same parameters?"));
-  }
-  std::memcpy(target.mutable_data_ptr(), part.data(), part.size());
-  if (!target.is_same(tensor)) tensor.copy_(target);
-  return absl::OkStatus();
-}
-
-std::string OptimizerBytes(const torch::optim::Optimizer& optimizer) {
-  torch::serialize::OutputArchive archive;
-  optimizer.save(archive);
-  std::ostringstream out;
-  archive.save_to(out);
-  return std::move(out).str();
+// LibTorch's messages go on with a stack.
+std::string FirstLine(const std::exception& e) {
+  const std::string message = e.what();
+  return message.substr(0, message.find('\n'));
 }
 
 std::string KeyOf(const char* kind, const std::string& name) {
@@ -71,10 +41,22 @@ std::string KeyOf(const char* kind, const std::string& name) {
 
 absl::Status TrainingState::AddModel(const std::string& name, torch::nn::Module& model,
                                      torch::optim::Optimizer& optimizer) {
-  for (const TrainedModel& other : models_) {
+  for (const OptimizedModel& other : models_) {
     if (other.name == name) {
       return absl::AlreadyExistsError(absl::StrCat("there is already a model named \"", name,
                                                    "\": want a name of its own for each"));
+    }
+  }
+  std::set<const void*> own;
+  for (const at::Tensor& p : model.parameters()) own.insert(p.unsafeGetTensorImpl());
+  for (const auto& group : optimizer.param_groups()) {
+    for (const at::Tensor& p : group.params()) {
+      if (own.contains(p.unsafeGetTensorImpl())) continue;
+      std::ostringstream shape;
+      shape << p.sizes();
+      return absl::InvalidArgumentError(absl::StrCat(
+          KeyOf("model", name), ": its optimizer has a parameter of shape ", shape.str(),
+          " that is not the model's: want one module that holds all that is trained"));
     }
   }
   models_.push_back({name, model, optimizer});
@@ -84,55 +66,107 @@ absl::Status TrainingState::AddModel(const std::string& name, torch::nn::Module&
 std::vector<std::int64_t> TrainingState::Order() const {
   const auto [step, epoch, evaluations, models] = position.Order();
   const bool fresh = step == 0 && epoch == 0 && evaluations == 0 && models == 0;
-  return {fresh ? 0 : 1, step, epoch, evaluations, models};
+  return {spoiled_ ? kSpoiled : fresh ? kFresh : kTrained, step, epoch, evaluations, models};
 }
 
-absl::StatusOr<std::shared_ptr<std::vector<std::uint8_t>>> TrainingState::Save() const {
+// ---- from replica to replica ------------------------------------------------------------------
+
+absl::StatusOr<StateOffer> TrainingState::Offer() {
   try {
-    auto bytes = std::make_shared<std::vector<std::uint8_t>>();
-    const std::string where = position.Encode();
-    AppendSized(*bytes, where.data(), where.size());
-    for (const TrainedModel& trained : models_) {
-      const std::string optimizer = OptimizerBytes(trained.optimizer);
-      AppendSized(*bytes, optimizer.data(), optimizer.size());
-      for (const at::Tensor& tensor : TensorsOf(trained.model)) {
-        const at::Tensor whole = tensor.detach().contiguous();
-        AppendSized(*bytes, whole.const_data_ptr(), whole.nbytes());
+    StateWriter to;
+    to.Text(position.Encode());
+    for (const OptimizedModel& trained : models_) {
+      for (const auto& [name, tensor] : TensorsOf(trained.model)) {
+        to.Text(name);
+        to.Tensor(tensor);
       }
+      to.Text("");  // the model has no more
+      WriteOptimizer(trained.optimizer, to);
     }
-    return bytes;
+    return std::move(to).Take();
   } catch (const std::exception& e) {
-    return absl::InternalError(absl::StrCat("cannot save the training state: ", e.what()));
+    return absl::InternalError(absl::StrCat("cannot hand over the training state: ", FirstLine(e)));
   }
 }
 
-absl::Status TrainingState::Load(const std::vector<std::uint8_t>& bytes) {
+namespace {
+
+absl::Status ReadName(const std::string& model, const std::string& own, StateReader& from) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::string_view name, from.Text());
+  if (name == own) return absl::OkStatus();
+  const auto quoted = [](std::string_view n) {
+    return n.empty() ? std::string("nothing more") : absl::StrCat("\"", std::string(n), "\"");
+  };
+  return absl::FailedPreconditionError(absl::StrCat(
+      model, " has ", quoted(own), " in this replica where it has ", quoted(name),
+      " in the group that it joins: do all replicas run the same program with the same "
+      "parameters?"));
+}
+
+}  // namespace
+
+absl::Status TrainingState::ReadModel(const OptimizedModel& trained, StateReader& from) {
+  const std::string model = KeyOf("model", trained.name);
+  for (const auto& [name, tensor] : TensorsOf(trained.model)) {
+    ESPALIER_RETURN_IF_ERROR(ReadName(model, name, from));
+    ESPALIER_RETURN_IF_ERROR(from.TensorInto(tensor, absl::StrCat(model, ": ", name)));
+  }
+  ESPALIER_RETURN_IF_ERROR(ReadName(model, "", from));
+  return ReadOptimizer(trained.optimizer, from);
+}
+
+absl::StatusOr<std::vector<CollectiveBuffer>> TrainingState::Expect(
+    const std::vector<std::uint8_t>& description) {
+  spoiled_ = true;
   try {
-    std::string_view left(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    ESPALIER_ASSIGN_OR_RETURN(const std::string_view where, TakeSized(left));
-    ESPALIER_ASSIGN_OR_RETURN(TrainingPosition loaded, TrainingPosition::Decode(where));
     const at::NoGradGuard no_grad;
-    for (const TrainedModel& trained : models_) {
-      ESPALIER_ASSIGN_OR_RETURN(const std::string_view optimizer, TakeSized(left));
-      for (at::Tensor& tensor : TensorsOf(trained.model)) {
-        at::Tensor values = tensor.detach();
-        ESPALIER_RETURN_IF_ERROR(TakeTensor(left, values));
-      }
-      torch::serialize::InputArchive archive;
-      archive.load_from(optimizer.data(), optimizer.size());
-      trained.optimizer.state().clear();
-      trained.optimizer.load(archive);
+    StateReader from(description);
+    ESPALIER_ASSIGN_OR_RETURN(const std::string_view where, from.Text());
+    ESPALIER_ASSIGN_OR_RETURN(expected_position_, TrainingPosition::Decode(where));
+    for (const OptimizedModel& trained : models_) {
+      ESPALIER_RETURN_IF_ERROR(ReadModel(trained, from));
     }
-    position = std::move(loaded);
-    return absl::OkStatus();
+    detours_ = from.TakeDetours();
+    return from.expected();
   } catch (const std::exception& e) {
-    return absl::InternalError(absl::StrCat("cannot load the training state: ", e.what()));
+    return absl::InternalError(absl::StrCat("cannot take over the training state: ", FirstLine(e)));
+  }
+}
+
+absl::Status TrainingState::Accept() {
+  try {
+    const at::NoGradGuard no_grad;
+    for (const StateReader::Detour& detour : detours_) detour.target.copy_(detour.arrived);
+  } catch (const std::exception& e) {
+    return absl::InternalError(absl::StrCat("cannot take over the training state: ", FirstLine(e)));
+  }
+  detours_.clear();
+  position = std::move(expected_position_);
+  spoiled_ = false;
+  return absl::OkStatus();
+}
+
+void TrainingState::Forsake() {
+  detours_.clear();
+  for (const OptimizedModel& trained : models_) {
+    for (auto& [name, tensor] : TensorsOf(trained.model)) tensor.set_data(at::empty_like(tensor));
+    trained.optimizer.state().clear();
   }
 }
 
 absl::Status TrainingState::WarmUp() {
-  ESPALIER_ASSIGN_OR_RETURN(const auto bytes, Save());
-  return Load(*bytes);
+  ESPALIER_ASSIGN_OR_RETURN(const StateOffer offer, Offer());
+  ESPALIER_RETURN_IF_ERROR(Expect(*offer.description).status());
+  return Accept();
+}
+
+// ---- checkpoints ------------------------------------------------------------------------------
+
+absl::Status TrainingState::Restore() {
+  if (trial_.checkpoint.empty() && CheckpointFiles(trial_.checkpoint_dir).empty()) {
+    return absl::NotFoundError("no checkpoint to restore the training state from");
+  }
+  return LoadNewestCheckpoint();
 }
 
 void TrainingState::SaveCheckpoint() {
@@ -140,7 +174,7 @@ void TrainingState::SaveCheckpoint() {
   absl::StatusOr<std::string> path;
   try {
     torch::serialize::OutputArchive archive;
-    for (const TrainedModel& trained : models_) {
+    for (const OptimizedModel& trained : models_) {
       torch::serialize::OutputArchive model(archive.compilation_unit());
       torch::serialize::OutputArchive optimizer(archive.compilation_unit());
       trained.model.save(model);
@@ -199,7 +233,7 @@ absl::Status TrainingState::LoadCheckpoint(const std::string& path) {
     archive.read("espalier", where);
     ESPALIER_ASSIGN_OR_RETURN(TrainingPosition loaded,
                               TrainingPosition::Decode(where.toStringRef()));
-    for (const TrainedModel& trained : models_) {
+    for (const OptimizedModel& trained : models_) {
       torch::serialize::InputArchive model;
       torch::serialize::InputArchive optimizer;
       archive.read(KeyOf("model", trained.name), model);
@@ -209,11 +243,10 @@ absl::Status TrainingState::LoadCheckpoint(const std::string& path) {
       trained.optimizer.load(optimizer);
     }
     position = std::move(loaded);
+    spoiled_ = false;
     return absl::OkStatus();
   } catch (const std::exception& e) {
-    const std::string message = e.what();
-    return absl::DataLossError(
-        absl::StrCat("checkpoint ", path, ": ", message.substr(0, message.find('\n'))));
+    return absl::DataLossError(absl::StrCat("checkpoint ", path, ": ", FirstLine(e)));
   }
 }
 

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "trial_runner/elastic/training_position.h"
-#include "trial_runner/torch/replica_group.h"
+#include "trial_runner/torch/shared_state.h"
+#include "trial_runner/torch/state_stream.h"
 #include "trial_runner/torch/trial_context.h"
 
 namespace torch::nn {
@@ -34,13 +35,16 @@ class TrainingState final : public SharedState {
 
   std::vector<std::int64_t> Order() const override;
   std::int64_t step() const override { return position.step; }
-  absl::StatusOr<std::shared_ptr<std::vector<std::uint8_t>>> Save() const override;
-  absl::Status Load(const std::vector<std::uint8_t>& bytes) override;
+  absl::StatusOr<StateOffer> Offer() override;
+  absl::StatusOr<std::vector<CollectiveBuffer>> Expect(
+      const std::vector<std::uint8_t>& description) override;
+  absl::Status Accept() override;
+  void Forsake() override;
+  absl::Status Restore() override;
   void SaveCheckpoint() override;
   absl::Status CatchUp() override;
 
-  // Saves and loads the state as it is, so that doing so in earnest is quick, and errors show
-  // early.
+  // Hands the state to itself, so that doing so in earnest is quick, and errors show early.
   absl::Status WarmUp();
   // The checkpoint that the trial was given; if it cannot be read, the newest of its folder that
   // can. A joiner's may well be gone: those who train meanwhile write newer ones.
@@ -48,14 +52,21 @@ class TrainingState final : public SharedState {
   absl::Status LoadCheckpoint(const std::string& path);
 
  private:
-  struct TrainedModel {
+  struct OptimizedModel {
     std::string name;
     torch::nn::Module& model;
     torch::optim::Optimizer& optimizer;
   };
 
+  absl::Status ReadModel(const OptimizedModel& trained, StateReader& from);
+
   TrialContext& trial_;
-  std::vector<TrainedModel> models_;
+  std::vector<OptimizedModel> models_;
+  bool spoiled_ = false;
+
+  // Between Expect() and Accept().
+  TrainingPosition expected_position_;
+  std::vector<StateReader::Detour> detours_;
 };
 
 }  // namespace espalier

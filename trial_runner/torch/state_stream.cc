@@ -1,0 +1,150 @@
+#include "trial_runner/torch/state_stream.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
+
+#include <cstring>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/base/status.h"
+
+namespace espalier {
+namespace {
+
+// Of a contiguous tensor. Keeps the storage and not the tensor, which may part with it.
+CollectiveBuffer BufferOf(const at::Tensor& tensor) {
+  CollectiveBuffer buffer;
+  buffer.type = CollectiveBuffer::Type::kByte;
+  buffer.start = tensor.data_ptr();
+  buffer.count = static_cast<std::int64_t>(tensor.nbytes());
+  buffer.device = tensor.is_cuda() ? tensor.get_device() : CollectiveBuffer::kHost;
+  buffer.owner = std::make_shared<c10::Storage>(tensor.storage());
+  return buffer;
+}
+
+std::string FormText(at::ScalarType type, at::IntArrayRef shape) {
+  std::ostringstream out;
+  out << type << " " << shape;
+  return out.str();
+}
+
+}  // namespace
+
+void StateWriter::Bytes(const void* start, std::size_t size) {
+  const auto* bytes = static_cast<const std::uint8_t*>(start);
+  offer_.description->insert(offer_.description->end(), bytes, bytes + size);
+}
+
+void StateWriter::Integer(std::int64_t value) { Bytes(&value, sizeof value); }
+void StateWriter::Real(double value) { Bytes(&value, sizeof value); }
+
+void StateWriter::Text(std::string_view text) {
+  Integer(static_cast<std::int64_t>(text.size()));
+  Bytes(text.data(), text.size());
+}
+
+void StateWriter::Tensor(const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    Integer(-1);
+    return;
+  }
+  Integer(static_cast<std::int64_t>(tensor.scalar_type()));
+  Integer(tensor.dim());
+  for (const std::int64_t extent : tensor.sizes()) Integer(extent);
+  const at::Tensor whole = tensor.detach().contiguous();
+  if (whole.nbytes() >= kLargeBytes) {
+    offer_.tensors.push_back(BufferOf(whole));
+  } else if (whole.nbytes() > 0) {
+    const at::Tensor here = whole.cpu();
+    Bytes(here.const_data_ptr(), here.nbytes());
+  }
+}
+
+absl::Status StateReader::Bytes(void* start, std::size_t size) {
+  if (left_.size() < size) return absl::DataLossError("training state ends too early");
+  std::memcpy(start, left_.data(), size);
+  left_.remove_prefix(size);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::int64_t> StateReader::Integer() {
+  std::int64_t value = 0;
+  ESPALIER_RETURN_IF_ERROR(Bytes(&value, sizeof value));
+  return value;
+}
+
+absl::StatusOr<double> StateReader::Real() {
+  double value = 0;
+  ESPALIER_RETURN_IF_ERROR(Bytes(&value, sizeof value));
+  return value;
+}
+
+absl::StatusOr<std::string_view> StateReader::Text() {
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t size, Integer());
+  if (size < 0 || left_.size() < static_cast<std::size_t>(size)) {
+    return absl::DataLossError("training state ends too early");
+  }
+  const std::string_view text = left_.substr(0, static_cast<std::size_t>(size));
+  left_.remove_prefix(text.size());
+  return text;
+}
+
+absl::StatusOr<StateReader::Form> StateReader::TensorForm() {
+  Form form;
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t type, Integer());
+  if (type < 0) return form;
+  form.defined = true;
+  form.type = static_cast<at::ScalarType>(type);
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t dimensions, Integer());
+  for (std::int64_t i = 0; i < dimensions; ++i) {
+    ESPALIER_ASSIGN_OR_RETURN(const std::int64_t extent, Integer());
+    form.shape.push_back(extent);
+  }
+  return form;
+}
+
+absl::Status StateReader::Content(const at::Tensor& tensor) {
+  const at::Tensor values = tensor.detach();
+  if (values.nbytes() >= kLargeBytes) {
+    at::Tensor arriving = values;
+    if (!values.is_contiguous()) {
+      arriving = at::empty_like(values, values.options(), at::MemoryFormat::Contiguous);
+      detours_.push_back({arriving, values});
+    }
+    expected_.push_back(BufferOf(arriving));
+    return absl::OkStatus();
+  }
+  if (values.nbytes() == 0) return absl::OkStatus();
+  at::Tensor here = at::empty(values.sizes(), values.options().device(at::kCPU));
+  ESPALIER_RETURN_IF_ERROR(Bytes(here.mutable_data_ptr(), here.nbytes()));
+  values.copy_(here);
+  return absl::OkStatus();
+}
+
+absl::Status StateReader::TensorInto(const at::Tensor& tensor, const std::string& name) {
+  ESPALIER_ASSIGN_OR_RETURN(const Form form, TensorForm());
+  if (!form.defined || form.type != tensor.scalar_type() || tensor.sizes() != form.shape) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        name, " is ", FormText(tensor.scalar_type(), tensor.sizes()), " in this replica and ",
+        form.defined ? FormText(form.type, form.shape) : "undefined",
+        " in the group that it joins: do all replicas run the same program with the same "
+        "parameters?"));
+  }
+  return Content(tensor);
+}
+
+absl::Status StateReader::AnyTensor(at::Tensor& tensor, at::Device device) {
+  ESPALIER_ASSIGN_OR_RETURN(const Form form, TensorForm());
+  if (!form.defined) {
+    tensor = at::Tensor();
+    return absl::OkStatus();
+  }
+  const bool fits = tensor.defined() && tensor.scalar_type() == form.type &&
+                    tensor.sizes() == form.shape && tensor.device() == device;
+  if (!fits) tensor = at::empty(form.shape, at::TensorOptions().dtype(form.type).device(device));
+  return Content(tensor);
+}
+
+}  // namespace espalier

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "trial_runner/collectives/collectives.h"
+#include "trial_runner/torch/shared_state.h"
+
+namespace espalier {
+
+// Writes a StateOffer and reads it again: values one after the other, each read as it was written.
+// Tensors of less than kLargeBytes lie between them, the memory of others is given along. Tensors
+// may be on any device. Both ends are the same program on machines of one byte order.
+inline constexpr std::size_t kLargeBytes = 64 << 10;
+
+class StateWriter {
+ public:
+  void Integer(std::int64_t value);
+  void Real(double value);
+  void Text(std::string_view text);
+  void Tensor(const at::Tensor& tensor);  // may be undefined
+
+  StateOffer Take() && { return std::move(offer_); }
+
+ private:
+  void Bytes(const void* start, std::size_t size);
+
+  StateOffer offer_{std::make_shared<std::vector<std::uint8_t>>(), {}};
+};
+
+class StateReader {
+ public:
+  explicit StateReader(const std::vector<std::uint8_t>& description)
+      : left_(reinterpret_cast<const char*>(description.data()), description.size()) {}
+
+  absl::StatusOr<std::int64_t> Integer();
+  absl::StatusOr<double> Real();
+  absl::StatusOr<std::string_view> Text();  // lies in the description
+  // Into a tensor of the same shape and type, in its memory. `name` is for the error.
+  absl::Status TensorInto(const at::Tensor& tensor, const std::string& name);
+  // Into `tensor` if it fits, else into a new one on that device; undefined if the other was.
+  absl::Status AnyTensor(at::Tensor& tensor, at::Device device);
+
+  // Where the large tensors go.
+  const std::vector<CollectiveBuffer>& expected() const { return expected_; }
+  // Of those that have to be copied when they have arrived, since their memory has gaps.
+  struct Detour {
+    at::Tensor arrived;
+    at::Tensor target;
+  };
+  std::vector<Detour> TakeDetours() { return std::move(detours_); }
+
+ private:
+  struct Form {
+    bool defined = false;
+    at::ScalarType type = at::kFloat;
+    std::vector<std::int64_t> shape;
+  };
+
+  absl::Status Bytes(void* start, std::size_t size);
+  absl::StatusOr<Form> TensorForm();
+  absl::Status Content(const at::Tensor& tensor);
+
+  std::string_view left_;
+  std::vector<CollectiveBuffer> expected_;
+  std::vector<Detour> detours_;
+};
+
+}  // namespace espalier

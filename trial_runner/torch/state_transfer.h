@@ -1,0 +1,20 @@
+#pragma once
+
+#include "absl/status/status.h"
+#include "trial_runner/collectives/collectives.h"
+#include "trial_runner/torch/shared_state.h"
+
+namespace espalier {
+
+// Brings all members of a group that has just formed to the state of the furthest of them. Those
+// who are behind take it from one of those who are furthest, each from another as far as there are
+// enough, straight into their tensors' memory; members that are equal send nothing twice and
+// receive nothing. `running`: this replica's program is in its training loop, and cannot go back to
+// an earlier state.
+//
+// Ends with kAborted or kUnavailable if the group is lost on the way; any other error is for the
+// replica to end with.
+absl::Status EqualiseState(Collectives& collectives, SharedState& state, int rank, int size,
+                           bool running);
+
+}  // namespace espalier
