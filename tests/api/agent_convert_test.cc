@@ -210,6 +210,7 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   EXPECT_EQ(start.directory(), "/work");
   EXPECT_EQ(start.environment().at("OMP_NUM_THREADS"), "1");
   EXPECT_EQ(start.environment().at("ESPALIER_BATCH_MODE"), "adaptive");
+  EXPECT_EQ(start.environment().at("ESPALIER_DIRECTION"), "minimize");
   EXPECT_EQ(start.parameters_json(), ToJson(trial.parameters));
   EXPECT_EQ(start.study(), "mnist");
   EXPECT_EQ(start.trial_number(), 3);

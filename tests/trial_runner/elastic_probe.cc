@@ -2,7 +2,8 @@
 // down which samples it was dealt in which step. Parameters: lr, batch_size, max_batch_size,
 // min_atomic and max_atomic, samples, epochs, dropout, width, momentum, adam, batch_norm,
 // compute_ms (added to each microbatch), log (folder for the record), scaling_rule,
-// base_batch_size, evaluations (an epoch). With epochs=0 it trains until there is a file "stop" in
+// base_batch_size, evaluations (an epoch), sums (an accumulator and a state of its own). With
+// epochs=0 it trains until there is a file "stop" in
 // that folder, to the end of an epoch.
 
 #include <poll.h>
@@ -21,12 +22,16 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "trial_runner/torch/accumulator.h"
 #include "trial_runner/torch/adaptive_data_loader.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
+#include "trial_runner/torch/state.h"
 #include "trial_runner/torch/trial.h"
 
 namespace {
@@ -52,6 +57,16 @@ class Record {
 
  private:
   std::FILE* out_ = nullptr;
+};
+
+// What the program itself remembers of the epoch before.
+class LastEpoch final : public espalier::State {
+ public:
+  std::string name() const override { return "last-epoch"; }
+  void Save(std::ostream& to) const override { to << epoch; }
+  void Load(std::istream& from) override { from >> epoch; }
+
+  std::int64_t epoch = 0;
 };
 
 torch::nn::Sequential MakeNet(espalier::Trial& trial) {
@@ -108,6 +123,12 @@ int main(int argc, char** argv) {
     second = std::make_unique<espalier::AdaptiveDataParallel>(trial, *second_net, second_optimizer,
                                                               options);
   }
+  LastEpoch last_epoch;
+  std::optional<espalier::Accumulator> seen;
+  if (trial.Get("sums", false)) {
+    trial.AddState(last_epoch);
+    seen.emplace(parallel, "seen", std::vector<std::string>{"samples", "indices"});
+  }
   espalier::AdaptiveDataLoader loader(
       parallel, samples,
       {.batch_size = trial.Get("batch_size", std::int64_t{32}),
@@ -121,6 +142,10 @@ int main(int argc, char** argv) {
     net->train();
     while (const auto batch = loader.NextBatch()) {
       record.Add(parallel.generation(), epoch, parallel.steps() + 1, *batch);
+      if (seen) {
+        seen->Add("samples", static_cast<double>(batch->numel()));
+        seen->Add("indices", batch->sum().item<double>());
+      }
       if (compute_ms > 0) poll(nullptr, 0, compute_ms);  // stands for a longer forward pass
       const auto inputs = x.index_select(0, *batch);
       const auto targets = y.index_select(0, *batch);
@@ -150,10 +175,16 @@ int main(int argc, char** argv) {
             .item<double>();
       });
     }
-    trial.Report(epoch, error / static_cast<double>(samples),
-                 {{"steps", static_cast<double>(parallel.steps())},
-                  {"skipped", static_cast<double>(parallel.skipped_steps())},
-                  {"batch_size", static_cast<double>(parallel.batch_size())}});
+    std::map<std::string, double> figures{
+        {"steps", static_cast<double>(parallel.steps())},
+        {"skipped", static_cast<double>(parallel.skipped_steps())},
+        {"batch_size", static_cast<double>(parallel.batch_size())}};
+    if (seen) {
+      figures.merge(seen->Synchronize());
+      figures["last_epoch"] = static_cast<double>(last_epoch.epoch);
+      last_epoch.epoch = epoch;
+    }
+    trial.Report(epoch, error / static_cast<double>(samples), figures);
     // All have to come to the same answer: so it goes through a sum.
     if (given_epochs == 0 && parallel.Evaluate(1, 1, [&](const at::Tensor&) {
           return std::filesystem::exists(log + "/stop") ? 1.0 : 0.0;

@@ -1,16 +1,25 @@
 #include "trial_runner/torch/checkpoint_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <map>
+#include <set>
+#include <string_view>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "trial_runner/torch/checksum.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
@@ -20,24 +29,90 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kSuffix = ".pt";
+constexpr std::string_view kTemporary = ".tmp";
+
+// The last record of a zip archive: its signature, and at the very end its comment's length.
+constexpr std::string_view kZipEnd = "PK\005\006";
+constexpr std::size_t kZipEndSize = 22;
+
+// The comment: both numbers as sixteen hexadecimal digits, the value by its bits, NaN for none.
+constexpr std::string_view kSeal = "espalier-checkpoint-1 ";
+constexpr std::size_t kSealSize = kSeal.size() + 16 + 1 + 16;
+
+constexpr std::size_t kBufferSize = 1 << 20;
 
 absl::Status FileError(const std::string& path, const char* what) {
   return absl::UnavailableError(
       absl::StrCat("checkpoint ", path, ": ", what, ": ", std::strerror(errno)));
 }
 
-absl::Status WriteAndSync(const std::string& path, std::string_view bytes) {
+// A file under way. After an error nothing more is written: Finish says what it was. (The archive's
+// writer does not bear errors while it writes.)
+class SealedFile {
+ public:
+  SealedFile(int file, const std::string& path) : file_(file), path_(path) {}
+
+  void Append(const void* bytes, std::size_t count) {
+    const auto* start = static_cast<const char*>(bytes);
+    if (count >= kBufferSize) {
+      Emit(buffer_);
+      Emit({start, count - kZipEndSize});
+      buffer_.assign(start + count - kZipEndSize, kZipEndSize);
+      return;
+    }
+    buffer_.append(start, count);
+    if (buffer_.size() < kBufferSize) return;
+    const std::size_t ready = buffer_.size() - kZipEndSize;
+    Emit(std::string_view(buffer_).substr(0, ready));
+    buffer_.erase(0, ready);
+  }
+
+  absl::Status Finish(std::optional<double> value) {
+    const std::size_t size = buffer_.size();
+    const bool zip = size >= kZipEndSize && buffer_.substr(size - kZipEndSize, 4) == kZipEnd &&
+                     buffer_[size - 2] == 0 && buffer_[size - 1] == 0;
+    if (status_.ok() && !zip) {
+      return absl::InternalError(absl::StrCat("checkpoint ", path_, ": not a zip archive"));
+    }
+    if (zip) buffer_[size - 2] = static_cast<char>(kSealSize);
+    Emit(buffer_);
+    const double noted = value.value_or(std::numeric_limits<double>::quiet_NaN());
+    Emit(absl::StrFormat("%s%016x %016x", std::string(kSeal), checksum_.value(),
+                         std::bit_cast<std::uint64_t>(noted)));
+    if (status_.ok() && fsync(file_) != 0) status_ = FileError(path_, "cannot sync");
+    return status_;
+  }
+
+ private:
+  void Emit(std::string_view bytes) {
+    checksum_.Add(bytes.data(), bytes.size());
+    while (!bytes.empty() && status_.ok()) {
+      const ssize_t written = write(file_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) {
+        status_ = FileError(path_, "cannot write");
+      } else {
+        bytes.remove_prefix(static_cast<std::size_t>(written));
+      }
+    }
+  }
+
+  const int file_;
+  const std::string path_;
+  std::string buffer_;
+  Checksum checksum_;
+  absl::Status status_;
+};
+
+absl::Status WriteAndSync(const std::string& path, const CheckpointFile& what,
+                          const CheckpointContent& content) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file < 0) return FileError(path, "cannot open");
   const absl::Cleanup close_file = [file] { close(file); };
-  while (!bytes.empty()) {
-    const ssize_t written = write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return FileError(path, "cannot write");
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (fsync(file) != 0) return FileError(path, "cannot sync");
-  return absl::OkStatus();
+  SealedFile sealed(file, path);
+  ESPALIER_RETURN_IF_ERROR(
+      content([&](const void* bytes, std::size_t count) { sealed.Append(bytes, count); }));
+  return sealed.Finish(what.value);
 }
 
 absl::Status SyncFolder(const std::string& folder) {
@@ -48,28 +123,96 @@ absl::Status SyncFolder(const std::string& folder) {
   return absl::OkStatus();
 }
 
+// What is at a file's end. `size` is that of the file without it.
+struct Seal {
+  std::int64_t size = 0;
+  std::uint64_t checksum = 0;
+  double value = 0;
+};
+
+std::optional<Seal> ReadSeal(int file) {
+  struct stat status {};
+  if (fstat(file, &status) != 0) return std::nullopt;
+  Seal seal;
+  seal.size = status.st_size - static_cast<std::int64_t>(kSealSize);
+  std::string text(kSealSize, '\0');
+  if (seal.size < 0 || pread(file, text.data(), kSealSize, seal.size) != ssize_t{kSealSize}) {
+    return std::nullopt;
+  }
+  std::uint64_t bits = 0;
+  if (!text.starts_with(kSeal) ||
+      !absl::SimpleHexAtoi(text.substr(kSeal.size(), 16), &seal.checksum) ||
+      !absl::SimpleHexAtoi(text.substr(kSeal.size() + 17, 16), &bits)) {
+    return std::nullopt;
+  }
+  seal.value = std::bit_cast<double>(bits);
+  return seal;
+}
+
+std::optional<std::int64_t> StepOf(std::string_view name, std::string_view suffix) {
+  std::int64_t step = 0;
+  if (!name.starts_with(kPrefix) || !name.ends_with(suffix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  const std::string digits(name.substr(0, name.find('.')));
+  if (!absl::SimpleAtoi(digits, &step)) return std::nullopt;
+  return step;
+}
+
 std::map<std::int64_t, fs::path> FilesByStep(const std::string& folder) {
   std::error_code ignored;
   std::map<std::int64_t, fs::path> by_step;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    std::int64_t step = 0;
-    if (name.starts_with(kPrefix) && name.ends_with(kSuffix) &&
-        absl::SimpleAtoi(name.substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size()),
-                         &step)) {
-      by_step[step] = entry.path();
+    if (const auto step = StepOf(entry.path().filename().string(), kSuffix)) {
+      by_step[*step] = entry.path();
     }
   }
   return by_step;
 }
 
-void RemoveOldCheckpoints(const std::string& folder) {
-  std::error_code ignored;  // an old checkpoint that stays does no harm
-  std::map<std::int64_t, fs::path> by_step = FilesByStep(folder);
-  while (by_step.size() > kKeptCheckpoints) {
-    fs::remove(by_step.begin()->second, ignored);
-    by_step.erase(by_step.begin());
+// Of equals the newest; nothing where no file has a value.
+std::optional<std::int64_t> BestStep(const std::map<std::int64_t, fs::path>& by_step,
+                                     BetterValue better) {
+  if (better == BetterValue::kUnknown) return std::nullopt;
+  std::optional<std::int64_t> best;
+  double best_value = 0;
+  for (const auto& [step, path] : by_step) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) continue;
+    const std::optional<Seal> seal = ReadSeal(file);
+    close(file);
+    if (!seal || std::isnan(seal->value)) continue;
+    const bool worse =
+        better == BetterValue::kSmaller ? seal->value > best_value : seal->value < best_value;
+    if (best && worse) continue;
+    best = step;
+    best_value = seal->value;
   }
+  return best;
+}
+
+void RemoveOldCheckpoints(const CheckpointFile& newest) {
+  std::error_code ignored;  // an old checkpoint that stays does no harm
+  std::map<std::int64_t, fs::path> by_step = FilesByStep(newest.folder);
+  const std::optional<std::int64_t> best = BestStep(by_step, newest.better);
+  std::size_t left = by_step.size();
+  for (const auto& [step, path] : by_step) {
+    if (left <= kKeptCheckpoints) break;
+    --left;
+    if (step != best) fs::remove(path, ignored);
+  }
+}
+
+// Of writers that were killed: of no use once there is a newer checkpoint.
+void RemoveLeftovers(const std::string& folder) {
+  std::error_code ignored;
+  const std::map<std::int64_t, fs::path> by_step = FilesByStep(folder);
+  if (by_step.empty()) return;
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const auto step = StepOf(entry.path().filename().string(), kTemporary);
+    if (step && *step < by_step.rbegin()->first) leftovers.push_back(entry.path());
+  }
+  for (const fs::path& leftover : leftovers) fs::remove(leftover, ignored);
 }
 
 }  // namespace
@@ -81,25 +224,56 @@ std::vector<std::string> CheckpointFiles(const std::string& folder) {
   return files;
 }
 
-absl::StatusOr<std::string> WriteCheckpointFile(const std::string& folder, std::int64_t step,
-                                                std::string_view bytes) {
+absl::StatusOr<std::string> WriteCheckpointFile(const CheckpointFile& file,
+                                                const CheckpointContent& content) {
   std::error_code failed;
-  fs::create_directories(folder, failed);
+  fs::create_directories(file.folder, failed);
   if (failed) {
     return absl::UnavailableError(
-        absl::StrCat("checkpoint folder ", folder, ": ", failed.message()));
+        absl::StrCat("checkpoint folder ", file.folder, ": ", failed.message()));
   }
-  const std::string path = absl::StrCat(folder, "/step-", step, ".pt");
+  const std::string path = absl::StrCat(file.folder, "/step-", file.step, ".pt");
   // Replicas that leave a broken group may all be writing the same step.
   const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
-  if (absl::Status written = WriteAndSync(temporary, bytes); !written.ok()) {
-    fs::remove(temporary, failed);
-    return written;
-  }
+  absl::Cleanup remove_temporary = [&] { fs::remove(temporary, failed); };
+  ESPALIER_RETURN_IF_ERROR(WriteAndSync(temporary, file, content));
   if (rename(temporary.c_str(), path.c_str()) != 0) return FileError(path, "cannot rename");
-  ESPALIER_RETURN_IF_ERROR(SyncFolder(folder));
-  RemoveOldCheckpoints(folder);
+  std::move(remove_temporary).Cancel();
+  ESPALIER_RETURN_IF_ERROR(SyncFolder(file.folder));
+  RemoveOldCheckpoints(file);
+  RemoveLeftovers(file.folder);
   return path;
+}
+
+absl::Status VerifyCheckpointFile(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return FileError(path, "cannot open");
+  const absl::Cleanup close_file = [file] { close(file); };
+  const std::optional<Seal> seal = ReadSeal(file);
+  if (!seal) {
+    return absl::DataLossError(
+        absl::StrCat("checkpoint ", path,
+                     ": there is no checksum at its end: it is cut off, or was not written by a "
+                     "trial of this version"));
+  }
+  Checksum checksum;
+  std::string buffer(kBufferSize, '\0');
+  for (std::int64_t left = seal->size; left > 0;) {
+    const std::size_t most = std::min(buffer.size(), static_cast<std::size_t>(left));
+    const ssize_t count = read(file, buffer.data(), most);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return FileError(path, "cannot read");
+    if (count == 0) return absl::DataLossError(absl::StrCat("checkpoint ", path, ": is cut off"));
+    checksum.Add(buffer.data(), static_cast<std::size_t>(count));
+    left -= count;
+  }
+  if (checksum.value() != seal->checksum) {
+    return absl::DataLossError(
+        absl::StrFormat("checkpoint %s: is damaged: its checksum is %016x, and %016x was written "
+                        "down with it",
+                        path, checksum.value(), seal->checksum));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace espalier

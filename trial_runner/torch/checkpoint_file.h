@@ -1,20 +1,44 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace espalier {
 
-// Writes `bytes` as <folder>/step-<step>.pt so that a crash at any moment leaves either the whole
-// file or none: a temporary file, synced, renamed, and its folder synced. Makes the folder, keeps
-// the newest kKeptCheckpoints and returns the path.
+// Which of two checkpoints is the better one, by the trial's last value when it was taken.
+enum class BetterValue { kUnknown, kSmaller, kLarger };
+
+struct CheckpointFile {
+  std::string folder;
+  std::int64_t step = 0;
+  std::optional<double> value = {};  // the trial's last
+  BetterValue better = BetterValue::kUnknown;
+};
+
+using ByteSink = std::function<void(const void* bytes, std::size_t count)>;
+using CheckpointContent = std::function<absl::Status(const ByteSink& sink)>;
+
+// Writes <folder>/step-<step>.pt so that a crash at any moment leaves either the whole file or
+// none: a temporary file, synced, renamed, and its folder synced. The content is a zip archive, as
+// all of LibTorch's are; a checksum of the file and the value are added as the archive's comment,
+// which other readers skip. Makes the folder; keeps the newest kKeptCheckpoints and the best one,
+// and removes older ones and what writers that were killed have left. Returns the path.
+//
+// While it is written the folder needs room for one more file than are kept.
 inline constexpr std::size_t kKeptCheckpoints = 2;
-absl::StatusOr<std::string> WriteCheckpointFile(const std::string& folder, std::int64_t step,
-                                                std::string_view bytes);
+absl::StatusOr<std::string> WriteCheckpointFile(const CheckpointFile& file,
+                                                const CheckpointContent& content);
+
+// Reads all of the file and compares its checksum. Fails with the reason if it is not whole, or was
+// not written by WriteCheckpointFile.
+absl::Status VerifyCheckpointFile(const std::string& path);
 
 // The checkpoint files of a folder, newest first. Empty if there is no such folder.
 std::vector<std::string> CheckpointFiles(const std::string& folder);

@@ -68,17 +68,23 @@ absl::Status TrainingEngine::EvaluateShare(std::int64_t size, std::int64_t batch
   return absl::OkStatus();
 }
 
+EvaluationKey TrainingEngine::NextEvaluationKey() {
+  const std::int64_t step = state_.position.step;
+  if (next_evaluation_.epoch != local_epoch_ || next_evaluation_.step != step) {
+    next_evaluation_ = {local_epoch_, step, 0};
+  }
+  const EvaluationKey key = next_evaluation_;
+  ++next_evaluation_.call;
+  return key;
+}
+
 std::vector<double> TrainingEngine::Evaluate(std::int64_t size, std::int64_t batch_size,
                                              std::size_t sums, const SumOver& sum_over) {
   if (size < 1 || batch_size < 1) BadUse("Evaluate: size and batch_size are positive numbers");
   if (!group_.joined()) BadUse("Evaluate was called before NextEpoch");
   if (answer_due_) BadUse("Evaluate was called where Step was due");
   TrainingPosition& p = state_.position;
-  if (next_evaluation_.epoch != local_epoch_ || next_evaluation_.step != p.step) {
-    next_evaluation_ = {local_epoch_, p.step, 0};
-  }
-  const EvaluationKey key = next_evaluation_;
-  ++next_evaluation_.call;
+  const EvaluationKey key = NextEvaluationKey();
 
   std::vector<bool> were_training;
   for (const auto& model : models_) {

@@ -149,6 +149,7 @@ Membership ReplicaGroup::Leave(const Membership& membership, bool broken) {
   // states.
   const bool paused = membership.members.empty();
   if (paused && joined() && (rank_ == 0 || broken)) state_.SaveCheckpoint();
+  state_.AwaitCheckpoint();
   // A group of one holds no connections.
   (void)collectives_.Form({membership.generation, 0, 1, ready_.address});
   std::fflush(nullptr);
@@ -164,6 +165,7 @@ Membership ReplicaGroup::Leave(const Membership& membership, bool broken) {
 }
 
 void ReplicaGroup::Finish(ReplicaFinished finished) {
+  state_.AwaitCheckpoint();  // the service listens no more when it has heard of the end
   while (joined()) {
     finished.generation = generation_;
     if (rank_ == 0) trial_.control->Send(finished);

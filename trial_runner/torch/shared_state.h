@@ -51,8 +51,11 @@ class SharedState {
   virtual absl::Status CatchUp() = 0;
   // Loads the newest checkpoint, in a replica that has not begun to train.
   virtual absl::Status Restore() = 0;
-  // Writes a checkpoint and tells the service, if there is a folder for it.
+  // Copies the state for a checkpoint, which is written in the background, and the service told, if
+  // there is a folder for it.
   virtual void SaveCheckpoint() = 0;
+  // Until it is written.
+  virtual void AwaitCheckpoint() = 0;
 };
 
 }  // namespace espalier

@@ -118,14 +118,27 @@ bool TrainingEngine::NextEpoch(std::int64_t epochs) {
   epochs_ = epochs;
   if (!group_.joined()) {
     Join(epochs);
-  } else if (p.epoch == local_epoch_) {
-    ++p.epoch;
-    p.cursor = 0;
-    if (group_.rank() == 0) state_.SaveCheckpoint();
+  } else {
+    FinishEpoch();
   }
   local_epoch_ = p.epoch;
   plan_.reset();
   return local_epoch_ < epochs;
+}
+
+void TrainingEngine::FinishEpoch() {
+  TrainingPosition& p = state_.position;
+  while (p.epoch == local_epoch_) {
+    bool all_know = false;  // the next step will tell as well
+    if (const absl::Status merged = MergeSums(all_know); !merged.ok()) {
+      Regroup(merged);
+      continue;
+    }
+    ++p.epoch;
+    p.cursor = 0;
+    state_.SyncStates();
+    if (group_.rank() == 0) state_.SaveCheckpoint();
+  }
 }
 
 std::int64_t TrainingEngine::MaxAtomic() const {
@@ -180,6 +193,7 @@ void TrainingEngine::BeginMicrobatch() {
   microbatch_start_ = Clock::now();
   answer_due_ = true;
   dropped_ = false;
+  state_.sums.BeginMicrobatch();
   next_model_ = 0;
   inverse_size_ += 1.0 / static_cast<double>(plan_->microbatches[next_microbatch_].size);
   if (device_timer_) device_timer_->Begin(StepTimer::Part::kCompute);
@@ -330,6 +344,7 @@ void TrainingEngine::FinishStep() {
   ++p.step;
   p.models_stepped = 0;
   p.cursor += plan_->samples;
+  state_.sums.CountStep();
   if (skipped_) {
     ++p.skipped_steps;
   } else {
@@ -452,8 +467,22 @@ void TrainingEngine::Regroup(const absl::Status& lost) {
   }
   plan_.reset();
   const bool reported = group_.rank() == 0;
-  group_.Regroup(last_step_end_, lost_s);
   TrainingPosition& p = state_.position;
+  // While those who leave are still there. If it fails everybody keeps what is his.
+  bool all_know = false;
+  if (!broken) MergeSums(all_know).IgnoreError();
+  state_.SyncStates();
+  const std::int64_t step = p.step;
+  const ReplicaId self = trial_.replica;
+  group_.Regroup(last_step_end_, lost_s);
+  if (trial_.replica != self) {  // it left, and comes back as another
+    state_.sums.DropStep();
+    state_.sums.Forget(0, state_.sums.own().size());
+  } else if (broken && p.step > step) {
+    state_.sums.CountStep();  // others had come to the step's end
+  } else if (broken) {
+    state_.sums.DropStep();
+  }
   // The global batch stays; its best division for the new group is to be seen.
   p.atomic_batch_size = 0;
   wished_batch_ = 0;

@@ -58,6 +58,11 @@ class TrainingEngine {
   std::vector<double> Evaluate(std::int64_t size, std::int64_t batch_size, std::size_t sums,
                                const SumOver& sum_over);
 
+  // For Accumulator, in whose source they are. A sum is known by its index.
+  std::size_t AddAccumulator(const std::string& name, const std::vector<std::string>& sums);
+  void Accumulate(std::size_t index, double value) { state_.sums.Add(index, value); }
+  std::vector<double> SynchronizeSums(std::size_t begin, std::size_t count);
+
   const TrainingPosition& position() const { return state_.position; }
   const ReplicaGroup& group() const { return group_; }
   std::int64_t generation() const { return trial_.generation; }
@@ -84,6 +89,10 @@ class TrainingEngine {
   absl::Status EvaluateShare(std::int64_t size, std::int64_t batch_size, const SumOver& sum_over,
                              std::vector<double>& sums, bool& pending);
   absl::Status ShareBuffers();
+  EvaluationKey NextEvaluationKey();
+  void FinishEpoch();
+  // Makes what each replica has added to accumulators part of what all share.
+  absl::Status MergeSums(bool& all_know);
   std::int64_t MaxAtomic() const;
 
   TrialContext& trial_;

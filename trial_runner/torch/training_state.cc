@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "trial_runner/torch/checkpoint_copy.h"
 #include "trial_runner/torch/checkpoint_file.h"
 #include "trial_runner/torch/optimizer_state.h"
 #include "tuner/base/status.h"
@@ -31,6 +32,22 @@ std::vector<std::pair<std::string, at::Tensor>> TensorsOf(const torch::nn::Modul
 std::string FirstLine(const std::exception& e) {
   const std::string message = e.what();
   return message.substr(0, message.find('\n'));
+}
+
+std::string BytesOf(const State& state) {
+  std::ostringstream out;
+  state.Save(out);
+  return std::move(out).str();
+}
+
+absl::Status LoadState(State& state, const std::string& bytes) {
+  std::istringstream in(bytes);
+  try {
+    state.Load(in);
+  } catch (const std::exception& e) {
+    return absl::DataLossError(absl::StrCat("state \"", state.name(), "\": ", e.what()));
+  }
+  return absl::OkStatus();
 }
 
 std::string KeyOf(const char* kind, const std::string& name) {
@@ -65,8 +82,10 @@ absl::Status TrainingState::AddModel(const std::string& name, torch::nn::Module&
 
 std::vector<std::int64_t> TrainingState::Order() const {
   const auto [step, epoch, evaluations, models] = position.Order();
-  const bool fresh = step == 0 && epoch == 0 && evaluations == 0 && models == 0;
-  return {spoiled_ ? kSpoiled : fresh ? kFresh : kTrained, step, epoch, evaluations, models};
+  const std::int64_t merges = sums.merges();
+  const bool fresh = step == 0 && epoch == 0 && evaluations == 0 && models == 0 && merges == 0;
+  const Kind kind = spoiled_ ? kSpoiled : fresh ? kFresh : kTrained;
+  return {kind, step, epoch, evaluations, models, merges};
 }
 
 // ---- from replica to replica ------------------------------------------------------------------
@@ -75,6 +94,7 @@ absl::StatusOr<StateOffer> TrainingState::Offer() {
   try {
     StateWriter to;
     to.Text(position.Encode());
+    to.Text(sums.Encode());
     for (const OptimizedModel& trained : models_) {
       for (const auto& [name, tensor] : TensorsOf(trained.model)) {
         to.Text(name);
@@ -83,6 +103,11 @@ absl::StatusOr<StateOffer> TrainingState::Offer() {
       to.Text("");  // the model has no more
       WriteOptimizer(trained.optimizer, to);
     }
+    for (const auto& [name, state] : trial_.states) {
+      to.Text(name);
+      to.Text(BytesOf(*state));
+    }
+    to.Text("");  // the program has no more states
     return std::move(to).Take();
   } catch (const std::exception& e) {
     return absl::InternalError(absl::StrCat("cannot hand over the training state: ", FirstLine(e)));
@@ -91,14 +116,14 @@ absl::StatusOr<StateOffer> TrainingState::Offer() {
 
 namespace {
 
-absl::Status ReadName(const std::string& model, const std::string& own, StateReader& from) {
+absl::Status ReadName(const std::string& of, const std::string& own, StateReader& from) {
   ESPALIER_ASSIGN_OR_RETURN(const std::string_view name, from.Text());
   if (name == own) return absl::OkStatus();
   const auto quoted = [](std::string_view n) {
     return n.empty() ? std::string("nothing more") : absl::StrCat("\"", std::string(n), "\"");
   };
   return absl::FailedPreconditionError(absl::StrCat(
-      model, " has ", quoted(own), " in this replica where it has ", quoted(name),
+      of, ": ", quoted(own), " in this replica where it has ", quoted(name),
       " in the group that it joins: do all replicas run the same program with the same "
       "parameters?"));
 }
@@ -123,9 +148,17 @@ absl::StatusOr<std::vector<CollectiveBuffer>> TrainingState::Expect(
     StateReader from(description);
     ESPALIER_ASSIGN_OR_RETURN(const std::string_view where, from.Text());
     ESPALIER_ASSIGN_OR_RETURN(expected_position_, TrainingPosition::Decode(where));
+    ESPALIER_ASSIGN_OR_RETURN(const std::string_view sums_text, from.Text());
+    expected_sums_ = std::string(sums_text);
     for (const OptimizedModel& trained : models_) {
       ESPALIER_RETURN_IF_ERROR(ReadModel(trained, from));
     }
+    for (const auto& [name, state] : trial_.states) {
+      ESPALIER_RETURN_IF_ERROR(ReadName("the program's states", name, from));
+      ESPALIER_ASSIGN_OR_RETURN(const std::string_view bytes, from.Text());
+      ESPALIER_RETURN_IF_ERROR(LoadState(*state, std::string(bytes)));
+    }
+    ESPALIER_RETURN_IF_ERROR(ReadName("the program's states", "", from));
     detours_ = from.TakeDetours();
     return from.expected();
   } catch (const std::exception& e) {
@@ -141,6 +174,7 @@ absl::Status TrainingState::Accept() {
     return absl::InternalError(absl::StrCat("cannot take over the training state: ", FirstLine(e)));
   }
   detours_.clear();
+  ESPALIER_RETURN_IF_ERROR(sums.Adopt(expected_sums_));
   position = std::move(expected_position_);
   spoiled_ = false;
   return absl::OkStatus();
@@ -169,30 +203,40 @@ absl::Status TrainingState::Restore() {
   return LoadNewestCheckpoint();
 }
 
+void TrainingState::SyncStates() {
+  for (const auto& [name, state] : trial_.states) {
+    try {
+      state->Sync();
+    } catch (const std::exception& e) {
+      EndProcess(absl::InternalError(absl::StrCat("state \"", name, "\": Sync: ", e.what())), 1);
+    }
+  }
+}
+
+std::unique_ptr<CheckpointCopy> TrainingState::Copy() const {
+  auto copy = std::make_unique<CheckpointCopy>();
+  copy->step = position.step;
+  copy->generation = trial_.generation;
+  copy->value = trial_.last_value();
+  for (const OptimizedModel& trained : models_) {
+    copy->AddModule(KeyOf("model", trained.name), trained.model);
+    copy->AddOptimizer(KeyOf("optimizer", trained.name), trained.optimizer);
+  }
+  for (const auto& [name, state] : trial_.states) {
+    copy->AddBytes(KeyOf("state", name), BytesOf(*state));
+  }
+  copy->AddText("accumulators", sums.Encode());
+  copy->AddText("espalier", position.Encode());
+  return copy;
+}
+
 void TrainingState::SaveCheckpoint() {
   if (trial_.checkpoint_dir.empty()) return;
-  absl::StatusOr<std::string> path;
   try {
-    torch::serialize::OutputArchive archive;
-    for (const OptimizedModel& trained : models_) {
-      torch::serialize::OutputArchive model(archive.compilation_unit());
-      torch::serialize::OutputArchive optimizer(archive.compilation_unit());
-      trained.model.save(model);
-      trained.optimizer.save(optimizer);
-      archive.write(KeyOf("model", trained.name), model);
-      archive.write(KeyOf("optimizer", trained.name), optimizer);
-    }
-    archive.write("espalier", c10::IValue(position.Encode()));
-    std::ostringstream out;
-    archive.save_to(out);
-    path = WriteCheckpointFile(trial_.checkpoint_dir, position.step, out.str());
-  } catch (const std::exception& e) {
-    path = absl::InternalError(absl::StrCat("checkpoint: ", e.what()));
-  }
-  if (path.ok()) {
-    trial_.control->Send(ReplicaCheckpoint{trial_.generation, *path, position.step});
-  } else {  // Training need not end for it; the service keeps the one it knows.
-    std::fprintf(stderr, "espalier: %s\n", std::string(path.status().message()).c_str());
+    writer_.Put(Copy());
+  } catch (const std::exception& e) {  // Training need not end for it.
+    std::fprintf(stderr, "espalier: checkpoint of step %lld: %s\n",
+                 static_cast<long long>(position.step), FirstLine(e).c_str());
   }
 }
 
@@ -226,28 +270,57 @@ absl::Status TrainingState::LoadNewestCheckpoint() {
 }
 
 absl::Status TrainingState::LoadCheckpoint(const std::string& path) {
+  ESPALIER_RETURN_IF_ERROR(VerifyCheckpointFile(path));
+  absl::Status read;
   try {
     torch::serialize::InputArchive archive;
     archive.load_from(path);
-    c10::IValue where;
-    archive.read("espalier", where);
-    ESPALIER_ASSIGN_OR_RETURN(TrainingPosition loaded,
-                              TrainingPosition::Decode(where.toStringRef()));
-    for (const OptimizedModel& trained : models_) {
-      torch::serialize::InputArchive model;
-      torch::serialize::InputArchive optimizer;
-      archive.read(KeyOf("model", trained.name), model);
-      archive.read(KeyOf("optimizer", trained.name), optimizer);
-      trained.model.load(model);
-      trained.optimizer.state().clear();
-      trained.optimizer.load(optimizer);
-    }
-    position = std::move(loaded);
-    spoiled_ = false;
-    return absl::OkStatus();
+    read = ReadArchive(archive);
   } catch (const std::exception& e) {
-    return absl::DataLossError(absl::StrCat("checkpoint ", path, ": ", FirstLine(e)));
+    read = absl::DataLossError(FirstLine(e));
   }
+  if (read.ok()) return read;
+  return absl::Status(read.code(),
+                      absl::StrCat("checkpoint ", path, ": ", std::string(read.message())));
+}
+
+absl::Status TrainingState::ReadArchive(torch::serialize::InputArchive& archive) {
+  c10::IValue where;
+  c10::IValue accumulated;
+  if (!archive.try_read("espalier", where) || !where.isString() ||
+      !archive.try_read("accumulators", accumulated) || !accumulated.isString()) {
+    return absl::FailedPreconditionError("it has no training position");
+  }
+  ESPALIER_ASSIGN_OR_RETURN(TrainingPosition loaded, TrainingPosition::Decode(where.toStringRef()));
+  for (const OptimizedModel& trained : models_) {
+    ESPALIER_RETURN_IF_ERROR(ReadModule(archive, KeyOf("model", trained.name), trained.model));
+    ESPALIER_RETURN_IF_ERROR(
+        ReadOptimizer(archive, KeyOf("optimizer", trained.name), trained.optimizer));
+  }
+  ESPALIER_RETURN_IF_ERROR(RefuseUnknownKeys(archive));
+  ESPALIER_RETURN_IF_ERROR(sums.Restore(accumulated.toStringRef()));
+  for (const auto& [name, state] : trial_.states) {
+    ESPALIER_ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(archive, KeyOf("state", name)));
+    ESPALIER_RETURN_IF_ERROR(LoadState(*state, bytes));
+  }
+  position = std::move(loaded);
+  spoiled_ = false;
+  return absl::OkStatus();
+}
+
+// What the program has no place for would be lost without a word.
+absl::Status TrainingState::RefuseUnknownKeys(torch::serialize::InputArchive& archive) const {
+  std::set<std::string> known{"espalier", "accumulators"};
+  for (const OptimizedModel& trained : models_) {
+    known.insert({KeyOf("model", trained.name), KeyOf("optimizer", trained.name)});
+  }
+  for (const auto& [name, state] : trial_.states) known.insert(KeyOf("state", name));
+  for (const std::string& key : archive.keys()) {
+    if (known.contains(key)) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("it has ", key, ", which this program has not"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace espalier

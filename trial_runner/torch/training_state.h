@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "trial_runner/elastic/accumulated_sums.h"
 #include "trial_runner/elastic/training_position.h"
+#include "trial_runner/torch/checkpoint_writer.h"
 #include "trial_runner/torch/shared_state.h"
 #include "trial_runner/torch/state_stream.h"
 #include "trial_runner/torch/trial_context.h"
@@ -15,13 +17,16 @@ class Module;
 namespace torch::optim {
 class Optimizer;
 }
+namespace torch::serialize {
+class InputArchive;
+}
 
 namespace espalier {
 
 // Models, their optimizers and the position of this replica: what replicas have in common, as bytes
 // for those who join, and as a file. A checkpoint is a LibTorch archive with "model", "optimizer"
 // and "espalier" in it, so that other programs can load the model from it; a model with a name has
-// "model.NAME" and "optimizer.NAME".
+// "model.NAME" and "optimizer.NAME", and a state of the program "state.NAME".
 class TrainingState final : public SharedState {
  public:
   explicit TrainingState(TrialContext& trial) : trial_(trial) {}
@@ -32,6 +37,7 @@ class TrainingState final : public SharedState {
                         torch::optim::Optimizer& optimizer);
 
   TrainingPosition position;
+  AccumulatedSums sums;
 
   std::vector<std::int64_t> Order() const override;
   std::int64_t step() const override { return position.step; }
@@ -42,8 +48,11 @@ class TrainingState final : public SharedState {
   void Forsake() override;
   absl::Status Restore() override;
   void SaveCheckpoint() override;
+  void AwaitCheckpoint() override { writer_.Await(); }
   absl::Status CatchUp() override;
 
+  // Calls Sync of the program's states.
+  void SyncStates();
   // Hands the state to itself, so that doing so in earnest is quick, and errors show early.
   absl::Status WarmUp();
   // The checkpoint that the trial was given; if it cannot be read, the newest of its folder that
@@ -59,13 +68,18 @@ class TrainingState final : public SharedState {
   };
 
   absl::Status ReadModel(const OptimizedModel& trained, StateReader& from);
+  std::unique_ptr<CheckpointCopy> Copy() const;
+  absl::Status ReadArchive(torch::serialize::InputArchive& archive);
+  absl::Status RefuseUnknownKeys(torch::serialize::InputArchive& archive) const;
 
   TrialContext& trial_;
+  CheckpointWriter writer_{trial_};
   std::vector<OptimizedModel> models_;
   bool spoiled_ = false;
 
   // Between Expect() and Accept().
   TrainingPosition expected_position_;
+  std::string expected_sums_;
   std::vector<StateReader::Detour> detours_;
 };
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "trial_runner/torch/trial_context.h"
 
 namespace espalier {
@@ -42,6 +43,15 @@ bool Trial::GetBool(const std::string& name, bool otherwise) {
 
 void Trial::Report(std::int64_t step, double value, const std::map<std::string, double>& extra) {
   context_->Report({.generation = 0, .step = step, .value = value, .progress = 0, .extra = extra});
+}
+
+void Trial::AddState(State& state) {
+  absl::Status added = context_->AddState(state);
+  if (added.ok() && context_->generation > 0) {
+    added = absl::FailedPreconditionError(absl::StrCat(
+        "state \"", state.name(), "\" was added after training began: add all of them before"));
+  }
+  if (!added.ok()) EndProcess(added, kBadUseExitCode);
 }
 
 void Trial::Finish(std::optional<double> value) {

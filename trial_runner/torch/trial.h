@@ -12,6 +12,7 @@
 
 namespace espalier {
 
+class State;
 class TrialContext;
 
 // A trial as its program sees it: the parameters to train with, and where results go. Make one
@@ -48,6 +49,11 @@ class Trial {
   // grows (usually the epoch). Call it on every replica with the same values: one of them sends it,
   // the others keep it in case that one is lost.
   void Report(std::int64_t step, double value, const std::map<std::string, double>& extra = {});
+
+  // Something of the program's own that is saved in checkpoints and handed to replicas that join;
+  // state.h says what it can do. Before the first NextEpoch, the same ones in each replica; it must
+  // outlive the training.
+  void AddState(State& state);
 
   // The trial is complete; the last report is its result, or `value` if given. Ends the process.
   [[noreturn]] void Finish(std::optional<double> value = std::nullopt);

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -66,6 +68,15 @@ absl::StatusOr<Parameters> ReadParameters(int argc, char** argv) {
   return parameters;
 }
 
+absl::StatusOr<BetterValue> ReadDirection() {
+  const std::string direction = Variable("ESPALIER_DIRECTION");
+  if (direction.empty()) return BetterValue::kUnknown;
+  if (direction == "minimize") return BetterValue::kSmaller;
+  if (direction == "maximize") return BetterValue::kLarger;
+  return absl::InvalidArgumentError(absl::StrCat("environment variable ESPALIER_DIRECTION=\"",
+                                                 direction, "\": want minimize or maximize"));
+}
+
 absl::Status ReadSeed(TrialContext& context) {
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t own,
                             IntegerVariable("ESPALIER_SEED", context.trial_number));
@@ -127,6 +138,7 @@ absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int 
                                                    mode, "\": want fixed or adaptive"));
   }
   context->adaptive_batch = mode == "adaptive";
+  ESPALIER_ASSIGN_OR_RETURN(context->better_value, ReadDirection());
   context->checkpoint_dir = Variable("ESPALIER_CHECKPOINT_DIR");
   context->checkpoint = Variable("ESPALIER_CHECKPOINT");
   ESPALIER_RETURN_IF_ERROR(ReadCollectivesOptions(context->collectives));
@@ -153,6 +165,27 @@ void TrialContext::Report(ReplicaReport report) {
   if (rank == 0) control->Send(report);
   reports_.push_back(std::move(report));
   if (reports_.size() > kKeptReports) reports_.pop_front();
+}
+
+absl::Status TrialContext::AddState(State& state) {
+  const std::string name = state.name();
+  const bool valid = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+  });
+  if (!valid) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("state \"", name, "\": want a name of letters, digits, '_', '-' and '.'"));
+  }
+  if (!states.emplace(name, &state).second) {
+    return absl::AlreadyExistsError(absl::StrCat("there is already a state named \"", name,
+                                                 "\": want a name of its own for each"));
+  }
+  return absl::OkStatus();
+}
+
+std::optional<double> TrialContext::last_value() const {
+  if (reports_.empty()) return std::nullopt;
+  return reports_.back().value;
 }
 
 void TrialContext::ResendReports() {

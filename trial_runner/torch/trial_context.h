@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,6 +16,8 @@
 #include "trial_runner/collectives/collectives.h"
 #include "trial_runner/control/parameters.h"
 #include "trial_runner/elastic/control_plane.h"
+#include "trial_runner/torch/checkpoint_file.h"
+#include "trial_runner/torch/state.h"
 
 namespace espalier {
 
@@ -49,6 +53,7 @@ class TrialContext {
   std::string checkpoint;          // to start from; empty: none
   c10::Device device = c10::kCPU;  // what it trains on
   CollectivesOptions collectives;
+  BetterValue better_value = BetterValue::kUnknown;
 
   // The present group, as far as reports need it.
   std::int64_t generation = 0;
@@ -58,6 +63,11 @@ class TrialContext {
   // The one that the trial's models and loader share.
   std::weak_ptr<TrainingEngine> engine;
 
+  // Of the program, beside its models; by name.
+  std::map<std::string, State*> states;
+  // Fails if there is one of that name, or it is no name.
+  absl::Status AddState(State& state);
+
   // Set by the group: brings the other members to the end as well.
   std::function<void(const ReplicaFinished&)> finish_group;
 
@@ -66,6 +76,7 @@ class TrialContext {
   // Sends the kept reports again: this replica has become rank 0, and nobody knows which of them
   // its predecessor sent.
   void ResendReports();
+  std::optional<double> last_value() const;
 
  private:
   std::deque<ReplicaReport> reports_;

@@ -12,6 +12,7 @@ namespace {
 
 // Trial programs learn by it which of the two batch modes their study is in.
 constexpr char kBatchModeVariable[] = "ESPALIER_BATCH_MODE";
+constexpr char kDirectionVariable[] = "ESPALIER_DIRECTION";
 
 absl::StatusOr<ReplicaReady> ToReady(ReplicaId replica, const v1::Ready& ready) {
   const v1::BatchBounds& batch = ready.batch();
@@ -152,6 +153,8 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   start.mutable_environment()->insert(study.spec.environment.begin(), study.spec.environment.end());
   (*start.mutable_environment())[kBatchModeVariable] =
       study.spec.batch_mode == BatchMode::kAdaptive ? "adaptive" : "fixed";
+  (*start.mutable_environment())[kDirectionVariable] =
+      study.spec.direction == Direction::kMaximize ? "maximize" : "minimize";
   start.set_parameters_json(ToJson(trial->second.parameters));
   start.set_study(study.spec.name);
   start.set_trial_number(trial->second.number);

@@ -1,0 +1,87 @@
+#include "trial_runner/torch/accumulator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "trial_runner/torch/adaptive_data_parallel.h"
+#include "trial_runner/torch/training_engine.h"
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+Accumulator::Accumulator(AdaptiveDataParallel& parallel, const std::string& name,
+                         std::vector<std::string> sums)
+    : engine_(parallel.engine()),
+      name_(name),
+      sums_(std::move(sums)),
+      begin_(engine_.AddAccumulator(name_, sums_)) {}
+
+void Accumulator::Add(const std::string& sum, double value) {
+  const auto found = std::find(sums_.begin(), sums_.end(), sum);
+  if (found == sums_.end()) {
+    BadUse(absl::StrCat("accumulator \"", name_, "\" has no sum \"", sum,
+                        "\": it has: ", absl::StrJoin(sums_, ", ")));
+  }
+  engine_.Accumulate(begin_ + static_cast<std::size_t>(found - sums_.begin()), value);
+}
+
+std::map<std::string, double> Accumulator::Synchronize() {
+  const std::vector<double> values = engine_.SynchronizeSums(begin_, sums_.size());
+  std::map<std::string, double> by_name;
+  for (std::size_t i = 0; i < sums_.size(); ++i) by_name[sums_[i]] = values[i];
+  return by_name;
+}
+
+// ---- the engine's part ------------------------------------------------------------------------
+
+std::size_t TrainingEngine::AddAccumulator(const std::string& name,
+                                           const std::vector<std::string>& sums) {
+  if (group_.joined()) {
+    BadUse(absl::StrCat("accumulator \"", name,
+                        "\" was made after training began: make all of them before"));
+  }
+  const absl::StatusOr<std::size_t> begin = state_.sums.Declare(name, sums);
+  if (!begin.ok()) EndProcess(begin.status(), kBadUseExitCode);
+  return *begin;
+}
+
+absl::Status TrainingEngine::MergeSums(bool& all_know) {
+  all_know = false;
+  if (state_.sums.empty()) return absl::OkStatus();
+  auto totals = std::make_shared<std::vector<double>>(state_.sums.own());
+  totals->push_back(group_.Pending() ? 1 : 0);
+  ESPALIER_RETURN_IF_ERROR(group_.AllReduceSum(CollectiveBuffer::Of(totals)));
+  all_know = std::lround(totals->back()) == group_.size();
+  state_.sums.Merge({totals->data(), totals->size() - 1});
+  return absl::OkStatus();
+}
+
+std::vector<double> TrainingEngine::SynchronizeSums(std::size_t begin, std::size_t count) {
+  if (!group_.joined()) BadUse("Synchronize was called before NextEpoch");
+  TrainingPosition& p = state_.position;
+  if (answer_due_ || (p.epoch == local_epoch_ && p.cursor < order_->size())) {
+    BadUse(
+        "Synchronize was called in mid-epoch, where replicas that join would not: call it after "
+        "the last batch");
+  }
+  const EvaluationKey key = NextEvaluationKey();
+  if (p.evaluation_results.contains(key)) state_.sums.Forget(begin, count);
+  while (!p.evaluation_results.contains(key)) {
+    // A spare that was adopted comes this way when the others have long gone on.
+    if (p.epoch > key.epoch || p.step > key.step) return p.PastEvaluation(key, count);
+    bool all_know = false;
+    const absl::Status merged = MergeSums(all_know);
+    if (merged.ok()) {
+      p.AddEvaluation(key, state_.sums.Take(begin, count));
+      last_step_end_ = Clock::now();
+    }
+    if (!merged.ok() || all_know) Regroup(merged);
+  }
+  return p.evaluation_results.at(key);
+}
+
+}  // namespace espalier
