@@ -68,10 +68,10 @@ class AutocastGuard {
 // stays the base rate, and the program may change it (schedules).
 //
 // A trial with several models and optimizers makes one for each, under different names, on the same
-// Trial; for each microbatch of the loader each of them is given its loss, in the same order, and
-// what backward leaves in the others' gradients is of no account. A loss that is computed through
-// another model sees that one's step only in the last microbatch of a step: without accumulation,
-// as in a plain loop. Evaluate may be asked of any.
+// Trial; for each microbatch of the loader each of them is given its loss, in the order they were
+// made, and what backward leaves in the others' gradients is of no account. A loss that is computed
+// through another model sees that one's step only in the last microbatch of a step: without
+// accumulation, as in a plain loop. Evaluate may be asked of any.
 //
 // Model and optimizer must outlive it; parameters are float and all on one device. One thread. A
 // mistake in its use ends the program with exit code 2 and a message.

@@ -118,6 +118,11 @@ void GradientBuckets::Begin(const Pass& pass, Collectives& collectives, int repl
   replicas_ = replicas;
   for (Parameter& p : parameters_) p.tensor.mutable_grad().reset();
   if (pass.first) {
+    kept_norms_ = {};
+    for (auto* sums : {&kept_norms_.sqr, &kept_norms_.previous_sqr, &kept_norms_.product}) {
+      sums->assign(groups_, 0);
+    }
+    compared_ = has_previous();
     std::fill(local_sqr_.begin(), local_sqr_.end(), 0);
     std::fill(used_.begin(), used_.end(), false);
     if (!pass.keep && (!memory_.defined() || memory_.numel() < size_ + TailSize())) MakeMemory();
@@ -133,7 +138,11 @@ void GradientBuckets::OnReady(std::size_t index) {
   at::Tensor& gradient = parameters_[index].tensor.mutable_grad();
   if (!gradient.defined()) return;
   used_[index] = true;
-  if (pass_.keep) return;
+  if (pass_.keep) {
+    // On the CPU at once: the gradient is in the cache, and the one before is needed no more.
+    if (device_.is_cpu()) CompareWithPrevious(index);
+    return;
+  }
   Bucket& bucket = *std::find_if(buckets_.begin(), buckets_.end(),
                                  [&](const Bucket& b) { return offsets_[index] < b.end; });
   if (device_.is_cpu()) {
@@ -284,34 +293,42 @@ double GradientBuckets::SqrOf(std::size_t index, const at::Tensor& gradient) con
   return at::dot(scaled.flatten(), scaled.flatten()).item<double>();
 }
 
-GradientBuckets::Norms GradientBuckets::MeasureStep(bool previous) const {
+void GradientBuckets::CompareWithPrevious(std::size_t index) {
+  const std::size_t g = parameters_[index].group;
+  const at::Tensor& gradient = parameters_[index].tensor.grad();
+  const at::Tensor before =
+      has_previous() ? std::exchange(previous_[index], at::Tensor()) : at::Tensor();
+  if (gradient.defined() && before.defined() && device_.is_cpu()) {
+    const at::Tensor a = gradient.contiguous();
+    const at::Tensor b = before.contiguous();
+    const PairNorms pair = NormsWithPrevious(a.const_data_ptr<float>(), b.const_data_ptr<float>(),
+                                             Count(a), ScaleAt(preconditioners_, index));
+    kept_norms_.sqr[g] += pair.sqr;
+    kept_norms_.previous_sqr[g] += pair.previous_sqr;
+    kept_norms_.product[g] += pair.product;
+    return;
+  }
+  if (gradient.defined()) kept_norms_.sqr[g] += SqrOf(index, gradient);
+  if (before.defined()) kept_norms_.previous_sqr[g] += SqrOf(index, before);
+  if (gradient.defined() && before.defined()) {
+    const auto scaled = [&](const at::Tensor& t) {
+      return (preconditioners_.empty() ? t : preconditioners_[index].Apply(t)).flatten();
+    };
+    kept_norms_.product[g] += at::dot(scaled(gradient), scaled(before)).item<double>();
+  }
+}
+
+GradientBuckets::Norms GradientBuckets::MeasureStep(bool previous) {
   const at::NoGradGuard no_grad;
-  Norms norms;
-  norms.sqr.assign(groups_, 0);
-  const bool compare = previous && has_previous();
-  if (compare) norms.previous_sqr = norms.product = norms.sqr;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const std::size_t g = parameters_[i].group;
-    const at::Tensor& gradient = parameters_[i].tensor.grad();
-    const at::Tensor before = compare ? previous_[i] : at::Tensor();
-    if (gradient.defined() && before.defined() && device_.is_cpu()) {
-      const at::Tensor a = gradient.contiguous();
-      const at::Tensor b = before.contiguous();
-      const PairNorms pair = NormsWithPrevious(a.const_data_ptr<float>(), b.const_data_ptr<float>(),
-                                               Count(a), ScaleAt(preconditioners_, i));
-      norms.sqr[g] += pair.sqr;
-      norms.previous_sqr[g] += pair.previous_sqr;
-      norms.product[g] += pair.product;
-      continue;
-    }
-    if (gradient.defined()) norms.sqr[g] += SqrOf(i, gradient);
-    if (before.defined()) norms.previous_sqr[g] += SqrOf(i, before);
-    if (gradient.defined() && before.defined()) {
-      const auto scaled = [&](const at::Tensor& t) {
-        return (preconditioners_.empty() ? t : preconditioners_[i].Apply(t)).flatten();
-      };
-      norms.product[g] += at::dot(scaled(gradient), scaled(before)).item<double>();
-    }
+    // Of a kept pass on the CPU only those are left that had no gradient this time.
+    if (pass_.keep && device_.is_cpu() && used_[i]) continue;
+    CompareWithPrevious(i);
+  }
+  Norms norms = std::exchange(kept_norms_, {});
+  if (!previous || !compared_) {
+    norms.previous_sqr.clear();
+    norms.product.clear();
   }
   return norms;
 }

@@ -84,14 +84,14 @@ class GradientBuckets {
   std::vector<double> LocalSqr() const;
 
   // Of the step's gradient, by group, after Reduce() or a kept pass. With `previous` also of the
-  // step's before, if that was kept too: else those two are empty.
+  // step's before, if that was kept too: else those two are empty. Once a step: what was kept goes.
   struct Norms {
     std::vector<double> sqr;
     std::vector<double> previous_sqr;
     std::vector<double> product;
     bool finite() const;
   };
-  Norms MeasureStep(bool previous) const;
+  Norms MeasureStep(bool previous);
   // |gradient|, over all groups and without preconditioner.
   double Norm() const;
   void Scale(double factor);
@@ -119,6 +119,7 @@ class GradientBuckets {
 
   void OnReady(std::size_t index);
   void Fold(std::size_t index, const at::Tensor& gradient);
+  void CompareWithPrevious(std::size_t index);
   void FoldOnDevice(const Bucket& bucket);
   void BeginFullBuckets();
   void BeginBucket(const Bucket& bucket);
@@ -144,6 +145,8 @@ class GradientBuckets {
   std::vector<at::Tensor> previous_;  // gradients of the step before, undefined ones included
   std::vector<double> local_sqr_;     // on the host, by group
   at::Tensor device_sqr_;             // the same on the device, if that is not the host
+  Norms kept_norms_;                  // of the step, as far as they are measured
+  bool compared_ = false;             // there was a step before to compare with
   int replicas_ = 1;
 
   // The pass under way.
