@@ -374,6 +374,31 @@ TEST_F(ElasticTraining, BatchThatCannotBeFormedEndsTheProgramWithItsExitCode) {
   }
 }
 
+// A network that is cut, or a deadlock: no process ends, so nobody but the members can know.
+TEST_F(ElasticTraining, MembersThatWaitInVainSayThatTheyAreStuckAndGoOnWhenTold) {
+  const std::string run = NewRun("run");
+  const auto harness = Harness(run, {"samples=600", "batch_size=30", "epochs=0", "compute_ms=1"},
+                               {{"ESPALIER_COLLECTIVE_TIMEOUT", "1"}});
+  const auto a = harness->Start();
+  const auto b = harness->Start();
+  harness->AwaitReady(a);
+  harness->AwaitReady(b);
+  const std::int64_t generation = harness->Regroup({a, b});
+  harness->AwaitRegrouped();
+  AwaitSteps(run, 5);
+  harness->Signal(b, SIGSTOP);
+  harness->AwaitMessage("somebody stuck", [&](const Said& said) {
+    const auto* stuck = std::get_if<ReplicaStuck>(&said.word);
+    return stuck != nullptr && said.replica == a && stuck->generation == generation;
+  });
+  harness->Regroup({a}, /*abandon=*/true, {a});
+  harness->AwaitRegrouped();
+  Stop(run);
+  harness->AwaitMessage("the end", IsFinished);
+  EXPECT_EQ(harness->AwaitExit(a), 0);
+  ExpectEachSampleOnceAnEpoch(run, 600);
+}
+
 TEST_F(ElasticTraining, ReplicaEndsWhenItsAgentIsGone) {
   const std::string run = NewRun("run");
   pid_t orphan_exit = 0;

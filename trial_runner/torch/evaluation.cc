@@ -105,7 +105,7 @@ std::vector<double> TrainingEngine::Evaluate(std::int64_t size, std::int64_t bat
       p.AddEvaluation(key, result);
       last_step_end_ = Clock::now();
     }
-    if (!done.ok() || all_know) Regroup(done);
+    if (!done.ok() || all_know) Regroup(/*broken=*/!done.ok());
   }
   const std::vector<double> result = p.evaluation_results.at(key);
   return result;

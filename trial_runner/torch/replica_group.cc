@@ -86,7 +86,11 @@ void ReplicaGroup::Regroup(Clock::time_point training_until, double lost_step_s)
 }
 
 Membership ReplicaGroup::AwaitWord(std::int64_t generation) {
-  std::optional<Membership> word = trial_.control->WaitAboveFor(generation, kWordPatience_s);
+  std::optional<Membership> word = trial_.control->WaitAboveFor(generation, kStuckAfter_s);
+  if (!word) {
+    trial_.control->Send(ReplicaStuck{generation, kStuckAfter_s});
+    word = trial_.control->WaitAboveFor(generation, kWordPatience_s - kStuckAfter_s);
+  }
   if (!word) {
     EndProcess(absl::UnavailableError(
                    absl::StrCat("lost touch with the group of generation ", generation,
@@ -113,7 +117,10 @@ bool ReplicaGroup::FormNewest(Membership newest, ReplicaRegrouped& times) {
       rank_ = *rank;
       break;
     }
-    if (!absl::IsAborted(formed) && !absl::IsUnavailable(formed)) EndProcess(formed, 1);
+    if (!absl::IsAborted(formed) && !absl::IsUnavailable(formed) &&
+        !absl::IsDeadlineExceeded(formed)) {
+      EndProcess(formed, 1);
+    }
     // Another member was lost, or the service thought better of it: it says so.
     newest = AwaitWord(newest.generation);
     broken = true;

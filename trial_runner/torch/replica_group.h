@@ -55,8 +55,10 @@ class ReplicaGroup {
 
   // Waits for a newer generation, if none is announced yet, and joins it. `training_until` is when
   // the last finished step ended, `lost_step_s` the work thrown away since.
-  // Not told of one for kWordPatience_s after losing touch with a member, the replica ends: then
-  // the service hears of that.
+  // Usually the service knows of a loss before its members do. Not told of a newer generation for
+  // kStuckAfter_s after losing touch with a member, or waiting for it in vain, the replica says
+  // that it is stuck; after kWordPatience_s it ends.
+  static constexpr double kStuckAfter_s = 5;
   static constexpr double kWordPatience_s = 300;
   void Regroup(Clock::time_point training_until, double lost_step_s);
 

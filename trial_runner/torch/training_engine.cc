@@ -217,7 +217,8 @@ TrainedModel::StepFacts TrainingEngine::Facts() const {
           .dataset_size = static_cast<double>(order_->size())};
 }
 
-// All of the step that was not spent waiting for others. What a device needed is known a step later.
+// All of the step that was not spent waiting for others. What a device needed is known a step
+// later.
 double TrainingEngine::ComputeTime() const {
   if (device_timer_) return device_times_.compute_s;
   return compute_time_s_ + SecondsBetween(microbatch_start_, Clock::now()) - times_.sync_time_s;
@@ -243,7 +244,7 @@ void TrainingEngine::Step(std::size_t number, const at::Tensor& loss) {
         loss, {.weight = plan_->WeightOf(microbatch), .first = next_microbatch_ == 0, .last = last},
         state_.position.models[number], *collectives_, group_.size());
     if (group_.Abandoned()) {
-      Regroup(absl::AbortedError("the group is broken"));
+      Regroup(/*broken=*/true);
       return;
     }
     if (last && !FinishModel(number)) return;
@@ -294,8 +295,8 @@ bool TrainingEngine::FinishModel(std::size_t number) {
     device_timer_->End(StepTimer::Part::kCompute);
     device_timer_->Begin(StepTimer::Part::kSync);
   }
-  if (const absl::Status reduced = model.Reduce(); !reduced.ok()) {
-    Regroup(reduced);
+  if (!model.Reduce().ok()) {
+    Regroup(/*broken=*/true);
     return false;
   }
   if (device_timer_) {
@@ -364,7 +365,7 @@ void TrainingEngine::FinishStep() {
     last_progress_ = last_step_end_;
     trained_samples_ = 0;
   }
-  if (all_know_) Regroup(absl::OkStatus());
+  if (all_know_) Regroup(/*broken=*/false);
 }
 
 void TrainingEngine::FailAfterSkippedSteps(const TrainedModel& model,
@@ -455,12 +456,8 @@ void TrainingEngine::WishForBatch(const ReplicaProgress& word) {
 
 // ---- groups -------------------------------------------------------------------------------------
 
-void TrainingEngine::Regroup(const absl::Status& lost) {
-  const bool broken = !lost.ok();
+void TrainingEngine::Regroup(bool broken) {
   const double lost_s = broken ? SecondsBetween(last_step_end_, Clock::now()) : 0.0;
-  if (absl::IsDeadlineExceeded(lost)) {
-    trial_.control->Send(ReplicaStuck{trial_.generation, lost_s});
-  }
   if (broken) {
     dropped_ = true;
     for (const auto& model : models_) model->Renew();

@@ -83,9 +83,9 @@ class TrainingEngine {
   double ComputeTime() const;
   void SendProgress();
   void WishForBatch(const ReplicaProgress& word);
-  // Leaves the present group, which all do together or which was `lost`, and returns in the next;
+  // Leaves the present group, which all do together or which is broken, and returns in the next;
   // what was begun is dropped.
-  void Regroup(const absl::Status& lost);
+  void Regroup(bool broken);
   absl::Status EvaluateShare(std::int64_t size, std::int64_t batch_size, const SumOver& sum_over,
                              std::vector<double>& sums, bool& pending);
   absl::Status ShareBuffers();
