@@ -51,6 +51,21 @@ TEST_F(StragglersTest, EqualOrALittleSlowerIsNone) {
   EXPECT_EQ(LooksUntilFound({0, 0}), 0) << "no times are no verdict";
 }
 
+TEST_F(StragglersTest, SuspectsAtOnceAndForgets) {
+  detector_.Reset(now_);
+  EXPECT_FALSE(detector_.suspects());
+  EXPECT_FALSE(Look({0.01, 0.02})) << "before the group has settled";
+  EXPECT_TRUE(detector_.suspects());
+  Look({0.01, 0.012});
+  EXPECT_FALSE(detector_.suspects());
+  Look({0.01, 0.02}, /*steps=*/1);
+  EXPECT_FALSE(detector_.suspects()) << "of too few steps";
+  Look({0.01, 0.02, 0.01});
+  EXPECT_TRUE(detector_.suspects());
+  detector_.Reset(now_);
+  EXPECT_FALSE(detector_.suspects());
+}
+
 TEST_F(StragglersTest, OneLongStepIsNotEnough) {
   for (int round = 0; round < 5; ++round) {
     EXPECT_FALSE(Look({0.01, 5.0, 0.01}));

@@ -54,11 +54,13 @@ void Core::Impl::On(const ReplicaProgress& event) {
   const auto found = groups_.find(it->second.trial);
   if (found == groups_.end()) return;
   Group& group = found->second;
+  JudgePace(it->second.trial, event);
   double step_time_s = 0;
   double sync_time_s = 0;
   std::int64_t steps = 0;
   for (const ProfileEntry& entry : event.profile) {
-    group.profile.Add(entry);
+    // A step that waits for a straggler says nothing about steps of so many replicas.
+    if (!group.stragglers.suspects()) group.profile.Add(entry);
     group.max_profiled = std::max(group.max_profiled, entry.key.replicas);
     step_time_s += entry.optimizer_time_s + entry.accumulation_time_s;
     sync_time_s += entry.sync_time_s;
@@ -72,7 +74,6 @@ void Core::Impl::On(const ReplicaProgress& event) {
   group.progress->profile.clear();
   group.progress->replica_times.clear();
   if (!group.profile.empty()) group.fitted = Fit(group.profile, group.fitted);
-  JudgePace(it->second.trial, event);
   schedule_ = true;
 }
 

@@ -167,7 +167,7 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
   job.current = group.target;
   // Only what is settled may be moved: not while a group forms, starts or takes its leave.
   job.joining = group.forming || !group.elastic || group.members.empty() || group.ending ||
-                group.pausing || group.replaced ||
+                group.pausing || group.replaced || group.stragglers.suspects() ||
                 group.members.size() != ReplicasOf(trial.id).size();
   if (!group.elastic) {
     job.pinned_slots = 0;

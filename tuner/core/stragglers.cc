@@ -21,10 +21,28 @@ double Median(std::vector<double> values) {
 
 void StragglerDetector::Reset(Time now) {
   paces_.clear();
+  suspects_ = false;
   settled_from_ = After(now, kStragglerSettle_s);
 }
 
+// How much longer the slowest replica computes than the median of the others; 0 if too little is
+// known of any.
+double StragglerDetector::SlowestRatio(std::span<const ReplicaTime> times) {
+  std::vector<double> step_times;
+  for (const ReplicaTime& time : times) {
+    if (time.steps < kStragglerSteps) return 0;
+    step_times.push_back(time.compute_time_s / static_cast<double>(time.steps));
+  }
+  if (step_times.size() < 2) return 0;
+  const auto slowest = std::max_element(step_times.begin(), step_times.end());
+  const double time_s = *slowest;
+  step_times.erase(slowest);
+  const double median = Median(std::move(step_times));
+  return median > 0 ? time_s / median : 0;
+}
+
 std::optional<Straggler> StragglerDetector::Observe(Time now, std::span<const ReplicaTime> times) {
+  suspects_ = SlowestRatio(times) > kStragglerRatio;
   if (now < settled_from_ || times.size() < 2) return std::nullopt;
   const bool same = paces_.size() == times.size() &&
                     std::all_of(times.begin(), times.end(),

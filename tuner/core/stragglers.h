@@ -39,6 +39,10 @@ class StragglerDetector {
   // Fewer than two replicas have none.
   std::optional<Straggler> Observe(Time now, std::span<const ReplicaTime> times);
 
+  // By the last times alone, settled or not, some replica was slow: too early to say that it is a
+  // straggler, and too early to judge by these times what the group is worth.
+  bool suspects() const { return suspects_; }
+
  private:
   struct Pace {
     std::int64_t steps = 0;  // of the look that is being gathered
@@ -47,10 +51,12 @@ class StragglerDetector {
     std::array<double, kStragglerWindow> ratios{};
   };
 
+  static double SlowestRatio(std::span<const ReplicaTime> times);
   bool Gathered() const;
   void Look();
 
   Time settled_from_;
+  bool suspects_ = false;
   std::map<ReplicaId, Pace> paces_;
 };
 
