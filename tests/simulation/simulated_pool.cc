@@ -29,7 +29,8 @@ SimulatedPool::SimulatedPool(std::uint64_t seed, int nodes, int slots_per_node, 
     for (int slot = 0; slot < slots_per_node && faults.slow_slot > 0; ++slot) {
       if (random_.Uniform() < faults.slow_slot) slow_slots_.emplace(i, slot);
     }
-    At(random_.Uniform(0, 0.1), {Happening::Kind::kDial, static_cast<std::size_t>(i), 0, {}, {}, {}, {}});
+    At(random_.Uniform(0, 0.1),
+       {Happening::Kind::kDial, static_cast<std::size_t>(i), 0, {}, {}, {}, {}});
   }
   At(0.2, {Happening::Kind::kTick, 0, 0, {}, {}, {}, {}});
 }
@@ -162,8 +163,9 @@ void SimulatedPool::Emit(std::size_t index, ReplicaId from, Event event) {
 void SimulatedPool::Transmit(std::size_t index, ReplicaId from, Event event) {
   SimNode& node = nodes_[index];
   node.last_arrival = std::max(After(node.last_arrival, 1e-6), After(now_, 0.002));
-  agenda_.emplace(node.last_arrival, Happening{Happening::Kind::kToService, index, node.session,
-                                               std::move(event), {}, from, {}});
+  agenda_.emplace(
+      node.last_arrival,
+      Happening{Happening::Kind::kToService, index, node.session, std::move(event), {}, from, {}});
 }
 
 void SimulatedPool::Exit(std::size_t index, ReplicaId id, int code, int signal,
@@ -212,7 +214,8 @@ void SimulatedPool::Deliver(SimNode& node, std::size_t index, const Command& com
   const auto it = node.processes.find(stop.replica);
   if (it == node.processes.end() || it->second.exited || it->second.stopping) return;
   it->second.stopping = true;
-  At(random_.Uniform(0, stop.grace_s), {Happening::Kind::kWork, index, 0, {}, {}, stop.replica, {}});
+  At(random_.Uniform(0, stop.grace_s),
+     {Happening::Kind::kWork, index, 0, {}, {}, stop.replica, {}});
 }
 
 // The group of a generation forms when all its members have been told and live.
@@ -227,10 +230,12 @@ void SimulatedPool::TryForm(TrialId trial, std::int64_t generation) {
     }
   }
   std::int64_t furthest = 0;
-  if (members.size() > 1 && random_.Uniform() < faults_.cut_off) cut_off_.emplace(trial, generation);
+  if (members.size() > 1 && random_.Uniform() < faults_.cut_off)
+    cut_off_.emplace(trial, generation);
   for (const GroupMember& member : members) {
     const Process* process = FindProcess(member.replica);
-    if (process == nullptr || !process->regroup || process->regroup->generation != generation) return;
+    if (process == nullptr || !process->regroup || process->regroup->generation != generation)
+      return;
     furthest = std::max(furthest, process->step);
   }
   for (std::size_t index = 0; index < nodes_.size(); ++index) {
@@ -239,8 +244,9 @@ void SimulatedPool::TryForm(TrialId trial, std::int64_t generation) {
           process.regroup->generation != generation) {
         continue;
       }
-      const bool member = std::any_of(members.begin(), members.end(),
-                                      [&](const GroupMember& m) { return m.replica == process.id; });
+      const bool member = std::any_of(members.begin(), members.end(), [&](const GroupMember& m) {
+        return m.replica == process.id;
+      });
       if (!member) {
         Exit(index, id, 0, 0);
         continue;
@@ -299,8 +305,8 @@ void SimulatedPool::Work(std::size_t index, ReplicaId id) {
     const Event ready = *process.ready;
     return Emit(index, id, ready);
   }
-  const bool trains = !process.elastic ||
-                      (process.regroup && process.generation == process.regroup->generation);
+  const bool trains =
+      !process.elastic || (process.regroup && process.generation == process.regroup->generation);
   if (process.elastic && trains && WaitsInVain(process)) {
     return Emit(index, id, ReplicaStuck{id, process.generation, 3});
   }
@@ -360,7 +366,8 @@ void SimulatedPool::Happen(const Happening& h) {
       return;
     case Happening::Kind::kLease: {
       const auto& processes = nodes_[h.node].processes;
-      if (processes.contains(h.process)) Exit(h.node, h.process, -1, 9, "hung: not heard of for 3 s");
+      if (processes.contains(h.process))
+        Exit(h.node, h.process, -1, 9, "hung: not heard of for 3 s");
       return;
     }
     case Happening::Kind::kNodeUp:
@@ -374,7 +381,10 @@ void SimulatedPool::InjectFaults() {
   const std::size_t index = pick(nodes_.size());
   SimNode& node = nodes_[index];
   if (random_.Uniform() < faults_.kill_replica && !node.processes.empty()) {
-    Exit(index, std::next(node.processes.begin(), static_cast<std::ptrdiff_t>(pick(node.processes.size())))->first, -1, 9);
+    Exit(index,
+         std::next(node.processes.begin(), static_cast<std::ptrdiff_t>(pick(node.processes.size())))
+             ->first,
+         -1, 9);
   }
   InjectHangs(index);
   if (random_.Uniform() < faults_.break_stream && node.connected) {
@@ -393,7 +403,9 @@ void SimulatedPool::InjectFaults() {
   }
   if (random_.Uniform() < faults_.stop_study) {
     const auto& studies = core_->state().studies;
-    const std::string name = std::next(studies.begin(), static_cast<std::ptrdiff_t>(pick(studies.size())))->second.spec.name;
+    const std::string name =
+        std::next(studies.begin(), static_cast<std::ptrdiff_t>(pick(studies.size())))
+            ->second.spec.name;
     StepCore(StopStudy{name});
     At(random_.Uniform(0.1, 5), {Happening::Kind::kResume, 0, 0, {}, {}, {}, name});
   }
@@ -428,7 +440,8 @@ void SimulatedPool::Run(double until_s) {
 
 bool SimulatedPool::NothingHeld() const {
   const auto& trials = core_->state().trials;
-  return core_->SlotsHeld() == 0 && std::all_of(trials.begin(), trials.end(), [](const auto& entry) {
+  return core_->SlotsHeld() == 0 &&
+         std::all_of(trials.begin(), trials.end(), [](const auto& entry) {
            return entry.second.spans.empty() || entry.second.spans.back().to != Time{};
          });
 }
@@ -449,7 +462,8 @@ void SimulatedPool::CheckInvariants() {
     }
   }
   for (const auto& [id, trial] : state.trials) {
-    if (trial.state == TrialState::kWaiting && trial.started != Time{}) Fail("a started trial waits");
+    if (trial.state == TrialState::kWaiting && trial.started != Time{})
+      Fail("a started trial waits");
     if (trial.state == TrialState::kComplete && !trial.value) Fail("COMPLETE without a value");
     for (std::size_t i = 1; i < trial.values.size(); ++i) {
       if (trial.values[i - 1].step >= trial.values[i].step) Fail("values are not in order");
@@ -458,7 +472,8 @@ void SimulatedPool::CheckInvariants() {
   if (steps_ % 64 != 0) return;
   for (const auto& [trial, step] : acknowledged_) {
     const auto& values = state.trials.at(trial).values;
-    if (std::none_of(values.begin(), values.end(), [s = step](const auto& v) { return v.step == s; })) {
+    if (std::none_of(values.begin(), values.end(),
+                     [s = step](const auto& v) { return v.step == s; })) {
       Fail("an acknowledged value is gone");
     }
   }

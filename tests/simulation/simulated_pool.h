@@ -18,16 +18,16 @@ namespace espalier {
 struct Faults {
   double kill_replica = 0;
   double break_stream = 0;
-  double lose_node = 0;     // the machine dies with all its processes, and comes back empty
-  double crash_service = 0; // between commit and send, or before the commit
+  double lose_node = 0;      // the machine dies with all its processes, and comes back empty
+  double crash_service = 0;  // between commit and send, or before the commit
   double double_message = 0;
-  double stop_study = 0;    // and resume it later
-  double crash_program = 0; // a replica exits with code 1
-  double hang = 0;          // a replica's main thread stops for good; its process lives
-  double freeze = 0;        // a whole replica stops; its agent kills it after its lease
-  double cut_off = 0;       // of each formed group: its members cannot reach one another
-  double slow_slot = 0;     // of each slot: replicas there take three times as long
-  bool profiles = false;    // trials tell step times, so that they may grow beyond two replicas
+  double stop_study = 0;     // and resume it later
+  double crash_program = 0;  // a replica exits with code 1
+  double hang = 0;           // a replica's main thread stops for good; its process lives
+  double freeze = 0;         // a whole replica stops; its agent kills it after its lease
+  double cut_off = 0;        // of each formed group: its members cannot reach one another
+  double slow_slot = 0;      // of each slot: replicas there take three times as long
+  bool profiles = false;     // trials tell step times, so that they may grow beyond two replicas
 };
 
 // The production core and storage on virtual time, with simulated agents and replicas that behave
@@ -66,12 +66,12 @@ class SimulatedPool {
     int slot = 0;
     bool elastic = true;
     std::optional<ReplicaReady> ready;
-    std::int64_t generation = 0;                 // trains in this one
-    std::optional<RegroupCommand> regroup;       // newest one received
+    std::int64_t generation = 0;            // trains in this one
+    std::optional<RegroupCommand> regroup;  // newest one received
     std::int64_t step = 0;
     bool stopping = false;
     bool hung = false;
-    bool exited = false;                         // kept until its exit is acknowledged
+    bool exited = false;  // kept until its exit is acknowledged
   };
   struct SimNode {
     std::string name;
@@ -79,8 +79,8 @@ class SimulatedPool {
     NodeId id;
     bool up = true;
     bool connected = false;
-    Time last_arrival;                           // of what was sent so far
-    int session = 0;                             // messages of an older stream are dropped
+    Time last_arrival;  // of what was sent so far
+    int session = 0;    // messages of an older stream are dropped
     std::map<ReplicaId, Process> processes;
     std::deque<std::pair<ReplicaId, Event>> unacknowledged;
   };

@@ -79,7 +79,7 @@ std::vector<double> TrainingEngine::SynchronizeSums(std::size_t begin, std::size
       p.AddEvaluation(key, state_.sums.Take(begin, count));
       last_step_end_ = Clock::now();
     }
-    if (!merged.ok() || all_know) Regroup(merged);
+    if (!merged.ok() || all_know) Regroup(/*broken=*/!merged.ok());
   }
   return p.evaluation_results.at(key);
 }

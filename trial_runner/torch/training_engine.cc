@@ -130,8 +130,8 @@ void TrainingEngine::FinishEpoch() {
   TrainingPosition& p = state_.position;
   while (p.epoch == local_epoch_) {
     bool all_know = false;  // the next step will tell as well
-    if (const absl::Status merged = MergeSums(all_know); !merged.ok()) {
-      Regroup(merged);
+    if (!MergeSums(all_know).ok()) {
+      Regroup(/*broken=*/true);
       continue;
     }
     ++p.epoch;

@@ -18,9 +18,9 @@ constexpr bool Better(Direction direction, double a, double b) {
 
 // One reported value of a study's metric.
 struct IntermediateValue {
-  std::int64_t step = 0;        // the program's own count (usually epochs), from 1
-  double value = 0;             // may be NaN or infinite
-  double progress = 0;          // scale-invariant iterations, 0: unknown
+  std::int64_t step = 0;  // the program's own count (usually epochs), from 1
+  double value = 0;       // may be NaN or infinite
+  double progress = 0;    // scale-invariant iterations, 0: unknown
   Time at;
   std::int64_t batch_size = 0;  // global batch size then in use, 0: unknown
 
@@ -31,7 +31,7 @@ struct IntermediateValue {
 struct Curve {
   std::int64_t trial_number = 0;
   std::span<const IntermediateValue> points;
-  bool ended = false;   // COMPLETE, PRUNED or FAIL: nothing will be added
+  bool ended = false;     // COMPLETE, PRUNED or FAIL: nothing will be added
   bool complete = false;  // COMPLETE: ran its whole length
 };
 

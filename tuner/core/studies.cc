@@ -18,7 +18,8 @@ Time LastSeen(const TunerState& state, const Study& study) {
     const Trial& trial = state.trials.at(id);
     last = std::max({last, trial.created, trial.started, trial.ended});
     if (!trial.values.empty()) last = std::max(last, trial.values.back().at);
-    if (!trial.spans.empty()) last = std::max({last, trial.spans.back().from, trial.spans.back().to});
+    if (!trial.spans.empty())
+      last = std::max({last, trial.spans.back().from, trial.spans.back().to});
   }
   if (!study.decisions.empty()) last = std::max(last, study.decisions.back().at);
   return last;
@@ -101,9 +102,9 @@ void Core::Impl::On(const ResumeStudy& event) {
   const StudyId id = found->id;
   result_.reply.study = id;
   if (event.max_trials > 0 || event.time_limit_s > 0) {
-    Emit(StudyLimitsChanged{
-        id, event.max_trials > 0 ? event.max_trials : found->spec.max_trials,
-        event.time_limit_s > 0 ? event.time_limit_s : found->spec.time_limit_s});
+    Emit(
+        StudyLimitsChanged{id, event.max_trials > 0 ? event.max_trials : found->spec.max_trials,
+                           event.time_limit_s > 0 ? event.time_limit_s : found->spec.time_limit_s});
   }
   if (found->state == StudyState::kRunning) return;
   Decide(id, -1, DecisionKind::kStudy, 0, 0, "resumed by the user");
@@ -126,9 +127,9 @@ void Core::Impl::On(const PinTrial& event) {
   const Trial& trial = TrialAt(study->trials[static_cast<std::size_t>(event.trial_number)]);
   result_.reply.trial = trial.id;
   if (Ended(trial.state)) {
-    result_.reply.status = absl::FailedPreconditionError(
-        absl::StrCat("trial ", event.trial_number, " has ended (", std::string(ToString(trial.state)),
-                     "): only a live trial can be held at a number of slots"));
+    result_.reply.status = absl::FailedPreconditionError(absl::StrCat(
+        "trial ", event.trial_number, " has ended (", std::string(ToString(trial.state)),
+        "): only a live trial can be held at a number of slots"));
     return;
   }
   if (event.slots < 0 || event.slots > std::max(1, SlotsTotal())) {
@@ -153,8 +154,8 @@ void Core::Impl::On(const TellValue& event) {
     return;
   }
   if (trial.state != TrialState::kRunning) {
-    result_.reply.status = absl::FailedPreconditionError(
-        absl::StrCat("trial ", trial.number, " is ", std::string(ToString(trial.state)), ", not RUNNING"));
+    result_.reply.status = absl::FailedPreconditionError(absl::StrCat(
+        "trial ", trial.number, " is ", std::string(ToString(trial.state)), ", not RUNNING"));
     return;
   }
   const std::int64_t next = trial.values.empty() ? 1 : trial.values.back().step + 1;
@@ -208,8 +209,8 @@ void Core::Impl::EndStudyIfDone(StudyId id) {
     if (TrialAt(trial).study == id) return;
   }
   if (study.spec.max_trials > 0 && std::ssize(study.trials) >= study.spec.max_trials) {
-    EndStudy(id, StudyState::kComplete, absl::StrCat("all ", study.spec.max_trials,
-                                                     " trials have ended"));
+    EndStudy(id, StudyState::kComplete,
+             absl::StrCat("all ", study.spec.max_trials, " trials have ended"));
   } else if (PluginsOf(study).exhausted) {
     EndStudy(id, StudyState::kComplete,
              absl::StrCat("every configuration of the search space was tried (",

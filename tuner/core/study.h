@@ -55,10 +55,10 @@ struct StudySpec {
   BatchMode batch_mode = BatchMode::kFixed;
   std::uint64_t seed = 0;
   int max_consecutive_failures = 5;
-  int max_restarts = 2;     // of a trial from its checkpoint, after all replicas were lost
+  int max_restarts = 2;            // of a trial from its checkpoint, after all replicas were lost
   bool replace_stragglers = true;  // else they are left alone
-  double stop_grace_s = 5;  // between SIGTERM and SIGKILL
-  std::string json;         // the study file as it was given
+  double stop_grace_s = 5;         // between SIGTERM and SIGKILL
+  std::string json;                // the study file as it was given
 };
 
 // ---- What becomes of it --------------------------------------------------------------------

@@ -45,9 +45,8 @@ absl::Status Validate(const StudySpec& spec) {
     return absl::InvalidArgumentError("limits must not be negative");
   }
   if (spec.max_consecutive_failures < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"max_consecutive_failures\": must be at least 1, got ",
-                     spec.max_consecutive_failures));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"max_consecutive_failures\": must be at least 1, got ", spec.max_consecutive_failures));
   }
   return absl::OkStatus();
 }
