@@ -2,9 +2,9 @@
 // down which samples it was dealt in which step. Parameters: lr, batch_size, max_batch_size,
 // min_atomic and max_atomic, samples, epochs, dropout, width, momentum, adam, batch_norm,
 // compute_ms (added to each microbatch), log (folder for the record), scaling_rule,
-// base_batch_size, evaluations (an epoch), sums (an accumulator and a state of its own). With
-// epochs=0 it trains until there is a file "stop" in
-// that folder, to the end of an epoch.
+// base_batch_size, evaluations (an epoch), sums (an accumulator and a state of its own), those of
+// probe_data.h. With epochs=0 it trains until there is a file "stop" in that folder, to the end of
+// an epoch.
 
 #include <poll.h>
 #include <torch/nn/functional/loss.h>
@@ -28,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/trial_runner/probe_data.h"
 #include "trial_runner/torch/accumulator.h"
 #include "trial_runner/torch/adaptive_data_loader.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
@@ -129,10 +130,10 @@ int main(int argc, char** argv) {
     trial.AddState(last_epoch);
     seen.emplace(parallel, "seen", std::vector<std::string>{"samples", "indices"});
   }
-  espalier::AdaptiveDataLoader loader(
-      parallel, samples,
-      {.batch_size = trial.Get("batch_size", std::int64_t{32}),
-       .max_atomic_batch_size = trial.Get("max_atomic", std::int64_t{0})});
+  espalier::ProbeData data(trial, parallel, x, y,
+                           {.batch_size = trial.Get("batch_size", std::int64_t{32}),
+                            .max_atomic_batch_size = trial.Get("max_atomic", std::int64_t{0})});
+  espalier::EpochLoader& loader = data.loader();
   if (const auto max = trial.Get("max_batch_size", std::int64_t{0}); max > 0) {
     loader.AutoscaleBatchSize(max, {.min = trial.Get("min_atomic", std::int64_t{0}),
                                     .max = trial.Get("max_atomic", std::int64_t{0})});
@@ -140,30 +141,28 @@ int main(int argc, char** argv) {
 
   for (const std::int64_t epoch : loader.RemainingEpochsUntil(epochs)) {
     net->train();
-    while (const auto batch = loader.NextBatch()) {
-      record.Add(parallel.generation(), epoch, parallel.steps() + 1, *batch);
+    while (const auto batch = data.Next()) {
+      record.Add(parallel.generation(), epoch, parallel.steps() + 1, batch->indices);
       if (seen) {
-        seen->Add("samples", static_cast<double>(batch->numel()));
-        seen->Add("indices", batch->sum().item<double>());
+        seen->Add("samples", static_cast<double>(batch->indices.numel()));
+        seen->Add("indices", batch->indices.sum().item<double>());
       }
       if (compute_ms > 0) poll(nullptr, 0, compute_ms);  // stands for a longer forward pass
-      const auto inputs = x.index_select(0, *batch);
-      const auto targets = y.index_select(0, *batch);
       const auto loss = [&](const at::Tensor& output) {
         const std::int64_t step = parallel.steps() + 1;
         const bool broken = nan_from > 0 && step >= nan_from && step < nan_to;
-        return torch::nn::functional::mse_loss(output.to(at::kFloat), targets) *
+        return torch::nn::functional::mse_loss(output.to(at::kFloat), batch->targets) *
                (broken ? std::numeric_limits<float>::quiet_NaN() : 1.0F);
       };
       at::Tensor output;
       {
         const auto precision = parallel.Autocast();
-        output = net->forward(inputs);
+        output = net->forward(batch->inputs);
       }
       parallel.Step(loss(output));
       if (second) {
         // Through the first model, whose gradients this is not to disturb.
-        second->Step(loss(net->forward(inputs) + second_net->forward(inputs)));
+        second->Step(loss(net->forward(batch->inputs) + second_net->forward(batch->inputs)));
       }
     }
     double error = 0;

@@ -120,9 +120,15 @@ TEST_F(ElasticTraining, APausedTrialGoesOnInASpareThatHadLeftEarlier) {
   EXPECT_EQ(ReportedSteps(*harness), ExpectEachSampleOnceAnEpoch(run, 300));
 }
 
-TEST_F(ElasticTraining, FixedModeGivesTheSameModelWhateverTheReplicas) {
+// The ways in which a program gets its data: as a probe's parameters.
+using WayOfDealing = std::vector<std::string>;
+
+class FixedMode : public ElasticTraining, public ::testing::WithParamInterface<WayOfDealing> {};
+
+TEST_P(FixedMode, GivesTheSameModelWhateverTheReplicas) {
   std::vector<std::string> parameters{"samples=500",   "batch_size=25", "epochs=0",
                                       "max_atomic=10", "compute_ms=1",  "lr=0.003"};
+  parameters.insert(parameters.end(), GetParam().begin(), GetParam().end());
   const std::string resized = NewRun("resized");
   const auto harness = Harness(resized, parameters);
   const auto a = harness->Start();
@@ -143,6 +149,7 @@ TEST_F(ElasticTraining, FixedModeGivesTheSameModelWhateverTheReplicas) {
 
   const std::string still = NewRun("still");
   parameters[2] = "epochs=" + std::to_string(epochs);
+  parameters.push_back("workers=0");  // what threads prepared is the same as well
   const auto undisturbed = Harness(still, parameters);
   const auto only = undisturbed->Start();
   undisturbed->AwaitReady(only);
@@ -159,6 +166,12 @@ TEST_F(ElasticTraining, FixedModeGivesTheSameModelWhateverTheReplicas) {
     EXPECT_NEAR(value, resized_reports.at(step), 1e-3 * value);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(WaysOfDealing, FixedMode,
+                         ::testing::Values(WayOfDealing{"data=indices"},
+                                           WayOfDealing{"data=map", "noise=0.5", "workers=2"},
+                                           WayOfDealing{"data=stream", "noise=0.5", "workers=1",
+                                                        "says=500"}));
 
 // The service hears of a loss from the agent, and tells the survivors.
 class LostReplica : public ElasticTraining, public ::testing::WithParamInterface<int> {};
@@ -236,13 +249,17 @@ TEST_F(ElasticTraining, TwoRegroupsInARowEndInTheNewest) {
 
 // Random sequences of growing, shrinking, killing and changing one's mind, often before the regroup
 // before is done.
-class AnyMixOfEvents : public ElasticTraining, public ::testing::WithParamInterface<int> {};
+class AnyMixOfEvents : public ElasticTraining,
+                       public ::testing::WithParamInterface<std::tuple<int, WayOfDealing>> {};
 
 TEST_P(AnyMixOfEvents, LosesNeitherSampleNorReport) {
-  Random random(static_cast<std::uint64_t>(GetParam()));
+  const auto& [seed, way] = GetParam();
+  Random random(static_cast<std::uint64_t>(seed));
   const std::string run = NewRun("run");
-  const auto harness = Harness(run, {"samples=331", "batch_size=24", "max_atomic=7", "epochs=0",
-                                     "compute_ms=1", "batch_norm=true", "dropout=0.2"});
+  std::vector<std::string> parameters{"samples=331",  "batch_size=24",   "max_atomic=7", "epochs=0",
+                                      "compute_ms=1", "batch_norm=true", "dropout=0.2"};
+  parameters.insert(parameters.end(), way.begin(), way.end());
+  const auto harness = Harness(run, parameters);
   std::vector<std::int64_t> members{harness->Start()};
   harness->AwaitReady(members[0]);
   harness->Regroup(members);
@@ -276,7 +293,15 @@ TEST_P(AnyMixOfEvents, LosesNeitherSampleNorReport) {
   EXPECT_EQ(ReportedSteps(*harness), ExpectEachSampleOnceAnEpoch(run, 331));
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, AnyMixOfEvents, ::testing::Range(1, 9));
+INSTANTIATE_TEST_SUITE_P(Seeds, AnyMixOfEvents,
+                         ::testing::Combine(::testing::Range(1, 9),
+                                            ::testing::Values(WayOfDealing{"data=indices"})));
+INSTANTIATE_TEST_SUITE_P(
+    ReadAhead, AnyMixOfEvents,
+    ::testing::Combine(::testing::Range(11, 13),
+                       ::testing::Values(WayOfDealing{"data=map", "workers=2", "prefetch=3"},
+                                         WayOfDealing{"data=torch", "workers=1"},
+                                         WayOfDealing{"data=stream", "workers=2"})));
 
 TEST_F(ElasticTraining, PausesIntoACheckpointAndResumesOnAnotherNumberOfReplicas) {
   const std::vector<std::string> parameters{"samples=700", "batch_size=35", "epochs=0",
@@ -397,6 +422,19 @@ TEST_F(ElasticTraining, MembersThatWaitInVainSayThatTheyAreStuckAndGoOnWhenTold)
   harness->AwaitMessage("the end", IsFinished);
   EXPECT_EQ(harness->AwaitExit(a), 0);
   ExpectEachSampleOnceAnEpoch(run, 600);
+}
+
+TEST_F(ElasticTraining, StreamThatIsNotAsLongAsItSaysEndsTheProgramWithItsExitCode) {
+  for (const char* says : {"says=99", "says=101"}) {
+    for (const char* workers : {"workers=0", "workers=2"}) {
+      const std::string run = NewRun(std::string(says) + workers);
+      const auto harness = Harness(run, {"samples=100", "data=stream", says, workers});
+      const auto a = harness->Start();
+      harness->AwaitReady(a);
+      harness->Regroup({a});
+      EXPECT_EQ(harness->AwaitExit(a), 2) << says << " " << workers;
+    }
+  }
 }
 
 TEST_F(ElasticTraining, ReplicaEndsWhenItsAgentIsGone) {
