@@ -1,5 +1,7 @@
 #include "trial_runner/torch/replica_group.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -160,6 +162,9 @@ Membership ReplicaGroup::Leave(const Membership& membership, bool broken) {
   // A group of one holds no connections.
   (void)collectives_.Form({membership.generation, 0, 1, ready_.address});
   std::fflush(nullptr);
+#ifdef __GLIBC__
+  malloc_trim(0);  // spares are kept by what memory they hold
+#endif
   const std::optional<Adoption> adoption = trial_.control->Park();
   if (!adoption) EndProcess(0);
   trial_.replica = adoption->replica;

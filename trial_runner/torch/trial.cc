@@ -2,8 +2,10 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <malloc.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,12 +20,29 @@ T ValueOrEnd(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
+// A training step allocates and frees the same large tensors over and over. By default glibc gives
+// them back to the kernel each time, and every page is then zeroed and mapped anew: 1 to 3 % of a
+// step of ResNet-18. Whoever has set the allocator's environment variables knows better.
+void KeepFreedMemory() {
+#ifdef __GLIBC__
+  constexpr int kLargestBlock = 32 << 20;  // what is larger is mapped by itself; glibc's limit
+  constexpr int kKept = 1 << 30;
+  if (std::getenv("MALLOC_TRIM_THRESHOLD_") != nullptr ||
+      std::getenv("MALLOC_MMAP_THRESHOLD_") != nullptr) {
+    return;
+  }
+  mallopt(M_MMAP_THRESHOLD, kLargestBlock);
+  mallopt(M_TRIM_THRESHOLD, kKept);
+#endif
+}
+
 }  // namespace
 
 Trial::Trial(int argc, char** argv)
     : context_(ValueOrEnd(TrialContext::FromEnvironment(argc, argv))) {
   at::set_num_threads(context_->threads);
   at::manual_seed(context_->seed);
+  KeepFreedMemory();
 }
 
 Trial::~Trial() = default;

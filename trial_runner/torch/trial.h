@@ -20,8 +20,8 @@ class TrialContext;
 // started by hand it runs alone, takes parameters as `--set name=value`, and prints its reports.
 // One thread. A wrong parameter ends the program with exit code 2 and a message.
 //
-// Also sets LibTorch's threads to what the slot has (ESPALIER_THREADS, default 1), and its random
-// seed to seed().
+// Also sets LibTorch's threads to what the slot has (ESPALIER_THREADS, default 1), its random seed
+// to seed(), and glibc's allocator to keep up to 1 GiB that is freed.
 class Trial {
  public:
   Trial(int argc, char** argv);
