@@ -9,11 +9,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <istream>
 #include <memory>
+#include <ostream>
+#include <string>
 
 #include "examples/spirals/spirals.h"
+#include "trial_runner/torch/accumulator.h"
 #include "trial_runner/torch/adaptive_data_loader.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
+#include "trial_runner/torch/state.h"
 #include "trial_runner/torch/trial.h"
 
 namespace {
@@ -24,6 +29,16 @@ class CappedLinear final : public espalier::ScalingRule {
   double Factor(const espalier::ScalingContext& context) const override {
     return std::min(context.scale, 4.0);
   }
+};
+
+// When the artist was best: the program's own part of the state.
+struct Best final : espalier::State {
+  std::string name() const override { return "best"; }
+  void Save(std::ostream& to) const override { to << percent << ' ' << epoch; }
+  void Load(std::istream& from) override { from >> percent >> epoch; }
+
+  std::int64_t percent = 0;
+  std::int64_t epoch = 0;
 };
 
 // How far the critic is from finding all of them real (1) or all of them drawn (0).
@@ -46,6 +61,9 @@ int main(int argc, char** argv) {
   espalier::AdaptiveDataParallel artist(trial, artist_net, artist_optimizer, {.name = "artist"});
   espalier::AdaptiveDataLoader loader(artist, real.size(),
                                       {.batch_size = 64, .max_atomic_batch_size = 16});
+  espalier::Accumulator losses(artist, "losses", {"critic", "microbatches"});
+  Best best;
+  trial.AddState(best);
 
   while (loader.NextEpoch(2)) {
     const double rate = 1e-3 * std::pow(0.9, loader.epoch() - 1);
@@ -54,9 +72,13 @@ int main(int argc, char** argv) {
     while (const auto indices = loader.NextBatch()) {
       const at::Tensor drawn = artist_net.forward(at::randn({indices->size(0), 2}));
       const at::Tensor real_verdicts = critic_net.forward(real.points.index_select(0, *indices));
-      critic.Step(Loss(real_verdicts, 1) + Loss(critic_net.forward(drawn.detach()), 0));
+      const at::Tensor loss = Loss(real_verdicts, 1) + Loss(critic_net.forward(drawn.detach()), 0);
+      losses.Add("critic", loss.item<double>());
+      losses.Add("microbatches", 1);
+      critic.Step(loss);
       artist.Step(Loss(critic_net.forward(drawn), 1));
     }
+    auto means = losses.Synchronize();
 
     const auto sums = critic.EvaluateSums(real.size(), 128, 2, [&](const at::Tensor& indices) {
       const at::Tensor verdicts = critic_net.forward(real.points.index_select(0, indices));
@@ -65,7 +87,16 @@ int main(int argc, char** argv) {
                          verdicts.gt(0).to(at::kDouble).mean().item<double>() * share};
     });
     const auto size = static_cast<double>(real.size());
-    trial.Report(loader.epoch(), sums[0] / size, {{"taken_for_real", sums[1] / size}});
+    trial.Report(loader.epoch(), sums[0] / size,
+                 {{"taken_for_real", sums[1] / size},
+                  {"critic_loss", means["critic"] / means["microbatches"]}});
+
+    if (const auto percent = static_cast<std::int64_t>(100 * sums[1] / size);
+        percent > best.percent) {
+      best.percent = percent;
+      best.epoch = loader.epoch();
+    }
+    if (loader.epoch() >= best.epoch + 5) break;
   }
   trial.Finish();
 }
