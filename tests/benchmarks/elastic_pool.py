@@ -138,6 +138,7 @@ def pauses(steps):
             if a.generation == b.generation:
                 usual.setdefault(b.replicas, []).append(b.time - a.time)
         for a, b in zip(mine, mine[1:]):
-            if a.generation != b.generation and b.replicas in usual:
+            # A spare that comes back has missed steps: it was no member in between.
+            if a.generation != b.generation and b.step == a.step + 1 and b.replicas in usual:
                 found.append(b.time - a.time - statistics.median(usual[b.replicas]))
     return found

@@ -55,6 +55,7 @@ def peer(name):
 def main():
     with start_pool("small", slots=4) as pool:
         small = resizes(pool, CYCLES, "small")
+    with start_pool("small", slots=1, agent_flags=("--spare-memory", 0)) as pool:
         restart = restarts(pool)
     with start_pool("large", slots=4) as pool:
         large = resizes(pool, LARGE_CYCLES, "large")
