@@ -65,6 +65,7 @@ WALLS = {
         "sources": ["trial_runner/torch", "trial_runner/collectives", "trial_runner", "examples",
                     "tests/benchmarks", "tests/docs", "tests/e2e", "tests/package"],
         "headers": ["trial_runner/torch", "examples",
+                    "trial_runner/collectives/buffer_tensor.h",
                     "trial_runner/collectives/nccl_communicator.h",
                     "trial_runner/collectives/staged_operations.h"],
     },

@@ -1,7 +1,6 @@
 #include "trial_runner/collectives/gloo_collectives.h"
 
 #include <ATen/core/ivalue.h>
-#include <ATen/ops/from_blob.h>
 #include <c10/util/Logging.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "trial_runner/collectives/bell.h"
+#include "trial_runner/collectives/buffer_tensor.h"
 #include "trial_runner/collectives/group_sockets.h"
 #include "trial_runner/collectives/rendezvous.h"
 #include "tuner/base/check.h"
@@ -58,26 +58,6 @@ std::chrono::milliseconds GloosLimit(double limit_s) {
 std::string FirstLine(const std::exception& e) {
   const std::string message = e.what();
   return message.substr(0, message.find('\n'));
-}
-
-at::ScalarType ScalarTypeOf(CollectiveBuffer::Type type) {
-  switch (type) {
-    case CollectiveBuffer::Type::kFloat:
-      return at::kFloat;
-    case CollectiveBuffer::Type::kDouble:
-      return at::kDouble;
-    case CollectiveBuffer::Type::kInt64:
-      return at::kLong;
-    case CollectiveBuffer::Type::kByte:
-      return at::kByte;
-  }
-  ESPALIER_CHECK(false, "unknown buffer type");
-}
-
-at::Tensor TensorOf(const CollectiveBuffer& buffer) {
-  return at::from_blob(
-      buffer.start, {buffer.count}, [owner = buffer.owner](void*) {},
-      at::TensorOptions().dtype(ScalarTypeOf(buffer.type)));
 }
 
 std::shared_ptr<::gloo::transport::Device> MakeDevice(const CollectivesOptions& options) {

@@ -1,40 +1,16 @@
 #include "trial_runner/collectives/staged_operations.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <c10/cuda/CUDAGuard.h>
 
 #include <utility>
 
+#include "trial_runner/collectives/buffer_tensor.h"
 #include "tuner/base/check.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
-namespace {
-
-at::ScalarType ScalarTypeOf(CollectiveBuffer::Type type) {
-  switch (type) {
-    case CollectiveBuffer::Type::kFloat:
-      return at::kFloat;
-    case CollectiveBuffer::Type::kDouble:
-      return at::kDouble;
-    case CollectiveBuffer::Type::kInt64:
-      return at::kLong;
-    case CollectiveBuffer::Type::kByte:
-      return at::kByte;
-  }
-  ESPALIER_CHECK(false, "unknown buffer type");
-}
-
-at::Tensor DeviceTensor(const CollectiveBuffer& buffer) {
-  return at::from_blob(
-      buffer.start, {buffer.count}, [owner = buffer.owner](void*) {},
-      at::TensorOptions()
-          .dtype(ScalarTypeOf(buffer.type))
-          .device(at::kCUDA, static_cast<c10::DeviceIndex>(buffer.device)));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void StartOnHost(Collectives& host, const StagedOperation& operation) {
   switch (operation.kind) {
@@ -57,7 +33,7 @@ StagedOperations::StagedOperations(Collectives& host, int device)
 void StagedOperations::Start(const StagedOperation& operation, c10::cuda::CUDAStream after) {
   Waiting waiting{.operation = operation, .copied = std::nullopt};
   if (operation.buffer.device != CollectiveBuffer::kHost) {
-    const at::Tensor device = DeviceTensor(operation.buffer);
+    const at::Tensor device = TensorOf(operation.buffer);
     const at::Tensor host =
         at::empty({operation.buffer.count},
                   at::TensorOptions().dtype(device.scalar_type()).pinned_memory(true));
