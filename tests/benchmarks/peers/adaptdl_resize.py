@@ -19,8 +19,9 @@ import time
 
 import portpicker
 
+from step_log import PATIENCE_S, await_step
+
 ROUNDS = 3
-PATIENCE_S = 120
 
 
 def train(log):
@@ -55,19 +56,6 @@ def start(replicas, restarts, folder, log):
         "ADAPTDL_CHECKPOINT_PATH": folder, "ADAPTDL_MASTER_ADDR": "127.0.0.1", "ADAPTDL_MASTER_PORT": port,
         "ADAPTDL_REPLICA_RANK": str(rank), "ADAPTDL_NUM_REPLICAS": str(replicas), "ADAPTDL_NUM_NODES": "1",
         "ADAPTDL_NUM_RESTARTS": str(restarts), "OMP_NUM_THREADS": "1"}) for rank in range(replicas)]
-
-
-def await_step(log, replicas, after):
-    """When the first step of so many replicas was done after a moment."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        with open(log) as file:
-            for line in file.read().split("\n")[:-1]:
-                when, size = line.split()
-                if float(when) > after and int(size) == replicas:
-                    return float(when)
-        time.sleep(0.02)
-    raise TimeoutError(f"no step of {replicas} replicas in {PATIENCE_S} s")
 
 
 def main():

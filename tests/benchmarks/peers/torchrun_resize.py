@@ -20,8 +20,9 @@ import time
 
 import portpicker
 
+from step_log import PATIENCE_S, await_step
+
 ROUNDS = 3
-PATIENCE_S = 120
 
 
 def train(log):
@@ -53,19 +54,6 @@ def start_agent(port, log):
          f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-conf=last_call_timeout=1", __file__, log],
         env=os.environ | {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "OMP_NUM_THREADS": "1"},
         stdout=subprocess.DEVNULL, start_new_session=True)
-
-
-def await_step(log, replicas, after):
-    """When the first step of so many replicas was done after a moment."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        with open(log) as file:
-            for line in file.read().split("\n")[:-1]:
-                when, size = line.split()
-                if float(when) > after and int(size) == replicas:
-                    return float(when)
-        time.sleep(0.02)
-    raise TimeoutError(f"no step of {replicas} replicas in {PATIENCE_S} s")
 
 
 def main():
