@@ -58,9 +58,8 @@ bool BringUpTo(Board& board, std::size_t j, int slots, bool reclaim) {
     return false;
   }
   board.Assign(j, *std::move(grown));
-  const std::string room =
-      absl::StrCat("makes room for ", board.seat(j).job->running ? "" : "waiting ",
-                   NameOf(*board.seat(j).job));
+  const std::string room = absl::StrCat(
+      "makes room for ", board.seat(j).job->running ? "" : "waiting ", NameOf(*board.seat(j).job));
   // More may have been taken than needed, to free the right node; what is over stays free.
   int from_others = 0;
   for (const auto& [giver, before] : taken) {

@@ -34,8 +34,7 @@ std::string Sources(const Seat& seat) {
                                  seat.free_slots_taken == 1 ? " was free" : " were free"));
   }
   for (const auto& [trial, slots] : seat.slots_from) {
-    parts.push_back(
-        absl::StrCat(Slots(slots), slots == 1 ? " comes" : " come", " from ", trial));
+    parts.push_back(absl::StrCat(Slots(slots), slots == 1 ? " comes" : " come", " from ", trial));
   }
   return absl::StrJoin(parts, ", ");
 }

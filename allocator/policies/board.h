@@ -31,7 +31,7 @@ struct Seat {
   // What led here, for the reason.
   int free_slots_taken = 0;
   std::map<std::string, int> slots_from;  // taken from other trials
-  std::vector<std::string> lost;      // why slots went, each once
+  std::vector<std::string> lost;          // why slots went, each once
 
   explicit Seat(const Job& j) : job(&j), speedup(j) {}
 };

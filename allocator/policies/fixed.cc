@@ -1,9 +1,9 @@
 #include "allocator/policies/fixed.h"
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "allocator/policies/admission.h"
 #include "allocator/policies/board.h"
+#include "allocator/policies/settings.h"
+#include "tuner/base/status.h"
 
 namespace espalier {
 
@@ -11,7 +11,7 @@ namespace {
 
 class Fixed : public Policy {
  public:
-  std::vector<AllocationDecision> Allocate(const Pool& pool) const override {
+  std::vector<AllocationDecision> Allocate(const Pool& pool) override {
     Board board(pool);
     Mend(board, /*reclaim=*/false);
     AdmitWaiting(board, /*reclaim=*/false);
@@ -22,10 +22,7 @@ class Fixed : public Policy {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Policy>> MakeFixed(const Options& options) {
-  if (!options.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("policy \"fixed\" takes no options, got \"", options.begin()->first, "\""));
-  }
+  ESPALIER_RETURN_IF_ERROR(ReadSettings("fixed", options, {}));
   return std::make_unique<Fixed>();
 }
 

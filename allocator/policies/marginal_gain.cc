@@ -6,12 +6,11 @@
 #include <optional>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "allocator/policies/admission.h"
 #include "allocator/policies/board.h"
+#include "allocator/policies/settings.h"
+#include "tuner/base/status.h"
 
 namespace espalier {
 
@@ -90,9 +89,9 @@ class Division {
     return MayResize(j) && board_.seat(j).total > MinSlots(*board_.seat(j).job);
   }
 
-  double Horizon(const Job& job) const {
-    return job.remaining_s > 0 ? std::min(job.remaining_s, settings_.horizon_s)
-                               : settings_.horizon_s;
+  double Horizon(std::size_t j) {
+    const double left_s = board_.seat(j).job->work_left_s / std::max(1e-9, board_.SpeedupNow(j));
+    return left_s > 0 ? std::min(left_s, settings_.horizon_s) : settings_.horizon_s;
   }
   // Weighted progress lost by the pause of a resize. A trial that has no slots yet loses nothing.
   double PauseCost(std::size_t j) {
@@ -134,7 +133,7 @@ Growth Division::BestGrowth(std::size_t j) {
   for (const int slots : LargerSizes(board_.seat(j).total, GrowthCap(job))) {
     std::optional<Growth> growth = GrowthTo(j, slots);
     if (!growth || growth->per_slot <= best.per_slot + kRounding) continue;
-    if (Weight(job) * growth->gain * Horizon(job) <= PauseCost(j)) continue;
+    if (Weight(job) * growth->gain * Horizon(j) <= PauseCost(j)) continue;
     best = *std::move(growth);
   }
   return best;
@@ -202,10 +201,10 @@ bool Division::Settle(std::size_t receiver, int slots,
   const int more = slots - board_.seat(receiver).total;
   bool pays = false;
   if (growth) {
-    double horizon_s = Horizon(job);
+    double horizon_s = Horizon(receiver);
     double pauses = PauseCost(receiver);
     for (const auto& [giver, before] : given) {
-      horizon_s = std::min(horizon_s, Horizon(*board_.seat(giver).job));
+      horizon_s = std::min(horizon_s, Horizon(giver));
       pauses += PauseCost(giver);
     }
     const double net = growth->per_slot * more - loss - settings_.hysteresis * std::max(loss, 0.0);
@@ -216,7 +215,8 @@ bool Division::Settle(std::size_t receiver, int slots,
     return false;
   }
   const std::string why =
-      absl::StrFormat("%s of promise %.2f gains %.2f weighted, here %.2f are lost", NameOf(job), job.promise, growth->per_slot * more, loss);
+      absl::StrFormat("%s of promise %.2f gains %.2f weighted, here %.2f are lost", NameOf(job),
+                      job.promise, growth->per_slot * more, loss);
   for (const auto& [giver, before] : given) {
     board_.seat(giver).lost.push_back(why);
     ++board_.seat(receiver).slots_from[NameOf(*board_.seat(giver).job)];
@@ -302,7 +302,7 @@ bool Division::MoveSlots() {
 class MarginalGain : public Policy {
  public:
   explicit MarginalGain(Settings settings) : settings_(settings) {}
-  std::vector<AllocationDecision> Allocate(const Pool& pool) const override {
+  std::vector<AllocationDecision> Allocate(const Pool& pool) override {
     return Division(pool, settings_).Run();
   }
 
@@ -310,36 +310,15 @@ class MarginalGain : public Policy {
   Settings settings_;
 };
 
-struct OptionRow {
-  std::string_view name;
-  double Settings::*value;
-};
-constexpr std::array kOptions = {
-    OptionRow{"min_gain", &Settings::min_gain},
-    OptionRow{"hysteresis", &Settings::hysteresis},
-    OptionRow{"min_resize_interval_s", &Settings::min_resize_interval_s},
-    OptionRow{"horizon_s", &Settings::horizon_s},
-};
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Policy>> MakeMarginalGain(const Options& options) {
   Settings settings;
-  for (const auto& [name, value] : options) {
-    const auto row = std::find_if(kOptions.begin(), kOptions.end(),
-                                  [&](const OptionRow& r) { return r.name == name; });
-    if (row == kOptions.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "policy \"marginal_gain\" has no option \"", name, "\"; it has ",
-          absl::StrJoin(kOptions, ", ",
-                        [](std::string* out, const OptionRow& r) { out->append(r.name); })));
-    }
-    if (!std::isfinite(value) || value < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("policy \"marginal_gain\" option \"", name,
-                                                     "\": needs a number >= 0, got ", value));
-    }
-    settings.*(row->value) = value;
-  }
+  const std::array known = {SettingRow{"min_gain", &settings.min_gain},
+                            SettingRow{"hysteresis", &settings.hysteresis},
+                            SettingRow{"min_resize_interval_s", &settings.min_resize_interval_s},
+                            SettingRow{"horizon_s", &settings.horizon_s}};
+  ESPALIER_RETURN_IF_ERROR(ReadSettings("marginal_gain", options, known));
   return std::make_unique<MarginalGain>(settings);
 }
 

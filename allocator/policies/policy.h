@@ -19,7 +19,10 @@ namespace espalier {
 struct NodeCapacity {
   NodeId id;
   int slots = 0;
-  std::string name{};  // for reasons; empty: by its id
+  std::string name{};      // for reasons; empty: by its id
+  std::string gpu_type{};  // slots of one node are alike; a trial holds slots of one type only
+  bool draining = false;   // about to go: gets nothing new, and what is there should leave
+  bool spot = false;       // may be taken away at short notice
 };
 
 // Slots by node; every count is positive. Empty: none.
@@ -39,12 +42,25 @@ struct Job {
   std::int64_t global_batch = 0;        // of fixed_batch; 0: unknown, the model's initial one
   int max_profiled_replicas = 1;
   double promise = 0.5;
-  double remaining_s = 0;      // to its end at the present speed; 0: unknown
+  double work_left_s = 0;      // to its end if it ran on one slot from now on; 0: unknown
+  double time_left_s = 0;      // until its study's deadline; 0: there is none
   double resize_cost_s = 0.1;  // training time lost by a resize
   double since_resize_s = 1e9;
   std::int64_t order = 0;  // of submission
   bool joining = false;    // a resize is under way: leave it alone
   std::string name{};      // for reasons, e.g. "trial 7"; empty: by its id
+  // What has become of it so far.
+  double age_s = 0;             // since it was submitted
+  double held_s = 0;            // of which it held slots
+  double attained_service = 0;  // slot-seconds held
+  int resizes = 0;              // after its first placement
+  std::optional<double> cost;   // its best value of the metric so far, less is better
+  // What policies without elasticity or without a fitted model go by.
+  int requested_slots = 0;  // what its user would ask for; 0: min_slots
+  double steps_left = 0;    // optimizer steps at its present batch; 0: unknown
+  // Seconds of a step on k slots packed onto whole nodes, at [k - 1], where known beforehand (the
+  // oracle of a simulation).
+  std::shared_ptr<const std::vector<double>> known_step_s{};
 };
 
 // What reasons call a job and a node.
@@ -54,6 +70,8 @@ std::string NameOf(const NodeCapacity& node);
 struct Pool {
   std::vector<NodeCapacity> nodes;
   std::vector<Job> jobs;
+  double now_s = 0;                    // only differences count
+  std::map<StudyId, double> shares{};  // what a study may claim beside others; 1 where missing
 };
 
 // A new placement and why, in words and figures for the study's record. An empty placement means
@@ -64,10 +82,12 @@ struct AllocationDecision {
   std::string reason;
 };
 
-// Divides the slots of a pool among trials. Pure: the same pool gives the same decisions, whatever
-// order its nodes and jobs are listed in. Const calls may run on any thread. Promises of each
-// policy:
-//  - no node is given more slots than it has, and no node carries two trials that span nodes;
+// Divides the slots of a pool among trials. Pure: no clock, no hidden randomness, no I/O. What a
+// policy remembers between calls (a cache, a queue, the population of a search) follows from the
+// pools it was shown: the same sequence of pools gives the same decisions, whatever order nodes and
+// jobs are listed in. One owner, one thread at a time. Promises of each policy:
+//  - no node is given more slots than it has, no node carries two trials that span nodes, no trial
+//    holds slots of two GPU types, and a draining node is given nothing new;
 //  - a changed trial has its minimum to maximum, or its pinned number, or nothing;
 //  - applied and asked again (with every cooldown over), a policy has no further decision;
 //  - waiting trials are served in order; one that fits the pool but not yet the free slots is
@@ -76,7 +96,7 @@ class Policy {
  public:
   virtual ~Policy() = default;
   // One entry for each job whose placement changes, in ascending order of submission.
-  virtual std::vector<AllocationDecision> Allocate(const Pool& pool) const = 0;
+  virtual std::vector<AllocationDecision> Allocate(const Pool& pool) = 0;
 };
 
 // InvalidArgument names an unknown policy or option, or a value out of range, and what is known.

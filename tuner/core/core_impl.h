@@ -195,6 +195,7 @@ class Core::Impl {
   void CreateTrialsWhereUseful();
   Pool MakePool();
   Job MakeJob(const Study& study, const Trial& trial);
+  void DescribeHistory(const Trial& trial, Job& job) const;
   void TakeAllocation(const AllocationDecision& decision);
   void Reconcile(TrialId id);
   std::set<ReplicaId> Surplus(const Group& group, const std::vector<Replica*>& live) const;
@@ -202,7 +203,7 @@ class Core::Impl {
   std::vector<ReplicaId> WantedMembers(TrialId id, const std::vector<Replica*>& live,
                                        const std::set<ReplicaId>& surplus) const;
   std::optional<int> FreeSlot(NodeId node) const;
-  const Policy& CurrentPolicy();
+  Policy& CurrentPolicy();
   void UpdatePromise(const Study& study);
   void RecordSlots();
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "allocator/policies/speedup.h"
 #include "tuner/base/check.h"
 #include "tuner/core/core_impl.h"
 #include "tuner/core/promise/promise.h"
@@ -17,6 +18,23 @@ int Total(const Placement& placement) {
   int total = 0;
   for (const auto& [node, slots] : placement) total += slots;
   return total;
+}
+
+double HeldSeconds(const SlotSpan& span, Time now) {
+  return SecondsBetween(span.from, span.to == Time{} ? now : span.to);
+}
+
+// What the trial has trained so far, as seconds on one slot by its present model.
+double OneSlotSeconds(const Trial& trial, const Job& job, Time now) {
+  SpeedupCurve speedup(job);
+  double sum_s = 0;
+  for (const SlotSpan& span : trial.spans) {
+    std::set<NodeId> nodes;
+    for (const Slot& slot : span.slots) nodes.insert(slot.node);
+    sum_s += HeldSeconds(span, now) *
+             speedup.At(static_cast<int>(nodes.size()), static_cast<int>(span.slots.size()));
+  }
+  return sum_s;
 }
 
 DecisionKind KindOfChange(const Trial& trial, int from, int to) {
@@ -108,7 +126,7 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
 }
 
 // The pool has one policy: that of the oldest running study.
-const Policy& Core::Impl::CurrentPolicy() {
+Policy& Core::Impl::CurrentPolicy() {
   PluginSpec wanted{"marginal_gain", {}};
   for (const auto& [id, study] : state_.studies) {
     if (study.state != StudyState::kRunning) continue;
@@ -144,6 +162,20 @@ void Core::Impl::UpdatePromise(const Study& study) {
   }
 }
 
+void Core::Impl::DescribeHistory(const Trial& trial, Job& job) const {
+  job.age_s = SecondsBetween(trial.created, now_);
+  for (const SlotSpan& span : trial.spans) {
+    const double held_s = HeldSeconds(span, now_);
+    job.held_s += held_s;
+    job.attained_service += held_s * static_cast<double>(span.slots.size());
+  }
+  job.resizes = static_cast<int>(trial.resizes.size());
+  const Direction direction = state_.studies.at(trial.study).spec.direction;
+  if (const std::optional<double> best = BestValue(trial, direction)) {
+    job.cost = direction == Direction::kMinimize ? *best : -*best;
+  }
+}
+
 Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
   Job job;
   job.id = trial.id;
@@ -156,6 +188,7 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
   job.pinned_slots = trial.pinned_slots;
   job.fixed_batch = study.spec.batch_mode == BatchMode::kFixed;
   if (const auto p = promise_.find(trial.id); p != promise_.end()) job.promise = p->second;
+  DescribeHistory(trial, job);
   const auto it = groups_.find(trial.id);
   if (it == groups_.end()) {
     // A pin waits until the program has shown that it can be resized.
@@ -189,11 +222,9 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
   if (group.progress) job.global_batch = group.progress->global_batch_size;
   if (job.global_batch == 0) job.global_batch = group.batch.initial;
   job.since_resize_s = group.last_resize == Time{} ? 1e9 : SecondsBetween(group.last_resize, now_);
-  if (group.total_steps > 0 && group.progress && group.progress->epoch > 0 &&
-      trial.started != Time{}) {
+  if (group.total_steps > 0 && group.progress && group.progress->epoch > 0) {
     const double done = group.progress->epoch / static_cast<double>(group.total_steps);
-    job.remaining_s =
-        SecondsBetween(trial.started, now_) * std::max(0.0, 1.0 - done) / std::max(done, 1e-3);
+    job.work_left_s = OneSlotSeconds(trial, job, now_) * std::max(0.0, 1.0 - done) / done;
   }
   if (!trial.resizes.empty()) {
     double pause_s = 0;
@@ -205,6 +236,7 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
 
 Pool Core::Impl::MakePool() {
   Pool pool;
+  pool.now_s = Seconds(now_);
   // A slot that made a replica slow is good enough for a trial that has none, and only for that.
   const bool some_wait = std::any_of(live_.begin(), live_.end(), [this](TrialId id) {
     return !groups_.contains(id) && StudyAt(TrialAt(id).study).state == StudyState::kRunning;

@@ -26,7 +26,7 @@ Job RandomJob(Random& random, std::int64_t id) {
   if (random.Below(12) == 0) job.pinned_slots = 1 + IntBelow(random, 4);
   job.promise = random.Below(8) == 0 ? 0 : random.Uniform();
   job.max_profiled_replicas = 1 + IntBelow(random, 4);
-  job.remaining_s = random.Below(2) == 0 ? 0 : random.Uniform(0.01, 100);
+  job.work_left_s = random.Below(2) == 0 ? 0 : random.Uniform(0.01, 100);
   job.resize_cost_s = random.Uniform(0, 0.5);
   job.order = IntBelow(random, 50);
   if (random.Below(4) == 0) return job;

@@ -28,7 +28,7 @@ inline Job RunningJob(std::int64_t id, Placement current, double promise, int ma
   return job;
 }
 
-inline NodeCapacity Node(std::int64_t id, int slots) { return {NodeId(id), slots}; }
+inline NodeCapacity Node(std::int64_t id, int slots) { return {.id = NodeId(id), .slots = slots}; }
 
 inline int Total(const Placement& placement) {
   int total = 0;
