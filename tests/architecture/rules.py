@@ -13,6 +13,9 @@ FOLDERS = {
     "allocator": ["tuner/base", "allocator/goodput"],
     "trial_runner/elastic": ["tuner/base", "allocator/goodput"],
     "tuner/core": ["tuner/base", "search_spaces", "allocator", "allocator/goodput"],
+    # Studies on virtual time, around the production core.
+    "tuner/simulator": ["tuner/base", "search_spaces", "tuner/core",
+                        "allocator", "allocator/goodput"],
     # The service, from the inside out.
     "tuner/study_file": ["tuner/base", "search_spaces", "tuner/core",
                          "allocator", "allocator/goodput"],
@@ -26,8 +29,8 @@ FOLDERS = {
                      "allocator", "allocator/goodput"],
     # One executable for every verb; `run` embeds service and agent.
     "tuner/cli": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage",
-                  "tuner/proto", "tuner/api", "tuner/server", "trial_runner/agent",
-                  "allocator", "allocator/goodput"],
+                  "tuner/proto", "tuner/api", "tuner/server", "tuner/simulator",
+                  "trial_runner/agent", "allocator", "allocator/goodput"],
     # The replicas and what starts them.
     "trial_runner/agent": ["tuner/base", "tuner/proto"],
     "trial_runner/control": ["tuner/base", "tuner/proto", "trial_runner/elastic",
@@ -50,7 +53,8 @@ FOLDERS = {
 }
 
 # Decide, and do nothing else: no I/O, clock, thread or hidden randomness.
-PURE = ["tuner/core", "allocator", "allocator/goodput", "search_spaces", "trial_runner/elastic"]
+PURE = ["tuner/core", "tuner/simulator", "allocator", "allocator/goodput", "search_spaces",
+        "trial_runner/elastic"]
 
 # A folder of tests mirrors one of the tree: tests/cli is tuner/cli, tests/tuner/cli as well.
 MIRRORS = {"tests/": ["", "tuner/", "trial_runner/"]}
