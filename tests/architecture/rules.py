@@ -11,6 +11,8 @@ FOLDERS = {
     "search_spaces": ["tuner/base"],
     "allocator/goodput": ["tuner/base"],
     "allocator": ["tuner/base", "allocator/goodput"],
+    # Reads recorded workloads from files; what runs them is pure.
+    "allocator/simulator/loads": ["tuner/base", "allocator", "allocator/goodput"],
     "trial_runner/elastic": ["tuner/base", "allocator/goodput"],
     "tuner/core": ["tuner/base", "search_spaces", "allocator", "allocator/goodput"],
     # Studies on virtual time, around the production core.
