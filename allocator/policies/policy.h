@@ -38,6 +38,9 @@ struct Job {
   int max_slots = 1;                    // 1: cannot be resized (a plain command)
   int pinned_slots = 0;                 // >0: exactly so many, whatever min and max say
   std::optional<GoodputModel> goodput;  // none until the first fit
+  // Models fitted on GPU types other than the one `goodput` speaks of, by NodeCapacity::gpu_type. A
+  // type that is missing is taken to be like `goodput`.
+  std::map<std::string, GoodputModel> goodput_by_gpu_type{};
   bool fixed_batch = true;              // the global batch does not change with the replicas
   std::int64_t global_batch = 0;        // of fixed_batch; 0: unknown, the model's initial one
   int max_profiled_replicas = 1;
