@@ -232,7 +232,7 @@ bool Division::MoveOneTo(std::size_t receiver,
   const Shares& own = board_.seat(receiver).shares;
   // The most it could gain: as if the slot were on a node it has.
   const double hoped = Weight(*board_.seat(receiver).job) *
-                       (board_.seat(receiver).speedup.At(static_cast<int>(own.size()), slots) -
+                       (board_.seat(receiver).speedup->At(static_cast<int>(own.size()), slots) -
                         board_.SpeedupNow(receiver));
   for (const auto& [loss, giver] : givers) {
     if (hoped <= loss * (1 + settings_.hysteresis)) break;
@@ -281,7 +281,7 @@ bool Division::MoveSlots() {
       if (!MayGrow(j)) continue;
       double hoped = 0;
       for (const int slots : {seat.total + 1, NextShape(seat.total)}) {
-        const double then = board_.seat(j).speedup.At(static_cast<int>(seat.shares.size()), slots);
+        const double then = board_.seat(j).speedup->At(static_cast<int>(seat.shares.size()), slots);
         hoped = std::max(hoped, (then - board_.SpeedupNow(j)) / (slots - seat.total));
       }
       receivers.emplace_back(-Weight(*seat.job) * hoped, j);
