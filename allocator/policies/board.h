@@ -87,8 +87,12 @@ class Board {
   void Assign(std::size_t j, Shares shares);
   // What it held when the pool was shown, less what is lost.
   const Shares& HeldAtFirst(std::size_t j) const { return held_at_first_[j]; }
-  bool StillAsShown(std::size_t j) const {
-    return intact_[j] && seats_[j].shares == held_at_first_[j];
+  bool AsShown(std::size_t j, const Shares& shares) const {
+    return intact_[j] && shares == held_at_first_[j];
+  }
+  // Whether the job may be here and elsewhere too.
+  bool MaySpan(std::size_t j, int node) const {
+    return MaySpan(j, nodes_[static_cast<std::size_t>(node)]);
   }
 
   std::vector<AllocationDecision> Decisions();

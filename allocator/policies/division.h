@@ -1,0 +1,15 @@
+#pragma once
+
+#include "allocator/policies/board.h"
+#include "allocator/policies/objective.h"
+
+namespace espalier {
+
+// Divides the board's slots among the seats so that the objective is greatest, as nearly as can be
+// found in a few milliseconds: a knapsack over each seat's counts, placed with few changes,
+// bettered by exchanges; beside what exchanges alone make of the present. Never worse than what is
+// there. Seats without slots stay without, unless the objective may pause. Joining trials, and
+// those resized less than `min_resize_interval_s` ago, keep what they have.
+void BestDivision(Board& board, const Objective& objective, double min_resize_interval_s);
+
+}  // namespace espalier
