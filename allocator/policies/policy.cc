@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "allocator/policies/fixed.h"
-#include "allocator/policies/marginal_gain.h"
 #include "allocator/policies/promise_goodput.h"
 
 namespace espalier {
@@ -23,7 +22,6 @@ struct PolicyRow {
 
 constexpr std::array kPolicies = {
     PolicyRow{"fixed", MakeFixed},
-    PolicyRow{"marginal_gain", MakeMarginalGain},
     PolicyRow{"promise_goodput", MakePromiseGoodput},
 };
 

@@ -49,7 +49,7 @@ def figures(record):
 
 
 def main():
-    ours, fixed = figures(run("marginal_gain")), figures(run("fixed"))
+    ours, fixed = figures(run("promise_goodput")), figures(run("fixed"))
     print(json.dumps({**ours, "fixed_seconds": fixed["seconds"], "fixed_best": fixed["best"],
                       "fixed_used_share_whole": fixed["used_share_whole"],
                       "over_fixed_seconds": round(ours["seconds"] / fixed["seconds"], 3)}))

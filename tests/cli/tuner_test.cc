@@ -92,7 +92,7 @@ TEST_F(Tuner, RefusesUnknownPluginsAndListsTheKnown) {
   ExpectRefused(RunStudy(StudyText("\"pruner\": {\"name\": \"axe\"}")),
                 {"pruner", "axe", "median"});
   ExpectRefused(RunStudy(StudyText("\"policy\": {\"name\": \"luck\"}")),
-                {"policy", "luck", "marginal_gain"});
+                {"policy", "luck", "promise_goodput"});
 }
 
 TEST_F(Tuner, RefusesAnEmptyAndAContradictorySearchSpace) {

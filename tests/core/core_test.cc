@@ -314,7 +314,7 @@ TEST_F(CoreTest, ValidateNamesTheKeyAndTheKnown) {
               ::testing::AllOf(HasSubstr("\"sampler\""), HasSubstr("tpa"), HasSubstr("tpe")));
   spec = Spec(1);
   spec.policy.name = "x";
-  EXPECT_THAT(std::string(Validate(spec).message()), HasSubstr("marginal_gain"));
+  EXPECT_THAT(std::string(Validate(spec).message()), HasSubstr("promise_goodput"));
   spec = Spec(1);
   spec.pruner.name = "x";
   EXPECT_THAT(std::string(Validate(spec).message()), HasSubstr("asha"));

@@ -34,7 +34,7 @@ TEST(ParseStudy, TakesDefaultsForWhatIsNotSaid) {
   EXPECT_EQ(spec.directory, "/home/me/work");
   EXPECT_EQ(spec.sampler.name, "tpe");
   EXPECT_EQ(spec.pruner.name, "none");
-  EXPECT_EQ(spec.policy.name, "marginal_gain");
+  EXPECT_EQ(spec.policy.name, "promise_goodput");
   EXPECT_EQ(spec.max_trials, 3);
   EXPECT_FALSE(spec.target.has_value());
   EXPECT_EQ(spec.min_slots, 1);

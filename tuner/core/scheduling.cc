@@ -127,7 +127,7 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
 
 // The pool has one policy: that of the oldest running study.
 Policy& Core::Impl::CurrentPolicy() {
-  PluginSpec wanted{"marginal_gain", {}};
+  PluginSpec wanted{"promise_goodput", {}};
   for (const auto& [id, study] : state_.studies) {
     if (study.state != StudyState::kRunning) continue;
     wanted = study.spec.policy;

@@ -38,7 +38,7 @@ struct StudySpec {
   SearchSpace space;
   PluginSpec sampler{"tpe", {}};
   PluginSpec pruner{"none", {}};
-  PluginSpec policy{"marginal_gain", {}};
+  PluginSpec policy{"promise_goodput", {}};
   std::vector<std::string> command;
   std::map<std::string, std::string> environment;
   // Files that trials read, with what to do when one is missing. Relative ones are taken from the

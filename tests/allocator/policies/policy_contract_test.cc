@@ -206,8 +206,8 @@ INSTANTIATE_TEST_SUITE_P(All, PolicyContract, ::testing::ValuesIn(PolicyNames())
                          [](const auto& row) { return row.param; });
 
 // The first trial that waits and could run in the pool: nobody else may hold what it needs.
-TEST(MarginalGain, StarvesNoWaitingTrial) {
-  const auto policy = Make("marginal_gain");
+TEST(PromiseGoodput, StarvesNoWaitingTrial) {
+  const auto policy = Make("promise_goodput");
   Random random(5);
   for (int i = 0; i < 4000 && !testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE(i);
@@ -233,7 +233,7 @@ TEST(MarginalGain, StarvesNoWaitingTrial) {
 
 TEST(MakePolicy, NamesUnknownPolicyAndListsTheKnown) {
   EXPECT_EQ(std::string(MakePolicy("greedy", {}).status().message()),
-            "policy \"greedy\" is unknown; known are fixed, marginal_gain");
+            "policy \"greedy\" is unknown; known are fixed, promise_goodput");
 }
 
 }  // namespace
