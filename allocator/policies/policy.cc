@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "allocator/policies/fixed.h"
+#include "allocator/policies/pollux.h"
 #include "allocator/policies/promise_goodput.h"
 
 namespace espalier {
@@ -18,11 +19,17 @@ using Factory = absl::StatusOr<std::unique_ptr<Policy>> (*)(const Options&);
 struct PolicyRow {
   std::string_view name;
   Factory make;
+  std::string_view description;
+  bool settles = true;
 };
 
 constexpr std::array kPolicies = {
-    PolicyRow{"fixed", MakeFixed},
-    PolicyRow{"promise_goodput", MakePromiseGoodput},
+    PolicyRow{"fixed", MakeFixed, "each trial keeps its minimum; nothing is resized"},
+    PolicyRow{"pollux", MakePollux,
+              "genetic search for the fairest mean of speedups each minute (OSDI 2021)",
+              /*settles=*/false},
+    PolicyRow{"promise_goodput", MakePromiseGoodput,
+              "the greatest promise-weighted goodput, by a knapsack over each trial's shapes"},
 };
 
 }  // namespace
@@ -31,6 +38,12 @@ std::vector<std::string> PolicyNames() {
   std::vector<std::string> names;
   for (const PolicyRow& row : kPolicies) names.emplace_back(row.name);
   return names;
+}
+
+std::vector<PolicyInfo> PolicyInfos() {
+  std::vector<PolicyInfo> infos;
+  for (const PolicyRow& row : kPolicies) infos.push_back({row.name, row.description, row.settles});
+  return infos;
 }
 
 absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name, const Options& options) {

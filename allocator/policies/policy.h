@@ -41,8 +41,8 @@ struct Job {
   // Models fitted on GPU types other than the one `goodput` speaks of, by NodeCapacity::gpu_type. A
   // type that is missing is taken to be like `goodput`.
   std::map<std::string, GoodputModel> goodput_by_gpu_type{};
-  bool fixed_batch = true;              // the global batch does not change with the replicas
-  std::int64_t global_batch = 0;        // of fixed_batch; 0: unknown, the model's initial one
+  bool fixed_batch = true;        // the global batch does not change with the replicas
+  std::int64_t global_batch = 0;  // of fixed_batch; 0: unknown, the model's initial one
   int max_profiled_replicas = 1;
   double promise = 0.5;
   double work_left_s = 0;      // to its end if it ran on one slot from now on; 0: unknown
@@ -105,5 +105,16 @@ class Policy {
 // InvalidArgument names an unknown policy or option, or a value out of range, and what is known.
 absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name, const Options& options);
 std::vector<std::string> PolicyNames();
+
+// What the table tells of a policy.
+struct PolicyInfo {
+  std::string_view name;
+  std::string_view description;  // one line, for help and documents
+  // Whether asked again, with its decisions applied and no time passed, it has nothing to add and
+  // the first answer does not depend on what it was asked before. Others act in rounds or search
+  // by chance.
+  bool settles = true;
+};
+std::vector<PolicyInfo> PolicyInfos();
 
 }  // namespace espalier

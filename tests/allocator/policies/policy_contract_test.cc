@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/allocator/policies/pools.h"
@@ -233,7 +234,7 @@ TEST(PromiseGoodput, StarvesNoWaitingTrial) {
 
 TEST(MakePolicy, NamesUnknownPolicyAndListsTheKnown) {
   EXPECT_EQ(std::string(MakePolicy("greedy", {}).status().message()),
-            "policy \"greedy\" is unknown; known are fixed, promise_goodput");
+            "policy \"greedy\" is unknown; known are " + absl::StrJoin(PolicyNames(), ", "));
 }
 
 }  // namespace
