@@ -55,12 +55,15 @@ TEST(Nsga2, SpreadsOverTheOptimalFront) {
 }
 
 TEST(Nsga2, GivesTheSameForTheSameSeed) {
-  std::vector<Genome> results;
+  std::vector<std::vector<Genome>> results;
   for (const std::uint64_t seed : {3u, 3u, 4u}) {
     Schaffer problem;
     Random random(seed);
-    results.push_back(
-        Nsga2(problem, {Genome(12, 0)}, {.population = 10, .generations = 5}, random)[3].genome);
+    std::vector<Genome>& result = results.emplace_back();
+    for (const Candidate& candidate :
+         Nsga2(problem, {Genome(12, 0)}, {.population = 10, .generations = 5}, random)) {
+      result.push_back(candidate.genome);
+    }
   }
   EXPECT_EQ(results[0], results[1]);
   EXPECT_NE(results[0], results[2]);

@@ -83,12 +83,12 @@ TEST(Pollux, KeepsToOneGpuTypeAndOffDrainingNodes) {
 TEST(Pollux, RepeatsItselfWithASeed) {
   Pool pool;
   for (int n = 1; n <= 8; ++n) pool.nodes.push_back(Node(n, 4));
-  for (int j = 1; j <= 20; ++j) pool.jobs.push_back(OldJob(j, 0.01 * j));
-  const Options few = {{"generations", 5}, {"seed", 11}};
+  for (int j = 1; j <= 8; ++j) pool.jobs.push_back(OldJob(j, 0.01 * j));
+  const Options few = {{"generations", 2}, {"seed", 11}};
   const auto a = Placements(pool, Make("pollux", few)->Allocate(pool));
   EXPECT_EQ(a, Placements(pool, Make("pollux", few)->Allocate(pool)));
   EXPECT_NE(a,
-            Placements(pool, Make("pollux", {{"generations", 5}, {"seed", 12}})->Allocate(pool)));
+            Placements(pool, Make("pollux", {{"generations", 2}, {"seed", 12}})->Allocate(pool)));
   // More generations find no less.
   const auto many = Placements(pool, Make("pollux", {{"generations", 60}})->Allocate(pool));
   EXPECT_GT(PolluxFitness(pool, many), PolluxFitness(pool, a));
