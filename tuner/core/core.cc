@@ -29,6 +29,7 @@ Core::Impl::Impl(TunerState state, CoreOptions options)
     const bool holds = !trial.spans.empty() && trial.spans.back().to == Time{};
     if (trial.state == TrialState::kRunning || holds) recovering_.insert(id);
     if (!Ended(trial.state)) live_.insert(id);
+    promise_stale_.insert(trial.study);
   }
 }
 
@@ -44,7 +45,10 @@ StepResult Core::Impl::Step(Time now, const Event& event) {
   return std::exchange(result_, {});
 }
 
-void Core::Impl::On(const Tick&) { schedule_ = true; }
+void Core::Impl::On(const Tick&) {
+  schedule_ = true;
+  look_again_s_ = std::min(2 * look_again_s_, kLookAgainMost_s);
+}
 
 std::optional<Time> Core::Impl::NextDeadline() const {
   std::optional<Time> next;
@@ -67,7 +71,9 @@ std::optional<Time> Core::Impl::NextDeadline() const {
     }
   }
   // The allocator looks again when nothing happens: a resize may have become worth its cost.
-  if (running && !replicas_.empty()) consider(After(now_, 1.0));
+  if (running && !replicas_.empty()) {
+    consider(std::max(now_, After(scheduled_at_, look_again_s_)));
+  }
   return next;
 }
 

@@ -15,6 +15,7 @@ namespace espalier {
 struct CoreOptions {
   double lease_s = 10;           // a silent agent's replicas are lost after this
   double start_timeout_s = 120;  // a replica that has not become ready is given up after this
+  double form_timeout_s = 30;    // a group that has not formed after this is told again
 };
 
 struct StepResult {

@@ -24,9 +24,11 @@ namespace espalier {
 
 inline constexpr double kPromiseInterval_s = 1.0;  // between promise computations of large studies
 inline constexpr std::size_t kPromiseEveryReport = 300;  // trials up to which it is always fresh
+inline constexpr double kLookAgain_s = 1.0;  // the allocator's pause when nothing happens; doubles
+inline constexpr double kLookAgainMost_s = 5.0;      // up to this while it finds nothing to do
+inline constexpr double kSameTime = 0.01;            // step times nearer to those of the last fit
 inline constexpr double kEndGrace_s = 10;            // for replicas to exit after their trial's end
 inline constexpr double kPauseGrace_s = 30;          // for a group to checkpoint and leave
-inline constexpr double kFormTimeout_s = 30;         // for a group to form before it is told again
 inline constexpr int kMaxFormTimeouts = 3;           // then who has not come is taken to hang
 inline constexpr double kStuckGrace_s = 2;           // between the first word of Stuck and the last
 inline constexpr int kMaxStuckInARow = 3;            // generations that could not train at all
@@ -76,6 +78,7 @@ struct Group {
   std::int64_t total_steps = 0;
   Profile profile;
   std::optional<ThroughputParams> fitted;
+  std::vector<ProfileObservation> fitted_to;  // what `fitted` rests on
   GradientNoise noise;
   std::optional<ReplicaProgress> progress;
   double sync_share = 0;
@@ -219,6 +222,7 @@ class Core::Impl {
   std::map<StudyId, StudyPlugins> plugins_;
   std::map<StudyId, Time> promise_at_;
   std::map<TrialId, double> promise_;
+  std::set<StudyId> promise_stale_;                  // studies whose curves changed since
   std::map<StudyId, EqualProgress> equal_progress_;  // of studies of adaptive batches
   std::map<Slot, Time> slow_slots_;                  // until when
   // Trials of a loaded state that run or hold slots, and whose agents have not come back yet.
@@ -231,6 +235,8 @@ class Core::Impl {
   std::int64_t next_replica_ = 1;
   bool clocks_set_ = false;
   bool schedule_ = false;  // something happened that the allocator should see
+  Time scheduled_at_;      // when it looked last
+  double look_again_s_ = kLookAgain_s;
 
   Time now_;
   StepResult result_;

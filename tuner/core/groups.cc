@@ -61,7 +61,7 @@ void Core::Impl::Regroup(TrialId id, std::vector<ReplicaId> members, bool abando
     const auto it = replicas_.find(old);
     if (it == replicas_.end() || told.contains(old)) continue;
     it->second.leaving = true;
-    it->second.deadline = After(now_, kFormTimeout_s);
+    it->second.deadline = After(now_, options_.form_timeout_s);
     it->second.grace_s = StudyAt(trial.study).spec.stop_grace_s;
     told.insert(old);
   }
@@ -214,7 +214,8 @@ void Core::Impl::CheckReplicaDeadlines() {
     if (group.ending && *group.ending <= now_) {
       group.ending.reset();
       if (!group.members.empty() && !group.pausing) stuck.push_back(id);
-    } else if (group.forming && SecondsBetween(group.forming_since, now_) >= kFormTimeout_s) {
+    } else if (group.forming &&
+               SecondsBetween(group.forming_since, now_) >= options_.form_timeout_s) {
       // Members were told and have not all come: whoever lives is told again.
       stuck.push_back(id);
     }

@@ -1,11 +1,27 @@
 // What replicas say.
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tuner/core/core_impl.h"
 
 namespace espalier {
+
+namespace {
+
+// Whether a fit to these would be the one there is.
+bool SameTimes(const std::vector<ProfileObservation>& a, const std::vector<ProfileObservation>& b) {
+  const auto near = [](double x, double y) { return std::abs(x - y) <= kSameTime * y; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&near](const ProfileObservation& x, const ProfileObservation& y) {
+                      return x.key == y.key && near(x.grad_time_s, y.grad_time_s) &&
+                             near(x.optim_time_s, y.optim_time_s);
+                    });
+}
+
+}  // namespace
 
 // Messages of replicas that the core does not know are stale: their node was lost, their trial has
 // ended, or they are repeated. They change nothing; that is the fence around every group.
@@ -24,6 +40,7 @@ void Core::Impl::On(const ReplicaReady& event) {
   group->second.elastic = true;
   group->second.batch = event.batch;
   group->second.total_steps = event.total_steps;
+  promise_stale_.insert(TrialAt(replica.trial).study);
   schedule_ = true;
 }
 
@@ -73,7 +90,12 @@ void Core::Impl::On(const ReplicaProgress& event) {
   group.progress = event;
   group.progress->profile.clear();
   group.progress->replica_times.clear();
-  if (!group.profile.empty()) group.fitted = Fit(group.profile, group.fitted);
+  // The allocator looks at what is new about speeds at once, and at how far trials are once in a
+  // while: progress of thousands of trials must not mean as many allocations.
+  std::vector<ProfileObservation> observations = group.profile.Observations();
+  if (observations.empty() || SameTimes(observations, group.fitted_to)) return;
+  group.fitted = Fit(group.profile, group.fitted);
+  group.fitted_to = std::move(observations);
   schedule_ = true;
 }
 

@@ -48,12 +48,14 @@ DecisionKind KindOfChange(const Trial& trial, int from, int to) {
 
 void Core::Impl::Schedule() {
   schedule_ = false;
+  scheduled_at_ = now_;
   CreateTrialsWhereUseful();
   for (const auto& [id, study] : state_.studies) {
     if (study.state == StudyState::kRunning) UpdatePromise(study);
   }
   for (const AllocationDecision& decision : CurrentPolicy().Allocate(MakePool())) {
     TakeAllocation(decision);
+    look_again_s_ = kLookAgain_s;
   }
   for (const TrialId id : std::vector<TrialId>(live_.begin(), live_.end())) Reconcile(id);
   std::vector<StudyId> studies;
@@ -120,6 +122,7 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
     const TrialId id(state_.trials.empty() ? 1 : state_.trials.rbegin()->first.value + 1);
     Emit(TrialCreated{id, study.id, number, *std::move(parameters), now_});
     live_.insert(id);
+    promise_stale_.insert(study.id);
     room -= spec.min_slots;
     ++alive;
   }
@@ -143,11 +146,13 @@ Policy& Core::Impl::CurrentPolicy() {
 }
 
 void Core::Impl::UpdatePromise(const Study& study) {
+  if (!promise_stale_.contains(study.id)) return;
   if (study.trials.size() > kPromiseEveryReport) {
     Time& last = promise_at_[study.id];
     if (last != Time{} && SecondsBetween(last, now_) < kPromiseInterval_s) return;
     last = now_;
   }
+  promise_stale_.erase(study.id);
   const std::vector<Curve> curves = CurvesOf(study);
   PromiseOptions options;
   options.max_step = study.spec.max_step;

@@ -109,6 +109,7 @@ void Core::Impl::On(const ResumeStudy& event) {
   if (found->state == StudyState::kRunning) return;
   Decide(id, -1, DecisionKind::kStudy, 0, 0, "resumed by the user");
   Emit(StudyStateChanged{id, StudyState::kRunning, "", now_});
+  promise_stale_.insert(id);
   schedule_ = true;
 }
 

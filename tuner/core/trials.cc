@@ -43,6 +43,7 @@ void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reaso
   live_.erase(id);
   groups_.erase(id);
   promise_.erase(id);
+  promise_stale_.insert(trial.study);
   for (auto& [replica_id, replica] : replicas_) {
     if (replica.trial != id) continue;
     if (state == TrialState::kComplete) {
@@ -116,6 +117,7 @@ void Core::Impl::TakeValue(TrialId id, IntermediateValue value) {
     value.batch_size = group->second.progress->global_batch_size;
   }
   Emit(ValueReported{id, value});
+  promise_stale_.insert(trial.study);
   RecordFigures(id);
   schedule_ = true;
   const Study& study = StudyAt(trial.study);
