@@ -1,0 +1,147 @@
+#include "tuner/simulator/study_simulator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "tuner/simulator/poolbench_load.h"
+
+namespace espalier {
+namespace {
+
+StudySimulationOptions OnePool(int nodes, int slots) {
+  StudySimulationOptions options;
+  for (int i = 0; i < nodes; ++i)
+    options.pool.nodes.push_back({"node-" + std::to_string(i), slots});
+  return options;
+}
+
+StudySimulation Simulate(std::uint64_t seed, const std::string& policy, std::int64_t trials,
+                         StudySimulationOptions options) {
+  const auto load = MakePoolbenchLoad({.seed = seed});
+  StudySpec spec = load->Study();
+  spec.max_trials = trials;
+  spec.policy = {policy, {}};
+  auto simulation = SimulateStudy(*load, spec, std::move(options));
+  EXPECT_TRUE(simulation.ok()) << simulation.status();
+  return *std::move(simulation);
+}
+
+TEST(StudySimulator, OneTrialOnOneSlotTakesItsEpochs) {
+  StudySimulationOptions options = OnePool(1, 1);
+  options.pool.start_s = 2;
+  const StudySimulation s = Simulate(0, "fixed", 1, options);
+  Random random(0);
+  const PoolbenchConfiguration c = SamplePoolbench(random);
+  EXPECT_EQ(s.figures.complete, 1);
+  EXPECT_NEAR(s.figures.finish_s, 2 + 81 * PoolbenchEpochSeconds(c, 1), 1e-3);
+  EXPECT_NEAR(*s.figures.best, Poolbench().Errors(c).back(), 1e-12);
+  const Trial& trial = s.state.trials.begin()->second;
+  ASSERT_EQ(trial.values.size(), 81u);
+  EXPECT_EQ(std::get<double>(trial.parameters.front().value), c.log10_lr);
+  EXPECT_NEAR(s.figures.slot_use, 1, 1e-3);
+}
+
+TEST(StudySimulator, AllTrialsEndAndSlotsNeverExceedThePool) {
+  for (const char* policy : {"fixed", "marginal_gain"}) {
+    const StudySimulation s = Simulate(3, policy, 24, OnePool(2, 4));
+    EXPECT_TRUE(s.figures.ended);
+    EXPECT_EQ(s.figures.trials, 24);
+    EXPECT_EQ(s.figures.complete + s.figures.pruned, 24);
+    EXPECT_LE(s.figures.slot_use, 1 + 1e-9);
+    EXPECT_GT(s.figures.slot_use, 0.1);
+  }
+}
+
+TEST(StudySimulator, GrowingTrialsFinishSooner) {
+  const StudySimulation fixed = Simulate(1, "fixed", 8, OnePool(1, 8));
+  const StudySimulation elastic = Simulate(1, "marginal_gain", 8, OnePool(1, 8));
+  EXPECT_EQ(fixed.figures.resizes, 0);
+  EXPECT_GT(elastic.figures.resizes, 0);
+  EXPECT_LT(elastic.figures.finish_s, fixed.figures.finish_s);
+}
+
+TEST(StudySimulator, ResizesCostTheirPause) {
+  StudySimulationOptions cheap = OnePool(1, 8);
+  cheap.pool.resize_s = 0;
+  StudySimulationOptions dear = OnePool(1, 8);
+  dear.pool.resize_s = 30;
+  const StudySimulation a = Simulate(1, "marginal_gain", 8, cheap);
+  const StudySimulation b = Simulate(1, "marginal_gain", 8, dear);
+  EXPECT_LT(a.figures.finish_s, b.figures.finish_s);
+  for (const auto& [id, trial] : b.state.trials) {
+    for (const Resize& resize : trial.resizes) EXPECT_NEAR(resize.pause_s, 30, 1e-9);
+  }
+}
+
+TEST(StudySimulator, SameSeedSameRecord) {
+  const StudySimulation a = Simulate(7, "marginal_gain", 20, OnePool(1, 6));
+  const StudySimulation b = Simulate(7, "marginal_gain", 20, OnePool(1, 6));
+  EXPECT_EQ(a.state.trials, b.state.trials);
+  EXPECT_EQ(a.state.studies.begin()->second.decisions, b.state.studies.begin()->second.decisions);
+  const StudySimulation c = Simulate(8, "marginal_gain", 20, OnePool(1, 6));
+  EXPECT_NE(a.state.trials, c.state.trials);
+}
+
+// What the observer saw, given to a core of its own, is the same record: nothing was decided
+// outside the core.
+TEST(StudySimulator, DecidesWhatTheCoreDecides) {
+  std::vector<std::pair<Time, Event>> transcript;
+  StudySimulationOptions options = OnePool(2, 4);
+  options.pool.observer = [&transcript](Time at, const Event& event, const StepResult&) {
+    transcript.emplace_back(at, event);
+  };
+  const StudySimulation s = Simulate(5, "marginal_gain", 16, options);
+  Core core(TunerState{}, CoreOptions{});
+  TunerState applied;
+  for (const auto& [at, event] : transcript) {
+    for (const Change& change : core.Step(at, event).changes) applied.Apply(change);
+  }
+  EXPECT_EQ(applied.studies.begin()->second.decisions, s.state.studies.begin()->second.decisions);
+  for (const auto& [id, trial] : s.state.trials) {
+    EXPECT_EQ(applied.trials.at(id).values, trial.values);
+    EXPECT_EQ(applied.trials.at(id).spans, trial.spans);
+  }
+}
+
+TEST(StudySimulator, ALostNodeCostsTrialsNoMoreThanTheirLastStep) {
+  StudySimulationOptions options = OnePool(2, 4);
+  options.pool.nodes[1].leaves_s = 100;
+  const StudySimulation s = Simulate(2, "marginal_gain", 12, options);
+  EXPECT_TRUE(s.figures.ended);
+  EXPECT_EQ(s.figures.failed, 0);
+  EXPECT_EQ(s.figures.complete + s.figures.pruned, 12);
+  for (const auto& [id, trial] : s.state.trials) {
+    for (std::size_t i = 0; i < trial.values.size(); ++i) {
+      EXPECT_EQ(trial.values[i].step, static_cast<std::int64_t>(i) + 1);
+    }
+  }
+}
+
+TEST(StudySimulator, RefusesWhatItCannotSimulate) {
+  const auto load = MakePoolbenchLoad({});
+  StudySpec spec = load->Study();
+  EXPECT_EQ(SimulateStudy(*load, spec, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  StudySimulationOptions negative = OnePool(1, 1);
+  negative.pool.resize_s = -1;
+  EXPECT_EQ(SimulateStudy(*load, spec, negative).status().message(),
+            "resize_s is -1: want seconds, 0 or more");
+  spec.batch_mode = BatchMode::kAdaptive;
+  EXPECT_FALSE(SimulateStudy(*load, spec, OnePool(1, 1)).ok());
+}
+
+TEST(StudySimulator, TimelineNamesTrialsReasonsAndFigures) {
+  const StudySimulation s = Simulate(3, "marginal_gain", 6, OnePool(1, 4));
+  const Timeline timeline = TimelineOf(s);
+  ASSERT_EQ(timeline.rows.size(), 6u);
+  EXPECT_EQ(timeline.rows[2].name, "trial 2");
+  EXPECT_FALSE(timeline.rows[0].spans.empty());
+  ASSERT_FALSE(timeline.decisions.empty());
+  EXPECT_FALSE(timeline.decisions.front().reason.empty());
+  EXPECT_EQ(timeline.figures.front().first, "finish_s");
+  EXPECT_EQ(timeline.figures.front().second, s.figures.finish_s);
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tuner/base/status.h"
+#include "tuner/core/change.h"
+#include "tuner/simulator/workload.h"
+
+namespace espalier {
+
+// A study of a service's own database as a load: its trials again, in their order, with the curves
+// that they reported and at the speed they trained at, under another policy, pruner or pool.
+//
+// Speed is what the record shows: the mean seconds of a reported step on each number of slots that
+// the trial held for the whole of a step. On other numbers time goes with a power of the slots,
+// which is fitted to all trials that trained on several; where none did, twice the slots take half
+// the time. A trial without a batch size is a plain command and keeps to one slot. Trials that
+// reported nothing are left out.
+//
+// What a trial would have reported beyond its record nobody knows: its last value is held. Count
+// such trials with BeyondRecord before believing a replay under a milder pruner.
+class RecordedLoad : public Workload {
+ public:
+  // Of pauses of resizes in the record, seconds; none if nothing was resized.
+  virtual std::optional<double> MeanPause() const = 0;
+  // How many trials of this simulated study went on past their record.
+  virtual int BeyondRecord(const TunerState& simulated) const = 0;
+};
+
+// NotFound for a study that the state does not hold, FailedPrecondition for one without any value.
+absl::StatusOr<std::unique_ptr<RecordedLoad>> MakeRecordedLoad(const TunerState& state,
+                                                               const std::string& study);
+
+}  // namespace espalier

@@ -1,0 +1,191 @@
+#include "tuner/simulator/study_simulator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace espalier {
+
+namespace {
+
+absl::Status CheckPool(const VirtualPoolOptions& pool) {
+  if (pool.nodes.empty()) return absl::InvalidArgumentError("the pool has no node: want 1 or more");
+  std::set<std::string> names;
+  for (const VirtualNode& node : pool.nodes) {
+    if (node.slots < 1 || node.name.empty() || !names.insert(node.name).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("node \"", node.name, "\" with ", node.slots,
+                       " slots: want a name of its own and at least 1 slot"));
+    }
+  }
+  for (const auto& [name, value] :
+       {std::pair("resize_s", pool.resize_s), std::pair("start_s", pool.start_s)}) {
+    if (!(value >= 0) || !std::isfinite(value)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, " is ", value, ": want seconds, 0 or more"));
+    }
+  }
+  if (!(pool.progress_period_s > 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("progress_period_s is ", pool.progress_period_s,
+                                                   ": want seconds, more than 0"));
+  }
+  return absl::OkStatus();
+}
+
+double EndOf(const SlotSpan& span, Time end) {
+  return SecondsBetween(VirtualPool::kStart, span.to == Time{} ? end : std::min(span.to, end));
+}
+
+double SlotSecondsOf(const Trial& trial, Time end) {
+  double sum = 0;
+  for (const SlotSpan& span : trial.spans) {
+    const double from = SecondsBetween(VirtualPool::kStart, span.from);
+    sum += std::max(0.0, EndOf(span, end) - from) * static_cast<double>(span.slots.size());
+  }
+  return sum;
+}
+
+int ResizesOf(const Trial& trial) {
+  return static_cast<int>(std::count_if(
+      trial.resizes.begin(), trial.resizes.end(),
+      [](const Resize& resize) { return resize.from_replicas != resize.to_replicas; }));
+}
+
+void CountTrial(const Trial& trial, Direction direction, const StudySimulationOptions& options,
+                Time end, StudyFigures& figures) {
+  ++figures.trials;
+  figures.complete += trial.state == TrialState::kComplete;
+  figures.pruned += trial.state == TrialState::kPruned;
+  figures.failed += trial.state == TrialState::kFail;
+  figures.resizes += ResizesOf(trial);
+  figures.slot_seconds += SlotSecondsOf(trial, end);
+  if (!options.target) return;
+  for (const IntermediateValue& value : trial.values) {
+    if (value.value != value.value || Better(direction, *options.target, value.value)) continue;
+    const double at_s = SecondsBetween(VirtualPool::kStart, value.at);
+    figures.target_s = std::min(figures.target_s.value_or(at_s), at_s);
+    return;
+  }
+}
+
+double PoolSlotSeconds(const VirtualPoolOptions& pool, double finish_s) {
+  double sum = 0;
+  for (const VirtualNode& node : pool.nodes) {
+    const double until_s = std::min(finish_s, node.leaves_s.value_or(finish_s));
+    sum += node.slots * std::max(0.0, until_s - node.joins_s);
+  }
+  return sum;
+}
+
+StudyFigures FiguresOf(const TunerState& state, const Study& study,
+                       const StudySimulationOptions& options, Time end) {
+  StudyFigures figures;
+  figures.ended = study.state != StudyState::kRunning;
+  figures.finish_s = SecondsBetween(VirtualPool::kStart, end);
+  for (const TrialId id : study.trials) {
+    CountTrial(state.trials.at(id), study.spec.direction, options, end, figures);
+  }
+  if (const auto best = BestTrial(state, study)) {
+    const Trial& trial = state.trials.at(study.trials[static_cast<std::size_t>(*best)]);
+    figures.best_trial = *best;
+    figures.best = BestValue(trial, study.spec.direction);
+    figures.slot_seconds_on_best = SlotSecondsOf(trial, end);
+  }
+  for (const Decision& decision : study.decisions) {
+    figures.pauses += decision.kind == DecisionKind::kPause;
+  }
+  const double offered = PoolSlotSeconds(options.pool, figures.finish_s);
+  figures.slot_use = offered > 0 ? figures.slot_seconds / offered : 0;
+  return figures;
+}
+
+std::string OutcomeOf(const Trial& trial) {
+  switch (trial.state) {
+    case TrialState::kComplete:
+      return "complete";
+    case TrialState::kPruned:
+      return "pruned";
+    case TrialState::kFail:
+      return "failed";
+    case TrialState::kWaiting:
+      return "waiting";
+    case TrialState::kRunning:
+      return "running";
+    case TrialState::kPaused:
+      return "paused";
+  }
+  return "";
+}
+
+TimelineRow RowOf(const Trial& trial, Time end) {
+  TimelineRow row;
+  row.name = absl::StrCat("trial ", trial.number);
+  row.submitted_s = SecondsBetween(VirtualPool::kStart, trial.created);
+  if (Ended(trial.state)) row.ended_s = SecondsBetween(VirtualPool::kStart, trial.ended);
+  row.outcome = OutcomeOf(trial);
+  row.resizes = ResizesOf(trial);
+  for (const SlotSpan& span : trial.spans) {
+    std::set<NodeId> nodes;
+    for (const Slot& slot : span.slots) nodes.insert(slot.node);
+    row.spans.push_back({SecondsBetween(VirtualPool::kStart, span.from), EndOf(span, end),
+                         static_cast<int>(span.slots.size()), static_cast<int>(nodes.size())});
+  }
+  return row;
+}
+
+}  // namespace
+
+absl::StatusOr<StudySimulation> SimulateStudy(Workload& load, const StudySpec& spec,
+                                              StudySimulationOptions options) {
+  ESPALIER_RETURN_IF_ERROR(CheckPool(options.pool));
+  if (spec.batch_mode != BatchMode::kFixed) {
+    return absl::InvalidArgumentError(
+        "batch mode \"adaptive\" cannot be simulated: a load gives curves at a fixed global batch");
+  }
+  VirtualPool pool(load, options.pool);
+  const Reply reply = pool.Client(CreateStudy{spec, false});
+  ESPALIER_RETURN_IF_ERROR(reply.status);
+  pool.Run(options.until_s);
+
+  StudySimulation simulation;
+  simulation.state = pool.state();
+  for (auto& [id, trial] : simulation.state.trials) trial.parameters = load.ParametersOf(trial);
+  const Study& study = simulation.state.studies.at(reply.study);
+  simulation.end = study.ended == Time{} ? After(VirtualPool::kStart, pool.now_s()) : study.ended;
+  simulation.figures = FiguresOf(simulation.state, study, options, simulation.end);
+  simulation.figures.core_steps = pool.steps();
+  return simulation;
+}
+
+Timeline TimelineOf(const StudySimulation& simulation) {
+  Timeline timeline;
+  const Study& study = simulation.state.studies.begin()->second;
+  for (const TrialId id : study.trials) {
+    timeline.rows.push_back(RowOf(simulation.state.trials.at(id), simulation.end));
+  }
+  for (const Decision& decision : study.decisions) {
+    timeline.decisions.push_back(
+        {SecondsBetween(VirtualPool::kStart, decision.at),
+         decision.trial_number < 0 ? "" : absl::StrCat("trial ", decision.trial_number),
+         decision.from_slots, decision.to_slots, decision.reason});
+  }
+  const StudyFigures& f = simulation.figures;
+  timeline.figures = {{"finish_s", f.finish_s},
+                      {"best", f.best.value_or(std::nan(""))},
+                      {"target_s", f.target_s.value_or(std::nan(""))},
+                      {"slot_seconds", f.slot_seconds},
+                      {"slot_use", f.slot_use},
+                      {"slot_seconds_on_best", f.slot_seconds_on_best},
+                      {"resizes", f.resizes},
+                      {"pauses", f.pauses},
+                      {"trials", f.trials},
+                      {"complete", f.complete},
+                      {"pruned", f.pruned},
+                      {"failed", f.failed}};
+  return timeline;
+}
+
+}  // namespace espalier

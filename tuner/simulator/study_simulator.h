@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "allocator/simulator/timeline.h"
+#include "tuner/simulator/virtual_pool.h"
+
+namespace espalier {
+
+// What became of one simulated study. Times are seconds from its start; slots count while a process
+// of a trial holds them.
+struct StudyFigures {
+  bool ended = false;               // false: virtual time was over first
+  double finish_s = 0;              // when it ended, or when virtual time was over
+  std::optional<double> best;       // final value of its best trial
+  std::int64_t best_trial = -1;     // its number
+  std::optional<double> target_s;   // when the first trial reported the target or better
+  double slot_seconds = 0;          // held
+  double slot_use = 0;              // of the pool's slot-seconds until the end, 0 to 1
+  double slot_seconds_on_best = 0;  // held by the best trial
+  int resizes = 0;                  // regroups to another number of replicas
+  int pauses = 0;                   // trials that gave up all their slots and stayed alive
+  int trials = 0;
+  int complete = 0;
+  int pruned = 0;
+  int failed = 0;
+  std::int64_t core_steps = 0;
+};
+
+struct StudySimulationOptions {
+  VirtualPoolOptions pool;
+  double until_s = 30 * 24 * 3600.0;  // of virtual time
+  std::optional<double> target;       // what target_s means; the study itself goes on
+};
+
+struct StudySimulation {
+  TunerState state;  // the record, with the parameters that trials ran with
+  StudyFigures figures;
+  Time end;
+};
+
+// Runs one study on virtual time with the production core, pruner and policy. InvalidArgument names
+// what is wrong with the study or the pool. Pure: the same arguments give the same bytes.
+absl::StatusOr<StudySimulation> SimulateStudy(Workload& load, const StudySpec& spec,
+                                              StudySimulationOptions options);
+
+// Rows are the study's trials by number, decisions its decisions, figures the above.
+Timeline TimelineOf(const StudySimulation& simulation);
+
+}  // namespace espalier

@@ -1,0 +1,339 @@
+#include "tuner/simulator/virtual_pool.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/base/check.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr double kWhole = 1e-9;        // a step this near to its end is at its end
+constexpr double kLeastTick_s = 1e-3;  // a deadline that is due again and again moves time on
+
+// A group that pauses for long is not taken to hang.
+CoreOptions PatientOptions(const VirtualPoolOptions& options) {
+  CoreOptions core = options.core;
+  core.form_timeout_s = std::max(core.form_timeout_s, 2 * options.resize_s);
+  core.start_timeout_s = std::max(core.start_timeout_s, 2 * options.start_s);
+  return core;
+}
+
+}  // namespace
+
+VirtualPool::VirtualPool(Workload& load, VirtualPoolOptions options)
+    : load_(load), options_(std::move(options)), core_(TunerState{}, PatientOptions(options_)) {
+  for (std::size_t i = 0; i < options_.nodes.size(); ++i) {
+    const VirtualNode& node = options_.nodes[i];
+    At(node.joins_s, {.kind = Happening::Kind::kJoin, .node = i});
+    if (node.leaves_s) At(*node.leaves_s, {.kind = Happening::Kind::kLeave, .node = i});
+  }
+}
+
+VirtualPool::~VirtualPool() = default;
+
+void VirtualPool::At(double delay_s, Happening happening) {
+  happening.at = Time{now_.us + std::llround(delay_s * 1e6)};
+  happening.order = ++order_;
+  agenda_.push(happening);
+}
+
+// Commands are done in order and after the step that gave them, not inside it.
+Reply VirtualPool::Step(const Event& event) {
+  ++steps_;
+  StepResult result = core_.Step(now_, event);
+  if (options_.observer) options_.observer(now_, event, result);
+  commands_.insert(commands_.end(), result.commands.begin(), result.commands.end());
+  if (!doing_) DoCommands();
+  return std::move(result.reply);
+}
+
+void VirtualPool::DoCommands() {
+  doing_ = true;
+  for (std::size_t i = 0; i < commands_.size(); ++i) {
+    const Command command = commands_[i];
+    std::visit([this](const auto& c) { Do(c); }, command);
+  }
+  commands_.clear();
+  doing_ = false;
+}
+
+// ---- what the core asks for ---------------------------------------------------------------------
+
+void VirtualPool::Do(const StartReplicaCommand& command) {
+  processes_.emplace(command.replica, Process{command.trial, command.node, false, 0, {}});
+  Training& training = trainings_[command.trial];
+  if (!training.truth) {
+    training.truth = load_.Begin(core_.state().trials.at(command.trial));
+    ESPALIER_CHECK(training.truth != nullptr, "a load knows each trial of its study");
+  }
+  At(options_.start_s, {.kind = Happening::Kind::kReady, .replica = command.replica});
+}
+
+void VirtualPool::Do(const RegroupCommand& command) {
+  const auto it = processes_.find(command.replica);
+  if (it == processes_.end() || it->second.leaving) return;
+  Process& process = it->second;
+  const TrialId trial = process.trial;
+  Training& training = trainings_.at(trial);
+  if (command.members.empty()) {  // save what there is, and leave
+    Halt(training);
+    training.checkpoint = training.done;
+    Step(ReplicaCheckpoint{command.replica, absl::StrCat("step-", training.done)});
+    Exit(command.replica, 0);
+    return;
+  }
+  process.told = command.generation;
+  process.members.clear();
+  for (const GroupMember& member : command.members) process.members.push_back(member.replica);
+  const bool stays = std::find(process.members.begin(), process.members.end(), command.replica) !=
+                     process.members.end();
+  if (!stays) Exit(command.replica, 0);
+  for (const ReplicaId member : process.members) {
+    const auto other = processes_.find(member);
+    if (other == processes_.end() || other->second.told != command.generation) return;
+  }
+  // Members are told first; leavers of the same generation may follow.
+  if (training.generation < command.generation) {
+    Form(trial, command.generation, std::vector<ReplicaId>(process.members));
+  }
+}
+
+void VirtualPool::Do(const StopReplicaCommand& command) {
+  const auto it = processes_.find(command.replica);
+  if (it == processes_.end() || it->second.leaving) return;
+  Training& training = trainings_.at(it->second.trial);
+  const auto member = std::find(training.members.begin(), training.members.end(), command.replica);
+  if (member != training.members.end()) Halt(training);
+  Exit(command.replica, 15);
+}
+
+void VirtualPool::Exit(ReplicaId replica, int signal) {
+  processes_.at(replica).leaving = true;
+  At(0, {.kind = Happening::Kind::kExit, .replica = replica, .signal = signal});
+}
+
+// ---- training -----------------------------------------------------------------------------------
+
+// The group stands still from now on, and goes on a pause later.
+void VirtualPool::Form(TrialId trial, std::int64_t generation,
+                       const std::vector<ReplicaId>& members) {
+  Training& training = trainings_.at(trial);
+  Halt(training);
+  std::set<NodeId> nodes;
+  for (const ReplicaId member : members) nodes.insert(processes_.at(member).node);
+  training.members = members;
+  training.generation = generation;
+  training.nodes = static_cast<int>(nodes.size());
+  At(training.began ? options_.resize_s : 0,
+     {.kind = Happening::Kind::kFormed, .trial = trial, .serial = training.serial});
+}
+
+void VirtualPool::Formed(TrialId trial) {
+  Training& training = trainings_.at(trial);
+  training.runs = true;
+  training.pace = training.truth->On(training.nodes, static_cast<int>(training.members.size()));
+  training.since = training.told_at = now_;
+  training.told_done = training.done;
+  training.warm = false;
+  const double pause_s = training.began ? options_.resize_s : 0;
+  training.began = true;
+  const auto step = static_cast<std::int64_t>(training.done * training.pace.iterations);
+  PlanWork(trial, training);
+  // Each word may make the core regroup anew; the others are then of an older generation.
+  const std::int64_t generation = training.generation;
+  for (const ReplicaId member : std::vector<ReplicaId>(training.members)) {
+    Step(ReplicaRegrouped{member, generation, step, pause_s});
+  }
+}
+
+void VirtualPool::Advance(Training& training) {
+  if (!training.runs) return;
+  const double step_s = training.pace.iterations * training.pace.iteration_s;
+  training.done += SecondsBetween(training.since, now_) / step_s;
+  training.since = now_;
+}
+
+void VirtualPool::Halt(Training& training) {
+  Advance(training);
+  training.runs = false;
+  ++training.serial;
+}
+
+// Next comes the end of the reported step, or the moment to tell the progress: after the first
+// optimizer step that ends a period or more after the last time.
+void VirtualPool::PlanWork(TrialId trial, Training& training) {
+  const double step_s = training.pace.iterations * training.pace.iteration_s;
+  const double left = static_cast<double>(training.reported + 1) - training.done;
+  const double iteration_s = std::max(training.pace.iteration_s, 1e-6);
+  const double period_s = std::ceil(options_.progress_period_s / iteration_s) * iteration_s;
+  const double told_s = SecondsBetween(training.told_at, now_);
+  const double delay_s = std::min(left * step_s, std::max(period_s - told_s, 1e-6));
+  At(std::max(delay_s, 1e-6),
+     {.kind = Happening::Kind::kWork, .trial = trial, .serial = training.serial});
+}
+
+void VirtualPool::Work(TrialId trial) {
+  Training& training = trainings_.at(trial);
+  const std::int64_t serial = training.serial;
+  Advance(training);
+  const double step_s = training.pace.iterations * training.pace.iteration_s;
+  const double next = static_cast<double>(training.reported + 1);
+  if (training.done >= next - kWhole - 2e-6 / step_s) {
+    training.done = next;
+    ++training.reported;
+    training.checkpoint = training.done;
+    // The same words may end, pause or resize it.
+    Step(ReplicaReport{training.members.front(), training.truth->StepNumber(training.reported),
+                       training.truth->ValueAfter(training.reported),
+                       training.done * training.pace.iterations});
+    if (training.serial != serial || !training.runs) return;
+    if (training.reported >= training.truth->steps()) return Finish(trial);
+  }
+  if (SecondsBetween(training.told_at, now_) >= options_.progress_period_s - 1e-6) {
+    TellProgress(training);
+    if (training.serial != serial || !training.runs) return;
+  }
+  PlanWork(trial, training);
+}
+
+void VirtualPool::TellProgress(Training& training) {
+  const Pace& pace = training.pace;
+  const auto replicas = static_cast<std::int64_t>(training.members.size());
+  const std::int64_t batch = training.truth->bounds().initial;
+  const auto first = static_cast<std::int64_t>(training.told_done * pace.iterations + kWhole);
+  const auto last = static_cast<std::int64_t>(training.done * pace.iterations + kWhole);
+  ReplicaProgress progress;
+  progress.replica = training.members.front();
+  progress.generation = training.generation;
+  progress.step = last;
+  progress.progress = training.done * pace.iterations;
+  progress.epoch = training.done;
+  progress.global_batch_size = batch;
+  progress.atomic_batch_size = (batch + replicas - 1) / replicas;
+  progress.noise = training.truth->noise();
+  const std::int64_t timed = last - first - (training.warm ? 0 : 1);
+  if (timed > 0) {
+    const auto count = static_cast<double>(timed);
+    progress.profile.push_back(
+        {{training.nodes, static_cast<int>(replicas), progress.atomic_batch_size},
+         0,
+         0,
+         timed,
+         count * pace.iteration_s,
+         count * (pace.iteration_s - pace.grad_s)});
+  }
+  training.warm = training.warm || last > first;
+  training.told_done = training.done;
+  training.told_at = now_;
+  Step(std::move(progress));
+}
+
+void VirtualPool::Finish(TrialId trial) {
+  Training& training = trainings_.at(trial);
+  Halt(training);
+  const std::vector<ReplicaId> members = training.members;
+  Step(ReplicaFinished{members.front(), std::nullopt});
+  for (const ReplicaId member : members) {
+    if (const auto it = processes_.find(member); it != processes_.end() && !it->second.leaving) {
+      Exit(member, 0);
+    }
+  }
+}
+
+// The machine is gone. Groups that lost a member stand still until they are regrouped from the
+// memory of the others; without others they go back to their last checkpoint.
+void VirtualPool::Leave(std::size_t node) {
+  const auto known = node_ids_.find(node);
+  if (known == node_ids_.end()) return;
+  const NodeId id = known->second;
+  std::set<TrialId> hit;
+  for (auto it = processes_.begin(); it != processes_.end();) {
+    if (it->second.node != id) {
+      ++it;
+      continue;
+    }
+    hit.insert(it->second.trial);
+    it = processes_.erase(it);
+  }
+  for (const TrialId trial : hit) {
+    Training& training = trainings_.at(trial);
+    Halt(training);
+    const bool survivors =
+        std::any_of(training.members.begin(), training.members.end(),
+                    [this](ReplicaId member) { return processes_.contains(member); });
+    if (!survivors) training.done = training.checkpoint;
+  }
+  Step(AgentGone{id});
+}
+
+// ---- time ---------------------------------------------------------------------------------------
+
+void VirtualPool::Happen(const Happening& h) {
+  switch (h.kind) {
+    case Happening::Kind::kJoin: {
+      const VirtualNode& node = options_.nodes[h.node];
+      const Reply reply = Step(AgentHello{node.name, node.slots, {}});
+      ESPALIER_CHECK(reply.status.ok(), "simulated nodes are checked before they join");
+      node_ids_[h.node] = reply.node;
+      return;
+    }
+    case Happening::Kind::kLeave:
+      return Leave(h.node);
+    case Happening::Kind::kReady: {
+      const auto it = processes_.find(h.replica);
+      if (it == processes_.end() || it->second.leaving) return;
+      const TrialTruth& truth = *trainings_.at(it->second.trial).truth;
+      Step(ReplicaReady{h.replica, absl::StrCat("replica-", h.replica.value), truth.bounds(),
+                        truth.steps()});
+      return;
+    }
+    case Happening::Kind::kFormed:
+      if (trainings_.at(h.trial).serial == h.serial) Formed(h.trial);
+      return;
+    case Happening::Kind::kWork:
+      if (trainings_.at(h.trial).serial == h.serial) Work(h.trial);
+      return;
+    case Happening::Kind::kExit:
+      if (processes_.erase(h.replica) == 0) return;
+      Step(ReplicaExited{h.replica, h.signal == 0 ? 0 : -1, h.signal, "", ""});
+      return;
+  }
+}
+
+bool VirtualPool::Over() const {
+  const auto& studies = core_.state().studies;
+  return processes_.empty() && !studies.empty() &&
+         std::all_of(studies.begin(), studies.end(), [](const auto& entry) {
+           return entry.second.state == StudyState::kComplete ||
+                  entry.second.state == StudyState::kFailed;
+         });
+}
+
+void VirtualPool::Run(double until_s) {
+  const Time until{kStart.us + std::llround(until_s * 1e6)};
+  while (!Over()) {
+    const std::optional<Time> deadline = core_.NextDeadline();
+    const bool tick = deadline && (agenda_.empty() || *deadline < agenda_.top().at);
+    if (!tick && agenda_.empty()) return;  // nothing will ever happen again
+    const Time next = tick ? std::max(*deadline, After(now_, kLeastTick_s)) : agenda_.top().at;
+    if (next > until) {
+      now_ = until;
+      return;
+    }
+    now_ = next;
+    if (tick) {
+      Step(Tick{});
+      continue;
+    }
+    const Happening happening = agenda_.top();
+    agenda_.pop();
+    Happen(happening);
+  }
+}
+
+}  // namespace espalier

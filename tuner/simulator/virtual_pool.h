@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "tuner/core/core.h"
+#include "tuner/simulator/workload.h"
+
+namespace espalier {
+
+// A simulated machine.
+struct VirtualNode {
+  std::string name;
+  int slots = 1;
+  double joins_s = 0;
+  std::optional<double> leaves_s{};  // its processes die with it
+};
+
+struct VirtualPoolOptions {
+  std::vector<VirtualNode> nodes;
+  double resize_s = 1;           // training stands still when a group changes or comes back
+  double start_s = 0.5;          // from a replica's start to Ready; the others train on meanwhile
+  double progress_period_s = 1;  // how often trials tell step times, as the real ones do
+  CoreOptions core;
+  // Sees every step of the core, e.g. to write a transcript.
+  std::function<void(Time, const Event&, const StepResult&)> observer;
+};
+
+// The production core on virtual time, with simulated agents and elastic trials that behave as real
+// ones do when nothing fails: a replica needs its time to start, a group trains on until joiners
+// are ready, stands still while it regroups, reports after every step and tells its step times once
+// a second; who is paused leaves a checkpoint and comes back to it. Messages take no time. Nothing
+// is random: the same load and options give the same bytes. One owner, one thread.
+class VirtualPool {
+ public:
+  // The load must outlive the pool.
+  VirtualPool(Workload& load, VirtualPoolOptions options);
+  ~VirtualPool();
+  VirtualPool(const VirtualPool&) = delete;
+  VirtualPool& operator=(const VirtualPool&) = delete;
+
+  // Pools begin here; every moment in the record counts from it.
+  static constexpr Time kStart{1'000'000'000};
+
+  Reply Client(const Event& event) { return Step(event); }
+  // Until all studies have ended and nothing runs any more, or virtual time is over.
+  void Run(double until_s);
+
+  const TunerState& state() const { return core_.state(); }
+  const Core& core() const { return core_; }
+  double now_s() const { return SecondsBetween(kStart, now_); }
+  std::int64_t steps() const { return steps_; }
+
+ private:
+  struct Process {
+    TrialId trial{};
+    NodeId node;
+    bool leaving = false;            // its exit is on its way
+    std::int64_t told = 0;           // newest generation it was told of
+    std::vector<ReplicaId> members;  // of that generation
+  };
+  // One trial's training.
+  struct Training {
+    std::unique_ptr<TrialTruth> truth;
+    std::vector<ReplicaId> members;
+    std::int64_t generation = 0;
+    std::int64_t serial = 0;  // happenings of older ones are void
+    bool runs = false;
+    bool began = false;  // has trained before: to come back costs a pause
+    int nodes = 1;
+    Pace pace;
+    double done = 0;       // reported steps, with the fraction of the next one
+    Time since;            // when `done` was so
+    double told_done = 0;  // when its progress was last told
+    Time told_at;
+    bool warm = false;  // the first step of a group is not timed
+    std::int64_t reported = 0;
+    double checkpoint = 0;
+  };
+  struct Happening {
+    enum class Kind { kJoin, kLeave, kReady, kFormed, kWork, kExit };
+    Time at{};
+    std::int64_t order = 0;
+    Kind kind = Kind::kWork;
+    std::size_t node = 0;
+    TrialId trial{};
+    ReplicaId replica{};
+    std::int64_t serial = 0;
+    int signal = 0;
+
+    friend bool operator>(const Happening& a, const Happening& b) {
+      return a.at != b.at ? a.at > b.at : a.order > b.order;
+    }
+  };
+
+  Reply Step(const Event& event);
+  void DoCommands();
+  void Do(const StartReplicaCommand& command);
+  void Do(const RegroupCommand& command);
+  void Do(const StopReplicaCommand& command);
+  void At(double delay_s, Happening happening);
+  void Happen(const Happening& happening);
+  void Leave(std::size_t node);
+  void Form(TrialId trial, std::int64_t generation, const std::vector<ReplicaId>& members);
+  void Formed(TrialId trial);
+  void Work(TrialId trial);
+  void PlanWork(TrialId trial, Training& training);
+  void TellProgress(Training& training);
+  void Advance(Training& training);
+  void Halt(Training& training);
+  void Exit(ReplicaId replica, int signal);
+  void Finish(TrialId trial);
+  bool Over() const;
+
+  Workload& load_;
+  const VirtualPoolOptions options_;
+  Core core_;
+  Time now_ = kStart;
+  std::int64_t order_ = 0;
+  std::int64_t steps_ = 0;
+  std::priority_queue<Happening, std::vector<Happening>, std::greater<>> agenda_;
+  std::vector<Command> commands_;
+  bool doing_ = false;
+  std::map<std::size_t, NodeId> node_ids_;
+  std::map<ReplicaId, Process> processes_;
+  std::map<TrialId, Training> trainings_;
+};
+
+}  // namespace espalier
