@@ -44,7 +44,7 @@ TEST(StudySimulator, OneTrialOnOneSlotTakesItsEpochs) {
 }
 
 TEST(StudySimulator, AllTrialsEndAndSlotsNeverExceedThePool) {
-  for (const char* policy : {"fixed", "marginal_gain"}) {
+  for (const char* policy : {"fixed", "promise_goodput"}) {
     const StudySimulation s = Simulate(3, policy, 24, OnePool(2, 4));
     EXPECT_TRUE(s.figures.ended);
     EXPECT_EQ(s.figures.trials, 24);
@@ -56,7 +56,7 @@ TEST(StudySimulator, AllTrialsEndAndSlotsNeverExceedThePool) {
 
 TEST(StudySimulator, GrowingTrialsFinishSooner) {
   const StudySimulation fixed = Simulate(1, "fixed", 8, OnePool(1, 8));
-  const StudySimulation elastic = Simulate(1, "marginal_gain", 8, OnePool(1, 8));
+  const StudySimulation elastic = Simulate(1, "promise_goodput", 8, OnePool(1, 8));
   EXPECT_EQ(fixed.figures.resizes, 0);
   EXPECT_GT(elastic.figures.resizes, 0);
   EXPECT_LT(elastic.figures.finish_s, fixed.figures.finish_s);
@@ -67,8 +67,8 @@ TEST(StudySimulator, ResizesCostTheirPause) {
   cheap.pool.resize_s = 0;
   StudySimulationOptions dear = OnePool(1, 8);
   dear.pool.resize_s = 30;
-  const StudySimulation a = Simulate(1, "marginal_gain", 8, cheap);
-  const StudySimulation b = Simulate(1, "marginal_gain", 8, dear);
+  const StudySimulation a = Simulate(1, "promise_goodput", 8, cheap);
+  const StudySimulation b = Simulate(1, "promise_goodput", 8, dear);
   EXPECT_LT(a.figures.finish_s, b.figures.finish_s);
   for (const auto& [id, trial] : b.state.trials) {
     for (const Resize& resize : trial.resizes) EXPECT_NEAR(resize.pause_s, 30, 1e-9);
@@ -76,11 +76,11 @@ TEST(StudySimulator, ResizesCostTheirPause) {
 }
 
 TEST(StudySimulator, SameSeedSameRecord) {
-  const StudySimulation a = Simulate(7, "marginal_gain", 20, OnePool(1, 6));
-  const StudySimulation b = Simulate(7, "marginal_gain", 20, OnePool(1, 6));
+  const StudySimulation a = Simulate(7, "promise_goodput", 20, OnePool(1, 6));
+  const StudySimulation b = Simulate(7, "promise_goodput", 20, OnePool(1, 6));
   EXPECT_EQ(a.state.trials, b.state.trials);
   EXPECT_EQ(a.state.studies.begin()->second.decisions, b.state.studies.begin()->second.decisions);
-  const StudySimulation c = Simulate(8, "marginal_gain", 20, OnePool(1, 6));
+  const StudySimulation c = Simulate(8, "promise_goodput", 20, OnePool(1, 6));
   EXPECT_NE(a.state.trials, c.state.trials);
 }
 
@@ -92,7 +92,7 @@ TEST(StudySimulator, DecidesWhatTheCoreDecides) {
   options.pool.observer = [&transcript](Time at, const Event& event, const StepResult&) {
     transcript.emplace_back(at, event);
   };
-  const StudySimulation s = Simulate(5, "marginal_gain", 16, options);
+  const StudySimulation s = Simulate(5, "promise_goodput", 16, options);
   Core core(TunerState{}, CoreOptions{});
   TunerState applied;
   for (const auto& [at, event] : transcript) {
@@ -108,7 +108,7 @@ TEST(StudySimulator, DecidesWhatTheCoreDecides) {
 TEST(StudySimulator, ALostNodeCostsTrialsNoMoreThanTheirLastStep) {
   StudySimulationOptions options = OnePool(2, 4);
   options.pool.nodes[1].leaves_s = 100;
-  const StudySimulation s = Simulate(2, "marginal_gain", 12, options);
+  const StudySimulation s = Simulate(2, "promise_goodput", 12, options);
   EXPECT_TRUE(s.figures.ended);
   EXPECT_EQ(s.figures.failed, 0);
   EXPECT_EQ(s.figures.complete + s.figures.pruned, 12);
@@ -132,7 +132,7 @@ TEST(StudySimulator, RefusesWhatItCannotSimulate) {
 }
 
 TEST(StudySimulator, TimelineNamesTrialsReasonsAndFigures) {
-  const StudySimulation s = Simulate(3, "marginal_gain", 6, OnePool(1, 4));
+  const StudySimulation s = Simulate(3, "promise_goodput", 6, OnePool(1, 4));
   const Timeline timeline = TimelineOf(s);
   ASSERT_EQ(timeline.rows.size(), 6u);
   EXPECT_EQ(timeline.rows[2].name, "trial 2");
