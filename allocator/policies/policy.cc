@@ -7,8 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "allocator/policies/fixed.h"
+#include "allocator/policies/fluid.h"
+#include "allocator/policies/hypersched.h"
 #include "allocator/policies/pollux.h"
 #include "allocator/policies/promise_goodput.h"
+#include "allocator/policies/top_job.h"
 
 namespace espalier {
 
@@ -25,11 +28,15 @@ struct PolicyRow {
 
 constexpr std::array kPolicies = {
     PolicyRow{"fixed", MakeFixed, "each trial keeps its minimum; nothing is resized"},
+    PolicyRow{"fluid", MakeFluid, "slots in proportion to the time of a lone step (MLSys 2021)"},
+    PolicyRow{"hypersched", MakeHyperSched,
+              "what minimums leave goes by rank of the metric, before a deadline (SoCC 2019)"},
     PolicyRow{"pollux", MakePollux,
               "genetic search for the fairest mean of speedups each minute (OSDI 2021)",
               /*settles=*/false},
     PolicyRow{"promise_goodput", MakePromiseGoodput,
               "the greatest promise-weighted goodput, by a knapsack over each trial's shapes"},
+    PolicyRow{"top_job", MakeTopJob, "free slots go to the best trial (Ray Tune)"},
 };
 
 }  // namespace

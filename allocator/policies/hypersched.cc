@@ -1,0 +1,169 @@
+#include "allocator/policies/hypersched.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "absl/strings/str_format.h"
+#include "allocator/policies/admission.h"
+#include "allocator/policies/board.h"
+#include "allocator/policies/settings.h"
+#include "allocator/policies/sizes.h"
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+namespace {
+
+struct HyperSchedSettings {
+  double leftover = 1;
+  double min_gain = 1.1;
+};
+
+double CostOf(const Job& job) {
+  return job.cost && !std::isnan(*job.cost) ? *job.cost : std::numeric_limits<double>::infinity();
+}
+
+// The startup that nine of ten resizes stay below.
+double Startup_s(const Pool& pool) {
+  std::vector<double> costs;
+  for (const Job& job : pool.jobs) costs.push_back(std::max(0.0, job.resize_cost_s));
+  if (costs.empty()) return 0;
+  std::sort(costs.begin(), costs.end());
+  return costs[static_cast<std::size_t>(0.9 * static_cast<double>(costs.size() - 1) + 0.5)];
+}
+
+// What is left over beyond the minimum of each, as targets of slots.
+class Leftover {
+ public:
+  explicit Leftover(const Board& board) : board_(board), targets_(board.size()) {
+    left_ = board.total_free();
+    for (std::size_t j = 0; j < board.size(); ++j) {
+      const Seat& seat = board.seat(j);
+      targets_[j] = seat.total;
+      if (seat.total == 0 || seat.job->joining) continue;
+      targets_[j] = std::min(seat.total, MinSlots(*seat.job));
+      left_ += seat.total - targets_[j];
+      by_rank_.push_back(j);
+    }
+    std::stable_sort(by_rank_.begin(), by_rank_.end(), [&](std::size_t a, std::size_t b) {
+      return CostOf(*board.seat(a).job) < CostOf(*board.seat(b).job);
+    });
+  }
+
+  void Uniform() {
+    for (bool given = true; given && left_ > 0;) {
+      given = false;
+      for (const std::size_t j : by_rank_) given |= Give(j, 1) > 0;
+    }
+  }
+
+  void TopJob() {
+    for (const std::size_t j : by_rank_) Give(j, left_);
+  }
+
+  void Softmax() {
+    std::vector<double> weights;
+    const double best = by_rank_.empty() ? 0 : CostOf(*board_.seat(by_rank_.front()).job);
+    if (!std::isfinite(best)) return Uniform();
+    for (const std::size_t j : by_rank_) {
+      weights.push_back(std::exp(best - CostOf(*board_.seat(j).job)));
+    }
+    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+    const int all = left_;
+    for (std::size_t r = 0; r < by_rank_.size(); ++r) {
+      Give(by_rank_[r], static_cast<int>(std::floor(weights[r] / sum * all)));
+    }
+    TopJob();
+  }
+
+  const std::vector<int>& targets() const { return targets_; }  // by seat
+
+ private:
+  int Give(std::size_t j, int slots) {
+    const int given =
+        std::clamp(GrowthCap(*board_.seat(j).job) - targets_[j], 0, std::min(slots, left_));
+    targets_[j] += given;
+    left_ -= given;
+    return given;
+  }
+
+  const Board& board_;
+  std::vector<std::size_t> by_rank_;
+  int left_ = 0;
+  std::vector<int> targets_;
+};
+
+class HyperSched : public Policy {
+ public:
+  explicit HyperSched(const HyperSchedSettings& settings) : settings_(settings) {}
+
+  std::vector<AllocationDecision> Allocate(const Pool& pool) override {
+    Board board(pool, &cache_);
+    cache_.KeepOnly(pool);
+    Mend(board, /*reclaim=*/true);
+    AdmitWaiting(board, /*reclaim=*/true);
+    Sizes sizes(board);
+    // What a division leaves may be the place that a waiting trial had lacked.
+    const double startup_s = Startup_s(pool);
+    do {
+      Divide(board, sizes, startup_s);
+    } while (AdmitWaiting(board, /*reclaim=*/true));
+    return sizes.Decisions();
+  }
+
+ private:
+  void Divide(Board& board, Sizes& sizes, double startup_s) const {
+    Leftover leftover(board);
+    if (settings_.leftover == 0) {
+      leftover.Uniform();
+    } else if (settings_.leftover == 1) {
+      leftover.TopJob();
+    } else {
+      leftover.Softmax();
+    }
+    const std::vector<int>& targets = leftover.targets();
+    const auto why = [&](std::size_t j) {
+      return absl::StrFormat("its share by rank is %d", targets[j]);
+    };
+    for (std::size_t j = 0; j < board.size(); ++j) {
+      if (sizes.MayResize(j) && board.seat(j).total > targets[j]) {
+        sizes.Shrink(j, targets[j], why(j));
+      }
+    }
+    for (std::size_t j = 0; j < board.size(); ++j) {
+      if (!sizes.MayResize(j) || board.seat(j).total >= targets[j]) continue;
+      const Job& job = *board.seat(j).job;
+      double kept = 1;  // share of the time left that a restart leaves
+      if (job.time_left_s > 0) kept = std::max(0.0, 1 - startup_s / job.time_left_s);
+      const double now = board.SpeedupNow(j);
+      sizes.Grow(j, targets[j], why(j), [&](const Shares& shares) {
+        return job.current.empty() ||
+               board.SpeedupWith(j, shares) * kept > settings_.min_gain * now;
+      });
+    }
+  }
+
+  const HyperSchedSettings settings_;
+  SpeedupCache cache_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Policy>> MakeHyperSched(const Options& options) {
+  HyperSchedSettings settings;
+  const std::array known = {SettingRow{"leftover", &settings.leftover, 0, 2},
+                            SettingRow{"min_gain", &settings.min_gain}};
+  ESPALIER_RETURN_IF_ERROR(ReadSettings("hypersched", options, known));
+  if (settings.leftover != std::floor(settings.leftover)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "policy \"hypersched\" option \"leftover\": needs 0 (uniform), 1 (top job) or 2 (softmax), "
+        "got %g",
+        settings.leftover));
+  }
+  return std::make_unique<HyperSched>(settings);
+}
+
+}  // namespace espalier

@@ -1,0 +1,72 @@
+#include "allocator/policies/sizes.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace espalier {
+
+namespace {
+
+std::string Slots(int n) { return n == 1 ? "1 slot" : absl::StrCat(n, " slots"); }
+
+std::string Change(const Seat& seat) {
+  int before = 0;
+  for (const auto& [node, slots] : seat.job->current) before += slots;
+  if (before == 0) return absl::StrCat("starts on ", Slots(seat.total));
+  if (seat.total == 0) return "pauses";
+  if (seat.total == before) return "moves";
+  return absl::StrCat(seat.total > before ? "grows " : "shrinks ", before, " -> ", seat.total);
+}
+
+}  // namespace
+
+bool Sizes::MayResize(std::size_t j) const {
+  return board_.seat(j).total > 0 && !board_.seat(j).job->joining;
+}
+
+void Sizes::Shrink(std::size_t j, int slots, const std::string& why) {
+  board_.Assign(j, board_.Shrunk(j, slots));
+  why_[j] = why;
+}
+
+bool Sizes::Grow(std::size_t j, int slots, const std::string& why,
+                 const std::function<bool(const Shares&)>& accept) {
+  std::optional<Shares> grown;
+  for (; slots > board_.seat(j).total && !grown; --slots) grown = board_.Grown(j, slots);
+  if (!grown || (accept && !accept(*grown))) return false;
+  board_.Assign(j, *std::move(grown));
+  why_[j] = why;
+  return true;
+}
+
+void Sizes::BringTo(const std::vector<int>& targets,
+                    const std::function<std::string(std::size_t)>& why) {
+  for (std::size_t j = 0; j < board_.size(); ++j) {
+    if (MayResize(j) && board_.seat(j).total > targets[j]) Shrink(j, targets[j], why(j));
+  }
+  for (std::size_t j = 0; j < board_.size(); ++j) {
+    if (MayResize(j) && board_.seat(j).total < targets[j]) Grow(j, targets[j], why(j));
+  }
+}
+
+std::vector<AllocationDecision> Sizes::Decisions() {
+  std::map<TrialId, std::string> reasons;
+  for (std::size_t j = 0; j < board_.size(); ++j) {
+    const Seat& seat = board_.seat(j);
+    if (why_[j].empty()) continue;
+    std::vector<std::string> parts = seat.lost;
+    parts.push_back(why_[j]);
+    reasons[seat.job->id] = absl::StrCat(Change(seat), ": ", absl::StrJoin(parts, ", "));
+  }
+  std::vector<AllocationDecision> decisions = board_.Decisions();
+  for (AllocationDecision& decision : decisions) {
+    const auto reason = reasons.find(decision.trial);
+    if (reason != reasons.end()) decision.reason = reason->second;
+  }
+  return decisions;
+}
+
+}  // namespace espalier

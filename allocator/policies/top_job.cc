@@ -1,0 +1,46 @@
+#include "allocator/policies/top_job.h"
+
+#include <cmath>
+#include <optional>
+
+#include "absl/strings/str_format.h"
+#include "allocator/policies/admission.h"
+#include "allocator/policies/board.h"
+#include "allocator/policies/settings.h"
+#include "allocator/policies/sizes.h"
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+namespace {
+
+class TopJob : public Policy {
+ public:
+  std::vector<AllocationDecision> Allocate(const Pool& pool) override {
+    Board board(pool);
+    Mend(board, /*reclaim=*/false);
+    AdmitWaiting(board, /*reclaim=*/false);
+    Sizes sizes(board);
+    std::optional<std::size_t> best;
+    for (std::size_t j = 0; j < board.size(); ++j) {
+      const Job& job = *board.seat(j).job;
+      if (!job.cost || std::isnan(*job.cost) || board.seat(j).total == 0) continue;
+      if (!best || *job.cost < *board.seat(*best).job->cost) best = j;
+    }
+    if (best && sizes.MayResize(*best)) {
+      const Seat& seat = board.seat(*best);
+      const int most = std::min(MaxSlots(*seat.job), seat.total + board.total_free());
+      sizes.Grow(*best, most, "takes what is free as the best trial so far");
+    }
+    return sizes.Decisions();
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Policy>> MakeTopJob(const Options& options) {
+  ESPALIER_RETURN_IF_ERROR(ReadSettings("top_job", options, {}));
+  return std::make_unique<TopJob>();
+}
+
+}  // namespace espalier
