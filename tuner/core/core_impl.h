@@ -159,6 +159,8 @@ class Core::Impl {
   void RecordFigures(TrialId id);
   void JudgeTrial(TrialId id);
   std::vector<Curve> CurvesOf(const Study& study);
+  // Where the study's curves end, as far as its file or its programs tell; 0: unknown.
+  std::int64_t LastStepOf(const Study& study) const;
   int ConsecutiveFailures(const Study& study) const;
 
   // ---- replica groups (groups.cc)

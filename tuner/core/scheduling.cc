@@ -154,13 +154,7 @@ void Core::Impl::UpdatePromise(const Study& study) {
   }
   promise_stale_.erase(study.id);
   const std::vector<Curve> curves = CurvesOf(study);
-  PromiseOptions options;
-  options.max_step = study.spec.max_step;
-  for (const TrialId id : study.trials) {
-    if (const auto group = groups_.find(id); options.max_step == 0 && group != groups_.end()) {
-      options.max_step = group->second.total_steps;
-    }
-  }
+  const PromiseOptions options{study.spec.best_k, LastStepOf(study)};
   const std::vector<double> promise = Promise(study.spec.direction, curves, options);
   for (std::size_t i = 0; i < curves.size(); ++i) {
     if (!curves[i].ended) promise_[study.trials[i]] = promise[i];

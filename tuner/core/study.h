@@ -50,6 +50,7 @@ struct StudySpec {
   std::optional<double> target;            // the study ends when a trial reports this or better
   std::int64_t max_concurrent_trials = 0;  // 0: as many as slots allow
   std::int64_t max_step = 0;               // last step a trial will report, 0: unknown
+  int best_k = 1;                          // promise: the chance to end among so many best trials
   int min_slots = 1;
   int max_slots = 0;  // 0: as many as the pool has
   BatchMode batch_mode = BatchMode::kFixed;

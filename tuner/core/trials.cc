@@ -162,6 +162,14 @@ std::vector<Curve> Core::Impl::CurvesOf(const Study& study) {
   return curves;
 }
 
+std::int64_t Core::Impl::LastStepOf(const Study& study) const {
+  if (study.spec.max_step > 0) return study.spec.max_step;
+  for (const auto& [id, group] : groups_) {
+    if (group.total_steps > 0 && state_.trials.at(id).study == study.id) return group.total_steps;
+  }
+  return 0;
+}
+
 void Core::Impl::JudgeTrial(TrialId id) {
   const Trial& trial = TrialAt(id);
   const Study& study = StudyAt(trial.study);
@@ -171,12 +179,14 @@ void Core::Impl::JudgeTrial(TrialId id) {
   others.erase(others.begin() + trial.number);
   // At equal progress a new value may bring no new point, or several: each is judged once.
   const bool adaptive = study.spec.batch_mode == BatchMode::kAdaptive;
+  const std::int64_t last_step = LastStepOf(study);
   const std::size_t judged =
       adaptive ? equal_progress_[study.id].PointsBeforeNewest(trial) : whole.points.size() - 1;
   for (std::size_t n = judged + 1; n <= whole.points.size(); ++n) {
     Curve curve = whole;
     curve.points = whole.points.first(n);
-    const PruneVerdict verdict = plugins.pruner->Judge({study.spec.direction, curve, others});
+    const PruneVerdict verdict =
+        plugins.pruner->Judge({study.spec.direction, curve, others, last_step, study.spec.best_k});
     if (!verdict.prune) continue;
     EndTrial(id, TrialState::kPruned,
              absl::StrCat(study.spec.pruner.name, ": ", verdict.reason,

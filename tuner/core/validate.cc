@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/policies/policy.h"
 #include "tuner/core/core.h"
+#include "tuner/core/promise/promise.h"
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/samplers/sampler.h"
 
@@ -43,6 +44,10 @@ absl::Status Validate(const StudySpec& spec) {
   }
   if (spec.max_trials < 0 || spec.time_limit_s < 0 || spec.max_concurrent_trials < 0) {
     return absl::InvalidArgumentError("limits must not be negative");
+  }
+  if (spec.best_k < 1 || spec.best_k > kMostBestK) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"promise\": best_k must be 1 to ", kMostBestK, ", got ", spec.best_k));
   }
   if (spec.max_consecutive_failures < 1) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "search_spaces/json_text.h"
+#include "tuner/core/promise/promise.h"
 #include "tuner/study_file/near_name.h"
 #include "tuner/study_file/study_file.h"
 #include "tuner/study_file/text_file.h"
@@ -47,7 +48,7 @@ class StudyReader {
     std::string_view name;
     absl::Status (StudyReader::*read)(const Json& value);
   };
-  static const std::array<Key, 22> kKeys;
+  static const std::array<Key, 23> kKeys;
 
   absl::Status Bad(std::string_view key, std::string_view problem) const {
     return absl::InvalidArgumentError(
@@ -84,6 +85,7 @@ class StudyReader {
   absl::Status MaxStep(const Json& value) {
     return Integer("max_step", value, 1, kMaxCount, spec_.max_step);
   }
+  absl::Status Promised(const Json& value);
   absl::Status Slots(const Json& value);
   absl::Status Mode(const Json& value);
   absl::Status Seed(const Json& value);
@@ -111,7 +113,7 @@ class StudyReader {
 };
 
 // What a study file may say. README.md explains each.
-const std::array<StudyReader::Key, 22> StudyReader::kKeys = {{
+const std::array<StudyReader::Key, 23> StudyReader::kKeys = {{
     {"name", &StudyReader::Name},
     {"command", &StudyReader::Command},
     {"metric", &StudyReader::Metric},
@@ -124,6 +126,7 @@ const std::array<StudyReader::Key, 22> StudyReader::kKeys = {{
     {"target", &StudyReader::Target},
     {"max_concurrent_trials", &StudyReader::MaxConcurrentTrials},
     {"max_step", &StudyReader::MaxStep},
+    {"promise", &StudyReader::Promised},
     {"slots", &StudyReader::Slots},
     {"batch_mode", &StudyReader::Mode},
     {"seed", &StudyReader::Seed},
@@ -313,6 +316,17 @@ absl::Status StudyReader::Target(const Json& value) {
   double target = 0;
   ESPALIER_RETURN_IF_ERROR(Number("target", value, target));
   spec_.target = target;
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::Promised(const Json& value) {
+  if (!value.is_object()) return Needs("promise", R"(an object like {"best_k": 3})", value);
+  constexpr std::array<std::string_view, 1> kKnown = {"best_k"};
+  ESPALIER_RETURN_IF_ERROR(CheckKeys("promise.", value, kKnown));
+  if (!value.contains("best_k")) return absl::OkStatus();
+  std::int64_t best_k = 1;
+  ESPALIER_RETURN_IF_ERROR(Integer("promise.best_k", value["best_k"], 1, kMostBestK, best_k));
+  spec_.best_k = static_cast<int>(best_k);
   return absl::OkStatus();
 }
 

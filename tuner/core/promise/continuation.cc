@@ -34,7 +34,6 @@ Continuation::Continuation(Direction direction, std::span<const Curve> curves,
   MakeGrid(curves, max_step);
   if (steps_.empty()) return;
   FitChanges(Gather(curves));
-  MakePrior(curves);
 }
 
 double Continuation::Cost(double value) const { return sign_ * value - offset_; }
@@ -168,8 +167,8 @@ void Continuation::FitChanges(const std::vector<Sums>& sums) {
   }
 }
 
-Forecast Continuation::From(std::int64_t step, double value) const {
-  double mean = Clip(Cost(value));
+Forecast Continuation::From(std::int64_t step, double cost) const {
+  double mean = cost;
   double variance = 0;
   const auto at = std::upper_bound(steps_.begin(), steps_.end(), step);
   const auto start = at == steps_.begin() ? 0 : (at - steps_.begin()) - 1;
@@ -181,27 +180,6 @@ Forecast Continuation::From(std::int64_t step, double value) const {
     mean += change.mean + change.slope * off;
   }
   return {mean, variance};
-}
-
-// The ends of all curves that have begun, whatever became of them, are draws from where a new
-// trial may end: its mean and variance are those of the mixture.
-void Continuation::MakePrior(std::span<const Curve> curves) {
-  double n = 0, sum = 0, squares = 0, variances = 0;
-  for (const Curve& curve : curves) {
-    const auto last = std::find_if(curve.points.rbegin(), curve.points.rend(),
-                                   [](const auto& p) { return std::isfinite(p.value); });
-    if (last == curve.points.rend()) continue;
-    const Forecast end =
-        curve.complete ? Forecast{Clip(Cost(last->value)), 0} : From(last->step, last->value);
-    n += 1;
-    sum += end.mean;
-    squares += end.mean * end.mean;
-    variances += end.variance;
-  }
-  prior_.mean = sum / n;
-  // One trial's worth of the study's spread stands in while there are few.
-  const double between = std::max(0.0, squares - sum * sum / n) + scale_ * scale_;
-  prior_.variance = between / n + variances / n;
 }
 
 }  // namespace espalier

@@ -5,14 +5,9 @@
 #include <vector>
 
 #include "tuner/core/curve.h"
+#include "tuner/core/promise/forecast.h"
 
 namespace espalier {
-
-// A predicted final value, as a cost: less is better (maximised metrics are negated).
-struct Forecast {
-  double mean = 0;
-  double variance = 0;
-};
 
 // How a study's curves go on, learnt from all of them: between each two successive steps, the
 // change of the curves that have both, regressed on the value at the first. That covers both that
@@ -24,13 +19,17 @@ class Continuation {
   // `max_step` 0: the last step of any curve.
   Continuation(Direction direction, std::span<const Curve> curves, std::int64_t max_step);
 
-  // For a value reported at `step`; both known to be finite.
-  Forecast From(std::int64_t step, double value) const;
+  // For a curve that stands at `cost` (see CostOf) at `step`.
+  Forecast From(std::int64_t step, double cost) const;
   // For a complete trial: its last value.
   Forecast Certain(double value) const { return {Cost(value), 0}; }
-  // For a trial that has not reported: any trial of the study.
-  Forecast Prior() const { return prior_; }
   bool empty() const { return steps_.empty(); }
+
+  // A finite value as the cost that forecasts speak of; one far outside the study's range is drawn
+  // to its edge.
+  double CostOf(double value) const { return Clip(Cost(value)); }
+  // How far typical costs lie apart.
+  double scale() const { return scale_; }
 
  private:
   // The change from one step of the grid to the next is normal with mean `mean` + slope * (value -
@@ -53,7 +52,6 @@ class Continuation {
   std::vector<Sums> Gather(std::span<const Curve> curves) const;
   void GatherCurve(const Curve& curve, std::vector<Sums>& sums) const;
   void FitChanges(const std::vector<Sums>& sums);
-  void MakePrior(std::span<const Curve> curves);
 
   double sign_ = 1;
   double offset_ = 0;          // median of all costs; costs below are relative to it
@@ -61,7 +59,6 @@ class Continuation {
   double scale_ = 0;           // how far typical costs lie apart
   std::vector<std::int64_t> steps_;
   std::vector<Change> changes_;  // one less than steps_
-  Forecast prior_;
 };
 
 }  // namespace espalier

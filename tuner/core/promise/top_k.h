@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "tuner/core/promise/continuation.h"
+#include "tuner/core/promise/forecast.h"
 
 namespace espalier {
 

@@ -81,7 +81,7 @@ absl::StatusOr<std::unique_ptr<Pruner>> MakeAsha(const Options& options) {
   const std::array known = {CountOption{"min_steps", &settings.min_steps, 1},
                             CountOption{"eta", &settings.eta, 2},
                             CountOption{"max_steps", &settings.max_steps, 0}};
-  ESPALIER_RETURN_IF_ERROR(ReadCounts("asha", options, known));
+  ESPALIER_RETURN_IF_ERROR(ReadOptions("asha", options, known));
   if (settings.max_steps > 0 && settings.max_steps < settings.min_steps) {
     return absl::InvalidArgumentError(
         absl::StrCat("pruner \"asha\" option \"max_steps\": needs 0 (none) or at least min_steps (",

@@ -26,8 +26,15 @@ struct CountOption {
   std::int64_t* value;  // keeps its default where the options do not name it
   std::int64_t least;
 };
-// Fills `known` from `options`; an unknown name or a value out of range is an InvalidArgument.
-absl::Status ReadCounts(std::string_view pruner, const Options& options,
-                        std::span<const CountOption> known);
+// One option that is a share of something: more than 0 and less than 1.
+struct ShareOption {
+  std::string_view name;
+  double* value;
+};
+// Fills `counts` and `shares` from `options`; an unknown name or a value out of range is an
+// InvalidArgument.
+absl::Status ReadOptions(std::string_view pruner, const Options& options,
+                         std::span<const CountOption> counts,
+                         std::span<const ShareOption> shares = {});
 
 }  // namespace espalier

@@ -86,7 +86,7 @@ absl::StatusOr<std::unique_ptr<Pruner>> MakeMedian(const Options& options) {
   const std::array known = {CountOption{"startup_trials", &settings.startup_trials, 0},
                             CountOption{"warmup_steps", &settings.warmup_steps, 0},
                             CountOption{"interval", &settings.interval, 1}};
-  ESPALIER_RETURN_IF_ERROR(ReadCounts("median", options, known));
+  ESPALIER_RETURN_IF_ERROR(ReadOptions("median", options, known));
   return std::make_unique<MedianPruner>(settings);
 }
 

@@ -8,6 +8,7 @@
 #include "tuner/core/pruners/asha.h"
 #include "tuner/core/pruners/median.h"
 #include "tuner/core/pruners/none.h"
+#include "tuner/core/pruners/promise.h"
 
 namespace espalier {
 
@@ -24,6 +25,7 @@ constexpr std::array kPruners = {
     PrunerRow{"none", MakeNone},
     PrunerRow{"median", MakeMedian},
     PrunerRow{"asha", MakeAsha},
+    PrunerRow{"promise", MakePromise},
 };
 
 }  // namespace

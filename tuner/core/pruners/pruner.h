@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,6 +19,8 @@ struct PrunerInput {
   Direction direction = Direction::kMinimize;
   const Curve& trial;
   std::span<const Curve> others;
+  std::int64_t max_step = 0;  // where a trial's curve ends, 0: unknown
+  int best_k = 1;             // how many best trials the study is after
 };
 
 struct PruneVerdict {
