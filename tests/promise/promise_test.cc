@@ -105,7 +105,8 @@ TEST(Promise, ExpectsAYoungTrialToImproveAsOthersDid) {
   }
   curves.Add({0.9, 0.6});  // a tenth better than the best was then, but worse than its end
   const auto p = Promise(Direction::kMinimize, curves.all(), {.max_step = 5});
-  EXPECT_GT(p[4], 0.6);
+  EXPECT_EQ(std::max_element(p.begin(), p.end()) - p.begin(), 4);
+  EXPECT_GT(p[4], 0.5);
 }
 
 TEST(Promise, IsZeroForWhatCannotEndWell) {

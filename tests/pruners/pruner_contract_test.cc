@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(All, PrunerContract, ::testing::ValuesIn(PrunerNames())
 TEST(MakePruner, NamesUnknownPrunerAndListsTheKnown) {
   const auto pruner = MakePruner("medain", {});
   EXPECT_EQ(std::string(pruner.status().message()),
-            "pruner \"medain\" is unknown; known are none, median, asha");
+            "pruner \"medain\" is unknown; known are none, median, asha, promise");
 }
 
 TEST(MakePruner, NamesOptionOutOfRange) {
