@@ -9,8 +9,10 @@
 #include "allocator/policies/fixed.h"
 #include "allocator/policies/fluid.h"
 #include "allocator/policies/hypersched.h"
+#include "allocator/policies/optimus.h"
 #include "allocator/policies/pollux.h"
 #include "allocator/policies/promise_goodput.h"
+#include "allocator/policies/tiresias.h"
 #include "allocator/policies/top_job.h"
 
 namespace espalier {
@@ -31,11 +33,14 @@ constexpr std::array kPolicies = {
     PolicyRow{"fluid", MakeFluid, "slots in proportion to the time of a lone step (MLSys 2021)"},
     PolicyRow{"hypersched", MakeHyperSched,
               "what minimums leave goes by rank of the metric, before a deadline (SoCC 2019)"},
+    PolicyRow{"optimus", MakeOptimus, "each slot to the trial whose end it brings closest"},
     PolicyRow{"pollux", MakePollux,
               "genetic search for the fairest mean of speedups each minute (OSDI 2021)",
               /*settles=*/false},
     PolicyRow{"promise_goodput", MakePromiseGoodput,
               "the greatest promise-weighted goodput, by a knapsack over each trial's shapes"},
+    PolicyRow{"tiresias", MakeTiresias,
+              "what each trial asks for, least attained service first", /*settles=*/false},
     PolicyRow{"top_job", MakeTopJob, "free slots go to the best trial (Ray Tune)"},
 };
 

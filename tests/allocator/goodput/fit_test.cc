@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -20,24 +21,26 @@ void AddSteps(Profile& profile, const ThroughputParams& truth, ProfileKey key,
   profile.Add({key, 20, 20 * grad, 10, 10 * optim, 10 * std::max(0.0, optim - grad)});
 }
 
+// Enough of the measured rings to fit to; a digit is the replicas on one node.
+const std::set<std::string> kRings = {"1", "2", "3", "4", "11", "12", "22", "44", "111"};
+
 // Measured step times of one application, in shapes of at most `max_replicas`.
 Profile Measured(const std::string& application, int max_replicas) {
-  std::ifstream file(ESPALIER_POLLUX_TRACES "/placements.csv");
+  std::ifstream file(ESPALIER_POLLUX_LOADS "/traces/" + application + "/placements.csv");
   EXPECT_TRUE(file.good());
   Profile profile;
   std::string line;
   std::getline(file, line);
   while (std::getline(file, line)) {
     std::istringstream cells(line);
-    std::string name, placement, size, step, sync;
-    std::getline(cells, name, ',');
+    std::string placement, size, step, sync;
     std::getline(cells, placement, ',');
     std::getline(cells, size, ',');
     std::getline(cells, step, ',');
     std::getline(cells, sync, ',');
     int replicas = 0;
     for (const char digit : placement) replicas += digit - '0';
-    if (name != application || replicas > max_replicas) continue;
+    if (replicas > max_replicas || !kRings.contains(placement)) continue;
     profile.Add({.key = {static_cast<int>(placement.size()), replicas, std::stoll(size)},
                  .optimizer_count = 1,
                  .optimizer_time_s = std::stod(step),

@@ -1,0 +1,182 @@
+#include "allocator/policies/optimus.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "allocator/policies/settings.h"
+#include "allocator/policies/slot_ledger.h"
+#include "allocator/policies/speedup.h"
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr double kForever = 1e15;  // seconds; what cannot run at all needs so long
+
+struct Candidate {
+  const Job* job;
+  SpeedupCurve speedup;
+  int slots = 0;
+  double gain_s = 0;  // of one more slot
+  bool kept = false;
+
+  explicit Candidate(const Job& j) : job(&j), speedup(j) {}
+};
+
+class Division {
+ public:
+  Division(const Pool& pool, bool share_spanned) : ledger_(pool, share_spanned) {
+    for (const NodeCapacity& node : pool.nodes) {
+      slots_per_node_ = std::max(slots_per_node_, node.slots);
+    }
+    left_ = ledger_.usable();
+    for (const Job* job : InOrder(pool)) {
+      if (job->joining && ledger_.MayKeep(*job)) {
+        ledger_.Take(job->current);
+        left_ -= TotalSlots(job->current);
+      } else {
+        candidates_.emplace_back(*job);
+      }
+    }
+  }
+
+  std::vector<AllocationDecision> Run() {
+    GiveMinima();
+    while (left_ > 0 && GiveOne()) {
+    }
+    return PlaceAll();
+  }
+
+ private:
+  int Cap(const Candidate& c) const {
+    const auto& known = c.job->known_step_s;
+    if (!known) return GrowthCap(*c.job);
+    return std::max(MinSlots(*c.job), std::min(MaxSlots(*c.job), static_cast<int>(known->size())));
+  }
+  // Seconds that one slot more than `slots` saves to the job's end.
+  double Gain(Candidate& c, int slots);
+  void Update(Candidate& c) { c.gain_s = c.slots + 1 > Cap(c) || left_ < 1 ? 0 : Gain(c, c.slots); }
+  void GiveMinima();
+  bool GiveOne();
+  std::vector<AllocationDecision> PlaceAll();
+  std::optional<Placement> FindPlace(const Candidate& c) const;
+  std::string Reason(const Candidate& c, const Placement& placement, const std::string& loss) const;
+
+  SlotLedger ledger_;
+  std::vector<Candidate> candidates_;
+  int left_ = 0;
+  int slots_per_node_ = 1;
+};
+
+double Division::Gain(Candidate& c, int slots) {
+  const auto index = static_cast<std::size_t>(slots);
+  if (const auto& known = c.job->known_step_s; known && index < known->size()) {
+    return ((*known)[index - 1] - (*known)[index]) * c.job->steps_left;
+  }
+  const double work_s = c.job->work_left_s > 0 ? c.job->work_left_s : 1;
+  const auto left_s = [&](int k) {
+    const double speedup = c.speedup.At((k + slots_per_node_ - 1) / slots_per_node_, k);
+    return speedup > 0 ? std::min(work_s / speedup, kForever) : kForever;
+  };
+  return left_s(slots) - left_s(slots + 1);
+}
+
+void Division::GiveMinima() {
+  std::stable_sort(
+      candidates_.begin(), candidates_.end(),
+      [](const Candidate& a, const Candidate& b) { return MinSlots(*a.job) < MinSlots(*b.job); });
+  for (Candidate& c : candidates_) {
+    if (MinSlots(*c.job) > left_) continue;
+    c.slots = MinSlots(*c.job);
+    left_ -= c.slots;
+    Update(c);
+  }
+}
+
+bool Division::GiveOne() {
+  const auto best =
+      std::max_element(candidates_.begin(), candidates_.end(),
+                       [](const Candidate& a, const Candidate& b) { return a.gain_s < b.gain_s; });
+  if (best == candidates_.end() || !(best->gain_s > 0)) return false;
+  ++best->slots;
+  Update(*best);
+  --left_;
+  return true;
+}
+
+// Where the spanning rule leaves no room for all its slots, a job makes do with fewer. On as many
+// as it has it stays where it is.
+std::optional<Placement> Division::FindPlace(const Candidate& c) const {
+  for (int slots = c.slots; slots >= MinSlots(*c.job) && slots > 0; --slots) {
+    auto placement = ledger_.Place(slots);
+    if (!placement) continue;
+    const bool stays = slots == TotalSlots(c.job->current) && ledger_.MayKeep(*c.job);
+    return stays ? c.job->current : *std::move(placement);
+  }
+  return std::nullopt;
+}
+
+std::vector<AllocationDecision> Division::PlaceAll() {
+  for (Candidate& c : candidates_) {
+    c.kept = c.slots == TotalSlots(c.job->current) && ledger_.MayKeep(*c.job);
+    if (c.kept) ledger_.Take(c.job->current);
+  }
+  std::stable_sort(candidates_.begin(), candidates_.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.slots < b.slots; });
+  std::vector<std::pair<const Job*, AllocationDecision>> made;
+  for (const Candidate& c : candidates_) {
+    if (c.kept) continue;
+    const std::string loss = ledger_.MayKeep(*c.job) ? "" : ledger_.Loss(*c.job);
+    const Placement placement = FindPlace(c).value_or(Placement{});
+    ledger_.Take(placement);
+    if (placement == c.job->current) continue;
+    made.emplace_back(c.job, AllocationDecision{c.job->id, placement, Reason(c, placement, loss)});
+  }
+  std::sort(made.begin(), made.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first->order, a.first->id) < std::pair(b.first->order, b.first->id);
+  });
+  std::vector<AllocationDecision> decisions;
+  for (auto& [job, decision] : made) decisions.push_back(std::move(decision));
+  return decisions;
+}
+
+std::string Division::Reason(const Candidate& c, const Placement& placement,
+                             const std::string& loss) const {
+  const std::string why = loss.empty() ? "" : absl::StrCat(", ", loss);
+  const int slots = TotalSlots(placement);
+  if (slots == 0) return absl::StrCat("pauses: no slots are left for it", why);
+  const char* noun = slots == 1 ? "slot" : "slots";
+  const int before = TotalSlots(c.job->current);
+  if (before == 0) return absl::StrFormat("starts on %d %s%s", slots, noun, why);
+  return absl::StrFormat("goes from %d to %d %s: one more would save %.0f s%s", before, slots, noun,
+                         c.gain_s, why);
+}
+
+class Optimus : public Policy {
+ public:
+  explicit Optimus(bool share_spanned) : share_spanned_(share_spanned) {}
+  std::vector<AllocationDecision> Allocate(const Pool& pool) override {
+    return Division(pool, share_spanned_).Run();
+  }
+
+ private:
+  bool share_spanned_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Policy>> MakeOptimus(const Options& options) {
+  double share_spanned = 0;
+  const std::array known = {SettingRow{"share_spanned", &share_spanned, 0, 1}};
+  ESPALIER_RETURN_IF_ERROR(ReadSettings("optimus", options, known));
+  return std::make_unique<Optimus>(share_spanned != 0);
+}
+
+}  // namespace espalier
