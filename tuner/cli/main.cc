@@ -40,6 +40,10 @@ constexpr Verb kVerbs[] = {
      "  tuner report fashion_mnist --db espalier.db --out report.html", AddReport},
     {"tell", "Report a value of the running trial (for commands that know nothing of Espalier)",
      "  tuner tell --value 0.91 --step 3\n  tuner tell --value 0.93 --final", AddTell},
+    {"simulate", "Run studies or recorded jobs on virtual time, under one or several policies",
+     "  tuner simulate poolbench --trials 32 --slots 32 --nodes 4 --policy fixed --policy "
+     "promise_goodput\n  tuner simulate study --db espalier.db --policy fixed --html page.html",
+     AddSimulate},
     {"pool", "Show the nodes and who holds which slot", "  tuner pool", AddPool},
     {"version", "Print the version", "  tuner version", AddVersion},
 };

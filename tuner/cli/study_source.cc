@@ -103,7 +103,11 @@ absl::StatusOr<std::unique_ptr<StudySource>> OpenDatabase(const std::string& pat
   if (!storage.ok()) return absl::InvalidArgumentError(storage.status().message());
   absl::StatusOr<TunerState> state = (*storage)->Load();
   if (!state.ok()) return absl::InvalidArgumentError(state.status().message());
-  return std::make_unique<DatabaseSource>(*std::move(state));
+  return SourceOfState(*std::move(state));
+}
+
+std::unique_ptr<StudySource> SourceOfState(TunerState state) {
+  return std::make_unique<DatabaseSource>(std::move(state));
 }
 
 void SourceArguments::AddTo(CLI::App& app) {

@@ -7,6 +7,7 @@
 #include "tuner.pb.h"
 #include "tuner/base/status.h"
 #include "tuner/cli/service_options.h"
+#include "tuner/core/change.h"
 
 namespace espalier {
 
@@ -33,5 +34,8 @@ struct SourceArguments {
 // Reads a database without a service. NOT_FOUND for a study that it does not hold; anything wrong
 // with the file itself is INVALID_ARGUMENT.
 absl::StatusOr<std::unique_ptr<StudySource>> OpenDatabase(const std::string& path);
+
+// The same for a state in memory.
+std::unique_ptr<StudySource> SourceOfState(TunerState state);
 
 }  // namespace espalier

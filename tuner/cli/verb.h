@@ -38,6 +38,7 @@ VerbAction AddPin(CLI::App& app);
 VerbAction AddExport(CLI::App& app);
 VerbAction AddReport(CLI::App& app);
 VerbAction AddTell(CLI::App& app);
+VerbAction AddSimulate(CLI::App& app);
 VerbAction AddPool(CLI::App& app);
 VerbAction AddVersion(CLI::App& app);
 

@@ -168,7 +168,8 @@ void VirtualPool::Halt(Training& training) {
 // optimizer step that ends a period or more after the last time.
 void VirtualPool::PlanWork(TrialId trial, Training& training) {
   const double step_s = training.pace.iterations * training.pace.iteration_s;
-  const double left = static_cast<double>(training.reported + 1) - training.done;
+  const std::int64_t next = std::min(training.reported + 1, training.truth->steps());
+  const double left = static_cast<double>(next) - training.done;
   const double iteration_s = std::max(training.pace.iteration_s, 1e-6);
   const double period_s = std::ceil(options_.progress_period_s / iteration_s) * iteration_s;
   const double told_s = SecondsBetween(training.told_at, now_);
@@ -180,6 +181,8 @@ void VirtualPool::PlanWork(TrialId trial, Training& training) {
 void VirtualPool::Work(TrialId trial) {
   Training& training = trainings_.at(trial);
   const std::int64_t serial = training.serial;
+  // Its last report may have made the core regroup it once more.
+  if (training.reported >= training.truth->steps()) return Finish(trial);
   Advance(training);
   const double step_s = training.pace.iterations * training.pace.iteration_s;
   const double next = static_cast<double>(training.reported + 1);

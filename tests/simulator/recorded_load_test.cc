@@ -1,0 +1,118 @@
+#include "tuner/simulator/recorded_load.h"
+
+#include <gtest/gtest.h>
+
+#include "tuner/simulator/emulated_load.h"
+#include "tuner/simulator/poolbench_load.h"
+#include "tuner/simulator/study_simulator.h"
+
+namespace espalier {
+namespace {
+
+StudySimulationOptions Slots(int slots) {
+  StudySimulationOptions options;
+  options.pool.nodes = {{"node", slots}};
+  return options;
+}
+
+// A small study, simulated and taken for a record.
+StudySimulation Record(const std::string& policy, int slots) {
+  const auto load = MakePoolbenchLoad({.seed = 4});
+  StudySpec spec = load->Study();
+  spec.max_trials = 6;
+  spec.policy = {policy, {}};
+  auto record = SimulateStudy(*load, spec, Slots(slots));
+  EXPECT_TRUE(record.ok()) << record.status();
+  return *std::move(record);
+}
+
+StudySimulation Replay(RecordedLoad& load, const std::string& policy, int slots) {
+  StudySpec spec = load.Study();
+  spec.policy = {policy, {}};
+  auto replay = SimulateStudy(load, spec, Slots(slots));
+  EXPECT_TRUE(replay.ok()) << replay.status();
+  return *std::move(replay);
+}
+
+TEST(RecordedLoad, ReplaysTheRecordedCurvesAndTimes) {
+  const StudySimulation record = Record("fixed", 2);
+  auto load = MakeRecordedLoad(record.state, "poolbench");
+  ASSERT_TRUE(load.ok()) << load.status();
+  const StudySimulation replay = Replay(**load, "fixed", 2);
+  EXPECT_NEAR(replay.figures.finish_s, record.figures.finish_s, 0.01 * record.figures.finish_s);
+  EXPECT_EQ((*load)->BeyondRecord(replay.state), 0);
+  for (const auto& [id, trial] : record.state.trials) {
+    const Trial& again = replay.state.trials.at(id);
+    EXPECT_EQ(again.state, trial.state);
+    EXPECT_EQ(again.parameters, trial.parameters);
+    ASSERT_EQ(again.values.size(), trial.values.size());
+    for (std::size_t i = 0; i < trial.values.size(); ++i) {
+      EXPECT_EQ(again.values[i].step, trial.values[i].step);
+      EXPECT_EQ(again.values[i].value, trial.values[i].value);
+    }
+  }
+}
+
+TEST(RecordedLoad, AnotherPolicyMayFinishSooner) {
+  const StudySimulation record = Record("promise_goodput", 6);
+  auto load = MakeRecordedLoad(record.state, "poolbench");
+  ASSERT_TRUE(load.ok()) << load.status();
+  EXPECT_NEAR((*load)->MeanPause().value_or(-1), 1, 1e-9);
+  const StudySimulation fixed = Replay(**load, "fixed", 6);
+  const StudySimulation elastic = Replay(**load, "promise_goodput", 6);
+  EXPECT_LT(elastic.figures.finish_s, fixed.figures.finish_s);
+  // What the trials were like on one slot is worked out from what they were like on several.
+  EXPECT_NEAR(elastic.figures.finish_s, record.figures.finish_s, 0.3 * record.figures.finish_s);
+}
+
+TEST(RecordedLoad, SaysWhatWentPastTheRecord) {
+  StudySimulation record = Record("fixed", 2);
+  for (auto& [id, trial] : record.state.trials) {
+    trial.state = TrialState::kPruned;
+    trial.values.resize(std::min<std::size_t>(trial.values.size(), 5));
+  }
+  auto load = MakeRecordedLoad(record.state, "poolbench");
+  ASSERT_TRUE(load.ok()) << load.status();
+  auto& first = record.state.trials.begin()->second;
+  first.values.resize(2);
+  auto shorter = MakeRecordedLoad(record.state, "poolbench");
+  StudySpec spec = (*shorter)->Study();
+  spec.pruner = {"none", {}};
+  const auto replay = SimulateStudy(**shorter, spec, Slots(2));
+  ASSERT_TRUE(replay.ok()) << replay.status();
+  EXPECT_GE((*shorter)->BeyondRecord(replay->state), 1);
+  const Trial& held = replay->state.trials.begin()->second;
+  EXPECT_EQ(held.values.back().value, first.values.back().value);
+}
+
+TEST(RecordedLoad, RefusesWhatIsNotThere) {
+  const StudySimulation record = Record("fixed", 2);
+  const auto missing = MakeRecordedLoad(record.state, "other");
+  EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(missing.status().message(), "no study \"other\" in the record; it holds poolbench");
+  TunerState empty = record.state;
+  for (auto& [id, trial] : empty.trials) trial.values.clear();
+  EXPECT_EQ(MakeRecordedLoad(empty, "poolbench").status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(EmulatedLoad, TakesTheTimeOfItsProfile) {
+  EmulatedLoadOptions options;
+  const auto poolbench = MakePoolbenchLoad({});
+  options.study = poolbench->Study();
+  options.study.space = *SearchSpace::FromJson(
+      R"({"lr": {"_type": "loguniform", "_value": [0.001, 10]},
+          "batch_size": {"_type": "choice", "_value": [256]}})");
+  options.study.max_trials = 1;
+  options.study.policy = {"fixed", {}};
+  const auto load = MakeEmulatedLoad(options);
+  StudySimulationOptions pool = Slots(1);
+  pool.pool.start_s = 0;
+  const auto simulation = SimulateStudy(*load, load->Study(), pool);
+  ASSERT_TRUE(simulation.ok()) << simulation.status();
+  // 9 epochs of 24 steps of 2 ms and 256 samples at 1 ms.
+  EXPECT_NEAR(simulation->figures.finish_s, 9 * 24 * (0.002 + 0.256), 1e-3);
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,52 @@
+#include "tuner/cli/plugin_argument.h"
+
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "absl/strings/numbers.h"
+
+namespace espalier {
+
+absl::StatusOr<PluginSpec> ParsePlugin(const std::string& what, const std::string& text) {
+  PluginSpec plugin;
+  const std::size_t colon = text.find(':');
+  plugin.name = text.substr(0, colon);
+  if (plugin.name.empty()) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} \"{}\": want NAME or NAME:option=value,...", what, text));
+  }
+  if (colon == std::string::npos) return plugin;
+  std::istringstream options(text.substr(colon + 1));
+  std::string option;
+  bool any = false;
+  while (std::getline(options, option, ',')) {
+    any = true;
+    const std::size_t equals = option.find('=');
+    double value = 0;
+    if (equals == std::string::npos || equals == 0 ||
+        !absl::SimpleAtod(option.substr(equals + 1), &value)) {
+      return absl::InvalidArgumentError(
+          fmt::format("{} \"{}\": option \"{}\": want name=number, e.g. {}:option=2", what, text,
+                      option, plugin.name));
+    }
+    plugin.options[option.substr(0, equals)] = value;
+  }
+  if (!any) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} \"{}\": nothing follows the colon: want option=number", what, text));
+  }
+  return plugin;
+}
+
+std::string PluginText(const PluginSpec& plugin) {
+  std::string text = plugin.name;
+  char separator = ':';
+  for (const auto& [name, value] : plugin.options) {
+    text += fmt::format("{}{}={:g}", separator, name, value);
+    separator = ',';
+  }
+  return text;
+}
+
+}  // namespace espalier

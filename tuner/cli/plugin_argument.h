@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "tuner/base/status.h"
+#include "tuner/core/study.h"
+
+namespace espalier {
+
+// NAME[:option=value,...], e.g. "asha:eta=3,min_steps=1". What the option means is the plug-in's
+// affair. InvalidArgument says which part is wrong; `what` ("--policy") begins the message.
+absl::StatusOr<PluginSpec> ParsePlugin(const std::string& what, const std::string& text);
+
+// The same the other way round.
+std::string PluginText(const PluginSpec& plugin);
+
+}  // namespace espalier

@@ -1,0 +1,124 @@
+// `tuner simulate`: what it accepts. simulate_studies.cc is what it does.
+
+#include <memory>
+
+#include "tuner/cli/simulate_studies.h"
+#include "tuner/cli/verb.h"
+
+namespace espalier {
+namespace {
+
+constexpr const char* kPoolbenchExample =
+    "Example:\n"
+    "  tuner simulate poolbench --trials 32 --slots 32 --nodes 4 --policy fixed --policy "
+    "promise_goodput\n"
+    "  tuner simulate poolbench --stream --target 0.085 --slots 8 --pruner asha:eta=3\n";
+constexpr const char* kEmulatedExample =
+    "Example:\n"
+    "  tuner simulate emulated examples/emulated/study.json --slots 16 --html page.html\n";
+constexpr const char* kStudyExample =
+    "Example:\n"
+    "  tuner simulate study --db espalier.db --study cifar --policy fixed --decisions log.txt\n";
+
+void AddPool(CLI::App& app, SimulateStudyArguments& a) {
+  app.add_option("--slots", a.slots, "Slots of the pool, the same number on each node")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--nodes", a.nodes, "Nodes that the slots are on")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  app.add_option("--resize-s", a.resize_s,
+                 "Seconds in which a trial stands still when its slots change (default: 1, or the "
+                 "mean that a study recorded)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--start-s", a.start_s, "Seconds from a process's start until it is ready")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--until-s", a.until_s, "Virtual seconds after which the simulation ends")
+      ->check(CLI::PositiveNumber);
+}
+
+void AddStudy(CLI::App& app, SimulateStudyArguments& a) {
+  app.add_option("--policy", a.policies,
+                 "NAME or NAME:option=value,...; give it several times to compare policies "
+                 "(default: the study's)");
+  app.add_option("--pruner", a.pruner, "NAME or NAME:option=value,... (default: the study's)");
+  app.add_option("--trials", a.trials, "Trials of the study (default: the load's, or 32)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--concurrent", a.concurrent, "Trials alive at a time (default: no limit)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--seed", a.seed, "Of the load and the study; the same gives the same bytes")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option_function<double>(
+      "--target",
+      [&a](const double& target) {
+        a.target = target;
+        a.has_target = true;
+      },
+      "Value of the metric whose time is told; with --stream the study ends there");
+}
+
+void AddOutput(CLI::App& app, SimulateStudyArguments& a) {
+  app.add_option("--json", a.json_file, "File for figures, trials, slots and decisions");
+  app.add_option("--decisions", a.decisions_file, "File for the decision log with reasons");
+  app.add_option("--html", a.html_file,
+                 "File for the page with who held which slot when; with several policies one page "
+                 "each, named FILE-POLICY");
+}
+
+struct LoadAction {
+  CLI::App* app;
+  SimulatedLoad load;
+};
+
+}  // namespace
+
+VerbAction AddSimulate(CLI::App& app) {
+  auto a = std::make_shared<SimulateStudyArguments>();
+  app.require_subcommand(1);
+  CLI::App* poolbench = app.add_subcommand(
+      "poolbench", "Analytic learning curves, batch efficiency and scaling, 81 epochs a trial");
+  CLI::App* emulated = app.add_subcommand("emulated", "What examples/emulated would do");
+  CLI::App* study = app.add_subcommand("study", "A recorded study again, from its database");
+  for (CLI::App* load : {poolbench, emulated, study}) {
+    AddPool(*load, *a);
+    AddStudy(*load, *a);
+    AddOutput(*load, *a);
+  }
+  for (CLI::App* load : {poolbench, emulated}) {
+    load->add_flag("--stream", a->stream,
+                   "Trials without end, until one reports the target (0.085 if none is named) or "
+                   "--until-s (6 hours)");
+    load->add_option("--sampler", a->sampler,
+                     "NAME or NAME:option=value,... (default: poolbench's own list, by trial "
+                     "number; the study's for emulated)");
+  }
+  poolbench
+      ->add_option("--rule", a->rule,
+                   "How the best learning rate grows with the batch: sqrt or linear")
+      ->capture_default_str();
+  poolbench->footer(kPoolbenchExample);
+  emulated->add_option("study_file", a->study_file, "Study file")
+      ->required()
+      ->type_name("STUDY.json");
+  emulated->add_option("--profile", a->profile,
+                       "The program's profile.json (default: that of examples/emulated)");
+  emulated->add_option("--epochs", a->epochs, "As the program's")->capture_default_str();
+  emulated->add_option("--samples", a->samples, "As the program's")->capture_default_str();
+  emulated->footer(kEmulatedExample);
+  study->add_option("--db", a->database, "Database file of a service")->required();
+  study->add_option("--study", a->study, "Its name (default: the only one there is)");
+  study->footer(kStudyExample);
+  return [a, loads = std::vector<LoadAction>{{poolbench, SimulatedLoad::kPoolbench},
+                                             {emulated, SimulatedLoad::kEmulated},
+                                             {study, SimulatedLoad::kStudy}}] {
+    for (const LoadAction& row : loads) {
+      if (!row.app->parsed()) continue;
+      const absl::Status status = SimulateStudies(row.load, *a);
+      return status.ok() ? ExitCode::kOk : Fail("simulate " + row.app->get_name(), status);
+    }
+    return ExitCode::kBadInput;
+  };
+}
+
+}  // namespace espalier

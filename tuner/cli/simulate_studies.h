@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+enum class SimulatedLoad { kPoolbench, kEmulated, kStudy };
+
+// What `tuner simulate` accepts for loads that are studies. Negative or empty: the load's own.
+struct SimulateStudyArguments {
+  int slots = 16;
+  int nodes = 1;
+  std::vector<std::string> policies;
+  std::string pruner;
+  std::string sampler;
+  std::int64_t trials = 0;
+  std::int64_t seed = -1;
+  std::int64_t concurrent = 0;
+  double resize_s = -1;
+  double start_s = 0.5;
+  double until_s = 0;
+  std::string rule = "sqrt";
+  bool stream = false;
+  double target = 0;
+  bool has_target = false;
+  std::string study_file;  // emulated
+  std::string profile;     // emulated
+  std::int64_t epochs = 9;
+  std::int64_t samples = 6144;
+  std::string database;  // study
+  std::string study;
+  std::string json_file;
+  std::string decisions_file;
+  std::string html_file;
+};
+
+// Simulates, prints the figures, and writes the files that were asked for.
+absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& arguments);
+
+}  // namespace espalier

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "allocator/simulator/timeline.h"
+
+namespace espalier {
+
+// One simulation as `tuner simulate` shows it. Pure.
+struct SimulationRun {
+  std::string policy;  // with its options
+  Timeline timeline;
+  // Each row's own record, by row: what it ran with and reported, as a JSON object. May be empty.
+  std::vector<std::string> row_json;
+};
+
+// The figures: one run as a column of names and values, several as a table with a row each.
+std::string SimulationTable(const std::vector<SimulationRun>& runs);
+
+// Who got what when and why, a line a decision, each run under its heading.
+std::string SimulationDecisions(const std::vector<SimulationRun>& runs);
+
+// Everything: figures, rows with their slots over time, decisions. `title` says what was simulated.
+std::string SimulationJson(const std::string& title, const std::vector<SimulationRun>& runs);
+
+}  // namespace espalier
