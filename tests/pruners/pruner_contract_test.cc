@@ -34,7 +34,8 @@ TEST_P(PrunerContract, KeepsALoneTrial) {
   const auto pruner = Make();
   Curves mine;
   mine.Running({0.9, 0.8, 0.9});
-  EXPECT_FALSE(pruner->Judge({Direction::kMinimize, mine.all()[0], {}}).prune);
+  const PruneVerdict verdict = pruner->Judge({Direction::kMinimize, mine.all()[0], {}});
+  EXPECT_FALSE(verdict.prune || verdict.pause);
 }
 
 TEST_P(PrunerContract, JudgesAlikeWhateverTheOrderAndKeepsTheBest) {
@@ -57,16 +58,20 @@ TEST_P(PrunerContract, JudgesAlikeWhateverTheOrderAndKeepsTheBest) {
     for (double& v : values) v = random.Uniform();
     const Curve& trial = mine.Add(values, false);
     const PruneVerdict verdict = pruner->Judge({direction, trial, curves.all()});
-    EXPECT_EQ(verdict.prune, !verdict.reason.empty());
+    EXPECT_EQ(verdict.prune || verdict.pause, !verdict.reason.empty());
+    EXPECT_FALSE(verdict.prune && verdict.pause);
     std::vector<Curve> turned = curves.all();
     std::reverse(turned.begin(), turned.end());
     const PruneVerdict again = pruner->Judge({direction, trial, turned});
     EXPECT_EQ(verdict.prune, again.prune);
+    EXPECT_EQ(verdict.pause, again.pause);
+    EXPECT_FALSE(verdict.pause && !pruner->pauses());
     EXPECT_EQ(verdict.reason, again.reason);
 
     values.back() = direction == Direction::kMinimize ? -1 : 2;
     Curves best;
-    EXPECT_FALSE(pruner->Judge({direction, best.Add(values, false), curves.all()}).prune);
+    const PruneVerdict of_best = pruner->Judge({direction, best.Add(values, false), curves.all()});
+    EXPECT_FALSE(of_best.prune || of_best.pause);
   }
 }
 
@@ -82,7 +87,8 @@ INSTANTIATE_TEST_SUITE_P(All, PrunerContract, ::testing::ValuesIn(PrunerNames())
 TEST(MakePruner, NamesUnknownPrunerAndListsTheKnown) {
   const auto pruner = MakePruner("medain", {});
   EXPECT_EQ(std::string(pruner.status().message()),
-            "pruner \"medain\" is unknown; known are none, median, asha, promise");
+            "pruner \"medain\" is unknown; known are none, median, asha, asha_promote, hyperband, "
+            "promise");
 }
 
 TEST(MakePruner, NamesOptionOutOfRange) {

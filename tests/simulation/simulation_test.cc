@@ -68,7 +68,10 @@ TEST(Simulation, ThousandSeedsWithFaults) {
                                      {"could not reach", 0},
                                      {"replaced by", 0},
                                      {"faster without it", 0},
-                                     {"steps at equal progress", 0}};
+                                     {"steps at equal progress", 0},
+                                     {"waits to come among", 0},
+                                     {"was never promoted", 0},
+                                     {"cannot be paused", 0}};
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     Random shape(seed);
     // Long enough to be found slow, and grown beyond two replicas.
@@ -81,6 +84,7 @@ TEST(Simulation, ThousandSeedsWithFaults) {
                        1 + static_cast<int>(shape.Below(4)), faults, long_trials ? 80 : 9);
     const BatchMode mode = seed % 5 == 0 ? BatchMode::kAdaptive : BatchMode::kFixed;
     StudySpec first = pool.MakeStudy("a", seed % 4 != 0 || long_trials, mode);
+    if (seed % 3 == 1) first.pruner = {"asha_promote", {{"eta", 2}}};
     if (long_trials) {
       first.pruner = {"none", {}};
       first.max_trials = 5;

@@ -158,10 +158,13 @@ class Core::Impl {
   void TakeValue(TrialId id, IntermediateValue value);
   void RecordFigures(TrialId id);
   void JudgeTrial(TrialId id);
+  bool MayPause(TrialId id) const;
   std::vector<Curve> CurvesOf(const Study& study);
   // Where the study's curves end, as far as its file or its programs tell; 0: unknown.
   std::int64_t LastStepOf(const Study& study) const;
   int ConsecutiveFailures(const Study& study) const;
+  void UpdateHeld(const Study& study);
+  void EndHeld(StudyId id);
 
   // ---- replica groups (groups.cc)
   void StartReplica(const Trial& trial, NodeId node, int slot);
@@ -225,6 +228,9 @@ class Core::Impl {
   std::map<StudyId, Time> promise_at_;
   std::map<TrialId, double> promise_;
   std::set<StudyId> promise_stale_;                  // studies whose curves changed since
+  // Trials that their pruner has paused and does not let go on yet. Follows from the curves, so that
+  // it is the same after a restart.
+  std::set<TrialId> held_;
   std::map<StudyId, EqualProgress> equal_progress_;  // of studies of adaptive batches
   std::map<Slot, Time> slow_slots_;                  // until when
   // Trials of a loaded state that run or hold slots, and whose agents have not come back yet.

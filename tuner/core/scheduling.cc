@@ -48,6 +48,9 @@ DecisionKind KindOfChange(const Trial& trial, int from, int to) {
 
 void Core::Impl::Schedule() {
   schedule_ = false;
+  for (const auto& [id, study] : state_.studies) {
+    if (study.state == StudyState::kRunning) UpdateHeld(study);
+  }
   scheduled_at_ = now_;
   CreateTrialsWhereUseful();
   for (const auto& [id, study] : state_.studies) {
@@ -76,7 +79,7 @@ void Core::Impl::CreateTrialsWhereUseful() {
   for (const TrialId id : live_) {
     const Trial& trial = TrialAt(id);
     const Study& study = StudyAt(trial.study);
-    if (study.state != StudyState::kRunning) {
+    if (study.state != StudyState::kRunning || held_.contains(id)) {
       room -= SlotsHeldBy(id);
       continue;
     }
@@ -95,7 +98,9 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
   StudyPlugins& plugins = PluginsOf(study);
   const StudySpec& spec = study.spec;
   std::int64_t alive = 0;
-  for (const TrialId id : live_) alive += TrialAt(id).study == study.id ? 1 : 0;
+  for (const TrialId id : live_) {
+    alive += TrialAt(id).study == study.id && !held_.contains(id) ? 1 : 0;
+  }
   while (room >= spec.min_slots && !plugins.exhausted &&
          (spec.max_trials == 0 || std::ssize(study.trials) < spec.max_trials) &&
          (spec.max_concurrent_trials == 0 || alive < spec.max_concurrent_trials)) {
@@ -238,7 +243,8 @@ Pool Core::Impl::MakePool() {
   pool.now_s = Seconds(now_);
   // A slot that made a replica slow is good enough for a trial that has none, and only for that.
   const bool some_wait = std::any_of(live_.begin(), live_.end(), [this](TrialId id) {
-    return !groups_.contains(id) && StudyAt(TrialAt(id).study).state == StudyState::kRunning;
+    return !groups_.contains(id) && !held_.contains(id) &&
+           StudyAt(TrialAt(id).study).state == StudyState::kRunning;
   });
   for (const auto& [id, node] : nodes_) {
     // Processes of ended and stopped trials hold their slots until they are gone: nothing new is
@@ -262,7 +268,7 @@ Pool Core::Impl::MakePool() {
     const Study& study = StudyAt(trial.study);
     const bool has_group = groups_.contains(id);
     if (has_group && groups_.at(id).pausing) continue;
-    if (recovering_.contains(id)) continue;
+    if (recovering_.contains(id) || held_.contains(id)) continue;
     if (study.state != StudyState::kRunning && !has_group) continue;
     pool.jobs.push_back(MakeJob(study, trial));
   }

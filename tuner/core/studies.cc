@@ -207,9 +207,12 @@ void Core::Impl::EndStudyIfDone(StudyId id) {
   const Study& study = StudyAt(id);
   if (study.state != StudyState::kRunning) return;
   for (const TrialId trial : live_) {
-    if (TrialAt(trial).study == id) return;
+    if (TrialAt(trial).study == id && !held_.contains(trial)) return;
   }
-  if (study.spec.max_trials > 0 && std::ssize(study.trials) >= study.spec.max_trials) {
+  const bool all_drawn =
+      study.spec.max_trials > 0 && std::ssize(study.trials) >= study.spec.max_trials;
+  if (all_drawn || PluginsOf(study).exhausted) EndHeld(id);
+  if (all_drawn) {
     EndStudy(id, StudyState::kComplete,
              absl::StrCat("all ", study.spec.max_trials, " trials have ended"));
   } else if (PluginsOf(study).exhausted) {

@@ -43,6 +43,7 @@ void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reaso
   live_.erase(id);
   groups_.erase(id);
   promise_.erase(id);
+  held_.erase(id);
   promise_stale_.insert(trial.study);
   for (auto& [replica_id, replica] : replicas_) {
     if (replica.trial != id) continue;
@@ -187,12 +188,51 @@ void Core::Impl::JudgeTrial(TrialId id) {
     curve.points = whole.points.first(n);
     const PruneVerdict verdict =
         plugins.pruner->Judge({study.spec.direction, curve, others, last_step, study.spec.best_k});
-    if (!verdict.prune) continue;
+    if (verdict.pause && MayPause(id)) {
+      PauseTrial(id, absl::StrCat(study.spec.pruner.name, ": ", verdict.reason));
+      return;
+    }
+    if (!verdict.prune && !verdict.pause) continue;
     EndTrial(id, TrialState::kPruned,
              absl::StrCat(study.spec.pruner.name, ": ", verdict.reason,
+                          verdict.pause ? "; its program cannot be paused" : "",
                           adaptive ? " (steps at equal progress)" : ""),
              trial.values.back().value);
     return;
+  }
+}
+
+// Only a program that takes checkpoints can go on later.
+bool Core::Impl::MayPause(TrialId id) const {
+  const auto group = groups_.find(id);
+  return group != groups_.end() && group->second.elastic;
+}
+
+void Core::Impl::UpdateHeld(const Study& study) {
+  const Pruner& pruner = *PluginsOf(study).pruner;
+  if (!pruner.pauses()) return;
+  std::vector<std::size_t> paused;
+  for (std::size_t i = 0; i < study.trials.size(); ++i) {
+    const TrialId id = study.trials[i];
+    held_.erase(id);
+    if (state_.trials.at(id).state == TrialState::kPaused) paused.push_back(i);
+  }
+  if (paused.empty()) return;
+  for (const std::size_t i : paused) held_.insert(study.trials[i]);
+  const std::vector<Curve> curves = CurvesOf(study);
+  for (const std::size_t i : pruner.MayGoOn(study.spec.direction, curves, paused)) {
+    held_.erase(study.trials[i]);
+  }
+}
+
+// Nobody else runs, so that nothing will change for those that wait.
+void Core::Impl::EndHeld(StudyId id) {
+  for (const TrialId trial : std::vector<TrialId>(held_.begin(), held_.end())) {
+    const Trial& t = TrialAt(trial);
+    if (t.study != id) continue;
+    std::optional<double> last;
+    if (!t.values.empty()) last = t.values.back().value;
+    EndTrial(trial, TrialState::kPruned, absl::StrCat(t.reason, "; was never promoted"), last);
   }
 }
 

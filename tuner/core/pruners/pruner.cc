@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tuner/core/pruners/asha.h"
+#include "tuner/core/pruners/asha_promote.h"
+#include "tuner/core/pruners/hyperband.h"
 #include "tuner/core/pruners/median.h"
 #include "tuner/core/pruners/none.h"
 #include "tuner/core/pruners/promise.h"
@@ -22,10 +24,9 @@ struct PrunerRow {
 };
 
 constexpr std::array kPruners = {
-    PrunerRow{"none", MakeNone},
-    PrunerRow{"median", MakeMedian},
-    PrunerRow{"asha", MakeAsha},
-    PrunerRow{"promise", MakePromise},
+    PrunerRow{"none", MakeNone},           PrunerRow{"median", MakeMedian},
+    PrunerRow{"asha", MakeAsha},           PrunerRow{"asha_promote", MakeAshaPromote},
+    PrunerRow{"hyperband", MakeHyperband}, PrunerRow{"promise", MakePromise},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -23,9 +24,11 @@ struct PrunerInput {
   int best_k = 1;             // how many best trials the study is after
 };
 
+// Keep, pause or end: at most one of the two is set.
 struct PruneVerdict {
   bool prune = false;
-  std::string reason;  // with figures; empty while the trial is kept
+  std::string reason{};  // with figures; empty while the trial is kept
+  bool pause = false;    // give its slots back, and go on if MayGoOn says so
 };
 
 // Says whether a trial should end now, each time it has reported a new value. Pure and without
@@ -35,6 +38,16 @@ class Pruner {
  public:
   virtual ~Pruner() = default;
   virtual PruneVerdict Judge(const PrunerInput& input) const = 0;
+
+  // Whether it ever pauses a trial. Only then is MayGoOn asked.
+  virtual bool pauses() const { return false; }
+  // Of the paused trials of a study (indices into all its curves), those that may run again, in the
+  // same order. A trial that was paused for another reason than a verdict may.
+  virtual std::vector<std::size_t> MayGoOn(Direction /*direction*/,
+                                           std::span<const Curve> /*curves*/,
+                                           std::span<const std::size_t> paused) const {
+    return {paused.begin(), paused.end()};
+  }
 };
 
 // InvalidArgument names an unknown pruner or option, or a value out of range, and what is known.

@@ -1,0 +1,129 @@
+// Pruners that pause: who waits gives its slots back, and comes back when its pruner lets it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/core/core_fixture.h"
+
+namespace espalier {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class PausingTest : public CoreTest {
+ protected:
+  StudySpec Pausing(std::int64_t trials) {
+    StudySpec spec = Spec(trials);
+    spec.pruner = {"asha_promote", {{"eta", 2}}};
+    spec.max_slots = 1;
+    spec.max_step = 9;
+    return spec;
+  }
+
+  // Starts the trial whose replica was just asked for, and lets it train.
+  ReplicaId Train() {
+    const ReplicaId replica = Ready(starts_.at(0).replica);
+    Form(regroups_);
+    return replica;
+  }
+  void Report(ReplicaId replica, std::int64_t step, double value) {
+    Step(ReplicaReport{replica, step, value, 0});
+  }
+  // The replicas of a paused trial leave.
+  void Leave(ReplicaId replica) { Step(ReplicaExited{replica, 0, 0, "", ""}); }
+};
+
+TEST_F(PausingTest, PausedTrialGivesItsSlotToTheNext) {
+  Step(CreateStudy{Pausing(4), false});
+  Join(1);
+  const ReplicaId first = Train();
+  Report(first, 1, 0.5);  // the only one there goes on
+  Report(first, 2, 0.4);
+  Step(ReplicaFinished{first, 0.4});
+  Leave(first);
+  const ReplicaId second = Train();
+  Report(second, 1, 0.9);
+  ASSERT_EQ(regroups_.size(), 1u);
+  EXPECT_TRUE(regroups_[0].members.empty()) << "to nobody: a checkpoint is taken before it leaves";
+  Leave(second);
+  EXPECT_EQ(trial(2).state, TrialState::kPaused);
+  EXPECT_THAT(trial(2).reason, StartsWith("asha_promote: 0.9 at step 1 waits"));
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(starts_[0].trial, TrialId(3)) << "not the one that waits";
+}
+
+TEST_F(PausingTest, PromotionComesBeforeNewConfigurations) {
+  Step(CreateStudy{Pausing(9), false});
+  Join(1);
+  const ReplicaId first = Train();
+  Report(first, 1, 0.1);
+  Step(ReplicaFinished{first, 0.1});
+  Leave(first);
+  for (const double value : {0.5, 0.6}) {
+    const ReplicaId replica = Train();
+    Report(replica, 1, value);
+    Leave(replica);
+  }
+  // A fourth one, worse than 0.5: with it two of four may go on.
+  const ReplicaId fourth = Train();
+  Report(fourth, 1, 0.7);
+  Leave(fourth);
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(starts_[0].trial, TrialId(2));
+  EXPECT_EQ(trial(2).state, TrialState::kRunning);
+  EXPECT_EQ(study().decisions.back().kind, DecisionKind::kResume);
+}
+
+TEST_F(PausingTest, WhoWaitsAtTheEndIsPrunedWithItsReason) {
+  Step(CreateStudy{Pausing(2), false});
+  Join(1);
+  const ReplicaId first = Train();
+  Report(first, 1, 0.1);
+  Step(ReplicaFinished{first, 0.1});
+  Leave(first);
+  const ReplicaId second = Train();
+  Report(second, 1, 0.5);
+  EXPECT_EQ(study().state, StudyState::kRunning);
+  Leave(second);
+  EXPECT_EQ(trial(2).state, TrialState::kPruned);
+  EXPECT_THAT(trial(2).reason, EndsWith("; was never promoted"));
+  EXPECT_EQ(trial(2).value, 0.5);
+  EXPECT_EQ(study().state, StudyState::kComplete);
+}
+
+TEST_F(PausingTest, WaitsOnAfterARestartOfTheService) {
+  Step(CreateStudy{Pausing(9), false});
+  Join(1);
+  const ReplicaId first = Train();
+  Report(first, 1, 0.1);
+  Step(ReplicaFinished{first, 0.1});
+  Leave(first);
+  const ReplicaId second = Train();
+  Report(second, 1, 0.5);
+  Leave(second);
+  ASSERT_EQ(trial(2).state, TrialState::kPaused);
+  Core again(core_.state(), CoreOptions{});
+  const StepResult result = again.Step(After(now_, 60), AgentHello{"node", 1, {}});
+  for (const Command& command : result.commands) {
+    if (const auto* start = std::get_if<StartReplicaCommand>(&command)) {
+      EXPECT_NE(start->trial, TrialId(2));
+    }
+  }
+  EXPECT_EQ(again.state().trials.at(TrialId(2)).state, TrialState::kPaused);
+}
+
+TEST_F(PausingTest, ProgramsWithoutCheckpointsAreStopped) {
+  Step(CreateStudy{Pausing(3), false});
+  Join(1);
+  const ReplicaId first = starts_.at(0).replica;
+  Step(TellValue{TrialId(1), 1, 0.1, true});
+  Leave(first);
+  Step(TellValue{TrialId(2), 1, 0.5, false});
+  EXPECT_EQ(trial(2).state, TrialState::kPruned);
+  EXPECT_THAT(trial(2).reason, HasSubstr("its program cannot be paused"));
+}
+
+}  // namespace
+}  // namespace espalier

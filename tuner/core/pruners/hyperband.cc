@@ -1,0 +1,106 @@
+#include "tuner/core/pruners/hyperband.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tuner/base/status.h"
+#include "tuner/core/pruners/curve_reading.h"
+#include "tuner/core/pruners/rungs.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr std::size_t kMostBrackets = 8;  // the cycle in which trials are dealt stays short
+
+// The first rung of each bracket, the earliest first, and how many trials in a cycle it gets.
+struct Bracket {
+  std::int64_t first_rung = 1;
+  std::int64_t trials = 1;
+};
+
+std::vector<Bracket> MakeBrackets(const Rungs& rungs) {
+  std::vector<Bracket> brackets;
+  if (rungs.max_steps == 0) return {{rungs.min_steps, 1}};
+  std::int64_t rung = rungs.max_steps;
+  while (rung >= rungs.min_steps && rung >= 1 && brackets.size() < kMostBrackets) {
+    brackets.push_back({rung, 1});
+    rung /= rungs.eta;
+  }
+  const auto count = static_cast<double>(brackets.size());
+  for (std::size_t s = 0; s < brackets.size(); ++s) {
+    const auto depth = static_cast<double>(s);
+    brackets[s].trials = static_cast<std::int64_t>(
+        std::ceil(count / (depth + 1) * std::pow(static_cast<double>(rungs.eta), depth)));
+  }
+  std::reverse(brackets.begin(), brackets.end());
+  return brackets;
+}
+
+// The bracket of a trial: of those that are most behind their share, the earliest.
+std::size_t BracketOf(std::int64_t trial_number, const std::vector<Bracket>& brackets) {
+  if (brackets.size() == 1) return 0;
+  std::int64_t cycle = 0;
+  for (const Bracket& bracket : brackets) cycle += bracket.trials;
+  std::vector<std::int64_t> dealt(brackets.size(), 0);
+  std::size_t chosen = 0;
+  for (std::int64_t n = 0; n <= trial_number % cycle; ++n) {
+    std::int64_t most = INT64_MIN;
+    for (std::size_t b = 0; b < brackets.size(); ++b) {
+      const std::int64_t behind = brackets[b].trials * (n + 1) - dealt[b] * cycle;
+      if (behind > most) {
+        most = behind;
+        chosen = b;
+      }
+    }
+    ++dealt[chosen];
+  }
+  return chosen;
+}
+
+class Hyperband : public Pruner {
+ public:
+  explicit Hyperband(Rungs rungs) : rungs_(rungs) {}
+
+  PruneVerdict Judge(const PrunerInput& input) const override {
+    if (input.trial.points.empty()) return {};
+    if (auto reason = NotANumber(input.trial)) return {true, *std::move(reason)};
+    Rungs rungs = rungs_;
+    if (rungs.max_steps == 0) rungs.max_steps = std::max(input.max_step, std::int64_t{0});
+    if (rungs.max_steps < rungs.min_steps) rungs.max_steps = 0;
+    const std::vector<Bracket> brackets = MakeBrackets(rungs);
+    const std::size_t own = BracketOf(input.trial.trial_number, brackets);
+    rungs.min_steps = brackets[own].first_rung;
+    if (!rungs.ReachedByNewest(input.trial)) return {};
+    std::vector<Curve> others;
+    for (const Curve& other : input.others) {
+      if (BracketOf(other.trial_number, brackets) == own) others.push_back(other);
+    }
+    PruneVerdict verdict = StopBelowTop(rungs, input, others);
+    if (verdict.prune && brackets.size() > 1) {
+      verdict.reason += " of the bracket from step " + std::to_string(rungs.min_steps);
+    }
+    return verdict;
+  }
+
+ private:
+  Rungs rungs_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Pruner>> MakeHyperband(const Options& options) {
+  Rungs rungs;
+  const std::array known = {CountOption{"min_steps", &rungs.min_steps, 1},
+                            CountOption{"eta", &rungs.eta, 2},
+                            CountOption{"max_steps", &rungs.max_steps, 0}};
+  ESPALIER_RETURN_IF_ERROR(ReadOptions("hyperband", options, known));
+  ESPALIER_RETURN_IF_ERROR(CheckEnd("hyperband", rungs));
+  return std::make_unique<Hyperband>(rungs);
+}
+
+}  // namespace espalier

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tuner/core/curve.h"
+#include "tuner/core/pruners/pruner.h"
+
+namespace espalier {
+
+// The rungs of successive halving: min_steps times the powers of eta, below max_steps where that is
+// known. A trial that reports rarely stands on a rung with its first value at or after it.
+struct Rungs {
+  std::int64_t min_steps = 1;
+  std::int64_t eta = 3;
+  std::int64_t max_steps = 0;  // 0: unknown
+
+  // The highest rung that the newest point is the first to reach.
+  std::optional<std::int64_t> ReachedByNewest(const Curve& trial) const;
+};
+
+// Less is better; what is not a number comes last.
+double CostOf(Direction direction, double value);
+// Of the curves that have reached a rung, the costs they had there.
+std::vector<double> CostsAt(std::int64_t rung, Direction direction, std::span<const Curve> curves);
+
+// Ends the trial unless it is among the best 1/eta (at least one, ties go on) of those that have
+// reached the rung of its newest point, itself and `others`; while fewer than eta have, all go on.
+PruneVerdict StopBelowTop(const Rungs& rungs, const PrunerInput& input,
+                          std::span<const Curve> others);
+
+// That a given end of trials is not before the first rung.
+absl::Status CheckEnd(std::string_view pruner, const Rungs& rungs);
+
+}  // namespace espalier
