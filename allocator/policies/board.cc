@@ -151,10 +151,19 @@ bool Board::AnyWithFree(int type, int free, Visit visit) const {
   return false;
 }
 
+Move Board::MoveFor(std::size_t j, const Shares& shares) const {
+  if (AsShown(j, shares)) return Move::kStay;
+  const Shares& shown = held_at_first_[j];
+  const bool stays = std::any_of(shown.begin(), shown.end(), [&shares](const Share& s) {
+    return std::any_of(shares.begin(), shares.end(),
+                       [&s](const Share& t) { return s.node == t.node; });
+  });
+  return stays || shown.empty() ? Move::kResize : Move::kRelocate;
+}
+
 double Board::SpeedupWith(std::size_t j, const Shares& shares) {
   if (shares.empty()) return 0;
-  return seats_[j].speedup->At(static_cast<int>(shares.size()), TotalSlots(shares),
-                               types_[static_cast<std::size_t>(type_of(shares))]);
+  return SpeedupIn(j, static_cast<int>(shares.size()), TotalSlots(shares), type_of(shares));
 }
 
 bool Board::MaySpan(std::size_t j, const Node& node) const {
@@ -269,16 +278,19 @@ Shares Board::Shrunk(std::size_t j, int slots) const {
   Shares shares = seats_[j].shares;
   int surplus = seats_[j].total - slots;
   while (surplus > 0) {
-    const auto rank = [this](const Share& s) {
-      return std::tuple(!nodes_[static_cast<std::size_t>(s.node)].draining, s.slots, -s.node);
+    // Draining nodes first; else the largest share that may go as a whole; else part of the least.
+    const auto rank = [&](const Share& s) {
+      const bool drains = nodes_[static_cast<std::size_t>(s.node)].draining;
+      const bool whole = s.slots <= surplus;
+      return std::tuple(!drains, !whole, whole ? -s.slots : s.slots, -s.node);
     };
-    const auto least =
+    const auto first =
         std::min_element(shares.begin(), shares.end(),
                          [&](const Share& a, const Share& b) { return rank(a) < rank(b); });
-    const int taken = std::min(least->slots, surplus);
-    least->slots -= taken;
+    const int taken = std::min(first->slots, surplus);
+    first->slots -= taken;
     surplus -= taken;
-    if (least->slots == 0) shares.erase(least);
+    if (first->slots == 0) shares.erase(first);
   }
   return shares;
 }

@@ -23,6 +23,13 @@ using Shares = std::vector<Share>;
 
 int TotalSlots(const Shares& shares);
 
+// What a placement asks of a job beside the one it was shown with.
+enum class Move {
+  kStay,
+  kResize,    // some of its nodes stay
+  kRelocate,  // it leaves them all; whoever starts has nothing to leave
+};
+
 // One job on the board.
 struct Seat {
   const Job* job;
@@ -72,6 +79,9 @@ class Board {
   // The most slots one job could hold if it were alone.
   int largest_hold() const { return largest_hold_; }
 
+  double SpeedupIn(std::size_t j, int nodes, int slots, int type) {
+    return seats_[j].speedup->At(nodes, slots, types_[static_cast<std::size_t>(type)]);
+  }
   double SpeedupNow(std::size_t j) { return SpeedupWith(j, seats_[j].shares); }
   double SpeedupWith(std::size_t j, const Shares& shares);
 
@@ -82,7 +92,7 @@ class Board {
   // few as may be. Slots that it holds now do not count as free.
   std::optional<Shares> Fresh(std::size_t j, int slots, int type) const;
   // Where it would be on `slots` slots, fewer than it has: it leaves draining nodes first, then
-  // those it holds least on.
+  // whole nodes as far as that goes.
   Shares Shrunk(std::size_t j, int slots) const;
   void Assign(std::size_t j, Shares shares);
   // What it held when the pool was shown, less what is lost.
@@ -90,6 +100,9 @@ class Board {
   bool AsShown(std::size_t j, const Shares& shares) const {
     return intact_[j] && shares == held_at_first_[j];
   }
+  Move MoveFor(std::size_t j, const Shares& shares) const;
+  // The seat that is here and elsewhere too; -1: none.
+  int spanning_on(int node) const { return nodes_[static_cast<std::size_t>(node)].spanning; }
   // Whether the job may be here and elsewhere too.
   bool MaySpan(std::size_t j, int node) const {
     return MaySpan(j, nodes_[static_cast<std::size_t>(node)]);

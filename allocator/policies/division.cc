@@ -1,12 +1,15 @@
 #include "allocator/policies/division.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 #include <vector>
 
 #include "allocator/policies/exchange.h"
 #include "allocator/policies/knapsack.h"
+#include "allocator/policies/redivision.h"
+#include "tuner/base/random.h"
 
 namespace espalier {
 
@@ -19,11 +22,23 @@ constexpr int kEveryCount = 512;
 // An outcome must be better by this share of the whole to be worth any change.
 constexpr double kWorthwhile = 1e-7;
 
+// Steps that dividing some nodes anew may take in all, groups of nodes that are drawn, and when the
+// whole is near enough to what it could be at best.
+constexpr double kPolishSteps = 1e6;
+constexpr int kPolishDraws = 64;
+constexpr double kNearBound = 5e-4;
+
 using Holding = std::vector<Shares>;  // by seat
+
+// How many slots each seat should have, and what all would be worth if each found the best place.
+struct Plan {
+  std::vector<int> targets;
+  double bound = 0;
+};
 
 class Division {
  public:
-  Division(Board& board, const Objective& objective, double min_resize_interval_s)
+  Division(Board& board, Objective& objective, double min_resize_interval_s)
       : board_(board), objective_(objective) {
     for (std::size_t j = 0; j < board.size(); ++j) {
       const Job& job = *board.seat(j).job;
@@ -46,18 +61,29 @@ class Division {
     Holding best = start;
     double best_worth = worth_at_start + kWorthwhile * std::max(1.0, std::abs(worth_at_start));
     const auto consider = [&] {
-      exchange.Run();
       const double worth = exchange.Total();
       if (worth <= best_worth) return;
       best_worth = worth;
       best = Held();
     };
     if (small_) {
+      exchange.Run();
       consider();
       Restore(exchange, start);
     }
-    Realise(exchange, Targets());
+    const Plan plan = MakePlan();
+    Realise(exchange, plan.targets);
+    exchange.Run();
     consider();
+    if (small_) {
+      Restore(exchange, start);
+      Repack(exchange, plan.targets);
+      exchange.Run();
+      consider();
+      Restore(exchange, best);
+      Polish(exchange, plan.bound);
+      consider();
+    }
     Restore(exchange, best);
   }
 
@@ -76,13 +102,18 @@ class Division {
     for (const std::size_t j : changed) exchange.Assign(j, holding[j]);
   }
 
+  double WorthNow(std::size_t j) { return objective_.WorthOf(board_, j, board_.seat(j).shares); }
+
   std::vector<int> CountsOf(std::size_t j, int node_slots) const;
   std::vector<Choice> ChoicesOf(std::size_t j, int type, int node_slots);
-  std::vector<int> Targets();
+  Plan MakePlan();
   void Realise(Exchange& exchange, const std::vector<int>& targets);
+  void Repack(Exchange& exchange, const std::vector<int>& targets);
+  void Polish(Exchange& exchange, double bound);
+  std::vector<int> UsableNodes(int type) const;
 
   Board& board_;
-  const Objective& objective_;
+  Objective& objective_;
   std::vector<SeatLimits> limits_;
   ExchangeEffort effort_;
   bool small_ = true;
@@ -114,33 +145,40 @@ std::vector<int> Division::CountsOf(std::size_t j, int node_slots) const {
 // What each count would be worth in the best place one could hope for.
 std::vector<Choice> Division::ChoicesOf(std::size_t j, int type, int node_slots) {
   std::vector<Choice> choices;
-  const Seat& seat = board_.seat(j);
   const Shares& shown = board_.HeldAtFirst(j);
   const bool intact = board_.AsShown(j, shown);
-  const std::string& name = board_.types()[static_cast<std::size_t>(type)];
   for (const int slots : CountsOf(j, node_slots)) {
-    const double speedup = seat.speedup->At(slots <= node_slots ? 1 : 2, slots, name);
-    const bool moved = !(intact && shown.empty() && slots == 0);
-    double value = objective_.Value(j, speedup, slots, moved);
+    Shape shape{
+        .nodes = slots <= node_slots ? std::min(slots, 1) : 2, .slots = slots, .type = type};
+    double value = objective_.Value(j, shape, Move::kResize);
     if (intact && slots == TotalSlots(shown)) {
-      value = std::max(value,
-                       objective_.Value(j, board_.SpeedupWith(j, shown), slots, /*moved=*/false));
+      shape.nodes = static_cast<int>(shown.size());
+      value = std::max(value, objective_.Value(j, shape, Move::kStay));
     }
     choices.push_back({slots, value});
   }
   return choices;
 }
 
-std::vector<int> Division::Targets() {
-  std::vector<int> targets;
-  for (std::size_t j = 0; j < board_.size(); ++j) targets.push_back(board_.seat(j).total);
-  for (std::size_t type = 0; type < board_.types().size(); ++type) {
+std::vector<int> Division::UsableNodes(int type) const {
+  std::vector<int> nodes;
+  for (std::size_t n = 0; n < board_.node_count(); ++n) {
+    const bool usable = board_.type_of(n) == type && !board_.draining(n);
+    if (usable && board_.capacity_of(n) > 0) nodes.push_back(static_cast<int>(n));
+  }
+  return nodes;
+}
+
+Plan Division::MakePlan() {
+  Plan plan;
+  std::vector<bool> planned(board_.size(), false);
+  for (std::size_t j = 0; j < board_.size(); ++j) plan.targets.push_back(board_.seat(j).total);
+  for (int type = 0; type < static_cast<int>(board_.types().size()); ++type) {
     int node_slots = 0;
-    for (std::size_t n = 0; n < board_.node_count(); ++n) {
-      const bool mine = board_.type_of(n) == static_cast<int>(type) && !board_.draining(n);
-      if (mine) node_slots = std::max(node_slots, board_.capacity_of(n));
+    for (const int n : UsableNodes(type)) {
+      node_slots = std::max(node_slots, board_.capacity_of(static_cast<std::size_t>(n)));
     }
-    int capacity = board_.free_of_type(static_cast<int>(type));
+    int capacity = board_.free_of_type(type);
     std::vector<std::size_t> seats;
     std::vector<std::vector<Choice>> items;
     for (std::size_t j = 0; j < board_.size(); ++j) {
@@ -149,18 +187,24 @@ std::vector<int> Division::Targets() {
       const bool drains = std::any_of(shares.begin(), shares.end(), [this](const Share& s) {
         return board_.draining(static_cast<std::size_t>(s.node));
       });
-      if (!limits_[j].movable || own != static_cast<int>(type) || drains) continue;
+      if (!limits_[j].movable || own != type || drains) continue;
       capacity += board_.seat(j).total;
       seats.push_back(j);
-      items.push_back(ChoicesOf(j, static_cast<int>(type), node_slots));
+      items.push_back(ChoicesOf(j, type, node_slots));
     }
     const auto solution = SolveKnapsack(items, capacity);
     if (!solution) continue;
     for (std::size_t i = 0; i < seats.size(); ++i) {
-      targets[seats[i]] = items[i][static_cast<std::size_t>((*solution)[i])].slots;
+      const Choice& choice = items[i][static_cast<std::size_t>((*solution)[i])];
+      plan.targets[seats[i]] = choice.slots;
+      plan.bound += choice.value;
+      planned[seats[i]] = true;
     }
   }
-  return targets;
+  for (std::size_t j = 0; j < board_.size(); ++j) {
+    if (!planned[j]) plan.bound += WorthNow(j);
+  }
+  return plan;
 }
 
 // First who gives, then who takes, the largest first.
@@ -176,9 +220,70 @@ void Division::Realise(Exchange& exchange, const std::vector<int>& targets) {
   for (const std::size_t j : growing) exchange.Place(j, targets[j]);
 }
 
+// As if everybody left and came back, the largest first, to their own nodes if there is room.
+void Division::Repack(Exchange& exchange, const std::vector<int>& targets) {
+  std::vector<std::size_t> seats;
+  const Holding before = Held();
+  for (std::size_t j = 0; j < board_.size(); ++j) {
+    if (limits_[j].movable) seats.push_back(j);
+  }
+  std::stable_sort(seats.begin(), seats.end(),
+                   [&](std::size_t a, std::size_t b) { return targets[a] > targets[b]; });
+  for (const std::size_t j : seats) exchange.Assign(j, {});
+  std::vector<std::size_t> without;
+  for (const std::size_t j : seats) {
+    if (!exchange.Place(j, targets[j])) without.push_back(j);
+  }
+  // Nobody may come away with less than its minimum.
+  for (const std::size_t j : without) {
+    if (exchange.Place(j, limits_[j].least)) continue;
+    Restore(exchange, before);
+    return;
+  }
+}
+
+// Divides a few nodes at a time anew: all of them if they are few; else all pairs, and then fours
+// drawn at random, until nothing is gained, the whole is near its bound or enough has been spent.
+void Division::Polish(Exchange& exchange, double bound) {
+  double steps = 0;
+  const auto near = [&] {
+    return bound - exchange.Total() <= kNearBound * std::abs(bound) || steps >= kPolishSteps;
+  };
+  const auto redivide = [&](std::span<const int> nodes) {
+    const RedivisionResult result =
+        Redivide(board_, exchange, objective_, limits_, nodes, kPolishSteps - steps);
+    steps += result.steps;
+    return result;
+  };
+  for (int type = 0; type < static_cast<int>(board_.types().size()); ++type) {
+    const std::vector<int> nodes = UsableNodes(type);
+    if (nodes.size() <= kMostRedivided && redivide(nodes).complete) continue;
+    for (bool changed = true; changed && !near();) {
+      changed = false;
+      for (std::size_t a = 0; a < nodes.size(); ++a) {
+        for (std::size_t b = a + 1; b < nodes.size() && steps < kPolishSteps; ++b) {
+          const std::array pair = {nodes[a], nodes[b]};
+          changed |= redivide(pair).changed;
+        }
+      }
+      if (changed) exchange.Run();
+    }
+    if (nodes.size() <= kMostRedivided) continue;
+    Random random(1);
+    for (int draw = 0; draw < kPolishDraws && !near(); ++draw) {
+      std::vector<int> drawn = nodes;
+      for (std::size_t i = 0; i < kMostRedivided; ++i) {
+        std::swap(drawn[i], drawn[i + random.Below(drawn.size() - i)]);
+      }
+      drawn.resize(kMostRedivided);
+      if (redivide(drawn).changed) exchange.Run();
+    }
+  }
+}
+
 }  // namespace
 
-void BestDivision(Board& board, const Objective& objective, double min_resize_interval_s) {
+void BestDivision(Board& board, Objective& objective, double min_resize_interval_s) {
   if (board.size() == 0 || board.total_capacity() == 0) return;
   Division(board, objective, min_resize_interval_s).Run();
 }

@@ -10,6 +10,6 @@ namespace espalier {
 // bettered by exchanges; beside what exchanges alone make of the present. Never worse than what is
 // there. Seats without slots stay without, unless the objective may pause. Joining trials, and
 // those resized less than `min_resize_interval_s` ago, keep what they have.
-void BestDivision(Board& board, const Objective& objective, double min_resize_interval_s);
+void BestDivision(Board& board, Objective& objective, double min_resize_interval_s);
 
 }  // namespace espalier

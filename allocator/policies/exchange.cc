@@ -38,7 +38,7 @@ Shares With(Shares shares, int node, int slots) {
 
 }  // namespace
 
-Exchange::Exchange(Board& board, const Objective& objective, const std::vector<SeatLimits>& limits,
+Exchange::Exchange(Board& board, Objective& objective, const std::vector<SeatLimits>& limits,
                    const ExchangeEffort& effort)
     : board_(board),
       objective_(objective),
@@ -56,8 +56,7 @@ Exchange::Exchange(Board& board, const Objective& objective, const std::vector<S
 }
 
 double Exchange::ValueOf(std::size_t j, const Shares& shares) {
-  return objective_.Value(j, board_.SpeedupWith(j, shares), TotalSlots(shares),
-                          !board_.AsShown(j, shares));
+  return objective_.WorthOf(board_, j, shares);
 }
 
 bool Exchange::Better(double a, double b) const {
@@ -263,7 +262,7 @@ std::vector<Exchange::Way> Exchange::WaysOf(std::size_t resident, int node) {
   return ways;
 }
 
-Exchange::Relief Exchange::ReliefOf(int node, std::size_t beside) {
+Exchange::Relief Exchange::ReliefOf(int node, std::size_t beside, int leaving) {
   Relief relief;
   const auto width =
       static_cast<std::size_t>(board_.capacity_of(static_cast<std::size_t>(node))) + 1;
@@ -272,8 +271,13 @@ Exchange::Relief Exchange::ReliefOf(int node, std::size_t beside) {
   for (const std::size_t resident : residents_[static_cast<std::size_t>(node)]) {
     if (resident == beside) continue;
     std::vector<Way> ways = WaysOf(resident, node);
-    if (ways.empty()) continue;
-    std::vector<double> loss = relief.loss;
+    const bool must = static_cast<int>(resident) == leaving;
+    if (must) {
+      const int here = SlotsOn(board_.seat(resident).shares, node);
+      std::erase_if(ways, [here](const Way& way) { return way.freed < here; });
+    }
+    if (ways.empty() && !must) continue;
+    std::vector<double> loss = must ? std::vector<double>(width, kNever) : relief.loss;
     std::vector<int> chosen(width, -1);
     for (std::size_t w = 0; w < ways.size(); ++w) {
       for (auto d = static_cast<std::size_t>(ways[w].freed); d < width; ++d) {
@@ -287,6 +291,13 @@ Exchange::Relief Exchange::ReliefOf(int node, std::size_t beside) {
     relief.residents.push_back(resident);
     relief.ways.push_back(std::move(ways));
     relief.chosen.push_back(std::move(chosen));
+  }
+  relief.enough.resize(width);
+  for (std::size_t d = width; d-- > 0;) {
+    const bool last = d + 1 == width;
+    const bool more =
+        !last && relief.loss[static_cast<std::size_t>(relief.enough[d + 1])] < relief.loss[d];
+    relief.enough[d] = more ? relief.enough[d + 1] : static_cast<int>(d);
   }
   return relief;
 }
@@ -318,27 +329,30 @@ bool Exchange::TakeOn(std::size_t j, int node) {
   const Seat& seat = board_.seat(j);
   if (board_.draining(n) || board_.type_of(n) != board_.type_of(seat.shares)) return false;
   const int own = SlotsOn(seat.shares, node);
-  if (own == 0 && !board_.MaySpan(j, node)) return false;
-  if (own == 0 && !std::all_of(seat.shares.begin(), seat.shares.end(),
-                               [&](const Share& s) { return board_.MaySpan(j, s.node); })) {
-    return false;
+  int leaving = -1;
+  if (own == 0) {
+    const bool may_span = std::all_of(seat.shares.begin(), seat.shares.end(),
+                                      [&](const Share& s) { return board_.MaySpan(j, s.node); });
+    if (!may_span) return false;
+    // Who spans from there must leave.
+    leaving = board_.spanning_on(node);
   }
   const int free = board_.free_on(n);
   const double now = ValueNow(j);
   const int room = std::min(board_.capacity_of(n) - own, limits_[j].most - seat.total);
-  const Relief relief = ReliefOf(node, j);
+  const Relief relief = ReliefOf(node, j, leaving);
   Taking best;
   for (int more = 1; more <= room; ++more) {
-    const int need = std::max(0, more - free);
-    const double loss = relief.loss[static_cast<std::size_t>(need)];
+    const int freed = relief.enough[static_cast<std::size_t>(std::max(0, more - free))];
+    const double loss = relief.loss[static_cast<std::size_t>(freed)];
     if (seat.total + more < limits_[j].least || loss == kNever) continue;
     Shares shares = With(seat.shares, node, more);
     const double net = ValueOf(j, shares) - now - loss;
-    if (Better(net, best.net)) best = {net, need, std::move(shares)};
+    if (Better(net, best.net)) best = {net, freed, std::move(shares)};
   }
   if (best.shares.empty()) return false;
   std::vector<std::pair<std::size_t, Shares>> before;
-  if (!Free(relief, best.need, before)) return false;
+  if (!Free(relief, best.freed, before)) return false;
   Assign(j, std::move(best.shares));
   return true;
 }
@@ -356,15 +370,15 @@ bool Exchange::MoveTo(std::size_t j, int node) {
   const Relief relief = ReliefOf(node, j);
   Taking best;
   for (int slots = std::max(1, limits_[j].least); slots <= room; ++slots) {
-    const int need = std::max(0, slots - free);
-    const double loss = relief.loss[static_cast<std::size_t>(need)];
+    const int freed = relief.enough[static_cast<std::size_t>(std::max(0, slots - free))];
+    const double loss = relief.loss[static_cast<std::size_t>(freed)];
     if (loss == kNever) continue;
     Shares shares{{node, slots}};
     const double net = ValueOf(j, shares) - now - loss;
-    if (shares != from && Better(net, best.net)) best = {net, need, std::move(shares)};
+    if (shares != from && Better(net, best.net)) best = {net, freed, std::move(shares)};
   }
   std::vector<std::pair<std::size_t, Shares>> before;
-  if (best.shares.empty() || !Free(relief, best.need, before)) {
+  if (best.shares.empty() || !Free(relief, best.freed, before)) {
     Assign(j, from);
     return false;
   }
@@ -382,9 +396,8 @@ double Exchange::HopedFor(std::size_t j) {
     const int slots = seat.total + more;
     for (const int nodes : {1, 2}) {
       if (nodes == 1 && slots > most_on_node_) continue;
-      const double speedup =
-          seat.speedup->At(nodes, slots, board_.types()[static_cast<std::size_t>(type)]);
-      hoped = std::max(hoped, (objective_.Value(j, speedup, slots, true) - now) / more);
+      const Shape shape{.nodes = nodes, .slots = slots, .type = type};
+      hoped = std::max(hoped, (objective_.Value(j, shape, Move::kResize) - now) / more);
     }
   }
   return hoped;

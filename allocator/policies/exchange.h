@@ -31,7 +31,7 @@ struct ExchangeEffort {
 class Exchange {
  public:
   // Keeps references; `limits` has one entry for each seat.
-  Exchange(Board& board, const Objective& objective, const std::vector<SeatLimits>& limits,
+  Exchange(Board& board, Objective& objective, const std::vector<SeatLimits>& limits,
            const ExchangeEffort& effort);
 
   void Run();
@@ -53,13 +53,14 @@ class Exchange {
   // there is none; and by resident and slots the index of its way, -1 for none.
   struct Relief {
     std::vector<double> loss{};
+    std::vector<int> enough{};  // by slots: as many or more to free, the cheapest
     std::vector<std::size_t> residents{};
     std::vector<std::vector<Way>> ways{};
     std::vector<std::vector<int>> chosen{};
   };
   struct Taking {
     double net = 0;
-    int need = 0;
+    int freed = 0;
     Shares shares{};
   };
 
@@ -78,12 +79,13 @@ class Exchange {
   bool TakeOn(std::size_t j, int node);
   bool MoveTo(std::size_t j, int node);
   std::vector<Way> WaysOf(std::size_t resident, int node);
-  Relief ReliefOf(int node, std::size_t beside);
+  // Nobody `beside` gives; who is named by `leaving` gives all it has there.
+  Relief ReliefOf(int node, std::size_t beside, int leaving = -1);
   // Frees the slots; false, with nothing changed, if the ways do not go together.
   bool Free(const Relief& relief, int slots, std::vector<std::pair<std::size_t, Shares>>& before);
 
   Board& board_;
-  const Objective& objective_;
+  Objective& objective_;
   const std::vector<SeatLimits>& limits_;
   const ExchangeEffort effort_;
   int most_on_node_ = 0;

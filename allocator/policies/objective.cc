@@ -1,16 +1,27 @@
 #include "allocator/policies/objective.h"
 
 #include <algorithm>
-#include <cmath>
+#include <map>
 
 namespace espalier {
 
 namespace {
 
 constexpr double kPolluxFloor = 1e-3;
-constexpr double kPolluxRestart_s = 30;
+// No pause is taken to be shorter, so that nothing moves for nothing.
+constexpr double kPreference = 1e-4;  // of a unit of speedup: decides between equals
+constexpr double kLeastPause_s = 1e-3;
 
 }  // namespace
+
+Shape ShapeOf(const Board& board, const Shares& shares) {
+  return {.nodes = static_cast<int>(shares.size()),
+          .slots = TotalSlots(shares),
+          .type = std::max(0, board.type_of(shares)),
+          .spot = std::any_of(shares.begin(), shares.end(), [&board](const Share& s) {
+            return board.spot(static_cast<std::size_t>(s.node));
+          })};
+}
 
 PromiseObjective::PromiseObjective(Board& board, const PromiseObjectiveOptions& options)
     : board_(&board), options_(options) {
@@ -35,46 +46,41 @@ double PromiseObjective::Gross(std::size_t seat, double speedup) const {
   return worth;
 }
 
-double PromiseObjective::Value(std::size_t seat, double speedup, int slots, bool moved) const {
+double PromiseObjective::Value(std::size_t seat, const Shape& shape, Move move) {
+  const int slots = shape.slots;
   if (slots == 0) return 0;
+  const double speedup = board_->SpeedupIn(seat, shape.nodes, slots, shape.type);
   const Present& present = present_[seat];
   const Job& job = *board_->seat(seat).job;
   double worth = Gross(seat, speedup);
   if (worth < present.gross) worth -= options_.hysteresis * (present.gross - worth);
-  if (moved && present.slots > 0) {
+  if (move != Move::kStay && present.slots > 0) {
     double horizon_s = options_.horizon_s;
     if (job.work_left_s > 0) {
       horizon_s = std::min(horizon_s, job.work_left_s / std::max(1e-9, speedup));
     }
-    const double lost = std::max(0.0, job.resize_cost_s) / std::max(1e-9, horizon_s);
+    // Joining the new nodes first and leaving the old ones then are two pauses.
+    const double pauses = move == Move::kRelocate ? 2 : 1;
+    const double lost =
+        pauses * std::max(kLeastPause_s, job.resize_cost_s) / std::max(1e-9, horizon_s);
     worth -= Gross(seat, std::max(speedup, present.speedup)) * std::min(1.0, lost);
   }
+  if (shape.nodes > 1) worth -= kPreference * present.weight;
+  if (shape.spot) worth -= kPreference * present.weight * (shape.nodes > 1 ? 2 : 1);
   const int kept = std::min(slots, present.slots);
   return worth - present.weight * options_.min_gain * (0.5 * kept + (slots - kept));
 }
 
-PolluxObjective::PolluxObjective(Board& board) {
-  const int capacity = std::max(1, board.total_capacity());
-  const int jobs = std::max(1, static_cast<int>(board.size()));
-  // The fair share in slots, and the nodes such a slot's share amounts to.
-  const int fair_slots = (capacity + jobs - 1) / jobs;
-  const auto nodes = static_cast<int>(board.node_count());
-  const int fair_nodes = (nodes + capacity - 1) / capacity;
-  const double scale = static_cast<double>(nodes) / capacity;
-  for (std::size_t j = 0; j < board.size(); ++j) {
-    const Job& job = *board.seat(j).job;
-    Terms terms;
-    const double fair = board.seat(j).speedup->At(fair_nodes, fair_slots);
-    terms.unit = fair > 0 ? scale / fair : 0;
-    terms.restart =
-        std::max(job.age_s - job.resizes * kPolluxRestart_s, 0.0) / (job.age_s + kPolluxRestart_s);
-    terms_.push_back(terms);
-  }
+PolluxObjective::PolluxObjective(const Board& board, const Pool& pool) : terms_(pool, {}) {
+  std::map<const Job*, std::size_t> index;
+  for (std::size_t i = 0; i < pool.jobs.size(); ++i) index[&pool.jobs[i]] = i;
+  for (std::size_t j = 0; j < board.size(); ++j) job_of_.push_back(index.at(board.seat(j).job));
 }
 
-double PolluxObjective::Value(std::size_t seat, double speedup, int /*slots*/, bool moved) const {
-  const Terms& terms = terms_[seat];
-  return -1 / (speedup * terms.unit * (moved ? terms.restart : 1.0) + kPolluxFloor);
+double PolluxObjective::Value(std::size_t seat, const Shape& shape, Move move) {
+  const std::size_t job = job_of_[seat];
+  const double speedup = terms_.Speedup(job, shape.nodes, shape.slots) * terms_.Scale();
+  return -1 / (speedup * (move == Move::kStay ? 1.0 : terms_.RestartFactor(job)) + kPolluxFloor);
 }
 
 }  // namespace espalier

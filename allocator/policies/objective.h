@@ -4,16 +4,29 @@
 #include <vector>
 
 #include "allocator/policies/board.h"
+#include "allocator/policies/pollux_fitness.h"
 
 namespace espalier {
 
-// What a placement is worth to one seat of a board; the whole is worth the sum. Pure and finite.
+// A number of slots as far as speed depends on it.
+struct Shape {
+  int nodes = 0;
+  int slots = 0;
+  int type = 0;       // of the nodes' GPUs, as on the board
+  bool spot = false;  // some of them may be taken away
+};
+Shape ShapeOf(const Board& board, const Shares& shares);
+
+// What a placement is worth to one seat of a board; the whole is worth the sum. The same whenever
+// it is asked, and finite. One owner, one thread: it may remember what it has worked out.
 class Objective {
  public:
   virtual ~Objective() = default;
-  // `slots` slots on which the seat's job is `speedup` times as fast as on one. `moved`: it would
-  // have to be resized or moved to be there. No slots: worth of having none.
-  virtual double Value(std::size_t seat, double speedup, int slots, bool moved) const = 0;
+  // `move`: what the seat's job would have to do to be there.
+  virtual double Value(std::size_t seat, const Shape& shape, Move move) = 0;
+  double WorthOf(const Board& board, std::size_t seat, const Shares& shares) {
+    return Value(seat, ShapeOf(board, shares), board.MoveFor(seat, shares));
+  }
   // Whether a job may be left with less than its minimum, that is with nothing, for another's sake.
   virtual bool MayPause() const { return false; }
 };
@@ -26,13 +39,15 @@ struct PromiseObjectiveOptions {
 
 // The objective of tuning: weight times speedup, where the weight is the seat's. A resize costs its
 // pause, as the share of the time over which it must pay: the horizon, or the job's end if that
-// comes first. Each slot must bring min_gain in speedup to be given and half of it to be kept, and
-// what a job loses counts more by the hysteresis. With a deadline, a shape in which the job would
-// get only part of its work done is worth so much less.
+// comes first; leaving all its nodes takes two. Each slot must bring min_gain in speedup to be
+// given and half of it to be kept, and what a job loses counts more by the hysteresis. With a
+// deadline, a shape in which the job would get only part of its work done is worth so much less. Of
+// otherwise equal places one node is better than several, and one that stays better than one that
+// may be taken away.
 class PromiseObjective : public Objective {
  public:
   PromiseObjective(Board& board, const PromiseObjectiveOptions& options);
-  double Value(std::size_t seat, double speedup, int slots, bool moved) const override;
+  double Value(std::size_t seat, const Shape& shape, Move move) override;
 
  private:
   struct Present {
@@ -44,27 +59,22 @@ class PromiseObjective : public Objective {
 
   double Gross(std::size_t seat, double speedup) const;
 
-  const Board* board_;
+  Board* board_;
   PromiseObjectiveOptions options_;
   std::vector<Present> present_;
 };
 
-// Pollux's fitness as a sum: the power mean with exponent -1 of u + 1e-3 is greatest where
-// -1 / (u + 1e-3) sums up to most. u is the speedup relative to a fair share of the pool, scaled so
-// that the share of a node counts as one, less the share of its age that a job loses by restarts of
-// 30 s when its placement changes (petuum/adaptdl, branch osdi21-artifact, simulator/pollux.py).
+// Pollux's fitness as a sum: the power mean with exponent -1 of u + 1e-3 is greatest where the sum
+// of -1 / (u + 1e-3) is, u being the scaled speedup. Keeps a pointer to the pool.
 class PolluxObjective : public Objective {
  public:
-  explicit PolluxObjective(Board& board);
-  double Value(std::size_t seat, double speedup, int slots, bool moved) const override;
+  PolluxObjective(const Board& board, const Pool& pool);
+  double Value(std::size_t seat, const Shape& shape, Move move) override;
   bool MayPause() const override { return true; }
 
  private:
-  struct Terms {
-    double unit = 0;     // of u, for a speedup of one
-    double restart = 1;  // factor when the placement changes
-  };
-  std::vector<Terms> terms_;
+  PolluxObjectives terms_;
+  std::vector<std::size_t> job_of_;  // by seat, its index in the pool
 };
 
 }  // namespace espalier

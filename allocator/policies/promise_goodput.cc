@@ -37,8 +37,8 @@ class PromiseGoodput : public Policy {
     Mend(board, !settings_.pollux_fitness);
     std::vector<std::vector<std::string>> lost;
     for (std::size_t j = 0; j < board.size(); ++j) lost.push_back(board.seat(j).lost);
-    Divide(board);
-    Settle(pool, board);
+    Divide(pool, board);
+    if (!settings_.pollux_fitness) Settle(pool, board);
     for (std::size_t j = 0; j < board.size(); ++j) {
       Seat& seat = board.seat(j);
       seat.lost = std::move(lost[j]);
@@ -51,7 +51,7 @@ class PromiseGoodput : public Policy {
 
  private:
   void SetWeights(Board& board) const;
-  void Divide(Board& board);
+  void Divide(const Pool& pool, Board& board);
   void Settle(const Pool& pool, Board& board);
 
   const Settings settings_;
@@ -74,14 +74,14 @@ void PromiseGoodput::SetWeights(Board& board) const {
 }
 
 // Admits those who wait, then divides among all.
-void PromiseGoodput::Divide(Board& board) {
+void PromiseGoodput::Divide(const Pool& pool, Board& board) {
   if (settings_.pollux_fitness) {
-    const PolluxObjective objective(board);
+    PolluxObjective objective(board, pool);
     BestDivision(board, objective, 0);
     return;
   }
   AdmitWaiting(board, /*reclaim=*/true);
-  const PromiseObjective objective(board, settings_.objective);
+  PromiseObjective objective(board, settings_.objective);
   BestDivision(board, objective, settings_.min_resize_interval_s);
 }
 
@@ -103,7 +103,7 @@ void PromiseGoodput::Settle(const Pool& pool, Board& board) {
     Board again(next, &cache_);
     SetWeights(again);
     Mend(again, !settings_.pollux_fitness);
-    Divide(again);
+    Divide(next, again);
     bool same = true;
     for (std::size_t j = 0; j < board.size(); ++j) same &= again.AsShown(j, again.seat(j).shares);
     if (same) return;
