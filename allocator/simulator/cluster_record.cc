@@ -49,12 +49,10 @@ void ClusterRecord::Completed(std::size_t job, double at_s) {
 
 Timeline ClusterRecord::Finish() && {
   const ClusterFigures figures = FiguresOf(timeline_);
-  timeline_.figures = {{"average completion time (s)", figures.average_s},
-                       {"median completion time (s)", figures.p50_s},
-                       {"99th percentile of completion times (s)", figures.p99_s},
-                       {"makespan (s)", figures.makespan_s},
-                       {"resizes a job", figures.mean_resizes},
-                       {"slots in use (share)", figures.slot_use}};
+  timeline_.figures = {
+      {"average JCT (s)", figures.average_s},  {"median JCT (s)", figures.p50_s},
+      {"p99 JCT (s)", figures.p99_s},          {"makespan (s)", figures.makespan_s},
+      {"resizes a job", figures.mean_resizes}, {"slot use", figures.slot_use}};
   return std::move(timeline_);
 }
 

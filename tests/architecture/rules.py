@@ -32,7 +32,8 @@ FOLDERS = {
     # One executable for every verb; `run` embeds service and agent.
     "tuner/cli": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage",
                   "tuner/proto", "tuner/api", "tuner/server", "tuner/simulator",
-                  "trial_runner/agent", "allocator", "allocator/goodput"],
+                  "trial_runner/agent", "allocator", "allocator/goodput",
+                  "allocator/simulator/loads"],
     # The replicas and what starts them.
     "trial_runner/agent": ["tuner/base", "tuner/proto"],
     "trial_runner/control": ["tuner/base", "tuner/proto", "trial_runner/elastic",

@@ -95,5 +95,22 @@ TEST_F(Simulate, RefusesWhatItDoesNotKnowWithARemedy) {
   ExpectRefused({"emulated", "nowhere.json"}, {"nowhere.json"});
 }
 
+TEST_F(Simulate, RecordedJobs) {
+  const Outcome outcome =
+      Run({"pollux", ESPALIER_POLLUX_LOADS, "workload-3", "--policy", "tiresias:share_spanned=1",
+           "--policy", "optimus:share_spanned=1", "--decisions", directory_.File("log")});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("workload-3: 160 jobs on 64 slots of 16 nodes"));
+  EXPECT_THAT(outcome.output, HasSubstr("\ntiresias:share_spanned=1  3876 "));
+  EXPECT_THAT(outcome.output, HasSubstr("\noptimus:share_spanned=1   3944 "));
+  EXPECT_THAT(Text("log"), HasSubstr("slots it asks for, from queue 1"));
+}
+
+TEST_F(Simulate, RecordedJobsNameTheKnownWorkloads) {
+  const Outcome outcome = Run({"pollux", ESPALIER_POLLUX_LOADS, "workload-9"});
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.errors, HasSubstr("known are workload-1, workload-2"));
+}
+
 }  // namespace
 }  // namespace espalier

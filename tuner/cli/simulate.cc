@@ -1,7 +1,8 @@
-// `tuner simulate`: what it accepts. simulate_studies.cc is what it does.
+// `tuner simulate`: what it accepts. simulate_studies.cc and simulate_cluster.cc are what it does.
 
 #include <memory>
 
+#include "tuner/cli/simulate_cluster.h"
 #include "tuner/cli/simulate_studies.h"
 #include "tuner/cli/verb.h"
 
@@ -19,6 +20,10 @@ constexpr const char* kEmulatedExample =
 constexpr const char* kStudyExample =
     "Example:\n"
     "  tuner simulate study --db espalier.db --study cifar --policy fixed --decisions log.txt\n";
+constexpr const char* kPolluxExample =
+    "Example:\n"
+    "  tuner simulate pollux allocator/simulator/loads/pollux workload-1 --policy pollux --policy "
+    "promise_goodput\n";
 
 void AddPool(CLI::App& app, SimulateStudyArguments& a) {
   app.add_option("--slots", a.slots, "Slots of the pool, the same number on each node")
@@ -66,6 +71,30 @@ void AddOutput(CLI::App& app, SimulateStudyArguments& a) {
                  "each, named FILE-POLICY");
 }
 
+void AddRecordedJobs(CLI::App& app, SimulateClusterArguments& a) {
+  app.add_option("folder", a.folder, "Folder with recorded applications and workloads")->required();
+  app.add_option("workload", a.workload, "One of its workloads, e.g. workload-1")->required();
+  app.add_option("--policy", a.policies,
+                 "NAME or NAME:option=value,...; give it several times to compare policies");
+  app.add_option("--nodes", a.nodes, "Nodes of four slots")
+      ->check(CLI::Range(1, 1 << 10))
+      ->capture_default_str();
+  app.add_option("--resize-s", a.resize_s, "Seconds in which a resized job does not train")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--interval-s", a.interval_s, "Seconds between decisions, at most")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_flag("--on-events", a.on_events,
+               "Decisions also at once after an arrival, an end, an epoch or a new measurement");
+  app.add_flag("--requested-batch", a.requested,
+               "Jobs keep the batch size their users asked for (always so under optimus and "
+               "tiresias)");
+  app.add_option("--json", a.json_file, "File for figures, jobs, slots and decisions");
+  app.add_option("--decisions", a.decisions_file, "File for the decision log with reasons");
+  app.footer(kPolluxExample);
+}
+
 struct LoadAction {
   CLI::App* app;
   SimulatedLoad load;
@@ -109,15 +138,21 @@ VerbAction AddSimulate(CLI::App& app) {
   study->add_option("--db", a->database, "Database file of a service")->required();
   study->add_option("--study", a->study, "Its name (default: the only one there is)");
   study->footer(kStudyExample);
-  return [a, loads = std::vector<LoadAction>{{poolbench, SimulatedLoad::kPoolbench},
-                                             {emulated, SimulatedLoad::kEmulated},
-                                             {study, SimulatedLoad::kStudy}}] {
+  auto jobs = std::make_shared<SimulateClusterArguments>();
+  CLI::App* pollux = app.add_subcommand(
+      "pollux", "Recorded training jobs, as in the simulator of the Pollux paper");
+  AddRecordedJobs(*pollux, *jobs);
+  return [a, jobs, pollux,
+          loads = std::vector<LoadAction>{{poolbench, SimulatedLoad::kPoolbench},
+                                          {emulated, SimulatedLoad::kEmulated},
+                                          {study, SimulatedLoad::kStudy}}] {
     for (const LoadAction& row : loads) {
       if (!row.app->parsed()) continue;
       const absl::Status status = SimulateStudies(row.load, *a);
       return status.ok() ? ExitCode::kOk : Fail("simulate " + row.app->get_name(), status);
     }
-    return ExitCode::kBadInput;
+    const absl::Status status = SimulateRecordedCluster(*jobs);
+    return status.ok() ? ExitCode::kOk : Fail("simulate " + pollux->get_name(), status);
   };
 }
 
