@@ -12,8 +12,11 @@
 #include "allocator/policies/optimus.h"
 #include "allocator/policies/pollux.h"
 #include "allocator/policies/promise_goodput.h"
+#include "allocator/policies/scaling_efficiency.h"
+#include "allocator/policies/sia.h"
 #include "allocator/policies/tiresias.h"
 #include "allocator/policies/top_job.h"
+#include "allocator/policies/utility_cost.h"
 
 namespace espalier {
 
@@ -39,9 +42,16 @@ constexpr std::array kPolicies = {
               /*settles=*/false},
     PolicyRow{"promise_goodput", MakePromiseGoodput,
               "the greatest promise-weighted goodput, by a knapsack over each trial's shapes"},
-    PolicyRow{"tiresias", MakeTiresias,
-              "what each trial asks for, least attained service first", /*settles=*/false},
+    PolicyRow{"scaling_efficiency", MakeScalingEfficiency,
+              "a trial grows while its throughput scales well enough (MLSys 2020)"},
+    PolicyRow{"sia", MakeSia,
+              "the fairest choice of one row entry for each trial, in rounds (SOSP 2023)",
+              /*settles=*/false},
+    PolicyRow{"tiresias", MakeTiresias, "what each trial asks for, least attained service first",
+              /*settles=*/false},
     PolicyRow{"top_job", MakeTopJob, "free slots go to the best trial (Ray Tune)"},
+    PolicyRow{"utility_cost", MakeUtilityCost,
+              "a trial grows while its earlier end is worth the slots (MLSys 2020)"},
 };
 
 }  // namespace

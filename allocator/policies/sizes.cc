@@ -52,6 +52,19 @@ void Sizes::BringTo(const std::vector<int>& targets,
   }
 }
 
+void Sizes::Take(const std::vector<Shares>& planned,
+                 const std::function<std::string(std::size_t)>& why) {
+  std::vector<std::size_t> changed;
+  for (std::size_t j = 0; j < board_.size(); ++j) {
+    if (planned[j] != board_.seat(j).shares) changed.push_back(j);
+  }
+  for (const std::size_t j : changed) {
+    why_[j] = why(j);
+    board_.Assign(j, {});
+  }
+  for (const std::size_t j : changed) board_.Assign(j, planned[j]);
+}
+
 std::vector<AllocationDecision> Sizes::Decisions() {
   std::map<TrialId, std::string> reasons;
   for (std::size_t j = 0; j < board_.size(); ++j) {

@@ -30,6 +30,9 @@ class Sizes {
   // Trials that may not be resized stay. `why` is asked for each that changes.
   void BringTo(const std::vector<int>& targets, const std::function<std::string(std::size_t)>& why);
 
+  // Gives each seat what is planned for it, all at once.
+  void Take(const std::vector<Shares>& planned, const std::function<std::string(std::size_t)>& why);
+
   // The board's decisions, with the reasons given here.
   std::vector<AllocationDecision> Decisions();
 

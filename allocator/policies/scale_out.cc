@@ -1,0 +1,125 @@
+#include "allocator/policies/scale_out.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_format.h"
+#include "allocator/policies/admission.h"
+#include "allocator/policies/board.h"
+#include "allocator/policies/sizes.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr double kRounding = 1e-9;
+constexpr int kMostRounds = 50;
+
+class Scaling {
+ public:
+  Scaling(Board& board, int step, const StepWorth& worth, const std::string& measure)
+      : board_(board), sizes_(board), step_(step), worth_(worth), measure_(measure) {}
+
+  bool TakeBack() {
+    bool changed = false;
+    for (std::size_t j = 0; j < board_.size(); ++j) {
+      while (sizes_.MayResize(j)) {
+        const int fewer = std::max(board_.seat(j).total - step_, MinSlots(*board_.seat(j).job));
+        if (fewer >= board_.seat(j).total) break;
+        const double worth = Worth(j, board_.Shrunk(j, fewer), board_.seat(j).shares);
+        if (worth > -kRounding) break;
+        sizes_.Shrink(j, fewer, absl::StrFormat("%s of the last step is %+.3f", measure_, worth));
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  // Each step may change where others would grow to, so that all are asked again in the end.
+  void Grow() {
+    while (GrowOnce()) {
+    }
+  }
+
+  std::vector<AllocationDecision> Decisions() { return sizes_.Decisions(); }
+
+ private:
+  struct Growth {
+    int slots = 0;
+    double worth = 0;  // 0: none
+  };
+
+  bool GrowOnce() {
+    std::vector<Growth> growths(board_.size());
+    for (std::size_t j = 0; j < board_.size(); ++j) growths[j] = Next(j);
+    bool changed = false;
+    while (board_.total_free() > 0) {
+      const auto best =
+          std::max_element(growths.begin(), growths.end(),
+                           [](const Growth& a, const Growth& b) { return a.worth < b.worth; });
+      if (best == growths.end() || best->worth <= kRounding) break;
+      const auto j = static_cast<std::size_t>(best - growths.begin());
+      const Growth again = Next(j);
+      *best = {};
+      if (again.worth <= kRounding) continue;
+      changed |= sizes_.Grow(
+          j, again.slots, absl::StrFormat("%s of the last step is %+.3f", measure_, again.worth));
+      *best = Next(j);
+    }
+    return changed;
+  }
+
+  double Rate(std::size_t j, const Shares& shares) {
+    const Job& job = *board_.seat(j).job;
+    const int slots = TotalSlots(shares);
+    if (job.goodput || !job.known_step_s) return board_.SpeedupWith(j, shares);
+    const std::vector<double>& step_s = *job.known_step_s;
+    const auto k = static_cast<std::size_t>(slots);
+    return k >= 1 && k <= step_s.size() ? 1 / step_s[k - 1] : 0;
+  }
+
+  double Worth(std::size_t j, const Shares& fewer, const Shares& more) {
+    return worth_({.slots = TotalSlots(fewer),
+                   .rate = Rate(j, fewer),
+                   .slots_then = TotalSlots(more),
+                   .rate_then = Rate(j, more)});
+  }
+
+  Growth Next(std::size_t j) {
+    if (!sizes_.MayResize(j)) return {};
+    const Seat& seat = board_.seat(j);
+    const int slots = std::min(seat.total + step_, GrowthCap(*seat.job));
+    if (slots <= seat.total) return {};
+    const std::optional<Shares> grown = board_.Grown(j, slots);
+    if (!grown) return {};
+    return {slots, Worth(j, seat.shares, *grown)};
+  }
+
+  Board& board_;
+  Sizes sizes_;
+  const int step_;
+  const StepWorth& worth_;
+  const std::string& measure_;
+};
+
+}  // namespace
+
+std::vector<AllocationDecision> ScaleOut(const Pool& pool, int step, const StepWorth& worth,
+                                         const std::string& measure) {
+  Board board(pool);
+  Mend(board, /*reclaim=*/true);
+  AdmitWaiting(board, /*reclaim=*/true);
+  Scaling scaling(board, step, worth, measure);
+  // A step may lead to nodes from which going back leads to better ones, or leave the place that a
+  // waiting trial had lacked.
+  scaling.TakeBack();
+  for (int round = 0; round < kMostRounds; ++round) {
+    scaling.Grow();
+    const bool taken_back = scaling.TakeBack();
+    const bool admitted = AdmitWaiting(board, /*reclaim=*/true);
+    if (!taken_back && !admitted) break;
+  }
+  return scaling.Decisions();
+}
+
+}  // namespace espalier
