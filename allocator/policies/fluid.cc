@@ -41,10 +41,7 @@ class Fluid : public Policy {
     Mend(board, /*reclaim=*/true);
     AdmitWaiting(board, /*reclaim=*/true);
     Sizes sizes(board);
-    // What a division leaves may be the place that a waiting trial had lacked.
-    do {
-      Divide(board, sizes);
-    } while (AdmitWaiting(board, /*reclaim=*/true));
+    sizes.Settle(/*reclaim=*/true, [&] { Divide(board, sizes); });
     return sizes.Decisions();
   }
 
@@ -64,7 +61,7 @@ class Fluid : public Policy {
       if (seat.total == 0) continue;
       const double height = HeightOf(*seat.job);
       group.measured[seat.job->id] = height > 0;
-      if (seat.job->joining || !(height > 0)) continue;
+      if (!sizes.MayResize(j) || !(height > 0)) continue;
       heights[j] = height;
       slots += seat.total;
     }

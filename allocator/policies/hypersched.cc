@@ -38,12 +38,12 @@ double Startup_s(const Pool& pool) {
 // What is left over beyond the minimum of each, as targets of slots.
 class Leftover {
  public:
-  explicit Leftover(const Board& board) : board_(board), targets_(board.size()) {
+  Leftover(const Board& board, const Sizes& sizes) : board_(board), targets_(board.size()) {
     left_ = board.total_free();
     for (std::size_t j = 0; j < board.size(); ++j) {
       const Seat& seat = board.seat(j);
       targets_[j] = seat.total;
-      if (seat.total == 0 || seat.job->joining) continue;
+      if (!sizes.MayResize(j)) continue;
       targets_[j] = std::min(seat.total, MinSlots(*seat.job));
       left_ += seat.total - targets_[j];
       by_rank_.push_back(j);
@@ -106,17 +106,14 @@ class HyperSched : public Policy {
     Mend(board, /*reclaim=*/true);
     AdmitWaiting(board, /*reclaim=*/true);
     Sizes sizes(board);
-    // What a division leaves may be the place that a waiting trial had lacked.
     const double startup_s = Startup_s(pool);
-    do {
-      Divide(board, sizes, startup_s);
-    } while (AdmitWaiting(board, /*reclaim=*/true));
+    sizes.Settle(/*reclaim=*/true, [&] { Divide(board, sizes, startup_s); });
     return sizes.Decisions();
   }
 
  private:
   void Divide(Board& board, Sizes& sizes, double startup_s) const {
-    Leftover leftover(board);
+    Leftover leftover(board, sizes);
     if (settings_.leftover == 0) {
       leftover.Uniform();
     } else if (settings_.leftover == 1) {

@@ -14,6 +14,7 @@
 #include "allocator/policies/pollux_fitness.h"
 #include "allocator/policies/pollux_search.h"
 #include "allocator/policies/settings.h"
+#include "allocator/policies/sizes.h"
 #include "allocator/policies/transition.h"
 #include "tuner/base/status.h"
 
@@ -41,18 +42,13 @@ class Pollux : public Policy {
     Mend(board, /*reclaim=*/false);
     const bool due =
         !searched_at_s_ || pool.now_s - *searched_at_s_ >= settings_.interval_s - kClockRounding_s;
-    std::map<TrialId, std::string> reasons;
+    Sizes sizes(board);
     if (due && board.size() > 0 && board.total_capacity() > 0) {
       searched_at_s_ = pool.now_s;
-      reasons = SearchOn(board, pool);
+      SearchOn(board, pool, sizes);
     }
-    AdmitWaiting(board, /*reclaim=*/false);
-    std::vector<AllocationDecision> decisions = board.Decisions();
-    for (AllocationDecision& decision : decisions) {
-      const auto reason = reasons.find(decision.trial);
-      if (reason != reasons.end()) decision.reason = reason->second;
-    }
-    return decisions;
+    sizes.Settle(/*reclaim=*/false);
+    return sizes.Decisions();
   }
 
  private:
@@ -63,7 +59,7 @@ class Pollux : public Policy {
     std::vector<Genome> front;
   };
 
-  std::map<TrialId, std::string> SearchOn(Board& board, const Pool& pool);
+  void SearchOn(Board& board, const Pool& pool, Sizes& sizes);
   std::vector<Genome> FirstPopulation(const PolluxSearch& search, const Memory& now) const;
 
   const PolluxSettings settings_;
@@ -94,18 +90,7 @@ std::vector<Genome> Pollux::FirstPopulation(const PolluxSearch& search, const Me
   return first;
 }
 
-std::string ReasonFor(const Seat& seat, const Shares& planned, double before, double after) {
-  const int then = TotalSlots(planned);
-  const char* verb = seat.total == 0     ? "starts"
-                     : then == 0         ? "pauses"
-                     : then > seat.total ? "grows"
-                     : then < seat.total ? "shrinks"
-                                         : "moves";
-  return absl::StrFormat("%s %d -> %d: the best allocation found has fitness %.4f, this one %.4f",
-                         verb, seat.total, then, after, before);
-}
-
-std::map<TrialId, std::string> Pollux::SearchOn(Board& board, const Pool& pool) {
+void Pollux::SearchOn(Board& board, const Pool& pool, Sizes& sizes) {
   PolluxSearch search(board, pool, settings_.fitness);
   Memory now;
   for (std::size_t r = 0; r < search.rows(); ++r) {
@@ -135,16 +120,9 @@ std::map<TrialId, std::string> Pollux::SearchOn(Board& board, const Pool& pool) 
   }
   KeepMovesPossible(board, planned);
   const double before = -search.Evaluate(search.base())[0];
-  std::map<TrialId, std::string> reasons;
-  std::vector<std::size_t> changed;
-  for (std::size_t j = 0; j < board.size(); ++j) {
-    if (planned[j] == board.seat(j).shares) continue;
-    changed.push_back(j);
-    reasons[board.seat(j).job->id] = ReasonFor(board.seat(j), planned[j], before, -best.costs[0]);
-  }
-  for (const std::size_t j : changed) board.Assign(j, {});
-  for (const std::size_t j : changed) board.Assign(j, planned[j]);
-  return reasons;
+  const std::string why = absl::StrFormat(
+      "the best allocation found has fitness %.4f, this one %.4f", -best.costs[0], before);
+  sizes.Take(planned, [&why](std::size_t) { return why; });
 }
 
 }  // namespace

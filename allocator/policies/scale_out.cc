@@ -13,15 +13,13 @@ namespace espalier {
 namespace {
 
 constexpr double kRounding = 1e-9;
-constexpr int kMostRounds = 50;
 
 class Scaling {
  public:
   Scaling(Board& board, int step, const StepWorth& worth, const std::string& measure)
       : board_(board), sizes_(board), step_(step), worth_(worth), measure_(measure) {}
 
-  bool TakeBack() {
-    bool changed = false;
+  void TakeBack() {
     for (std::size_t j = 0; j < board_.size(); ++j) {
       while (sizes_.MayResize(j)) {
         const int fewer = std::max(board_.seat(j).total - step_, MinSlots(*board_.seat(j).job));
@@ -29,10 +27,8 @@ class Scaling {
         const double worth = Worth(j, board_.Shrunk(j, fewer), board_.seat(j).shares);
         if (worth > -kRounding) break;
         sizes_.Shrink(j, fewer, absl::StrFormat("%s of the last step is %+.3f", measure_, worth));
-        changed = true;
       }
     }
-    return changed;
   }
 
   // Each step may change where others would grow to, so that all are asked again in the end.
@@ -41,6 +37,7 @@ class Scaling {
     }
   }
 
+  Sizes& sizes() { return sizes_; }
   std::vector<AllocationDecision> Decisions() { return sizes_.Decisions(); }
 
  private:
@@ -110,15 +107,11 @@ std::vector<AllocationDecision> ScaleOut(const Pool& pool, int step, const StepW
   Mend(board, /*reclaim=*/true);
   AdmitWaiting(board, /*reclaim=*/true);
   Scaling scaling(board, step, worth, measure);
-  // A step may lead to nodes from which going back leads to better ones, or leave the place that a
-  // waiting trial had lacked.
-  scaling.TakeBack();
-  for (int round = 0; round < kMostRounds; ++round) {
+  // A step may lead to nodes from which going back leads to better ones.
+  scaling.sizes().Settle(/*reclaim=*/true, [&scaling] {
+    scaling.TakeBack();
     scaling.Grow();
-    const bool taken_back = scaling.TakeBack();
-    const bool admitted = AdmitWaiting(board, /*reclaim=*/true);
-    if (!taken_back && !admitted) break;
-  }
+  });
   return scaling.Decisions();
 }
 

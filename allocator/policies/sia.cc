@@ -93,7 +93,7 @@ class Sia : public Policy {
       round_at_s_ = pool.now_s;
       Round(board, sizes);
     }
-    AdmitWaiting(board, /*reclaim=*/false);
+    sizes.Settle(/*reclaim=*/false);
     return sizes.Decisions();
   }
 

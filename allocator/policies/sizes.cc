@@ -1,14 +1,18 @@
 #include "allocator/policies/sizes.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "allocator/policies/admission.h"
 
 namespace espalier {
 
 namespace {
+
+constexpr int kMostRounds = 10;
 
 std::string Slots(int n) { return n == 1 ? "1 slot" : absl::StrCat(n, " slots"); }
 
@@ -24,7 +28,24 @@ std::string Change(const Seat& seat) {
 }  // namespace
 
 bool Sizes::MayResize(std::size_t j) const {
-  return board_.seat(j).total > 0 && !board_.seat(j).job->joining;
+  const Seat& seat = board_.seat(j);
+  if (seat.total == 0 || seat.job->joining) return false;
+  return std::none_of(seat.shares.begin(), seat.shares.end(), [this](const Share& share) {
+    return board_.draining(static_cast<std::size_t>(share.node));
+  });
+}
+
+void Sizes::Settle(bool reclaim, const std::function<void()>& divide) {
+  std::vector<Shares> before(board_.size());
+  for (int round = 0; round < kMostRounds; ++round) {
+    for (std::size_t j = 0; j < board_.size(); ++j) before[j] = board_.seat(j).shares;
+    if (divide) divide();
+    Mend(board_, reclaim);
+    AdmitWaiting(board_, reclaim);
+    bool changed = false;
+    for (std::size_t j = 0; j < board_.size(); ++j) changed |= board_.seat(j).shares != before[j];
+    if (!changed) return;
+  }
 }
 
 void Sizes::Shrink(std::size_t j, int slots, const std::string& why) {

@@ -16,8 +16,14 @@ class Sizes {
  public:
   explicit Sizes(Board& board) : board_(board), why_(board.size()) {}
 
-  // Whether a policy may change the trial's size: it holds slots and is not being resized.
+  // Whether a policy may change the trial's size: it holds slots, is not being resized and does not
+  // wait to leave a draining node.
   bool MayResize(std::size_t j) const;
+
+  // Calls `divide`, then mends and admits (admission.h), until nothing changes any more, at most
+  // ten times: what became free may be the place that a waiting trial or one on a draining node
+  // lacked.
+  void Settle(bool reclaim, const std::function<void()>& divide = nullptr);
 
   // Brings the trial down to `slots`.
   void Shrink(std::size_t j, int slots, const std::string& why);
