@@ -29,6 +29,7 @@ struct PolicyRow {
   Factory make;
   std::string_view description;
   bool settles = true;
+  bool preempts = false;
 };
 
 constexpr std::array kPolicies = {
@@ -36,19 +37,20 @@ constexpr std::array kPolicies = {
     PolicyRow{"fluid", MakeFluid, "slots in proportion to the time of a lone step (MLSys 2021)"},
     PolicyRow{"hypersched", MakeHyperSched,
               "what minimums leave goes by rank of the metric, before a deadline (SoCC 2019)"},
-    PolicyRow{"optimus", MakeOptimus, "each slot to the trial whose end it brings closest"},
+    PolicyRow{"optimus", MakeOptimus, "each slot to the trial whose end it brings closest",
+              /*settles=*/true, /*preempts=*/true},
     PolicyRow{"pollux", MakePollux,
               "genetic search for the fairest mean of speedups each minute (OSDI 2021)",
-              /*settles=*/false},
+              /*settles=*/false, /*preempts=*/true},
     PolicyRow{"promise_goodput", MakePromiseGoodput,
               "the greatest promise-weighted goodput, by a knapsack over each trial's shapes"},
     PolicyRow{"scaling_efficiency", MakeScalingEfficiency,
               "a trial grows while its throughput scales well enough (MLSys 2020)"},
     PolicyRow{"sia", MakeSia,
               "the fairest choice of one row entry for each trial, in rounds (SOSP 2023)",
-              /*settles=*/false},
+              /*settles=*/false, /*preempts=*/true},
     PolicyRow{"tiresias", MakeTiresias, "what each trial asks for, least attained service first",
-              /*settles=*/false},
+              /*settles=*/false, /*preempts=*/true},
     PolicyRow{"top_job", MakeTopJob, "free slots go to the best trial (Ray Tune)"},
     PolicyRow{"utility_cost", MakeUtilityCost,
               "a trial grows while its earlier end is worth the slots (MLSys 2020)"},
@@ -64,7 +66,8 @@ std::vector<std::string> PolicyNames() {
 
 std::vector<PolicyInfo> PolicyInfos() {
   std::vector<PolicyInfo> infos;
-  for (const PolicyRow& row : kPolicies) infos.push_back({row.name, row.description, row.settles});
+  for (const PolicyRow& row : kPolicies)
+    infos.push_back({row.name, row.description, row.settles, row.preempts});
   return infos;
 }
 

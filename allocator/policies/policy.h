@@ -114,6 +114,8 @@ struct PolicyInfo {
   // the first answer does not depend on what it was asked before. Others act in rounds or search
   // by chance.
   bool settles = true;
+  // Whether a running trial may have to pause for another's sake.
+  bool preempts = false;
 };
 std::vector<PolicyInfo> PolicyInfos();
 

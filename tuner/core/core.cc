@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "allocator/policies/job_check.h"
 #include "tuner/base/check.h"
 #include "tuner/core/core_impl.h"
 
@@ -175,7 +176,8 @@ TrainingFigures Core::Impl::FiguresOf(const Group& group) const {
         static_cast<double>(group.batch.initial) * group.noise.var / group.noise.sqr;
   }
   const int replicas = static_cast<int>(group.members.size());
-  if (group.fitted && replicas > 0) {
+  if (group.fitted && replicas > 0 &&
+      CheckModel("", *group.fitted, group.noise, group.batch).ok()) {
     const GoodputModel model(*group.fitted, group.noise, group.batch);
     std::set<NodeId> nodes;
     for (const ReplicaId member : group.members) {

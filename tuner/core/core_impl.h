@@ -203,6 +203,7 @@ class Core::Impl {
   void CreateTrialsWhereUseful();
   Pool MakePool();
   Job MakeJob(const Study& study, const Trial& trial);
+  void RecordRefusal(const Trial& trial, const std::string& reason);
   void DescribeHistory(const Trial& trial, Job& job) const;
   void TakeAllocation(const AllocationDecision& decision);
   void Reconcile(TrialId id);
@@ -231,6 +232,7 @@ class Core::Impl {
   // Trials that their pruner has paused and does not let go on yet. Follows from the curves, so that
   // it is the same after a restart.
   std::set<TrialId> held_;
+  std::set<TrialId> refused_;  // whose bad numbers are on record
   std::map<StudyId, EqualProgress> equal_progress_;  // of studies of adaptive batches
   std::map<Slot, Time> slow_slots_;                  // until when
   // Trials of a loaded state that run or hold slots, and whose agents have not come back yet.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "allocator/policies/job_check.h"
 #include "allocator/policies/speedup.h"
 #include "tuner/base/check.h"
 #include "tuner/core/core_impl.h"
@@ -56,7 +57,11 @@ void Core::Impl::Schedule() {
   for (const auto& [id, study] : state_.studies) {
     if (study.state == StudyState::kRunning) UpdatePromise(study);
   }
-  for (const AllocationDecision& decision : CurrentPolicy().Allocate(MakePool())) {
+  Pool pool = MakePool();
+  for (const JobRefusal& refusal : RefuseBadJobs(pool)) {
+    RecordRefusal(TrialAt(refusal.trial), refusal.reason);
+  }
+  for (const AllocationDecision& decision : CurrentPolicy().Allocate(pool)) {
     TakeAllocation(decision);
     look_again_s_ = kLookAgain_s;
   }
@@ -180,6 +185,16 @@ void Core::Impl::DescribeHistory(const Trial& trial, Job& job) const {
   }
 }
 
+// Once a trial: numbers that are wrong once are so again and again.
+void Core::Impl::RecordRefusal(const Trial& trial, const std::string& reason) {
+  if (!refused_.insert(trial.id).second) return;
+  const auto group = groups_.find(trial.id);
+  const int held = group == groups_.end() ? 0 : Total(group->second.target);
+  Decide(
+      trial, DecisionKind::kStudy, held, held,
+      absl::StrCat("keeps its slots, since the allocator cannot work with its numbers: ", reason));
+}
+
 Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
   Job job;
   job.id = trial.id;
@@ -222,7 +237,15 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
     job.max_slots = static_cast<int>(std::min<std::int64_t>(job.max_slots, group.batch.initial));
   }
   job.max_profiled_replicas = group.max_profiled;
-  if (group.fitted) job.goodput.emplace(*group.fitted, group.noise, group.batch);
+  if (group.fitted) {
+    const absl::Status good = CheckModel(job.name, *group.fitted, group.noise, group.batch);
+    if (good.ok()) {
+      job.goodput.emplace(*group.fitted, group.noise, group.batch);
+    } else {
+      RecordRefusal(trial, std::string(good.message()));
+      job.joining = true;
+    }
+  }
   if (group.progress) job.global_batch = group.progress->global_batch_size;
   if (job.global_batch == 0) job.global_batch = group.batch.initial;
   job.since_resize_s = group.last_resize == Time{} ? 1e9 : SecondsBetween(group.last_resize, now_);
