@@ -88,7 +88,7 @@ TEST(MakePruner, NamesUnknownPrunerAndListsTheKnown) {
   const auto pruner = MakePruner("medain", {});
   EXPECT_EQ(std::string(pruner.status().message()),
             "pruner \"medain\" is unknown; known are none, median, asha, asha_promote, hyperband, "
-            "promise");
+            "promise, asha_promise");
 }
 
 TEST(MakePruner, NamesOptionOutOfRange) {

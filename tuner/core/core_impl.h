@@ -23,7 +23,7 @@
 namespace espalier {
 
 inline constexpr double kPromiseInterval_s = 1.0;  // between promise computations of large studies
-inline constexpr std::size_t kPromiseEveryReport = 300;  // trials up to which it is always fresh
+inline constexpr std::size_t kPromiseEveryReport = 24;  // trials up to which it is always fresh
 inline constexpr double kLookAgain_s = 1.0;  // the allocator's pause when nothing happens; doubles
 inline constexpr double kLookAgainMost_s = 5.0;      // up to this while it finds nothing to do
 inline constexpr double kSameTime = 0.01;            // step times nearer to those of the last fit
@@ -228,9 +228,9 @@ class Core::Impl {
   std::map<StudyId, StudyPlugins> plugins_;
   std::map<StudyId, Time> promise_at_;
   std::map<TrialId, double> promise_;
-  std::set<StudyId> promise_stale_;                  // studies whose curves changed since
-  // Trials that their pruner has paused and does not let go on yet. Follows from the curves, so that
-  // it is the same after a restart.
+  std::set<StudyId> promise_stale_;  // studies whose curves changed since
+  // Trials that their pruner has paused and does not let go on yet. Follows from the curves, so
+  // that it is the same after a restart.
   std::set<TrialId> held_;
   std::set<TrialId> refused_;  // whose bad numbers are on record
   std::map<StudyId, EqualProgress> equal_progress_;  // of studies of adaptive batches

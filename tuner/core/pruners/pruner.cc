@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tuner/core/pruners/asha.h"
+#include "tuner/core/pruners/asha_promise.h"
 #include "tuner/core/pruners/asha_promote.h"
 #include "tuner/core/pruners/hyperband.h"
 #include "tuner/core/pruners/median.h"
@@ -24,9 +25,13 @@ struct PrunerRow {
 };
 
 constexpr std::array kPruners = {
-    PrunerRow{"none", MakeNone},           PrunerRow{"median", MakeMedian},
-    PrunerRow{"asha", MakeAsha},           PrunerRow{"asha_promote", MakeAshaPromote},
-    PrunerRow{"hyperband", MakeHyperband}, PrunerRow{"promise", MakePromise},
+    PrunerRow{"none", MakeNone},
+    PrunerRow{"median", MakeMedian},
+    PrunerRow{"asha", MakeAsha},
+    PrunerRow{"asha_promote", MakeAshaPromote},
+    PrunerRow{"hyperband", MakeHyperband},
+    PrunerRow{"promise", MakePromise},
+    PrunerRow{"asha_promise", MakeAshaPromise},
 };
 
 }  // namespace

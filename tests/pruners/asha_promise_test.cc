@@ -1,0 +1,61 @@
+#include "tuner/core/pruners/asha_promise.h"
+
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/pruners/curves.h"
+
+namespace espalier {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kLast = 27;
+
+std::vector<double> Falling(double end, std::int64_t steps) {
+  std::vector<double> values;
+  for (std::int64_t step = 1; step <= steps; ++step) {
+    values.push_back(end + 0.5 / static_cast<double>(step));
+  }
+  return values;
+}
+
+PruneVerdict Judge(const Options& options, const Curve& trial, const Curves& others) {
+  const auto pruner = MakeAshaPromise(options);
+  EXPECT_TRUE(pruner.ok()) << pruner.status();
+  return (*pruner)->Judge({Direction::kMinimize, trial, others.all(), kLast, 1});
+}
+
+TEST(AshaPromise, EndsByRankAtARung) {
+  Curves others;
+  for (int i = 0; i < 6; ++i) others.Add(Falling(0.1, 3), false);
+  Curves mine;
+  const PruneVerdict verdict = Judge({}, mine.Add(Falling(0.4, 1), false), others);
+  EXPECT_TRUE(verdict.prune);
+  EXPECT_THAT(verdict.reason, HasSubstr("not among the best 1/3"));
+}
+
+TEST(AshaPromise, EndsTheHopelessBetweenRungsFromItsStepOn) {
+  Curves others;
+  for (int i = 0; i < 8; ++i) others.Add(Falling(0.1 + 0.001 * i, kLast), true);
+  Curves early;
+  EXPECT_FALSE(Judge({}, early.Add(Falling(0.3, 5), false), others).prune) << "no rung, too early";
+  Curves late;
+  const Curve& hopeless = late.Add(Falling(0.3, 18), false);
+  const PruneVerdict verdict = Judge({}, hopeless, others);
+  EXPECT_TRUE(verdict.prune);
+  EXPECT_THAT(verdict.reason, HasSubstr("chance to end among the best 1"));
+  EXPECT_FALSE(Judge({{"promise_from", 20}}, hopeless, others).prune);
+}
+
+TEST(AshaPromise, NamesItsOptions) {
+  EXPECT_EQ(std::string(MakeAshaPromise({{"patience", 1}}).status().message()),
+            "pruner \"asha_promise\" option \"patience\" is unknown; known are min_steps, eta, "
+            "max_steps, promise_from, threshold, share, min_trials, best_k");
+  EXPECT_FALSE(MakeAshaPromise({{"eta", 1}}).ok());
+  EXPECT_FALSE(MakeAshaPromise({{"threshold", 2}}).ok());
+}
+
+}  // namespace
+}  // namespace espalier
