@@ -66,7 +66,9 @@ const PluginSpec kAsha{"asha", {{"min_steps", 1}, {"eta", 3}, {"max_steps", 81}}
 std::vector<Contender> Contenders(bool with_peers) {
   std::vector<Contender> all = {
       {"ASHA, one slot", {"fixed", {}}, kAsha, 0, false},
-      {"promise_goodput", {"promise_goodput", {}}, kAsha, 0.004, false},
+      {"ours: asha_promise", {"promise_goodput", {}}, {"asha_promise", {}}, 0.004, false},
+      {"promise_goodput, ASHA", {"promise_goodput", {}}, kAsha, 0.004, false},
+      {"promise_goodput, promise", {"promise_goodput", {}}, {"promise", {}}, 0.004, false},
   };
   const std::vector<Contender> peers = {
       {"top_job", {"top_job", {}}, kAsha, 2.0, true},

@@ -47,12 +47,17 @@ TEST(AshaPromise, EndsTheHopelessBetweenRungsFromItsStepOn) {
   EXPECT_TRUE(verdict.prune);
   EXPECT_THAT(verdict.reason, HasSubstr("chance to end among the best 1"));
   EXPECT_FALSE(Judge({{"promise_from", 20}}, hopeless, others).prune);
+  // At step 9 of 27 it is the model that speaks, not the rank.
+  Curves rung;
+  EXPECT_THAT(Judge({}, rung.Add(Falling(0.3, 9), false), others).reason, HasSubstr("chance"));
 }
 
 TEST(AshaPromise, NamesItsOptions) {
   EXPECT_EQ(std::string(MakeAshaPromise({{"patience", 1}}).status().message()),
-            "pruner \"asha_promise\" option \"patience\" is unknown; known are min_steps, eta, "
-            "max_steps, promise_from, threshold, share, min_trials, best_k");
+            "pruner \"asha_promise\" option \"patience\" is unknown; known are promise_from, "
+            "min_steps, eta, threshold, share, min_trials, best_k");
+  EXPECT_EQ(std::string(MakeAshaPromise({{"promise_from", 2.5}}).status().message()),
+            "pruner \"asha_promise\" option \"promise_from\": needs a whole number >= 0, got 2.5");
   EXPECT_FALSE(MakeAshaPromise({{"eta", 1}}).ok());
   EXPECT_FALSE(MakeAshaPromise({{"threshold", 2}}).ok());
 }

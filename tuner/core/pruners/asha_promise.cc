@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -17,29 +18,33 @@ namespace espalier {
 
 namespace {
 
-constexpr double kPromiseFrom = 9;
+constexpr std::int64_t kPromiseFrom = 20;  // where the last step is unknown
+constexpr std::int64_t kPromisePart = 4;   // of the steps, else
 
 class AshaPromise : public Pruner {
  public:
-  AshaPromise(std::unique_ptr<Pruner> asha, std::unique_ptr<Pruner> promise)
-      : asha_(std::move(asha)), promise_(std::move(promise)) {}
+  AshaPromise(std::unique_ptr<Pruner> asha, std::unique_ptr<Pruner> promise, std::int64_t from)
+      : asha_(std::move(asha)), promise_(std::move(promise)), from_(from) {}
 
   PruneVerdict Judge(const PrunerInput& input) const override {
-    PruneVerdict verdict = asha_->Judge(input);
-    return verdict.prune ? verdict : promise_->Judge(input);
+    if (input.trial.points.empty()) return {};
+    std::int64_t from = from_;
+    if (from == 0) from = input.max_step > 0 ? input.max_step / kPromisePart : kPromiseFrom;
+    const bool by_rank = input.trial.points.back().step < from;
+    return by_rank ? asha_->Judge(input) : promise_->Judge(input);
   }
 
  private:
   std::unique_ptr<Pruner> asha_;
   std::unique_ptr<Pruner> promise_;
+  std::int64_t from_;
 };
 
-constexpr std::array<std::string_view, 3> kOfAsha = {"min_steps", "eta", "max_steps"};
-constexpr std::array<std::string_view, 5> kOfPromise = {"promise_from", "threshold", "share",
-                                                        "min_trials", "best_k"};
+constexpr std::array<const char*, 2> kOfAsha = {"min_steps", "eta"};
+constexpr std::array<const char*, 4> kOfPromise = {"threshold", "share", "min_trials", "best_k"};
 
 template <std::size_t n>
-bool IsOneOf(const std::array<std::string_view, n>& names, const std::string& name) {
+bool IsOneOf(const std::array<const char*, n>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -47,21 +52,28 @@ bool IsOneOf(const std::array<std::string_view, n>& names, const std::string& na
 
 absl::StatusOr<std::unique_ptr<Pruner>> MakeAshaPromise(const Options& options) {
   Options asha;
-  Options promise = {{"min_steps", kPromiseFrom}};
+  Options promise;
+  std::int64_t from = 0;
   for (const auto& [name, value] : options) {
     if (IsOneOf(kOfAsha, name)) {
       asha[name] = value;
     } else if (IsOneOf(kOfPromise, name)) {
-      promise[name == "promise_from" ? "min_steps" : name] = value;
+      promise[name] = value;
+    } else if (name != "promise_from") {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "pruner \"asha_promise\" option \"", name, "\" is unknown; known are promise_from, ",
+          absl::StrJoin(kOfAsha, ", "), ", ", absl::StrJoin(kOfPromise, ", ")));
+    } else if (!(value >= 0 && value <= 1e15 && value == std::floor(value))) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "pruner \"asha_promise\" option \"promise_from\": needs a whole number >= 0, got ",
+          value));
     } else {
-      return absl::InvalidArgumentError(
-          absl::StrCat("pruner \"asha_promise\" option \"", name, "\" is unknown; known are ",
-                       absl::StrJoin(kOfAsha, ", "), ", ", absl::StrJoin(kOfPromise, ", ")));
+      from = static_cast<std::int64_t>(value);
     }
   }
   ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<Pruner> first, MakeAsha(asha));
   ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<Pruner> second, MakePromise(promise));
-  return std::make_unique<AshaPromise>(std::move(first), std::move(second));
+  return std::make_unique<AshaPromise>(std::move(first), std::move(second), from);
 }
 
 }  // namespace espalier
