@@ -63,8 +63,9 @@ void AddStudy(CLI::App& app, SimulateStudyArguments& a) {
       "Value of the metric whose time is told; with --stream the study ends there");
 }
 
-void AddOutput(CLI::App& app, SimulateStudyArguments& a) {
-  app.add_option("--json", a.json_file, "File for figures, trials, slots and decisions");
+template <typename Arguments>
+void AddOutput(CLI::App& app, Arguments& a) {
+  app.add_option("--json", a.json_file, "File for figures, trials or jobs, slots and decisions");
   app.add_option("--decisions", a.decisions_file, "File for the decision log with reasons");
   app.add_option("--html", a.html_file,
                  "File for the page with who held which slot when; with several policies one page "
@@ -90,8 +91,7 @@ void AddRecordedJobs(CLI::App& app, SimulateClusterArguments& a) {
   app.add_flag("--requested-batch", a.requested,
                "Jobs keep the batch size their users asked for (always so under optimus and "
                "tiresias)");
-  app.add_option("--json", a.json_file, "File for figures, jobs, slots and decisions");
-  app.add_option("--decisions", a.decisions_file, "File for the decision log with reasons");
+  AddOutput(app, a);
   app.footer(kPolluxExample);
 }
 

@@ -10,6 +10,8 @@
 #include "allocator/simulator/loads/pollux_load.h"
 #include "tuner/cli/files.h"
 #include "tuner/cli/plugin_argument.h"
+#include "tuner/cli/report/page.h"
+#include "tuner/cli/simulation_page.h"
 #include "tuner/cli/simulation_text.h"
 
 namespace espalier {
@@ -58,6 +60,14 @@ absl::Status SimulateRecordedCluster(const SimulateClusterArguments& a) {
   if (!a.decisions_file.empty()) {
     ESPALIER_RETURN_IF_ERROR(WriteFile(a.decisions_file, SimulationDecisions(runs)));
     std::printf("%s\n", a.decisions_file.c_str());
+  }
+  for (const SimulationRun& run : runs) {
+    if (a.html_file.empty()) break;
+    const std::string policy = run.policy.substr(0, run.policy.find(':'));
+    const std::string path = SimulationPagePath(a.html_file, policy, runs.size());
+    const v1::StudyDetails details = DetailsOf(load.name + " under " + run.policy, run.timeline);
+    ESPALIER_RETURN_IF_ERROR(WriteFile(path, ReportPage(details, details.study().ended_at())));
+    std::printf("%s\n", path.c_str());
   }
   return absl::OkStatus();
 }

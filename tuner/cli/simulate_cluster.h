@@ -19,6 +19,7 @@ struct SimulateClusterArguments {
   bool requested = false;
   std::string json_file;
   std::string decisions_file;
+  std::string html_file;
 };
 
 // Simulates, prints the figures, and writes the files that were asked for.

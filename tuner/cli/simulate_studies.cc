@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "tuner/cli/files.h"
 #include "tuner/cli/plugin_argument.h"
 #include "tuner/cli/report/page.h"
+#include "tuner/cli/simulation_page.h"
 #include "tuner/cli/simulation_text.h"
 #include "tuner/cli/study_source.h"
 #include "tuner/simulator/emulated_load.h"
@@ -165,15 +165,6 @@ SimulationRun RunOf(const std::string& policy, const StudySimulation& simulation
   return run;
 }
 
-// With several policies each has a page of its own: page.html becomes page-NAME.html.
-std::string PagePath(const std::string& path, const std::string& policy, std::size_t policies) {
-  if (policies == 1) return path;
-  const std::filesystem::path page(path);
-  std::filesystem::path own = page.stem();
-  own += "-" + policy + page.extension().string();
-  return (page.parent_path() / own).string();
-}
-
 absl::Status WritePage(const std::string& path, const StudySimulation& simulation) {
   const std::string name = simulation.state.studies.begin()->second.spec.name;
   const std::unique_ptr<StudySource> source = SourceOfState(simulation.state);
@@ -233,7 +224,7 @@ absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& a
     runs.push_back(RunOf(PluginText(policy), simulation));
     runs.back().timeline.slots = a.slots;
     if (!a.html_file.empty()) {
-      pages.emplace_back(PagePath(a.html_file, policy.name, policies.size()),
+      pages.emplace_back(SimulationPagePath(a.html_file, policy.name, policies.size()),
                          std::move(simulation));
     }
   }
