@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-SimulationRun Run(const std::string& policy) {
+SimulationRun SmallRun(const std::string& policy) {
   SimulationRun run;
   run.policy = policy;
   run.timeline.slots = 2;
@@ -22,23 +22,23 @@ SimulationRun Run(const std::string& policy) {
 }
 
 TEST(SimulationText, FiguresSayTheirUnit) {
-  EXPECT_EQ(SimulationTable({Run("fixed")}),
+  EXPECT_EQ(SimulationTable({SmallRun("fixed")}),
             "policy    fixed\nfinish    1m05s\nslot use  25.0 %\ntarget    -\nresizes   3\n");
 }
 
 TEST(SimulationText, SeveralRunsAreRows) {
-  EXPECT_THAT(SimulationTable({Run("a"), Run("b")}), HasSubstr("\nb       1m05s"));
+  EXPECT_THAT(SimulationTable({SmallRun("a"), SmallRun("b")}), HasSubstr("\nb       1m05s"));
 }
 
 TEST(SimulationText, DecisionsHaveTimeSlotsAndReason) {
-  EXPECT_EQ(SimulationDecisions({Run("fixed")}),
+  EXPECT_EQ(SimulationDecisions({SmallRun("fixed")}),
             "# policy fixed\n"
             "       1.500 s  trial 0       0 -> 1    starts\n"
             "       2.000 s  -             0 -> 0    is over\n");
 }
 
 TEST(SimulationText, JsonHasNoNumberThatJsonLacks) {
-  const std::string json = SimulationJson("small", {Run("fixed")});
+  const std::string json = SimulationJson("small", {SmallRun("fixed")});
   EXPECT_THAT(json, HasSubstr("\"target_s\": null"));
   EXPECT_THAT(json, HasSubstr("\"ended_s\": null"));
   EXPECT_THAT(json, HasSubstr("\"simulated\": \"small\""));
