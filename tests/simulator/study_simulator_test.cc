@@ -119,6 +119,17 @@ TEST(StudySimulator, ALostNodeCostsTrialsNoMoreThanTheirLastStep) {
   }
 }
 
+TEST(StudySimulator, MeasuresWhatPromiseIsWorth) {
+  const StudySimulation s = Simulate(6, "promise_goodput", 24, OnePool(1, 8));
+  EXPECT_GT(s.promise.count, 24);
+  int counted = 0;
+  for (const ReliabilityBin& bin : s.promise.bins) counted += bin.count;
+  EXPECT_EQ(counted, s.promise.count);
+  // Better than to tell everybody the same.
+  EXPECT_LT(s.promise.brier, 0.25);
+  EXPECT_LT(s.promise.expected_calibration_error, 0.5);
+}
+
 TEST(StudySimulator, RefusesWhatItCannotSimulate) {
   const auto load = MakePoolbenchLoad({});
   StudySpec spec = load->Study();

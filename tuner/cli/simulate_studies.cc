@@ -13,6 +13,7 @@
 #include "tuner/cli/simulation_page.h"
 #include "tuner/cli/simulation_text.h"
 #include "tuner/cli/study_source.h"
+#include "tuner/cli/text.h"
 #include "tuner/simulator/emulated_load.h"
 #include "tuner/simulator/poolbench_load.h"
 #include "tuner/simulator/recorded_load.h"
@@ -165,6 +166,19 @@ SimulationRun RunOf(const std::string& policy, const StudySimulation& simulation
   return run;
 }
 
+// How often trials came true that were promised so much.
+void PrintReliability(const Reliability& promise) {
+  std::vector<std::vector<std::string>> rows = {
+      {"promise", "times told", "mean", "among the best in the end"}};
+  for (const ReliabilityBin& bin : promise.bins) {
+    if (bin.count == 0) continue;
+    rows.push_back({fmt::format("{:.1f} to {:.1f}", bin.low, bin.high), std::to_string(bin.count),
+                    fmt::format("{:.3f}", bin.predicted), fmt::format("{:.3f}", bin.happened)});
+  }
+  std::printf("\n");
+  for (const std::string& line : Columns(rows)) std::puts(line.c_str());
+}
+
 absl::Status WritePage(const std::string& path, const StudySimulation& simulation) {
   const std::string name = simulation.state.studies.begin()->second.spec.name;
   const std::unique_ptr<StudySource> source = SourceOfState(simulation.state);
@@ -216,12 +230,14 @@ absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& a
   std::vector<SimulationRun> runs;
   std::vector<std::pair<std::string, StudySimulation>> pages;
   int beyond = 0;
+  Reliability promise;
   for (const PluginSpec& policy : policies) {
     spec.policy = policy;
     ESPALIER_ASSIGN_OR_RETURN(StudySimulation simulation,
                               SimulateStudy(*prepared.load, spec, options));
     if (prepared.recorded != nullptr) beyond += prepared.recorded->BeyondRecord(simulation.state);
     runs.push_back(RunOf(PluginText(policy), simulation));
+    promise = simulation.promise;
     runs.back().timeline.slots = a.slots;
     if (!a.html_file.empty()) {
       pages.emplace_back(SimulationPagePath(a.html_file, policy.name, policies.size()),
@@ -229,6 +245,7 @@ absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& a
     }
   }
   std::printf("%s\n\n%s", title.c_str(), SimulationTable(runs).c_str());
+  if (runs.size() == 1) PrintReliability(promise);
   if (beyond > 0) {
     std::printf("\n%d trials went on past what was recorded, with their last value held.\n",
                 beyond);

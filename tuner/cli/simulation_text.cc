@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -82,14 +83,19 @@ std::string SimulationTable(const std::vector<SimulationRun>& runs) {
       table.push_back({FigureName(name), FigureText(name, value)});
     }
   } else if (!runs.empty()) {
-    table.push_back({"policy"});
-    for (const auto& [name, value] : runs.front().timeline.figures) {
+    table.assign(runs.size() + 1, {});
+    table.front().push_back("policy");
+    for (std::size_t r = 0; r < runs.size(); ++r) table[r + 1].push_back(runs[r].policy);
+    for (std::size_t f = 0; f < runs.front().timeline.figures.size(); ++f) {
+      // What is nothing under every policy only makes the table wide.
+      const auto is_zero = [f](const SimulationRun& run) {
+        return run.timeline.figures[f].second == 0;
+      };
+      if (std::all_of(runs.begin(), runs.end(), is_zero)) continue;
+      const std::string& name = runs.front().timeline.figures[f].first;
       table.front().push_back(FigureName(name));
-    }
-    for (const SimulationRun& run : runs) {
-      table.push_back({run.policy});
-      for (const auto& [name, value] : run.timeline.figures) {
-        table.back().push_back(FigureText(name, value));
+      for (std::size_t r = 0; r < runs.size(); ++r) {
+        table[r + 1].push_back(FigureText(name, runs[r].timeline.figures[f].second));
       }
     }
   }

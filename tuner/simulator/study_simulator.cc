@@ -102,6 +102,31 @@ StudyFigures FiguresOf(const TunerState& state, const Study& study,
   return figures;
 }
 
+// Numbers of the trials that would end among the best k, had they all run to their end.
+std::set<TrialId> TrulyBest(Workload& load, const TunerState& state, const Study& study) {
+  std::vector<std::pair<double, TrialId>> costs;
+  for (const TrialId id : study.trials) {
+    const auto truth = load.Begin(state.trials.at(id));
+    const double value = truth->ValueAfter(truth->steps());
+    if (std::isnan(value)) continue;
+    costs.emplace_back(study.spec.direction == Direction::kMinimize ? value : -value, id);
+  }
+  std::sort(costs.begin(), costs.end());
+  std::set<TrialId> best;
+  const auto k = static_cast<std::size_t>(std::max(1, study.spec.best_k));
+  for (std::size_t i = 0; i < std::min(k, costs.size()); ++i) best.insert(costs[i].second);
+  return best;
+}
+
+Reliability PromiseReliability(const std::vector<std::pair<TrialId, double>>& promises,
+                               const std::set<TrialId>& best) {
+  std::vector<Prediction> predictions;
+  for (const auto& [trial, promise] : promises) {
+    predictions.push_back({promise, best.contains(trial)});
+  }
+  return MeasureReliability(predictions);
+}
+
 std::string OutcomeOf(const Trial& trial) {
   switch (trial.state) {
     case TrialState::kComplete:
@@ -157,6 +182,8 @@ absl::StatusOr<StudySimulation> SimulateStudy(Workload& load, const StudySpec& s
   simulation.end = study.ended == Time{} ? After(VirtualPool::kStart, pool.now_s()) : study.ended;
   simulation.figures = FiguresOf(simulation.state, study, options, simulation.end);
   simulation.figures.core_steps = pool.steps();
+  simulation.promise =
+      PromiseReliability(pool.promises(), TrulyBest(load, simulation.state, study));
   return simulation;
 }
 
@@ -184,7 +211,8 @@ Timeline TimelineOf(const StudySimulation& simulation) {
                       {"trials", f.trials},
                       {"complete", f.complete},
                       {"pruned", f.pruned},
-                      {"failed", f.failed}};
+                      {"failed", f.failed},
+                      {"promise_error", simulation.promise.expected_calibration_error}};
   return timeline;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "allocator/simulator/timeline.h"
+#include "tuner/core/promise/reliability.h"
 #include "tuner/simulator/virtual_pool.h"
 
 namespace espalier {
@@ -38,6 +39,9 @@ struct StudySimulationOptions {
 struct StudySimulation {
   TunerState state;  // the record, with the parameters that trials ran with
   StudyFigures figures;
+  // Of the promises that trials had after their reports, against what the load would have had them
+  // end with: whether that is among the study's best k.
+  Reliability promise;
   Time end;
 };
 

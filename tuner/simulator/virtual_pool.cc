@@ -195,6 +195,7 @@ void VirtualPool::Work(TrialId trial) {
                        training.truth->ValueAfter(training.reported),
                        training.done * training.pace.iterations});
     if (training.serial != serial || !training.runs) return;
+    promises_.emplace_back(trial, core_.Activity(trial).promise);
     if (training.reported >= training.truth->steps()) return Finish(trial);
   }
   if (SecondsBetween(training.told_at, now_) >= options_.progress_period_s - 1e-6) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <queue>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tuner/core/core.h"
@@ -56,6 +57,8 @@ class VirtualPool {
   const Core& core() const { return core_; }
   double now_s() const { return SecondsBetween(kStart, now_); }
   std::int64_t steps() const { return steps_; }
+  // The promise that each report of a trial left it with.
+  const std::vector<std::pair<TrialId, double>>& promises() const { return promises_; }
 
  private:
   struct Process {
@@ -124,6 +127,7 @@ class VirtualPool {
   Time now_ = kStart;
   std::int64_t order_ = 0;
   std::int64_t steps_ = 0;
+  std::vector<std::pair<TrialId, double>> promises_;
   std::priority_queue<Happening, std::vector<Happening>, std::greater<>> agenda_;
   std::vector<Command> commands_;
   bool doing_ = false;
