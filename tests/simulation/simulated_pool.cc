@@ -478,7 +478,8 @@ void SimulatedPool::CheckInvariants() {
     }
   }
   const auto stored = storage_->Load();
-  if (!stored.ok() || stored->trials != state.trials || stored->nodes != state.nodes) {
+  if (!stored.ok() || stored->trials != state.trials || stored->nodes != state.nodes ||
+      stored->drained != state.drained) {
     Fail("what is stored differs from what the core holds");
   }
 }

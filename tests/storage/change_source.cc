@@ -256,6 +256,12 @@ std::optional<Change> ChangeSource::Make(Draw<NodeRegistered>) {
   return NodeRegistered{NodeId(above + 1), AnyText()};
 }
 
+std::optional<Change> ChangeSource::Make(Draw<NodeDrained>) {
+  if (state_.nodes.empty()) return std::nullopt;
+  const NodeId any = std::next(state_.nodes.begin(), Small(static_cast<int>(state_.nodes.size())))->first;
+  return NodeDrained{any, Small(3) > 0, Small(2) > 0 ? LaterTime() : Time{}};
+}
+
 std::optional<Change> ChangeSource::Make(Draw<ReplicaIdsReserved>) {
   return ReplicaIdsReserved{state_.replica_ids_below + Small(100)};
 }

@@ -52,6 +52,7 @@ class ChangeSource {
   std::optional<Change> Make(Draw<TrialRestarted>);
   std::optional<Change> Make(Draw<DecisionMade>);
   std::optional<Change> Make(Draw<NodeRegistered>);
+  std::optional<Change> Make(Draw<NodeDrained>);
   std::optional<Change> Make(Draw<ReplicaIdsReserved>);
 
   template <std::size_t... kIndex>

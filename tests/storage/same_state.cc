@@ -93,6 +93,7 @@ void ExpectSameStudy(Study actual, Study expected) {
 
 void ExpectSame(const TunerState& actual, const TunerState& expected) {
   EXPECT_EQ(actual.nodes, expected.nodes);
+  EXPECT_EQ(actual.drained, expected.drained);
   EXPECT_EQ(actual.replica_ids_below, expected.replica_ids_below);
   ASSERT_EQ(actual.studies.size(), expected.studies.size());
   for (const auto& [id, study] : expected.studies) {

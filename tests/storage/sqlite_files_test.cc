@@ -111,7 +111,7 @@ TEST_F(SqliteFiles, RefusesTheSchemaOfANewerEspalier) {
 TEST_F(SqliteFiles, BringsAnOlderSchemaUpToTheLatest) {
   MustOpen();
   ExecuteRaw(
-      "DROP TABLE figures; ALTER TABLE resizes DROP COLUMN form_s; "
+      "DROP TABLE drained_nodes; DROP TABLE figures; ALTER TABLE resizes DROP COLUMN form_s; "
       "ALTER TABLE resizes DROP COLUMN broadcast_s; "
       "INSERT INTO studies SELECT 1, 's', '{\"name\": \"s\", \"trials\": 1, \"command\": [\"x\"], "
       "\"search_space\": {\"a\": {\"_type\": \"uniform\", \"_value\": [0, 1]}}}', 0, 0, "

@@ -93,6 +93,12 @@ struct NodeRegistered {
   NodeId id;
   std::string name;
 };
+// A user's word that a node is to be emptied, or (not drained) is not any more.
+struct NodeDrained {
+  NodeId id;
+  bool drained;
+  Time ends;  // when it must be empty; zero: no such moment
+};
 // Replica ids below `below` may be in use: a restarted service goes on from there.
 struct ReplicaIdsReserved {
   std::int64_t below;
@@ -102,13 +108,14 @@ using Change =
     std::variant<StudyCreated, StudyStateChanged, StudyLimitsChanged, StudyClockSet, TrialCreated,
                  TrialStateChanged, ValueReported, GenerationAdvanced, SlotsHeldChanged,
                  ResizeMeasured, FiguresRecorded, CheckpointRecorded, TrialPinned, TrialRestarted,
-                 DecisionMade, NodeRegistered, ReplicaIdsReserved>;
+                 DecisionMade, NodeRegistered, NodeDrained, ReplicaIdsReserved>;
 
 // Everything durable. A value: copy it, compare it, replay into it.
 struct TunerState {
   std::map<StudyId, Study> studies;
   std::map<TrialId, Trial> trials;
   std::map<NodeId, std::string> nodes;  // every node ever seen, by name
+  std::map<NodeId, Time> drained;       // by a user, and when they must be empty; zero: no matter
   std::int64_t replica_ids_below = 1;
 
   // Aborts on a change that does not fit the state: those come from a broken core or database.

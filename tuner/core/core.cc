@@ -40,6 +40,7 @@ StepResult Core::Impl::Step(Time now, const Event& event) {
   if (!clocks_set_) SetClocksAfterRestart();
   std::visit([this](const auto& e) { On(e); }, event);
   CheckReplicaDeadlines();
+  CheckDrains();
   CheckTimeLimits();
   if (schedule_) Schedule();
   RecordSlots();
@@ -56,7 +57,10 @@ std::optional<Time> Core::Impl::NextDeadline() const {
   const auto consider = [&next](std::optional<Time> t) {
     if (t && (!next || *t < *next)) next = t;
   };
-  for (const auto& [id, node] : nodes_) consider(node.lease_ends);
+  for (const auto& [id, node] : nodes_) {
+    consider(node.lease_ends);
+    if (node.move_by && *node.move_by > now_) consider(node.move_by);
+  }
   for (const auto& [id, replica] : replicas_) consider(replica.deadline);
   for (const auto& [id, group] : groups_) {
     consider(group.ending);
@@ -196,7 +200,8 @@ TrainingFigures Core::Impl::FiguresOf(const Group& group) const {
 std::vector<NodeView> Core::Impl::Nodes() const {
   std::vector<NodeView> views;
   for (const auto& [id, node] : nodes_) {
-    NodeView view{id, node.name, node.slots, node.connected, {}};
+    NodeView view{id,        node.name, node.slots,          node.connected, {}, node.gpu_type,
+                  node.spot, node.price_per_hour, node.draining, node.ends.value_or(Time{})};
     for (const auto& [replica_id, replica] : replicas_) {
       if (replica.node == id) view.replicas.push_back({replica_id, replica.trial, replica.slot});
     }

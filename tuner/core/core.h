@@ -45,6 +45,11 @@ struct NodeView {
   int slots = 0;
   bool connected = false;
   std::vector<ReplicaView> replicas;
+  std::string gpu_type{};  // empty: CPU slots
+  bool spot = false;
+  double price_per_hour = 0;  // 0: not told
+  bool draining = false;
+  Time drain_ends{};  // when it goes away; zero: not known
 };
 
 // The tuner: studies, trials, replica groups and their slots, as a pure state machine. No I/O, no

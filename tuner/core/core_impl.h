@@ -29,6 +29,7 @@ inline constexpr double kLookAgainMost_s = 5.0;      // up to this while it find
 inline constexpr double kSameTime = 0.01;            // step times nearer to those of the last fit
 inline constexpr double kEndGrace_s = 10;            // for replicas to exit after their trial's end
 inline constexpr double kPauseGrace_s = 30;          // for a group to checkpoint and leave
+inline constexpr double kLeaveGrace_s = 30;          // before a draining node's end: see drains.cc
 inline constexpr int kMaxFormTimeouts = 3;           // then who has not come is taken to hang
 inline constexpr double kStuckGrace_s = 2;           // between the first word of Stuck and the last
 inline constexpr int kMaxStuckInARow = 3;            // generations that could not train at all
@@ -97,6 +98,14 @@ struct Node {
   int slots = 0;
   bool connected = false;
   std::optional<Time> lease_ends;  // set while not connected
+  std::string gpu_type;
+  bool spot = false;
+  double price_per_hour = 0;
+  bool leaving = false;         // so its agent says; else a user may have drained it
+  Time leaves;                  // with `leaving`: when
+  bool draining = false;        // either
+  std::optional<Time> ends;     // with `draining`: when it is gone or must be empty
+  std::optional<Time> move_by;  // with `ends`: who is there then is shrunk or paused
 };
 
 struct StudyPlugins {
@@ -125,7 +134,9 @@ class Core::Impl {
   void On(const ResumeStudy& event);
   void On(const TellValue& event);
   void On(const PinTrial& event);
+  void On(const DrainNode& event);
   void On(const AgentHello& event);
+  void On(const AgentLeaving& event);
   void On(const AgentGone& event);
   void On(const ReplicaReady& event);
   void On(const ReplicaStarted& event);
@@ -181,6 +192,15 @@ class Core::Impl {
   int SlotsHeldBy(TrialId id) const;
   TrainingFigures FiguresOf(const Group& group) const;
 
+  // ---- nodes that are to be emptied (drains.cc)
+  void UpdateDrain(Node& node, const std::string& why);
+  void CheckDrains();
+  void PlanNothingNewOn(NodeId id);
+  void EmptyNode(const Node& node);
+  void LeaveNode(TrialId id, const Node& node);
+  bool Draining(NodeId id) const;
+  bool MustLeave(NodeId id) const;
+
   // ---- groups in which some or all hang (stuck_groups.cc)
   void CheckStuckGroups();
   void StopHung(TrialId id);
@@ -211,6 +231,7 @@ class Core::Impl {
   void StartJoiners(const Trial& trial, const Group& group, const std::vector<Replica*>& live);
   std::vector<ReplicaId> WantedMembers(TrialId id, const std::vector<Replica*>& live,
                                        const std::set<ReplicaId>& surplus) const;
+  void KeepASource(TrialId id, std::vector<ReplicaId>& wanted) const;
   std::optional<int> FreeSlot(NodeId node) const;
   Policy& CurrentPolicy();
   void UpdatePromise(const Study& study);

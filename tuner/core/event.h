@@ -38,6 +38,13 @@ struct PinTrial {
   std::int64_t trial_number = 0;
   int slots = 0;  // 0: back to the allocator
 };
+// Nothing new is planned on the node, and what runs there leaves: elsewhere where slots allow, else
+// at its end, or by `within_s`. Holds until it is undone.
+struct DrainNode {
+  std::string name;
+  bool undo = false;
+  double within_s = 0;  // what is still there then is shrunk or paused; 0: no such moment
+};
 
 // From agents.
 struct ReplicaReady {
@@ -58,6 +65,15 @@ struct AgentHello {
   std::string node_name;
   int slots = 0;
   std::vector<LiveReplica> replicas;
+  std::string gpu_type{};            // slots of one node are alike; empty: CPU slots
+  bool spot = false;                 // may be taken away at short notice
+  double price_per_hour = 0;         // of the whole node; 0: not told
+  std::optional<double> leaves_in_s{};  // it has been told to go
+};
+// The node goes away in so many seconds, as a cloud or batch system has told its agent.
+struct AgentLeaving {
+  NodeId node;
+  double within_s = 0;
 };
 // The agent's stream broke. Its replicas are lost only when its lease runs out.
 struct AgentGone {
@@ -132,8 +148,8 @@ struct ReplicaExited {
 struct Tick {};
 
 using Event =
-    std::variant<CreateStudy, StopStudy, ResumeStudy, TellValue, PinTrial, AgentHello, AgentGone,
-                 ReplicaReady, ReplicaStarted, ReplicaRegrouped, ReplicaReport, ReplicaProgress,
+    std::variant<CreateStudy, StopStudy, ResumeStudy, TellValue, PinTrial, DrainNode, AgentHello,
+                 AgentLeaving, AgentGone, ReplicaReady, ReplicaStarted, ReplicaRegrouped, ReplicaReport, ReplicaProgress,
                  ReplicaCheckpoint, ReplicaFinished, ReplicaStuck, ReplicaExited, Tick>;
 
 // ---- Commands: all that the core ever asks for -----------------------------------------------
@@ -172,7 +188,7 @@ struct Reply {
   absl::Status status;
   StudyId study;             // CreateStudy, StopStudy, ResumeStudy
   TrialId trial;             // PinTrial
-  NodeId node;               // AgentHello
+  NodeId node;               // AgentHello, DrainNode
   bool should_stop = false;  // TellValue
 };
 

@@ -22,7 +22,12 @@ void Core::Impl::On(const AgentHello& event) {
     id = NodeId(state_.nodes.empty() ? 1 : state_.nodes.rbegin()->first.value + 1);
     Emit(NodeRegistered{id, event.node_name});
   }
-  nodes_[id] = {id, event.node_name, event.slots, true, std::nullopt};
+  Node& node = nodes_[id];
+  const bool drained = node.draining;
+  node = {id, event.node_name, event.slots, true, std::nullopt, event.gpu_type, event.spot,
+          event.price_per_hour, event.leaves_in_s.has_value(), {}, drained, {}, {}};
+  if (event.leaves_in_s) node.leaves = After(now_, std::max(0.0, *event.leaves_in_s));
+  UpdateDrain(node, "its agent says that it goes away");
   heard_.insert(id);
   result_.reply.node = id;
   schedule_ = true;
@@ -133,7 +138,12 @@ void Core::Impl::On(const AgentGone& event) {
   const auto it = nodes_.find(event.node);
   if (it == nodes_.end() || !it->second.connected) return;
   it->second.connected = false;
-  it->second.lease_ends = After(now_, options_.lease_s);
+  // Of a node that was to go and holds nothing, nobody needs to come back.
+  const bool empty = std::none_of(replicas_.begin(), replicas_.end(), [&event](const auto& entry) {
+    return entry.second.node == event.node;
+  });
+  it->second.lease_ends =
+      it->second.leaving && empty ? now_ : After(now_, options_.lease_s);
 }
 
 // Trials that were to start on a node, and have not, are planned anew: it has changed.

@@ -79,7 +79,7 @@ void Core::Impl::Schedule() {
 void Core::Impl::CreateTrialsWhereUseful() {
   int room = 0;
   for (const auto& [id, node] : nodes_) {
-    if (node.connected) room += node.slots;
+    if (node.connected && !node.draining) room += node.slots;
   }
   for (const TrialId id : live_) {
     const Trial& trial = TrialAt(id);
@@ -284,7 +284,10 @@ Pool Core::Impl::MakePool() {
       const auto target = group.target.find(id);
       if (target != group.target.end()) planned += target->second;
     }
-    pool.nodes.push_back({id, std::min(node.slots, std::max(slots, planned)), node.name});
+    // A node that is to be emptied has room for nobody, whatever a policy makes of that.
+    if (node.draining) slots = planned;
+    pool.nodes.push_back({id, std::min(node.slots, std::max(slots, planned)), node.name,
+                          node.gpu_type, node.draining, node.spot});
   }
   for (const TrialId id : live_) {
     const Trial& trial = TrialAt(id);
@@ -358,6 +361,7 @@ std::set<ReplicaId> Core::Impl::Surplus(const Group& group,
 void Core::Impl::StartJoiners(const Trial& trial, const Group& group,
                               const std::vector<Replica*>& live) {
   for (const auto& [node, wanted] : group.target) {
+    if (Draining(node)) continue;
     int here = 0;
     for (const Replica* replica : live) {
       here += replica->node == node && replica->id != group.replaced ? 1 : 0;
@@ -389,7 +393,8 @@ std::vector<ReplicaId> Core::Impl::WantedMembers(TrialId id, const std::vector<R
   bool shrinks = false;
   for (const ReplicaId member : group.members) {
     const bool leaves = surplus.contains(member);
-    const bool stands_in = leaves && starting > 0;
+    const bool stands_in =
+        leaves && starting > 0 && !MustLeave(replicas_.at(member).node);
     if (stands_in) --starting;
     if (!leaves || stands_in) {
       wanted.push_back(member);
@@ -406,7 +411,26 @@ std::vector<ReplicaId> Core::Impl::WantedMembers(TrialId id, const std::vector<R
         std::find(group.members.begin(), group.members.end(), replica->id) != group.members.end();
     if (replica->ready && !member) wanted.push_back(replica->id);
   }
+  if (!wanted.empty() && !group.members.empty()) KeepASource(id, wanted);
   return wanted;
+}
+
+// A trial that moves as a whole keeps one of its members for one generation more, from which the
+// others take what it has learnt.
+void Core::Impl::KeepASource(TrialId id, std::vector<ReplicaId>& wanted) const {
+  const Group& group = groups_.at(id);
+  const bool has_one = std::any_of(wanted.begin(), wanted.end(), [&group](ReplicaId w) {
+    return std::find(group.members.begin(), group.members.end(), w) != group.members.end();
+  });
+  if (has_one) return;
+  // It may be one too many for a global batch that cannot be cut into more shares.
+  const bool fixed =
+      state_.studies.at(state_.trials.at(id).study).spec.batch_mode == BatchMode::kFixed;
+  if (fixed && group.batch.initial > 0 && wanted.size() > 1 &&
+      static_cast<std::int64_t>(wanted.size()) >= group.batch.initial) {
+    wanted.pop_back();
+  }
+  wanted.insert(wanted.begin(), group.members.front());
 }
 
 // One step from what a trial has to what it should have. Called after anything has changed.

@@ -90,7 +90,8 @@ std::optional<Slot> Core::Impl::SpareSlot(TrialId id, const Replica& slow) const
   std::optional<Slot> same_node;
   for (const auto& [node_id, node] : nodes_) {
     const std::optional<int> free = FreeSlot(node_id);
-    if (!free || IsSlow({node_id, *free})) continue;
+    if (!free || IsSlow({node_id, *free}) || node.draining) continue;
+    if (node.gpu_type != nodes_.at(slow.node).gpu_type) continue;
     int unclaimed = node.slots;
     std::map<TrialId, int> held;
     for (const auto& [replica_id, replica] : replicas_) {

@@ -136,6 +136,12 @@ class Applier {
     state_.nodes.emplace(c.id, c.name);
   }
 
+  void operator()(const NodeDrained& c) {
+    ESPALIER_CHECK(state_.nodes.contains(c.id), absl::StrCat("no node with id ", c.id.value));
+    state_.drained.erase(c.id);
+    if (c.drained) state_.drained.emplace(c.id, c.ends);
+  }
+
   void operator()(const ReplicaIdsReserved& c) {
     ESPALIER_CHECK(state_.replica_ids_below <= c.below,
                    absl::StrCat("replica ids below ", state_.replica_ids_below,

@@ -56,6 +56,8 @@ std::string_view ToString(DecisionKind kind) {
       return "finish";
     case DecisionKind::kFail:
       return "fail";
+    case DecisionKind::kPool:
+      return "pool";
     case DecisionKind::kStudy:
       return "study";
   }

@@ -177,6 +177,7 @@ enum class DecisionKind {
   kRestart,
   kFinish,
   kFail,
+  kPool,   // of nodes, which concerns every running study
   kStudy,
 };
 std::string_view ToString(DecisionKind kind);  // lower case: "grow"

@@ -76,6 +76,10 @@ class ChangeWriter::Impl {
         .Run();
   }
   absl::Status operator()(const NodeRegistered& c) { return insert_node_.Bind(c.id, c.name).Run(); }
+  absl::Status operator()(const NodeDrained& c) {
+    ESPALIER_RETURN_IF_ERROR(delete_drained_.Bind(c.id).Run());
+    return c.drained ? insert_drained_.Bind(c.id, c.ends).Run() : absl::OkStatus();
+  }
   absl::Status operator()(const ReplicaIdsReserved& c) {
     return set_replica_ids_.Bind(c.below).Run();
   }
@@ -115,6 +119,7 @@ class ChangeWriter::Impl {
   Statement insert_study_, select_study_, update_study_;
   Statement insert_trial_, select_trial_, update_trial_;
   Statement insert_value_, insert_resize_, insert_decision_, insert_node_, set_replica_ids_;
+  Statement insert_drained_, delete_drained_;
   Statement set_figures_;
   Statement select_last_span_, delete_span_, insert_span_;
 };
@@ -150,6 +155,8 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
        "(?1, (SELECT ifnull(max(number), -1) + 1 FROM decisions WHERE study = ?1), "
        "?2, ?3, ?4, ?5, ?6, ?7)"},
       {&insert_node_, "INSERT INTO nodes (id, name) VALUES (?, ?)"},
+      {&delete_drained_, "DELETE FROM drained_nodes WHERE node = ?"},
+      {&insert_drained_, "INSERT INTO drained_nodes (node, ends_us) VALUES (?, ?)"},
       {&set_replica_ids_,
        "INSERT INTO meta (key, value) VALUES ('replica_ids_below', ?) "
        "ON CONFLICT (key) DO UPDATE SET value = excluded.value"},

@@ -69,10 +69,16 @@ class Loader {
   }
 
   absl::Status LoadNodes() {
-    return ForEach("node", "SELECT id, name FROM nodes", [&](const Statement& row) {
-      state_.nodes.emplace(row.Integer(0), row.Text(1));
-      return absl::OkStatus();
-    });
+    ESPALIER_RETURN_IF_ERROR(
+        ForEach("node", "SELECT id, name FROM nodes", [&](const Statement& row) {
+          state_.nodes.emplace(row.Integer(0), row.Text(1));
+          return absl::OkStatus();
+        }));
+    return ForEach("drained node", "SELECT node, ends_us FROM drained_nodes",
+                   [&](const Statement& row) {
+                     state_.drained.emplace(row.Integer(0), row.Moment(1));
+                     return absl::OkStatus();
+                   });
   }
 
   absl::Status LoadStudies() {

@@ -16,7 +16,7 @@ constexpr TrialState kTrialStates[] = {TrialState::kWaiting, TrialState::kRunnin
 constexpr DecisionKind kDecisionKinds[] = {
     DecisionKind::kStart,  DecisionKind::kGrow,  DecisionKind::kShrink, DecisionKind::kMove,
     DecisionKind::kPrune,  DecisionKind::kPause, DecisionKind::kResume, DecisionKind::kRestart,
-    DecisionKind::kFinish, DecisionKind::kFail,  DecisionKind::kStudy};
+    DecisionKind::kFinish, DecisionKind::kFail,  DecisionKind::kPool,   DecisionKind::kStudy};
 
 template <typename Enum, std::size_t kCount>
 absl::StatusOr<Enum> FromText(const Enum (&values)[kCount], std::string_view what,

@@ -127,6 +127,13 @@ CREATE TABLE figures (
   skipped_steps INTEGER NOT NULL
 );
 )sql",
+    R"sql(
+-- Nodes that a user wants emptied, and by when.
+CREATE TABLE drained_nodes (
+  node INTEGER PRIMARY KEY REFERENCES nodes (id),
+  ends_us INTEGER NOT NULL
+);
+)sql",
 };
 constexpr std::int64_t kLatestVersion = std::ssize(kMigrations);
 

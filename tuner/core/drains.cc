@@ -1,0 +1,154 @@
+// Nodes that are to be emptied: their machine goes away, or a user wants it back.
+//
+// Nothing new is planned on such a node, and policies move trials off it where other slots allow.
+// Where the moment is known at which the node is gone, whoever is still there shortly before it
+// goes on with fewer replicas, or pauses with a checkpoint.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/core/core_impl.h"
+
+namespace espalier {
+
+void Core::Impl::On(const DrainNode& event) {
+  NodeId id;
+  for (const auto& [node_id, name] : state_.nodes) {
+    if (name == event.name) id = node_id;
+  }
+  if (!id) {
+    result_.reply.status = absl::NotFoundError(
+        absl::StrCat("no node \"", event.name, "\" has ever been in this pool"));
+    return;
+  }
+  result_.reply.node = id;
+  if (!(event.within_s >= 0)) {
+    result_.reply.status = absl::InvalidArgumentError(absl::StrCat(
+        "node \"", event.name, "\" must be empty within 0 (no limit) or more seconds, got ",
+        event.within_s));
+    return;
+  }
+  if (event.undo && !state_.drained.contains(id)) return;
+  Emit(NodeDrained{id, !event.undo, event.within_s > 0 ? After(now_, event.within_s) : Time{}});
+  if (const auto node = nodes_.find(id); node != nodes_.end()) {
+    UpdateDrain(node->second, "a user drains it");
+  }
+  schedule_ = true;
+}
+
+void Core::Impl::On(const AgentLeaving& event) {
+  const auto it = nodes_.find(event.node);
+  if (it == nodes_.end()) return;
+  const Time leaves = After(now_, std::max(0.0, event.within_s));
+  // Told again it does not gain time.
+  if (!it->second.leaving || leaves < it->second.leaves) it->second.leaves = leaves;
+  it->second.leaving = true;
+  UpdateDrain(it->second, "its agent says that it goes away");
+  schedule_ = true;
+}
+
+// What the agent and the users have said, in one.
+void Core::Impl::UpdateDrain(Node& node, const std::string& why) {
+  const bool before = node.draining;
+  const auto user = state_.drained.find(node.id);
+  node.draining = node.leaving || user != state_.drained.end();
+  std::optional<Time> ends;
+  if (node.leaving) ends = node.leaves;
+  if (user != state_.drained.end() && user->second != Time{}) {
+    ends = ends ? std::min(*ends, user->second) : user->second;
+  }
+  if (ends != node.ends) {
+    node.ends = ends;
+    node.move_by.reset();
+    // Of a short notice half is left for moving, and half for saving.
+    if (ends) {
+      const double left_s = std::max(0.0, SecondsBetween(now_, *ends));
+      node.move_by = After(now_, std::max(left_s - kLeaveGrace_s, left_s / 2));
+    }
+  }
+  if (node.draining == before) return;
+  if (node.draining) ForgetPlansFor(node.id);
+  const std::string what =
+      node.draining ? absl::StrCat("node ", node.name, " drains: ", why)
+                    : absl::StrCat("node ", node.name, " is no longer drained");
+  const std::string when =
+      ends ? absl::StrCat(", in ", static_cast<std::int64_t>(SecondsBetween(now_, *ends)), " s")
+           : "";
+  for (const auto& [id, study] : state_.studies) {
+    if (study.state == StudyState::kRunning) {
+      Decide(id, -1, DecisionKind::kPool, 0, 0, what + when);
+    }
+  }
+}
+
+bool Core::Impl::Draining(NodeId id) const {
+  const auto node = nodes_.find(id);
+  return node != nodes_.end() && node->second.draining;
+}
+
+bool Core::Impl::MustLeave(NodeId id) const {
+  const auto node = nodes_.find(id);
+  return node != nodes_.end() && node->second.move_by && *node->second.move_by <= now_;
+}
+
+void Core::Impl::CheckDrains() {
+  for (const auto& [id, node] : nodes_) {
+    if (node.draining) PlanNothingNewOn(id);
+    if (MustLeave(id)) EmptyNode(node);
+  }
+}
+
+// What was planned there and has not begun, or has ended, is not begun any more.
+void Core::Impl::PlanNothingNewOn(NodeId id) {
+  std::map<TrialId, int> living;
+  for (const auto& [replica_id, replica] : replicas_) {
+    if (replica.node == id && !replica.stopping && !replica.leaving) ++living[replica.trial];
+  }
+  for (auto& [trial, group] : groups_) {
+    const auto planned = group.target.find(id);
+    if (planned == group.target.end() || planned->second <= living[trial]) continue;
+    planned->second = living[trial];
+    if (planned->second == 0) group.target.erase(planned);
+    schedule_ = true;
+  }
+}
+
+void Core::Impl::EmptyNode(const Node& node) {
+  std::set<TrialId> here;
+  for (const auto& [id, replica] : replicas_) {
+    if (replica.node == node.id && !replica.stopping && !replica.leaving) here.insert(replica.trial);
+  }
+  if (!here.empty()) schedule_ = true;
+  for (const TrialId id : here) {
+    const auto group = groups_.find(id);
+    if (group != groups_.end() && !group->second.pausing && !group->second.ending) {
+      LeaveNode(id, node);
+    }
+  }
+}
+
+// The trial's time on this node is over: it goes on with those who train elsewhere, if these are
+// enough, and else from its checkpoint.
+void Core::Impl::LeaveNode(TrialId id, const Node& node) {
+  Group& group = groups_.at(id);
+  const Trial& trial = TrialAt(id);
+  const std::string why = absl::StrCat("node ", node.name, " goes away");
+  int stay = 0;
+  for (const ReplicaId member : group.members) {
+    const auto replica = replicas_.find(member);
+    if (replica != replicas_.end() && !MustLeave(replica->second.node)) ++stay;
+  }
+  const int least =
+      trial.pinned_slots > 0 ? trial.pinned_slots : StudyAt(trial.study).spec.min_slots;
+  if (!group.elastic || stay < least) {
+    PauseTrial(id, absl::StrCat(why, " and no slots elsewhere are ready for it"));
+    return;
+  }
+  const auto planned = group.target.find(node.id);
+  if (planned == group.target.end()) return;  // on its way
+  group.target.erase(planned);
+  Decide(trial, DecisionKind::kShrink, SlotsHeldBy(id), stay, why);
+}
+
+}  // namespace espalier
