@@ -31,6 +31,9 @@ struct AgentOptions {
   std::vector<Gpu> gpus;
   int slots_per_gpu = 1;
   bool hide_gpus = false;        // from replicas in CPU slots
+  std::string gpu_type;          // what the allocator tells slots apart by; empty: CPU slots
+  bool spot = false;             // the machine may be taken away at short notice
+  double price_per_hour = 0;     // of the machine; 0: not told
   std::string tuner_executable;  // path of `tuner`, put first in PATH so that commands find it
 };
 
@@ -44,6 +47,12 @@ class Agent {
  public:
   static absl::StatusOr<std::unique_ptr<Agent>> Start(const AgentOptions& options);
   virtual ~Agent() = default;  // stops if Stop was not called
+
+  // The machine goes away in so many seconds: the service is told, and moves or pauses the trials
+  // that are here. Said again, only an earlier moment counts.
+  virtual void LeaveWithin(double within_s) = 0;
+  // After LeaveWithin: the service knows, and nothing runs here any more. Stop loses nothing.
+  virtual bool empty() const = 0;
 
   // Ends all replicas (SIGTERM, then SIGKILL after grace_s) and leaves the pool.
   virtual void Stop(double grace_s) = 0;

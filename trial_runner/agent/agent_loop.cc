@@ -48,6 +48,19 @@ void AgentLoop::Stop(double grace_s) {
   if (owner_.joinable()) owner_.join();
 }
 
+void AgentLoop::LeaveWithin(double within_s) {
+  {
+    const std::lock_guard lock(mutex_);
+    leave_within_s_ = std::max(0.0, within_s);
+  }
+  Wake();
+}
+
+bool AgentLoop::empty() const {
+  const std::lock_guard lock(mutex_);
+  return empty_;
+}
+
 bool AgentLoop::connected() const {
   const std::lock_guard lock(mutex_);
   return connected_;
@@ -96,8 +109,10 @@ void AgentLoop::Run() {
   while (true) {
     const Clock::time_point now = Clock::now();
     ObeyStop(now);
+    ObeyLeave(now);
     KeepTime(now);
     SendEvents();
+    NoteWhetherEmpty();
     if (Finished(now)) break;
     Wait(now);
   }
@@ -116,6 +131,33 @@ void AgentLoop::ObeyStop(Clock::time_point now) {
   stopping_ = true;
   for (auto& [id, replica] : running_) replica->Terminate(*grace_s, now);
   spares_.EndIf([](const ReplicaProcess&) { return true; });
+}
+
+void AgentLoop::ObeyLeave(Clock::time_point now) {
+  std::optional<double> within_s;
+  {
+    const std::lock_guard lock(mutex_);
+    within_s = std::exchange(leave_within_s_, std::nullopt);
+  }
+  if (!within_s) return;
+  const auto ends =
+      now + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*within_s));
+  if (machine_ends_ && *machine_ends_ <= ends) return;
+  machine_ends_ = ends;
+  spdlog::info("node {} goes away in {:.0f} s: the service is asked to empty it",
+               options_.node_name, *within_s);
+  v1::AgentMessage event;
+  event.mutable_leaving()->set_within_s(*within_s);
+  outbox_.Add(std::move(event));
+  spares_.EndIf([](const ReplicaProcess&) { return true; });
+}
+
+// The service starts nothing here once it has heard, and what it had started before has arrived
+// with its acknowledgement at the latest.
+void AgentLoop::NoteWhetherEmpty() {
+  const bool empty = machine_ends_ && welcomed_ && running_.empty() && outbox_.empty();
+  const std::lock_guard lock(mutex_);
+  empty_ = empty;
 }
 
 bool AgentLoop::Finished(Clock::time_point now) {
@@ -232,6 +274,13 @@ void AgentLoop::SendHello(std::int64_t stream) {
   hello.set_slots(options_.slots);
   hello.set_token(options_.token);
   hello.set_incarnation(incarnation_);
+  hello.set_gpu_type(options_.gpu_type);
+  hello.set_spot(options_.spot);
+  hello.set_price_per_hour(options_.price_per_hour);
+  if (machine_ends_) {
+    const std::chrono::duration<double> left = *machine_ends_ - Clock::now();
+    hello.set_leaves_in_s(std::max(0.0, left.count()));
+  }
   for (const Gpu& gpu : options_.gpus) {
     v1::Gpu& told = *hello.add_gpus();
     told.set_name(gpu.name);

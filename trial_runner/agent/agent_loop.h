@@ -29,6 +29,8 @@ class AgentLoop : public Agent {
   AgentLoop(AgentOptions options, FileDescriptor wake);
   ~AgentLoop() override;
 
+  void LeaveWithin(double within_s) override;
+  bool empty() const override;
   void Stop(double grace_s) override;
   bool connected() const override;
   bool WaitConnected(double timeout_s) override;
@@ -43,6 +45,8 @@ class AgentLoop : public Agent {
   void WatchGpus();
   bool Finished(Clock::time_point now);
   void ObeyStop(Clock::time_point now);
+  void ObeyLeave(Clock::time_point now);
+  void NoteWhetherEmpty();
   // Poll and hear who is ready.
   void Wait(Clock::time_point now);
   int WaitMs(Clock::time_point now) const;
@@ -82,6 +86,8 @@ class AgentLoop : public Agent {
   std::condition_variable connection_changed_;
   bool connected_ = false;
   std::optional<double> stop_grace_s_;
+  std::optional<double> leave_within_s_;
+  bool empty_ = false;
   std::mutex join_mutex_;  // a second Stop may hurry the first one up, and waits with it
 
   // The owner thread's alone.
@@ -101,6 +107,7 @@ class AgentLoop : public Agent {
   std::string last_break_;  // so that a lasting absence is logged once
   Clock::time_point listened_until_ = Clock::now();
   bool stopping_ = false;
+  std::optional<Clock::time_point> machine_ends_;
   std::optional<Clock::time_point> leave_at_;  // replicas have ended; last events are on their way
   std::unique_ptr<GpuWatch> gpu_watch_;        // none without GPUs
   std::unique_ptr<ServiceStream> stream_;

@@ -1,6 +1,8 @@
 #include "tuner/api/agent_convert.h"
 
+#include <cmath>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -106,6 +108,12 @@ absl::StatusOr<std::optional<Event>> FromReplica(ReplicaId replica,
   return std::optional<Event>();
 }
 
+absl::Status CheckAmount(std::string_view what, double amount) {
+  if (amount >= 0 && std::isfinite(amount)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a node's ", std::string(what), " must be 0 or more, got ", amount));
+}
+
 absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
   if (hello.node_name().empty() || hello.node_name().size() > kMaxNodeName) {
     return absl::InvalidArgumentError(absl::StrCat("a node's name has 1 to ", kMaxNodeName,
@@ -117,7 +125,16 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
                                                    hello.slots()));
   }
   FromAgent out;
-  AgentHello event{hello.node_name(), hello.slots(), {}};
+  if (hello.gpu_type().size() > kMaxNodeName) {
+    return absl::InvalidArgumentError(absl::StrCat("node \"", hello.node_name(),
+                                                   "\": its GPU type has at most ", kMaxNodeName,
+                                                   " bytes, got ", hello.gpu_type().size()));
+  }
+  ESPALIER_RETURN_IF_ERROR(CheckAmount("price an hour", hello.price_per_hour()));
+  ESPALIER_RETURN_IF_ERROR(CheckAmount("time to leave", hello.leaves_in_s()));
+  AgentHello event{hello.node_name(), hello.slots(),          {},          hello.gpu_type(),
+                   hello.spot(),      hello.price_per_hour(), std::nullopt};
+  if (hello.has_leaves_in_s()) event.leaves_in_s = hello.leaves_in_s();
   for (const v1::LiveReplica& live : hello.replicas()) {
     LiveReplica replica{ReplicaId(live.replica_id()), TrialId(live.trial_id()), live.slot(),
                         live.generation(), std::nullopt};
@@ -209,6 +226,10 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
       out.pids.push_back({replica, message.started().pid()});
       return out;
     }
+    case v1::AgentMessage::kLeaving:
+      ESPALIER_RETURN_IF_ERROR(CheckAmount("time to leave", message.leaving().within_s()));
+      out.event = AgentLeaving{{}, message.leaving().within_s()};
+      return out;
     case v1::AgentMessage::kHeartbeat:
     case v1::AgentMessage::KIND_NOT_SET:
       break;

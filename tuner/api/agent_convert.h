@@ -27,6 +27,7 @@ struct FromAgent {
   std::vector<NodeGpu> gpus = {};  // of a Hello
 };
 
+// An AgentLeaving comes without its node, which whoever holds the stream knows.
 // INVALID_ARGUMENT, naming the replica, the field and its value, for what the core must not see.
 absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message);
 

@@ -218,6 +218,11 @@ v1::Pool PoolToProto(const View& view) {
     added.set_name(node.name);
     added.set_slots(node.slots);
     added.set_connected(node.connected);
+    added.set_gpu_type(node.gpu_type);
+    added.set_spot(node.spot);
+    added.set_price_per_hour(node.price_per_hour);
+    added.set_draining(node.draining);
+    added.set_drain_ends_at(SecondsOrZero(node.drain_ends));
     if (const auto gpus = view.gpus.find(node.name); gpus != view.gpus.end()) {
       for (const NodeGpu& gpu : gpus->second) {
         v1::Gpu& told = *added.add_gpus();

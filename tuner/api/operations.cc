@@ -37,13 +37,11 @@ absl::StatusOr<v1::Study> PostForStudy(Tuner& tuner, Event event) {
   return ReadStudy(tuner, reply.study);
 }
 
-v1::StudyDetails Details(const Study& study, const View& view, bool active_only,
-                         bool with_curves) {
+v1::StudyDetails Details(const Study& study, const View& view, bool active_only, bool with_curves) {
   v1::StudyDetails details;
   const TunerState& state = view.core.state();
   *details.mutable_study() = ToProto(study, view);
-  const std::int64_t best =
-      details.study().has_best_trial() ? details.study().best_trial() : -1;
+  const std::int64_t best = details.study().has_best_trial() ? details.study().best_trial() : -1;
   for (const TrialId id : study.trials) {
     const Trial& trial = state.trials.at(id);
     if (active_only && Ended(trial.state) && trial.number != best) continue;
@@ -67,17 +65,16 @@ absl::StatusOr<v1::Study> CreateStudy(Tuner& tuner, const v1::CreateStudyRequest
                                                    " bytes, got ", request.study_json().size()));
   }
   if (request.directory().empty() || request.directory().front() != '/') {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "directory: an absolute path is needed, got \"", request.directory(), "\""));
+    return absl::InvalidArgumentError(
+        absl::StrCat("directory: an absolute path is needed, got \"", request.directory(), "\""));
   }
-  ESPALIER_ASSIGN_OR_RETURN(
-      StudySpec spec, ParseStudy(request.study_json(), kStudyLabel, request.directory()));
+  ESPALIER_ASSIGN_OR_RETURN(StudySpec spec,
+                            ParseStudy(request.study_json(), kStudyLabel, request.directory()));
   ESPALIER_RETURN_IF_ERROR(Validate(spec));
   return PostForStudy(tuner, espalier::CreateStudy{std::move(spec), request.exist_ok()});
 }
 
-absl::StatusOr<v1::ListStudiesResponse> ListStudies(Tuner& tuner,
-                                                    const v1::ListStudiesRequest&) {
+absl::StatusOr<v1::ListStudiesResponse> ListStudies(Tuner& tuner, const v1::ListStudiesRequest&) {
   v1::ListStudiesResponse response;
   ESPALIER_RETURN_IF_ERROR(tuner.Read([&response](const View& view) {
     for (const auto& [id, study] : view.core.state().studies) {
@@ -111,8 +108,8 @@ absl::StatusOr<v1::Study> ResumeStudy(Tuner& tuner, const v1::ResumeStudyRequest
     return absl::InvalidArgumentError(absl::StrCat(
         "time_limit_s must be 0 (as it was) or more seconds, got ", request.time_limit_s()));
   }
-  return PostForStudy(tuner, espalier::ResumeStudy{request.name(), request.max_trials(),
-                                                   request.time_limit_s()});
+  return PostForStudy(
+      tuner, espalier::ResumeStudy{request.name(), request.max_trials(), request.time_limit_s()});
 }
 
 absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& request) {
@@ -126,8 +123,8 @@ absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& reque
 }
 
 absl::StatusOr<v1::Trial> PinTrial(Tuner& tuner, const v1::PinTrialRequest& request) {
-  const Reply reply = tuner.Post(
-      espalier::PinTrial{request.study(), request.trial_number(), request.slots()});
+  const Reply reply =
+      tuner.Post(espalier::PinTrial{request.study(), request.trial_number(), request.slots()});
   if (!reply.status.ok()) return reply.status;
   std::optional<v1::Trial> trial;
   ESPALIER_RETURN_IF_ERROR(tuner.Read([&](const View& view) {
@@ -140,10 +137,27 @@ absl::StatusOr<v1::Trial> PinTrial(Tuner& tuner, const v1::PinTrialRequest& requ
   return *std::move(trial);
 }
 
+absl::StatusOr<v1::Node> DrainNode(Tuner& tuner, const v1::DrainNodeRequest& request) {
+  const Reply reply =
+      tuner.Post(espalier::DrainNode{request.name(), request.undo(), request.within_s()});
+  if (!reply.status.ok()) return reply.status;
+  v1::Node node;
+  // One that is not here at the moment is drained when it comes.
+  node.set_id(reply.node.value);
+  node.set_name(request.name());
+  node.set_draining(!request.undo());
+  ESPALIER_RETURN_IF_ERROR(tuner.Read([&](const View& view) {
+    const v1::Pool pool = PoolToProto(view);
+    for (const v1::Node& known : pool.nodes()) {
+      if (known.id() == reply.node.value) node = known;
+    }
+  }));
+  return node;
+}
+
 absl::StatusOr<v1::Pool> GetPool(Tuner& tuner, const v1::GetPoolRequest&) {
   v1::Pool pool;
-  ESPALIER_RETURN_IF_ERROR(
-      tuner.Read([&pool](const View& view) { pool = PoolToProto(view); }));
+  ESPALIER_RETURN_IF_ERROR(tuner.Read([&pool](const View& view) { pool = PoolToProto(view); }));
   return pool;
 }
 

@@ -9,7 +9,7 @@ namespace espalier::api {
 // the owner of the core, and returns the core's own error where it has one.
 
 inline constexpr std::size_t kMaxStudyJson = 1 << 20;  // bytes
-inline constexpr int kRecentDecisions = 200;           // sent where only active trials are asked for
+inline constexpr int kRecentDecisions = 200;  // sent where only active trials are asked for
 
 absl::StatusOr<v1::Study> CreateStudy(Tuner& tuner, const v1::CreateStudyRequest& request);
 absl::StatusOr<v1::ListStudiesResponse> ListStudies(Tuner& tuner,
@@ -20,6 +20,7 @@ absl::StatusOr<v1::Study> StopStudy(Tuner& tuner, const v1::StudyName& request);
 absl::StatusOr<v1::Study> ResumeStudy(Tuner& tuner, const v1::ResumeStudyRequest& request);
 absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& request);
 absl::StatusOr<v1::Trial> PinTrial(Tuner& tuner, const v1::PinTrialRequest& request);
+absl::StatusOr<v1::Node> DrainNode(Tuner& tuner, const v1::DrainNodeRequest& request);
 absl::StatusOr<v1::Pool> GetPool(Tuner& tuner, const v1::GetPoolRequest& request);
 
 }  // namespace espalier::api

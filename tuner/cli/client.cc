@@ -75,6 +75,10 @@ absl::StatusOr<v1::Trial> Client::PinTrial(const v1::PinTrialRequest& request) {
   return Call(&v1::Tuner::Stub::PinTrial, request);
 }
 
+absl::StatusOr<v1::Node> Client::DrainNode(const v1::DrainNodeRequest& request) {
+  return Call(&v1::Tuner::Stub::DrainNode, request);
+}
+
 absl::StatusOr<v1::Pool> Client::GetPool() {
   return Call(&v1::Tuner::Stub::GetPool, v1::GetPoolRequest());
 }

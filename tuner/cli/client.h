@@ -33,6 +33,7 @@ class Client {
   absl::StatusOr<v1::Study> ResumeStudy(const v1::ResumeStudyRequest& request);
   absl::StatusOr<v1::TellResponse> Tell(const v1::TellRequest& request);
   absl::StatusOr<v1::Trial> PinTrial(const v1::PinTrialRequest& request);
+  absl::StatusOr<v1::Node> DrainNode(const v1::DrainNodeRequest& request);
   absl::StatusOr<v1::Pool> GetPool();
 
   const std::string& address() const { return options_.address; }

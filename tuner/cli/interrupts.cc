@@ -16,14 +16,22 @@
 namespace espalier {
 namespace {
 
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 // A signal handler reaches nothing but globals.
 std::atomic<int> interrupts{0};
+std::atomic<bool> first_was_term{false};
+std::atomic<bool> notice{false};
 int wake_pipe[2] = {-1, -1};
 struct sigaction former[std::size(kSignals)];
 
-void OnSignal(int) {
+void WakeUp() { [[maybe_unused]] const auto written = write(wake_pipe[1], "!", 1); }
+
+void OnSignal(int signal) {
+  if (signal == SIGUSR1) {
+    notice = true;
+    return WakeUp();
+  }
   if (interrupts.fetch_add(1) > 0) {
     // The live table hides the cursor.
     constexpr char kShowCursor[] = "\x1b[?25h\n";
@@ -33,13 +41,16 @@ void OnSignal(int) {
     }
     _exit(static_cast<int>(ExitCode::kInterrupted));
   }
-  [[maybe_unused]] const auto written = write(wake_pipe[1], "!", 1);
+  first_was_term = signal == SIGTERM;
+  WakeUp();
 }
 
 }  // namespace
 
 Interrupts::Interrupts() {
   interrupts = 0;
+  first_was_term = false;
+  notice = false;
   ESPALIER_CHECK(pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) == 0, "a pipe is needed");
   struct sigaction action {};
   action.sa_handler = OnSignal;
@@ -59,12 +70,17 @@ Interrupts::~Interrupts() {
 }
 
 bool Interrupts::interrupted() const { return interrupts > 0; }
+bool Interrupts::terminated() const { return first_was_term; }
+bool Interrupts::noticed() const { return notice; }
 
 void Interrupts::Wait(double seconds) const {
   const int timeout_ms = std::max(0, static_cast<int>(std::ceil(seconds * 1000)));
   // Once the first interrupt was seen there is nothing more to wake up for.
   pollfd entry{interrupted() ? -1 : wake_pipe[0], POLLIN, 0};
-  poll(&entry, 1, timeout_ms);
+  if (poll(&entry, 1, timeout_ms) <= 0) return;
+  char signals[16];
+  while (read(wake_pipe[0], signals, sizeof(signals)) > 0) {
+  }
 }
 
 }  // namespace espalier

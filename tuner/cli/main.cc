@@ -45,6 +45,9 @@ constexpr Verb kVerbs[] = {
      "promise_goodput\n  tuner simulate study --db espalier.db --policy fixed --html page.html",
      AddSimulate},
     {"pool", "Show the nodes and who holds which slot", "  tuner pool", AddPool},
+    {"drain", "Empty a node: trials move off it, nothing new starts there",
+     "  tuner drain node-3\n  tuner drain node-3 --within 600\n  tuner drain node-3 --undo",
+     AddDrain},
     {"version", "Print the version", "  tuner version", AddVersion},
 };
 

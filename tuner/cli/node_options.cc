@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
 #include "tuner/cli/machine.h"
 
 namespace espalier {
@@ -67,6 +70,13 @@ absl::Status ResolveGpus(const NodeArguments& arguments, AgentOptions& options) 
   return absl::OkStatus();
 }
 
+// Machines with the same mixture of GPUs are alike.
+std::string TypeOf(const std::vector<Gpu>& gpus) {
+  std::set<std::string> names;
+  for (const Gpu& gpu : gpus) names.insert(gpu.name);
+  return absl::StrJoin(names, " + ");
+}
+
 }  // namespace
 
 void NodeArguments::AddTo(CLI::App& app) {
@@ -78,6 +88,11 @@ void NodeArguments::AddTo(CLI::App& app) {
                  "that CUDA_VISIBLE_DEVICES leaves, unless --slots is given)");
   app.add_option("--slots-per-gpu", slots_per_gpu,
                  "Slots of each GPU; replicas share its memory evenly (default: 1)");
+  app.add_option("--gpu-type", gpu_type,
+                 "What the slots are, so that the allocator tells them apart: a trial holds slots "
+                 "of one type (default: as the driver names the GPUs; CPU slots: none)");
+  app.add_option("--price-per-hour", price_per_hour,
+                 "What this machine costs an hour, in any currency (default: not told)");
   app.add_option("--replica-lease", replica_lease_s,
                  "Seconds without a word after which a replica is taken as hung and killed (a "
                  "debugger's breakpoint is such a silence); its group goes on without it; 0: never")
@@ -109,6 +124,12 @@ absl::Status NodeArguments::Resolve(AgentOptions& options) const {
   }
   ESPALIER_RETURN_IF_ERROR(ResolveGpus(*this, options));
   if (options.gpus.empty()) options.slots = slots == -1 ? CpuCores() : slots;
+  options.gpu_type = gpu_type.empty() ? TypeOf(options.gpus) : gpu_type;
+  if (!(price_per_hour >= 0) || !std::isfinite(price_per_hour)) {
+    return absl::InvalidArgumentError(
+        fmt::format("--price-per-hour {}: must be 0 (not told) or more", price_per_hour));
+  }
+  options.price_per_hour = price_per_hour;
   if (replica_lease_s != 0 &&
       !(replica_lease_s >= kMinReplicaLease_s && replica_lease_s <= kMaxReplicaLease_s)) {
     return absl::InvalidArgumentError(

@@ -15,6 +15,8 @@ struct NodeArguments {
   std::string gpus;          // empty: those that are there and that CUDA_VISIBLE_DEVICES shows
   int slots_per_gpu = -1;    // -1: 1
   std::string spare_memory;  // empty: a share of the machine's
+  std::string gpu_type;      // empty: as the driver names its GPUs
+  double price_per_hour = 0;
 
   void AddTo(CLI::App& app);
   // Sets slots and all that replicas are given.

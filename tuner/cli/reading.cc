@@ -1,4 +1,4 @@
-// Verbs that only read: ls, show, export, report, pool.
+// Verbs that only read: ls, show, export, report.
 
 #include <fmt/format.h>
 
@@ -103,37 +103,6 @@ ExitCode Read(const std::string& verb, const ReadArguments& arguments,
   return status.ok() ? ExitCode::kOk : Fail(verb, status);
 }
 
-ExitCode ShowPool(const ServiceArguments& arguments) {
-  const absl::StatusOr<ClientOptions> options = arguments.Resolve();
-  if (!options.ok()) return Fail("pool", options.status());
-  Client client(*options);
-  const absl::StatusOr<v1::Pool> pool = client.GetPool();
-  if (!pool.ok()) return Fail("pool", pool.status());
-  std::printf("%d of %d slots held\n", pool->slots_held(), pool->slots());
-  std::vector<std::vector<std::string>> rows = {{"node", "slot", "study", "trial", "process"}};
-  for (const v1::Node& node : pool->nodes()) {
-    const std::string name = node.name() + (node.connected() ? "" : " (not connected)");
-    for (int slot = 0; slot < node.slots(); ++slot) {
-      std::vector<std::string> row = {name, std::to_string(slot), "", "", ""};
-      for (const v1::SlotHolder& holder : node.holders()) {
-        if (holder.slot() != slot) continue;
-        row[2] = holder.study();
-        row[3] = std::to_string(holder.trial_number());
-        row[4] = holder.pid() > 0 ? std::to_string(holder.pid()) : "starting";
-      }
-      rows.push_back(std::move(row));
-    }
-  }
-  for (const std::string& line : Columns(rows)) std::puts(line.c_str());
-  for (const v1::Node& node : pool->nodes()) {
-    for (const v1::Gpu& gpu : node.gpus()) {
-      std::printf("%s: %s, %.0f GiB (%s)\n", node.name().c_str(), gpu.name().c_str(),
-                  static_cast<double>(gpu.memory_bytes()) / (1 << 30), gpu.uuid().c_str());
-    }
-  }
-  return ExitCode::kOk;
-}
-
 }  // namespace
 
 VerbAction AddList(CLI::App& app) {
@@ -167,12 +136,6 @@ VerbAction AddReport(CLI::App& app) {
   auto a = AddReadArguments(app);
   app.add_option("--out", a->out, "File to write (default: report.html)");
   return [a] { return Read("report", *a, Report); };
-}
-
-VerbAction AddPool(CLI::App& app) {
-  auto a = std::make_shared<ServiceArguments>();
-  a->AddTo(app);
-  return [a] { return ShowPool(*a); };
 }
 
 }  // namespace espalier

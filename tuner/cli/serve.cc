@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "trial_runner/agent/agent.h"
+#include "tuner/base/clock.h"
 #include "tuner/cli/files.h"
 #include "tuner/cli/interrupts.h"
 #include "tuner/cli/machine.h"
@@ -21,6 +24,7 @@ namespace {
 
 constexpr double kIdleWait_s = 3600;  // between looks at whether it was interrupted
 constexpr double kAgentGrace_s = 10;  // for replicas between SIGTERM and SIGKILL
+constexpr double kDrainPace_s = 0.2;  // between looks at whether a node that leaves is empty
 
 struct ServeArguments {
   ServeArguments() { options.grpc_address = kDefaultService; }
@@ -62,6 +66,8 @@ struct AgentArguments {
   AgentOptions options;
   NodeArguments node;
   std::string token_file;
+  double drain_on_term_s = 0;
+  double drain_on_usr1_s = 120;
 };
 
 absl::StatusOr<AgentOptions> CheckAgent(const AgentArguments& arguments) {
@@ -71,6 +77,9 @@ absl::StatusOr<AgentOptions> CheckAgent(const AgentArguments& arguments) {
     return absl::InvalidArgumentError("--join \"" + options.service_address +
                                       "\": must be HOST:PORT, e.g. " + kDefaultService);
   }
+  if (!(arguments.drain_on_term_s >= 0) || !(arguments.drain_on_usr1_s >= 0)) {
+    return absl::InvalidArgumentError("--drain-on-term and --drain-on-usr1: 0 or more seconds");
+  }
   if (options.node_name.empty()) options.node_name = HostName();
   ESPALIER_RETURN_IF_ERROR(MakeDirectory(options.directory));
   options.directory = std::filesystem::absolute(options.directory).lexically_normal().string();
@@ -79,6 +88,33 @@ absl::StatusOr<AgentOptions> CheckAgent(const AgentArguments& arguments) {
     ESPALIER_ASSIGN_OR_RETURN(options.token, ReadToken(arguments.token_file));
   }
   return options;
+}
+
+// Until the agent is to stop: interrupted, or told that its machine goes away and then empty or out
+// of time.
+void ServeUntilTheEnd(Agent& agent, const AgentArguments& arguments, const Interrupts& interrupts) {
+  std::optional<Time> ends;
+  const auto leave = [&](double within_s) {
+    std::printf("the machine goes away in %.0f s: emptying this node\n", within_s);
+    std::fflush(stdout);
+    agent.LeaveWithin(within_s);
+    const Time then = After(Now(), within_s);
+    ends = ends ? std::min(*ends, then) : then;
+  };
+  bool noticed = false;
+  bool terminated = false;
+  while (!ends || (Now() < *ends && !agent.empty())) {
+    if (interrupts.interrupted() && !terminated) {
+      terminated = interrupts.terminated() && arguments.drain_on_term_s > 0;
+      if (!terminated) return;
+      leave(arguments.drain_on_term_s);
+    }
+    if (interrupts.noticed() && !noticed) {
+      noticed = true;
+      leave(arguments.drain_on_usr1_s);
+    }
+    interrupts.Wait(ends ? kDrainPace_s : kIdleWait_s);
+  }
 }
 
 ExitCode RunAgent(const AgentArguments& arguments) {
@@ -92,7 +128,7 @@ ExitCode RunAgent(const AgentArguments& arguments) {
   std::printf("node %s with %d slots joins %s\n", options->node_name.c_str(), options->slots,
               options->service_address.c_str());
   std::fflush(stdout);
-  while (!interrupts.interrupted()) interrupts.Wait(kIdleWait_s);
+  ServeUntilTheEnd(**agent, arguments, interrupts);
   (*agent)->Stop(kAgentGrace_s);
   return ExitCode::kOk;
 }
@@ -127,6 +163,16 @@ VerbAction AddAgent(CLI::App& app) {
   app.add_option("--token-file", a->token_file, "File with the service's token");
   app.add_option("--http", a->options.http_address,
                  "The service's HTTP address, told to trials (default: none)");
+  app.add_flag("--spot", a->options.spot, "The machine may be taken away at short notice");
+  app.add_option("--drain-on-term", a->drain_on_term_s,
+                 "SIGTERM says that the machine goes away in so many seconds: trials are moved or "
+                 "checkpointed first, then the agent ends (as Kubernetes and clouds end machines); "
+                 "0: it ends at once")
+      ->capture_default_str();
+  app.add_option("--drain-on-usr1", a->drain_on_usr1_s,
+                 "SIGUSR1 says that the machine goes away in so many seconds (as Slurm's "
+                 "--signal=USR1@120 does, or a watcher of a cloud's notice)")
+      ->capture_default_str();
   return [a] { return RunAgent(*a); };
 }
 

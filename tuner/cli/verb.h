@@ -40,6 +40,7 @@ VerbAction AddReport(CLI::App& app);
 VerbAction AddTell(CLI::App& app);
 VerbAction AddSimulate(CLI::App& app);
 VerbAction AddPool(CLI::App& app);
+VerbAction AddDrain(CLI::App& app);
 VerbAction AddVersion(CLI::App& app);
 
 }  // namespace espalier

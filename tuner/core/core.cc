@@ -157,12 +157,32 @@ TrialActivity Core::Impl::Activity(TrialId id) const {
   if (!group.progress) return activity;
   activity.epoch = group.progress->epoch;
   activity.training = true;
-  activity.figures = FiguresOf(group);
+  activity.figures = FiguresOf(id, group);
   return activity;
 }
 
+std::optional<std::string> Core::Impl::GpuTypeOf(const Group& group) const {
+  std::optional<std::string> type;
+  for (const ReplicaId member : group.members) {
+    const auto replica = replicas_.find(member);
+    const auto node = replica == replicas_.end() ? nodes_.end() : nodes_.find(replica->second.node);
+    if (node == nodes_.end()) continue;
+    if (type && *type != node->second.gpu_type) return std::nullopt;
+    type = node->second.gpu_type;
+  }
+  return type;
+}
+
+std::optional<ThroughputParams> Core::Impl::FittedFor(
+    TrialId id, const std::optional<std::string>& gpu_type) const {
+  const auto speed = speeds_.find(id);
+  if (speed == speeds_.end() || !gpu_type) return std::nullopt;
+  const auto on_type = speed->second.by_gpu_type.find(*gpu_type);
+  return on_type == speed->second.by_gpu_type.end() ? std::nullopt : on_type->second.fitted;
+}
+
 // Requires that the group has told its progress.
-TrainingFigures Core::Impl::FiguresOf(const Group& group) const {
+TrainingFigures Core::Impl::FiguresOf(TrialId id, const Group& group) const {
   const ReplicaProgress& progress = *group.progress;
   TrainingFigures figures;
   figures.step_time_s = group.step_time_s;
@@ -180,9 +200,9 @@ TrainingFigures Core::Impl::FiguresOf(const Group& group) const {
         static_cast<double>(group.batch.initial) * group.noise.var / group.noise.sqr;
   }
   const int replicas = static_cast<int>(group.members.size());
-  if (group.fitted && replicas > 0 &&
-      CheckModel("", *group.fitted, group.noise, group.batch).ok()) {
-    const GoodputModel model(*group.fitted, group.noise, group.batch);
+  const std::optional<ThroughputParams> fitted = FittedFor(id, GpuTypeOf(group));
+  if (fitted && replicas > 0 && CheckModel("", *fitted, group.noise, group.batch).ok()) {
+    const GoodputModel model(*fitted, group.noise, group.batch);
     std::set<NodeId> nodes;
     for (const ReplicaId member : group.members) {
       if (const auto r = replicas_.find(member); r != replicas_.end()) nodes.insert(r->second.node);
@@ -200,8 +220,16 @@ TrainingFigures Core::Impl::FiguresOf(const Group& group) const {
 std::vector<NodeView> Core::Impl::Nodes() const {
   std::vector<NodeView> views;
   for (const auto& [id, node] : nodes_) {
-    NodeView view{id,        node.name, node.slots,          node.connected, {}, node.gpu_type,
-                  node.spot, node.price_per_hour, node.draining, node.ends.value_or(Time{})};
+    NodeView view{id,
+                  node.name,
+                  node.slots,
+                  node.connected,
+                  {},
+                  node.gpu_type,
+                  node.spot,
+                  node.price_per_hour,
+                  node.draining,
+                  node.ends.value_or(Time{})};
     for (const auto& [replica_id, replica] : replicas_) {
       if (replica.node == id) view.replicas.push_back({replica_id, replica.trial, replica.slot});
     }

@@ -58,6 +58,23 @@ struct Replica {
   double grace_s = 0;
 };
 
+// How fast a trial is on slots of one GPU type.
+struct SpeedOnType {
+  Profile profile;
+  std::optional<ThroughputParams> fitted;
+  std::vector<ProfileObservation> fitted_to;  // what `fitted` rests on
+  int max_profiled = 1;                       // replicas
+};
+
+// What a trial's steps have told of its speed. Not durable, but outlives its replicas: a paused
+// trial comes back with it.
+struct TrialSpeed {
+  std::map<std::string, SpeedOnType> by_gpu_type;
+  std::string gpu_type;  // on which it trained last
+  GradientNoise noise;
+  BatchBounds batch;
+};
+
 // What is known of a trial that has, or is about to have, replicas. Not durable.
 struct Group {
   Placement target;                // what the allocator wants it to hold
@@ -77,14 +94,10 @@ struct Group {
   Time last_resize;
   BatchBounds batch;
   std::int64_t total_steps = 0;
-  Profile profile;
-  std::optional<ThroughputParams> fitted;
-  std::vector<ProfileObservation> fitted_to;  // what `fitted` rests on
   GradientNoise noise;
   std::optional<ReplicaProgress> progress;
   double sync_share = 0;
   double step_time_s = 0;  // mean over the last progress
-  int max_profiled = 1;
   StragglerDetector stragglers;
   ReplicaId replaced;              // a straggler that leaves when its successor is ready; 0: none
   std::set<ReplicaId> stuck;       // members of the newest generation that wait for the others
@@ -190,7 +203,13 @@ class Core::Impl {
   void CheckReplicaDeadlines();
   std::vector<const Replica*> ReplicasOf(TrialId id) const;
   int SlotsHeldBy(TrialId id) const;
-  TrainingFigures FiguresOf(const Group& group) const;
+  TrainingFigures FiguresOf(TrialId id, const Group& group) const;
+  // Of the nodes that its members are on; none while they are on several types.
+  std::optional<std::string> GpuTypeOf(const Group& group) const;
+  std::optional<ThroughputParams> FittedFor(TrialId id,
+                                            const std::optional<std::string>& gpu_type) const;
+  // Whether that changed what is known.
+  bool LearnSpeed(TrialId id, const ReplicaProgress& event);
 
   // ---- nodes that are to be emptied (drains.cc)
   void UpdateDrain(Node& node, const std::string& why);
@@ -225,6 +244,7 @@ class Core::Impl {
   Job MakeJob(const Study& study, const Trial& trial);
   void RecordRefusal(const Trial& trial, const std::string& reason);
   void DescribeHistory(const Trial& trial, Job& job) const;
+  bool DescribeSpeed(const Trial& trial, Job& job);
   void TakeAllocation(const AllocationDecision& decision);
   void Reconcile(TrialId id);
   std::set<ReplicaId> Surplus(const Group& group, const std::vector<Replica*>& live) const;
@@ -254,6 +274,7 @@ class Core::Impl {
   // that it is the same after a restart.
   std::set<TrialId> held_;
   std::set<TrialId> refused_;  // whose bad numbers are on record
+  std::map<TrialId, TrialSpeed> speeds_;
   std::map<StudyId, EqualProgress> equal_progress_;  // of studies of adaptive batches
   std::map<Slot, Time> slow_slots_;                  // until when
   // Trials of a loaded state that run or hold slots, and whose agents have not come back yet.

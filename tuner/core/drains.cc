@@ -24,9 +24,9 @@ void Core::Impl::On(const DrainNode& event) {
   }
   result_.reply.node = id;
   if (!(event.within_s >= 0)) {
-    result_.reply.status = absl::InvalidArgumentError(absl::StrCat(
-        "node \"", event.name, "\" must be empty within 0 (no limit) or more seconds, got ",
-        event.within_s));
+    result_.reply.status = absl::InvalidArgumentError(
+        absl::StrCat("node \"", event.name,
+                     "\" must be empty within 0 (no limit) or more seconds, got ", event.within_s));
     return;
   }
   if (event.undo && !state_.drained.contains(id)) return;
@@ -69,9 +69,9 @@ void Core::Impl::UpdateDrain(Node& node, const std::string& why) {
   }
   if (node.draining == before) return;
   if (node.draining) ForgetPlansFor(node.id);
-  const std::string what =
-      node.draining ? absl::StrCat("node ", node.name, " drains: ", why)
-                    : absl::StrCat("node ", node.name, " is no longer drained");
+  const std::string what = node.draining
+                               ? absl::StrCat("node ", node.name, " drains: ", why)
+                               : absl::StrCat("node ", node.name, " is no longer drained");
   const std::string when =
       ends ? absl::StrCat(", in ", static_cast<std::int64_t>(SecondsBetween(now_, *ends)), " s")
            : "";
@@ -117,7 +117,8 @@ void Core::Impl::PlanNothingNewOn(NodeId id) {
 void Core::Impl::EmptyNode(const Node& node) {
   std::set<TrialId> here;
   for (const auto& [id, replica] : replicas_) {
-    if (replica.node == node.id && !replica.stopping && !replica.leaving) here.insert(replica.trial);
+    if (replica.node == node.id && !replica.stopping && !replica.leaving)
+      here.insert(replica.trial);
   }
   if (!here.empty()) schedule_ = true;
   for (const TrialId id : here) {

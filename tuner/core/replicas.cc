@@ -76,9 +76,6 @@ void Core::Impl::On(const ReplicaProgress& event) {
   double sync_time_s = 0;
   std::int64_t steps = 0;
   for (const ProfileEntry& entry : event.profile) {
-    // A step that waits for a straggler says nothing about steps of so many replicas.
-    if (!group.stragglers.suspects()) group.profile.Add(entry);
-    group.max_profiled = std::max(group.max_profiled, entry.key.replicas);
     step_time_s += entry.optimizer_time_s + entry.accumulation_time_s;
     sync_time_s += entry.sync_time_s;
     steps += entry.optimizer_count;
@@ -92,11 +89,30 @@ void Core::Impl::On(const ReplicaProgress& event) {
   group.progress->replica_times.clear();
   // The allocator looks at what is new about speeds at once, and at how far trials are once in a
   // while: progress of thousands of trials must not mean as many allocations.
-  std::vector<ProfileObservation> observations = group.profile.Observations();
-  if (observations.empty() || SameTimes(observations, group.fitted_to)) return;
-  group.fitted = Fit(group.profile, group.fitted);
-  group.fitted_to = std::move(observations);
+  if (!LearnSpeed(it->second.trial, event)) return;
   schedule_ = true;
+}
+
+bool Core::Impl::LearnSpeed(TrialId id, const ReplicaProgress& event) {
+  const Group& group = groups_.at(id);
+  // Steps on GPUs of two types, for the moment of a move, say nothing about either.
+  const std::optional<std::string> gpu_type = GpuTypeOf(group);
+  if (!gpu_type) return false;
+  TrialSpeed& speed = speeds_[id];
+  speed.gpu_type = *gpu_type;
+  speed.noise = group.noise;
+  speed.batch = group.batch;
+  SpeedOnType& on_type = speed.by_gpu_type[*gpu_type];
+  for (const ProfileEntry& entry : event.profile) {
+    // A step that waits for a straggler says nothing about steps of so many replicas.
+    if (!group.stragglers.suspects()) on_type.profile.Add(entry);
+    on_type.max_profiled = std::max(on_type.max_profiled, entry.key.replicas);
+  }
+  std::vector<ProfileObservation> observations = on_type.profile.Observations();
+  if (observations.empty() || SameTimes(observations, on_type.fitted_to)) return false;
+  on_type.fitted = Fit(on_type.profile, on_type.fitted);
+  on_type.fitted_to = std::move(observations);
+  return true;
 }
 
 void Core::Impl::On(const ReplicaCheckpoint& event) {

@@ -195,6 +195,32 @@ void Core::Impl::RecordRefusal(const Trial& trial, const std::string& reason) {
       absl::StrCat("keeps its slots, since the allocator cannot work with its numbers: ", reason));
 }
 
+// Its model on the type that it trains on, or did last, and those on other types beside it. False:
+// the numbers of one of them are none to work with.
+bool Core::Impl::DescribeSpeed(const Trial& trial, Job& job) {
+  const auto found = speeds_.find(trial.id);
+  if (found == speeds_.end()) return true;
+  bool good_numbers = true;
+  const TrialSpeed& speed = found->second;
+  for (const auto& [gpu_type, on_type] : speed.by_gpu_type) {
+    if (!on_type.fitted) continue;
+    const absl::Status good = CheckModel(job.name, *on_type.fitted, speed.noise, speed.batch);
+    if (!good.ok()) {
+      RecordRefusal(trial, std::string(good.message()));
+      good_numbers = false;
+      continue;
+    }
+    const GoodputModel model(*on_type.fitted, speed.noise, speed.batch);
+    if (gpu_type == speed.gpu_type) {
+      job.goodput = model;
+      job.max_profiled_replicas = on_type.max_profiled;
+    } else {
+      job.goodput_by_gpu_type.emplace(gpu_type, model);
+    }
+  }
+  return good_numbers;
+}
+
 Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
   Job job;
   job.id = trial.id;
@@ -208,6 +234,7 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
   job.fixed_batch = study.spec.batch_mode == BatchMode::kFixed;
   if (const auto p = promise_.find(trial.id); p != promise_.end()) job.promise = p->second;
   DescribeHistory(trial, job);
+  const bool good_numbers = DescribeSpeed(trial, job);
   const auto it = groups_.find(trial.id);
   if (it == groups_.end()) {
     // A pin waits until the program has shown that it can be resized.
@@ -236,16 +263,7 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
   if (job.fixed_batch && group.batch.initial > 0) {
     job.max_slots = static_cast<int>(std::min<std::int64_t>(job.max_slots, group.batch.initial));
   }
-  job.max_profiled_replicas = group.max_profiled;
-  if (group.fitted) {
-    const absl::Status good = CheckModel(job.name, *group.fitted, group.noise, group.batch);
-    if (good.ok()) {
-      job.goodput.emplace(*group.fitted, group.noise, group.batch);
-    } else {
-      RecordRefusal(trial, std::string(good.message()));
-      job.joining = true;
-    }
-  }
+  if (!good_numbers) job.joining = true;
   if (group.progress) job.global_batch = group.progress->global_batch_size;
   if (job.global_batch == 0) job.global_batch = group.batch.initial;
   job.since_resize_s = group.last_resize == Time{} ? 1e9 : SecondsBetween(group.last_resize, now_);
@@ -393,8 +411,7 @@ std::vector<ReplicaId> Core::Impl::WantedMembers(TrialId id, const std::vector<R
   bool shrinks = false;
   for (const ReplicaId member : group.members) {
     const bool leaves = surplus.contains(member);
-    const bool stands_in =
-        leaves && starting > 0 && !MustLeave(replicas_.at(member).node);
+    const bool stands_in = leaves && starting > 0 && !MustLeave(replicas_.at(member).node);
     if (stands_in) --starting;
     if (!leaves || stands_in) {
       wanted.push_back(member);

@@ -45,6 +45,7 @@ void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reaso
   promise_.erase(id);
   held_.erase(id);
   promise_stale_.insert(trial.study);
+  speeds_.erase(id);
   for (auto& [replica_id, replica] : replicas_) {
     if (replica.trial != id) continue;
     if (state == TrialState::kComplete) {
@@ -139,7 +140,7 @@ void Core::Impl::TakeValue(TrialId id, IntermediateValue value) {
 void Core::Impl::RecordFigures(TrialId id) {
   const auto group = groups_.find(id);
   if (group == groups_.end() || !group->second.progress) return;
-  TrainingFigures figures = FiguresOf(group->second);
+  TrainingFigures figures = FiguresOf(id, group->second);
   if (figures != TrialAt(id).figures) Emit(FiguresRecorded{id, figures});
 }
 

@@ -102,8 +102,7 @@ void Agents::Welcome(const std::shared_ptr<AgentSession>& session, NodeId node) 
   if (sessions_.contains(session)) routes_[node] = session;
 }
 
-void Agents::Take(const std::shared_ptr<AgentSession>& session,
-                  const v1::AgentMessage& message) {
+void Agents::Take(const std::shared_ptr<AgentSession>& session, const v1::AgentMessage& message) {
   session->Heard(clock_());
   if (message.kind_case() == v1::AgentMessage::kHeartbeat) return;
   absl::StatusOr<FromAgent> from_agent = FromProto(message);
@@ -121,6 +120,9 @@ void Agents::Take(const std::shared_ptr<AgentSession>& session,
     // through the queue empty, so that it is acknowledged once what precedes it is durable.
     if (sequence > 0 && sequence <= seat.last_sequence) from_agent = FromAgent{};
     seat.last_sequence = std::max(seat.last_sequence, sequence);
+    if (from_agent->event) {
+      if (auto* leaving = std::get_if<AgentLeaving>(&*from_agent->event)) leaving->node = seat.node;
+    }
     loop_->PostAsync(*std::move(from_agent), [session, sequence](const Reply& reply) {
       if (absl::IsUnavailable(reply.status)) return;
       if (sequence > 0) session->Acknowledge(sequence);

@@ -52,6 +52,10 @@ class TunerService final : public v1::Tuner::Service {
                         v1::Trial* response) override {
     return Unary("PinTrial", *context, api::PinTrial, *request, *response);
   }
+  grpc::Status DrainNode(grpc::ServerContext* context, const v1::DrainNodeRequest* request,
+                         v1::Node* response) override {
+    return Unary("DrainNode", *context, api::DrainNode, *request, *response);
+  }
   grpc::Status GetPool(grpc::ServerContext* context, const v1::GetPoolRequest* request,
                        v1::Pool* response) override {
     return Unary("GetPool", *context, api::GetPool, *request, *response);
@@ -158,8 +162,8 @@ class GrpcServerImpl final : public GrpcServer {
     builder.AddListeningPort(address.text(), grpc::InsecureServerCredentials(), &port);
     server_ = builder.BuildAndStart();
     if (!server_ || port == 0) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "cannot listen on ", address.text(), ": gRPC refused it; choose another port"));
+      return absl::FailedPreconditionError(absl::StrCat("cannot listen on ", address.text(),
+                                                        ": gRPC refused it; choose another port"));
     }
     address.port = port;
     address_ = address.text();

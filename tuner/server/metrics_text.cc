@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "prometheus/text_serializer.h"
@@ -115,6 +116,25 @@ void AddTrialMetrics(const View& view, std::vector<MetricFamily>& families) {
                   std::make_move_iterator(gauges.end()));
 }
 
+// Slots by what they are: their GPU type, whether they may be taken away, and how their node is.
+MetricFamily NodeMetrics(const View& view) {
+  using Kind = std::tuple<std::string, bool, std::string>;
+  std::map<Kind, int> slots;
+  for (const NodeView& node : view.core.Nodes()) {
+    const std::string state = !node.connected ? "away" : node.draining ? "draining" : "ready";
+    slots[{node.gpu_type, node.spot, state}] += node.slots;
+  }
+  MetricFamily family = Gauge("espalier_slots", "Slots by GPU type, spot and state of their node");
+  for (const auto& [kind, count] : slots) {
+    ClientMetric metric;
+    const auto& [gpu_type, spot, state] = kind;
+    metric.label = {{"gpu_type", gpu_type}, {"spot", spot ? "yes" : "no"}, {"state", state}};
+    metric.gauge.value = count;
+    family.metric.push_back(std::move(metric));
+  }
+  return family;
+}
+
 }  // namespace
 
 std::vector<MetricFamily> StateMetrics(const View& view) {
@@ -133,6 +153,7 @@ std::vector<MetricFamily> StateMetrics(const View& view) {
       ByState("espalier_trials", "Trials by state", trials),
       Single("espalier_slots_total", "Slots of the pool", view.core.SlotsTotal()),
       Single("espalier_slots_held", "Slots held by trials", view.core.SlotsHeld())};
+  families.push_back(NodeMetrics(view));
   AddTrialMetrics(view, families);
   return families;
 }

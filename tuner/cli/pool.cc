@@ -1,0 +1,126 @@
+// `tuner pool` and `tuner drain`: the nodes.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tuner/base/clock.h"
+#include "tuner/cli/client.h"
+#include "tuner/cli/service_options.h"
+#include "tuner/cli/text.h"
+#include "tuner/cli/verb.h"
+
+namespace espalier {
+namespace {
+
+struct PoolArguments {
+  ServiceArguments service;
+  std::string node;
+  bool undo = false;
+  double within_s = 0;
+};
+
+// "NVIDIA H200, spot, draining, goes in 40s": all that sets a node apart.
+std::string NodeText(const v1::Node& node) {
+  std::vector<std::string> parts;
+  if (!node.gpu_type().empty()) parts.push_back(node.gpu_type());
+  if (node.spot()) parts.push_back("spot");
+  if (node.price_per_hour() > 0)
+    parts.push_back(fmt::format("{:g} an hour", node.price_per_hour()));
+  if (!node.connected()) parts.push_back("not connected");
+  if (node.draining()) parts.push_back(node.holders_size() > 0 ? "draining" : "drained");
+  if (node.draining() && node.drain_ends_at() > 0) {
+    const double left_s = node.drain_ends_at() - Seconds(Now());
+    parts.push_back(left_s > 0 ? "goes in " + FormatDuration(left_s) : "its time is over");
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+void PrintPool(const v1::Pool& pool) {
+  std::printf("%d of %d slots held\n", pool.slots_held(), pool.slots());
+  std::vector<std::vector<std::string>> rows = {{"node", "slot", "study", "trial", "process"}};
+  for (const v1::Node& node : pool.nodes()) {
+    for (int slot = 0; slot < node.slots(); ++slot) {
+      std::vector<std::string> row = {node.name(), std::to_string(slot), "", "", ""};
+      for (const v1::SlotHolder& holder : node.holders()) {
+        if (holder.slot() != slot) continue;
+        row[2] = holder.study();
+        row[3] = std::to_string(holder.trial_number());
+        row[4] = holder.pid() > 0 ? std::to_string(holder.pid()) : "starting";
+      }
+      rows.push_back(std::move(row));
+    }
+  }
+  for (const std::string& line : Columns(rows)) std::puts(line.c_str());
+  for (const v1::Node& node : pool.nodes()) {
+    if (const std::string text = NodeText(node); !text.empty()) {
+      std::printf("%s: %s\n", node.name().c_str(), text.c_str());
+    }
+    for (const v1::Gpu& gpu : node.gpus()) {
+      std::printf("%s: %s, %.0f GiB (%s)\n", node.name().c_str(), gpu.name().c_str(),
+                  static_cast<double>(gpu.memory_bytes()) / (1 << 30), gpu.uuid().c_str());
+    }
+  }
+}
+
+ExitCode ShowPool(const PoolArguments& arguments) {
+  const absl::StatusOr<ClientOptions> options = arguments.service.Resolve();
+  if (!options.ok()) return Fail("pool", options.status());
+  Client client(*options);
+  const absl::StatusOr<v1::Pool> pool = client.GetPool();
+  if (!pool.ok()) return Fail("pool", pool.status());
+  PrintPool(*pool);
+  return ExitCode::kOk;
+}
+
+ExitCode Drain(const PoolArguments& arguments) {
+  const absl::StatusOr<ClientOptions> options = arguments.service.Resolve();
+  if (!options.ok()) return Fail("drain", options.status());
+  Client client(*options);
+  v1::DrainNodeRequest request;
+  request.set_name(arguments.node);
+  request.set_undo(arguments.undo);
+  request.set_within_s(arguments.within_s);
+  const absl::StatusOr<v1::Node> node = client.DrainNode(request);
+  if (!node.ok()) return Fail("drain", node.status());
+  if (!node->draining()) {
+    std::printf("node %s takes trials again\n", node->name().c_str());
+  } else if (arguments.undo) {
+    std::printf("node %s still drains: its own agent says that it goes away\n",
+                node->name().c_str());
+  } else if (node->holders_size() == 0) {
+    std::printf("node %s is empty, and stays so\n", node->name().c_str());
+  } else {
+    std::printf("node %s drains; %s held there still\n", node->name().c_str(),
+                Count(node->holders_size(), "slot").c_str());
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+VerbAction AddPool(CLI::App& app) {
+  auto a = std::make_shared<PoolArguments>();
+  a->service.AddTo(app);
+  return [a] { return ShowPool(*a); };
+}
+
+VerbAction AddDrain(CLI::App& app) {
+  auto a = std::make_shared<PoolArguments>();
+  app.add_option("node", a->node, "Name of the node, as `tuner pool` shows it")
+      ->required()
+      ->type_name("NODE");
+  a->service.AddTo(app);
+  app.add_option("--within", a->within_s,
+                 "Seconds after which what is still there is shrunk, or paused with a checkpoint "
+                 "(default: it may run to its end)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--undo", a->undo, "Let it take trials again");
+  return [a] { return Drain(*a); };
+}
+
+}  // namespace espalier
