@@ -1,0 +1,75 @@
+"""Nodes that are to be emptied: by a user, and by the notice that their machine goes away."""
+import json
+import signal
+import unittest
+import urllib.request
+
+from harness import TunerTest, wait_for
+
+# Goes on from what it wrote down last, as a program with checkpoints of its own does.
+RESUMABLE = """#!/bin/bash
+state={log}/$ESPALIER_TRIAL_NUMBER
+step=$(cat $state 2>/dev/null || echo 0)
+while [ $step -lt {steps} ]; do
+  step=$((step + 1))
+  tuner tell --step $step --value 0.$step || exit 1
+  echo $step > $state
+  echo "$step $ESPALIER_SLOT" >> $state.all
+  sleep 0.1
+done
+"""
+
+
+class Drain(TunerTest):
+    def script(self, steps):
+        (self.dir / "steps").mkdir()
+        return self.write("trial.sh", RESUMABLE.format(steps=steps, log=self.dir / "steps"), 0o755)
+
+    def node(self, name):
+        with urllib.request.urlopen(f"http://{self.http}/api/pool") as answer:
+            nodes = json.load(answer)["nodes"]
+        return next(n for n in nodes if n["name"] == name)
+
+    def test_a_notice_moves_the_trial_and_the_agent_leaves(self):
+        self.serve(self.dir / "pool.db")
+        spot = self.agent(1, "spot", ("--spot", "--gpu-type", "T4", "--price-per-hour", "0.35",
+                                      "--drain-on-usr1", "4"))
+        study = self.study([self.script(60)], trials=1, sampler="random")
+        self.run_tuner("submit", study, "--service", self.grpc)
+        step = lambda: len(self.export("--service", self.grpc)["trials"][0].get("values", []))
+        wait_for(lambda: self.export("--service", self.grpc)["trials"] and step() > 3, "some steps")
+        node = self.node("spot")
+        self.assertEqual((node["gpu_type"], node["spot"], node["price_per_hour"]), ("T4", True, 0.35))
+        self.agent(1, "other")
+        spot.send_signal(signal.SIGUSR1)
+        self.finish(spot)
+        self.assertIn("emptying this node", self.output(spot))
+        wait_for(lambda: self.export("--service", self.grpc)["study"]["state"] == "STUDY_COMPLETE",
+                 "the study to end on the other node")
+        record = self.export("--service", self.grpc)
+        trial = record["trials"][0]
+        self.assertEqual(trial["state"], "TRIAL_COMPLETE")
+        self.assertEqual([int(v["step"]) for v in trial["values"]], list(range(1, 61)))
+        nodes = [span["slots"][0]["node_id"] for span in trial["spans"]]
+        self.assertEqual(len(nodes), 2, "once here, then there")
+        reasons = [d["reason"] for d in record["decisions"] if d["kind"] == "pool"]
+        self.assertTrue(any("node spot drains" in r for r in reasons), reasons)
+
+    def test_a_drained_node_takes_trials_again_when_it_is_undone(self):
+        self.serve(self.dir / "pool.db")
+        self.agent(1, "a")
+        wait_for(lambda: "a" in self.run_tuner("pool", "--service", self.grpc).stdout, "the node")
+        self.run_tuner("drain", "nowhere", "--service", self.grpc, code=4)
+        said = self.run_tuner("drain", "a", "--service", self.grpc).stdout
+        self.assertIn("is empty, and stays so", said)
+        self.assertIn("drained", self.run_tuner("pool", "--service", self.grpc).stdout)
+        study = self.study([self.script(2)], trials=1)
+        self.run_tuner("submit", study, "--service", self.grpc)
+        self.assertEqual(self.export("--service", self.grpc)["trials"], [])
+        self.run_tuner("drain", "a", "--undo", "--service", self.grpc)
+        wait_for(lambda: self.export("--service", self.grpc)["study"]["state"] == "STUDY_COMPLETE",
+                 "the study to end")
+
+
+if __name__ == "__main__":
+    unittest.main()
