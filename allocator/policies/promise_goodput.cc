@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "allocator/policies/attribution.h"
 #include "allocator/policies/division.h"
 #include "allocator/policies/settings.h"
+#include "allocator/policies/study_shares.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
@@ -20,6 +22,7 @@ struct Settings {
   PromiseObjectiveOptions objective;
   double min_resize_interval_s = 2;
   double urgency = 0;
+  double fairness = kStudyFairness;
   bool pollux_fitness = false;
 };
 
@@ -32,6 +35,8 @@ class PromiseGoodput : public Policy {
 
   std::vector<AllocationDecision> Allocate(const Pool& pool) override {
     cache_.KeepOnly(pool);
+    parts_.clear();
+    if (StudiesCompete(pool)) parts_ = DivideAmongStudies(pool, cache_, {}, settings_.fairness);
     Board board(pool, &cache_);
     SetWeights(board);
     Mend(board, !settings_.pollux_fitness);
@@ -56,9 +61,13 @@ class PromiseGoodput : public Policy {
 
   const Settings settings_;
   SpeedupCache cache_;
+  std::map<StudyId, StudyPart> parts_;  // of the pool at hand; none where no studies compete
 };
 
 void PromiseGoodput::SetWeights(Board& board) const {
+  for (std::size_t j = 0; j < board.size() && !parts_.empty(); ++j) {
+    board.seat(j).weight *= parts_.at(board.seat(j).job->study).weight;
+  }
   if (settings_.urgency == 0) return;
   std::vector<std::pair<double, std::size_t>> left;
   for (std::size_t j = 0; j < board.size(); ++j) {
@@ -121,7 +130,8 @@ absl::StatusOr<std::unique_ptr<Policy>> MakePromiseGoodput(const Options& option
                             SettingRow{"hysteresis", &settings.objective.hysteresis},
                             SettingRow{"min_resize_interval_s", &settings.min_resize_interval_s},
                             SettingRow{"horizon_s", &settings.objective.horizon_s},
-                            SettingRow{"urgency", &settings.urgency}};
+                            SettingRow{"urgency", &settings.urgency},
+                            SettingRow{"fairness", &settings.fairness, -100, 1}};
   ESPALIER_RETURN_IF_ERROR(ReadSettings("promise_goodput", options, known));
   return std::make_unique<PromiseGoodput>(settings);
 }

@@ -37,7 +37,7 @@ StudySpec SpecForTests(const std::string& name) {
     "trials": 12, "time_limit_s": 0.1, "target": 0.987654321,
     "max_concurrent_trials": 3, "max_step": 5, "slots": {"min": 2, "max": 16},
     "batch_mode": "adaptive", "seed": 18446744073709551615, "max_consecutive_failures": 2,
-    "max_restarts": 0, "stragglers": "ignore", "stop_grace_s": 1.5, "env": {"A": "b=c", "N": 0.1, "EMPTY": ""},
+    "max_restarts": 0, "stragglers": "ignore", "stop_grace_s": 1.5, "share": 2.5, "env": {"A": "b=c", "N": 0.1, "EMPTY": ""},
     "directory": "runs/../somewhere else"})";
   absl::StatusOr<StudySpec> spec = ParseStudy(json, "test.json", "/srv/studies");
   ESPALIER_CHECK(spec.ok(), std::string(spec.status().message()));
@@ -258,7 +258,8 @@ std::optional<Change> ChangeSource::Make(Draw<NodeRegistered>) {
 
 std::optional<Change> ChangeSource::Make(Draw<NodeDrained>) {
   if (state_.nodes.empty()) return std::nullopt;
-  const NodeId any = std::next(state_.nodes.begin(), Small(static_cast<int>(state_.nodes.size())))->first;
+  const NodeId any =
+      std::next(state_.nodes.begin(), Small(static_cast<int>(state_.nodes.size())))->first;
   return NodeDrained{any, Small(3) > 0, Small(2) > 0 ? LaterTime() : Time{}};
 }
 

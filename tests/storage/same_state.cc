@@ -71,6 +71,7 @@ void ExpectSameSpec(StudySpec actual, StudySpec expected) {
   EXPECT_EQ(actual.max_consecutive_failures, expected.max_consecutive_failures);
   EXPECT_EQ(actual.max_restarts, expected.max_restarts);
   EXPECT_EQ(actual.replace_stragglers, expected.replace_stragglers);
+  EXPECT_EQ(actual.share, expected.share);
   EXPECT_EQ(actual.stop_grace_s, expected.stop_grace_s);
   EXPECT_EQ(actual.json, expected.json);
 }

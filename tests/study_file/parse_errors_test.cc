@@ -114,6 +114,7 @@ TEST(ParseStudyErrors, RefuseWrongValuesOfEachKey) {
       {R"("max_consecutive_failures": 0)", "needs an integer >= 1, got 0"},
       {R"("stragglers": "stop")", R"(needs "replace" or "ignore", got "stop")"},
       {R"("max_restarts": -1)", "needs an integer >= 0, got -1"},
+      {R"("share": 0)", "\"share\": needs a number from 0.001 to 1000, got 0"},
       {R"("stop_grace_s": -1)", "\"stop_grace_s\": needs seconds from 0"},
       {R"("env": ["A=b"])", "\"env\": needs an object"},
       {R"("env": {"A": true})", "\"env.A\": needs a string or a number, got true"},

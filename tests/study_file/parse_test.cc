@@ -53,7 +53,7 @@ TEST(ParseStudy, ReadsEveryKey) {
     "trials": 5, "time_limit_s": 90.5, "target": 0.99, "max_concurrent_trials": 2,
     "max_step": 30, "promise": {"best_k": 4}, "slots": {"min": 2, "max": 4}, "batch_mode": "adaptive",
     "seed": 18446744073709551615, "max_consecutive_failures": 3, "max_restarts": 0, "stragglers": "ignore",
-    "stop_grace_s": 0, "needs": {"d/x": "get x", "/y": "get y"}, "env": {"A": "x y", "B": 2, "C": 0.5}, "directory": "../runs/./a"
+    "stop_grace_s": 0, "share": 0.5, "needs": {"d/x": "get x", "/y": "get y"}, "env": {"A": "x y", "B": 2, "C": 0.5}, "directory": "../runs/./a"
   })");
   EXPECT_EQ(spec.name, "all-of.it_2");
   EXPECT_EQ(spec.metric, "accuracy");
@@ -76,6 +76,7 @@ TEST(ParseStudy, ReadsEveryKey) {
   EXPECT_EQ(spec.max_restarts, 0);
   EXPECT_FALSE(spec.replace_stragglers);
   EXPECT_EQ(spec.stop_grace_s, 0);
+  EXPECT_EQ(spec.share, 0.5);
   EXPECT_THAT(spec.needs, ::testing::UnorderedElementsAre(Pair(::testing::EndsWith("d/x"), "get x"),
                                                           Pair("/y", "get y")));
   EXPECT_THAT(spec.environment, ElementsAre(Pair("A", "x y"), Pair("B", "2"), Pair("C", "0.5")));

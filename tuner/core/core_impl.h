@@ -14,6 +14,8 @@
 #include "allocator/goodput/goodput.h"
 #include "allocator/goodput/profile.h"
 #include "allocator/policies/policy.h"
+#include "allocator/policies/speedup.h"
+#include "allocator/policies/study_shares.h"
 #include "tuner/core/core.h"
 #include "tuner/core/equal_progress.h"
 #include "tuner/core/pruners/pruner.h"
@@ -29,6 +31,7 @@ inline constexpr double kLookAgainMost_s = 5.0;      // up to this while it find
 inline constexpr double kSameTime = 0.01;            // step times nearer to those of the last fit
 inline constexpr double kEndGrace_s = 10;            // for replicas to exit after their trial's end
 inline constexpr double kPauseGrace_s = 30;          // for a group to checkpoint and leave
+inline constexpr double kShareTurn_s = 10;           // that a trial runs before it gives way
 inline constexpr double kLeaveGrace_s = 30;          // before a draining node's end: see drains.cc
 inline constexpr int kMaxFormTimeouts = 3;           // then who has not come is taken to hang
 inline constexpr double kStuckGrace_s = 2;           // between the first word of Stuck and the last
@@ -239,7 +242,17 @@ class Core::Impl {
   // ---- allocation (scheduling.cc)
   void Schedule();
   void CreateTrials(Study& study, int& room);
-  void CreateTrialsWhereUseful();
+  // Studies that share the pool (shares.cc).
+  void CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& parts);
+  void GiveWayToStarving(const std::map<StudyId, StudyPart>& parts);
+  bool SomeWait(const Study& study) const;
+  bool MayPauseForOthers(TrialId id, const Group& group) const;
+  int RunningSlotsOf(const Study& study) const;
+  int PlannedSlotsOf(const Study& study) const;
+  int LeastSlotsOf(const Study& study);
+  StudyDemand DemandOf(const Study& study);
+  std::map<StudyId, StudyPart> PartsOfStudies();
+  void OrderByShare(Pool& pool) const;
   Pool MakePool();
   Job MakeJob(const Study& study, const Trial& trial);
   void RecordRefusal(const Trial& trial, const std::string& reason);
@@ -284,6 +297,7 @@ class Core::Impl {
   std::set<TrialId> slots_touched_;
   PluginSpec policy_spec_;
   std::unique_ptr<Policy> policy_;
+  SpeedupCache speedups_;  // for what is divided before a policy divides
   std::int64_t next_replica_ = 1;
   bool clocks_set_ = false;
   bool schedule_ = false;  // something happened that the allocator should see

@@ -65,9 +65,9 @@ struct AgentHello {
   std::string node_name;
   int slots = 0;
   std::vector<LiveReplica> replicas;
-  std::string gpu_type{};            // slots of one node are alike; empty: CPU slots
-  bool spot = false;                 // may be taken away at short notice
-  double price_per_hour = 0;         // of the whole node; 0: not told
+  std::string gpu_type{};               // slots of one node are alike; empty: CPU slots
+  bool spot = false;                    // may be taken away at short notice
+  double price_per_hour = 0;            // of the whole node; 0: not told
   std::optional<double> leaves_in_s{};  // it has been told to go
 };
 // The node goes away in so many seconds, as a cloud or batch system has told its agent.
@@ -147,10 +147,10 @@ struct ReplicaExited {
 // Time passed: at Core::NextDeadline, or at any other moment.
 struct Tick {};
 
-using Event =
-    std::variant<CreateStudy, StopStudy, ResumeStudy, TellValue, PinTrial, DrainNode, AgentHello,
-                 AgentLeaving, AgentGone, ReplicaReady, ReplicaStarted, ReplicaRegrouped, ReplicaReport, ReplicaProgress,
-                 ReplicaCheckpoint, ReplicaFinished, ReplicaStuck, ReplicaExited, Tick>;
+using Event = std::variant<CreateStudy, StopStudy, ResumeStudy, TellValue, PinTrial, DrainNode,
+                           AgentHello, AgentLeaving, AgentGone, ReplicaReady, ReplicaStarted,
+                           ReplicaRegrouped, ReplicaReport, ReplicaProgress, ReplicaCheckpoint,
+                           ReplicaFinished, ReplicaStuck, ReplicaExited, Tick>;
 
 // ---- Commands: all that the core ever asks for -----------------------------------------------
 // They go to the agent of `node` after the changes of their step are committed. Each can be

@@ -53,7 +53,9 @@ void Core::Impl::Schedule() {
     if (study.state == StudyState::kRunning) UpdateHeld(study);
   }
   scheduled_at_ = now_;
-  CreateTrialsWhereUseful();
+  const std::map<StudyId, StudyPart> parts = PartsOfStudies();
+  CreateTrialsWhereUseful(parts);
+  GiveWayToStarving(parts);
   for (const auto& [id, study] : state_.studies) {
     if (study.state == StudyState::kRunning) UpdatePromise(study);
   }
@@ -71,32 +73,6 @@ void Core::Impl::Schedule() {
     if (study.state == StudyState::kRunning) studies.push_back(id);
   }
   for (const StudyId id : studies) EndStudyIfDone(id);
-}
-
-// One slot each for one more configuration is better than data parallelism while there are
-// configurations to try: trials are drawn as long as slots are free or could be given back by
-// trials above their minimum. Not earlier, so that the sampler knows as much as possible.
-void Core::Impl::CreateTrialsWhereUseful() {
-  int room = 0;
-  for (const auto& [id, node] : nodes_) {
-    if (node.connected && !node.draining) room += node.slots;
-  }
-  for (const TrialId id : live_) {
-    const Trial& trial = TrialAt(id);
-    const Study& study = StudyAt(trial.study);
-    if (study.state != StudyState::kRunning || held_.contains(id)) {
-      room -= SlotsHeldBy(id);
-      continue;
-    }
-    room -= trial.pinned_slots > 0 ? trial.pinned_slots : study.spec.min_slots;
-  }
-  // Processes of ended trials still hold their slots for a moment.
-  for (const auto& [id, replica] : replicas_) {
-    if (!live_.contains(replica.trial)) --room;
-  }
-  for (auto& [id, study] : state_.studies) {
-    if (study.state == StudyState::kRunning) CreateTrials(study, room);
-  }
 }
 
 void Core::Impl::CreateTrials(Study& study, int& room) {
@@ -316,6 +292,10 @@ Pool Core::Impl::MakePool() {
     if (study.state != StudyState::kRunning && !has_group) continue;
     pool.jobs.push_back(MakeJob(study, trial));
   }
+  for (const auto& [id, study] : state_.studies) {
+    if (study.state == StudyState::kRunning) pool.shares.emplace(id, study.spec.share);
+  }
+  if (pool.shares.size() > 1) OrderByShare(pool);
   return pool;
 }
 

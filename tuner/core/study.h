@@ -31,6 +31,9 @@ struct PluginSpec {
   friend bool operator==(const PluginSpec&, const PluginSpec&) = default;
 };
 
+inline constexpr double kMinShare = 0.001;
+inline constexpr double kMaxShare = 1000;
+
 struct StudySpec {
   std::string name;
   std::string metric = "value";  // only shown; a trial reports one metric
@@ -53,6 +56,7 @@ struct StudySpec {
   int best_k = 1;                          // promise: the chance to end among so many best trials
   int min_slots = 1;
   int max_slots = 0;  // 0: as many as the pool has
+  double share = 1;   // of a pool on which several studies run, beside theirs
   BatchMode batch_mode = BatchMode::kFixed;
   std::uint64_t seed = 0;
   int max_consecutive_failures = 5;
@@ -177,7 +181,7 @@ enum class DecisionKind {
   kRestart,
   kFinish,
   kFail,
-  kPool,   // of nodes, which concerns every running study
+  kPool,  // of nodes, which concerns every running study
   kStudy,
 };
 std::string_view ToString(DecisionKind kind);  // lower case: "grow"

@@ -42,6 +42,10 @@ absl::Status Validate(const StudySpec& spec) {
     return absl::InvalidArgumentError(absl::StrCat("\"slots\": max must be at least min (",
                                                    spec.min_slots, "), got ", spec.max_slots));
   }
+  if (!(spec.share >= kMinShare && spec.share <= kMaxShare)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"share\": must be ", kMinShare, " to ", kMaxShare, ", got ", spec.share));
+  }
   if (spec.max_trials < 0 || spec.time_limit_s < 0 || spec.max_concurrent_trials < 0) {
     return absl::InvalidArgumentError("limits must not be negative");
   }

@@ -30,6 +30,10 @@ VirtualPool::VirtualPool(Workload& load, VirtualPoolOptions options)
   for (std::size_t i = 0; i < options_.nodes.size(); ++i) {
     const VirtualNode& node = options_.nodes[i];
     At(node.joins_s, {.kind = Happening::Kind::kJoin, .node = i});
+    if (node.leaves_s && node.notice_s) {
+      At(std::max(node.joins_s, *node.leaves_s - *node.notice_s),
+         {.kind = Happening::Kind::kNotice, .node = i});
+    }
     if (node.leaves_s) At(*node.leaves_s, {.kind = Happening::Kind::kLeave, .node = i});
   }
 }
@@ -270,7 +274,9 @@ void VirtualPool::Leave(std::size_t node) {
     const bool survivors =
         std::any_of(training.members.begin(), training.members.end(),
                     [this](ReplicaId member) { return processes_.contains(member); });
-    if (!survivors) training.done = training.checkpoint;
+    if (survivors) continue;
+    lost_steps_ += std::max(0.0, training.done - training.checkpoint);
+    training.done = training.checkpoint;
   }
   Step(AgentGone{id});
 }
@@ -281,11 +287,17 @@ void VirtualPool::Happen(const Happening& h) {
   switch (h.kind) {
     case Happening::Kind::kJoin: {
       const VirtualNode& node = options_.nodes[h.node];
-      const Reply reply = Step(AgentHello{node.name, node.slots, {}});
+      const Reply reply = Step(AgentHello{
+          node.name, node.slots, {}, node.gpu_type, node.spot, node.price_per_hour, std::nullopt});
       ESPALIER_CHECK(reply.status.ok(), "simulated nodes are checked before they join");
       node_ids_[h.node] = reply.node;
       return;
     }
+    case Happening::Kind::kNotice:
+      if (const auto id = node_ids_.find(h.node); id != node_ids_.end()) {
+        Step(AgentLeaving{id->second, *options_.nodes[h.node].notice_s});
+      }
+      return;
     case Happening::Kind::kLeave:
       return Leave(h.node);
     case Happening::Kind::kReady: {

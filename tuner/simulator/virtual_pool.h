@@ -21,6 +21,10 @@ struct VirtualNode {
   int slots = 1;
   double joins_s = 0;
   std::optional<double> leaves_s{};  // its processes die with it
+  std::optional<double> notice_s{};  // with leaves_s: so long before, its agent says so
+  std::string gpu_type{};
+  bool spot = false;
+  double price_per_hour = 0;
 };
 
 struct VirtualPoolOptions {
@@ -59,6 +63,9 @@ class VirtualPool {
   std::int64_t steps() const { return steps_; }
   // The promise that each report of a trial left it with.
   const std::vector<std::pair<TrialId, double>>& promises() const { return promises_; }
+  // Reported steps that were trained and have to be trained again, with their fractions: what
+  // trials lost with machines that took all their replicas.
+  double lost_steps() const { return lost_steps_; }
 
  private:
   struct Process {
@@ -87,7 +94,7 @@ class VirtualPool {
     double checkpoint = 0;
   };
   struct Happening {
-    enum class Kind { kJoin, kLeave, kReady, kFormed, kWork, kExit };
+    enum class Kind { kJoin, kNotice, kLeave, kReady, kFormed, kWork, kExit };
     Time at{};
     std::int64_t order = 0;
     Kind kind = Kind::kWork;
@@ -128,6 +135,7 @@ class VirtualPool {
   std::int64_t order_ = 0;
   std::int64_t steps_ = 0;
   std::vector<std::pair<TrialId, double>> promises_;
+  double lost_steps_ = 0;
   std::priority_queue<Happening, std::vector<Happening>, std::greater<>> agenda_;
   std::vector<Command> commands_;
   bool doing_ = false;

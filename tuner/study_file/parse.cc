@@ -87,6 +87,7 @@ class StudyReader {
   }
   absl::Status Promised(const Json& value);
   absl::Status Slots(const Json& value);
+  absl::Status Share(const Json& value);
   absl::Status Mode(const Json& value);
   absl::Status Seed(const Json& value);
   absl::Status MaxConsecutiveFailures(const Json& value) {
@@ -128,6 +129,7 @@ const std::array<StudyReader::Key, 23> StudyReader::kKeys = {{
     {"max_step", &StudyReader::MaxStep},
     {"promise", &StudyReader::Promised},
     {"slots", &StudyReader::Slots},
+    {"share", &StudyReader::Share},
     {"batch_mode", &StudyReader::Mode},
     {"seed", &StudyReader::Seed},
     {"max_consecutive_failures", &StudyReader::MaxConsecutiveFailures},
@@ -355,6 +357,12 @@ absl::Status StudyReader::Slots(const Json& value) {
   spec_.min_slots = static_cast<int>(min);
   spec_.max_slots = static_cast<int>(max);
   return absl::OkStatus();
+}
+
+absl::Status StudyReader::Share(const Json& value) {
+  ESPALIER_RETURN_IF_ERROR(Number("share", value, spec_.share));
+  if (spec_.share >= kMinShare && spec_.share <= kMaxShare) return absl::OkStatus();
+  return Needs("share", absl::StrCat("a number from ", kMinShare, " to ", kMaxShare), value);
 }
 
 absl::Status StudyReader::Mode(const Json& value) {

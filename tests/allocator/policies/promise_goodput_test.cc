@@ -192,7 +192,7 @@ TEST(PromiseGoodput, HonoursAPin) {
 TEST(PromiseGoodput, NamesOptionsItDoesNotHave) {
   EXPECT_EQ(std::string(MakePolicy("promise_goodput", {{"gain", 1}}).status().message()),
             "policy \"promise_goodput\" has no option \"gain\"; it has min_gain, hysteresis, "
-            "min_resize_interval_s, horizon_s, urgency");
+            "min_resize_interval_s, horizon_s, urgency, fairness");
   EXPECT_FALSE(MakePolicy("promise_goodput", {{"min_gain", -1}}).ok());
 }
 

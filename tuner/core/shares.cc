@@ -1,0 +1,174 @@
+// Which trials are drawn, and what each study gets where several compete for the pool.
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/core/core_impl.h"
+
+namespace espalier {
+
+// One slot each for one more configuration is better than data parallelism while there are
+// configurations to try: trials are drawn as long as slots are free or could be given back by
+// trials above their minimum. Not earlier, so that the sampler knows as much as possible.
+void Core::Impl::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& parts) {
+  int room = 0;
+  for (const auto& [id, node] : nodes_) {
+    if (node.connected && !node.draining) room += node.slots;
+  }
+  for (const TrialId id : live_) {
+    const Trial& trial = TrialAt(id);
+    const Study& study = StudyAt(trial.study);
+    if (study.state != StudyState::kRunning || held_.contains(id)) {
+      room -= SlotsHeldBy(id);
+      continue;
+    }
+    room -= trial.pinned_slots > 0 ? trial.pinned_slots : study.spec.min_slots;
+  }
+  // Processes of ended trials still hold their slots for a moment.
+  for (const auto& [id, replica] : replicas_) {
+    if (!live_.contains(replica.trial)) --room;
+  }
+  // Where studies compete, each draws what its share has room for, and no more.
+  for (auto& [id, study] : state_.studies) {
+    if (study.state != StudyState::kRunning) continue;
+    const auto part = parts.find(id);
+    int own = room;
+    if (part != parts.end()) {
+      const int claim = part->second.slots - LeastSlotsOf(study);
+      own = std::min(room, claim);
+      // Who has less than its part shows what it would run next, also where nothing is free.
+      if (claim >= study.spec.min_slots && !SomeWait(study)) {
+        own = std::max(own, study.spec.min_slots);
+      }
+    }
+    const int before = own;
+    CreateTrials(study, own);
+    room -= before - own;
+  }
+}
+
+// Slots without which the study's live trials cannot run.
+int Core::Impl::LeastSlotsOf(const Study& study) {
+  int slots = 0;
+  for (const TrialId id : live_) {
+    const Trial& trial = TrialAt(id);
+    if (trial.study != study.id || held_.contains(id)) continue;
+    slots += trial.pinned_slots > 0 ? trial.pinned_slots : study.spec.min_slots;
+  }
+  return slots;
+}
+
+// Configurations that the study may still draw, as far as is known.
+StudyDemand Core::Impl::DemandOf(const Study& study) {
+  StudyDemand demand{std::max(1, SlotsTotal()), study.spec.min_slots};
+  if (PluginsOf(study).exhausted) demand.configurations = 0;
+  const auto at_most = [&demand](std::int64_t limit) {
+    demand.configurations =
+        static_cast<int>(std::clamp<std::int64_t>(limit, 0, demand.configurations));
+  };
+  if (study.spec.max_trials > 0) at_most(study.spec.max_trials - std::ssize(study.trials));
+  if (study.spec.max_concurrent_trials > 0) {
+    const auto alive = std::count_if(live_.begin(), live_.end(),
+                                     [&](TrialId id) { return TrialAt(id).study == study.id; });
+    at_most(study.spec.max_concurrent_trials - alive);
+  }
+  return demand;
+}
+
+// Empty with fewer than two running studies: nothing is to be divided then.
+std::map<StudyId, StudyPart> Core::Impl::PartsOfStudies() {
+  std::map<StudyId, StudyDemand> demand;
+  for (const auto& [id, study] : state_.studies) {
+    if (study.state == StudyState::kRunning) demand.emplace(id, DemandOf(study));
+  }
+  if (demand.size() < 2) return {};
+  Pool pool = MakePool();
+  // Slots that ended trials are about to leave are to be divided too.
+  for (NodeCapacity& node : pool.nodes) node.slots = nodes_.at(node.id).slots;
+  speedups_.KeepOnly(pool);
+  return DivideAmongStudies(pool, speedups_, demand);
+}
+
+bool Core::Impl::SomeWait(const Study& study) const {
+  return std::any_of(live_.begin(), live_.end(), [&](TrialId id) {
+    return state_.trials.at(id).study == study.id && !groups_.contains(id) && !held_.contains(id);
+  });
+}
+
+// A study that holds well more than its part gives one trial's slots to one that has less than its
+// own and waits: the least promising of those that keep a checkpoint pauses. Otherwise long trials
+// that came first would keep all others out.
+void Core::Impl::GiveWayToStarving(const std::map<StudyId, StudyPart>& parts) {
+  const bool starving = std::any_of(parts.begin(), parts.end(), [this](const auto& entry) {
+    const Study& study = StudyAt(entry.first);
+    const int held = PlannedSlotsOf(study);
+    return held + held / 10 + study.spec.min_slots <= entry.second.slots;
+  });
+  if (!starving) return;
+  for (const auto& [id, part] : parts) {
+    const Study& study = StudyAt(id);
+    if (RunningSlotsOf(study) <= part.slots + part.slots / 10) continue;
+    std::optional<TrialId> least;
+    for (const auto& [trial, group] : groups_) {
+      if (TrialAt(trial).study != id) continue;
+      if (group.pausing) return;  // one at a time: its slots are not free yet
+      if (!MayPauseForOthers(trial, group)) continue;
+      if (!least || promise_[trial] < promise_[*least]) least = trial;
+    }
+    if (!least) continue;
+    PauseTrial(*least,
+               absl::StrCat("its study holds more than its share, ", part.slots,
+                            part.slots == 1 ? " slot" : " slots", ", and another has less"));
+    return;
+  }
+}
+
+bool Core::Impl::MayPauseForOthers(TrialId id, const Group& group) const {
+  const Trial& trial = state_.trials.at(id);
+  return trial.state == TrialState::kRunning && trial.pinned_slots == 0 && group.elastic &&
+         !group.forming && !group.pausing && !group.ending && !group.members.empty() &&
+         SecondsBetween(group.last_resize, now_) >= kShareTurn_s;
+}
+
+// At the least of its trials that run.
+int Core::Impl::RunningSlotsOf(const Study& study) const {
+  int slots = 0;
+  for (const auto& [id, group] : groups_) {
+    const Trial& trial = state_.trials.at(id);
+    if (trial.study != study.id || group.pausing) continue;
+    slots += trial.pinned_slots > 0 ? trial.pinned_slots : study.spec.min_slots;
+  }
+  return slots;
+}
+
+int Core::Impl::PlannedSlotsOf(const Study& study) const {
+  int slots = 0;
+  for (const auto& [id, group] : groups_) {
+    if (state_.trials.at(id).study != study.id) continue;
+    for (const auto& [node, planned] : group.target) slots += planned;
+  }
+  return slots;
+}
+
+// Who is served first where studies compete: the first trial of each before the second of any, and
+// of a study with twice the share two before another's one. In a study those that run come
+// first, then the others in order of submission.
+void Core::Impl::OrderByShare(Pool& pool) const {
+  std::map<StudyId, std::int64_t> served;
+  std::vector<std::tuple<double, TrialId, Job*>> turns;
+  for (const bool running : {true, false}) {
+    for (Job& job : pool.jobs) {  // ascending by id
+      if (job.running != running) continue;
+      const auto share = pool.shares.find(job.study);
+      const auto nth = static_cast<double>(++served[job.study]);
+      turns.emplace_back(share == pool.shares.end() ? 0 : nth / share->second, job.id, &job);
+    }
+  }
+  std::sort(turns.begin(), turns.end());
+  std::int64_t order = 0;
+  for (const auto& [turn, id, job] : turns) job->order = ++order;
+}
+
+}  // namespace espalier
