@@ -48,7 +48,7 @@ class StudyReader {
     std::string_view name;
     absl::Status (StudyReader::*read)(const Json& value);
   };
-  static const std::array<Key, 23> kKeys;
+  static const std::array<Key, 24> kKeys;
 
   absl::Status Bad(std::string_view key, std::string_view problem) const {
     return absl::InvalidArgumentError(
@@ -114,7 +114,7 @@ class StudyReader {
 };
 
 // What a study file may say. README.md explains each.
-const std::array<StudyReader::Key, 23> StudyReader::kKeys = {{
+const std::array<StudyReader::Key, 24> StudyReader::kKeys = {{
     {"name", &StudyReader::Name},
     {"command", &StudyReader::Command},
     {"metric", &StudyReader::Metric},
