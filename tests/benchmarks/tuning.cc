@@ -135,9 +135,12 @@ std::map<Job, Series> RunAll(const std::vector<Cell>& cells,
       (*series)[seed] = RunOne(job->cell, contender, resize_s, seed);
     }
   };
-  std::thread second(run);
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < std::max(2U, std::thread::hardware_concurrency()); ++i) {
+    threads.emplace_back(run);
+  }
   run();
-  second.join();
+  for (std::thread& thread : threads) thread.join();
   return all;
 }
 
