@@ -10,6 +10,7 @@ namespace espalier {
 namespace {
 
 constexpr int kCandidates = 50;
+constexpr int kStride = 4;
 constexpr double kRounding = 1e-8;  // a share of 32.000000001 samples is 32
 
 std::int64_t CeilOf(double x) { return static_cast<std::int64_t>(std::ceil(x - kRounding)); }
@@ -81,6 +82,35 @@ BatchChoice GoodputModel::Optimize(int nodes, int replicas) const {
     if (choice.goodput > best.goodput) best = choice;
   }
   return best;
+}
+
+double GoodputModel::NearlyOptimalGoodput(int nodes, int replicas) const {
+  const auto low = static_cast<double>(
+      std::max(bounds_.initial, bounds_.min_atomic * static_cast<std::int64_t>(replicas)));
+  const auto high = static_cast<double>(std::max(bounds_.initial, bounds_.max_global));
+  if (low >= high) return Optimize(nodes, replicas).goodput;
+  const double step = std::log(high / low) / (kCandidates - 1);
+  const auto goodput_at = [&](int i) {
+    return ChoiceNear(nodes, replicas, std::min(low * std::exp(step * i), high)).goodput;
+  };
+  // Every fourth, then those around the best of them.
+  int best = 0;
+  double most = goodput_at(0);
+  const auto look_at = [&](int i) {
+    if (i < 0 || i >= kCandidates) return;
+    const double goodput = goodput_at(i);
+    if (goodput <= most) return;
+    most = goodput;
+    best = i;
+  };
+  for (int i = kStride; i < kCandidates; i += kStride) look_at(i);
+  look_at(kCandidates - 1);
+  const int middle = best;
+  for (int d = 1; d < kStride; ++d) {
+    look_at(middle - d);
+    look_at(middle + d);
+  }
+  return most;
 }
 
 BatchChoice GoodputModel::AtFixedGlobalBatch(int nodes, int replicas,

@@ -22,12 +22,6 @@ constexpr int kEveryCount = 512;
 // An outcome must be better by this share of the whole to be worth any change.
 constexpr double kWorthwhile = 1e-7;
 
-// Steps that dividing some nodes anew may take in all, groups of nodes that are drawn, and when the
-// whole is near enough to what it could be at best.
-constexpr double kPolishSteps = 1e6;
-constexpr int kPolishDraws = 64;
-constexpr double kNearBound = 5e-4;
-
 using Holding = std::vector<Shares>;  // by seat
 
 // How many slots each seat should have, and what all would be worth if each found the best place.
@@ -38,8 +32,9 @@ struct Plan {
 
 class Division {
  public:
-  Division(Board& board, Objective& objective, double min_resize_interval_s)
-      : board_(board), objective_(objective) {
+  Division(Board& board, Objective& objective, double min_resize_interval_s,
+           const DivisionEffort& search)
+      : board_(board), objective_(objective), search_(search) {
     for (std::size_t j = 0; j < board.size(); ++j) {
       const Job& job = *board.seat(j).job;
       const bool settled = job.current.empty() || job.since_resize_s >= min_resize_interval_s;
@@ -115,6 +110,7 @@ class Division {
   Board& board_;
   Objective& objective_;
   std::vector<SeatLimits> limits_;
+  const DivisionEffort search_;
   ExchangeEffort effort_;
   bool small_ = true;
 };
@@ -131,7 +127,7 @@ std::vector<int> Division::CountsOf(std::size_t j, int node_slots) const {
   for (int slots = std::max(1, limits.least); slots <= most; slots += step) {
     counts.push_back(slots);
     if (every || slots < 2 * node_slots) continue;
-    step = std::max(1, slots / 8 / node_slots) * node_slots - slots % node_slots;
+    step = std::max(1, slots / 4 / node_slots) * node_slots - slots % node_slots;
   }
   counts.push_back(std::max(most, limits.least));
   std::erase_if(counts, [&](int slots) {
@@ -247,11 +243,12 @@ void Division::Repack(Exchange& exchange, const std::vector<int>& targets) {
 void Division::Polish(Exchange& exchange, double bound) {
   double steps = 0;
   const auto near = [&] {
-    return bound - exchange.Total() <= kNearBound * std::abs(bound) || steps >= kPolishSteps;
+    return bound - exchange.Total() <= search_.near_bound * std::abs(bound) ||
+           steps >= search_.polish_steps;
   };
   const auto redivide = [&](std::span<const int> nodes) {
     const RedivisionResult result =
-        Redivide(board_, exchange, objective_, limits_, nodes, kPolishSteps - steps);
+        Redivide(board_, exchange, objective_, limits_, nodes, search_.polish_steps - steps);
     steps += result.steps;
     return result;
   };
@@ -261,7 +258,7 @@ void Division::Polish(Exchange& exchange, double bound) {
     for (bool changed = true; changed && !near();) {
       changed = false;
       for (std::size_t a = 0; a < nodes.size(); ++a) {
-        for (std::size_t b = a + 1; b < nodes.size() && steps < kPolishSteps; ++b) {
+        for (std::size_t b = a + 1; b < nodes.size() && steps < search_.polish_steps; ++b) {
           const std::array pair = {nodes[a], nodes[b]};
           changed |= redivide(pair).changed;
         }
@@ -270,7 +267,7 @@ void Division::Polish(Exchange& exchange, double bound) {
     }
     if (nodes.size() <= kMostRedivided) continue;
     Random random(1);
-    for (int draw = 0; draw < kPolishDraws && !near(); ++draw) {
+    for (int draw = 0; draw < search_.polish_draws && !near(); ++draw) {
       std::vector<int> drawn = nodes;
       for (std::size_t i = 0; i < kMostRedivided; ++i) {
         std::swap(drawn[i], drawn[i + random.Below(drawn.size() - i)]);
@@ -283,9 +280,10 @@ void Division::Polish(Exchange& exchange, double bound) {
 
 }  // namespace
 
-void BestDivision(Board& board, Objective& objective, double min_resize_interval_s) {
+void BestDivision(Board& board, Objective& objective, double min_resize_interval_s,
+                  const DivisionEffort& effort) {
   if (board.size() == 0 || board.total_capacity() == 0) return;
-  Division(board, objective, min_resize_interval_s).Run();
+  Division(board, objective, min_resize_interval_s, effort).Run();
 }
 
 }  // namespace espalier

@@ -10,6 +10,12 @@ namespace espalier {
 // bettered by exchanges; beside what exchanges alone make of the present. Never worse than what is
 // there. Seats without slots stay without, unless the objective may pause. Joining trials, and
 // those resized less than `min_resize_interval_s` ago, keep what they have.
-void BestDivision(Board& board, Objective& objective, double min_resize_interval_s);
+struct DivisionEffort {
+  double polish_steps = 1.5e5;  // of dividing a few nodes at a time exactly
+  int polish_draws = 16;        // groups of nodes that are drawn for that
+  double near_bound = 2e-3;     // as near to what could be at best is near enough
+};
+void BestDivision(Board& board, Objective& objective, double min_resize_interval_s,
+                  const DivisionEffort& effort = {});
 
 }  // namespace espalier

@@ -165,6 +165,7 @@ bool Exchange::LetGo() {
     std::optional<Shares> best;
     double best_value = ValueNow(j);
     for (int slots = limits_[j].least; slots < total; ++slots) {
+      if (!Better(AtBest(j, slots), best_value)) continue;
       Shares shrunk = board_.Shrunk(j, slots);
       const double value = ValueOf(j, shrunk);
       if (!Better(value, best_value)) continue;
@@ -212,9 +213,12 @@ bool Exchange::GiveFree() {
     const double now = ValueNow(j);
     Offer best{.seat = j, .version = version};
     for (const int slots : LargerCounts(j)) {
+      const double hoped = AtBest(j, slots);
+      const int more = slots - board_.seat(j).total;
+      if (!Better(hoped, now) || (hoped - now) / more <= best.per_slot) continue;
       for (const Shares& place : Places(j, slots)) {
         const double value = ValueOf(j, place);
-        const double per_slot = (value - now) / (slots - board_.seat(j).total);
+        const double per_slot = (value - now) / more;
         if (!Better(value, now) || per_slot <= best.per_slot) continue;
         best.per_slot = per_slot;
         best.slots = slots;
@@ -384,6 +388,18 @@ bool Exchange::MoveTo(std::size_t j, int node) {
   }
   Assign(j, std::move(best.shares));
   return true;
+}
+
+double Exchange::AtBest(std::size_t j, int slots) {
+  const Shares& shown = board_.HeldAtFirst(j);
+  const int type = std::max(0, board_.type_of(board_.seat(j).shares));
+  const Shape shape{
+      .nodes = slots <= most_on_node_ ? std::min(slots, 1) : 2, .slots = slots, .type = type};
+  const double moved = objective_.Value(j, shape, Move::kResize);
+  // Other types may be better ones: what they would bring is not guessed here.
+  if (board_.types().size() > 1) return std::numeric_limits<double>::infinity();
+  if (TotalSlots(shown) != slots) return moved;
+  return std::max(moved, ValueOf(j, shown));
 }
 
 // The most a seat could gain a slot by growing, were there room wherever it likes.

@@ -70,6 +70,8 @@ class Exchange {
   bool FitsNow(std::size_t j, const Shares& shares) const;
   std::vector<Shares> Places(std::size_t j, int slots);
   std::vector<int> LargerCounts(std::size_t j) const;
+  // What so many slots would be worth in the best place one could hope for.
+  double AtBest(std::size_t j, int slots);
   double HopedFor(std::size_t j);
 
   bool LetGo();

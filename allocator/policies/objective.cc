@@ -9,6 +9,8 @@ namespace {
 
 constexpr double kPolluxFloor = 1e-3;
 // No pause is taken to be shorter, so that nothing moves for nothing.
+// Who pauses for long is not moved again soon: a move lasts at least so many times its pause.
+constexpr double kPausesWorth = 15;
 constexpr double kPreference = 1e-4;  // of a unit of speedup: decides between equals
 constexpr double kLeastPause_s = 1e-3;
 
@@ -55,7 +57,7 @@ double PromiseObjective::Value(std::size_t seat, const Shape& shape, Move move) 
   double worth = Gross(seat, speedup);
   if (worth < present.gross) worth -= options_.hysteresis * (present.gross - worth);
   if (move != Move::kStay && present.slots > 0) {
-    double horizon_s = options_.horizon_s;
+    double horizon_s = std::max(options_.horizon_s, kPausesWorth * job.resize_cost_s);
     if (job.work_left_s > 0) {
       horizon_s = std::min(horizon_s, job.work_left_s / std::max(1e-9, speedup));
     }

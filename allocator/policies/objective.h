@@ -38,12 +38,12 @@ struct PromiseObjectiveOptions {
 };
 
 // The objective of tuning: weight times speedup, where the weight is the seat's. A resize costs its
-// pause, as the share of the time over which it must pay: the horizon, or the job's end if that
-// comes first; leaving all its nodes takes two. Each slot must bring min_gain in speedup to be
-// given and half of it to be kept, and what a job loses counts more by the hysteresis. With a
-// deadline, a shape in which the job would get only part of its work done is worth so much less. Of
-// otherwise equal places one node is better than several, and one that stays better than one that
-// may be taken away.
+// pause, as the share of the time over which it must pay: the horizon, or 15 pauses if that is
+// longer, or the job's end if that comes first; leaving all its nodes takes two. Each slot must
+// bring min_gain in speedup to be given and half of it to be kept, and what a job loses counts more
+// by the hysteresis. With a deadline, a shape in which the job would get only part of its work done
+// is worth so much less. Of otherwise equal places one node is better than several, and one that
+// stays better than one that may be taken away.
 class PromiseObjective : public Objective {
  public:
   PromiseObjective(Board& board, const PromiseObjectiveOptions& options);

@@ -86,7 +86,8 @@ void PromiseGoodput::SetWeights(Board& board) const {
 void PromiseGoodput::Divide(const Pool& pool, Board& board) {
   if (settings_.pollux_fitness) {
     PolluxObjective objective(board, pool);
-    BestDivision(board, objective, 0);
+    BestDivision(board, objective, 0,
+                 {.polish_steps = 2e7, .polish_draws = 500, .near_bound = 1e-6});
     return;
   }
   AdmitWaiting(board, /*reclaim=*/true);

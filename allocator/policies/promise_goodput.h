@@ -27,7 +27,8 @@ namespace espalier {
 // Options: min_gain (0.05), least speedup a slot must bring, half of it to be kept;
 // hysteresis (0.15), by how much more what a trial loses counts than what another gains;
 // min_resize_interval_s (2), a trial is not resized again within, but for a waiting trial;
-// horizon_s (60), over which a move must pay when a trial's end is unknown or farther;
+// horizon_s (60), over which a move must pay, or 15 times its pause if that is longer, unless the
+// trial ends before;
 // urgency (0), see above: 0 for tuning, up to 1 for plain jobs.
 absl::StatusOr<std::unique_ptr<Policy>> MakePromiseGoodput(const Options& options);
 

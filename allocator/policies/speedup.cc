@@ -65,7 +65,7 @@ double SpeedupCurve::Goodput(const GoodputModel& model, int nodes, int replicas)
     const std::int64_t batch = global_batch_ > 0 ? global_batch_ : model.bounds().initial;
     goodput = model.AtFixedGlobalBatch(nodes, replicas, batch).goodput;
   } else {
-    goodput = model.Optimize(nodes, replicas).goodput;
+    goodput = model.NearlyOptimalGoodput(nodes, replicas);
   }
   // A model that makes no sense there promises nothing there.
   return std::isfinite(goodput) && goodput > 0 ? goodput : 0.0;

@@ -118,5 +118,20 @@ TEST(Goodput, FixedBatchWithoutAccumulationMustFit) {
   EXPECT_GT(model.AtFixedGlobalBatch(1, 2, 512).goodput, 0);
 }
 
+TEST(GoodputModel, FindsNearlyTheBestBatchWithFewerLooks) {
+  for (const std::int64_t max_atomic : {64, 256, 1024}) {
+    for (const double noise : {0.5, 5.0, 50.0}) {
+      const GoodputModel model({0.05, 0.001, 0.08, 0.005, 0.02, 0.001, 1.8}, {1.0, noise},
+                               {.initial = 128, .max_global = 8192, .max_atomic = max_atomic});
+      for (const int replicas : {1, 2, 3, 4, 8, 16, 32}) {
+        const double best = model.Optimize(2, replicas).goodput;
+        const double nearly = model.NearlyOptimalGoodput(2, replicas);
+        EXPECT_LE(nearly, best * (1 + 1e-9));
+        EXPECT_GE(nearly, best * 0.995);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace espalier
