@@ -109,7 +109,7 @@ TEST(PromiseGoodput, MovesNothingThatDoesNotPayForThePause) {
   Pool pool{{Node(1, 3)}, {RunningJob(1, {{kOne, 2}}, 0.1), RunningJob(2, {{kOne, 1}}, 0.8)}};
   pool.jobs[1].work_left_s = 0.05;
   EXPECT_TRUE(Allocate(pool).empty());
-  pool.jobs[1].work_left_s = 0;
+  pool.jobs[1].work_left_s = 120;
   pool.jobs[1].resize_cost_s = 100;
   EXPECT_TRUE(Allocate(pool).empty());
 }
