@@ -50,7 +50,7 @@ TEST(ParseStudy, ReadsEveryKey) {
     "search_space": {"lr": {"_type": "uniform", "_value": [0, 1]}},
     "sampler": {"name": "tpe", "startup_trials": 6}, "pruner": "asha",
     "policy": {"name": "fixed", "slots": 2},
-    "trials": 5, "time_limit_s": 90.5, "target": 0.99, "max_concurrent_trials": 2,
+    "trials": 5, "time_limit_s": 90.5, "target": 0.99, "cost_limit": 12.5, "slot_price_per_hour": 2, "max_concurrent_trials": 2,
     "max_step": 30, "promise": {"best_k": 4}, "slots": {"min": 2, "max": 4}, "batch_mode": "adaptive",
     "seed": 18446744073709551615, "max_consecutive_failures": 3, "max_restarts": 0, "stragglers": "ignore",
     "stop_grace_s": 0, "share": 0.5, "needs": {"d/x": "get x", "/y": "get y"}, "env": {"A": "x y", "B": 2, "C": 0.5}, "directory": "../runs/./a"
@@ -68,6 +68,8 @@ TEST(ParseStudy, ReadsEveryKey) {
   EXPECT_EQ(spec.max_concurrent_trials, 2);
   EXPECT_EQ(spec.max_step, 30);
   EXPECT_EQ(spec.best_k, 4);
+  EXPECT_EQ(spec.cost_limit, 12.5);
+  EXPECT_EQ(spec.slot_price_per_hour, 2);
   EXPECT_EQ(spec.min_slots, 2);
   EXPECT_EQ(spec.max_slots, 4);
   EXPECT_EQ(spec.batch_mode, BatchMode::kAdaptive);

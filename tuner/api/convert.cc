@@ -161,6 +161,9 @@ v1::Study ToProto(const Study& study, const View& view) {
   out.set_time_limit_s(study.spec.time_limit_s);
   out.set_elapsed_s(ElapsedSeconds(study, view.now));
   out.set_remaining_s(RemainingSeconds(study, state, view.now));
+  out.set_slot_seconds(SlotSeconds(state, study, view.now));
+  out.set_spent(SpentOn(state, study, view.now));
+  out.set_cost_limit(study.spec.cost_limit);
   for (const TrialId id : study.trials) {
     (*out.mutable_trials_by_state())[std::string(ToString(state.trials.at(id).state))] += 1;
   }

@@ -155,6 +155,12 @@ std::string TitleLine(const v1::StudyDetails& details) {
   if (study.state() == v1::STUDY_RUNNING && study.remaining_s() >= 0) {
     line += fmt::format("  about {} left", FormatDuration(study.remaining_s()));
   }
+  if (study.cost_limit() > 0) {
+    line += fmt::format("  spent {} of {}", FormatValue(study.spent()),
+                        FormatValue(study.cost_limit()));
+  } else if (study.spent() > 0) {
+    line += fmt::format("  spent {}", FormatValue(study.spent()));
+  }
   line += fmt::format("  slots {}/{}", details.pool().slots_held(), details.pool().slots());
   if (study.state() != v1::STUDY_RUNNING && !study.reason().empty()) line += "  " + study.reason();
   return line;

@@ -41,7 +41,7 @@ StepResult Core::Impl::Step(Time now, const Event& event) {
   std::visit([this](const auto& e) { On(e); }, event);
   CheckReplicaDeadlines();
   CheckDrains();
-  CheckTimeLimits();
+  CheckLimits();
   if (schedule_) Schedule();
   RecordSlots();
   return std::exchange(result_, {});
@@ -71,6 +71,9 @@ std::optional<Time> Core::Impl::NextDeadline() const {
   for (const auto& [id, study] : state_.studies) {
     if (study.state != StudyState::kRunning) continue;
     running = true;
+    if (const auto check = cost_check_.find(id); check != cost_check_.end()) {
+      consider(check->second);
+    }
     if (study.spec.time_limit_s > 0) {
       consider(After(study.running_since, study.spec.time_limit_s - study.active_s));
     }

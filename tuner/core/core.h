@@ -89,6 +89,10 @@ absl::Status Validate(const StudySpec& spec);
 
 // Seconds the study has run, without the time it was stopped.
 double ElapsedSeconds(const Study& study, Time now);
+// Slots that the study's trials have held, times how long; and what that cost at the study's price,
+// 0 where it has none.
+double SlotSeconds(const TunerState& state, const Study& study, Time now);
+double SpentOn(const TunerState& state, const Study& study, Time now);
 
 // Number of the study's best trial so far (completed ones first; pruned ones count by their last
 // value only when nothing completed), or nullopt.

@@ -128,6 +128,7 @@ struct StudyPlugins {
   std::unique_ptr<Sampler> sampler;
   std::unique_ptr<Pruner> pruner;
   bool exhausted = false;  // the sampler has nothing left to try
+  bool too_late = false;   // for a new trial to be of use before a limit
 };
 
 class Core::Impl {
@@ -176,7 +177,6 @@ class Core::Impl {
   StudyPlugins& PluginsOf(const Study& study);
   void EndStudy(StudyId id, StudyState state, const std::string& reason);
   void EndStudyIfDone(StudyId id);
-  void CheckTimeLimits();
   void SetClocksAfterRestart();
   // Ends a running, waiting or paused trial and sees its replicas off.
   void EndTrial(TrialId id, TrialState state, const std::string& reason,
@@ -192,6 +192,17 @@ class Core::Impl {
   int ConsecutiveFailures(const Study& study) const;
   void UpdateHeld(const Study& study);
   void EndHeld(StudyId id);
+
+  // ---- time and money (limits.cc)
+  void CheckLimits();
+  bool OverCost(const Study& study);
+  int SlotsHeldByStudy(const Study& study) const;
+  // Seconds until the time limit, or until the cost limit with the slots it holds now; infinity
+  // without either.
+  double TimeLeft(const Study& study) const;
+  // What the fastest trial would need from its start to a result that counts; 0: unknown.
+  double SecondsToBeOfUse(const Study& study) const;
+  bool TooLateForNewTrials(const Study& study);
 
   // ---- replica groups (groups.cc)
   void StartReplica(const Trial& trial, NodeId node, int slot);
@@ -288,6 +299,7 @@ class Core::Impl {
   std::set<TrialId> held_;
   std::set<TrialId> refused_;  // whose bad numbers are on record
   std::map<TrialId, TrialSpeed> speeds_;
+  std::map<StudyId, Time> cost_check_;  // before that a cost limit cannot have been reached
   std::map<StudyId, EqualProgress> equal_progress_;  // of studies of adaptive batches
   std::map<Slot, Time> slow_slots_;                  // until when
   // Trials of a loaded state that run or hold slots, and whose agents have not come back yet.

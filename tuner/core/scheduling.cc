@@ -78,6 +78,7 @@ void Core::Impl::Schedule() {
 void Core::Impl::CreateTrials(Study& study, int& room) {
   StudyPlugins& plugins = PluginsOf(study);
   const StudySpec& spec = study.spec;
+  if (room >= spec.min_slots && TooLateForNewTrials(study)) return;
   std::int64_t alive = 0;
   for (const TrialId id : live_) {
     alive += TrialAt(id).study == study.id && !held_.contains(id) ? 1 : 0;
@@ -209,6 +210,9 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
   job.pinned_slots = trial.pinned_slots;
   job.fixed_batch = study.spec.batch_mode == BatchMode::kFixed;
   if (const auto p = promise_.find(trial.id); p != promise_.end()) job.promise = p->second;
+  if (study.spec.time_limit_s > 0 || study.spec.cost_limit > 0) {
+    job.time_left_s = std::max(1e-3, TimeLeft(study));
+  }
   DescribeHistory(trial, job);
   const bool good_numbers = DescribeSpeed(trial, job);
   const auto it = groups_.find(trial.id);

@@ -172,20 +172,6 @@ void Core::Impl::On(const TellValue& event) {
   result_.reply.should_stop = Ended(trial.state) && !event.final;
 }
 
-void Core::Impl::CheckTimeLimits() {
-  std::vector<StudyId> over;
-  for (const auto& [id, study] : state_.studies) {
-    if (study.state == StudyState::kRunning && study.spec.time_limit_s > 0 &&
-        ElapsedSeconds(study, now_) >= study.spec.time_limit_s) {
-      over.push_back(id);
-    }
-  }
-  for (const StudyId id : over) {
-    EndStudy(id, StudyState::kComplete,
-             absl::StrCat("time limit of ", StudyAt(id).spec.time_limit_s, " s reached"));
-  }
-}
-
 void Core::Impl::EndStudy(StudyId id, StudyState state, const std::string& reason) {
   if (StudyAt(id).state != StudyState::kRunning) return;
   Decide(id, -1, DecisionKind::kStudy, 0, 0, reason);
@@ -198,6 +184,7 @@ void Core::Impl::EndStudy(StudyId id, StudyState state, const std::string& reaso
     EndTrial(trial, TrialState::kPruned, absl::StrCat("the study ended: ", reason), last);
   }
   plugins_.erase(id);
+  cost_check_.erase(id);
   promise_at_.erase(id);
   equal_progress_.erase(id);
   schedule_ = true;
@@ -211,10 +198,13 @@ void Core::Impl::EndStudyIfDone(StudyId id) {
   }
   const bool all_drawn =
       study.spec.max_trials > 0 && std::ssize(study.trials) >= study.spec.max_trials;
-  if (all_drawn || PluginsOf(study).exhausted) EndHeld(id);
+  const bool too_late = TooLateForNewTrials(study);
+  if (all_drawn || too_late || PluginsOf(study).exhausted) EndHeld(id);
   if (all_drawn) {
     EndStudy(id, StudyState::kComplete,
              absl::StrCat("all ", study.spec.max_trials, " trials have ended"));
+  } else if (too_late) {
+    EndStudy(id, StudyState::kComplete, "what is left of its limits is too little for a new trial");
   } else if (PluginsOf(study).exhausted) {
     EndStudy(id, StudyState::kComplete,
              absl::StrCat("every configuration of the search space was tried (",

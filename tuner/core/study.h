@@ -50,6 +50,8 @@ struct StudySpec {
   std::string directory;                   // working directory of the trials, absolute
   std::int64_t max_trials = 0;             // 0: no limit
   double time_limit_s = 0;                 // 0: no limit
+  double cost_limit = 0;                   // of the slots held, 0: no limit
+  double slot_price_per_hour = 0;          // 0: unknown
   std::optional<double> target;            // the study ends when a trial reports this or better
   std::int64_t max_concurrent_trials = 0;  // 0: as many as slots allow
   std::int64_t max_step = 0;               // last step a trial will report, 0: unknown

@@ -49,6 +49,14 @@ absl::Status Validate(const StudySpec& spec) {
   if (spec.max_trials < 0 || spec.time_limit_s < 0 || spec.max_concurrent_trials < 0) {
     return absl::InvalidArgumentError("limits must not be negative");
   }
+  if (!(spec.cost_limit >= 0) || !(spec.slot_price_per_hour >= 0)) {
+    return absl::InvalidArgumentError("\"cost_limit\" and \"slot_price_per_hour\": not negative");
+  }
+  if (spec.cost_limit > 0 && spec.slot_price_per_hour == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"cost_limit\": ", spec.cost_limit,
+                     " needs \"slot_price_per_hour\", what a slot costs in the same money"));
+  }
   if (spec.best_k < 1 || spec.best_k > kMostBestK) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"promise\": best_k must be 1 to ", kMostBestK, ", got ", spec.best_k));

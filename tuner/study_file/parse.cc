@@ -30,6 +30,7 @@ constexpr std::size_t kMaxRemedyBytes = 1024;      // for a needed file that is 
 constexpr std::int64_t kMaxCount = 1'000'000'000;  // trials, steps, failures
 constexpr std::int64_t kMaxSlots = 1'000'000;
 constexpr double kMaxTime_s = 1e9;  // thirty years
+constexpr double kMaxPrice = 1e12;
 
 constexpr char kNameCharacters[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
@@ -48,7 +49,7 @@ class StudyReader {
     std::string_view name;
     absl::Status (StudyReader::*read)(const Json& value);
   };
-  static const std::array<Key, 24> kKeys;
+  static const std::array<Key, 26> kKeys;
 
   absl::Status Bad(std::string_view key, std::string_view problem) const {
     return absl::InvalidArgumentError(
@@ -78,6 +79,11 @@ class StudyReader {
     return Integer("trials", value, 1, kMaxCount, spec_.max_trials);
   }
   absl::Status TimeLimit(const Json& value);
+  absl::Status CostLimit(const Json& value) { return Price("cost_limit", value, spec_.cost_limit); }
+  absl::Status SlotPrice(const Json& value) {
+    return Price("slot_price_per_hour", value, spec_.slot_price_per_hour);
+  }
+  absl::Status Price(std::string_view key, const Json& value, double& result) const;
   absl::Status Target(const Json& value);
   absl::Status MaxConcurrentTrials(const Json& value) {
     return Integer("max_concurrent_trials", value, 1, kMaxCount, spec_.max_concurrent_trials);
@@ -114,7 +120,7 @@ class StudyReader {
 };
 
 // What a study file may say. README.md explains each.
-const std::array<StudyReader::Key, 24> StudyReader::kKeys = {{
+const std::array<StudyReader::Key, 26> StudyReader::kKeys = {{
     {"name", &StudyReader::Name},
     {"command", &StudyReader::Command},
     {"metric", &StudyReader::Metric},
@@ -124,6 +130,8 @@ const std::array<StudyReader::Key, 24> StudyReader::kKeys = {{
     {"policy", &StudyReader::Policy},
     {"trials", &StudyReader::Trials},
     {"time_limit_s", &StudyReader::TimeLimit},
+    {"cost_limit", &StudyReader::CostLimit},
+    {"slot_price_per_hour", &StudyReader::SlotPrice},
     {"target", &StudyReader::Target},
     {"max_concurrent_trials", &StudyReader::MaxConcurrentTrials},
     {"max_step", &StudyReader::MaxStep},
@@ -314,6 +322,12 @@ absl::Status StudyReader::TimeLimit(const Json& value) {
                value);
 }
 
+absl::Status StudyReader::Price(std::string_view key, const Json& value, double& result) const {
+  ESPALIER_RETURN_IF_ERROR(Number(key, value, result));
+  if (result > 0 && result <= kMaxPrice) return absl::OkStatus();
+  return Needs(key, absl::StrCat("a price, more than 0 and at most ", kMaxPrice), value);
+}
+
 absl::Status StudyReader::Target(const Json& value) {
   double target = 0;
   ESPALIER_RETURN_IF_ERROR(Number("target", value, target));
@@ -460,11 +474,16 @@ absl::Status StudyReader::CheckRequired() const {
 }
 
 absl::Status StudyReader::CheckTogether() const {
-  const bool limited = spec_.max_trials > 0 || spec_.time_limit_s > 0 || spec_.target.has_value();
+  if (spec_.cost_limit > 0 && spec_.slot_price_per_hour == 0) {
+    return Bad("cost_limit",
+               "needs \"slot_price_per_hour\" too, what a slot costs in the same money");
+  }
+  const bool limited = spec_.max_trials > 0 || spec_.time_limit_s > 0 || spec_.cost_limit > 0 ||
+                       spec_.target.has_value();
   if (!limited && !spec_.space.Cardinality()) {
     return absl::InvalidArgumentError(absl::StrCat(
         label_, ": the study would never end: its search space is infinite; give \"trials\", ",
-        "\"time_limit_s\" or \"target\""));
+        "\"time_limit_s\", \"cost_limit\" or \"target\""));
   }
   if (spec_.batch_mode == BatchMode::kAdaptive) {
     for (const auto& [name, distribution] : spec_.space.dimensions()) {

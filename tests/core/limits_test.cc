@@ -1,0 +1,127 @@
+// Studies that end by time or by money.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/core/core_fixture.h"
+
+namespace espalier {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class LimitsTest : public CoreTest {
+ protected:
+  double Spent() { return SpentOn(core_.state(), study(), now_); }
+  // As the service does: a look whenever the core asked for one, for so long.
+  void RunFor(double seconds) {
+    const Time until = After(now_, seconds);
+    while (const auto next = core_.NextDeadline()) {
+      if (*next > until) break;
+      now_ = std::max(*next, now_);
+      Step(Tick{});
+      if (study().state != StudyState::kRunning) return;
+    }
+    now_ = std::max(now_, until);
+  }
+};
+
+TEST_F(LimitsTest, SlotSecondsAreThoseHeld) {
+  StudySpec spec = Spec(2);
+  spec.slot_price_per_hour = 7.2;
+  Step(CreateStudy{spec, false});
+  Join(2);
+  Wait(50);
+  EXPECT_NEAR(SlotSeconds(core_.state(), study(), now_), 100, 1);
+  EXPECT_NEAR(Spent(), 0.2, 0.002);
+  const ReplicaId first(1);
+  Step(ReplicaExited{first, 1, 0, "", ""});
+  Wait(50);
+  EXPECT_NEAR(SlotSeconds(core_.state(), study(), now_), 150, 1);
+}
+
+TEST_F(LimitsTest, CostLimitEndsTheStudyBeforeItIsExceeded) {
+  for (const double grace_s : {0.0, 5.0}) {
+    core_ = Core(TunerState{}, CoreOptions{});
+    StudySpec spec = Spec(0);
+    spec.cost_limit = 1;
+    spec.slot_price_per_hour = 36;  // 100 slot-seconds
+    spec.stop_grace_s = grace_s;
+    Step(CreateStudy{spec, false});
+    Join(4);
+    ASSERT_EQ(starts_.size(), 4u);
+    Step(TellValue{TrialId(1), 1, 0.5, false});
+    const auto starts = starts_;
+    RunFor(1000);
+    ASSERT_EQ(study().state, StudyState::kComplete);
+    EXPECT_THAT(study().reason, StartsWith("cost limit of 1 reached"));
+    // Its processes take all the time they are given.
+    now_ = After(now_, grace_s);
+    for (const TrialId id : study().trials) {
+      EXPECT_TRUE(Ended(trial(id.value).state));
+    }
+    EXPECT_LT(Spent(), 1);
+    EXPECT_GT(Spent(), 0.95);
+    EXPECT_EQ(trial(1).state, TrialState::kPruned);
+    EXPECT_EQ(trial(1).value, 0.5);
+  }
+}
+
+TEST_F(LimitsTest, ResumedWithoutMoneyEndsAgain) {
+  StudySpec spec = Spec(0);
+  spec.cost_limit = 0.01;
+  spec.slot_price_per_hour = 36;
+  Step(CreateStudy{spec, false});
+  Join(1);
+  RunFor(100);
+  ASSERT_EQ(study().state, StudyState::kComplete);
+  Step(ResumeStudy{"s"});
+  RunFor(10);
+  EXPECT_EQ(study().state, StudyState::kComplete);
+}
+
+TEST_F(LimitsTest, NoTrialIsStartedThatCannotGetToItsEnd) {
+  StudySpec spec = Spec(0);
+  spec.time_limit_s = 100;
+  Step(CreateStudy{spec, false});
+  Join(1);
+  Wait(60);
+  Step(TellValue{TrialId(1), 1, 0.5, true});
+  Step(ReplicaExited{ReplicaId(1), 0, 0, "", ""});
+  EXPECT_EQ(study().trials.size(), 1u) << "the only trial so far took 60 s, and 40 s are left";
+  EXPECT_EQ(study().state, StudyState::kComplete);
+  EXPECT_THAT(study().reason, HasSubstr("too little for a new trial"));
+  bool told = false;
+  for (const Decision& decision : study().decisions) {
+    told = told || decision.reason == "no new trials: 40 s are left, the fastest so far needs 60 s";
+  }
+  EXPECT_TRUE(told);
+}
+
+TEST_F(LimitsTest, TrialsAreStartedWhileThereIsTimeForThem) {
+  StudySpec spec = Spec(0);
+  spec.time_limit_s = 100;
+  Step(CreateStudy{spec, false});
+  Join(1);
+  Wait(40);
+  Step(TellValue{TrialId(1), 1, 0.5, true});
+  Step(ReplicaExited{ReplicaId(1), 0, 0, "", ""});
+  EXPECT_EQ(study().trials.size(), 2u);
+}
+
+TEST_F(LimitsTest, KnowsFromStepsHowLongATrialTakes) {
+  StudySpec spec = Spec(0);
+  spec.time_limit_s = 100;
+  spec.max_step = 20;
+  Step(CreateStudy{spec, false});
+  Join(1);
+  Wait(8);
+  Step(TellValue{TrialId(1), 2, 0.5, false});  // 80 s to its end
+  Wait(22);
+  Step(ReplicaExited{ReplicaId(1), 1, 0, "", ""});
+  EXPECT_EQ(study().trials.size(), 1u);
+}
+
+}  // namespace
+}  // namespace espalier
