@@ -41,32 +41,30 @@ TEST_F(LimitsTest, SlotSecondsAreThoseHeld) {
   EXPECT_NEAR(SlotSeconds(core_.state(), study(), now_), 150, 1);
 }
 
-TEST_F(LimitsTest, CostLimitEndsTheStudyBeforeItIsExceeded) {
-  for (const double grace_s : {0.0, 5.0}) {
-    core_ = Core(TunerState{}, CoreOptions{});
-    StudySpec spec = Spec(0);
-    spec.cost_limit = 1;
-    spec.slot_price_per_hour = 36;  // 100 slot-seconds
-    spec.stop_grace_s = grace_s;
-    Step(CreateStudy{spec, false});
-    Join(4);
-    ASSERT_EQ(starts_.size(), 4u);
-    Step(TellValue{TrialId(1), 1, 0.5, false});
-    const auto starts = starts_;
-    RunFor(1000);
-    ASSERT_EQ(study().state, StudyState::kComplete);
-    EXPECT_THAT(study().reason, StartsWith("cost limit of 1 reached"));
-    // Its processes take all the time they are given.
-    now_ = After(now_, grace_s);
-    for (const TrialId id : study().trials) {
-      EXPECT_TRUE(Ended(trial(id.value).state));
-    }
-    EXPECT_LT(Spent(), 1);
-    EXPECT_GT(Spent(), 0.95);
-    EXPECT_EQ(trial(1).state, TrialState::kPruned);
-    EXPECT_EQ(trial(1).value, 0.5);
-  }
+class CostLimitTest : public LimitsTest, public ::testing::WithParamInterface<double> {};
+
+TEST_P(CostLimitTest, EndsTheStudyBeforeItIsExceeded) {
+  StudySpec spec = Spec(0);
+  spec.cost_limit = 1;
+  spec.slot_price_per_hour = 36;  // 100 slot-seconds
+  spec.stop_grace_s = GetParam();
+  Step(CreateStudy{spec, false});
+  Join(4);
+  ASSERT_EQ(starts_.size(), 4u);
+  Step(TellValue{TrialId(1), 1, 0.5, false});
+  RunFor(1000);
+  ASSERT_EQ(study().state, StudyState::kComplete);
+  EXPECT_THAT(study().reason, StartsWith("cost limit of 1 reached"));
+  for (const TrialId id : study().trials) EXPECT_TRUE(Ended(trial(id.value).state));
+  // Its processes take all the time they are given.
+  now_ = After(now_, spec.stop_grace_s);
+  EXPECT_LT(Spent(), 1);
+  EXPECT_GT(Spent(), 0.95);
+  EXPECT_EQ(trial(1).state, TrialState::kPruned);
+  EXPECT_EQ(trial(1).value, 0.5);
 }
+
+INSTANTIATE_TEST_SUITE_P(Grace, CostLimitTest, ::testing::Values(0.0, 5.0));
 
 TEST_F(LimitsTest, ResumedWithoutMoneyEndsAgain) {
   StudySpec spec = Spec(0);

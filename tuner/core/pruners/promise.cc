@@ -21,7 +21,7 @@ constexpr double kJudgedAgain = 17.0 / 16;  // a step so many times the last one
 
 struct Settings {
   double threshold = 0.2;
-  double share = 0.3;
+  double share = 0.25;
   std::int64_t min_steps = 1;
   std::int64_t min_trials = 3;
   std::int64_t best_k = 0;

@@ -18,7 +18,7 @@ namespace espalier {
 // first report, and again each time that its step has grown by a sixteenth; a newest value that is
 // not a number ends it at once.
 //
-// Options: threshold (0.2), share (0.3), both in (0, 1); min_steps (1), no verdict before;
+// Options: threshold (0.2), share (0.25), both in (0, 1); min_steps (1), no verdict before;
 // min_trials (3), at least 2; best_k (0), the k to end among, 0: the study's own.
 absl::StatusOr<std::unique_ptr<Pruner>> MakePromise(const Options& options);
 
