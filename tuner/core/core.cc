@@ -72,7 +72,7 @@ std::optional<Time> Core::Impl::NextDeadline() const {
     if (study.state != StudyState::kRunning) continue;
     running = true;
     if (const auto check = cost_check_.find(id); check != cost_check_.end()) {
-      consider(check->second);
+      consider(check->second.at);
     }
     if (study.spec.time_limit_s > 0) {
       consider(After(study.running_since, study.spec.time_limit_s - study.active_s));

@@ -124,6 +124,12 @@ struct Node {
   std::optional<Time> move_by;  // with `ends`: who is there then is shrunk or paused
 };
 
+// Until then a cost limit cannot be reached, unless the pool has more slots by then.
+struct CostCheck {
+  Time at;
+  int slots = 0;
+};
+
 struct StudyPlugins {
   std::unique_ptr<Sampler> sampler;
   std::unique_ptr<Pruner> pruner;
@@ -299,7 +305,7 @@ class Core::Impl {
   std::set<TrialId> held_;
   std::set<TrialId> refused_;  // whose bad numbers are on record
   std::map<TrialId, TrialSpeed> speeds_;
-  std::map<StudyId, Time> cost_check_;  // before that a cost limit cannot have been reached
+  std::map<StudyId, CostCheck> cost_check_;
   std::map<StudyId, EqualProgress> equal_progress_;  // of studies of adaptive batches
   std::map<Slot, Time> slow_slots_;                  // until when
   // Trials of a loaded state that run or hold slots, and whose agents have not come back yet.

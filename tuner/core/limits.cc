@@ -43,16 +43,16 @@ int Core::Impl::SlotsHeldByStudy(const Study& study) const {
 
 // Slots cost until their processes are gone, and a look happens now and then: both are set aside.
 bool Core::Impl::OverCost(const Study& study) {
-  Time& check = cost_check_[study.id];
-  if (check > now_) return false;
+  CostCheck& check = cost_check_[study.id];
+  const int slots = std::max(1, SlotsTotal());
+  if (check.at > now_ && slots <= check.slots) return false;
   const double price_per_s = study.spec.slot_price_per_hour / kHour_s;
   const double left = study.spec.cost_limit - SpentOn(state_, study, now_);
   const double reserve_s = study.spec.stop_grace_s + kSoonestCostCheck_s;
   const double free = left - SlotsHeldByStudy(study) * price_per_s * reserve_s;
   if (free <= 0) return true;
-  // Half way to where it could be spent at the soonest, so that a pool that grows is no surprise.
-  const double soonest_s = free / (std::max(1, SlotsTotal()) * price_per_s);
-  check = After(now_, std::max(kSoonestCostCheck_s, 0.5 * soonest_s));
+  const double soonest_s = free / (slots * price_per_s);
+  check = {After(now_, std::max(kSoonestCostCheck_s, 0.5 * soonest_s)), slots};
   return false;
 }
 
