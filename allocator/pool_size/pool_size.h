@@ -48,17 +48,14 @@ class PoolSizeRule {
 };
 
 // Rules, by name:
-//  utility_price  grows while the next node's slots add at least `min_utility` of what as many
-//  slots
-//                 add that are used in full (Or, Zhang, Freedman, MLSys 2020: throughput scaling
-//                 efficiency against price), weighed by the share of the trials' time that is left
-//                 after its start-up. Shrinks when its last node adds less than half of that.
-//  utility_band   keeps the mean speedup for each slot between `low` and `high`: outside of the
-//  band
-//                 it takes the size nearest to its middle (as Pollux's autoscaling does).
-//  least_cost     the smallest pool whose estimated end meets the deadline (RubberBand's question);
-//                 without one, the smallest whose cost a unit of work is within `slack` of the
-//                 least.
+//  utility_price: grows while the next node's slots add at least `min_utility` of what they would
+//   add if used in full (Or, Zhang, Freedman, MLSys 2020: throughput scaling efficiency against
+//   price), weighed by the share of the trials' time that is left after its start-up. Shrinks when
+//   its last node adds less than half of that.
+//  utility_band: keeps the mean speedup for each slot between `low` and `high`; outside of the band
+//   it takes the size nearest to its middle (as Pollux's autoscaling does).
+//  least_cost: the smallest pool whose estimated end meets the deadline (RubberBand's question);
+//   without one, the smallest whose cost a unit of work is within `slack` of the least.
 // InvalidArgument names what is unknown, and what is known.
 absl::StatusOr<std::unique_ptr<PoolSizeRule>> MakePoolSizeRule(std::string_view name,
                                                                const Options& options);

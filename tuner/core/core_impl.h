@@ -43,6 +43,11 @@ inline constexpr std::size_t kMaxLastOutput = 4096;  // bytes
 inline constexpr std::int64_t kReplicaIdBlock = 1000;
 inline constexpr std::int64_t kMaxReportsPerTrial = 1'000'000;
 
+// How long a trial held the slots of one span so far.
+inline double HeldSeconds(const SlotSpan& span, Time now) {
+  return SecondsBetween(span.from, span.to == Time{} ? now : span.to);
+}
+
 // One process, from StartReplica to its exit.
 struct Replica {
   Replica(ReplicaId replica_id, TrialId trial_id, NodeId node_id, int slot_index)

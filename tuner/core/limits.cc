@@ -21,9 +21,7 @@ double SlotSeconds(const TunerState& state, const Study& study, Time now) {
   double sum_s = 0;
   for (const TrialId id : study.trials) {
     for (const SlotSpan& span : state.trials.at(id).spans) {
-      const Time to = span.to == Time{} ? now : span.to;
-      sum_s +=
-          std::max(0.0, SecondsBetween(span.from, to)) * static_cast<double>(span.slots.size());
+      sum_s += std::max(0.0, HeldSeconds(span, now)) * static_cast<double>(span.slots.size());
     }
   }
   return sum_s;

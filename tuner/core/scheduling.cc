@@ -21,10 +21,6 @@ int Total(const Placement& placement) {
   return total;
 }
 
-double HeldSeconds(const SlotSpan& span, Time now) {
-  return SecondsBetween(span.from, span.to == Time{} ? now : span.to);
-}
-
 // What the trial has trained so far, as seconds on one slot by its present model.
 double OneSlotSeconds(const Trial& trial, const Job& job, Time now) {
   SpeedupCurve speedup(job);

@@ -70,8 +70,9 @@ StudyDemand Core::Impl::DemandOf(const Study& study) {
   };
   if (study.spec.max_trials > 0) at_most(study.spec.max_trials - std::ssize(study.trials));
   if (study.spec.max_concurrent_trials > 0) {
-    const auto alive = std::count_if(live_.begin(), live_.end(),
-                                     [&](TrialId id) { return TrialAt(id).study == study.id && !held_.contains(id); });
+    const auto alive = std::count_if(live_.begin(), live_.end(), [&](TrialId id) {
+      return TrialAt(id).study == study.id && !held_.contains(id);
+    });
     at_most(study.spec.max_concurrent_trials - alive);
   }
   return demand;
