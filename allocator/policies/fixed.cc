@@ -1,8 +1,8 @@
 #include "allocator/policies/fixed.h"
 
-#include "allocator/policies/admission.h"
-#include "allocator/policies/board.h"
 #include "allocator/policies/settings.h"
+#include "allocator/pool/admission.h"
+#include "allocator/pool/board.h"
 #include "tuner/base/status.h"
 
 namespace espalier {

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/policies/settings.h"
-#include "allocator/policies/slot_ledger.h"
-#include "allocator/policies/speedup.h"
+#include "allocator/pool/slot_ledger.h"
+#include "allocator/pool/speedup.h"
 #include "tuner/base/status.h"
 
 namespace espalier {

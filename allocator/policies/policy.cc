@@ -80,12 +80,4 @@ absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name, const 
                                                  absl::StrJoin(PolicyNames(), ", ")));
 }
 
-std::string NameOf(const Job& job) {
-  return job.name.empty() ? absl::StrCat("trial ", job.id.value) : job.name;
-}
-
-std::string NameOf(const NodeCapacity& node) {
-  return node.name.empty() ? absl::StrCat("node ", node.id.value) : node.name;
-}
-
 }  // namespace espalier

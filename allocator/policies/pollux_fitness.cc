@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "allocator/policies/speedup.h"
+#include "allocator/pool/speedup.h"
 #include "tuner/base/check.h"
 
 namespace espalier {

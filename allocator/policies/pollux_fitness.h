@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "allocator/policies/policy.h"
+#include "allocator/pool/pool.h"
 
 namespace espalier {
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "allocator/policies/speedup.h"
+#include "allocator/pool/speedup.h"
 
 namespace espalier {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "allocator/policies/board.h"
 #include "allocator/policies/nsga2.h"
 #include "allocator/policies/pollux_fitness.h"
+#include "allocator/pool/board.h"
 
 namespace espalier {
 

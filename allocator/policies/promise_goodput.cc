@@ -7,11 +7,12 @@
 #include <optional>
 #include <utility>
 
-#include "allocator/policies/admission.h"
-#include "allocator/policies/attribution.h"
-#include "allocator/policies/division.h"
+#include "allocator/division/attribution.h"
+#include "allocator/division/division.h"
+#include "allocator/policies/pollux_objective.h"
 #include "allocator/policies/settings.h"
-#include "allocator/policies/study_shares.h"
+#include "allocator/pool/admission.h"
+#include "allocator/pool/study_shares.h"
 #include "tuner/base/status.h"
 
 namespace espalier {

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "absl/strings/str_format.h"
-#include "allocator/policies/admission.h"
-#include "allocator/policies/board.h"
-#include "allocator/policies/sizes.h"
+#include "allocator/pool/admission.h"
+#include "allocator/pool/board.h"
+#include "allocator/pool/sizes.h"
 
 namespace espalier {
 

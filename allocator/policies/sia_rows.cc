@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "allocator/policies/knapsack.h"
+#include "allocator/division/knapsack.h"
 
 namespace espalier {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "allocator/policies/board.h"
+#include "allocator/pool/board.h"
 
 namespace espalier {
 

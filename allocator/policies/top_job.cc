@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "absl/strings/str_format.h"
-#include "allocator/policies/admission.h"
-#include "allocator/policies/board.h"
 #include "allocator/policies/settings.h"
-#include "allocator/policies/sizes.h"
+#include "allocator/pool/admission.h"
+#include "allocator/pool/board.h"
+#include "allocator/pool/sizes.h"
 #include "tuner/base/status.h"
 
 namespace espalier {

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "allocator/policies/policy.h"
-#include "allocator/policies/study_shares.h"
+#include "allocator/pool/study_shares.h"
 
 namespace espalier {
 

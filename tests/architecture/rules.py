@@ -3,6 +3,9 @@
 A folder stands for all below it that has no row of its own.
 """
 
+# What those who use the allocator see of it.
+ALLOCATOR = ["allocator", "allocator/goodput", "allocator/pool", "allocator/policies"]
+
 # Which of our folders a folder may include, besides itself. One row is one box of the picture in
 # ARCHITECTURE.md; what is not listed is refused, also when it is reached through another header.
 FOLDERS = {
@@ -10,29 +13,29 @@ FOLDERS = {
     "tuner/base": [],
     "search_spaces": ["tuner/base"],
     "allocator/goodput": ["tuner/base"],
-    "allocator": ["tuner/base", "allocator/goodput"],
+    "allocator/pool": ["tuner/base", "allocator/goodput"],
+    "allocator/division": ["tuner/base", "allocator/goodput", "allocator/pool"],
+    "allocator/policies": ["tuner/base", "allocator/goodput", "allocator/pool",
+                           "allocator/division"],
+    "allocator": ["tuner/base", "allocator/goodput", "allocator/pool", "allocator/policies"],
     # Reads recorded workloads from files; what runs them is pure.
-    "allocator/simulator/loads": ["tuner/base", "allocator", "allocator/goodput"],
+    "allocator/simulator/loads": ["tuner/base", *ALLOCATOR],
     "trial_runner/elastic": ["tuner/base", "allocator/goodput"],
-    "tuner/core": ["tuner/base", "search_spaces", "allocator", "allocator/goodput"],
+    "tuner/core": ["tuner/base", "search_spaces", *ALLOCATOR],
     # Studies on virtual time, around the production core.
-    "tuner/simulator": ["tuner/base", "search_spaces", "tuner/core",
-                        "allocator", "allocator/goodput"],
+    "tuner/simulator": ["tuner/base", "search_spaces", "tuner/core", *ALLOCATOR],
     # The service, from the inside out.
-    "tuner/study_file": ["tuner/base", "search_spaces", "tuner/core",
-                         "allocator", "allocator/goodput"],
-    "tuner/storage": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file",
-                      "allocator", "allocator/goodput"],
+    "tuner/study_file": ["tuner/base", "search_spaces", "tuner/core", *ALLOCATOR],
+    "tuner/storage": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", *ALLOCATOR],
     "tuner/proto": [],
     "tuner/api": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage",
-                  "tuner/proto", "allocator", "allocator/goodput"],
+                  "tuner/proto", *ALLOCATOR],
     "tuner/server": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file",
-                     "tuner/storage", "tuner/proto", "tuner/api",
-                     "allocator", "allocator/goodput"],
+                     "tuner/storage", "tuner/proto", "tuner/api", *ALLOCATOR],
     # One executable for every verb; `run` embeds service and agent.
     "tuner/cli": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage",
                   "tuner/proto", "tuner/api", "tuner/server", "tuner/simulator",
-                  "trial_runner/agent", "allocator", "allocator/goodput",
+                  "trial_runner/agent", *ALLOCATOR,
                   "allocator/simulator/loads"],
     # The replicas and what starts them.
     "trial_runner/agent": ["tuner/base", "tuner/proto"],
@@ -56,7 +59,7 @@ FOLDERS = {
 }
 
 # Decide, and do nothing else: no I/O, clock, thread or hidden randomness.
-PURE = ["tuner/core", "tuner/simulator", "allocator", "allocator/goodput", "search_spaces",
+PURE = ["tuner/core", "tuner/simulator", *ALLOCATOR, "allocator/division", "search_spaces",
         "trial_runner/elastic"]
 
 # A folder of tests mirrors one of the tree: tests/cli is tuner/cli, tests/tuner/cli as well.

@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "allocator/policies/admission.h"
-#include "allocator/policies/division.h"
-#include "allocator/policies/objective.h"
+#include "allocator/division/division.h"
+#include "allocator/division/objective.h"
 #include "allocator/policies/pollux_fitness.h"
 #include "allocator/policies/promise_goodput.h"
+#include "allocator/pool/admission.h"
 #include "nlohmann/json.hpp"
-#include "tests/allocator/policies/exact_division.h"
+#include "tests/allocator/division/exact_division.h"
 #include "tuner/base/check.h"
 #include "tuner/base/random.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "allocator/policies/job_check.h"
+#include "allocator/pool/job_check.h"
 #include "tuner/base/check.h"
 #include "tuner/core/core_impl.h"
 

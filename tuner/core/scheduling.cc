@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "allocator/policies/job_check.h"
-#include "allocator/policies/speedup.h"
+#include "allocator/pool/job_check.h"
+#include "allocator/pool/speedup.h"
 #include "tuner/base/check.h"
 #include "tuner/core/core_impl.h"
 #include "tuner/core/promise/promise.h"

@@ -2,7 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/allocator/policies/pools.h"
+#include "tests/allocator/pools.h"
 
 namespace espalier {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/allocator/policies/random_pools.h"
+#include "tests/allocator/random_pools.h"
 
 namespace espalier {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gtest/gtest.h"
-#include "tests/allocator/policies/pools.h"
+#include "tests/allocator/pools.h"
 
 namespace espalier {
 namespace {

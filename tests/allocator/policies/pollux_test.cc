@@ -3,7 +3,7 @@
 #include "allocator/policies/pollux_fitness.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/allocator/policies/pools.h"
+#include "tests/allocator/pools.h"
 
 namespace espalier {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "gtest/gtest.h"
-#include "tests/allocator/policies/random_pools.h"
+#include "tests/allocator/random_pools.h"
 
 namespace espalier {
 namespace {

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "allocator/division/objective.h"
+#include "allocator/pool/board.h"
+
+namespace espalier {
+
+// What a seat may be given, and whether it may be changed at all.
+struct SeatLimits {
+  bool movable = false;
+  int least = 0;
+  int most = 0;
+};
+
+// What a search may spend; more finds little more.
+struct ExchangeEffort {
+  int rounds = 50;
+  std::size_t nodes_tried = 64;  // looked at for one job's growth at others' expense
+  bool relocate = true;          // tries to move whole jobs for the sake of speed
+};
+
+// Betters a division of the pool step by step: jobs let go of slots that are not worth their while,
+// move to a better place, grow on free slots, and take slots on a node from those who miss them
+// least there, who shrink or move elsewhere. Every step raises the objective by more than rounding,
+// so this ends.
+class Exchange {
+ public:
+  // Keeps references; `limits` has one entry for each seat.
+  Exchange(Board& board, Objective& objective, const std::vector<SeatLimits>& limits,
+           const ExchangeEffort& effort);
+
+  void Run();
+  // Brings the seat to `slots` slots in the best of the places that are free for that; false if
+  // there is none.
+  bool Place(std::size_t j, int slots);
+  void Assign(std::size_t j, Shares shares);
+  // The sum over all seats.
+  double Total();
+
+ private:
+  // What a resident may do for others to have slots of its node.
+  struct Way {
+    int freed = 0;
+    double loss = 0;
+    Shares shares{};
+  };
+  // The cheapest way to free exactly so many slots of a node: at [slots], the loss, infinite if
+  // there is none; and by resident and slots the index of its way, -1 for none.
+  struct Relief {
+    std::vector<double> loss{};
+    std::vector<int> enough{};  // by slots: as many or more to free, the cheapest
+    std::vector<std::size_t> residents{};
+    std::vector<std::vector<Way>> ways{};
+    std::vector<std::vector<int>> chosen{};
+  };
+  struct Taking {
+    double net = 0;
+    int freed = 0;
+    Shares shares{};
+  };
+
+  double ValueOf(std::size_t j, const Shares& shares);
+  double ValueNow(std::size_t j) { return ValueOf(j, board_.seat(j).shares); }
+  bool Better(double a, double b) const;
+  bool FitsNow(std::size_t j, const Shares& shares) const;
+  std::vector<Shares> Places(std::size_t j, int slots);
+  std::vector<int> LargerCounts(std::size_t j) const;
+  // What so many slots would be worth in the best place one could hope for.
+  double AtBest(std::size_t j, int slots);
+  double HopedFor(std::size_t j);
+
+  bool LetGo();
+  bool Relocate();
+  bool GiveFree();
+  bool TakeFromOthers();
+  bool TakeOn(std::size_t j, int node);
+  bool MoveTo(std::size_t j, int node);
+  std::vector<Way> WaysOf(std::size_t resident, int node);
+  // Nobody `beside` gives; who is named by `leaving` gives all it has there.
+  Relief ReliefOf(int node, std::size_t beside, int leaving = -1);
+  // Frees the slots; false, with nothing changed, if the ways do not go together.
+  bool Free(const Relief& relief, int slots, std::vector<std::pair<std::size_t, Shares>>& before);
+
+  Board& board_;
+  Objective& objective_;
+  const std::vector<SeatLimits>& limits_;
+  const ExchangeEffort effort_;
+  int most_on_node_ = 0;
+  std::vector<std::vector<std::size_t>> residents_;  // by node
+};
+
+}  // namespace espalier

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "allocator/pool/board.h"
+
+namespace espalier {
+
+// A number of slots as far as speed depends on it.
+struct Shape {
+  int nodes = 0;
+  int slots = 0;
+  int type = 0;       // of the nodes' GPUs, as on the board
+  bool spot = false;  // some of them may be taken away
+};
+Shape ShapeOf(const Board& board, const Shares& shares);
+
+// What a placement is worth to one seat of a board; the whole is worth the sum. The same whenever
+// it is asked, and finite. One owner, one thread: it may remember what it has worked out.
+class Objective {
+ public:
+  virtual ~Objective() = default;
+  // `move`: what the seat's job would have to do to be there.
+  virtual double Value(std::size_t seat, const Shape& shape, Move move) = 0;
+  double WorthOf(const Board& board, std::size_t seat, const Shares& shares) {
+    return Value(seat, ShapeOf(board, shares), board.MoveFor(seat, shares));
+  }
+  // Whether a job may be left with less than its minimum, that is with nothing, for another's sake.
+  virtual bool MayPause() const { return false; }
+};
+
+struct PromiseObjectiveOptions {
+  double min_gain = 0.05;
+  double hysteresis = 0.15;
+  double horizon_s = 60;
+};
+
+// The objective of tuning: weight times speedup, where the weight is the seat's. A resize costs its
+// pause, as the share of the time over which it must pay: the horizon, or 15 pauses if that is
+// longer, or the job's end if that comes first; leaving all its nodes takes two. Each slot must
+// bring min_gain in speedup to be given and half of it to be kept, and what a job loses counts more
+// by the hysteresis. With a deadline, a shape in which the job would get only part of its work done
+// is worth so much less. Of otherwise equal places one node is better than several, and one that
+// stays better than one that may be taken away.
+class PromiseObjective : public Objective {
+ public:
+  PromiseObjective(Board& board, const PromiseObjectiveOptions& options);
+  double Value(std::size_t seat, const Shape& shape, Move move) override;
+
+ private:
+  struct Present {
+    double weight = 0;
+    double speedup = 0;  // as it was when the pool was shown
+    int slots = 0;
+    double gross = 0;
+  };
+
+  double Gross(std::size_t seat, double speedup) const;
+
+  Board* board_;
+  PromiseObjectiveOptions options_;
+  std::vector<Present> present_;
+};
+
+}  // namespace espalier

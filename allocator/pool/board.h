@@ -1,0 +1,153 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "allocator/pool/pool.h"
+#include "allocator/pool/speedup.h"
+
+namespace espalier {
+
+// Slots of one job on one node, by the node's index on the board. Ascending by node, each positive.
+struct Share {
+  int node = 0;
+  int slots = 0;
+  friend bool operator==(const Share&, const Share&) = default;
+};
+using Shares = std::vector<Share>;
+
+int TotalSlots(const Shares& shares);
+
+// What a placement asks of a job beside the one it was shown with.
+enum class Move {
+  kStay,
+  kResize,    // some of its nodes stay
+  kRelocate,  // it leaves them all; whoever starts has nothing to leave
+};
+
+// One job on the board.
+struct Seat {
+  const Job* job;
+  Shares shares;
+  int total = 0;
+  std::shared_ptr<SpeedupCurve> speedup;
+  double weight = 0;  // what a unit of its speedup is worth; its promise unless a policy says else
+  bool damaged = false;  // lost slots with a node
+  // What led here, for the reason.
+  int free_slots_taken = 0;
+  std::map<std::string, int> slots_from;  // taken from other trials
+  std::vector<std::string> lost;          // why slots went, each once
+};
+
+// The promise as a weight: within [0, 1], and 0 for what is not a number.
+double Weight(const Job& job);
+
+// The pool while a policy divides it: who holds what, what is free, and which moves are legal. A
+// job that spans nodes shares none of them with another that does; one that holds slots stays on
+// their GPU type and keeps at least one of them in Grown and Shrunk, since its state lives there;
+// what is free on a draining node is nobody's. Starts from the present placements less what is
+// lost; a node whose capacity fell may start overfull (free < 0), to be mended first. Holds
+// pointers into the pool. With a cache, speedups are kept from one board to the next.
+class Board {
+ public:
+  explicit Board(const Pool& pool, SpeedupCache* cache = nullptr);
+
+  // Seats in order of submission.
+  std::size_t size() const { return seats_.size(); }
+  Seat& seat(std::size_t j) { return seats_[j]; }
+  const Seat& seat(std::size_t j) const { return seats_[j]; }
+  std::size_t node_count() const { return nodes_.size(); }
+  // Slots that may be given out there.
+  int free_on(std::size_t node) const;
+  int capacity_of(std::size_t node) const { return nodes_[node].capacity; }
+  bool draining(std::size_t node) const { return nodes_[node].draining; }
+  bool spot(std::size_t node) const { return nodes_[node].spot; }
+  // GPU types in ascending order of their names; a node's is an index into them.
+  const std::vector<std::string>& types() const { return types_; }
+  int type_of(std::size_t node) const { return nodes_[node].type; }
+  // Of the nodes the job is on; -1 where it is on none.
+  int type_of(const Shares& shares) const;
+  const std::string& node_name(std::size_t node) const { return nodes_[node].name; }
+  int total_free() const { return total_free_; }
+  int free_of_type(int type) const { return free_of_type_[static_cast<std::size_t>(type)]; }
+  int total_capacity() const { return total_capacity_; }
+  // The most slots one job could hold if it were alone.
+  int largest_hold() const { return largest_hold_; }
+
+  double SpeedupIn(std::size_t j, int nodes, int slots, int type) {
+    return seats_[j].speedup->At(nodes, slots, types_[static_cast<std::size_t>(type)]);
+  }
+  double SpeedupNow(std::size_t j) { return SpeedupWith(j, seats_[j].shares); }
+  double SpeedupWith(std::size_t j, const Shares& shares);
+
+  // Where the job would be on `slots` slots, more than it has: its own nodes first, else the fewest
+  // others. None if there is no legal place.
+  std::optional<Shares> Grown(std::size_t j, int slots) const;
+  // Where it would be if it left what it has: on one node of the type if one has room, else on as
+  // few as may be. Slots that it holds now do not count as free.
+  std::optional<Shares> Fresh(std::size_t j, int slots, int type) const;
+  // Where it would be on `slots` slots, fewer than it has: it leaves draining nodes first, then
+  // whole nodes as far as that goes.
+  Shares Shrunk(std::size_t j, int slots) const;
+  void Assign(std::size_t j, Shares shares);
+  // What it held when the pool was shown, less what is lost.
+  const Shares& HeldAtFirst(std::size_t j) const { return held_at_first_[j]; }
+  bool AsShown(std::size_t j, const Shares& shares) const {
+    return intact_[j] && shares == held_at_first_[j];
+  }
+  Move MoveFor(std::size_t j, const Shares& shares) const;
+  // The seat that is here and elsewhere too; -1: none.
+  int spanning_on(int node) const { return nodes_[static_cast<std::size_t>(node)].spanning; }
+  // Whether the job may be here and elsewhere too.
+  bool MaySpan(std::size_t j, int node) const {
+    return MaySpan(j, nodes_[static_cast<std::size_t>(node)]);
+  }
+
+  std::vector<AllocationDecision> Decisions();
+
+ private:
+  struct Node {
+    NodeId id;
+    std::string name;
+    int type = 0;
+    bool draining = false;
+    bool spot = false;
+    int capacity = 0;
+    int free = 0;
+    int spanning = -1;  // seat that is here and elsewhere too
+  };
+  using NodeSet = std::vector<std::uint64_t>;  // a bit for each node
+
+  void AddNodes(const Pool& pool);
+  void SetFree(std::size_t node, int free);
+  // Visits nodes of the type with exactly so many free slots, ascending, until `visit` says true.
+  template <typename Visit>
+  bool AnyWithFree(int type, int free, Visit visit) const;
+  std::optional<int> OneNodeFor(std::size_t j, int slots, int type) const;
+  // Adds `slots` to `shares` on the fewest further nodes of the type. Whether there is room.
+  bool Spread(std::size_t j, int slots, int type, Shares& shares) const;
+  bool MaySpan(std::size_t j, const Node& node) const;
+  // Types in the order in which the job would like them.
+  std::vector<int> TypesFor(std::size_t j) const;
+  Placement PlacementOf(const Seat& seat) const;
+  std::string Reason(std::size_t j);
+
+  std::vector<Node> nodes_;  // ascending by id
+  std::vector<std::string> types_;
+  std::vector<std::vector<NodeSet>>
+      by_free_;  // by type and free slots: nodes that are not draining
+  std::vector<int> free_of_type_;
+  std::vector<Seat> seats_;
+  std::vector<Shares> held_at_first_;
+  std::vector<bool> intact_;
+  int total_free_ = 0;
+  int total_capacity_ = 0;
+  int largest_hold_ = 0;
+};
+
+}  // namespace espalier

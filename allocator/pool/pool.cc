@@ -1,0 +1,15 @@
+#include "allocator/pool/pool.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace espalier {
+
+std::string NameOf(const Job& job) {
+  return job.name.empty() ? absl::StrCat("trial ", job.id.value) : job.name;
+}
+
+std::string NameOf(const NodeCapacity& node) {
+  return node.name.empty() ? absl::StrCat("node ", node.id.value) : node.name;
+}
+
+}  // namespace espalier

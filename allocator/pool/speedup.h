@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "allocator/pool/pool.h"
+
+namespace espalier {
+
+// How much faster a job makes useful progress on some slots than on one. A job without a model is
+// taken to scale linearly. One that does not run on a single slot (its batch does not fit) is
+// normalised by the fewest slots it does run on. Where GPU types have models of their own, the unit
+// is the same for all of them. Values are computed when first asked for: one owner, one thread.
+class SpeedupCurve {
+ public:
+  explicit SpeedupCurve(const Job& job);
+
+  // Zero for no replicas, and for a shape in which the job cannot run. The model knows only whether
+  // replicas are on one node or on several.
+  double At(int nodes, int replicas, std::string_view gpu_type = {});
+
+  // Whether the curve of this job would be this one.
+  bool Fits(const Job& job) const;
+
+ private:
+  struct Table {
+    GoodputModel model;
+    std::vector<double> local{};  // by replicas; negative: not computed yet
+    std::vector<double> cross{};
+  };
+
+  double Goodput(const GoodputModel& model, int nodes, int replicas) const;
+  double Lookup(Table& table, int nodes, int replicas);
+
+  bool fixed_batch_;
+  std::int64_t global_batch_;
+  int max_slots_;
+  double unit_ = 0;                 // goodput that counts as a speedup of one; 0: linear
+  std::vector<Table> reference_{};  // one, or none without a model
+  std::map<std::string, Table, std::less<>> by_type_{};
+};
+
+// The curves of the jobs that a policy sees again and again; a curve is worked out anew when its
+// job's model changed. One owner, one thread.
+class SpeedupCache {
+ public:
+  std::shared_ptr<SpeedupCurve> CurveOf(const Job& job);
+  // Drops the curves of jobs that are not in the pool.
+  void KeepOnly(const Pool& pool);
+
+ private:
+  std::map<TrialId, std::shared_ptr<SpeedupCurve>> curves_;
+};
+
+// The fewest and most slots the job may hold, pinning included.
+int MinSlots(const Job& job);
+int MaxSlots(const Job& job);
+// The most slots a policy may grow it to now: nobody knows how it scales beyond what was measured,
+// so each try goes at most to twice that.
+int GrowthCap(const Job& job);
+
+}  // namespace espalier
