@@ -41,7 +41,7 @@ class Division {
       const bool seated = board.seat(j).total > 0 || objective.MayPause();
       limits_.push_back({.movable = !job.joining && settled && seated,
                          .least = objective.MayPause() ? 0 : MinSlots(job),
-                         .most = GrowthCap(job)});
+                         .most = PauseAwareGrowthCap(job)});
     }
     small_ = board.size() * board.node_count() <= kSmall;
     effort_.relocate = small_;

@@ -30,6 +30,10 @@ struct Settings {
 // Rounds until the outcome, taken as the present, needs no further change; two or three are usual.
 constexpr int kMaxRounds = 20;
 
+// Urgency counts so many more jobs behind each than there are. Those that remain last then run side
+// by side rather than one after the other: a lone job on the whole pool scales worst.
+constexpr double kYetToCome = 2;
+
 class PromiseGoodput : public Policy {
  public:
   explicit PromiseGoodput(const Settings& settings) : settings_(settings) {}
@@ -76,10 +80,10 @@ void PromiseGoodput::SetWeights(Board& board) const {
     left.emplace_back(job.work_left_s > 0 ? job.work_left_s : job.attained_service, j);
   }
   std::sort(left.begin(), left.end());
-  const auto n = static_cast<double>(left.size());
+  const double all = static_cast<double>(left.size()) + kYetToCome;
   for (std::size_t i = 0; i < left.size(); ++i) {
     board.seat(left[i].second).weight *=
-        std::pow((n - static_cast<double>(i)) / n, settings_.urgency);
+        std::pow((all - static_cast<double>(i)) / all, settings_.urgency);
   }
 }
 

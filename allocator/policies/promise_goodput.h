@@ -21,8 +21,9 @@ namespace espalier {
 // completion time counts: finishing one job earlier spares all that are behind it nothing, but
 // work done on it delays those that could end sooner; in the optimum for jobs that all scale alike
 // (Berg, Vesilo, Harchol-Balter, "heSRPT", 2020) a job's weight grows with the number of jobs that
-// have as much or more left to do. Here it is that number's share of all jobs, to the power of
-// `urgency`. What is left is work_left_s, or where that is unknown what the job has had so far.
+// have as much or more left to do. Here it is that number's share of all jobs, both counting two
+// that are yet to come, to the power of `urgency`. What is left is work_left_s, or where that is
+// unknown what the job has had so far.
 //
 // Options: min_gain (0.05), least speedup a slot must bring, half of it to be kept;
 // hysteresis (0.15), by how much more what a trial loses counts than what another gains;

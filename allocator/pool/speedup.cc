@@ -8,6 +8,8 @@ namespace espalier {
 
 namespace {
 
+constexpr double kFurthestTry = 8;
+
 bool SameModel(const GoodputModel& a, const GoodputModel& b) {
   const BatchBounds& x = a.bounds();
   const BatchBounds& y = b.bounds();
@@ -27,12 +29,17 @@ int MaxSlots(const Job& job) {
   return job.pinned_slots > 0 ? job.pinned_slots : std::max(MinSlots(job), job.max_slots);
 }
 
-int GrowthCap(const Job& job) {
-  int cap = std::min(MaxSlots(job), std::max(2, 2 * std::max(1, job.max_profiled_replicas)));
+int GrowthCap(const Job& job, int factor) {
+  int cap = std::min(MaxSlots(job), std::max(2, factor * job.max_profiled_replicas));
   if (job.fixed_batch && job.global_batch > 0) {
     cap = static_cast<int>(std::min<std::int64_t>(cap, job.global_batch));
   }
   return std::max(cap, MinSlots(job));
+}
+
+int PauseAwareGrowthCap(const Job& job) {
+  const double factor = 2 * std::sqrt(std::max(1.0, job.resize_cost_s));
+  return GrowthCap(job, static_cast<int>(std::min(factor, kFurthestTry)));
 }
 
 SpeedupCurve::SpeedupCurve(const Job& job)

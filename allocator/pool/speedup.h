@@ -60,7 +60,11 @@ class SpeedupCache {
 int MinSlots(const Job& job);
 int MaxSlots(const Job& job);
 // The most slots a policy may grow it to now: nobody knows how it scales beyond what was measured,
-// so each try goes at most to twice that.
-int GrowthCap(const Job& job);
+// so each try goes at most to `factor` times that, and before anything was measured to two.
+int GrowthCap(const Job& job, int factor = 2);
+// Likewise, by the job's pause. Each further try costs one, and a try that goes too far only those
+// slots until that is seen: so where pauses are long a try goes further, by the root of the seconds
+// up to eight times what was measured.
+int PauseAwareGrowthCap(const Job& job);
 
 }  // namespace espalier

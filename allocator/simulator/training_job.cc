@@ -215,8 +215,6 @@ int TrainingJob::MaxSlots() const {
   const BatchBounds& bounds = application_->bounds();
   std::int64_t most = kMostSlots;
   if (fixed_batch_ > 0) return static_cast<int>(std::min(most, fixed_batch_ / bounds.min_atomic));
-  // It is unknown how it scales beyond what was tried: each try goes to twice that.
-  most = std::min<std::int64_t>(most, std::max(1, 2 * max_profiled_replicas()));
   return static_cast<int>(std::min(most, bounds.max_global / bounds.min_atomic));
 }
 

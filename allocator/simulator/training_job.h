@@ -70,7 +70,7 @@ class TrainingJob {
   const std::optional<GoodputModel>& Model();
   const Application& application() const { return *application_; }
   int max_profiled_replicas() const { return profile_.max_replicas(); }
-  // The most slots it may be given now.
+  // The most slots it can use at all.
   int MaxSlots() const;
   // The batch it must keep; 0 if it adapts.
   std::int64_t fixed_batch() const { return fixed_batch_; }

@@ -32,7 +32,7 @@ inline std::vector<Shares> AllPlacements(const Board& board, std::size_t j, bool
     for (std::size_t i = 0; i < before; ++i) {
       if (!all[i].empty() && board.type_of(all[i]) != board.type_of(n)) continue;
       for (int slots = 1; slots <= board.capacity_of(n); ++slots) {
-        if (TotalSlots(all[i]) + slots > GrowthCap(job)) break;
+        if (TotalSlots(all[i]) + slots > PauseAwareGrowthCap(job)) break;
         all.push_back(all[i]);
         all.back().push_back({static_cast<int>(n), slots});
       }

@@ -114,6 +114,30 @@ TEST(PromiseGoodput, MovesNothingThatDoesNotPayForThePause) {
   EXPECT_TRUE(Allocate(pool).empty());
 }
 
+TEST(PromiseGoodput, TriesFurtherBeyondWhatWasMeasuredWhereAPauseIsLong) {
+  Pool pool{{Node(1, 16)}, {RunningJob(1, {{kOne, 1}}, 0.5, 16)}};
+  EXPECT_EQ(Total(After(pool, Allocate(pool)).at(TrialId(1))), 2);
+  pool.jobs[0].resize_cost_s = 4;
+  EXPECT_EQ(Total(After(pool, Allocate(pool)).at(TrialId(1))), 4);
+  pool.jobs[0].resize_cost_s = 30;
+  EXPECT_EQ(Total(After(pool, Allocate(pool)).at(TrialId(1))), 8);
+}
+
+TEST(PromiseGoodput, UrgencyFavoursWhoHasLittleLeftAndTheLastTwoRunSideBySide) {
+  Pool pool{{Node(1, 16)}, {RunningJob(1, {{kOne, 1}}, 1, 16), RunningJob(2, {{kOne, 1}}, 1, 16)}};
+  pool.jobs[0].work_left_s = 2e4;
+  pool.jobs[1].work_left_s = 1e4;
+  for (Job& job : pool.jobs) {
+    job.goodput = Scaling(0.02);
+    job.max_profiled_replicas = 16;
+  }
+  const auto without = After(pool, Allocate(pool));
+  EXPECT_EQ(Total(without.at(TrialId(1))), 8);
+  const auto held = After(pool, Allocate(pool, {{"urgency", 1}}));
+  EXPECT_GT(Total(held.at(TrialId(2))), 8);
+  EXPECT_GT(Total(held.at(TrialId(1))), 2);
+}
+
 TEST(PromiseGoodput, LeavesATrialAloneThatWasJustResized) {
   Pool pool{{Node(1, 2)}, {RunningJob(1, {{kOne, 1}}, 0.8)}};
   pool.jobs[0].since_resize_s = 1;

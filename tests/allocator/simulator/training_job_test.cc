@@ -27,11 +27,9 @@ TEST_F(TrainingJobTest, MeasuresAndFitsOnceItHasTrained) {
   ASSERT_TRUE(job.Resize({1}).ok());
   ASSERT_TRUE(job.Advance(0, 30).ok());  // the resize takes it all
   EXPECT_FALSE(job.Model());
-  EXPECT_EQ(job.MaxSlots(), 1);
   ASSERT_TRUE(job.Advance(30, 30).ok());
   ASSERT_TRUE(job.Model());
   EXPECT_EQ(job.max_profiled_replicas(), 1);
-  EXPECT_EQ(job.MaxSlots(), 2);
   EXPECT_EQ(job.attained_service(), 60);
   EXPECT_EQ(job.resizes(), 0);
 }
