@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <utility>
+
 #include "tests/core/core_fixture.h"
 
 namespace espalier {
@@ -13,6 +17,32 @@ using ::testing::StartsWith;
 
 class LimitsTest : public CoreTest {
  protected:
+  // A study without an end but its limits, on so many slots.
+  void Start(StudySpec spec, int slots) {
+    Step(CreateStudy{std::move(spec), false});
+    Join(slots);
+  }
+  StudySpec WithTimeLimit(double seconds) {
+    StudySpec spec = Spec(0);
+    spec.time_limit_s = seconds;
+    return spec;
+  }
+  // At a cent a slot-second.
+  StudySpec WithCostLimit(double limit) {
+    StudySpec spec = Spec(0);
+    spec.cost_limit = limit;
+    spec.slot_price_per_hour = 36;
+    return spec;
+  }
+  // The only trial so far tells its last value, and its process goes.
+  void FirstCompletes() {
+    Step(TellValue{TrialId(1), 1, 0.5, true});
+    Step(ReplicaExited{ReplicaId(1), 0, 0, "", ""});
+  }
+  bool Told(const std::string& reason) {
+    return std::any_of(study().decisions.begin(), study().decisions.end(),
+                       [&](const Decision& decision) { return decision.reason == reason; });
+  }
   double Spent() { return SpentOn(core_.state(), study(), now_); }
   // As the service does: a look whenever the core asked for one, for so long.
   void RunFor(double seconds) {
@@ -30,13 +60,11 @@ class LimitsTest : public CoreTest {
 TEST_F(LimitsTest, SlotSecondsAreThoseHeld) {
   StudySpec spec = Spec(2);
   spec.slot_price_per_hour = 7.2;
-  Step(CreateStudy{spec, false});
-  Join(2);
+  Start(spec, 2);
   Wait(50);
   EXPECT_NEAR(SlotSeconds(core_.state(), study(), now_), 100, 1);
   EXPECT_NEAR(Spent(), 0.2, 0.002);
-  const ReplicaId first(1);
-  Step(ReplicaExited{first, 1, 0, "", ""});
+  Step(ReplicaExited{ReplicaId(1), 1, 0, "", ""});
   Wait(50);
   EXPECT_NEAR(SlotSeconds(core_.state(), study(), now_), 150, 1);
 }
@@ -44,12 +72,9 @@ TEST_F(LimitsTest, SlotSecondsAreThoseHeld) {
 class CostLimitTest : public LimitsTest, public ::testing::WithParamInterface<double> {};
 
 TEST_P(CostLimitTest, EndsTheStudyBeforeItIsExceeded) {
-  StudySpec spec = Spec(0);
-  spec.cost_limit = 1;
-  spec.slot_price_per_hour = 36;  // 100 slot-seconds
+  StudySpec spec = WithCostLimit(1);
   spec.stop_grace_s = GetParam();
-  Step(CreateStudy{spec, false});
-  Join(4);
+  Start(spec, 4);
   ASSERT_EQ(starts_.size(), 4u);
   Step(TellValue{TrialId(1), 1, 0.5, false});
   RunFor(1000);
@@ -67,11 +92,7 @@ TEST_P(CostLimitTest, EndsTheStudyBeforeItIsExceeded) {
 INSTANTIATE_TEST_SUITE_P(Grace, CostLimitTest, ::testing::Values(0.0, 5.0));
 
 TEST_F(LimitsTest, ResumedWithoutMoneyEndsAgain) {
-  StudySpec spec = Spec(0);
-  spec.cost_limit = 0.01;
-  spec.slot_price_per_hour = 36;
-  Step(CreateStudy{spec, false});
-  Join(1);
+  Start(WithCostLimit(0.01), 1);
   RunFor(100);
   ASSERT_EQ(study().state, StudyState::kComplete);
   Step(ResumeStudy{"s"});
@@ -80,40 +101,26 @@ TEST_F(LimitsTest, ResumedWithoutMoneyEndsAgain) {
 }
 
 TEST_F(LimitsTest, NoTrialIsStartedThatCannotGetToItsEnd) {
-  StudySpec spec = Spec(0);
-  spec.time_limit_s = 100;
-  Step(CreateStudy{spec, false});
-  Join(1);
+  Start(WithTimeLimit(100), 1);
   Wait(60);
-  Step(TellValue{TrialId(1), 1, 0.5, true});
-  Step(ReplicaExited{ReplicaId(1), 0, 0, "", ""});
+  FirstCompletes();
   EXPECT_EQ(study().trials.size(), 1u) << "the only trial so far took 60 s, and 40 s are left";
   EXPECT_EQ(study().state, StudyState::kComplete);
   EXPECT_THAT(study().reason, HasSubstr("too little for a new trial"));
-  bool told = false;
-  for (const Decision& decision : study().decisions) {
-    told = told || decision.reason == "no new trials: 40 s are left, the fastest so far needs 60 s";
-  }
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(Told("no new trials: 40 s are left, the fastest so far needs 60 s"));
 }
 
 TEST_F(LimitsTest, TrialsAreStartedWhileThereIsTimeForThem) {
-  StudySpec spec = Spec(0);
-  spec.time_limit_s = 100;
-  Step(CreateStudy{spec, false});
-  Join(1);
+  Start(WithTimeLimit(100), 1);
   Wait(40);
-  Step(TellValue{TrialId(1), 1, 0.5, true});
-  Step(ReplicaExited{ReplicaId(1), 0, 0, "", ""});
+  FirstCompletes();
   EXPECT_EQ(study().trials.size(), 2u);
 }
 
 TEST_F(LimitsTest, KnowsFromStepsHowLongATrialTakes) {
-  StudySpec spec = Spec(0);
-  spec.time_limit_s = 100;
+  StudySpec spec = WithTimeLimit(100);
   spec.max_step = 20;
-  Step(CreateStudy{spec, false});
-  Join(1);
+  Start(spec, 1);
   Wait(8);
   Step(TellValue{TrialId(1), 2, 0.5, false});  // 80 s to its end
   Wait(22);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "tests/core/core_fixture.h"
 
 namespace espalier {
@@ -14,6 +16,11 @@ using ::testing::StartsWith;
 
 class PausingTest : public CoreTest {
  protected:
+  // A study of so many trials on one slot.
+  void Start(std::int64_t trials) {
+    Step(CreateStudy{Pausing(trials), false});
+    Join(1);
+  }
   StudySpec Pausing(std::int64_t trials) {
     StudySpec spec = Spec(trials);
     spec.pruner = {"asha_promote", {{"eta", 2}}};
@@ -31,18 +38,27 @@ class PausingTest : public CoreTest {
   void Report(ReplicaId replica, std::int64_t step, double value) {
     Step(ReplicaReport{replica, step, value, 0});
   }
-  // The replicas of a paused trial leave.
+  // Its process goes.
   void Leave(ReplicaId replica) { Step(ReplicaExited{replica, 0, 0, "", ""}); }
+  // The next trial reports values, from step 1 on, and ends well.
+  void TrainToTheEnd(const std::vector<double>& values) {
+    const ReplicaId replica = Train();
+    std::int64_t step = 0;
+    for (const double value : values) Report(replica, ++step, value);
+    Step(ReplicaFinished{replica, values.back()});
+    Leave(replica);
+  }
+  // The next trial reports one value, is paused for it, and leaves.
+  void TrainAndPause(double value) {
+    const ReplicaId replica = Train();
+    Report(replica, 1, value);
+    Leave(replica);
+  }
 };
 
 TEST_F(PausingTest, PausedTrialGivesItsSlotToTheNext) {
-  Step(CreateStudy{Pausing(4), false});
-  Join(1);
-  const ReplicaId first = Train();
-  Report(first, 1, 0.5);  // the only one there goes on
-  Report(first, 2, 0.4);
-  Step(ReplicaFinished{first, 0.4});
-  Leave(first);
+  Start(4);
+  TrainToTheEnd({0.5, 0.4});  // the only one at its rungs
   const ReplicaId second = Train();
   Report(second, 1, 0.9);
   ASSERT_EQ(regroups_.size(), 1u);
@@ -55,21 +71,11 @@ TEST_F(PausingTest, PausedTrialGivesItsSlotToTheNext) {
 }
 
 TEST_F(PausingTest, PromotionComesBeforeNewConfigurations) {
-  Step(CreateStudy{Pausing(9), false});
-  Join(1);
-  const ReplicaId first = Train();
-  Report(first, 1, 0.1);
-  Step(ReplicaFinished{first, 0.1});
-  Leave(first);
-  for (const double value : {0.5, 0.6}) {
-    const ReplicaId replica = Train();
-    Report(replica, 1, value);
-    Leave(replica);
-  }
-  // A fourth one, worse than 0.5: with it two of four may go on.
-  const ReplicaId fourth = Train();
-  Report(fourth, 1, 0.7);
-  Leave(fourth);
+  Start(9);
+  TrainToTheEnd({0.1});
+  TrainAndPause(0.5);
+  TrainAndPause(0.6);
+  TrainAndPause(0.7);  // a fourth one, worse than 0.5: with it two of four may go on
   ASSERT_EQ(starts_.size(), 1u);
   EXPECT_EQ(starts_[0].trial, TrialId(2));
   EXPECT_EQ(trial(2).state, TrialState::kRunning);
@@ -77,12 +83,8 @@ TEST_F(PausingTest, PromotionComesBeforeNewConfigurations) {
 }
 
 TEST_F(PausingTest, WhoWaitsAtTheEndIsPrunedWithItsReason) {
-  Step(CreateStudy{Pausing(2), false});
-  Join(1);
-  const ReplicaId first = Train();
-  Report(first, 1, 0.1);
-  Step(ReplicaFinished{first, 0.1});
-  Leave(first);
+  Start(2);
+  TrainToTheEnd({0.1});
   const ReplicaId second = Train();
   Report(second, 1, 0.5);
   EXPECT_EQ(study().state, StudyState::kRunning);
@@ -94,15 +96,9 @@ TEST_F(PausingTest, WhoWaitsAtTheEndIsPrunedWithItsReason) {
 }
 
 TEST_F(PausingTest, WaitsOnAfterARestartOfTheService) {
-  Step(CreateStudy{Pausing(9), false});
-  Join(1);
-  const ReplicaId first = Train();
-  Report(first, 1, 0.1);
-  Step(ReplicaFinished{first, 0.1});
-  Leave(first);
-  const ReplicaId second = Train();
-  Report(second, 1, 0.5);
-  Leave(second);
+  Start(9);
+  TrainToTheEnd({0.1});
+  TrainAndPause(0.5);
   ASSERT_EQ(trial(2).state, TrialState::kPaused);
   Core again(core_.state(), CoreOptions{});
   const StepResult result = again.Step(After(now_, 60), AgentHello{"node", 1, {}});
@@ -115,8 +111,7 @@ TEST_F(PausingTest, WaitsOnAfterARestartOfTheService) {
 }
 
 TEST_F(PausingTest, ProgramsWithoutCheckpointsAreStopped) {
-  Step(CreateStudy{Pausing(3), false});
-  Join(1);
+  Start(3);
   const ReplicaId first = starts_.at(0).replica;
   Step(TellValue{TrialId(1), 1, 0.1, true});
   Leave(first);
