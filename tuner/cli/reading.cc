@@ -12,6 +12,7 @@
 #include "tuner/cli/display.h"
 #include "tuner/cli/export.h"
 #include "tuner/cli/files.h"
+#include "tuner/cli/promise_record.h"
 #include "tuner/cli/report/page.h"
 #include "tuner/cli/study_source.h"
 #include "tuner/cli/table.h"
@@ -61,6 +62,8 @@ absl::Status Show(StudySource& source, const ReadArguments& arguments) {
                                .height = std::numeric_limits<std::size_t>::max(),
                                .now = source.Now()};
     for (const TableLine& line : RenderTable(details, options)) std::puts(line.text.c_str());
+    const std::string promise = PromiseLine(PromiseReliability(details));
+    if (!promise.empty()) std::puts(promise.c_str());
     return absl::OkStatus();
   }
   const v1::Trial* trial = FindTrial(details, arguments.trial);

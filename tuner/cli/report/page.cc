@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "tuner/cli/promise_record.h"
 #include "tuner/cli/record.h"
 #include "tuner/cli/report/curves.h"
 #include "tuner/cli/report/lanes.h"
 #include "tuner/cli/report/markup.h"
+#include "tuner/cli/report/reliability.h"
 #include "tuner/cli/report/tables.h"
 #include "tuner/cli/table.h"
 #include "tuner/cli/text.h"
@@ -127,6 +129,7 @@ std::string ReportPage(const v1::StudyDetails& details, double now) {
   html += "<h2>" + Escape(study.metric()) + " over steps</h2>\n" + report::CurvesPicture(details);
   html += "<h2>Trials, the best first</h2>\n" + report::TrialsTable(details, now);
   if (!rules.empty()) html += "<h2>By scaling rule and batch size</h2>\n" + rules;
+  html += report::ReliabilitySection(PromiseReliability(details));
   html += "<h2>Decisions</h2>\n" + report::DecisionsTable(details);
   html += "<details><summary>Study file</summary><pre>" + Escape(study.study_json()) +
           "</pre></details>\n";
