@@ -280,6 +280,7 @@ class Core::Impl {
   void RecordRefusal(const Trial& trial, const std::string& reason);
   void DescribeHistory(const Trial& trial, Job& job) const;
   bool DescribeSpeed(const Trial& trial, Job& job);
+  double ShareDoneBy(const Trial& trial) const;
   void TakeAllocation(const AllocationDecision& decision);
   void Reconcile(TrialId id);
   std::set<ReplicaId> Surplus(const Group& group, const std::vector<Replica*>& live) const;

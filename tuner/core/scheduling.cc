@@ -10,6 +10,7 @@
 #include "tuner/base/check.h"
 #include "tuner/core/core_impl.h"
 #include "tuner/core/promise/promise.h"
+#include "tuner/core/work_left.h"
 
 namespace espalier {
 
@@ -21,17 +22,22 @@ int Total(const Placement& placement) {
   return total;
 }
 
-// What the trial has trained so far, as seconds on one slot by its present model.
-double OneSlotSeconds(const Trial& trial, const Job& job, Time now) {
-  SpeedupCurve speedup(job);
-  double sum_s = 0;
-  for (const SlotSpan& span : trial.spans) {
-    std::set<NodeId> nodes;
-    for (const Slot& slot : span.slots) nodes.insert(slot.node);
-    sum_s += HeldSeconds(span, now) *
-             speedup.At(static_cast<int>(nodes.size()), static_cast<int>(span.slots.size()));
+// What a sampler learns from: the results of trials that have ended, and who is under way.
+std::pair<std::vector<Observation>, std::vector<const Parameters*>> Observations(
+    const TunerState& state, const Study& study) {
+  std::vector<Observation> ended;
+  std::vector<const Parameters*> running;
+  for (const TrialId id : study.trials) {
+    const Trial& trial = state.trials.at(id);
+    if (!Ended(trial.state)) {
+      running.push_back(&trial.parameters);
+    } else if (trial.state != TrialState::kFail) {
+      ended.push_back({trial.number, &trial.parameters, trial.value.value_or(std::nan("")),
+                       trial.state == TrialState::kPruned,
+                       trial.values.empty() ? 0 : trial.values.back().step});
+    }
   }
-  return sum_s;
+  return {std::move(ended), std::move(running)};
 }
 
 DecisionKind KindOfChange(const Trial& trial, int from, int to) {
@@ -79,21 +85,14 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
   for (const TrialId id : live_) {
     alive += TrialAt(id).study == study.id && !held_.contains(id) ? 1 : 0;
   }
-  while (room >= spec.min_slots && !plugins.exhausted &&
-         (spec.max_trials == 0 || std::ssize(study.trials) < spec.max_trials) &&
-         (spec.max_concurrent_trials == 0 || alive < spec.max_concurrent_trials)) {
-    std::vector<Observation> ended;
-    std::vector<const Parameters*> running;
-    for (const TrialId id : study.trials) {
-      const Trial& trial = state_.trials.at(id);
-      if (!Ended(trial.state)) {
-        running.push_back(&trial.parameters);
-      } else if (trial.state != TrialState::kFail) {
-        ended.push_back({trial.number, &trial.parameters, trial.value.value_or(std::nan("")),
-                         trial.state == TrialState::kPruned,
-                         trial.values.empty() ? 0 : trial.values.back().step});
-      }
-    }
+  const auto another = [&] {
+    return room >= spec.min_slots && !plugins.exhausted &&
+           (spec.max_trials == 0 || std::ssize(study.trials) < spec.max_trials) &&
+           (spec.max_concurrent_trials == 0 || alive < spec.max_concurrent_trials);
+  };
+  if (!another()) return;
+  auto [ended, running] = Observations(state_, study);
+  while (another()) {
     const std::int64_t number = std::ssize(study.trials);
     Random random(MixSeed(spec.seed, static_cast<std::uint64_t>(number) + 1));
     std::optional<Parameters> parameters =
@@ -105,6 +104,7 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
     const TrialId id(state_.trials.empty() ? 1 : state_.trials.rbegin()->first.value + 1);
     Emit(TrialCreated{id, study.id, number, *std::move(parameters), now_});
     live_.insert(id);
+    running.push_back(&TrialAt(id).parameters);
     promise_stale_.insert(study.id);
     room -= spec.min_slots;
     ++alive;
@@ -194,6 +194,15 @@ bool Core::Impl::DescribeSpeed(const Trial& trial, Job& job) {
   return good_numbers;
 }
 
+double Core::Impl::ShareDoneBy(const Trial& trial) const {
+  const auto group = groups_.find(trial.id);
+  if (group == groups_.end()) {
+    return ShareDone(trial, std::nullopt, LastStepOf(state_.studies.at(trial.study)));
+  }
+  if (!group->second.progress) return 0;
+  return ShareDone(trial, group->second.progress->epoch, group->second.total_steps);
+}
+
 Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
   Job job;
   job.id = trial.id;
@@ -206,12 +215,10 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
   job.pinned_slots = trial.pinned_slots;
   job.fixed_batch = study.spec.batch_mode == BatchMode::kFixed;
   if (const auto p = promise_.find(trial.id); p != promise_.end()) job.promise = p->second;
-  if (study.spec.time_limit_s > 0 || study.spec.cost_limit > 0) {
-    job.time_left_s = std::max(1e-3, TimeLeft(study));
-  }
   DescribeHistory(trial, job);
   const bool good_numbers = DescribeSpeed(trial, job);
   const auto it = groups_.find(trial.id);
+  job.work_left_s = WorkLeft(trial, job, ShareDoneBy(trial), now_);
   if (it == groups_.end()) {
     // A pin waits until the program has shown that it can be resized.
     if (job.pinned_slots > 0) job.pinned_slots = study.spec.min_slots;
@@ -243,10 +250,6 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
   if (group.progress) job.global_batch = group.progress->global_batch_size;
   if (job.global_batch == 0) job.global_batch = group.batch.initial;
   job.since_resize_s = group.last_resize == Time{} ? 1e9 : SecondsBetween(group.last_resize, now_);
-  if (group.total_steps > 0 && group.progress && group.progress->epoch > 0) {
-    const double done = group.progress->epoch / static_cast<double>(group.total_steps);
-    job.work_left_s = OneSlotSeconds(trial, job, now_) * std::max(0.0, 1.0 - done) / done;
-  }
   if (!trial.resizes.empty()) {
     double pause_s = 0;
     for (const Resize& resize : trial.resizes) pause_s += resize.pause_s;
@@ -283,6 +286,7 @@ Pool Core::Impl::MakePool() {
     pool.nodes.push_back({id, std::min(node.slots, std::max(slots, planned)), node.name,
                           node.gpu_type, node.draining, node.spot});
   }
+  std::map<StudyId, double> time_left_s;
   for (const TrialId id : live_) {
     const Trial& trial = TrialAt(id);
     const Study& study = StudyAt(trial.study);
@@ -291,6 +295,10 @@ Pool Core::Impl::MakePool() {
     if (recovering_.contains(id) || held_.contains(id)) continue;
     if (study.state != StudyState::kRunning && !has_group) continue;
     pool.jobs.push_back(MakeJob(study, trial));
+    if (study.spec.time_limit_s <= 0 && study.spec.cost_limit <= 0) continue;
+    // A look at all trials of the study: once for all of them.
+    if (!time_left_s.contains(study.id)) time_left_s[study.id] = std::max(1e-3, TimeLeft(study));
+    pool.jobs.back().time_left_s = time_left_s[study.id];
   }
   for (const auto& [id, study] : state_.studies) {
     if (study.state == StudyState::kRunning) pool.shares.emplace(id, study.spec.share);
