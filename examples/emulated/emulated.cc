@@ -17,12 +17,14 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <exception>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "trial_runner/torch/adaptive_data_loader.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
@@ -96,9 +98,41 @@ Arguments Parse(int argc, char** argv) {
   return arguments;
 }
 
-void SleepFor(double seconds) {
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-}
+// Steps that take what the profile says on few processors too: what a step really needs besides
+// its sleep (the real all-reduce, and waiting for a processor) is part of its time, not added to
+// it. It is known from the steps before; the median, because a single late step says nothing.
+class PacedStep {
+ public:
+  // Sleeps what is left of a step of so many seconds. Another number of replicas begins anew.
+  void Sleep(double step_s, int replicas) {
+    const Clock::time_point now = Clock::now();
+    if (replicas != replicas_) {
+      replicas_ = replicas;
+      besides_.clear();
+    } else {
+      besides_.push_back(std::chrono::duration<double>(now - woke_).count());
+      if (besides_.size() > kRemembered) besides_.pop_front();
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(std::max(0.0, step_s - Besides())));
+    woke_ = Clock::now();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t kRemembered = 9;  // steps
+
+  double Besides() const {
+    if (besides_.empty()) return 0;
+    std::vector<double> sorted(besides_.begin(), besides_.end());
+    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+    std::nth_element(sorted.begin(), middle, sorted.end());
+    return *middle;
+  }
+
+  int replicas_ = 0;
+  Clock::time_point woke_;
+  std::deque<double> besides_;
+};
 
 void Train(int argc, char** argv) {
   const Arguments arguments = Parse(argc, argv);
@@ -115,13 +149,14 @@ void Train(int argc, char** argv) {
   espalier::AdaptiveDataLoader loader(parallel, arguments.samples,
                                       {.batch_size = batch_size, .max_batch_size = 8 * batch_size});
 
+  PacedStep step;
   while (loader.NextEpoch(arguments.epochs)) {
     while (const auto indices = loader.NextBatch()) {
       const auto samples = static_cast<double>(indices->size(0));
       const int replicas = parallel.replicas();
       double step_s = profile.alpha_c_s + profile.beta_c_s * samples;
       if (replicas > 1) step_s += profile.alpha_r_s + profile.beta_r_s * (replicas - 2);
-      SleepFor(step_s);
+      step.Sleep(step_s, replicas);
       const at::Tensor x = at::zeros({1, 16}) + 1e-3 * samples;
       parallel.Step(model->forward(x).square().mean());
     }
