@@ -133,6 +133,21 @@ TEST_F(SqliteFiles, BringsAnOlderSchemaUpToTheLatest) {
   EXPECT_TRUE(trial.resizes[0].after_loss);
 }
 
+TEST_F(SqliteFiles, RunsTheSuccessorOfAReplacedPolicy) {
+  MustOpen();
+  ExecuteRaw(
+      "INSERT INTO studies SELECT 1, 's', '{\"name\": \"s\", \"trials\": 1, \"command\": [\"x\"], "
+      "\"policy\": {\"name\": \"marginal_gain\", \"min_gain\": 0.1}, "
+      "\"search_space\": {\"a\": {\"_type\": \"uniform\", \"_value\": [0, 1]}}}', 0, 0, "
+      "'RUNNING', '', 1, 0, 0, 1");
+  const auto state = MustOpen()->Load();
+  ASSERT_TRUE(state.ok()) << state.status();
+  const StudySpec& spec = state->studies.at(StudyId(1)).spec;
+  EXPECT_EQ(spec.policy.name, "promise_goodput");
+  EXPECT_EQ(spec.policy.options.size(), 1u);
+  EXPECT_THAT(spec.json, HasSubstr("marginal_gain")) << "what the user wrote";
+}
+
 TEST_F(SqliteFiles, RefusesAMissingFolder) {
   EXPECT_THAT(Refusal(folder_.File("absent/tuner.db")),
               AllOf(HasSubstr("absent does not exist"), HasSubstr("create it")));

@@ -1,5 +1,8 @@
 #include "tuner/storage/load.h"
 
+#include <spdlog/spdlog.h>
+
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +12,22 @@
 namespace espalier {
 
 namespace {
+
+// Databases keep what users wrote. A policy that has been replaced by one that takes its options is
+// run by that one; the study's text stays.
+constexpr std::pair<std::string_view, std::string_view> kRenamedPolicies[] = {
+    {"marginal_gain", "promise_goodput"}};
+
+void FollowRenames(Study& study) {
+  for (const auto& [before, now] : kRenamedPolicies) {
+    if (study.spec.policy.name != before) continue;
+    study.spec.policy.name = now;
+    if (study.state != StudyState::kRunning) return;  // nothing will be decided by it
+    spdlog::warn("study \"{}\": policy \"{}\" is no more, \"{}\" takes its place and its options",
+                 study.spec.name, before, now);
+    return;
+  }
+}
 
 class Loader {
  public:
@@ -91,6 +110,7 @@ class Loader {
       ESPALIER_ASSIGN_OR_RETURN(study.spec, ParseStudy(row.Text(1), row.Text(2), "/"));
       study.created = row.Moment(3);
       ESPALIER_RETURN_IF_ERROR(ReadHead(row, 4, study));
+      FollowRenames(study);
       const StudyId id = study.id;
       state_.studies.emplace(id, std::move(study));
       return absl::OkStatus();
