@@ -8,6 +8,9 @@ set_target_properties(tuner PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS tuner)
 install(FILES LICENSE README.md docs/elastic_training_loop.md TYPE DOC)
 install(DIRECTORY search_spaces/catalog DESTINATION ${CMAKE_INSTALL_DATADIR}/espalier/search_spaces)
+# What `tuner simulate pollux` runs; it looks here, by its own place.
+install(DIRECTORY allocator/simulator/loads/pollux DESTINATION ${CMAKE_INSTALL_DATADIR}/espalier
+        PATTERN "*.py" EXCLUDE)
 
 if(ESPALIER_TORCH)
   set(_package ${CMAKE_INSTALL_LIBDIR}/cmake/Espalier)

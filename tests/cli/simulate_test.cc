@@ -55,6 +55,11 @@ TEST_F(Simulate, SeveralPoliciesGiveARowEach) {
   EXPECT_THAT(outcome.output, HasSubstr("\npromise_goodput:min_gain=0.1 "));
 }
 
+TEST_F(Simulate, RecordedJobsThatAreNotInstalledAreToBeNamed) {
+  ExpectRefused({"pollux", "workload-1"},
+                {"no recorded jobs are installed at", "name their folder before workload-1"});
+}
+
 TEST_F(Simulate, SameSeedSameBytes) {
   for (const char* file : {"a", "b", "other"}) {
     const std::string seed = std::string(file) == "other" ? "6" : "5";

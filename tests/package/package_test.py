@@ -41,6 +41,11 @@ class Package(unittest.TestCase):
     def test_installed_tuner_runs(self):
         self.assertRegex(run(PREFIX / "bin/tuner", "version"), r"\d+\.\d+\.\d+")
 
+    def test_recorded_jobs_are_found(self):
+        text = run(PREFIX / "bin/tuner", "simulate", "pollux", "workload-1", "--policy", "tiresias",
+                   "--decisions", WORK / "decisions.txt")
+        self.assertIn("160 jobs on 64 slots", text)
+
     def test_program_outside_builds_and_trains(self):
         lines = (HERE / "outside/CMakeLists.txt").read_text().splitlines()
         self.assertLessEqual(len(lines), 10)

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include "tuner/simulator/poolbench_load.h"
 
@@ -84,6 +86,77 @@ TEST(StudySimulator, SameSeedSameRecord) {
   EXPECT_NE(a.state.trials, c.state.trials);
 }
 
+TEST(StudySimulator, StartsOfABurstShareTheCores) {
+  StudySimulationOptions options = OnePool(1, 8);
+  options.pool.start_s = 0;
+  options.pool.start_load = {.cpu_s = 3, .cores = 2};
+  const StudySimulation s = Simulate(0, "fixed", 8, options);
+  options.pool.start_load.cores = 8;
+  const StudySimulation quick = Simulate(0, "fixed", 8, options);
+  for (const auto& [id, trial] : s.state.trials) {  // 8 starts on 2 cores take four times as long
+    EXPECT_NEAR(
+        SecondsBetween(quick.state.trials.at(id).values.front().at, trial.values.front().at),
+        3 * 8 / 2 - 3, 1e-3);
+  }
+}
+
+// Seconds from the plan of each resize to a larger group until it was formed.
+std::vector<double> JoinTimes(const StudySimulation& s) {
+  std::vector<double> times;
+  for (const auto& [id, trial] : s.state.trials) {
+    for (const Resize& resize : trial.resizes) {
+      if (resize.to_replicas <= resize.from_replicas || resize.from_replicas == 0) continue;
+      double planned_s = 0;
+      for (const SlotSpan& span : trial.spans) {
+        if (span.from < resize.at) planned_s = SecondsBetween(VirtualPool::kStart, span.from);
+      }
+      times.push_back(SecondsBetween(VirtualPool::kStart, resize.at) - planned_s);
+    }
+  }
+  return times;
+}
+
+TEST(StudySimulator, SparesComeBackAtOnce) {
+  StudySimulationOptions options = OnePool(1, 8);
+  options.pool.start_s = 5;
+  options.pool.resize_s = 0;
+  const StudySimulation without = Simulate(2, "hypersched", 24, options);
+  options.pool.spare_start_s = 0.25;
+  const StudySimulation with = Simulate(2, "hypersched", 24, options);
+  const auto quick = [](const StudySimulation& s) {
+    const std::vector<double> times = JoinTimes(s);
+    return std::count_if(times.begin(), times.end(), [](double t) { return t < 1; });
+  };
+  EXPECT_EQ(quick(without), 0);
+  EXPECT_GT(quick(with), 0);
+}
+
+TEST(StudySimulator, GroupsChangeAtTheEndOfAStep) {
+  StudySimulationOptions options = OnePool(1, 8);
+  options.pool.whole_steps = true;
+  options.pool.resize_s = 0;
+  options.pool.start_s = 0.123;
+  std::int64_t changes = 0;
+  options.pool.observer = [&changes](Time, const Event& event, const StepResult&) {
+    changes += std::holds_alternative<ReplicaRegrouped>(event);
+  };
+  const StudySimulation s = Simulate(1, "promise_goodput", 8, options);
+  EXPECT_GT(changes, 8);
+  EXPECT_EQ(s.figures.complete + s.figures.pruned, 8);
+  options.pool.whole_steps = false;
+  const StudySimulation at_once = Simulate(1, "promise_goodput", 8, options);
+  EXPECT_NE(s.figures.finish_s, at_once.figures.finish_s);
+  EXPECT_NEAR(s.figures.finish_s, at_once.figures.finish_s, 0.2 * at_once.figures.finish_s);
+}
+
+TEST(StudySimulator, RefusesAnImpossibleStart) {
+  const auto load = MakePoolbenchLoad({.seed = 0});
+  StudySimulationOptions options = OnePool(1, 8);
+  options.pool.start_load.spread = 1;
+  const auto simulation = SimulateStudy(*load, load->Study(), options);
+  EXPECT_EQ(simulation.status().message(), "start_spread is 1: want at least 0 and less than 1");
+}
+
 // What the observer saw, given to a core of its own, is the same record: nothing was decided
 // outside the core.
 TEST(StudySimulator, DecidesWhatTheCoreDecides) {
@@ -137,7 +210,7 @@ TEST(StudySimulator, RefusesWhatItCannotSimulate) {
   StudySimulationOptions negative = OnePool(1, 1);
   negative.pool.resize_s = -1;
   EXPECT_EQ(SimulateStudy(*load, spec, negative).status().message(),
-            "resize_s is -1: want seconds, 0 or more");
+            "resize_s is -1: want a number, 0 or more");
   spec.batch_mode = BatchMode::kAdaptive;
   EXPECT_FALSE(SimulateStudy(*load, spec, OnePool(1, 1)).ok());
 }

@@ -22,8 +22,8 @@ constexpr const char* kStudyExample =
     "  tuner simulate study --db espalier.db --study cifar --policy fixed --decisions log.txt\n";
 constexpr const char* kPolluxExample =
     "Example:\n"
-    "  tuner simulate pollux allocator/simulator/loads/pollux workload-1 --policy pollux --policy "
-    "promise_goodput\n";
+    "  tuner simulate pollux workload-1 --policy pollux --policy promise_goodput\n"
+    "  tuner simulate pollux allocator/simulator/loads/pollux workload-1    # from a source tree\n";
 
 void AddPool(CLI::App& app, SimulateStudyArguments& a) {
   app.add_option("--slots", a.slots, "Slots of the pool, the same number on each node")
@@ -36,9 +36,29 @@ void AddPool(CLI::App& app, SimulateStudyArguments& a) {
                  "Seconds in which a trial stands still when its slots change (default: 1, or the "
                  "mean that a study recorded)")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--start-s", a.start_s, "Seconds from a process's start until it is ready")
+  app.add_option("--start-s", a.start_s,
+                 "Seconds from a process's start until it is ready, besides its processor time "
+                 "(default: 0.5; emulated 0.05)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--start-cpu-s", a.start_cpu_s,
+                 "Processor seconds of a start, for which the starts of a node share its cores "
+                 "(default: 0; emulated 0.2)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--cores", a.cores,
+                 "Processors of each node that starts share; 0: one for each (default: 0; emulated "
+                 "2)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--start-spread", a.start_spread,
+                 "Starts need up to this share more or less processor time (default: 0; emulated "
+                 "0.1)")
+      ->check(CLI::Range(0.0, 0.99));
+  app.add_option("--start-seed", a.start_seed, "Draws which starts need more and which less")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--spare-start-s", a.spare_start_s,
+                 "Seconds until a replica that its agent kept as a spare is ready again (default: "
+                 "no spares are kept; emulated 0.02)")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--until-s", a.until_s, "Virtual seconds after which the simulation ends")
       ->check(CLI::PositiveNumber);
 }
@@ -73,8 +93,17 @@ void AddOutput(CLI::App& app, Arguments& a) {
 }
 
 void AddRecordedJobs(CLI::App& app, SimulateClusterArguments& a) {
-  app.add_option("folder", a.folder, "Folder with recorded applications and workloads")->required();
-  app.add_option("workload", a.workload, "One of its workloads, e.g. workload-1")->required();
+  app.add_option_function<std::vector<std::string>>(
+         "load",
+         [&a](const std::vector<std::string>& words) {
+           if (words.size() == 2) a.folder = words.front();
+           a.workload = words.back();
+         },
+         "Folder with recorded applications and workloads (default: what was installed with this "
+         "program), and one of its workloads, e.g. workload-1")
+      ->required()
+      ->expected(1, 2)
+      ->type_name("[FOLDER] WORKLOAD");
   app.add_option("--policy", a.policies,
                  "NAME or NAME:option=value,...; give it several times to compare policies");
   app.add_option("--nodes", a.nodes, "Nodes of four slots")

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
 #include "allocator/simulator/cluster.h"
 #include "allocator/simulator/loads/pollux_load.h"
 #include "tuner/cli/files.h"
+#include "tuner/cli/machine.h"
 #include "tuner/cli/plugin_argument.h"
 #include "tuner/cli/report/page.h"
 #include "tuner/cli/simulation_page.h"
@@ -28,6 +30,20 @@ ClusterOptions OptionsOf(const SimulateClusterArguments& a, const std::string& p
   return options;
 }
 
+// cmake/EspalierInstall.cmake puts the recorded jobs beside the program.
+absl::StatusOr<std::string> FolderOf(const SimulateClusterArguments& a) {
+  if (!a.folder.empty()) return a.folder;
+  const std::filesystem::path prefix =
+      std::filesystem::path(OwnExecutable()).parent_path().parent_path();
+  const std::filesystem::path folder = prefix / "share" / "espalier" / "pollux";
+  std::error_code error;
+  if (std::filesystem::is_directory(folder, error)) return folder.string();
+  return absl::InvalidArgumentError(
+      fmt::format("no recorded jobs are installed at \"{}\": name their folder before {}, in a "
+                  "source tree allocator/simulator/loads/pollux",
+                  folder.string(), a.workload));
+}
+
 std::string TitleOf(const SimulateClusterArguments& a, const ClusterLoad& load) {
   return fmt::format("{}: {} jobs on {} slots of {} node{}, {:g} s a resize, decisions {} {:g} s",
                      load.name, load.jobs.size(), load.nodes * load.slots_per_node, load.nodes,
@@ -38,7 +54,8 @@ std::string TitleOf(const SimulateClusterArguments& a, const ClusterLoad& load) 
 }  // namespace
 
 absl::Status SimulateRecordedCluster(const SimulateClusterArguments& a) {
-  ESPALIER_ASSIGN_OR_RETURN(ClusterLoad load, ReadPolluxLoad(a.folder, a.workload));
+  ESPALIER_ASSIGN_OR_RETURN(const std::string folder, FolderOf(a));
+  ESPALIER_ASSIGN_OR_RETURN(ClusterLoad load, ReadPolluxLoad(folder, a.workload));
   load.nodes = a.nodes;
   const std::vector<std::string> policies =
       a.policies.empty() ? std::vector<std::string>{StudySpec{}.policy.name} : a.policies;

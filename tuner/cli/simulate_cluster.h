@@ -9,7 +9,7 @@ namespace espalier {
 
 // What `tuner simulate pollux` accepts: recorded jobs instead of a study.
 struct SimulateClusterArguments {
-  std::string folder;
+  std::string folder;  // empty: that of the installation
   std::string workload;
   std::vector<std::string> policies;
   int nodes = 16;

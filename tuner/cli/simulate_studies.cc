@@ -24,10 +24,22 @@
 namespace espalier {
 namespace {
 
+// How the replicas of a load start and regroup.
+struct ProcessModel {
+  double start_s = 0.5;
+  StartLoad load;
+  std::optional<double> spare_start_s;
+  bool whole_steps = false;
+};
+
+// Of examples/emulated with one agent on a machine of two processors, measured.
+constexpr ProcessModel kEmulatedProcesses = {0.05, {0.2, 2, 0.1, 0}, 0.02, true};
+
 struct Prepared {
   std::unique_ptr<Workload> load;
   RecordedLoad* recorded = nullptr;  // the same, if it is one
   std::optional<double> resize_s;    // what the load's record says
+  ProcessModel processes;            // how its replicas start and regroup, unless options say it
 };
 
 absl::StatusOr<EmulatedProfile> ReadProfile(const std::string& path) {
@@ -86,6 +98,7 @@ absl::StatusOr<Prepared> Prepare(SimulatedLoad load, const SimulateStudyArgument
       options.epochs = a.epochs;
       options.samples = a.samples;
       prepared.load = MakeEmulatedLoad(std::move(options));
+      prepared.processes = kEmulatedProcesses;
       return prepared;
     }
     case SimulatedLoad::kStudy:
@@ -136,7 +149,15 @@ absl::StatusOr<StudySimulationOptions> OptionsOf(const SimulateStudyArguments& a
   for (int i = 0; i < a.nodes; ++i) {
     options.pool.nodes.push_back({fmt::format("node-{}", i), a.slots / a.nodes});
   }
-  options.pool.start_s = a.start_s;
+  const ProcessModel& own = prepared.processes;
+  const auto given = [](double value, double otherwise) { return value >= 0 ? value : otherwise; };
+  options.pool.start_s = given(a.start_s, own.start_s);
+  options.pool.start_load = {given(a.start_cpu_s, own.load.cpu_s), given(a.cores, own.load.cores),
+                             given(a.start_spread, own.load.spread),
+                             static_cast<std::uint64_t>(a.start_seed)};
+  options.pool.spare_start_s = own.spare_start_s;
+  if (a.spare_start_s >= 0) options.pool.spare_start_s = a.spare_start_s;
+  options.pool.whole_steps = own.whole_steps;
   options.pool.resize_s = a.resize_s >= 0 ? a.resize_s : prepared.resize_s.value_or(1.0);
   if (a.until_s > 0) options.until_s = a.until_s;
   if (a.has_target) options.target = a.target;

@@ -21,7 +21,12 @@ struct SimulateStudyArguments {
   std::int64_t seed = -1;
   std::int64_t concurrent = 0;
   double resize_s = -1;
-  double start_s = 0.5;
+  double start_s = -1;
+  double start_cpu_s = -1;
+  double cores = -1;
+  double start_spread = -1;
+  std::int64_t start_seed = 0;
+  double spare_start_s = -1;
   double until_s = 0;
   std::string rule = "sqrt";
   bool stream = false;

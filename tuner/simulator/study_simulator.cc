@@ -21,12 +21,19 @@ absl::Status CheckPool(const VirtualPoolOptions& pool) {
                        " slots: want a name of its own and at least 1 slot"));
     }
   }
+  const StartLoad& load = pool.start_load;
   for (const auto& [name, value] :
-       {std::pair("resize_s", pool.resize_s), std::pair("start_s", pool.start_s)}) {
+       {std::pair("resize_s", pool.resize_s), std::pair("start_s", pool.start_s),
+        std::pair("start_cpu_s", load.cpu_s), std::pair("cores", load.cores),
+        std::pair("spare_start_s", pool.spare_start_s.value_or(0))}) {
     if (!(value >= 0) || !std::isfinite(value)) {
       return absl::InvalidArgumentError(
-          absl::StrCat(name, " is ", value, ": want seconds, 0 or more"));
+          absl::StrCat(name, " is ", value, ": want a number, 0 or more"));
     }
+  }
+  if (!(load.spread >= 0 && load.spread < 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("start_spread is ", load.spread, ": want at least 0 and less than 1"));
   }
   if (!(pool.progress_period_s > 0)) {
     return absl::InvalidArgumentError(absl::StrCat("progress_period_s is ", pool.progress_period_s,

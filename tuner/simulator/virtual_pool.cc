@@ -15,11 +15,20 @@ namespace {
 constexpr double kWhole = 1e-9;        // a step this near to its end is at its end
 constexpr double kLeastTick_s = 1e-3;  // a deadline that is due again and again moves time on
 
+// All slots of the pool may start at once, and their commands may come again.
+double LongestStart(const VirtualPoolOptions& options) {
+  int slots = 0;
+  for (const VirtualNode& node : options.nodes) slots = std::max(slots, node.slots);
+  const StartLoad& load = options.start_load;
+  const double rounds = load.cores > 0 ? std::max(1.0, slots / load.cores) : 1.0;
+  return options.start_s + rounds * load.cpu_s * (1 + load.spread);
+}
+
 // A group that pauses for long is not taken to hang.
 CoreOptions PatientOptions(const VirtualPoolOptions& options) {
   CoreOptions core = options.core;
   core.form_timeout_s = std::max(core.form_timeout_s, 2 * options.resize_s);
-  core.start_timeout_s = std::max(core.start_timeout_s, 2 * options.start_s);
+  core.start_timeout_s = std::max(core.start_timeout_s, 2 * LongestStart(options));
   return core;
 }
 
@@ -75,8 +84,51 @@ void VirtualPool::Do(const StartReplicaCommand& command) {
     training.truth = load_.Begin(core_.state().trials.at(command.trial));
     ESPALIER_CHECK(training.truth != nullptr, "a load knows each trial of its study");
   }
-  At(options_.start_s, {.kind = Happening::Kind::kReady, .replica = command.replica});
+  if (TakeSpare(command.trial, command.node)) {
+    At(*options_.spare_start_s, {.kind = Happening::Kind::kReady, .replica = command.replica});
+    return;
+  }
+  BeginStart(command.replica, command.node);
 }
+
+// ---- starts -------------------------------------------------------------------------------------
+
+bool VirtualPool::TakeSpare(TrialId trial, NodeId node) {
+  const auto spare = spares_.find({trial, node});
+  if (spare == spares_.end() || spare->second == 0) return false;
+  --spare->second;
+  return true;
+}
+
+void VirtualPool::BeginStart(ReplicaId replica, NodeId node) {
+  if (options_.start_load.cpu_s <= 0) {
+    At(options_.start_s, {.kind = Happening::Kind::kReady, .replica = replica});
+    return;
+  }
+  Starts& starts =
+      starts_.try_emplace(node, Starts{ProcessStarts(options_.start_load)}).first->second;
+  starts.queue.Begin(replica, now_);
+  PlanStarts(node, starts);
+}
+
+void VirtualPool::PlanStarts(NodeId node, Starts& starts) {
+  ++starts.serial;
+  const std::optional<Time> next = starts.queue.NextDone();
+  if (!next) return;
+  At(SecondsBetween(now_, *next),
+     {.kind = Happening::Kind::kStarted, .started_on = node, .serial = starts.serial});
+}
+
+void VirtualPool::Started(NodeId node, std::int64_t serial) {
+  const auto it = starts_.find(node);
+  if (it == starts_.end() || it->second.serial != serial) return;
+  for (const ReplicaId replica : it->second.queue.TakeDone(now_)) {
+    At(options_.start_s, {.kind = Happening::Kind::kReady, .replica = replica});
+  }
+  PlanStarts(node, it->second);
+}
+
+// ---- groups -------------------------------------------------------------------------------------
 
 void VirtualPool::Do(const RegroupCommand& command) {
   const auto it = processes_.find(command.replica);
@@ -87,6 +139,7 @@ void VirtualPool::Do(const RegroupCommand& command) {
   if (command.members.empty()) {  // save what there is, and leave
     Halt(training);
     training.checkpoint = training.done;
+    Park(command.replica);
     Step(ReplicaCheckpoint{command.replica, absl::StrCat("step-", training.done)});
     Exit(command.replica, 0);
     return;
@@ -96,7 +149,10 @@ void VirtualPool::Do(const RegroupCommand& command) {
   for (const GroupMember& member : command.members) process.members.push_back(member.replica);
   const bool stays = std::find(process.members.begin(), process.members.end(), command.replica) !=
                      process.members.end();
-  if (!stays) Exit(command.replica, 0);
+  if (!stays) {
+    Park(command.replica);
+    Exit(command.replica, 0, StepLeft(training));
+  }
   for (const ReplicaId member : process.members) {
     const auto other = processes_.find(member);
     if (other == processes_.end() || other->second.told != command.generation) return;
@@ -116,24 +172,53 @@ void VirtualPool::Do(const StopReplicaCommand& command) {
   Exit(command.replica, 15);
 }
 
-void VirtualPool::Exit(ReplicaId replica, int signal) {
-  processes_.at(replica).leaving = true;
-  At(0, {.kind = Happening::Kind::kExit, .replica = replica, .signal = signal});
+// To the service it has exited all the same.
+void VirtualPool::Park(ReplicaId replica) {
+  if (!options_.spare_start_s) return;
+  const Process& process = processes_.at(replica);
+  ++spares_[{process.trial, process.node}];
+}
+
+void VirtualPool::Exit(ReplicaId replica, int signal, double delay_s) {
+  Process& process = processes_.at(replica);
+  process.leaving = true;
+  if (const auto starts = starts_.find(process.node); starts != starts_.end()) {
+    starts->second.queue.GiveUp(replica, now_);
+    PlanStarts(process.node, starts->second);
+  }
+  At(delay_s, {.kind = Happening::Kind::kExit, .replica = replica, .signal = signal});
 }
 
 // ---- training -----------------------------------------------------------------------------------
 
-// The group stands still from now on, and goes on a pause later.
+// Seconds to the end of the optimizer step that the group is in, if it is one to be waited for.
+double VirtualPool::StepLeft(const Training& training) const {
+  if (!options_.whole_steps) return 0;
+  if (!training.runs) return std::max(0.0, SecondsBetween(now_, training.step_ends));
+  const double iteration_s = training.pace.iteration_s;
+  const double step_s = training.pace.iterations * iteration_s;
+  const double done = training.done + SecondsBetween(training.since, now_) / step_s;
+  const double iterations = done * training.pace.iterations;
+  return (std::ceil(iterations - kWhole) - iterations) * iteration_s;
+}
+
+// The group stands still from now on, or from the end of its step, and goes on a pause later.
 void VirtualPool::Form(TrialId trial, std::int64_t generation,
                        const std::vector<ReplicaId>& members) {
   Training& training = trainings_.at(trial);
-  Halt(training);
+  const double left_s = StepLeft(training);
+  if (training.runs) {
+    Halt(training);
+    training.done += left_s / (training.pace.iterations * training.pace.iteration_s);
+    training.step_ends = After(now_, left_s);
+  }
+  ++training.serial;
   std::set<NodeId> nodes;
   for (const ReplicaId member : members) nodes.insert(processes_.at(member).node);
   training.members = members;
   training.generation = generation;
   training.nodes = static_cast<int>(nodes.size());
-  At(training.began ? options_.resize_s : 0,
+  At(left_s + (training.began ? options_.resize_s : 0),
      {.kind = Happening::Kind::kFormed, .trial = trial, .serial = training.serial});
 }
 
@@ -278,6 +363,8 @@ void VirtualPool::Leave(std::size_t node) {
     lost_steps_ += std::max(0.0, training.done - training.checkpoint);
     training.done = training.checkpoint;
   }
+  std::erase_if(spares_, [id](const auto& entry) { return entry.first.second == id; });
+  starts_.erase(id);
   Step(AgentGone{id});
 }
 
@@ -300,6 +387,8 @@ void VirtualPool::Happen(const Happening& h) {
       return;
     case Happening::Kind::kLeave:
       return Leave(h.node);
+    case Happening::Kind::kStarted:
+      return Started(h.started_on, h.serial);
     case Happening::Kind::kReady: {
       const auto it = processes_.find(h.replica);
       if (it == processes_.end() || it->second.leaving) return;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tuner/core/core.h"
+#include "tuner/simulator/process_starts.h"
 #include "tuner/simulator/workload.h"
 
 namespace espalier {
@@ -29,8 +30,13 @@ struct VirtualNode {
 
 struct VirtualPoolOptions {
   std::vector<VirtualNode> nodes;
-  double resize_s = 1;           // training stands still when a group changes or comes back
-  double start_s = 0.5;          // from a replica's start to Ready; the others train on meanwhile
+  double resize_s = 1;   // training stands still when a group changes or comes back
+  double start_s = 0.5;  // from a replica's start to Ready; the others train on meanwhile
+  StartLoad start_load;  // what a start takes besides start_s
+  // Who leaves a group waits with its agent and is ready so soon when its trial starts a replica
+  // there again; nullopt: agents keep no spares.
+  std::optional<double> spare_start_s{};
+  bool whole_steps = false;      // groups change at the end of an optimizer step, as real ones do
   double progress_period_s = 1;  // how often trials tell step times, as the real ones do
   CoreOptions core;
   // Sees every step of the core, e.g. to write a transcript.
@@ -38,7 +44,8 @@ struct VirtualPoolOptions {
 };
 
 // The production core on virtual time, with simulated agents and elastic trials that behave as real
-// ones do when nothing fails: a replica needs its time to start, a group trains on until joiners
+// ones do when nothing fails: a replica needs its time to start, shares processors with the other
+// starts of its node or was kept as a spare, a group trains on until joiners
 // are ready, stands still while it regroups, reports after every step and tells its step times once
 // a second; who is paused leaves a checkpoint and comes back to it. Messages take no time. Nothing
 // is random: the same load and options give the same bytes. One owner, one thread.
@@ -90,15 +97,21 @@ class VirtualPool {
     double told_done = 0;  // when its progress was last told
     Time told_at;
     bool warm = false;  // the first step of a group is not timed
+    Time step_ends;     // until then a group that is told to change trains on
     std::int64_t reported = 0;
     double checkpoint = 0;
   };
+  struct Starts {
+    ProcessStarts queue;
+    std::int64_t serial = 0;  // happenings of older ones are void
+  };
   struct Happening {
-    enum class Kind { kJoin, kNotice, kLeave, kReady, kFormed, kWork, kExit };
+    enum class Kind { kJoin, kNotice, kLeave, kStarted, kReady, kFormed, kWork, kExit };
     Time at{};
     std::int64_t order = 0;
     Kind kind = Kind::kWork;
-    std::size_t node = 0;
+    std::size_t node = 0;  // of the options
+    NodeId started_on{};
     TrialId trial{};
     ReplicaId replica{};
     std::int64_t serial = 0;
@@ -117,6 +130,11 @@ class VirtualPool {
   void At(double delay_s, Happening happening);
   void Happen(const Happening& happening);
   void Leave(std::size_t node);
+  void BeginStart(ReplicaId replica, NodeId node);
+  void PlanStarts(NodeId node, Starts& starts);
+  void Started(NodeId node, std::int64_t serial);
+  bool TakeSpare(TrialId trial, NodeId node);
+  double StepLeft(const Training& training) const;
   void Form(TrialId trial, std::int64_t generation, const std::vector<ReplicaId>& members);
   void Formed(TrialId trial);
   void Work(TrialId trial);
@@ -124,7 +142,8 @@ class VirtualPool {
   void TellProgress(Training& training);
   void Advance(Training& training);
   void Halt(Training& training);
-  void Exit(ReplicaId replica, int signal);
+  void Park(ReplicaId replica);
+  void Exit(ReplicaId replica, int signal, double delay_s = 0);
   void Finish(TrialId trial);
   bool Over() const;
 
@@ -142,6 +161,8 @@ class VirtualPool {
   std::map<std::size_t, NodeId> node_ids_;
   std::map<ReplicaId, Process> processes_;
   std::map<TrialId, Training> trainings_;
+  std::map<NodeId, Starts> starts_;
+  std::map<std::pair<TrialId, NodeId>, int> spares_;
 };
 
 }  // namespace espalier
