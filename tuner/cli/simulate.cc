@@ -38,11 +38,11 @@ void AddPool(CLI::App& app, SimulateStudyArguments& a) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--start-s", a.start_s,
                  "Seconds from a process's start until it is ready, besides its processor time "
-                 "(default: 0.5; emulated 0.05)")
+                 "(default: 0.5; emulated 0)")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--start-cpu-s", a.start_cpu_s,
                  "Processor seconds of a start, for which the starts of a node share its cores "
-                 "(default: 0; emulated 0.2)")
+                 "(default: 0; emulated 0.23)")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--cores", a.cores,
                  "Processors of each node that starts share; 0: one for each (default: 0; emulated "
@@ -50,7 +50,7 @@ void AddPool(CLI::App& app, SimulateStudyArguments& a) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--start-spread", a.start_spread,
                  "Starts need up to this share more or less processor time (default: 0; emulated "
-                 "0.1)")
+                 "0.08)")
       ->check(CLI::Range(0.0, 0.99));
   app.add_option("--start-seed", a.start_seed, "Draws which starts need more and which less")
       ->check(CLI::NonNegativeNumber)

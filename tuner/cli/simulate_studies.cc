@@ -33,7 +33,7 @@ struct ProcessModel {
 };
 
 // Of examples/emulated with one agent on a machine of two processors, measured.
-constexpr ProcessModel kEmulatedProcesses = {0.05, {0.2, 2, 0.1, 0}, 0.02, true};
+constexpr ProcessModel kEmulatedProcesses = {0, {0.23, 2, 0.08, 0}, 0.02, true};
 
 struct Prepared {
   std::unique_ptr<Workload> load;
