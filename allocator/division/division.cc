@@ -47,6 +47,7 @@ class Division {
     effort_.relocate = small_;
     effort_.nodes_tried = small_ ? board.node_count() : 8;
     effort_.rounds = small_ ? 50 : 4;
+    effort_.near_counts = small_ ? 8 : 4;
   }
 
   void Run() {

@@ -10,6 +10,9 @@
 
 namespace espalier {
 
+// Of the shares, those on the node.
+int SlotsOn(const Shares& shares, int node);
+
 // What a seat may be given, and whether it may be changed at all.
 struct SeatLimits {
   bool movable = false;
@@ -21,6 +24,7 @@ struct SeatLimits {
 struct ExchangeEffort {
   int rounds = 50;
   std::size_t nodes_tried = 64;  // looked at for one job's growth at others' expense
+  int near_counts = 8;           // larger counts that are tried one by one; then in such shares
   bool relocate = true;          // tries to move whole jobs for the sake of speed
 };
 
@@ -77,6 +81,7 @@ class Exchange {
   bool LetGo();
   bool Relocate();
   bool GiveFree();
+  // taking.cc, with what follows
   bool TakeFromOthers();
   bool TakeOn(std::size_t j, int node);
   bool MoveTo(std::size_t j, int node);

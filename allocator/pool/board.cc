@@ -77,6 +77,7 @@ void Board::AddNodes(const Pool& pool) {
   for (const int slots : of_type) largest_hold_ = std::max(largest_hold_, slots);
   const NodeSet none((nodes_.size() + 63) / 64, 0);
   by_free_.assign(types_.size(), std::vector<NodeSet>(static_cast<std::size_t>(most) + 1, none));
+  unspanned_.assign(none.size(), ~std::uint64_t{0});
   free_of_type_.assign(types_.size(), 0);
   for (std::size_t n = 0; n < nodes_.size(); ++n) SetFree(n, nodes_[n].capacity);
 }
@@ -137,13 +138,24 @@ void Board::SetFree(std::size_t node, int free) {
   total_free_ += after - before;
 }
 
+void Board::SetSpanning(std::size_t node, int seat) {
+  nodes_[node].spanning = seat;
+  const std::uint64_t bit = std::uint64_t{1} << (node % 64);
+  if (seat < 0) {
+    unspanned_[node / 64] |= bit;
+  } else {
+    unspanned_[node / 64] &= ~bit;
+  }
+}
+
 template <typename Visit>
-bool Board::AnyWithFree(int type, int free, Visit visit) const {
+bool Board::AnyWithFree(int type, int free, Visit visit, const NodeSet* within) const {
   const auto& sets = by_free_[static_cast<std::size_t>(type)];
   if (free < 0 || free >= static_cast<int>(sets.size())) return false;
   const NodeSet& set = sets[static_cast<std::size_t>(free)];
   for (std::size_t word = 0; word < set.size(); ++word) {
-    for (std::uint64_t bits = set[word]; bits != 0; bits &= bits - 1) {
+    const std::uint64_t here = within == nullptr ? set[word] : set[word] & (*within)[word];
+    for (std::uint64_t bits = here; bits != 0; bits &= bits - 1) {
       const auto node = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
       if (visit(static_cast<int>(node))) return true;
     }
@@ -207,35 +219,44 @@ bool Board::Spread(std::size_t j, int slots, int type, Shares& shares) const {
     if (!MaySpan(j, nodes_[static_cast<std::size_t>(share.node)])) return false;
   }
   const auto own = [&shares](int node) {
-    return std::any_of(shares.begin(), shares.end(),
-                       [node](const Share& s) { return s.node == node; });
+    const auto at = std::lower_bound(shares.begin(), shares.end(), node,
+                                     [](const Share& s, int n) { return s.node < n; });
+    return at != shares.end() && at->node == node;
   };
+  // Only who spans already may find more on nodes that carry a spanning job: itself.
+  const NodeSet* within = seats_[j].shares.size() > 1 ? nullptr : &unspanned_;
   const int most = static_cast<int>(by_free_[static_cast<std::size_t>(type)].size()) - 1;
   Shares added;
   // The largest gaps first; the last one is the smallest that holds what is still missing.
   for (int spot = 0; spot < 2 && slots > 0; ++spot) {
     for (int free = most; free > 0 && slots > 0; --free) {
-      AnyWithFree(type, free, [&](int n) {
-        const Node& node = nodes_[static_cast<std::size_t>(n)];
-        if (node.spot != (spot == 1) || own(n) || !MaySpan(j, node)) return false;
-        const int taken = std::min(free, slots);
-        if (taken < free && spot == 0) {
-          for (int smaller = taken; smaller < free; ++smaller) {
-            const bool found = AnyWithFree(type, smaller, [&](int m) {
-              const Node& other = nodes_[static_cast<std::size_t>(m)];
-              if (own(m) || !MaySpan(j, other)) return false;
-              AddSlots(added, m, taken);
-              return true;
-            });
-            if (!found) continue;
+      AnyWithFree(
+          type, free,
+          [&](int n) {
+            const Node& node = nodes_[static_cast<std::size_t>(n)];
+            if (node.spot != (spot == 1) || own(n) || !MaySpan(j, node)) return false;
+            const int taken = std::min(free, slots);
+            if (taken < free && spot == 0) {
+              for (int smaller = taken; smaller < free; ++smaller) {
+                const bool found = AnyWithFree(
+                    type, smaller,
+                    [&](int m) {
+                      const Node& other = nodes_[static_cast<std::size_t>(m)];
+                      if (own(m) || !MaySpan(j, other)) return false;
+                      AddSlots(added, m, taken);
+                      return true;
+                    },
+                    within);
+                if (!found) continue;
+                slots -= taken;
+                return true;
+              }
+            }
+            AddSlots(added, n, taken);
             slots -= taken;
-            return true;
-          }
-        }
-        AddSlots(added, n, taken);
-        slots -= taken;
-        return slots == 0;
-      });
+            return slots == 0;
+          },
+          within);
     }
   }
   for (const Share& share : added) AddSlots(shares, share.node, share.slots);
@@ -300,16 +321,14 @@ void Board::Assign(std::size_t j, Shares shares) {
   for (const Share& share : seat.shares) {
     const auto n = static_cast<std::size_t>(share.node);
     SetFree(n, nodes_[n].free + share.slots);
-    if (nodes_[n].spanning == static_cast<int>(j)) nodes_[n].spanning = -1;
+    if (nodes_[n].spanning == static_cast<int>(j)) SetSpanning(n, -1);
   }
   seat.shares = std::move(shares);
   seat.total = TotalSlots(seat.shares);
   for (const Share& share : seat.shares) {
     const auto n = static_cast<std::size_t>(share.node);
     SetFree(n, nodes_[n].free - share.slots);
-    if (seat.shares.size() > 1 && nodes_[n].spanning < 0) {
-      nodes_[n].spanning = static_cast<int>(j);
-    }
+    if (seat.shares.size() > 1 && nodes_[n].spanning < 0) SetSpanning(n, static_cast<int>(j));
   }
 }
 

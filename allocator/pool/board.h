@@ -125,9 +125,11 @@ class Board {
 
   void AddNodes(const Pool& pool);
   void SetFree(std::size_t node, int free);
-  // Visits nodes of the type with exactly so many free slots, ascending, until `visit` says true.
+  void SetSpanning(std::size_t node, int seat);
+  // Visits nodes of the type with exactly so many free slots, ascending, until `visit` says true;
+  // only those in `within`, if given.
   template <typename Visit>
-  bool AnyWithFree(int type, int free, Visit visit) const;
+  bool AnyWithFree(int type, int free, Visit visit, const NodeSet* within = nullptr) const;
   std::optional<int> OneNodeFor(std::size_t j, int slots, int type) const;
   // Adds `slots` to `shares` on the fewest further nodes of the type. Whether there is room.
   bool Spread(std::size_t j, int slots, int type, Shares& shares) const;
@@ -140,7 +142,8 @@ class Board {
   std::vector<Node> nodes_;  // ascending by id
   std::vector<std::string> types_;
   std::vector<std::vector<NodeSet>>
-      by_free_;  // by type and free slots: nodes that are not draining
+      by_free_;        // by type and free slots: nodes that are not draining
+  NodeSet unspanned_;  // nodes that carry no spanning job
   std::vector<int> free_of_type_;
   std::vector<Seat> seats_;
   std::vector<Shares> held_at_first_;

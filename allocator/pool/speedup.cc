@@ -9,6 +9,7 @@ namespace espalier {
 namespace {
 
 constexpr double kFurthestTry = 8;
+constexpr int kDense = 64;  // a table by replicas has no more entries, or it costs more to clear
 
 bool SameModel(const GoodputModel& a, const GoodputModel& b) {
   const BatchBounds& x = a.bounds();
@@ -79,6 +80,11 @@ double SpeedupCurve::Goodput(const GoodputModel& model, int nodes, int replicas)
 }
 
 double SpeedupCurve::Lookup(Table& table, int nodes, int replicas) {
+  if (nodes > 1 && replicas > kDense) {
+    const auto [entry, is_new] = table.wide.try_emplace(replicas);
+    if (is_new) entry->second = Goodput(table.model, 2, replicas) / unit_;
+    return entry->second;
+  }
   std::vector<double>& known = nodes > 1 ? table.cross : table.local;
   const auto at = static_cast<std::size_t>(replicas);
   if (known.size() <= at) known.resize(at + 1, -1.0);

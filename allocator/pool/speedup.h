@@ -31,6 +31,7 @@ class SpeedupCurve {
     GoodputModel model;
     std::vector<double> local{};  // by replicas; negative: not computed yet
     std::vector<double> cross{};
+    std::map<int, double> wide{};  // across nodes on many replicas, where few numbers are asked for
   };
 
   double Goodput(const GoodputModel& model, int nodes, int replicas) const;

@@ -54,11 +54,20 @@ TEST_F(Tuner, HelpListsVerbsAndExitCodes) {
 }
 
 TEST_F(Tuner, EachVerbHasHelpWithAnExample) {
-  for (const char* verb : {"run", "serve", "agent", "submit", "ls", "show", "watch", "stop",
-                           "resume", "pin", "export", "report", "tell", "simulate", "pool", "version"}) {
+  for (const char* verb :
+       {"run", "serve", "agent", "submit", "ls", "show", "watch", "stop", "resume", "pin", "export",
+        "report", "tell", "simulate", "pool", "version"}) {
     const Outcome outcome = Run({verb, "--help"});
     EXPECT_EQ(outcome.exit_code, 0) << verb;
     EXPECT_THAT(outcome.output, HasSubstr("Example:\n  tuner " + std::string(verb)));
+  }
+}
+
+TEST_F(Tuner, HelpNamesThePoliciesWhereOneIsChosen) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"run", "--help"}, {"simulate", "poolbench", "--help"}}) {
+    EXPECT_THAT(Run(words).output,
+                AllOf(HasSubstr("promise_goodput     the greatest"), HasSubstr("tiresias")));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "absl/strings/numbers.h"
+#include "allocator/policies/policy.h"
 
 namespace espalier {
 
@@ -45,6 +46,14 @@ std::string PluginText(const PluginSpec& plugin) {
   for (const auto& [name, value] : plugin.options) {
     text += fmt::format("{}{}={:g}", separator, name, value);
     separator = ',';
+  }
+  return text;
+}
+
+std::string PoliciesHelp() {
+  std::string text = "Policies:\n";
+  for (const PolicyInfo& info : PolicyInfos()) {
+    text += fmt::format("  {:<20}{}\n", info.name, info.description);
   }
   return text;
 }

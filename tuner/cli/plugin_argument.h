@@ -14,4 +14,7 @@ absl::StatusOr<PluginSpec> ParsePlugin(const std::string& what, const std::strin
 // The same the other way round.
 std::string PluginText(const PluginSpec& plugin);
 
+// For the end of a help text: the names that a policy may have, and a line on each.
+std::string PoliciesHelp();
+
 }  // namespace espalier

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "tuner/cli/plugin_argument.h"
 #include "tuner/cli/run_session.h"
 #include "tuner/cli/verb.h"
 
@@ -9,6 +10,7 @@ namespace espalier {
 
 VerbAction AddRun(CLI::App& app) {
   auto a = std::make_shared<RunArguments>();
+  app.footer(app.get_footer() + PoliciesHelp());
   app.add_option("study", a->study_file, "Study file")->required()->type_name("STUDY.json");
   app.add_option("--dir", a->directory,
                  "Where database, logs, trials and report go (default: espalier-runs/NAME)");

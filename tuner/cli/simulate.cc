@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "tuner/cli/plugin_argument.h"
 #include "tuner/cli/simulate_cluster.h"
 #include "tuner/cli/simulate_studies.h"
 #include "tuner/cli/verb.h"
@@ -121,7 +122,7 @@ void AddRecordedJobs(CLI::App& app, SimulateClusterArguments& a) {
                "Jobs keep the batch size their users asked for (always so under optimus and "
                "tiresias)");
   AddOutput(app, a);
-  app.footer(kPolluxExample);
+  app.footer(kPolluxExample + PoliciesHelp());
 }
 
 struct LoadAction {
@@ -155,7 +156,7 @@ VerbAction AddSimulate(CLI::App& app) {
       ->add_option("--rule", a->rule,
                    "How the best learning rate grows with the batch: sqrt or linear")
       ->capture_default_str();
-  poolbench->footer(kPoolbenchExample);
+  poolbench->footer(kPoolbenchExample + PoliciesHelp());
   emulated->add_option("study_file", a->study_file, "Study file")
       ->required()
       ->type_name("STUDY.json");
@@ -163,10 +164,10 @@ VerbAction AddSimulate(CLI::App& app) {
                        "The program's profile.json (default: that of examples/emulated)");
   emulated->add_option("--epochs", a->epochs, "As the program's")->capture_default_str();
   emulated->add_option("--samples", a->samples, "As the program's")->capture_default_str();
-  emulated->footer(kEmulatedExample);
+  emulated->footer(kEmulatedExample + PoliciesHelp());
   study->add_option("--db", a->database, "Database file of a service")->required();
   study->add_option("--study", a->study, "Its name (default: the only one there is)");
-  study->footer(kStudyExample);
+  study->footer(kStudyExample + PoliciesHelp());
   auto jobs = std::make_shared<SimulateClusterArguments>();
   CLI::App* pollux = app.add_subcommand(
       "pollux", "Recorded training jobs, as in the simulator of the Pollux paper");

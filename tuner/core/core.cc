@@ -31,6 +31,7 @@ Core::Impl::Impl(TunerState state, CoreOptions options)
     if (trial.state == TrialState::kRunning || holds) recovering_.insert(id);
     if (!Ended(trial.state)) live_.insert(id);
     promise_stale_.insert(trial.study);
+    for (const Resize& resize : trial.resizes) pauses_[trial.study].Add(resize.pause_s);
   }
 }
 

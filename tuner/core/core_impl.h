@@ -74,6 +74,16 @@ struct SpeedOnType {
   int max_profiled = 1;                       // replicas
 };
 
+struct MeasuredPauses {
+  double sum_s = 0;
+  int count = 0;
+  void Add(double pause_s) {
+    sum_s += pause_s;
+    ++count;
+  }
+  double Mean() const { return sum_s / count; }
+};
+
 // What a trial's steps have told of its speed. Not durable, but outlives its replicas: a paused
 // trial comes back with it.
 struct TrialSpeed {
@@ -311,6 +321,7 @@ class Core::Impl {
   std::set<TrialId> held_;
   std::set<TrialId> refused_;  // whose bad numbers are on record
   std::map<TrialId, TrialSpeed> speeds_;
+  std::map<StudyId, MeasuredPauses> pauses_;  // of all resizes of its trials
   std::map<StudyId, CostCheck> cost_check_;
   std::map<StudyId, EqualProgress> equal_progress_;  // of studies of adaptive batches
   std::map<Slot, Time> slow_slots_;                  // until when

@@ -250,11 +250,15 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
   if (group.progress) job.global_batch = group.progress->global_batch_size;
   if (job.global_batch == 0) job.global_batch = group.batch.initial;
   job.since_resize_s = group.last_resize == Time{} ? 1e9 : SecondsBetween(group.last_resize, now_);
-  if (!trial.resizes.empty()) {
-    double pause_s = 0;
-    for (const Resize& resize : trial.resizes) pause_s += resize.pause_s;
-    job.resize_cost_s = pause_s / static_cast<double>(trial.resizes.size());
+  // Its own pauses; until there is one, those of the study's other trials.
+  MeasuredPauses pauses;
+  for (const Resize& resize : trial.resizes) pauses.Add(resize.pause_s);
+  if (pauses.count == 0) {
+    if (const auto of_study = pauses_.find(study.id); of_study != pauses_.end()) {
+      pauses = of_study->second;
+    }
   }
+  if (pauses.count > 0) job.resize_cost_s = pauses.Mean();
   return job;
 }
 
