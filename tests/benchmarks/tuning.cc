@@ -78,7 +78,6 @@ std::vector<Contender> Contenders(bool with_peers) {
       {"ASHA, one slot", {"fixed", {}}, kAsha, 0, false},
       {"ours: asha_promise", {"promise_goodput", {}}, {"asha_promise", {}}, 0.004, false},
       {"promise_goodput, ASHA", {"promise_goodput", {}}, kAsha, 0, false},
-      {"promise_goodput, promise", {"promise_goodput", {}}, {"promise", {}}, 0, false},
   };
   const std::vector<Contender> peers = {
       {"top_job", {"top_job", {}}, kAsha, 2.0, true},

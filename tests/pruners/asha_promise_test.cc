@@ -40,7 +40,10 @@ TEST(AshaPromise, EndsTheHopelessBetweenRungsFromItsStepOn) {
   Curves others;
   for (int i = 0; i < 8; ++i) others.Add(Falling(0.1 + 0.001 * i, kLast), true);
   Curves early;
-  EXPECT_FALSE(Judge({}, early.Add(Falling(0.3, 5), false), others).prune) << "no rung, too early";
+  const Curve& young = early.Add(Falling(0.3, 5), false);
+  EXPECT_FALSE(Judge({{"promise_from", 6}}, young, others).prune) << "no rung, too early";
+  EXPECT_TRUE(Judge({}, young, others).prune) << "beyond the second rung";
+  EXPECT_FALSE(Judge({{"min_steps", 2}}, young, others).prune) << "that is at 6";
   Curves late;
   const Curve& hopeless = late.Add(Falling(0.3, 18), false);
   const PruneVerdict verdict = Judge({}, hopeless, others);
@@ -55,7 +58,7 @@ TEST(AshaPromise, EndsTheHopelessBetweenRungsFromItsStepOn) {
 TEST(AshaPromise, NamesItsOptions) {
   EXPECT_EQ(std::string(MakeAshaPromise({{"patience", 1}}).status().message()),
             "pruner \"asha_promise\" option \"patience\" is unknown; known are promise_from, "
-            "min_steps, eta, threshold, share, min_trials, best_k");
+            "min_steps, eta, threshold, risk, cost_weight, min_trials, best_k");
   EXPECT_EQ(std::string(MakeAshaPromise({{"promise_from", 2.5}}).status().message()),
             "pruner \"asha_promise\" option \"promise_from\": needs a whole number >= 0, got 2.5");
   EXPECT_FALSE(MakeAshaPromise({{"eta", 1}}).ok());

@@ -1,6 +1,8 @@
 #include "tuner/core/pruners/promise.h"
 
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -47,7 +49,7 @@ TEST(PromisePruner, EndsWhatHasLittleChanceWithFigures) {
   const PruneVerdict verdict = Judge({}, Six(), Falling(0.3, 0.5, 0.8, 12));
   EXPECT_TRUE(verdict.prune);
   EXPECT_THAT(verdict.reason, HasSubstr("at step 12 has "));
-  EXPECT_THAT(verdict.reason, HasSubstr("% chance to end among the best 1 (needs 20 %)"));
+  EXPECT_THAT(verdict.reason, HasSubstr("% chance to end among the best 1 (needs 30 %)"));
 }
 
 TEST(PromisePruner, MaximisesWhereAsked) {
@@ -83,13 +85,86 @@ TEST(PromisePruner, NeverEndsTheOnlyHope) {
   Curves others;
   for (int i = 0; i < 9; ++i) others.Running({0.5, 0.4, NAN});
   // Worse than all were, but the only one that still has a number.
-  EXPECT_FALSE(Judge({{"threshold", 0.99}, {"share", 0.99}}, others, {0.9, 0.9, 0.9}).prune);
+  EXPECT_FALSE(Judge({{"threshold", 0.99}, {"risk", 0.99}}, others, {0.9, 0.9, 0.9}).prune);
 }
 
 TEST(PromisePruner, KeepsManyEqualTrials) {
   Curves others;
   for (int i = 0; i < 40; ++i) others.Running({0.5});
   EXPECT_FALSE(Judge({}, others, {0.5}).prune);
+}
+
+// Six trials under way of which the last is judged, with chances between nothing and certainty;
+// each reports a step in `pace_s` seconds.
+struct Race {
+  std::vector<std::vector<IntermediateValue>> points;
+  std::vector<Curve> curves;
+};
+Race SixUnderWay(double own_pace_s) {
+  Race race;
+  for (int i = 0; i < 6; ++i) {
+    const double pace_s = i == 5 ? own_pace_s : 10;
+    race.points.emplace_back();
+    // The last one is the second best.
+    const double end = i == 5 ? 0.11 : 0.1 + 0.02 * i;
+    for (const double value : Falling(end, 0.5, 0.8, 12)) {
+      const std::int64_t step = std::ssize(race.points.back()) + 1;
+      const double wobble = 0.004 * static_cast<double>((7 * step + 3 * i) % 5 - 2);
+      race.points.back().push_back(
+          {step, value + wobble, 0, TimeFromSeconds(static_cast<double>(step) * pace_s), 0});
+    }
+  }
+  for (int i = 0; i < 6; ++i) {
+    race.curves.push_back({i, race.points[static_cast<std::size_t>(i)], false, false});
+  }
+  return race;
+}
+
+// The least `threshold` at which the last trial is ended, with risk out of the way.
+double ChanceNeeded(double own_pace_s, double cost_weight = 0.5) {
+  const Race race = SixUnderWay(own_pace_s);
+  double needed = 1;
+  for (double threshold = 0.99; threshold > 0.005; threshold -= 0.005) {
+    const auto pruner = MakePruner(
+        "promise", {{"threshold", threshold}, {"risk", 0.99}, {"cost_weight", cost_weight}});
+    const std::span<const Curve> others(race.curves.data(), 5);
+    const PrunerInput input{Direction::kMinimize, race.curves[5], others, kSteps, 1, 1};
+    if (!(*pruner)->Judge(input).prune) break;
+    needed = threshold;
+  }
+  return needed;
+}
+
+TEST(PromisePruner, SlowTrialsMustPromiseMore) {
+  const double usual = ChanceNeeded(10);
+  ASSERT_GT(usual, 0.02);
+  ASSERT_LT(usual, 0.3);
+  EXPECT_NEAR(ChanceNeeded(40), usual / 2, 0.011) << "four times as slow";
+  EXPECT_NEAR(ChanceNeeded(2.5), 2 * usual, 0.011);
+  EXPECT_NEAR(ChanceNeeded(4000), usual / 3, 0.011) << "a third at most";
+  EXPECT_NEAR(ChanceNeeded(4000, 0.001), usual, 0.011) << "cost does not count";
+}
+
+TEST(PromisePruner, RisksLessInALargePool) {
+  const Race race = SixUnderWay(10);
+  const std::span<const Curve> others(race.curves.data(), 5);
+  const auto pruner = MakePruner("promise", {{"risk", 0.5}});
+  const auto ends = [&](double pool_share) {
+    return (*pruner)
+        ->Judge({Direction::kMinimize, race.curves[5], others, kSteps, 1, pool_share})
+        .prune;
+  };
+  EXPECT_TRUE(ends(1));
+  EXPECT_FALSE(ends(1.0 / 2000));
+}
+
+// However little each of them has, together they are worth something.
+TEST(PromisePruner, WhatIsRiskedDependsOnAllThatHaveNoMore) {
+  Curves others;
+  others.Running({0.499});
+  for (int i = 0; i < 40; ++i) others.Running({0.5});
+  EXPECT_FALSE(Judge({{"risk", 0.2}}, others, {0.5}).prune);
+  EXPECT_TRUE(Judge({{"risk", 0.99}}, others, {0.5}).prune);
 }
 
 TEST(PromisePruner, WaitsForEvidence) {
@@ -115,7 +190,7 @@ TEST(PromisePruner, EndsWhatIsNotANumber) {
 TEST(PromisePruner, NamesOptionsOutOfRange) {
   EXPECT_EQ(std::string(MakePruner("promise", {{"threshold", 1}}).status().message()),
             "pruner \"promise\" option \"threshold\": needs a number between 0 and 1, got 1");
-  EXPECT_FALSE(MakePruner("promise", {{"share", NAN}}).ok());
+  EXPECT_FALSE(MakePruner("promise", {{"risk", NAN}}).ok());
   EXPECT_FALSE(MakePruner("promise", {{"best_k", 2000}}).ok());
   EXPECT_FALSE(MakePruner("promise", {{"min_trials", 1}}).ok());
 }
@@ -161,7 +236,7 @@ TEST(PromisePruner, FindsTheBestOfPoolbenchForAFractionOfTheSteps) {
     lost += found - best;
   }
   EXPECT_LT(steps, 0.25 * kStudies * kTrials * family.last_step);
-  EXPECT_LT(lost / kStudies, 0.004);
+  EXPECT_LT(lost / kStudies, 0.005);
 }
 
 }  // namespace

@@ -184,11 +184,13 @@ void Core::Impl::JudgeTrial(TrialId id) {
   const std::int64_t last_step = LastStepOf(study);
   const std::size_t judged =
       adaptive ? equal_progress_[study.id].PointsBeforeNewest(trial) : whole.points.size() - 1;
+  const double pool_share =
+      std::min(1.0, static_cast<double>(study.spec.min_slots) / std::max(1, SlotsTotal()));
   for (std::size_t n = judged + 1; n <= whole.points.size(); ++n) {
     Curve curve = whole;
     curve.points = whole.points.first(n);
-    const PruneVerdict verdict =
-        plugins.pruner->Judge({study.spec.direction, curve, others, last_step, study.spec.best_k});
+    const PruneVerdict verdict = plugins.pruner->Judge(
+        {study.spec.direction, curve, others, last_step, study.spec.best_k, pool_share});
     if (verdict.pause && MayPause(id)) {
       PauseTrial(id, absl::StrCat(study.spec.pruner.name, ": ", verdict.reason));
       return;

@@ -18,8 +18,7 @@ namespace espalier {
 
 namespace {
 
-constexpr std::int64_t kPromiseFrom = 20;  // where the last step is unknown
-constexpr std::int64_t kPromisePart = 4;   // of the steps, else
+constexpr double kRisk = 0.16;  // whom a rung let through may be risked more freely
 
 class AshaPromise : public Pruner {
  public:
@@ -28,9 +27,7 @@ class AshaPromise : public Pruner {
 
   PruneVerdict Judge(const PrunerInput& input) const override {
     if (input.trial.points.empty()) return {};
-    std::int64_t from = from_;
-    if (from == 0) from = input.max_step > 0 ? input.max_step / kPromisePart : kPromiseFrom;
-    const bool by_rank = input.trial.points.back().step < from;
+    const bool by_rank = input.trial.points.back().step < from_;
     return by_rank ? asha_->Judge(input) : promise_->Judge(input);
   }
 
@@ -41,7 +38,8 @@ class AshaPromise : public Pruner {
 };
 
 constexpr std::array<const char*, 2> kOfAsha = {"min_steps", "eta"};
-constexpr std::array<const char*, 4> kOfPromise = {"threshold", "share", "min_trials", "best_k"};
+constexpr std::array<const char*, 5> kOfPromise = {"threshold", "risk", "cost_weight", "min_trials",
+                                                   "best_k"};
 
 template <std::size_t n>
 bool IsOneOf(const std::array<const char*, n>& names, const std::string& name) {
@@ -51,8 +49,8 @@ bool IsOneOf(const std::array<const char*, n>& names, const std::string& name) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Pruner>> MakeAshaPromise(const Options& options) {
-  Options asha;
-  Options promise;
+  Options asha = {{"min_steps", 1}, {"eta", 3}};
+  Options promise = {{"risk", kRisk}};
   std::int64_t from = 0;
   for (const auto& [name, value] : options) {
     if (IsOneOf(kOfAsha, name)) {
@@ -73,6 +71,7 @@ absl::StatusOr<std::unique_ptr<Pruner>> MakeAshaPromise(const Options& options) 
   }
   ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<Pruner> first, MakeAsha(asha));
   ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<Pruner> second, MakePromise(promise));
+  if (from == 0) from = static_cast<std::int64_t>(asha.at("min_steps") * asha.at("eta"));
   return std::make_unique<AshaPromise>(std::move(first), std::move(second), from);
 }
 

@@ -18,10 +18,15 @@ namespace espalier {
 namespace {
 
 constexpr double kJudgedAgain = 17.0 / 16;  // a step so many times the last one judged
+constexpr double kUsualPool = 8;            // slots and trials at which `risk` is what it says
+constexpr double kUsualTrials = 128;
+constexpr double kMostBySize = 2;  // that fewer change it by
+constexpr double kMostByCost = 3;  // that what a trial still costs changes the bar by, at most
 
 struct Settings {
-  double threshold = 0.2;
-  double share = 0.25;
+  double threshold = 0.3;
+  double risk = 0.1;
+  double cost_weight = 0.5;
   std::int64_t min_steps = 1;
   std::int64_t min_trials = 3;
   std::int64_t best_k = 0;
@@ -34,6 +39,25 @@ bool IsDue(const Curve& trial) {
     return std::floor(std::log(at) / std::log(kJudgedAgain));
   };
   return period(trial.points.back().step) > period(trial.points[trial.points.size() - 2].step);
+}
+
+// To its last step, as fast as it was in the later half of its curve. 0: unknown.
+double SecondsLeft(const Curve& trial, std::int64_t max_step) {
+  if (trial.complete || trial.points.size() < 3) return 0;
+  const IntermediateValue& from = trial.points[trial.points.size() / 2];
+  const IntermediateValue& last = trial.points.back();
+  const auto steps = static_cast<double>(last.step - from.step);
+  const auto left = static_cast<double>(max_step - last.step);
+  return std::max(0.0, SecondsBetween(from.at, last.at) / steps * left);
+}
+
+// What live trials that have no more of a chance than `own` have together.
+double TogetherUpTo(double own, std::span<const Curve> curves, std::span<const double> promise) {
+  double sum = 0;
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    if (!curves[i].ended && promise[i] <= own) sum += promise[i];
+  }
+  return sum;
 }
 
 class PromisePruner : public Pruner {
@@ -56,12 +80,17 @@ class PromisePruner : public Pruner {
     options.max_step = input.max_step;
     const std::vector<double> promise = Promise(input.direction, curves, options);
     const double own = promise.back();
-    const double most = *std::max_element(promise.begin(), promise.end());
-    if (own >= settings_.threshold || own >= settings_.share * most) return {};
+    const auto leader = std::max_element(promise.begin(), promise.end()) - promise.begin();
+    if (own >= promise[static_cast<std::size_t>(leader)]) return {};
+    const double together = TogetherUpTo(own, curves, promise);
+    const double lenience = Lenience(input, curves[static_cast<std::size_t>(leader)]);
+    const double alone_needed = settings_.threshold / lenience;
+    const double together_needed = settings_.risk * BySize(input) * options.best_k / lenience;
+    if (own >= alone_needed || together >= together_needed) return {};
     return {true, absl::StrFormat("%.4g at step %d has %.2g %% chance to end among the best %d "
-                                  "(needs %.2g %%)",
+                                  "(needs %.2g %%), with all that have less %.2g %% (need %.2g %%)",
                                   last.value, last.step, 100 * own, options.best_k,
-                                  100 * std::min(settings_.threshold, settings_.share * most))};
+                                  100 * alone_needed, 100 * together, 100 * together_needed)};
   }
 
  private:
@@ -69,6 +98,21 @@ class PromisePruner : public Pruner {
     const auto reported = std::count_if(input.others.begin(), input.others.end(),
                                         [](const Curve& other) { return !other.points.empty(); });
     return reported + 1 >= settings_.min_trials;
+  }
+
+  // Each verdict is a risk, and there are more of them among many trials.
+  static double BySize(const PrunerInput& input) {
+    const auto trials = static_cast<double>(input.others.size() + 1);
+    return std::min(kMostBySize, std::sqrt(kUsualPool * input.pool_share * kUsualTrials / trials));
+  }
+
+  // By how much less of a chance than its options say a trial may have.
+  double Lenience(const PrunerInput& input, const Curve& leader) const {
+    const double own_s = SecondsLeft(input.trial, input.max_step);
+    const double leader_s = SecondsLeft(leader, input.max_step);
+    if (own_s <= 0 || leader_s <= 0) return 1;
+    const double cheaper = std::pow(leader_s / own_s, settings_.cost_weight);
+    return std::clamp(cheaper, 1 / kMostByCost, kMostByCost);
   }
 
   // No trial has had a better value up to the step of its newest one.
@@ -94,7 +138,8 @@ absl::StatusOr<std::unique_ptr<Pruner>> MakePromise(const Options& options) {
                              CountOption{"min_trials", &settings.min_trials, 2},
                              CountOption{"best_k", &settings.best_k, 0}};
   const std::array shares = {ShareOption{"threshold", &settings.threshold},
-                             ShareOption{"share", &settings.share}};
+                             ShareOption{"risk", &settings.risk},
+                             ShareOption{"cost_weight", &settings.cost_weight}};
   ESPALIER_RETURN_IF_ERROR(ReadOptions("promise", options, counts, shares));
   if (settings.best_k > kMostBestK) {
     return absl::InvalidArgumentError(

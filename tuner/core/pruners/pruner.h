@@ -22,6 +22,8 @@ struct PrunerInput {
   std::span<const Curve> others;
   std::int64_t max_step = 0;  // where a trial's curve ends, 0: unknown
   int best_k = 1;             // how many best trials the study is after
+  // Of the pool's slots, the share that a trial holds at the least: what keeping it costs others.
+  double pool_share = 0.125;
 };
 
 // Keep, pause or end: at most one of the two is set.
