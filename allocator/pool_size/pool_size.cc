@@ -16,17 +16,29 @@ namespace espalier {
 
 namespace {
 
+constexpr int kLump = 8;  // nodes that may have to be added at once before any of them pays
+
 bool Idle(const PoolSizeRequest& request) {
   const bool waiting = std::any_of(request.demand.begin(), request.demand.end(),
                                    [](const auto& d) { return d.second.configurations > 0; });
   return request.pool.jobs.empty() && !waiting;
 }
 
-PoolSizeDecision AtLeast(const PoolSizeRequest& request, const char* why) {
-  return {request.node.min_nodes, why};
+std::string Nodes(int n) { return n == 1 ? "1 node" : absl::StrCat(n, " nodes"); }
+
+PoolSizeDecision IdleDecision(const PoolSizeRequest& request) {
+  const int least = request.node.min_nodes;
+  return {least,
+          absl::StrCat(Nodes(least), ": no trials and nothing to try, the least there may be")};
 }
 
-std::string Nodes(int n) { return n == 1 ? "1 node" : absl::StrCat(n, " nodes"); }
+// The smallest pool on which something runs; the least there may be if nothing ever does.
+int LeastThatRuns(const PoolSizeRequest& request, GoodputBySize& goodput) {
+  for (int n = request.node.min_nodes; n <= request.node.max_nodes; ++n) {
+    if (goodput.At(n) > 0) return n;
+  }
+  return request.node.min_nodes;
+}
 
 // Seconds for which the trials will go on, about: the most that one of them has left. Infinite
 // where nobody knows, or configurations wait.
@@ -47,42 +59,62 @@ class UtilityPrice : public PoolSizeRule {
   explicit UtilityPrice(double min_utility) : min_utility_(min_utility) {}
 
   PoolSizeDecision Decide(const PoolSizeRequest& request) override {
-    if (Idle(request)) return AtLeast(request, "no trials and nothing to try: the least");
+    if (Idle(request)) return IdleDecision(request);
     GoodputBySize goodput(request);
     const NodeTemplate& node = request.node;
-    const int now = std::clamp(request.nodes + request.pending, node.min_nodes, node.max_nodes);
+    const int least = LeastThatRuns(request, goodput);
+    const int now = std::clamp(request.nodes + request.pending, least, node.max_nodes);
     // Of a node that is asked for now, only what comes after its start is of use.
     const double left_s = TimeLeft(request);
     const double worth = std::isinf(left_s) ? 1 : std::max(0.0, 1 - node.start_s / left_s);
-    int wanted = now;
-    double utility = 0;
-    while (wanted < node.max_nodes) {
-      utility = worth * Added(goodput, wanted, node.slots);
-      if (utility < min_utility_) break;
-      ++wanted;
-    }
-    if (wanted > now) {
-      return {wanted, absl::StrFormat("%s: the last adds %.2f of a full node's work, at least %.2f "
-                                      "is worth its price",
-                                      Nodes(wanted), Added(goodput, wanted - 1, node.slots) * worth,
-                                      min_utility_)};
+    const int largest = Grown(goodput, now, node, worth);
+    if (largest > request.nodes + request.pending) {
+      return {largest, Reason(goodput, request, largest, worth)};
     }
     // Half the threshold: what was just worth starting is not at once worth ending.
-    while (wanted > node.min_nodes && Added(goodput, wanted - 1, node.slots) < 0.5 * min_utility_) {
+    int wanted = now;
+    while (wanted > least && Added(goodput, wanted - 1, wanted, node) < 0.5 * min_utility_) {
       --wanted;
     }
     if (wanted < now) {
-      return {wanted, absl::StrFormat(
-                          "%s: one more adds %.2f of a full node's work, less than %.2f",
-                          Nodes(wanted), Added(goodput, wanted, node.slots), 0.5 * min_utility_)};
+      return {wanted,
+              absl::StrFormat("%s: one more adds %.2f of a full node's work, less than %.2f",
+                              Nodes(wanted), Added(goodput, wanted, wanted + 1, node),
+                              0.5 * min_utility_)};
     }
-    return {wanted, absl::StrFormat("%s: the next would add %.2f of a full node's work",
-                                    Nodes(wanted), utility)};
+    return {wanted,
+            absl::StrFormat("%s: the next would add %.2f of a full node's work", Nodes(wanted),
+                            worth * Added(goodput, wanted, wanted + 1, node))};
   }
 
  private:
-  static double Added(GoodputBySize& goodput, int nodes, int slots) {
-    return (goodput.At(nodes + 1) - goodput.At(nodes)) / slots;
+  // How far growth goes on paying.
+  int Grown(GoodputBySize& goodput, int nodes, const NodeTemplate& node, double worth) const {
+    for (int more = 1; more <= kLump && nodes + more <= node.max_nodes;) {
+      if (worth * Added(goodput, nodes, nodes + more, node) >= min_utility_) {
+        nodes += more;
+        more = 1;
+      } else {
+        ++more;
+      }
+    }
+    return nodes;
+  }
+
+  std::string Reason(GoodputBySize& goodput, const PoolSizeRequest& request, int wanted,
+                     double worth) const {
+    const int had = request.nodes + request.pending;
+    const double each = worth * Added(goodput, had, wanted, request.node);
+    if (each < min_utility_) return absl::StrCat(Nodes(wanted), ": the fewest on which trials run");
+    return absl::StrFormat(
+        "%s: %.2f of a full node's work from each that is added, at least %.2f "
+        "is worth its price",
+        Nodes(wanted), each, min_utility_);
+  }
+
+  // Of what more nodes would add if used in full.
+  static double Added(GoodputBySize& goodput, int nodes, int more, const NodeTemplate& node) {
+    return (goodput.At(more) - goodput.At(nodes)) / ((more - nodes) * node.slots);
   }
 
   const double min_utility_;
@@ -93,10 +125,11 @@ class UtilityBand : public PoolSizeRule {
   UtilityBand(double low, double high) : low_(low), high_(high) {}
 
   PoolSizeDecision Decide(const PoolSizeRequest& request) override {
-    if (Idle(request)) return AtLeast(request, "no trials and nothing to try: the least");
+    if (Idle(request)) return IdleDecision(request);
     GoodputBySize goodput(request);
     const NodeTemplate& node = request.node;
-    const int now = std::clamp(request.nodes + request.pending, node.min_nodes, node.max_nodes);
+    const int least = LeastThatRuns(request, goodput);
+    const int now = std::clamp(request.nodes + request.pending, least, node.max_nodes);
     const double utility = Utility(goodput, now);
     if (utility >= low_ && utility <= high_) {
       return {now, absl::StrFormat("%s: utility %.2f is within %.2f to %.2f", Nodes(now), utility,
@@ -104,7 +137,7 @@ class UtilityBand : public PoolSizeRule {
     }
     const double middle = (low_ + high_) / 2;
     int best = now;
-    for (int n = node.min_nodes; n <= node.max_nodes; ++n) {
+    for (int n = least; n <= node.max_nodes; ++n) {
       if (std::abs(Utility(goodput, n) - middle) < std::abs(Utility(goodput, best) - middle)) {
         best = n;
       }
@@ -125,15 +158,25 @@ class UtilityBand : public PoolSizeRule {
 
 class LeastCost : public PoolSizeRule {
  public:
-  explicit LeastCost(double slack) : slack_(slack) {}
+  LeastCost(double slack, double margin) : slack_(slack), margin_(margin) {}
 
   PoolSizeDecision Decide(const PoolSizeRequest& request) override {
-    if (Idle(request)) return AtLeast(request, "no trials and nothing to try: the least");
+    if (Idle(request)) return IdleDecision(request);
     GoodputBySize goodput(request);
+    const bool endless = std::isinf(request.work_left_s);
+    if (!(request.deadline_s > 0) || endless) return ByCost(request, goodput);
     double work_s = request.work_left_s;
     for (const Job& job : request.pool.jobs) work_s += std::max(0.0, job.work_left_s);
-    return request.deadline_s > 0 && work_s > 0 ? ByDeadline(request, goodput, work_s)
-                                                : ByCost(request, goodput);
+    const bool some_to_start =
+        std::any_of(request.demand.begin(), request.demand.end(),
+                    [](const auto& d) { return d.second.configurations > 0; });
+    if (work_s <= 0 || (some_to_start && request.work_left_s <= 0)) {
+      // More may be needed, but not less than what runs: nothing is ended on no knowledge.
+      const int wanted = std::clamp(request.nodes + request.pending,
+                                    LeastThatRuns(request, goodput), request.node.max_nodes);
+      return {wanted, absl::StrCat(Nodes(wanted), ": trials have yet to tell how long they take")};
+    }
+    return ByDeadline(request, goodput, work_s);
   }
 
  private:
@@ -148,18 +191,20 @@ class LeastCost : public PoolSizeRule {
     return start_s + (work_s - at_first * start_s) / later;
   }
 
-  static PoolSizeDecision ByDeadline(const PoolSizeRequest& request, GoodputBySize& goodput,
-                                     double work_s) {
-    int soonest = request.node.min_nodes;
-    for (int n = request.node.min_nodes; n <= request.node.max_nodes; ++n) {
+  PoolSizeDecision ByDeadline(const PoolSizeRequest& request, GoodputBySize& goodput,
+                              double work_s) const {
+    const double within_s = request.deadline_s * (1 - margin_);
+    int soonest = LeastThatRuns(request, goodput);
+    for (int n = soonest; n <= request.node.max_nodes; ++n) {
       const double ends_s = EndsIn(request, goodput, n, work_s);
-      if (ends_s <= request.deadline_s) {
+      if (ends_s <= within_s) {
         return {n, absl::StrFormat("%s: the fewest that end in time, in %.0f of %.0f s", Nodes(n),
                                    ends_s, request.deadline_s)};
       }
       if (ends_s < EndsIn(request, goodput, soonest, work_s)) soonest = n;
     }
-    return {soonest, absl::StrFormat("%s: none ends within %.0f s, this ends soonest, in %.0f s",
+    return {soonest, absl::StrFormat("%s: none surely ends within %.0f s, this ends soonest, in "
+                                     "%.0f s",
                                      Nodes(soonest), request.deadline_s,
                                      EndsIn(request, goodput, soonest, work_s))};
   }
@@ -174,15 +219,16 @@ class LeastCost : public PoolSizeRule {
       least = std::min(least, cost(n));
     }
     // The largest that costs about as little: the same price, sooner done.
-    int wanted = request.node.min_nodes;
-    for (int n = request.node.min_nodes; n <= request.node.max_nodes; ++n) {
-      if (cost(n) <= least * (1 + slack_)) wanted = n;
+    int wanted = LeastThatRuns(request, goodput);
+    for (int n = wanted; n <= request.node.max_nodes; ++n) {
+      if (std::isfinite(cost(n)) && cost(n) <= least * (1 + slack_)) wanted = n;
     }
     return {wanted, absl::StrFormat("%s: %.2f slot-seconds for a second's work, the least is %.2f",
                                     Nodes(wanted), cost(wanted), least)};
   }
 
   const double slack_;
+  const double margin_;
 };
 
 absl::StatusOr<std::unique_ptr<PoolSizeRule>> MakeUtilityPrice(const Options& options) {
@@ -206,9 +252,11 @@ absl::StatusOr<std::unique_ptr<PoolSizeRule>> MakeUtilityBand(const Options& opt
 
 absl::StatusOr<std::unique_ptr<PoolSizeRule>> MakeLeastCost(const Options& options) {
   double slack = 0.1;
-  const std::array known = {SettingRow{"slack", &slack, 0, 10}};
+  double margin = 0.1;
+  const std::array known = {SettingRow{"slack", &slack, 0, 10},
+                            SettingRow{"margin", &margin, 0, 0.9}};
   ESPALIER_RETURN_IF_ERROR(ReadSettings("least_cost", options, known));
-  return std::make_unique<LeastCost>(slack);
+  return std::make_unique<LeastCost>(slack, margin);
 }
 
 struct RuleRow {

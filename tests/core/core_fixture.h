@@ -12,6 +12,8 @@ namespace espalier {
 // A core with one node, and what its last step asked for.
 class CoreTest : public ::testing::Test {
  protected:
+  explicit CoreTest(const CoreOptions& options = {}) : core_(TunerState{}, options) {}
+
   StudySpec Spec(std::int64_t trials) {
     StudySpec spec;
     spec.name = "s";
@@ -29,6 +31,7 @@ class CoreTest : public ::testing::Test {
     starts_.clear();
     regroups_.clear();
     stops_.clear();
+    node_requests_ = result.node_requests;
     for (const Command& command : result.commands) {
       if (const auto* c = std::get_if<StartReplicaCommand>(&command)) starts_.push_back(*c);
       if (const auto* c = std::get_if<RegroupCommand>(&command)) regroups_.push_back(*c);
@@ -74,11 +77,12 @@ class CoreTest : public ::testing::Test {
   const Study& study() { return core_.state().studies.begin()->second; }
 
   Time now_{1'000'000};
-  Core core_{TunerState{}, CoreOptions{}};
+  Core core_;
   NodeId node_;
   std::vector<StartReplicaCommand> starts_;
   std::vector<RegroupCommand> regroups_;
   std::vector<StopReplicaCommand> stops_;
+  std::vector<NodeRequest> node_requests_;
 };
 
 }  // namespace espalier

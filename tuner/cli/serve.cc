@@ -11,6 +11,7 @@
 
 #include "trial_runner/agent/agent.h"
 #include "tuner/base/clock.h"
+#include "tuner/cli/engine_options.h"
 #include "tuner/cli/files.h"
 #include "tuner/cli/interrupts.h"
 #include "tuner/cli/machine.h"
@@ -30,6 +31,7 @@ struct ServeArguments {
   ServeArguments() { options.grpc_address = kDefaultService; }
 
   ServiceOptions options;
+  EngineArguments engine;
   std::string token_file;
 };
 
@@ -44,10 +46,17 @@ ExitCode Serve(const ServeArguments& arguments) {
     if (!token.ok()) return Fail("serve", token.status());
     options.token = *token;
   }
+  const auto engine = arguments.engine.Make(arguments.token_file, options);
+  if (!engine.ok()) {
+    return Fail("serve", ExitCode::kBadInput, std::string(engine.status().message()));
+  }
   const Interrupts interrupts;
   const absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(options);
   if (!service.ok()) {
     return Fail("serve", ExitCode::kBadInput, std::string(service.status().message()));
+  }
+  if (*engine != nullptr) {
+    (*engine)->Open((*service)->grpc_address(), (*service)->http_address());
   }
   std::printf("gRPC %s\n", (*service)->grpc_address().c_str());
   if (const std::string http = (*service)->http_address(); !http.empty()) {
@@ -56,6 +65,8 @@ ExitCode Serve(const ServeArguments& arguments) {
   std::printf("database %s\n", options.database.c_str());
   std::fflush(stdout);
   while (!interrupts.interrupted()) interrupts.Wait(kIdleWait_s);
+  // While the service answers: trials leave their nodes with a checkpoint.
+  if (*engine != nullptr) (*engine)->Stop();
   (*service)->Shutdown();
   return ExitCode::kOk;
 }
@@ -148,6 +159,7 @@ VerbAction AddServe(CLI::App& app) {
   app.add_option("--lease", a->options.lease_s,
                  "Seconds of silence after which an agent's trials are taken as lost")
       ->capture_default_str();
+  a->engine.AddTo(app);
   return [a] { return Serve(*a); };
 }
 

@@ -6,6 +6,7 @@
 #include "tuner/cli/simulate_cluster.h"
 #include "tuner/cli/simulate_studies.h"
 #include "tuner/cli/verb.h"
+#include "tuner/core/core.h"
 
 namespace espalier {
 namespace {
@@ -14,7 +15,9 @@ constexpr const char* kPoolbenchExample =
     "Example:\n"
     "  tuner simulate poolbench --trials 32 --slots 32 --nodes 4 --policy fixed --policy "
     "promise_goodput\n"
-    "  tuner simulate poolbench --stream --target 0.085 --slots 8 --pruner asha:eta=3\n";
+    "  tuner simulate poolbench --stream --target 0.085 --slots 8 --pruner asha:eta=3\n"
+    "  tuner simulate poolbench --trials 32 --slots 32 --nodes 8 --pool-size fixed --pool-size "
+    "utility_price\n";
 constexpr const char* kEmulatedExample =
     "Example:\n"
     "  tuner simulate emulated examples/emulated/study.json --slots 16 --html page.html\n";
@@ -64,6 +67,28 @@ void AddPool(CLI::App& app, SimulateStudyArguments& a) {
       ->check(CLI::PositiveNumber);
 }
 
+void AddPoolSize(CLI::App& app, SimulateStudyArguments& a) {
+  constexpr const char* kGroup = "A pool that grows and shrinks";
+  app.add_option(
+         "--pool-size", a.pool_sizes,
+         "NAME or NAME:option=value,... of a rule by which the pool grows up to --nodes and "
+         "shrinks (utility_price, utility_band, least_cost), or fixed: all from the start; "
+         "give it several times to compare rules (default: fixed)")
+      ->group(kGroup);
+  app.add_option("--min-nodes", a.min_nodes, "Nodes that stay in any case, under such a rule")
+      ->check(CLI::Range(0, kMaxEngineNodes))
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--node-start", a.node_start_s,
+                 "Seconds from asking for a node until it joins; it costs from the beginning")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--node-price", a.node_price, "Of a node's hour, in any currency")
+      ->check(CLI::NonNegativeNumber)
+      ->group(kGroup);
+}
+
 void AddStudy(CLI::App& app, SimulateStudyArguments& a) {
   app.add_option("--policy", a.policies,
                  "NAME or NAME:option=value,...; give it several times to compare policies "
@@ -72,6 +97,9 @@ void AddStudy(CLI::App& app, SimulateStudyArguments& a) {
   app.add_option("--trials", a.trials, "Trials of the study (default: the load's, or 32)")
       ->check(CLI::PositiveNumber);
   app.add_option("--concurrent", a.concurrent, "Trials alive at a time (default: no limit)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--time-limit", a.time_limit_s,
+                 "Virtual seconds that the study has, as time_limit_s in its file")
       ->check(CLI::PositiveNumber);
   app.add_option("--seed", a.seed, "Of the load and the study; the same gives the same bytes")
       ->check(CLI::NonNegativeNumber);
@@ -141,6 +169,7 @@ VerbAction AddSimulate(CLI::App& app) {
   CLI::App* study = app.add_subcommand("study", "A recorded study again, from its database");
   for (CLI::App* load : {poolbench, emulated, study}) {
     AddPool(*load, *a);
+    AddPoolSize(*load, *a);
     AddStudy(*load, *a);
     AddOutput(*load, *a);
   }

@@ -24,6 +24,8 @@
 namespace espalier {
 namespace {
 
+constexpr const char* kFixedPool = "fixed";
+
 // How the replicas of a load start and regroup.
 struct ProcessModel {
   double start_s = 0.5;
@@ -124,6 +126,7 @@ absl::StatusOr<StudySpec> SpecOf(const Workload& load, bool recorded,
     }
     spec.max_trials = a.trials;
   }
+  if (a.time_limit_s > 0) spec.time_limit_s = a.time_limit_s;
   if (a.concurrent > 0) spec.max_concurrent_trials = a.concurrent;
   if (spec.max_trials == 0 && !a.stream) spec.max_trials = 32;
   if (a.stream) {
@@ -146,9 +149,6 @@ absl::StatusOr<StudySimulationOptions> OptionsOf(const SimulateStudyArguments& a
                     a.slots, a.nodes, 8 * std::max(1, a.nodes), std::max(1, a.nodes)));
   }
   StudySimulationOptions options;
-  for (int i = 0; i < a.nodes; ++i) {
-    options.pool.nodes.push_back({fmt::format("node-{}", i), a.slots / a.nodes});
-  }
   const ProcessModel& own = prepared.processes;
   const auto given = [](double value, double otherwise) { return value >= 0 ? value : otherwise; };
   options.pool.start_s = given(a.start_s, own.start_s);
@@ -162,6 +162,30 @@ absl::StatusOr<StudySimulationOptions> OptionsOf(const SimulateStudyArguments& a
   if (a.until_s > 0) options.until_s = a.until_s;
   if (a.has_target) options.target = a.target;
   return options;
+}
+
+// The largest pool from the start, or what a rule makes of it.
+absl::Status SetPoolSize(const SimulateStudyArguments& a, const PluginSpec& rule,
+                         VirtualPoolOptions& pool) {
+  pool.nodes.clear();
+  pool.core.pool_size.reset();
+  if (rule.name == kFixedPool) {
+    for (int i = 0; i < a.nodes; ++i) {
+      pool.nodes.push_back({fmt::format("node-{}", i), a.slots / a.nodes});
+      pool.nodes.back().price_per_hour = a.node_price;
+    }
+    return absl::OkStatus();
+  }
+  pool.core.pool_size = PoolSizeOptions{rule,
+                                        {.slots = a.slots / a.nodes,
+                                         .price_per_hour = a.node_price,
+                                         .start_s = a.node_start_s,
+                                         .min_nodes = a.min_nodes,
+                                         .max_nodes = a.nodes}};
+  const absl::Status known = CheckPoolSize(*pool.core.pool_size);
+  if (known.ok()) return known;
+  return absl::InvalidArgumentError(
+      fmt::format("--pool-size {}: {}", PluginText(rule), std::string(known.message())));
 }
 
 std::string ValuesJson(const Trial& trial) {
@@ -209,6 +233,18 @@ absl::Status WritePage(const std::string& path, const StudySimulation& simulatio
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<PluginSpec>> PluginsOr(const std::string& option,
+                                                  const std::vector<std::string>& texts,
+                                                  const PluginSpec& otherwise) {
+  std::vector<PluginSpec> plugins;
+  for (const std::string& text : texts) {
+    ESPALIER_ASSIGN_OR_RETURN(PluginSpec plugin, ParsePlugin(option, text));
+    plugins.push_back(std::move(plugin));
+  }
+  if (plugins.empty()) plugins.push_back(otherwise);
+  return plugins;
+}
+
 std::string TitleOf(const StudySpec& spec, const StudySimulationOptions& options,
                     const SimulateStudyArguments& a) {
   std::string title = spec.name + ": ";
@@ -239,29 +275,36 @@ absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& a
   ESPALIER_ASSIGN_OR_RETURN(const Prepared prepared, Prepare(load, a));
   ESPALIER_ASSIGN_OR_RETURN(StudySpec spec,
                             SpecOf(*prepared.load, prepared.recorded != nullptr, a));
-  ESPALIER_ASSIGN_OR_RETURN(const StudySimulationOptions options, OptionsOf(a, prepared));
-  std::vector<PluginSpec> policies;
-  for (const std::string& text : a.policies) {
-    ESPALIER_ASSIGN_OR_RETURN(PluginSpec policy, ParsePlugin("--policy", text));
-    policies.push_back(std::move(policy));
-  }
-  if (policies.empty()) policies.push_back(spec.policy);
+  ESPALIER_ASSIGN_OR_RETURN(StudySimulationOptions options, OptionsOf(a, prepared));
+  ESPALIER_ASSIGN_OR_RETURN(const std::vector<PluginSpec> policies,
+                            PluginsOr("--policy", a.policies, spec.policy));
+  ESPALIER_ASSIGN_OR_RETURN(const std::vector<PluginSpec> pool_sizes,
+                            PluginsOr("--pool-size", a.pool_sizes, {kFixedPool, {}}));
 
   const std::string title = TitleOf(spec, options, a);
   std::vector<SimulationRun> runs;
   std::vector<std::pair<std::string, StudySimulation>> pages;
   int beyond = 0;
   Reliability promise;
+  std::vector<std::pair<PluginSpec, PluginSpec>> variants;
   for (const PluginSpec& policy : policies) {
+    for (const PluginSpec& pool_size : pool_sizes) variants.emplace_back(policy, pool_size);
+  }
+  for (const auto& [policy, pool_size] : variants) {
     spec.policy = policy;
+    ESPALIER_RETURN_IF_ERROR(SetPoolSize(a, pool_size, options.pool));
     ESPALIER_ASSIGN_OR_RETURN(StudySimulation simulation,
                               SimulateStudy(*prepared.load, spec, options));
     if (prepared.recorded != nullptr) beyond += prepared.recorded->BeyondRecord(simulation.state);
-    runs.push_back(RunOf(PluginText(policy), simulation));
+    std::string name = PluginText(policy);
+    if (!a.pool_sizes.empty()) name += " on " + PluginText(pool_size);
+    runs.push_back(RunOf(name, simulation));
     promise = simulation.promise;
     runs.back().timeline.slots = a.slots;
     if (!a.html_file.empty()) {
-      pages.emplace_back(SimulationPagePath(a.html_file, policy.name, policies.size()),
+      std::string page = policy.name;
+      if (pool_sizes.size() > 1) page += "-" + pool_size.name;
+      pages.emplace_back(SimulationPagePath(a.html_file, page, variants.size()),
                          std::move(simulation));
     }
   }

@@ -14,6 +14,11 @@ enum class SimulatedLoad { kPoolbench, kEmulated, kStudy };
 struct SimulateStudyArguments {
   int slots = 16;
   int nodes = 1;
+  std::vector<std::string> pool_sizes;  // rules; empty: all nodes from the start
+  int min_nodes = 0;
+  double node_start_s = 60;
+  double node_price = 0;
+  double time_limit_s = 0;
   std::vector<std::string> policies;
   std::string pruner;
   std::string sampler;

@@ -44,6 +44,7 @@ StepResult Core::Impl::Step(Time now, const Event& event) {
   CheckDrains();
   CheckLimits();
   if (schedule_) Schedule();
+  if (options_.pool_size) SizePool();
   RecordSlots();
   return std::exchange(result_, {});
 }
@@ -68,6 +69,7 @@ std::optional<Time> Core::Impl::NextDeadline() const {
     consider(group.stuck_ends);
   }
   if (!recovering_.empty()) consider(recovery_ends_);
+  if (options_.pool_size) consider(NextPoolSize());
   bool running = false;
   for (const auto& [id, study] : state_.studies) {
     if (study.state != StudyState::kRunning) continue;

@@ -7,21 +7,38 @@
 #include <string>
 #include <vector>
 
+#include "allocator/pool_size/pool_size.h"
 #include "tuner/core/change.h"
 #include "tuner/core/event.h"
 
 namespace espalier {
 
+inline constexpr int kMaxEngineNodes = 256;
+
+// A pool whose nodes come from an engine: what they are, and by which rule how many.
+struct PoolSizeOptions {
+  PluginSpec rule{"utility_price", {}};
+  NodeTemplate node;
+};
+
 struct CoreOptions {
   double lease_s = 10;           // a silent agent's replicas are lost after this
   double start_timeout_s = 120;  // a replica that has not become ready is given up after this
   double form_timeout_s = 30;    // a group that has not formed after this is told again
+  std::optional<PoolSizeOptions> pool_size{};  // none: nodes come and go as they like
+};
+
+// What the engine is to do. May come twice.
+struct NodeRequest {
+  bool start = false;  // else release
+  std::string name;
 };
 
 struct StepResult {
   std::vector<Change> changes;    // commit these before anything else is done
   std::vector<Command> commands;  // then send these
-  Reply reply;                    // then answer
+  std::vector<NodeRequest> node_requests{};
+  Reply reply;  // then answer
 };
 
 // What a running trial does at the moment. Not durable: rebuilt from what replicas say.
@@ -86,6 +103,10 @@ class Core {
 // Checks what can be checked without running anything: known plug-ins and options, limits that
 // make sense, a command. The message names the key.
 absl::Status Validate(const StudySpec& spec);
+
+// Whether such a pool makes sense: the rule and its options, bounds, slots, seconds. The message
+// names the value.
+absl::Status CheckPoolSize(const PoolSizeOptions& options);
 
 // Seconds the study has run, without the time it was stopped.
 double ElapsedSeconds(const Study& study, Time now);

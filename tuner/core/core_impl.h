@@ -2,6 +2,7 @@
 
 // The inside of Core. Included by the sources of this folder only.
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,6 +37,10 @@ inline constexpr double kLeaveGrace_s = 30;          // before a draining node's
 inline constexpr int kMaxFormTimeouts = 3;           // then who has not come is taken to hang
 inline constexpr double kStuckGrace_s = 2;           // between the first word of Stuck and the last
 inline constexpr int kMaxStuckInARow = 3;            // generations that could not train at all
+inline constexpr double kPoolSizeInterval_s = 5;     // between looks at the pool's size
+inline constexpr double kShrinkPatience_s = 30;      // that a pool is too large before it shrinks
+inline constexpr double kNodeStartPatience = 3;      // start-up times, and this much more, after
+inline constexpr double kNodeStartLeast_s = 30;      // which a node that was asked for is given up
 inline constexpr double kSlowSlot_s = 600;           // a slot that made a replica slow is avoided
 inline constexpr int kMaxJoinerFailures = 3;         // then the trial stays at its size
 inline constexpr std::size_t kMaxDecisions = 20000;  // kept of one study
@@ -132,11 +137,13 @@ struct Node {
   std::string gpu_type;
   bool spot = false;
   double price_per_hour = 0;
-  bool leaving = false;         // so its agent says; else a user may have drained it
-  Time leaves;                  // with `leaving`: when
-  bool draining = false;        // either
-  std::optional<Time> ends;     // with `draining`: when it is gone or must be empty
-  std::optional<Time> move_by;  // with `ends`: who is there then is shrunk or paused
+  bool leaving = false;          // so its agent says; else a user may have drained it
+  Time leaves;                   // with `leaving`: when
+  bool draining = false;         // either
+  std::optional<Time> ends;      // with `draining`: when it is gone or must be empty
+  std::optional<Time> move_by;   // with `ends`: who is there then is shrunk or paused
+  bool releasing = false;        // the pool shrinks by it
+  std::optional<Time> released;  // when the engine was told, the last time
 };
 
 // Until then a cost limit cannot be reached, unless the pool has more slots by then.
@@ -255,6 +262,19 @@ class Core::Impl {
   bool Draining(NodeId id) const;
   bool MustLeave(NodeId id) const;
 
+  // ---- nodes of an engine (pool_growth.cc, pool_work.cc)
+  void SizePool();
+  void ResizePool(const PoolSizeRequest& request, const PoolSizeDecision& decision);
+  PoolSizeRequest DescribePoolSize();
+  void DescribeWork(PoolSizeRequest& request);
+  double SecondsOfATrial(const Study& study) const;
+  void RecordPoolSize(int from, int to, const std::string& reason);
+  void GiveUpMissingNodes();
+  void GrowPool(int nodes);
+  void ShrinkPool(int nodes);
+  void ReleaseEmptyNodes();
+  std::optional<Time> NextPoolSize() const;
+
   // ---- groups in which some or all hang (stuck_groups.cc)
   void CheckStuckGroups();
   void StopHung(TrialId id);
@@ -282,11 +302,13 @@ class Core::Impl {
   int RunningSlotsOf(const Study& study) const;
   int PlannedSlotsOf(const Study& study) const;
   int LeastSlotsOf(const Study& study);
-  StudyDemand DemandOf(const Study& study);
+  // Of a pool that has, or may come to have, so many slots.
+  StudyDemand DemandOf(const Study& study, int most_slots);
   std::map<StudyId, StudyPart> PartsOfStudies();
   void OrderByShare(Pool& pool) const;
-  Pool MakePool();
-  Job MakeJob(const Study& study, const Trial& trial);
+  Pool MakePool() { return MakePool(std::max(1, SlotsTotal())); }
+  Pool MakePool(int most_slots);
+  Job MakeJob(const Study& study, const Trial& trial, int most_slots);
   void RecordRefusal(const Trial& trial, const std::string& reason);
   void DescribeHistory(const Trial& trial, Job& job) const;
   bool DescribeSpeed(const Trial& trial, Job& job);
@@ -333,6 +355,12 @@ class Core::Impl {
   PluginSpec policy_spec_;
   std::unique_ptr<Policy> policy_;
   SpeedupCache speedups_;  // for what is divided before a policy divides
+  std::unique_ptr<PoolSizeRule> size_rule_;
+  Pool sized_pool_;                          // as the rule sees it
+  std::map<std::string, Time> asked_nodes_;  // that have not come, and when they are given up
+  std::optional<Time> too_large_since_;
+  PoolSizeDecision most_wanted_;  // since then: what the pool shrinks to
+  std::optional<Time> size_next_;
   std::int64_t next_replica_ = 1;
   bool clocks_set_ = false;
   bool schedule_ = false;  // something happened that the allocator should see

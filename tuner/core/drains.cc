@@ -48,11 +48,11 @@ void Core::Impl::On(const AgentLeaving& event) {
   schedule_ = true;
 }
 
-// What the agent and the users have said, in one.
+// What the agent, the users and the rule of the pool's size have said, in one.
 void Core::Impl::UpdateDrain(Node& node, const std::string& why) {
   const bool before = node.draining;
   const auto user = state_.drained.find(node.id);
-  node.draining = node.leaving || user != state_.drained.end();
+  node.draining = node.leaving || node.releasing || user != state_.drained.end();
   std::optional<Time> ends;
   if (node.leaving) ends = node.leaves;
   if (user != state_.drained.end() && user->second != Time{}) {

@@ -24,6 +24,8 @@ void Core::Impl::On(const AgentHello& event) {
   }
   Node& node = nodes_[id];
   const bool drained = node.draining;
+  const bool releasing = node.releasing;
+  asked_nodes_.erase(event.node_name);
   node = {id,
           event.node_name,
           event.slots,
@@ -36,6 +38,8 @@ void Core::Impl::On(const AgentHello& event) {
           {},
           drained,
           {},
+          {},
+          releasing,
           {}};
   if (event.leaves_in_s) node.leaves = After(now_, std::max(0.0, *event.leaves_in_s));
   UpdateDrain(node, "its agent says that it goes away");
@@ -153,7 +157,7 @@ void Core::Impl::On(const AgentGone& event) {
   const bool empty = std::none_of(replicas_.begin(), replicas_.end(), [&event](const auto& entry) {
     return entry.second.node == event.node;
   });
-  it->second.lease_ends = it->second.leaving && empty ? now_ : After(now_, options_.lease_s);
+  it->second.lease_ends = (it->second.leaving || it->second.releasing) && empty ? now_ : After(now_, options_.lease_s);
 }
 
 // Trials that were to start on a node, and have not, are planned anew: it has changed.

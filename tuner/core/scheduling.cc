@@ -203,7 +203,7 @@ double Core::Impl::ShareDoneBy(const Trial& trial) const {
   return ShareDone(trial, group->second.progress->epoch, group->second.total_steps);
 }
 
-Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
+Job Core::Impl::MakeJob(const Study& study, const Trial& trial, int most_slots) {
   Job job;
   job.id = trial.id;
   job.study = study.id;
@@ -236,7 +236,7 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
     job.max_slots = std::max(job.min_slots, Total(group.target));
     return job;
   }
-  job.max_slots = study.spec.max_slots > 0 ? study.spec.max_slots : std::max(1, SlotsTotal());
+  job.max_slots = study.spec.max_slots > 0 ? study.spec.max_slots : most_slots;
   if (group.joiner_failures >= kMaxJoinerFailures) {
     job.max_slots = std::max<int>(1, static_cast<int>(group.members.size()));
     job.pinned_slots = 0;
@@ -262,7 +262,7 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial) {
   return job;
 }
 
-Pool Core::Impl::MakePool() {
+Pool Core::Impl::MakePool(int most_slots) {
   Pool pool;
   pool.now_s = Seconds(now_);
   // A slot that made a replica slow is good enough for a trial that has none, and only for that.
@@ -298,7 +298,7 @@ Pool Core::Impl::MakePool() {
     if (has_group && groups_.at(id).pausing) continue;
     if (recovering_.contains(id) || held_.contains(id)) continue;
     if (study.state != StudyState::kRunning && !has_group) continue;
-    pool.jobs.push_back(MakeJob(study, trial));
+    pool.jobs.push_back(MakeJob(study, trial, most_slots));
     if (study.spec.time_limit_s <= 0 && study.spec.cost_limit <= 0) continue;
     // A look at all trials of the study: once for all of them.
     if (!time_left_s.contains(study.id)) time_left_s[study.id] = std::max(1e-3, TimeLeft(study));

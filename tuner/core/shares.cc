@@ -61,8 +61,8 @@ int Core::Impl::LeastSlotsOf(const Study& study) {
 }
 
 // Configurations that the study may still draw, as far as is known.
-StudyDemand Core::Impl::DemandOf(const Study& study) {
-  StudyDemand demand{std::max(1, SlotsTotal()), study.spec.min_slots};
+StudyDemand Core::Impl::DemandOf(const Study& study, int most_slots) {
+  StudyDemand demand{most_slots, study.spec.min_slots};
   if (PluginsOf(study).exhausted) demand.configurations = 0;
   const auto at_most = [&demand](std::int64_t limit) {
     demand.configurations =
@@ -82,7 +82,7 @@ StudyDemand Core::Impl::DemandOf(const Study& study) {
 std::map<StudyId, StudyPart> Core::Impl::PartsOfStudies() {
   std::map<StudyId, StudyDemand> demand;
   for (const auto& [id, study] : state_.studies) {
-    if (study.state == StudyState::kRunning) demand.emplace(id, DemandOf(study));
+    if (study.state == StudyState::kRunning) demand.emplace(id, DemandOf(study, std::max(1, SlotsTotal())));
   }
   if (demand.size() < 2) return {};
   Pool pool = MakePool();

@@ -102,4 +102,30 @@ std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& stud
   return std::nullopt;
 }
 
+absl::Status CheckPoolSize(const PoolSizeOptions& options) {
+  const NodeTemplate& node = options.node;
+  ESPALIER_RETURN_IF_ERROR(MakePoolSizeRule(options.rule.name, options.rule.options).status());
+  if (node.max_nodes < 1 || node.max_nodes > kMaxEngineNodes) {
+    return absl::InvalidArgumentError(absl::StrCat("a pool of at most ", node.max_nodes,
+                                                   " nodes: must be 1 to ", kMaxEngineNodes));
+  }
+  if (node.min_nodes < 0 || node.min_nodes > node.max_nodes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a pool of at least ", node.min_nodes, " nodes: must be 0 to its most, ", node.max_nodes));
+  }
+  if (node.slots < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("nodes of ", node.slots, " slots: must be 1 or more"));
+  }
+  if (!(node.start_s >= 0) || !std::isfinite(node.start_s)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("nodes that need ", node.start_s, " s to start: must be 0 or more"));
+  }
+  if (!(node.price_per_hour >= 0) || !std::isfinite(node.price_per_hour)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("nodes at ", node.price_per_hour, " an hour: must be 0 or more"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace espalier

@@ -131,13 +131,17 @@ void Loop::TickIfDue() {
   Process({});
 }
 
-void Loop::Step(EventItem& item, std::vector<Change>& changes, std::vector<Command>& commands) {
+void Loop::Step(EventItem& item, Outcome& outcome) {
   NotePids(item.from_agent);
   if (!item.from_agent.event) return;
   StepResult result = core_.Step(options_.clock(), *item.from_agent.event);
   item.reply = std::move(result.reply);
-  std::move(result.changes.begin(), result.changes.end(), std::back_inserter(changes));
-  std::move(result.commands.begin(), result.commands.end(), std::back_inserter(commands));
+  const auto append = [](auto& from, auto& to) {
+    std::move(from.begin(), from.end(), std::back_inserter(to));
+  };
+  append(result.changes, outcome.changes);
+  append(result.commands, outcome.commands);
+  append(result.node_requests, outcome.node_requests);
 }
 
 // An empty batch is a tick.
@@ -146,26 +150,27 @@ void Loop::Process(std::vector<Item> batch) {
     const std::lock_guard lock(mutex_);
     if (broken_) return;
   }
-  std::vector<Change> changes;
-  std::vector<Command> commands;
+  Outcome outcome;
   if (batch.empty()) {
     EventItem tick{{Tick{}, {}}, {}, {}};
-    Step(tick, changes, commands);
+    Step(tick, outcome);
     last_tick_ = options_.clock();
   }
   std::size_t events = 0;
   for (Item& item : batch) {
     if (auto* event = std::get_if<EventItem>(&item)) {
-      Step(*event, changes, commands);
+      Step(*event, outcome);
       ++events;
     }
   }
-  if (!Commit(changes, events)) {
+  if (!Commit(outcome.changes, events)) {
     FailAll(batch);
     return;
   }
   Answer(batch);
-  if (!commands.empty()) send_(commands, core_.state());
+  if (!outcome.commands.empty()) send_(outcome.commands, core_.state());
+  if (!options_.ask_engine) return;
+  for (const NodeRequest& request : outcome.node_requests) options_.ask_engine(request);
 }
 
 bool Loop::Commit(const std::vector<Change>& changes, std::size_t events) {

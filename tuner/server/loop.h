@@ -32,6 +32,8 @@ using SendCommands =
 struct LoopOptions {
   CoreOptions core;
   std::function<Time()> clock = Now;
+  // Does what the core asks of an engine, after the commit: on the owner thread, must not wait.
+  std::function<void(const NodeRequest&)> ask_engine;
   // What follows a failed commit; by default the process ends with kCommitFailedExitCode.
   std::function<void()> terminate;
 };
@@ -77,7 +79,13 @@ class Loop final : public Tuner {
   void Run();
   std::vector<Item> NextBatch(bool& stopping);
   void Process(std::vector<Item> batch);
-  void Step(EventItem& item, std::vector<Change>& changes, std::vector<Command>& commands);
+  // What the steps of one batch lead to.
+  struct Outcome {
+    std::vector<Change> changes;
+    std::vector<Command> commands;
+    std::vector<NodeRequest> node_requests;
+  };
+  void Step(EventItem& item, Outcome& outcome);
   bool Commit(const std::vector<Change>& changes, std::size_t events);
   void Answer(std::vector<Item>& batch);
   void NotePids(const FromAgent& from_agent);

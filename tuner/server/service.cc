@@ -22,7 +22,8 @@ absl::StatusOr<ListenAddress> CheckAddress(const std::string& text, const std::s
   ESPALIER_ASSIGN_OR_RETURN(ListenAddress address, ParseListenAddress(text));
   if (!address.loopback() && token.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("address \"", text, "\" can be reached from other machines: give a token, or "
+        absl::StrCat("address \"", text,
+                     "\" can be reached from other machines: give a token, or "
                      "listen on 127.0.0.1"));
   }
   return address;
@@ -44,6 +45,7 @@ class ServiceImpl final : public Service {
     if (!options.http_address.empty()) {
       ESPALIER_ASSIGN_OR_RETURN(http_address, CheckAddress(options.http_address, options.token));
     }
+    if (options.engine != nullptr) ESPALIER_RETURN_IF_ERROR(CheckPoolSize(options.pool_size));
     std::unique_ptr<Storage> storage;
     if (options.database.empty()) {
       storage = MakeMemoryStorage();
@@ -54,11 +56,16 @@ class ServiceImpl final : public Service {
 
     LoopOptions loop_options;
     loop_options.core.lease_s = options.lease_s;
-    loop_ = std::make_unique<Loop>(
-        std::move(storage), std::move(state), std::move(loop_options), metrics_,
-        [this](const std::vector<Command>& commands, const TunerState& now) {
-          agents_.Send(commands, now);
-        });
+    if (options.engine != nullptr) {
+      loop_options.core.pool_size = options.pool_size;
+      loop_options.ask_engine = [engine = options.engine](const NodeRequest& request) {
+        request.start ? engine->StartNode(request.name) : engine->ReleaseNode(request.name);
+      };
+    }
+    loop_ = std::make_unique<Loop>(std::move(storage), std::move(state), std::move(loop_options),
+                                   metrics_,
+                                   [this](const std::vector<Command>& commands,
+                                          const TunerState& now) { agents_.Send(commands, now); });
     agents_.Start(*loop_);
     ESPALIER_ASSIGN_OR_RETURN(
         grpc_, GrpcServer::Start(grpc_address, options.token, *loop_, agents_, metrics_));

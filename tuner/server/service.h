@@ -4,6 +4,8 @@
 #include <string>
 
 #include "tuner/base/status.h"
+#include "tuner/core/core.h"
+#include "tuner/core/engine.h"
 
 namespace espalier {
 
@@ -11,8 +13,12 @@ struct ServiceOptions {
   std::string grpc_address = "127.0.0.1:0";  // port 0: any free one
   std::string http_address;                  // empty: no HTTP
   std::string database;                      // SQLite file; empty: in memory, lost at exit
-  std::string token;                         // clients and agents must show it; empty: loopback only
+  std::string token;  // clients and agents must show it; empty: loopback only
   double lease_s = 10;
+  // Starts and releases nodes as the rule of the pool's size says; must outlive the service. None:
+  // agents are started by others.
+  Engine* engine = nullptr;
+  PoolSizeOptions pool_size{};
 };
 
 // The tuner service: storage, core, its owner thread, and the gRPC and HTTP doors. Starts threads
@@ -20,7 +26,8 @@ struct ServiceOptions {
 class Service {
  public:
   // Refuses, naming the address and the remedy: a port in use, an address that is not loopback
-  // without a token, a database that cannot be used (see OpenSqliteStorage).
+  // without a token, a database that cannot be used (see OpenSqliteStorage), a pool size that makes
+  // no sense.
   static absl::StatusOr<std::unique_ptr<Service>> Start(const ServiceOptions& options);
   virtual ~Service() = default;  // shuts down if Shutdown was not called
 

@@ -12,7 +12,10 @@ namespace espalier {
 namespace {
 
 absl::Status CheckPool(const VirtualPoolOptions& pool) {
-  if (pool.nodes.empty()) return absl::InvalidArgumentError("the pool has no node: want 1 or more");
+  if (pool.nodes.empty() && !pool.core.pool_size) {
+    return absl::InvalidArgumentError("the pool has no node: want 1 or more");
+  }
+  if (pool.core.pool_size) ESPALIER_RETURN_IF_ERROR(CheckPoolSize(*pool.core.pool_size));
   std::set<std::string> names;
   for (const VirtualNode& node : pool.nodes) {
     if (node.slots < 1 || node.name.empty() || !names.insert(node.name).second) {
@@ -78,17 +81,8 @@ void CountTrial(const Trial& trial, Direction direction, const StudySimulationOp
   }
 }
 
-double PoolSlotSeconds(const VirtualPoolOptions& pool, double finish_s) {
-  double sum = 0;
-  for (const VirtualNode& node : pool.nodes) {
-    const double until_s = std::min(finish_s, node.leaves_s.value_or(finish_s));
-    sum += node.slots * std::max(0.0, until_s - node.joins_s);
-  }
-  return sum;
-}
-
 StudyFigures FiguresOf(const TunerState& state, const Study& study,
-                       const StudySimulationOptions& options, Time end) {
+                       const StudySimulationOptions& options, const VirtualPool& pool, Time end) {
   StudyFigures figures;
   figures.ended = study.state != StudyState::kRunning;
   figures.finish_s = SecondsBetween(VirtualPool::kStart, end);
@@ -104,8 +98,11 @@ StudyFigures FiguresOf(const TunerState& state, const Study& study,
   for (const Decision& decision : study.decisions) {
     figures.pauses += decision.kind == DecisionKind::kPause;
   }
-  const double offered = PoolSlotSeconds(options.pool, figures.finish_s);
-  figures.slot_use = offered > 0 ? figures.slot_seconds / offered : 0;
+  const VirtualPool::NodeUse use = pool.UseOfNodes(end);
+  figures.slot_use = use.slot_seconds > 0 ? figures.slot_seconds / use.slot_seconds : 0;
+  figures.node_seconds = use.node_seconds;
+  figures.node_price = use.price;
+  figures.most_nodes = use.most_nodes;
   return figures;
 }
 
@@ -187,7 +184,7 @@ absl::StatusOr<StudySimulation> SimulateStudy(Workload& load, const StudySpec& s
   for (auto& [id, trial] : simulation.state.trials) trial.parameters = load.ParametersOf(trial);
   const Study& study = simulation.state.studies.at(reply.study);
   simulation.end = study.ended == Time{} ? After(VirtualPool::kStart, pool.now_s()) : study.ended;
-  simulation.figures = FiguresOf(simulation.state, study, options, simulation.end);
+  simulation.figures = FiguresOf(simulation.state, study, options, pool, simulation.end);
   simulation.figures.core_steps = pool.steps();
   simulation.promise =
       PromiseReliability(pool.promises(), TrulyBest(load, simulation.state, study));
@@ -213,6 +210,9 @@ Timeline TimelineOf(const StudySimulation& simulation) {
                       {"slot_seconds", f.slot_seconds},
                       {"slot_use", f.slot_use},
                       {"slot_seconds_on_best", f.slot_seconds_on_best},
+                      {"node_hours", f.node_seconds / 3600},
+                      {"node_price", f.node_price},
+                      {"most_nodes", f.most_nodes},
                       {"resizes", f.resizes},
                       {"pauses", f.pauses},
                       {"trials", f.trials},

@@ -20,6 +20,9 @@ struct StudyFigures {
   std::optional<double> target_s;   // when the first trial reported the target or better
   double slot_seconds = 0;          // held
   double slot_use = 0;              // of the pool's slot-seconds until the end, 0 to 1
+  double node_seconds = 0;          // that nodes were there, with their start where an engine's
+  double node_price = 0;            // of that, in the currency of their price
+  int most_nodes = 0;               // at a time
   double slot_seconds_on_best = 0;  // held by the best trial
   int resizes = 0;                  // regroups to another number of replicas
   int pauses = 0;                   // trials that gave up all their slots and stayed alive

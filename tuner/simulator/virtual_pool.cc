@@ -45,6 +45,10 @@ VirtualPool::VirtualPool(Workload& load, VirtualPoolOptions options)
     }
     if (node.leaves_s) At(*node.leaves_s, {.kind = Happening::Kind::kLeave, .node = i});
   }
+  if (!options_.core.pool_size) return;
+  engine_ = std::make_unique<SimulatedEngine>(
+      options_.core.pool_size->node.start_s, [this] { return now_; },
+      [this](double delay_s) { At(delay_s, {.kind = Happening::Kind::kEngine}); });
 }
 
 VirtualPool::~VirtualPool() = default;
@@ -61,6 +65,7 @@ Reply VirtualPool::Step(const Event& event) {
   StepResult result = core_.Step(now_, event);
   if (options_.observer) options_.observer(now_, event, result);
   commands_.insert(commands_.end(), result.commands.begin(), result.commands.end());
+  AskEngine(result.node_requests);
   if (!doing_) DoCommands();
   return std::move(result.reply);
 }
@@ -187,6 +192,56 @@ void VirtualPool::Exit(ReplicaId replica, int signal, double delay_s) {
     PlanStarts(process.node, starts->second);
   }
   At(delay_s, {.kind = Happening::Kind::kExit, .replica = replica, .signal = signal});
+}
+
+// ---- nodes of the engine ------------------------------------------------------------------------
+
+void VirtualPool::AskEngine(const std::vector<NodeRequest>& requests) {
+  for (const NodeRequest& request : requests) {
+    if (request.start) {
+      asked_.emplace(request.name, now_);
+      engine_->StartNode(request.name);
+    } else {
+      asked_.erase(request.name);
+      engine_->ReleaseNode(request.name);
+    }
+  }
+}
+
+void VirtualPool::EngineHappens() {
+  for (const SimulatedEngine::Happening& happening : engine_->TakeDue()) {
+    if (!happening.joins) {
+      Leave(engine_nodes_.at(happening.name));
+      continue;
+    }
+    const NodeTemplate& node = options_.core.pool_size->node;
+    VirtualNode added{happening.name, node.slots};
+    added.gpu_type = node.gpu_type;
+    added.price_per_hour = node.price_per_hour;
+    engine_nodes_[happening.name] = options_.nodes.size();
+    options_.nodes.push_back(std::move(added));
+    Happen({.kind = Happening::Kind::kJoin, .node = options_.nodes.size() - 1});
+  }
+}
+
+VirtualPool::NodeUse VirtualPool::UseOfNodes(Time until) const {
+  NodeUse use;
+  std::map<Time, int> changes;
+  for (const NodeSpan& span : node_spans_) {
+    const Time to = std::min(until, span.to.value_or(until));
+    if (span.from >= to) continue;
+    const VirtualNode& node = options_.nodes[span.node];
+    const double there_s = SecondsBetween(span.from, to);
+    use.node_seconds += there_s;
+    use.slot_seconds += there_s * node.slots;
+    use.price += there_s / 3600 * node.price_per_hour;
+    ++changes[span.from];
+    --changes[to];
+  }
+  int nodes = 0;
+  for (const auto& [at, change] : changes)
+    use.most_nodes = std::max(use.most_nodes, nodes += change);
+  return use;
 }
 
 // ---- training -----------------------------------------------------------------------------------
@@ -344,6 +399,9 @@ void VirtualPool::Leave(std::size_t node) {
   const auto known = node_ids_.find(node);
   if (known == node_ids_.end()) return;
   const NodeId id = known->second;
+  for (NodeSpan& span : node_spans_) {
+    if (span.node == node && !span.to) span.to = now_;
+  }
   std::set<TrialId> hit;
   for (auto it = processes_.begin(); it != processes_.end();) {
     if (it->second.node != id) {
@@ -378,6 +436,9 @@ void VirtualPool::Happen(const Happening& h) {
           node.name, node.slots, {}, node.gpu_type, node.spot, node.price_per_hour, std::nullopt});
       ESPALIER_CHECK(reply.status.ok(), "simulated nodes are checked before they join");
       node_ids_[h.node] = reply.node;
+      const auto asked = asked_.find(node.name);
+      node_spans_.push_back({h.node, asked == asked_.end() ? now_ : asked->second});
+      if (asked != asked_.end()) asked_.erase(asked);
       return;
     }
     case Happening::Kind::kNotice:
@@ -389,6 +450,8 @@ void VirtualPool::Happen(const Happening& h) {
       return Leave(h.node);
     case Happening::Kind::kStarted:
       return Started(h.started_on, h.serial);
+    case Happening::Kind::kEngine:
+      return EngineHappens();
     case Happening::Kind::kReady: {
       const auto it = processes_.find(h.replica);
       if (it == processes_.end() || it->second.leaving) return;

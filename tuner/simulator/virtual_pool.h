@@ -12,6 +12,7 @@
 
 #include "tuner/core/core.h"
 #include "tuner/simulator/process_starts.h"
+#include "tuner/simulator/simulated_engine.h"
 #include "tuner/simulator/workload.h"
 
 namespace espalier {
@@ -38,7 +39,7 @@ struct VirtualPoolOptions {
   std::optional<double> spare_start_s{};
   bool whole_steps = false;      // groups change at the end of an optimizer step, as real ones do
   double progress_period_s = 1;  // how often trials tell step times, as the real ones do
-  CoreOptions core;
+  CoreOptions core;  // with a pool size: a simulated engine starts nodes of its template
   // Sees every step of the core, e.g. to write a transcript.
   std::function<void(Time, const Event&, const StepResult&)> observer;
 };
@@ -73,6 +74,15 @@ class VirtualPool {
   // Reported steps that were trained and have to be trained again, with their fractions: what
   // trials lost with machines that took all their replicas.
   double lost_steps() const { return lost_steps_; }
+  // What nodes cost: they and their slots from when they were asked for, or joined, until they
+  // left, or `until`.
+  struct NodeUse {
+    double node_seconds = 0;
+    double slot_seconds = 0;
+    double price = 0;
+    int most_nodes = 0;  // at a time
+  };
+  NodeUse UseOfNodes(Time until) const;
 
  private:
   struct Process {
@@ -106,7 +116,7 @@ class VirtualPool {
     std::int64_t serial = 0;  // happenings of older ones are void
   };
   struct Happening {
-    enum class Kind { kJoin, kNotice, kLeave, kStarted, kReady, kFormed, kWork, kExit };
+    enum class Kind { kJoin, kNotice, kLeave, kEngine, kStarted, kReady, kFormed, kWork, kExit };
     Time at{};
     std::int64_t order = 0;
     Kind kind = Kind::kWork;
@@ -124,6 +134,8 @@ class VirtualPool {
 
   Reply Step(const Event& event);
   void DoCommands();
+  void AskEngine(const std::vector<NodeRequest>& requests);
+  void EngineHappens();
   void Do(const StartReplicaCommand& command);
   void Do(const RegroupCommand& command);
   void Do(const StopReplicaCommand& command);
@@ -148,7 +160,7 @@ class VirtualPool {
   bool Over() const;
 
   Workload& load_;
-  const VirtualPoolOptions options_;
+  VirtualPoolOptions options_;  // nodes of the engine are added
   Core core_;
   Time now_ = kStart;
   std::int64_t order_ = 0;
@@ -159,6 +171,16 @@ class VirtualPool {
   std::vector<Command> commands_;
   bool doing_ = false;
   std::map<std::size_t, NodeId> node_ids_;
+  // From when to when a node costs; open while it is there.
+  struct NodeSpan {
+    std::size_t node = 0;
+    Time from{};
+    std::optional<Time> to{};
+  };
+  std::vector<NodeSpan> node_spans_;
+  std::unique_ptr<SimulatedEngine> engine_;          // if there is one
+  std::map<std::string, Time> asked_;                // of the engine, and when
+  std::map<std::string, std::size_t> engine_nodes_;  // those that are there
   std::map<ReplicaId, Process> processes_;
   std::map<TrialId, Training> trainings_;
   std::map<NodeId, Starts> starts_;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/allocator/pools.h"
 
 namespace espalier {
@@ -117,11 +119,46 @@ TEST_F(PoolSizeRules, TheSmallestPoolThatMeetsTheDeadline) {
   request.deadline_s = 5000;
   const int relaxed = Decide("least_cost", request).nodes;
   request.deadline_s = 1500;
-  const PoolSizeDecision tight = Decide("least_cost", request);
+  const PoolSizeDecision tight = Decide("least_cost", request, {{"margin", 0}});
   EXPECT_EQ(relaxed, 1) << "16000 s of work on 4 slots take 4000 s";
   EXPECT_EQ(tight.nodes, 3) << tight.reason;
+  EXPECT_GT(Decide("least_cost", request).nodes, 3) << "a tenth of the time is kept in reserve";
   request.deadline_s = 10;
-  EXPECT_THAT(Decide("least_cost", request).reason, HasSubstr("none ends within 10 s"));
+  EXPECT_THAT(Decide("least_cost", request).reason, HasSubstr("none surely ends within 10 s"));
+}
+
+TEST_F(PoolSizeRules, WithoutKnowingTheWorkADeadlineBuysLittle) {
+  const Pool pool = PoolOf(0, 0, 0.1);
+  PoolSizeRequest request = Request(pool, 0);
+  request.demand = {{StudyId(1), {16, 1}}};
+  request.deadline_s = 1000;
+  EXPECT_EQ(Decide("least_cost", request).nodes, 1);
+  request.work_left_s = 16000;
+  EXPECT_GT(Decide("least_cost", request).nodes, 3);
+  request.work_left_s = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(Decide("least_cost", request).nodes, 4) << "as many as cost no more for each trial";
+}
+
+TEST_P(PoolSize, WhatFillsNoNodeStillGetsOne) {
+  const Pool pool = PoolOf(0, 0, 0.1);
+  PoolSizeRequest request = Request(pool, 0);
+  request.node.min_nodes = 0;
+  request.node.slots = 8;
+  request.demand = {{StudyId(1), {1, 1}}};
+  EXPECT_EQ(Decide(GetParam(), request).nodes, 1);
+  const Pool one = PoolOf(2, 0, 0.1);  // the same, once it is there
+  PoolSizeRequest later{one, request.demand, request.node, 1};
+  EXPECT_EQ(Decide(GetParam(), later).nodes, 1);
+}
+
+TEST_P(PoolSize, WhatIsWiderThanANodeGetsSeveral) {
+  const Pool pool = PoolOf(0, 0, 0.1);
+  PoolSizeRequest request = Request(pool, 0);
+  request.node.min_nodes = 0;
+  request.demand = {{StudyId(1), {1, 10}}};
+  EXPECT_EQ(Decide(GetParam(), request).nodes, 3);
+  request.demand = {{StudyId(1), {1, 50}}};
+  EXPECT_EQ(Decide(GetParam(), request).nodes, 0) << "no pool is large enough";
 }
 
 }  // namespace

@@ -1,0 +1,103 @@
+#include "tuner/cli/engine_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "tuner/cli/machine.h"
+#include "tuner/cli/plugin_argument.h"
+
+namespace espalier {
+namespace {
+
+constexpr double kStopNotice_s = 6;  // for trials to leave a node with a checkpoint
+constexpr std::int64_t kSpareShare = 8;
+constexpr int kMostSlots = 4096;
+constexpr double kLongestStart_s = 86400;
+
+std::vector<std::string> AgentArguments(const NodeTemplate& node, const std::string& token_file) {
+  std::vector<std::string> words = {
+      "--slots", std::to_string(node.slots), "--drain-on-term", fmt::format("{:g}", kStopNotice_s),
+      // Of one machine, whose nodes share what a lone agent would keep.
+      "--spare-memory", std::to_string(MemoryBytes() / kSpareShare / node.max_nodes)};
+  if (!token_file.empty()) words.insert(words.end(), {"--token-file", token_file});
+  return words;
+}
+
+}  // namespace
+
+void EngineArguments::AddTo(CLI::App& app) {
+  constexpr const char* kGroup = "A pool that grows and shrinks";
+  CLI::Option* engine =
+      app.add_option("--engine", engine_,
+                     "What starts and ends nodes as studies need them. local: `tuner agent` "
+                     "processes on this machine (default: none, agents are started by hand)")
+          ->check(CLI::IsMember({"local"}));
+  engine->group(kGroup);
+  const auto with_engine = [engine](CLI::Option* option) {
+    return option->needs(engine)->group(kGroup);
+  };
+  with_engine(
+      app.add_option("--pool-size", rule_,
+                     "The rule, NAME or NAME:option=value,...: utility_price (while another "
+                     "node adds half of a full node's work), utility_band (a speedup for "
+                     "each slot of 0.35 to 0.65), least_cost (the fewest that end before "
+                     "the studies' time limit)"))
+      ->capture_default_str();
+  with_engine(app.add_option("--min-nodes", node_.min_nodes, "Nodes that stay in any case"))
+      ->check(CLI::Range(0, kMaxEngineNodes))
+      ->capture_default_str();
+  with_engine(app.add_option("--max-nodes", node_.max_nodes,
+                             "Nodes at most (default: as many as the CPU cores make)"))
+      ->check(CLI::Range(1, kMaxEngineNodes));
+  with_engine(app.add_option("--node-slots", node_.slots, "CPU slots of each node"))
+      ->check(CLI::Range(1, kMostSlots))
+      ->capture_default_str();
+  with_engine(app.add_option("--node-start", node_.start_s,
+                             "Seconds from asking for a node to its first replica: none is started "
+                             "for what ends sooner, and one that has not come after three times "
+                             "that and 30 s is given up"))
+      ->check(CLI::Range(0.0, kLongestStart_s))
+      ->capture_default_str();
+  with_engine(app.add_option("--node-dir", directory_,
+                             "Where the nodes' logs, parameters and checkpoints go; a service that "
+                             "is started again on it and on the same address takes its nodes over"))
+      ->capture_default_str();
+}
+
+absl::StatusOr<std::unique_ptr<LocalEngine>> EngineArguments::Make(const std::string& token_file,
+                                                                   ServiceOptions& options) const {
+  if (engine_.empty()) return nullptr;
+  PoolSizeOptions size;
+  size.node = node_;
+  if (size.node.max_nodes == 0) {
+    size.node.max_nodes =
+        std::clamp(CpuCores() / node_.slots, std::max(1, node_.min_nodes), kMaxEngineNodes);
+  }
+  if (node_.min_nodes > size.node.max_nodes) {
+    return absl::InvalidArgumentError(fmt::format("--min-nodes {}: must be at most --max-nodes, {}",
+                                                  node_.min_nodes, size.node.max_nodes));
+  }
+  ESPALIER_ASSIGN_OR_RETURN(size.rule, ParsePlugin("--pool-size", rule_));
+  const absl::Status known = MakePoolSizeRule(size.rule.name, size.rule.options).status();
+  if (!known.ok()) {
+    return absl::InvalidArgumentError(
+        fmt::format("--pool-size {}: {}", rule_, std::string(known.message())));
+  }
+  LocalEngineOptions local;
+  local.executable = OwnExecutable();
+  local.arguments = AgentArguments(size.node, token_file);
+  local.directory = directory_;
+  absl::StatusOr<std::unique_ptr<LocalEngine>> engine = LocalEngine::Make(std::move(local));
+  if (!engine.ok()) {
+    return absl::Status(engine.status().code(),
+                        fmt::format("--node-dir: {}", std::string(engine.status().message())));
+  }
+  options.engine = engine->get();
+  options.pool_size = size;
+  return engine;
+}
+
+}  // namespace espalier

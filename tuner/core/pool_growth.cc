@@ -1,0 +1,205 @@
+// How many nodes the engine keeps: asked for and released as the rule of the pool's size says. None
+// of it is stored: after a restart the agents that come back tell what there is.
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "allocator/policies/job_check.h"
+#include "tuner/base/check.h"
+#include "tuner/core/core_impl.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr std::string_view kEngineNode = "pool-";
+
+// By its name, which is all that a restarted service knows of a node.
+bool IsEngineNode(std::string_view name) {
+  if (!name.starts_with(kEngineNode)) return false;
+  name.remove_prefix(kEngineNode.size());
+  std::int64_t number = 0;
+  return absl::SimpleAtoi(absl::string_view(name.data(), name.size()), &number) && number > 0;
+}
+
+double StartPatience_s(const NodeTemplate& node) {
+  return kNodeStartPatience * node.start_s + kNodeStartLeast_s;
+}
+
+}  // namespace
+
+// After a division of slots: the rule sees what that has left to wish.
+void Core::Impl::SizePool() {
+  if (!size_rule_) {
+    auto rule = MakePoolSizeRule(options_.pool_size->rule.name, options_.pool_size->rule.options);
+    ESPALIER_CHECK(rule.ok(), "whoever starts a core checks the rule of its pool's size");
+    size_rule_ = *std::move(rule);
+    // Nodes of a time before a restart come back by themselves, within their lease.
+    const bool had_some = std::any_of(state_.nodes.begin(), state_.nodes.end(),
+                                      [](const auto& known) { return IsEngineNode(known.second); });
+    size_next_ = had_some ? After(now_, options_.lease_s) : now_;
+  }
+  GiveUpMissingNodes();
+  ReleaseEmptyNodes();
+  if (*size_next_ > now_) return;
+  size_next_ = After(now_, kPoolSizeInterval_s);
+  const PoolSizeRequest request = DescribePoolSize();
+  ResizePool(request, size_rule_->Decide(request));
+  ReleaseEmptyNodes();
+}
+
+// Grows at once. Shrinks only when the pool has been too large for a while, and to the most that
+// was wanted meanwhile: a node that is released too soon has to be started anew.
+void Core::Impl::ResizePool(const PoolSizeRequest& request, const PoolSizeDecision& decision) {
+  const int have = request.nodes + request.pending;
+  if (decision.nodes >= have) too_large_since_.reset();
+  if (decision.nodes > have) {
+    RecordPoolSize(have, decision.nodes,
+                   absl::StrCat("pool grows from ", have, " to ", decision.reason));
+    GrowPool(decision.nodes - have);
+  }
+  if (decision.nodes >= have) return;
+  if (!too_large_since_) too_large_since_ = now_;
+  if (*too_large_since_ == now_ || decision.nodes >= most_wanted_.nodes) most_wanted_ = decision;
+  const double patience_s = std::max(kShrinkPatience_s, options_.pool_size->node.start_s);
+  if (SecondsBetween(*too_large_since_, now_) < patience_s) return;
+  RecordPoolSize(have, most_wanted_.nodes,
+                 absl::StrCat("pool shrinks from ", have, " to ", most_wanted_.reason));
+  ShrinkPool(have - most_wanted_.nodes);
+  too_large_since_.reset();
+}
+
+// A pool without a running study tells the one that was submitted last.
+void Core::Impl::RecordPoolSize(int from, int to, const std::string& reason) {
+  std::vector<StudyId> readers;
+  for (const auto& [id, study] : state_.studies) {
+    if (study.state == StudyState::kRunning) readers.push_back(id);
+  }
+  if (readers.empty() && !state_.studies.empty()) readers = {state_.studies.rbegin()->first};
+  const int slots = options_.pool_size->node.slots;
+  for (const StudyId id : readers) {
+    Decide(id, -1, DecisionKind::kPool, from * slots, to * slots, reason);
+  }
+}
+
+PoolSizeRequest Core::Impl::DescribePoolSize() {
+  const NodeTemplate& node = options_.pool_size->node;
+  int others = 0;
+  int nodes = 0;
+  for (const auto& [id, known] : nodes_) {
+    if (!IsEngineNode(known.name)) others += known.slots;
+    nodes += IsEngineNode(known.name) && !known.draining ? 1 : 0;
+  }
+  const int most_slots = std::max({1, SlotsTotal(), others + node.max_nodes * node.slots});
+  sized_pool_ = MakePool(most_slots);
+  for (NodeCapacity& known : sized_pool_.nodes) known.slots = nodes_.at(known.id).slots;
+  for (const JobRefusal& refusal : RefuseBadJobs(sized_pool_)) {
+    RecordRefusal(TrialAt(refusal.trial), refusal.reason);
+  }
+  PoolSizeRequest request{sized_pool_, {}, node, nodes, static_cast<int>(asked_nodes_.size())};
+  for (const auto& [id, study] : state_.studies) {
+    if (study.state != StudyState::kRunning || PluginsOf(study).too_late) continue;
+    const StudyDemand demand = DemandOf(study, most_slots);
+    if (demand.configurations > 0) request.demand.emplace(id, demand);
+  }
+  DescribeWork(request);
+  return request;
+}
+
+void Core::Impl::GrowPool(int nodes) {
+  // Nodes that were to go, and are not gone, stay first.
+  for (auto& [id, node] : nodes_) {
+    if (nodes == 0) return;
+    if (!node.releasing || node.released) continue;
+    node.releasing = false;
+    UpdateDrain(node, "");
+    schedule_ = true;
+    if (!node.draining) --nodes;
+  }
+  std::set<std::string> taken;
+  for (const auto& [id, node] : nodes_) taken.insert(node.name);
+  for (const auto& [id, ends] : state_.drained) taken.insert(state_.nodes.at(id));
+  const Time gives_up = After(now_, StartPatience_s(options_.pool_size->node));
+  for (std::int64_t number = 1; nodes > 0; ++number) {
+    const std::string name = absl::StrCat(std::string(kEngineNode), number);
+    if (taken.contains(name) || !asked_nodes_.emplace(name, gives_up).second) continue;
+    result_.node_requests.push_back({true, name});
+    --nodes;
+  }
+}
+
+// Those first that have not come yet, then those that hold least.
+void Core::Impl::ShrinkPool(int nodes) {
+  for (; nodes > 0 && !asked_nodes_.empty(); --nodes) {
+    const auto last = std::prev(asked_nodes_.end());
+    result_.node_requests.push_back({false, last->first});
+    asked_nodes_.erase(last);
+  }
+  std::vector<std::pair<int, NodeId>> held;
+  for (const auto& [id, node] : nodes_) {
+    if (!IsEngineNode(node.name) || node.draining) continue;
+    const auto slots = std::count_if(replicas_.begin(), replicas_.end(),
+                                     [&id = id](const auto& r) { return r.second.node == id; });
+    held.emplace_back(static_cast<int>(slots), id);
+  }
+  std::sort(held.begin(), held.end());
+  for (std::size_t i = 0; i < held.size() && i < static_cast<std::size_t>(nodes); ++i) {
+    Node& node = nodes_.at(held[i].second);
+    node.releasing = true;
+    UpdateDrain(node, "the pool shrinks");
+  }
+  schedule_ = true;
+}
+
+void Core::Impl::GiveUpMissingNodes() {
+  for (auto it = asked_nodes_.begin(); it != asked_nodes_.end();) {
+    if (it->second > now_) {
+      ++it;
+      continue;
+    }
+    const int had = static_cast<int>(asked_nodes_.size());
+    RecordPoolSize(had, had - 1,
+                   absl::StrFormat("node %s was asked for and did not come within %.0f s: given up",
+                                   it->first, StartPatience_s(options_.pool_size->node)));
+    result_.node_requests.push_back({false, it->first});
+    it = asked_nodes_.erase(it);
+    size_next_ = now_;
+  }
+}
+
+// The engine is told again where a node is still here a while later: the word may be lost.
+void Core::Impl::ReleaseEmptyNodes() {
+  for (auto& [id, node] : nodes_) {
+    if (!node.draining || !IsEngineNode(node.name)) continue;
+    if (node.released && SecondsBetween(*node.released, now_) < kLeaveGrace_s) continue;
+    const bool empty = std::none_of(replicas_.begin(), replicas_.end(),
+                                    [&id = id](const auto& r) { return r.second.node == id; });
+    if (!empty) continue;
+    node.released = now_;
+    result_.node_requests.push_back({false, node.name});
+  }
+}
+
+// Looks again only while something may have changed by itself.
+std::optional<Time> Core::Impl::NextPoolSize() const {
+  std::optional<Time> next;
+  const auto consider = [&next](Time t) { next = next ? std::min(*next, t) : t; };
+  for (const auto& [name, gives_up] : asked_nodes_) consider(gives_up);
+  int nodes = static_cast<int>(asked_nodes_.size());
+  for (const auto& [id, node] : nodes_) {
+    if (!IsEngineNode(node.name)) continue;
+    nodes += node.draining ? 0 : 1;
+    if (node.released) consider(After(*node.released, kLeaveGrace_s));
+  }
+  const bool running = std::any_of(state_.studies.begin(), state_.studies.end(), [](const auto& s) {
+    return s.second.state == StudyState::kRunning;
+  });
+  if (running || nodes != options_.pool_size->node.min_nodes) consider(size_next_.value_or(now_));
+  return next;
+}
+
+}  // namespace espalier

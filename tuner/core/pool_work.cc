@@ -1,0 +1,66 @@
+// How much work the running studies have left, for rules of the pool's size that look ahead.
+
+#include <algorithm>
+#include <limits>
+
+#include "tuner/core/core_impl.h"
+
+namespace espalier {
+
+// Seconds on one slot that a trial of the study takes, about: the mean of those that have ended,
+// pruned ones among them, since the next will be pruned as often. Until one has, what those that
+// train now will have taken by their end. 0: nobody has told yet.
+double Core::Impl::SecondsOfATrial(const Study& study) const {
+  double ended_s = 0;
+  double training_s = 0;
+  int ended = 0;
+  int training = 0;
+  const auto last_step = static_cast<double>(LastStepOf(study));
+  for (const TrialId id : study.trials) {
+    const Trial& trial = state_.trials.at(id);
+    double held_s = 0;
+    for (const SlotSpan& span : trial.spans) {
+      held_s += HeldSeconds(span, now_) * static_cast<double>(span.slots.size());
+    }
+    if (Ended(trial.state)) {
+      ended_s += held_s;
+      ++ended;
+    } else if (last_step > 0 && !trial.values.empty() && trial.values.back().step > 0) {
+      const double done = static_cast<double>(trial.values.back().step) / last_step;
+      training_s += held_s / std::min(1.0, done);
+      ++training;
+    }
+  }
+  if (ended > 0) return ended_s / ended;
+  return training > 0 ? training_s / training : 0;
+}
+
+// The nearest deadline counts, and the work of all studies before it: they share the pool.
+void Core::Impl::DescribeWork(PoolSizeRequest& request) {
+  std::map<StudyId, double> seconds_each;
+  for (const auto& [id, study] : state_.studies) {
+    if (study.state != StudyState::kRunning) continue;
+    const StudySpec& spec = study.spec;
+    if (spec.time_limit_s > 0) {
+      const double left_s = std::max(1e-3, spec.time_limit_s - ElapsedSeconds(study, now_));
+      request.deadline_s = request.deadline_s > 0 ? std::min(request.deadline_s, left_s) : left_s;
+    }
+    const double each_s = SecondsOfATrial(study);
+    seconds_each[id] = each_s;
+    const StudyPlugins& plugins = PluginsOf(study);
+    std::int64_t to_start = 0;
+    if (!plugins.exhausted && !plugins.too_late) {
+      if (spec.max_trials == 0) request.work_left_s = std::numeric_limits<double>::infinity();
+      to_start = std::max<std::int64_t>(0, spec.max_trials - std::ssize(study.trials));
+    }
+    request.work_left_s += each_s * static_cast<double>(to_start);
+  }
+  for (Job& job : sized_pool_.jobs) {
+    if (job.work_left_s > 0) continue;
+    const auto each = seconds_each.find(job.study);
+    if (each == seconds_each.end() || each->second <= 0) continue;
+    job.work_left_s = std::max(1.0, each->second - job.attained_service);
+  }
+}
+
+}  // namespace espalier

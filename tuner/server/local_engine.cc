@@ -1,0 +1,205 @@
+#include "tuner/server/local_engine.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "spdlog/spdlog.h"
+#include "tuner/base/clock.h"
+#include "tuner/server/node_process.h"
+
+namespace espalier {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// What is wanted is said by any thread; one thread of its own compares it with what is there.
+class LocalEngineImpl final : public LocalEngine {
+ public:
+  explicit LocalEngineImpl(LocalEngineOptions options, int lock)
+      : options_(std::move(options)), lock_(lock), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  ~LocalEngineImpl() override {
+    Stop();
+    close(wake_);
+    close(lock_);
+  }
+
+  void Open(const std::string& grpc_address, const std::string& http_address) override {
+    const std::lock_guard lock(mutex_);
+    if (thread_.joinable() || stopping_) return;
+    grpc_address_ = grpc_address;
+    http_address_ = http_address;
+    for (NodeProcess& node : NodeProcess::Find(options_.directory)) {
+      const bool dials_here = node.service_address() == grpc_address;
+      spdlog::info("event=node_taken_over node=\"{}\" pid={} ends={}", node.name(), node.pid(),
+                   !dials_here);
+      if (dials_here) wanted_.insert(node.name());
+      nodes_.emplace(node.name(), std::move(node));
+    }
+    thread_ = std::thread([this] { Run(); });
+  }
+
+  void StartNode(const std::string& name) override { Want(name, true); }
+  void ReleaseNode(const std::string& name) override { Want(name, false); }
+
+  void Stop() override {
+    std::thread thread;
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      wanted_.clear();
+      thread = std::move(thread_);
+    }
+    Wake();
+    if (thread.joinable()) thread.join();
+  }
+
+ private:
+  void Want(const std::string& name, bool wanted) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+      if (wanted ? !wanted_.insert(name).second : wanted_.erase(name) == 0) return;
+    }
+    Wake();
+  }
+
+  void Wake() const { eventfd_write(wake_, 1); }
+
+  void Run() {
+    while (true) {
+      Wait();
+      const std::lock_guard lock(mutex_);
+      Bury();
+      StartWanted();
+      EndUnwanted();
+      if (stopping_ && nodes_.empty()) return;
+    }
+  }
+
+  // Until a process ends, something else is wanted, or one has had its time.
+  void Wait() {
+    std::vector<pollfd> watched = {{wake_, POLLIN, 0}};
+    int timeout_ms = -1;
+    {
+      const std::lock_guard lock(mutex_);
+      const bool to_do = std::any_of(nodes_.begin(), nodes_.end(), [this](const auto& node) {
+        return !wanted_.contains(node.first) && !ends_.contains(node.first);
+      });
+      if (to_do) timeout_ms = 0;
+      for (const auto& [name, node] : nodes_) watched.push_back({node.descriptor(), POLLIN, 0});
+      for (const auto& [name, until] : ends_) {
+        const double left_s = std::max(0.0, SecondsBetween(Now(), until));
+        const int left_ms = static_cast<int>(std::ceil(left_s * 1000));
+        timeout_ms = timeout_ms < 0 ? left_ms : std::min(timeout_ms, left_ms);
+      }
+    }
+    poll(watched.data(), watched.size(), timeout_ms);
+    eventfd_t ignored = 0;
+    eventfd_read(wake_, &ignored);
+  }
+
+  // One that ended by itself is not started again: whoever asked will see that it is gone.
+  void Bury() {
+    for (auto it = nodes_.begin(); it != nodes_.end();) {
+      if (!it->second.Ended()) {
+        ++it;
+        continue;
+      }
+      spdlog::info("event=node_ended node=\"{}\" pid={}", it->first, it->second.pid());
+      if (ends_.erase(it->first) == 0) wanted_.erase(it->first);
+      it = nodes_.erase(it);
+    }
+  }
+
+  void StartWanted() {
+    for (auto it = wanted_.begin(); it != wanted_.end();) {
+      if (nodes_.contains(*it)) {
+        ++it;
+        continue;
+      }
+      absl::StatusOr<NodeProcess> node =
+          NodeProcess::Start({options_.executable, options_.arguments, options_.directory, *it,
+                              grpc_address_, http_address_});
+      if (node.ok()) {
+        spdlog::info("event=node_started node=\"{}\" pid={}", *it, node->pid());
+        nodes_.emplace(*it, *std::move(node));
+        ++it;
+      } else {
+        spdlog::error("event=node_not_started node=\"{}\" error=\"{}\"", *it,
+                      std::string(node.status().message()));
+        it = wanted_.erase(it);
+      }
+    }
+  }
+
+  void EndUnwanted() {
+    for (auto& [name, node] : nodes_) {
+      const auto until = ends_.find(name);
+      if (until != ends_.end()) {
+        if (until->second > Now()) continue;
+        spdlog::warn("event=node_killed node=\"{}\" pid={} grace_s={}", name, node.pid(),
+                     options_.end_grace_s);
+        node.Signal(SIGKILL);
+        until->second = After(Now(), options_.end_grace_s);
+      } else if (!wanted_.contains(name)) {
+        node.Signal(SIGTERM);
+        ends_[name] = After(Now(), options_.end_grace_s);
+      }
+    }
+  }
+
+  const LocalEngineOptions options_;
+  const int lock_;
+  const int wake_;
+  std::mutex mutex_;  // guards what follows
+  std::string grpc_address_;
+  std::string http_address_;
+  std::set<std::string> wanted_;
+  std::map<std::string, NodeProcess> nodes_;
+  std::map<std::string, Time> ends_;  // of those that were told to end: when they are killed
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LocalEngine>> LocalEngine::Make(LocalEngineOptions options) {
+  std::error_code error;
+  fs::create_directories(options.directory, error);
+  if (error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("directory of nodes \"", options.directory, "\": ", error.message()));
+  }
+  options.directory = fs::absolute(options.directory).lexically_normal().string();
+  const std::string lock_path = (fs::path(options.directory) / "lock").string();
+  const int lock = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("directory of nodes \"", options.directory, "\": ", std::strerror(errno)));
+  }
+  if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    close(lock);
+    return absl::FailedPreconditionError(absl::StrCat("directory of nodes \"", options.directory,
+                                                      "\" is used by another service: choose "
+                                                      "another one"));
+  }
+  return std::make_unique<LocalEngineImpl>(std::move(options), lock);
+}
+
+}  // namespace espalier

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tuner/base/clock.h"
+#include "tuner/core/engine.h"
+
+namespace espalier {
+
+// Nodes on virtual time: each joins so long after it was asked for, and leaves at once when it is
+// released. One owner, one thread.
+class SimulatedEngine final : public Engine {
+ public:
+  struct Happening {
+    std::string name;
+    bool joins = false;  // else leaves
+  };
+
+  // `clock` tells virtual time. `wake` is told after how many seconds TakeDue has something,
+  // perhaps.
+  SimulatedEngine(double start_s, std::function<Time()> clock, std::function<void(double)> wake);
+
+  void StartNode(const std::string& name) override;
+  void ReleaseNode(const std::string& name) override;
+
+  // What has come about since it was last asked, in order: a name that leaves and joins does so in
+  // that order.
+  std::vector<Happening> TakeDue();
+
+ private:
+  const double start_s_;
+  const std::function<Time()> clock_;
+  const std::function<void(double)> wake_;
+  std::map<std::string, Time> starting_;  // until when
+  std::set<std::string> here_;
+  std::set<std::string> leaving_;
+};
+
+}  // namespace espalier
