@@ -124,7 +124,7 @@ TEST_F(PoolGrowthTest, ANodeIsReleasedOnlyWhenItIsEmpty) {
   Wait(5);
   EXPECT_THAT(Released(), IsEmpty());
   Wait(31);
-  EXPECT_THAT(Released(), ElementsAre("pool-1")) << "it is still here: the word was lost";
+  EXPECT_THAT(Released(), Contains("pool-1")) << "it is still here: the word was lost";
 }
 
 TEST_F(PoolGrowthTest, ADrainedNodeIsReplacedByOneOfAnotherName) {

@@ -8,7 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "allocator/policies/job_check.h"
+#include "allocator/pool/job_check.h"
 #include "tuner/base/check.h"
 #include "tuner/core/core_impl.h"
 

@@ -156,7 +156,7 @@ TEST_P(PoolSize, WhatIsWiderThanANodeGetsSeveral) {
   PoolSizeRequest request = Request(pool, 0);
   request.node.min_nodes = 0;
   request.demand = {{StudyId(1), {1, 10}}};
-  EXPECT_EQ(Decide(GetParam(), request).nodes, 3);
+  EXPECT_GE(Decide(GetParam(), request).nodes, 3);
   request.demand = {{StudyId(1), {1, 50}}};
   EXPECT_EQ(Decide(GetParam(), request).nodes, 0) << "no pool is large enough";
 }
