@@ -3,6 +3,7 @@
 #include <atomic>
 #include <future>
 #include <latch>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -62,6 +63,11 @@ class LoopTest : public testing::Test {
     LoopOptions options;
     options.clock = [this] { return Time{now_us_}; };
     options.terminate = [this] { ++terminated_; };
+    options.core.pool_size = pool_size_;
+    options.ask_engine = [this](const NodeRequest& request) {
+      studies_at_ask_ = journal_.studies.load();
+      asked_ += request.start ? 1 : 0;
+    };
     loop_ = std::make_unique<Loop>(
         std::make_unique<JournalStorage>(journal_), TunerState{}, options, metrics_,
         [this](const std::vector<Command>& commands, const TunerState&) {
@@ -76,6 +82,9 @@ class LoopTest : public testing::Test {
   std::atomic<int> terminated_ = 0;
   std::atomic<int> sent_ = 0;
   std::atomic<int> commits_at_send_ = 0;
+  std::atomic<int> asked_ = 0;  // nodes, of an engine
+  std::atomic<int> studies_at_ask_ = 0;
+  std::optional<PoolSizeOptions> pool_size_;
   std::unique_ptr<Loop> loop_;
 };
 
@@ -125,6 +134,20 @@ TEST_F(LoopTest, SendsCommandsAfterTheirChangesAreCommitted) {
   ASSERT_TRUE(loop_->Read([](const View&) {}).ok());
   EXPECT_EQ(sent_, 1);
   EXPECT_GT(commits_at_send_, before);
+}
+
+TEST_F(LoopTest, AsksTheEngineAfterTheCommitAndOnlyThen) {
+  pool_size_.emplace();
+  Restart();
+  ASSERT_TRUE(loop_->Post(CreateStudy{Spec("a")}).status.ok());
+  ASSERT_TRUE(loop_->Read([](const View&) {}).ok());
+  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(studies_at_ask_, 1);
+  Restart();
+  journal_.fails = true;
+  EXPECT_TRUE(absl::IsUnavailable(loop_->Post(CreateStudy{Spec("lost")}).status));
+  loop_->Stop();
+  EXPECT_EQ(asked_, 1) << "nobody comes for a study that is not on record";
 }
 
 TEST_F(LoopTest, AFailedCommitAnswersUnavailableAndEndsTheProcess) {

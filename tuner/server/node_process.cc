@@ -3,9 +3,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+// The header of glibc 2.36 does not say that these are C.
+extern "C" {
+#include <sys/pidfd.h>
+}
 
 #include <cerrno>
 #include <cstring>
