@@ -75,8 +75,14 @@ class LocalEngineImpl final : public LocalEngine {
       const std::lock_guard lock(mutex_);
       if (stopping_) return;
       if (wanted ? !wanted_.insert(name).second : wanted_.erase(name) == 0) return;
+      // Should its name be wanted again before the thread looks, another node is meant.
+      if (!wanted && nodes_.contains(name)) released_.insert(name);
     }
     Wake();
+  }
+
+  bool MustEnd(const std::string& name) const {
+    return released_.contains(name) || !wanted_.contains(name);
   }
 
   void Wake() const { eventfd_write(wake_, 1); }
@@ -99,7 +105,7 @@ class LocalEngineImpl final : public LocalEngine {
     {
       const std::lock_guard lock(mutex_);
       const bool to_do = std::any_of(nodes_.begin(), nodes_.end(), [this](const auto& node) {
-        return !wanted_.contains(node.first) && !ends_.contains(node.first);
+        return MustEnd(node.first) && !ends_.contains(node.first);
       });
       if (to_do) timeout_ms = 0;
       for (const auto& [name, node] : nodes_) watched.push_back({node.descriptor(), POLLIN, 0});
@@ -122,7 +128,7 @@ class LocalEngineImpl final : public LocalEngine {
         continue;
       }
       spdlog::info("event=node_ended node=\"{}\" pid={}", it->first, it->second.pid());
-      if (ends_.erase(it->first) == 0) wanted_.erase(it->first);
+      if (ends_.erase(it->first) + released_.erase(it->first) == 0) wanted_.erase(it->first);
       it = nodes_.erase(it);
     }
   }
@@ -157,7 +163,7 @@ class LocalEngineImpl final : public LocalEngine {
                      options_.end_grace_s);
         node.Signal(SIGKILL);
         until->second = After(Now(), options_.end_grace_s);
-      } else if (!wanted_.contains(name)) {
+      } else if (MustEnd(name)) {
         node.Signal(SIGTERM);
         ends_[name] = After(Now(), options_.end_grace_s);
       }
@@ -171,6 +177,7 @@ class LocalEngineImpl final : public LocalEngine {
   std::string grpc_address_;
   std::string http_address_;
   std::set<std::string> wanted_;
+  std::set<std::string> released_;  // of `nodes_`
   std::map<std::string, NodeProcess> nodes_;
   std::map<std::string, Time> ends_;  // of those that were told to end: when they are killed
   bool stopping_ = false;
