@@ -139,11 +139,15 @@ TEST_F(LoopTest, SendsCommandsAfterTheirChangesAreCommitted) {
 TEST_F(LoopTest, AsksTheEngineAfterTheCommitAndOnlyThen) {
   pool_size_.emplace();
   Restart();
+  ASSERT_TRUE(loop_->Read([](const View&) {}).ok());
+  now_us_ += 10'000'000;  // to the next look at the pool's size
   ASSERT_TRUE(loop_->Post(CreateStudy{Spec("a")}).status.ok());
   ASSERT_TRUE(loop_->Read([](const View&) {}).ok());
   EXPECT_EQ(asked_, 1);
   EXPECT_EQ(studies_at_ask_, 1);
   Restart();
+  ASSERT_TRUE(loop_->Read([](const View&) {}).ok());
+  now_us_ += 10'000'000;
   journal_.fails = true;
   EXPECT_TRUE(absl::IsUnavailable(loop_->Post(CreateStudy{Spec("lost")}).status));
   loop_->Stop();
