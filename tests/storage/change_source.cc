@@ -140,7 +140,7 @@ Time ChangeSource::LaterTime() {
 std::optional<Change> ChangeSource::Make(Draw<StudyCreated>) {
   if (state_.studies.size() >= kMostStudies) return std::nullopt;
   // Ids may leave gaps.
-  const std::int64_t above = state_.studies.empty() ? 0 : state_.studies.rbegin()->first.value;
+  const std::int64_t above = state_.last_study.value;
   const StudyId id(above + 1 + Small(3));
   return StudyCreated{id, SpecForTests("study-" + std::to_string(id.value)), LaterTime()};
 }
@@ -165,10 +165,60 @@ std::optional<Change> ChangeSource::Make(Draw<StudyClockSet>) {
   return StudyClockSet{study->id, AnyDouble(), LaterTime()};
 }
 
+std::optional<Change> ChangeSource::Make(Draw<StudyDeleted>) {
+  const Study* study = AnyStudy();
+  // Seldom, so that studies become old.
+  if (study == nullptr || Small(4) > 0) return std::nullopt;
+  return StudyDeleted{study->id, state_.last_study, state_.last_trial};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<StudyAttributeSet>) {
+  const Study* study = AnyStudy();
+  if (study == nullptr) return std::nullopt;
+  return StudyAttributeSet{study->id, Small(2) > 0, ReadableText(), AnyText()};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<SuggestionAdded>) {
+  const Study* study = AnyStudy();
+  if (study == nullptr) return std::nullopt;
+  return SuggestionAdded{
+      study->id, {ReadableText(), std::to_string(study->suggestions.size()), ReadableText()}};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<TrialTold>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr || Ended(trial->state)) return std::nullopt;
+  std::vector<double> values;
+  for (int i = Small(4); i > 0; --i) values.push_back(AnyDouble());
+  return TrialTold{trial->id, static_cast<TrialState>(Small(6)), std::move(values),
+                   Small(2) > 0 ? LaterTime() : Time{}, Small(2) > 0 ? LaterTime() : Time{}};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<ParameterSuggested>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  const int suggestions = static_cast<int>(state_.studies.at(trial->study).suggestions.size());
+  if (suggestions == 0) return std::nullopt;
+  const int places = static_cast<int>(trial->suggested.size()) + 1;
+  return ParameterSuggested{trial->id, Small(places), {Small(suggestions), AnyDouble()}};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<TrialAttributeSet>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  return TrialAttributeSet{trial->id, Small(2) > 0, ReadableText(), AnyText()};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<ValueSet>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  return ValueSet{trial->id, {Small(20) - 10, AnyDouble(), AnyDouble(), LaterTime(), AnyInteger()}};
+}
+
 std::optional<Change> ChangeSource::Make(Draw<TrialCreated>) {
   const Study* study = AnyStudy();
   if (study == nullptr || state_.trials.size() >= kMostTrials) return std::nullopt;
-  const std::int64_t above = state_.trials.empty() ? 0 : state_.trials.rbegin()->first.value;
+  const std::int64_t above = state_.last_trial.value;
   return TrialCreated{TrialId(above + 1 + Small(3)), study->id, std::ssize(study->trials),
                       AnyParameters(), LaterTime()};
 }

@@ -40,7 +40,14 @@ class ChangeSource {
   std::optional<Change> Make(Draw<StudyStateChanged>);
   std::optional<Change> Make(Draw<StudyLimitsChanged>);
   std::optional<Change> Make(Draw<StudyClockSet>);
+  std::optional<Change> Make(Draw<StudyDeleted>);
+  std::optional<Change> Make(Draw<StudyAttributeSet>);
+  std::optional<Change> Make(Draw<SuggestionAdded>);
   std::optional<Change> Make(Draw<TrialCreated>);
+  std::optional<Change> Make(Draw<TrialTold>);
+  std::optional<Change> Make(Draw<ParameterSuggested>);
+  std::optional<Change> Make(Draw<TrialAttributeSet>);
+  std::optional<Change> Make(Draw<ValueSet>);
   std::optional<Change> Make(Draw<TrialStateChanged>);
   std::optional<Change> Make(Draw<ValueReported>);
   std::optional<Change> Make(Draw<GenerationAdvanced>);

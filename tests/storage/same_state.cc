@@ -27,6 +27,8 @@ std::vector<std::uint64_t> TakeDoubles(Trial& trial) {
       bits.push_back(TakeBits(*part));
     }
   }
+  for (double& value : trial.other_values) bits.push_back(TakeBits(value));
+  for (SuggestedValue& suggested : trial.suggested) bits.push_back(TakeBits(suggested.value));
   TrainingFigures& f = trial.figures;
   for (double* figure : {&f.step_time_s, &f.sync_share, &f.noise_scale, &f.learning_rate,
                          &f.goodput, &f.throughput, &f.loss_scale}) {
@@ -66,6 +68,8 @@ void ExpectSameSpec(StudySpec actual, StudySpec expected) {
   EXPECT_EQ(actual.max_step, expected.max_step);
   EXPECT_EQ(actual.min_slots, expected.min_slots);
   EXPECT_EQ(actual.max_slots, expected.max_slots);
+  EXPECT_EQ(actual.ask_and_tell, expected.ask_and_tell);
+  EXPECT_EQ(actual.directions, expected.directions);
   EXPECT_EQ(actual.batch_mode, expected.batch_mode);
   EXPECT_EQ(actual.seed, expected.seed);
   EXPECT_EQ(actual.max_consecutive_failures, expected.max_consecutive_failures);
@@ -88,6 +92,8 @@ void ExpectSameStudy(Study actual, Study expected) {
   EXPECT_EQ(actual.running_since, expected.running_since);
   EXPECT_EQ(actual.trials, expected.trials);
   EXPECT_EQ(actual.decisions, expected.decisions);
+  EXPECT_EQ(actual.attributes, expected.attributes);
+  EXPECT_EQ(actual.suggestions, expected.suggestions);
 }
 
 }  // namespace
@@ -96,6 +102,8 @@ void ExpectSame(const TunerState& actual, const TunerState& expected) {
   EXPECT_EQ(actual.nodes, expected.nodes);
   EXPECT_EQ(actual.drained, expected.drained);
   EXPECT_EQ(actual.replica_ids_below, expected.replica_ids_below);
+  EXPECT_EQ(actual.last_study, expected.last_study);
+  EXPECT_EQ(actual.last_trial, expected.last_trial);
   ASSERT_EQ(actual.studies.size(), expected.studies.size());
   for (const auto& [id, study] : expected.studies) {
     ASSERT_TRUE(actual.studies.contains(id));

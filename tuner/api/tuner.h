@@ -40,6 +40,12 @@ class Tuner {
   // Runs `look` on the owner's thread; it sees only what is durable. Keep it short: everybody
   // waits.
   virtual absl::Status Read(const std::function<void(const View&)>& look) = 0;
+
+  // The same without waiting: `done` and `look` are called on the owner's thread, or on the
+  // caller's where nobody else owns the core. Post's reply, and null instead of a view once there
+  // is nothing to see any more.
+  virtual void PostThen(Event event, std::function<void(const Reply&)> done) = 0;
+  virtual void ReadThen(std::function<void(const View*)> look) = 0;
 };
 
 }  // namespace espalier

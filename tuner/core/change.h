@@ -35,6 +35,22 @@ struct StudyClockSet {
   double active_s;
   Time running_since;
 };
+// The study and its trials are gone; ids up to these are not used again.
+struct StudyDeleted {
+  StudyId id;
+  StudyId last_study;
+  TrialId last_trial;
+};
+struct StudyAttributeSet {
+  StudyId id;
+  bool system;  // else the user's
+  std::string key;
+  std::string value;
+};
+struct SuggestionAdded {
+  StudyId id;
+  Suggestion suggestion;
+};
 struct TrialCreated {
   TrialId id;
   StudyId study;
@@ -49,6 +65,31 @@ struct TrialStateChanged {
   std::string reason;
   std::optional<double> value;  // final value, with COMPLETE and (last one) PRUNED
   std::string last_output;      // with FAIL
+};
+// What the client that runs an ask-and-tell trial says of it. Zero times: none, or as it was.
+struct TrialTold {
+  TrialId id;
+  TrialState state;
+  std::vector<double> values;  // final; empty: as they were
+  Time started;
+  Time ended;
+};
+// `position` is that of an earlier value of the same parameter, or the next.
+struct ParameterSuggested {
+  TrialId id;
+  int position;
+  SuggestedValue value;
+};
+struct TrialAttributeSet {
+  TrialId id;
+  bool system;  // else the user's
+  std::string key;
+  std::string value;
+};
+// Replaces the value of the same step, if there is one.
+struct ValueSet {
+  TrialId id;
+  IntermediateValue value;
 };
 struct ValueReported {
   TrialId id;
@@ -105,10 +146,11 @@ struct ReplicaIdsReserved {
 };
 
 using Change =
-    std::variant<StudyCreated, StudyStateChanged, StudyLimitsChanged, StudyClockSet, TrialCreated,
-                 TrialStateChanged, ValueReported, GenerationAdvanced, SlotsHeldChanged,
-                 ResizeMeasured, FiguresRecorded, CheckpointRecorded, TrialPinned, TrialRestarted,
-                 DecisionMade, NodeRegistered, NodeDrained, ReplicaIdsReserved>;
+    std::variant<StudyCreated, StudyStateChanged, StudyLimitsChanged, StudyClockSet, StudyDeleted,
+                 StudyAttributeSet, SuggestionAdded, TrialCreated, TrialStateChanged, TrialTold,
+                 ParameterSuggested, TrialAttributeSet, ValueSet, ValueReported, GenerationAdvanced,
+                 SlotsHeldChanged, ResizeMeasured, FiguresRecorded, CheckpointRecorded, TrialPinned,
+                 TrialRestarted, DecisionMade, NodeRegistered, NodeDrained, ReplicaIdsReserved>;
 
 // Everything durable. A value: copy it, compare it, replay into it.
 struct TunerState {
@@ -117,6 +159,9 @@ struct TunerState {
   std::map<NodeId, std::string> nodes;  // every node ever seen, by name
   std::map<NodeId, Time> drained;       // by a user, and when they must be empty; zero: no matter
   std::int64_t replica_ids_below = 1;
+  // The highest ones ever given, deleted ones included: ids are never used twice.
+  StudyId last_study;
+  TrialId last_trial;
 
   // Aborts on a change that does not fit the state: those come from a broken core or database.
   void Apply(const Change& change);

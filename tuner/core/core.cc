@@ -27,6 +27,7 @@ int Core::SlotsHeld() const { return impl_->SlotsHeld(); }
 Core::Impl::Impl(TunerState state, CoreOptions options)
     : state_(std::move(state)), options_(options), next_replica_(state_.replica_ids_below) {
   for (const auto& [id, trial] : state_.trials) {
+    if (StudyAt(trial.study).spec.ask_and_tell) continue;
     const bool holds = !trial.spans.empty() && trial.spans.back().to == Time{};
     if (trial.state == TrialState::kRunning || holds) recovering_.insert(id);
     if (!Ended(trial.state)) live_.insert(id);
@@ -72,7 +73,7 @@ std::optional<Time> Core::Impl::NextDeadline() const {
   if (options_.pool_size) consider(NextPoolSize());
   bool running = false;
   for (const auto& [id, study] : state_.studies) {
-    if (study.state != StudyState::kRunning) continue;
+    if (!UsesPool(study)) continue;
     running = true;
     if (const auto check = cost_check_.find(id); check != cost_check_.end()) {
       consider(check->second.at);

@@ -53,6 +53,11 @@ inline double HeldSeconds(const SlotSpan& span, Time now) {
   return SecondsBetween(span.from, span.to == Time{} ? now : span.to);
 }
 
+// Whether the tuner creates and runs trials of the study at present.
+inline bool UsesPool(const Study& study) {
+  return study.state == StudyState::kRunning && !study.spec.ask_and_tell;
+}
+
 // One process, from StartReplica to its exit.
 struct Replica {
   Replica(ReplicaId replica_id, TrialId trial_id, NodeId node_id, int slot_index)
@@ -180,6 +185,14 @@ class Core::Impl {
   void On(const TellValue& event);
   void On(const PinTrial& event);
   void On(const DrainNode& event);
+  // of clients that run their trials themselves (ask_and_tell.cc)
+  void On(const DeleteStudy& event);
+  void On(const SetStudyAttribute& event);
+  void On(const CreateTrial& event);
+  void On(const SuggestParameter& event);
+  void On(const SetTrialAttribute& event);
+  void On(const SetIntermediateValue& event);
+  void On(const SetTrialState& event);
   void On(const AgentHello& event);
   void On(const AgentLeaving& event);
   void On(const AgentGone& event);
@@ -231,6 +244,12 @@ class Core::Impl {
   // What the fastest trial would need from its start to a result that counts; 0: unknown.
   double SecondsToBeOfUse(const Study& study) const;
   bool TooLateForNewTrials(const Study& study);
+
+  // ---- trials of clients (ask_and_tell.cc)
+  Trial* TrialToTell(TrialId id);
+  void Suggest(const Trial& trial, const Suggestion& suggestion, double value);
+  absl::Status CheckKind(const Study& study, const Suggestion& suggestion);
+  int IndexOf(const Study& study, const Suggestion& suggestion);
 
   // ---- replica groups (groups.cc)
   void StartReplica(const Trial& trial, NodeId node, int slot);
@@ -333,7 +352,13 @@ class Core::Impl {
   std::map<NodeId, Node> nodes_;
   std::map<ReplicaId, Replica> replicas_;
   std::map<TrialId, Group> groups_;
-  std::set<TrialId> live_;  // WAITING, RUNNING and PAUSED trials, in order of submission
+  std::set<TrialId> live_;  // WAITING, RUNNING and PAUSED trials of the pool, by submission
+  // Study::suggestions by name, and each by name and distribution.
+  struct SuggestionIndex {
+    std::map<std::string, int> first;
+    std::map<std::pair<std::string, std::string>, int> all;
+  };
+  std::map<StudyId, SuggestionIndex> suggestions_;
   std::map<StudyId, StudyPlugins> plugins_;
   std::map<StudyId, Time> promise_at_;
   std::map<TrialId, double> promise_;

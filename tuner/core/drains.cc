@@ -76,7 +76,7 @@ void Core::Impl::UpdateDrain(Node& node, const std::string& why) {
       ends ? absl::StrCat(", in ", static_cast<std::int64_t>(SecondsBetween(now_, *ends)), " s")
            : "";
   for (const auto& [id, study] : state_.studies) {
-    if (study.state == StudyState::kRunning) {
+    if (UsesPool(study)) {
       Decide(id, -1, DecisionKind::kPool, 0, 0, what + when);
     }
   }

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -44,6 +47,52 @@ struct DrainNode {
   std::string name;
   bool undo = false;
   double within_s = 0;  // what is still there then is shrunk or paused; 0: no such moment
+};
+
+// From clients that run trials themselves, in ask-and-tell studies. Attributes are for all studies.
+struct DeleteStudy {
+  StudyId study;
+};
+struct SetStudyAttribute {
+  StudyId study;
+  bool system = false;  // else the user's
+  std::string key;
+  std::string value;  // JSON
+};
+struct SuggestParameter {
+  TrialId trial;
+  double value = 0;  // of a choice: its index
+  Suggestion suggestion;
+};
+struct SetTrialAttribute {
+  TrialId trial;
+  bool system = false;  // else the user's
+  std::string key;
+  std::string value;  // JSON
+};
+struct SetIntermediateValue {
+  TrialId trial;
+  std::int64_t step = 0;
+  double value = 0;
+};
+// RUNNING is for a WAITING trial only: of all who ask, one gets it.
+struct SetTrialState {
+  TrialId trial;
+  TrialState state = TrialState::kRunning;
+  std::vector<double> values;  // final; empty: as they were
+};
+// A trial as it was elsewhere, or as it is to be run.
+struct TrialTemplate {
+  TrialState state = TrialState::kWaiting;
+  std::vector<double> values;
+  Time started, ended;  // zero: none
+  std::vector<std::pair<Suggestion, double>> parameters;
+  std::map<std::int64_t, double> intermediate_values;
+  Attributes attributes;
+};
+struct CreateTrial {
+  StudyId study;
+  std::shared_ptr<const TrialTemplate> content;  // null: an empty one that runs from now on
 };
 
 // From agents.
@@ -147,10 +196,12 @@ struct ReplicaExited {
 // Time passed: at Core::NextDeadline, or at any other moment.
 struct Tick {};
 
-using Event = std::variant<CreateStudy, StopStudy, ResumeStudy, TellValue, PinTrial, DrainNode,
-                           AgentHello, AgentLeaving, AgentGone, ReplicaReady, ReplicaStarted,
-                           ReplicaRegrouped, ReplicaReport, ReplicaProgress, ReplicaCheckpoint,
-                           ReplicaFinished, ReplicaStuck, ReplicaExited, Tick>;
+using Event =
+    std::variant<CreateStudy, StopStudy, ResumeStudy, TellValue, PinTrial, DrainNode, DeleteStudy,
+                 SetStudyAttribute, CreateTrial, SuggestParameter, SetTrialAttribute,
+                 SetIntermediateValue, SetTrialState, AgentHello, AgentLeaving, AgentGone,
+                 ReplicaReady, ReplicaStarted, ReplicaRegrouped, ReplicaReport, ReplicaProgress,
+                 ReplicaCheckpoint, ReplicaFinished, ReplicaStuck, ReplicaExited, Tick>;
 
 // ---- Commands: all that the core ever asks for -----------------------------------------------
 // They go to the agent of `node` after the changes of their step are committed. Each can be
@@ -187,9 +238,10 @@ using Command = std::variant<StartReplicaCommand, RegroupCommand, StopReplicaCom
 struct Reply {
   absl::Status status;
   StudyId study;             // CreateStudy, StopStudy, ResumeStudy
-  TrialId trial;             // PinTrial
+  TrialId trial;             // PinTrial, CreateTrial
   NodeId node;               // AgentHello, DrainNode
   bool should_stop = false;  // TellValue
+  bool updated = false;      // SetTrialState
 };
 
 }  // namespace espalier

@@ -57,7 +57,7 @@ bool Core::Impl::OverCost(const Study& study) {
 void Core::Impl::CheckLimits() {
   std::map<StudyId, std::string> over;
   for (const auto& [id, study] : state_.studies) {
-    if (study.state != StudyState::kRunning) continue;
+    if (!UsesPool(study)) continue;
     const StudySpec& spec = study.spec;
     if (spec.time_limit_s > 0 && ElapsedSeconds(study, now_) >= spec.time_limit_s) {
       over[id] = absl::StrCat("time limit of ", spec.time_limit_s, " s reached");

@@ -52,14 +52,14 @@ DecisionKind KindOfChange(const Trial& trial, int from, int to) {
 void Core::Impl::Schedule() {
   schedule_ = false;
   for (const auto& [id, study] : state_.studies) {
-    if (study.state == StudyState::kRunning) UpdateHeld(study);
+    if (UsesPool(study)) UpdateHeld(study);
   }
   scheduled_at_ = now_;
   const std::map<StudyId, StudyPart> parts = PartsOfStudies();
   CreateTrialsWhereUseful(parts);
   GiveWayToStarving(parts);
   for (const auto& [id, study] : state_.studies) {
-    if (study.state == StudyState::kRunning) UpdatePromise(study);
+    if (UsesPool(study)) UpdatePromise(study);
   }
   Pool pool = MakePool();
   for (const JobRefusal& refusal : RefuseBadJobs(pool)) {
@@ -72,7 +72,7 @@ void Core::Impl::Schedule() {
   for (const TrialId id : std::vector<TrialId>(live_.begin(), live_.end())) Reconcile(id);
   std::vector<StudyId> studies;
   for (const auto& [id, study] : state_.studies) {
-    if (study.state == StudyState::kRunning) studies.push_back(id);
+    if (UsesPool(study)) studies.push_back(id);
   }
   for (const StudyId id : studies) EndStudyIfDone(id);
 }
@@ -101,7 +101,7 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
       plugins.exhausted = true;
       return;
     }
-    const TrialId id(state_.trials.empty() ? 1 : state_.trials.rbegin()->first.value + 1);
+    const TrialId id(state_.last_trial.value + 1);
     Emit(TrialCreated{id, study.id, number, *std::move(parameters), now_});
     live_.insert(id);
     running.push_back(&TrialAt(id).parameters);
@@ -115,7 +115,7 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
 Policy& Core::Impl::CurrentPolicy() {
   PluginSpec wanted{"promise_goodput", {}};
   for (const auto& [id, study] : state_.studies) {
-    if (study.state != StudyState::kRunning) continue;
+    if (!UsesPool(study)) continue;
     wanted = study.spec.policy;
     break;
   }
@@ -305,7 +305,7 @@ Pool Core::Impl::MakePool(int most_slots) {
     pool.jobs.back().time_left_s = time_left_s[study.id];
   }
   for (const auto& [id, study] : state_.studies) {
-    if (study.state == StudyState::kRunning) pool.shares.emplace(id, study.spec.share);
+    if (UsesPool(study)) pool.shares.emplace(id, study.spec.share);
   }
   if (pool.shares.size() > 1) OrderByShare(pool);
   return pool;

@@ -32,7 +32,7 @@ void Core::Impl::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& par
   }
   // Where studies compete, each draws what its share has room for, and no more.
   for (auto& [id, study] : state_.studies) {
-    if (study.state != StudyState::kRunning) continue;
+    if (!UsesPool(study)) continue;
     const auto part = parts.find(id);
     int own = room;
     if (part != parts.end()) {
@@ -82,7 +82,7 @@ StudyDemand Core::Impl::DemandOf(const Study& study, int most_slots) {
 std::map<StudyId, StudyPart> Core::Impl::PartsOfStudies() {
   std::map<StudyId, StudyDemand> demand;
   for (const auto& [id, study] : state_.studies) {
-    if (study.state == StudyState::kRunning) demand.emplace(id, DemandOf(study, std::max(1, SlotsTotal())));
+    if (UsesPool(study)) demand.emplace(id, DemandOf(study, std::max(1, SlotsTotal())));
   }
   if (demand.size() < 2) return {};
   Pool pool = MakePool();

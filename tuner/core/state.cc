@@ -16,8 +16,7 @@ class Applier {
   explicit Applier(TunerState& state) : state_(state) {}
 
   void operator()(const StudyCreated& c) {
-    ESPALIER_CHECK(c.id && !state_.studies.contains(c.id),
-                   absl::StrCat("study id ", c.id.value, " is not new"));
+    ESPALIER_CHECK(state_.last_study < c.id, absl::StrCat("study id ", c.id.value, " is not new"));
     ESPALIER_CHECK(state_.FindStudy(c.spec.name) == nullptr,
                    absl::StrCat("there is a study \"", c.spec.name, "\" already"));
     Study study;
@@ -26,6 +25,7 @@ class Applier {
     study.created = c.at;
     study.running_since = c.at;
     state_.studies.emplace(c.id, std::move(study));
+    state_.last_study = c.id;
   }
 
   void operator()(const StudyStateChanged& c) {
@@ -58,7 +58,7 @@ class Applier {
   void operator()(const TrialCreated& c) {
     Study& study = StudyAt(c.study);
     // Trial ids become visible in increasing order, over all studies.
-    ESPALIER_CHECK(c.id && (state_.trials.empty() || state_.trials.rbegin()->first < c.id),
+    ESPALIER_CHECK(state_.last_trial < c.id,
                    absl::StrCat("trial id ", c.id.value, " is not above all others"));
     ESPALIER_CHECK(c.number == std::ssize(study.trials),
                    absl::StrCat("trial ", c.id.value, " has number ", c.number, ", study ",
@@ -71,6 +71,49 @@ class Applier {
     trial.created = c.at;
     state_.trials.emplace_hint(state_.trials.end(), c.id, std::move(trial));
     study.trials.push_back(c.id);
+    state_.last_trial = c.id;
+  }
+
+  void operator()(const StudyDeleted& c) {
+    for (const TrialId id : StudyAt(c.id).trials) state_.trials.erase(id);
+    state_.studies.erase(c.id);
+    state_.last_study = c.last_study;
+    state_.last_trial = c.last_trial;
+  }
+
+  void operator()(const StudyAttributeSet& c) { Set(StudyAt(c.id).attributes, c); }
+  void operator()(const TrialAttributeSet& c) { Set(TrialAt(c.id).attributes, c); }
+
+  void operator()(const SuggestionAdded& c) { StudyAt(c.id).suggestions.push_back(c.suggestion); }
+
+  void operator()(const ParameterSuggested& c) {
+    std::vector<SuggestedValue>& suggested = TrialAt(c.id).suggested;
+    ESPALIER_CHECK(c.position >= 0 && c.position <= std::ssize(suggested),
+                   absl::StrCat("trial ", c.id.value, " has no place ", c.position));
+    if (c.position == std::ssize(suggested)) suggested.emplace_back();
+    suggested[static_cast<std::size_t>(c.position)] = c.value;
+  }
+
+  void operator()(const TrialTold& c) {
+    Trial& trial = TrialAt(c.id);
+    ESPALIER_CHECK(!Ended(trial.state), absl::StrCat("trial ", c.id.value, " has ended"));
+    trial.state = c.state;
+    if (!c.values.empty()) {
+      trial.value = c.values.front();
+      trial.other_values.assign(c.values.begin() + 1, c.values.end());
+    }
+    if (c.started != Time{}) trial.started = c.started;
+    if (c.ended != Time{}) trial.ended = c.ended;
+  }
+
+  void operator()(const ValueSet& c) {
+    std::vector<IntermediateValue>& values = TrialAt(c.id).values;
+    const auto at = PlaceOf(values, c.value.step);
+    if (at != values.end() && at->step == c.value.step) {
+      *at = c.value;
+    } else {
+      values.insert(at, c.value);
+    }
   }
 
   void operator()(const TrialStateChanged& c) {
@@ -88,9 +131,7 @@ class Applier {
 
   void operator()(const ValueReported& c) {
     std::vector<IntermediateValue>& values = TrialAt(c.id).values;
-    const auto at = std::lower_bound(
-        values.begin(), values.end(), c.value.step,
-        [](const IntermediateValue& v, std::int64_t step) { return v.step < step; });
+    const auto at = PlaceOf(values, c.value.step);
     ESPALIER_CHECK(at == values.end() || at->step != c.value.step,
                    absl::StrCat("trial ", c.id.value, " has step ", c.value.step, " already"));
     values.insert(at, c.value);
@@ -150,6 +191,17 @@ class Applier {
   }
 
  private:
+  static std::vector<IntermediateValue>::iterator PlaceOf(std::vector<IntermediateValue>& values,
+                                                          std::int64_t step) {
+    return std::lower_bound(values.begin(), values.end(), step,
+                            [](const IntermediateValue& v, std::int64_t s) { return v.step < s; });
+  }
+
+  template <typename AttributeSet>
+  static void Set(Attributes& attributes, const AttributeSet& c) {
+    (c.system ? attributes.system : attributes.user).insert_or_assign(c.key, c.value);
+  }
+
   Study& StudyAt(StudyId id) {
     const auto it = state_.studies.find(id);
     ESPALIER_CHECK(it != state_.studies.end(), absl::StrCat("no study with id ", id.value));

@@ -70,10 +70,10 @@ void Core::Impl::On(const CreateStudy& event) {
     result_.reply.status = std::move(status);
     return;
   }
-  const StudyId id(state_.studies.empty() ? 1 : state_.studies.rbegin()->first.value + 1);
+  const StudyId id(state_.last_study.value + 1);
   Emit(StudyCreated{id, event.spec, now_});
   result_.reply.study = id;
-  schedule_ = true;
+  schedule_ = !event.spec.ask_and_tell;
 }
 
 void Core::Impl::On(const StopStudy& event) {
@@ -163,6 +163,11 @@ void Core::Impl::On(const TellValue& event) {
   if (event.step && *event.step < 0) {
     result_.reply.status =
         absl::InvalidArgumentError(absl::StrCat("step must be 0 or more, got ", *event.step));
+    return;
+  }
+  if (StudyAt(trial.study).spec.ask_and_tell) {
+    Emit(ValueSet{trial.id, {event.step.value_or(next), event.value, 0, now_, 0}});
+    if (event.final) Emit(TrialTold{trial.id, TrialState::kComplete, {event.value}, {}, now_});
     return;
   }
   TakeValue(trial.id, {event.step.value_or(next), event.value, 0, now_, 0});

@@ -38,6 +38,10 @@ struct StudySpec {
   std::string name;
   std::string metric = "value";  // only shown; a trial reports one metric
   Direction direction = Direction::kMinimize;
+  // Clients create, run and end the trials of such a study; the pool has no part in it. Its trials
+  // may have several final values, one a direction, and parameters that no search space names.
+  bool ask_and_tell = false;
+  std::vector<Direction> directions{Direction::kMinimize};  // `direction` is the first of them
   SearchSpace space;
   PluginSpec sampler{"tpe", {}};
   PluginSpec pruner{"none", {}};
@@ -69,6 +73,32 @@ struct StudySpec {
 };
 
 // ---- What becomes of it --------------------------------------------------------------------
+
+// JSON texts by key, kept as they were written. Those of users and those of programs (samplers,
+// pruners, dashboards) are kept apart.
+struct Attributes {
+  std::map<std::string, std::string> user;
+  std::map<std::string, std::string> system;
+
+  friend bool operator==(const Attributes&, const Attributes&) = default;
+};
+
+// A parameter that a client drew by itself, from a distribution of its own.
+struct Suggestion {
+  std::string name;
+  std::string distribution;  // JSON, in Optuna's format
+  std::string kind;          // equal where two distributions of one name may stand side by side
+
+  friend bool operator==(const Suggestion&, const Suggestion&) = default;
+};
+
+// What a trial has for it.
+struct SuggestedValue {
+  int suggestion = 0;  // index in Study::suggestions
+  double value = 0;    // of a choice: its index
+
+  friend bool operator==(const SuggestedValue&, const SuggestedValue&) = default;
+};
 
 enum class StudyState { kRunning, kStopped, kComplete, kFailed };
 
@@ -168,6 +198,10 @@ struct Trial {
   std::vector<SlotSpan> spans;
   std::vector<Resize> resizes;
   TrainingFigures figures;  // as of its newest value or its end
+  // Of ask-and-tell studies only, but for the attributes.
+  std::vector<double> other_values;       // final, of the second direction and further ones
+  std::vector<SuggestedValue> suggested;  // in the order in which they were drawn
+  Attributes attributes;
 
   friend bool operator==(const Trial&, const Trial&) = default;
 };
@@ -211,6 +245,8 @@ struct Study {
   Time running_since;           // meaningful while running
   std::vector<TrialId> trials;  // by number
   std::vector<Decision> decisions;
+  Attributes attributes;
+  std::vector<Suggestion> suggestions;  // no two with the same name and distribution
 };
 
 }  // namespace espalier

@@ -18,9 +18,8 @@ absl::Status InKey(std::string_view key, const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat("\"", std::string(key), "\": ", status.message()));
 }
 
-}  // namespace
-
-absl::Status Validate(const StudySpec& spec) {
+// What only a study needs whose trials the tuner runs.
+absl::Status ValidateForPool(const StudySpec& spec) {
   if (spec.name.empty()) return absl::InvalidArgumentError("\"name\": a study needs a name");
   if (spec.command.empty() || spec.command.front().empty()) {
     return absl::InvalidArgumentError("\"command\": a study needs the program that a trial runs");
@@ -28,6 +27,13 @@ absl::Status Validate(const StudySpec& spec) {
   if (spec.space.dimensions().empty()) {
     return absl::InvalidArgumentError("\"search_space\": needs at least one parameter");
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Validate(const StudySpec& spec) {
+  if (!spec.ask_and_tell) ESPALIER_RETURN_IF_ERROR(ValidateForPool(spec));
   ESPALIER_RETURN_IF_ERROR(
       InKey("sampler", MakeSampler(spec.sampler.name, spec.sampler.options).status()));
   ESPALIER_RETURN_IF_ERROR(
@@ -83,6 +89,7 @@ std::optional<double> BestValue(const Trial& trial, Direction direction) {
 }
 
 std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& study) {
+  if (study.spec.directions.size() != 1) return std::nullopt;  // there is no best of several
   // Finished trials are compared by what they ended with; others stand in while none has finished.
   for (const bool complete : {true, false}) {
     std::optional<std::int64_t> best;

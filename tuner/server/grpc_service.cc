@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "adapters/optuna/storage_service.h"
 #include "grpcpp/grpcpp.h"
 #include "spdlog/spdlog.h"
 #include "tuner.grpc.pb.h"
@@ -17,6 +18,14 @@ namespace {
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+}
+
+bool HasToken(const grpc::ServerContextBase& context, const std::string& token) {
+  const auto [begin, end] = context.client_metadata().equal_range("authorization");
+  for (auto it = begin; it != end; ++it) {
+    if (ShowsToken(std::string_view(it->second.data(), it->second.size()), token)) return true;
+  }
+  return false;
 }
 
 class TunerService final : public v1::Tuner::Service {
@@ -113,12 +122,7 @@ class TunerService final : public v1::Tuner::Service {
   }
 
   bool MayEnter(const grpc::ServerContext& context) const {
-    if (token_.empty()) return true;
-    const auto [begin, end] = context.client_metadata().equal_range("authorization");
-    for (auto it = begin; it != end; ++it) {
-      if (ShowsToken(std::string_view(it->second.data(), it->second.size()), token_)) return true;
-    }
-    return false;
+    return token_.empty() || HasToken(context, token_);
   }
 
   static absl::Status NoToken() {
@@ -140,7 +144,15 @@ class TunerService final : public v1::Tuner::Service {
 class GrpcServerImpl final : public GrpcServer {
  public:
   GrpcServerImpl(const std::string& token, Tuner& tuner, Agents& agents, Metrics& metrics)
-      : service_(token, tuner, agents, metrics) {}
+      : service_(token, tuner, agents, metrics),
+        optuna_(optuna_storage::MakeStorageService(
+            tuner, {[token](const grpc::CallbackServerContext& context) {
+                      return token.empty() || HasToken(context, token);
+                    },
+                    [&metrics](const char* method, const absl::Status& status) {
+                      metrics.CountRequest("optuna", method,
+                                           absl::StatusCodeToString(status.code()));
+                    }})) {}
   ~GrpcServerImpl() override { Stop(); }
 
   absl::Status Listen(ListenAddress address) {
@@ -158,6 +170,7 @@ class GrpcServerImpl final : public GrpcServer {
     // Two services on one port would each get some of the calls.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.RegisterService(&service_);
+    builder.RegisterService(optuna_.get());
     int port = 0;
     builder.AddListeningPort(address.text(), grpc::InsecureServerCredentials(), &port);
     server_ = builder.BuildAndStart();
@@ -182,6 +195,7 @@ class GrpcServerImpl final : public GrpcServer {
 
  private:
   TunerService service_;
+  const std::unique_ptr<grpc::Service> optuna_;
   std::string address_;
   std::unique_ptr<grpc::Server> server_;
 };

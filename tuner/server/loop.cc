@@ -65,10 +65,23 @@ absl::Status Loop::Read(const std::function<void(const View&)>& look) {
   return status.get();
 }
 
+void Loop::PostThen(Event event, std::function<void(const Reply&)> done) {
+  FromAgent from_client;
+  from_client.event = std::move(event);
+  PostAsync(std::move(from_client), std::move(done));
+}
+
+void Loop::ReadThen(std::function<void(const View*)> look) {
+  Item item = ReadItem{std::move(look)};
+  if (!Enqueue(item)) std::get<ReadItem>(item).look(nullptr);
+}
+
 // False, with `item` untouched, when the loop takes no more.
 bool Loop::Enqueue(Item& item) {
   std::unique_lock lock(mutex_);
-  not_full_.wait(lock, [this] { return queue_.size() < kMaxQueue || stopping_ || broken_; });
+  // The owner itself must not wait for the room that only it can make.
+  const bool own = std::this_thread::get_id() == thread_.get_id();
+  not_full_.wait(lock, [&] { return queue_.size() < kMaxQueue || own || stopping_ || broken_; });
   if (stopping_ || broken_) return false;
   queue_.push_back(std::move(item));
   not_empty_.notify_one();

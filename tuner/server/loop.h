@@ -56,6 +56,9 @@ class Loop final : public Tuner {
   Reply Post(Event event) override;
   absl::Status Read(const std::function<void(const View&)>& look) override;
 
+  void PostThen(Event event, std::function<void(const Reply&)> done) override;
+  void ReadThen(std::function<void(const View*)> look) override;
+
   // Queues the event and returns; waits only while the queue is full.
   void PostAsync(FromAgent from_agent, Done done);
 

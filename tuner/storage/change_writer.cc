@@ -2,6 +2,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -37,6 +38,22 @@ class ChangeWriter::Impl {
   absl::Status operator()(const StudyStateChanged& c) { return ChangeStudy(c.id, c); }
   absl::Status operator()(const StudyLimitsChanged& c) { return ChangeStudy(c.id, c); }
   absl::Status operator()(const StudyClockSet& c) { return ChangeStudy(c.id, c); }
+  absl::Status operator()(const StudyDeleted& c);
+  absl::Status operator()(const StudyAttributeSet& c) {
+    return set_study_attribute_.Bind(c.id, c.system ? 1 : 0, c.key, c.value).Run();
+  }
+  absl::Status operator()(const SuggestionAdded& c) {
+    const Suggestion& s = c.suggestion;
+    return insert_suggestion_.Bind(c.id, s.name, s.distribution, s.kind).Run();
+  }
+  absl::Status operator()(const TrialTold& c);
+  absl::Status operator()(const ParameterSuggested& c) {
+    return set_suggested_.Bind(c.id, c.position, c.value.suggestion, c.value.value).Run();
+  }
+  absl::Status operator()(const TrialAttributeSet& c) {
+    return set_trial_attribute_.Bind(c.id, c.system ? 1 : 0, c.key, c.value).Run();
+  }
+  absl::Status operator()(const ValueSet& c) { return WriteValue(set_value_, c.id, c.value); }
   absl::Status operator()(const TrialCreated& c) {
     const std::string parameters = ToJson(c.parameters);
     return insert_trial_
@@ -45,9 +62,7 @@ class ChangeWriter::Impl {
   }
   absl::Status operator()(const TrialStateChanged& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const ValueReported& c) {
-    return insert_value_
-        .Bind(c.id, c.value.step, c.value.value, c.value.progress, c.value.at, c.value.batch_size)
-        .Run();
+    return WriteValue(insert_value_, c.id, c.value);
   }
   absl::Status operator()(const GenerationAdvanced& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const SlotsHeldChanged& c);
@@ -100,6 +115,10 @@ class ChangeWriter::Impl {
     return row;
   }
 
+  static absl::Status WriteValue(Statement& statement, TrialId id, const IntermediateValue& v) {
+    return statement.Bind(id, v.step, v.value, v.progress, v.at, v.batch_size).Run();
+  }
+
   absl::Status ChangeStudy(StudyId id, const Change& change) {
     ESPALIER_ASSIGN_OR_RETURN(Study study, ReadRow<Study>(select_study_, "study", id));
     TunerState state;
@@ -120,6 +139,10 @@ class ChangeWriter::Impl {
   Statement insert_trial_, select_trial_, update_trial_;
   Statement insert_value_, insert_resize_, insert_decision_, insert_node_, set_replica_ids_;
   Statement insert_drained_, delete_drained_;
+  Statement set_value_, set_study_attribute_, set_trial_attribute_;
+  Statement insert_suggestion_, set_suggested_, delete_other_values_, insert_other_value_;
+  Statement set_meta_;
+  std::vector<Statement> delete_study_;
   Statement set_figures_;
   Statement select_last_span_, delete_span_, insert_span_;
 };
@@ -146,9 +169,8 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
        "pause_s, after_loss, form_s, broadcast_s) VALUES "
        "(?1, (SELECT ifnull(max(number), -1) + 1 FROM resizes WHERE trial = ?1), "
        "?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"},
-      {&set_figures_,
-       absl::StrCat("INSERT OR REPLACE INTO figures (trial, ", std::string(kFigures),
-                    ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")},
+      {&set_figures_, absl::StrCat("INSERT OR REPLACE INTO figures (trial, ", std::string(kFigures),
+                                   ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")},
       {&insert_decision_,
        "INSERT INTO decisions (study, number, at_us, trial_number, kind, from_slots, to_slots, "
        "reason) VALUES "
@@ -158,8 +180,23 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
       {&delete_drained_, "DELETE FROM drained_nodes WHERE node = ?"},
       {&insert_drained_, "INSERT INTO drained_nodes (node, ends_us) VALUES (?, ?)"},
       {&set_replica_ids_,
-       "INSERT INTO meta (key, value) VALUES ('replica_ids_below', ?) "
-       "ON CONFLICT (key) DO UPDATE SET value = excluded.value"},
+       "INSERT OR REPLACE INTO meta (key, value) VALUES ('replica_ids_below', ?)"},
+      {&set_meta_, "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"},
+      {&set_value_,
+       "INSERT OR REPLACE INTO trial_values (trial, step, value, progress, at_us, batch_size) "
+       "VALUES (?, ?, ?, ?, ?, ?)"},
+      {&set_study_attribute_,
+       "INSERT OR REPLACE INTO study_attributes (study, system, key, value) VALUES (?, ?, ?, ?)"},
+      {&set_trial_attribute_,
+       "INSERT OR REPLACE INTO trial_attributes (trial, system, key, value) VALUES (?, ?, ?, ?)"},
+      {&insert_suggestion_,
+       "INSERT INTO suggestions (study, number, name, distribution, kind) VALUES "
+       "(?1, (SELECT ifnull(max(number), -1) + 1 FROM suggestions WHERE study = ?1), ?2, ?3, ?4)"},
+      {&set_suggested_,
+       "INSERT OR REPLACE INTO suggested (trial, position, suggestion, value) "
+       "VALUES (?, ?, ?, ?)"},
+      {&delete_other_values_, "DELETE FROM other_values WHERE trial = ?"},
+      {&insert_other_value_, "INSERT INTO other_values (trial, number, value) VALUES (?, ?, ?)"},
       {&select_last_span_,
        "SELECT number, from_us, to_us, slots FROM spans WHERE trial = ? "
        "ORDER BY number DESC LIMIT 1"},
@@ -169,6 +206,38 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
   };
   for (const auto& [statement, sql] : statements) {
     ESPALIER_ASSIGN_OR_RETURN(*statement, database.Prepare(sql));
+  }
+  const auto add_delete = [&](const std::string& sql) -> absl::Status {
+    ESPALIER_ASSIGN_OR_RETURN(Statement statement, database.Prepare(sql));
+    delete_study_.push_back(std::move(statement));
+    return absl::OkStatus();
+  };
+  for (const char* table : {"trial_values", "spans", "resizes", "figures", "trial_attributes",
+                            "suggested", "other_values"}) {
+    ESPALIER_RETURN_IF_ERROR(add_delete(absl::StrCat(
+        "DELETE FROM ", table, " WHERE trial IN (SELECT id FROM trials WHERE study = ?)")));
+  }
+  for (const char* table : {"trials", "decisions", "study_attributes", "suggestions"}) {
+    ESPALIER_RETURN_IF_ERROR(add_delete(absl::StrCat("DELETE FROM ", table, " WHERE study = ?")));
+  }
+  return add_delete("DELETE FROM studies WHERE id = ?");
+}
+
+absl::Status ChangeWriter::Impl::operator()(const StudyDeleted& c) {
+  for (Statement& statement : delete_study_) {
+    ESPALIER_RETURN_IF_ERROR(statement.Bind(c.id).Run());
+  }
+  ESPALIER_RETURN_IF_ERROR(set_meta_.Bind(kLastStudy, c.last_study).Run());
+  return set_meta_.Bind(kLastTrial, c.last_trial).Run();
+}
+
+absl::Status ChangeWriter::Impl::operator()(const TrialTold& c) {
+  ESPALIER_RETURN_IF_ERROR(ChangeTrial(c.id, c));
+  if (c.values.empty()) return absl::OkStatus();
+  ESPALIER_RETURN_IF_ERROR(delete_other_values_.Bind(c.id).Run());
+  for (std::size_t i = 1; i < c.values.size(); ++i) {
+    const auto number = static_cast<std::int64_t>(i) - 1;
+    ESPALIER_RETURN_IF_ERROR(insert_other_value_.Bind(c.id, number, c.values[i]).Run());
   }
   return absl::OkStatus();
 }

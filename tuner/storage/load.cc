@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -43,6 +44,9 @@ class Loader {
     ESPALIER_RETURN_IF_ERROR(LoadSpans());
     ESPALIER_RETURN_IF_ERROR(LoadResizes());
     ESPALIER_RETURN_IF_ERROR(LoadFigures());
+    ESPALIER_RETURN_IF_ERROR(LoadAttributes());
+    ESPALIER_RETURN_IF_ERROR(LoadSuggestions());
+    ESPALIER_RETURN_IF_ERROR(LoadOtherValues());
     return std::move(state_);
   }
 
@@ -84,7 +88,12 @@ class Loader {
         const std::int64_t below,
         database_.QueryInteger("SELECT value FROM meta WHERE key = 'replica_ids_below'"));
     if (below != 0) state_.replica_ids_below = below;
-    return absl::OkStatus();
+    return ForEach("", "SELECT 0, key, value FROM meta", [&](const Statement& row) {
+      const std::string key = row.Text(1);
+      if (key == kLastStudy) state_.last_study = StudyId(row.Integer(2));
+      if (key == kLastTrial) state_.last_trial = TrialId(row.Integer(2));
+      return absl::OkStatus();
+    });
   }
 
   absl::Status LoadNodes() {
@@ -113,6 +122,7 @@ class Loader {
       FollowRenames(study);
       const StudyId id = study.id;
       state_.studies.emplace(id, std::move(study));
+      state_.last_study = std::max(state_.last_study, id);
       return absl::OkStatus();
     });
   }
@@ -153,6 +163,7 @@ class Loader {
       study->second.trials.push_back(trial.id);
       const TrialId id = trial.id;
       state_.trials.emplace_hint(state_.trials.end(), id, std::move(trial));
+      state_.last_trial = std::max(state_.last_trial, id);
       return absl::OkStatus();
     });
   }
@@ -203,6 +214,65 @@ class Loader {
                        row.Integer(13)};
       return absl::OkStatus();
     });
+  }
+
+  absl::Status LoadAttributes() {
+    ESPALIER_RETURN_IF_ERROR(
+        ForEach("attribute of study", "SELECT study, system, key, value FROM study_attributes",
+                [&](const Statement& row) {
+                  const auto study = state_.studies.find(StudyId(row.Integer(0)));
+                  if (study == state_.studies.end()) {
+                    return absl::DataLossError("there is no such study");
+                  }
+                  TakeAttribute(row, study->second.attributes);
+                  return absl::OkStatus();
+                }));
+    return ForEachOfTrials("attribute of trial",
+                           "SELECT trial, system, key, value FROM trial_attributes "
+                           "ORDER BY trial, system, key",
+                           [](const Statement& row, Trial& trial) {
+                             TakeAttribute(row, trial.attributes);
+                             return absl::OkStatus();
+                           });
+  }
+
+  static void TakeAttribute(const Statement& row, Attributes& attributes) {
+    auto& space = row.Integer(1) != 0 ? attributes.system : attributes.user;
+    space.emplace_hint(space.end(), row.Text(2), row.Text(3));
+  }
+
+  absl::Status LoadSuggestions() {
+    ESPALIER_RETURN_IF_ERROR(
+        ForEach("suggestion of study",
+                "SELECT study, name, distribution, kind FROM suggestions ORDER BY study, number",
+                [&](const Statement& row) {
+                  const auto study = state_.studies.find(StudyId(row.Integer(0)));
+                  if (study == state_.studies.end())
+                    return absl::DataLossError("there is no such study");
+                  study->second.suggestions.push_back({row.Text(1), row.Text(2), row.Text(3)});
+                  return absl::OkStatus();
+                }));
+    return ForEachOfTrials(
+        "parameter of trial",
+        "SELECT trial, suggestion, value FROM suggested ORDER BY trial, position",
+        [this](const Statement& row, Trial& trial) {
+          const std::int64_t suggestion = row.Integer(1);
+          if (suggestion < 0 ||
+              suggestion >= std::ssize(state_.studies.at(trial.study).suggestions)) {
+            return absl::DataLossError(absl::StrCat("there is no suggestion ", suggestion));
+          }
+          trial.suggested.push_back({static_cast<int>(suggestion), row.Double(2)});
+          return absl::OkStatus();
+        });
+  }
+
+  absl::Status LoadOtherValues() {
+    return ForEachOfTrials("final value of trial",
+                           "SELECT trial, value FROM other_values ORDER BY trial, number",
+                           [](const Statement& row, Trial& trial) {
+                             trial.other_values.push_back(row.Double(1));
+                             return absl::OkStatus();
+                           });
   }
 
   Database& database_;

@@ -34,6 +34,10 @@ inline constexpr std::string_view kFigures =
     "batch_size, atomic_batch_size, accumulation_steps, memory_bytes, device_memory_bytes, "
     "skipped_steps";
 
+// Rows of table meta: the highest ids that were given before a study was deleted.
+inline constexpr std::string_view kLastStudy = "last_study";
+inline constexpr std::string_view kLastTrial = "last_trial";
+
 absl::Status ReadHead(const Statement& row, int first_column, Study& study);
 absl::Status ReadHead(const Statement& row, int first_column, Trial& trial);
 absl::Status WriteHead(Statement& update, const Study& study);

@@ -134,6 +134,50 @@ CREATE TABLE drained_nodes (
   ends_us INTEGER NOT NULL
 );
 )sql",
+    R"sql(
+-- Trials that clients run by themselves, and attributes of all studies and trials.
+CREATE TABLE study_attributes (
+  study INTEGER NOT NULL REFERENCES studies (id),
+  system INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,  -- JSON as it was given
+  PRIMARY KEY (study, system, key)
+) WITHOUT ROWID;
+
+CREATE TABLE trial_attributes (
+  trial INTEGER NOT NULL REFERENCES trials (id),
+  system INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (trial, system, key)
+) WITHOUT ROWID;
+
+-- What clients drew parameters from. `kind` is equal where distributions may stand side by side.
+CREATE TABLE suggestions (
+  study INTEGER NOT NULL REFERENCES studies (id),
+  number INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  distribution TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  PRIMARY KEY (study, number)
+) WITHOUT ROWID;
+
+CREATE TABLE suggested (
+  trial INTEGER NOT NULL REFERENCES trials (id),
+  position INTEGER NOT NULL,
+  suggestion INTEGER NOT NULL,
+  value REAL NOT NULL,
+  PRIMARY KEY (trial, position)
+) WITHOUT ROWID;
+
+-- Final values of the second direction and further ones, from 0.
+CREATE TABLE other_values (
+  trial INTEGER NOT NULL REFERENCES trials (id),
+  number INTEGER NOT NULL,
+  value REAL NOT NULL,
+  PRIMARY KEY (trial, number)
+) WITHOUT ROWID;
+)sql",
 };
 constexpr std::int64_t kLatestVersion = std::ssize(kMigrations);
 

@@ -49,7 +49,7 @@ class StudyReader {
     std::string_view name;
     absl::Status (StudyReader::*read)(const Json& value);
   };
-  static const std::array<Key, 26> kKeys;
+  static const std::array<Key, 28> kKeys;
 
   absl::Status Bad(std::string_view key, std::string_view problem) const {
     return absl::InvalidArgumentError(
@@ -107,8 +107,12 @@ class StudyReader {
   absl::Status Environment(const Json& value);
   absl::Status NeededFiles(const Json& value);
   absl::Status Directory(const Json& value);
+  absl::Status AskAndTell(const Json& value);
+  absl::Status Directions(const Json& value);
 
   absl::Status ReadName();
+  // Whether clients run the trials, as far as the text is read.
+  bool ByClients() const { return json_.value("ask_and_tell", Json(false)) == true; }
   absl::Status CheckRequired() const;
   absl::Status CheckTogether() const;
   absl::Status WriteJson();
@@ -120,7 +124,7 @@ class StudyReader {
 };
 
 // What a study file may say. README.md explains each.
-const std::array<StudyReader::Key, 26> StudyReader::kKeys = {{
+const std::array<StudyReader::Key, 28> StudyReader::kKeys = {{
     {"name", &StudyReader::Name},
     {"command", &StudyReader::Command},
     {"metric", &StudyReader::Metric},
@@ -147,6 +151,8 @@ const std::array<StudyReader::Key, 26> StudyReader::kKeys = {{
     {"env", &StudyReader::Environment},
     {"needs", &StudyReader::NeededFiles},
     {"directory", &StudyReader::Directory},
+    {"ask_and_tell", &StudyReader::AskAndTell},
+    {"directions", &StudyReader::Directions},
 }};
 
 absl::Status StudyReader::CheckKeys(std::string_view where, const Json& object,
@@ -226,6 +232,11 @@ absl::Status StudyReader::Plugin(std::string_view key, const Json& value,
 }
 
 absl::Status StudyReader::Name(const Json& value) {
+  // Other tools' users name their studies as they like.
+  if (ByClients() && value.is_string()) {
+    spec_.name = value.get<std::string>();
+    return absl::OkStatus();
+  }
   ESPALIER_RETURN_IF_ERROR(Text("name", value, kMaxNameBytes, spec_.name));
   if (spec_.name.front() == '.' || spec_.name.front() == '-' ||
       spec_.name.find_first_not_of(kNameCharacters) != std::string::npos) {
@@ -286,6 +297,7 @@ absl::Status StudyReader::Metric(const Json& value) {
     }
     spec_.direction = direction == "minimize" ? Direction::kMinimize : Direction::kMaximize;
   }
+  spec_.directions = {spec_.direction};
   return absl::OkStatus();
 }
 
@@ -450,6 +462,31 @@ absl::Status StudyReader::Directory(const Json& value) {
   return absl::OkStatus();
 }
 
+absl::Status StudyReader::AskAndTell(const Json& value) {
+  if (!value.is_boolean()) return Needs("ask_and_tell", "true or false", value);
+  spec_.ask_and_tell = value.get<bool>();
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::Directions(const Json& value) {
+  constexpr std::string_view kWhat = R"(a list of "minimize" and "maximize")";
+  if (!ByClients()) {
+    return Bad("directions",
+               "is for studies with \"ask_and_tell\": true; give \"metric\": {\"direction\": ...}");
+  }
+  if (!value.is_array()) return Needs("directions", kWhat, value);
+  spec_.directions.clear();
+  for (const Json& direction : value) {
+    if (direction != "minimize" && direction != "maximize") {
+      return Needs("directions", kWhat, direction);
+    }
+    spec_.directions.push_back(direction == "minimize" ? Direction::kMinimize
+                                                       : Direction::kMaximize);
+  }
+  if (!spec_.directions.empty()) spec_.direction = spec_.directions.front();
+  return absl::OkStatus();
+}
+
 absl::Status StudyReader::ReadName() {
   if (json_.contains("name")) return absl::OkStatus();
   const std::filesystem::path path(label_);
@@ -462,6 +499,11 @@ absl::Status StudyReader::ReadName() {
 }
 
 absl::Status StudyReader::CheckRequired() const {
+  if (spec_.ask_and_tell) {
+    if (!json_.contains("command")) return absl::OkStatus();
+    return Bad("command",
+               "has no place in a study with \"ask_and_tell\": its clients run the trials");
+  }
   if (!json_.contains("command")) {
     return Bad("command", R"(is missing; give what a trial runs, as in ["python3", "train.py"])");
   }
@@ -474,6 +516,7 @@ absl::Status StudyReader::CheckRequired() const {
 }
 
 absl::Status StudyReader::CheckTogether() const {
+  if (spec_.ask_and_tell) return absl::OkStatus();
   if (spec_.cost_limit > 0 && spec_.slot_price_per_hour == 0) {
     return Bad("cost_limit",
                "needs \"slot_price_per_hour\" too, what a slot costs in the same money");
@@ -504,7 +547,7 @@ absl::Status StudyReader::WriteJson() {
     const std::string name(key.name);
     if (name == "name") {
       inlined[name] = spec_.name;
-    } else if (name == "search_space") {
+    } else if (name == "search_space" && !spec_.space.dimensions().empty()) {
       inlined[name] = Json::parse(spec_.space.ToJson());
     } else if (name == "directory") {
       inlined[name] = spec_.directory;

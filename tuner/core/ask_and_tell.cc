@@ -1,0 +1,219 @@
+// Trials that clients create, run and end by themselves: what Optuna's storage is asked for.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/core/core_impl.h"
+
+namespace espalier {
+
+namespace {
+
+absl::Status NoStudy(StudyId id) {
+  return absl::NotFoundError(absl::StrCat("no study with id ", id.value));
+}
+
+// Optuna's clients tell by this code that the trial has ended.
+absl::Status HasEnded(const Trial& trial) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("trial ", trial.number, " (id ", trial.id.value, ") has ended (",
+                   std::string(ToString(trial.state)), ") and cannot be changed any more"));
+}
+
+absl::Status RunsOnThePool(const Study& study) {
+  return absl::PermissionDeniedError(
+      absl::StrCat("study \"", study.spec.name,
+                   "\" runs on the tuner's pool: its trials are created, run and ended by the "
+                   "tuner; clients may read them and set attributes"));
+}
+
+}  // namespace
+
+void Core::Impl::On(const DeleteStudy& event) {
+  const auto it = state_.studies.find(event.study);
+  if (it == state_.studies.end()) {
+    result_.reply.status = NoStudy(event.study);
+    return;
+  }
+  const Study& study = it->second;
+  const auto of_study = [&](TrialId id) { return TrialAt(id).study == study.id; };
+  const bool holds_slots = std::any_of(replicas_.begin(), replicas_.end(), [&](const auto& entry) {
+    return of_study(entry.second.trial);
+  });
+  if (!study.spec.ask_and_tell && (study.state == StudyState::kRunning || holds_slots)) {
+    result_.reply.status = absl::FailedPreconditionError(
+        absl::StrCat("study \"", study.spec.name, "\" still ",
+                     study.state == StudyState::kRunning ? "runs: stop it first"
+                                                         : "holds slots: try again soon"));
+    return;
+  }
+  for (const TrialId trial : study.trials) {
+    live_.erase(trial);
+    groups_.erase(trial);
+    promise_.erase(trial);
+    held_.erase(trial);
+    refused_.erase(trial);
+    speeds_.erase(trial);
+    recovering_.erase(trial);
+    slots_touched_.erase(trial);
+  }
+  plugins_.erase(study.id);
+  promise_at_.erase(study.id);
+  promise_stale_.erase(study.id);
+  cost_check_.erase(study.id);
+  equal_progress_.erase(study.id);
+  suggestions_.erase(study.id);
+  Emit(StudyDeleted{study.id, state_.last_study, state_.last_trial});
+}
+
+void Core::Impl::On(const SetStudyAttribute& event) {
+  if (!state_.studies.contains(event.study)) {
+    result_.reply.status = NoStudy(event.study);
+    return;
+  }
+  Emit(StudyAttributeSet{event.study, event.system, event.key, event.value});
+}
+
+void Core::Impl::On(const CreateTrial& event) {
+  const auto it = state_.studies.find(event.study);
+  if (it == state_.studies.end()) {
+    result_.reply.status = NoStudy(event.study);
+    return;
+  }
+  const Study& study = it->second;
+  if (!study.spec.ask_and_tell) {
+    result_.reply.status = RunsOnThePool(study);
+    return;
+  }
+  if (study.state != StudyState::kRunning) {
+    result_.reply.status = absl::FailedPreconditionError(
+        absl::StrCat("study \"", study.spec.name, "\" was stopped: resume it for new trials"));
+    return;
+  }
+  const TrialId id(state_.last_trial.value + 1);
+  Emit(TrialCreated{id, study.id, std::ssize(study.trials), {}, now_});
+  result_.reply.trial = id;
+  if (!event.content) {
+    Emit(TrialTold{id, TrialState::kRunning, {}, now_, {}});
+    return;
+  }
+  const TrialTemplate& content = *event.content;
+  const Trial& trial = TrialAt(id);
+  for (const auto& [suggestion, value] : content.parameters) Suggest(trial, suggestion, value);
+  for (const auto& [step, value] : content.intermediate_values) {
+    Emit(ValueSet{id, {step, value, 0, now_, 0}});
+  }
+  for (const auto& [key, value] : content.attributes.user) {
+    Emit(TrialAttributeSet{id, false, key, value});
+  }
+  for (const auto& [key, value] : content.attributes.system) {
+    Emit(TrialAttributeSet{id, true, key, value});
+  }
+  Emit(TrialTold{id, content.state, content.values, content.started, content.ended});
+}
+
+// The trial, if a client may change it; else null, and the reply says why not.
+Trial* Core::Impl::TrialToTell(TrialId id) {
+  const auto it = state_.trials.find(id);
+  if (it == state_.trials.end()) {
+    result_.reply.status = absl::NotFoundError(absl::StrCat("no trial with id ", id.value));
+    return nullptr;
+  }
+  Trial& trial = it->second;
+  if (Ended(trial.state)) {
+    result_.reply.status = HasEnded(trial);
+    return nullptr;
+  }
+  if (const Study& study = StudyAt(trial.study); !study.spec.ask_and_tell) {
+    result_.reply.status = RunsOnThePool(study);
+    return nullptr;
+  }
+  return &trial;
+}
+
+void Core::Impl::On(const SuggestParameter& event) {
+  const Trial* trial = TrialToTell(event.trial);
+  if (trial == nullptr) return;
+  result_.reply.status = CheckKind(StudyAt(trial->study), event.suggestion);
+  if (result_.reply.status.ok()) Suggest(*trial, event.suggestion, event.value);
+}
+
+absl::Status Core::Impl::CheckKind(const Study& study, const Suggestion& suggestion) {
+  IndexOf(study, suggestion);  // brings the index up to date
+  const std::map<std::string, int>& first = suggestions_[study.id].first;
+  const auto known = first.find(suggestion.name);
+  if (known == first.end()) return absl::OkStatus();
+  const Suggestion& before = study.suggestions[static_cast<std::size_t>(known->second)];
+  if (before.kind == suggestion.kind) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "parameter \"", suggestion.name, "\" was drawn from ", before.distribution,
+      " before: a study keeps the kind of distribution, the scale and the choices of a parameter, "
+      "got ",
+      suggestion.distribution));
+}
+
+// -1 if the study has not seen it.
+int Core::Impl::IndexOf(const Study& study, const Suggestion& suggestion) {
+  SuggestionIndex& index = suggestions_[study.id];
+  for (std::size_t i = index.all.size(); i < study.suggestions.size(); ++i) {
+    const Suggestion& known = study.suggestions[i];
+    index.first.emplace(known.name, static_cast<int>(i));
+    index.all.emplace(std::pair(known.name, known.distribution), static_cast<int>(i));
+  }
+  const auto it = index.all.find(std::pair(suggestion.name, suggestion.distribution));
+  return it == index.all.end() ? -1 : it->second;
+}
+
+void Core::Impl::Suggest(const Trial& trial, const Suggestion& suggestion, double value) {
+  const Study& study = StudyAt(trial.study);
+  int index = IndexOf(study, suggestion);
+  if (index < 0) {
+    index = static_cast<int>(study.suggestions.size());
+    Emit(SuggestionAdded{study.id, suggestion});
+  }
+  const auto same = std::find_if(
+      trial.suggested.begin(), trial.suggested.end(), [&](const SuggestedValue& suggested) {
+        return study.suggestions[static_cast<std::size_t>(suggested.suggestion)].name ==
+               suggestion.name;
+      });
+  const int position = static_cast<int>(same - trial.suggested.begin());
+  Emit(ParameterSuggested{trial.id, position, {index, value}});
+}
+
+// Notes on trials of the pool are welcome; ended trials keep what they have.
+void Core::Impl::On(const SetTrialAttribute& event) {
+  const auto it = state_.trials.find(event.trial);
+  if (it == state_.trials.end()) {
+    result_.reply.status =
+        absl::NotFoundError(absl::StrCat("no trial with id ", event.trial.value));
+  } else if (Ended(it->second.state)) {
+    result_.reply.status = HasEnded(it->second);
+  } else {
+    Emit(TrialAttributeSet{event.trial, event.system, event.key, event.value});
+  }
+}
+
+void Core::Impl::On(const SetIntermediateValue& event) {
+  const Trial* trial = TrialToTell(event.trial);
+  if (trial == nullptr) return;
+  if (std::ssize(trial->values) >= kMaxReportsPerTrial) {
+    result_.reply.status = absl::ResourceExhaustedError(
+        absl::StrCat("trial ", trial->number, " has reported ", kMaxReportsPerTrial,
+                     " values, which is the most that is kept"));
+    return;
+  }
+  Emit(ValueSet{event.trial, {event.step, event.value, 0, now_, 0}});
+}
+
+void Core::Impl::On(const SetTrialState& event) {
+  const Trial* trial = TrialToTell(event.trial);
+  if (trial == nullptr) return;
+  const bool starts = event.state == TrialState::kRunning;
+  if (starts && trial->state != TrialState::kWaiting) return;  // somebody else has it
+  Emit(TrialTold{event.trial, event.state, event.values, starts ? now_ : Time{},
+                 Ended(event.state) ? now_ : Time{}});
+  result_.reply.updated = true;
+}
+
+}  // namespace espalier
