@@ -30,7 +30,7 @@ FOLDERS = {
     "tuner/proto": [],
     "tuner/api": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage",
                   "tuner/proto", *ALLOCATOR],
-    "tuner/server": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file",
+    "tuner/server": ["adapters", "tuner/base", "search_spaces", "tuner/core", "tuner/study_file",
                      "tuner/storage", "tuner/proto", "tuner/api", *ALLOCATOR],
     # One executable for every verb; `run` embeds service and agent.
     "tuner/cli": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage",
@@ -50,7 +50,9 @@ FOLDERS = {
                      "trial_runner/collectives", "trial_runner/datasets", "trial_runner/torch",
                      "allocator/goodput"],
     # Clients and users of the above.
-    "adapters": ["tuner/base", "tuner/api", "tuner/proto"],
+    # Optuna's storage service and dashboard routes: doors of the service, onto its own studies.
+    "adapters": ["tuner/base", "tuner/api", "tuner/proto", "tuner/core", "tuner/study_file",
+                 "search_spaces", "allocator", "allocator/goodput"],
     "examples": ["tuner/base", "trial_runner", "trial_runner/elastic", "trial_runner/control",
                  "trial_runner/collectives", "trial_runner/datasets", "trial_runner/torch",
                  "allocator/goodput"],
@@ -106,6 +108,12 @@ WALLS = {
                     "adapters", "examples", "tests/e2e", "tests/benchmarks", "tests/fuzz",
                     "tests/trial_runner/golden"],
         "headers": ["search_spaces/json_text.h"],
+    },
+    # Reads JSON as Python writes it, with NaN and Infinity, which the library above refuses.
+    "python json": {
+        "includes": r"^rapidjson/",
+        "sources": ["search_spaces", "adapters"],
+        "headers": [],
     },
     "sqlite": {
         "includes": r"^sqlite3",

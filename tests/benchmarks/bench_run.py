@@ -52,3 +52,10 @@ def peers_python():
     """The interpreter of the tools that we are compared with, made when it is not there."""
     script = pathlib.Path(__file__).parent / "peers" / "setup.sh"
     return subprocess.run([script], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def setup_optuna(version):
+    """The interpreter of an environment with that Optuna, made when it is not there."""
+    script = pathlib.Path(__file__).parents[2] / "scripts" / "setup-optuna.sh"
+    folder = subprocess.run([script, version], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    return os.path.join(folder, "venv", "bin", "python")

@@ -1,8 +1,10 @@
 #include "tuner/api/convert.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
+#include "search_spaces/optuna_distribution.h"
 #include "tuner/base/check.h"
 
 namespace espalier {
@@ -148,6 +150,31 @@ double RemainingSeconds(const Study& study, const TunerState& state, Time now) {
   return remaining_s;
 }
 
+namespace {
+
+// JSON has no other numbers than finite ones, and Optuna's choices may be such.
+std::string JsonOrText(const ParameterValue& value) {
+  const auto* number = std::get_if<double>(&value);
+  if (number == nullptr || std::isfinite(*number)) return ToJson(value);
+  return ToJson(ParameterValue(std::string(std::isnan(*number) ? "NaN"
+                                           : *number > 0       ? "Infinity"
+                                                               : "-Infinity")));
+}
+
+}  // namespace
+
+Parameters ParametersOf(const Trial& trial, const Study& study) {
+  Parameters parameters = trial.parameters;
+  for (const SuggestedValue& suggested : trial.suggested) {
+    const Suggestion& from = study.suggestions[static_cast<std::size_t>(suggested.suggestion)];
+    const absl::StatusOr<OptunaDistribution> distribution =
+        ParseOptunaDistribution(from.distribution);
+    parameters.push_back({from.name, distribution.ok() ? OptunaValue(*distribution, suggested.value)
+                                                       : ParameterValue(suggested.value)});
+  }
+  return parameters;
+}
+
 v1::Study ToProto(const Study& study, const View& view) {
   const TunerState& state = view.core.state();
   v1::Study out;
@@ -164,6 +191,13 @@ v1::Study ToProto(const Study& study, const View& view) {
   out.set_slot_seconds(SlotSeconds(state, study, view.now));
   out.set_spent(SpentOn(state, study, view.now));
   out.set_cost_limit(study.spec.cost_limit);
+  out.set_ask_and_tell(study.spec.ask_and_tell);
+  for (const Direction direction : study.spec.directions) {
+    out.add_directions(direction == Direction::kMaximize ? "maximize" : "minimize");
+  }
+  out.mutable_user_attributes()->insert(study.attributes.user.begin(), study.attributes.user.end());
+  out.mutable_system_attributes()->insert(study.attributes.system.begin(),
+                                          study.attributes.system.end());
   for (const TrialId id : study.trials) {
     (*out.mutable_trials_by_state())[std::string(ToString(state.trials.at(id).state))] += 1;
   }
@@ -184,12 +218,20 @@ v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves) {
   out.set_id(trial.id.value);
   out.set_number(trial.number);
   out.set_state(ToProto(trial.state));
-  for (const Parameter& parameter : trial.parameters) {
+  const Study& study = StudyOf(trial, view.core.state());
+  for (const Parameter& parameter : ParametersOf(trial, study)) {
     v1::Parameter& added = *out.add_parameters();
     added.set_name(parameter.name);
-    added.set_json(ToJson(parameter.value));
+    added.set_json(JsonOrText(parameter.value));
   }
-  const Direction direction = StudyOf(trial, view.core.state()).spec.direction;
+  out.mutable_other_values()->Add(trial.other_values.begin(), trial.other_values.end());
+  if (with_curves) {
+    out.mutable_user_attributes()->insert(trial.attributes.user.begin(),
+                                          trial.attributes.user.end());
+    out.mutable_system_attributes()->insert(trial.attributes.system.begin(),
+                                            trial.attributes.system.end());
+  }
+  const Direction direction = study.spec.direction;
   if (const auto value = BestValue(trial, direction)) out.set_value(*value);
   out.set_created_at(SecondsOrZero(trial.created));
   out.set_started_at(SecondsOrZero(trial.started));

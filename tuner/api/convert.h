@@ -15,6 +15,9 @@ v1::Study ToProto(const Study& study, const View& view);
 // Without curves: no intermediate values, slot spans and resizes.
 v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves = true);
 
+// What the trial runs with, whoever drew it.
+Parameters ParametersOf(const Trial& trial, const Study& study);
+
 v1::Pool PoolToProto(const View& view);
 
 // Seconds until the study ends: what is left of its time limit, or the trials still to run at the

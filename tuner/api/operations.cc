@@ -112,6 +112,18 @@ absl::StatusOr<v1::Study> ResumeStudy(Tuner& tuner, const v1::ResumeStudyRequest
       tuner, espalier::ResumeStudy{request.name(), request.max_trials(), request.time_limit_s()});
 }
 
+absl::StatusOr<v1::Study> DeleteStudy(Tuner& tuner, const v1::StudyName& request) {
+  std::optional<v1::Study> study;
+  ESPALIER_RETURN_IF_ERROR(tuner.Read([&](const View& view) {
+    const Study* found = view.core.state().FindStudy(request.name());
+    if (found != nullptr) study = ToProto(*found, view);
+  }));
+  if (!study) return NoStudy(request.name());
+  const Reply reply = tuner.Post(espalier::DeleteStudy{StudyId(study->id())});
+  if (!reply.status.ok()) return reply.status;
+  return *std::move(study);
+}
+
 absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& request) {
   TellValue event{TrialId(request.trial_id()), std::nullopt, request.value(), request.final()};
   if (request.has_step()) event.step = request.step();

@@ -18,6 +18,8 @@ absl::StatusOr<v1::ListStudiesResponse> ListStudies(Tuner& tuner,
 absl::StatusOr<v1::StudyDetails> GetStudy(Tuner& tuner, const v1::GetStudyRequest& request);
 absl::StatusOr<v1::Study> StopStudy(Tuner& tuner, const v1::StudyName& request);
 absl::StatusOr<v1::Study> ResumeStudy(Tuner& tuner, const v1::ResumeStudyRequest& request);
+// As it was.
+absl::StatusOr<v1::Study> DeleteStudy(Tuner& tuner, const v1::StudyName& request);
 absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& request);
 absl::StatusOr<v1::Trial> PinTrial(Tuner& tuner, const v1::PinTrialRequest& request);
 absl::StatusOr<v1::Node> DrainNode(Tuner& tuner, const v1::DrainNodeRequest& request);

@@ -63,6 +63,12 @@ absl::StatusOr<v1::Study> Client::StopStudy(const std::string& name) {
   return Call(&v1::Tuner::Stub::StopStudy, request);
 }
 
+absl::StatusOr<v1::Study> Client::DeleteStudy(const std::string& name) {
+  v1::StudyName request;
+  request.set_name(name);
+  return Call(&v1::Tuner::Stub::DeleteStudy, request);
+}
+
 absl::StatusOr<v1::Study> Client::ResumeStudy(const v1::ResumeStudyRequest& request) {
   return Call(&v1::Tuner::Stub::ResumeStudy, request);
 }

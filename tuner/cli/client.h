@@ -30,6 +30,7 @@ class Client {
   absl::StatusOr<v1::ListStudiesResponse> ListStudies();
   absl::StatusOr<v1::StudyDetails> GetStudy(const v1::GetStudyRequest& request);
   absl::StatusOr<v1::Study> StopStudy(const std::string& name);
+  absl::StatusOr<v1::Study> DeleteStudy(const std::string& name);
   absl::StatusOr<v1::Study> ResumeStudy(const v1::ResumeStudyRequest& request);
   absl::StatusOr<v1::TellResponse> Tell(const v1::TellRequest& request);
   absl::StatusOr<v1::Trial> PinTrial(const v1::PinTrialRequest& request);

@@ -33,6 +33,7 @@ constexpr Verb kVerbs[] = {
     {"stop", "Stop a study; it can be resumed", "  tuner stop fashion_mnist", AddStop},
     {"resume", "Take up a stopped or ended study again", "  tuner resume fashion_mnist --trials 48",
      AddResume},
+    {"rm", "Delete a study that does not run, and its trials", "  tuner rm old_study", AddRemove},
     {"pin", "Hold a trial at a number of slots", "  tuner pin fashion_mnist 3 --slots 2", AddPin},
     {"export", "Write a study's parameters, curves and slots as CSV or JSON",
      "  tuner export fashion_mnist --db espalier.db --format csv --out trials.csv", AddExport},

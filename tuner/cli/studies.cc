@@ -100,6 +100,13 @@ absl::StatusOr<ExitCode> Stop(Client& client, const StudyArguments& arguments) {
   return ExitCode::kOk;
 }
 
+absl::StatusOr<ExitCode> Remove(Client& client, const StudyArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.DeleteStudy(arguments.study));
+  std::printf("study %s is deleted; it had %s\n", study.name().c_str(),
+              TrialCounts(study).c_str());
+  return ExitCode::kOk;
+}
+
 absl::StatusOr<ExitCode> Resume(Client& client, const StudyArguments& arguments) {
   if (arguments.max_trials < 0 || !(arguments.time_limit_s >= 0)) {
     return absl::InvalidArgumentError("--trials and --time-limit must be more than 0");
@@ -152,6 +159,11 @@ VerbAction AddWatch(CLI::App& app) {
 VerbAction AddStop(CLI::App& app) {
   auto a = AddStudyArguments(app);
   return [a] { return WithClient("stop", *a, Stop); };
+}
+
+VerbAction AddRemove(CLI::App& app) {
+  auto a = AddStudyArguments(app);
+  return [a] { return WithClient("rm", *a, Remove); };
 }
 
 VerbAction AddResume(CLI::App& app) {

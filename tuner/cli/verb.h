@@ -34,6 +34,7 @@ VerbAction AddShow(CLI::App& app);
 VerbAction AddWatch(CLI::App& app);
 VerbAction AddStop(CLI::App& app);
 VerbAction AddResume(CLI::App& app);
+VerbAction AddRemove(CLI::App& app);
 VerbAction AddPin(CLI::App& app);
 VerbAction AddExport(CLI::App& app);
 VerbAction AddReport(CLI::App& app);

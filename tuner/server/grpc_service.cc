@@ -53,6 +53,10 @@ class TunerService final : public v1::Tuner::Service {
                            v1::Study* response) override {
     return Unary("ResumeStudy", *context, api::ResumeStudy, *request, *response);
   }
+  grpc::Status DeleteStudy(grpc::ServerContext* context, const v1::StudyName* request,
+                           v1::Study* response) override {
+    return Unary("DeleteStudy", *context, api::DeleteStudy, *request, *response);
+  }
   grpc::Status Tell(grpc::ServerContext* context, const v1::TellRequest* request,
                     v1::TellResponse* response) override {
     return Unary("Tell", *context, api::Tell, *request, *response);

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# bench: optuna_scale - a study of 100,000 trials and 1,000,000 intermediate values through Optuna's storage protocol
+# builds: tuner bench_fill_optuna bench_optuna_load
+import argparse
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import tempfile
+import time
+
+from bench_run import BIN, TUNER, free_port, setup_optuna
+
+HERE = pathlib.Path(__file__).parent
+LOAD_TRIALS = 1000
+
+
+def resident_mb(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024
+
+
+def start(database, address):
+    """The service, and seconds until it answered its first call."""
+    begun = time.monotonic()
+    process = subprocess.Popen([TUNER, "serve", "--grpc", address, "--db", database], stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True)
+    for line in process.stdout:  # it names its addresses once it listens
+        if line.startswith("gRPC"):
+            break
+    return process, time.monotonic() - begun
+
+
+def load(address, connections=1, in_flight=4):
+    done = subprocess.run([os.path.join(BIN, "bench_optuna_load"), address, str(connections), str(in_flight),
+                           str(LOAD_TRIALS)], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)["p50_ms"]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--trials", type=int, default=100_000)
+    parser.add_argument("--values", type=int, default=10, help="of each trial")
+    options = parser.parse_args()
+    python = setup_optuna("5.0.0")
+    with tempfile.TemporaryDirectory() as folder:
+        full, empty = os.path.join(folder, "full.db"), os.path.join(folder, "empty.db")
+        subprocess.run([os.path.join(BIN, "bench_fill_optuna"), full, str(options.trials), str(options.values)],
+                       check=True)
+        recoveries = []
+        for _ in range(3):
+            address = f"127.0.0.1:{free_port()}"
+            process, seconds = start(full, address)
+            recoveries.append(seconds)
+            process.terminate()
+            process.wait()
+        address, fresh = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+        process, _ = start(full, address)
+        beside, _ = start(empty, fresh)
+        try:
+            done = subprocess.run([python, HERE / "peers" / "optuna_reader.py", address], check=True,
+                                  capture_output=True, text=True)
+            figures = json.loads(done.stdout.splitlines()[-1])
+            assert figures["trials"] == options.trials, figures
+            rounds = [(load(address), load(fresh)) for _ in range(5)]
+            rss = resident_mb(process.pid)
+        finally:
+            for p in (process, beside):
+                p.terminate()
+                p.wait()
+    print(json.dumps({
+        "recovery_s": round(statistics.median(recoveries), 3),
+        "rss_mb": round(rss, 1),
+        "get_trials_p50_ms": round(figures["incremental_p50_ms"], 3),
+        "report_slowdown": round(statistics.median(a / b for a, b in rounds), 3),
+        "first_load_s": round(figures["first_load_s"], 3),
+        "first_load_mb": round(figures["bytes"] / 1e6, 1),
+    }))
+
+
+if __name__ == "__main__":
+    main()

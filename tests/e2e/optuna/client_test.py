@@ -1,0 +1,130 @@
+"""Plain Optuna programs on our service, and what the CLI shows of them."""
+import environment
+
+environment.run_inside(__file__)
+
+import concurrent.futures
+import json
+import math
+import multiprocessing
+import unittest
+
+import optuna
+from optuna.storages import GrpcStorageProxy
+from optuna.trial import TrialState
+
+from harness import TunerTest
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def storage_at(address):
+    host, port = address.rsplit(":", 1)
+    storage = GrpcStorageProxy(host=host, port=int(port))
+    storage.wait_server_ready(timeout=60)
+    return storage
+
+
+def objective(trial):
+    x = trial.suggest_float("x", -3, 3)
+    layers = trial.suggest_int("layers", 1, 8)
+    rule = trial.suggest_categorical("rule", ["linear", None, 0.5, True])
+    for step in range(4):
+        trial.report((x - 1) ** 2 + layers / (step + 1), step)
+        if trial.should_prune():
+            raise optuna.TrialPruned()
+    trial.set_user_attr("rule was", str(rule))
+    return (x - 1) ** 2 + layers
+
+
+def work(address, trials):
+    optuna.load_study(study_name="shared", storage=storage_at(address)).optimize(objective, n_trials=trials)
+
+
+class Clients(TunerTest):
+    def setUp(self):
+        super().setUp()
+        self.serve(self.dir / "optuna.db")
+
+    def test_a_plain_study_and_the_command_line(self):
+        study = optuna.create_study(study_name="plain", storage=storage_at(self.grpc),
+                                    sampler=optuna.samplers.TPESampler(seed=1),
+                                    pruner=optuna.pruners.MedianPruner(n_startup_trials=3))
+        study.set_user_attr("team", "a")
+        study.optimize(objective, n_trials=30)
+        states = [t.state for t in study.trials]
+        self.assertIn(TrialState.COMPLETE, states)
+        self.assertIn(TrialState.PRUNED, states)
+        record = self.export("--service", self.grpc, study="plain")
+        self.assertTrue(record["study"]["ask_and_tell"])
+        self.assertEqual(record["study"]["user_attributes"], {"team": '"a"'})
+        self.assertEqual(int(record["study"]["best_trial"]), study.best_trial.number)
+        self.assertAlmostEqual(record["study"]["best_value"], study.best_value)
+        for ours, theirs in zip(record["trials"], study.trials):
+            self.assertEqual(ours["state"], f"TRIAL_{theirs.state.name}")
+            shown = {p["name"]: json.loads(p["json"]) for p in ours["parameters"]}
+            self.assertEqual({k: "null" if v is None else v for k, v in theirs.params.items()}, shown)
+        self.assertIn("plain", self.run_tuner("ls", "--service", self.grpc).stdout)
+        self.assertIn("layers", self.run_tuner("show", "plain", "--service", self.grpc).stdout)
+        self.run_tuner("rm", "plain", "--service", self.grpc)
+        with self.assertRaises(KeyError):
+            optuna.load_study(study_name="plain", storage=storage_at(self.grpc))
+
+    def test_several_objectives_and_values_that_are_not_finite(self):
+        storage = storage_at(self.grpc)
+        study = optuna.create_study(study_name="two", storage=storage, directions=["minimize", "maximize"])
+
+        def two(trial):
+            x = trial.suggest_float("x", 0, 1, log=False)
+            return x, math.inf if x > 0.5 else -x
+
+        study.optimize(two, n_trials=10)
+        again = optuna.load_study(study_name="two", storage=storage_at(self.grpc))
+        self.assertEqual([t.values for t in again.trials], [t.values for t in study.trials])
+        self.assertEqual(len(again.best_trials), len(study.best_trials))
+        self.run_tuner("show", "two", "--service", self.grpc)
+
+    def test_queued_trials_are_popped_once(self):
+        study = optuna.create_study(study_name="queue", storage=storage_at(self.grpc))
+        for i in range(24):
+            study.enqueue_trial({"x": i})
+        seen = []
+
+        def pop(_):
+            own = optuna.load_study(study_name="queue", storage=storage_at(self.grpc))
+            own.optimize(lambda trial: seen.append(trial.suggest_float("x", 0, 100)) or 0.0, n_trials=6)
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(pop, range(4)))
+        self.assertEqual(sorted(seen), [float(i) for i in range(24)])
+
+    def test_many_processes_share_a_study(self):
+        optuna.create_study(study_name="shared", storage=storage_at(self.grpc))
+        context = multiprocessing.get_context("spawn")
+        processes = [context.Process(target=work, args=(self.grpc, 10)) for _ in range(4)]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join()
+            self.assertEqual(process.exitcode, 0)
+        trials = optuna.load_study(study_name="shared", storage=storage_at(self.grpc)).trials
+        self.assertEqual([t.number for t in trials], list(range(40)))
+        self.assertTrue(all(t.state in (TrialState.COMPLETE, TrialState.PRUNED) for t in trials))
+
+    def test_a_study_of_the_pool_opens_in_optuna(self):
+        self.agent(2)
+        script = self.write("trial.sh", "#!/bin/bash\ntuner tell --step 1 --value 0.5\ntuner tell --value 0.25 --final\n",
+                            0o755)
+        study_file = self.study([script], trials=3, search_space={
+            "lr": {"_type": "loguniform", "_value": [1e-5, 1]}, "rule": {"_type": "choice", "_value": ["a", 2]}})
+        self.run_tuner("submit", study_file, "--service", self.grpc, "--wait")
+        study = optuna.load_study(study_name="e2e", storage=storage_at(self.grpc))
+        self.assertEqual([t.state for t in study.trials], [TrialState.COMPLETE] * 3)
+        self.assertEqual(study.best_value, 0.25)
+        self.assertEqual(set(study.trials[0].params), {"lr", "rule"})
+        study.set_user_attr("seen", True)
+        self.assertEqual(study.user_attrs, {"seen": True})
+
+
+if __name__ == "__main__":
+    unittest.main()
