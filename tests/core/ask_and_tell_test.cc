@@ -177,5 +177,57 @@ TEST_F(AskAndTell, ARestartedCoreGoesOn) {
   EXPECT_EQ(again.NextDeadline(), std::nullopt);
 }
 
+// ---- clients that fall silent
+
+CoreOptions WithLease(double seconds, int max_retries) {
+  CoreOptions options;
+  options.client_lease = {seconds, max_retries};
+  return options;
+}
+
+TEST_F(AskAndTell, WithoutALeaseAClientMayBeSilentForEver) {
+  const TrialId id = Create();
+  Wait(1e7);
+  EXPECT_EQ(At(id).state, TrialState::kRunning);
+}
+
+TEST_F(AskAndTell, ASilentClientsTrialFailsAndOneThatWritesGoesOn) {
+  const TrialId silent = Create();
+  const TrialId busy = Create();
+  Core core(core_.state(), WithLease(60, 0));
+  core.Step(now_, Tick{});
+  for (int i = 0; i < 10; ++i) {
+    now_ = After(now_, 15);
+    core.Step(now_, SetIntermediateValue{busy, i, 0.5});
+  }
+  EXPECT_EQ(core.state().trials.at(silent).state, TrialState::kFail);
+  EXPECT_EQ(core.state().trials.at(busy).state, TrialState::kRunning);
+  EXPECT_EQ(core.state().trials.size(), 2u) << "nothing is queued again";
+  const StepResult late = core.Step(now_, SetTrialState{silent, TrialState::kComplete, {1}});
+  EXPECT_TRUE(absl::IsFailedPrecondition(late.reply.status));
+  EXPECT_NE(core.NextDeadline(), std::nullopt) << "the busy one is watched";
+}
+
+TEST_F(AskAndTell, ALostTrialIsQueuedAgainWithItsParametersSoOften) {
+  const TrialId first = Create();
+  ASSERT_TRUE(Suggest(first, "x", 0.5).ok());
+  Step(SetTrialAttribute{first, true, "fixed_params", "{}"});
+  Core core(core_.state(), WithLease(60, 2));
+  TrialId running = first;
+  for (int lost = 0; lost < 4; ++lost) {
+    now_ = After(now_, 1);
+    core.Step(now_, SetTrialState{running, TrialState::kRunning, {}});
+    for (int i = 0; i < 6; ++i) core.Step(now_ = After(now_, 20), Tick{});
+    EXPECT_EQ(core.state().trials.at(running).state, TrialState::kFail);
+    running = core.state().last_trial;
+  }
+  ASSERT_EQ(core.state().trials.size(), 3u) << "queued twice";
+  const Trial& last = core.state().trials.at(running);
+  EXPECT_EQ(last.suggested, core.state().trials.at(first).suggested);
+  const std::map<std::string, std::string> wanted = {
+      {"failed_trial", "0"}, {"fixed_params", "{}"}, {"retry_history", "[0, 1]"}};
+  EXPECT_EQ(last.attributes.system, wanted);
+}
+
 }  // namespace
 }  // namespace espalier

@@ -57,6 +57,7 @@ void Core::Impl::On(const DeleteStudy& event) {
     speeds_.erase(trial);
     recovering_.erase(trial);
     slots_touched_.erase(trial);
+    heard_of_.erase(trial);
   }
   plugins_.erase(study.id);
   promise_at_.erase(study.id);
@@ -96,6 +97,7 @@ void Core::Impl::On(const CreateTrial& event) {
   result_.reply.trial = id;
   if (!event.content) {
     Emit(TrialTold{id, TrialState::kRunning, {}, now_, {}});
+    HeardOf(id);
     return;
   }
   const TrialTemplate& content = *event.content;
@@ -111,6 +113,7 @@ void Core::Impl::On(const CreateTrial& event) {
     Emit(TrialAttributeSet{id, true, key, value});
   }
   Emit(TrialTold{id, content.state, content.values, content.started, content.ended});
+  HeardOf(id);
 }
 
 // The trial, if a client may change it; else null, and the reply says why not.
@@ -129,6 +132,7 @@ Trial* Core::Impl::TrialToTell(TrialId id) {
     result_.reply.status = RunsOnThePool(study);
     return nullptr;
   }
+  HeardOf(id);
   return &trial;
 }
 
@@ -191,6 +195,7 @@ void Core::Impl::On(const SetTrialAttribute& event) {
     result_.reply.status = HasEnded(it->second);
   } else {
     Emit(TrialAttributeSet{event.trial, event.system, event.key, event.value});
+    HeardOf(event.trial);
   }
 }
 
@@ -213,6 +218,7 @@ void Core::Impl::On(const SetTrialState& event) {
   if (starts && trial->state != TrialState::kWaiting) return;  // somebody else has it
   Emit(TrialTold{event.trial, event.state, event.values, starts ? now_ : Time{},
                  Ended(event.state) ? now_ : Time{}});
+  HeardOf(event.trial);
   result_.reply.updated = true;
 }
 

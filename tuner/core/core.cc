@@ -27,7 +27,11 @@ int Core::SlotsHeld() const { return impl_->SlotsHeld(); }
 Core::Impl::Impl(TunerState state, CoreOptions options)
     : state_(std::move(state)), options_(options), next_replica_(state_.replica_ids_below) {
   for (const auto& [id, trial] : state_.trials) {
-    if (StudyAt(trial.study).spec.ask_and_tell) continue;
+    if (StudyAt(trial.study).spec.ask_and_tell) {
+      // Whose clients have all the time again that they had before the restart.
+      if (trial.state == TrialState::kRunning) HeardOf(id);
+      continue;
+    }
     const bool holds = !trial.spans.empty() && trial.spans.back().to == Time{};
     if (trial.state == TrialState::kRunning || holds) recovering_.insert(id);
     if (!Ended(trial.state)) live_.insert(id);
@@ -44,6 +48,7 @@ StepResult Core::Impl::Step(Time now, const Event& event) {
   CheckReplicaDeadlines();
   CheckDrains();
   CheckLimits();
+  CheckClientLeases();
   if (schedule_) Schedule();
   if (options_.pool_size) SizePool();
   RecordSlots();
@@ -71,6 +76,9 @@ std::optional<Time> Core::Impl::NextDeadline() const {
   }
   if (!recovering_.empty()) consider(recovery_ends_);
   if (options_.pool_size) consider(NextPoolSize());
+  if (client_leases_checked_ && !heard_of_.empty()) {
+    consider(After(*client_leases_checked_, options_.client_lease.seconds / kLooksPerClientLease));
+  }
   bool running = false;
   for (const auto& [id, study] : state_.studies) {
     if (!UsesPool(study)) continue;

@@ -21,11 +21,20 @@ struct PoolSizeOptions {
   NodeTemplate node;
 };
 
+// What becomes of a trial whose client, which runs it by itself, has fallen silent.
+struct ClientLease {
+  double seconds = 0;  // without a write; 0: clients may be silent for ever
+  // So often a trial is queued again, as Optuna's retry callback does: WAITING, with the same
+  // parameters, and the system attributes failed_trial and retry_history.
+  int max_retries = 0;
+};
+
 struct CoreOptions {
   double lease_s = 10;           // a silent agent's replicas are lost after this
   double start_timeout_s = 120;  // a replica that has not become ready is given up after this
   double form_timeout_s = 30;    // a group that has not formed after this is told again
   std::optional<PoolSizeOptions> pool_size{};  // none: nodes come and go as they like
+  ClientLease client_lease{};
 };
 
 // What the engine is to do. May come twice.

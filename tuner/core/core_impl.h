@@ -45,6 +45,7 @@ inline constexpr double kSlowSlot_s = 600;           // a slot that made a repli
 inline constexpr int kMaxJoinerFailures = 3;         // then the trial stays at its size
 inline constexpr std::size_t kMaxDecisions = 20000;  // kept of one study
 inline constexpr std::size_t kMaxLastOutput = 4096;  // bytes
+inline constexpr int kLooksPerClientLease = 4;
 inline constexpr std::int64_t kReplicaIdBlock = 1000;
 inline constexpr std::int64_t kMaxReportsPerTrial = 1'000'000;
 
@@ -250,6 +251,10 @@ class Core::Impl {
   void Suggest(const Trial& trial, const Suggestion& suggestion, double value);
   absl::Status CheckKind(const Study& study, const Suggestion& suggestion);
   int IndexOf(const Study& study, const Suggestion& suggestion);
+  // Of clients that have fallen silent (client_leases.cc).
+  void HeardOf(TrialId id);
+  void CheckClientLeases();
+  void QueueAgain(const Trial& lost);
 
   // ---- replica groups (groups.cc)
   void StartReplica(const Trial& trial, NodeId node, int slot);
@@ -359,6 +364,8 @@ class Core::Impl {
     std::map<std::pair<std::string, std::string>, int> all;
   };
   std::map<StudyId, SuggestionIndex> suggestions_;
+  std::map<TrialId, Time> heard_of_;  // trials of clients that run, with a lease
+  std::optional<Time> client_leases_checked_;
   std::map<StudyId, StudyPlugins> plugins_;
   std::map<StudyId, Time> promise_at_;
   std::map<TrialId, double> promise_;

@@ -77,7 +77,7 @@ void Core::Impl::ResizePool(const PoolSizeRequest& request, const PoolSizeDecisi
 void Core::Impl::RecordPoolSize(int from, int to, const std::string& reason) {
   std::vector<StudyId> readers;
   for (const auto& [id, study] : state_.studies) {
-    if (study.state == StudyState::kRunning) readers.push_back(id);
+    if (UsesPool(study)) readers.push_back(id);
   }
   if (readers.empty() && !state_.studies.empty()) readers = {state_.studies.rbegin()->first};
   const int slots = options_.pool_size->node.slots;
@@ -102,7 +102,7 @@ PoolSizeRequest Core::Impl::DescribePoolSize() {
   }
   PoolSizeRequest request{sized_pool_, {}, node, nodes, static_cast<int>(asked_nodes_.size())};
   for (const auto& [id, study] : state_.studies) {
-    if (study.state != StudyState::kRunning || PluginsOf(study).too_late) continue;
+    if (!UsesPool(study) || PluginsOf(study).too_late) continue;
     const StudyDemand demand = DemandOf(study, most_slots);
     if (demand.configurations > 0) request.demand.emplace(id, demand);
   }
@@ -196,7 +196,7 @@ std::optional<Time> Core::Impl::NextPoolSize() const {
     if (node.released) consider(After(*node.released, kLeaveGrace_s));
   }
   const bool running = std::any_of(state_.studies.begin(), state_.studies.end(), [](const auto& s) {
-    return s.second.state == StudyState::kRunning;
+    return UsesPool(s.second);
   });
   if (running || nodes != options_.pool_size->node.min_nodes) consider(size_next_.value_or(now_));
   return next;

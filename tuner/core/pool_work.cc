@@ -39,7 +39,7 @@ double Core::Impl::SecondsOfATrial(const Study& study) const {
 void Core::Impl::DescribeWork(PoolSizeRequest& request) {
   std::map<StudyId, double> seconds_each;
   for (const auto& [id, study] : state_.studies) {
-    if (study.state != StudyState::kRunning) continue;
+    if (!UsesPool(study)) continue;
     const StudySpec& spec = study.spec;
     if (spec.time_limit_s > 0) {
       const double left_s = std::max(1e-3, spec.time_limit_s - ElapsedSeconds(study, now_));

@@ -1,0 +1,99 @@
+// Clients that run trials by themselves and fall silent: their trials end, and may be queued again.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "tuner/core/core_impl.h"
+
+namespace espalier {
+
+namespace {
+
+// The names by which Optuna's own callback for stale trials keeps its account.
+constexpr char kFailedTrial[] = "failed_trial";
+constexpr char kRetryHistory[] = "retry_history";
+
+// "[3, 5]" to its numbers; what is no such list counts as none.
+std::vector<std::int64_t> ParseHistory(const std::string& json) {
+  std::vector<std::int64_t> numbers;
+  const absl::string_view inside = absl::StripSuffix(absl::StripPrefix(json, "["), "]");
+  for (const absl::string_view word : absl::StrSplit(inside, ',', absl::SkipWhitespace())) {
+    std::int64_t number = 0;
+    if (!absl::SimpleAtoi(word, &number)) return {};
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+void Core::Impl::HeardOf(TrialId id) {
+  if (options_.client_lease.seconds <= 0) return;
+  const Trial& trial = TrialAt(id);
+  if (trial.state == TrialState::kRunning && StudyAt(trial.study).spec.ask_and_tell) {
+    heard_of_[id] = now_;
+    if (!client_leases_checked_) client_leases_checked_ = now_;
+  } else {
+    heard_of_.erase(id);
+  }
+}
+
+void Core::Impl::CheckClientLeases() {
+  const ClientLease& lease = options_.client_lease;
+  if (!client_leases_checked_ ||
+      SecondsBetween(*client_leases_checked_, now_) < lease.seconds / kLooksPerClientLease) {
+    return;
+  }
+  // The first step after a restart is the first that knows the time.
+  for (auto& [id, heard] : heard_of_) {
+    if (heard == Time{}) heard = now_;
+  }
+  client_leases_checked_ = now_;
+  std::vector<TrialId> silent;
+  for (const auto& [id, heard] : heard_of_) {
+    if (SecondsBetween(heard, now_) >= lease.seconds) silent.push_back(id);
+  }
+  for (const TrialId id : silent) {
+    heard_of_.erase(id);
+    const Trial& trial = TrialAt(id);
+    if (StudyAt(trial.study).state == StudyState::kRunning) QueueAgain(trial);
+    Decide(trial, DecisionKind::kFail, 0, 0,
+           absl::StrCat("its client was silent for ", lease.seconds, " s"));
+    Emit(TrialTold{id, TrialState::kFail, {}, {}, now_});
+  }
+}
+
+void Core::Impl::QueueAgain(const Trial& lost) {
+  const std::map<std::string, std::string>& before = lost.attributes.system;
+  std::vector<std::int64_t> history;
+  if (const auto it = before.find(kRetryHistory); it != before.end()) {
+    history = ParseHistory(it->second);
+  }
+  if (std::ssize(history) >= options_.client_lease.max_retries) return;
+  history.push_back(lost.number);
+  const TrialId id(state_.last_trial.value + 1);
+  const StudyId study = lost.study;
+  const Trial copy = lost;
+  Emit(TrialCreated{id, study, std::ssize(StudyAt(study).trials), copy.parameters, now_});
+  for (std::size_t i = 0; i < copy.suggested.size(); ++i) {
+    Emit(ParameterSuggested{id, static_cast<int>(i), copy.suggested[i]});
+  }
+  for (const auto& [key, value] : copy.attributes.user) {
+    Emit(TrialAttributeSet{id, false, key, value});
+  }
+  for (const auto& [key, value] : copy.attributes.system) {
+    if (key != kRetryHistory) Emit(TrialAttributeSet{id, true, key, value});
+  }
+  if (!before.contains(kFailedTrial)) {
+    Emit(TrialAttributeSet{id, true, kFailedTrial, absl::StrCat(copy.number)});
+  }
+  Emit(TrialAttributeSet{id, true, kRetryHistory,
+                         absl::StrCat("[", absl::StrJoin(history, ", "), "]")});
+}
+
+}  // namespace espalier
