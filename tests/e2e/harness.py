@@ -96,11 +96,11 @@ class TunerTest(unittest.TestCase):
     def export(self, *where, study="e2e"):
         return json.loads(self.run_tuner("export", study, *where, "--format", "json").stdout)
 
-    def serve(self, database, grpc=None, http=None):
+    def serve(self, database, grpc=None, http=None, options=()):
         """Starts a service and waits until it answers."""
         self.grpc = grpc or f"127.0.0.1:{free_port()}"
         self.http = http or f"127.0.0.1:{free_port()}"
-        process = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", database)
+        process = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", database, *options)
         self.wait_service(process)
         return process
 

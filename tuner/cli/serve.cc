@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -40,6 +41,16 @@ ExitCode Serve(const ServeArguments& arguments) {
   if (!(options.lease_s > 0)) {
     return Fail("serve", ExitCode::kBadInput,
                 fmt::format("--lease {}: must be more than 0 seconds", options.lease_s));
+  }
+  const ClientLease& lease = options.client_lease;
+  if (!(lease.seconds >= 0) || std::isinf(lease.seconds)) {
+    return Fail("serve", ExitCode::kBadInput,
+                fmt::format("--client-lease {}: must be seconds, or 0 for none", lease.seconds));
+  }
+  if (lease.max_retries < 0 || (lease.max_retries > 0 && lease.seconds == 0)) {
+    return Fail("serve", ExitCode::kBadInput,
+                fmt::format("--client-retries {}: must be 0 or more, and needs --client-lease",
+                            lease.max_retries));
   }
   if (!arguments.token_file.empty()) {
     const absl::StatusOr<std::string> token = ReadToken(arguments.token_file);
@@ -158,6 +169,12 @@ VerbAction AddServe(CLI::App& app) {
                  "other than loopback");
   app.add_option("--lease", a->options.lease_s,
                  "Seconds of silence after which an agent's trials are taken as lost")
+      ->capture_default_str();
+  app.add_option("--client-lease", a->options.client_lease.seconds,
+                 "Seconds without a write after which a trial that an Optuna client runs is taken "
+                 "as failed (default: clients may be silent for ever)");
+  app.add_option("--client-retries", a->options.client_lease.max_retries,
+                 "With --client-lease: queue such a trial again so often, with its parameters")
       ->capture_default_str();
   a->engine.AddTo(app);
   return [a] { return Serve(*a); };

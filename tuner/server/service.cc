@@ -56,6 +56,7 @@ class ServiceImpl final : public Service {
 
     LoopOptions loop_options;
     loop_options.core.lease_s = options.lease_s;
+    loop_options.core.client_lease = options.client_lease;
     if (options.engine != nullptr) {
       loop_options.core.pool_size = options.pool_size;
       loop_options.ask_engine = [engine = options.engine](const NodeRequest& request) {

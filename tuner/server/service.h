@@ -15,6 +15,7 @@ struct ServiceOptions {
   std::string database;                      // SQLite file; empty: in memory, lost at exit
   std::string token;  // clients and agents must show it; empty: loopback only
   double lease_s = 10;
+  ClientLease client_lease{};  // of trials that clients run by themselves, as Optuna's do
   // Starts and releases nodes as the rule of the pool's size says; must outlive the service. None:
   // agents are started by others.
   Engine* engine = nullptr;

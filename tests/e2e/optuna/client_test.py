@@ -13,7 +13,7 @@ import optuna
 from optuna.storages import GrpcStorageProxy
 from optuna.trial import TrialState
 
-from harness import TunerTest
+from harness import TunerTest, wait_for
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -124,6 +124,32 @@ class Clients(TunerTest):
         self.assertEqual(set(study.trials[0].params), {"lr", "rule"})
         study.set_user_attr("seen", True)
         self.assertEqual(study.user_attrs, {"seen": True})
+
+
+class SilentClients(TunerTest):
+    def test_the_trial_of_a_killed_client_is_run_by_another(self):
+        self.serve(self.dir / "optuna.db", options=["--client-lease", "2", "--client-retries", "1"])
+        study = optuna.create_study(study_name="lost", storage=storage_at(self.grpc))
+        lost = study.ask()
+        x = lost.suggest_float("x", 0, 1)
+        wait_for(lambda: study.trials[0].state == TrialState.FAIL, "the silent client's trial to fail")
+        seen = []
+        study.optimize(lambda trial: seen.append(trial.suggest_float("x", 0, 1)) or 0.0, n_trials=1)
+        self.assertEqual(len(study.trials), 2, "the queued trial was taken")
+        again = study.trials[1]
+        self.assertEqual(again.state, TrialState.COMPLETE)
+        self.assertEqual(again.params, {"x": x})
+        self.assertEqual(optuna.storages.RetryHeartbeatStaleTrialCallback.retried_trial_number(again)
+                         if hasattr(optuna.storages, "RetryHeartbeatStaleTrialCallback") else
+                         again.system_attrs["failed_trial"], 0)
+        with self.assertRaises(optuna.exceptions.UpdateFinishedTrialError):
+            lost.report(1.0, 1)
+
+    def test_options_that_make_no_sense_are_named(self):
+        done = self.run_tuner("serve", "--db", self.dir / "x.db", "--client-retries", "1", code=2)
+        self.assertIn("--client-retries 1", done.stderr)
+        done = self.run_tuner("serve", "--db", self.dir / "x.db", "--client-lease", "-3", code=2)
+        self.assertIn("--client-lease -3", done.stderr)
 
 
 if __name__ == "__main__":
