@@ -67,6 +67,9 @@ test_preset() {
 
 heading "set-up"
 scripts/setup.sh
+# The Optunas that the tests of its protocol speak with.
+scripts/setup-optuna.sh 5.0.0
+scripts/setup-optuna.sh 4.5.0
 test_preset full "everything"
 if [[ $quick == no ]]; then test_preset asan "sanitizers, without LibTorch"; fi
 
