@@ -6,7 +6,8 @@
 // studies end when all their trials have; streams of trials end when one reports the target (ASHA
 // and ours only: where each slot has a trial of its own there is nothing to divide).
 // Every policy pays 1 s a resize in the first table, what it was measured to take in the second.
-// The pruner's defaults were chosen on seeds 0 to 99; the default here is seeds they never saw.
+// The pruner's defaults were chosen with seeds 0 to 99 and 1000 to 1099 in sight; the default here is
+// seeds that nobody had looked at.
 //
 // Below each table stands a bound: the fastest trial that ends at least as well as ASHA's best,
 // alone from the start on its best number of slots, over ASHA's time. Who knew it beforehand would
@@ -290,7 +291,7 @@ class Report {
 
 struct Arguments {
   int seeds = 100;
-  int first_seed = 1000;
+  int first_seed = 2000;
   bool peers = true;
   std::vector<Cell> cells = {{32, 8}, {32, 32}, {128, 8}, {128, 32}, {0, 8}, {0, 32}};
 };

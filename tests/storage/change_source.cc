@@ -168,7 +168,7 @@ std::optional<Change> ChangeSource::Make(Draw<StudyClockSet>) {
 std::optional<Change> ChangeSource::Make(Draw<StudyDeleted>) {
   const Study* study = AnyStudy();
   // Seldom, so that studies become old.
-  if (study == nullptr || Small(4) > 0) return std::nullopt;
+  if (study == nullptr || Small(3) > 0) return std::nullopt;
   return StudyDeleted{study->id, state_.last_study, state_.last_trial};
 }
 

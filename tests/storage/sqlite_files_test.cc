@@ -111,6 +111,8 @@ TEST_F(SqliteFiles, RefusesTheSchemaOfANewerEspalier) {
 TEST_F(SqliteFiles, BringsAnOlderSchemaUpToTheLatest) {
   MustOpen();
   ExecuteRaw(
+      "DROP TABLE study_attributes; DROP TABLE trial_attributes; DROP TABLE suggested; "
+      "DROP TABLE suggestions; DROP TABLE other_values; "
       "DROP TABLE drained_nodes; DROP TABLE figures; ALTER TABLE resizes DROP COLUMN form_s; "
       "ALTER TABLE resizes DROP COLUMN broadcast_s; "
       "INSERT INTO studies SELECT 1, 's', '{\"name\": \"s\", \"trials\": 1, \"command\": [\"x\"], "
@@ -122,12 +124,15 @@ TEST_F(SqliteFiles, BringsAnOlderSchemaUpToTheLatest) {
   const std::unique_ptr<Storage> storage = MustOpen();
   TrainingFigures figures;
   figures.goodput = 12.5;
-  const std::vector<Change> changes = {FiguresRecorded{TrialId(1), figures}};
+  const std::vector<Change> changes = {FiguresRecorded{TrialId(1), figures},
+                                       TrialAttributeSet{TrialId(1), false, "note", "\"old\""}};
   ASSERT_TRUE(storage->Commit(changes).ok());
   const auto state = storage->Load();
   ASSERT_TRUE(state.ok()) << state.status();
   const Trial& trial = state->trials.at(TrialId(1));
   EXPECT_EQ(trial.figures, figures);
+  EXPECT_EQ(trial.attributes.user.at("note"), "\"old\"");
+  EXPECT_EQ(state->last_trial, TrialId(1));
   ASSERT_EQ(trial.resizes.size(), 1u);
   EXPECT_EQ(trial.resizes[0].form_s, 0);
   EXPECT_TRUE(trial.resizes[0].after_loss);
