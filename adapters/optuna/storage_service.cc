@@ -48,10 +48,13 @@ class StorageService final : public Base {
 
   Reactor* CreateNewStudy(Context* context, const optuna::CreateNewStudyRequest* request,
                           optuna::CreateNewStudyReply* reply) override {
-    absl::StatusOr<StudySpec> spec = MakeSpec(*request);
-    if (!spec.ok()) return Refuse("CreateNewStudy", context, spec.status());
-    return Post("CreateNewStudy", context, CreateStudy{*std::move(spec), false},
-                [reply](const Reply& r) { reply->set_study_id(r.study.value); });
+    return PostRead(
+        "CreateNewStudy", context,
+        [request]() -> absl::StatusOr<Event> {
+          ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, MakeSpec(*request));
+          return CreateStudy{std::move(spec), false};
+        },
+        [reply](const Reply& r) { reply->set_study_id(r.study.value); });
   }
   Reactor* DeleteStudy(Context* context, const optuna::DeleteStudyRequest* request,
                        optuna::DeleteStudyReply*) override {
@@ -124,23 +127,25 @@ class StorageService final : public Base {
 
   Reactor* CreateNewTrial(Context* context, const optuna::CreateNewTrialRequest* request,
                           optuna::CreateNewTrialReply* reply) override {
-    CreateTrial event{StudyId(request->study_id()), nullptr};
-    if (!request->template_trial_is_none()) {
-      auto content = FromMessage(request->template_trial());
-      if (!content.ok()) return Refuse("CreateNewTrial", context, content.status());
-      event.content = *std::move(content);
-    }
-    return Post("CreateNewTrial", context, std::move(event),
-                [reply](const Reply& r) { reply->set_trial_id(r.trial.value); });
+    return PostRead(
+        "CreateNewTrial", context,
+        [request]() -> absl::StatusOr<Event> {
+          CreateTrial event{StudyId(request->study_id()), nullptr};
+          if (!request->template_trial_is_none()) {
+            ESPALIER_ASSIGN_OR_RETURN(event.content, FromMessage(request->template_trial()));
+          }
+          return event;
+        },
+        [reply](const Reply& r) { reply->set_trial_id(r.trial.value); });
   }
-  // Whether the trial can be changed at all is told before what is wrong with the distribution.
   Reactor* SetTrialParameter(Context* context, const optuna::SetTrialParameterRequest* request,
                              optuna::SetTrialParameterReply*) override {
-    auto suggestion = MakeSuggestion(request->param_name(), request->distribution());
-    if (!suggestion.ok()) return Refuse("SetTrialParameter", context, suggestion.status());
-    return Post("SetTrialParameter", context,
-                SuggestParameter{TrialId(request->trial_id()), request->param_value_internal(),
-                                 *std::move(suggestion)});
+    return PostRead("SetTrialParameter", context, [request]() -> absl::StatusOr<Event> {
+      ESPALIER_ASSIGN_OR_RETURN(Suggestion suggestion,
+                                MakeSuggestion(request->param_name(), request->distribution()));
+      return SuggestParameter{TrialId(request->trial_id()), request->param_value_internal(),
+                              std::move(suggestion)};
+    });
   }
   Reactor* GetTrialIdFromStudyIdTrialNumber(
       Context* context, const optuna::GetTrialIdFromStudyIdTrialNumberRequest* request,
@@ -160,13 +165,15 @@ class StorageService final : public Base {
   }
   Reactor* SetTrialStateValues(Context* context, const optuna::SetTrialStateValuesRequest* request,
                                optuna::SetTrialStateValuesReply* reply) override {
-    const absl::StatusOr<TrialState> state = FromMessage(request->state());
-    if (!state.ok()) return Refuse("SetTrialStateValues", context, state.status());
-    return Post("SetTrialStateValues", context,
-                SetTrialState{TrialId(request->trial_id()),
-                              *state,
-                              {request->values().begin(), request->values().end()}},
-                [reply](const Reply& r) { reply->set_trial_updated(r.updated); });
+    return PostRead(
+        "SetTrialStateValues", context,
+        [request]() -> absl::StatusOr<Event> {
+          ESPALIER_ASSIGN_OR_RETURN(const TrialState state, FromMessage(request->state()));
+          return SetTrialState{TrialId(request->trial_id()),
+                               state,
+                               {request->values().begin(), request->values().end()}};
+        },
+        [reply](const Reply& r) { reply->set_trial_updated(r.updated); });
   }
   Reactor* SetTrialIntermediateValue(Context* context,
                                      const optuna::SetTrialIntermediateValueRequest* request,
@@ -200,13 +207,20 @@ class StorageService final : public Base {
   Reactor* GetTrials(Context* context, const ByteBuffer* request, ByteBuffer* reply) override;
 
  private:
-  // Posts the event and finishes when what it changed is durable.
-  template <typename Fill = void (*)(const Reply&)>
-  Reactor* Post(
-      const char* method, Context* context, Event event, Fill fill = [](const Reply&) {}) {
+  Reactor* Post(const char* method, Context* context, const Event& event) {
+    return PostRead(method, context, [&event]() -> absl::StatusOr<Event> { return event; });
+  }
+
+  // Reads the request of who may enter, posts the event that it makes, and finishes when what that
+  // changed is durable.
+  template <typename ReadEvent, typename Fill = void (*)(const Reply&)>
+  Reactor* PostRead(
+      const char* method, Context* context, ReadEvent read, Fill fill = [](const Reply&) {}) {
     if (!gate_.admits(*context)) return Refuse(method, context, NoToken());
+    absl::StatusOr<Event> event = read();
+    if (!event.ok()) return Refuse(method, context, event.status());
     Reactor* reactor = context->DefaultReactor();
-    tuner_.PostThen(std::move(event), [this, method, reactor, fill](const Reply& reply) {
+    tuner_.PostThen(*std::move(event), [this, method, reactor, fill](const Reply& reply) {
       if (reply.status.ok()) fill(reply);
       Finish(method, reactor, reply.status);
     });
@@ -216,11 +230,12 @@ class StorageService final : public Base {
   template <typename Request, typename SetAttributeEvent>
   Reactor* SetAttribute(const char* method, Context* context, const Request& request,
                         SetAttributeEvent event) {
-    const absl::Status status = CheckAttribute(request.key(), request.value());
-    if (!status.ok()) return Refuse(method, context, status);
-    event.key = request.key();
-    event.value = request.value();
-    return Post(method, context, std::move(event));
+    return PostRead(method, context, [&]() -> absl::StatusOr<Event> {
+      ESPALIER_RETURN_IF_ERROR(CheckAttribute(request.key(), request.value()));
+      event.key = request.key();
+      event.value = request.value();
+      return std::move(event);
+    });
   }
 
   // `look` runs on the owner's thread and fills the reply.
