@@ -40,9 +40,11 @@ void AddDrawn(const Trial& trial, const Study& study, optuna::Trial& message) {
   }
 }
 
-void AddAttributes(const std::map<std::string, std::string>& from,
-                   google::protobuf::Map<std::string, std::string>& to) {
-  for (const auto& [key, value] : from) to[key] = value;
+// To a study's message or a trial's.
+template <typename Message>
+void AddAttributes(const Attributes& attributes, Message& message) {
+  message.mutable_user_attributes()->insert(attributes.user.begin(), attributes.user.end());
+  message.mutable_system_attributes()->insert(attributes.system.begin(), attributes.system.end());
 }
 
 }  // namespace
@@ -75,8 +77,7 @@ optuna::Study ToMessage(const Study& study) {
   for (const Direction direction : study.spec.directions) {
     message.add_directions(ToMessage(direction));
   }
-  AddAttributes(study.attributes.user, *message.mutable_user_attributes());
-  AddAttributes(study.attributes.system, *message.mutable_system_attributes());
+  AddAttributes(study.attributes, message);
   return message;
 }
 
@@ -91,8 +92,7 @@ optuna::Trial ToMessage(const Trial& trial, const Study& study) {
   message.set_datetime_complete(ToLocalTime(trial.ended));
   AddDrawn(trial, study, message);
   AddSuggested(trial, study, message);
-  AddAttributes(trial.attributes.user, *message.mutable_user_attributes());
-  AddAttributes(trial.attributes.system, *message.mutable_system_attributes());
+  AddAttributes(trial.attributes, message);
   for (const IntermediateValue& value : trial.values) {
     (*message.mutable_intermediate_values())[value.step] = value.value;
   }
@@ -160,7 +160,8 @@ absl::StatusOr<StudySpec> MakeSpec(const optuna::CreateNewStudyRequest& request)
       return Unknown("directions",
                      absl::StrCat("needs 0 (MINIMIZE) or 1 (MAXIMIZE), got ", direction));
     }
-    json["directions"].push_back(direction == optuna::MINIMIZE ? "minimize" : "maximize");
+    json["directions"].push_back(
+        ToString(direction == optuna::MINIMIZE ? Direction::kMinimize : Direction::kMaximize));
   }
   return ParseStudy(json.dump(), "study", "/");
 }

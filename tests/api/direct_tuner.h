@@ -1,9 +1,7 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tuner.pb.h"
@@ -27,14 +25,6 @@ class DirectTuner final : public Tuner {
   absl::Status Read(const std::function<void(const View&)>& look) override {
     look(view());
     return absl::OkStatus();
-  }
-
-  void PostThen(Event event, std::function<void(const Reply&)> done) override {
-    done(Post(std::move(event)));
-  }
-  void ReadThen(std::function<void(const View*)> look) override {
-    const View seen = view();
-    look(&seen);
   }
 
   View view() const { return {core, now, pids, gpus}; }

@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import time
@@ -52,6 +53,18 @@ def peers_python():
     """The interpreter of the tools that we are compared with, made when it is not there."""
     script = pathlib.Path(__file__).parent / "peers" / "setup.sh"
     return subprocess.run([script], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def resident_mb(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024
+
+
+def optuna_load(address, connections, in_flight, trials):
+    """What bench_optuna_load measured: calls_per_s, p50_ms, p99_ms."""
+    done = subprocess.run([os.path.join(BIN, "bench_optuna_load"), address, str(connections), str(in_flight),
+                           str(trials)], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
 
 
 def setup_optuna(version):

@@ -3,20 +3,13 @@
 # builds: tuner bench_fill_database
 import json
 import os
-import pathlib
-import re
 import subprocess
 import tempfile
 import urllib.request
 
-from bench_run import BIN, free_port, start_service
+from bench_run import BIN, free_port, resident_mb, start_service
 
 TRIALS, VALUES = 10_000, 20
-
-
-def resident_mb(pid):
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024
 
 
 def measure(database, expect):
@@ -33,7 +26,7 @@ def measure(database, expect):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         full = os.path.join(folder, "full.db")
-        subprocess.run([os.path.join(BIN, "bench_fill_database"), full, str(TRIALS), str(VALUES)], check=True)
+        subprocess.run([os.path.join(BIN, "bench_fill_database"), "pool", full, str(TRIALS), str(VALUES)], check=True)
         with_trials = measure(full, TRIALS)
         empty = measure(os.path.join(folder, "empty.db"), 0)
     print(json.dumps({"rss_mb": round(with_trials, 1), "empty_rss_mb": round(empty, 1)}))

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from bench_run import BIN, TUNER, free_port, setup_optuna
+from bench_run import TUNER, free_port, optuna_load, setup_optuna
 
 HERE = pathlib.Path(__file__).parent
 CONNECTIONS = 8
@@ -36,9 +36,7 @@ class Server:
                                         stderr=subprocess.DEVNULL)
 
     def load(self, connections, in_flight, trials):
-        done = subprocess.run([os.path.join(BIN, "bench_optuna_load"), self.address, str(connections),
-                               str(in_flight), str(trials)], check=True, capture_output=True, text=True)
-        return json.loads(done.stdout)
+        return optuna_load(self.address, connections, in_flight, trials)
 
     def stop(self):
         self.process.terminate()

@@ -1,25 +1,19 @@
 #!/usr/bin/env python3
 # bench: optuna_scale - a study of 100,000 trials and 1,000,000 intermediate values through Optuna's storage protocol
-# builds: tuner bench_fill_optuna bench_optuna_load
+# builds: tuner bench_fill_database bench_optuna_load
 import argparse
 import json
 import os
 import pathlib
-import re
 import statistics
 import subprocess
 import tempfile
 import time
 
-from bench_run import BIN, TUNER, free_port, setup_optuna
+from bench_run import BIN, TUNER, free_port, optuna_load, resident_mb, setup_optuna
 
 HERE = pathlib.Path(__file__).parent
 LOAD_TRIALS = 1000
-
-
-def resident_mb(pid):
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024
 
 
 def start(database, address):
@@ -33,10 +27,8 @@ def start(database, address):
     return process, time.monotonic() - begun
 
 
-def load(address, connections=1, in_flight=4):
-    done = subprocess.run([os.path.join(BIN, "bench_optuna_load"), address, str(connections), str(in_flight),
-                           str(LOAD_TRIALS)], check=True, capture_output=True, text=True)
-    return json.loads(done.stdout)["p50_ms"]
+def load(address):
+    return optuna_load(address, 1, 4, LOAD_TRIALS)["p50_ms"]
 
 
 def main():
@@ -47,8 +39,8 @@ def main():
     python = setup_optuna("5.0.0")
     with tempfile.TemporaryDirectory() as folder:
         full, empty = os.path.join(folder, "full.db"), os.path.join(folder, "empty.db")
-        subprocess.run([os.path.join(BIN, "bench_fill_optuna"), full, str(options.trials), str(options.values)],
-                       check=True)
+        subprocess.run([os.path.join(BIN, "bench_fill_database"), "optuna", full, str(options.trials),
+                        str(options.values)], check=True)
         recoveries = []
         for _ in range(3):
             address = f"127.0.0.1:{free_port()}"

@@ -6,24 +6,10 @@ import urllib.request
 
 from harness import TunerTest, wait_for
 
-# Goes on from what it wrote down last, as a program with checkpoints of its own does.
-RESUMABLE = """#!/bin/bash
-state={log}/$ESPALIER_TRIAL_NUMBER
-step=$(cat $state 2>/dev/null || echo 0)
-while [ $step -lt {steps} ]; do
-  step=$((step + 1))
-  tuner tell --step $step --value 0.$step || exit 1
-  echo $step > $state
-  echo "$step $ESPALIER_SLOT" >> $state.all
-  sleep 0.1
-done
-"""
-
 
 class Drain(TunerTest):
     def script(self, steps):
-        (self.dir / "steps").mkdir()
-        return self.write("trial.sh", RESUMABLE.format(steps=steps, log=self.dir / "steps"), 0o755)
+        return self.resumable_trial(steps, 0.1, also='echo "$step $ESPALIER_SLOT" >> $state.all')
 
     def node(self, name):
         with urllib.request.urlopen(f"http://{self.http}/api/pool") as answer:

@@ -33,6 +33,20 @@ def free_port():
         return s.getsockname()[1]
 
 
+# Goes on from what it wrote down last, as a program with checkpoints of its own does.
+RESUMABLE = """#!/bin/bash
+state={log}/$ESPALIER_TRIAL_NUMBER
+step=$(cat $state 2>/dev/null || echo 0)
+while [ $step -lt {steps} ]; do
+  step=$((step + 1))
+  tuner tell --step $step --value 0.$step || exit 1
+  echo $step > $state
+  {also}
+  sleep {pause}
+done
+"""
+
+
 class TunerTest(unittest.TestCase):
     """A folder of its own for each test; every process that it started is gone at its end."""
 
@@ -52,6 +66,12 @@ class TunerTest(unittest.TestCase):
         path.write_text(text if isinstance(text, str) else json.dumps(text))
         path.chmod(mode)
         return str(path)
+
+    def resumable_trial(self, steps, pause, also=":"):
+        """A program of so many steps that goes on where it was stopped; each trial's last one is in the folder steps."""
+        (self.dir / "steps").mkdir(exist_ok=True)
+        return self.write("trial.sh", RESUMABLE.format(steps=steps, pause=pause, also=also, log=self.dir / "steps"),
+                          0o755)
 
     def study(self, command, **keys):
         """A small study file of `command`, with defaults that `keys` override."""

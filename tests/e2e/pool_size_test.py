@@ -9,18 +9,6 @@ import urllib.request
 
 from harness import TUNER, TunerTest, free_port, wait_for
 
-# Goes on from what it wrote down last, as a program with checkpoints of its own does.
-TRIAL = """#!/bin/bash
-state={log}/$ESPALIER_TRIAL_NUMBER
-step=$(cat $state 2>/dev/null || echo 0)
-while [ $step -lt {steps} ]; do
-  step=$((step + 1))
-  tuner tell --step $step --value 0.$step || exit 1
-  echo $step > $state
-  sleep 0.2
-done
-"""
-
 
 class PoolSize(TunerTest):
     def setUp(self):
@@ -42,7 +30,7 @@ class PoolSize(TunerTest):
         return service
 
     def submit(self, steps, trials, **keys):
-        script = self.write("trial.sh", TRIAL.format(steps=steps, log=self.dir / "steps"), 0o755)
+        script = self.resumable_trial(steps, 0.2)
         self.run_tuner("submit", self.study([script], trials=trials, **keys), "--service", self.grpc)
 
     def nodes(self):

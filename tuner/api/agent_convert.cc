@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/api/convert.h"
 #include "tuner/base/check.h"
 
 namespace espalier {
@@ -170,8 +171,7 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   start.mutable_environment()->insert(study.spec.environment.begin(), study.spec.environment.end());
   (*start.mutable_environment())[kBatchModeVariable] =
       study.spec.batch_mode == BatchMode::kAdaptive ? "adaptive" : "fixed";
-  (*start.mutable_environment())[kDirectionVariable] =
-      study.spec.direction == Direction::kMaximize ? "maximize" : "minimize";
+  (*start.mutable_environment())[kDirectionVariable] = std::string(ToString(study.spec.direction));
   start.set_parameters_json(ToJson(trial->second.parameters));
   start.set_study(study.spec.name);
   start.set_trial_number(trial->second.number);

@@ -19,6 +19,22 @@ const Study& StudyOf(const Trial& trial, const TunerState& state) {
 
 double SecondsOrZero(Time t) { return t == Time{} ? 0 : Seconds(t); }
 
+// To a study's message or a trial's.
+template <typename Message>
+void AddAttributes(const Attributes& attributes, Message& out) {
+  out.mutable_user_attributes()->insert(attributes.user.begin(), attributes.user.end());
+  out.mutable_system_attributes()->insert(attributes.system.begin(), attributes.system.end());
+}
+
+// JSON has no other numbers than finite ones, and Optuna's choices may be such.
+std::string JsonOrText(const ParameterValue& value) {
+  const auto* number = std::get_if<double>(&value);
+  if (number == nullptr || std::isfinite(*number)) return ToJson(value);
+  return ToJson(ParameterValue(std::string(std::isnan(*number) ? "NaN"
+                                           : *number > 0       ? "Infinity"
+                                                               : "-Infinity")));
+}
+
 void AddCurves(const Trial& trial, v1::Trial& out) {
   for (const IntermediateValue& value : trial.values) {
     v1::IntermediateValue& point = *out.add_values();
@@ -150,19 +166,6 @@ double RemainingSeconds(const Study& study, const TunerState& state, Time now) {
   return remaining_s;
 }
 
-namespace {
-
-// JSON has no other numbers than finite ones, and Optuna's choices may be such.
-std::string JsonOrText(const ParameterValue& value) {
-  const auto* number = std::get_if<double>(&value);
-  if (number == nullptr || std::isfinite(*number)) return ToJson(value);
-  return ToJson(ParameterValue(std::string(std::isnan(*number) ? "NaN"
-                                           : *number > 0       ? "Infinity"
-                                                               : "-Infinity")));
-}
-
-}  // namespace
-
 Parameters ParametersOf(const Trial& trial, const Study& study) {
   Parameters parameters = trial.parameters;
   for (const SuggestedValue& suggested : trial.suggested) {
@@ -193,11 +196,9 @@ v1::Study ToProto(const Study& study, const View& view) {
   out.set_cost_limit(study.spec.cost_limit);
   out.set_ask_and_tell(study.spec.ask_and_tell);
   for (const Direction direction : study.spec.directions) {
-    out.add_directions(direction == Direction::kMaximize ? "maximize" : "minimize");
+    out.add_directions(std::string(ToString(direction)));
   }
-  out.mutable_user_attributes()->insert(study.attributes.user.begin(), study.attributes.user.end());
-  out.mutable_system_attributes()->insert(study.attributes.system.begin(),
-                                          study.attributes.system.end());
+  AddAttributes(study.attributes, out);
   for (const TrialId id : study.trials) {
     (*out.mutable_trials_by_state())[std::string(ToString(state.trials.at(id).state))] += 1;
   }
@@ -225,12 +226,7 @@ v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves) {
     added.set_json(JsonOrText(parameter.value));
   }
   out.mutable_other_values()->Add(trial.other_values.begin(), trial.other_values.end());
-  if (with_curves) {
-    out.mutable_user_attributes()->insert(trial.attributes.user.begin(),
-                                          trial.attributes.user.end());
-    out.mutable_system_attributes()->insert(trial.attributes.system.begin(),
-                                            trial.attributes.system.end());
-  }
+  if (with_curves) AddAttributes(trial.attributes, out);
   const Direction direction = study.spec.direction;
   if (const auto value = BestValue(trial, direction)) out.set_value(*value);
   out.set_created_at(SecondsOrZero(trial.created));

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tuner/base/clock.h"
@@ -41,11 +42,15 @@ class Tuner {
   // waits.
   virtual absl::Status Read(const std::function<void(const View&)>& look) = 0;
 
-  // The same without waiting: `done` and `look` are called on the owner's thread, or on the
-  // caller's where nobody else owns the core. Post's reply, and null instead of a view once there
-  // is nothing to see any more.
-  virtual void PostThen(Event event, std::function<void(const Reply&)> done) = 0;
-  virtual void ReadThen(std::function<void(const View*)> look) = 0;
+  // The same for callers who go on: `done` gets Post's reply, `look` null instead of a view once
+  // there is nothing to see any more. Where the core has an owner of its own they are called on its
+  // thread, and nothing waits; here, before these return.
+  virtual void PostThen(Event event, std::function<void(const Reply&)> done) {
+    done(Post(std::move(event)));
+  }
+  virtual void ReadThen(std::function<void(const View*)> look) {
+    if (!Read([&look](const View& view) { look(&view); }).ok()) look(nullptr);
+  }
 };
 
 }  // namespace espalier

@@ -81,7 +81,7 @@ absl::StatusOr<std::unique_ptr<LocalEngine>> EngineArguments::Make(const std::st
                                                   node_.min_nodes, size.node.max_nodes));
   }
   ESPALIER_ASSIGN_OR_RETURN(size.rule, ParsePlugin("--pool-size", rule_));
-  const absl::Status known = MakePoolSizeRule(size.rule.name, size.rule.options).status();
+  const absl::Status known = CheckPoolSize(size);
   if (!known.ok()) {
     return absl::InvalidArgumentError(
         fmt::format("--pool-size {}: {}", rule_, std::string(known.message())));

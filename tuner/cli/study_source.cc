@@ -84,13 +84,6 @@ class DatabaseSource : public StudySource, private Tuner {
     look(View{core_, now_, pids_, gpus_});
     return absl::OkStatus();
   }
-  void PostThen(Event event, std::function<void(const Reply&)> done) override {
-    done(Post(std::move(event)));
-  }
-  void ReadThen(std::function<void(const View*)> look) override {
-    const View view{core_, now_, pids_, gpus_};
-    look(&view);
-  }
 
   Time now_;
   Core core_;

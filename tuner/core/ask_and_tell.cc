@@ -92,15 +92,15 @@ void Core::Impl::On(const CreateTrial& event) {
         absl::StrCat("study \"", study.spec.name, "\" was stopped: resume it for new trials"));
     return;
   }
+  TrialTemplate running;
+  running.state = TrialState::kRunning;
+  running.started = now_;
+  result_.reply.trial = CreateFrom(study.id, event.content ? *event.content : running);
+}
+
+TrialId Core::Impl::CreateFrom(StudyId study, const TrialTemplate& content) {
   const TrialId id(state_.last_trial.value + 1);
-  Emit(TrialCreated{id, study.id, std::ssize(study.trials), {}, now_});
-  result_.reply.trial = id;
-  if (!event.content) {
-    Emit(TrialTold{id, TrialState::kRunning, {}, now_, {}});
-    HeardOf(id);
-    return;
-  }
-  const TrialTemplate& content = *event.content;
+  Emit(TrialCreated{id, study, std::ssize(StudyAt(study).trials), {}, now_});
   const Trial& trial = TrialAt(id);
   for (const auto& [suggestion, value] : content.parameters) Suggest(trial, suggestion, value);
   for (const auto& [step, value] : content.intermediate_values) {
@@ -114,26 +114,31 @@ void Core::Impl::On(const CreateTrial& event) {
   }
   Emit(TrialTold{id, content.state, content.values, content.started, content.ended});
   HeardOf(id);
+  return id;
 }
 
-// The trial, if a client may change it; else null, and the reply says why not.
-Trial* Core::Impl::TrialToTell(TrialId id) {
+// The trial, if it has not ended; else null, and the reply says why not.
+Trial* Core::Impl::OpenTrial(TrialId id) {
   const auto it = state_.trials.find(id);
   if (it == state_.trials.end()) {
     result_.reply.status = absl::NotFoundError(absl::StrCat("no trial with id ", id.value));
     return nullptr;
   }
-  Trial& trial = it->second;
-  if (Ended(trial.state)) {
-    result_.reply.status = HasEnded(trial);
-    return nullptr;
-  }
-  if (const Study& study = StudyAt(trial.study); !study.spec.ask_and_tell) {
+  if (!Ended(it->second.state)) return &it->second;
+  result_.reply.status = HasEnded(it->second);
+  return nullptr;
+}
+
+// The same of a trial that its client runs.
+Trial* Core::Impl::TrialToTell(TrialId id) {
+  Trial* trial = OpenTrial(id);
+  if (trial == nullptr) return nullptr;
+  if (const Study& study = StudyAt(trial->study); !study.spec.ask_and_tell) {
     result_.reply.status = RunsOnThePool(study);
     return nullptr;
   }
   HeardOf(id);
-  return &trial;
+  return trial;
 }
 
 void Core::Impl::On(const SuggestParameter& event) {
@@ -187,16 +192,9 @@ void Core::Impl::Suggest(const Trial& trial, const Suggestion& suggestion, doubl
 
 // Notes on trials of the pool are welcome; ended trials keep what they have.
 void Core::Impl::On(const SetTrialAttribute& event) {
-  const auto it = state_.trials.find(event.trial);
-  if (it == state_.trials.end()) {
-    result_.reply.status =
-        absl::NotFoundError(absl::StrCat("no trial with id ", event.trial.value));
-  } else if (Ended(it->second.state)) {
-    result_.reply.status = HasEnded(it->second);
-  } else {
-    Emit(TrialAttributeSet{event.trial, event.system, event.key, event.value});
-    HeardOf(event.trial);
-  }
+  if (OpenTrial(event.trial) == nullptr) return;
+  Emit(TrialAttributeSet{event.trial, event.system, event.key, event.value});
+  HeardOf(event.trial);
 }
 
 void Core::Impl::On(const SetIntermediateValue& event) {

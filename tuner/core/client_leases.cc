@@ -69,31 +69,23 @@ void Core::Impl::CheckClientLeases() {
 }
 
 void Core::Impl::QueueAgain(const Trial& lost) {
-  const std::map<std::string, std::string>& before = lost.attributes.system;
   std::vector<std::int64_t> history;
+  const std::map<std::string, std::string>& before = lost.attributes.system;
   if (const auto it = before.find(kRetryHistory); it != before.end()) {
     history = ParseHistory(it->second);
   }
   if (std::ssize(history) >= options_.client_lease.max_retries) return;
   history.push_back(lost.number);
-  const TrialId id(state_.last_trial.value + 1);
-  const StudyId study = lost.study;
-  const Trial copy = lost;
-  Emit(TrialCreated{id, study, std::ssize(StudyAt(study).trials), copy.parameters, now_});
-  for (std::size_t i = 0; i < copy.suggested.size(); ++i) {
-    Emit(ParameterSuggested{id, static_cast<int>(i), copy.suggested[i]});
+  TrialTemplate again;
+  for (const SuggestedValue& suggested : lost.suggested) {
+    const std::vector<Suggestion>& known = StudyAt(lost.study).suggestions;
+    again.parameters.emplace_back(known[static_cast<std::size_t>(suggested.suggestion)],
+                                  suggested.value);
   }
-  for (const auto& [key, value] : copy.attributes.user) {
-    Emit(TrialAttributeSet{id, false, key, value});
-  }
-  for (const auto& [key, value] : copy.attributes.system) {
-    if (key != kRetryHistory) Emit(TrialAttributeSet{id, true, key, value});
-  }
-  if (!before.contains(kFailedTrial)) {
-    Emit(TrialAttributeSet{id, true, kFailedTrial, absl::StrCat(copy.number)});
-  }
-  Emit(TrialAttributeSet{id, true, kRetryHistory,
-                         absl::StrCat("[", absl::StrJoin(history, ", "), "]")});
+  again.attributes = lost.attributes;
+  again.attributes.system.try_emplace(kFailedTrial, absl::StrCat(lost.number));
+  again.attributes.system[kRetryHistory] = absl::StrCat("[", absl::StrJoin(history, ", "), "]");
+  CreateFrom(lost.study, again);
 }
 
 }  // namespace espalier

@@ -21,6 +21,7 @@
 #include "tuner/core/equal_progress.h"
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/samplers/sampler.h"
+#include "tuner/core/slot_time.h"
 #include "tuner/core/stragglers.h"
 
 namespace espalier {
@@ -48,11 +49,6 @@ inline constexpr std::size_t kMaxLastOutput = 4096;  // bytes
 inline constexpr int kLooksPerClientLease = 4;
 inline constexpr std::int64_t kReplicaIdBlock = 1000;
 inline constexpr std::int64_t kMaxReportsPerTrial = 1'000'000;
-
-// How long a trial held the slots of one span so far.
-inline double HeldSeconds(const SlotSpan& span, Time now) {
-  return SecondsBetween(span.from, span.to == Time{} ? now : span.to);
-}
 
 // Whether the tuner creates and runs trials of the study at present.
 inline bool UsesPool(const Study& study) {
@@ -247,6 +243,8 @@ class Core::Impl {
   bool TooLateForNewTrials(const Study& study);
 
   // ---- trials of clients (ask_and_tell.cc)
+  TrialId CreateFrom(StudyId study, const TrialTemplate& content);
+  Trial* OpenTrial(TrialId id);
   Trial* TrialToTell(TrialId id);
   void Suggest(const Trial& trial, const Suggestion& suggestion, double value);
   absl::Status CheckKind(const Study& study, const Suggestion& suggestion);
@@ -297,6 +295,7 @@ class Core::Impl {
   void GrowPool(int nodes);
   void ShrinkPool(int nodes);
   void ReleaseEmptyNodes();
+  int SlotsHeldOn(NodeId id) const;
   std::optional<Time> NextPoolSize() const;
 
   // ---- groups in which some or all hang (stuck_groups.cc)

@@ -19,11 +19,7 @@ constexpr double kSoonestCostCheck_s = 0.1;
 
 double SlotSeconds(const TunerState& state, const Study& study, Time now) {
   double sum_s = 0;
-  for (const TrialId id : study.trials) {
-    for (const SlotSpan& span : state.trials.at(id).spans) {
-      sum_s += std::max(0.0, HeldSeconds(span, now)) * static_cast<double>(span.slots.size());
-    }
-  }
+  for (const TrialId id : study.trials) sum_s += SlotSeconds(state.trials.at(id), now);
   return sum_s;
 }
 

@@ -110,6 +110,11 @@ PoolSizeRequest Core::Impl::DescribePoolSize() {
   return request;
 }
 
+int Core::Impl::SlotsHeldOn(NodeId id) const {
+  return static_cast<int>(std::count_if(replicas_.begin(), replicas_.end(),
+                                        [id](const auto& r) { return r.second.node == id; }));
+}
+
 void Core::Impl::GrowPool(int nodes) {
   // Nodes that were to go, and are not gone, stay first.
   for (auto& [id, node] : nodes_) {
@@ -142,9 +147,7 @@ void Core::Impl::ShrinkPool(int nodes) {
   std::vector<std::pair<int, NodeId>> held;
   for (const auto& [id, node] : nodes_) {
     if (!IsEngineNode(node.name) || node.draining) continue;
-    const auto slots = std::count_if(replicas_.begin(), replicas_.end(),
-                                     [&id = id](const auto& r) { return r.second.node == id; });
-    held.emplace_back(static_cast<int>(slots), id);
+    held.emplace_back(SlotsHeldOn(id), id);
   }
   std::sort(held.begin(), held.end());
   for (std::size_t i = 0; i < held.size() && i < static_cast<std::size_t>(nodes); ++i) {
@@ -176,9 +179,7 @@ void Core::Impl::ReleaseEmptyNodes() {
   for (auto& [id, node] : nodes_) {
     if (!node.draining || !IsEngineNode(node.name)) continue;
     if (node.released && SecondsBetween(*node.released, now_) < kLeaveGrace_s) continue;
-    const bool empty = std::none_of(replicas_.begin(), replicas_.end(),
-                                    [&id = id](const auto& r) { return r.second.node == id; });
-    if (!empty) continue;
+    if (SlotsHeldOn(id) > 0) continue;
     node.released = now_;
     result_.node_requests.push_back({false, node.name});
   }
@@ -195,9 +196,8 @@ std::optional<Time> Core::Impl::NextPoolSize() const {
     nodes += node.draining ? 0 : 1;
     if (node.released) consider(After(*node.released, kLeaveGrace_s));
   }
-  const bool running = std::any_of(state_.studies.begin(), state_.studies.end(), [](const auto& s) {
-    return UsesPool(s.second);
-  });
+  const bool running = std::any_of(state_.studies.begin(), state_.studies.end(),
+                                   [](const auto& s) { return UsesPool(s.second); });
   if (running || nodes != options_.pool_size->node.min_nodes) consider(size_next_.value_or(now_));
   return next;
 }

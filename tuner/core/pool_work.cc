@@ -18,10 +18,7 @@ double Core::Impl::SecondsOfATrial(const Study& study) const {
   const auto last_step = static_cast<double>(LastStepOf(study));
   for (const TrialId id : study.trials) {
     const Trial& trial = state_.trials.at(id);
-    double held_s = 0;
-    for (const SlotSpan& span : trial.spans) {
-      held_s += HeldSeconds(span, now_) * static_cast<double>(span.slots.size());
-    }
+    const double held_s = SlotSeconds(trial, now_);
     if (Ended(trial.state)) {
       ended_s += held_s;
       ++ended;

@@ -34,6 +34,17 @@ std::string_view ToString(StudyState state) {
   return "?";
 }
 
+std::string_view ToString(Direction direction) {
+  return direction == Direction::kMaximize ? "maximize" : "minimize";
+}
+
+std::optional<Direction> DirectionOf(std::string_view word) {
+  for (const Direction direction : {Direction::kMinimize, Direction::kMaximize}) {
+    if (word == ToString(direction)) return direction;
+  }
+  return std::nullopt;
+}
+
 std::string_view ToString(DecisionKind kind) {
   switch (kind) {
     case DecisionKind::kStart:

@@ -131,6 +131,10 @@ constexpr bool Ended(TrialState state) {
 std::string_view ToString(TrialState state);
 std::string_view ToString(StudyState state);
 
+// "minimize" and "maximize", as study files and Optuna write them.
+std::string_view ToString(Direction direction);
+std::optional<Direction> DirectionOf(std::string_view word);
+
 struct Slot {
   NodeId node;
   int index = 0;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "allocator/pool/speedup.h"
+#include "tuner/core/slot_time.h"
 
 namespace espalier {
 
@@ -16,7 +17,7 @@ double OneSlotSeconds(const Trial& trial, const Job& job, Time now) {
   for (const SlotSpan& span : trial.spans) {
     std::set<NodeId> nodes;
     for (const Slot& slot : span.slots) nodes.insert(slot.node);
-    sum_s += SecondsBetween(span.from, span.to == Time{} ? now : span.to) *
+    sum_s += HeldSeconds(span, now) *
              speedup.At(static_cast<int>(nodes.size()), static_cast<int>(span.slots.size()));
   }
   return sum_s;

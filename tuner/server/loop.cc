@@ -43,7 +43,7 @@ Loop::~Loop() { Stop(); }
 Reply Loop::Post(Event event) {
   auto answered = std::make_shared<std::promise<Reply>>();
   std::future<Reply> reply = answered->get_future();
-  PostAsync({std::move(event), {}}, [answered](const Reply& r) { answered->set_value(r); });
+  PostThen(std::move(event), [answered](const Reply& r) { answered->set_value(r); });
   return reply.get();
 }
 
@@ -57,11 +57,10 @@ void Loop::PostAsync(FromAgent from_agent, Done done) {
 absl::Status Loop::Read(const std::function<void(const View&)>& look) {
   auto seen = std::make_shared<std::promise<absl::Status>>();
   std::future<absl::Status> status = seen->get_future();
-  Item item = ReadItem{[seen, &look](const View* view) {
+  ReadThen([seen, &look](const View* view) {
     if (view != nullptr) look(*view);
     seen->set_value(view != nullptr ? absl::OkStatus() : Closed());
-  }};
-  if (!Enqueue(item)) return Closed();
+  });
   return status.get();
 }
 

@@ -83,6 +83,12 @@ class Loader {
     });
   }
 
+  absl::StatusOr<Study*> StudyOf(const Statement& row) {
+    const auto study = state_.studies.find(StudyId(row.Integer(0)));
+    if (study == state_.studies.end()) return absl::DataLossError("there is no such study");
+    return &study->second;
+  }
+
   absl::Status LoadMeta() {
     ESPALIER_ASSIGN_OR_RETURN(
         const std::int64_t below,
@@ -132,14 +138,11 @@ class Loader {
                    "SELECT study, at_us, trial_number, kind, from_slots, to_slots, reason "
                    "FROM decisions ORDER BY study, number",
                    [&](const Statement& row) {
-                     const auto study = state_.studies.find(StudyId(row.Integer(0)));
-                     if (study == state_.studies.end()) {
-                       return absl::DataLossError("there is no such study");
-                     }
+                     ESPALIER_ASSIGN_OR_RETURN(Study* const study, StudyOf(row));
                      Decision decision{row.Moment(1), row.Integer(2), DecisionKind::kStudy,
                                        row.Int(4),    row.Int(5),     row.Text(6)};
                      ESPALIER_ASSIGN_OR_RETURN(decision.kind, DecisionKindFromText(row.Text(3)));
-                     study->second.decisions.push_back(std::move(decision));
+                     study->decisions.push_back(std::move(decision));
                      return absl::OkStatus();
                    });
   }
@@ -217,16 +220,13 @@ class Loader {
   }
 
   absl::Status LoadAttributes() {
-    ESPALIER_RETURN_IF_ERROR(
-        ForEach("attribute of study", "SELECT study, system, key, value FROM study_attributes",
-                [&](const Statement& row) {
-                  const auto study = state_.studies.find(StudyId(row.Integer(0)));
-                  if (study == state_.studies.end()) {
-                    return absl::DataLossError("there is no such study");
-                  }
-                  TakeAttribute(row, study->second.attributes);
-                  return absl::OkStatus();
-                }));
+    ESPALIER_RETURN_IF_ERROR(ForEach("attribute of study",
+                                     "SELECT study, system, key, value FROM study_attributes",
+                                     [&](const Statement& row) {
+                                       ESPALIER_ASSIGN_OR_RETURN(Study* const study, StudyOf(row));
+                                       TakeAttribute(row, study->attributes);
+                                       return absl::OkStatus();
+                                     }));
     return ForEachOfTrials("attribute of trial",
                            "SELECT trial, system, key, value FROM trial_attributes "
                            "ORDER BY trial, system, key",
@@ -246,10 +246,8 @@ class Loader {
         ForEach("suggestion of study",
                 "SELECT study, name, distribution, kind FROM suggestions ORDER BY study, number",
                 [&](const Statement& row) {
-                  const auto study = state_.studies.find(StudyId(row.Integer(0)));
-                  if (study == state_.studies.end())
-                    return absl::DataLossError("there is no such study");
-                  study->second.suggestions.push_back({row.Text(1), row.Text(2), row.Text(3)});
+                  ESPALIER_ASSIGN_OR_RETURN(Study* const study, StudyOf(row));
+                  study->suggestions.push_back({row.Text(1), row.Text(2), row.Text(3)});
                   return absl::OkStatus();
                 }));
     return ForEachOfTrials(

@@ -35,6 +35,9 @@ constexpr double kMaxPrice = 1e12;
 constexpr char kNameCharacters[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
 
+// Empty for what is no text.
+std::string Word(const Json& value) { return value.is_string() ? value.get<std::string>() : ""; }
+
 bool HasNul(const std::string& text) { return text.find('\0') != std::string::npos; }
 
 class StudyReader {
@@ -291,11 +294,11 @@ absl::Status StudyReader::Metric(const Json& value) {
     ESPALIER_RETURN_IF_ERROR(Text("metric.name", value["name"], kMaxNameBytes, spec_.metric));
   }
   if (value.contains("direction")) {
-    const Json& direction = value["direction"];
-    if (direction != "minimize" && direction != "maximize") {
-      return Needs("metric.direction", "\"minimize\" or \"maximize\"", direction);
+    const std::optional<Direction> direction = DirectionOf(Word(value["direction"]));
+    if (!direction) {
+      return Needs("metric.direction", "\"minimize\" or \"maximize\"", value["direction"]);
     }
-    spec_.direction = direction == "minimize" ? Direction::kMinimize : Direction::kMaximize;
+    spec_.direction = *direction;
   }
   spec_.directions = {spec_.direction};
   return absl::OkStatus();
@@ -476,12 +479,10 @@ absl::Status StudyReader::Directions(const Json& value) {
   }
   if (!value.is_array()) return Needs("directions", kWhat, value);
   spec_.directions.clear();
-  for (const Json& direction : value) {
-    if (direction != "minimize" && direction != "maximize") {
-      return Needs("directions", kWhat, direction);
-    }
-    spec_.directions.push_back(direction == "minimize" ? Direction::kMinimize
-                                                       : Direction::kMaximize);
+  for (const Json& word : value) {
+    const std::optional<Direction> direction = DirectionOf(Word(word));
+    if (!direction) return Needs("directions", kWhat, word);
+    spec_.directions.push_back(*direction);
   }
   if (!spec_.directions.empty()) spec_.direction = spec_.directions.front();
   return absl::OkStatus();
