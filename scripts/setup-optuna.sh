@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 VERSION=${1:-5.0.0}
 DIR=.deps/optuna-$VERSION
 case $VERSION in
-  5.0.0) PINS=(grpcio==1.85.1 protobuf==7.36.2 optuna-dashboard==0.21.0) ;;
+  5.0.0) PINS=(grpcio==1.85.1 protobuf==7.36.2 optuna-dashboard==0.21.0 selenium==4.51.0) ;;
   4.5.0) PINS=(grpcio==1.74.0 "protobuf>=6.31,<7") ;;
   *) printf 'setup-optuna.sh: no pins for Optuna %s; there are 5.0.0 and 4.5.0\n' "$VERSION" >&2; exit 2 ;;
 esac
@@ -17,7 +17,7 @@ esac
 mkdir -p .deps
 exec 9>.deps/optuna-lock
 flock 9
-if [[ ! -e $DIR/installed ]]; then
+if [[ $(cat "$DIR/installed" 2>/dev/null) != "${PINS[*]}" ]]; then
   rm -rf "$DIR"
   /usr/bin/python3 -m venv "$DIR/venv"
   "$DIR/venv/bin/pip" install --quiet --disable-pip-version-check --no-input "optuna==$VERSION" \
@@ -26,6 +26,6 @@ if [[ ! -e $DIR/installed ]]; then
   "$DIR/venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --no-binary :all: \
     --dest "$DIR" "optuna==$VERSION" >&2
   tar -xzf "$DIR/optuna-$VERSION.tar.gz" -C "$DIR"
-  touch "$DIR/installed"
+  printf '%s\n' "${PINS[*]}" >"$DIR/installed"
 fi
 printf '%s\n' "$PWD/$DIR"

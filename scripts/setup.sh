@@ -17,17 +17,20 @@ PACKAGES=(
   # the images of examples/fashion_mnist
   dataset-fashion-mnist
 )
+# Only tests need them: a browser for the dashboard's pages.
+TEST_PACKAGES=(chromium chromium-driver)
 NETWORK_TRIES=3
 VENV=.deps/venv
 STAMP=$VENV/espalier-libtorch-set
 
 usage() {
   cat <<'TEXT'
-usage: scripts/setup.sh [--help]
+usage: scripts/setup.sh [--tests] [--help]
 
 Installs the missing Debian packages (as root, or with sudo) and LibTorch in .deps/venv of this
 checkout: the CPU set, or the full set where a CUDA toolkit is found. A second run does nothing.
 
+  --tests                   also what only the tests need
   ESPALIER_LIBTORCH=/path   use this LibTorch (the folder with include/ and lib/), download none
   ESPALIER_CUDA=off         the CPU set even where a CUDA toolkit is found
 TEXT
@@ -161,6 +164,7 @@ install_libtorch() {
 
 case "${1:-}" in
   "") ;;
+  --tests) PACKAGES+=("${TEST_PACKAGES[@]}") ;;
   -h | --help) usage; exit 0 ;;
   *) printf 'setup: error: unknown argument "%s"\n' "$1" >&2; usage >&2; exit 2 ;;
 esac

@@ -66,7 +66,7 @@ test_preset() {
 }
 
 heading "set-up"
-scripts/setup.sh
+scripts/setup.sh --tests
 # The Optunas that the tests of its protocol speak with.
 scripts/setup-optuna.sh 5.0.0
 scripts/setup-optuna.sh 4.5.0

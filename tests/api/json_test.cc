@@ -36,6 +36,14 @@ TEST(MessageToJson, EscapesTextAndSortsMaps) {
   EXPECT_NE(json.find(R"("trials_by_state":{"COMPLETE":1,"WAITING":2})"), std::string::npos);
 }
 
+TEST(QuoteJson, PutsAMarkWhereThereIsNoUtf8) {
+  EXPECT_EQ(QuoteJson("a\xff"
+                      "b\xc3"),
+            R"("a\ufffdb\ufffd")");
+  EXPECT_EQ(QuoteJson("\xc0\x80"), R"("\ufffd\ufffd")") << "an overlong NUL";
+  EXPECT_EQ(QuoteJson("äß€😀"), "\"äß€😀\"");
+}
+
 TEST(MessageToJson, IsReadByTheProtobufReader) {
   v1::StudyDetails details;
   details.mutable_study()->set_name("mnist");

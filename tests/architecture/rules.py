@@ -107,7 +107,7 @@ WALLS = {
                     "tuner/server", "tuner/cli", "trial_runner/agent", "trial_runner/control",
                     "adapters", "examples", "tests/e2e", "tests/benchmarks", "tests/fuzz",
                     "tests/trial_runner/golden"],
-        "headers": ["search_spaces/json_text.h"],
+        "headers": ["search_spaces/json_text.h", "adapters/optuna/dashboard/door.h"],
     },
     # Reads JSON as Python writes it, with NaN and Infinity, which the library above refuses.
     "python json": {
@@ -122,8 +122,8 @@ WALLS = {
     },
     "http": {
         "includes": r"^httplib\.h$",
-        "sources": ["tuner/server", "tuner/cli", "tests/e2e"],
-        "headers": [],
+        "sources": ["tuner/server", "tuner/cli", "adapters/optuna/dashboard", "tests/e2e"],
+        "headers": ["adapters/optuna/dashboard/door.h"],
     },
     "prometheus": {
         "includes": r"^prometheus/",

@@ -73,6 +73,23 @@ TEST_F(AskAndTell, AnEndedTrialKeepsWhatItHas) {
   EXPECT_EQ(At(id), before);
 }
 
+TEST_F(AskAndTell, ARenamedStudyKeepsItsIdAndTrials) {
+  const TrialId trial = Create();
+  StudySpec other;
+  other.name = "taken";
+  other.ask_and_tell = true;
+  ASSERT_TRUE(Step(CreateStudy{other, false}).status.ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(Step(RenameStudy{study_, "taken", "{}"}).status));
+  ASSERT_TRUE(Step(RenameStudy{study_, "new name", R"({"name": "new name"})"}).status.ok());
+  const Study& study = core_.state().studies.at(study_);
+  EXPECT_EQ(study.spec.name, "new name");
+  EXPECT_EQ(study.spec.json, R"({"name": "new name"})");
+  EXPECT_EQ(study.trials, std::vector<TrialId>{trial});
+  EXPECT_EQ(core_.state().FindStudy("by clients"), nullptr);
+  EXPECT_EQ(core_.state().FindStudy("new name"), &study);
+  EXPECT_TRUE(absl::IsNotFound(Step(RenameStudy{StudyId(99), "x", "{}"}).status));
+}
+
 TEST_F(AskAndTell, AParameterKeepsItsKindOfDistribution) {
   const TrialId first = Create();
   ASSERT_TRUE(Suggest(first, "x", 0.5).ok());

@@ -172,6 +172,14 @@ std::optional<Change> ChangeSource::Make(Draw<StudyDeleted>) {
   return StudyDeleted{study->id, state_.last_study, state_.last_trial};
 }
 
+std::optional<Change> ChangeSource::Make(Draw<StudyRenamed>) {
+  const Study* study = AnyStudy();
+  if (study == nullptr) return std::nullopt;
+  const StudySpec renamed =
+      SpecForTests("renamed-" + std::to_string(study->id.value) + "." + std::to_string(Small(9)));
+  return StudyRenamed{study->id, renamed.name, renamed.json};
+}
+
 std::optional<Change> ChangeSource::Make(Draw<StudyAttributeSet>) {
   const Study* study = AnyStudy();
   if (study == nullptr) return std::nullopt;

@@ -41,6 +41,7 @@ class ChangeSource {
   std::optional<Change> Make(Draw<StudyLimitsChanged>);
   std::optional<Change> Make(Draw<StudyClockSet>);
   std::optional<Change> Make(Draw<StudyDeleted>);
+  std::optional<Change> Make(Draw<StudyRenamed>);
   std::optional<Change> Make(Draw<StudyAttributeSet>);
   std::optional<Change> Make(Draw<SuggestionAdded>);
   std::optional<Change> Make(Draw<TrialCreated>);

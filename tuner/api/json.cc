@@ -17,11 +17,34 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
+// Bytes of the character that begins here, 0 if it is none of UTF-8.
+std::size_t CharacterSize(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const std::size_t size = byte(0) < 0x80             ? 1
+                           : byte(0) < 0xc2           ? 0
+                           : (byte(0) & 0xe0) == 0xc0 ? 2
+                           : (byte(0) & 0xf0) == 0xe0 ? 3
+                           : (byte(0) & 0xf8) == 0xf0 ? 4
+                                                      : 0;
+  if (size == 0 || size > text.size()) return 0;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  return size;
+}
+
+// What is no UTF-8, as it may stand in a message that quotes bad input, becomes U+FFFD.
 void AppendString(std::string_view text, std::string& out) {
   constexpr char kHex[] = "0123456789abcdef";
   out += '"';
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     const auto byte = static_cast<unsigned char>(c);
+    if (const std::size_t size = CharacterSize(text.substr(i)); size != 1) {
+      out += size == 0 ? std::string_view("\\ufffd") : text.substr(i, size);
+      i += size == 0 ? 0 : size - 1;
+      continue;
+    }
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
@@ -75,9 +98,9 @@ void AppendValue(const Message& message, const FieldDescriptor& field, int index
                                      : in.GetUInt64(message, &field));
       return;
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      AppendDouble(repeated ? in.GetRepeatedDouble(message, &field, index)
-                            : in.GetDouble(message, &field),
-                   out);
+      AppendDouble(
+          repeated ? in.GetRepeatedDouble(message, &field, index) : in.GetDouble(message, &field),
+          out);
       return;
     case FieldDescriptor::CPPTYPE_FLOAT:
       AppendDouble(static_cast<double>(repeated ? in.GetRepeatedFloat(message, &field, index)
@@ -85,26 +108,25 @@ void AppendValue(const Message& message, const FieldDescriptor& field, int index
                    out);
       return;
     case FieldDescriptor::CPPTYPE_BOOL:
-      out += (repeated ? in.GetRepeatedBool(message, &field, index)
-                       : in.GetBool(message, &field))
+      out += (repeated ? in.GetRepeatedBool(message, &field, index) : in.GetBool(message, &field))
                  ? "true"
                  : "false";
       return;
     case FieldDescriptor::CPPTYPE_ENUM:
-      AppendString((repeated ? in.GetRepeatedEnum(message, &field, index)
-                             : in.GetEnum(message, &field))
-                       ->name(),
-                   out);
+      AppendString(
+          (repeated ? in.GetRepeatedEnum(message, &field, index) : in.GetEnum(message, &field))
+              ->name(),
+          out);
       return;
     case FieldDescriptor::CPPTYPE_STRING:
-      AppendString(repeated ? in.GetRepeatedString(message, &field, index)
-                            : in.GetString(message, &field),
-                   out);
+      AppendString(
+          repeated ? in.GetRepeatedString(message, &field, index) : in.GetString(message, &field),
+          out);
       return;
     case FieldDescriptor::CPPTYPE_MESSAGE:
-      AppendMessage(repeated ? in.GetRepeatedMessage(message, &field, index)
-                             : in.GetMessage(message, &field),
-                    out);
+      AppendMessage(
+          repeated ? in.GetRepeatedMessage(message, &field, index) : in.GetMessage(message, &field),
+          out);
       return;
   }
 }
@@ -181,8 +203,8 @@ absl::Status MessageFromJson(std::string_view json, Message& message) {
   const auto status = google::protobuf::util::JsonStringToMessage(
       google::protobuf::StringPiece(json.data(), json.size()), &message);
   if (status.ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(message.GetDescriptor()->name(), ": ",
-                                                 std::string(status.message())));
+  return absl::InvalidArgumentError(
+      absl::StrCat(message.GetDescriptor()->name(), ": ", std::string(status.message())));
 }
 
 }  // namespace espalier

@@ -73,6 +73,9 @@ ExitCode Serve(const ServeArguments& arguments) {
   if (const std::string http = (*service)->http_address(); !http.empty()) {
     std::printf("HTTP http://%s\n", http.c_str());
   }
+  if (const std::string dashboard = (*service)->dashboard_address(); !dashboard.empty()) {
+    std::printf("dashboard http://%s/dashboard\n", dashboard.c_str());
+  }
   std::printf("database %s\n", options.database.c_str());
   std::fflush(stdout);
   while (!interrupts.interrupted()) interrupts.Wait(kIdleWait_s);
@@ -163,6 +166,14 @@ VerbAction AddServe(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--http", a->options.http_address,
                  "Address for REST, metrics and health, HOST:PORT (default: none)");
+  auto* dashboard = app.add_option("--dashboard", a->options.dashboard_address,
+                                   "Also serve optuna-dashboard here, HOST:PORT");
+  app.add_option("--dashboard-dir", a->options.dashboard.page_folder,
+                 "Its pages: the folder of an installed Python package optuna_dashboard")
+      ->needs(dashboard);
+  app.add_option("--artifacts", a->options.dashboard.artifact_folder,
+                 "Where files of trials are kept, as Optuna's FileSystemArtifactStore does")
+      ->needs(dashboard);
   app.add_option("--db", a->options.database, "SQLite file; created if absent")->required();
   app.add_option("--token-file", a->token_file,
                  "File with the token that clients and agents must show; needed for addresses "

@@ -68,6 +68,29 @@ void Core::Impl::On(const DeleteStudy& event) {
   Emit(StudyDeleted{study.id, state_.last_study, state_.last_trial});
 }
 
+// Its trials, attributes and id stay, and clients at work go on. A name in use on the pool is also
+// that of folders and of what programs were told.
+void Core::Impl::On(const RenameStudy& event) {
+  const auto it = state_.studies.find(event.study);
+  if (it == state_.studies.end()) {
+    result_.reply.status = NoStudy(event.study);
+    return;
+  }
+  const Study& study = it->second;
+  if (!study.spec.ask_and_tell) {
+    result_.reply.status = absl::PermissionDeniedError(absl::StrCat(
+        "study \"", study.spec.name, "\" runs on the tuner's pool and keeps its name"));
+    return;
+  }
+  if (event.name == study.spec.name) return;
+  if (state_.FindStudy(event.name) != nullptr) {
+    result_.reply.status = absl::AlreadyExistsError(
+        absl::StrCat("study \"", event.name, "\" exists already: choose another name"));
+    return;
+  }
+  Emit(StudyRenamed{event.study, event.name, event.json});
+}
+
 void Core::Impl::On(const SetStudyAttribute& event) {
   if (!state_.studies.contains(event.study)) {
     result_.reply.status = NoStudy(event.study);

@@ -41,6 +41,11 @@ struct StudyDeleted {
   StudyId last_study;
   TrialId last_trial;
 };
+struct StudyRenamed {
+  StudyId id;
+  std::string name;
+  std::string json;
+};
 struct StudyAttributeSet {
   StudyId id;
   bool system;  // else the user's
@@ -147,10 +152,11 @@ struct ReplicaIdsReserved {
 
 using Change =
     std::variant<StudyCreated, StudyStateChanged, StudyLimitsChanged, StudyClockSet, StudyDeleted,
-                 StudyAttributeSet, SuggestionAdded, TrialCreated, TrialStateChanged, TrialTold,
-                 ParameterSuggested, TrialAttributeSet, ValueSet, ValueReported, GenerationAdvanced,
-                 SlotsHeldChanged, ResizeMeasured, FiguresRecorded, CheckpointRecorded, TrialPinned,
-                 TrialRestarted, DecisionMade, NodeRegistered, NodeDrained, ReplicaIdsReserved>;
+                 StudyRenamed, StudyAttributeSet, SuggestionAdded, TrialCreated, TrialStateChanged,
+                 TrialTold, ParameterSuggested, TrialAttributeSet, ValueSet, ValueReported,
+                 GenerationAdvanced, SlotsHeldChanged, ResizeMeasured, FiguresRecorded,
+                 CheckpointRecorded, TrialPinned, TrialRestarted, DecisionMade, NodeRegistered,
+                 NodeDrained, ReplicaIdsReserved>;
 
 // Everything durable. A value: copy it, compare it, replay into it.
 struct TunerState {

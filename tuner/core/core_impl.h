@@ -184,6 +184,7 @@ class Core::Impl {
   void On(const DrainNode& event);
   // of clients that run their trials themselves (ask_and_tell.cc)
   void On(const DeleteStudy& event);
+  void On(const RenameStudy& event);
   void On(const SetStudyAttribute& event);
   void On(const CreateTrial& event);
   void On(const SuggestParameter& event);

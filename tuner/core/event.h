@@ -53,6 +53,12 @@ struct DrainNode {
 struct DeleteStudy {
   StudyId study;
 };
+// The definition is to be as it was but for the name.
+struct RenameStudy {
+  StudyId study;
+  std::string name;
+  std::string json;  // the study file with that name
+};
 struct SetStudyAttribute {
   StudyId study;
   bool system = false;  // else the user's
@@ -198,7 +204,7 @@ struct Tick {};
 
 using Event =
     std::variant<CreateStudy, StopStudy, ResumeStudy, TellValue, PinTrial, DrainNode, DeleteStudy,
-                 SetStudyAttribute, CreateTrial, SuggestParameter, SetTrialAttribute,
+                 RenameStudy, SetStudyAttribute, CreateTrial, SuggestParameter, SetTrialAttribute,
                  SetIntermediateValue, SetTrialState, AgentHello, AgentLeaving, AgentGone,
                  ReplicaReady, ReplicaStarted, ReplicaRegrouped, ReplicaReport, ReplicaProgress,
                  ReplicaCheckpoint, ReplicaFinished, ReplicaStuck, ReplicaExited, Tick>;

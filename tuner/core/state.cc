@@ -81,6 +81,12 @@ class Applier {
     state_.last_trial = c.last_trial;
   }
 
+  void operator()(const StudyRenamed& c) {
+    StudySpec& spec = StudyAt(c.id).spec;
+    spec.name = c.name;
+    spec.json = c.json;
+  }
+
   void operator()(const StudyAttributeSet& c) { Set(StudyAt(c.id).attributes, c); }
   void operator()(const TrialAttributeSet& c) { Set(TrialAt(c.id).attributes, c); }
 

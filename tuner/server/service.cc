@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "spdlog/spdlog.h"
 #include "tuner/server/agents.h"
+#include "tuner/server/dashboard_server.h"
 #include "tuner/server/grpc_service.h"
 #include "tuner/server/http_server.h"
 #include "tuner/server/listen_address.h"
@@ -45,6 +46,11 @@ class ServiceImpl final : public Service {
     if (!options.http_address.empty()) {
       ESPALIER_ASSIGN_OR_RETURN(http_address, CheckAddress(options.http_address, options.token));
     }
+    ListenAddress dashboard_address;
+    if (!options.dashboard_address.empty()) {
+      ESPALIER_ASSIGN_OR_RETURN(dashboard_address,
+                                CheckAddress(options.dashboard_address, options.token));
+    }
     if (options.engine != nullptr) ESPALIER_RETURN_IF_ERROR(CheckPoolSize(options.pool_size));
     std::unique_ptr<Storage> storage;
     if (options.database.empty()) {
@@ -74,21 +80,29 @@ class ServiceImpl final : public Service {
       ESPALIER_ASSIGN_OR_RETURN(http_,
                                 HttpServer::Start(http_address, options.token, *loop_, metrics_));
     }
+    if (!options.dashboard_address.empty()) {
+      ESPALIER_ASSIGN_OR_RETURN(
+          dashboard_, DashboardServer::Start(dashboard_address, options.token, options.dashboard,
+                                             *loop_, metrics_));
+    }
     grpc_address_ = grpc_->address();
     if (http_) http_address_ = http_->address();
-    spdlog::info("event=service_started grpc={} http={} database=\"{}\"", grpc_address_,
-                 http_address_, options.database);
+    if (dashboard_) dashboard_address_ = dashboard_->address();
+    spdlog::info("event=service_started grpc={} http={} dashboard={} database=\"{}\"",
+                 grpc_address_, http_address_, dashboard_address_, options.database);
     return absl::OkStatus();
   }
 
   std::string grpc_address() const override { return grpc_address_; }
   std::string http_address() const override { return http_address_; }
+  std::string dashboard_address() const override { return dashboard_address_; }
 
   void Shutdown() override {
     const std::lock_guard lock(shutdown_mutex_);
     // Doors first, while the loop still answers the calls under way; then what they posted is
     // committed, and the database closed.
     if (http_) http_->Stop();
+    if (dashboard_) dashboard_->Stop();
     agents_.Stop();
     if (grpc_) grpc_->Stop();
     if (loop_) loop_->Stop();
@@ -101,8 +115,10 @@ class ServiceImpl final : public Service {
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<DashboardServer> dashboard_;
   std::string grpc_address_;
   std::string http_address_;
+  std::string dashboard_address_;
   std::mutex shutdown_mutex_;
 };
 

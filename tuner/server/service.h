@@ -6,14 +6,17 @@
 #include "tuner/base/status.h"
 #include "tuner/core/core.h"
 #include "tuner/core/engine.h"
+#include "tuner/server/dashboard_options.h"
 
 namespace espalier {
 
 struct ServiceOptions {
   std::string grpc_address = "127.0.0.1:0";  // port 0: any free one
   std::string http_address;                  // empty: no HTTP
-  std::string database;                      // SQLite file; empty: in memory, lost at exit
-  std::string token;  // clients and agents must show it; empty: loopback only
+  std::string dashboard_address;             // of optuna-dashboard's pages; empty: none
+  DashboardOptions dashboard{};
+  std::string database;  // SQLite file; empty: in memory, lost at exit
+  std::string token;     // clients and agents must show it; empty: loopback only
   double lease_s = 10;
   ClientLease client_lease{};  // of trials that clients run by themselves, as Optuna's do
   // Starts and releases nodes as the rule of the pool's size says; must outlive the service. None:
@@ -34,6 +37,7 @@ class Service {
 
   virtual std::string grpc_address() const = 0;  // host:port really bound
   virtual std::string http_address() const = 0;  // likewise; empty: none
+  virtual std::string dashboard_address() const = 0;
 
   // Takes no more calls, finishes those under way, commits, closes the database. Trials train on
   // under their agents until the agents' own end.

@@ -39,6 +39,9 @@ class ChangeWriter::Impl {
   absl::Status operator()(const StudyLimitsChanged& c) { return ChangeStudy(c.id, c); }
   absl::Status operator()(const StudyClockSet& c) { return ChangeStudy(c.id, c); }
   absl::Status operator()(const StudyDeleted& c);
+  absl::Status operator()(const StudyRenamed& c) {
+    return rename_study_.Bind(c.name, c.json, c.id).Run();
+  }
   absl::Status operator()(const StudyAttributeSet& c) {
     return set_study_attribute_.Bind(c.id, c.system ? 1 : 0, c.key, c.value).Run();
   }
@@ -139,7 +142,7 @@ class ChangeWriter::Impl {
   Statement insert_trial_, select_trial_, update_trial_;
   Statement insert_value_, insert_resize_, insert_decision_, insert_node_, set_replica_ids_;
   Statement insert_drained_, delete_drained_;
-  Statement set_value_, set_study_attribute_, set_trial_attribute_;
+  Statement set_value_, rename_study_, set_study_attribute_, set_trial_attribute_;
   Statement insert_suggestion_, set_suggested_, delete_other_values_, insert_other_value_;
   Statement set_meta_;
   std::vector<Statement> delete_study_;
@@ -185,6 +188,7 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
       {&set_value_,
        "INSERT OR REPLACE INTO trial_values (trial, step, value, progress, at_us, batch_size) "
        "VALUES (?, ?, ?, ?, ?, ?)"},
+      {&rename_study_, "UPDATE studies SET name = ?, json = ? WHERE id = ?"},
       {&set_study_attribute_,
        "INSERT OR REPLACE INTO study_attributes (study, system, key, value) VALUES (?, ?, ?, ?)"},
       {&set_trial_attribute_,
