@@ -61,7 +61,7 @@ def resident_mb(pid):
 
 
 def optuna_load(address, connections, in_flight, trials):
-    """What bench_optuna_load measured: calls_per_s, p50_ms, p99_ms."""
+    """What bench_optuna_load measured: calls_per_s, p50_ms, p99_ms, max_ms."""
     done = subprocess.run([os.path.join(BIN, "bench_optuna_load"), address, str(connections), str(in_flight),
                            str(trials)], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)

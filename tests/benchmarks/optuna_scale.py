@@ -2,6 +2,7 @@
 # bench: optuna_scale - a study of 100,000 trials and 1,000,000 intermediate values through Optuna's storage protocol
 # builds: tuner bench_fill_database bench_optuna_load
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -14,6 +15,7 @@ from bench_run import BIN, TUNER, free_port, optuna_load, resident_mb, setup_opt
 
 HERE = pathlib.Path(__file__).parent
 LOAD_TRIALS = 1000
+REMOVAL_TRIALS = 3000
 
 
 def start(database, address):
@@ -29,6 +31,16 @@ def start(database, address):
 
 def load(address):
     return optuna_load(address, 1, 4, LOAD_TRIALS)["p50_ms"]
+
+
+def remove(address):
+    """Deletes the large study while another client works: seconds that took, and the longest that the other waited."""
+    with concurrent.futures.ThreadPoolExecutor() as beside:
+        working = beside.submit(optuna_load, address, 1, 4, REMOVAL_TRIALS)
+        time.sleep(0.3)
+        begun = time.monotonic()
+        subprocess.run([TUNER, "rm", "filled", "--service", address], check=True, stdout=subprocess.DEVNULL)
+        return time.monotonic() - begun, working.result()["max_ms"]
 
 
 def main():
@@ -58,6 +70,7 @@ def main():
             assert figures["trials"] == options.trials, figures
             rounds = [(load(address), load(fresh)) for _ in range(5)]
             rss = resident_mb(process.pid)
+            rm_s, rm_stall_ms = remove(address)
         finally:
             for p in (process, beside):
                 p.terminate()
@@ -67,6 +80,8 @@ def main():
         "rss_mb": round(rss, 1),
         "get_trials_p50_ms": round(figures["incremental_p50_ms"], 3),
         "report_slowdown": round(statistics.median(a / b for a, b in rounds), 3),
+        "rm_s": round(rm_s, 3),
+        "rm_stall_ms": round(rm_stall_ms, 1),
         "first_load_s": round(figures["first_load_s"], 3),
         "first_load_mb": round(figures["bytes"] / 1e6, 1),
     }))

@@ -20,7 +20,7 @@ namespace espalier {
 namespace {
 
 constexpr std::uint64_t kSeeds = 4;
-constexpr int kRounds = 6;
+constexpr int kRounds = 8;
 constexpr int kLargestBatch = 15;
 
 class StorageContract : public testing::TestWithParam<std::string> {
@@ -105,6 +105,35 @@ TEST_P(StorageContract, LoadsWhatRandomChangesMade) {
       EXPECT_GE(source.counts()[kind], 5) << "alternative " << kind << " of Change";
     }
   }
+}
+
+TEST_P(StorageContract, CommitsSlicesTogether) {
+  ChangeSource source(11);
+  int slices = 0;
+  const auto next = [&]() -> absl::StatusOr<std::vector<Change>> {
+    if (++slices > 5) return std::vector<Change>{};
+    return std::vector<Change>{source.Next(), source.Next()};
+  };
+  const absl::Status status = storage().CommitSlices(next);
+  ASSERT_TRUE(status.ok()) << status;
+  ExpectLoads(source.state());
+  Reopen();
+  ExpectLoads(source.state());
+}
+
+TEST_P(StorageContract, CommitsNoSliceWhenOneFails) {
+  ChangeSource source(12);
+  for (int i = 0; i < 30; ++i) Commit({source.Next()});
+  const TunerState before = source.state();
+  int slices = 0;
+  const absl::Status status =
+      storage().CommitSlices([&]() -> absl::StatusOr<std::vector<Change>> {
+        if (++slices > 5) return absl::InvalidArgumentError("no more of this");
+        return std::vector<Change>{source.Next()};
+      });
+  EXPECT_EQ(status.message(), "no more of this");
+  ExpectLoads(before);
+  Commit({NodeRegistered{NodeId(1'000'000), "goes on"}});
 }
 
 TEST_P(StorageContract, LoadsTheSameTwice) {

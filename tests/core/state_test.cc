@@ -44,6 +44,35 @@ TEST_F(State, FindsAStudyByName) {
   EXPECT_EQ(state_.FindStudy("t"), nullptr);
 }
 
+TEST_F(State, FindsAStudyByTheNameThatItHasNow) {
+  Apply(StudyRenamed{kStudy, "t", "{}"});
+  EXPECT_EQ(state_.FindStudy("s"), nullptr);
+  EXPECT_EQ(state_.FindStudy("t"), &study());
+  Apply(StudyDeleted{kStudy, kStudy, kTrial});
+  EXPECT_EQ(state_.FindStudy("t"), nullptr);
+  StudySpec spec;
+  spec.name = "t";
+  Apply(StudyCreated{StudyId(2), spec, At(20)});
+  EXPECT_EQ(state_.FindStudy("t")->id, StudyId(2));
+}
+
+TEST_F(State, VisitsTheTrialsOfOneStudyByNumber) {
+  StudySpec spec;
+  spec.name = "other";
+  Apply(StudyCreated{StudyId(2), spec, At(12)});
+  Apply(TrialCreated{TrialId(5), StudyId(2), 0, {}, At(13)});
+  Apply(TrialCreated{TrialId(6), kStudy, 1, {}, At(13)});
+  Apply(TrialCreated{TrialId(7), kStudy, 2, {}, At(13)});
+  Apply(TrialCreated{TrialId(9), StudyId(2), 1, {}, At(13)});
+  std::vector<std::int64_t> ids;
+  state_.ForEachTrial(study(), [&](const Trial& t) { ids.push_back(t.id.value); });
+  EXPECT_THAT(ids, ElementsAre(4, 6, 7));
+  Apply(StudyDeleted{kStudy, StudyId(2), TrialId(9)});
+  ASSERT_EQ(state_.trials.size(), 2u);
+  EXPECT_TRUE(state_.trials.contains(TrialId(5)));
+  EXPECT_TRUE(state_.trials.contains(TrialId(9)));
+}
+
 TEST_F(State, StartsATrialOnceAndEndsIt) {
   Enter(TrialState::kRunning, 12);
   Enter(TrialState::kPaused, 13);

@@ -29,6 +29,7 @@ struct Journal {
   std::atomic<int> commits = 0;
   std::atomic<bool> fails = false;
   std::atomic<int> studies = 0;  // committed
+  std::atomic<int> left_to_clean_up = 0;
   // Set: the next commit says that it has begun, and waits to be let go.
   std::atomic<std::promise<void>*> began = nullptr;
   std::promise<void> let_go;
@@ -50,6 +51,8 @@ class JournalStorage final : public Storage {
     }
     return absl::OkStatus();
   }
+  absl::Status CommitSlices(const NextSlice&) override { return absl::OkStatus(); }
+  absl::StatusOr<bool> CleanUp() override { return journal_.left_to_clean_up-- > 1; }
 
  private:
   Journal& journal_;
@@ -152,6 +155,26 @@ TEST_F(LoopTest, AsksTheEngineAfterTheCommitAndOnlyThen) {
   EXPECT_TRUE(absl::IsUnavailable(loop_->Post(CreateStudy{Spec("lost")}).status));
   loop_->Stop();
   EXPECT_EQ(asked_, 1) << "nobody comes for a study that is not on record";
+}
+
+TEST_F(LoopTest, CleansUpAfterADeletionWhileItGoesOnAnswering) {
+  const Reply created = loop_->Post(CreateStudy{Spec("a")});
+  ASSERT_TRUE(loop_->Post(StopStudy{"a"}).status.ok());
+  journal_.left_to_clean_up = 100;
+  ASSERT_TRUE(loop_->Post(DeleteStudy{created.study}).status.ok());
+  // Each answer is one turn of the loop, and each turn cleans up once.
+  for (int turn = 0; turn < 100; ++turn) ASSERT_TRUE(loop_->Read([](const View&) {}).ok());
+  loop_->Stop();
+  EXPECT_EQ(journal_.left_to_clean_up, 0) << "and no more often than there is something left";
+}
+
+TEST_F(LoopTest, CleansUpWhatTheServiceBeforeLeft) {
+  loop_->Stop();
+  journal_.left_to_clean_up = 3;
+  Restart();
+  for (int turn = 0; turn < 3; ++turn) ASSERT_TRUE(loop_->Read([](const View&) {}).ok());
+  loop_->Stop();
+  EXPECT_EQ(journal_.left_to_clean_up, 0);
 }
 
 TEST_F(LoopTest, AFailedCommitAnswersUnavailableAndEndsTheProcess) {

@@ -104,6 +104,7 @@ void ExpectSame(const TunerState& actual, const TunerState& expected) {
   EXPECT_EQ(actual.replica_ids_below, expected.replica_ids_below);
   EXPECT_EQ(actual.last_study, expected.last_study);
   EXPECT_EQ(actual.last_trial, expected.last_trial);
+  EXPECT_EQ(actual.study_ids, expected.study_ids);
   ASSERT_EQ(actual.studies.size(), expected.studies.size());
   for (const auto& [id, study] : expected.studies) {
     ASSERT_TRUE(actual.studies.contains(id));

@@ -111,7 +111,8 @@ TEST_F(SqliteFiles, RefusesTheSchemaOfANewerEspalier) {
 TEST_F(SqliteFiles, BringsAnOlderSchemaUpToTheLatest) {
   MustOpen();
   ExecuteRaw(
-      "DROP TABLE study_attributes; DROP TABLE trial_attributes; DROP TABLE suggested; "
+      "DROP TABLE deleted_studies; DROP TABLE study_attributes; DROP TABLE trial_attributes; DROP "
+      "TABLE suggested; "
       "DROP TABLE suggestions; DROP TABLE other_values; "
       "DROP TABLE drained_nodes; DROP TABLE figures; ALTER TABLE resizes DROP COLUMN form_s; "
       "ALTER TABLE resizes DROP COLUMN broadcast_s; "

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 
 #include "search_spaces/optuna_distribution.h"
@@ -157,7 +158,7 @@ double RemainingSeconds(const Study& study, const TunerState& state, Time now) {
   if (study.spec.time_limit_s > 0) {
     remaining_s = std::max(0.0, study.spec.time_limit_s - elapsed_s);
   }
-  const double done = TrialsDone(study, state);
+  const double done = study.spec.max_trials > 0 ? TrialsDone(study, state) : 0;
   if (study.spec.max_trials > 0 && done > 0 && elapsed_s > 0) {
     const double left = std::max(0.0, static_cast<double>(study.spec.max_trials) - done);
     const double by_trials_s = left * elapsed_s / done;
@@ -199,8 +200,10 @@ v1::Study ToProto(const Study& study, const View& view) {
     out.add_directions(std::string(ToString(direction)));
   }
   AddAttributes(study.attributes, out);
-  for (const TrialId id : study.trials) {
-    (*out.mutable_trials_by_state())[std::string(ToString(state.trials.at(id).state))] += 1;
+  std::map<TrialState, int> by_state;
+  state.ForEachTrial(study, [&](const Trial& trial) { ++by_state[trial.state]; });
+  for (const auto& [trial_state, trials] : by_state) {
+    (*out.mutable_trials_by_state())[std::string(ToString(trial_state))] = trials;
   }
   if (const std::optional<std::int64_t> best = BestTrial(state, study)) {
     const Trial& trial = state.trials.at(study.trials.at(static_cast<std::size_t>(*best)));

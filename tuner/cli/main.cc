@@ -49,6 +49,10 @@ constexpr Verb kVerbs[] = {
     {"drain", "Empty a node: trials move off it, nothing new starts there",
      "  tuner drain node-3\n  tuner drain node-3 --within 600\n  tuner drain node-3 --undo",
      AddDrain},
+    {"db", "Check, back up or compact a database file; bring Optuna's studies in and out",
+     "  tuner db check espalier.db\n  tuner db backup espalier.db copy.db\n"
+     "  tuner db import-optuna example.db espalier.db",
+     AddDb},
     {"version", "Print the version", "  tuner version", AddVersion},
 };
 

@@ -42,6 +42,7 @@ VerbAction AddTell(CLI::App& app);
 VerbAction AddSimulate(CLI::App& app);
 VerbAction AddPool(CLI::App& app);
 VerbAction AddDrain(CLI::App& app);
+VerbAction AddDb(CLI::App& app);
 VerbAction AddVersion(CLI::App& app);
 
 }  // namespace espalier

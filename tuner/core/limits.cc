@@ -19,11 +19,12 @@ constexpr double kSoonestCostCheck_s = 0.1;
 
 double SlotSeconds(const TunerState& state, const Study& study, Time now) {
   double sum_s = 0;
-  for (const TrialId id : study.trials) sum_s += SlotSeconds(state.trials.at(id), now);
+  state.ForEachTrial(study, [&](const Trial& trial) { sum_s += SlotSeconds(trial, now); });
   return sum_s;
 }
 
 double SpentOn(const TunerState& state, const Study& study, Time now) {
+  if (study.spec.slot_price_per_hour == 0) return 0;
   return SlotSeconds(state, study, now) / kHour_s * study.spec.slot_price_per_hour;
 }
 

@@ -25,6 +25,7 @@ class Applier {
     study.created = c.at;
     study.running_since = c.at;
     state_.studies.emplace(c.id, std::move(study));
+    state_.study_ids.emplace(c.spec.name, c.id);
     state_.last_study = c.id;
   }
 
@@ -75,7 +76,13 @@ class Applier {
   }
 
   void operator()(const StudyDeleted& c) {
-    for (const TrialId id : StudyAt(c.id).trials) state_.trials.erase(id);
+    const Study& study = StudyAt(c.id);
+    auto at = state_.trials.end();
+    for (const TrialId id : study.trials) {
+      if (at == state_.trials.end() || at->first != id) at = state_.trials.find(id);
+      at = state_.trials.erase(at);
+    }
+    state_.study_ids.erase(study.spec.name);
     state_.studies.erase(c.id);
     state_.last_study = c.last_study;
     state_.last_trial = c.last_trial;
@@ -83,6 +90,8 @@ class Applier {
 
   void operator()(const StudyRenamed& c) {
     StudySpec& spec = StudyAt(c.id).spec;
+    state_.study_ids.erase(spec.name);
+    state_.study_ids.emplace(c.name, c.id);
     spec.name = c.name;
     spec.json = c.json;
   }
@@ -228,9 +237,8 @@ class Applier {
 void TunerState::Apply(const Change& change) { std::visit(Applier(*this), change); }
 
 const Study* TunerState::FindStudy(std::string_view name) const {
-  const auto it = std::find_if(studies.begin(), studies.end(),
-                               [&](const auto& entry) { return entry.second.spec.name == name; });
-  return it == studies.end() ? nullptr : &it->second;
+  const auto it = study_ids.find(name);
+  return it == study_ids.end() ? nullptr : &studies.at(it->second);
 }
 
 }  // namespace espalier

@@ -94,16 +94,15 @@ std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& stud
   for (const bool complete : {true, false}) {
     std::optional<std::int64_t> best;
     double best_value = 0;
-    for (const TrialId id : study.trials) {
-      const Trial& trial = state.trials.at(id);
-      if ((trial.state == TrialState::kComplete) != complete) continue;
+    state.ForEachTrial(study, [&](const Trial& trial) {
+      if ((trial.state == TrialState::kComplete) != complete) return;
       const std::optional<double> value = BestValue(trial, study.spec.direction);
-      if (!value || std::isnan(*value)) continue;
+      if (!value || std::isnan(*value)) return;
       if (!best || Better(study.spec.direction, *value, best_value)) {
         best = trial.number;
         best_value = *value;
       }
-    }
+    });
     if (best) return best;
   }
   return std::nullopt;

@@ -111,7 +111,9 @@ void Loop::Run() {
   while (!stopping) {
     std::vector<Item> batch = NextBatch(stopping);
     if (!batch.empty()) Process(std::move(batch));
-    if (!stopping) TickIfDue();
+    if (stopping) continue;
+    TickIfDue();
+    if (cleaning_) CleanUp();
   }
 }
 
@@ -119,7 +121,7 @@ void Loop::Run() {
 std::vector<Loop::Item> Loop::NextBatch(bool& stopping) {
   const std::optional<Time> deadline = core_.NextDeadline();
   std::unique_lock lock(mutex_);
-  const auto awake = [this] { return !queue_.empty() || stopping_; };
+  const auto awake = [this] { return !queue_.empty() || stopping_ || cleaning_; };
   if (deadline) {
     const double wait_s =
         std::clamp(SecondsBetween(options_.clock(), *deadline), kMinTickInterval_s, kMaxWait_s);
@@ -202,8 +204,18 @@ bool Loop::Commit(const std::vector<Change>& changes, std::size_t events) {
     if (const auto* measured = std::get_if<ResizeMeasured>(&change)) {
       metrics_.CountResize(measured->resize.pause_s);
     }
+    if (std::holds_alternative<StudyDeleted>(change)) cleaning_ = true;
   }
   return true;
+}
+
+// A slice of what deleted studies left behind, between two batches.
+void Loop::CleanUp() {
+  const absl::StatusOr<bool> more = storage_->CleanUp();
+  if (!more.ok()) {
+    spdlog::error("event=clean_up_failed error=\"{}\"", std::string(more.status().message()));
+  }
+  cleaning_ = more.ok() && *more;
 }
 
 void Loop::Answer(std::vector<Item>& batch) {
@@ -222,6 +234,7 @@ void Loop::FailAll(std::vector<Item>& batch) {
   {
     const std::lock_guard lock(mutex_);
     broken_ = true;
+    cleaning_ = false;
     rest = std::exchange(queue_, {});
   }
   not_full_.notify_all();

@@ -40,7 +40,8 @@ struct LoopOptions {
 
 // The owner thread of core and storage. It drains a bounded queue, steps the core for each event,
 // commits all changes of the batch in one transaction, and only then answers, shows the new state
-// to readers, and sends commands. All methods may be called from any thread but the owner.
+// to readers, and sends commands. Between batches it lets the storage clean up. All methods may be
+// called from any thread but the owner.
 //
 // If a commit fails, the core is ahead of what is durable and of no more use: those who wait get
 // UNAVAILABLE, and the process ends. A restart on the same database goes on from the last commit.
@@ -93,6 +94,7 @@ class Loop final : public Tuner {
   void Answer(std::vector<Item>& batch);
   void NotePids(const FromAgent& from_agent);
   void TickIfDue();
+  void CleanUp();
   void FailAll(std::vector<Item>& batch);
 
   const LoopOptions options_;
@@ -105,6 +107,7 @@ class Loop final : public Tuner {
   std::map<ReplicaId, int> pids_;
   std::map<std::string, std::vector<NodeGpu>> gpus_;  // by node name
   Time last_tick_;
+  bool cleaning_ = true;  // a service before this one may have left something behind
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable not_empty_;

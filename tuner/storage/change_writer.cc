@@ -144,8 +144,7 @@ class ChangeWriter::Impl {
   Statement insert_drained_, delete_drained_;
   Statement set_value_, rename_study_, set_study_attribute_, set_trial_attribute_;
   Statement insert_suggestion_, set_suggested_, delete_other_values_, insert_other_value_;
-  Statement set_meta_;
-  std::vector<Statement> delete_study_;
+  Statement set_meta_, free_name_, insert_deleted_;
   Statement set_figures_;
   Statement select_last_span_, delete_span_, insert_span_;
 };
@@ -201,6 +200,9 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
        "VALUES (?, ?, ?, ?)"},
       {&delete_other_values_, "DELETE FROM other_values WHERE trial = ?"},
       {&insert_other_value_, "INSERT INTO other_values (trial, number, value) VALUES (?, ?, ?)"},
+      // A blob is equal to no name.
+      {&free_name_, "UPDATE studies SET name = CAST('deleted ' || id AS BLOB) WHERE id = ?"},
+      {&insert_deleted_, "INSERT INTO deleted_studies (study) VALUES (?)"},
       {&select_last_span_,
        "SELECT number, from_us, to_us, slots FROM spans WHERE trial = ? "
        "ORDER BY number DESC LIMIT 1"},
@@ -211,26 +213,13 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
   for (const auto& [statement, sql] : statements) {
     ESPALIER_ASSIGN_OR_RETURN(*statement, database.Prepare(sql));
   }
-  const auto add_delete = [&](const std::string& sql) -> absl::Status {
-    ESPALIER_ASSIGN_OR_RETURN(Statement statement, database.Prepare(sql));
-    delete_study_.push_back(std::move(statement));
-    return absl::OkStatus();
-  };
-  for (const char* table : {"trial_values", "spans", "resizes", "figures", "trial_attributes",
-                            "suggested", "other_values"}) {
-    ESPALIER_RETURN_IF_ERROR(add_delete(absl::StrCat(
-        "DELETE FROM ", table, " WHERE trial IN (SELECT id FROM trials WHERE study = ?)")));
-  }
-  for (const char* table : {"trials", "decisions", "study_attributes", "suggestions"}) {
-    ESPALIER_RETURN_IF_ERROR(add_delete(absl::StrCat("DELETE FROM ", table, " WHERE study = ?")));
-  }
-  return add_delete("DELETE FROM studies WHERE id = ?");
+  return absl::OkStatus();
 }
 
 absl::Status ChangeWriter::Impl::operator()(const StudyDeleted& c) {
-  for (Statement& statement : delete_study_) {
-    ESPALIER_RETURN_IF_ERROR(statement.Bind(c.id).Run());
-  }
+  // Its rows are many, and go later: see DeletedStudies.
+  ESPALIER_RETURN_IF_ERROR(free_name_.Bind(c.id).Run());
+  ESPALIER_RETURN_IF_ERROR(insert_deleted_.Bind(c.id).Run());
   ESPALIER_RETURN_IF_ERROR(set_meta_.Bind(kLastStudy, c.last_study).Run());
   return set_meta_.Bind(kLastTrial, c.last_trial).Run();
 }

@@ -96,6 +96,11 @@ bool Statement::IsNull(int column) const {
   return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
 }
 
+bool Statement::IsNumber(int column) const {
+  const int type = sqlite3_column_type(statement_.get(), column);
+  return type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+}
+
 std::int64_t Statement::Integer(int column) const {
   return sqlite3_column_int64(statement_.get(), column);
 }
@@ -172,6 +177,27 @@ void Database::Rollback() {
   }
 }
 
+absl::Status Database::Transact(const std::function<absl::Status()>& body) {
+  absl::Status status = Execute("BEGIN IMMEDIATE");
+  if (status.ok()) status = body();
+  if (status.ok()) status = Execute("COMMIT");
+  if (!status.ok()) Rollback();
+  return status;
+}
+
+absl::Status Database::CopyTo(Database& copy) {
+  sqlite3_backup* backup =
+      sqlite3_backup_init(copy.connection_.get(), "main", connection_.get(), "main");
+  if (backup == nullptr) return copy.Error(sqlite3_errcode(copy.connection_.get()));
+  constexpr int kAllPages = -1;  // at once: a copy by parts would begin anew at each commit
+  const int copied = sqlite3_backup_step(backup, kAllPages);
+  const int finished = sqlite3_backup_finish(backup);
+  if (finished != SQLITE_OK) return copy.Error(finished);
+  return copied == SQLITE_DONE ? absl::OkStatus() : Error(copied);
+}
+
+std::int64_t Database::Changes() const { return sqlite3_changes64(connection_.get()); }
+
 void Database::ReleaseMemory() { sqlite3_db_release_memory(connection_.get()); }
 
 absl::Status Database::Error(int code) const {
@@ -181,6 +207,12 @@ absl::Status Database::Error(int code) const {
   if (SpaceIsGone(code, system_error)) {
     return absl::ResourceExhaustedError(
         absl::StrCat(what, "no space left on its disk (", reason, "); free some and start again"));
+  }
+  if (code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what,
+                     "the program that wrote to it was stopped in the middle; open it once with "
+                     "that program, which puts it right, and try again"));
   }
   switch (code & 0xff) {
     case SQLITE_BUSY:

@@ -4,6 +4,7 @@
 // their bits, and errors that name the file and the remedy.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +43,7 @@ class Statement {
   void Reset();
 
   bool IsNull(int column) const;
+  bool IsNumber(int column) const;
   std::int64_t Integer(int column) const;
   int Int(int column) const { return static_cast<int>(Integer(column)); }
   double Double(int column) const;
@@ -89,6 +91,12 @@ class Database {
   // Leaves a transaction, if there still is one: SQLite ends it by itself after some errors.
   void Rollback();
   void ReleaseMemory();
+  // Makes `copy` what this is at one moment; others may go on writing here.
+  absl::Status CopyTo(Database& copy);
+  // Runs `body` in a transaction that is committed if it succeeds, and else leaves no trace.
+  absl::Status Transact(const std::function<absl::Status()>& body);
+  // Rows that the last INSERT, UPDATE or DELETE touched.
+  std::int64_t Changes() const;
 
   const std::string& path() const { return path_; }
   absl::Status Error(int code) const;

@@ -55,7 +55,7 @@ absl::Status InUse(const std::string& database, int fd) {
                                        "; stop that one first, or give another file"));
 }
 
-absl::Status CheckContent(const std::string& path) {
+absl::Status CheckContent(const std::string& path, const std::string& wanted) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) return Refuse(path, absl::StrCat("cannot be read: ", Reason(errno)));
@@ -63,9 +63,8 @@ absl::Status CheckContent(const std::string& path) {
   file.read(start.data(), start.size());
   const std::string_view read(start.data(), static_cast<std::size_t>(file.gcount()));
   if (read.empty() || read == kSqliteMagic) return absl::OkStatus();
-  return Refuse(path,
-                "is not an SQLite database; give the path of an Espalier database, or of a "
-                "file that does not exist yet");
+  return Refuse(path, absl::StrCat("is not an SQLite database; give the path of ", wanted,
+                                   ", or of a file that does not exist yet"));
 }
 
 }  // namespace
@@ -103,7 +102,7 @@ ServiceLock::~ServiceLock() {
   close(fd_);
 }
 
-absl::Status CheckDatabaseFile(const std::string& path, bool read_only) {
+absl::Status CheckDatabaseFile(const std::string& path, bool read_only, const std::string& wanted) {
   const std::string folder = fs::path(path).parent_path().string();
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
@@ -114,11 +113,11 @@ absl::Status CheckDatabaseFile(const std::string& path, bool read_only) {
     if (file.type() != fs::file_type::not_found) {
       return Refuse(path, absl::StrCat("cannot be read: ", error.message()));
     }
-    if (read_only) return Refuse(path, "no such file; give the path of an Espalier database");
+    if (read_only) return Refuse(path, absl::StrCat("no such file; give the path of ", wanted));
   } else if (!fs::is_regular_file(file)) {
-    return Refuse(path, "is not a file; give the path of an Espalier database");
+    return Refuse(path, absl::StrCat("is not a file; give the path of ", wanted));
   } else {
-    ESPALIER_RETURN_IF_ERROR(CheckContent(path));
+    ESPALIER_RETURN_IF_ERROR(CheckContent(path, wanted));
     if (!read_only && eaccess(path.c_str(), W_OK) != 0) {
       return Refuse(path, absl::StrCat("cannot be written: ", Reason(errno),
                                        "; change its permissions, or give another file"));

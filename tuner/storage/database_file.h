@@ -28,7 +28,9 @@ class ServiceLock {
 
 // Refuses what could not be used anyway, before anything is created: a folder that is missing, a
 // file of another kind, missing permissions. An absent file is right unless it is only to be read.
-absl::Status CheckDatabaseFile(const std::string& path, bool read_only);
+// `wanted` says in messages what kind of file was to be given.
+absl::Status CheckDatabaseFile(const std::string& path, bool read_only,
+                               const std::string& wanted = "an Espalier database");
 
 // Absolute and without symbolic links, so that all names of a database lead to the same lock.
 std::string CanonicalPath(const std::string& path);

@@ -35,6 +35,7 @@ class Loader {
   explicit Loader(Database& database) : database_(database) {}
 
   absl::StatusOr<TunerState> Load() {
+    ESPALIER_RETURN_IF_ERROR(LeaveOutDeleted());
     ESPALIER_RETURN_IF_ERROR(LoadMeta());
     ESPALIER_RETURN_IF_ERROR(LoadNodes());
     ESPALIER_RETURN_IF_ERROR(LoadStudies());
@@ -70,10 +71,23 @@ class Loader {
     }
   }
 
-  // The same for rows of a trial, in the order of trials: column 0 is its id.
+  // The same for rows of studies that have not been deleted: column `study` names them.
   template <typename Read>
-  absl::Status ForEachOfTrials(std::string_view what, std::string_view sql, Read read) {
+  absl::Status ForEachOfStudies(std::string_view what, std::string_view select,
+                                std::string_view study, std::string_view order, Read read) {
+    return ForEach(what,
+                   absl::StrCat(std::string(select), " WHERE ", std::string(study),
+                                no_deleted_study_, " ORDER BY ", std::string(order)),
+                   read);
+  }
+
+  // The same for rows of a trial, in the order of trials and then by `order`: column 0 is its id.
+  template <typename Read>
+  absl::Status ForEachOfTrials(std::string_view what, std::string_view select,
+                               std::string_view order, Read read) {
     auto trial = state_.trials.begin();
+    const std::string sql = absl::StrCat(std::string(select), " WHERE trial", no_deleted_trial_,
+                                         " ORDER BY trial", std::string(order));
     return ForEach(what, sql, [&](const Statement& row) {
       while (trial != state_.trials.end() && trial->first.value < row.Integer(0)) ++trial;
       if (trial == state_.trials.end() || trial->first.value != row.Integer(0)) {
@@ -87,6 +101,18 @@ class Loader {
     const auto study = state_.studies.find(StudyId(row.Integer(0)));
     if (study == state_.studies.end()) return absl::DataLossError("there is no such study");
     return &study->second;
+  }
+
+  // Rows of deleted studies may still be there. Where there are none, nothing is spent on them.
+  absl::Status LeaveOutDeleted() {
+    ESPALIER_ASSIGN_OR_RETURN(const std::int64_t deleted,
+                              database_.QueryInteger("SELECT count(*) FROM deleted_studies"));
+    if (deleted == 0) return absl::OkStatus();
+    constexpr char kDeleted[] = "(SELECT study FROM deleted_studies)";
+    no_deleted_study_ = absl::StrCat(" NOT IN ", kDeleted);
+    no_deleted_trial_ =
+        absl::StrCat(" NOT IN (SELECT id FROM trials WHERE study IN ", kDeleted, ")");
+    return absl::OkStatus();
   }
 
   absl::Status LoadMeta() {
@@ -117,8 +143,8 @@ class Loader {
 
   absl::Status LoadStudies() {
     const std::string sql = absl::StrCat("SELECT id, json, name, created_us, ",
-                                         std::string(kStudyHead), " FROM studies ORDER BY id");
-    return ForEach("study", sql, [&](const Statement& row) {
+                                         std::string(kStudyHead), " FROM studies");
+    return ForEachOfStudies("study", sql, "id", "id", [&](const Statement& row) {
       Study study;
       study.id = StudyId(row.Integer(0));
       // The text has its name and directory in it: neither is taken from here.
@@ -127,6 +153,7 @@ class Loader {
       ESPALIER_RETURN_IF_ERROR(ReadHead(row, 4, study));
       FollowRenames(study);
       const StudyId id = study.id;
+      state_.study_ids.emplace(study.spec.name, id);
       state_.studies.emplace(id, std::move(study));
       state_.last_study = std::max(state_.last_study, id);
       return absl::OkStatus();
@@ -134,23 +161,23 @@ class Loader {
   }
 
   absl::Status LoadDecisions() {
-    return ForEach("decision of study",
-                   "SELECT study, at_us, trial_number, kind, from_slots, to_slots, reason "
-                   "FROM decisions ORDER BY study, number",
-                   [&](const Statement& row) {
-                     ESPALIER_ASSIGN_OR_RETURN(Study* const study, StudyOf(row));
-                     Decision decision{row.Moment(1), row.Integer(2), DecisionKind::kStudy,
-                                       row.Int(4),    row.Int(5),     row.Text(6)};
-                     ESPALIER_ASSIGN_OR_RETURN(decision.kind, DecisionKindFromText(row.Text(3)));
-                     study->decisions.push_back(std::move(decision));
-                     return absl::OkStatus();
-                   });
+    return ForEachOfStudies(
+        "decision of study",
+        "SELECT study, at_us, trial_number, kind, from_slots, to_slots, reason FROM decisions",
+        "study", "study, number", [&](const Statement& row) {
+          ESPALIER_ASSIGN_OR_RETURN(Study* const study, StudyOf(row));
+          Decision decision{row.Moment(1), row.Integer(2), DecisionKind::kStudy,
+                            row.Int(4),    row.Int(5),     row.Text(6)};
+          ESPALIER_ASSIGN_OR_RETURN(decision.kind, DecisionKindFromText(row.Text(3)));
+          study->decisions.push_back(std::move(decision));
+          return absl::OkStatus();
+        });
   }
 
   absl::Status LoadTrials() {
     const std::string sql = absl::StrCat("SELECT id, study, number, parameters, created_us, ",
-                                         std::string(kTrialHead), " FROM trials ORDER BY id");
-    return ForEach("trial", sql, [&](const Statement& row) {
+                                         std::string(kTrialHead), " FROM trials");
+    return ForEachOfStudies("trial", sql, "study", "id", [&](const Statement& row) {
       Trial trial;
       trial.id = TrialId(row.Integer(0));
       trial.study = StudyId(row.Integer(1));
@@ -174,8 +201,8 @@ class Loader {
   absl::Status LoadValues() {
     return ForEachOfTrials("value of trial",
                            "SELECT trial, step, value, progress, at_us, batch_size "
-                           "FROM trial_values ORDER BY trial, step",
-                           [](const Statement& row, Trial& trial) {
+                           "FROM trial_values",
+                           ", step", [](const Statement& row, Trial& trial) {
                              trial.values.push_back({row.Integer(1), row.Double(2), row.Double(3),
                                                      row.Moment(4), row.Integer(5)});
                              return absl::OkStatus();
@@ -183,9 +210,8 @@ class Loader {
   }
 
   absl::Status LoadSpans() {
-    return ForEachOfTrials("span of trial",
-                           "SELECT trial, from_us, to_us, slots FROM spans ORDER BY trial, number",
-                           [](const Statement& row, Trial& trial) {
+    return ForEachOfTrials("span of trial", "SELECT trial, from_us, to_us, slots FROM spans",
+                           ", number", [](const Statement& row, Trial& trial) {
                              SlotSpan span{row.Moment(1), row.Moment(2), {}};
                              ESPALIER_ASSIGN_OR_RETURN(span.slots, SlotsFromText(row.Text(3)));
                              trial.spans.push_back(std::move(span));
@@ -198,8 +224,8 @@ class Loader {
         "resize of trial",
         "SELECT trial, at_us, generation, from_replicas, to_replicas, pause_s, after_loss, "
         "form_s, broadcast_s "
-        "FROM resizes ORDER BY trial, number",
-        [](const Statement& row, Trial& trial) {
+        "FROM resizes",
+        ", number", [](const Statement& row, Trial& trial) {
           trial.resizes.push_back({row.Moment(1), row.Integer(2), row.Int(3), row.Int(4),
                                    row.Double(5), row.Integer(6) != 0, row.Double(7),
                                    row.Double(8)});
@@ -208,9 +234,8 @@ class Loader {
   }
 
   absl::Status LoadFigures() {
-    const std::string sql =
-        absl::StrCat("SELECT trial, ", std::string(kFigures), " FROM figures ORDER BY trial");
-    return ForEachOfTrials("figures of trial", sql, [](const Statement& row, Trial& trial) {
+    const std::string sql = absl::StrCat("SELECT trial, ", std::string(kFigures), " FROM figures");
+    return ForEachOfTrials("figures of trial", sql, "", [](const Statement& row, Trial& trial) {
       trial.figures = {row.Double(1),  row.Double(2),   row.Double(3),   row.Double(4),
                        row.Double(5),  row.Double(6),   row.Double(7),   row.Integer(8),
                        row.Integer(9), row.Integer(10), row.Integer(11), row.Integer(12),
@@ -220,17 +245,16 @@ class Loader {
   }
 
   absl::Status LoadAttributes() {
-    ESPALIER_RETURN_IF_ERROR(ForEach("attribute of study",
-                                     "SELECT study, system, key, value FROM study_attributes",
-                                     [&](const Statement& row) {
-                                       ESPALIER_ASSIGN_OR_RETURN(Study* const study, StudyOf(row));
-                                       TakeAttribute(row, study->attributes);
-                                       return absl::OkStatus();
-                                     }));
+    ESPALIER_RETURN_IF_ERROR(ForEachOfStudies(
+        "attribute of study", "SELECT study, system, key, value FROM study_attributes", "study",
+        "study, system, key", [&](const Statement& row) {
+          ESPALIER_ASSIGN_OR_RETURN(Study* const study, StudyOf(row));
+          TakeAttribute(row, study->attributes);
+          return absl::OkStatus();
+        }));
     return ForEachOfTrials("attribute of trial",
-                           "SELECT trial, system, key, value FROM trial_attributes "
-                           "ORDER BY trial, system, key",
-                           [](const Statement& row, Trial& trial) {
+                           "SELECT trial, system, key, value FROM trial_attributes",
+                           ", system, key", [](const Statement& row, Trial& trial) {
                              TakeAttribute(row, trial.attributes);
                              return absl::OkStatus();
                            });
@@ -242,17 +266,15 @@ class Loader {
   }
 
   absl::Status LoadSuggestions() {
-    ESPALIER_RETURN_IF_ERROR(
-        ForEach("suggestion of study",
-                "SELECT study, name, distribution, kind FROM suggestions ORDER BY study, number",
-                [&](const Statement& row) {
-                  ESPALIER_ASSIGN_OR_RETURN(Study* const study, StudyOf(row));
-                  study->suggestions.push_back({row.Text(1), row.Text(2), row.Text(3)});
-                  return absl::OkStatus();
-                }));
+    ESPALIER_RETURN_IF_ERROR(ForEachOfStudies(
+        "suggestion of study", "SELECT study, name, distribution, kind FROM suggestions", "study",
+        "study, number", [&](const Statement& row) {
+          ESPALIER_ASSIGN_OR_RETURN(Study* const study, StudyOf(row));
+          study->suggestions.push_back({row.Text(1), row.Text(2), row.Text(3)});
+          return absl::OkStatus();
+        }));
     return ForEachOfTrials(
-        "parameter of trial",
-        "SELECT trial, suggestion, value FROM suggested ORDER BY trial, position",
+        "parameter of trial", "SELECT trial, suggestion, value FROM suggested", ", position",
         [this](const Statement& row, Trial& trial) {
           const std::int64_t suggestion = row.Integer(1);
           if (suggestion < 0 ||
@@ -265,9 +287,8 @@ class Loader {
   }
 
   absl::Status LoadOtherValues() {
-    return ForEachOfTrials("final value of trial",
-                           "SELECT trial, value FROM other_values ORDER BY trial, number",
-                           [](const Statement& row, Trial& trial) {
+    return ForEachOfTrials("final value of trial", "SELECT trial, value FROM other_values",
+                           ", number", [](const Statement& row, Trial& trial) {
                              trial.other_values.push_back(row.Double(1));
                              return absl::OkStatus();
                            });
@@ -275,6 +296,8 @@ class Loader {
 
   Database& database_;
   TunerState state_;
+  std::string no_deleted_study_ = " IS NOT NULL";
+  std::string no_deleted_trial_ = " IS NOT NULL";
 };
 
 }  // namespace

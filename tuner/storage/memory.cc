@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "tuner/storage/storage.h"
 
 namespace espalier {
@@ -10,6 +12,17 @@ class MemoryStorage : public Storage {
 
   absl::Status Commit(std::span<const Change> changes) override {
     for (const Change& change : changes) state_.Apply(change);
+    return absl::OkStatus();
+  }
+
+  absl::Status CommitSlices(const NextSlice& next) override {
+    TunerState state = state_;
+    while (true) {
+      ESPALIER_ASSIGN_OR_RETURN(const std::vector<Change> slice, next());
+      if (slice.empty()) break;
+      for (const Change& change : slice) state.Apply(change);
+    }
+    state_ = std::move(state);
     return absl::OkStatus();
   }
 

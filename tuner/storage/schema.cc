@@ -178,8 +178,16 @@ CREATE TABLE other_values (
   PRIMARY KEY (trial, number)
 ) WITHOUT ROWID;
 )sql",
+    R"sql(
+-- Studies whose rows are still being removed, a few at a time; nobody sees them any more. Their
+-- names are free: the column holds a blob.
+CREATE TABLE deleted_studies (
+  study INTEGER PRIMARY KEY REFERENCES studies (id)
+);
+)sql",
 };
 constexpr std::int64_t kLatestVersion = std::ssize(kMigrations);
+static_assert(kLatestVersion == kLatestSchema);
 
 absl::Status Refuse(const Database& database, std::string_view why) {
   return absl::FailedPreconditionError(
@@ -200,7 +208,7 @@ absl::Status Migrate(Database& database, std::int64_t from) {
 
 }  // namespace
 
-absl::Status PrepareSchema(Database& database, bool read_only) {
+absl::StatusOr<std::int64_t> SchemaVersion(Database& database) {
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t id, database.QueryInteger("PRAGMA application_id"));
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t version,
                             database.QueryInteger("PRAGMA user_version"));
@@ -215,8 +223,13 @@ absl::Status PrepareSchema(Database& database, bool read_only) {
                                          ", this one knows ", kLatestVersion,
                                          "); use that version, or give another file"));
   }
+  return version;
+}
+
+absl::Status PrepareSchema(Database& database, bool read_only) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t version, SchemaVersion(database));
   if (read_only) {
-    if (empty) return Refuse(database, "is empty; give the path of an Espalier database");
+    if (version == 0) return Refuse(database, "is empty; give the path of an Espalier database");
     if (version == kLatestVersion) return absl::OkStatus();
     return Refuse(database, absl::StrCat("has the older schema ", version,
                                          "; start a service on it once, which brings it up to ",

@@ -5,6 +5,7 @@
 #include "tuner/storage/change_writer.h"
 #include "tuner/storage/database.h"
 #include "tuner/storage/database_file.h"
+#include "tuner/storage/deleted_studies.h"
 #include "tuner/storage/load.h"
 #include "tuner/storage/schema.h"
 #include "tuner/storage/storage.h"
@@ -18,32 +19,51 @@ namespace {
 class SqliteStorage : public Storage {
  public:
   SqliteStorage(std::optional<ServiceLock> lock, std::unique_ptr<Database> database,
-                std::optional<ChangeWriter> writer)
-      : lock_(std::move(lock)), database_(std::move(database)), writer_(std::move(writer)) {}
+                std::optional<ChangeWriter> writer, std::optional<DeletedStudies> deleted)
+      : lock_(std::move(lock)),
+        database_(std::move(database)),
+        writer_(std::move(writer)),
+        deleted_(std::move(deleted)) {}
 
   absl::StatusOr<TunerState> Load() override { return LoadState(*database_); }
 
   absl::Status Commit(std::span<const Change> changes) override {
-    if (!writer_) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("database ", database_->path(), ": was opened for reading only"));
-    }
+    if (!writer_) return ReadOnly();
     if (changes.empty()) return absl::OkStatus();
-    const absl::Status status = Transact(changes);
-    if (!status.ok()) database_->Rollback();
-    return status;
+    return database_->Transact([&] { return Write(changes); });
+  }
+
+  absl::Status CommitSlices(const NextSlice& next) override {
+    if (!writer_) return ReadOnly();
+    return database_->Transact([&]() -> absl::Status {
+      while (true) {
+        ESPALIER_ASSIGN_OR_RETURN(const std::vector<Change> slice, next());
+        if (slice.empty()) return absl::OkStatus();
+        ESPALIER_RETURN_IF_ERROR(Write(slice));
+      }
+    });
+  }
+
+  absl::StatusOr<bool> CleanUp() override {
+    if (!deleted_) return ReadOnly();
+    return deleted_->RemoveSome();
   }
 
  private:
-  absl::Status Transact(std::span<const Change> changes) {
-    ESPALIER_RETURN_IF_ERROR(database_->Execute("BEGIN IMMEDIATE"));
+  absl::Status Write(std::span<const Change> changes) {
     for (const Change& change : changes) ESPALIER_RETURN_IF_ERROR(writer_->Write(change));
-    return database_->Execute("COMMIT");
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadOnly() const {
+    return absl::FailedPreconditionError(
+        absl::StrCat("database ", database_->path(), ": was opened for reading only"));
   }
 
   std::optional<ServiceLock> lock_;
   std::unique_ptr<Database> database_;
-  std::optional<ChangeWriter> writer_;  // absent: read only
+  std::optional<ChangeWriter> writer_;     // absent: read only
+  std::optional<DeletedStudies> deleted_;  // the same
 };
 
 }  // namespace
@@ -61,11 +81,15 @@ absl::StatusOr<std::unique_ptr<Storage>> OpenSqliteStorage(const std::string& pa
                             Database::Open(canonical, read_only));
   ESPALIER_RETURN_IF_ERROR(PrepareSchema(*database, read_only));
   std::optional<ChangeWriter> writer;
+  std::optional<DeletedStudies> deleted;
   if (!read_only) {
     ESPALIER_ASSIGN_OR_RETURN(ChangeWriter made, ChangeWriter::Make(*database));
     writer.emplace(std::move(made));
+    ESPALIER_ASSIGN_OR_RETURN(DeletedStudies remover, DeletedStudies::Make(*database));
+    deleted.emplace(std::move(remover));
   }
-  return std::make_unique<SqliteStorage>(std::move(lock), std::move(database), std::move(writer));
+  return std::make_unique<SqliteStorage>(std::move(lock), std::move(database), std::move(writer),
+                                         std::move(deleted));
 }
 
 }  // namespace espalier

@@ -1,13 +1,17 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tuner/base/status.h"
 #include "tuner/core/change.h"
 
 namespace espalier {
+
+using NextSlice = std::function<absl::StatusOr<std::vector<Change>>()>;
 
 // Where the tuner's state survives. One owner thread calls it; the server loop is that owner.
 //
@@ -21,6 +25,13 @@ class Storage {
 
   virtual absl::StatusOr<TunerState> Load() = 0;
   virtual absl::Status Commit(std::span<const Change> changes) = 0;
+  // The same of more changes than should be in memory at a time: `next` is asked for some until it
+  // gives none. An error of it is given back, and nothing is committed.
+  virtual absl::Status CommitSlices(const NextSlice& next) = 0;
+  // Frees some of what deleted studies occupied, and says whether there is more. What it frees
+  // nobody has seen since the deletion, restarts included. Short, so that an owner may call it
+  // between commits.
+  virtual absl::StatusOr<bool> CleanUp() { return false; }
 };
 
 // Keeps everything in memory: for tests, simulation and throw-away studies.

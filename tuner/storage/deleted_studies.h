@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tuner/storage/database.h"
+
+namespace espalier {
+
+inline constexpr std::int64_t kRowsRemovedAtOnce = 500;
+
+// The rows of deleted studies. A deletion only marks its study, which takes no time however many
+// trials there are; what it leaves is removed here, a few rows a transaction. LoadState leaves out
+// what is marked.
+class DeletedStudies {
+ public:
+  // `database` must have the schema, and outlive this.
+  static absl::StatusOr<DeletedStudies> Make(Database& database);
+
+  // Removes about kRowsRemovedAtOnce rows, durably; false when none are left.
+  absl::StatusOr<bool> RemoveSome();
+
+ private:
+  explicit DeletedStudies(Database& database) : database_(&database) {}
+
+  absl::Status RemoveFrom(std::int64_t study);
+  // Takes what was removed from `rows`, which may be removed.
+  absl::Status RunLimited(Statement& statement, std::int64_t id, std::int64_t& rows);
+
+  Database* database_;
+  Statement next_study_, next_trial_, delete_trial_, delete_mark_, delete_study_;
+  std::vector<Statement> of_trial_, of_study_;  // bind an id, and how many rows to remove
+};
+
+}  // namespace espalier

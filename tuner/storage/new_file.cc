@@ -1,0 +1,87 @@
+#include "tuner/storage/new_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/storage/database_file.h"
+
+namespace espalier {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status Refuse(const std::string& path, std::string_view why) {
+  return absl::FailedPreconditionError(absl::StrCat("file ", path, ": ", std::string(why)));
+}
+
+absl::Status ExistsAlready(const std::string& path) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("file ", path, ": exists already and is not overwritten; give another name"));
+}
+
+absl::Status Failed(const std::string& path, const char* what, int error) {
+  const std::string message = absl::StrCat("file ", path, ": ", what, " failed (",
+                                           std::generic_category().message(error), ")");
+  return error == ENOSPC || error == EDQUOT ? absl::ResourceExhaustedError(message)
+                                            : absl::InternalError(message);
+}
+
+absl::Status Sync(const std::string& path, int flags) {
+  const int fd = open(path.c_str(), flags | O_CLOEXEC);
+  if (fd < 0) return Failed(path, "opening", errno);
+  const int error = fsync(fd) == 0 ? 0 : errno;
+  close(fd);
+  return error == 0 ? absl::OkStatus() : Failed(path, "syncing", error);
+}
+
+}  // namespace
+
+absl::StatusOr<NewFile> NewFile::Begin(const std::string& path) {
+  const std::string canonical = CanonicalPath(path);
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(canonical, error))) return ExistsAlready(path);
+  const std::string folder = fs::path(canonical).parent_path().string();
+  if (!fs::is_directory(folder, error)) {
+    return Refuse(path, absl::StrCat("its folder ", folder, " does not exist; create it first"));
+  }
+  if (eaccess(folder.c_str(), W_OK | X_OK) != 0) {
+    return Refuse(path, absl::StrCat("its folder ", folder,
+                                     " cannot be written: ", std::generic_category().message(errno),
+                                     "; give a path elsewhere"));
+  }
+  NewFile file(canonical, absl::StrCat(canonical, ".unfinished-", getpid()));
+  if (fs::exists(file.unfinished_, error)) fs::remove(file.unfinished_, error);
+  return file;
+}
+
+NewFile::NewFile(NewFile&& other) noexcept
+    : path_(std::move(other.path_)), unfinished_(std::exchange(other.unfinished_, "")) {}
+
+NewFile::~NewFile() {
+  if (unfinished_.empty()) return;
+  for (const char* beside : {"", "-wal", "-shm", "-journal"}) {
+    unlink((unfinished_ + beside).c_str());
+  }
+}
+
+absl::Status NewFile::Keep() {
+  ESPALIER_RETURN_IF_ERROR(Sync(unfinished_, O_RDWR));
+  // A link, unlike a rename, does not take the place of a file that has come meanwhile.
+  if (link(unfinished_.c_str(), path_.c_str()) != 0) {
+    const int error = errno;
+    if (error == EEXIST) return ExistsAlready(path_);
+    if (error != EPERM && error != EOPNOTSUPP) return Failed(path_, "linking", error);
+    // A file system without links.
+    if (rename(unfinished_.c_str(), path_.c_str()) != 0) return Failed(path_, "renaming", errno);
+  }
+  return Sync(fs::path(path_).parent_path().string(), O_RDONLY | O_DIRECTORY);
+}
+
+}  // namespace espalier

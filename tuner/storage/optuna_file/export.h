@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+struct ExportedStudy {
+  std::string name;
+  std::int64_t trials = 0;
+  std::int64_t nan_values = 0;  // trials whose final value is NaN, and which are FAIL in the file
+};
+
+// Writes studies of a database of ours (all, if none is named) to a new SQLite file that Optuna
+// 5.0.0 opens. A service may have the database open. Ids are kept. Studies of the pool come with
+// the parameters of their search space as Optuna's distributions, their PAUSED trials as RUNNING.
+//
+// Optuna's files have no place for a final value that is NaN: such a trial is FAIL and has none, as
+// Optuna itself records who tells NaN. A parameter that is NaN is refused.
+absl::StatusOr<std::vector<ExportedStudy>> ExportOptuna(const std::string& from,
+                                                        const std::string& to,
+                                                        const std::vector<std::string>& names);
+
+}  // namespace espalier

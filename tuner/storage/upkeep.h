@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+// What one may do to a database file besides serving it. Errors are those of OpenSqliteStorage.
+
+// One point that was looked at.
+struct Finding {
+  std::string point;
+  bool ok = false;
+  std::string found;  // if not ok: all of it, a line each
+};
+
+// Looks whether the file is whole: SQLite's structure, references between rows, the schema, and
+// whether all that is stored can be loaded and makes sense. Writes nothing, and works while a
+// service has the file open. The status is only for files that are no database of ours at all.
+absl::StatusOr<std::vector<Finding>> CheckDatabase(const std::string& path);
+
+// Copies the database as it is at one moment, also while a service writes on. The copy is checked
+// and synced before it appears under its name, which must be free. Returns its bytes.
+absl::StatusOr<std::int64_t> BackUpDatabase(const std::string& from, const std::string& to);
+
+struct CompactedSizes {
+  std::int64_t before = 0;  // bytes, with the write-ahead log
+  std::int64_t after = 0;
+};
+
+// Writes the file anew without the room that deleted rows left, and empties its log. No service may
+// have it open. Needs as much free disk as the file takes.
+absl::StatusOr<CompactedSizes> CompactDatabase(const std::string& path);
+
+}  // namespace espalier
