@@ -1,6 +1,6 @@
 #pragma once
 
-// Private to search_spaces/*_json.cc and study_file/: the only header that shows the JSON library.
+// Private to search_spaces/*_json.cc, study_file/ and api/json_reader.cc: the only header that shows the JSON library.
 
 #include <nlohmann/json.hpp>
 #include <string>

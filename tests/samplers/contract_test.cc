@@ -143,6 +143,26 @@ TEST(SamplerContract, SameSeedAndInputGiveTheSameSuggestion) {
   });
 }
 
+TEST(SamplerContract, WhoDoesNotLearnDrawsAlikeWhateverTheTrialsCameTo) {
+  const SearchSpace space = *SearchSpace::FromJson(kSpaces[0]);
+  for (const auto& [name, options] : Cases()) {
+    const auto sampler = MakeSampler(name, options);
+    ASSERT_TRUE(sampler.ok()) << sampler.status();
+    History rising(space);
+    History falling(space);
+    bool alike = true;
+    for (int i = 0; i < 15 && alike; ++i) {
+      const auto a = rising.Next(**sampler, 1);
+      const auto b = falling.Next(**sampler, 1);
+      alike = a == b;
+      if (!a || !b) break;
+      rising.End(*a, i, false);
+      falling.End(*b, -i, false);
+    }
+    EXPECT_EQ(alike, !(*sampler)->learns()) << name;
+  }
+}
+
 TEST(SamplerContract, TriesAFiniteSpaceOnceAndThenStops) {
   ForEachSamplerAndSpace([](const Sampler& sampler, const SearchSpace& space) {
     const auto cardinality = space.Cardinality();

@@ -21,14 +21,14 @@ absl::Status HasEnded(const Trial& trial) {
                    std::string(ToString(trial.state)), ") and cannot be changed any more"));
 }
 
+}  // namespace
+
 absl::Status RunsOnThePool(const Study& study) {
   return absl::PermissionDeniedError(
       absl::StrCat("study \"", study.spec.name,
                    "\" runs on the tuner's pool: its trials are created, run and ended by the "
                    "tuner; clients may read them and set attributes"));
 }
-
-}  // namespace
 
 void Core::Impl::On(const DeleteStudy& event) {
   const auto it = state_.studies.find(event.study);
@@ -65,6 +65,9 @@ void Core::Impl::On(const DeleteStudy& event) {
   cost_check_.erase(study.id);
   equal_progress_.erase(study.id);
   suggestions_.erase(study.id);
+  suggested_.erase(study.id);
+  waiting_.erase(study.id);
+  request_keys_.Forget(study.id);
   Emit(StudyDeleted{study.id, state_.last_study, state_.last_trial});
 }
 
@@ -110,15 +113,20 @@ void Core::Impl::On(const CreateTrial& event) {
     result_.reply.status = RunsOnThePool(study);
     return;
   }
+  result_.reply.status = CheckRequestKey(study.id, kCreationKey, event.request_key);
+  if (!result_.reply.status.ok() || result_.reply.existed) return;
   if (study.state != StudyState::kRunning) {
     result_.reply.status = absl::FailedPreconditionError(
-        absl::StrCat("study \"", study.spec.name, "\" was stopped: resume it for new trials"));
+        absl::StrCat("study \"", study.spec.name, "\" is ", std::string(ToString(study.state)),
+                     ": resume it for new trials"));
     return;
   }
   TrialTemplate running;
   running.state = TrialState::kRunning;
   running.started = now_;
-  result_.reply.trial = CreateFrom(study.id, event.content ? *event.content : running);
+  const TrialId id = CreateFrom(study.id, event.content ? *event.content : running);
+  KeepRequestKey(id, kCreationKey, event.request_key);
+  result_.reply.trial = id;
 }
 
 TrialId Core::Impl::CreateFrom(StudyId study, const TrialTemplate& content) {
@@ -222,14 +230,7 @@ void Core::Impl::On(const SetTrialAttribute& event) {
 
 void Core::Impl::On(const SetIntermediateValue& event) {
   const Trial* trial = TrialToTell(event.trial);
-  if (trial == nullptr) return;
-  if (std::ssize(trial->values) >= kMaxReportsPerTrial) {
-    result_.reply.status = absl::ResourceExhaustedError(
-        absl::StrCat("trial ", trial->number, " has reported ", kMaxReportsPerTrial,
-                     " values, which is the most that is kept"));
-    return;
-  }
-  Emit(ValueSet{event.trial, {event.step, event.value, 0, now_, 0}});
+  if (trial != nullptr) SetValue(*trial, event.step, event.value);
 }
 
 void Core::Impl::On(const SetTrialState& event) {
@@ -240,6 +241,7 @@ void Core::Impl::On(const SetTrialState& event) {
   Emit(TrialTold{event.trial, event.state, event.values, starts ? now_ : Time{},
                  Ended(event.state) ? now_ : Time{}});
   HeardOf(event.trial);
+  if (Ended(event.state)) AfterEndByClient(*trial);
   result_.reply.updated = true;
 }
 

@@ -65,6 +65,7 @@ void Core::Impl::CheckClientLeases() {
     Decide(trial, DecisionKind::kFail, 0, 0,
            absl::StrCat("its client was silent for ", lease.seconds, " s"));
     Emit(TrialTold{id, TrialState::kFail, {}, {}, now_});
+    EndIfAllTold(TrialAt(id).study);
   }
 }
 
@@ -83,6 +84,9 @@ void Core::Impl::QueueAgain(const Trial& lost) {
                                   suggested.value);
   }
   again.attributes = lost.attributes;
+  // Whoever repeats a request is answered with the trial that it made.
+  again.attributes.system.erase(kCreationKey);
+  again.attributes.system.erase(kAskKey);
   again.attributes.system.try_emplace(kFailedTrial, absl::StrCat(lost.number));
   again.attributes.system[kRetryHistory] = absl::StrCat("[", absl::StrJoin(history, ", "), "]");
   CreateFrom(lost.study, again);

@@ -17,6 +17,7 @@ Core::~Core() = default;
 StepResult Core::Step(Time now, const Event& event) { return impl_->Step(now, event); }
 std::optional<Time> Core::NextDeadline() const { return impl_->NextDeadline(); }
 const TunerState& Core::state() const { return impl_->state(); }
+PruneVerdict Core::Verdict(TrialId trial) const { return impl_->Verdict(trial); }
 TrialActivity Core::Activity(TrialId trial) const { return impl_->Activity(trial); }
 std::vector<NodeView> Core::Nodes() const { return impl_->Nodes(); }
 int Core::SlotsTotal() const { return impl_->SlotsTotal(); }
@@ -28,6 +29,8 @@ Core::Impl::Impl(TunerState state, CoreOptions options)
     : state_(std::move(state)), options_(options), next_replica_(state_.replica_ids_below) {
   for (const auto& [id, trial] : state_.trials) {
     if (StudyAt(trial.study).spec.ask_and_tell) {
+      request_keys_.Take(trial);
+      NoteWaiting(id);
       // Whose clients have all the time again that they had before the restart.
       if (trial.state == TrialState::kRunning) HeardOf(id);
       continue;
@@ -99,6 +102,7 @@ std::optional<Time> Core::Impl::NextDeadline() const {
 
 void Core::Impl::Emit(Change change) {
   state_.Apply(change);
+  if (const auto* told = std::get_if<TrialTold>(&change)) NoteWaiting(told->id);
   result_.changes.push_back(std::move(change));
 }
 

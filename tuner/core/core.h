@@ -10,6 +10,7 @@
 #include "allocator/pool_size/pool_size.h"
 #include "tuner/core/change.h"
 #include "tuner/core/event.h"
+#include "tuner/core/pruners/pruner.h"
 
 namespace espalier {
 
@@ -99,6 +100,9 @@ class Core {
   std::optional<Time> NextDeadline() const;
 
   const TunerState& state() const;
+  // Whether the trial should end now, and why: what its client goes by. Never pauses. Requires a
+  // trial of the state.
+  PruneVerdict Verdict(TrialId trial) const;
   TrialActivity Activity(TrialId trial) const;
   std::vector<NodeView> Nodes() const;
   int SlotsTotal() const;  // of connected nodes

@@ -20,9 +20,11 @@
 #include "tuner/core/core.h"
 #include "tuner/core/equal_progress.h"
 #include "tuner/core/pruners/pruner.h"
+#include "tuner/core/request_keys.h"
 #include "tuner/core/samplers/sampler.h"
 #include "tuner/core/slot_time.h"
 #include "tuner/core/stragglers.h"
+#include "tuner/core/suggested_parameters.h"
 
 namespace espalier {
 
@@ -49,6 +51,9 @@ inline constexpr std::size_t kMaxLastOutput = 4096;  // bytes
 inline constexpr int kLooksPerClientLease = 4;
 inline constexpr std::int64_t kReplicaIdBlock = 1000;
 inline constexpr std::int64_t kMaxReportsPerTrial = 1'000'000;
+
+// The refusal to let a client create, run or end a trial of such a study.
+absl::Status RunsOnThePool(const Study& study);
 
 // Whether the tuner creates and runs trials of the study at present.
 inline bool UsesPool(const Study& study) {
@@ -169,6 +174,7 @@ class Core::Impl {
   std::optional<Time> NextDeadline() const;
 
   const TunerState& state() const { return state_; }
+  PruneVerdict Verdict(TrialId id) const;
   TrialActivity Activity(TrialId id) const;
   std::vector<NodeView> Nodes() const;
   int SlotsTotal() const;
@@ -187,6 +193,11 @@ class Core::Impl {
   void On(const RenameStudy& event);
   void On(const SetStudyAttribute& event);
   void On(const CreateTrial& event);
+  void On(const AskTrial& event);
+  void On(const EnqueueTrial& event);
+  void On(const ReportValue& event);
+  void On(const TellEnd& event);
+  void On(const SetTrialAttributes& event);
   void On(const SuggestParameter& event);
   void On(const SetTrialAttribute& event);
   void On(const SetIntermediateValue& event);
@@ -250,6 +261,26 @@ class Core::Impl {
   void Suggest(const Trial& trial, const Suggestion& suggestion, double value);
   absl::Status CheckKind(const Study& study, const Suggestion& suggestion);
   int IndexOf(const Study& study, const Suggestion& suggestion);
+  // Whose parameters the tuner draws (asking.cc).
+  const Study* StudyToAsk(const std::string& name, const char* key_attribute,
+                          const std::string& key);
+  absl::Status MayAsk(const Study& study, const Parameters& fixed);
+  absl::Status MayCreateTrial(const Study& study);
+  TrialId FirstWaiting(const Study& study) const;
+  void NoteWaiting(TrialId id);
+  Parameters FixedOf(const Trial& trial);
+  std::optional<Parameters> Draw(const Study& study, std::int64_t number, TrialId taken,
+                                 const Parameters& fixed);
+  void AddDrawn(const Trial& trial, const Parameters& parameters);
+  absl::Status CheckRequestKey(StudyId study, const char* attribute, const std::string& key);
+  void KeepRequestKey(TrialId id, const char* attribute, const std::string& key);
+  // What clients say of them (telling.cc).
+  Trial* RunningTrial(TrialId id);
+  void SetValue(const Trial& trial, std::int64_t step, double value);
+  void EndByClient(const Trial& trial, TrialState state, std::vector<double> values);
+  void AfterEndByClient(const Trial& trial);
+  void EndIfTargetReached(const Trial& trial, double value);
+  void EndIfAllTold(StudyId id);
   // Of clients that have fallen silent (client_leases.cc).
   void HeardOf(TrialId id);
   void CheckClientLeases();
@@ -364,6 +395,9 @@ class Core::Impl {
     std::map<std::pair<std::string, std::string>, int> all;
   };
   std::map<StudyId, SuggestionIndex> suggestions_;
+  std::map<StudyId, std::set<TrialId>> waiting_;  // WAITING trials of ask-and-tell studies
+  std::map<StudyId, SuggestedParameters> suggested_;  // of studies whose sampler was asked
+  RequestKeys request_keys_;
   std::map<TrialId, Time> heard_of_;  // trials of clients that run, with a lease
   std::optional<Time> client_leases_checked_;
   std::map<StudyId, StudyPlugins> plugins_;

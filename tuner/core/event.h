@@ -18,9 +18,12 @@ namespace espalier {
 // ---- Events: all that the core ever learns ---------------------------------------------------
 
 // From clients. Each is answered by the Reply of the same Step.
+// What is made with a request key is made once: a repeated event with the same key is answered with
+// what the first one made. Empty: no key.
 struct CreateStudy {
   StudySpec spec;
   bool exist_ok = false;
+  std::string request_key{};
 };
 struct StopStudy {
   std::string name;
@@ -99,6 +102,38 @@ struct TrialTemplate {
 struct CreateTrial {
   StudyId study;
   std::shared_ptr<const TrialTemplate> content;  // null: an empty one that runs from now on
+  std::string request_key{};
+};
+// A trial to run now: the first WAITING one, or a new one. What has no value yet is drawn by the
+// study's sampler.
+struct AskTrial {
+  std::string study;
+  Parameters fixed;  // if there are any, the trial is a new one
+  std::string request_key;
+};
+// A trial that the next who asks gets, with these parameters and what is drawn then.
+struct EnqueueTrial {
+  std::string study;
+  Parameters fixed;
+  std::map<std::string, std::string> user_attributes;
+  std::string request_key;
+};
+// An intermediate value of a RUNNING trial.
+struct ReportValue {
+  TrialId trial;
+  std::optional<std::int64_t> step;  // absent: the one after the last
+  double value = 0;
+};
+// How a RUNNING trial ended. Told again with the same content it changes nothing and is answered
+// alike.
+struct TellEnd {
+  TrialId trial;
+  TrialState state = TrialState::kComplete;
+  std::vector<double> values;  // of COMPLETE: one a direction
+};
+struct SetTrialAttributes {
+  TrialId trial;
+  Attributes attributes;  // others stay
 };
 
 // From agents.
@@ -204,7 +239,8 @@ struct Tick {};
 
 using Event =
     std::variant<CreateStudy, StopStudy, ResumeStudy, TellValue, PinTrial, DrainNode, DeleteStudy,
-                 RenameStudy, SetStudyAttribute, CreateTrial, SuggestParameter, SetTrialAttribute,
+                 RenameStudy, SetStudyAttribute, CreateTrial, AskTrial, EnqueueTrial, ReportValue,
+                 TellEnd, SetTrialAttributes, SuggestParameter, SetTrialAttribute,
                  SetIntermediateValue, SetTrialState, AgentHello, AgentLeaving, AgentGone,
                  ReplicaReady, ReplicaStarted, ReplicaRegrouped, ReplicaReport, ReplicaProgress,
                  ReplicaCheckpoint, ReplicaFinished, ReplicaStuck, ReplicaExited, Tick>;
@@ -244,10 +280,11 @@ using Command = std::variant<StartReplicaCommand, RegroupCommand, StopReplicaCom
 struct Reply {
   absl::Status status;
   StudyId study;             // CreateStudy, StopStudy, ResumeStudy
-  TrialId trial;             // PinTrial, CreateTrial
+  TrialId trial;             // PinTrial, CreateTrial, AskTrial, EnqueueTrial
   NodeId node;               // AgentHello, DrainNode
   bool should_stop = false;  // TellValue
   bool updated = false;      // SetTrialState
+  bool existed = false;      // CreateStudy, AskTrial, EnqueueTrial: made by an earlier event
 };
 
 }  // namespace espalier

@@ -10,6 +10,7 @@
 #include "tuner/base/check.h"
 #include "tuner/core/core_impl.h"
 #include "tuner/core/promise/promise.h"
+#include "tuner/core/sampler_history.h"
 #include "tuner/core/work_left.h"
 
 namespace espalier {
@@ -20,24 +21,6 @@ int Total(const Placement& placement) {
   int total = 0;
   for (const auto& [node, slots] : placement) total += slots;
   return total;
-}
-
-// What a sampler learns from: the results of trials that have ended, and who is under way.
-std::pair<std::vector<Observation>, std::vector<const Parameters*>> Observations(
-    const TunerState& state, const Study& study) {
-  std::vector<Observation> ended;
-  std::vector<const Parameters*> running;
-  for (const TrialId id : study.trials) {
-    const Trial& trial = state.trials.at(id);
-    if (!Ended(trial.state)) {
-      running.push_back(&trial.parameters);
-    } else if (trial.state != TrialState::kFail) {
-      ended.push_back({trial.number, &trial.parameters, trial.value.value_or(std::nan("")),
-                       trial.state == TrialState::kPruned,
-                       trial.values.empty() ? 0 : trial.values.back().step});
-    }
-  }
-  return {std::move(ended), std::move(running)};
 }
 
 DecisionKind KindOfChange(const Trial& trial, int from, int to) {
@@ -91,12 +74,13 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
            (spec.max_concurrent_trials == 0 || alive < spec.max_concurrent_trials);
   };
   if (!another()) return;
-  auto [ended, running] = Observations(state_, study);
+  SamplerHistory history =
+      HistoryOf(state_, study, [](const Trial& trial) { return &trial.parameters; });
   while (another()) {
     const std::int64_t number = std::ssize(study.trials);
     Random random(MixSeed(spec.seed, static_cast<std::uint64_t>(number) + 1));
-    std::optional<Parameters> parameters =
-        plugins.sampler->Suggest({spec.space, spec.direction, ended, running, number}, random);
+    std::optional<Parameters> parameters = plugins.sampler->Suggest(
+        {spec.space, spec.direction, history.ended, history.running, number}, random);
     if (!parameters) {
       plugins.exhausted = true;
       return;
@@ -104,7 +88,7 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
     const TrialId id(state_.last_trial.value + 1);
     Emit(TrialCreated{id, study.id, number, *std::move(parameters), now_});
     live_.insert(id);
-    running.push_back(&TrialAt(id).parameters);
+    history.running.push_back(&TrialAt(id).parameters);
     promise_stale_.insert(study.id);
     room -= spec.min_slots;
     ++alive;

@@ -25,6 +25,12 @@ Time LastSeen(const TunerState& state, const Study& study) {
   return last;
 }
 
+bool MadeBy(const Study& study, const std::string& request_key) {
+  if (request_key.empty()) return false;
+  const auto made = study.attributes.system.find(kCreationKey);
+  return made != study.attributes.system.end() && made->second == RequestKeyJson(request_key);
+}
+
 }  // namespace
 
 void Core::Impl::SetClocksAfterRestart() {
@@ -56,6 +62,8 @@ StudyPlugins& Core::Impl::PluginsOf(const Study& study) {
 void Core::Impl::On(const CreateStudy& event) {
   if (const Study* existing = state_.FindStudy(event.spec.name); existing != nullptr) {
     result_.reply.study = existing->id;
+    result_.reply.existed = true;
+    if (MadeBy(*existing, event.request_key)) return;
     if (!event.exist_ok) {
       result_.reply.status = absl::AlreadyExistsError(
           absl::StrCat("study \"", event.spec.name, "\" exists already: choose another name"));
@@ -70,8 +78,15 @@ void Core::Impl::On(const CreateStudy& event) {
     result_.reply.status = std::move(status);
     return;
   }
+  if (!event.request_key.empty()) {
+    result_.reply.status = CheckKey(event.request_key);
+    if (!result_.reply.status.ok()) return;
+  }
   const StudyId id(state_.last_study.value + 1);
   Emit(StudyCreated{id, event.spec, now_});
+  if (!event.request_key.empty()) {
+    Emit(StudyAttributeSet{id, true, kCreationKey, RequestKeyJson(event.request_key)});
+  }
   result_.reply.study = id;
   schedule_ = !event.spec.ask_and_tell;
 }
@@ -166,8 +181,10 @@ void Core::Impl::On(const TellValue& event) {
     return;
   }
   if (StudyAt(trial.study).spec.ask_and_tell) {
-    Emit(ValueSet{trial.id, {event.step.value_or(next), event.value, 0, now_, 0}});
-    if (event.final) Emit(TrialTold{trial.id, TrialState::kComplete, {event.value}, {}, now_});
+    SetValue(trial, event.step.value_or(next), event.value);
+    if (event.final && result_.reply.status.ok()) {
+      EndByClient(trial, TrialState::kComplete, {event.value});
+    }
     return;
   }
   TakeValue(trial.id, {event.step.value_or(next), event.value, 0, now_, 0});

@@ -30,10 +30,27 @@ absl::Status ValidateForPool(const StudySpec& spec) {
   return absl::OkStatus();
 }
 
+// What goes by one value has no place where trials have several.
+absl::Status ValidateForSeveralDirections(const StudySpec& spec) {
+  if (spec.pruner.name != "none") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"pruner\": a study of ", spec.directions.size(),
+                     " directions prunes nothing, got \"", spec.pruner.name, "\""));
+  }
+  const auto sampler = MakeSampler(spec.sampler.name, spec.sampler.options);
+  if (!sampler.ok() || !(*sampler)->learns() || spec.space.dimensions().empty()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"sampler\": \"", spec.sampler.name, "\" goes by one direction, and there are ",
+                   spec.directions.size(), ": give \"random\" or \"grid\""));
+}
+
 }  // namespace
 
 absl::Status Validate(const StudySpec& spec) {
   if (!spec.ask_and_tell) ESPALIER_RETURN_IF_ERROR(ValidateForPool(spec));
+  if (spec.directions.size() > 1) ESPALIER_RETURN_IF_ERROR(ValidateForSeveralDirections(spec));
   ESPALIER_RETURN_IF_ERROR(
       InKey("sampler", MakeSampler(spec.sampler.name, spec.sampler.options).status()));
   ESPALIER_RETURN_IF_ERROR(

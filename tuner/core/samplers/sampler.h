@@ -44,6 +44,9 @@ class Sampler {
   // Every parameter of the space, in its order, with a value it contains. nullopt: all there is to
   // try has been tried or is running, and no further trial makes sense.
   virtual std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const = 0;
+
+  // Whether it goes by the values of trials, and so by one direction.
+  virtual bool learns() const { return false; }
 };
 
 // The error for an unknown name or option lists the known ones.

@@ -147,6 +147,8 @@ class TpeSampler final : public Sampler {
  public:
   explicit TpeSampler(Settings settings) : settings_(settings) {}
 
+  bool learns() const override { return true; }
+
   std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const override {
     const std::optional<TriedConfigurations> tried = TriedConfigurations::Of(input);
     if (tried && tried->Exhausted()) return std::nullopt;

@@ -1,0 +1,323 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "search_spaces/optuna_distribution.h"
+#include "tests/core/core_fixture.h"
+#include "tuner/core/request_keys.h"
+
+namespace espalier {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kSpace[] = R"({"x": {"_type": "uniform", "_value": [0, 1]},
+                              "kind": {"_type": "choice", "_value": ["a", "b"]},
+                              "n": {"_type": "randint", "_value": [1, 9]}})";
+
+// A core with one study whose clients ask for their trials.
+class Asking : public CoreTest {
+ protected:
+  void Create(StudySpec spec) {
+    const Reply reply = Step(CreateStudy{std::move(spec), false});
+    ASSERT_TRUE(reply.status.ok()) << reply.status;
+  }
+  static StudySpec AskSpec(const char* space = kSpace) {
+    StudySpec spec;
+    spec.name = "asked";
+    spec.ask_and_tell = true;
+    spec.space = *SearchSpace::FromJson(space);
+    spec.sampler = {"random", {}};
+    spec.json = "{}";
+    return spec;
+  }
+
+  Reply Ask(const Parameters& fixed = {}, const std::string& key = {}) {
+    return Step(AskTrial{"asked", fixed, key});
+  }
+  Reply Enqueue(const Parameters& fixed, const std::string& key = {}) {
+    return Step(EnqueueTrial{"asked", fixed, {}, key});
+  }
+  const Trial& At(TrialId id) { return core_.state().trials.at(id); }
+  // By name, as the trial's client gets them.
+  std::map<std::string, ParameterValue> Of(TrialId id) {
+    std::map<std::string, ParameterValue> values;
+    for (const SuggestedValue& s : At(id).suggested) {
+      const Suggestion& from = study().suggestions.at(static_cast<std::size_t>(s.suggestion));
+      values[from.name] = OptunaValue(*ParseOptunaDistribution(from.distribution), s.value);
+    }
+    return values;
+  }
+  Parameters ParametersOf(TrialId id) {
+    Parameters parameters;
+    for (const auto& [name, value] : Of(id)) parameters.push_back({name, value});
+    return parameters;
+  }
+};
+
+TEST_F(Asking, ATrialRunsWithWhatTheSamplerDrew) {
+  Create(AskSpec());
+  for (int i = 0; i < 20; ++i) {
+    const Reply reply = Ask();
+    ASSERT_TRUE(reply.status.ok()) << reply.status;
+    EXPECT_EQ(At(reply.trial).state, TrialState::kRunning);
+    EXPECT_EQ(At(reply.trial).number, i);
+    EXPECT_EQ(At(reply.trial).started, At(reply.trial).created);
+    EXPECT_TRUE(study().spec.space.Validate(ParametersOf(reply.trial)).ok());
+  }
+  EXPECT_EQ(study().suggestions.size(), 3u) << "equal distributions are kept once";
+}
+
+TEST_F(Asking, TheSameSeedAndAnswersGiveTheSameTrials) {
+  const auto run = [](std::uint64_t seed) {
+    Core core(TunerState{}, CoreOptions{});
+    StudySpec spec = AskSpec();
+    spec.sampler = {"tpe", {{"startup_trials", 3}}};
+    spec.seed = seed;
+    Time now{1'000'000};
+    core.Step(now, CreateStudy{spec, false});
+    std::vector<double> drawn;
+    for (int i = 0; i < 12; ++i) {
+      now = After(now, 1);
+      const TrialId id = core.Step(now, AskTrial{"asked", {}, {}}).reply.trial;
+      for (const SuggestedValue& s : core.state().trials.at(id).suggested) {
+        drawn.push_back(s.value);
+      }
+      core.Step(now, TellEnd{id, TrialState::kComplete, {drawn.back()}});
+    }
+    return drawn;
+  };
+  EXPECT_EQ(run(7), run(7));
+  EXPECT_NE(run(7), run(8));
+}
+
+TEST_F(Asking, TheSamplerLearnsFromWhatClientsTold) {
+  StudySpec spec = AskSpec(R"({"x": {"_type": "uniform", "_value": [0, 1]}})");
+  spec.sampler = {"tpe", {{"startup_trials", 10}}};
+  Create(spec);
+  double distance = 0;
+  for (int i = 0; i < 60; ++i) {
+    const TrialId id = Ask().trial;
+    const double x = std::get<double>(Of(id).at("x"));
+    if (i >= 40) distance += std::abs(x - 0.3) / 20;
+    ASSERT_TRUE(Step(TellEnd{id, TrialState::kComplete, {(x - 0.3) * (x - 0.3)}}).status.ok());
+  }
+  EXPECT_LT(distance, 0.15) << "uniform draws are 0.29 away on average";
+}
+
+TEST_F(Asking, FixedParametersAreKeptAndTheOthersDrawn) {
+  Create(AskSpec());
+  const Reply reply = Ask({{"kind", std::string("b")}, {"n", std::int64_t{4}}});
+  ASSERT_TRUE(reply.status.ok()) << reply.status;
+  EXPECT_EQ(Of(reply.trial).at("kind"), ParameterValue(std::string("b")));
+  EXPECT_EQ(Of(reply.trial).at("n"), ParameterValue(std::int64_t{4}));
+  EXPECT_TRUE(study().spec.space.Validate(ParametersOf(reply.trial)).ok());
+}
+
+TEST_F(Asking, FixedParametersOutsideTheSpaceAreRefused) {
+  Create(AskSpec());
+  EXPECT_THAT(std::string(Ask({{"x", 2.0}}).status.message()), HasSubstr("parameter \"x\" is 2"));
+  EXPECT_THAT(std::string(Ask({{"y", 0.5}}).status.message()), HasSubstr("\"y\" is not in"));
+  EXPECT_THAT(std::string(Enqueue({{"kind", std::string("c")}}).status.message()),
+              HasSubstr("choice"));
+  EXPECT_TRUE(study().trials.empty());
+}
+
+TEST_F(Asking, WaitingTrialsComeFirstInTheirOrder) {
+  Create(AskSpec());
+  const TrialId first = Enqueue({{"x", 0.25}}).trial;
+  const TrialId second = Enqueue({{"x", 0.75}}).trial;
+  EXPECT_EQ(At(first).state, TrialState::kWaiting);
+  EXPECT_TRUE(At(first).suggested.empty()) << "what is not fixed is drawn when it is asked for";
+  EXPECT_EQ(At(first).attributes.system.at("fixed_params"), R"({"x":0.25})")
+      << "as Optuna's clients read it";
+  const Reply asked = Ask();
+  EXPECT_EQ(asked.trial, first);
+  EXPECT_EQ(At(first).state, TrialState::kRunning);
+  EXPECT_LT(At(first).created, At(first).started);
+  EXPECT_EQ(Of(first).at("x"), ParameterValue(0.25));
+  EXPECT_EQ(Of(first).size(), 3u);
+  EXPECT_GT(Ask({{"x", 0.5}}).trial, second) << "who fixes parameters gets a trial of his own";
+  EXPECT_EQ(Ask().trial, second);
+  EXPECT_EQ(Of(second).at("x"), ParameterValue(0.75));
+}
+
+TEST_F(Asking, WhatOptunaEnqueuedIsTakenAsFarAsTheSpaceKnowsIt) {
+  Create(AskSpec());
+  auto waiting = std::make_shared<TrialTemplate>();
+  waiting->attributes.system["fixed_params"] = R"({"x": 0.5, "n": 99, "unknown": null})";
+  const TrialId odd = Step(CreateTrial{study().id, waiting}).trial;
+  auto other = std::make_shared<TrialTemplate>();
+  other->attributes.system["fixed_params"] = R"({"x": 0.5, "n": 99, "unknown": 1})";
+  const TrialId some = Step(CreateTrial{study().id, other}).trial;
+  ASSERT_EQ(Ask().trial, odd);
+  EXPECT_TRUE(study().spec.space.Validate(ParametersOf(odd)).ok());
+  EXPECT_THAT(study().decisions.back().reason, HasSubstr("cannot be read"));
+  ASSERT_EQ(Ask().trial, some);
+  EXPECT_EQ(Of(some).at("x"), ParameterValue(0.5));
+  EXPECT_TRUE(study().spec.space.Validate(ParametersOf(some)).ok());
+  EXPECT_THAT(study().decisions.back().reason, HasSubstr("\"n\" was enqueued as 99"));
+}
+
+TEST_F(Asking, ATrialThatIsQueuedAgainKeepsItsParameters) {
+  Create(AskSpec());
+  const TrialId lost = Ask().trial;
+  auto again = std::make_shared<TrialTemplate>();
+  for (const SuggestedValue& s : At(lost).suggested) {
+    again->parameters.emplace_back(study().suggestions.at(static_cast<std::size_t>(s.suggestion)),
+                                   s.value);
+  }
+  Step(CreateTrial{study().id, again});
+  const TrialId taken = Ask().trial;
+  EXPECT_EQ(Of(taken), Of(lost));
+}
+
+TEST_F(Asking, StudiesWithoutASpaceHaveNothingToDraw) {
+  StudySpec spec = AskSpec();
+  spec.space = SearchSpace();
+  Create(spec);
+  const Reply reply = Ask();
+  EXPECT_TRUE(absl::IsFailedPrecondition(reply.status));
+  EXPECT_THAT(std::string(reply.status.message()), HasSubstr("no search space"));
+  EXPECT_TRUE(Enqueue({{"anything", 1.0}}).status.ok()) << "its clients know what that is";
+}
+
+TEST_F(Asking, IsForTrialsOfClients) {
+  StudySpec spec = Spec(2);
+  Step(CreateStudy{spec, false});
+  EXPECT_TRUE(absl::IsPermissionDenied(Step(AskTrial{"s", {}, {}}).status));
+  EXPECT_TRUE(absl::IsNotFound(Step(AskTrial{"absent", {}, {}}).status));
+}
+
+TEST_F(Asking, TheNumberOfTrialsIsLimitedAndTheStudyEndsWithThem) {
+  StudySpec spec = AskSpec();
+  spec.max_trials = 2;
+  Create(spec);
+  const TrialId first = Ask().trial;
+  const TrialId second = Enqueue({}).trial;
+  EXPECT_THAT(std::string(Enqueue({}).status.message()), HasSubstr("has all its 2 trials"));
+  EXPECT_EQ(Ask().trial, second) << "a waiting one is within the limit";
+  EXPECT_TRUE(absl::IsFailedPrecondition(Ask().status));
+  Step(TellEnd{first, TrialState::kComplete, {1}});
+  EXPECT_EQ(study().state, StudyState::kRunning);
+  Step(TellEnd{second, TrialState::kFail, {}});
+  EXPECT_EQ(study().state, StudyState::kComplete);
+  EXPECT_THAT(std::string(Ask().status.message()), HasSubstr("COMPLETE"));
+  Step(ResumeStudy{"asked", 3, 0});
+  EXPECT_TRUE(Ask().status.ok());
+}
+
+TEST_F(Asking, SoManyRunAtATime) {
+  StudySpec spec = AskSpec();
+  spec.max_concurrent_trials = 1;
+  Create(spec);
+  const TrialId first = Ask().trial;
+  EXPECT_TRUE(absl::IsResourceExhausted(Ask().status));
+  Step(TellEnd{first, TrialState::kFail, {}});
+  EXPECT_TRUE(Ask().status.ok());
+}
+
+TEST_F(Asking, PastItsTimeTheStudyEnds) {
+  StudySpec spec = AskSpec();
+  spec.time_limit_s = 60;
+  Create(spec);
+  EXPECT_TRUE(Ask().status.ok());
+  Wait(61);
+  EXPECT_THAT(std::string(Ask().status.message()), HasSubstr("time limit of 60 s"));
+  EXPECT_EQ(study().state, StudyState::kComplete);
+}
+
+TEST_F(Asking, AGridEndsWithItsLastPoint) {
+  StudySpec spec = AskSpec(R"({"kind": {"_type": "choice", "_value": ["a", "b"]}})");
+  spec.sampler = {"grid", {}};
+  Create(spec);
+  const TrialId a = Ask().trial;
+  const TrialId b = Ask().trial;
+  EXPECT_NE(Of(a).at("kind"), Of(b).at("kind"));
+  EXPECT_THAT(std::string(Ask().status.message()), HasSubstr("every configuration"));
+  Step(TellEnd{a, TrialState::kComplete, {1}});
+  Step(TellEnd{b, TrialState::kComplete, {1}});
+  EXPECT_EQ(study().state, StudyState::kComplete);
+}
+
+TEST_F(Asking, SeveralDirectionsNeedASamplerThatDoesNotGoByOne) {
+  StudySpec spec = AskSpec();
+  spec.directions = {Direction::kMinimize, Direction::kMaximize};
+  spec.sampler = {"tpe", {}};
+  EXPECT_THAT(std::string(Step(CreateStudy{spec, false}).status.message()),
+              HasSubstr("\"sampler\": \"tpe\""));
+  spec.sampler = {"random", {}};
+  spec.pruner = {"median", {}};
+  EXPECT_THAT(std::string(Step(CreateStudy{spec, false}).status.message()),
+              HasSubstr("\"pruner\""));
+  spec.pruner = {"none", {}};
+  Create(spec);
+  EXPECT_TRUE(Step(TellEnd{Ask().trial, TrialState::kComplete, {1, 2}}).status.ok());
+}
+
+TEST_F(Asking, ARepeatedRequestGetsTheSameTrialAlsoAfterARestart) {
+  Create(AskSpec());
+  const Reply first = Ask({}, "client-1/7");
+  EXPECT_FALSE(first.existed);
+  const Reply again = Ask({}, "client-1/7");
+  EXPECT_EQ(again.trial, first.trial);
+  EXPECT_TRUE(again.existed);
+  EXPECT_NE(Ask({}, "client-1/8").trial, first.trial);
+  const TrialId queued = Enqueue({}, "client-1/7").trial;
+  EXPECT_NE(queued, first.trial) << "keys belong to what is asked for";
+  EXPECT_EQ(Enqueue({}, "client-1/7").trial, queued);
+  EXPECT_EQ(Ask({}, "client-1/9").trial, queued) << "one trial may have a key of each";
+
+  Core restarted(core_.state(), CoreOptions{});
+  const auto ask = [&](const std::string& key) {
+    return restarted.Step(now_, AskTrial{"asked", {}, key}).reply.trial;
+  };
+  EXPECT_EQ(ask("client-1/7"), first.trial);
+  EXPECT_EQ(ask("client-1/9"), queued);
+  EXPECT_EQ(restarted.Step(now_, EnqueueTrial{"asked", {}, {}, "client-1/7"}).reply.trial, queued);
+}
+
+TEST_F(Asking, ARepeatedRequestIsAnsweredInAStudyThatHasEnded) {
+  StudySpec spec = AskSpec();
+  spec.max_trials = 1;
+  Create(spec);
+  const TrialId only = Ask({}, "k").trial;
+  Step(TellEnd{only, TrialState::kComplete, {1}});
+  ASSERT_EQ(study().state, StudyState::kComplete);
+  const Reply again = Ask({}, "k");
+  EXPECT_TRUE(again.status.ok()) << again.status;
+  EXPECT_EQ(again.trial, only);
+}
+
+TEST_F(Asking, OptunasClientsMayRepeatThemselvesToo) {
+  Create(AskSpec());
+  const TrialId first = Step(CreateTrial{study().id, nullptr, "k"}).trial;
+  EXPECT_EQ(Step(CreateTrial{study().id, nullptr, "k"}).trial, first);
+  EXPECT_EQ(study().trials.size(), 1u);
+}
+
+TEST_F(Asking, BadKeysAreRefused) {
+  Create(AskSpec());
+  for (const std::string& key : {std::string("a b"), std::string("\""), std::string("\n"),
+                                 std::string(kMaxRequestKeyBytes + 1, 'k')}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(Ask({}, key).status)) << key;
+    EXPECT_TRUE(absl::IsInvalidArgument(Step(CreateTrial{study().id, nullptr, key}).status));
+  }
+  EXPECT_TRUE(Ask({}, std::string(kMaxRequestKeyBytes, 'k')).status.ok());
+  EXPECT_EQ(study().trials.size(), 1u);
+}
+
+TEST_F(Asking, AStudyIsMadeOnceWithAKey) {
+  const StudySpec spec = AskSpec();
+  const Reply made = Step(CreateStudy{spec, false, "k"});
+  const Reply again = Step(CreateStudy{spec, false, "k"});
+  EXPECT_TRUE(again.status.ok()) << again.status;
+  EXPECT_TRUE(again.existed);
+  EXPECT_EQ(again.study, made.study);
+  EXPECT_TRUE(absl::IsAlreadyExists(Step(CreateStudy{spec, false, "other"}).status));
+  EXPECT_TRUE(absl::IsAlreadyExists(Step(CreateStudy{spec, false}).status));
+}
+
+}  // namespace
+}  // namespace espalier

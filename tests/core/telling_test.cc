@@ -1,0 +1,185 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/core/core_fixture.h"
+
+namespace espalier {
+namespace {
+
+using testing::HasSubstr;
+
+// A core with one study whose clients ask for trials and tell of them.
+class Telling : public CoreTest {
+ protected:
+  void Create(const PluginSpec& pruner = {"none", {}}, std::optional<double> target = {}) {
+    StudySpec spec;
+    spec.name = "told";
+    spec.ask_and_tell = true;
+    spec.space = *SearchSpace::FromJson(R"({"x": {"_type": "uniform", "_value": [0, 1]}})");
+    spec.pruner = pruner;
+    spec.target = target;
+    spec.json = "{}";
+    ASSERT_TRUE(Step(CreateStudy{spec, false}).status.ok());
+  }
+  TrialId Ask() { return Step(AskTrial{"told", {}, {}}).trial; }
+  absl::Status Report(TrialId id, double value, std::optional<std::int64_t> step = {}) {
+    return Step(ReportValue{id, step, value}).status;
+  }
+  absl::Status Tell(TrialId id, TrialState state, std::vector<double> values = {}) {
+    return Step(TellEnd{id, state, std::move(values)}).status;
+  }
+  const Trial& At(TrialId id) { return core_.state().trials.at(id); }
+};
+
+TEST_F(Telling, ReportsAreOrderedByStepAndReplaced) {
+  Create();
+  const TrialId id = Ask();
+  ASSERT_TRUE(Report(id, 3, 5).ok());
+  ASSERT_TRUE(Report(id, 2).ok());
+  ASSERT_TRUE(Report(id, 9, 5).ok());
+  ASSERT_EQ(At(id).values.size(), 2u);
+  EXPECT_EQ(At(id).values[0].value, 9);
+  EXPECT_EQ(At(id).values[1].step, 6);
+  EXPECT_TRUE(absl::IsInvalidArgument(Report(id, 1, -1)));
+}
+
+TEST_F(Telling, OnlyRunningTrialsReportAndEnd) {
+  Create();
+  const TrialId waiting = Step(EnqueueTrial{"told", {}, {}, {}}).trial;
+  EXPECT_THAT(std::string(Report(waiting, 1).message()), HasSubstr("is WAITING, not RUNNING"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(Tell(waiting, TrialState::kFail)));
+  EXPECT_TRUE(absl::IsNotFound(Report(TrialId(99), 1)));
+  EXPECT_TRUE(absl::IsNotFound(Tell(TrialId(99), TrialState::kFail)));
+  const TrialId id = Ask();
+  ASSERT_TRUE(Tell(id, TrialState::kFail).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(Report(id, 1)));
+}
+
+TEST_F(Telling, TheSameEndMayBeToldAgainAndNoOther) {
+  Create();
+  const TrialId id = Ask();
+  ASSERT_TRUE(Tell(id, TrialState::kComplete, {0.5}).ok());
+  const Trial before = At(id);
+  EXPECT_TRUE(Tell(id, TrialState::kComplete, {0.5}).ok());
+  EXPECT_EQ(At(id), before);
+  EXPECT_THAT(std::string(Tell(id, TrialState::kComplete, {0.6}).message()),
+              HasSubstr("COMPLETE with [0.5]"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(Tell(id, TrialState::kFail)));
+  EXPECT_EQ(At(id), before);
+}
+
+TEST_F(Telling, APrunedTrialEndsWithItsLastValue) {
+  Create();
+  const TrialId id = Ask();
+  EXPECT_TRUE(Report(id, 4).ok());
+  EXPECT_TRUE(Report(id, 3).ok());
+  ASSERT_TRUE(Tell(id, TrialState::kPruned).ok());
+  EXPECT_EQ(At(id).value, 3);
+  EXPECT_TRUE(Tell(id, TrialState::kPruned).ok()) << "told again";
+  const TrialId nothing = Ask();
+  ASSERT_TRUE(Tell(nothing, TrialState::kPruned).ok());
+  EXPECT_FALSE(At(nothing).value);
+}
+
+TEST_F(Telling, AnEndHasTheValuesThatItNeeds) {
+  Create();
+  const TrialId id = Ask();
+  for (const std::vector<double>& values : {std::vector<double>{}, {1, 2}, {std::nan("")}}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(Tell(id, TrialState::kComplete, values)));
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(Tell(id, TrialState::kFail, {1})));
+  EXPECT_TRUE(absl::IsInvalidArgument(Tell(id, TrialState::kRunning)));
+  EXPECT_EQ(At(id).state, TrialState::kRunning);
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_TRUE(Tell(id, TrialState::kComplete, {infinity}).ok());
+  EXPECT_EQ(At(id).value, infinity);
+}
+
+TEST_F(Telling, ThePrunerJudgesWithoutEndingTheTrial) {
+  Create({"median", {{"startup_trials", 2}}});
+  for (int i = 0; i < 2; ++i) {
+    const TrialId id = Ask();
+    EXPECT_TRUE(Report(id, 1).ok());
+    EXPECT_FALSE(core_.Verdict(id).prune);
+    EXPECT_TRUE(Tell(id, TrialState::kComplete, {1}).ok());
+  }
+  const TrialId bad = Ask();
+  EXPECT_TRUE(Report(bad, 5).ok());
+  const PruneVerdict verdict = core_.Verdict(bad);
+  EXPECT_TRUE(verdict.prune);
+  EXPECT_THAT(verdict.reason, HasSubstr("median: 5"));
+  EXPECT_EQ(At(bad).state, TrialState::kRunning) << "its client ends it, or does not";
+  EXPECT_TRUE(Report(bad, 0.5).ok());
+  EXPECT_FALSE(core_.Verdict(bad).prune);
+  const TrialId good = Ask();
+  EXPECT_TRUE(Report(good, 0.5).ok());
+  EXPECT_FALSE(core_.Verdict(good).prune);
+  EXPECT_EQ(core_.Verdict(good).reason, "");
+}
+
+TEST_F(Telling, APauseIsAnEndForWhoCannotPause) {
+  Create({"asha_promote", {{"min_steps", 1}, {"eta", 2}}});
+  for (int i = 0; i < 4; ++i) {
+    const TrialId id = Ask();
+    EXPECT_TRUE(Report(id, 1).ok());
+    EXPECT_TRUE(Tell(id, TrialState::kComplete, {1}).ok());
+  }
+  const TrialId bad = Ask();
+  EXPECT_TRUE(Report(bad, 9).ok());
+  EXPECT_TRUE(core_.Verdict(bad).prune);
+  EXPECT_FALSE(core_.Verdict(bad).pause);
+}
+
+TEST_F(Telling, TrialsOfStoppedStudiesShouldEnd) {
+  Create();
+  const TrialId id = Ask();
+  EXPECT_FALSE(core_.Verdict(id).prune);
+  Step(StopStudy{"told"});
+  EXPECT_THAT(core_.Verdict(id).reason, HasSubstr("STOPPED"));
+  EXPECT_TRUE(Report(id, 1).ok()) << "what was done is not lost";
+  EXPECT_TRUE(Tell(id, TrialState::kComplete, {1}).ok());
+  EXPECT_TRUE(core_.Verdict(id).prune) << "it has ended";
+}
+
+TEST_F(Telling, TheTargetEndsTheStudy) {
+  Create({"none", {}}, 0.1);
+  const TrialId running = Ask();
+  const TrialId id = Ask();
+  EXPECT_TRUE(Report(id, 0.2).ok());
+  EXPECT_EQ(study().state, StudyState::kRunning);
+  EXPECT_TRUE(Report(id, 0.1).ok());
+  EXPECT_EQ(study().state, StudyState::kComplete);
+  EXPECT_THAT(core_.Verdict(running).reason, HasSubstr("reached the target 0.1"));
+  EXPECT_TRUE(Tell(id, TrialState::kComplete, {0.1}).ok());
+  EXPECT_TRUE(Tell(running, TrialState::kPruned).ok());
+}
+
+TEST_F(Telling, AttributesAreSetTogetherWhileTheTrialIsOpen) {
+  Create();
+  const TrialId id = Ask();
+  Step(SetTrialAttributes{id, {{{"a", "1"}}, {{"b", "2"}}}});
+  Step(SetTrialAttributes{id, {{{"c", "3"}}, {}}});
+  EXPECT_EQ(At(id).attributes.user, (std::map<std::string, std::string>{{"a", "1"}, {"c", "3"}}));
+  EXPECT_EQ(At(id).attributes.system.at("b"), "2");
+  EXPECT_TRUE(Tell(id, TrialState::kFail).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(Step(SetTrialAttributes{id, {}}).status));
+}
+
+TEST_F(Telling, TrialsOfThePoolEndCompleteOnly) {
+  StudySpec spec = Spec(2);
+  Step(CreateStudy{spec, false});
+  Join(1);
+  const TrialId id = starts_.at(0).trial;
+  EXPECT_TRUE(Report(id, 0.5, 1).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(Tell(id, TrialState::kFail)));
+  EXPECT_TRUE(Tell(id, TrialState::kComplete, {0.25}).ok());
+  EXPECT_EQ(At(id).state, TrialState::kComplete);
+  EXPECT_EQ(At(id).value, 0.25);
+  EXPECT_TRUE(Tell(id, TrialState::kComplete, {0.25}).ok()) << "told again";
+}
+
+}  // namespace
+}  // namespace espalier

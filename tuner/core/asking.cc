@@ -1,0 +1,276 @@
+// Trials of ask-and-tell studies whose parameters the tuner draws for their clients.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "search_spaces/optuna_distribution.h"
+#include "tuner/base/check.h"
+#include "tuner/core/core_impl.h"
+#include "tuner/core/sampler_history.h"
+
+namespace espalier {
+
+namespace {
+
+// By this name Optuna's enqueue_trial keeps what a WAITING trial is to run with.
+constexpr char kFixedParameters[] = "fixed_params";
+
+const SearchSpace::Dimension* FindDimension(const SearchSpace& space, std::string_view name) {
+  const auto& all = space.dimensions();
+  const auto it = std::find_if(all.begin(), all.end(),
+                               [name](const auto& dimension) { return dimension.name == name; });
+  return it == all.end() ? nullptr : &*it;
+}
+
+absl::Status CheckFixed(const SearchSpace& space, const Parameters& fixed) {
+  for (const auto& [name, value] : fixed) {
+    const SearchSpace::Dimension* dimension = FindDimension(space, name);
+    if (dimension == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("parameter \"", name, "\" is not in the search space"));
+    }
+    if (!Contains(dimension->distribution, value)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("parameter \"", name, "\" is ", ToDisplay(value),
+                       ", outside its search space: ", Describe(dimension->distribution)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NotRunning(const Study& study) {
+  const std::string why = study.reason.empty() ? "" : absl::StrCat(" (", study.reason, ")");
+  return absl::FailedPreconditionError(absl::StrCat("study \"", study.spec.name, "\" is ",
+                                                    std::string(ToString(study.state)), why,
+                                                    ": resume it for new trials"));
+}
+
+std::pair<Suggestion, double> ToSuggestion(const SearchSpace::Dimension& dimension,
+                                           const ParameterValue& value) {
+  std::string text = ToOptunaJson(dimension.distribution, value);
+  auto parsed = ParseOptunaDistribution(text);
+  ESPALIER_CHECK(parsed.ok(), "our own distributions can be read");
+  return {{dimension.name, std::move(text), std::move(parsed->kind)},
+          ToOptunaStored(dimension.distribution, value)};
+}
+
+}  // namespace
+
+absl::Status Core::Impl::CheckRequestKey(StudyId study, const char* attribute,
+                                         const std::string& key) {
+  if (key.empty()) return absl::OkStatus();
+  ESPALIER_RETURN_IF_ERROR(CheckKey(key));
+  result_.reply.trial = request_keys_.Find(study, attribute, key);
+  result_.reply.existed = bool{result_.reply.trial};
+  return absl::OkStatus();
+}
+
+void Core::Impl::KeepRequestKey(TrialId id, const char* attribute, const std::string& key) {
+  if (key.empty()) return;
+  Emit(TrialAttributeSet{id, true, attribute, RequestKeyJson(key)});
+  request_keys_.Take(TrialAt(id));
+}
+
+// The study that clients want a trial of; null if there is to be none, or there is one already.
+const Study* Core::Impl::StudyToAsk(const std::string& name, const char* key_attribute,
+                                    const std::string& key) {
+  absl::Status& status = result_.reply.status;
+  const Study* study = state_.FindStudy(name);
+  if (study == nullptr) {
+    status = absl::NotFoundError(absl::StrCat("no study \"", name, "\""));
+  } else if (!study->spec.ask_and_tell) {
+    status = RunsOnThePool(*study);
+  } else if (status = CheckRequestKey(study->id, key_attribute, key);
+             status.ok() && !result_.reply.existed) {
+    if (study->state == StudyState::kRunning) return study;
+    status = NotRunning(*study);
+  }
+  return nullptr;
+}
+
+void Core::Impl::On(const AskTrial& event) {
+  const Study* study = StudyToAsk(event.study, kAskKey, event.request_key);
+  if (study == nullptr) return;
+  absl::Status& status = result_.reply.status;
+  status = MayAsk(*study, event.fixed);
+  if (!status.ok()) return;
+  TrialId id;
+  if (event.fixed.empty()) id = FirstWaiting(*study);
+  if (!id) {
+    status = MayCreateTrial(*study);
+    if (!status.ok()) return;
+  }
+  const Parameters fixed = id ? FixedOf(TrialAt(id)) : event.fixed;
+  const std::int64_t number = id ? TrialAt(id).number : std::ssize(study->trials);
+  const std::optional<Parameters> parameters = Draw(*study, number, id, fixed);
+  if (!parameters) {
+    PluginsOf(*study).exhausted = true;
+    status = absl::FailedPreconditionError(
+        absl::StrCat("study \"", study->spec.name,
+                     "\": every configuration of its search space has been tried"));
+    EndIfAllTold(study->id);
+    return;
+  }
+  if (id) {
+    Emit(TrialTold{id, TrialState::kRunning, {}, now_, {}});
+  } else {
+    TrialTemplate running;
+    running.state = TrialState::kRunning;
+    running.started = now_;
+    id = CreateFrom(study->id, running);
+  }
+  AddDrawn(TrialAt(id), *parameters);
+  KeepRequestKey(id, kAskKey, event.request_key);
+  HeardOf(id);
+  result_.reply.trial = id;
+}
+
+absl::Status Core::Impl::MayAsk(const Study& study, const Parameters& fixed) {
+  const StudySpec& spec = study.spec;
+  if (spec.space.dimensions().empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("study \"", spec.name,
+                     "\" has no search space: its clients draw parameters by themselves; a study "
+                     "file's \"search_space\" gives it one"));
+  }
+  ESPALIER_RETURN_IF_ERROR(CheckFixed(spec.space, fixed));
+  if (spec.max_concurrent_trials == 0) return absl::OkStatus();
+  const auto running = std::count_if(study.trials.begin(), study.trials.end(), [this](TrialId id) {
+    return state_.trials.at(id).state == TrialState::kRunning;
+  });
+  if (running < spec.max_concurrent_trials) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("study \"", spec.name, "\" runs as many trials as it may at a time (",
+                   spec.max_concurrent_trials, "): tell the end of one first"));
+}
+
+// Within the study's limits; past one of them the study ends.
+absl::Status Core::Impl::MayCreateTrial(const Study& study) {
+  const StudySpec& spec = study.spec;
+  if (spec.max_trials > 0 && std::ssize(study.trials) >= spec.max_trials) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "study \"", spec.name, "\" has all its ", spec.max_trials, " trials: resume it with more"));
+  }
+  if (spec.time_limit_s > 0 && ElapsedSeconds(study, now_) >= spec.time_limit_s) {
+    const absl::Status status = absl::FailedPreconditionError(absl::StrCat(
+        "study \"", spec.name, "\" has reached its time limit of ", spec.time_limit_s, " s"));
+    EndStudy(study.id, StudyState::kComplete,
+             absl::StrCat("time limit of ", spec.time_limit_s, " s reached"));
+    return status;
+  }
+  return absl::OkStatus();
+}
+
+TrialId Core::Impl::FirstWaiting(const Study& study) const {
+  const auto waiting = waiting_.find(study.id);
+  if (waiting == waiting_.end() || waiting->second.empty()) return {};
+  return *waiting->second.begin();
+}
+
+void Core::Impl::NoteWaiting(TrialId id) {
+  const Trial& trial = TrialAt(id);
+  if (trial.state == TrialState::kWaiting) {
+    waiting_[trial.study].insert(id);
+  } else if (const auto of_study = waiting_.find(trial.study); of_study != waiting_.end()) {
+    of_study->second.erase(id);
+  }
+}
+
+// What a WAITING trial is to run with: what it has, and what was enqueued for it.
+Parameters Core::Impl::FixedOf(const Trial& trial) {
+  const Study& study = StudyAt(trial.study);
+  Parameters fixed;
+  const auto take = [&](const Parameters& parameters) {
+    for (const Parameter& parameter : parameters) {
+      if (FindDimension(study.spec.space, parameter.name) == nullptr ||
+          Find(fixed, parameter.name) != nullptr) {
+        continue;
+      }
+      if (CheckFixed(study.spec.space, {parameter}).ok()) {
+        fixed.push_back(parameter);
+        continue;
+      }
+      Decide(trial, DecisionKind::kStudy, 0, 0,
+             absl::StrCat("parameter \"", parameter.name, "\" was enqueued as ",
+                          ToDisplay(parameter.value), ", outside its search space: it is drawn"));
+    }
+  };
+  take(*suggested_[study.id].Of(trial, study));
+  const auto enqueued = trial.attributes.system.find(kFixedParameters);
+  if (enqueued == trial.attributes.system.end()) return fixed;
+  const absl::StatusOr<Parameters> parameters = ParametersFromJson(enqueued->second);
+  if (parameters.ok()) {
+    take(*parameters);
+  } else {
+    Decide(trial, DecisionKind::kStudy, 0, 0,
+           absl::StrCat("what was enqueued cannot be read, it is drawn: ",
+                        parameters.status().message()));
+  }
+  return fixed;
+}
+
+// Parameters for the trial of this number: fixed ones, and the sampler's. `taken` is the WAITING
+// trial that they are for, if it exists already. nullopt: nothing is left to try.
+std::optional<Parameters> Core::Impl::Draw(const Study& study, std::int64_t number, TrialId taken,
+                                           const Parameters& fixed) {
+  const StudySpec& spec = study.spec;
+  const auto& dimensions = spec.space.dimensions();
+  const bool all_fixed = std::all_of(dimensions.begin(), dimensions.end(),
+                                     [&](const auto& d) { return Find(fixed, d.name) != nullptr; });
+  std::optional<Parameters> drawn;
+  if (!all_fixed) {
+    const Sampler& sampler = *PluginsOf(study).sampler;
+    static const Parameters kNone;
+    SuggestedParameters& suggested = suggested_[study.id];
+    SamplerHistory history;
+    // Who does not learn still leaves out what was tried, where there is an end to that.
+    if (sampler.learns() || spec.space.Cardinality()) {
+      history = HistoryOf(state_, study, [&](const Trial& trial) {
+        return trial.id == taken ? &kNone : suggested.Of(trial, study);
+      });
+    }
+    Random random(MixSeed(spec.seed, static_cast<std::uint64_t>(number) + 1));
+    drawn = sampler.Suggest({spec.space, spec.direction, history.ended, history.running, number},
+                            random);
+    if (!drawn) return std::nullopt;
+  }
+  Parameters parameters;
+  for (const auto& [name, distribution] : dimensions) {
+    const ParameterValue* value = Find(fixed, name);
+    parameters.push_back({name, value != nullptr ? *value : *Find(*drawn, name)});
+  }
+  return parameters;
+}
+
+// What the trial has stays as it is.
+void Core::Impl::AddDrawn(const Trial& trial, const Parameters& parameters) {
+  const Study& study = StudyAt(trial.study);
+  const Parameters before = *suggested_[study.id].Of(trial, study);
+  for (const Parameter& parameter : parameters) {
+    if (Find(before, parameter.name) != nullptr) continue;
+    const auto [suggestion, value] =
+        ToSuggestion(*FindDimension(study.spec.space, parameter.name), parameter.value);
+    Suggest(trial, suggestion, value);
+  }
+}
+
+void Core::Impl::On(const EnqueueTrial& event) {
+  const Study* study = StudyToAsk(event.study, kCreationKey, event.request_key);
+  if (study == nullptr) return;
+  absl::Status& status = result_.reply.status;
+  // Clients that draw by themselves know what may be enqueued.
+  if (!study->spec.space.dimensions().empty()) {
+    status = CheckFixed(study->spec.space, event.fixed);
+  }
+  if (status.ok()) status = MayCreateTrial(*study);
+  if (!status.ok()) return;
+  TrialTemplate waiting;
+  waiting.attributes.user = event.user_attributes;
+  waiting.attributes.system[kFixedParameters] = ToJson(event.fixed);
+  const TrialId id = CreateFrom(study->id, waiting);
+  KeepRequestKey(id, kCreationKey, event.request_key);
+  result_.reply.trial = id;
+}
+
+}  // namespace espalier
