@@ -30,6 +30,13 @@ absl::Status NoTrial(std::int64_t id) {
 }
 absl::Status Closed() { return absl::UnavailableError("the tuner service is shutting down"); }
 
+// Optuna's own clients send none; a call that may be repeated carries one as metadata.
+std::string RequestKey(const Context& context) {
+  const auto key = context.client_metadata().find("idempotency-key");
+  if (key == context.client_metadata().end()) return {};
+  return {key->second.data(), key->second.size()};
+}
+
 absl::StatusOr<const Study*> FindStudy(const TunerState& state, std::int64_t id) {
   const auto it = state.studies.find(StudyId(id));
   if (it == state.studies.end()) return NoStudy(id);
@@ -50,9 +57,9 @@ class StorageService final : public Base {
                           optuna::CreateNewStudyReply* reply) override {
     return PostRead(
         "CreateNewStudy", context,
-        [request]() -> absl::StatusOr<Event> {
+        [request, context]() -> absl::StatusOr<Event> {
           ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, MakeSpec(*request));
-          return CreateStudy{std::move(spec), false};
+          return CreateStudy{std::move(spec), false, RequestKey(*context)};
         },
         [reply](const Reply& r) { reply->set_study_id(r.study.value); });
   }
@@ -129,8 +136,8 @@ class StorageService final : public Base {
                           optuna::CreateNewTrialReply* reply) override {
     return PostRead(
         "CreateNewTrial", context,
-        [request]() -> absl::StatusOr<Event> {
-          CreateTrial event{StudyId(request->study_id()), nullptr};
+        [request, context]() -> absl::StatusOr<Event> {
+          CreateTrial event{StudyId(request->study_id()), nullptr, RequestKey(*context)};
           if (!request->template_trial_is_none()) {
             ESPALIER_ASSIGN_OR_RETURN(event.content, FromMessage(request->template_trial()));
           }

@@ -1,19 +1,24 @@
 #include "tuner/api/json.h"
 
+#include <cmath>
 #include <limits>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tuner.pb.h"
 
 namespace espalier {
 namespace {
 
+using testing::HasSubstr;
+
 TEST(MessageToJson, PrintsEveryFieldWithNumbersAsNumbers) {
   v1::TellRequest tell;
   tell.set_trial_id(std::int64_t{1} << 60);
   tell.set_value(0.1);
-  EXPECT_EQ(MessageToJson(tell),
-            R"({"trial_id":1152921504606846976,"step":null,"value":0.1,"final":false})");
+  EXPECT_EQ(
+      MessageToJson(tell),
+      R"({"trial_id":1152921504606846976,"step":null,"value":0.1,"final":false,"state":"TRIAL_STATE_UNSPECIFIED","values":[]})");
   tell.set_step(0);
   EXPECT_NE(MessageToJson(tell).find("\"step\":0"), std::string::npos);
 }
@@ -42,6 +47,13 @@ TEST(QuoteJson, PutsAMarkWhereThereIsNoUtf8) {
             R"("a\ufffdb\ufffd")");
   EXPECT_EQ(QuoteJson("\xc0\x80"), R"("\ufffd\ufffd")") << "an overlong NUL";
   EXPECT_EQ(QuoteJson("äß€😀"), "\"äß€😀\"");
+  for (const char* bad : {"\x80", "\xed\xa0\x80", "\xe0\x80\x80", "\xf5\x80\x80\x80"}) {
+    const std::string quoted = QuoteJson(std::string(bad) + "a");
+    EXPECT_TRUE(quoted.starts_with("\"\\ufffd")) << quoted;
+    EXPECT_TRUE(quoted.ends_with("a\"")) << quoted;
+    v1::StudyName name;
+    EXPECT_TRUE(MessageFromJson("{\"name\": " + quoted + "}", name).ok()) << quoted;
+  }
 }
 
 TEST(MessageToJson, IsReadByTheProtobufReader) {
@@ -58,13 +70,80 @@ TEST(MessageToJson, IsReadByTheProtobufReader) {
   EXPECT_EQ(read.SerializeAsString(), details.SerializeAsString());
 }
 
-TEST(MessageFromJson, RefusesUnknownKeysAndBadText) {
+std::string ErrorOf(const std::string& json, google::protobuf::Message& message,
+                    std::initializer_list<std::string_view> elsewhere = {}) {
+  const absl::Status status = MessageFromJson(json, message, elsewhere);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << json << ": " << status;
+  return std::string(status.message());
+}
+
+TEST(MessageFromJson, ReadsWhatItIsGiven) {
   v1::TellRequest tell;
-  EXPECT_TRUE(absl::IsInvalidArgument(MessageFromJson(R"({"valeu": 1})", tell)));
-  EXPECT_TRUE(absl::IsInvalidArgument(MessageFromJson("{", tell)));
-  ASSERT_TRUE(MessageFromJson(R"({"value": 1.5, "step": 7, "final": true})", tell).ok());
+  ASSERT_TRUE(
+      MessageFromJson(R"({"value": 1.5, "step": 7, "final": true, "values": [1, 2.5]})", tell)
+          .ok());
   EXPECT_EQ(tell.step(), 7);
+  EXPECT_EQ(tell.value(), 1.5);
   EXPECT_TRUE(tell.final());
+  EXPECT_EQ(tell.values_size(), 2);
+  v1::TellRequest absent;
+  ASSERT_TRUE(MessageFromJson(R"({"value": null, "step": null})", absent).ok());
+  EXPECT_FALSE(absent.has_value());
+}
+
+TEST(MessageFromJson, NamesTheKeyAndWhatItNeeds) {
+  v1::TellRequest tell;
+  EXPECT_EQ(ErrorOf(R"({"valeu": 1})", tell),
+            "\"valeu\": unknown key. Known: trial_id, step, value, final, state, values");
+  EXPECT_EQ(ErrorOf(R"({"trial_id": 1})", tell, {"trial_id"}),
+            "\"trial_id\": unknown key. Known: step, value, final, state, values");
+  EXPECT_THAT(ErrorOf(R"({"step": 1.5})", tell), HasSubstr("\"step\": needs an integer"));
+  EXPECT_THAT(ErrorOf(R"({"step": "1"})", tell), HasSubstr("got \"1\""));
+  EXPECT_THAT(ErrorOf(R"({"value": "1"})", tell), HasSubstr("\"value\": needs a number"));
+  EXPECT_THAT(ErrorOf(R"({"values": [1, true]})", tell), HasSubstr("\"values[1]\""));
+  EXPECT_THAT(ErrorOf(R"({"final": 1})", tell), HasSubstr("true or false"));
+  EXPECT_THAT(ErrorOf(R"({"state": "done"})", tell), HasSubstr("TRIAL_COMPLETE"));
+  EXPECT_THAT(ErrorOf(R"([1])", tell), HasSubstr("needs an object"));
+  EXPECT_THAT(ErrorOf("{", tell), HasSubstr("malformed JSON"));
+  EXPECT_THAT(ErrorOf(R"({"value": 1, "value": 2})", tell), HasSubstr("twice"));
+}
+
+TEST(MessageFromJson, KnowsNumbersThatJsonDoesNot) {
+  const auto value = [](const std::string& word) {
+    v1::ReportRequest report;
+    EXPECT_TRUE(MessageFromJson("{\"value\": \"" + word + "\"}", report).ok()) << word;
+    return report.value();
+  };
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const char* word : {"nan", "NaN", "NAN"}) EXPECT_TRUE(std::isnan(value(word)));
+  for (const char* word : {"inf", "Infinity"}) EXPECT_EQ(value(word), infinity);
+  for (const char* word : {"-inf", "-Infinity"}) EXPECT_EQ(value(word), -infinity);
+}
+
+TEST(MessageFromJson, KnowsEnumsByTheirShortNames) {
+  for (const char* word : {"complete", "COMPLETE", "TRIAL_COMPLETE"}) {
+    v1::TellRequest tell;
+    ASSERT_TRUE(MessageFromJson(std::string("{\"state\": \"") + word + "\"}", tell).ok());
+    EXPECT_EQ(tell.state(), v1::TRIAL_COMPLETE);
+  }
+}
+
+TEST(MessageFromJson, TextsThatAreJsonStandAsThemselves) {
+  v1::EnqueueRequest request;
+  ASSERT_TRUE(
+      MessageFromJson(R"({"parameters": {"x": 1.0, "n": 2}, "user_attributes": {"a": [1, null]}})",
+                      request)
+          .ok());
+  EXPECT_EQ(request.parameters(), R"({"x":1.0,"n":2})");
+  EXPECT_EQ(request.user_attributes().at("a"), "[1,null]");
+  EXPECT_EQ(MessageToJson(request),
+            R"({"study":"","parameters":{"x":1.0,"n":2},"user_attributes":{"a":[1,null]},)"
+            R"("request_key":""})");
+  (*request.mutable_user_attributes())["a"] = "NaN";
+  request.clear_parameters();
+  EXPECT_THAT(MessageToJson(request),
+              HasSubstr(R"("parameters":null,"user_attributes":{"a":"NaN"})"))
+      << "what only Python takes for JSON is a text";
 }
 
 }  // namespace

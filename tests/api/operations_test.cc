@@ -4,6 +4,7 @@
 #include "gtest/gtest.h"
 #include "tests/api/direct_tuner.h"
 #include "tuner/api/agent_convert.h"
+#include "tuner/api/trial_operations.h"
 
 namespace espalier {
 namespace {
@@ -87,7 +88,8 @@ TEST_F(Operations, RefusesWhatIsNoStudyWithItsReason) {
   relative.set_directory("here");
   EXPECT_THAT(MessageOf(api::CreateStudy(tuner_, relative).status()), HasSubstr("directory"));
 
-  const auto large = api::CreateStudy(tuner_, CreateRequest(std::string(api::kMaxStudyJson + 1, ' ')));
+  const auto large =
+      api::CreateStudy(tuner_, CreateRequest(std::string(api::kMaxStudyJson + 1, ' ')));
   EXPECT_THAT(MessageOf(large.status()), HasSubstr("at most 1048576 bytes"));
   EXPECT_EQ(api::ListStudies(tuner_, {})->studies_size(), 0);
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "search_spaces/optuna_distribution.h"
 #include "tuner/base/check.h"
 
@@ -36,15 +37,18 @@ std::string JsonOrText(const ParameterValue& value) {
                                                                : "-Infinity")));
 }
 
+v1::IntermediateValue ToProto(const IntermediateValue& value) {
+  v1::IntermediateValue point;
+  point.set_step(value.step);
+  point.set_value(value.value);
+  point.set_at(Seconds(value.at));
+  point.set_progress(value.progress);
+  point.set_batch_size(value.batch_size);
+  return point;
+}
+
 void AddCurves(const Trial& trial, v1::Trial& out) {
-  for (const IntermediateValue& value : trial.values) {
-    v1::IntermediateValue& point = *out.add_values();
-    point.set_step(value.step);
-    point.set_value(value.value);
-    point.set_at(Seconds(value.at));
-    point.set_progress(value.progress);
-    point.set_batch_size(value.batch_size);
-  }
+  for (const IntermediateValue& value : trial.values) *out.add_values() = ToProto(value);
   for (const SlotSpan& span : trial.spans) {
     v1::SlotSpan& held = *out.add_spans();
     held.set_from(Seconds(span.from));
@@ -248,6 +252,32 @@ v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves) {
   // An ended trial may hold slots for a moment longer, and that is worth seeing too.
   AddActivity(view.core.Activity(trial.id), out);
   if (with_curves) AddCurves(trial, out);
+  return out;
+}
+
+v1::TrialRecord ToRecord(const Trial& trial, const View& view) {
+  const Study& study = StudyOf(trial, view.core.state());
+  v1::TrialRecord out;
+  out.set_trial_id(trial.id.value);
+  out.set_study(study.spec.name);
+  out.set_number(trial.number);
+  out.set_state(ToProto(trial.state));
+  std::string parameters = "{";
+  for (const Parameter& parameter : ParametersOf(trial, study)) {
+    absl::StrAppend(&parameters, parameters.size() > 1 ? "," : "",
+                    ToJson(ParameterValue(parameter.name)), ":", JsonOrText(parameter.value));
+  }
+  out.set_parameters(parameters + "}");
+  if (trial.value) out.add_values(*trial.value);
+  out.mutable_values()->Add(trial.other_values.begin(), trial.other_values.end());
+  for (const IntermediateValue& value : trial.values) {
+    *out.add_intermediate_values() = ToProto(value);
+  }
+  AddAttributes(trial.attributes, out);
+  out.set_created_at(SecondsOrZero(trial.created));
+  out.set_started_at(SecondsOrZero(trial.started));
+  out.set_ended_at(SecondsOrZero(trial.ended));
+  out.set_reason(trial.reason);
   return out;
 }
 

@@ -15,6 +15,9 @@ v1::Study ToProto(const Study& study, const View& view);
 // Without curves: no intermediate values, slot spans and resizes.
 v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves = true);
 
+// As the client sees it that runs it.
+v1::TrialRecord ToRecord(const Trial& trial, const View& view);
+
 // What the trial runs with, whoever drew it.
 Parameters ParametersOf(const Trial& trial, const Study& study);
 

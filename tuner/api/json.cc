@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
-#include "google/protobuf/util/json_util.h"
+#include "tuner.pb.h"
 
 namespace espalier {
 
@@ -17,20 +18,23 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Bytes of the character that begins here, 0 if it is none of UTF-8.
-std::size_t CharacterSize(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const std::size_t size = byte(0) < 0x80             ? 1
-                           : byte(0) < 0xc2           ? 0
-                           : (byte(0) & 0xe0) == 0xc0 ? 2
-                           : (byte(0) & 0xf0) == 0xe0 ? 3
-                           : (byte(0) & 0xf8) == 0xf0 ? 4
-                                                      : 0;
-  if (size == 0 || size > text.size()) return 0;
-  for (std::size_t i = 1; i < size; ++i) {
+// Bytes of the UTF-8 character that the text begins with; 0: none does.
+std::size_t CharacterBytes(std::string_view text) {
+  const auto byte = [text](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  // Neither longer than needed, nor half a surrogate pair, nor past the last character.
+  const bool second_fits = (first != 0xe0 || byte(1) >= 0xa0) &&
+                           (first != 0xed || byte(1) < 0xa0) &&
+                           (first != 0xf0 || byte(1) >= 0x90) && (first != 0xf4 || byte(1) < 0x90);
+  if (first < 0xc2 || first > 0xf4 || !second_fits) return 0;
+  for (std::size_t i = 1; i < bytes; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
-  return size;
+  return bytes;
 }
 
 // What is no UTF-8, as it may stand in a message that quotes bad input, becomes U+FFFD.
@@ -40,9 +44,10 @@ void AppendString(std::string_view text, std::string& out) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     const auto byte = static_cast<unsigned char>(c);
-    if (const std::size_t size = CharacterSize(text.substr(i)); size != 1) {
-      out += size == 0 ? std::string_view("\\ufffd") : text.substr(i, size);
-      i += size == 0 ? 0 : size - 1;
+    if (byte >= 0x80) {
+      const std::size_t bytes = CharacterBytes(text.substr(i));
+      out += bytes == 0 ? std::string_view("\\ufffd") : text.substr(i, bytes);
+      i += bytes == 0 ? 0 : bytes - 1;
       continue;
     }
     if (c == '"' || c == '\\') {
@@ -70,6 +75,17 @@ void AppendDouble(double value, std::string& out) {
     char text[32];
     const auto end = std::to_chars(text, text + sizeof(text), value).ptr;
     out.append(text, end);
+  }
+}
+
+// What JSON does not know, as Python's NaN, stays a text.
+void AppendJson(const std::string& text, std::string& out) {
+  if (text.empty()) {
+    out += "null";
+  } else if (nlohmann::json::accept(text)) {
+    out += text;
+  } else {
+    AppendString(text, out);
   }
 }
 
@@ -142,7 +158,11 @@ void AppendMap(const Message& message, const FieldDescriptor& field, std::string
     std::pair<std::string, std::string> texts;
     AppendValue(entry, key, -1, texts.first);
     if (texts.first.front() != '"') texts.first = absl::StrCat("\"", texts.first, "\"");
-    AppendValue(entry, value, -1, texts.second);
+    if (field.options().GetExtension(v1::json_text)) {
+      AppendJson(entry.GetReflection()->GetString(entry, &value), texts.second);
+    } else {
+      AppendValue(entry, value, -1, texts.second);
+    }
     entries.push_back(std::move(texts));
   }
   std::sort(entries.begin(), entries.end());
@@ -168,6 +188,8 @@ void AppendField(const Message& message, const FieldDescriptor& field, std::stri
     out += ']';
   } else if (field.has_presence() && !in.HasField(message, &field)) {
     out += "null";
+  } else if (field.options().GetExtension(v1::json_text)) {
+    AppendJson(in.GetString(message, &field), out);
   } else {
     AppendValue(message, field, -1, out);
   }
@@ -197,14 +219,6 @@ std::string QuoteJson(std::string_view text) {
   std::string out;
   AppendString(text, out);
   return out;
-}
-
-absl::Status MessageFromJson(std::string_view json, Message& message) {
-  const auto status = google::protobuf::util::JsonStringToMessage(
-      google::protobuf::StringPiece(json.data(), json.size()), &message);
-  if (status.ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(message.GetDescriptor()->name(), ": ", std::string(status.message())));
 }
 
 }  // namespace espalier

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -10,13 +11,17 @@ namespace espalier {
 
 // A message as JSON for REST: names as in the .proto, every field present (an absent optional one
 // is null), enums by name, 64-bit integers as numbers, NaN and infinities as the strings "NaN",
-// "Infinity" and "-Infinity".
+// "Infinity" and "-Infinity", and texts that are JSON themselves (json_text) as what they stand
+// for.
 std::string MessageToJson(const google::protobuf::Message& message);
 
 // A JSON string, with its quotes.
 std::string QuoteJson(std::string_view text);
 
-// INVALID_ARGUMENT for text that is not this message; an unknown key is refused.
-absl::Status MessageFromJson(std::string_view json, google::protobuf::Message& message);
+// The other way. Infinities may be "inf" and "-inf" too, in any case; enums lower case and without
+// their prefix; null is as if the key were absent. INVALID_ARGUMENT names the key, what it needs
+// and what was given; keys that are unknown, or in `elsewhere` (a path gives them), are refused.
+absl::Status MessageFromJson(std::string_view json, google::protobuf::Message& message,
+                             std::initializer_list<std::string_view> elsewhere = {});
 
 }  // namespace espalier

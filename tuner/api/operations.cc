@@ -59,7 +59,8 @@ v1::StudyDetails Details(const Study& study, const View& view, bool active_only,
 
 }  // namespace
 
-absl::StatusOr<v1::Study> CreateStudy(Tuner& tuner, const v1::CreateStudyRequest& request) {
+absl::StatusOr<CreatedStudy> CreateOrFindStudy(Tuner& tuner,
+                                               const v1::CreateStudyRequest& request) {
   if (request.study_json().size() > kMaxStudyJson) {
     return absl::InvalidArgumentError(absl::StrCat("study_json: at most ", kMaxStudyJson,
                                                    " bytes, got ", request.study_json().size()));
@@ -71,7 +72,16 @@ absl::StatusOr<v1::Study> CreateStudy(Tuner& tuner, const v1::CreateStudyRequest
   ESPALIER_ASSIGN_OR_RETURN(StudySpec spec,
                             ParseStudy(request.study_json(), kStudyLabel, request.directory()));
   ESPALIER_RETURN_IF_ERROR(Validate(spec));
-  return PostForStudy(tuner, espalier::CreateStudy{std::move(spec), request.exist_ok()});
+  const Reply reply =
+      tuner.Post(espalier::CreateStudy{std::move(spec), request.exist_ok(), request.request_key()});
+  if (!reply.status.ok()) return reply.status;
+  ESPALIER_ASSIGN_OR_RETURN(v1::Study study, ReadStudy(tuner, reply.study));
+  return CreatedStudy{std::move(study), reply.existed};
+}
+
+absl::StatusOr<v1::Study> CreateStudy(Tuner& tuner, const v1::CreateStudyRequest& request) {
+  ESPALIER_ASSIGN_OR_RETURN(CreatedStudy created, CreateOrFindStudy(tuner, request));
+  return std::move(created.study);
 }
 
 absl::StatusOr<v1::ListStudiesResponse> ListStudies(Tuner& tuner, const v1::ListStudiesRequest&) {
@@ -122,16 +132,6 @@ absl::StatusOr<v1::Study> DeleteStudy(Tuner& tuner, const v1::StudyName& request
   const Reply reply = tuner.Post(espalier::DeleteStudy{StudyId(study->id())});
   if (!reply.status.ok()) return reply.status;
   return *std::move(study);
-}
-
-absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& request) {
-  TellValue event{TrialId(request.trial_id()), std::nullopt, request.value(), request.final()};
-  if (request.has_step()) event.step = request.step();
-  const Reply reply = tuner.Post(event);
-  if (!reply.status.ok()) return reply.status;
-  v1::TellResponse response;
-  response.set_should_stop(reply.should_stop);
-  return response;
 }
 
 absl::StatusOr<v1::Trial> PinTrial(Tuner& tuner, const v1::PinTrialRequest& request) {

@@ -6,12 +6,19 @@
 namespace espalier::api {
 
 // One function an operation of the public protocol; gRPC and REST both call these. Each waits for
-// the owner of the core, and returns the core's own error where it has one.
+// the owner of the core, and returns the core's own error where it has one. Those on trials that
+// clients run are in trial_operations.h.
 
 inline constexpr std::size_t kMaxStudyJson = 1 << 20;  // bytes
 inline constexpr int kRecentDecisions = 200;  // sent where only active trials are asked for
 
 absl::StatusOr<v1::Study> CreateStudy(Tuner& tuner, const v1::CreateStudyRequest& request);
+// The same, which also says whether it was there before.
+struct CreatedStudy {
+  v1::Study study;
+  bool existed = false;
+};
+absl::StatusOr<CreatedStudy> CreateOrFindStudy(Tuner& tuner, const v1::CreateStudyRequest& request);
 absl::StatusOr<v1::ListStudiesResponse> ListStudies(Tuner& tuner,
                                                     const v1::ListStudiesRequest& request);
 // With active_only also the decisions are limited, to the newest kRecentDecisions.
@@ -20,7 +27,6 @@ absl::StatusOr<v1::Study> StopStudy(Tuner& tuner, const v1::StudyName& request);
 absl::StatusOr<v1::Study> ResumeStudy(Tuner& tuner, const v1::ResumeStudyRequest& request);
 // As it was.
 absl::StatusOr<v1::Study> DeleteStudy(Tuner& tuner, const v1::StudyName& request);
-absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& request);
 absl::StatusOr<v1::Trial> PinTrial(Tuner& tuner, const v1::PinTrialRequest& request);
 absl::StatusOr<v1::Node> DrainNode(Tuner& tuner, const v1::DrainNodeRequest& request);
 absl::StatusOr<v1::Pool> GetPool(Tuner& tuner, const v1::GetPoolRequest& request);

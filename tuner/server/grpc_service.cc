@@ -10,6 +10,7 @@
 #include "spdlog/spdlog.h"
 #include "tuner.grpc.pb.h"
 #include "tuner/api/operations.h"
+#include "tuner/api/trial_operations.h"
 #include "tuner/server/token.h"
 
 namespace espalier {
@@ -60,6 +61,34 @@ class TunerService final : public v1::Tuner::Service {
   grpc::Status Tell(grpc::ServerContext* context, const v1::TellRequest* request,
                     v1::TellResponse* response) override {
     return Unary("Tell", *context, api::Tell, *request, *response);
+  }
+  grpc::Status Ask(grpc::ServerContext* context, const v1::AskRequest* request,
+                   v1::TrialRecord* response) override {
+    return Unary("Ask", *context, api::Ask, *request, *response);
+  }
+  grpc::Status Enqueue(grpc::ServerContext* context, const v1::EnqueueRequest* request,
+                       v1::TrialRecord* response) override {
+    return Unary("Enqueue", *context, api::Enqueue, *request, *response);
+  }
+  grpc::Status Report(grpc::ServerContext* context, const v1::ReportRequest* request,
+                      v1::Verdict* response) override {
+    return Unary("Report", *context, api::Report, *request, *response);
+  }
+  grpc::Status ShouldPrune(grpc::ServerContext* context, const v1::TrialId* request,
+                           v1::Verdict* response) override {
+    return Unary("ShouldPrune", *context, api::ShouldPrune, *request, *response);
+  }
+  grpc::Status SetAttributes(grpc::ServerContext* context, const v1::SetAttributesRequest* request,
+                             v1::TrialRecord* response) override {
+    return Unary("SetAttributes", *context, api::SetAttributes, *request, *response);
+  }
+  grpc::Status GetTrial(grpc::ServerContext* context, const v1::TrialId* request,
+                        v1::TrialRecord* response) override {
+    return Unary("GetTrial", *context, api::GetTrial, *request, *response);
+  }
+  grpc::Status GetBestTrial(grpc::ServerContext* context, const v1::StudyName* request,
+                            v1::TrialRecord* response) override {
+    return Unary("GetBestTrial", *context, api::GetBestTrial, *request, *response);
   }
   grpc::Status PinTrial(grpc::ServerContext* context, const v1::PinTrialRequest* request,
                         v1::Trial* response) override {

@@ -1,0 +1,146 @@
+#include "tuner/api/trial_operations.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/api/direct_tuner.h"
+#include "tuner/api/operations.h"
+
+namespace espalier {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kAskJson[] = R"({
+  "name": "asked", "ask_and_tell": true, "sampler": "random", "seed": 3,
+  "search_space": {"lr": {"_type": "loguniform", "_value": [1e-5, 1]},
+                   "layers": {"_type": "choice", "_value": [1, 2, 3]}}
+})";
+
+class TrialOperations : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto study = api::CreateStudy(tuner_, CreateRequest(kAskJson));
+    ASSERT_TRUE(study.ok()) << study.status();
+  }
+  absl::StatusOr<v1::TrialRecord> Ask(const std::string& parameters = {}) {
+    v1::AskRequest request;
+    request.set_study("asked");
+    request.set_parameters(parameters);
+    return api::Ask(tuner_, request);
+  }
+  v1::TellRequest End(std::int64_t trial, v1::TrialState state) {
+    v1::TellRequest request;
+    request.set_trial_id(trial);
+    request.set_state(state);
+    return request;
+  }
+  v1::TrialId Id(std::int64_t trial) {
+    v1::TrialId id;
+    id.set_trial_id(trial);
+    return id;
+  }
+
+  DirectTuner tuner_;
+};
+
+TEST_F(TrialOperations, AskShowsTheTrialWithItsParametersInTheirTypes) {
+  const auto trial = Ask(R"({"layers": 2})");
+  ASSERT_TRUE(trial.ok()) << trial.status();
+  EXPECT_EQ(trial->study(), "asked");
+  EXPECT_EQ(trial->number(), 0);
+  EXPECT_EQ(trial->state(), v1::TRIAL_RUNNING);
+  const auto parameters = ParametersFromJson(trial->parameters());
+  ASSERT_TRUE(parameters.ok()) << trial->parameters();
+  EXPECT_EQ(*Find(*parameters, "layers"), ParameterValue(std::int64_t{2}));
+  EXPECT_TRUE(std::holds_alternative<double>(*Find(*parameters, "lr")));
+  EXPECT_EQ(api::GetTrial(tuner_, Id(trial->trial_id()))->SerializeAsString(),
+            trial->SerializeAsString());
+}
+
+TEST_F(TrialOperations, BadParametersAndAttributesAreRefused) {
+  EXPECT_TRUE(absl::IsInvalidArgument(Ask("{").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Ask("[]").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Ask(R"({"lr": [1]})").status()));
+  v1::EnqueueRequest enqueue;
+  enqueue.set_study("asked");
+  (*enqueue.mutable_user_attributes())["note"] = "not json";
+  EXPECT_THAT(std::string(api::Enqueue(tuner_, enqueue).status().message()), HasSubstr("\"note\""));
+}
+
+TEST_F(TrialOperations, ReportIsAnsweredWithTheVerdict) {
+  const std::int64_t trial = Ask()->trial_id();
+  v1::ReportRequest report;
+  report.set_trial_id(trial);
+  EXPECT_TRUE(absl::IsInvalidArgument(api::Report(tuner_, report).status())) << "without a value";
+  report.set_value(0.5);
+  EXPECT_FALSE(api::Report(tuner_, report)->prune());
+  v1::StudyName name;
+  name.set_name("asked");
+  ASSERT_TRUE(api::StopStudy(tuner_, name).ok());
+  const auto verdict = api::ShouldPrune(tuner_, Id(trial));
+  EXPECT_TRUE(verdict->prune());
+  EXPECT_THAT(verdict->reason(), HasSubstr("STOPPED"));
+  EXPECT_TRUE(absl::IsNotFound(api::ShouldPrune(tuner_, Id(99)).status()));
+}
+
+TEST_F(TrialOperations, TellEndsTheTrialAndSaysItsState) {
+  const std::int64_t trial = Ask()->trial_id();
+  v1::TellRequest end = End(trial, v1::TRIAL_COMPLETE);
+  end.set_value(0.25);
+  EXPECT_EQ(api::Tell(tuner_, end)->state(), v1::TRIAL_COMPLETE);
+  EXPECT_EQ(api::Tell(tuner_, end)->state(), v1::TRIAL_COMPLETE) << "told again";
+  end.set_value(0.5);
+  EXPECT_TRUE(absl::IsFailedPrecondition(api::Tell(tuner_, end).status()));
+  EXPECT_EQ(api::GetTrial(tuner_, Id(trial))->values(0), 0.25);
+}
+
+TEST_F(TrialOperations, ATellSaysOneThing) {
+  const std::int64_t trial = Ask()->trial_id();
+  v1::TellRequest both = End(trial, v1::TRIAL_COMPLETE);
+  both.set_value(1);
+  both.add_values(1);
+  EXPECT_TRUE(absl::IsInvalidArgument(api::Tell(tuner_, both).status()));
+  v1::TellRequest step = End(trial, v1::TRIAL_COMPLETE);
+  step.set_value(1);
+  step.set_step(1);
+  EXPECT_TRUE(absl::IsInvalidArgument(api::Tell(tuner_, step).status()));
+  v1::TellRequest open;
+  open.set_trial_id(trial);
+  open.add_values(1);
+  EXPECT_TRUE(absl::IsInvalidArgument(api::Tell(tuner_, open).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(api::Tell(tuner_, End(trial, v1::TRIAL_RUNNING)).status()));
+}
+
+TEST_F(TrialOperations, TheBestTrialIsThatOfOneDirection) {
+  v1::StudyName name;
+  name.set_name("asked");
+  EXPECT_TRUE(absl::IsNotFound(api::GetBestTrial(tuner_, name).status())) << "none has a value";
+  for (const double value : {2.0, 1.0, 3.0}) {
+    v1::TellRequest end = End(Ask()->trial_id(), v1::TRIAL_COMPLETE);
+    end.set_value(value);
+    ASSERT_TRUE(api::Tell(tuner_, end).ok());
+  }
+  EXPECT_EQ(api::GetBestTrial(tuner_, name)->number(), 1);
+  ASSERT_TRUE(api::CreateStudy(tuner_, CreateRequest(R"({"name": "two", "ask_and_tell": true,
+                                        "directions": ["minimize", "maximize"]})"))
+                  .ok());
+  name.set_name("two");
+  EXPECT_TRUE(absl::IsFailedPrecondition(api::GetBestTrial(tuner_, name).status()));
+}
+
+TEST_F(TrialOperations, AttributesOfBothKindsAreKept) {
+  const std::int64_t trial = Ask()->trial_id();
+  v1::SetAttributesRequest request;
+  request.set_trial_id(trial);
+  (*request.mutable_user())["note"] = "\"mine\"";
+  (*request.mutable_system())["made_by"] = "{}";
+  const auto changed = api::SetAttributes(tuner_, request);
+  ASSERT_TRUE(changed.ok()) << changed.status();
+  EXPECT_EQ(changed->user_attributes().at("note"), "\"mine\"");
+  EXPECT_EQ(changed->system_attributes().at("made_by"), "{}");
+  (*request.mutable_user())["note"] = "mine";
+  EXPECT_TRUE(absl::IsInvalidArgument(api::SetAttributes(tuner_, request).status()));
+}
+
+}  // namespace
+}  // namespace espalier

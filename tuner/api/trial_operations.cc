@@ -1,0 +1,184 @@
+#include "tuner/api/trial_operations.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "search_spaces/optuna_distribution.h"
+#include "tuner/api/convert.h"
+
+namespace espalier::api {
+
+namespace {
+
+absl::Status NoTrial(std::int64_t id) {
+  return absl::NotFoundError(absl::StrCat("no trial with id ", id));
+}
+
+// Runs `look` on the trial; its value, or the error that there is no such trial.
+template <typename Look>
+auto ReadTrial(Tuner& tuner, std::int64_t id, Look look)
+    -> absl::StatusOr<decltype(look(std::declval<const Trial&>(), std::declval<const View&>()))> {
+  std::optional<decltype(look(std::declval<const Trial&>(), std::declval<const View&>()))> seen;
+  ESPALIER_RETURN_IF_ERROR(tuner.Read([&](const View& view) {
+    const auto& trials = view.core.state().trials;
+    if (const auto it = trials.find(TrialId(id)); it != trials.end()) seen = look(it->second, view);
+  }));
+  if (!seen) return NoTrial(id);
+  return *std::move(seen);
+}
+
+absl::StatusOr<v1::TrialRecord> PostForTrial(Tuner& tuner, Event event) {
+  const Reply reply = tuner.Post(std::move(event));
+  if (!reply.status.ok()) return reply.status;
+  return ReadTrial(tuner, reply.trial.value,
+                   [](const Trial& trial, const View& view) { return ToRecord(trial, view); });
+}
+
+v1::Verdict ToProto(const PruneVerdict& verdict) {
+  v1::Verdict out;
+  out.set_prune(verdict.prune);
+  out.set_reason(verdict.reason);
+  return out;
+}
+
+absl::StatusOr<Parameters> FixedParameters(const std::string& json) {
+  if (json.empty() || json == "null") return Parameters{};
+  return ParametersFromJson(json);
+}
+
+// Attributes over gRPC are texts that may be anything.
+template <typename Map>
+absl::StatusOr<std::map<std::string, std::string>> ReadAttributes(const Map& from) {
+  std::map<std::string, std::string> attributes;
+  for (const auto& [key, value] : from) {
+    const absl::Status status = CheckPythonJson(value);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("attribute \"", key, "\": ", std::string(status.message())));
+    }
+    attributes.emplace(key, value);
+  }
+  return attributes;
+}
+
+absl::StatusOr<TellEnd> ReadEnd(const v1::TellRequest& request) {
+  TellEnd end{TrialId(request.trial_id()), TrialState::kComplete, {}};
+  if (request.state() == v1::TRIAL_PRUNED) {
+    end.state = TrialState::kPruned;
+  } else if (request.state() == v1::TRIAL_FAIL) {
+    end.state = TrialState::kFail;
+  } else if (request.state() != v1::TRIAL_COMPLETE) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("state: a trial ends as COMPLETE, PRUNED or FAIL, got ",
+                     v1::TrialState_Name(request.state())));
+  }
+  if (request.has_step() || request.final()) {
+    return absl::InvalidArgumentError(
+        "state: tells the end, and \"step\" and \"final\" are for values on the way; give one of "
+        "the two");
+  }
+  if (request.has_value() && request.values_size() > 0) {
+    return absl::InvalidArgumentError("give \"value\" or \"values\", not both");
+  }
+  end.values.assign(request.values().begin(), request.values().end());
+  if (request.has_value()) end.values.push_back(request.value());
+  return end;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::TrialRecord> Ask(Tuner& tuner, const v1::AskRequest& request) {
+  ESPALIER_ASSIGN_OR_RETURN(Parameters fixed, FixedParameters(request.parameters()));
+  return PostForTrial(tuner, AskTrial{request.study(), std::move(fixed), request.request_key()});
+}
+
+absl::StatusOr<v1::TrialRecord> Enqueue(Tuner& tuner, const v1::EnqueueRequest& request) {
+  ESPALIER_ASSIGN_OR_RETURN(Parameters fixed, FixedParameters(request.parameters()));
+  ESPALIER_ASSIGN_OR_RETURN(auto attributes, ReadAttributes(request.user_attributes()));
+  return PostForTrial(tuner, EnqueueTrial{request.study(), std::move(fixed), std::move(attributes),
+                                          request.request_key()});
+}
+
+absl::StatusOr<v1::Verdict> Report(Tuner& tuner, const v1::ReportRequest& request) {
+  if (!request.has_value()) {
+    return absl::InvalidArgumentError("\"value\" is needed, such as {\"step\": 1, \"value\": 0.5}");
+  }
+  ReportValue event{TrialId(request.trial_id()), std::nullopt, request.value()};
+  if (request.has_step()) event.step = request.step();
+  const Reply reply = tuner.Post(event);
+  if (!reply.status.ok()) return reply.status;
+  v1::TrialId trial;
+  trial.set_trial_id(request.trial_id());
+  return ShouldPrune(tuner, trial);
+}
+
+absl::StatusOr<v1::Verdict> ShouldPrune(Tuner& tuner, const v1::TrialId& request) {
+  return ReadTrial(tuner, request.trial_id(), [](const Trial& trial, const View& view) {
+    return ToProto(view.core.Verdict(trial.id));
+  });
+}
+
+absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& request) {
+  Reply reply;
+  if (request.state() != v1::TRIAL_STATE_UNSPECIFIED) {
+    ESPALIER_ASSIGN_OR_RETURN(TellEnd end, ReadEnd(request));
+    reply = tuner.Post(std::move(end));
+  } else if (request.values_size() > 0) {
+    return absl::InvalidArgumentError("\"values\" are final: give \"state\": \"complete\" too");
+  } else {
+    TellValue event{TrialId(request.trial_id()), std::nullopt, request.value(), request.final()};
+    if (request.has_step()) event.step = request.step();
+    reply = tuner.Post(event);
+  }
+  if (!reply.status.ok()) return reply.status;
+  v1::TellResponse response;
+  response.set_should_stop(reply.should_stop);
+  ESPALIER_ASSIGN_OR_RETURN(
+      const v1::TrialState state,
+      ReadTrial(tuner, request.trial_id(),
+                [](const Trial& trial, const View&) { return espalier::ToProto(trial.state); }));
+  response.set_state(state);
+  return response;
+}
+
+absl::StatusOr<v1::TrialRecord> SetAttributes(Tuner& tuner,
+                                              const v1::SetAttributesRequest& request) {
+  SetTrialAttributes event{TrialId(request.trial_id()), {}};
+  ESPALIER_ASSIGN_OR_RETURN(event.attributes.user, ReadAttributes(request.user()));
+  ESPALIER_ASSIGN_OR_RETURN(event.attributes.system, ReadAttributes(request.system()));
+  const Reply reply = tuner.Post(std::move(event));
+  if (!reply.status.ok()) return reply.status;
+  v1::TrialId trial;
+  trial.set_trial_id(request.trial_id());
+  return GetTrial(tuner, trial);
+}
+
+absl::StatusOr<v1::TrialRecord> GetTrial(Tuner& tuner, const v1::TrialId& request) {
+  return ReadTrial(tuner, request.trial_id(),
+                   [](const Trial& trial, const View& view) { return ToRecord(trial, view); });
+}
+
+absl::StatusOr<v1::TrialRecord> GetBestTrial(Tuner& tuner, const v1::StudyName& request) {
+  absl::StatusOr<v1::TrialRecord> best =
+      absl::NotFoundError(absl::StrCat("no study \"", request.name(), "\""));
+  ESPALIER_RETURN_IF_ERROR(tuner.Read([&](const View& view) {
+    const TunerState& state = view.core.state();
+    const Study* study = state.FindStudy(request.name());
+    if (study == nullptr) return;
+    if (study->spec.directions.size() > 1) {
+      best = absl::FailedPreconditionError(absl::StrCat("study \"", request.name(), "\" has ",
+                                                        study->spec.directions.size(),
+                                                        " directions: no one trial is the best"));
+    } else if (const auto number = BestTrial(state, *study)) {
+      best = ToRecord(state.trials.at(study->trials.at(static_cast<std::size_t>(*number))), view);
+    } else {
+      best = absl::NotFoundError(
+          absl::StrCat("study \"", request.name(), "\" has no trial with a value yet"));
+    }
+  }));
+  return best;
+}
+
+}  // namespace espalier::api
