@@ -64,6 +64,39 @@ TEST(Service, TakesToldValues) {
   EXPECT_EQ(details.trials(0).state(), v1::TRIAL_COMPLETE);
 }
 
+TEST(Service, GivesTrialsToWhoAsks) {
+  RunningService running;
+  ASSERT_TRUE(running
+                  .Create(CreateRequest(R"({"name": "asked", "ask_and_tell": true,
+                      "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}}})"))
+                  .ok());
+  v1::AskRequest ask;
+  ask.set_study("asked");
+  ask.set_request_key("k");
+  std::int64_t ids[2] = {};
+  for (std::int64_t& id : ids) {
+    grpc::ClientContext context;
+    v1::TrialRecord trial;
+    ASSERT_TRUE(running.stub->Ask(&context, ask, &trial).ok());
+    id = trial.trial_id();
+  }
+  EXPECT_EQ(ids[0], ids[1]) << "a repeated request";
+  v1::ReportRequest report;
+  report.set_trial_id(ids[0]);
+  report.set_value(1);
+  grpc::ClientContext reporting;
+  v1::Verdict verdict;
+  ASSERT_TRUE(running.stub->Report(&reporting, report, &verdict).ok());
+  EXPECT_FALSE(verdict.prune());
+  v1::TellRequest tell;
+  tell.set_trial_id(ids[0]);
+  tell.set_state(v1::TRIAL_PRUNED);
+  grpc::ClientContext telling;
+  v1::TellResponse told;
+  ASSERT_TRUE(running.stub->Tell(&telling, tell, &told).ok());
+  EXPECT_EQ(told.state(), v1::TRIAL_PRUNED);
+}
+
 TEST(Service, NeedsTheTokenOnEveryCall) {
   ServiceOptions options;
   options.token = "secret";

@@ -2,18 +2,19 @@
 
 #include <sys/socket.h>
 
-#include <charconv>
 #include <map>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "httplib.h"
 #include "spdlog/spdlog.h"
 #include "tuner/api/json.h"
-#include "tuner/api/operations.h"
+#include "tuner/server/http_connections.h"
+#include "tuner/server/http_routes.h"
 #include "tuner/server/token.h"
 
 namespace espalier {
@@ -21,20 +22,22 @@ namespace espalier {
 namespace {
 
 constexpr char kJson[] = "application/json";
-constexpr char kIndexPage[] =
-    "<!doctype html><html><head><meta charset=\"utf-8\"><title>Espalier</title></head><body>"
-    "<h1>Espalier</h1><ul><li><a href=\"api/studies\">studies</a></li>"
-    "<li><a href=\"api/pool\">pool</a></li><li><a href=\"metrics\">metrics</a></li>"
-    "<li><a href=\"healthz\">health</a></li></ul></body></html>\n";
-
+constexpr int kMethodNotAllowed = 405;
 int HttpStatus(absl::StatusCode code) {
   using Code = absl::StatusCode;
-  static const std::map<Code, int> kStatuses = {
-      {Code::kOk, 200},                 {Code::kInvalidArgument, 400}, {Code::kOutOfRange, 400},
-      {Code::kUnauthenticated, 401},    {Code::kPermissionDenied, 403}, {Code::kNotFound, 404},
-      {Code::kAlreadyExists, 409},      {Code::kFailedPrecondition, 409}, {Code::kAborted, 409},
-      {Code::kResourceExhausted, 429},  {Code::kUnimplemented, 501},   {Code::kUnavailable, 503},
-      {Code::kDeadlineExceeded, 504}};
+  static const std::map<Code, int> kStatuses = {{Code::kOk, 200},
+                                                {Code::kInvalidArgument, 400},
+                                                {Code::kOutOfRange, 400},
+                                                {Code::kUnauthenticated, 401},
+                                                {Code::kPermissionDenied, 403},
+                                                {Code::kNotFound, 404},
+                                                {Code::kAlreadyExists, 409},
+                                                {Code::kFailedPrecondition, 409},
+                                                {Code::kAborted, 409},
+                                                {Code::kResourceExhausted, 429},
+                                                {Code::kUnimplemented, 501},
+                                                {Code::kUnavailable, 503},
+                                                {Code::kDeadlineExceeded, 504}};
   const auto found = kStatuses.find(code);
   return found == kStatuses.end() ? 500 : found->second;
 }
@@ -50,23 +53,25 @@ absl::Status StatusOfHttp(int status, const std::string& method, const std::stri
 }
 
 void SetError(const absl::Status& status, httplib::Response& response) {
-  response.set_content(absl::StrCat("{\"error\":", QuoteJson(std::string_view(status.message().data(), status.message().size())), ",\"code\":\"",
-                                    absl::StatusCodeToString(status.code()), "\"}"),
-                       kJson);
+  response.set_content(
+      absl::StrCat("{\"error\":",
+                   QuoteJson(std::string_view(status.message().data(), status.message().size())),
+                   ",\"code\":\"", absl::StatusCodeToString(status.code()), "\"}"),
+      kJson);
 }
 
-bool Flag(const httplib::Request& request, const char* name, bool otherwise) {
-  if (!request.has_param(name)) return otherwise;
-  const std::string value = request.get_param_value(name);
-  return value != "0" && value != "false";
+// Whether a Host header has an address or localhost, which no name server can have made up.
+bool IsOurName(std::string_view host) {
+  if (host.starts_with('[')) return true;
+  const std::string_view name = host.substr(0, host.find(':'));
+  return name == "localhost" || name.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-v1::GetStudyRequest StudyRequest(const httplib::Request& request) {
-  v1::GetStudyRequest wanted;
-  wanted.set_name(request.matches[1]);
-  wanted.set_active_only(Flag(request, "active", false));
-  wanted.set_without_values(!Flag(request, "values", true));
-  return wanted;
+// Header Idempotency-Key: a bare word, or a structured-field string with its quotes.
+std::string RequestKey(const httplib::Request& request) {
+  std::string key = request.get_header_value("Idempotency-Key");
+  const bool quoted = key.size() >= 2 && key.front() == '"' && key.back() == '"';
+  return quoted ? key.substr(1, key.size() - 2) : key;
 }
 
 class HttpServerImpl final : public HttpServer {
@@ -106,12 +111,7 @@ class HttpServerImpl final : public HttpServer {
 
  private:
   void Configure() {
-    server_.new_task_queue = [] { return new httplib::ThreadPool(kHttpThreads); };
     server_.set_payload_max_length(kMaxHttpBody);
-    server_.set_read_timeout(kHttpTimeout_s);
-    server_.set_write_timeout(kHttpTimeout_s);
-    // An idle connection would hold one of few threads.
-    server_.set_keep_alive_max_count(1);
     server_.set_tcp_nodelay(true);
     // Not SO_REUSEPORT, which the library sets: a second service on the port must be noticed.
     server_.set_socket_options([](int socket) {
@@ -120,19 +120,21 @@ class HttpServerImpl final : public HttpServer {
     });
     server_.set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
-          if (MayEnter(request)) return httplib::Server::HandlerResponse::Unhandled;
-          Answer("token", absl::UnauthenticatedError("this tuner service needs its token: header "
-                                                     "\"Authorization: Bearer TOKEN\""),
-                 "", kJson, response);
+          const absl::Status status = Admit(request);
+          if (status.ok()) return httplib::Server::HandlerResponse::Unhandled;
+          Answer("refused", {status, ""}, response);
+          // The body is not read, and would be taken for the next request.
+          response.set_header("Connection", "close");
           return httplib::Server::HandlerResponse::Handled;
         });
     server_.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
-      if (response.body.empty()) {
-        SetError(StatusOfHttp(response.status, request.method, request.path), response);
-      }
+      if (!response.body.empty()) return;
+      SetError(StatusOfHttp(response.status, request.method, request.path), response);
+      // The library gave up on the request, perhaps in the middle of it.
+      response.set_header("Connection", "close");
     });
-    server_.set_exception_handler([](const httplib::Request& request,
-                                     httplib::Response& response, const std::exception_ptr&) {
+    server_.set_exception_handler([](const httplib::Request& request, httplib::Response& response,
+                                     const std::exception_ptr&) {
       spdlog::error("event=http_exception path=\"{}\"", request.path);
       response.status = 500;
       SetError(absl::InternalError("the request could not be answered"), response);
@@ -140,91 +142,85 @@ class HttpServerImpl final : public HttpServer {
   }
 
   void AddRoutes() {
-    server_.Get("/", [](const httplib::Request&, httplib::Response& response) {
-      response.set_content(kIndexPage, "text/html");
-    });
-    server_.Get("/healthz", [this](const httplib::Request&, httplib::Response& response) {
-      Answer("healthz", loop_.Read([](const View&) {}), "ok\n", "text/plain", response);
-    });
-    server_.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
-      const auto text = metrics_.Text(loop_, loop_.queued());
-      Answer("metrics", text.status(), text.ok() ? *text : "", "text/plain; version=0.0.4",
+    constexpr char kAny[] = ".*";
+    const auto answer = [this](const httplib::Request& request, httplib::Response& response) {
+      Route(request, response);
+    };
+    server_.Get(kAny, answer);
+    server_.Post(kAny, answer);
+    server_.Put(kAny, answer);
+    server_.Patch(kAny, answer);
+    server_.Delete(kAny, answer);
+    server_.Options(kAny, answer);
+  }
+
+  void Route(const httplib::Request& request, httplib::Response& response) {
+    // Where no body is expected none is read, and it would be taken for the next request.
+    const bool announced = request.has_header("Transfer-Encoding") ||
+                           request.get_header_value("Content-Length") != "0";
+    if (request.body.empty() && announced) response.set_header("Connection", "close");
+    FoundRoute found = FindRoute(routes_, request.method, request.target);
+    if (found.route == nullptr) {
+      const bool other_method = !found.allowed.empty();
+      const std::string what = absl::StrCat(request.method, " ", request.path);
+      Answer("none",
+             {other_method
+                  ? absl::UnimplementedError(absl::StrCat("no ", what, ", only ", found.allowed))
+                  : absl::NotFoundError(absl::StrCat("no page ", what)),
+              ""},
              response);
-    });
-    server_.Get("/api/studies", [this](const httplib::Request&, httplib::Response& response) {
-      Answer("ListStudies", api::ListStudies(loop_, {}), response);
-    });
-    server_.Get("/api/pool", [this](const httplib::Request&, httplib::Response& response) {
-      Answer("GetPool", api::GetPool(loop_, {}), response);
-    });
-    server_.Get("/api/studies/([^/]+)",
-                [this](const httplib::Request& request, httplib::Response& response) {
-                  Answer("GetStudy", api::GetStudy(loop_, StudyRequest(request)), response);
-                });
-    server_.Get("/api/studies/([^/]+)/trials",
-                [this](const httplib::Request& request, httplib::Response& response) {
-                  auto details = api::GetStudy(loop_, StudyRequest(request));
-                  std::string json;
-                  if (details.ok()) json = TrialsJson(*details);
-                  Answer("GetTrials", details.status(), json, kJson, response);
-                });
-    server_.Post("/api/trials/([0-9]+)/tell",
-                 [this](const httplib::Request& request, httplib::Response& response) {
-                   Answer("Tell", Tell(request), response);
-                 });
-  }
-
-  static std::string TrialsJson(const v1::StudyDetails& details) {
-    std::string json = "{\"trials\":[";
-    for (const v1::Trial& trial : details.trials()) {
-      if (json.back() != '[') json += ',';
-      json += MessageToJson(trial);
+      if (!other_method) return;
+      response.status = kMethodNotAllowed;
+      response.set_header("Allow", found.allowed);
+      return;
     }
-    return json + "]}";
+    HttpCall call{loop_, metrics_, std::move(found.path), {}, RequestKey(request), request.body};
+    for (const auto& [name, value] : request.params) call.query.emplace(name, value);
+    Answer(found.route->operation, found.route->answer(call), response);
   }
 
-  absl::StatusOr<v1::TellResponse> Tell(const httplib::Request& request) {
-    v1::TellRequest tell;
-    ESPALIER_RETURN_IF_ERROR(MessageFromJson(request.body, tell));
-    // proto3 takes an absent value for 0, which would be a value told by mistake.
-    if (request.body.find("\"value\"") == std::string::npos) {
-      return absl::InvalidArgumentError("TellRequest: \"value\" is needed, such as {\"value\": 0.5}");
-    }
-    const std::string id = request.matches[1];
-    std::int64_t trial_id = 0;
-    if (std::from_chars(id.data(), id.data() + id.size(), trial_id).ec != std::errc()) {
-      return absl::InvalidArgumentError(absl::StrCat("trial id ", id, " is too large"));
-    }
-    tell.set_trial_id(trial_id);
-    return api::Tell(loop_, tell);
-  }
-
-  template <typename Message>
-  void Answer(const char* method, const absl::StatusOr<Message>& result,
-              httplib::Response& response) {
-    Answer(method, result.status(), result.ok() ? MessageToJson(*result) : "", kJson, response);
-  }
-
-  void Answer(const char* method, const absl::Status& status, const std::string& body,
-              const char* type, httplib::Response& response) {
-    metrics_.CountRequest("http", method, absl::StatusCodeToString(status.code()));
-    response.status = HttpStatus(status.code());
-    if (status.ok()) {
-      response.set_content(body, type);
+  void Answer(const char* operation, const HttpAnswer& answer, httplib::Response& response) {
+    metrics_.CountRequest("http", operation, absl::StatusCodeToString(answer.status.code()));
+    if (answer.status.ok()) {
+      response.status = answer.code;
+      response.set_content(answer.body, answer.type);
     } else {
-      SetError(status, response);
+      response.status = HttpStatus(answer.status.code());
+      SetError(answer.status, response);
     }
   }
 
-  bool MayEnter(const httplib::Request& request) const {
-    if (token_.empty() || request.path == "/healthz" || request.path == "/") return true;
-    return ShowsToken(request.get_header_value("Authorization"), token_);
+  absl::Status Admit(const httplib::Request& request) const {
+    if (request.path == "/healthz" || request.path == "/") return absl::OkStatus();
+    ESPALIER_RETURN_IF_ERROR(CheckSite(request));
+    if (token_.empty() || ShowsToken(request.get_header_value("Authorization"), token_)) {
+      return absl::OkStatus();
+    }
+    return absl::UnauthenticatedError(
+        "this tuner service needs its token: header \"Authorization: Bearer TOKEN\"");
+  }
+
+  // Any page may make a browser send requests to this machine. Browsers name the site whose page
+  // that is (Origin), and a name under which they found us (Host) that may be the site's own.
+  absl::Status CheckSite(const httplib::Request& request) const {
+    const std::string host = request.get_header_value("Host");
+    const std::string origin = request.get_header_value("Origin");
+    const std::size_t scheme = origin.find("://");
+    if (!origin.empty() && (scheme == std::string::npos || origin.substr(scheme + 3) != host)) {
+      return absl::PermissionDeniedError(
+          absl::StrCat("requests of other sites' pages are refused, and this one is of ", origin));
+    }
+    if (!token_.empty() || host.empty() || IsOurName(host)) return absl::OkStatus();
+    return absl::PermissionDeniedError(absl::StrCat(
+        "a service without a token is called localhost or by its address, got Host: ", host));
   }
 
   const std::string token_;
   Loop& loop_;
   Metrics& metrics_;
-  httplib::Server server_;
+  const std::vector<HttpRoute> routes_ = HttpRoutes();
+  const std::unique_ptr<httplib::Server> owned_ = MakeHttpServer();
+  httplib::Server& server_ = *owned_;
   std::string address_;
   std::thread thread_;
 };

@@ -1,0 +1,347 @@
+#include "tuner/server/http_connections.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "httplib.h"
+#include "tuner/base/check.h"
+
+namespace espalier {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One connection: what has come and is not read, what is answered and not sent yet.
+class Connection final : public httplib::Stream {
+ public:
+  explicit Connection(int socket) : socket_(socket) { NamePeer(); }
+  // What is still under way to us is taken first: closing would else take back the last answer.
+  ~Connection() override {
+    ::shutdown(socket_, SHUT_WR);
+    std::array<char, 4096> rest;
+    for (int i = 0; i < 64 && ::recv(socket_, rest.data(), rest.size(), MSG_DONTWAIT) > 0; ++i) {
+    }
+    ::close(socket_);
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void BeginRequest() { request_ends_ = Clock::now() + std::chrono::seconds(kHttpRequest_s); }
+  // Takes no more of the request.
+  void RefuseRest() { refused_ = true; }
+  bool HasInput() const { return at_ < in_.size(); }
+
+  // Sends the answer. Whether the connection may be used for another request.
+  bool FinishRequest() {
+    const std::string_view answer = out_;
+    const std::string_view head = answer.substr(0, answer.find("\r\n\r\n"));
+    const bool goes_on =
+        !long_ && !refused_ && head.find("\r\nConnection: close") == std::string_view::npos;
+    long_ = false;
+    return Flush() && goes_on;
+  }
+
+  bool is_readable() const override { return HasInput() || Await(POLLIN, 0); }
+  bool is_writable() const override { return true; }
+
+  ssize_t read(char* to, std::size_t size) override {
+    if (!HasInput()) {
+      // Whoever waits for "100 Continue" says no more before it.
+      if (refused_ || !Flush()) return -1;
+      in_.resize(kBuffer);
+      at_ = 0;
+      const ssize_t got = AwaitRequest() ? ::recv(socket_, in_.data(), in_.size(), 0) : -1;
+      in_.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+      if (got <= 0) return got;
+    }
+    const std::size_t n = std::min(size, in_.size() - at_);
+    std::copy_n(in_.data() + at_, n, to);
+    at_ += n;
+    return static_cast<ssize_t>(n);
+  }
+
+  ssize_t write(const char* from, std::size_t size) override {
+    out_.append(from, size);
+    // Of an answer that does not fit the buffer the head is gone at the end: it is the last one.
+    if (out_.size() > kMaxBuffered) {
+      long_ = true;
+      if (!Flush()) return -1;
+    }
+    return static_cast<ssize_t>(size);
+  }
+
+  void get_remote_ip_and_port(std::string& ip, int& port) const override {
+    ip = peer_ip_;
+    port = peer_port_;
+  }
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  socket_t socket() const override { return socket_; }
+
+ private:
+  static constexpr std::size_t kBuffer = 16 << 10;
+  static constexpr std::size_t kMaxBuffered = 64 << 20;
+
+  void NamePeer() {
+    sockaddr_storage address{};
+    socklen_t size = sizeof(address);
+    if (::getpeername(socket_, reinterpret_cast<sockaddr*>(&address), &size) != 0) return;
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    const void* ip = nullptr;
+    if (address.ss_family == AF_INET) {
+      const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+      ip = &v4.sin_addr;
+      peer_port_ = ntohs(v4.sin_port);
+    } else if (address.ss_family == AF_INET6) {
+      const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+      ip = &v6.sin6_addr;
+      peer_port_ = ntohs(v6.sin6_port);
+    }
+    if (ip != nullptr && ::inet_ntop(address.ss_family, ip, text.data(), text.size()) != nullptr) {
+      peer_ip_ = text.data();
+    }
+  }
+
+  bool Await(short events, int timeout_ms) const {
+    pollfd waited{socket_, events, 0};
+    int ready = -1;
+    do {
+      ready = ::poll(&waited, 1, timeout_ms);
+    } while (ready < 0 && errno == EINTR);
+    return ready > 0;
+  }
+
+  // A client that sends a byte now and then must not hold a thread for ever.
+  bool AwaitRequest() const {
+    using std::chrono::milliseconds;
+    const auto left = std::chrono::duration_cast<milliseconds>(request_ends_ - Clock::now());
+    if (left.count() <= 0) return false;
+    return Await(POLLIN,
+                 static_cast<int>(std::min<std::int64_t>(left.count(), kHttpTimeout_s * 1000)));
+  }
+
+  bool Flush() {
+    std::size_t sent = 0;
+    while (sent < out_.size()) {
+      const ssize_t n =
+          Await(POLLOUT, kHttpTimeout_s * 1000)
+              ? ::send(socket_, out_.data() + sent, out_.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT)
+              : -1;
+      if (n > 0) {
+        sent += static_cast<std::size_t>(n);
+      } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        return false;
+      } else if (!Await(POLLOUT, kHttpTimeout_s * 1000)) {
+        return false;
+      }
+    }
+    out_.clear();
+    if (out_.capacity() > kBuffer) out_.shrink_to_fit();
+    return true;
+  }
+
+  const int socket_;
+  std::string peer_ip_;
+  int peer_port_ = 0;
+  std::string in_;
+  std::size_t at_ = 0;  // of in_: what is read already
+  std::string out_;
+  bool long_ = false;
+  bool refused_ = false;
+  Clock::time_point request_ends_;
+};
+
+using ConnectionPtr = std::shared_ptr<Connection>;
+
+// Connections between two requests. A thread of its own waits for all of them, and hands over those
+// on which something comes.
+class IdleConnections {
+ public:
+  explicit IdleConnections(std::function<void(ConnectionPtr)> serve)
+      : serve_(std::move(serve)),
+        epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+        wake_(::eventfd(0, EFD_CLOEXEC)) {
+    ESPALIER_CHECK(epoll_ >= 0 && wake_ >= 0, "a process has descriptors left when it starts");
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = kWake;
+    ::epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event);
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~IdleConnections() {
+    Stop();
+    ::close(wake_);
+    ::close(epoll_);
+  }
+
+  void Park(ConnectionPtr connection) {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    const std::uint64_t number = next_++;
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLRDHUP;
+    event.data.u64 = number;
+    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, connection->socket(), &event) != 0) return;
+    const auto ends = Clock::now() + std::chrono::seconds(kHttpIdle_s);
+    parked_.emplace(number, Parked{std::move(connection), ends});
+    if (parked_.size() > kMaxHttpIdleConnections) Take(parked_.begin());
+  }
+
+  // Closes them all.
+  void Stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    const std::uint64_t one = 1;
+    while (::write(wake_, &one, sizeof(one)) < 0 && errno == EINTR) {
+    }
+    if (thread_.joinable()) thread_.join();
+    const std::lock_guard lock(mutex_);
+    parked_.clear();
+  }
+
+ private:
+  static constexpr std::uint64_t kWake = 0;
+  static constexpr int kLook_ms = 1000;  // between looks at who has been idle too long
+
+  struct Parked {
+    ConnectionPtr connection;
+    Clock::time_point ends;
+  };
+
+  // Requires the lock. Closed unless somebody keeps what is returned.
+  ConnectionPtr Take(std::map<std::uint64_t, Parked>::iterator it) {
+    ConnectionPtr connection = std::move(it->second.connection);
+    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, connection->socket(), nullptr);
+    parked_.erase(it);
+    return connection;
+  }
+
+  void Run() {
+    std::array<epoll_event, 64> events;
+    while (true) {
+      const int ready =
+          ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), kLook_ms);
+      std::vector<ConnectionPtr> woken;
+      {
+        const std::lock_guard lock(mutex_);
+        if (stopping_) return;
+        for (int i = 0; i < ready; ++i) {
+          const auto it = parked_.find(events[static_cast<std::size_t>(i)].data.u64);
+          if (it != parked_.end()) woken.push_back(Take(it));
+        }
+        // All may be idle equally long, so that the first to come is the first to go.
+        while (!parked_.empty() && parked_.begin()->second.ends <= Clock::now()) {
+          Take(parked_.begin());
+        }
+      }
+      for (ConnectionPtr& connection : woken) serve_(std::move(connection));
+    }
+  }
+
+  const std::function<void(ConnectionPtr)> serve_;
+  const int epoll_;
+  const int wake_;
+  std::mutex mutex_;                        // guards what follows
+  std::map<std::uint64_t, Parked> parked_;  // by age
+  std::uint64_t next_ = kWake + 1;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+class KeepAliveServer final : public httplib::Server {
+ public:
+  KeepAliveServer() {
+    set_keep_alive_timeout(kHttpIdle_s);
+    set_keep_alive_max_count(kManyRequests);  // which is only told
+    new_task_queue = [this] {
+      // The library lets five wait to be accepted; the next ones would try again after a second.
+      ::listen(svr_sock_, kBacklog);
+      return new Threads(*this);
+    };
+  }
+
+ private:
+  // The library's own threads, which live as long as it listens, and the wait for connections.
+  class Threads final : public httplib::TaskQueue {
+   public:
+    explicit Threads(KeepAliveServer& server)
+        : pool_(kHttpThreads), idle_([this, &server](ConnectionPtr connection) {
+            pool_.enqueue([this, &server, connection = std::move(connection)]() mutable {
+              server.Serve(std::move(connection), idle_);
+            });
+          }) {
+      server.idle_ = &idle_;
+    }
+    void enqueue(std::function<void()> task) override { pool_.enqueue(std::move(task)); }
+    void shutdown() override {
+      idle_.Stop();
+      pool_.shutdown();
+    }
+
+   private:
+    httplib::ThreadPool pool_;
+    IdleConnections idle_;
+  };
+
+  // A new connection: it has the time of an idle one to begin.
+  bool process_and_close_socket(socket_t socket) override {
+    idle_->Park(std::make_shared<Connection>(socket));
+    return true;
+  }
+
+  // The library reads all of a body that is too large, and of one without a length what comes until
+  // the connection ends: there is none.
+  static void CheckLength(httplib::Request& request, Connection& connection) {
+    const bool chunked = request.has_header("Transfer-Encoding");
+    if (request.has_header("Content-Length")) {
+      if (request.get_header_value<std::uint64_t>("Content-Length") > kMaxSkippedBody) {
+        connection.RefuseRest();
+      }
+    } else if (!chunked) {
+      request.headers.emplace("Content-Length", "0");
+    }
+  }
+
+  void Serve(ConnectionPtr connection, IdleConnections& idle) {
+    do {
+      connection->BeginRequest();
+      bool closed = false;
+      const bool answered = process_request(
+          *connection, false, closed,
+          [&connection](httplib::Request& request) { CheckLength(request, *connection); });
+      if (!connection->FinishRequest() || !answered || closed) return;
+    } while (connection->HasInput());
+    idle.Park(std::move(connection));
+  }
+
+  static constexpr int kBacklog = 512;
+  static constexpr std::size_t kManyRequests = 1'000'000;
+  static constexpr std::uint64_t kMaxSkippedBody = 8 << 20;  // of one that is refused
+
+  IdleConnections* idle_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<httplib::Server> MakeHttpServer() { return std::make_unique<KeepAliveServer>(); }
+
+}  // namespace espalier

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/message.h"
+#include "tuner/api/json.h"
+#include "tuner/server/http_routes.h"
+
+namespace espalier {
+
+// Between the calls of the HTTP door and messages. Included by its routes only.
+
+template <typename Message>
+HttpAnswer ToAnswer(const absl::StatusOr<Message>& result, int code = 200) {
+  HttpAnswer answer{result.status(), ""};
+  if (result.ok()) answer.body = MessageToJson(*result);
+  answer.code = code;
+  return answer;
+}
+
+inline HttpAnswer ToAnswer(const absl::Status& status) { return {status, ""}; }
+
+// The body as a message. An empty one is as good as {}. Keys `elsewhere` are for the path or a
+// header to say.
+inline absl::Status ReadBody(const HttpCall& call, google::protobuf::Message& message,
+                             std::initializer_list<std::string_view> elsewhere) {
+  return MessageFromJson(call.body.empty() ? "{}" : call.body, message, elsewhere);
+}
+
+// Whether a query says so: "?active" and "?active=1" do, "0" and "false" do not.
+inline bool Flag(const HttpCall& call, const char* name, bool otherwise) {
+  const auto given = call.query.find(name);
+  if (given == call.query.end()) return otherwise;
+  return given->second != "0" && given->second != "false";
+}
+
+}  // namespace espalier

@@ -1,0 +1,89 @@
+// Routes of the HTTP door: trials that clients ask for, run and tell.
+
+#include <charconv>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/api/trial_operations.h"
+#include "tuner/server/http_message.h"
+
+namespace espalier {
+
+namespace {
+
+absl::StatusOr<std::int64_t> IdOf(const HttpCall& call) {
+  const std::string& text = call.path.at("trial_id");
+  std::int64_t id = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (error == std::errc() && end == text.data() + text.size() && id >= 0) return id;
+  return absl::InvalidArgumentError(
+      absl::StrCat("trial id \"", text, "\": needs a number that ask or a list has named"));
+}
+
+// Reads the body, adds the id that the path names, and calls.
+template <typename Request, typename Operation>
+HttpAnswer OnTrial(const HttpCall& call, Operation operation) {
+  Request request;
+  const absl::StatusOr<std::int64_t> id = IdOf(call);
+  if (!id.ok()) return ToAnswer(id.status());
+  const absl::Status read = ReadBody(call, request, {"trial_id"});
+  if (!read.ok()) return ToAnswer(read);
+  request.set_trial_id(*id);
+  return ToAnswer(operation(call.loop, request));
+}
+
+template <typename Request, typename Operation>
+HttpAnswer NewTrial(const HttpCall& call, Operation operation) {
+  Request request;
+  const absl::Status read = ReadBody(call, request, {"study", "request_key"});
+  if (!read.ok()) return ToAnswer(read);
+  request.set_study(call.path.at("study"));
+  request.set_request_key(call.request_key);
+  return ToAnswer(operation(call.loop, request));
+}
+
+HttpAnswer Ask(const HttpCall& call) { return NewTrial<v1::AskRequest>(call, api::Ask); }
+HttpAnswer Enqueue(const HttpCall& call) {
+  return NewTrial<v1::EnqueueRequest>(call, api::Enqueue);
+}
+
+HttpAnswer Best(const HttpCall& call) {
+  v1::StudyName name;
+  name.set_name(call.path.at("study"));
+  return ToAnswer(api::GetBestTrial(call.loop, name));
+}
+
+HttpAnswer Get(const HttpCall& call) { return OnTrial<v1::TrialId>(call, api::GetTrial); }
+HttpAnswer ShouldPrune(const HttpCall& call) {
+  return OnTrial<v1::TrialId>(call, api::ShouldPrune);
+}
+HttpAnswer Report(const HttpCall& call) { return OnTrial<v1::ReportRequest>(call, api::Report); }
+HttpAnswer SetAttributes(const HttpCall& call) {
+  return OnTrial<v1::SetAttributesRequest>(call, api::SetAttributes);
+}
+
+HttpAnswer Tell(const HttpCall& call) {
+  return OnTrial<v1::TellRequest>(
+      call, [](Tuner& tuner, const v1::TellRequest& request) -> absl::StatusOr<v1::TellResponse> {
+        if (!request.has_value() && request.state() == v1::TRIAL_STATE_UNSPECIFIED) {
+          return absl::InvalidArgumentError(
+              "\"value\" or \"state\" is needed, such as {\"value\": 0.5, \"state\": "
+              "\"complete\"}");
+        }
+        return api::Tell(tuner, request);
+      });
+}
+
+}  // namespace
+
+std::vector<HttpRoute> TrialRoutes() {
+  return {{"POST", "/api/studies/{study}/ask", "Ask", Ask},
+          {"POST", "/api/studies/{study}/enqueue", "Enqueue", Enqueue},
+          {"GET", "/api/studies/{study}/best", "GetBestTrial", Best},
+          {"GET", "/api/trials/{trial_id}", "GetTrial", Get},
+          {"POST", "/api/trials/{trial_id}/report", "Report", Report},
+          {"GET", "/api/trials/{trial_id}/should-prune", "ShouldPrune", ShouldPrune},
+          {"POST", "/api/trials/{trial_id}/tell", "Tell", Tell},
+          {"POST", "/api/trials/{trial_id}/attributes", "SetAttributes", SetAttributes}};
+}
+
+}  // namespace espalier
