@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tuner.pb.h"
@@ -17,9 +18,25 @@ class DirectTuner final : public Tuner {
       : now(start), core(TunerState{}, CoreOptions{}) {}
 
   Reply Post(Event event) override {
+    Reply reply;
+    PostThen(std::move(event), [&reply](const Reply& answer) { reply = answer; });
+    return reply;
+  }
+
+  // What waits for slots is answered by a later event.
+  void PostThen(Event event, std::function<void(const Reply&)> done) override {
     StepResult result = core.Step(now, event);
     commands.insert(commands.end(), result.commands.begin(), result.commands.end());
-    return result.reply;
+    if (result.reply.later) {
+      waits[result.reply.trial].push_back(std::move(done));
+    } else {
+      done(result.reply);
+    }
+    for (const auto& [trial, reply] : result.late) {
+      const auto waiting = waits.extract(trial);
+      if (waiting.empty()) continue;
+      for (const auto& answer : waiting.mapped()) answer(reply);
+    }
   }
 
   absl::Status Read(const std::function<void(const View&)>& look) override {
@@ -34,6 +51,7 @@ class DirectTuner final : public Tuner {
   std::map<ReplicaId, int> pids;
   std::map<std::string, std::vector<NodeGpu>> gpus;
   std::vector<Command> commands;
+  std::map<TrialId, std::vector<std::function<void(const Reply&)>>> waits;
 };
 
 inline constexpr char kStudyJson[] = R"({

@@ -71,12 +71,27 @@ class LoopTest : public testing::Test {
       studies_at_ask_ = journal_.studies.load();
       asked_ += request.start ? 1 : 0;
     };
-    loop_ = std::make_unique<Loop>(
-        std::make_unique<JournalStorage>(journal_), TunerState{}, options, metrics_,
-        [this](const std::vector<Command>& commands, const TunerState&) {
-          commits_at_send_ = journal_.commits.load();
-          sent_ += static_cast<int>(commands.size());
-        });
+    loop_ = std::make_unique<Loop>(std::make_unique<JournalStorage>(journal_), TunerState{},
+                                   options, metrics_,
+                                   [this](const std::vector<Command>& commands, const TunerState&) {
+                                     commits_at_send_ = journal_.commits.load();
+                                     sent_ += static_cast<int>(commands.size());
+                                   });
+  }
+
+  // A trial that its client runs, on a pool of one slot.
+  TrialId Trial() {
+    StudySpec spec = Spec("clients");
+    spec.ask_and_tell = true;
+    const StudyId study = loop_->Post(CreateStudy{spec, true}).study;
+    loop_->Post(AgentHello{"node", 1, {}});
+    return loop_->Post(CreateTrial{study, nullptr}).trial;
+  }
+  std::future<Reply> Ask(TrialId trial, double wait_s) {
+    auto answered = std::make_shared<std::promise<Reply>>();
+    loop_->PostThen(AcquireSlots{trial, 1, "", wait_s},
+                    [answered](const Reply& reply) { answered->set_value(reply); });
+    return answered->get_future();
   }
 
   Journal journal_;
@@ -90,6 +105,54 @@ class LoopTest : public testing::Test {
   std::optional<PoolSizeOptions> pool_size_;
   std::unique_ptr<Loop> loop_;
 };
+
+TEST_F(LoopTest, WhoWaitsForSlotsIsAnsweredWhenTheyAreDurablyItsOwn) {
+  const TrialId first = Trial();
+  const TrialId second = Trial();
+  EXPECT_EQ(Ask(first, 30).get().slots.size(), 1u);
+  std::future<Reply> once = Ask(second, 30);
+  std::future<Reply> again = Ask(second, 30);
+  const int commits = journal_.commits;
+  loop_->Post(ReleaseSlots{first});
+  EXPECT_EQ(once.get().slots.size(), 1u);
+  EXPECT_EQ(again.get().slots.size(), 1u) << "all who ask for the trial";
+  EXPECT_GT(journal_.commits, commits);
+}
+
+TEST_F(LoopTest, AWaitForSlotsEndsInTime) {
+  const TrialId first = Trial();
+  const TrialId second = Trial();
+  Ask(first, 0).get();
+  std::future<Reply> waits = Ask(second, 10);
+  ASSERT_TRUE(loop_->Read([](const View&) {}).ok());  // it has been heard
+  now_us_ += 11'000'000;
+  loop_->Post(Tick{});
+  const Reply reply = waits.get();
+  EXPECT_TRUE(reply.status.ok());
+  EXPECT_TRUE(reply.slots.empty());
+  EXPECT_FALSE(reply.waits_for.empty());
+}
+
+TEST_F(LoopTest, NobodyWaitsForSlotsOfAServiceThatEnds) {
+  const TrialId first = Trial();
+  const TrialId second = Trial();
+  Ask(first, 0).get();
+  std::future<Reply> waits = Ask(second, 30);
+  loop_->EndWaits();
+  EXPECT_TRUE(absl::IsUnavailable(waits.get().status));
+  EXPECT_TRUE(absl::IsUnavailable(Ask(second, 30).get().status));
+  EXPECT_TRUE(loop_->Post(RenewSlots{first}).status.ok()) << "others are served to the end";
+}
+
+TEST_F(LoopTest, WhoWaitsForSlotsHearsOfAFailedCommit) {
+  const TrialId first = Trial();
+  const TrialId second = Trial();
+  Ask(first, 0).get();
+  std::future<Reply> waits = Ask(second, 30);
+  journal_.fails = true;
+  loop_->Post(ReleaseSlots{first});
+  EXPECT_TRUE(absl::IsUnavailable(waits.get().status));
+}
 
 TEST_F(LoopTest, CommitsManyPostsTogether) {
   constexpr int kThreads = 16;
@@ -124,9 +187,8 @@ TEST_F(LoopTest, AnswersOnlyAfterTheCommit) {
   began.get_future().wait();
   EXPECT_FALSE(answered);
   journal_.let_go.set_value();
-  ASSERT_TRUE(loop_->Read([](const View& view) {
-    EXPECT_EQ(view.core.state().studies.size(), 1u);
-  }).ok());
+  ASSERT_TRUE(
+      loop_->Read([](const View& view) { EXPECT_EQ(view.core.state().studies.size(), 1u); }).ok());
   EXPECT_TRUE(answered);
 }
 
@@ -241,9 +303,11 @@ TEST_F(LoopTest, TicksWhenTheCoresDeadlineHasPassed) {
   StudyState state = StudyState::kRunning;
   // A read wakes the loop, which then looks at the clock.
   while (state == StudyState::kRunning) {
-    ASSERT_TRUE(loop_->Read([&state](const View& view) {
-      state = view.core.state().FindStudy("short")->state;
-    }).ok());
+    ASSERT_TRUE(loop_
+                    ->Read([&state](const View& view) {
+                      state = view.core.state().FindStudy("short")->state;
+                    })
+                    .ok());
   }
   EXPECT_EQ(state, StudyState::kComplete);
 }
@@ -252,10 +316,12 @@ TEST_F(LoopTest, KnowsThePidsOfReplicasUntilTheyExit) {
   ASSERT_TRUE(loop_->Post(CreateStudy{Spec("a")}).status.ok());
   ASSERT_TRUE(loop_->Post(AgentHello{"oak", 1, {}}).status.ok());
   loop_->PostAsync({ReplicaStarted{ReplicaId(1)}, {{ReplicaId(1), 4711}}}, nullptr);
-  ASSERT_TRUE(loop_->Read([](const View& view) {
-    ASSERT_TRUE(view.pids.contains(ReplicaId(1)));
-    EXPECT_EQ(view.pids.at(ReplicaId(1)), 4711);
-  }).ok());
+  ASSERT_TRUE(loop_
+                  ->Read([](const View& view) {
+                    ASSERT_TRUE(view.pids.contains(ReplicaId(1)));
+                    EXPECT_EQ(view.pids.at(ReplicaId(1)), 4711);
+                  })
+                  .ok());
   loop_->PostAsync({ReplicaExited{ReplicaId(1), 1, 0, "", ""}, {}}, nullptr);
   ASSERT_TRUE(loop_->Read([](const View& view) { EXPECT_TRUE(view.pids.empty()); }).ok());
 }

@@ -10,6 +10,14 @@ namespace espalier {
 
 namespace {
 
+constexpr char kClients[] = "clients";
+
+CoreOptions SimulatedOptions() {
+  CoreOptions options{5, 30};
+  options.slot_lease_s = 4;
+  return options;
+}
+
 double ValueAt(const Trial& trial, std::int64_t step) {
   const double x = std::get<double>(trial.parameters.front().value);
   return (x - 0.3) * (x - 0.3) + 1.0 / static_cast<double>(step + 1);
@@ -20,7 +28,7 @@ double ValueAt(const Trial& trial, std::int64_t step) {
 SimulatedPool::SimulatedPool(std::uint64_t seed, int nodes, int slots_per_node, Faults faults,
                              std::int64_t last_step)
     : last_step_(last_step), random_(seed), faults_(faults), storage_(MakeMemoryStorage()) {
-  core_ = std::make_unique<Core>(TunerState{}, CoreOptions{5, 30});
+  core_ = std::make_unique<Core>(TunerState{}, SimulatedOptions());
   for (int i = 0; i < nodes; ++i) {
     SimNode node;
     node.name = absl::StrCat("node-", i);
@@ -93,6 +101,7 @@ Reply SimulatedPool::StepCore(const Event& event) {
     if (const auto* value = std::get_if<ValueReported>(&change)) {
       acknowledged_.emplace(value->id, value->value.step);
     }
+    if (const auto* held = std::get_if<SlotsHeldChanged>(&change)) CheckGrant(*held);
     if (const auto* generation = std::get_if<GenerationAdvanced>(&change)) {
       if (generation->generation <= generations_[generation->id]) Fail("a generation came twice");
       generations_[generation->id] = generation->generation;
@@ -119,7 +128,7 @@ void SimulatedPool::RestartService() {
   ++restarts_;
   auto loaded = storage_->Load();
   if (!loaded.ok()) return Fail("load failed");
-  core_ = std::make_unique<Core>(*std::move(loaded), CoreOptions{5, 30});
+  core_ = std::make_unique<Core>(*std::move(loaded), SimulatedOptions());
   for (std::size_t i = 0; i < nodes_.size(); ++i) BreakStream(i);
 }
 
@@ -181,6 +190,13 @@ void SimulatedPool::Deliver(SimNode& node, std::size_t index, const Command& com
     for (const auto& [id, other] : node.processes) {
       if (!other.exited && other.slot == start->slot) {
         Fail(absl::StrCat("slot ", start->slot, " of ", node.name, " was given out twice"));
+      }
+    }
+    for (const auto& [id, trial] : core_->state().trials) {
+      if (trial.spans.empty() || trial.spans.back().to != Time{} || id == start->trial) continue;
+      const std::vector<Slot>& slots = trial.spans.back().slots;
+      if (std::find(slots.begin(), slots.end(), Slot{start->node, start->slot}) != slots.end()) {
+        Fail(absl::StrCat("slot ", start->slot, " of ", node.name, " is held by another trial"));
       }
     }
     const Study& study = core_->state().studies.at(core_->state().trials.at(start->trial).study);
@@ -387,6 +403,7 @@ void SimulatedPool::InjectFaults() {
          -1, 9);
   }
   InjectHangs(index);
+  if (faults_.client > 0 && random_.Uniform() < faults_.client) ActAsClient();
   if (random_.Uniform() < faults_.break_stream && node.connected) {
     const NodeId id = node.id;
     BreakStream(index);
@@ -408,6 +425,61 @@ void SimulatedPool::InjectFaults() {
             ->second.spec.name;
     StepCore(StopStudy{name});
     At(random_.Uniform(0.1, 5), {Happening::Kind::kResume, 0, 0, {}, {}, {}, name});
+  }
+}
+
+// A client does one thing or the other, or is silent for so long that it loses what it holds.
+void SimulatedPool::ActAsClient() {
+  constexpr std::size_t kMaxTrials = 5;
+  const Study* study = core_->state().FindStudy(kClients);
+  if (study == nullptr) {
+    StudySpec spec;
+    spec.name = kClients;
+    spec.ask_and_tell = true;
+    spec.json = "{}";
+    StepCore(CreateStudy{spec, true});
+    return;
+  }
+  if (client_trials_.size() < kMaxTrials) {
+    const Reply reply = StepCore(CreateTrial{study->id, nullptr});
+    if (reply.status.ok()) client_trials_.push_back(reply.trial);
+    return;
+  }
+  const auto chosen =
+      client_trials_.begin() + static_cast<std::ptrdiff_t>(random_.Below(client_trials_.size()));
+  const TrialId trial = *chosen;
+  const double what = random_.Uniform();
+  if (what < 0.4) {
+    StepCore(AcquireSlots{trial, 1 + static_cast<int>(random_.Below(3)), "",
+                          random_.Uniform() < 0.5 ? 0 : 2.0});
+  } else if (what < 0.7) {
+    StepCore(RenewSlots{trial});
+  } else if (what < 0.85) {
+    StepCore(ReleaseSlots{trial});
+  } else {
+    client_trials_.erase(chosen);
+    StepCore(SetTrialState{trial, TrialState::kComplete, {1}});
+  }
+}
+
+// What a client gets is there, and nobody is on it any more.
+void SimulatedPool::CheckGrant(const SlotsHeldChanged& grant) {
+  const auto trial = core_->state().trials.find(grant.id);
+  if (grant.slots.empty() || trial == core_->state().trials.end()) return;
+  if (!core_->state().studies.at(trial->second.study).spec.ask_and_tell) return;
+  ++client_grants_;
+  for (const Slot& slot : grant.slots) {
+    const std::string& name = core_->state().nodes.at(slot.node);
+    const auto node = std::find_if(nodes_.begin(), nodes_.end(),
+                                   [&name](const SimNode& known) { return known.name == name; });
+    if (node == nodes_.end() || slot.index >= node->slots) {
+      return Fail("a client got a slot that the pool does not have");
+    }
+    for (const auto& [id, process] : node->processes) {
+      if (!process.exited && process.slot == slot.index) {
+        return Fail("a client got a slot in which a process lives");
+      }
+    }
   }
 }
 
@@ -449,7 +521,8 @@ bool SimulatedPool::NothingHeld() const {
 bool SimulatedPool::AllStudiesEnded() const {
   const auto& studies = core_->state().studies;
   return std::all_of(studies.begin(), studies.end(), [](const auto& entry) {
-    return entry.second.state == StudyState::kComplete || entry.second.state == StudyState::kFailed;
+    return entry.second.state == StudyState::kComplete ||
+           entry.second.state == StudyState::kFailed || entry.second.spec.ask_and_tell;
   });
 }
 
@@ -458,7 +531,7 @@ void SimulatedPool::CheckInvariants() {
   for (const NodeView& node : core_->Nodes()) {
     std::set<int> slots;
     for (const ReplicaView& replica : node.replicas) {
-      if (!slots.insert(replica.slot).second) Fail("two replicas hold one slot");
+      if (!slots.insert(replica.slot).second) Fail("a slot is held twice");
     }
   }
   for (const auto& [id, trial] : state.trials) {

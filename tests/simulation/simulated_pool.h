@@ -28,6 +28,7 @@ struct Faults {
   double cut_off = 0;        // of each formed group: its members cannot reach one another
   double slow_slot = 0;      // of each slot: replicas there take three times as long
   bool profiles = false;     // trials tell step times, so that they may grow beyond two replicas
+  double client = 0;         // a client that runs trials by itself asks for slots, or the like
 };
 
 // The production core and storage on virtual time, with simulated agents and replicas that behave
@@ -57,6 +58,7 @@ class SimulatedPool {
   std::int64_t steps() const { return steps_; }
   double now_s() const { return Seconds(now_); }
   int restarts() const { return restarts_; }
+  int client_grants() const { return client_grants_; }
   const std::vector<Change>& committed() const { return committed_; }
 
  private:
@@ -113,6 +115,8 @@ class SimulatedPool {
   void Dial(std::size_t index);
   void BreakStream(std::size_t index);
   void InjectFaults();
+  void ActAsClient();
+  void CheckGrant(const SlotsHeldChanged& grant);
   void CheckInvariants();
   void Fail(const std::string& what);
   std::size_t NodeIndex(NodeId id) const;
@@ -135,6 +139,8 @@ class SimulatedPool {
   std::set<std::pair<std::size_t, int>> slow_slots_;    // by node and slot
   std::int64_t steps_ = 0;
   int restarts_ = 0;
+  std::vector<TrialId> client_trials_;  // that clients run, as far as these know
+  int client_grants_ = 0;
   std::string failure_;
 };
 

@@ -50,7 +50,9 @@ void PrintPool(const v1::Pool& pool) {
         if (holder.slot() != slot) continue;
         row[2] = holder.study();
         row[3] = std::to_string(holder.trial_number());
-        row[4] = holder.pid() > 0 ? std::to_string(holder.pid()) : "starting";
+        row[4] = holder.pid() > 0           ? std::to_string(holder.pid())
+                 : holder.replica_id() == 0 ? "its client's"
+                                            : "starting";
       }
       rows.push_back(std::move(row));
     }

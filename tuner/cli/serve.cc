@@ -52,6 +52,10 @@ ExitCode Serve(const ServeArguments& arguments) {
                 fmt::format("--client-retries {}: must be 0 or more, and needs --client-lease",
                             lease.max_retries));
   }
+  if (!(options.slot_lease_s > 0)) {
+    return Fail("serve", ExitCode::kBadInput,
+                fmt::format("--slot-lease {}: must be more than 0 seconds", options.slot_lease_s));
+  }
   if (!arguments.token_file.empty()) {
     const absl::StatusOr<std::string> token = ReadToken(arguments.token_file);
     if (!token.ok()) return Fail("serve", token.status());
@@ -186,6 +190,10 @@ VerbAction AddServe(CLI::App& app) {
                  "as failed (default: clients may be silent for ever)");
   app.add_option("--client-retries", a->options.client_lease.max_retries,
                  "With --client-lease: queue such a trial again so often, with its parameters")
+      ->capture_default_str();
+  app.add_option("--slot-lease", a->options.slot_lease_s,
+                 "Seconds without a word after which an Optuna client loses the slots that it "
+                 "holds for a trial")
       ->capture_default_str();
   a->engine.AddTo(app);
   return [a] { return Serve(*a); };

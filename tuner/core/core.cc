@@ -33,6 +33,7 @@ Core::Impl::Impl(TunerState state, CoreOptions options)
       NoteWaiting(id);
       // Whose clients have all the time again that they had before the restart.
       if (trial.state == TrialState::kRunning) HeardOf(id);
+      TakeUpClientSlots(trial);
       continue;
     }
     const bool holds = !trial.spans.empty() && trial.spans.back().to == Time{};
@@ -52,8 +53,10 @@ StepResult Core::Impl::Step(Time now, const Event& event) {
   CheckDrains();
   CheckLimits();
   CheckClientLeases();
+  CheckClientSlots();
   if (schedule_) Schedule();
   if (options_.pool_size) SizePool();
+  AnswerClients();
   RecordSlots();
   return std::exchange(result_, {});
 }
@@ -79,6 +82,7 @@ std::optional<Time> Core::Impl::NextDeadline() const {
   }
   if (!recovering_.empty()) consider(recovery_ends_);
   if (options_.pool_size) consider(NextPoolSize());
+  if (!client_slots_.empty()) consider(NextClientSlots());
   if (client_leases_checked_ && !heard_of_.empty()) {
     consider(After(*client_leases_checked_, options_.client_lease.seconds / kLooksPerClientLease));
   }
@@ -144,13 +148,20 @@ std::vector<const Replica*> Core::Impl::ReplicasOf(TrialId id) const {
   return found;
 }
 
-int Core::Impl::SlotsHeldBy(TrialId id) const { return static_cast<int>(ReplicasOf(id).size()); }
+int Core::Impl::SlotsHeldBy(TrialId id) const {
+  const auto client = client_slots_.find(id);
+  const std::size_t of_client = client == client_slots_.end() ? 0 : client->second.slots.size();
+  return static_cast<int>(ReplicasOf(id).size() + of_client);
+}
 
 // Writes down who holds which slots where that has changed in this step.
 void Core::Impl::RecordSlots() {
   for (const TrialId id : std::exchange(slots_touched_, {})) {
     std::vector<Slot> slots;
     for (const Replica* replica : ReplicasOf(id)) slots.push_back({replica->node, replica->slot});
+    if (const auto client = client_slots_.find(id); client != client_slots_.end()) {
+      slots.insert(slots.end(), client->second.slots.begin(), client->second.slots.end());
+    }
     std::sort(slots.begin(), slots.end());
     const Trial& trial = TrialAt(id);
     const bool open = !trial.spans.empty() && trial.spans.back().to == Time{};
@@ -251,6 +262,9 @@ std::vector<NodeView> Core::Impl::Nodes() const {
                   node.ends.value_or(Time{})};
     for (const auto& [replica_id, replica] : replicas_) {
       if (replica.node == id) view.replicas.push_back({replica_id, replica.trial, replica.slot});
+    }
+    for (const auto& [slot, trial] : client_held_) {
+      if (slot.node == id) view.replicas.push_back({ReplicaId{}, trial, slot.index});
     }
     views.push_back(std::move(view));
   }

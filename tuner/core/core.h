@@ -36,6 +36,7 @@ struct CoreOptions {
   double form_timeout_s = 30;    // a group that has not formed after this is told again
   std::optional<PoolSizeOptions> pool_size{};  // none: nodes come and go as they like
   ClientLease client_lease{};
+  double slot_lease_s = 60;  // a client that holds slots and is silent for so long loses them
 };
 
 // What the engine is to do. May come twice.
@@ -49,11 +50,13 @@ struct StepResult {
   std::vector<Command> commands;  // then send these
   std::vector<NodeRequest> node_requests{};
   Reply reply;  // then answer
+  // and those whose AcquireSlots had no answer so far: all who asked for the trial.
+  std::map<TrialId, Reply> late{};
 };
 
 // What a running trial does at the moment. Not durable: rebuilt from what replicas say.
 struct TrialActivity {
-  int slots = 0;     // held, by living processes
+  int slots = 0;     // held, by living processes or the client that runs the trial
   int replicas = 0;  // in the group
   double epoch = 0;
   double promise = 0;
@@ -62,7 +65,7 @@ struct TrialActivity {
 };
 
 struct ReplicaView {
-  ReplicaId replica;
+  ReplicaId replica;  // none: the client that runs the trial holds the slot
   TrialId trial;
   int slot = 0;
 };

@@ -17,6 +17,7 @@
 #include "allocator/policies/policy.h"
 #include "allocator/pool/speedup.h"
 #include "allocator/pool/study_shares.h"
+#include "tuner/core/client_slots.h"
 #include "tuner/core/core.h"
 #include "tuner/core/equal_progress.h"
 #include "tuner/core/pruners/pruner.h"
@@ -178,7 +179,7 @@ class Core::Impl {
   TrialActivity Activity(TrialId id) const;
   std::vector<NodeView> Nodes() const;
   int SlotsTotal() const;
-  int SlotsHeld() const { return static_cast<int>(replicas_.size()); }
+  int SlotsHeld() const { return static_cast<int>(replicas_.size() + client_held_.size()); }
 
  private:
   // ---- events (clients: studies.cc, agents: nodes.cc, replicas: replicas.cc)
@@ -202,6 +203,9 @@ class Core::Impl {
   void On(const SetTrialAttribute& event);
   void On(const SetIntermediateValue& event);
   void On(const SetTrialState& event);
+  void On(const AcquireSlots& event);
+  void On(const RenewSlots& event);
+  void On(const ReleaseSlots& event);
   void On(const AgentHello& event);
   void On(const AgentLeaving& event);
   void On(const AgentGone& event);
@@ -286,6 +290,28 @@ class Core::Impl {
   void CheckClientLeases();
   void QueueAgain(const Trial& lost);
 
+  // ---- slots of such trials (client_slots.cc)
+  absl::Status CheckRequest(const Trial& trial, const AcquireSlots& event) const;
+  absl::Status CheckPossible(const AcquireSlots& event) const;
+  void Tell(const ClientSlots& own, Reply& reply) const;
+  void GiveBack(TrialId id, const std::string& why);
+  void GiveBackOn(NodeId node, int from_slot, const std::string& why);
+  void TakeUpClientSlots(const Trial& trial);
+  void CheckClientSlots();
+  int ClientSlotsOn(NodeId node) const;
+  int KeptForClients(NodeId node) const;
+  int MayGiveOn(TrialId id, const Group& group, NodeId node) const;
+  std::vector<ClientNode> NodesForClients() const;
+  std::pair<double, double> SharesOfSides() const;
+  std::vector<TrialId> WaitingClients() const;
+  std::string WhyNotNow(const ClientSlots& own, const std::vector<ClientNode>& nodes) const;
+  void ServeClients();
+  void MakeRoomOn(NodeId node);
+  void ServeClientsFromUnused();
+  void Grant(TrialId id, const Placement& placement, bool in_turn);
+  void AnswerClients();
+  Time NextClientSlots() const;
+
   // ---- replica groups (groups.cc)
   void StartReplica(const Trial& trial, NodeId node, int slot);
   void StopReplica(Replica& replica, double grace_s);
@@ -322,6 +348,8 @@ class Core::Impl {
   PoolSizeRequest DescribePoolSize();
   void DescribeWork(PoolSizeRequest& request);
   double SecondsOfATrial(const Study& study) const;
+  int SlotsOfOtherNodes() const;
+  void AddNodesForClients(PoolSizeDecision& decision) const;
   void RecordPoolSize(int from, int to, const std::string& reason);
   void GiveUpMissingNodes();
   void GrowPool(int nodes);
@@ -364,6 +392,9 @@ class Core::Impl {
   Pool MakePool() { return MakePool(std::max(1, SlotsTotal())); }
   Pool MakePool(int most_slots);
   Job MakeJob(const Study& study, const Trial& trial, int most_slots);
+  // Whether the trial may be resized: not while a group forms, starts or takes its leave.
+  bool Settled(TrialId id, const Group& group) const;
+  int SettledGiveOn(NodeId node) const;
   void RecordRefusal(const Trial& trial, const std::string& reason);
   void DescribeHistory(const Trial& trial, Job& job) const;
   bool DescribeSpeed(const Trial& trial, Job& job);
@@ -398,6 +429,16 @@ class Core::Impl {
   std::map<StudyId, std::set<TrialId>> waiting_;  // WAITING trials of ask-and-tell studies
   std::map<StudyId, SuggestedParameters> suggested_;  // of studies whose sampler was asked
   RequestKeys request_keys_;
+  std::map<TrialId, ClientSlots> client_slots_;  // who holds slots or asks for some
+  std::map<Slot, TrialId> client_held_;          // the same, by slot
+  std::map<NodeId, int> reserved_;               // for those who wait
+  std::map<TrialId, Time> slot_answers_;         // who waits for an answer, and until when
+  std::int64_t next_slot_request_ = 0;
+  Time client_slots_due_;  // no lease of theirs ends before
+  TrialId unused_for_;     // for whom nobody else has wanted some slots since
+  Time unused_since_;
+  Time trials_turn_ends_;             // after a request beyond the clients' part
+  bool client_nodes_unsure_ = false;  // after a restart: their agents have not all come back
   std::map<TrialId, Time> heard_of_;  // trials of clients that run, with a lease
   std::optional<Time> client_leases_checked_;
   std::map<StudyId, StudyPlugins> plugins_;

@@ -136,6 +136,24 @@ struct SetTrialAttributes {
   Attributes attributes;  // others stay
 };
 
+// Slots of the pool for a trial that its client runs. Answered when they are the trial's, or after
+// `wait_s` with what the request waits for; it stays in the queue then, for as long as its client
+// asks again. Asked again by who holds them they are renewed.
+struct AcquireSlots {
+  TrialId trial;
+  int slots = 1;
+  std::string node;  // by name; empty: any
+  double wait_s = 0;
+};
+// Who is silent for longer than the lease loses its slots.
+struct RenewSlots {
+  TrialId trial;
+};
+// Also takes back a request that waits.
+struct ReleaseSlots {
+  TrialId trial;
+};
+
 // From agents.
 struct ReplicaReady {
   ReplicaId replica;
@@ -241,9 +259,10 @@ using Event =
     std::variant<CreateStudy, StopStudy, ResumeStudy, TellValue, PinTrial, DrainNode, DeleteStudy,
                  RenameStudy, SetStudyAttribute, CreateTrial, AskTrial, EnqueueTrial, ReportValue,
                  TellEnd, SetTrialAttributes, SuggestParameter, SetTrialAttribute,
-                 SetIntermediateValue, SetTrialState, AgentHello, AgentLeaving, AgentGone,
-                 ReplicaReady, ReplicaStarted, ReplicaRegrouped, ReplicaReport, ReplicaProgress,
-                 ReplicaCheckpoint, ReplicaFinished, ReplicaStuck, ReplicaExited, Tick>;
+                 SetIntermediateValue, SetTrialState, AcquireSlots, RenewSlots, ReleaseSlots,
+                 AgentHello, AgentLeaving, AgentGone, ReplicaReady, ReplicaStarted,
+                 ReplicaRegrouped, ReplicaReport, ReplicaProgress, ReplicaCheckpoint,
+                 ReplicaFinished, ReplicaStuck, ReplicaExited, Tick>;
 
 // ---- Commands: all that the core ever asks for -----------------------------------------------
 // They go to the agent of `node` after the changes of their step are committed. Each can be
@@ -285,6 +304,12 @@ struct Reply {
   bool should_stop = false;  // TellValue
   bool updated = false;      // SetTrialState
   bool existed = false;      // CreateStudy, AskTrial, EnqueueTrial: made by an earlier event
+  // AcquireSlots, RenewSlots: what the trial holds, and for how long without a word; or what it
+  // waits for.
+  std::vector<Slot> slots{};
+  double lease_s = 0;
+  std::string waits_for{};
+  bool later = false;  // AcquireSlots: this is no answer, it comes in StepResult::late
 };
 
 }  // namespace espalier

@@ -47,6 +47,8 @@ void Core::Impl::On(const AgentHello& event) {
   result_.reply.node = id;
   schedule_ = true;
 
+  GiveBackOn(id, event.slots, absl::StrCat("node ", event.node_name, " has fewer slots"));
+
   std::set<ReplicaId> listed;
   for (const LiveReplica& live : event.replicas) listed.insert(live.replica);
 
@@ -74,6 +76,11 @@ void Core::Impl::On(const AgentHello& event) {
         regroup.insert(live.trial);
       }
       if (live.ready && !known->second.ready) On(*live.ready);
+      continue;
+    }
+    // A client got the slot when this replica's exit had been reported.
+    if (client_held_.contains({id, live.slot})) {
+      result_.commands.push_back(StopReplicaCommand{id, live.replica, 0});
       continue;
     }
     const bool wanted = trial != state_.trials.end() && recovering_.contains(live.trial) &&
@@ -154,10 +161,9 @@ void Core::Impl::On(const AgentGone& event) {
   if (it == nodes_.end() || !it->second.connected) return;
   it->second.connected = false;
   // Of a node that was to go and holds nothing, nobody needs to come back.
-  const bool empty = std::none_of(replicas_.begin(), replicas_.end(), [&event](const auto& entry) {
-    return entry.second.node == event.node;
-  });
-  it->second.lease_ends = (it->second.leaving || it->second.releasing) && empty ? now_ : After(now_, options_.lease_s);
+  const bool empty = SlotsHeldOn(event.node) == 0;
+  it->second.lease_ends =
+      (it->second.leaving || it->second.releasing) && empty ? now_ : After(now_, options_.lease_s);
 }
 
 // Trials that were to start on a node, and have not, are planned anew: it has changed.
@@ -169,6 +175,7 @@ void Core::Impl::ForgetPlansFor(NodeId id) {
 }
 
 void Core::Impl::LoseNode(NodeId id) {
+  GiveBackOn(id, 0, absl::StrCat("node ", nodes_.at(id).name, " was lost"));
   nodes_.erase(id);
   ForgetPlansFor(id);
   std::vector<Replica> lost;

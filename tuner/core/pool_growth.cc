@@ -48,7 +48,9 @@ void Core::Impl::SizePool() {
   if (*size_next_ > now_) return;
   size_next_ = After(now_, kPoolSizeInterval_s);
   const PoolSizeRequest request = DescribePoolSize();
-  ResizePool(request, size_rule_->Decide(request));
+  PoolSizeDecision decision = size_rule_->Decide(request);
+  AddNodesForClients(decision);
+  ResizePool(request, decision);
   ReleaseEmptyNodes();
 }
 
@@ -88,13 +90,12 @@ void Core::Impl::RecordPoolSize(int from, int to, const std::string& reason) {
 
 PoolSizeRequest Core::Impl::DescribePoolSize() {
   const NodeTemplate& node = options_.pool_size->node;
-  int others = 0;
   int nodes = 0;
   for (const auto& [id, known] : nodes_) {
-    if (!IsEngineNode(known.name)) others += known.slots;
     nodes += IsEngineNode(known.name) && !known.draining ? 1 : 0;
   }
-  const int most_slots = std::max({1, SlotsTotal(), others + node.max_nodes * node.slots});
+  const int most_slots =
+      std::max({1, SlotsTotal(), SlotsOfOtherNodes() + node.max_nodes * node.slots});
   sized_pool_ = MakePool(most_slots);
   for (NodeCapacity& known : sized_pool_.nodes) known.slots = nodes_.at(known.id).slots;
   for (const JobRefusal& refusal : RefuseBadJobs(sized_pool_)) {
@@ -110,9 +111,29 @@ PoolSizeRequest Core::Impl::DescribePoolSize() {
   return request;
 }
 
+int Core::Impl::SlotsOfOtherNodes() const {
+  int slots = 0;
+  for (const auto& [id, node] : nodes_) slots += IsEngineNode(node.name) ? 0 : node.slots;
+  return slots;
+}
+
 int Core::Impl::SlotsHeldOn(NodeId id) const {
-  return static_cast<int>(std::count_if(replicas_.begin(), replicas_.end(),
-                                        [id](const auto& r) { return r.second.node == id; }));
+  const auto here = [id](const auto& r) { return r.second.node == id; };
+  return ClientSlotsOn(id) +
+         static_cast<int>(std::count_if(replicas_.begin(), replicas_.end(), here));
+}
+
+// The rule knows of the tuner's own trials only: what clients hold and wait for comes on top.
+void Core::Impl::AddNodesForClients(PoolSizeDecision& decision) const {
+  int slots = -SlotsOfOtherNodes();
+  for (const auto& [id, own] : client_slots_) slots += own.wanted;
+  if (slots <= 0) return;
+  const NodeTemplate& node = options_.pool_size->node;
+  const int added = (slots + node.slots - 1) / node.slots;
+  decision.nodes = std::min(node.max_nodes, decision.nodes + added);
+  decision.reason =
+      absl::StrCat(decision.nodes, decision.nodes == 1 ? " node: " : " nodes: ", added,
+                   " for slots of clients; the tuner's trials want ", decision.reason);
 }
 
 void Core::Impl::GrowPool(int nodes) {
@@ -198,7 +219,8 @@ std::optional<Time> Core::Impl::NextPoolSize() const {
   }
   const bool running = std::any_of(state_.studies.begin(), state_.studies.end(),
                                    [](const auto& s) { return UsesPool(s.second); });
-  if (running || nodes != options_.pool_size->node.min_nodes) consider(size_next_.value_or(now_));
+  if (running || !client_slots_.empty() || nodes != options_.pool_size->node.min_nodes)
+    consider(size_next_.value_or(now_));
   return next;
 }
 

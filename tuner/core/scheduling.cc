@@ -38,6 +38,7 @@ void Core::Impl::Schedule() {
     if (UsesPool(study)) UpdateHeld(study);
   }
   scheduled_at_ = now_;
+  ServeClients();
   const std::map<StudyId, StudyPart> parts = PartsOfStudies();
   CreateTrialsWhereUseful(parts);
   GiveWayToStarving(parts);
@@ -53,6 +54,7 @@ void Core::Impl::Schedule() {
     look_again_s_ = kLookAgain_s;
   }
   for (const TrialId id : std::vector<TrialId>(live_.begin(), live_.end())) Reconcile(id);
+  ServeClientsFromUnused();
   std::vector<StudyId> studies;
   for (const auto& [id, study] : state_.studies) {
     if (UsesPool(study)) studies.push_back(id);
@@ -211,10 +213,7 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial, int most_slots) 
   const Group& group = it->second;
   job.running = true;
   job.current = group.target;
-  // Only what is settled may be moved: not while a group forms, starts or takes its leave.
-  job.joining = group.forming || !group.elastic || group.members.empty() || group.ending ||
-                group.pausing || group.replaced || group.stragglers.suspects() ||
-                group.members.size() != ReplicasOf(trial.id).size();
+  job.joining = !Settled(trial.id, group);
   if (!group.elastic) {
     job.pinned_slots = 0;
     job.max_slots = std::max(job.min_slots, Total(group.target));
@@ -246,6 +245,21 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial, int most_slots) 
   return job;
 }
 
+bool Core::Impl::Settled(TrialId id, const Group& group) const {
+  return !group.forming && group.elastic && !group.members.empty() && !group.ending &&
+         !group.pausing && !group.replaced && !group.stragglers.suspects() &&
+         group.members.size() == ReplicasOf(id).size();
+}
+
+// So many slots elastic trials can give there at once.
+int Core::Impl::SettledGiveOn(NodeId node) const {
+  int gives = 0;
+  for (const auto& [id, group] : groups_) {
+    if (group.target.contains(node) && Settled(id, group)) gives += MayGiveOn(id, group, node);
+  }
+  return gives;
+}
+
 Pool Core::Impl::MakePool(int most_slots) {
   Pool pool;
   pool.now_s = Seconds(now_);
@@ -257,7 +271,8 @@ Pool Core::Impl::MakePool(int most_slots) {
   for (const auto& [id, node] : nodes_) {
     // Processes of ended and stopped trials hold their slots until they are gone: nothing new is
     // planned there, and what is planned stays.
-    int slots = node.slots;
+    const int most = node.slots - ClientSlotsOn(id);
+    int slots = most;
     int planned = 0;
     for (const auto& [replica_id, replica] : replicas_) {
       const auto group = groups_.find(replica.trial);
@@ -271,8 +286,13 @@ Pool Core::Impl::MakePool(int most_slots) {
     }
     // A node that is to be emptied has room for nobody, whatever a policy makes of that.
     if (node.draining) slots = planned;
-    pool.nodes.push_back({id, std::min(node.slots, std::max(slots, planned)), node.name,
-                          node.gpu_type, node.draining, node.spot});
+    int capacity = std::min(most, std::max(slots, planned));
+    // What clients wait for is taken from trials only as far as these can shrink.
+    if (const auto reserved = reserved_.find(id); reserved != reserved_.end()) {
+      capacity =
+          std::min(capacity, std::max(slots - reserved->second, planned - SettledGiveOn(id)));
+    }
+    pool.nodes.push_back({id, capacity, node.name, node.gpu_type, node.draining, node.spot});
   }
   std::map<StudyId, double> time_left_s;
   for (const TrialId id : live_) {
@@ -318,7 +338,7 @@ std::optional<int> Core::Impl::FreeSlot(NodeId node_id) const {
   }
   std::optional<int> slow;
   for (int slot = 0; slot < node->second.slots; ++slot) {
-    if (taken.contains(slot)) continue;
+    if (taken.contains(slot) || client_held_.contains({node_id, slot})) continue;
     if (!IsSlow({node_id, slot})) return slot;
     if (!slow) slow = slot;
   }

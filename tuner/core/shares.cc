@@ -15,7 +15,7 @@ namespace espalier {
 void Core::Impl::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& parts) {
   int room = 0;
   for (const auto& [id, node] : nodes_) {
-    if (node.connected && !node.draining) room += node.slots;
+    if (node.connected && !node.draining) room += node.slots - KeptForClients(id);
   }
   for (const TrialId id : live_) {
     const Trial& trial = TrialAt(id);
@@ -87,7 +87,9 @@ std::map<StudyId, StudyPart> Core::Impl::PartsOfStudies() {
   if (demand.size() < 2) return {};
   Pool pool = MakePool();
   // Slots that ended trials are about to leave are to be divided too.
-  for (NodeCapacity& node : pool.nodes) node.slots = nodes_.at(node.id).slots;
+  for (NodeCapacity& node : pool.nodes) {
+    node.slots = std::max(0, nodes_.at(node.id).slots - KeptForClients(node.id));
+  }
   speedups_.KeepOnly(pool);
   return DivideAmongStudies(pool, speedups_, demand);
 }

@@ -11,6 +11,7 @@
 #include "tuner.grpc.pb.h"
 #include "tuner/api/operations.h"
 #include "tuner/api/trial_operations.h"
+#include "tuner/server/grpc_slots.h"
 #include "tuner/server/token.h"
 
 namespace espalier {
@@ -174,18 +175,21 @@ class TunerService final : public v1::Tuner::Service {
   Metrics& metrics_;
 };
 
+optuna_storage::Gate GateOf(const std::string& token, Metrics& metrics, const char* door) {
+  return {[token](const grpc::CallbackServerContext& context) {
+            return token.empty() || HasToken(context, token);
+          },
+          [&metrics, door](const char* method, const absl::Status& status) {
+            metrics.CountRequest(door, method, absl::StatusCodeToString(status.code()));
+          }};
+}
+
 class GrpcServerImpl final : public GrpcServer {
  public:
   GrpcServerImpl(const std::string& token, Tuner& tuner, Agents& agents, Metrics& metrics)
       : service_(token, tuner, agents, metrics),
-        optuna_(optuna_storage::MakeStorageService(
-            tuner, {[token](const grpc::CallbackServerContext& context) {
-                      return token.empty() || HasToken(context, token);
-                    },
-                    [&metrics](const char* method, const absl::Status& status) {
-                      metrics.CountRequest("optuna", method,
-                                           absl::StatusCodeToString(status.code()));
-                    }})) {}
+        optuna_(optuna_storage::MakeStorageService(tuner, GateOf(token, metrics, "optuna"))),
+        slots_(MakeSlotsService(tuner, GateOf(token, metrics, "grpc"))) {}
   ~GrpcServerImpl() override { Stop(); }
 
   absl::Status Listen(ListenAddress address) {
@@ -204,6 +208,7 @@ class GrpcServerImpl final : public GrpcServer {
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.RegisterService(&service_);
     builder.RegisterService(optuna_.get());
+    builder.RegisterService(slots_.get());
     int port = 0;
     builder.AddListeningPort(address.text(), grpc::InsecureServerCredentials(), &port);
     server_ = builder.BuildAndStart();
@@ -229,6 +234,7 @@ class GrpcServerImpl final : public GrpcServer {
  private:
   TunerService service_;
   const std::unique_ptr<grpc::Service> optuna_;
+  const std::unique_ptr<grpc::Service> slots_;
   std::string address_;
   std::unique_ptr<grpc::Server> server_;
 };

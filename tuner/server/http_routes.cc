@@ -93,7 +93,7 @@ std::vector<HttpRoute> ServiceRoutes() {
 
 std::vector<HttpRoute> HttpRoutes() {
   std::vector<HttpRoute> all;
-  for (const auto& routes : {ServiceRoutes(), StudyRoutes(), TrialRoutes()}) {
+  for (const auto& routes : {ServiceRoutes(), StudyRoutes(), TrialRoutes(), SlotRoutes()}) {
     all.insert(all.end(), routes.begin(), routes.end());
   }
   return all;

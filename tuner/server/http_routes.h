@@ -39,6 +39,7 @@ struct HttpRoute {
 std::vector<HttpRoute> ServiceRoutes();
 std::vector<HttpRoute> StudyRoutes();
 std::vector<HttpRoute> TrialRoutes();
+std::vector<HttpRoute> SlotRoutes();
 std::vector<HttpRoute> HttpRoutes();
 
 // The route of a request, with what stands for the names in its path (decoded). 404: no such path;

@@ -115,6 +115,7 @@ void Loop::Run() {
     TickIfDue();
     if (cleaning_) CleanUp();
   }
+  AnswerAllWaits(ClosedReply());
 }
 
 // Waits for items or the core's next deadline. Sets `stopping` once nothing is left to do.
@@ -150,6 +151,7 @@ void Loop::Step(EventItem& item, Outcome& outcome) {
   if (!item.from_agent.event) return;
   StepResult result = core_.Step(options_.clock(), *item.from_agent.event);
   item.reply = std::move(result.reply);
+  item.late = std::move(result.late);
   const auto append = [](auto& from, auto& to) {
     std::move(from.begin(), from.end(), std::back_inserter(to));
   };
@@ -165,8 +167,8 @@ void Loop::Process(std::vector<Item> batch) {
     if (broken_) return;
   }
   Outcome outcome;
+  EventItem tick{{Tick{}, {}}, {}, {}};
   if (batch.empty()) {
-    EventItem tick{{Tick{}, {}}, {}, {}};
     Step(tick, outcome);
     last_tick_ = options_.clock();
   }
@@ -182,6 +184,7 @@ void Loop::Process(std::vector<Item> batch) {
     return;
   }
   Answer(batch);
+  Answer(tick);
   if (!outcome.commands.empty()) send_(outcome.commands, core_.state());
   if (!options_.ask_engine) return;
   for (const NodeRequest& request : outcome.node_requests) options_.ask_engine(request);
@@ -223,10 +226,38 @@ void Loop::Answer(std::vector<Item>& batch) {
   for (Item& item : batch) {
     if (const auto* read = std::get_if<ReadItem>(&item)) {
       read->look(&view);
-    } else if (const auto& event = std::get<EventItem>(item); event.done) {
-      event.done(event.reply);
+    } else {
+      Answer(std::get<EventItem>(item));
     }
   }
+}
+
+void Loop::Answer(EventItem& item) {
+  if (item.done && item.reply.later && waits_ended_) {
+    item.done(ClosedReply());
+  } else if (item.done && item.reply.later) {
+    waits_[item.reply.trial].push_back(std::move(item.done));
+  } else if (item.done) {
+    item.done(item.reply);
+  }
+  for (const auto& [trial, reply] : item.late) {
+    const auto waiting = waits_.extract(trial);
+    if (waiting.empty()) continue;
+    for (const Done& done : waiting.mapped()) done(reply);
+  }
+}
+
+void Loop::AnswerAllWaits(const Reply& reply) {
+  for (const auto& [trial, waiting] : std::exchange(waits_, {})) {
+    for (const Done& done : waiting) done(reply);
+  }
+}
+
+void Loop::EndWaits() {
+  ReadThen([this](const View*) {
+    waits_ended_ = true;
+    AnswerAllWaits(ClosedReply());
+  });
 }
 
 void Loop::FailAll(std::vector<Item>& batch) {
@@ -248,6 +279,7 @@ void Loop::FailAll(std::vector<Item>& batch) {
       event.done(failed);
     }
   }
+  AnswerAllWaits(failed);
   options_.terminate ? options_.terminate() : EndProcess();
 }
 

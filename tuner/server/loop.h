@@ -63,6 +63,10 @@ class Loop final : public Tuner {
   // Queues the event and returns; waits only while the queue is full.
   void PostAsync(FromAgent from_agent, Done done);
 
+  // Who waits for slots is told that the service ends, and nobody waits for them from now on: the
+  // doors can be closed.
+  void EndWaits();
+
   // Takes no more, finishes what is queued, ends the thread and closes the storage.
   void Stop();
 
@@ -73,6 +77,7 @@ class Loop final : public Tuner {
     FromAgent from_agent;
     Done done;
     Reply reply;
+    std::map<TrialId, Reply> late{};  // of the same step
   };
   struct ReadItem {
     std::function<void(const View*)> look;  // null: nothing to see any more
@@ -92,6 +97,8 @@ class Loop final : public Tuner {
   void Step(EventItem& item, Outcome& outcome);
   bool Commit(const std::vector<Change>& changes, std::size_t events);
   void Answer(std::vector<Item>& batch);
+  void Answer(EventItem& item);
+  void AnswerAllWaits(const Reply& reply);
   void NotePids(const FromAgent& from_agent);
   void TickIfDue();
   void CleanUp();
@@ -108,6 +115,8 @@ class Loop final : public Tuner {
   std::map<std::string, std::vector<NodeGpu>> gpus_;  // by node name
   Time last_tick_;
   bool cleaning_ = true;  // a service before this one may have left something behind
+  std::map<TrialId, std::vector<Done>> waits_;  // whose answers come later
+  bool waits_ended_ = false;
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable not_empty_;

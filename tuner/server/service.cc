@@ -63,6 +63,7 @@ class ServiceImpl final : public Service {
     LoopOptions loop_options;
     loop_options.core.lease_s = options.lease_s;
     loop_options.core.client_lease = options.client_lease;
+    loop_options.core.slot_lease_s = options.slot_lease_s;
     if (options.engine != nullptr) {
       loop_options.core.pool_size = options.pool_size;
       loop_options.ask_engine = [engine = options.engine](const NodeRequest& request) {
@@ -99,6 +100,7 @@ class ServiceImpl final : public Service {
 
   void Shutdown() override {
     const std::lock_guard lock(shutdown_mutex_);
+    if (loop_) loop_->EndWaits();
     // Doors first, while the loop still answers the calls under way; then what they posted is
     // committed, and the database closed.
     if (http_) http_->Stop();

@@ -19,6 +19,7 @@ struct ServiceOptions {
   std::string token;     // clients and agents must show it; empty: loopback only
   double lease_s = 10;
   ClientLease client_lease{};  // of trials that clients run by themselves, as Optuna's do
+  double slot_lease_s = 60;    // of slots that such clients hold
   // Starts and releases nodes as the rule of the pool's size says; must outlive the service. None:
   // agents are started by others.
   Engine* engine = nullptr;

@@ -1,0 +1,85 @@
+"""Channels to the service: its token in each call, TLS, and calls that are made again while it restarts."""
+from __future__ import annotations
+
+import collections
+import random
+import time
+import uuid
+
+import grpc
+
+RETRY_S = 60.0  # for which a call is made again while the service does not answer
+FIRST_PAUSE_S = 0.1  # between two of them; doubles
+LONGEST_PAUSE_S = 5.0
+
+# Made twice these do the same as made once.
+_REPEATABLE = frozenset(
+    ["/optuna.StorageService/" + name for name in (
+        "GetStudyIdFromName", "GetStudyNameFromId", "GetStudyDirections", "GetStudyUserAttributes",
+        "GetStudySystemAttributes", "GetAllStudies", "GetTrialIdFromStudyIdTrialNumber", "GetTrial", "GetTrials",
+        "SetStudyUserAttribute", "SetStudySystemAttribute", "SetTrialParameter", "SetTrialIntermediateValue",
+        "SetTrialUserAttribute", "SetTrialSystemAttribute")]
+    + ["/espalier.v1.Slots/" + name for name in ("Acquire", "Renew", "Release")])
+# By a key the service knows that it has done these already.
+_KEYED = frozenset("/optuna.StorageService/" + name for name in ("CreateNewStudy", "CreateNewTrial"))
+
+
+class _Details(
+        collections.namedtuple("_Details", ("method", "timeout", "metadata", "credentials", "wait_for_ready", "compression")),
+        grpc.ClientCallDetails):
+    pass
+
+
+class _Interceptor(grpc.UnaryUnaryClientInterceptor):
+    """Adds the token and a key, and repeats what may be repeated."""
+
+    def __init__(self, token: str | None, retry_s: float) -> None:
+        self._token = token
+        self._retry_s = retry_s
+
+    def intercept_unary_unary(self, continuation, client_call_details, request):
+        method = client_call_details.method
+        if isinstance(method, bytes):
+            method = method.decode()
+        metadata = list(client_call_details.metadata or [])
+        if self._token:
+            metadata.append(("authorization", f"Bearer {self._token}"))
+        if method in _KEYED:
+            metadata.append(("idempotency-key", str(uuid.uuid4())))
+        details = _Details(method, client_call_details.timeout, metadata, client_call_details.credentials,
+                           getattr(client_call_details, "wait_for_ready", None),
+                           getattr(client_call_details, "compression", None))
+        pauses = Pauses(self._retry_s if method in _REPEATABLE or method in _KEYED else 0)
+        while True:
+            answer = continuation(details, request)
+            if answer.code() != grpc.StatusCode.UNAVAILABLE or not pauses.wait():
+                return answer
+
+
+class Pauses:
+    """Ever longer pauses between attempts, for `seconds` in all."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+        self._pause_s = FIRST_PAUSE_S
+
+    def wait(self) -> bool:
+        """Whether there is time for another attempt; returns after the pause before it."""
+        left_s = self._end - time.monotonic()
+        if left_s <= 0:
+            return False
+        # Not all clients of a service at once.
+        time.sleep(min(left_s, self._pause_s * random.uniform(0.5, 1)))
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+        return True
+
+
+def open_channel(address: str, token: str | None, tls_ca: str | None, retry_s: float) -> grpc.Channel:
+    """A channel to HOST:PORT; `tls_ca` is a file of certificates in PEM, without which nothing is encrypted."""
+    options = [("grpc.max_receive_message_length", -1)]
+    if tls_ca is None:
+        channel = grpc.insecure_channel(address, options=options)
+    else:
+        with open(tls_ca, "rb") as file:
+            channel = grpc.secure_channel(address, grpc.ssl_channel_credentials(file.read()), options=options)
+    return grpc.intercept_channel(channel, _Interceptor(token, retry_s))
