@@ -3,6 +3,8 @@ import environment
 
 environment.run_inside(__file__)
 
+import http.client
+import json
 import multiprocessing
 import os
 import signal
@@ -150,6 +152,29 @@ class Slots(TunerTest):
         self.study_.tell(trial, 1.0)
         with self.assertRaisesRegex(espalier_optuna.SlotsRefused, "has ended"):
             espalier_optuna.slots(trial, 1).__enter__()
+
+    def by_http(self, method, trial, body=None, code=200):
+        connection = http.client.HTTPConnection(self.http, timeout=60)
+        self.addCleanup(connection.close)
+        connection.request(method, f"/api/trials/{trial._trial_id}/slots", body and json.dumps(body))
+        reply = connection.getresponse()
+        text = reply.read().decode()
+        self.assertEqual(reply.status, code, text)
+        return json.loads(text)
+
+    def test_by_http(self):
+        self.agent(2)
+        wait_for(lambda: "0 of 2" in self.run_tuner("pool", "--service", self.grpc).stdout, "the node")
+        first, second = self.study_.ask(), self.study_.ask()
+        held = self.by_http("POST", first, {"slots": 2, "node": "node"})
+        self.assertEqual([(s["node"], s["index"], s["gpu"]) for s in held["slots"]], [("node", 0, None), ("node", 1, None)])
+        self.assertEqual(held["lease_s"], 2)
+        self.assertIn("hold 2 of the 2 slots", self.by_http("POST", second, {"slots": 1}, 202)["waits_for"])
+        self.assertEqual(self.by_http("POST", first, {"slots": 2})["slots"], held["slots"], "renewed")
+        self.assertIn("elsewhere", self.by_http("POST", second, {"slots": 1, "node": "elsewhere"}, 404)["error"])
+        self.assertIn("wait_s", self.by_http("POST", second, {"slots": 1, "wait_s": 5}, 400)["error"])
+        self.by_http("DELETE", first)
+        self.assertEqual(len(self.by_http("POST", second, {"slots": 1})["slots"]), 1)
 
 
 class Storage(TunerTest):
