@@ -226,12 +226,12 @@ class StorageService final : public Base {
     if (!gate_.admits(*context)) return Refuse(method, context, NoToken());
     absl::StatusOr<Event> event = read();
     if (!event.ok()) return Refuse(method, context, event.status());
-    Reactor* reactor = context->DefaultReactor();
-    tuner_.PostThen(*std::move(event), [this, method, reactor, fill](const Reply& reply) {
+    const Call call{method, context->DefaultReactor()};
+    tuner_.PostThen(*std::move(event), [this, call, fill](const Reply& reply) {
       if (reply.status.ok()) fill(reply);
-      Finish(method, reactor, reply.status);
+      Finish(call, reply.status);
     });
-    return reactor;
+    return call.reactor;
   }
 
   template <typename Request, typename SetAttributeEvent>
@@ -249,11 +249,11 @@ class StorageService final : public Base {
   template <typename Look>
   Reactor* Read(const char* method, Context* context, Look look) {
     if (!gate_.admits(*context)) return Refuse(method, context, NoToken());
-    Reactor* reactor = context->DefaultReactor();
-    tuner_.ReadThen([this, method, reactor, look](const View* view) {
-      Finish(method, reactor, view == nullptr ? Closed() : look(view->core.state()));
+    const Call call{method, context->DefaultReactor()};
+    tuner_.ReadThen([this, call, look](const View* view) {
+      Finish(call, view == nullptr ? Closed() : look(view->core.state()));
     });
-    return reactor;
+    return call.reactor;
   }
 
   template <typename Look>
@@ -266,14 +266,14 @@ class StorageService final : public Base {
   }
 
   Reactor* Refuse(const char* method, Context* context, const absl::Status& status) {
-    Reactor* reactor = context->DefaultReactor();
-    Finish(method, reactor, status);
-    return reactor;
+    const Call call{method, context->DefaultReactor()};
+    Finish(call, status);
+    return call.reactor;
   }
 
-  void Finish(const char* method, Reactor* reactor, const absl::Status& status) {
-    gate_.answered(method, status);
-    reactor->Finish(ToGrpc(status));
+  void Finish(const Call& call, const absl::Status& status) {
+    gate_.answered(call.method, status, call.seconds());
+    call.reactor->Finish(ToGrpc(status));
   }
 
   static absl::Status NoToken() {
@@ -299,7 +299,7 @@ struct StorageService::TrialsCall {
   bool begun = false;
   std::vector<grpc::Slice> slices;
   ByteBuffer* reply = nullptr;
-  Reactor* reactor = nullptr;
+  Call call{"GetTrials"};
 };
 
 Reactor* StorageService::GetTrials(Context* context, const ByteBuffer* request, ByteBuffer* reply) {
@@ -316,17 +316,17 @@ Reactor* StorageService::GetTrials(Context* context, const ByteBuffer* request, 
   }
   call->next = TrialId(std::max<std::int64_t>(above, 0) + 1);
   call->reply = reply;
-  call->reactor = context->DefaultReactor();
-  Reactor* reactor = call->reactor;
+  call->call.reactor = context->DefaultReactor();
+  Reactor* reactor = call->call.reactor;
   ReadSlice(call);
   return reactor;
 }
 
 void StorageService::ReadSlice(const std::shared_ptr<TrialsCall>& call) {
   tuner_.ReadThen([this, call](const View* view) {
-    if (view == nullptr) return Finish("GetTrials", call->reactor, Closed());
+    if (view == nullptr) return Finish(call->call, Closed());
     const auto study = FindStudy(view->core.state(), call->request.study_id());
-    if (!study.ok()) return Finish("GetTrials", call->reactor, study.status());
+    if (!study.ok()) return Finish(call->call, study.status());
     const TunerState& state = view->core.state();
     if (!call->begun) {
       call->begun = true;
@@ -352,7 +352,7 @@ void StorageService::ReadSlice(const std::shared_ptr<TrialsCall>& call) {
       return ReadSlice(call);
     }
     *call->reply = ByteBuffer(call->slices.data(), call->slices.size());
-    Finish("GetTrials", call->reactor, absl::OkStatus());
+    Finish(call->call, absl::OkStatus());
   });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,8 +14,19 @@ namespace espalier::optuna_storage {
 struct Gate {
   // Whether the caller may enter.
   std::function<bool(const grpc::CallbackServerContext& context)> admits;
-  // Told of each answer, from any thread.
-  std::function<void(const char* method, const absl::Status& status)> answered;
+  // Told of each answer and how long it took, from any thread.
+  std::function<void(const char* method, const absl::Status& status, double seconds)> answered;
+};
+
+// A call under way.
+struct Call {
+  const char* method = nullptr;
+  grpc::ServerUnaryReactor* reactor = nullptr;
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
 };
 
 // Optuna's storage service (optuna.StorageService) on the tuner's own studies and trials: what one

@@ -21,6 +21,10 @@ struct AgentOptions {
   int slots = 1;
   std::string directory;  // logs, parameter files and checkpoints; created if absent
   std::string token;      // empty: none
+  std::string tls_roots;  // PEM of whom to trust; empty: the connection is in the clear
+  // Where commands find both: ESPALIER_TOKEN_FILE and ESPALIER_TLS_CA. Absolute, may be empty.
+  std::string token_file;
+  std::string tls_ca_file;
   // An elastic replica from which nothing is heard for so many seconds is killed; 0: none is.
   double replica_lease_s = kDefaultReplicaLease_s;
   // Memory for elastic replicas that have left their group, so that the trial's next one need not

@@ -105,7 +105,8 @@ void AgentLoop::WatchGpus() {
 
 void AgentLoop::Run() {
   WatchGpus();
-  stream_ = std::make_unique<ServiceStream>(options_.service_address, options_.token, wake_.get());
+  stream_ = std::make_unique<ServiceStream>(options_.service_address, options_.token,
+                                            options_.tls_roots, wake_.get());
   while (true) {
     const Clock::time_point now = Clock::now();
     ObeyStop(now);

@@ -16,11 +16,13 @@ constexpr std::chrono::milliseconds kFirstBackoff{50};
 constexpr std::chrono::milliseconds kLongestBackoff{2000};
 
 // A channel of its own for each dial: a shared one would keep gRPC's own, longer backoff.
-std::shared_ptr<grpc::Channel> Dial(const std::string& address) {
+std::shared_ptr<grpc::Channel> Dial(const std::string& address, const std::string& tls_roots) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(-1);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  const auto credentials = tls_roots.empty() ? grpc::InsecureChannelCredentials()
+                                             : grpc::SslCredentials({tls_roots, "", ""});
+  return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
 }  // namespace
@@ -31,9 +33,11 @@ struct ServiceStream::Connection {
   std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::ServiceMessage>> stream;
 };
 
-ServiceStream::ServiceStream(std::string address, std::string token, int wake_fd)
+ServiceStream::ServiceStream(std::string address, std::string token, std::string tls_roots,
+                             int wake_fd)
     : address_(std::move(address)),
       token_(std::move(token)),
+      tls_roots_(std::move(tls_roots)),
       wake_fd_(wake_fd),
       dialler_([this] { DialForEver(); }) {}
 
@@ -89,7 +93,7 @@ bool ServiceStream::RunOnce() {
   Connection connection;
   std::int64_t stream = 0;
   if (!token_.empty()) connection.context.AddMetadata("authorization", "Bearer " + token_);
-  connection.stub = v1::Tuner::NewStub(Dial(address_));
+  connection.stub = v1::Tuner::NewStub(Dial(address_, tls_roots_));
   {
     const std::lock_guard lock(mutex_);
     if (closing_) return false;

@@ -37,7 +37,7 @@ class ServiceStream {
 
   // Adds to `wake_fd` (an eventfd, which must outlive this) when something arrived or a full queue
   // has room.
-  ServiceStream(std::string address, std::string token, int wake_fd);
+  ServiceStream(std::string address, std::string token, std::string tls_roots, int wake_fd);
   ~ServiceStream();
 
   std::vector<Arrival> TakeArrivals();
@@ -59,6 +59,7 @@ class ServiceStream {
 
   const std::string address_;
   const std::string token_;
+  const std::string tls_roots_;  // PEM; empty: in the clear
   const int wake_fd_;
   std::mutex mutex_;
   std::condition_variable changed_;

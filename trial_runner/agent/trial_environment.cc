@@ -150,6 +150,9 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
   variables.erase("ESPALIER_REPLICA_LEASE");
   variables.erase("ESPALIER_SPARE");
   if (!start.checkpoint().empty()) variables["ESPALIER_CHECKPOINT"] = start.checkpoint();
+  variables.erase("ESPALIER_TLS_CA");
+  if (!options.tls_ca_file.empty()) variables["ESPALIER_TLS_CA"] = options.tls_ca_file;
+  if (!options.token_file.empty()) variables["ESPALIER_TOKEN_FILE"] = options.token_file;
   if (!options.http_address.empty()) variables["ESPALIER_HTTP"] = options.http_address;
   if (options.replica_lease_s > 0) {
     variables["ESPALIER_REPLICA_LEASE"] = absl::StrCat(options.replica_lease_s);

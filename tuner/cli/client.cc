@@ -15,8 +15,10 @@ Client::Client(ClientOptions options) : options_(std::move(options)) {
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // A proxy for the web is none for the tuner.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  stub_ = v1::Tuner::NewStub(
-      grpc::CreateCustomChannel(options_.address, grpc::InsecureChannelCredentials(), arguments));
+  const auto credentials = options_.tls_roots.empty()
+                               ? grpc::InsecureChannelCredentials()
+                               : grpc::SslCredentials({options_.tls_roots, "", ""});
+  stub_ = v1::Tuner::NewStub(grpc::CreateCustomChannel(options_.address, credentials, arguments));
 }
 
 template <typename Request, typename Response>

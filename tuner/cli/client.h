@@ -16,6 +16,7 @@ inline constexpr const char* kDefaultService = "127.0.0.1:7077";
 struct ClientOptions {
   std::string address = kDefaultService;
   std::string token;            // empty: none
+  std::string tls_roots{};      // PEM of whom to trust; empty: the connection is in the clear
   double timeout_s = 30;        // of one call
   bool wait_for_ready = false;  // keep trying to connect until the timeout
 };

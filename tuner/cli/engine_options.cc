@@ -17,12 +17,14 @@ constexpr std::int64_t kSpareShare = 8;
 constexpr int kMostSlots = 4096;
 constexpr double kLongestStart_s = 86400;
 
-std::vector<std::string> AgentArguments(const NodeTemplate& node, const std::string& token_file) {
+std::vector<std::string> AgentArguments(const NodeTemplate& node, const std::string& token_file,
+                                        const TlsFiles& tls) {
   std::vector<std::string> words = {
       "--slots", std::to_string(node.slots), "--drain-on-term", fmt::format("{:g}", kStopNotice_s),
       // Of one machine, whose nodes share what a lone agent would keep.
       "--spare-memory", std::to_string(MemoryBytes() / kSpareShare / node.max_nodes)};
   if (!token_file.empty()) words.insert(words.end(), {"--token-file", token_file});
+  if (tls.on()) words.insert(words.end(), {"--tls-ca", tls.certificate});
   return words;
 }
 
@@ -88,7 +90,7 @@ absl::StatusOr<std::unique_ptr<LocalEngine>> EngineArguments::Make(const std::st
   }
   LocalEngineOptions local;
   local.executable = OwnExecutable();
-  local.arguments = AgentArguments(size.node, token_file);
+  local.arguments = AgentArguments(size.node, token_file, options.tls);
   local.directory = directory_;
   absl::StatusOr<std::unique_ptr<LocalEngine>> engine = LocalEngine::Make(std::move(local));
   if (!engine.ok()) {

@@ -52,6 +52,14 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
   return token;
 }
 
+absl::StatusOr<std::string> ReadCertificates(const std::string& path) {
+  ESPALIER_ASSIGN_OR_RETURN(std::string text, ReadFile(path));
+  if (text.find("-----BEGIN CERTIFICATE-----") != std::string::npos) return text;
+  return absl::InvalidArgumentError("\"" + path +
+                                    "\" has no certificate: it must be a PEM file, with "
+                                    "-----BEGIN CERTIFICATE-----");
+}
+
 absl::Status MakeDirectory(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);

@@ -14,6 +14,9 @@ absl::Status WriteFile(const std::string& path, const std::string& text);
 // The first line of the file; it must not be empty.
 absl::StatusOr<std::string> ReadToken(const std::string& path);
 
+// A PEM file of certificates, whole.
+absl::StatusOr<std::string> ReadCertificates(const std::string& path);
+
 // Creates the directory with its parents; it must be writable.
 absl::Status MakeDirectory(const std::string& path);
 

@@ -73,12 +73,13 @@ ExitCode Serve(const ServeArguments& arguments) {
   if (*engine != nullptr) {
     (*engine)->Open((*service)->grpc_address(), (*service)->http_address());
   }
+  const char* scheme = options.tls.on() ? "https://" : "http://";
   std::printf("gRPC %s\n", (*service)->grpc_address().c_str());
   if (const std::string http = (*service)->http_address(); !http.empty()) {
-    std::printf("HTTP http://%s\n", http.c_str());
+    std::printf("HTTP %s%s\n", scheme, http.c_str());
   }
   if (const std::string dashboard = (*service)->dashboard_address(); !dashboard.empty()) {
-    std::printf("dashboard http://%s/dashboard\n", dashboard.c_str());
+    std::printf("dashboard %s%s/dashboard\n", scheme, dashboard.c_str());
   }
   std::printf("database %s\n", options.database.c_str());
   std::fflush(stdout);
@@ -95,6 +96,7 @@ struct AgentArguments {
   AgentOptions options;
   NodeArguments node;
   std::string token_file;
+  std::string tls_ca;
   double drain_on_term_s = 0;
   double drain_on_usr1_s = 120;
 };
@@ -115,6 +117,11 @@ absl::StatusOr<AgentOptions> CheckAgent(const AgentArguments& arguments) {
   options.tuner_executable = OwnExecutable();
   if (!arguments.token_file.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(options.token, ReadToken(arguments.token_file));
+    options.token_file = std::filesystem::absolute(arguments.token_file).string();
+  }
+  if (!arguments.tls_ca.empty()) {
+    ESPALIER_ASSIGN_OR_RETURN(options.tls_roots, ReadCertificates(arguments.tls_ca));
+    options.tls_ca_file = std::filesystem::absolute(arguments.tls_ca).string();
   }
   return options;
 }
@@ -182,6 +189,13 @@ VerbAction AddServe(CLI::App& app) {
   app.add_option("--token-file", a->token_file,
                  "File with the token that clients and agents must show; needed for addresses "
                  "other than loopback");
+  auto* key = app.add_option("--tls-key", a->options.tls.key,
+                             "PEM file with the private key of --tls-cert");
+  app.add_option("--tls-cert", a->options.tls.certificate,
+                 "Speak TLS on all addresses: PEM file with the service's certificate, and those "
+                 "that vouch for it")
+      ->needs(key);
+  key->needs("--tls-cert");
   app.add_option("--lease", a->options.lease_s,
                  "Seconds of silence after which an agent's trials are taken as lost")
       ->capture_default_str();
@@ -209,6 +223,8 @@ VerbAction AddAgent(CLI::App& app) {
   app.add_option("--dir", a->options.directory, "Where logs, parameters and checkpoints go")
       ->capture_default_str();
   app.add_option("--token-file", a->token_file, "File with the service's token");
+  app.add_option("--tls-ca", a->tls_ca,
+                 "PEM file of the certificates to trust, for a service that speaks TLS");
   app.add_option("--http", a->options.http_address,
                  "The service's HTTP address, told to trials (default: none)");
   app.add_flag("--spot", a->options.spot, "The machine may be taken away at short notice");

@@ -54,6 +54,9 @@ void ServiceArguments::AddTo(CLI::App& app) {
   app.add_option("--dir", directory, "Directory of a `tuner run` to talk to")->excludes(by_address);
   app.add_option("--token-file", token_file,
                  "File with the service's token (default: ESPALIER_TOKEN_FILE)");
+  app.add_option("--tls-ca", tls_ca,
+                 "PEM file of the certificates to trust, for a service that speaks TLS (default: "
+                 "ESPALIER_TLS_CA; none: the connection is in the clear)");
 }
 
 absl::StatusOr<ClientOptions> ServiceArguments::Resolve() const {
@@ -73,6 +76,10 @@ absl::StatusOr<ClientOptions> ServiceArguments::Resolve() const {
   const std::string file = token_file.empty() ? Environment("ESPALIER_TOKEN_FILE") : token_file;
   if (!file.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(options.token, ReadToken(file));
+  }
+  const std::string roots = tls_ca.empty() ? Environment("ESPALIER_TLS_CA") : tls_ca;
+  if (!roots.empty()) {
+    ESPALIER_ASSIGN_OR_RETURN(options.tls_roots, ReadCertificates(roots));
   }
   return options;
 }

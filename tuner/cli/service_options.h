@@ -22,11 +22,13 @@ absl::StatusOr<ServiceFile> ReadServiceFile(const std::string& directory);
 std::string DatabasePath(const std::string& directory);
 
 // How a client verb finds its service: --service, --dir, ESPALIER_SERVICE or the default, in this
-// order; the token from --token-file or ESPALIER_TOKEN_FILE.
+// order; the token from --token-file or ESPALIER_TOKEN_FILE, whom to trust from --tls-ca or
+// ESPALIER_TLS_CA.
 struct ServiceArguments {
   std::string service;
   std::string directory;
   std::string token_file;
+  std::string tls_ca;
 
   void AddTo(CLI::App& app);
   absl::StatusOr<ClientOptions> Resolve() const;

@@ -17,37 +17,34 @@ namespace espalier {
 
 namespace {
 
-// A browser keeps six connections to a server, and each holds a thread while it is open.
-constexpr std::size_t kThreads = 16;
-constexpr int kIdle_s = 2;       // before an idle connection gives its thread back
-constexpr int kTransfer_s = 30;  // for a client to send or take the next piece
 constexpr std::size_t kMaxBody = optuna_dashboard::kMaxArtifactBytes / 3 * 4 + (1 << 20);  // base64
 
 class DashboardServerImpl final : public DashboardServer {
  public:
-  DashboardServerImpl(std::string token, const DashboardOptions& options, Loop& loop,
-                      Metrics& metrics)
+  DashboardServerImpl(std::string token, const TlsFiles& tls, const DashboardOptions& options,
+                      Loop& loop, Metrics& metrics)
       : token_(std::move(token)),
         dashboard_(loop, {options.page_folder, options.artifact_folder},
                    [&metrics](const std::string& route, int status) {
                      metrics.CountRequest("dashboard", route, std::to_string(status));
-                   }) {}
+                   }),
+        server_(MakeHttpServer(tls)) {}
   ~DashboardServerImpl() override { Stop(); }
 
   absl::Status Listen(ListenAddress address) {
     ESPALIER_RETURN_IF_ERROR(CheckFree(address));
     Configure();
-    dashboard_.AddRoutes(server_);
+    dashboard_.AddRoutes(*server_);
     const bool any = address.port == 0;
-    if (any) address.port = server_.bind_to_any_port(address.host);
-    if (address.port < 0 || (!any && !server_.bind_to_port(address.host, address.port))) {
+    if (any) address.port = server_->bind_to_any_port(address.host);
+    if (address.port < 0 || (!any && !server_->bind_to_port(address.host, address.port))) {
       return absl::FailedPreconditionError(
           absl::StrCat("cannot listen on ", address.text(), "; choose another port"));
     }
     address_ = address.text();
-    thread_ = std::thread([this] { server_.listen_after_bind(); });
+    thread_ = std::thread([this] { server_->listen_after_bind(); });
     // Stop does nothing to a server that has not begun to run.
-    while (!server_.is_running()) std::this_thread::yield();
+    while (!server_->is_running()) std::this_thread::yield();
     return absl::OkStatus();
   }
 
@@ -55,7 +52,7 @@ class DashboardServerImpl final : public DashboardServer {
 
   void Stop() override {
     if (!thread_.joinable()) return;
-    server_.stop();
+    server_->stop();
     thread_.join();
   }
 
@@ -63,22 +60,18 @@ class DashboardServerImpl final : public DashboardServer {
   using Handled = httplib::Server::HandlerResponse;
 
   void Configure() {
-    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-    server_.set_payload_max_length(kMaxBody);
-    server_.set_read_timeout(kTransfer_s);
-    server_.set_write_timeout(kTransfer_s);
-    server_.set_keep_alive_timeout(kIdle_s);
-    server_.set_tcp_nodelay(true);
+    server_->set_payload_max_length(kMaxBody);
+    server_->set_tcp_nodelay(true);
     // Not SO_REUSEPORT, which the library sets: a second service on the port must be noticed.
-    server_.set_socket_options([](int socket) {
+    server_->set_socket_options([](int socket) {
       const int yes = 1;
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     });
-    server_.set_pre_routing_handler(
+    server_->set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
           return Admit(request, response) ? Handled::Unhandled : Handled::Handled;
         });
-    server_.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
+    server_->set_error_handler([](const httplib::Request& request, httplib::Response& response) {
       if (!response.body.empty()) return;
       const char* reason = response.status == 404   ? "there is no such page"
                            : response.status == 413 ? "the body is too large"
@@ -86,8 +79,8 @@ class DashboardServerImpl final : public DashboardServer {
       Refuse(response.status, absl::StrCat(request.method, " ", request.path, ": ", reason),
              response);
     });
-    server_.set_exception_handler([](const httplib::Request& request, httplib::Response& response,
-                                     const std::exception_ptr&) {
+    server_->set_exception_handler([](const httplib::Request& request, httplib::Response& response,
+                                      const std::exception_ptr&) {
       spdlog::error("event=http_exception path=\"{}\"", request.path);
       Refuse(500, "internal server error", response);
     });
@@ -128,7 +121,7 @@ class DashboardServerImpl final : public DashboardServer {
 
   const std::string token_;
   optuna_dashboard::Dashboard dashboard_;
-  httplib::Server server_;
+  const std::unique_ptr<httplib::Server> server_;
   std::string address_;
   std::thread thread_;
 };
@@ -136,10 +129,10 @@ class DashboardServerImpl final : public DashboardServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DashboardServer>> DashboardServer::Start(
-    const ListenAddress& address, const std::string& token, const DashboardOptions& options,
-    Loop& loop, Metrics& metrics) {
+    const ListenAddress& address, const std::string& token, const TlsFiles& tls,
+    const DashboardOptions& options, Loop& loop, Metrics& metrics) {
   ESPALIER_RETURN_IF_ERROR(optuna_dashboard::Check({options.page_folder, options.artifact_folder}));
-  auto server = std::make_unique<DashboardServerImpl>(token, options, loop, metrics);
+  auto server = std::make_unique<DashboardServerImpl>(token, tls, options, loop, metrics);
   ESPALIER_RETURN_IF_ERROR(server->Listen(address));
   return server;
 }

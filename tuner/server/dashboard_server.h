@@ -8,6 +8,7 @@
 #include "tuner/server/listen_address.h"
 #include "tuner/server/loop.h"
 #include "tuner/server/metrics.h"
+#include "tuner/server/tls.h"
 
 namespace espalier {
 
@@ -20,6 +21,7 @@ class DashboardServer {
  public:
   static absl::StatusOr<std::unique_ptr<DashboardServer>> Start(const ListenAddress& address,
                                                                 const std::string& token,
+                                                                const TlsFiles& tls,
                                                                 const DashboardOptions& options,
                                                                 Loop& loop, Metrics& metrics);
   virtual ~DashboardServer() = default;

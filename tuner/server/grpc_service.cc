@@ -130,8 +130,12 @@ class TunerService final : public v1::Tuner::Service {
   grpc::Status Unary(const char* method, const grpc::ServerContext& context, Operation operation,
                      const Request& request, Response& response) {
     if (!MayEnter(context)) return Counted(method, NoToken());
+    const auto start = std::chrono::steady_clock::now();
     auto result = operation(tuner_, request);
     if (result.ok()) response = *std::move(result);
+    metrics_.CountLatency(
+        "grpc", method,
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return Counted(method, result.status());
   }
 
@@ -179,8 +183,9 @@ optuna_storage::Gate GateOf(const std::string& token, Metrics& metrics, const ch
   return {[token](const grpc::CallbackServerContext& context) {
             return token.empty() || HasToken(context, token);
           },
-          [&metrics, door](const char* method, const absl::Status& status) {
+          [&metrics, door](const char* method, const absl::Status& status, double seconds) {
             metrics.CountRequest(door, method, absl::StatusCodeToString(status.code()));
+            metrics.CountLatency(door, method, seconds);
           }};
 }
 
@@ -192,7 +197,7 @@ class GrpcServerImpl final : public GrpcServer {
         slots_(MakeSlotsService(tuner, GateOf(token, metrics, "grpc"))) {}
   ~GrpcServerImpl() override { Stop(); }
 
-  absl::Status Listen(ListenAddress address) {
+  absl::Status Listen(ListenAddress address, const TlsPair& tls) {
     // gRPC would log at length and keep the reason to itself.
     ESPALIER_RETURN_IF_ERROR(CheckFree(address));
     grpc::ServerBuilder builder;
@@ -210,7 +215,7 @@ class GrpcServerImpl final : public GrpcServer {
     builder.RegisterService(optuna_.get());
     builder.RegisterService(slots_.get());
     int port = 0;
-    builder.AddListeningPort(address.text(), grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort(address.text(), Credentials(tls), &port);
     server_ = builder.BuildAndStart();
     if (!server_ || port == 0) {
       return absl::FailedPreconditionError(absl::StrCat("cannot listen on ", address.text(),
@@ -232,6 +237,13 @@ class GrpcServerImpl final : public GrpcServer {
   }
 
  private:
+  static std::shared_ptr<grpc::ServerCredentials> Credentials(const TlsPair& tls) {
+    if (tls.certificate.empty()) return grpc::InsecureServerCredentials();
+    grpc::SslServerCredentialsOptions options;
+    options.pem_key_cert_pairs.push_back({tls.key, tls.certificate});
+    return grpc::SslServerCredentials(options);
+  }
+
   TunerService service_;
   const std::unique_ptr<grpc::Service> optuna_;
   const std::unique_ptr<grpc::Service> slots_;
@@ -243,10 +255,10 @@ class GrpcServerImpl final : public GrpcServer {
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const ListenAddress& address,
                                                               const std::string& token,
-                                                              Tuner& tuner, Agents& agents,
-                                                              Metrics& metrics) {
+                                                              const TlsPair& tls, Tuner& tuner,
+                                                              Agents& agents, Metrics& metrics) {
   auto server = std::make_unique<GrpcServerImpl>(token, tuner, agents, metrics);
-  ESPALIER_RETURN_IF_ERROR(server->Listen(address));
+  ESPALIER_RETURN_IF_ERROR(server->Listen(address, tls));
   return server;
 }
 

@@ -7,6 +7,7 @@
 #include "tuner/server/agents.h"
 #include "tuner/server/listen_address.h"
 #include "tuner/server/metrics.h"
+#include "tuner/server/tls.h"
 
 namespace espalier {
 
@@ -17,9 +18,10 @@ inline constexpr double kShutdownGrace_s = 2;  // for calls under way
 // The gRPC door: espalier.v1.Tuner. Tuner, agents and metrics must outlive it.
 class GrpcServer {
  public:
-  // Port 0 takes any free one. An empty token lets everybody in.
+  // Port 0 takes any free one. An empty token lets everybody in, an empty pair speaks in the clear.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const ListenAddress& address,
-                                                           const std::string& token, Tuner& tuner,
+                                                           const std::string& token,
+                                                           const TlsPair& tls, Tuner& tuner,
                                                            Agents& agents, Metrics& metrics);
   virtual ~GrpcServer() = default;
 

@@ -19,46 +19,48 @@ class SlotsService final : public v1::Slots::CallbackService {
 
   Reactor* Acquire(Context* context, const v1::AcquireSlotsRequest* request,
                    v1::HeldSlots* response) override {
-    Reactor* reactor = context->DefaultReactor();
-    if (!gate_.admits(*context)) return Refuse("AcquireSlots", reactor);
-    api::AcquireSlots(tuner_, *request, Fill("AcquireSlots", reactor, response));
-    return reactor;
+    const Call call{"AcquireSlots", context->DefaultReactor()};
+    if (!gate_.admits(*context)) return Refuse(call);
+    api::AcquireSlots(tuner_, *request, Fill(call, response));
+    return call.reactor;
   }
   Reactor* Renew(Context* context, const v1::TrialSlotsRequest* request,
                  v1::HeldSlots* response) override {
-    Reactor* reactor = context->DefaultReactor();
-    if (!gate_.admits(*context)) return Refuse("RenewSlots", reactor);
-    api::RenewSlots(tuner_, *request, Fill("RenewSlots", reactor, response));
-    return reactor;
+    const Call call{"RenewSlots", context->DefaultReactor()};
+    if (!gate_.admits(*context)) return Refuse(call);
+    api::RenewSlots(tuner_, *request, Fill(call, response));
+    return call.reactor;
   }
   Reactor* Release(Context* context, const v1::TrialSlotsRequest* request,
                    v1::ReleaseSlotsResponse*) override {
-    Reactor* reactor = context->DefaultReactor();
-    if (!gate_.admits(*context)) return Refuse("ReleaseSlots", reactor);
-    api::ReleaseSlots(tuner_, *request, [this, reactor](const absl::Status& status) {
-      Finish("ReleaseSlots", reactor, status);
-    });
-    return reactor;
+    const Call call{"ReleaseSlots", context->DefaultReactor()};
+    if (!gate_.admits(*context)) return Refuse(call);
+    api::ReleaseSlots(tuner_, *request,
+                      [this, call](const absl::Status& status) { Finish(call, status); });
+    return call.reactor;
   }
 
  private:
-  api::SlotsDone Fill(const char* method, Reactor* reactor, v1::HeldSlots* response) {
-    return [this, method, reactor, response](const absl::StatusOr<v1::HeldSlots>& held) {
+  using Call = optuna_storage::Call;
+
+  api::SlotsDone Fill(const Call& call, v1::HeldSlots* response) {
+    return [this, call, response](const absl::StatusOr<v1::HeldSlots>& held) {
       if (held.ok()) *response = *held;
-      Finish(method, reactor, held.status());
+      Finish(call, held.status());
     };
   }
 
-  Reactor* Refuse(const char* method, Reactor* reactor) {
-    Finish(method, reactor,
+  Reactor* Refuse(const Call& call) {
+    Finish(call,
            absl::UnauthenticatedError(
                "this tuner service needs its token: metadata \"authorization: Bearer TOKEN\""));
-    return reactor;
+    return call.reactor;
   }
 
-  void Finish(const char* method, Reactor* reactor, const absl::Status& status) {
-    gate_.answered(method, status);
-    reactor->Finish({static_cast<grpc::StatusCode>(status.code()), std::string(status.message())});
+  void Finish(const Call& call, const absl::Status& status) {
+    gate_.answered(call.method, status, call.seconds());
+    call.reactor->Finish(
+        {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())});
   }
 
   Tuner& tuner_;

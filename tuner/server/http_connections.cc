@@ -310,10 +310,11 @@ class KeepAliveServer final : public httplib::Server {
 
   // The library reads all of a body that is too large, and of one without a length what comes until
   // the connection ends: there is none.
-  static void CheckLength(httplib::Request& request, Connection& connection) {
+  void CheckLength(httplib::Request& request, Connection& connection) const {
     const bool chunked = request.has_header("Transfer-Encoding");
     if (request.has_header("Content-Length")) {
-      if (request.get_header_value<std::uint64_t>("Content-Length") > kMaxSkippedBody) {
+      if (request.get_header_value<std::uint64_t>("Content-Length") >
+          std::max<std::uint64_t>(kMaxSkippedBody, payload_max_length_)) {
         connection.RefuseRest();
       }
     } else if (!chunked) {
@@ -327,7 +328,7 @@ class KeepAliveServer final : public httplib::Server {
       bool closed = false;
       const bool answered = process_request(
           *connection, false, closed,
-          [&connection](httplib::Request& request) { CheckLength(request, *connection); });
+          [this, &connection](httplib::Request& request) { CheckLength(request, *connection); });
       if (!connection->FinishRequest() || !answered || closed) return;
     } while (connection->HasInput());
     idle.Park(std::move(connection));

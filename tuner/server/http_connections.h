@@ -9,7 +9,7 @@ class Server;
 
 namespace espalier {
 
-inline constexpr std::size_t kHttpThreads = 16;  // for requests under way
+inline constexpr std::size_t kHttpThreads = 64;  // for requests under way
 inline constexpr int kHttpTimeout_s = 10;        // for a client to send more, or to take
 inline constexpr int kHttpRequest_s = 60;        // for a whole request
 inline constexpr int kHttpIdle_s = 60;           // between two requests of a connection

@@ -76,8 +76,8 @@ std::string RequestKey(const httplib::Request& request) {
 
 class HttpServerImpl final : public HttpServer {
  public:
-  HttpServerImpl(std::string token, Loop& loop, Metrics& metrics)
-      : token_(std::move(token)), loop_(loop), metrics_(metrics) {}
+  HttpServerImpl(std::string token, const TlsFiles& tls, Loop& loop, Metrics& metrics)
+      : token_(std::move(token)), loop_(loop), metrics_(metrics), owned_(MakeHttpServer(tls)) {}
   ~HttpServerImpl() override { Stop(); }
 
   absl::Status Listen(ListenAddress address) {
@@ -219,7 +219,7 @@ class HttpServerImpl final : public HttpServer {
   Loop& loop_;
   Metrics& metrics_;
   const std::vector<HttpRoute> routes_ = HttpRoutes();
-  const std::unique_ptr<httplib::Server> owned_ = MakeHttpServer();
+  const std::unique_ptr<httplib::Server> owned_;
   httplib::Server& server_ = *owned_;
   std::string address_;
   std::thread thread_;
@@ -228,9 +228,10 @@ class HttpServerImpl final : public HttpServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const ListenAddress& address,
-                                                              const std::string& token, Loop& loop,
+                                                              const std::string& token,
+                                                              const TlsFiles& tls, Loop& loop,
                                                               Metrics& metrics) {
-  auto server = std::make_unique<HttpServerImpl>(token, loop, metrics);
+  auto server = std::make_unique<HttpServerImpl>(token, tls, loop, metrics);
   ESPALIER_RETURN_IF_ERROR(server->Listen(address));
   return server;
 }

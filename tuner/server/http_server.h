@@ -8,6 +8,7 @@
 #include "tuner/server/listen_address.h"
 #include "tuner/server/loop.h"
 #include "tuner/server/metrics.h"
+#include "tuner/server/tls.h"
 
 namespace espalier {
 
@@ -21,7 +22,8 @@ class HttpServer {
  public:
   // Port 0 takes any free one. An empty token lets everybody in.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const ListenAddress& address,
-                                                           const std::string& token, Loop& loop,
+                                                           const std::string& token,
+                                                           const TlsFiles& tls, Loop& loop,
                                                            Metrics& metrics);
   virtual ~HttpServer() = default;
 

@@ -30,7 +30,11 @@ Metrics::Metrics()
       requests_(prometheus::BuildCounter()
                     .Name("espalier_requests_total")
                     .Help("Requests answered, by door, method and status code")
-                    .Register(registry_)) {}
+                    .Register(registry_)),
+      latency_(prometheus::BuildHistogram()
+                   .Name("espalier_request_seconds")
+                   .Help("Time from a request's arrival to its answer, by door and method")
+                   .Register(registry_)) {}
 
 void Metrics::CountBatch(std::size_t events, double commit_s) {
   events_.Increment(static_cast<double>(events));
@@ -41,6 +45,14 @@ void Metrics::CountBatch(std::size_t events, double commit_s) {
 void Metrics::CountRequest(const std::string& door, const std::string& method,
                            const std::string& code) {
   requests_.Add({{"door", door}, {"method", method}, {"code", code}}).Increment();
+}
+
+void Metrics::CountLatency(const std::string& door, const std::string& method, double seconds) {
+  latency_
+      .Add({{"door", door}, {"method", method}},
+           Histogram::BucketBoundaries{1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1,
+                                       0.2, 0.5, 1, 5})
+      .Observe(seconds);
 }
 
 void Metrics::CountResize(double pause_s) { resize_pause_.Observe(pause_s); }

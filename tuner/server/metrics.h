@@ -21,6 +21,8 @@ class Metrics {
   // commit_s 0: there was nothing to commit.
   void CountBatch(std::size_t events, double commit_s);
   void CountRequest(const std::string& door, const std::string& method, const std::string& code);
+  // From the request's arrival to its answer.
+  void CountLatency(const std::string& door, const std::string& method, double seconds);
   void CountResize(double pause_s);
 
   // The text format. `queued` is the number of events that wait for the owner.
@@ -33,6 +35,7 @@ class Metrics {
   prometheus::Histogram& commit_;
   prometheus::Histogram& resize_pause_;
   prometheus::Family<prometheus::Counter>& requests_;
+  prometheus::Family<prometheus::Histogram>& latency_;
 };
 
 // Metric families for what is true now: studies and trials by state, slots, and

@@ -52,6 +52,10 @@ class ServiceImpl final : public Service {
                                 CheckAddress(options.dashboard_address, options.token));
     }
     if (options.engine != nullptr) ESPALIER_RETURN_IF_ERROR(CheckPoolSize(options.pool_size));
+    TlsPair tls;
+    if (options.tls.on()) {
+      ESPALIER_ASSIGN_OR_RETURN(tls, ReadTls(options.tls));
+    }
     std::unique_ptr<Storage> storage;
     if (options.database.empty()) {
       storage = MakeMemoryStorage();
@@ -76,15 +80,15 @@ class ServiceImpl final : public Service {
                                           const TunerState& now) { agents_.Send(commands, now); });
     agents_.Start(*loop_);
     ESPALIER_ASSIGN_OR_RETURN(
-        grpc_, GrpcServer::Start(grpc_address, options.token, *loop_, agents_, metrics_));
+        grpc_, GrpcServer::Start(grpc_address, options.token, tls, *loop_, agents_, metrics_));
     if (!options.http_address.empty()) {
-      ESPALIER_ASSIGN_OR_RETURN(http_,
-                                HttpServer::Start(http_address, options.token, *loop_, metrics_));
+      ESPALIER_ASSIGN_OR_RETURN(
+          http_, HttpServer::Start(http_address, options.token, options.tls, *loop_, metrics_));
     }
     if (!options.dashboard_address.empty()) {
       ESPALIER_ASSIGN_OR_RETURN(
-          dashboard_, DashboardServer::Start(dashboard_address, options.token, options.dashboard,
-                                             *loop_, metrics_));
+          dashboard_, DashboardServer::Start(dashboard_address, options.token, options.tls,
+                                             options.dashboard, *loop_, metrics_));
     }
     grpc_address_ = grpc_->address();
     if (http_) http_address_ = http_->address();

@@ -7,6 +7,7 @@
 #include "tuner/core/core.h"
 #include "tuner/core/engine.h"
 #include "tuner/server/dashboard_options.h"
+#include "tuner/server/tls.h"
 
 namespace espalier {
 
@@ -17,6 +18,7 @@ struct ServiceOptions {
   DashboardOptions dashboard{};
   std::string database;  // SQLite file; empty: in memory, lost at exit
   std::string token;     // clients and agents must show it; empty: loopback only
+  TlsFiles tls{};        // of all doors
   double lease_s = 10;
   ClientLease client_lease{};  // of trials that clients run by themselves, as Optuna's do
   double slot_lease_s = 60;    // of slots that such clients hold

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tuner/base/status.h"
+
+namespace httplib {
+class Server;
+}
+
+namespace espalier {
+
+// With what the service proves who it is. Both empty: its doors speak in the clear.
+struct TlsFiles {
+  std::string certificate;  // PEM file: the service's own, then those that vouch for it
+  std::string key;          // PEM file
+
+  bool on() const { return !certificate.empty(); }
+};
+
+struct TlsPair {
+  std::string certificate;
+  std::string key;
+};
+
+// Reads both and checks that they belong together. The error names the file and what is wrong.
+absl::StatusOr<TlsPair> ReadTls(const TlsFiles& files);
+
+// The server of http_connections.h; where there are files, the library's own of HTTPS, each of
+// whose connections holds a thread. The files must have been read before.
+std::unique_ptr<httplib::Server> MakeHttpServer(const TlsFiles& files);
+
+}  // namespace espalier
