@@ -102,6 +102,11 @@ class DashboardServerImpl final : public DashboardServer {
       Refuse(403, "requests of another site's pages are refused", response);
       return false;
     }
+    const std::string host = request.get_header_value("Host");
+    if (token_.empty() && !host.empty() && !IsAddressOrLocalhost(host)) {
+      Refuse(403, "a service without a token is called localhost or by its address", response);
+      return false;
+    }
     return true;
   }
 

@@ -60,13 +60,6 @@ void SetError(const absl::Status& status, httplib::Response& response) {
       kJson);
 }
 
-// Whether a Host header has an address or localhost, which no name server can have made up.
-bool IsOurName(std::string_view host) {
-  if (host.starts_with('[')) return true;
-  const std::string_view name = host.substr(0, host.find(':'));
-  return name == "localhost" || name.find_first_not_of("0123456789.") == std::string_view::npos;
-}
-
 // Header Idempotency-Key: a bare word, or a structured-field string with its quotes.
 std::string RequestKey(const httplib::Request& request) {
   std::string key = request.get_header_value("Idempotency-Key");
@@ -210,7 +203,7 @@ class HttpServerImpl final : public HttpServer {
       return absl::PermissionDeniedError(
           absl::StrCat("requests of other sites' pages are refused, and this one is of ", origin));
     }
-    if (!token_.empty() || host.empty() || IsOurName(host)) return absl::OkStatus();
+    if (!token_.empty() || host.empty() || IsAddressOrLocalhost(host)) return absl::OkStatus();
     return absl::PermissionDeniedError(absl::StrCat(
         "a service without a token is called localhost or by its address, got Host: ", host));
   }

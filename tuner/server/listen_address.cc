@@ -22,6 +22,12 @@ std::string ListenAddress::text() const {
   return ipv6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
 }
 
+bool IsAddressOrLocalhost(std::string_view host) {
+  if (host.starts_with('[')) return true;
+  const std::string_view name = host.substr(0, host.find(':'));
+  return name == "localhost" || name.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
 absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
   const absl::Status bad = absl::InvalidArgumentError(
       absl::StrCat("address \"", text, "\": HOST:PORT is needed, such as 127.0.0.1:7077"));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "tuner/base/status.h"
 
@@ -16,6 +17,10 @@ struct ListenAddress {
 };
 
 absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text);
+
+// Whether a Host header has an address or localhost, which no name server can have made up: pages
+// of other sites reach a service under names of theirs.
+bool IsAddressOrLocalhost(std::string_view host);
 
 // OK if the address can be bound now. The error names the address, why not, and the remedy.
 absl::Status CheckFree(const ListenAddress& address);

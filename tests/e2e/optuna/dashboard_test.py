@@ -392,6 +392,7 @@ class Dashboard(TunerTest):
         body = {"study_name": "evil", "directions": ["minimize"]}
         for origin in ("http://evil.example", "null"):
             self.assertEqual(send(self.base, "POST", "/api/studies", body, Origin=origin)[0], 403)
+        self.assertEqual(send(self.base, "GET", "/api/studies", Host="evil.example:80")[0], 403)
         self.assertEqual(send(self.base, "POST", "/api/studies", body, Origin=self.base)[0], 201)
         study = optuna.load_study(study_name="evil", storage=self.storage)
         self.assertEqual(send(self.base, "PUT", f"/api/studies/{study._study_id}/note", {"version": 1, "body": ""},
