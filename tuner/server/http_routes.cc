@@ -15,10 +15,14 @@ constexpr char kIndexPage[] =
     "<!doctype html><html><head><meta charset=\"utf-8\"><title>Espalier</title></head><body>"
     "<h1>Espalier</h1><ul><li><a href=\"api/studies\">studies</a></li>"
     "<li><a href=\"api/pool\">pool</a></li><li><a href=\"metrics\">metrics</a></li>"
-    "<li><a href=\"healthz\">health</a></li><li><a href=\"api/openapi.json\">interface</a></li>"
-    "</ul></body></html>\n";
+    "<li><a href=\"healthz\">health</a></li><li><a href=\"api/openapi.json\">interface</a></li>";
 
-HttpAnswer Index(const HttpCall&) { return {absl::OkStatus(), kIndexPage, "text/html"}; }
+HttpAnswer Index(const HttpCall& call) {
+  const std::string link = call.dashboard.empty() ? ""
+                                                  : absl::StrCat("<li><a href=\"", call.dashboard,
+                                                                 "\">optuna-dashboard</a></li>");
+  return {absl::OkStatus(), absl::StrCat(kIndexPage, link, "</ul></body></html>\n"), "text/html"};
+}
 
 HttpAnswer Health(const HttpCall& call) {
   return {call.loop.Read([](const View&) {}), "ok\n", "text/plain"};

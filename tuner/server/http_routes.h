@@ -19,6 +19,7 @@ struct HttpCall {
   std::map<std::string, std::string> query;  // the first of each name
   std::string request_key;                   // header Idempotency-Key, without quotes around it
   const std::string& body;
+  const std::string& dashboard;  // where its pages are, a URL; empty: they are not served
 };
 
 struct HttpAnswer {

@@ -69,8 +69,13 @@ std::string RequestKey(const httplib::Request& request) {
 
 class HttpServerImpl final : public HttpServer {
  public:
-  HttpServerImpl(std::string token, const TlsFiles& tls, Loop& loop, Metrics& metrics)
-      : token_(std::move(token)), loop_(loop), metrics_(metrics), owned_(MakeHttpServer(tls)) {}
+  HttpServerImpl(std::string token, const TlsFiles& tls, std::string dashboard, Loop& loop,
+                 Metrics& metrics)
+      : token_(std::move(token)),
+        dashboard_(std::move(dashboard)),
+        loop_(loop),
+        metrics_(metrics),
+        owned_(MakeHttpServer(tls)) {}
   ~HttpServerImpl() override { Stop(); }
 
   absl::Status Listen(ListenAddress address) {
@@ -167,7 +172,8 @@ class HttpServerImpl final : public HttpServer {
       response.set_header("Allow", found.allowed);
       return;
     }
-    HttpCall call{loop_, metrics_, std::move(found.path), {}, RequestKey(request), request.body};
+    HttpCall call{loop_,        metrics_,  std::move(found.path), {}, RequestKey(request),
+                  request.body, dashboard_};
     for (const auto& [name, value] : request.params) call.query.emplace(name, value);
     Answer(found.route->operation, found.route->answer(call), response);
   }
@@ -209,6 +215,7 @@ class HttpServerImpl final : public HttpServer {
   }
 
   const std::string token_;
+  const std::string dashboard_;
   Loop& loop_;
   Metrics& metrics_;
   const std::vector<HttpRoute> routes_ = HttpRoutes();
@@ -222,9 +229,10 @@ class HttpServerImpl final : public HttpServer {
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const ListenAddress& address,
                                                               const std::string& token,
-                                                              const TlsFiles& tls, Loop& loop,
-                                                              Metrics& metrics) {
-  auto server = std::make_unique<HttpServerImpl>(token, tls, loop, metrics);
+                                                              const TlsFiles& tls,
+                                                              const std::string& dashboard,
+                                                              Loop& loop, Metrics& metrics) {
+  auto server = std::make_unique<HttpServerImpl>(token, tls, dashboard, loop, metrics);
   ESPALIER_RETURN_IF_ERROR(server->Listen(address));
   return server;
 }

@@ -20,10 +20,12 @@ inline constexpr std::size_t kMaxHttpBody = 1 << 20;  // bytes
 // name of the status}.
 class HttpServer {
  public:
-  // Port 0 takes any free one. An empty token lets everybody in.
+  // Port 0 takes any free one. An empty token lets everybody in. `dashboard` is the URL of its
+  // pages, empty where they are not served.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const ListenAddress& address,
                                                            const std::string& token,
-                                                           const TlsFiles& tls, Loop& loop,
+                                                           const TlsFiles& tls,
+                                                           const std::string& dashboard, Loop& loop,
                                                            Metrics& metrics);
   virtual ~HttpServer() = default;
 

@@ -81,18 +81,21 @@ class ServiceImpl final : public Service {
     agents_.Start(*loop_);
     ESPALIER_ASSIGN_OR_RETURN(
         grpc_, GrpcServer::Start(grpc_address, options.token, tls, *loop_, agents_, metrics_));
-    if (!options.http_address.empty()) {
-      ESPALIER_ASSIGN_OR_RETURN(
-          http_, HttpServer::Start(http_address, options.token, options.tls, *loop_, metrics_));
-    }
+    std::string dashboard_url;
     if (!options.dashboard_address.empty()) {
       ESPALIER_ASSIGN_OR_RETURN(
           dashboard_, DashboardServer::Start(dashboard_address, options.token, options.tls,
                                              options.dashboard, *loop_, metrics_));
+      dashboard_address_ = dashboard_->address();
+      dashboard_url =
+          absl::StrCat(options.tls.on() ? "https://" : "http://", dashboard_address_, "/dashboard");
+    }
+    if (!options.http_address.empty()) {
+      ESPALIER_ASSIGN_OR_RETURN(http_, HttpServer::Start(http_address, options.token, options.tls,
+                                                         dashboard_url, *loop_, metrics_));
     }
     grpc_address_ = grpc_->address();
     if (http_) http_address_ = http_->address();
-    if (dashboard_) dashboard_address_ = dashboard_->address();
     spdlog::info("event=service_started grpc={} http={} dashboard={} database=\"{}\"",
                  grpc_address_, http_address_, dashboard_address_, options.database);
     return absl::OkStatus();

@@ -121,6 +121,8 @@ class Dashboard(TunerTest):
             self.assertEqual(len(ours), len(theirs), f"{where}: {ours} {theirs}")
             by_name = [key for key in ("name", "key", "value", "id") if theirs and
                        all(isinstance(item, dict) and isinstance(item.get(key), str) for item in theirs)]
+            if all(isinstance(item, list) for item in theirs):
+                ours, theirs = sorted(ours), sorted(theirs)
             if by_name:
                 def order(item):
                     return json.dumps([item[key] for key in by_name] + [item.get("pytype"), item.get("distribution")],
@@ -387,6 +389,7 @@ class Dashboard(TunerTest):
         self.assertEqual(get(self.base, "/favicon.ico"), (folder / "img/favicon.ico").read_bytes())
         self.assertEqual(get(self.base, "/dashboard/studies/1/analytics"), (folder / "index.html").read_bytes())
         self.assertEqual(json.loads(get(self.base, "/api/meta"))["artifact_is_available"], True)
+        self.assertIn(f'href="{self.base}/dashboard"', get(f"http://{self.http}", "/").decode(), "our own page links to it")
 
     def test_other_sites_pages_are_refused(self):
         body = {"study_name": "evil", "directions": ["minimize"]}
