@@ -8,6 +8,7 @@ import pathlib
 import resource
 import socket
 import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -21,6 +22,7 @@ from optuna.storages._grpc.auto_generated import api_pb2 as p, api_pb2_grpc
 from harness import PATIENCE_S, TunerTest, free_port, wait_for
 
 FLOAT = optuna.distributions.distribution_to_json(optuna.distributions.FloatDistribution(0, 1))
+optuna.logging.set_verbosity(optuna.logging.ERROR)
 CHOICE = optuna.distributions.distribution_to_json(optuna.distributions.CategoricalDistribution(["a", "b"]))
 Code = grpc.StatusCode
 MEBIBYTE = 1 << 20
@@ -277,6 +279,11 @@ class Tls(TunerTest):
         with grpc.secure_channel(self.grpc, roots) as channel:
             studies = api_pb2_grpc.StorageServiceStub(channel).GetAllStudies(p.GetAllStudiesRequest()).studies
         self.assertEqual([s.study_name for s in studies], ["e2e"])
+        sys.path.insert(0, str(environment.ROOT / "adapters" / "optuna" / "python"))
+        import espalier_optuna
+        storage = espalier_optuna.storage(self.grpc, tls_ca=str(self.cert))
+        optuna.create_study(study_name="over TLS", storage=storage).optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=2)
+        self.assertEqual(len(optuna.load_study(study_name="over TLS", storage=storage).trials), 2)
         context = ssl.create_default_context(cafile=str(self.cert))
         for url in (f"https://{self.http}/healthz", f"https://{dashboard}/api/studies"):
             with urllib.request.urlopen(url, context=context) as answer:
