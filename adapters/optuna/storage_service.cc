@@ -276,11 +276,6 @@ class StorageService final : public Base {
     call.reactor->Finish(ToGrpc(status));
   }
 
-  static absl::Status NoToken() {
-    return absl::UnauthenticatedError(
-        "this tuner service needs its token: metadata \"authorization: Bearer TOKEN\"");
-  }
-
   struct TrialsCall;
   void ReadSlice(const std::shared_ptr<TrialsCall>& call);
 

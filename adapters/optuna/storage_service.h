@@ -18,6 +18,12 @@ struct Gate {
   std::function<void(const char* method, const absl::Status& status, double seconds)> answered;
 };
 
+// What a caller without it is told.
+inline absl::Status NoToken() {
+  return absl::UnauthenticatedError(
+      "this tuner service needs its token: metadata \"authorization: Bearer TOKEN\"");
+}
+
 // A call under way.
 struct Call {
   const char* method = nullptr;

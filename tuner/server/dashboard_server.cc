@@ -1,8 +1,5 @@
 #include "tuner/server/dashboard_server.h"
 
-#include <sys/socket.h>
-
-#include <thread>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -11,6 +8,7 @@
 #include "httplib.h"
 #include "spdlog/spdlog.h"
 #include "tuner/api/json.h"
+#include "tuner/server/http_listener.h"
 #include "tuner/server/token.h"
 
 namespace espalier {
@@ -28,50 +26,28 @@ class DashboardServerImpl final : public DashboardServer {
                    [&metrics](const std::string& route, int status) {
                      metrics.CountRequest("dashboard", route, std::to_string(status));
                    }),
-        server_(MakeHttpServer(tls)) {}
+        listener_(tls, kMaxBody) {}
   ~DashboardServerImpl() override { Stop(); }
 
-  absl::Status Listen(ListenAddress address) {
-    ESPALIER_RETURN_IF_ERROR(CheckFree(address));
+  absl::Status Listen(const ListenAddress& address) {
     Configure();
-    dashboard_.AddRoutes(*server_);
-    const bool any = address.port == 0;
-    if (any) address.port = server_->bind_to_any_port(address.host);
-    if (address.port < 0 || (!any && !server_->bind_to_port(address.host, address.port))) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("cannot listen on ", address.text(), "; choose another port"));
-    }
-    address_ = address.text();
-    thread_ = std::thread([this] { server_->listen_after_bind(); });
-    // Stop does nothing to a server that has not begun to run.
-    while (!server_->is_running()) std::this_thread::yield();
-    return absl::OkStatus();
+    dashboard_.AddRoutes(server_);
+    return listener_.Listen(address);
   }
 
-  std::string address() const override { return address_; }
+  std::string address() const override { return listener_.address(); }
 
-  void Stop() override {
-    if (!thread_.joinable()) return;
-    server_->stop();
-    thread_.join();
-  }
+  void Stop() override { listener_.Stop(); }
 
  private:
   using Handled = httplib::Server::HandlerResponse;
 
   void Configure() {
-    server_->set_payload_max_length(kMaxBody);
-    server_->set_tcp_nodelay(true);
-    // Not SO_REUSEPORT, which the library sets: a second service on the port must be noticed.
-    server_->set_socket_options([](int socket) {
-      const int yes = 1;
-      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-    });
-    server_->set_pre_routing_handler(
+    server_.set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
           return Admit(request, response) ? Handled::Unhandled : Handled::Handled;
         });
-    server_->set_error_handler([](const httplib::Request& request, httplib::Response& response) {
+    server_.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
       if (!response.body.empty()) return;
       const char* reason = response.status == 404   ? "there is no such page"
                            : response.status == 413 ? "the body is too large"
@@ -79,8 +55,8 @@ class DashboardServerImpl final : public DashboardServer {
       Refuse(response.status, absl::StrCat(request.method, " ", request.path, ": ", reason),
              response);
     });
-    server_->set_exception_handler([](const httplib::Request& request, httplib::Response& response,
-                                      const std::exception_ptr&) {
+    server_.set_exception_handler([](const httplib::Request& request, httplib::Response& response,
+                                     const std::exception_ptr&) {
       spdlog::error("event=http_exception path=\"{}\"", request.path);
       Refuse(500, "internal server error", response);
     });
@@ -94,20 +70,9 @@ class DashboardServerImpl final : public DashboardServer {
       Refuse(401, "this tuner service needs its token, as password or as Bearer", response);
       return false;
     }
-    // Browsers name the site whose page sends the request, other programs none.
-    const std::string origin = request.get_header_value("Origin");
-    const std::size_t scheme = origin.find("://");
-    if (!origin.empty() && (scheme == std::string::npos ||
-                            origin.substr(scheme + 3) != request.get_header_value("Host"))) {
-      Refuse(403, "requests of another site's pages are refused", response);
-      return false;
-    }
-    const std::string host = request.get_header_value("Host");
-    if (token_.empty() && !host.empty() && !IsAddressOrLocalhost(host)) {
-      Refuse(403, "a service without a token is called localhost or by its address", response);
-      return false;
-    }
-    return true;
+    const absl::Status site = CheckSite(request, !token_.empty());
+    if (!site.ok()) Refuse(403, std::string(site.message()), response);
+    return site.ok();
   }
 
   bool HasPassword(const std::string& authorization) const {
@@ -122,13 +87,14 @@ class DashboardServerImpl final : public DashboardServer {
   static void Refuse(int status, const std::string& reason, httplib::Response& response) {
     response.status = status;
     response.set_content(absl::StrCat("{\"reason\":", QuoteJson(reason), "}"), "application/json");
+    // What is left of the request would be taken for the next one.
+    response.set_header("Connection", "close");
   }
 
   const std::string token_;
   optuna_dashboard::Dashboard dashboard_;
-  const std::unique_ptr<httplib::Server> server_;
-  std::string address_;
-  std::thread thread_;
+  HttpListener listener_;
+  httplib::Server& server_ = listener_.server();
 };
 
 }  // namespace

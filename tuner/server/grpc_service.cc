@@ -129,7 +129,7 @@ class TunerService final : public v1::Tuner::Service {
   template <typename Operation, typename Request, typename Response>
   grpc::Status Unary(const char* method, const grpc::ServerContext& context, Operation operation,
                      const Request& request, Response& response) {
-    if (!MayEnter(context)) return Counted(method, NoToken());
+    if (!MayEnter(context)) return Counted(method, optuna_storage::NoToken());
     const auto start = std::chrono::steady_clock::now();
     auto result = operation(tuner_, request);
     if (result.ok()) response = *std::move(result);
@@ -148,7 +148,8 @@ class TunerService final : public v1::Tuner::Service {
     if (!message.has_hello()) {
       return absl::InvalidArgumentError("an agent's first message must be Hello");
     }
-    if (!MayEnter(context) && !SameToken(message.hello().token(), token_)) return NoToken();
+    if (!MayEnter(context) && !SameToken(message.hello().token(), token_))
+      return optuna_storage::NoToken();
     ESPALIER_RETURN_IF_ERROR(agents_.Join(session, message.hello()));
     while (stream.Read(&message)) {
       if (message.has_hello()) {
@@ -161,11 +162,6 @@ class TunerService final : public v1::Tuner::Service {
 
   bool MayEnter(const grpc::ServerContext& context) const {
     return token_.empty() || HasToken(context, token_);
-  }
-
-  static absl::Status NoToken() {
-    return absl::UnauthenticatedError(
-        "this tuner service needs its token: metadata \"authorization: Bearer TOKEN\"");
   }
 
   grpc::Status Counted(const char* method, const absl::Status& status) {

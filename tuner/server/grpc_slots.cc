@@ -51,9 +51,7 @@ class SlotsService final : public v1::Slots::CallbackService {
   }
 
   Reactor* Refuse(const Call& call) {
-    Finish(call,
-           absl::UnauthenticatedError(
-               "this tuner service needs its token: metadata \"authorization: Bearer TOKEN\""));
+    Finish(call, optuna_storage::NoToken());
     return call.reactor;
   }
 

@@ -1,11 +1,8 @@
 #include "tuner/server/http_server.h"
 
-#include <sys/socket.h>
-
 #include <map>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -13,7 +10,7 @@
 #include "httplib.h"
 #include "spdlog/spdlog.h"
 #include "tuner/api/json.h"
-#include "tuner/server/http_connections.h"
+#include "tuner/server/http_listener.h"
 #include "tuner/server/http_routes.h"
 #include "tuner/server/token.h"
 
@@ -75,47 +72,21 @@ class HttpServerImpl final : public HttpServer {
         dashboard_(std::move(dashboard)),
         loop_(loop),
         metrics_(metrics),
-        owned_(MakeHttpServer(tls)) {}
+        listener_(tls, kMaxHttpBody) {}
   ~HttpServerImpl() override { Stop(); }
 
-  absl::Status Listen(ListenAddress address) {
-    ESPALIER_RETURN_IF_ERROR(CheckFree(address));
+  absl::Status Listen(const ListenAddress& address) {
     Configure();
     AddRoutes();
-    if (address.port == 0) {
-      address.port = server_.bind_to_any_port(address.host);
-      if (address.port < 0) address.port = 0;
-    } else if (!server_.bind_to_port(address.host, address.port)) {
-      address.port = 0;
-    }
-    if (address.port == 0) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("cannot listen on ", address.text(), "; choose another port"));
-    }
-    address_ = address.text();
-    thread_ = std::thread([this] { server_.listen_after_bind(); });
-    // Stop does nothing to a server that has not begun to run.
-    while (!server_.is_running()) std::this_thread::yield();
-    return absl::OkStatus();
+    return listener_.Listen(address);
   }
 
-  std::string address() const override { return address_; }
+  std::string address() const override { return listener_.address(); }
 
-  void Stop() override {
-    if (!thread_.joinable()) return;
-    server_.stop();
-    thread_.join();
-  }
+  void Stop() override { listener_.Stop(); }
 
  private:
   void Configure() {
-    server_.set_payload_max_length(kMaxHttpBody);
-    server_.set_tcp_nodelay(true);
-    // Not SO_REUSEPORT, which the library sets: a second service on the port must be noticed.
-    server_.set_socket_options([](int socket) {
-      const int yes = 1;
-      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-    });
     server_.set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
           const absl::Status status = Admit(request);
@@ -191,7 +162,7 @@ class HttpServerImpl final : public HttpServer {
 
   absl::Status Admit(const httplib::Request& request) const {
     if (request.path == "/healthz" || request.path == "/") return absl::OkStatus();
-    ESPALIER_RETURN_IF_ERROR(CheckSite(request));
+    ESPALIER_RETURN_IF_ERROR(CheckSite(request, !token_.empty()));
     if (token_.empty() || ShowsToken(request.get_header_value("Authorization"), token_)) {
       return absl::OkStatus();
     }
@@ -199,30 +170,13 @@ class HttpServerImpl final : public HttpServer {
         "this tuner service needs its token: header \"Authorization: Bearer TOKEN\"");
   }
 
-  // Any page may make a browser send requests to this machine. Browsers name the site whose page
-  // that is (Origin), and a name under which they found us (Host) that may be the site's own.
-  absl::Status CheckSite(const httplib::Request& request) const {
-    const std::string host = request.get_header_value("Host");
-    const std::string origin = request.get_header_value("Origin");
-    const std::size_t scheme = origin.find("://");
-    if (!origin.empty() && (scheme == std::string::npos || origin.substr(scheme + 3) != host)) {
-      return absl::PermissionDeniedError(
-          absl::StrCat("requests of other sites' pages are refused, and this one is of ", origin));
-    }
-    if (!token_.empty() || host.empty() || IsAddressOrLocalhost(host)) return absl::OkStatus();
-    return absl::PermissionDeniedError(absl::StrCat(
-        "a service without a token is called localhost or by its address, got Host: ", host));
-  }
-
   const std::string token_;
   const std::string dashboard_;
   Loop& loop_;
   Metrics& metrics_;
   const std::vector<HttpRoute> routes_ = HttpRoutes();
-  const std::unique_ptr<httplib::Server> owned_;
-  httplib::Server& server_ = *owned_;
-  std::string address_;
-  std::thread thread_;
+  HttpListener listener_;
+  httplib::Server& server_ = listener_.server();
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "adapters/optuna/dashboard/door.h"
 #include "adapters/optuna/dashboard/python_text.h"
 #include "adapters/optuna/dashboard/study_json.h"
+#include "tuner/api/json.h"
 
 namespace espalier::optuna_dashboard {
 
@@ -41,7 +42,7 @@ absl::StatusOr<Upload> UploadFrom(const Request& request) {
 }
 
 Answer Created(const Artifact& artifact, const std::vector<Artifact>& all) {
-  return {201, absl::StrCat("{\"artifact_id\":", QuoteText(artifact.id),
+  return {201, absl::StrCat("{\"artifact_id\":", QuoteJson(artifact.id),
                             ",\"artifacts\":", ArtifactsJson(all), "}")};
 }
 
@@ -109,7 +110,7 @@ void Dashboard::Door::AddArtifacts(httplib::Server& server) {
                 ESPALIER_ASSIGN_OR_RETURN(const Upload upload, UploadFrom(request));
                 ESPALIER_RETURN_IF_ERROR(artifacts.Write(upload.artifact.id, upload.content));
                 const std::string key = ArtifactKey(upload.artifact.id);
-                const std::string json = QuoteText(ArtifactJson(upload.artifact));
+                const std::string json = QuoteJson(ArtifactJson(upload.artifact));
                 ESPALIER_RETURN_IF_ERROR(Post(SetTrialAttribute{trial.id, true, key, json}));
                 trial.attributes.system[key] = json;
                 return Created(upload.artifact, ArtifactsOf(head.attributes.system, trial));
@@ -121,7 +122,7 @@ void Dashboard::Door::AddArtifacts(httplib::Server& server) {
                 ESPALIER_ASSIGN_OR_RETURN(const Upload upload, UploadFrom(request));
                 ESPALIER_RETURN_IF_ERROR(artifacts.Write(upload.artifact.id, upload.content));
                 const std::string key = ArtifactKey(upload.artifact.id);
-                const std::string json = QuoteText(ArtifactJson(upload.artifact));
+                const std::string json = QuoteJson(ArtifactJson(upload.artifact));
                 ESPALIER_RETURN_IF_ERROR(SetSystem(head.id, key, json));
                 head.attributes.system[key] = json;
                 return Created(upload.artifact, ArtifactsOf(head.attributes.system));

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "adapters/optuna/dashboard/python_text.h"
+#include "tuner/api/json.h"
 
 namespace espalier::optuna_dashboard {
 
@@ -93,7 +94,7 @@ std::vector<std::pair<std::string, std::string>> NoteAttributes(const Texts& stu
                                                                 const Note& note) {
   std::vector<std::pair<std::string, std::string>> attributes;
   const std::string prefix = NoteKey(trial, kBody);
-  attributes.emplace_back(prefix + "0", QuoteText(note.body));
+  attributes.emplace_back(prefix + "0", QuoteJson(note.body));
   for (const auto& [piece, text] : WithPrefix(study_attributes, prefix)) {
     if (piece != "0") attributes.emplace_back(prefix + piece, "\"\"");
   }
@@ -127,10 +128,10 @@ std::string RemovedArtifactKey(TrialId trial, const std::string& id) {
 std::string ArtifactKey(const std::string& id) { return kArtifactPrefix + id; }
 
 std::string ArtifactJson(const Artifact& artifact) {
-  return absl::StrCat("{\"artifact_id\": ", QuoteText(artifact.id),
-                      ", \"filename\": ", QuoteText(artifact.filename),
-                      ", \"mimetype\": ", QuoteText(artifact.mimetype), ", \"encoding\": ",
-                      artifact.encoding.empty() ? "null" : QuoteText(artifact.encoding), "}");
+  return absl::StrCat("{\"artifact_id\": ", QuoteJson(artifact.id),
+                      ", \"filename\": ", QuoteJson(artifact.filename),
+                      ", \"mimetype\": ", QuoteJson(artifact.mimetype), ", \"encoding\": ",
+                      artifact.encoding.empty() ? "null" : QuoteJson(artifact.encoding), "}");
 }
 
 std::map<std::string, std::string> PlotsOf(const Texts& study_attributes) {

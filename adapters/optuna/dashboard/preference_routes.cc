@@ -7,6 +7,7 @@
 #include "adapters/optuna/dashboard/attributes.h"
 #include "adapters/optuna/dashboard/door.h"
 #include "adapters/optuna/dashboard/python_text.h"
+#include "tuner/api/json.h"
 
 namespace espalier::optuna_dashboard {
 
@@ -55,7 +56,7 @@ std::string HistoryJson(const std::string& id, const Choice& choice) {
       {"candidates", choice.candidates},
       {"clicked", choice.clicked},
       {"preferences", Json::parse(PreferencesJson(choice))}};
-  return QuoteText(history.dump());
+  return QuoteJson(history.dump());
 }
 
 }  // namespace

@@ -238,11 +238,4 @@ std::string StringOr(std::string_view json, std::string otherwise) {
   return std::move(value.text);
 }
 
-std::string QuoteText(std::string_view text) {
-  rapidjson::StringBuffer buffer;
-  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
-  writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
-  return {buffer.GetString(), buffer.GetSize()};
-}
-
 }  // namespace espalier::optuna_dashboard

@@ -31,7 +31,4 @@ std::string StrictJson(std::string_view json);
 // A string of JSON: what it says; nothing if the JSON is no string.
 std::string StringOr(std::string_view json, std::string otherwise);
 
-// JSON of a string.
-std::string QuoteText(std::string_view text);
-
 }  // namespace espalier::optuna_dashboard

@@ -8,19 +8,20 @@ namespace espalier::optuna_dashboard {
 
 namespace {
 
-StudyHead HeadOf(const Study& study) {
+// What a list of studies shows.
+StudyHead SummaryOf(const Study& study) {
   StudyHead head;
   head.id = study.id;
   head.spec.name = study.spec.name;
-  head.spec.metric = study.spec.metric;
-  head.spec.ask_and_tell = study.spec.ask_and_tell;
-  head.spec.direction = study.spec.direction;
   head.spec.directions = study.spec.directions;
+  head.attributes = study.attributes;
+  return head;
+}
+
+StudyHead HeadOf(const Study& study) {
+  StudyHead head = SummaryOf(study);
   head.spec.space = study.spec.space;
   head.spec.json = study.spec.json;
-  head.state = study.state;
-  head.created = study.created;
-  head.attributes = study.attributes;
   head.suggestions = study.suggestions;
   return head;
 }
@@ -59,11 +60,11 @@ absl::StatusOr<const Study*> FindStudy(const View& view, StudyId id) {
 
 }  // namespace
 
-std::vector<StudyHead> ReadStudies(Tuner& tuner, absl::Status& status) {
+absl::StatusOr<std::vector<StudyHead>> ReadStudies(Tuner& tuner) {
   std::vector<StudyHead> heads;
-  status = tuner.Read([&heads](const View& view) {
-    for (const auto& [id, study] : view.core.state().studies) heads.push_back(HeadOf(study));
-  });
+  ESPALIER_RETURN_IF_ERROR(tuner.Read([&heads](const View& view) {
+    for (const auto& [id, study] : view.core.state().studies) heads.push_back(SummaryOf(study));
+  }));
   return heads;
 }
 

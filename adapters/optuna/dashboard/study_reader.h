@@ -35,7 +35,8 @@ struct ShownStudy {
                                    // attributes of programs
 };
 
-std::vector<StudyHead> ReadStudies(Tuner& tuner, absl::Status& status);
+// For a list: without what only trials need.
+absl::StatusOr<std::vector<StudyHead>> ReadStudies(Tuner& tuner);
 absl::StatusOr<StudyHead> ReadHead(Tuner& tuner, StudyId id);
 absl::StatusOr<ShownStudy> ReadStudy(Tuner& tuner, StudyId id, std::int64_t full_from);
 absl::StatusOr<ShownTrial> ReadTrial(Tuner& tuner, TrialId id);

@@ -56,9 +56,7 @@ absl::Status NameTaken(absl::Status status) {
 }
 
 absl::StatusOr<Answer> Summaries(Tuner& tuner) {
-  absl::Status status;
-  const std::vector<StudyHead> studies = ReadStudies(tuner, status);
-  ESPALIER_RETURN_IF_ERROR(status);
+  ESPALIER_ASSIGN_OR_RETURN(const std::vector<StudyHead> studies, ReadStudies(tuner));
   return Answer{200, SummariesJson(studies)};
 }
 

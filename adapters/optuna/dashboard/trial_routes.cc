@@ -7,6 +7,7 @@
 #include "adapters/optuna/dashboard/attributes.h"
 #include "adapters/optuna/dashboard/door.h"
 #include "adapters/optuna/dashboard/python_text.h"
+#include "tuner/api/json.h"
 
 namespace espalier::optuna_dashboard {
 
@@ -51,7 +52,7 @@ absl::StatusOr<Event> TellFrom(TrialId trial, const Json& body) {
 Answer Conflict(const Note& stored) {
   return {409, absl::StrCat("{\"reason\":\"The text you are editing has changed. Please copy your "
                             "edits and refresh the page.\",\"note\":{\"version\":",
-                            stored.version, ",\"body\":", QuoteText(stored.body), "}}")};
+                            stored.version, ",\"body\":", QuoteJson(stored.body), "}}")};
 }
 
 }  // namespace

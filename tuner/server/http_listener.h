@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "tuner/base/status.h"
+#include "tuner/server/listen_address.h"
+#include "tuner/server/tls.h"
+
+namespace httplib {
+class Server;
+struct Request;
+}  // namespace httplib
+
+namespace espalier {
+
+// A server of HTTP with its address and the thread that listens. Its owner adds routes and handlers
+// before Listen, and calls Stop before what they use is gone.
+class HttpListener {
+ public:
+  // Bodies of more than max_body bytes are refused.
+  HttpListener(const TlsFiles& tls, std::size_t max_body);
+  ~HttpListener();
+
+  httplib::Server& server() { return *server_; }
+
+  // Port 0 takes any free one. The error names the address and the remedy.
+  absl::Status Listen(ListenAddress address);
+  void Stop();
+
+  const std::string& address() const { return address_; }
+
+ private:
+  const std::unique_ptr<httplib::Server> server_;
+  std::string address_;
+  std::thread thread_;
+};
+
+// Any page may make a browser send requests to this machine. Browsers name the site whose page
+// that is (Origin), and a name under which they found us (Host), which may be the site's own where
+// no token is needed.
+absl::Status CheckSite(const httplib::Request& request, bool has_token);
+
+}  // namespace espalier
