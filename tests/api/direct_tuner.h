@@ -44,12 +44,13 @@ class DirectTuner final : public Tuner {
     return absl::OkStatus();
   }
 
-  View view() const { return {core, now, pids, gpus}; }
+  View view() const { return {core, now, pids, gpus, folders}; }
 
   Time now;
   Core core;
   std::map<ReplicaId, int> pids;
   std::map<std::string, std::vector<NodeGpu>> gpus;
+  std::map<std::string, NodeFolder> folders;
   std::vector<Command> commands;
   std::map<TrialId, std::vector<std::function<void(const Reply&)>>> waits;
 };

@@ -94,6 +94,30 @@ TEST_F(TrialOperations, TellEndsTheTrialAndSaysItsState) {
   EXPECT_EQ(api::GetTrial(tuner_, Id(trial))->values(0), 0.25);
 }
 
+TEST_F(TrialOperations, CancelEndsATrialOfThePoolOnly) {
+  ASSERT_TRUE(api::CreateStudy(tuner_, CreateRequest(R"({"name": "queue", "sampler": "queue",
+                                                         "command": "true"})"))
+                  .ok());
+  v1::EnqueueRequest enqueue;
+  enqueue.set_study("queue");
+  enqueue.set_parameters(R"({"x": 1})");
+  const auto enqueued = api::Enqueue(tuner_, enqueue);
+  ASSERT_TRUE(enqueued.ok()) << enqueued.status();
+  v1::CancelTrialRequest request;
+  request.set_trial_id(enqueued->trial_id());
+  request.set_state(v1::TRIAL_COMPLETE);
+  EXPECT_THAT(std::string(api::CancelTrial(tuner_, request).status().message()),
+              HasSubstr("PRUNED or FAIL"));
+  request.set_state(v1::TRIAL_PRUNED);
+  request.set_reason("too slow");
+  const auto cancelled = api::CancelTrial(tuner_, request);
+  ASSERT_TRUE(cancelled.ok()) << cancelled.status();
+  EXPECT_EQ(cancelled->state(), v1::TRIAL_PRUNED);
+  EXPECT_EQ(cancelled->reason(), "too slow");
+  request.set_trial_id(Ask()->trial_id());
+  EXPECT_TRUE(absl::IsPermissionDenied(api::CancelTrial(tuner_, request).status()));
+}
+
 TEST_F(TrialOperations, ATellSaysOneThing) {
   const std::int64_t trial = Ask()->trial_id();
   v1::TellRequest both = End(trial, v1::TRIAL_COMPLETE);

@@ -49,7 +49,8 @@ class HttpTest(TunerTest):
 
     def call(self, method, path, body=None, code=200, headers={}):
         status, _, text = self.send(method, path, body, headers)
-        self.assertEqual(status, code, f"{method} {path} {body}: {text}")
+        if code is not None:
+            self.assertEqual(status, code, f"{method} {path} {body}: {text}")
         return json.loads(text)
 
     def create(self, name="study", **keys):
@@ -58,6 +59,12 @@ class HttpTest(TunerTest):
 
     def ask(self, study="study", **body):
         return self.call("POST", f"/api/studies/{study}/ask", body)
+
+    def enqueue(self):
+        """A trial that the pool is to run."""
+        self.call("POST", "/api/studies?exist_ok=1", {"name": "queue", "sampler": "queue", "command": ["true"],
+                                                      "directory": str(self.dir)}, None)
+        return self.call("POST", "/api/studies/queue/enqueue", {"parameters": {"x": 1}})
 
     def tell(self, trial, code=200, **body):
         return self.call("POST", f"/api/trials/{trial['trial_id']}/tell", body, code)
@@ -83,7 +90,7 @@ class OpenApi(HttpTest):
     def target(self, path, study="study", trial=None):
         """A path whose names are those of things that are there."""
         if "{trial_id}" in path:
-            trial = trial or self.ask()["trial_id"]
+            trial = trial or (self.enqueue() if path.endswith("/cancel") else self.ask())["trial_id"]
         return path.replace("{study}", study).replace("{trial_id}", str(trial))
 
     def test_the_service_shows_the_file(self):
@@ -174,6 +181,8 @@ class OpenApi(HttpTest):
     def test_every_route_of_the_server_is_in_the_file(self):
         routes = set()
         for file in (ROOT / "tuner/server").glob("http_*routes.cc"):
+            if file.name == "http_nni_routes.cc":  # nni_service_test.py holds them to docs/nni_protocol.md
+                continue
             routes |= set(re.findall(r'\{"([A-Z]+)", "(/[^"]*)", "(\w+)", \w+\}', file.read_text()))
         described = {(m.upper(), p, o["operationId"]) for m, p, o, _ in operations()}
         self.assertEqual(routes, described)
@@ -361,7 +370,9 @@ class Guide(HttpTest):
             done = subprocess.run(command, text=True, capture_output=True, timeout=120)
             self.assertEqual(done.returncode, 0, f"{code}\n{done.stdout}\n{done.stderr}")
             self.assertTrue(done.stdout, code)
-        self.assertEqual(self.call("GET", "/api/studies")["studies"][0]["trials_by_state"], {"RUNNING": 1})
+        left = {study["name"]: study["trials_by_state"] for study in self.call("GET", "/api/studies")["studies"]}
+        self.assertEqual(left.pop("mine"), {"PRUNED": 1})
+        self.assertEqual(list(left.values()), [{"RUNNING": 1}])
 
 
 if __name__ == "__main__":

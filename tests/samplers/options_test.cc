@@ -16,7 +16,7 @@ std::string ErrorOf(const std::string& name, const Options& options) {
 }
 
 TEST(SamplerTable, NamesItsRows) {
-  EXPECT_THAT(SamplerNames(), ElementsAre("random", "grid", "tpe"));
+  EXPECT_THAT(SamplerNames(), ElementsAre("random", "grid", "tpe", "queue"));
 }
 
 TEST(SamplerTable, UnknownNamesListTheKnown) {

@@ -100,6 +100,17 @@ TEST(ParseStudy, EndsByItselfOnAFiniteSpace) {
             0);
 }
 
+TEST(ParseStudy, AQueueNeedsNeitherSpaceNorEnd) {
+  const StudySpec spec =
+      MustParse(R"({"name": "q", "sampler": "queue", "command": "t"})", "q.json");
+  EXPECT_TRUE(spec.queue());
+  EXPECT_TRUE(Validate(spec).ok());
+  StudySpec asked = spec;
+  asked.ask_and_tell = true;
+  EXPECT_FALSE(asked.queue());
+  EXPECT_FALSE(Validate(asked).ok());
+}
+
 TEST(ParseStudy, WritesTextThatReadsTheSameAnywhere) {
   const StudySpec spec = MustParse(kSmallest);
   const absl::StatusOr<StudySpec> again = ParseStudy(spec.json, "study_json", "/elsewhere");

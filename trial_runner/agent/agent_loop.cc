@@ -16,6 +16,7 @@
 #include "trial_runner/agent/last_output.h"
 #include "trial_runner/agent/trial_environment.h"
 #include "tuner/base/clock.h"
+#include "tuner/base/machine.h"
 
 namespace espalier {
 namespace {
@@ -278,6 +279,8 @@ void AgentLoop::SendHello(std::int64_t stream) {
   hello.set_gpu_type(options_.gpu_type);
   hello.set_spot(options_.spot);
   hello.set_price_per_hour(options_.price_per_hour);
+  hello.set_directory(options_.directory);
+  hello.set_machine(MachineId());
   if (machine_ends_) {
     const std::chrono::duration<double> left = *machine_ends_ - Clock::now();
     hello.set_leaves_in_s(std::max(0.0, left.count()));

@@ -1,6 +1,7 @@
 #include "tuner/api/agent_convert.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -153,8 +154,24 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
   for (const v1::Gpu& gpu : hello.gpus()) {
     out.gpus.push_back({gpu.name(), gpu.uuid(), gpu.memory_bytes()});
   }
+  if (hello.directory().size() > kMaxNodePath || hello.machine().size() > kMaxNodeName) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("node \"", hello.node_name(), "\": its directory has at most ", kMaxNodePath,
+                     " bytes and its machine ", kMaxNodeName, ", got ", hello.directory().size(),
+                     " and ", hello.machine().size()));
+  }
+  out.folder = {hello.directory(), hello.machine()};
   out.event = std::move(event);
   return out;
+}
+
+// Whoever enqueued the trial wrote it; what is no text is passed over.
+void AddEnvironment(const std::string& json, v1::StartReplica& start) {
+  const auto variables = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!variables.is_object()) return;
+  for (const auto& [name, value] : variables.items()) {
+    if (value.is_string()) (*start.mutable_environment())[name] = value.get<std::string>();
+  }
 }
 
 v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerState& state) {
@@ -172,7 +189,13 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   (*start.mutable_environment())[kBatchModeVariable] =
       study.spec.batch_mode == BatchMode::kAdaptive ? "adaptive" : "fixed";
   (*start.mutable_environment())[kDirectionVariable] = std::string(ToString(study.spec.direction));
-  start.set_parameters_json(ToJson(trial->second.parameters));
+  const auto& attributes = trial->second.attributes.system;
+  if (const auto own = attributes.find(kTrialEnvironment); own != attributes.end()) {
+    AddEnvironment(own->second, start);
+  }
+  const auto verbatim = attributes.find(kTrialParameters);
+  start.set_parameters_json(verbatim == attributes.end() ? ToJson(trial->second.parameters)
+                                                         : verbatim->second);
   start.set_study(study.spec.name);
   start.set_trial_number(trial->second.number);
   start.set_checkpoint(trial->second.checkpoint);

@@ -14,6 +14,7 @@ namespace espalier {
 inline constexpr int kMaxSlotsPerNode = 4096;
 inline constexpr int kMaxGpusPerNode = 1024;
 inline constexpr std::size_t kMaxNodeName = 256;  // bytes
+inline constexpr std::size_t kMaxNodePath = 4096;
 
 struct ReplicaPid {
   ReplicaId replica;
@@ -25,6 +26,7 @@ struct FromAgent {
   std::optional<Event> event;  // none: a heartbeat, or a kind this service does not know
   std::vector<ReplicaPid> pids;
   std::vector<NodeGpu> gpus = {};  // of a Hello
+  NodeFolder folder = {};          // likewise
 };
 
 // An AgentLeaving comes without its node, which whoever holds the stream knows.

@@ -120,6 +120,18 @@ absl::StatusOr<v1::Verdict> ShouldPrune(Tuner& tuner, const v1::TrialId& request
   });
 }
 
+absl::StatusOr<v1::TrialRecord> CancelTrial(Tuner& tuner, const v1::CancelTrialRequest& request) {
+  espalier::CancelTrial event{TrialId(request.trial_id()), TrialState::kFail, request.reason()};
+  if (request.state() == v1::TRIAL_PRUNED) {
+    event.state = TrialState::kPruned;
+  } else if (request.state() != v1::TRIAL_FAIL && request.state() != v1::TRIAL_STATE_UNSPECIFIED) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("state: a trial is cancelled as PRUNED or FAIL, got ",
+                     v1::TrialState_Name(request.state())));
+  }
+  return PostForTrial(tuner, std::move(event));
+}
+
 absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& request) {
   Reply reply;
   if (request.state() != v1::TRIAL_STATE_UNSPECIFIED) {

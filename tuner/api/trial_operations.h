@@ -12,6 +12,7 @@ absl::StatusOr<v1::TrialRecord> Ask(Tuner& tuner, const v1::AskRequest& request)
 absl::StatusOr<v1::TrialRecord> Enqueue(Tuner& tuner, const v1::EnqueueRequest& request);
 absl::StatusOr<v1::Verdict> Report(Tuner& tuner, const v1::ReportRequest& request);
 absl::StatusOr<v1::Verdict> ShouldPrune(Tuner& tuner, const v1::TrialId& request);
+absl::StatusOr<v1::TrialRecord> CancelTrial(Tuner& tuner, const v1::CancelTrialRequest& request);
 absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& request);
 absl::StatusOr<v1::TrialRecord> SetAttributes(Tuner& tuner,
                                               const v1::SetAttributesRequest& request);

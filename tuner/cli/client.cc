@@ -79,6 +79,10 @@ absl::StatusOr<v1::TellResponse> Client::Tell(const v1::TellRequest& request) {
   return Call(&v1::Tuner::Stub::Tell, request);
 }
 
+absl::StatusOr<v1::TrialRecord> Client::CancelTrial(const v1::CancelTrialRequest& request) {
+  return Call(&v1::Tuner::Stub::CancelTrial, request);
+}
+
 absl::StatusOr<v1::Trial> Client::PinTrial(const v1::PinTrialRequest& request) {
   return Call(&v1::Tuner::Stub::PinTrial, request);
 }

@@ -35,6 +35,10 @@ constexpr Verb kVerbs[] = {
      AddResume},
     {"rm", "Delete a study that does not run, and its trials", "  tuner rm old_study", AddRemove},
     {"pin", "Hold a trial at a number of slots", "  tuner pin fashion_mnist 3 --slots 2", AddPin},
+    {"cancel", "End one trial; one that waits never starts",
+     "  tuner cancel fashion_mnist 3\n  tuner cancel fashion_mnist 3 --pruned --reason \"too "
+     "slow\"",
+     AddCancel},
     {"export", "Write a study's parameters, curves and slots as CSV or JSON",
      "  tuner export fashion_mnist --db espalier.db --format csv --out trials.csv", AddExport},
     {"report", "Write a study's record as one HTML page",

@@ -1,8 +1,9 @@
-// Verbs that change a study of a running service, or wait for one: submit, watch, stop, resume,
-// pin.
+// Verbs that change a study of a running service, or wait for one: submit, watch, stop, resume, rm,
+// cancel, pin.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -31,6 +32,8 @@ struct StudyArguments {
   double time_limit_s = 0;
   std::int64_t trial = 0;
   int slots = 0;
+  bool pruned = false;
+  std::string reason;
 };
 
 std::shared_ptr<StudyArguments> AddStudyArguments(CLI::App& app) {
@@ -102,8 +105,7 @@ absl::StatusOr<ExitCode> Stop(Client& client, const StudyArguments& arguments) {
 
 absl::StatusOr<ExitCode> Remove(Client& client, const StudyArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.DeleteStudy(arguments.study));
-  std::printf("study %s is deleted; it had %s\n", study.name().c_str(),
-              TrialCounts(study).c_str());
+  std::printf("study %s is deleted; it had %s\n", study.name().c_str(), TrialCounts(study).c_str());
   return ExitCode::kOk;
 }
 
@@ -140,6 +142,30 @@ absl::StatusOr<ExitCode> Pin(Client& client, const StudyArguments& arguments) {
   return ExitCode::kOk;
 }
 
+absl::StatusOr<ExitCode> Cancel(Client& client, const StudyArguments& arguments) {
+  v1::GetStudyRequest look;
+  look.set_name(arguments.study);
+  look.set_without_values(true);
+  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, client.GetStudy(look));
+  const auto& trials = details.trials();
+  const auto found = std::find_if(trials.begin(), trials.end(), [&](const v1::Trial& trial) {
+    return trial.number() == arguments.trial;
+  });
+  if (found == trials.end()) {
+    return absl::NotFoundError(fmt::format("study \"{}\" has no trial {}; it has {}",
+                                           arguments.study, arguments.trial, trials.size()));
+  }
+  v1::CancelTrialRequest request;
+  request.set_trial_id(found->id());
+  request.set_state(arguments.pruned ? v1::TRIAL_PRUNED : v1::TRIAL_FAIL);
+  request.set_reason(arguments.reason);
+  ESPALIER_ASSIGN_OR_RETURN(const v1::TrialRecord trial, client.CancelTrial(request));
+  std::printf("trial %ld is %s%s%s\n", static_cast<long>(trial.number()),
+              StateName(trial.state()).c_str(), trial.reason().empty() ? "" : ": ",
+              trial.reason().c_str());
+  return ExitCode::kOk;
+}
+
 }  // namespace
 
 VerbAction AddSubmit(CLI::App& app) {
@@ -172,6 +198,14 @@ VerbAction AddResume(CLI::App& app) {
   app.add_option("--time-limit", a->time_limit_s,
                  "New limit on running time in seconds (default: as it was)");
   return [a] { return WithClient("resume", *a, Resume); };
+}
+
+VerbAction AddCancel(CLI::App& app) {
+  auto a = AddStudyArguments(app);
+  app.add_option("trial", a->trial, "Number of the trial")->required()->type_name("TRIAL");
+  app.add_flag("--pruned", a->pruned, "It ends as PRUNED, with its last value (default: as FAIL)");
+  app.add_option("--reason", a->reason, "Why, for the study's record");
+  return [a] { return WithClient("cancel", *a, Cancel); };
 }
 
 VerbAction AddPin(CLI::App& app) {

@@ -81,7 +81,7 @@ class DatabaseSource : public StudySource, private Tuner {
     return reply;
   }
   absl::Status Read(const std::function<void(const View&)>& look) override {
-    look(View{core_, now_, pids_, gpus_});
+    look(View{core_, now_, pids_, gpus_, folders_});
     return absl::OkStatus();
   }
 
@@ -89,6 +89,7 @@ class DatabaseSource : public StudySource, private Tuner {
   Core core_;
   std::map<ReplicaId, int> pids_;
   std::map<std::string, std::vector<NodeGpu>> gpus_;
+  std::map<std::string, NodeFolder> folders_;
 };
 
 bool Exists(const std::string& path) {

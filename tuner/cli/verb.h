@@ -36,6 +36,7 @@ VerbAction AddStop(CLI::App& app);
 VerbAction AddResume(CLI::App& app);
 VerbAction AddRemove(CLI::App& app);
 VerbAction AddPin(CLI::App& app);
+VerbAction AddCancel(CLI::App& app);
 VerbAction AddExport(CLI::App& app);
 VerbAction AddReport(CLI::App& app);
 VerbAction AddTell(CLI::App& app);

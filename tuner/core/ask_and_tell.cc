@@ -226,6 +226,7 @@ void Core::Impl::On(const SetTrialAttribute& event) {
   if (OpenTrial(event.trial) == nullptr) return;
   Emit(TrialAttributeSet{event.trial, event.system, event.key, event.value});
   HeardOf(event.trial);
+  if (event.system && event.key == kTrialHeld) schedule_ = true;
 }
 
 void Core::Impl::On(const SetIntermediateValue& event) {

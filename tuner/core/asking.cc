@@ -256,6 +256,10 @@ void Core::Impl::AddDrawn(const Trial& trial, const Parameters& parameters) {
 }
 
 void Core::Impl::On(const EnqueueTrial& event) {
+  if (const Study* queue = state_.FindStudy(event.study); queue && queue->spec.queue()) {
+    EnqueueOnPool(*queue, event);
+    return;
+  }
   const Study* study = StudyToAsk(event.study, kCreationKey, event.request_key);
   if (study == nullptr) return;
   absl::Status& status = result_.reply.status;
@@ -266,7 +270,7 @@ void Core::Impl::On(const EnqueueTrial& event) {
   if (status.ok()) status = MayCreateTrial(*study);
   if (!status.ok()) return;
   TrialTemplate waiting;
-  waiting.attributes.user = event.user_attributes;
+  waiting.attributes = {event.user_attributes, event.system_attributes};
   waiting.attributes.system[kFixedParameters] = ToJson(event.fixed);
   const TrialId id = CreateFrom(study->id, waiting);
   KeepRequestKey(id, kCreationKey, event.request_key);

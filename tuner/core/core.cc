@@ -28,8 +28,8 @@ int Core::SlotsHeld() const { return impl_->SlotsHeld(); }
 Core::Impl::Impl(TunerState state, CoreOptions options)
     : state_(std::move(state)), options_(options), next_replica_(state_.replica_ids_below) {
   for (const auto& [id, trial] : state_.trials) {
+    request_keys_.Take(trial);
     if (StudyAt(trial.study).spec.ask_and_tell) {
-      request_keys_.Take(trial);
       NoteWaiting(id);
       // Whose clients have all the time again that they had before the restart.
       if (trial.state == TrialState::kRunning) HeardOf(id);

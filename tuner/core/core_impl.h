@@ -198,6 +198,8 @@ class Core::Impl {
   void On(const EnqueueTrial& event);
   void On(const ReportValue& event);
   void On(const TellEnd& event);
+  void On(const CancelTrial& event);   // queue.cc
+  void On(const RecordReport& event);  // queue.cc
   void On(const SetTrialAttributes& event);
   void On(const SuggestParameter& event);
   void On(const SetTrialAttribute& event);
@@ -229,12 +231,16 @@ class Core::Impl {
 
   // ---- studies and trials (studies.cc, trials.cc)
   StudyPlugins& PluginsOf(const Study& study);
+  // Whether its sampler has, or may have, something left to draw.
+  bool MayDraw(const Study& study);
   void EndStudy(StudyId id, StudyState state, const std::string& reason);
   void EndStudyIfDone(StudyId id);
   void SetClocksAfterRestart();
   // Ends a running, waiting or paused trial and sees its replicas off.
   void EndTrial(TrialId id, TrialState state, const std::string& reason,
                 std::optional<double> value, const std::string& last_output = {});
+  // Of a program that came to its own end, perhaps with a value.
+  void EndWell(TrialId id, std::optional<double> value, const std::string& last_output);
   void PauseTrial(TrialId id, const std::string& reason);
   void TakeValue(TrialId id, IntermediateValue value);
   void RecordFigures(TrialId id);
@@ -289,6 +295,11 @@ class Core::Impl {
   void HeardOf(TrialId id);
   void CheckClientLeases();
   void QueueAgain(const Trial& lost);
+
+  // ---- trials that clients enqueue for the pool (queue.cc)
+  void EnqueueOnPool(const Study& study, const EnqueueTrial& event);
+  Trial* TrialOfPool(TrialId id);
+  void HoldBack(const Study& study);
 
   // ---- slots of such trials (client_slots.cc)
   absl::Status CheckRequest(const Trial& trial, const AcquireSlots& event) const;
@@ -426,7 +437,7 @@ class Core::Impl {
     std::map<std::pair<std::string, std::string>, int> all;
   };
   std::map<StudyId, SuggestionIndex> suggestions_;
-  std::map<StudyId, std::set<TrialId>> waiting_;  // WAITING trials of ask-and-tell studies
+  std::map<StudyId, std::set<TrialId>> waiting_;      // WAITING trials of ask-and-tell studies
   std::map<StudyId, SuggestedParameters> suggested_;  // of studies whose sampler was asked
   RequestKeys request_keys_;
   std::map<TrialId, ClientSlots> client_slots_;  // who holds slots or asks for some
@@ -445,8 +456,8 @@ class Core::Impl {
   std::map<StudyId, Time> promise_at_;
   std::map<TrialId, double> promise_;
   std::set<StudyId> promise_stale_;  // studies whose curves changed since
-  // Trials that their pruner has paused and does not let go on yet. Follows from the curves, so
-  // that it is the same after a restart.
+  // Trials that their pruner has paused and does not let go on yet, or that their client holds
+  // back. Follows from curves and attributes, so that it is the same after a restart.
   std::set<TrialId> held_;
   std::set<TrialId> refused_;  // whose bad numbers are on record
   std::map<TrialId, TrialSpeed> speeds_;

@@ -111,12 +111,41 @@ struct AskTrial {
   Parameters fixed;  // if there are any, the trial is a new one
   std::string request_key;
 };
-// A trial that the next who asks gets, with these parameters and what is drawn then.
+// Of an ask-and-tell study: a trial that the next who asks gets, with these parameters and what is
+// drawn then. Of one whose sampler is "queue": a trial that the pool runs, with these parameters.
 struct EnqueueTrial {
   std::string study;
   Parameters fixed;
   std::map<std::string, std::string> user_attributes;
   std::string request_key;
+  std::map<std::string, std::string> system_attributes{};
+};
+// System attributes of enqueued trials that the pool goes by.
+// An object of texts: variables for the trial's processes, beside the study's.
+inline constexpr char kTrialEnvironment[] = "espalier:environment";
+// An object: what the trial's parameter file says, to the letter.
+inline constexpr char kTrialParameters[] = "espalier:parameters";
+// "true": the trial, which does not run, waits until this is "false", also where its study runs.
+inline constexpr char kTrialHeld[] = "espalier:held";
+
+// Ends a trial of the pool as PRUNED or FAIL: its processes are stopped, one that waits never
+// starts. One that has ended stays as it is.
+struct CancelTrial {
+  TrialId trial;
+  TrialState state = TrialState::kFail;
+  std::string reason{};  // empty: by the user
+};
+// Reasons of trials that were cancelled as FAIL begin so.
+inline constexpr char kCancelled[] = "cancelled";
+
+// What the program of an enqueued trial tells, once under its key.
+struct RecordReport {
+  TrialId trial;
+  std::string key;                 // a system attribute; if there is one, nothing happens
+  std::string value;               // JSON
+  std::optional<double> number{};  // of it; what is no finite number enters no curve
+  std::optional<std::int64_t>
+      step{};  // absent: it is final, and counts once the trial has succeeded
 };
 // An intermediate value of a RUNNING trial.
 struct ReportValue {
@@ -258,9 +287,9 @@ struct Tick {};
 using Event =
     std::variant<CreateStudy, StopStudy, ResumeStudy, TellValue, PinTrial, DrainNode, DeleteStudy,
                  RenameStudy, SetStudyAttribute, CreateTrial, AskTrial, EnqueueTrial, ReportValue,
-                 TellEnd, SetTrialAttributes, SuggestParameter, SetTrialAttribute,
-                 SetIntermediateValue, SetTrialState, AcquireSlots, RenewSlots, ReleaseSlots,
-                 AgentHello, AgentLeaving, AgentGone, ReplicaReady, ReplicaStarted,
+                 TellEnd, CancelTrial, RecordReport, SetTrialAttributes, SuggestParameter,
+                 SetTrialAttribute, SetIntermediateValue, SetTrialState, AcquireSlots, RenewSlots,
+                 ReleaseSlots, AgentHello, AgentLeaving, AgentGone, ReplicaReady, ReplicaStarted,
                  ReplicaRegrouped, ReplicaReport, ReplicaProgress, ReplicaCheckpoint,
                  ReplicaFinished, ReplicaStuck, ReplicaExited, Tick>;
 
@@ -302,7 +331,7 @@ struct Reply {
   TrialId trial;             // PinTrial, CreateTrial, AskTrial, EnqueueTrial
   NodeId node;               // AgentHello, DrainNode
   bool should_stop = false;  // TellValue
-  bool updated = false;      // SetTrialState
+  bool updated = false;      // SetTrialState, CancelTrial, RecordReport
   bool existed = false;      // CreateStudy, AskTrial, EnqueueTrial: made by an earlier event
   // AcquireSlots, RenewSlots: what the trial holds, and for how long without a word; or what it
   // waits for.

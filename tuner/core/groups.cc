@@ -165,12 +165,7 @@ void Core::Impl::GroupLost(TrialId id, const ReplicaExited& exit, bool not_its_f
     return;
   }
   if (clean) {
-    if (trial.values.empty()) {
-      EndTrial(id, TrialState::kFail, absl::StrCat("ended without reporting ", study.spec.metric),
-               std::nullopt, exit.last_output);
-    } else {
-      EndTrial(id, TrialState::kComplete, "ran to its end", trial.values.back().value);
-    }
+    EndWell(id, std::nullopt, exit.last_output);
     return;
   }
   const std::string what = DescribeExit(exit, false);

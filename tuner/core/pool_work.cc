@@ -44,9 +44,8 @@ void Core::Impl::DescribeWork(PoolSizeRequest& request) {
     }
     const double each_s = SecondsOfATrial(study);
     seconds_each[id] = each_s;
-    const StudyPlugins& plugins = PluginsOf(study);
     std::int64_t to_start = 0;
-    if (!plugins.exhausted && !plugins.too_late) {
+    if (MayDraw(study) && !PluginsOf(study).too_late) {
       if (spec.max_trials == 0) request.work_left_s = std::numeric_limits<double>::infinity();
       to_start = std::max<std::int64_t>(0, spec.max_trials - std::ssize(study.trials));
     }

@@ -131,15 +131,7 @@ void Core::Impl::On(const ReplicaFinished& event) {
     EndTrial(trial.id, TrialState::kFail, event.failure, std::nullopt);
     return;
   }
-  std::optional<double> value = event.value;
-  if (!value && !trial.values.empty()) value = trial.values.back().value;
-  const StudyId study = trial.study;
-  if (value) {
-    EndTrial(trial.id, TrialState::kComplete, "ran to its end", value);
-  } else {
-    EndTrial(trial.id, TrialState::kFail,
-             absl::StrCat("ended without reporting ", StudyAt(study).spec.metric), std::nullopt);
-  }
+  EndWell(trial.id, event.value, "");
 }
 
 void Core::Impl::On(const ReplicaExited& event) {

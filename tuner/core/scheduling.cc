@@ -35,7 +35,9 @@ DecisionKind KindOfChange(const Trial& trial, int from, int to) {
 void Core::Impl::Schedule() {
   schedule_ = false;
   for (const auto& [id, study] : state_.studies) {
-    if (UsesPool(study)) UpdateHeld(study);
+    if (!UsesPool(study)) continue;
+    UpdateHeld(study);
+    if (study.spec.queue()) HoldBack(study);
   }
   scheduled_at_ = now_;
   ServeClients();
@@ -65,6 +67,7 @@ void Core::Impl::Schedule() {
 void Core::Impl::CreateTrials(Study& study, int& room) {
   StudyPlugins& plugins = PluginsOf(study);
   const StudySpec& spec = study.spec;
+  if (!plugins.sampler->draws()) return;
   if (room >= spec.min_slots && TooLateForNewTrials(study)) return;
   std::int64_t alive = 0;
   for (const TrialId id : live_) {

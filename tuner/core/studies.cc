@@ -59,6 +59,11 @@ StudyPlugins& Core::Impl::PluginsOf(const Study& study) {
   return plugins;
 }
 
+bool Core::Impl::MayDraw(const Study& study) {
+  const StudyPlugins& plugins = PluginsOf(study);
+  return plugins.sampler->draws() && !plugins.exhausted;
+}
+
 void Core::Impl::On(const CreateStudy& event) {
   if (const Study* existing = state_.FindStudy(event.spec.name); existing != nullptr) {
     result_.reply.study = existing->id;
@@ -239,7 +244,8 @@ int Core::Impl::ConsecutiveFailures(const Study& study) const {
   std::vector<std::pair<Time, TrialState>> ended;
   for (const TrialId id : study.trials) {
     const Trial& trial = state_.trials.at(id);
-    if (Ended(trial.state) && trial.ended >= study.running_since) {
+    const bool cancelled = trial.state == TrialState::kFail && trial.reason.starts_with(kCancelled);
+    if (Ended(trial.state) && !cancelled && trial.ended >= study.running_since) {
       ended.emplace_back(trial.ended, trial.state);
     }
   }

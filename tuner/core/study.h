@@ -34,6 +34,9 @@ struct PluginSpec {
 inline constexpr double kMinShare = 0.001;
 inline constexpr double kMaxShare = 1000;
 
+// The sampler of studies whose trials clients enqueue and the pool runs.
+inline constexpr char kQueueSampler[] = "queue";
+
 struct StudySpec {
   std::string name;
   std::string metric = "value";  // only shown; a trial reports one metric
@@ -70,6 +73,9 @@ struct StudySpec {
   bool replace_stragglers = true;  // else they are left alone
   double stop_grace_s = 5;         // between SIGTERM and SIGKILL
   std::string json;                // the study file as it was given
+
+  // Whether the pool runs what clients enqueue, and nothing else.
+  bool queue() const { return !ask_and_tell && sampler.name == kQueueSampler; }
 };
 
 // ---- What becomes of it --------------------------------------------------------------------

@@ -69,6 +69,20 @@ void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reaso
   schedule_ = true;
 }
 
+void Core::Impl::EndWell(TrialId id, std::optional<double> value, const std::string& last_output) {
+  const Trial& trial = TrialAt(id);
+  const StudySpec& spec = StudyAt(trial.study).spec;
+  if (!value) value = trial.value;
+  if (!value && !trial.values.empty()) value = trial.values.back().value;
+  // Who enqueues trials decides what they are for.
+  if (value || spec.queue()) {
+    EndTrial(id, TrialState::kComplete, "ran to its end", value);
+  } else {
+    EndTrial(id, TrialState::kFail, absl::StrCat("ended without reporting ", spec.metric),
+             std::nullopt, last_output);
+  }
+}
+
 void Core::Impl::PauseTrial(TrialId id, const std::string& reason) {
   const Trial& trial = TrialAt(id);
   const auto it = groups_.find(id);

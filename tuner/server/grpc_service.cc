@@ -91,6 +91,10 @@ class TunerService final : public v1::Tuner::Service {
                             v1::TrialRecord* response) override {
     return Unary("GetBestTrial", *context, api::GetBestTrial, *request, *response);
   }
+  grpc::Status CancelTrial(grpc::ServerContext* context, const v1::CancelTrialRequest* request,
+                           v1::TrialRecord* response) override {
+    return Unary("CancelTrial", *context, api::CancelTrial, *request, *response);
+  }
   grpc::Status PinTrial(grpc::ServerContext* context, const v1::PinTrialRequest* request,
                         v1::Trial* response) override {
     return Unary("PinTrial", *context, api::PinTrial, *request, *response);

@@ -57,6 +57,9 @@ HttpAnswer ShouldPrune(const HttpCall& call) {
   return OnTrial<v1::TrialId>(call, api::ShouldPrune);
 }
 HttpAnswer Report(const HttpCall& call) { return OnTrial<v1::ReportRequest>(call, api::Report); }
+HttpAnswer Cancel(const HttpCall& call) {
+  return OnTrial<v1::CancelTrialRequest>(call, api::CancelTrial);
+}
 HttpAnswer SetAttributes(const HttpCall& call) {
   return OnTrial<v1::SetAttributesRequest>(call, api::SetAttributes);
 }
@@ -83,6 +86,7 @@ std::vector<HttpRoute> TrialRoutes() {
           {"POST", "/api/trials/{trial_id}/report", "Report", Report},
           {"GET", "/api/trials/{trial_id}/should-prune", "ShouldPrune", ShouldPrune},
           {"POST", "/api/trials/{trial_id}/tell", "Tell", Tell},
+          {"POST", "/api/trials/{trial_id}/cancel", "CancelTrial", Cancel},
           {"POST", "/api/trials/{trial_id}/attributes", "SetAttributes", SetAttributes}};
 }
 

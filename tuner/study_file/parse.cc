@@ -508,7 +508,7 @@ absl::Status StudyReader::CheckRequired() const {
   if (!json_.contains("command")) {
     return Bad("command", R"(is missing; give what a trial runs, as in ["python3", "train.py"])");
   }
-  if (!json_.contains("search_space")) {
+  if (!json_.contains("search_space") && !spec_.queue()) {
     return Bad("search_space",
                R"(is missing; give parameters, as in {"lr": {"_type": "loguniform", "_value": )"
                "[1e-5, 1]}}");
@@ -524,7 +524,7 @@ absl::Status StudyReader::CheckTogether() const {
   }
   const bool limited = spec_.max_trials > 0 || spec_.time_limit_s > 0 || spec_.cost_limit > 0 ||
                        spec_.target.has_value();
-  if (!limited && !spec_.space.Cardinality()) {
+  if (!limited && !spec_.queue() && !spec_.space.Cardinality()) {
     return absl::InvalidArgumentError(absl::StrCat(
         label_, ": the study would never end: its search space is infinite; give \"trials\", ",
         "\"time_limit_s\", \"cost_limit\" or \"target\""));

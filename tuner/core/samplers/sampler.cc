@@ -14,7 +14,7 @@ using samplers::Row;
 
 const std::vector<Row>& Table() {
   static const std::vector<Row> table = {samplers::RandomRow(), samplers::GridRow(),
-                                         samplers::TpeRow()};
+                                         samplers::TpeRow(), samplers::QueueRow()};
   return table;
 }
 

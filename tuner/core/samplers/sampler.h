@@ -47,6 +47,10 @@ class Sampler {
 
   // Whether it goes by the values of trials, and so by one direction.
   virtual bool learns() const { return false; }
+
+  // Whether there are suggestions at all. Otherwise the study's trials are all enqueued by clients,
+  // and Suggest is not asked.
+  virtual bool draws() const { return true; }
 };
 
 // The error for an unknown name or option lists the known ones.

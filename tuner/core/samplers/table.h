@@ -29,5 +29,6 @@ struct Row {
 Row RandomRow();
 Row GridRow();
 Row TpeRow();
+Row QueueRow();
 
 }  // namespace espalier::samplers

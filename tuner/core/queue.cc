@@ -1,0 +1,140 @@
+// Trials that clients enqueue and the pool runs: how they come in, are held back and cancelled, and
+// what their programs tell.
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tuner/core/core_impl.h"
+
+namespace espalier {
+
+namespace {
+
+// All of the space, where there is one, and nothing else.
+absl::Status CheckGiven(const Study& study, const Parameters& given) {
+  const SearchSpace& space = study.spec.space;
+  if (space.dimensions().empty()) return absl::OkStatus();
+  std::vector<std::string> missing;
+  for (const auto& dimension : space.dimensions()) {
+    if (Find(given, dimension.name) == nullptr) missing.push_back(dimension.name);
+  }
+  if (missing.empty()) return space.Validate(given);
+  return absl::InvalidArgumentError(
+      absl::StrCat("study \"", study.spec.name, "\" draws nothing: parameter \"",
+                   absl::StrJoin(missing, "\", \""), "\" is needed too"));
+}
+
+}  // namespace
+
+void Core::Impl::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
+  absl::Status& status = result_.reply.status;
+  status = CheckRequestKey(study.id, kCreationKey, event.request_key);
+  if (!status.ok() || result_.reply.existed) return;
+  if (study.state != StudyState::kRunning) {
+    status = absl::FailedPreconditionError(absl::StrCat("study \"", study.spec.name, "\" is ",
+                                                        std::string(ToString(study.state)),
+                                                        ": resume it for new trials"));
+    return;
+  }
+  status = CheckGiven(study, event.fixed);
+  if (status.ok()) status = MayCreateTrial(study);
+  if (!status.ok()) return;
+  const TrialId id(state_.last_trial.value + 1);
+  Emit(TrialCreated{id, study.id, std::ssize(study.trials), event.fixed, now_});
+  for (const auto& [key, value] : event.user_attributes) {
+    Emit(TrialAttributeSet{id, false, key, value});
+  }
+  for (const auto& [key, value] : event.system_attributes) {
+    Emit(TrialAttributeSet{id, true, key, value});
+  }
+  KeepRequestKey(id, kCreationKey, event.request_key);
+  live_.insert(id);
+  promise_stale_.insert(study.id);
+  schedule_ = true;
+  result_.reply.trial = id;
+}
+
+// Those that run, run on.
+void Core::Impl::HoldBack(const Study& study) {
+  for (const TrialId id : live_) {
+    const Trial& trial = TrialAt(id);
+    if (trial.study != study.id) continue;
+    const auto held = trial.attributes.system.find(kTrialHeld);
+    if (held == trial.attributes.system.end()) continue;
+    if (held->second != "true") {
+      held_.erase(id);
+    } else if (trial.state != TrialState::kRunning && !groups_.contains(id)) {
+      held_.insert(id);
+    }
+  }
+}
+
+// Null, with the reason in the reply: there is none, or its client runs it.
+Trial* Core::Impl::TrialOfPool(TrialId id) {
+  const auto it = state_.trials.find(id);
+  if (it == state_.trials.end()) {
+    result_.reply.status = absl::NotFoundError(absl::StrCat("no trial with id ", id.value));
+    return nullptr;
+  }
+  if (const Study& study = StudyAt(it->second.study); study.spec.ask_and_tell) {
+    result_.reply.status = absl::PermissionDeniedError(
+        absl::StrCat("trial ", it->second.number, " of study \"", study.spec.name,
+                     "\" is run by its client, which alone can end it"));
+    return nullptr;
+  }
+  result_.reply.trial = id;
+  return &it->second;
+}
+
+void Core::Impl::On(const CancelTrial& event) {
+  if (event.state != TrialState::kPruned && event.state != TrialState::kFail) {
+    result_.reply.status = absl::InvalidArgumentError(absl::StrCat(
+        "a trial is cancelled as PRUNED or FAIL, got ", std::string(ToString(event.state))));
+    return;
+  }
+  const Trial* trial = TrialOfPool(event.trial);
+  if (trial == nullptr || Ended(trial->state)) return;
+  std::string reason = event.reason;
+  if (event.state == TrialState::kFail) {
+    reason = reason.empty() ? absl::StrCat(kCancelled, " by the user")
+                            : absl::StrCat(kCancelled, ": ", reason);
+  } else if (reason.empty()) {
+    reason = "stopped early by the user";
+  }
+  std::optional<double> last;
+  if (event.state == TrialState::kPruned && !trial->values.empty()) {
+    last = trial->values.back().value;
+  }
+  EndTrial(trial->id, event.state, reason, last);
+  result_.reply.updated = true;
+}
+
+void Core::Impl::On(const RecordReport& event) {
+  const Trial* trial = TrialOfPool(event.trial);
+  if (trial == nullptr) return;
+  if (Ended(trial->state) || trial->state == TrialState::kWaiting) {
+    result_.reply.status = absl::FailedPreconditionError(
+        absl::StrCat("trial ", trial->number, " is ", std::string(ToString(trial->state)),
+                     " and reports nothing"));
+    return;
+  }
+  const auto& known = trial->attributes.system;
+  if (known.contains(event.key)) return;
+  if (std::ssize(known) >= kMaxReportsPerTrial) {
+    result_.reply.status = absl::ResourceExhaustedError(
+        absl::StrCat("trial ", trial->number, " has reported ", kMaxReportsPerTrial,
+                     " values, which is the most that is kept"));
+    return;
+  }
+  Emit(TrialAttributeSet{trial->id, true, event.key, event.value});
+  result_.reply.updated = true;
+  if (!event.number || !std::isfinite(*event.number)) return;
+  if (!event.step) {
+    Emit(TrialTold{trial->id, trial->state, {*event.number}, {}, {}});
+  } else if (trial->state == TrialState::kRunning) {
+    TakeValue(trial->id, {*event.step, *event.number, 0, now_, 0});
+  }
+}
+
+}  // namespace espalier
