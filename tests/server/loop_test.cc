@@ -67,6 +67,9 @@ class LoopTest : public testing::Test {
     options.clock = [this] { return Time{now_us_}; };
     options.terminate = [this] { ++terminated_; };
     options.core.pool_size = pool_size_;
+    options.committed = [this](const std::vector<Change>& changes, const TunerState&) {
+      committed_ += static_cast<int>(changes.size());
+    };
     options.ask_engine = [this](const NodeRequest& request) {
       studies_at_ask_ = journal_.studies.load();
       asked_ += request.start ? 1 : 0;
@@ -100,6 +103,7 @@ class LoopTest : public testing::Test {
   std::atomic<int> terminated_ = 0;
   std::atomic<int> sent_ = 0;
   std::atomic<int> commits_at_send_ = 0;
+  std::atomic<int> committed_ = 0;
   std::atomic<int> asked_ = 0;  // nodes, of an engine
   std::atomic<int> studies_at_ask_ = 0;
   std::optional<PoolSizeOptions> pool_size_;
@@ -190,6 +194,16 @@ TEST_F(LoopTest, AnswersOnlyAfterTheCommit) {
   ASSERT_TRUE(
       loop_->Read([](const View& view) { EXPECT_EQ(view.core.state().studies.size(), 1u); }).ok());
   EXPECT_TRUE(answered);
+}
+
+TEST_F(LoopTest, TellsWhatIsCommittedBeforeItAnswers) {
+  committed_ = 0;
+  loop_->Post(CreateStudy{Spec("a")});
+  EXPECT_GT(committed_, 0);
+  journal_.fails = true;
+  committed_ = 0;
+  loop_->Post(CreateStudy{Spec("b")});
+  EXPECT_EQ(committed_, 0);
 }
 
 TEST_F(LoopTest, SendsCommandsAfterTheirChangesAreCommitted) {

@@ -22,8 +22,8 @@ class AgentSession {
  public:
   // `write` sends one message, false if the stream is broken; `cancel` breaks the stream. Both
   // must work until Close has returned.
-  AgentSession(std::function<bool(const v1::ServiceMessage&)> write,
-               std::function<void()> cancel, Time now);
+  AgentSession(std::function<bool(const v1::ServiceMessage&)> write, std::function<void()> cancel,
+               Time now);
   ~AgentSession();
 
   void Send(v1::ServiceMessage message);

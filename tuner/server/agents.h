@@ -54,7 +54,7 @@ class Agents {
   struct Seat {
     std::shared_ptr<AgentSession> session;  // null: nobody at the moment
     std::string incarnation;
-    std::int64_t last_sequence = 0;         // of the events taken from this incarnation
+    std::int64_t last_sequence = 0;  // of the events taken from this incarnation
     NodeId node;
   };
 

@@ -97,7 +97,8 @@ std::vector<HttpRoute> ServiceRoutes() {
 
 std::vector<HttpRoute> HttpRoutes() {
   std::vector<HttpRoute> all;
-  for (const auto& routes : {ServiceRoutes(), StudyRoutes(), TrialRoutes(), SlotRoutes()}) {
+  for (const auto& routes :
+       {ServiceRoutes(), StudyRoutes(), TrialRoutes(), SlotRoutes(), NniRoutes()}) {
     all.insert(all.end(), routes.begin(), routes.end());
   }
   return all;

@@ -11,6 +11,10 @@
 
 namespace espalier {
 
+namespace nni {
+class Experiments;
+}
+
 // One call of the HTTP door, as its route sees it.
 struct HttpCall {
   Loop& loop;
@@ -20,6 +24,8 @@ struct HttpCall {
   std::string request_key;                   // header Idempotency-Key, without quotes around it
   const std::string& body;
   const std::string& dashboard;  // where its pages are, a URL; empty: they are not served
+  nni::Experiments& nni;
+  std::string service_url;  // where the client has reached us, without a path
 };
 
 struct HttpAnswer {
@@ -41,6 +47,7 @@ std::vector<HttpRoute> ServiceRoutes();
 std::vector<HttpRoute> StudyRoutes();
 std::vector<HttpRoute> TrialRoutes();
 std::vector<HttpRoute> SlotRoutes();
+std::vector<HttpRoute> NniRoutes();
 std::vector<HttpRoute> HttpRoutes();
 
 // The route of a request, with what stands for the names in its path (decoded). 404: no such path;

@@ -12,6 +12,10 @@
 
 namespace espalier {
 
+namespace nni {
+class Experiments;
+}
+
 inline constexpr std::size_t kMaxHttpBody = 1 << 20;  // bytes
 
 // The HTTP door: health, metrics, and JSON of the public messages through the same operations as
@@ -22,11 +26,9 @@ class HttpServer {
  public:
   // Port 0 takes any free one. An empty token lets everybody in. `dashboard` is the URL of its
   // pages, empty where they are not served.
-  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const ListenAddress& address,
-                                                           const std::string& token,
-                                                           const TlsFiles& tls,
-                                                           const std::string& dashboard, Loop& loop,
-                                                           Metrics& metrics);
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
+      const ListenAddress& address, const std::string& token, const TlsFiles& tls,
+      const std::string& dashboard, nni::Experiments& nni, Loop& loop, Metrics& metrics);
   virtual ~HttpServer() = default;
 
   virtual std::string address() const = 0;

@@ -42,8 +42,8 @@ absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
   }
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data() + colon + 1, end, address.port);
-  if (address.host.empty() || parsed.ec != std::errc() || parsed.ptr != end ||
-      address.port < 0 || address.port > 65535) {
+  if (address.host.empty() || parsed.ec != std::errc() || parsed.ptr != end || address.port < 0 ||
+      address.port > 65535) {
     return bad;
   }
   return address;

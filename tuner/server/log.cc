@@ -10,8 +10,8 @@ namespace espalier {
 void LogToStderr() {
   // spdlog's own default logger has no name and writes to stdout, which belongs to users.
   if (!spdlog::default_logger()->name().empty()) return;
-  auto logger = std::make_shared<spdlog::logger>(
-      "tuner", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger =
+      std::make_shared<spdlog::logger>("tuner", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_pattern("time=%Y-%m-%dT%H:%M:%S.%e level=%l %v");
   logger->set_level(spdlog::get_level());
   logger->flush_on(spdlog::level::warn);

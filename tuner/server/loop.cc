@@ -183,6 +183,9 @@ void Loop::Process(std::vector<Item> batch) {
     FailAll(batch);
     return;
   }
+  if (options_.committed && !outcome.changes.empty()) {
+    options_.committed(outcome.changes, core_.state());
+  }
   Answer(batch);
   Answer(tick);
   if (!outcome.commands.empty()) send_(outcome.commands, core_.state());
@@ -222,7 +225,7 @@ void Loop::CleanUp() {
 }
 
 void Loop::Answer(std::vector<Item>& batch) {
-  const View view{core_, options_.clock(), pids_, gpus_};
+  const View view{core_, options_.clock(), pids_, gpus_, folders_};
   for (Item& item : batch) {
     if (const auto* read = std::get_if<ReadItem>(&item)) {
       read->look(&view);
@@ -288,6 +291,7 @@ void Loop::NotePids(const FromAgent& from_agent) {
   if (!from_agent.event) return;
   if (const auto* hello = std::get_if<AgentHello>(&*from_agent.event)) {
     gpus_[hello->node_name] = from_agent.gpus;
+    folders_[hello->node_name] = from_agent.folder;
   }
   if (const auto* exited = std::get_if<ReplicaExited>(&*from_agent.event)) {
     pids_.erase(exited->replica);

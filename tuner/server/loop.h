@@ -34,6 +34,9 @@ struct LoopOptions {
   std::function<Time()> clock = Now;
   // Does what the core asks of an engine, after the commit: on the owner thread, must not wait.
   std::function<void(const NodeRequest&)> ask_engine;
+  // Told what has been committed, before those who wait for it are answered: on the owner thread,
+  // must not wait.
+  std::function<void(const std::vector<Change>&, const TunerState&)> committed;
   // What follows a failed commit; by default the process ends with kCommitFailedExitCode.
   std::function<void()> terminate;
 };
@@ -113,6 +116,7 @@ class Loop final : public Tuner {
   Core core_;
   std::map<ReplicaId, int> pids_;
   std::map<std::string, std::vector<NodeGpu>> gpus_;  // by node name
+  std::map<std::string, NodeFolder> folders_;         // likewise
   Time last_tick_;
   bool cleaning_ = true;  // a service before this one may have left something behind
   std::map<TrialId, std::vector<Done>> waits_;  // whose answers come later

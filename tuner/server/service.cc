@@ -4,6 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "adapters/nni/service/channel.h"
+#include "adapters/nni/service/event_feed.h"
+#include "adapters/nni/service/experiments.h"
 #include "spdlog/spdlog.h"
 #include "tuner/server/agents.h"
 #include "tuner/server/dashboard_server.h"
@@ -74,6 +77,10 @@ class ServiceImpl final : public Service {
         request.start ? engine->StartNode(request.name) : engine->ReleaseNode(request.name);
       };
     }
+    nni_events_.Load(state);
+    loop_options.committed = [this](const std::vector<Change>& changes, const TunerState& now) {
+      nni_events_.Take(changes, now);
+    };
     loop_ = std::make_unique<Loop>(std::move(storage), std::move(state), std::move(loop_options),
                                    metrics_,
                                    [this](const std::vector<Command>& commands,
@@ -91,8 +98,9 @@ class ServiceImpl final : public Service {
           absl::StrCat(options.tls.on() ? "https://" : "http://", dashboard_address_, "/dashboard");
     }
     if (!options.http_address.empty()) {
+      nni_ = std::make_unique<nni::Experiments>(*loop_, nni_events_);
       ESPALIER_ASSIGN_OR_RETURN(http_, HttpServer::Start(http_address, options.token, options.tls,
-                                                         dashboard_url, *loop_, metrics_));
+                                                         dashboard_url, *nni_, *loop_, metrics_));
     }
     grpc_address_ = grpc_->address();
     if (http_) http_address_ = http_->address();
@@ -108,6 +116,7 @@ class ServiceImpl final : public Service {
   void Shutdown() override {
     const std::lock_guard lock(shutdown_mutex_);
     if (loop_) loop_->EndWaits();
+    nni_events_.Close();
     // Doors first, while the loop still answers the calls under way; then what they posted is
     // committed, and the database closed.
     if (http_) http_->Stop();
@@ -121,7 +130,9 @@ class ServiceImpl final : public Service {
   // In order of need: the later ones use the earlier.
   Metrics metrics_;
   Agents agents_;
+  nni::EventFeed nni_events_{nni::NewIncarnation()};
   std::unique_ptr<Loop> loop_;
+  std::unique_ptr<nni::Experiments> nni_;
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<DashboardServer> dashboard_;

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tuner/base/status.h"
+
+namespace espalier::nni {
+
+// The object that a request's body is, read key by key. The first thing that is wrong is kept, and
+// told by Finish along with keys that nobody asked for; until then readers get what they gave as
+// `otherwise`. null is as if the key were absent.
+class Body {
+ public:
+  static absl::StatusOr<Body> Parse(std::string_view json);
+  ~Body();
+  Body(Body&&) noexcept;
+
+  bool Has(std::string_view key) const;
+  std::string Text(std::string_view key, std::string otherwise = {});
+  std::int64_t Integer(std::string_view key, std::int64_t low, std::int64_t high,
+                       std::int64_t otherwise);
+  double Number(std::string_view key, double low, double high, double otherwise);
+  bool Flag(std::string_view key, bool otherwise);
+  std::map<std::string, std::string> Texts(std::string_view key);
+  // Any JSON, as text; empty: absent.
+  std::string Json(std::string_view key);
+
+  void Needs(std::string_view key, std::string_view what);
+  absl::Status Finish() const;
+
+  // The whole, keys in order.
+  std::string Canonical() const;
+
+ private:
+  struct Impl;
+  explicit Body(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace espalier::nni

@@ -1,0 +1,132 @@
+#include "adapters/nni/service/channel.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+#include <rapidjson/document.h>
+
+#include <array>
+#include <cmath>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "adapters/nni/service/body.h"
+#include "adapters/nni/service/names.h"
+#include "tuner/api/json.h"
+#include "tuner/base/check.h"
+
+namespace espalier::nni {
+
+namespace {
+
+constexpr std::size_t kKeyBytes = 32;
+constexpr std::size_t kIncarnationBytes = 4;
+constexpr std::size_t kSecretBytes = 16;
+constexpr std::int64_t kMaxSequence = 1'000'000'000;
+constexpr std::size_t kMaxValueBytes = 1 << 20;
+
+std::string Hex(const unsigned char* bytes, std::size_t count) {
+  return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(bytes), count));
+}
+
+std::string RandomHex(std::size_t bytes) {
+  std::array<unsigned char, kKeyBytes> random{};
+  ESPALIER_CHECK(RAND_bytes(random.data(), random.size()) == 1, "OpenSSL has random bytes");
+  return Hex(random.data(), bytes);
+}
+
+absl::StatusOr<RecordReport> ReadMetric(const std::string& text, std::string_view trial) {
+  ESPALIER_ASSIGN_OR_RETURN(Body metric, Body::Parse(text));
+  const std::string type = metric.Text("type");
+  const std::string named = metric.Text("trial_job_id", std::string(trial));
+  const std::int64_t sequence = metric.Integer("sequence", 0, kMaxSequence, 0);
+  std::string parameter_id = metric.Json("parameter_id");
+  if (parameter_id.empty()) parameter_id = "null";
+  metric.Needs("value", "what is reported, a text of JSON");
+  // NNI's SDK sends JSON in a text; plain JSON will do.
+  const std::string json = metric.Json("value");
+  const std::string value = json.starts_with('"') ? metric.Text("value") : json;
+  ESPALIER_RETURN_IF_ERROR(metric.Finish());
+  if (type != kPeriodical && type != kFinal) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"type\": needs \"PERIODICAL\" or \"FINAL\", got \"", type, "\""));
+  }
+  if (named != trial) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"trial_job_id\": this is the channel of trial \"", std::string(trial),
+                     "\", got \"", named, "\""));
+  }
+  if (value.size() > kMaxValueBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"value\": at most ", kMaxValueBytes, " bytes, got ", value.size()));
+  }
+  RecordReport report;
+  const bool final = type == kFinal;
+  report.key =
+      final ? absl::StrCat(kMetric, kFinal) : absl::StrCat(kMetric, kPeriodical, ":", sequence);
+  report.value = absl::StrCat("{\"sequence\":", sequence, ",\"parameter_id\":", parameter_id,
+                              ",\"value\":", QuoteJson(value), "}");
+  report.number = NumberOf(value);
+  if (!final) report.step = sequence + 1;
+  return report;
+}
+
+}  // namespace
+
+std::string NewChannelKey() { return RandomHex(kKeyBytes); }
+
+std::string NewIncarnation() { return RandomHex(kIncarnationBytes); }
+
+std::string ChannelSecret(std::string_view key, std::string_view experiment,
+                          std::string_view trial) {
+  const std::string message = absl::StrCat(std::string(experiment), "/", std::string(trial));
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int size = 0;
+  const unsigned char* made = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+                                   reinterpret_cast<const unsigned char*>(message.data()),
+                                   message.size(), digest.data(), &size);
+  ESPALIER_CHECK(made != nullptr && size >= kSecretBytes, "HMAC-SHA256 has 32 bytes");
+  return Hex(digest.data(), kSecretBytes);
+}
+
+std::string ChannelPath(std::string_view key, std::string_view experiment, std::string_view trial) {
+  return absl::StrCat("/nni/v1/channel/", std::string(experiment), "/", std::string(trial), "/",
+                      ChannelSecret(key, experiment, trial));
+}
+
+bool SameSecret(std::string_view shown, std::string_view secret) {
+  return shown.size() == secret.size() &&
+         CRYPTO_memcmp(shown.data(), secret.data(), secret.size()) == 0;
+}
+
+absl::StatusOr<ChannelRequest> ReadChannelRequest(std::string_view body, std::string_view trial) {
+  ESPALIER_ASSIGN_OR_RETURN(Body request, Body::Parse(body));
+  const std::string type = request.Text("type");
+  const std::string metric = request.Text("metric");
+  ESPALIER_RETURN_IF_ERROR(request.Finish());
+  if (type == "request_parameter") return ChannelRequest{};
+  if (type != "metric") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"type\": needs \"request_parameter\" or \"metric\", got \"", type, "\""));
+  }
+  ESPALIER_ASSIGN_OR_RETURN(RecordReport report, ReadMetric(metric, trial));
+  return ChannelRequest{std::move(report)};
+}
+
+std::optional<double> NumberOf(const std::string& value) {
+  rapidjson::Document json;
+  json.Parse<rapidjson::kParseNanAndInfFlag | rapidjson::kParseFullPrecisionFlag |
+             rapidjson::kParseIterativeFlag>(value.data(), value.size());
+  if (json.HasParseError()) return std::nullopt;
+  const rapidjson::Value* number = &json;
+  if (json.IsObject()) {
+    const auto member = json.FindMember("default");
+    if (member == json.MemberEnd()) return std::nullopt;
+    number = &member->value;
+  }
+  if (!number->IsNumber() || !std::isfinite(number->GetDouble())) return std::nullopt;
+  return number->GetDouble();
+}
+
+}  // namespace espalier::nni

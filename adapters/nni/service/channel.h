@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tuner/base/status.h"
+#include "tuner/core/event.h"
+
+namespace espalier::nni {
+
+// NNI's HTTP trial command channel, without the HTTP. NNI's SDK sends no header, so the URL holds
+// what proves that the caller is the trial: it follows from a key of the experiment, and is the
+// same after a restart of the service. Pure but for what is new.
+
+std::string NewChannelKey();   // 32 random bytes, hexadecimal
+std::string NewIncarnation();  // 4
+
+std::string ChannelSecret(std::string_view key, std::string_view experiment,
+                          std::string_view trial);
+std::string ChannelPath(std::string_view key, std::string_view experiment, std::string_view trial);
+
+// Takes as long whatever was shown.
+bool SameSecret(std::string_view shown, std::string_view secret);
+
+struct ChannelRequest {
+  // None: the trial asks for its parameter.
+  std::optional<RecordReport> report;  // without its trial
+};
+
+// What a trial PUTs: {"type": "request_parameter"} or {"type": "metric", "metric": text}. `trial`
+// is the id that the metric must name, if it names one.
+absl::StatusOr<ChannelRequest> ReadChannelRequest(std::string_view body, std::string_view trial);
+
+// A value as a trial reported it, JSON as Python writes it: the number that it is, or that its
+// "default" is. None: there is no such number, or it is not finite.
+std::optional<double> NumberOf(const std::string& value);
+
+}  // namespace espalier::nni

@@ -1,0 +1,153 @@
+#include "adapters/nni/service/definition.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "adapters/nni/service/body.h"
+#include "adapters/nni/service/names.h"
+#include "adapters/nni/service/trial_command.h"
+#include "tuner/study_file/study_file.h"
+
+namespace espalier::nni {
+
+namespace {
+
+constexpr std::int64_t kMaxSlots = 1'000'000;
+constexpr std::int64_t kMaxGpus = 10'000;
+constexpr double kMaxGrace_s = 86'400;
+constexpr int kNeverGivenUp = 1'000'000'000;  // NNI goes on however many trials fail
+// Says nothing of the experiment itself.
+constexpr char kResume[] = "resume";
+
+absl::Status CheckAbsolute(std::string_view key, const std::string& path) {
+  if (path.empty() || path.front() == '/') return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", std::string(key), "\": needs an absolute path, got \"", path, "\""));
+}
+
+nlohmann::json StudyJson(std::string_view experiment, Body& body, const Definition& definition) {
+  nlohmann::json study;
+  study["name"] = StudyName(experiment);
+  study["sampler"] = kQueueSampler;
+  body.Needs("command", "the shell command line of a trial, such as \"python3 train.py\"");
+  study["command"] = TrialCommand(body.Text("command"));
+  body.Needs("directory", "the absolute path of the folder in which trials run");
+  study["directory"] = body.Text("directory");
+  const bool maximize = body.Flag("maximize", false);
+  study["metric"] = {{"name", "default"}, {"direction", maximize ? "maximize" : "minimize"}};
+  std::int64_t min_slots = body.Integer("min_slots", 1, kMaxSlots, 1);
+  min_slots = std::max<std::int64_t>(min_slots, definition.gpus_per_trial);
+  const std::int64_t max_slots = body.Integer("max_slots", 0, kMaxSlots, 0);
+  study["slots"] = {{"min", min_slots}};
+  if (max_slots > 0) {
+    study["slots"]["max"] = std::max<std::int64_t>(definition.gpus_per_trial, max_slots);
+  }
+  study["share"] = body.Number("priority", kMinShare, kMaxShare, 1);
+  study["batch_mode"] = body.Flag("adaptive", false) ? "adaptive" : "fixed";
+  study["pruner"] = body.Flag("promise_assessor", false) ? "promise" : "none";
+  study["stop_grace_s"] = body.Number("stop_grace_s", 0, kMaxGrace_s, 5);
+  study["max_consecutive_failures"] = kNeverGivenUp;
+  study["env"] = body.Texts("environment");
+  if (definition.gpus_per_trial == 0) study["env"]["CUDA_VISIBLE_DEVICES"] = "";
+  return study;
+}
+
+int Gpus(const View& view) {
+  std::size_t gpus = 0;
+  for (const NodeView& node : view.core.Nodes()) {
+    if (const auto of_node = view.gpus.find(node.name); of_node != view.gpus.end()) {
+      gpus += of_node->second.size();
+    }
+  }
+  return static_cast<int>(gpus);
+}
+
+}  // namespace
+
+absl::StatusOr<Definition> ReadDefinition(std::string_view experiment, std::string_view text) {
+  ESPALIER_ASSIGN_OR_RETURN(Body body, Body::Parse(text));
+  Definition definition;
+  definition.gpus_per_trial = static_cast<int>(body.Integer("gpus_per_trial", 0, kMaxGpus, -1));
+  definition.slots_per_gpu = static_cast<int>(body.Integer("slots_per_gpu", 1, kMaxGpus, 0));
+  definition.checkpoint_directory = body.Text("checkpoint_directory");
+  const nlohmann::json study = StudyJson(experiment, body, definition);
+  body.Flag(kResume, false);
+  ESPALIER_RETURN_IF_ERROR(body.Finish());
+  if (study["command"].back().get<std::string>().empty()) {
+    return absl::InvalidArgumentError("\"command\": is empty: needs what a trial runs");
+  }
+  const std::string directory = study["directory"];
+  if (directory.empty()) return absl::InvalidArgumentError("\"directory\": is empty");
+  ESPALIER_RETURN_IF_ERROR(CheckAbsolute("directory", directory));
+  ESPALIER_RETURN_IF_ERROR(CheckAbsolute("checkpoint_directory", definition.checkpoint_directory));
+  ESPALIER_ASSIGN_OR_RETURN(
+      definition.study,
+      ParseStudy(study.dump(-1, ' ', true), absl::StrCat("experiment ", std::string(experiment)),
+                 directory));
+  ESPALIER_RETURN_IF_ERROR(Validate(definition.study));
+  nlohmann::json canonical = nlohmann::json::parse(body.Canonical());
+  canonical.erase(kResume);
+  std::erase_if(canonical.get_ref<nlohmann::json::object_t&>(),
+                [](const auto& entry) { return entry.second.is_null(); });
+  definition.canonical = canonical.dump(-1, ' ', true);
+  return definition;
+}
+
+absl::Status CheckPool(const Definition& definition, const View& view) {
+  const std::vector<NodeView> nodes = view.core.Nodes();
+  if (nodes.empty()) return absl::OkStatus();
+  const int slots = view.core.SlotsTotal();
+  const int gpus = Gpus(view);
+  const std::string pool = absl::StrCat("the pool has ", gpus, " GPUs and ", slots, " slots on ",
+                                        nodes.size(), nodes.size() == 1 ? " node" : " nodes");
+  if (definition.gpus_per_trial > gpus) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a trial needs ", definition.gpus_per_trial, " GPUs, and ", pool,
+                     ": lower trialGpuNumber, or add nodes (tuner agent --join)"));
+  }
+  if (definition.study.min_slots > slots) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a trial needs ", definition.study.min_slots, " slots, and ", pool,
+                     ": lower the least number of slots, or add nodes (tuner agent --join)"));
+  }
+  if (definition.slots_per_gpu == 0) return absl::OkStatus();
+  for (const NodeView& node : nodes) {
+    const auto of_node = view.gpus.find(node.name);
+    if (of_node == view.gpus.end() || of_node->second.empty()) continue;
+    const int shares = node.slots / static_cast<int>(of_node->second.size());
+    if (shares == definition.slots_per_gpu) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "slots per GPU are for the agents to say: node ", node.name, " has ", shares,
+        ", the experiment wants ", definition.slots_per_gpu, ": start it with --slots-per-gpu ",
+        definition.slots_per_gpu, ", or leave the setting out"));
+  }
+  return absl::OkStatus();
+}
+
+std::string DifferingKeys(std::string_view before, std::string_view now) {
+  const auto a = nlohmann::json::parse(before, nullptr, /*allow_exceptions=*/false);
+  const auto b = nlohmann::json::parse(now, nullptr, /*allow_exceptions=*/false);
+  std::vector<std::string> keys;
+  const auto add = [&keys](const nlohmann::json& from, const nlohmann::json& other) {
+    if (!from.is_object()) return;
+    for (const auto& [key, value] : from.items()) {
+      if (other.is_object() && other.contains(key) && other[key] == value) continue;
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+    }
+  };
+  add(a, b);
+  add(b, a);
+  return absl::StrJoin(keys, ", ");
+}
+
+std::string CheckpointFolder(std::string_view canonical, std::string_view trial) {
+  const auto body = nlohmann::json::parse(canonical, nullptr, /*allow_exceptions=*/false);
+  if (!body.is_object() || !body.contains("checkpoint_directory")) return "";
+  const std::string folder = body["checkpoint_directory"];
+  return folder.empty() ? "" : absl::StrCat(folder, "/", std::string(trial));
+}
+
+}  // namespace espalier::nni

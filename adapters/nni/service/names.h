@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tuner/base/status.h"
+#include "tuner/core/study.h"
+
+namespace espalier::nni {
+
+// An experiment is the study "nni-<experiment>", and a trial has its NNI id as an attribute. All
+// that is kept of them beside the study's own record are system attributes of these names.
+inline constexpr std::size_t kMaxId = 64;  // bytes
+
+// Of the study.
+inline constexpr char kDefinition[] = "nni:definition";  // the body that opened it, keys in order
+inline constexpr char kChannelKey[] = "nni:channel_key";
+// Of a trial.
+inline constexpr char kTrial[] = "nni:trial";          // its id
+inline constexpr char kSequence[] = "nni:sequence";    // NNI's number of it
+inline constexpr char kParameter[] = "nni:parameter";  // NNI's text, or the newest one of several
+// Followed by type and sequence, or FINAL: {"sequence", "parameter_id", "value"}.
+inline constexpr char kMetric[] = "nni:metric:";
+inline constexpr char kPeriodical[] = "PERIODICAL";
+inline constexpr char kFinal[] = "FINAL";
+
+// 1 to kMaxId letters, digits, '_' and '-'. `what` is what the message calls it.
+absl::Status CheckId(std::string_view what, std::string_view id);
+
+std::string StudyName(std::string_view experiment);
+
+// The experiment that the study is; none: it is another study.
+std::optional<std::string> ExperimentOf(const StudySpec& spec);
+
+// A system attribute as it is; null: there is none.
+const std::string* Attribute(const Attributes& attributes, const char* name);
+
+// The same of one that holds a JSON string: its text. Empty: none.
+std::string TextAttribute(const Attributes& attributes, const char* name);
+
+}  // namespace espalier::nni

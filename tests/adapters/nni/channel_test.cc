@@ -1,0 +1,88 @@
+#include "adapters/nni/service/channel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace espalier::nni {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kKey[] = "k";
+
+absl::StatusOr<ChannelRequest> Metric(const std::string& metric) {
+  std::string quoted;
+  for (const char c : metric) {
+    if (c == '"' || c == '\\') quoted.push_back('\\');
+    quoted.push_back(c);
+  }
+  return ReadChannelRequest(R"({"type": "metric", "metric": ")" + quoted + "\"}", "t1");
+}
+
+std::string Refusal(const std::string& metric) {
+  return std::string(Metric(metric).status().message());
+}
+
+TEST(Channel, TheSecretIsTheTrialsOwn) {
+  const std::string secret = ChannelSecret(kKey, "e", "t");
+  EXPECT_EQ(secret.size(), 32U);
+  EXPECT_EQ(secret, ChannelSecret(kKey, "e", "t"));
+  EXPECT_NE(secret, ChannelSecret(kKey, "e", "u"));
+  EXPECT_NE(secret, ChannelSecret(kKey, "f", "t"));
+  EXPECT_NE(secret, ChannelSecret("l", "e", "t"));
+  EXPECT_EQ(ChannelPath(kKey, "e", "t"), "/nni/v1/channel/e/t/" + secret);
+  EXPECT_TRUE(SameSecret(secret, secret));
+  EXPECT_FALSE(SameSecret(secret.substr(1), secret));
+  EXPECT_FALSE(SameSecret("", secret));
+  EXPECT_NE(NewChannelKey(), NewChannelKey());
+}
+
+TEST(Channel, AnIntermediateValueIsAStepOfTheCurve) {
+  const auto request =
+      Metric(R"({"parameter_id": 4, "trial_job_id": "t1", "type": "PERIODICAL", "sequence": 3, )"
+             R"("value": "{\"default\": 0.5, \"loss\": NaN}"})");
+  ASSERT_TRUE(request.ok()) << request.status();
+  const RecordReport& report = *request->report;
+  EXPECT_EQ(report.key, "nni:metric:PERIODICAL:3");
+  EXPECT_EQ(report.value,
+            R"({"sequence":3,"parameter_id":4,"value":"{\"default\": 0.5, \"loss\": NaN}"})");
+  EXPECT_EQ(report.step, 4);
+  EXPECT_EQ(report.number, 0.5);
+}
+
+TEST(Channel, AFinalValueHasOnePlaceWhateverItsSequence) {
+  const auto request =
+      Metric(R"({"parameter_id": null, "type": "FINAL", "sequence": 2, "value": 1})");
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->report->key, "nni:metric:FINAL");
+  EXPECT_EQ(request->report->value, R"({"sequence":2,"parameter_id":null,"value":"1"})");
+  EXPECT_FALSE(request->report->step);
+}
+
+TEST(Channel, WhatIsNoFiniteNumberHasNone) {
+  EXPECT_EQ(NumberOf("0.25"), 0.25);
+  EXPECT_EQ(NumberOf("-3"), -3);
+  EXPECT_EQ(NumberOf(R"({"default": 1e-3, "x": []})"), 1e-3);
+  for (const char* text : {"NaN", "Infinity", "-Infinity", R"("0.5")", "true", "[1]", "{}", "",
+                           R"({"default": "0.5"})", R"({"default": NaN})", "0.5 0.5"}) {
+    EXPECT_FALSE(NumberOf(text)) << text;
+  }
+}
+
+TEST(Channel, SaysWhatIsWrongWithAReport) {
+  EXPECT_THAT(Refusal(R"({"type": "OTHER", "sequence": 0, "value": "1"})"), HasSubstr("OTHER"));
+  EXPECT_THAT(Refusal(R"({"type": "FINAL", "sequence": 0})"), HasSubstr("\"value\" is missing"));
+  EXPECT_THAT(Refusal(R"({"type": "FINAL", "sequence": -1, "value": "1"})"),
+              HasSubstr("\"sequence\""));
+  EXPECT_THAT(Refusal(R"({"type": "FINAL", "trial_job_id": "t2", "value": "1"})"),
+              HasSubstr("channel of trial \"t1\""));
+  EXPECT_THAT(Refusal("nothing"), HasSubstr("needs one JSON object"));
+  EXPECT_THAT(std::string(ReadChannelRequest(R"({"type": "stop"})", "t").status().message()),
+              HasSubstr("\"stop\""));
+  const auto request = ReadChannelRequest(R"({"type": "request_parameter"})", "t");
+  ASSERT_TRUE(request.ok());
+  EXPECT_FALSE(request->report);
+}
+
+}  // namespace
+}  // namespace espalier::nni
