@@ -56,6 +56,18 @@ TEST_F(State, FindsAStudyByTheNameThatItHasNow) {
   EXPECT_EQ(state_.FindStudy("t")->id, StudyId(2));
 }
 
+TEST_F(State, FreesTheTrialsOfADeletedStudyAFewAtATime) {
+  for (int number = 1; number < 5; ++number) {
+    Apply(TrialCreated{TrialId(kTrial.value + number), kStudy, number, {}, At(12)});
+  }
+  EXPECT_FALSE(state_.dropped.Free(2)) << "there is nothing yet";
+  Apply(StudyDeleted{kStudy, kStudy, TrialId(8)});
+  EXPECT_TRUE(state_.trials.empty());
+  EXPECT_TRUE(state_.dropped.Free(2));
+  EXPECT_TRUE(state_.dropped.Free(2));
+  EXPECT_FALSE(state_.dropped.Free(2)) << "one of five was left";
+}
+
 TEST_F(State, VisitsTheTrialsOfOneStudyByNumber) {
   StudySpec spec;
   spec.name = "other";

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "tuner/core/study.h"
 
@@ -160,6 +163,32 @@ using Change =
                  NodeDrained, ReplicaIdsReserved>;
 
 // Everything durable. A value: copy it, compare it, replay into it.
+
+// Trials that are no one's any more: out of sight at once, their memory given back a slice at a
+// time, as 100,000 of them would hold everybody up. A copy has none.
+class DroppedTrials {
+ public:
+  using Trials = std::map<TrialId, Trial>;
+
+  DroppedTrials() = default;
+  DroppedTrials(const DroppedTrials&) {}
+  DroppedTrials& operator=(const DroppedTrials&) { return *this; }
+  DroppedTrials(DroppedTrials&&) = default;
+  DroppedTrials& operator=(DroppedTrials&&) = default;
+
+  void Take(Trials::node_type trial) { trials_.push_back(std::move(trial)); }
+
+  // True: some are left.
+  bool Free(std::size_t most) {
+    trials_.resize(trials_.size() - std::min(most, trials_.size()));
+    if (trials_.empty()) trials_.shrink_to_fit();
+    return !trials_.empty();
+  }
+
+ private:
+  std::vector<Trials::node_type> trials_;
+};
+
 struct TunerState {
   std::map<StudyId, Study> studies;
   std::map<TrialId, Trial> trials;
@@ -170,6 +199,7 @@ struct TunerState {
   StudyId last_study;
   TrialId last_trial;
   std::map<std::string, StudyId, std::less<>> study_ids;  // by name, of all studies
+  DroppedTrials dropped;
 
   // Aborts on a change that does not fit the state: those come from a broken core or database.
   void Apply(const Change& change);

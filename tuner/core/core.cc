@@ -16,6 +16,7 @@ Core::~Core() = default;
 
 StepResult Core::Step(Time now, const Event& event) { return impl_->Step(now, event); }
 std::optional<Time> Core::NextDeadline() const { return impl_->NextDeadline(); }
+bool Core::FreeDropped() { return impl_->FreeDropped(); }
 const TunerState& Core::state() const { return impl_->state(); }
 PruneVerdict Core::Verdict(TrialId trial) const { return impl_->Verdict(trial); }
 TrialActivity Core::Activity(TrialId trial) const { return impl_->Activity(trial); }

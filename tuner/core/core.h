@@ -102,6 +102,9 @@ class Core {
   // When to send Tick at the latest; nullopt: nothing is waiting for time to pass.
   std::optional<Time> NextDeadline() const;
 
+  // Gives memory of deleted studies back, a little at each call. True: there is more.
+  bool FreeDropped();
+
   const TunerState& state() const;
   // Whether the trial should end now, and why: what its client goes by. Never pauses. Requires a
   // trial of the state.

@@ -174,6 +174,10 @@ class Core::Impl {
   StepResult Step(Time now, const Event& event);
   std::optional<Time> NextDeadline() const;
 
+  bool FreeDropped() {
+    constexpr std::size_t kTrialsAtOnce = 1000;
+    return state_.dropped.Free(kTrialsAtOnce);
+  }
   const TunerState& state() const { return state_; }
   PruneVerdict Verdict(TrialId id) const;
   TrialActivity Activity(TrialId id) const;

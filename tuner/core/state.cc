@@ -80,7 +80,7 @@ class Applier {
     auto at = state_.trials.end();
     for (const TrialId id : study.trials) {
       if (at == state_.trials.end() || at->first != id) at = state_.trials.find(id);
-      at = state_.trials.erase(at);
+      state_.dropped.Take(state_.trials.extract(at++));
     }
     state_.study_ids.erase(study.spec.name);
     state_.studies.erase(c.id);

@@ -217,11 +217,12 @@ bool Loop::Commit(const std::vector<Change>& changes, std::size_t events) {
 
 // A slice of what deleted studies left behind, between two batches.
 void Loop::CleanUp() {
+  const bool dropped = core_.FreeDropped();
   const absl::StatusOr<bool> more = storage_->CleanUp();
   if (!more.ok()) {
     spdlog::error("event=clean_up_failed error=\"{}\"", std::string(more.status().message()));
   }
-  cleaning_ = more.ok() && *more;
+  cleaning_ = dropped || (more.ok() && *more);
 }
 
 void Loop::Answer(std::vector<Item>& batch) {
