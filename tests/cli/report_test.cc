@@ -88,24 +88,6 @@ TEST(ReportPage, LoadsNothingFromOutside) {
   }
 }
 
-TEST(RulesTable, GroupsByRuleAndBatchSizeInOrderOfSize) {
-  v1::StudyDetails details = SampleStudy();
-  details.mutable_trials(4)->mutable_parameters(1)->set_json("128");
-  details.mutable_trials(4)->set_value(0.4);
-  const std::string table = report::RulesTable(details);
-  const std::size_t small = table.find("<td>linear</td><td class=\"n\">64</td>");
-  const std::size_t large = table.find("<td>linear</td><td class=\"n\">128</td>");
-  ASSERT_NE(small, std::string::npos);
-  ASSERT_NE(large, std::string::npos);
-  EXPECT_LT(small, large);
-}
-
-TEST(RulesTable, IsEmptyWithoutSuchParameters) {
-  v1::StudyDetails details = SampleStudy();
-  for (v1::Trial& trial : *details.mutable_trials()) trial.clear_parameters();
-  EXPECT_EQ(report::RulesTable(details), "");
-}
-
 TEST(DecisionsTable, SaysHowManyThereAreInAll) {
   v1::StudyDetails details = SampleStudy();
   while (details.decisions_size() < 1000) *details.add_decisions() = details.decisions(0);

@@ -199,6 +199,7 @@ v1::Study ToProto(const Study& study, const View& view) {
   out.set_slot_seconds(SlotSeconds(state, study, view.now));
   out.set_spent(SpentOn(state, study, view.now));
   out.set_cost_limit(study.spec.cost_limit);
+  if (study.spec.target) out.set_target(*study.spec.target);
   out.set_ask_and_tell(study.spec.ask_and_tell);
   for (const Direction direction : study.spec.directions) {
     out.add_directions(std::string(ToString(direction)));

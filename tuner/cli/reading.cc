@@ -5,15 +5,18 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tuner/api/json.h"
 #include "tuner/cli/display.h"
 #include "tuner/cli/export.h"
 #include "tuner/cli/files.h"
 #include "tuner/cli/promise_record.h"
 #include "tuner/cli/report/page.h"
+#include "tuner/cli/report/sweep.h"
 #include "tuner/cli/study_source.h"
 #include "tuner/cli/table.h"
 #include "tuner/cli/text.h"
@@ -31,6 +34,7 @@ struct ReadArguments {
   std::int64_t trial = -1;
   std::string format = "csv";
   std::string out;
+  std::optional<double> target;
 };
 
 std::shared_ptr<ReadArguments> AddReadArguments(CLI::App& app) {
@@ -90,10 +94,26 @@ absl::Status Export(StudySource& source, const ReadArguments& arguments) {
                   arguments.format == "json" ? MessageToJson(details) + "\n" : ExportCsv(details));
 }
 
+absl::Status ReportText(const v1::StudyDetails& details, double now,
+                        const ReadArguments& arguments) {
+  const report::Sweep sweep = report::SweepOf(details, arguments.target, now);
+  if (sweep.groups.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("study \"", arguments.study,
+                     "\" has no parameter batch_size or scaling_rule to compare by"));
+  }
+  std::string text;
+  for (const std::string& line : report::SweepLines(details, sweep)) {
+    absl::StrAppend(&text, line, "\n");
+  }
+  return WriteOut(arguments.out, text);
+}
+
 absl::Status Report(StudySource& source, const ReadArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, source.GetStudy(arguments.study));
+  if (arguments.format == "text") return ReportText(details, source.Now(), arguments);
   const std::string path = arguments.out.empty() ? "report.html" : arguments.out;
-  ESPALIER_RETURN_IF_ERROR(WriteFile(path, ReportPage(details, source.Now())));
+  ESPALIER_RETURN_IF_ERROR(WriteFile(path, ReportPage(details, source.Now(), arguments.target)));
   std::printf("%s\n", path.c_str());
   return absl::OkStatus();
 }
@@ -137,7 +157,16 @@ VerbAction AddExport(CLI::App& app) {
 
 VerbAction AddReport(CLI::App& app) {
   auto a = AddReadArguments(app);
-  app.add_option("--out", a->out, "File to write (default: report.html)");
+  a->format = "html";
+  app.add_option("--format", a->format,
+                 "html: a page with pictures. text: what the sweep showed by scaling rule and "
+                 "batch size, a table for the terminal")
+      ->check(CLI::IsMember({"html", "text"}))
+      ->capture_default_str();
+  app.add_option("--target", a->target,
+                 "Value of the metric by whose time batch sizes and scaling rules are compared "
+                 "(default: the study's target, else the best value that each of them reached)");
+  app.add_option("--out", a->out, "File to write (default: report.html; text: stdout)");
   return [a] { return Read("report", *a, Report); };
 }
 

@@ -18,7 +18,6 @@ constexpr double kLeft = 64;
 constexpr double kRight = 44;
 constexpr double kTop = 12;
 constexpr double kBottom = 40;
-constexpr double kOutlierFactor = 3;  // interquartile ranges beyond the quartile
 
 struct Frame {
   double first_step = 0;
@@ -35,12 +34,6 @@ struct Frame {
   }
 };
 
-double Quantile(const std::vector<double>& sorted, double q) {
-  return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1))];
-}
-
-// One diverged trial must not flatten all other curves: the frame ends at the values' fences on
-// the study's bad side. Good values are never left out.
 Frame MakeFrame(const v1::Study& study, const std::vector<const v1::Trial*>& trials) {
   Frame frame;
   std::vector<double> values;
@@ -57,19 +50,10 @@ Frame MakeFrame(const v1::Study& study, const std::vector<const v1::Trial*>& tri
     }
   }
   if (values.empty()) return frame;
-  std::sort(values.begin(), values.end());
-  const double reach = kOutlierFactor * (Quantile(values, 0.75) - Quantile(values, 0.25));
-  frame.low = values.front();
-  frame.high = values.back();
-  if (reach > 0 && study.maximize()) {
-    frame.low = std::max(frame.low, Quantile(values, 0.25) - reach);
-  } else if (reach > 0) {
-    frame.high = std::min(frame.high, Quantile(values, 0.75) + reach);
-  }
+  const Range range = FencedRange(values, study.maximize());
+  frame.low = range.low;
+  frame.high = range.high;
   for (const double value : values) frame.outside += value < frame.low || value > frame.high;
-  const double margin = frame.high > frame.low ? 0.04 * (frame.high - frame.low) : 0.5;
-  frame.low -= margin;
-  frame.high += margin;
   if (frame.last_step <= frame.first_step) {
     frame.first_step -= 0.5;
     frame.last_step += 0.5;

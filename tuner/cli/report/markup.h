@@ -20,6 +20,14 @@ std::string InkOn(std::int64_t number);
 // Values for an axis from low to high: about `count` of them, at 1, 2 or 5 times a power of ten.
 std::vector<double> AxisTicks(double low, double high, int count);
 
+// An axis that holds the values, with a margin. One that lies far out on the study's bad side is
+// left out of it, so that it does not flatten all others; good ones never are.
+struct Range {
+  double low = 0;
+  double high = 1;
+};
+Range FencedRange(std::vector<double> values, bool maximize);
+
 // Coordinates in SVG: one decimal.
 std::string Px(double value);
 

@@ -8,6 +8,7 @@
 #include "tuner/cli/report/lanes.h"
 #include "tuner/cli/report/markup.h"
 #include "tuner/cli/report/reliability.h"
+#include "tuner/cli/report/sweep.h"
 #include "tuner/cli/report/tables.h"
 #include "tuner/cli/table.h"
 #include "tuner/cli/text.h"
@@ -48,6 +49,7 @@ svg.mark{display:inline-block;width:14px;height:14px;vertical-align:-2px}
 .curve path{fill:none;stroke-width:1.4;stroke-linejoin:round;opacity:.75}
 .curve.dashed path{stroke-dasharray:5 4}.curve.best path{stroke-width:3.2;opacity:1}
 .curve:hover path{stroke-width:3;opacity:1}.bestlabel{fill:var(--ink)}
+.pair{display:flex;flex-wrap:wrap;gap:16px}.pair svg{flex:1 1 420px;width:auto}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:13px}
 th{text-align:left;color:var(--soft);font-weight:600;border-bottom:1.5px solid var(--line);
@@ -112,9 +114,9 @@ std::string BestTrialLine(const v1::StudyDetails& details) {
 
 }  // namespace
 
-std::string ReportPage(const v1::StudyDetails& details, double now) {
+std::string ReportPage(const v1::StudyDetails& details, double now, std::optional<double> target) {
   const v1::Study& study = details.study();
-  const std::string rules = report::RulesTable(details);
+  const std::string sweep = report::SweepSection(details, report::SweepOf(details, target, now));
   std::string html =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
@@ -128,7 +130,7 @@ std::string ReportPage(const v1::StudyDetails& details, double now) {
   html += "<h2>Who held which slot</h2>\n" + report::SlotsPicture(details, now);
   html += "<h2>" + Escape(study.metric()) + " over steps</h2>\n" + report::CurvesPicture(details);
   html += "<h2>Trials, the best first</h2>\n" + report::TrialsTable(details, now);
-  if (!rules.empty()) html += "<h2>By scaling rule and batch size</h2>\n" + rules;
+  if (!sweep.empty()) html += "<h2>By scaling rule and batch size</h2>\n" + sweep;
   html += report::ReliabilitySection(PromiseReliability(details));
   html += "<h2>Decisions</h2>\n" + report::DecisionsTable(details);
   html += "<details><summary>Study file</summary><pre>" + Escape(study.study_json()) +

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "tuner.pb.h"
@@ -8,7 +9,9 @@ namespace espalier {
 
 // The record of a study as one HTML page that needs nothing else: inline style and SVG, no script,
 // readable in light and dark. Every figure in it follows from `details`; spans that are still open
-// are drawn to `now` (seconds since the epoch). Pure.
-std::string ReportPage(const v1::StudyDetails& details, double now);
+// are drawn to `now` (seconds since the epoch). `target` is the value that batch sizes and scaling
+// rules are compared by, instead of the study's own. Pure.
+std::string ReportPage(const v1::StudyDetails& details, double now,
+                       std::optional<double> target = std::nullopt);
 
 }  // namespace espalier

@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <tuple>
 #include <vector>
 
 #include "tuner/cli/record.h"
@@ -53,38 +50,6 @@ std::string TrialRow(const v1::StudyDetails& details, const v1::Trial& trial, do
   return row + "</td></tr>\n";
 }
 
-struct Group {
-  std::vector<double> values;  // of trials that have one
-  int trials = 0;
-  int pruned = 0;
-  int failed = 0;
-};
-
-// Batch sizes sort by number, names by letter.
-using GroupKey = std::tuple<std::string, double, std::string>;
-
-GroupKey KeyOf(const v1::Trial& trial) {
-  const v1::Parameter* rule = FindParameter(trial, "scaling_rule");
-  const v1::Parameter* batch = FindParameter(trial, "batch_size");
-  const std::string size = batch == nullptr ? "" : DisplayParameter(*batch);
-  return {rule == nullptr ? "" : DisplayParameter(*rule), std::strtod(size.c_str(), nullptr), size};
-}
-
-std::string GroupRow(const v1::Study& study, const GroupKey& key, Group group) {
-  std::sort(group.values.begin(), group.values.end(),
-            [&](double a, double b) { return BetterFor(study, a, b); });
-  std::string best, median;
-  if (const std::size_t n = group.values.size(); n > 0) {
-    best = FormatValue(group.values[0]);
-    const double upper = group.values[n / 2];
-    median = FormatValue(n % 2 == 1 ? upper : (group.values[n / 2 - 1] + upper) / 2);
-  }
-  return "<tr>" + Cell(std::get<0>(key)) + NumberCell(std::get<2>(key)) +
-         NumberCell(std::to_string(group.trials)) + NumberCell(best) + NumberCell(median) +
-         NumberCell(std::to_string(group.pruned)) + NumberCell(std::to_string(group.failed)) +
-         "</tr>\n";
-}
-
 }  // namespace
 
 std::string TrialsTable(const v1::StudyDetails& details, double now) {
@@ -102,28 +67,6 @@ std::string TrialsTable(const v1::StudyDetails& details, double now) {
         fmt::format("<p class=\"legend\">The best {} of {} trials.</p>\n", shown, trials.size());
   }
   return html;
-}
-
-std::string RulesTable(const v1::StudyDetails& details) {
-  std::map<GroupKey, Group> groups;
-  for (const v1::Trial& trial : details.trials()) {
-    if (FindParameter(trial, "scaling_rule") == nullptr &&
-        FindParameter(trial, "batch_size") == nullptr) {
-      continue;
-    }
-    Group& group = groups[KeyOf(trial)];
-    ++group.trials;
-    group.pruned += trial.state() == v1::TRIAL_PRUNED;
-    group.failed += trial.state() == v1::TRIAL_FAIL;
-    if (trial.has_value()) group.values.push_back(trial.value());
-  }
-  if (groups.empty()) return {};
-  std::string html =
-      "<div class=\"wide\"><table>\n" +
-      Heading({"scaling rule", "batch size", "trials", "best", "median", "pruned", "failed"}) +
-      "<tbody>\n";
-  for (auto& [key, group] : groups) html += GroupRow(details.study(), key, std::move(group));
-  return html + "</tbody></table></div>\n";
 }
 
 std::string DecisionsTable(const v1::StudyDetails& details) {

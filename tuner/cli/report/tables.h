@@ -11,9 +11,6 @@ inline constexpr int kMaxDecisionRows = 300;
 
 std::string TrialsTable(const v1::StudyDetails& details, double now);
 
-// Results by the parameters scaling_rule and batch_size; empty if trials have neither.
-std::string RulesTable(const v1::StudyDetails& details);
-
 // The newest decisions, newest last, with their reasons.
 std::string DecisionsTable(const v1::StudyDetails& details);
 
