@@ -30,9 +30,9 @@ def quantile(values, q):
 
 
 @contextlib.contextmanager
-def start_service(database, http):
+def start_service(database, http, grpc="127.0.0.1:0"):
     """A `tuner serve` that answers on `http`; yields its process and ends it."""
-    process = subprocess.Popen([TUNER, "serve", "--grpc", "127.0.0.1:0", "--http", http, "--db",
+    process = subprocess.Popen([TUNER, "serve", "--grpc", grpc, "--http", http, "--db",
                                 str(database)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         end = time.monotonic() + 60
