@@ -15,9 +15,11 @@ namespace espalier {
 // What one parameter may be, in the types of NNI's search space format and with their meaning.
 // "Rounded to q" is to the nearest multiple of q, a tie to the even multiple, and then clipped to
 // the bounds where there are bounds: quniform [2, 10, 5] yields 2, 5 and 10.
-// The place for a nested choice is an option type of Choice.
 struct Choice {
   std::vector<ParameterValue> options;
+  // The options are names (texts), and each may bring parameters of its own: dimensions of the
+  // search space with a condition.
+  bool nested = false;
 };
 struct RandInt {
   std::int64_t low;
@@ -69,11 +71,17 @@ inline constexpr double kMaxSteps = 9007199254740992;  // of one q grid: 2^53
 // The format's word for the type: "loguniform".
 std::string_view TypeName(const Distribution& distribution);
 
-// Refuses what cannot be drawn from: empty or repeated options, high <= low, q <= 0, low <= 0 of a
-// logarithm, sigma <= 0, numbers that are not finite. `name` is the parameter's, for the message.
-absl::Status CheckDistribution(std::string_view name, const Distribution& distribution);
+// What is wrong with a distribution: "loguniform needs low > 0, got 0".
+struct DistributionFlaw {
+  std::optional<std::size_t> value;  // which number or option, counted from 0; nullopt: the whole
+  std::string what;
+};
 
-// The functions below require a distribution that CheckDistribution accepts.
+// Finds what cannot be drawn from: empty or repeated options, high <= low, q <= 0, low <= 0 of a
+// logarithm, sigma <= 0, numbers that are not finite.
+std::optional<DistributionFlaw> FlawOf(const Distribution& distribution);
+
+// The functions below require a distribution without flaw.
 
 ParameterValue Draw(const Distribution& distribution, Random& random);
 

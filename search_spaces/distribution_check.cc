@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "search_spaces/distribution.h"
@@ -9,120 +9,151 @@
 namespace espalier {
 namespace {
 
+using Flaw = std::optional<DistributionFlaw>;
+
+// The first flaw of several.
+Flaw First(std::initializer_list<Flaw> flaws) {
+  for (const Flaw& flaw : flaws) {
+    if (flaw) return flaw;
+  }
+  return std::nullopt;
+}
+
+// JSON of numbers that JSON has, and the plain word for those it has not.
+std::string Text(const ParameterValue& value) {
+  const auto* d = std::get_if<double>(&value);
+  if (d != nullptr && (!std::isfinite(*d) || *d == std::trunc(*d))) return ToDisplay(value);
+  return ToJson(value);
+}
+
+// The places of the numbers in a "_value".
+constexpr std::size_t kLow = 0;
+constexpr std::size_t kHigh = 1;
+constexpr std::size_t kMu = 0;
+constexpr std::size_t kSigma = 1;
+constexpr std::size_t kQ = 2;
+
 class Checker {
  public:
-  Checker(std::string_view name, std::string_view type) : name_(name), type_(type) {}
+  explicit Checker(std::string_view type) : type_(type) {}
 
-  // search space "lr": loguniform needs low > 0, got 0
-  absl::Status Needs(std::string_view what, const ParameterValue& got) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Prefix(), " needs ", std::string(what), ", got ", Text(got)));
+  // loguniform needs low > 0, got 0
+  Flaw Needs(std::size_t at, std::string_view what, const ParameterValue& got) const {
+    return DistributionFlaw{at,
+                            absl::StrCat(type_, " needs ", std::string(what), ", got ", Text(got))};
   }
 
-  absl::Status Finite(std::initializer_list<double> numbers) const {
-    for (const double x : numbers) {
-      if (!std::isfinite(x)) return Needs("finite numbers", x);
-    }
-    return absl::OkStatus();
+  Flaw Finite(std::size_t at, double number) const {
+    return std::isfinite(number) ? std::nullopt : Needs(at, "finite numbers", number);
   }
 
-  absl::Status Bounds(double low, double high) const {
-    ESPALIER_RETURN_IF_ERROR(Finite({low, high}));
+  Flaw Bounds(double low, double high) const {
+    if (const Flaw flaw = First({Finite(kLow, low), Finite(kHigh, high)})) return flaw;
     if (high <= low) return Order(low, high);
-    if (!std::isfinite(high - low)) return Needs("high - low that a double can hold", high);
-    return absl::OkStatus();
+    if (std::isfinite(high - low)) return std::nullopt;
+    return Needs(kHigh, "high - low that a double can hold", high);
   }
 
-  absl::Status Order(const ParameterValue& low, const ParameterValue& high) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Prefix(), " needs high > low, got low ", Text(low), " and high ", Text(high)));
+  Flaw Order(const ParameterValue& low, const ParameterValue& high) const {
+    return DistributionFlaw{std::nullopt, absl::StrCat(type_, " needs high > low, got low ",
+                                                       Text(low), " and high ", Text(high))};
   }
 
-  absl::Status LogBounds(double low, double high) const {
-    ESPALIER_RETURN_IF_ERROR(Finite({low, high}));
-    if (low <= 0) return Needs("low > 0", low);
-    return Bounds(low, high);
+  Flaw LogBounds(double low, double high) const {
+    if (const Flaw flaw = First({Finite(kLow, low), Finite(kHigh, high)})) return flaw;
+    return low <= 0 ? Needs(kLow, "low > 0", low) : Bounds(low, high);
   }
 
-  absl::Status Step(double q, double low, double high) const {
-    ESPALIER_RETURN_IF_ERROR(Finite({q}));
-    if (q <= 0) return Needs("q > 0", q);
-    if (!(std::max(std::abs(low), std::abs(high)) / q < kMaxSteps)) {
-      return Needs("a q that is not so small against its bounds", q);
-    }
-    return absl::OkStatus();
+  Flaw Step(double q, double low, double high) const {
+    if (const Flaw flaw = Finite(kQ, q)) return flaw;
+    if (q <= 0) return Needs(kQ, "q > 0", q);
+    if (std::max(std::abs(low), std::abs(high)) / q < kMaxSteps) return std::nullopt;
+    return Needs(kQ, "a q that is not so small against its bounds", q);
   }
 
-  absl::Status Bell(double mu, double sigma) const {
-    ESPALIER_RETURN_IF_ERROR(Finite({mu, sigma}));
-    if (sigma <= 0) return Needs("sigma > 0", sigma);
-    if (!std::isfinite(std::abs(mu) + 16 * sigma)) return Needs("a smaller sigma", sigma);
-    return absl::OkStatus();
+  Flaw Bell(double mu, double sigma) const {
+    if (const Flaw flaw = First({Finite(kMu, mu), Finite(kSigma, sigma)})) return flaw;
+    return sigma > 0 ? std::nullopt : Needs(kSigma, "sigma > 0", sigma);
   }
 
-  absl::Status Options(const Choice& choice) const {
+  // For values that are not logarithms.
+  Flaw BellOfValues(double mu, double sigma) const {
+    if (const Flaw flaw = Bell(mu, sigma)) return flaw;
+    if (std::isfinite(FarthestFrom(mu, sigma))) return std::nullopt;
+    return Needs(kSigma, "mu and sigma whose values a double can hold", sigma);
+  }
+
+  // Past all that is ever drawn.
+  static double FarthestFrom(double mu, double sigma) {
+    constexpr double kSigmas = 40;
+    return std::abs(mu) + kSigmas * sigma;
+  }
+
+  Flaw Options(const Choice& choice) const {
     const auto& options = choice.options;
     if (options.empty()) {
-      return absl::InvalidArgumentError(Prefix() + " needs at least one option, got []");
+      return DistributionFlaw{std::nullopt, type_ + " needs at least one option, got []"};
     }
     if (options.size() > kMaxOptions) {
-      return Needs(absl::StrCat("at most ", kMaxOptions, " options"),
+      return Needs(kMaxOptions, absl::StrCat("at most ", kMaxOptions, " options"),
                    static_cast<std::int64_t>(options.size()));
     }
-    for (auto option = options.begin(); option != options.end(); ++option) {
-      if (const auto* d = std::get_if<double>(&*option)) ESPALIER_RETURN_IF_ERROR(Finite({*d}));
-      const auto twin = std::find_if(options.begin(), option, [&](const ParameterValue& other) {
-        return SameValue(other, *option);
-      });
-      if (twin != option) return Needs("different options, each once", *option);
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      if (Flaw flaw = Option(choice, i)) return flaw;
     }
-    return absl::OkStatus();
+    return std::nullopt;
   }
 
  private:
-  std::string Prefix() const { return absl::StrCat("search space \"", name_, "\": ", type_); }
-
-  // JSON of numbers that JSON has, and the plain word for those it has not.
-  static std::string Text(const ParameterValue& value) {
-    const auto* d = std::get_if<double>(&value);
-    if (d != nullptr && (!std::isfinite(*d) || *d == std::trunc(*d))) return ToDisplay(value);
-    return ToJson(value);
+  Flaw Option(const Choice& choice, std::size_t i) const {
+    const ParameterValue& option = choice.options[i];
+    if (const auto* d = std::get_if<double>(&option); d != nullptr && !std::isfinite(*d)) {
+      return Needs(i, "finite numbers", *d);
+    }
+    const auto* name = std::get_if<std::string>(&option);
+    if (choice.nested && (name == nullptr || name->empty())) {
+      return Needs(i, "options whose \"_name\" is a text that is not empty", option);
+    }
+    const auto end = choice.options.begin() + static_cast<std::ptrdiff_t>(i);
+    const bool repeated =
+        std::any_of(choice.options.begin(), end,
+                    [&option](const ParameterValue& o) { return SameValue(o, option); });
+    if (!repeated) return std::nullopt;
+    return Needs(i,
+                 choice.nested ? "options of different \"_name\"" : "different options, each once",
+                 option);
   }
 
-  std::string name_;
   std::string type_;
 };
 
 }  // namespace
 
-absl::Status CheckDistribution(std::string_view name, const Distribution& distribution) {
-  const Checker check(name, TypeName(distribution));
-  return std::visit(Overloaded{[&](const Choice& d) { return check.Options(d); },
-                               [&](const RandInt& d) {
-                                 return d.high > d.low ? absl::OkStatus()
-                                                       : check.Order(d.low, d.high);
-                               },
-                               [&](const Uniform& d) { return check.Bounds(d.low, d.high); },
-                               [&](const QUniform& d) {
-                                 ESPALIER_RETURN_IF_ERROR(check.Bounds(d.low, d.high));
-                                 return check.Step(d.q, d.low, d.high);
-                               },
-                               [&](const LogUniform& d) { return check.LogBounds(d.low, d.high); },
-                               [&](const QLogUniform& d) {
-                                 ESPALIER_RETURN_IF_ERROR(check.LogBounds(d.low, d.high));
-                                 return check.Step(d.q, d.low, d.high);
-                               },
-                               [&](const Normal& d) { return check.Bell(d.mu, d.sigma); },
-                               [&](const QNormal& d) {
-                                 ESPALIER_RETURN_IF_ERROR(check.Bell(d.mu, d.sigma));
-                                 return check.Step(d.q, 0, 0);
-                               },
-                               [&](const LogNormal& d) { return check.Bell(d.mu, d.sigma); },
-                               [&](const QLogNormal& d) {
-                                 ESPALIER_RETURN_IF_ERROR(check.Bell(d.mu, d.sigma));
-                                 return check.Step(d.q, 0, 0);
-                               }},
-                    distribution);
+std::optional<DistributionFlaw> FlawOf(const Distribution& distribution) {
+  const Checker check(TypeName(distribution));
+  return std::visit(
+      Overloaded{[&](const Choice& d) { return check.Options(d); },
+                 [&](const RandInt& d) {
+                   return d.high > d.low ? std::nullopt : check.Order(d.low, d.high);
+                 },
+                 [&](const Uniform& d) { return check.Bounds(d.low, d.high); },
+                 [&](const QUniform& d) {
+                   return First({check.Bounds(d.low, d.high), check.Step(d.q, d.low, d.high)});
+                 },
+                 [&](const LogUniform& d) { return check.LogBounds(d.low, d.high); },
+                 [&](const QLogUniform& d) {
+                   return First({check.LogBounds(d.low, d.high), check.Step(d.q, d.low, d.high)});
+                 },
+                 [&](const Normal& d) { return check.BellOfValues(d.mu, d.sigma); },
+                 [&](const QNormal& d) {
+                   return First({check.BellOfValues(d.mu, d.sigma),
+                                 check.Step(d.q, 0, Checker::FarthestFrom(d.mu, d.sigma))});
+                 },
+                 [&](const LogNormal& d) { return check.Bell(d.mu, d.sigma); },
+                 [&](const QLogNormal& d) {
+                   return First({check.Bell(d.mu, d.sigma), check.Step(d.q, 0, 0)});
+                 }},
+      distribution);
 }
 
 }  // namespace espalier

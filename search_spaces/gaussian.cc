@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "search_spaces/portable_math.h"
 #include "tuner/base/check.h"
 
 namespace espalier {
@@ -17,25 +18,35 @@ double Polynomial(const std::array<double, n>& coefficients, double x) {
   return sum;
 }
 
-// P. J. Acklam's approximation, relative error below 1.15e-9.
-double RoughQuantile(double p) {
-  constexpr std::array a = {-3.969683028665376e+01, 2.209460984245205e+02,  -2.759285104469687e+02,
-                            1.383577518672690e+02,  -3.066479806614716e+01, 2.506628277459239e+00};
-  constexpr std::array b = {-5.447609879822406e+01, 1.615858368580409e+02,  -1.556989798598866e+02,
-                            6.680131188771972e+01,  -1.328068155288572e+01, 1.0};
-  constexpr std::array c = {-7.784894002430293e-03, -3.223964580411365e-01, -2.400758277161838e+00,
-                            -2.549732539343734e+00, 4.374664141464968e+00,  2.938163982698783e+00};
-  constexpr std::array d = {7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00,
-                            3.754408661907416e+00, 1.0};
-  constexpr double kTail = 0.02425;
-  if (p < kTail || p > 1 - kTail) {
-    const double r = std::sqrt(-2 * std::log(std::min(p, 1 - p)));
-    const double x = Polynomial(c, r) / Polynomial(d, r);
-    return p < kTail ? x : -x;
-  }
-  const double r = p - 0.5;
-  return r * Polynomial(a, r * r) / Polynomial(b, r * r);
-}
+// p(x) / q(x), the highest power first.
+struct Ratio {
+  std::array<double, 8> above;
+  std::array<double, 8> below;
+
+  double At(double x) const { return Polynomial(above, x) / Polynomial(below, x); }
+};
+
+// Algorithm AS 241, PPND16 (M. J. Wichura 1988): near the middle in r = 0.425^2 - (p - 1/2)^2, in
+// the tails in r = sqrt(-ln(tail)), less 1.6 or 5. About 1 part in 10^16.
+constexpr Ratio kMiddle = {
+    {2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457,
+     13731.693765509461125, 1971.5909503065514427, 133.14166789178437745, 3.3871328727963666080},
+    {5226.4952788528545610, 28729.085735721942674, 39307.895800092710610, 21213.794301586595867,
+     5394.1960214247511077, 687.18700749205790830, 42.313330701600911252, 1.0}};
+constexpr Ratio kNearTail = {
+    {7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1,
+     1.27045825245236838258, 3.64784832476320460504, 5.76949722146069140550, 4.63033784615654529590,
+     1.42343711074968357734},
+    {1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2,
+     1.48103976427480074590e-1, 6.89767334985100004550e-1, 1.67638483018380384940,
+     2.05319162663775882187, 1.0}};
+constexpr Ratio kFarTail = {
+    {2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3,
+     2.65321895265761230930e-2, 2.96560571828504891230e-1, 1.78482653991729133580,
+     5.46378491116411436990, 6.65790464350110377720},
+    {2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5,
+     7.86869131145613259100e-4, 1.48753612908506148525e-2, 1.36929880922735805310e-1,
+     5.99832206555887937690e-1, 1.0}};
 
 }  // namespace
 
@@ -43,10 +54,15 @@ double NormalCdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 
 double NormalQuantile(double probability) {
   ESPALIER_CHECK(probability > 0 && probability < 1, "a quantile needs a probability in (0, 1)");
-  const double x = RoughQuantile(probability);
-  const double error = NormalCdf(x) - probability;
-  const double step = error * std::sqrt(2 * std::numbers::pi) * std::exp(0.5 * x * x);
-  return x - step / (1 + 0.5 * x * step);
+  constexpr double kMiddleHalf = 0.425;
+  const double from_middle = probability - 0.5;
+  if (std::abs(from_middle) <= kMiddleHalf) {
+    return from_middle * kMiddle.At(kMiddleHalf * kMiddleHalf - from_middle * from_middle);
+  }
+  const double r = std::sqrt(-PortableLog(std::min(probability, 1 - probability)));
+  constexpr double kFar = 5;
+  const double x = r <= kFar ? kNearTail.At(r - 1.6) : kFarTail.At(r - kFar);
+  return from_middle < 0 ? -x : x;
 }
 
 double NormalMass(double low, double high) {

@@ -3,7 +3,7 @@
 namespace espalier {
 
 // Of the standard normal distribution: probability below x, and the x of a probability in (0, 1)
-// (full double precision: Acklam's rational approximation and one step of Halley's method).
+// (to about 1 part in 10^16: algorithm AS 241).
 double NormalCdf(double x);
 double NormalQuantile(double probability);
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// Private to search_spaces/*_json.cc, study_file/ and api/json_reader.cc: the only header that shows the JSON library.
+// Private to search_spaces/, study_file/ and api/json_reader.cc: the only header that shows the
+// JSON library.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,7 +14,7 @@ namespace espalier::search_spaces_json {
 using Json = nlohmann::ordered_json;
 
 inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
-inline constexpr int kMaxDepth = 16;
+inline constexpr int kMaxDepth = 64;
 inline constexpr std::size_t kMaxKeysInObject = 1024;
 
 // Parses one JSON document, keeping key order. Refuses, beside malformed text (named by line and

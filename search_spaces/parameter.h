@@ -34,6 +34,8 @@ std::string ToJson(const ParameterValue& value);
 std::string ToJson(const Parameters& parameters);  // one flat object
 
 absl::StatusOr<ParameterValue> ParameterValueFromJson(std::string_view json);
+// Takes nested choices as NNI writes them, too: {"n": {"_name": "A", "p": 0.3}} gives n = "A" and
+// n/A/p = 0.3. The other way needs to know the choices: SearchSpace::NestedJson.
 absl::StatusOr<Parameters> ParametersFromJson(std::string_view json);
 
 // For tables: four significant digits, strings without quotes.

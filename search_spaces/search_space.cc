@@ -1,26 +1,24 @@
 #include "search_spaces/search_space.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "search_spaces/combinations.h"
 
 namespace espalier {
 namespace {
 
-absl::Status CheckName(const std::string& name) {
-  if (name.empty()) {
-    return absl::InvalidArgumentError(
-        "search space \"\": a parameter needs a name that is not empty");
-  }
-  if (name.size() > kMaxParameterNameBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("search space \"", name.substr(0, 32), "...\": names have at most ",
-                     kMaxParameterNameBytes, " bytes, got ", name.size()));
-  }
-  return absl::OkStatus();
+std::string Shown(const std::string& name) {
+  constexpr std::size_t kShown = 32;
+  return name.size() <= kMaxFlatNameBytes ? name : name.substr(0, kShown) + "...";
+}
+
+absl::Status Outside(const SearchSpace::Dimension& dimension, const ParameterValue& value) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("parameter \"", dimension.name, "\" is ", ToDisplay(value),
+                   ", outside its search space: ", espalier::Describe(dimension.distribution)));
 }
 
 }  // namespace
@@ -36,71 +34,108 @@ absl::StatusOr<SearchSpace> SearchSpace::Make(std::vector<Dimension> dimensions)
                                                    " parameters, at most ", kMaxParameters,
                                                    " are accepted"));
   }
-  std::set<std::string_view> names;
-  for (const auto& [name, distribution] : dimensions) {
-    ESPALIER_RETURN_IF_ERROR(CheckName(name));
-    ESPALIER_RETURN_IF_ERROR(CheckDistribution(name, distribution));
-    if (!names.insert(name).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("search space \"", name, "\": this name appears twice"));
-    }
+  const std::vector<DimensionFlaw> flaws = FlawsOf(dimensions);
+  if (flaws.empty()) return SearchSpace(std::move(dimensions));
+  return absl::InvalidArgumentError(absl::StrCat("search space \"",
+                                                 Shown(dimensions[flaws.front().dimension].name),
+                                                 "\": ", flaws.front().what));
+}
+
+std::optional<std::size_t> SearchSpace::Find(std::string_view name) const {
+  for (std::size_t i = 0; i < dimensions_.size(); ++i) {
+    if (dimensions_[i].name == name) return i;
   }
-  return SearchSpace(std::move(dimensions));
+  return std::nullopt;
+}
+
+bool SearchSpace::IsActive(std::size_t i, const Parameters& parameters) const {
+  const std::optional<Condition>& condition = dimensions_[i].condition;
+  if (!condition) return true;
+  const auto& [name, distribution, _] = dimensions_[condition->parent];
+  const ParameterValue* value = espalier::Find(parameters, name);
+  return value != nullptr && *value == std::get<Choice>(distribution).options[condition->option] &&
+         IsActive(condition->parent, parameters);
+}
+
+std::string_view SearchSpace::OwnName(std::size_t i) const {
+  const std::string_view name = dimensions_[i].name;
+  const std::optional<Condition>& condition = dimensions_[i].condition;
+  if (!condition) return name;
+  const Dimension& parent = dimensions_[condition->parent];
+  const ParameterValue& option = std::get<Choice>(parent.distribution).options[condition->option];
+  return name.substr(parent.name.size() + std::get<std::string>(option).size() + 2);
 }
 
 Parameters SearchSpace::Sample(Random& random) const {
   Parameters parameters;
   parameters.reserve(dimensions_.size());
-  for (const auto& [name, distribution] : dimensions_) {
-    parameters.push_back({name, Draw(distribution, random)});
+  for (std::size_t i = 0; i < dimensions_.size(); ++i) {
+    if (!IsActive(i, parameters)) continue;
+    parameters.push_back({dimensions_[i].name, Draw(dimensions_[i].distribution, random)});
   }
   return parameters;
 }
 
-absl::Status SearchSpace::Validate(const Parameters& parameters) const {
-  for (const auto& [name, distribution] : dimensions_) {
-    const ParameterValue* value = Find(parameters, name);
-    if (value == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat("parameter \"", name, "\" is missing; it is ",
-                                                     espalier::Describe(distribution)));
-    }
-    if (!Contains(distribution, *value)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("parameter \"", name, "\" is ", ToDisplay(*value),
-                       ", outside its search space: ", espalier::Describe(distribution)));
-    }
+std::string SearchSpace::WhyInactive(std::size_t i, const Parameters& parameters) const {
+  // Of the choices it depends on, the outermost that is not as it should be.
+  std::string why;
+  for (; dimensions_[i].condition; i = dimensions_[i].condition->parent) {
+    const Condition& condition = *dimensions_[i].condition;
+    const auto& [name, distribution, _] = dimensions_[condition.parent];
+    const ParameterValue& option = std::get<Choice>(distribution).options[condition.option];
+    const ParameterValue* value = espalier::Find(parameters, name);
+    if (value != nullptr && *value == option) continue;
+    why = absl::StrCat("belongs to option \"", ToDisplay(option), "\" of \"", name, "\", which is ",
+                       value == nullptr ? "missing" : ToDisplay(*value));
   }
+  return why;
+}
+
+absl::Status SearchSpace::ValidateSome(const Parameters& parameters) const {
   std::set<std::string_view> seen;
-  for (const Parameter& parameter : parameters) {
-    const bool known = std::any_of(dimensions_.begin(), dimensions_.end(),
-                                   [&](const Dimension& d) { return d.name == parameter.name; });
-    if (!known) {
+  for (const auto& [name, value] : parameters) {
+    const std::optional<std::size_t> i = Find(name);
+    if (!i) {
       return absl::InvalidArgumentError(
-          absl::StrCat("parameter \"", parameter.name, "\" is not in the search space"));
+          absl::StrCat("parameter \"", name, "\" is not in the search space"));
     }
-    if (!seen.insert(parameter.name).second) {
+    if (!Contains(dimensions_[*i].distribution, value)) return Outside(dimensions_[*i], value);
+    if (!IsActive(*i, parameters)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("parameter \"", parameter.name, "\" is given twice"));
+          absl::StrCat("parameter \"", name, "\" ", WhyInactive(*i, parameters)));
+    }
+    if (!seen.insert(name).second) {
+      return absl::InvalidArgumentError(absl::StrCat("parameter \"", name, "\" is given twice"));
     }
   }
   return absl::OkStatus();
 }
 
+absl::Status SearchSpace::Validate(const Parameters& parameters) const {
+  ESPALIER_RETURN_IF_ERROR(ValidateSome(parameters));
+  for (std::size_t i = 0; i < dimensions_.size(); ++i) {
+    const auto& [name, distribution, condition] = dimensions_[i];
+    if (espalier::Find(parameters, name) != nullptr || !IsActive(i, parameters)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("parameter \"", name, "\" is missing; it is ",
+                                                   espalier::Describe(distribution)));
+  }
+  return absl::OkStatus();
+}
+
 std::optional<std::uint64_t> SearchSpace::Cardinality() const {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t product = 1;
+  std::vector<std::uint64_t> counts;
   for (const Dimension& dimension : dimensions_) {
     const std::optional<std::uint64_t> count = espalier::Cardinality(dimension.distribution);
     if (!count) return std::nullopt;
-    product = product > kMost / *count ? kMost : product * *count;
+    counts.push_back(*count);
   }
-  return product;
+  return Combinations(*this, std::move(counts)).count();
 }
 
 std::string SearchSpace::Describe() const {
   std::string text;
-  for (const auto& [name, distribution] : dimensions_) {
-    absl::StrAppend(&text, name, ": ", espalier::Describe(distribution), "\n");
+  for (const Dimension& dimension : dimensions_) {
+    absl::StrAppend(&text, dimension.name, ": ", espalier::Describe(dimension.distribution), "\n");
   }
   return text;
 }

@@ -34,6 +34,18 @@ TEST(TrialEnvironment, YieldsToThreadsTheUserSet) {
   EXPECT_FALSE(variables->contains("ESPALIER_CHECKPOINT"));
 }
 
+TEST(TrialEnvironment, FlattensNestedChoices) {
+  v1::StartReplica start;
+  start.set_parameters_json(
+      R"({"opt": {"_name": "sgd", "momentum": 0.9, "decay": {"_name": "none"}}, "list": [1]})");
+  const auto variables = TrialEnvironment({}, {}, 1, start, {});
+  ASSERT_TRUE(variables.ok()) << variables.status();
+  EXPECT_EQ(variables->at("ESPALIER_PARAM_OPT"), "sgd");
+  EXPECT_EQ(variables->at("ESPALIER_PARAM_OPT_SGD_MOMENTUM"), "0.9");
+  EXPECT_EQ(variables->at("ESPALIER_PARAM_OPT_SGD_DECAY"), "none");
+  EXPECT_EQ(variables->at("ESPALIER_PARAM_LIST"), "[1]");
+}
+
 TEST(TrialEnvironment, RefusesParametersThatAreNotAnObject) {
   v1::StartReplica start;
   start.set_parameters_json("[1]");

@@ -21,6 +21,18 @@ const char* const kSpaces[] = {
     R"({"a": {"_type": "choice", "_value": ["p", "q", "r"]},
         "b": {"_type": "choice", "_value": [32, 64, 128]},
         "c": {"_type": "quniform", "_value": [2, 10, 5]}})",
+    R"({"rule": {"_type": "choice", "_value": [
+          {"_name": "none"},
+          {"_name": "adascale", "ema": {"_type": "uniform", "_value": [0.5, 1]},
+           "start": {"_type": "choice", "_value": [
+             {"_name": "cold"}, {"_name": "warm", "steps": {"_type": "randint", "_value": [1, 9]}}]}}]},
+        "lr": {"_type": "loguniform", "_value": [1e-4, 1]}})",
+    R"({"n": {"_type": "choice", "_value": [
+          {"_name": "A", "p": {"_type": "randint", "_value": [0, 3]},
+           "m": {"_type": "choice", "_value": [
+             {"_name": "X", "z": {"_type": "choice", "_value": [true, false]}}, {"_name": "Y"}]}},
+          {"_name": "B"}]},
+        "c": {"_type": "choice", "_value": [32, 64]}})",
     R"({"c": {"_type": "choice", "_value": [1, "a", true, 0.5]},
         "r": {"_type": "randint", "_value": [-5, 6]}, "u": {"_type": "uniform", "_value": [0, 1]},
         "qu": {"_type": "quniform", "_value": [0, 1, 0.3]},
@@ -103,8 +115,11 @@ TEST(SamplerContract, SuggestsValidParametersWhateverTheTrialsCameTo) {
       const auto suggestion = history.Next(sampler, 1);
       if (!suggestion) break;
       ASSERT_TRUE(space.Validate(*suggestion).ok()) << space.Validate(*suggestion);
-      for (std::size_t d = 0; d < suggestion->size(); ++d) {
-        ASSERT_EQ((*suggestion)[d].name, space.dimensions()[d].name);
+      std::size_t next = 0;
+      for (const Parameter& parameter : *suggestion) {
+        const std::optional<std::size_t> at = space.Find(parameter.name);
+        ASSERT_TRUE(at && *at >= next) << parameter.name;
+        next = *at + 1;
       }
       if (i % 7 == 6) {
         history.Start(*suggestion);

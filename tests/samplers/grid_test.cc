@@ -28,6 +28,24 @@ TEST(GridSampler, CountsThroughAllCombinationsLastParameterFastest) {
             expected);
 }
 
+TEST(GridSampler, CountsOnlyCombinationsOfActiveParameters) {
+  const std::vector<std::string> expected = {R"({"n":"A","n/A/p":0,"s":"x"})",
+                                             R"({"n":"A","n/A/p":0,"s":"y"})",
+                                             R"({"n":"A","n/A/p":1,"s":"x"})",
+                                             R"({"n":"A","n/A/p":1,"s":"y"})",
+                                             R"({"n":"B","s":"x"})",
+                                             R"({"n":"B","s":"y"})",
+                                             R"({"n":"C","n/C/u":0.5,"s":"x"})",
+                                             R"({"n":"C","n/C/u":0.5,"s":"y"})"};
+  EXPECT_EQ(Everything(R"({
+    "n": {"_type": "choice", "_value": [
+      {"_name": "A", "p": {"_type": "randint", "_value": [0, 2]}}, {"_name": "B"},
+      {"_name": "C", "u": {"_type": "uniform", "_value": [0, 1]}}]},
+    "s": {"_type": "choice", "_value": ["x", "y"]}})",
+                       {{"points", 1}}),
+            expected);
+}
+
 TEST(GridSampler, PutsPointsAtTheMiddlesOfEquallyProbableParts) {
   const std::vector<std::string> expected = {R"({"x":1.0})", R"({"x":3.0})"};
   EXPECT_EQ(Everything(R"({"x": {"_type": "uniform", "_value": [0, 4]}})", {{"points", 2}}),

@@ -102,6 +102,38 @@ TEST(Tpe, KeepsAwayFromFailedTrials) {
             without.MeanSuggestion(Direction::kMinimize) + 0.1);
 }
 
+// A is good near p = 0.2 and B near q = 0.8, one of them better on the whole.
+TEST(Tpe, ModelsAnOptionsParametersFromTheTrialsThatChoseIt) {
+  const SearchSpace space = *SearchSpace::FromJson(R"({"n": {"_type": "choice", "_value": [
+      {"_name": "A", "p": {"_type": "uniform", "_value": [0, 1]}},
+      {"_name": "B", "q": {"_type": "uniform", "_value": [0, 1]}}]}})");
+  const std::unique_ptr<Sampler> tpe = *MakeSampler("tpe", {});
+  for (const bool a_is_better : {true, false}) {
+    std::deque<Parameters> parameters;
+    std::vector<Observation> ended;
+    for (int i = 0; i < 60; ++i) {
+      const double x = (i / 2 + 0.5) / 30;
+      const bool in_a = i % 2 == 0;
+      parameters.push_back({{"n", in_a ? "A" : "B"}, {in_a ? "n/A/p" : "n/B/q", x}});
+      const double loss = std::abs(x - (in_a ? 0.2 : 0.8)) + (in_a == a_is_better ? 0 : 10);
+      ended.push_back({i, &parameters.back(), loss, false, 1});
+    }
+    double distance = 0;
+    int better = 0;
+    constexpr std::uint64_t kSeeds = 100;
+    for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+      Random random(seed);
+      const auto drawn = tpe->Suggest({space, Direction::kMinimize, ended, {}, 60}, random);
+      ASSERT_TRUE(space.Validate(*drawn).ok());
+      const bool in_a = (*drawn)[0].value == ParameterValue("A");
+      better += in_a == a_is_better ? 1 : 0;
+      distance += std::abs(std::get<double>((*drawn)[1].value) - (in_a ? 0.2 : 0.8)) / kSeeds;
+    }
+    EXPECT_GT(better, 80);
+    EXPECT_LT(distance, 0.1);
+  }
+}
+
 TEST(Tpe, KeepsAwayFromRunningTrials) {
   Line line;
   for (int i = 0; i < 40; ++i) line.End((i + 0.5) / 40, std::abs(i - 20));

@@ -60,7 +60,7 @@ TEST(Parameter, RefusesWhatIsNotFlat) {
 
 TEST(Parameter, RefusesDeepNesting) {
   const std::string deep = std::string(100000, '[') + std::string(100000, ']');
-  EXPECT_THAT(Message(ParameterValueFromJson(deep).status()), HasSubstr("nest deeper than 16"));
+  EXPECT_THAT(Message(ParameterValueFromJson(deep).status()), HasSubstr("nest deeper than 64"));
 }
 
 TEST(Parameter, ComparesNumbersAcrossTypesButNotBooleans) {

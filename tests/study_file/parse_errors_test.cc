@@ -73,7 +73,8 @@ TEST(ParseStudyErrors, RefuseAnEmptyOrImpossibleSpace) {
               StartsWith("study.json: search space is empty"));
   EXPECT_THAT(Refusal(R"({"command": "t", "search_space":
                           {"lr": {"_type": "uniform", "_value": [2, 1]}}})"),
-              StartsWith("study.json: search space \"lr\": "));
+              AllOf(StartsWith("study.json: search space \"lr\": "),
+                    HasSubstr("(/search_space/lr, line 2)")));
   EXPECT_THAT(Refusal(R"({"command": "t", "search_space": "absent.json"})"),
               AllOf(HasSubstr("/home/me/absent.json"), HasSubstr("no such file")));
   EXPECT_THAT(Refusal(R"({"command": "t", "search_space": 3})"), HasSubstr("got 3"));

@@ -41,6 +41,23 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
   return absl::OkStatus();
 }
 
+// A nested choice, {"n": {"_name": "A", "p": 0.3}}, gives two variables: of n and of n/A/p.
+void AddMembers(const nlohmann::json& object, const std::string& prefix, Variables& variables) {
+  for (const auto& [key, value] : object.items()) {
+    if (!prefix.empty() && key == "_name") continue;
+    const std::string name = prefix + key;
+    const auto option = value.is_object() ? value.find("_name") : value.end();
+    if (option != value.end() && option->is_string()) {
+      const std::string chosen = option->get<std::string>();
+      variables[ParameterVariable(name)] = chosen;
+      AddMembers(value, absl::StrCat(name, "/", chosen, "/"), variables);
+    } else {
+      variables[ParameterVariable(name)] =
+          value.is_string() ? value.get<std::string>() : value.dump();
+    }
+  }
+}
+
 absl::Status AddParameters(const std::string& parameters_json, Variables& variables) {
   const nlohmann::json parameters = nlohmann::json::parse(parameters_json, nullptr, false);
   if (!parameters.is_object()) {
@@ -48,10 +65,7 @@ absl::Status AddParameters(const std::string& parameters_json, Variables& variab
         absl::StrCat("cannot start the trial: its parameters should be one JSON object, got ",
                      parameters_json.substr(0, 200)));
   }
-  for (const auto& [name, value] : parameters.items()) {
-    variables[ParameterVariable(name)] =
-        value.is_string() ? value.get<std::string>() : value.dump();
-  }
+  AddMembers(parameters, "", variables);
   return absl::OkStatus();
 }
 

@@ -18,6 +18,22 @@ Parameters::Value ValueOf(const nlohmann::json& json) {
   return json.dump();
 }
 
+void AddMembers(const nlohmann::json& object, const std::string& prefix,
+                std::map<std::string, Parameters::Value>& values) {
+  for (const auto& [key, member] : object.items()) {
+    if (!prefix.empty() && key == "_name") continue;
+    const std::string name = prefix + key;
+    const auto option = member.is_object() ? member.find("_name") : member.end();
+    if (option == member.end() || !option->is_string()) {
+      values[name] = ValueOf(member);
+      continue;
+    }
+    const std::string chosen = option->get<std::string>();
+    values[name] = chosen;
+    AddMembers(member, absl::StrCat(name, "/", chosen, "/"), values);
+  }
+}
+
 std::string Shown(const Parameters::Value& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return absl::StrCat("\"", *text, "\"");
   if (const auto* truth = std::get_if<bool>(&value)) return *truth ? "true" : "false";
@@ -41,7 +57,7 @@ absl::StatusOr<Parameters> Parameters::FromJson(std::string_view json, std::stri
         absl::StrCat("parameters ", where, ": not a JSON object like {\"lr\": 0.1}"));
   }
   Parameters parameters;
-  for (const auto& [name, value] : parsed.items()) parameters.values_[name] = ValueOf(value);
+  AddMembers(parsed, "", parameters.values_);
   return parameters;
 }
 

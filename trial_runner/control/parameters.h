@@ -19,8 +19,8 @@ class Parameters {
  public:
   using Value = std::variant<bool, std::int64_t, double, std::string>;
 
-  // A flat JSON object; `origin` names it in errors. Nested values (NNI's nested choices) are kept
-  // as their JSON text.
+  // A JSON object; `origin` names it in errors. Nested choices are flattened: of {"n": {"_name":
+  // "A", "p": 0.3}}, "n" is "A" and "n/A/p" is 0.3. Other objects, and lists, are kept as text.
   static absl::StatusOr<Parameters> FromJson(std::string_view json, std::string_view origin);
   // "name=value"; the value is JSON if it reads as such, else text.
   absl::Status Set(std::string_view assignment);

@@ -194,8 +194,9 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
     AddEnvironment(own->second, start);
   }
   const auto verbatim = attributes.find(kTrialParameters);
-  start.set_parameters_json(verbatim == attributes.end() ? ToJson(trial->second.parameters)
-                                                         : verbatim->second);
+  start.set_parameters_json(verbatim == attributes.end()
+                                ? study.spec.space.NestedJson(trial->second.parameters)
+                                : verbatim->second);
   start.set_study(study.spec.name);
   start.set_trial_number(trial->second.number);
   start.set_checkpoint(trial->second.checkpoint);

@@ -16,27 +16,10 @@ namespace {
 // By this name Optuna's enqueue_trial keeps what a WAITING trial is to run with.
 constexpr char kFixedParameters[] = "fixed_params";
 
-const SearchSpace::Dimension* FindDimension(const SearchSpace& space, std::string_view name) {
-  const auto& all = space.dimensions();
-  const auto it = std::find_if(all.begin(), all.end(),
-                               [name](const auto& dimension) { return dimension.name == name; });
-  return it == all.end() ? nullptr : &*it;
-}
-
-absl::Status CheckFixed(const SearchSpace& space, const Parameters& fixed) {
-  for (const auto& [name, value] : fixed) {
-    const SearchSpace::Dimension* dimension = FindDimension(space, name);
-    if (dimension == nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("parameter \"", name, "\" is not in the search space"));
-    }
-    if (!Contains(dimension->distribution, value)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("parameter \"", name, "\" is ", ToDisplay(value),
-                       ", outside its search space: ", Describe(dimension->distribution)));
-    }
-  }
-  return absl::OkStatus();
+const SearchSpace::Dimension& DimensionOf(const SearchSpace& space, std::string_view name) {
+  const std::optional<std::size_t> i = space.Find(name);
+  ESPALIER_CHECK(i.has_value(), "what was drawn is of the space");
+  return space.dimensions()[*i];
 }
 
 absl::Status NotRunning(const Study& study) {
@@ -134,7 +117,7 @@ absl::Status Core::Impl::MayAsk(const Study& study, const Parameters& fixed) {
                      "\" has no search space: its clients draw parameters by themselves; a study "
                      "file's \"search_space\" gives it one"));
   }
-  ESPALIER_RETURN_IF_ERROR(CheckFixed(spec.space, fixed));
+  ESPALIER_RETURN_IF_ERROR(spec.space.ValidateSome(fixed));
   if (spec.max_concurrent_trials == 0) return absl::OkStatus();
   const auto running = std::count_if(study.trials.begin(), study.trials.end(), [this](TrialId id) {
     return state_.trials.at(id).state == TrialState::kRunning;
@@ -181,19 +164,22 @@ void Core::Impl::NoteWaiting(TrialId id) {
 Parameters Core::Impl::FixedOf(const Trial& trial) {
   const Study& study = StudyAt(trial.study);
   Parameters fixed;
+  const SearchSpace& space = study.spec.space;
+  // In the space's order: what a parameter depends on comes before it.
   const auto take = [&](const Parameters& parameters) {
-    for (const Parameter& parameter : parameters) {
-      if (FindDimension(study.spec.space, parameter.name) == nullptr ||
-          Find(fixed, parameter.name) != nullptr) {
-        continue;
-      }
-      if (CheckFixed(study.spec.space, {parameter}).ok()) {
-        fixed.push_back(parameter);
+    for (std::size_t i = 0; i < space.dimensions().size(); ++i) {
+      const auto& [name, distribution, condition] = space.dimensions()[i];
+      const ParameterValue* value = Find(parameters, name);
+      if (value == nullptr || Find(fixed, name) != nullptr) continue;
+      const bool contained = Contains(distribution, *value);
+      if (contained && space.IsActive(i, fixed)) {
+        fixed.push_back({name, *value});
         continue;
       }
       Decide(trial, DecisionKind::kStudy, 0, 0,
-             absl::StrCat("parameter \"", parameter.name, "\" was enqueued as ",
-                          ToDisplay(parameter.value), ", outside its search space: it is drawn"));
+             absl::StrCat("parameter \"", name, "\" was enqueued as ", ToDisplay(*value),
+                          contained ? ", without the option that it belongs to: it is left out"
+                                    : ", outside its search space: it is drawn"));
     }
   };
   take(*suggested_[study.id].Of(trial, study));
@@ -216,9 +202,9 @@ std::optional<Parameters> Core::Impl::Draw(const Study& study, std::int64_t numb
                                            const Parameters& fixed) {
   const StudySpec& spec = study.spec;
   const auto& dimensions = spec.space.dimensions();
-  const bool all_fixed = std::all_of(dimensions.begin(), dimensions.end(),
-                                     [&](const auto& d) { return Find(fixed, d.name) != nullptr; });
-  std::optional<Parameters> drawn;
+  const bool all_fixed = spec.space.Validate(fixed).ok();
+  std::optional<Parameters> drawn = Parameters();
+  Random random(MixSeed(spec.seed, static_cast<std::uint64_t>(number) + 1));
   if (!all_fixed) {
     const Sampler& sampler = *PluginsOf(study).sampler;
     static const Parameters kNone;
@@ -230,15 +216,19 @@ std::optional<Parameters> Core::Impl::Draw(const Study& study, std::int64_t numb
         return trial.id == taken ? &kNone : suggested.Of(trial, study);
       });
     }
-    Random random(MixSeed(spec.seed, static_cast<std::uint64_t>(number) + 1));
     drawn = sampler.Suggest({spec.space, spec.direction, history.ended, history.running, number},
                             random);
     if (!drawn) return std::nullopt;
   }
   Parameters parameters;
-  for (const auto& [name, distribution] : dimensions) {
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    if (!spec.space.IsActive(i, parameters)) continue;
+    const std::string& name = dimensions[i].name;
     const ParameterValue* value = Find(fixed, name);
-    parameters.push_back({name, value != nullptr ? *value : *Find(*drawn, name)});
+    if (value == nullptr) value = Find(*drawn, name);
+    // A fixed choice may bring in parameters that the sampler, choosing otherwise, did not draw.
+    parameters.push_back(
+        {name, value != nullptr ? *value : espalier::Draw(dimensions[i].distribution, random)});
   }
   return parameters;
 }
@@ -250,7 +240,7 @@ void Core::Impl::AddDrawn(const Trial& trial, const Parameters& parameters) {
   for (const Parameter& parameter : parameters) {
     if (Find(before, parameter.name) != nullptr) continue;
     const auto [suggestion, value] =
-        ToSuggestion(*FindDimension(study.spec.space, parameter.name), parameter.value);
+        ToSuggestion(DimensionOf(study.spec.space, parameter.name), parameter.value);
     Suggest(trial, suggestion, value);
   }
 }
@@ -265,7 +255,7 @@ void Core::Impl::On(const EnqueueTrial& event) {
   absl::Status& status = result_.reply.status;
   // Clients that draw by themselves know what may be enqueued.
   if (!study->spec.space.dimensions().empty()) {
-    status = CheckFixed(study->spec.space, event.fixed);
+    status = study->spec.space.ValidateSome(event.fixed);
   }
   if (status.ok()) status = MayCreateTrial(*study);
   if (!status.ok()) return;

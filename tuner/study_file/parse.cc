@@ -13,7 +13,7 @@
 #include "tuner/core/promise/promise.h"
 #include "tuner/study_file/near_name.h"
 #include "tuner/study_file/study_file.h"
-#include "tuner/study_file/text_file.h"
+#include "tuner/study_file/study_search_space.h"
 #include "tuner/study_file/words.h"
 
 namespace espalier {
@@ -42,8 +42,12 @@ bool HasNul(const std::string& text) { return text.find('\0') != std::string::np
 
 class StudyReader {
  public:
-  StudyReader(Json json, std::string label, std::string directory)
-      : json_(std::move(json)), label_(std::move(label)), folder_(std::move(directory)) {}
+  // `text` is what `json` was read from.
+  StudyReader(std::string_view text, Json json, std::string label, std::string directory)
+      : text_(text),
+        json_(std::move(json)),
+        label_(std::move(label)),
+        folder_(std::move(directory)) {}
 
   absl::StatusOr<StudySpec> Read();
 
@@ -120,6 +124,7 @@ class StudyReader {
   absl::Status CheckTogether() const;
   absl::Status WriteJson();
 
+  const std::string_view text_;
   const Json json_;
   const std::string label_;
   const std::string folder_;
@@ -305,28 +310,12 @@ absl::Status StudyReader::Metric(const Json& value) {
 }
 
 absl::Status StudyReader::Space(const Json& value) {
-  std::string label = label_;
-  absl::StatusOr<SearchSpace> space;
-  if (value.is_string()) {
-    const std::filesystem::path path = std::filesystem::path(folder_) / value.get<std::string>();
-    absl::StatusOr<std::string> text = ReadTextFile(path.string());
-    if (!text.ok()) {
-      return Bad("search_space",
-                 absl::StrCat("file ", path.string(), ": ", std::string(text.status().message()),
-                              "; its path is taken from ", folder_));
-    }
-    label = path.string();
-    space = SearchSpace::FromJson(*text);
-  } else if (value.is_object()) {
-    space = SearchSpace::FromJson(value.dump());
-  } else {
+  if (!value.is_string() && !value.is_object()) {
     return Needs("search_space", "an object of parameters or the path of a file with one", value);
   }
-  if (!space.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(label, ": ", std::string(space.status().message())));
-  }
-  spec_.space = *std::move(space);
+  ESPALIER_ASSIGN_OR_RETURN(
+      spec_.space, value.is_string() ? SearchSpaceOfFile(label_, folder_, value.get<std::string>())
+                                     : SearchSpaceWithin(label_, text_));
   return absl::OkStatus();
 }
 
@@ -530,8 +519,8 @@ absl::Status StudyReader::CheckTogether() const {
         "\"time_limit_s\", \"cost_limit\" or \"target\""));
   }
   if (spec_.batch_mode == BatchMode::kAdaptive) {
-    for (const auto& [name, distribution] : spec_.space.dimensions()) {
-      if (name != "batch_size") continue;
+    for (const auto& dimension : spec_.space.dimensions()) {
+      if (dimension.name != "batch_size") continue;
       return Bad("batch_mode",
                  "needs \"fixed\" (or nothing) when the search space has \"batch_size\", got "
                  "\"adaptive\": a batch size that changes during a trial cannot be searched");
@@ -594,7 +583,7 @@ absl::StatusOr<StudySpec> StudyReader::Read() {
 absl::StatusOr<StudySpec> ParseStudy(std::string_view json, const std::string& label,
                                      const std::string& directory) {
   ESPALIER_ASSIGN_OR_RETURN(Json parsed, search_spaces_json::Parse(label, json));
-  return StudyReader(std::move(parsed), label, directory).Read();
+  return StudyReader(json, std::move(parsed), label, directory).Read();
 }
 
 }  // namespace espalier

@@ -49,9 +49,21 @@ TEST(Parameters, AssignmentsReplaceAndMayBeText) {
   EXPECT_FALSE(p.Set("=3").ok());
 }
 
+TEST(Parameters, NestedChoicesAreReadByTheirFlatNames) {
+  const auto parameters = Parameters::FromJson(
+      R"({"opt": {"_name": "sgd", "momentum": 0.9, "decay": {"_name": "cosine", "steps": 7}}})",
+      "");
+  ASSERT_TRUE(parameters.ok()) << parameters.status();
+  EXPECT_EQ(*parameters->Get("opt", std::string("adam")), "sgd");
+  EXPECT_EQ(*parameters->Get("opt/sgd/momentum", 0.0), 0.9);
+  EXPECT_EQ(*parameters->Get("opt/sgd/decay", std::string()), "cosine");
+  EXPECT_EQ(*parameters->Get("opt/sgd/decay/cosine/steps", std::int64_t{0}), 7);
+  EXPECT_EQ(*parameters->Get("opt/adam/beta1", 0.5), 0.5);
+}
+
 TEST(Parameters, NestedValuesAreKeptAsText) {
-  const Parameters p = Parse(R"({"layer": {"_name": "conv", "width": 3}})");
-  EXPECT_THAT(*p.Get("layer", std::string()), HasSubstr("conv"));
+  const Parameters p = Parse(R"({"layer": {"width": 3}})");
+  EXPECT_THAT(*p.Get("layer", std::string()), HasSubstr("width"));
 }
 
 TEST(Parameters, WhatIsNoObjectIsRefusedByName) {

@@ -5,21 +5,33 @@
 #include "tuner/base/check.h"
 
 namespace espalier::samplers {
+namespace {
+
+std::vector<std::uint64_t> CountsOf(const SearchSpace& space) {
+  std::vector<std::uint64_t> counts;
+  for (const auto& dimension : space.dimensions()) {
+    counts.push_back(*Cardinality(dimension.distribution));
+  }
+  return counts;
+}
+
+}  // namespace
 
 const ParameterValue* ValueOf(const SearchSpace& space, std::size_t i,
                               const Parameters& parameters) {
-  const auto& [name, distribution] = space.dimensions()[i];
+  const auto& [name, distribution, condition] = space.dimensions()[i];
   // Samplers' own parameters are in the space's order; a user's may be in any.
   const bool in_place = i < parameters.size() && parameters[i].name == name;
   const ParameterValue* value = in_place ? &parameters[i].value : Find(parameters, name);
-  return value != nullptr && Contains(distribution, *value) ? value : nullptr;
+  if (value == nullptr || (condition && !space.IsActive(i, parameters))) return nullptr;
+  return Contains(distribution, *value) ? value : nullptr;
 }
 
 std::optional<TriedConfigurations> TriedConfigurations::Of(const SamplerInput& input) {
   constexpr std::uint64_t kMostNumbered = std::uint64_t{1} << 53;
   const std::optional<std::uint64_t> count = input.space.Cardinality();
   if (!count || *count > kMostNumbered) return std::nullopt;
-  TriedConfigurations result(input.space, *count);
+  TriedConfigurations result(input.space);
   const auto add = [&result](const Parameters* parameters) {
     if (const auto number = result.NumberOf(*parameters)) result.tried_.push_back(*number);
   };
@@ -30,15 +42,19 @@ std::optional<TriedConfigurations> TriedConfigurations::Of(const SamplerInput& i
   return result;
 }
 
+TriedConfigurations::TriedConfigurations(const SearchSpace& space)
+    : space_(&space), combinations_(space, CountsOf(space)) {}
+
 std::optional<std::uint64_t> TriedConfigurations::NumberOf(const Parameters& parameters) const {
-  std::uint64_t number = 0;
-  for (std::size_t i = 0; i < space_->dimensions().size(); ++i) {
+  const auto& dimensions = space_->dimensions();
+  Combinations::Indices indices(dimensions.size());
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    if (dimensions[i].condition && !space_->IsActive(i, parameters)) continue;
     const ParameterValue* value = ValueOf(*space_, i, parameters);
     if (value == nullptr) return std::nullopt;
-    const Distribution& distribution = space_->dimensions()[i].distribution;
-    number = number * *Cardinality(distribution) + *IndexOf(distribution, *value);
+    indices[i] = *IndexOf(dimensions[i].distribution, *value);
   }
-  return number;
+  return combinations_.NumberOf(indices);
 }
 
 bool TriedConfigurations::Contains(const Parameters& parameters) const {
@@ -49,17 +65,17 @@ bool TriedConfigurations::Contains(const Parameters& parameters) const {
 Parameters TriedConfigurations::DrawUntried(Random& random) const {
   ESPALIER_CHECK(!Exhausted(), "there is nothing untried");
   // The rank among the untried becomes a number by stepping over each tried one at or below it.
-  std::uint64_t number = random.Below(count_ - tried_.size());
+  std::uint64_t number = random.Below(combinations_.count() - tried_.size());
   for (const std::uint64_t tried : tried_) {
     if (tried > number) break;
     ++number;
   }
+  const Combinations::Indices indices = *combinations_.At(number);
   const auto& dimensions = space_->dimensions();
-  Parameters parameters(dimensions.size());
-  for (std::size_t i = dimensions.size(); i-- > 0;) {
-    const std::uint64_t count = *Cardinality(dimensions[i].distribution);
-    parameters[i] = {dimensions[i].name, ValueAt(dimensions[i].distribution, number % count)};
-    number /= count;
+  Parameters parameters;
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    if (!indices[i]) continue;
+    parameters.push_back({dimensions[i].name, ValueAt(dimensions[i].distribution, *indices[i])});
   }
   return parameters;
 }

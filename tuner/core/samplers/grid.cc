@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <utility>
 
+#include "search_spaces/combinations.h"
 #include "search_spaces/unit_interval.h"
 #include "tuner/core/samplers/table.h"
 
@@ -34,23 +36,30 @@ class Ticks {
   std::vector<ParameterValue> values_;
 };
 
-// Every combination, by trial number, the last parameter fastest. A continuous parameter has
-// `points` ticks at the middles of equally probable parts, so log scales are spaced evenly in the
-// logarithm.
+// Every combination of active parameters, by trial number, the last parameter fastest. A continuous
+// parameter has `points` ticks at the middles of equally probable parts, so log scales are spaced
+// evenly in the logarithm.
 class GridSampler final : public Sampler {
  public:
   explicit GridSampler(std::uint64_t points) : points_(points) {}
 
   std::optional<Parameters> Suggest(const SamplerInput& input, Random&) const override {
     const auto& dimensions = input.space.dimensions();
-    Parameters parameters(dimensions.size());
-    auto number = static_cast<std::uint64_t>(std::max<std::int64_t>(input.trial_number, 0));
-    for (std::size_t i = dimensions.size(); i-- > 0;) {
-      const Ticks ticks(dimensions[i].distribution, points_);
-      parameters[i] = {dimensions[i].name, ticks.At(number % ticks.count())};
-      number /= ticks.count();
+    std::vector<Ticks> ticks;
+    std::vector<std::uint64_t> counts;
+    for (const auto& dimension : dimensions) {
+      ticks.emplace_back(dimension.distribution, points_);
+      counts.push_back(ticks.back().count());
     }
-    if (number > 0) return std::nullopt;  // past the last combination
+    const auto number = static_cast<std::uint64_t>(std::max<std::int64_t>(input.trial_number, 0));
+    const Combinations combinations(input.space, std::move(counts));
+    const std::optional<Combinations::Indices> indices = combinations.At(number);
+    if (!indices) return std::nullopt;
+    Parameters parameters;
+    for (std::size_t i = 0; i < dimensions.size(); ++i) {
+      const std::optional<std::uint64_t> tick = (*indices)[i];
+      if (tick) parameters.push_back({dimensions[i].name, ticks[i].At(*tick)});
+    }
     return parameters;
   }
 

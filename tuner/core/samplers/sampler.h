@@ -41,8 +41,8 @@ class Sampler {
  public:
   virtual ~Sampler() = default;
 
-  // Every parameter of the space, in its order, with a value it contains. nullopt: all there is to
-  // try has been tried or is running, and no further trial makes sense.
+  // Every active parameter of the space, in its order, with a value it contains. nullopt: all there
+  // is to try has been tried or is running, and no further trial makes sense.
   virtual std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const = 0;
 
   // Whether it goes by the values of trials, and so by one direction.

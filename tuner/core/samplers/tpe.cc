@@ -24,44 +24,75 @@ struct Settings {
 // An observation as a point on the axes.
 struct Seen {
   Point point;
-  int group;  // complete, then pruned, then without a value: how the trials are ranked
+  int rank;  // complete, then pruned, then without a value
   std::int64_t last_step;
   double loss;
   std::int64_t trial_number;
 };
 
-enum Group : int { kComplete, kPruned, kNoValue };
+enum Rank : int { kComplete, kPruned, kNoValue };
 
 // The better trial first. Pruned ones rank behind all complete ones, those that got further first.
 bool RanksBefore(const Seen& a, const Seen& b) {
-  if (a.group != b.group) return a.group < b.group;
-  if (a.group == kPruned && a.last_step != b.last_step) return a.last_step > b.last_step;
-  if (a.group != kNoValue && a.loss != b.loss) return a.loss < b.loss;
+  if (a.rank != b.rank) return a.rank < b.rank;
+  if (a.rank == kPruned && a.last_step != b.last_step) return a.last_step > b.last_step;
+  if (a.rank != kNoValue && a.loss != b.loss) return a.loss < b.loss;
   return a.trial_number < b.trial_number;
 }
 
-std::optional<Point> Place(const SearchSpace& space, const std::vector<Axis>& axes,
+// Dimensions that are active together, modelled together: those without condition, or the
+// parameters of one option.
+struct Group {
+  std::vector<std::size_t> dimensions;
+  std::vector<Axis> axes;  // of the dimensions
+};
+
+// In the space's order: what a group depends on comes before it.
+std::vector<Group> GroupsOf(const SearchSpace& space) {
+  std::vector<Group> groups;
+  std::vector<std::optional<SearchSpace::Condition>> conditions;
+  for (std::size_t i = 0; i < space.dimensions().size(); ++i) {
+    const auto& [name, distribution, condition] = space.dimensions()[i];
+    const auto known = std::find(conditions.begin(), conditions.end(), condition);
+    const auto at = static_cast<std::size_t>(known - conditions.begin());
+    if (known == conditions.end()) {
+      conditions.push_back(condition);
+      groups.emplace_back();
+    }
+    groups[at].dimensions.push_back(i);
+    groups[at].axes.emplace_back(distribution);
+  }
+  return groups;
+}
+
+// nullopt of a trial in which the group was not active.
+std::optional<Point> Place(const SearchSpace& space, const Group& group,
                            const Parameters& parameters) {
-  Point point(axes.size());
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const ParameterValue* value = ValueOf(space, i, parameters);
+  Point point(group.axes.size());
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    const ParameterValue* value = ValueOf(space, group.dimensions[i], parameters);
     if (value == nullptr) return std::nullopt;
-    point[i] = axes[i].Place(*value);
+    point[i] = group.axes[i].Place(*value);
   }
   return point;
 }
 
-std::vector<Seen> Observed(const SamplerInput& input, const std::vector<Axis>& axes) {
+std::vector<Seen> Observed(const SamplerInput& input, const Group& group) {
   std::vector<Seen> all;
   for (const Observation& o : input.ended) {
-    std::optional<Point> point = Place(input.space, axes, *o.parameters);
+    std::optional<Point> point = Place(input.space, group, *o.parameters);
     if (!point) continue;
-    const int group = std::isnan(o.value) ? kNoValue : o.pruned ? kPruned : kComplete;
+    const int rank = std::isnan(o.value) ? kNoValue : o.pruned ? kPruned : kComplete;
     const double loss = input.direction == Direction::kMinimize ? o.value : -o.value;
-    all.push_back({*std::move(point), group, o.last_step, loss, o.trial_number});
+    all.push_back({*std::move(point), rank, o.last_step, loss, o.trial_number});
   }
   std::sort(all.begin(), all.end(), RanksBefore);
   return all;
+}
+
+std::size_t CountValued(const std::vector<Seen>& seen) {
+  return static_cast<std::size_t>(
+      std::count_if(seen.begin(), seen.end(), [](const Seen& s) { return s.rank != kNoValue; }));
 }
 
 // In the order of the trials. Of more than 25, the older ones fade linearly.
@@ -141,7 +172,8 @@ class Split {
   std::vector<Point> bad_;
 };
 
-// Tree-structured Parzen estimator (Bergstra et al. 2011), by default over all parameters at once.
+// Tree-structured Parzen estimator (Bergstra et al. 2011), by default over all parameters that are
+// active together at once. Parameters of an option are modelled from the trials that chose it.
 // Running trials count as bad, so that trials asked for together do not crowd on one spot.
 class TpeSampler final : public Sampler {
  public:
@@ -153,45 +185,57 @@ class TpeSampler final : public Sampler {
     const std::optional<TriedConfigurations> tried = TriedConfigurations::Of(input);
     if (tried && tried->Exhausted()) return std::nullopt;
     const TriedConfigurations* known = tried ? &*tried : nullptr;
-    std::vector<Axis> axes;
-    for (const auto& dimension : input.space.dimensions())
-      axes.emplace_back(dimension.distribution);
-    std::vector<Seen> seen = Observed(input, axes);
-    const auto valued = static_cast<std::size_t>(
-        std::count_if(seen.begin(), seen.end(), [](const Seen& s) { return s.group != kNoValue; }));
-    if (valued < std::max<std::size_t>(settings_.startup_trials, 1)) {
+    const std::vector<Group> groups = GroupsOf(input.space);
+    // The first group is active in every trial.
+    if (CountValued(Observed(input, groups.front())) <
+        std::max<std::size_t>(settings_.startup_trials, 1)) {
       return DrawNew(input.space, known, random);
     }
-    return SuggestNew(input, MakeSplit(input, axes, std::move(seen), valued), axes, known, random);
+    std::vector<Split> splits;
+    for (const Group& group : groups) splits.push_back(MakeSplit(input, group));
+    constexpr int kAttempts = 8;
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      Parameters parameters = BestOf(input.space, groups, splits, random);
+      if (known == nullptr || !known->Contains(parameters)) return parameters;
+    }
+    return DrawNew(input.space, known, random);
   }
 
  private:
-  Split MakeSplit(const SamplerInput& input, const std::vector<Axis>& axes, std::vector<Seen> seen,
-                  std::size_t valued) const {
+  Split MakeSplit(const SamplerInput& input, const Group& group) const {
+    std::vector<Seen> seen = Observed(input, group);
+    const std::size_t valued = CountValued(seen);
     const auto share =
         static_cast<std::size_t>(std::ceil(settings_.gamma * static_cast<double>(valued)));
     const auto n = static_cast<std::ptrdiff_t>(std::min({share, settings_.most_good, valued}));
     std::vector<Point> good = InTrialOrder({seen.begin(), seen.begin() + n});
     std::vector<Point> bad = InTrialOrder({seen.begin() + n, seen.end()});
     for (const Parameters* parameters : input.running) {
-      if (auto point = Place(input.space, axes, *parameters)) bad.push_back(*std::move(point));
+      if (auto point = Place(input.space, group, *parameters)) bad.push_back(*std::move(point));
     }
-    return {axes, std::move(good), std::move(bad)};
+    return {group.axes, std::move(good), std::move(bad)};
   }
 
-  std::optional<Parameters> SuggestNew(const SamplerInput& input, const Split& split,
-                                       const std::vector<Axis>& axes,
-                                       const TriedConfigurations* tried, Random& random) const {
-    constexpr int kAttempts = 8;
-    for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      const Point point = split.Best(settings_, random);
-      Parameters parameters(axes.size());
-      for (std::size_t i = 0; i < axes.size(); ++i) {
-        parameters[i] = {input.space.dimensions()[i].name, axes[i].ValueOf(point[i])};
+  // Group by group, those that the choices made so far activate; in the space's order.
+  Parameters BestOf(const SearchSpace& space, const std::vector<Group>& groups,
+                    const std::vector<Split>& splits, Random& random) const {
+    const auto& dimensions = space.dimensions();
+    Parameters chosen;
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const Group& group = groups[g];
+      if (!space.IsActive(group.dimensions.front(), chosen)) continue;
+      const Point point = splits[g].Best(settings_, random);
+      for (std::size_t i = 0; i < point.size(); ++i) {
+        chosen.push_back({dimensions[group.dimensions[i]].name, group.axes[i].ValueOf(point[i])});
       }
-      if (tried == nullptr || !tried->Contains(parameters)) return parameters;
     }
-    return DrawNew(input.space, tried, random);
+    if (groups.size() == 1) return chosen;
+    Parameters ordered;
+    for (const auto& dimension : dimensions) {
+      const ParameterValue* value = Find(chosen, dimension.name);
+      if (value != nullptr) ordered.push_back({dimension.name, *value});
+    }
+    return ordered;
   }
 
   Settings settings_;
