@@ -7,21 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "tuner/cli/csv.h"
 #include "tuner/cli/record.h"
 #include "tuner/cli/text.h"
 
 namespace espalier {
 namespace {
-
-std::string CsvField(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
-}
 
 // Every bit of the value, so that reading it back gives the same.
 std::string Exact(double value) {
@@ -59,15 +50,6 @@ std::string SinceCreation(const v1::StudyDetails& details, double at) {
   return at > 0 ? fmt::format("{:.6f}", at - details.study().created_at()) : "";
 }
 
-std::string Row(const std::vector<std::string>& fields) {
-  std::string line;
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (i > 0) line += ',';
-    line += CsvField(fields[i]);
-  }
-  return line + '\n';
-}
-
 // A parameter that is named like one of our own columns is told apart by a prefix.
 std::vector<std::string> Heading(const std::vector<std::string>& parameters) {
   std::vector<std::string> heading = {"trial", "state"};
@@ -88,7 +70,7 @@ std::vector<std::string> Heading(const std::vector<std::string>& parameters) {
 std::string ExportCsv(const v1::StudyDetails& details) {
   const std::vector<std::string> names = ParameterNames(details);
   const double now = LastMoment(details);
-  std::string csv = Row(Heading(names));
+  std::string csv = CsvRow(Heading(names));
   for (const v1::Trial& trial : details.trials()) {
     std::vector<std::string> first = {std::to_string(trial.number()), StateName(trial.state())};
     for (const std::string& name : names) {
@@ -104,7 +86,7 @@ std::string ExportCsv(const v1::StudyDetails& details) {
       std::vector<std::string> row = first;
       row.insert(row.end(), middle.begin(), middle.end());
       row.insert(row.end(), last.begin(), last.end());
-      csv += Row(row);
+      csv += CsvRow(row);
     };
     if (trial.values().empty()) append({"", "", "", "", ""});
     for (const v1::IntermediateValue& value : trial.values()) {

@@ -57,6 +57,10 @@ constexpr Verb kVerbs[] = {
      "  tuner db check espalier.db\n  tuner db backup espalier.db copy.db\n"
      "  tuner db import-optuna example.db espalier.db",
      AddDb},
+    {"space", "Check, show, sample or convert a search space",
+     "  tuner space check space.json\n  tuner space describe space.json\n"
+     "  tuner space sample space.json -n 10 --seed 7",
+     AddSpace},
     {"version", "Print the version", "  tuner version", AddVersion},
 };
 

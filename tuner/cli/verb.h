@@ -44,6 +44,7 @@ VerbAction AddSimulate(CLI::App& app);
 VerbAction AddPool(CLI::App& app);
 VerbAction AddDrain(CLI::App& app);
 VerbAction AddDb(CLI::App& app);
+VerbAction AddSpace(CLI::App& app);
 VerbAction AddVersion(CLI::App& app);
 
 }  // namespace espalier
