@@ -43,6 +43,24 @@ class RunCommands(TunerTest):
             self.assertEqual(parameters, {p["name"]: json.loads(p["json"]) for p in trial["parameters"]})
             self.assertAlmostEqual(trial["value"], parameters["x"], places=12)
 
+    def test_nested_choices_come_as_objects_and_their_parameters_by_variables(self):
+        script = self.write("trial.sh", '#!/bin/sh\ncp "$ESPALIER_PARAMETERS" "%s/$ESPALIER_TRIAL_NUMBER.json"\n'
+                            'tuner tell --final --value "${ESPALIER_PARAM_OPTIMIZER_SGD_MOMENTUM:-2}"\n' % self.dir,
+                            0o755)
+        space = {"optimizer": {"_type": "choice", "_value": [
+            {"_name": "sgd", "momentum": {"_type": "uniform", "_value": [0, 1]}}, {"_name": "adam"}]}}
+        study = self.study([script], trials=8, search_space=space, sampler={"name": "tpe", "startup_trials": 4})
+        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2)
+        seen = set()
+        for trial in self.export("--db", self.dir / "run/espalier.db")["trials"]:
+            flat = {p["name"]: json.loads(p["json"]) for p in trial["parameters"]}
+            given = json.loads((self.dir / f"{trial['number']}.json").read_text())["optimizer"]
+            self.assertEqual(given.pop("_name"), flat.pop("optimizer"))
+            self.assertEqual(given, {name.removeprefix("optimizer/sgd/"): value for name, value in flat.items()})
+            self.assertEqual(trial["value"], given.get("momentum", 2))
+            seen.add(len(given))
+        self.assertEqual(seen, {0, 1})
+
     def test_values_by_http(self):
         script = self.write("trial.sh", '#!/bin/sh\ncurl -sf -d "{\\"step\\": 1, \\"value\\": 0.5}" '
                             '"$ESPALIER_HTTP/api/trials/$ESPALIER_TRIAL_ID/tell"\n', 0o755)
