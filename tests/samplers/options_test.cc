@@ -20,7 +20,7 @@ TEST(SamplerTable, NamesItsRows) {
 }
 
 TEST(SamplerTable, UnknownNamesListTheKnown) {
-  EXPECT_EQ(ErrorOf("tpee", {}), "unknown sampler \"tpee\"; known: random, grid, tpe");
+  EXPECT_EQ(ErrorOf("tpee", {}), "unknown sampler \"tpee\"; known: random, grid, tpe, queue");
   EXPECT_EQ(ErrorOf("grid", {{"pionts", 3}}),
             "sampler \"grid\": unknown option \"pionts\"; known: points");
   EXPECT_THAT(ErrorOf("random", {{"a", 1}}), HasSubstr("it has none"));

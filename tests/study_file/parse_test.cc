@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "tests/storage/scratch_folder.h"
+#include "tuner/core/core.h"
 #include "tuner/study_file/study_file.h"
 
 namespace espalier {
