@@ -6,7 +6,6 @@ Needs a Python with NNI 3.0 and adapters/nni (pip install adapters/nni && espali
 
 usage: run.py [SLOTS]    (default: 2)
 """
-import json
 import os
 import pathlib
 import shutil
@@ -67,13 +66,11 @@ def show(experiment):
     """The trials as NNI knows them, the best first."""
     rows = []
     for trial in experiment.list_trial_jobs():
-        parameters = trial.hyperParameters[0].parameters
-        final = trial.finalMetricData[0].data if trial.finalMetricData else None
+        value = trial.finalMetricData[0].data if trial.finalMetricData else float("nan")
         seconds = (trial.endTime - trial.startTime) / 1000 if trial.endTime else float("nan")
-        value = final if final is None else float(json.loads(final) if isinstance(final, str) else final)
-        rows.append((-1 if value is None else value, trial.status, parameters, seconds))
+        rows.append((value, seconds, trial.hyperParameters[0].parameters, trial.status))
     print("accuracy  batch  rule      lr      seconds  state")
-    for value, state, parameters, seconds in sorted(rows, key=lambda row: -row[0]):
+    for value, seconds, parameters, state in sorted(rows, key=lambda row: -row[0] if row[0] == row[0] else 1):
         print(f"{value:8.4f}  {parameters['batch_size']:5}  {parameters['scaling_rule']:8}  {parameters['lr']:.4f}  "
               f"{seconds:7.1f}  {state}")
 

@@ -5,10 +5,11 @@
 what is left is what manager and training service take. Trials write down when they start and end; a service's seconds per trial
 are from the first start to the last end. 200 trials more show whether that grows. first_trial_s: from the call that starts the
 experiment to the first trial's process."""
+import atexit
 import contextlib
 import json
-import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -117,6 +118,7 @@ def pool(folder):
 
 def main():
     nni = environment.make()
+    atexit.register(shutil.rmtree, nni[1], ignore_errors=True)
     ours, local = [], []
     with tempfile.TemporaryDirectory() as folder, pool(pathlib.Path(folder)) as address:
         for _ in range(ROUNDS):

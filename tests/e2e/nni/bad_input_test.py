@@ -120,7 +120,6 @@ class ManagerTest(NniTest):
         about = {"name": "espalier", "version": "9.9", "slots": 1, "nodes": 1}
         for answer, words in [
                 ((404, "nothing here"), ["has no door for NNI", "Check serviceAddress"]),
-                ((200, "<html>"), ["does not speak JSON", "check serviceAddress"]),
                 ((200, json.dumps({**about, "protocol": 2})), ["Espalier 9.9", "the package is the older one", "update it"]),
                 ((200, json.dumps({**about, "protocol": 0})), ["Espalier 9.9", "the service is the older one", "update it"])]:
             OtherService.answer = answer

@@ -43,10 +43,15 @@ class NniTest(TunerTest):
         self.log = self.dir / "log"
         self.log.mkdir()
         self.managers = []
+        self.agent_process = None
 
     def tearDown(self):
         for pid in [*self.managers, *(known.get("pid") for known in self.known_experiments().values())]:
             end_tree(pid)
+        # Trials are of process groups of their own: only the agent ends them all.
+        if self.agent_process is not None:
+            self.agent_process.terminate()
+            self.agent_process.wait(timeout=60)
         super().tearDown()
 
     @staticmethod
