@@ -55,8 +55,8 @@ TEST_F(Tuner, HelpListsVerbsAndExitCodes) {
 
 TEST_F(Tuner, EachVerbHasHelpWithAnExample) {
   for (const char* verb :
-       {"run", "serve", "agent", "submit", "ls", "show", "watch", "stop", "resume", "pin", "export",
-        "report", "tell", "simulate", "pool", "db", "version"}) {
+       {"run", "serve", "agent", "submit", "ls", "show", "watch", "stop", "resume", "pin", "cancel",
+        "export", "report", "tell", "simulate", "pool", "db", "version"}) {
     const Outcome outcome = Run({verb, "--help"});
     EXPECT_EQ(outcome.exit_code, 0) << verb;
     EXPECT_THAT(outcome.output, HasSubstr("Example:\n  tuner " + std::string(verb)));

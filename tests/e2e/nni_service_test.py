@@ -220,6 +220,15 @@ sys.exit(parameters["exit"])
         self.assertIn("has not started", self.file("waiting", "stdout", code=404)["error"])
         self.assertEqual(self.cancel("user")["state"], "USER_CANCELED")
 
+    def test_the_command_line_cancels_too(self):
+        self.open("true")
+        self.submit("a")
+        done = self.run_tuner("cancel", "nni-exp1", 0, "--pruned", "--reason", "too slow", "--service", self.grpc)
+        self.assertEqual(done.stdout, "trial 0 is PRUNED: too slow\n")
+        self.assertEqual(self.submit("a")["state"], "EARLY_STOPPED")
+        refused = self.run_tuner("cancel", "nni-exp1", 7, "--service", self.grpc, code=4)
+        self.assertIn('study "nni-exp1" has no trial 7; it has 1', refused.stderr)
+
     def test_a_restarted_trial_gets_the_same_parameter_and_its_reports_count_once(self):
         first = self.agent(1, "first")
         self.open(self.trial_program("""
@@ -383,7 +392,9 @@ class Door(NniTest):
         token = self.write("token", "tell-no-one\n")
         self.service = self.serve_with_token(token)
         self.front = Front(self.http, "tell-no-one")
-        self.agent(1, options=["--token-file", token])
+        # Told of no HTTP address: trials are told where the front end has found the service.
+        self.start("agent", "--join", self.grpc, "--slots", 1, "--name", "node", "--dir", self.dir / "agent-node",
+                   "--token-file", token)
         self.open(self.trial_program('report("FINAL", 0, 1)'))
         self.submit("a")
         _, metrics = self.follow(self.ended("a"))
@@ -406,6 +417,15 @@ class Door(NniTest):
             return Front(self.http).send("GET", "/healthz")[1]
         except OSError:
             return ""
+
+    def test_the_channel_is_found_by_any_name_and_the_rest_is_not(self):
+        self.open("true")
+        self.submit("a")
+        record = json.loads(self.front.send("GET", "/api/trials/1")[1])
+        channel = record["system_attributes"]["espalier:environment"]["ESPALIER_NNI_CHANNEL"]
+        self.front.headers = {"Host": "head-node"}
+        self.assertEqual(self.front.send("GET", channel)[0], 200)
+        self.assertEqual(self.front.send("GET", "/nni/v1/service")[0], 403)
 
     def test_every_route_is_described(self):
         routes = re.findall(r'\{"([A-Z]+)",\s*"/nni/v1([^"]*)"', (ROOT / "tuner/server/http_nni_routes.cc").read_text())

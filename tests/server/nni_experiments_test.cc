@@ -266,6 +266,27 @@ TEST_F(ExperimentsTest, AProgramOfOurTrialRunnerShowsItsCurveAndItsLastValueAsFi
   EXPECT_EQ(Events(last)["trials"], json::array());
 }
 
+TEST_F(ExperimentsTest, ThePromiseModelMayBeTheAssessor) {
+  Open(R"(, "maximize": true, "promise_assessor": true)");
+  const auto curve = [this](const std::string& trial, double from, double by) {
+    for (int i = 0; i < 12; ++i) {
+      Report(trial, "PERIODICAL", i, std::to_string(from + by * i));
+    }
+  };
+  for (const char* good : {"a", "b", "c", "d"}) {
+    Submit(good);
+    curve(good, 0.5, 0.03);
+    Exit(good, 0);
+  }
+  Submit("hopeless");
+  curve("hopeless", 0.1, 0);
+  Exit("hopeless", -1, 15);
+  const json shown = Submit("hopeless");
+  EXPECT_EQ(shown["state"], "EARLY_STOPPED");
+  EXPECT_THAT(shown["message"].get<std::string>(), HasSubstr("promise: "));
+  EXPECT_LT(shown["metrics"].size(), 12U);
+}
+
 TEST_F(ExperimentsTest, NoFinalValueIsMadeUpForATrialThatReportsByTheChannel) {
   Open();
   Submit("a");

@@ -1,8 +1,10 @@
 #include "adapters/nni/service/event_feed.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <set>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "adapters/nni/service/names.h"
@@ -12,6 +14,19 @@ namespace espalier::nni {
 namespace {
 
 bool IsMetric(const std::string& key) { return key.starts_with(kMetric); }
+
+// As they must have been reported: by number, the final one last.
+std::vector<std::string> MetricsInOrder(const Trial& trial) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : trial.attributes.system) {
+    if (IsMetric(key)) keys.push_back(key);
+  }
+  const std::string final = std::string(kMetric) + kFinal;
+  std::sort(keys.begin(), keys.end(), [&final](const std::string& a, const std::string& b) {
+    return std::tuple(a == final, a.size(), a) < std::tuple(b == final, b.size(), b);
+  });
+  return keys;
+}
 
 // The trial that a front end sees otherwise after the change; zero: none.
 template <typename Change>
@@ -48,8 +63,8 @@ void EventFeed::Load(const TunerState& state) {
       record.by_name.emplace(name, trial.id);
       Touch(record, trial);
       TrialRecord& of_trial = record.trials[trial.id];
-      for (const auto& [key, value] : trial.attributes.system) {
-        if (IsMetric(key)) of_trial.metrics.emplace_back(of_trial.revision, key);
+      for (std::string& key : MetricsInOrder(trial)) {
+        of_trial.metrics.emplace_back(of_trial.revision, std::move(key));
       }
       for (const IntermediateValue& value : trial.values) {
         of_trial.steps.emplace_back(of_trial.revision, value.step);

@@ -109,13 +109,14 @@ TEST_F(EventFeedTest, ACursorOfAnotherLifeIsTheBeginning) {
 TEST_F(EventFeedTest, WhatWasStoredIsTheFirstNews) {
   Create(1, "a");
   SetState(1, TrialState::kRunning);
-  Report(1, "PERIODICAL:0");
+  for (const char* metric : {"PERIODICAL:2", "PERIODICAL:10", "FINAL"}) Report(1, metric);
   SetState(1, TrialState::kComplete);
   EventFeed next("next");
   next.Load(state_);
   const EventFeed::News news = next.Since(kStudy, 0);
   ASSERT_EQ(news.trials.size(), 1U);
-  EXPECT_EQ(news.trials[0].metrics.size(), 1U);
+  EXPECT_THAT(news.trials[0].metrics, ElementsAre("nni:metric:PERIODICAL:2",
+                                                  "nni:metric:PERIODICAL:10", "nni:metric:FINAL"));
   EXPECT_TRUE(news.trials[0].ended);
   EXPECT_EQ(next.Find(kStudy, "a"), TrialId(1));
 }
