@@ -11,7 +11,8 @@ import re
 import unittest
 
 from harness import wait_for
-from nni_harness import NniTest, alive
+from nni.experiment.config import CustomAlgorithmConfig
+from nni_harness import HERE, NniTest, alive
 
 SDK_TRIAL = """
 import nni
@@ -135,6 +136,23 @@ class ExperimentTest(NniTest):
         wait_for(lambda: len(self.trials(experiment)) == 3, "a third trial")
         self.wait_done(experiment)
         self.assertEqual(self.states(experiment), ["EARLY_STOPPED", "EARLY_STOPPED", "FAILED"])
+
+
+    def test_a_slow_tuner_hears_final_values_before_ends(self):
+        self.pool(2)
+        experiment = self.with_tuner("SlowTuner", max_trial_number=6, trial_concurrency=3)
+        self.wait_done(experiment)
+        self.assertEqual(self.states(experiment), ["SUCCEEDED"] * 6)
+
+    def test_a_tuner_that_crashes_is_an_error(self):
+        self.pool(2)
+        message = self.wait_error(self.with_tuner("CrashingTuner", max_trial_number=6))[0]
+        self.assertIn("tuner", message.lower())
+
+    def with_tuner(self, name, **fields):
+        experiment = self.experiment(**fields)
+        experiment.config.tuner = CustomAlgorithmConfig(class_name=f"slow_tuner.{name}", code_directory=str(HERE))
+        return self.start_experiment(experiment)
 
 
 if __name__ == "__main__":

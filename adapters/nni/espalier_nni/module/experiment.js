@@ -36,6 +36,7 @@ class Experiment {
     async run() {
         try {
             if (this.problem !== undefined) throw this.problem;
+            this.nni.holdEndsBack();
             await this.open();
             this.isOpen = true;
             this.setOpened.resolve();
@@ -82,6 +83,10 @@ class Experiment {
             const begin = Date.now();
             const events = await this.events(cursor);
             if (events === undefined) continue;
+            if (this.nni.tunerIsGone) {
+                throw new Error('NNI\'s tuner has ended: the experiment\'s log/dispatcher.log says why. Trials that run go on; stop and ' +
+                    'resume the experiment (nnictl stop, nnictl resume) when it is mended.');
+            }
             cursor = events.cursor;
             for (const trial of events.trials) {
                 this.directories.set(trial.trial, trial.directory);

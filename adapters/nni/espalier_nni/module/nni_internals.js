@@ -8,11 +8,14 @@ const { IocShim } = require('common/ioc_shim');
 const { getLogger } = require('common/log');
 const { Manager } = require('common/manager');
 const utils = require('common/utils');
-const { REPORT_METRIC_DATA } = require('core/commands');
+const { NEW_TRIAL_JOB, NO_MORE_TRIAL_JOBS, REPORT_METRIC_DATA, REQUEST_TRIAL_JOBS, TRIAL_END } = require('core/commands');
 const { RouterTrainingService } = require('training_service/reusable/routerTrainingService');
 
 const SHORTEST_SLEEP_MS = 10;
 const UNIQUE_S = 1e-6; // tells the interval between polls from NNI's other sleeps
+
+const SHORTEST_HOLD_MS = 500;
+const LONGEST_HOLD_MS = 5000;
 
 const METHODS = [
     'listTrialJobs', 'getTrialJob', 'getTrialFile', 'addTrialJobMetricListener', 'removeTrialJobMetricListener',
@@ -32,6 +35,9 @@ class NniManager {
         this.manager = IocShim.get(Manager);
         this.log = getLogger('Espalier');
         this.sleepers = new Set();
+        this.finals = new Map(); // by trial: when the tuner was told its final value, and what it had been asked before
+        this.requested = 0;
+        this.answered = 0;
     }
 
     get experiment() { return globals.args.experimentId; }
@@ -57,8 +63,45 @@ class NniManager {
         const onTunerCommand = this.manager.onTunerCommand.bind(this.manager);
         this.manager.onTunerCommand = async (...command) => {
             await onTunerCommand(...command);
+            if (command[0] === NEW_TRIAL_JOB) this.answered += 1;
+            if (command[0] === NO_MORE_TRIAL_JOBS) this.answered = this.requested;
             this.wake();
         };
+    }
+
+    // NNI's dispatcher takes final values and requests from one queue, ends of trials from another. A tuner that hears the end
+    // of a trial before its final value may crash (TPE does). So ends are held back until what was asked before is answered.
+    holdEndsBack() {
+        const dispatcher = this.manager.dispatcher;
+        const send = dispatcher.sendCommand.bind(dispatcher);
+        dispatcher.sendCommand = (type, content) => {
+            if (type === REQUEST_TRIAL_JOBS) this.requested += Number(content);
+            if (type === TRIAL_END) this.sendEnd(JSON.parse(content).trial_job_id, () => send(type, content));
+            else send(type, content);
+        };
+    }
+
+    sendEnd(trial, send) {
+        const final = this.finals.get(trial);
+        const held = final === undefined ? Infinity : Date.now() - final.at;
+        const isHeard = final === undefined || (held >= SHORTEST_HOLD_MS && this.answered >= final.requested);
+        if (isHeard || held >= LONGEST_HOLD_MS) {
+            this.finals.delete(trial);
+            if (!this.isStopping) send();
+        } else {
+            setTimeout(() => this.sendEnd(trial, send), SHORTEST_HOLD_MS / 5);
+        }
+    }
+
+    // It may end without a word to NNI's manager, which would wait for ever.
+    get tunerIsGone() {
+        if (!(this.manager.dispatcherPid > 0) || this.isStopping) return false;
+        try {
+            process.kill(this.manager.dispatcherPid, 0);
+            return false;
+        } catch (error) {
+            return error.code === 'ESRCH';
+        }
     }
 
     sleepUntilNeeded(milliseconds) {
@@ -90,9 +133,10 @@ class NniManager {
     follows(trial) { return this.manager.trialJobs.has(trial); }
 
     // Returns when NNI has stored a metric and told the tuner; a status must not overtake it.
-    async deliver(trial, data) {
+    async deliver(trial, data, isFinal) {
         try {
             await this.manager.onTrialJobMetrics({ id: trial, data });
+            if (isFinal) this.finals.set(trial, { at: Date.now(), requested: this.requested });
         } catch (error) {
             // There is no tuner any more.
             if (!this.isStopping) throw error;

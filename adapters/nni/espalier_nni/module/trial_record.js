@@ -74,8 +74,11 @@ class TrialRecord {
             sequence: metric.sequence,
             value: typeof metric.value === 'string' ? metric.value : JSON.stringify(metric.value)
         });
-        if (!this.stored.has(keyOf(metric.type, metric.sequence))) await this.nni.deliver(this.detail.id, data);
-        else if (metric.type === 'FINAL') this.nni.tellTuner(data);
+        if (!this.stored.has(keyOf(metric.type, metric.sequence))) {
+            await this.nni.deliver(this.detail.id, data, metric.type === 'FINAL');
+        } else if (metric.type === 'FINAL') {
+            this.nni.tellTuner(data);
+        }
     }
 }
 
