@@ -160,6 +160,43 @@ TEST_F(Asking, WhatOptunaEnqueuedIsTakenAsFarAsTheSpaceKnowsIt) {
   EXPECT_THAT(study().decisions.back().reason, HasSubstr("\"n\" was enqueued as 99"));
 }
 
+constexpr char kNested[] = R"({"opt": {"_type": "choice", "_value": [
+    {"_name": "sgd", "momentum": {"_type": "uniform", "_value": [0, 1]},
+     "decay": {"_type": "choice", "_value": [0.1, 0.2]}}, {"_name": "adam"}]}})";
+
+TEST_F(Asking, OnlyActiveParametersAreDrawn) {
+  Create(AskSpec(kNested));
+  std::set<std::size_t> sizes;
+  for (int i = 0; i < 20; ++i) {
+    const auto drawn = ParametersOf(Ask().trial);
+    EXPECT_TRUE(study().spec.space.Validate(drawn).ok()) << study().spec.space.Validate(drawn);
+    sizes.insert(drawn.size());
+  }
+  EXPECT_EQ(sizes, (std::set<std::size_t>{1, 3}));
+}
+
+TEST_F(Asking, AFixedChoiceBringsTheParametersOfItsOption) {
+  Create(AskSpec(kNested));
+  for (int i = 0; i < 10; ++i) {
+    const auto drawn = Of(Ask({{"opt", "sgd"}, {"opt/sgd/decay", 0.2}}).trial);
+    EXPECT_EQ(drawn.size(), 3u);
+    EXPECT_EQ(drawn.at("opt/sgd/decay"), ParameterValue(0.2));
+    EXPECT_EQ(Of(Ask({{"opt", "adam"}}).trial).size(), 1u);
+  }
+  const Reply alone = Ask({{"opt/sgd/decay", 0.2}});
+  EXPECT_THAT(std::string(alone.status.message()),
+              HasSubstr("belongs to option \"sgd\" of \"opt\", which is missing"));
+}
+
+TEST_F(Asking, WhatIsEnqueuedWithoutItsOptionIsLeftOut) {
+  Create(AskSpec(kNested));
+  EXPECT_FALSE(Enqueue({{"opt", "adam"}, {"opt/sgd/decay", 0.2}}).status.ok());
+  ASSERT_TRUE(Enqueue({{"opt", "sgd"}, {"opt/sgd/decay", 0.1}}).status.ok());
+  const auto drawn = Of(Ask().trial);
+  EXPECT_EQ(drawn.at("opt/sgd/decay"), ParameterValue(0.1));
+  EXPECT_EQ(drawn.size(), 3u);
+}
+
 TEST_F(Asking, ATrialThatIsQueuedAgainKeepsItsParameters) {
   Create(AskSpec());
   const TrialId lost = Ask().trial;

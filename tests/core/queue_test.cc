@@ -85,6 +85,18 @@ TEST_F(Queue, ASearchSpaceIsToBeGivenInFull) {
   EXPECT_TRUE(Step(EnqueueTrial{"s", {{"x", 0.5}}, {}, ""}).status.ok());
 }
 
+TEST_F(Queue, OnlyActiveParametersAreToBeGiven) {
+  StudySpec spec = Spec(0);
+  spec.sampler = {kQueueSampler, {}};
+  spec.space = *SearchSpace::FromJson(R"({"n": {"_type": "choice", "_value": [
+      {"_name": "A", "p": {"_type": "uniform", "_value": [0, 1]}}, {"_name": "B"}]}})");
+  Open(spec, 1);
+  EXPECT_TRUE(Step(EnqueueTrial{"s", {{"n", "B"}}, {}, ""}).status.ok());
+  EXPECT_TRUE(Step(EnqueueTrial{"s", {{"n", "A"}, {"n/A/p", 0.5}}, {}, ""}).status.ok());
+  EXPECT_THAT(std::string(Step(EnqueueTrial{"s", {{"n", "A"}}, {}, ""}).status.message()),
+              HasSubstr("parameter \"n/A/p\" is needed too"));
+}
+
 TEST_F(Queue, LeavesRoomForAnotherStudysDraws) {
   Open(4);
   StudySpec drawing = Spec(8);

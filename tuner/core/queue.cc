@@ -11,13 +11,14 @@ namespace espalier {
 
 namespace {
 
-// All of the space, where there is one, and nothing else.
+// All of the space that is active, where there is one, and nothing else.
 absl::Status CheckGiven(const Study& study, const Parameters& given) {
   const SearchSpace& space = study.spec.space;
   if (space.dimensions().empty()) return absl::OkStatus();
   std::vector<std::string> missing;
-  for (const auto& dimension : space.dimensions()) {
-    if (Find(given, dimension.name) == nullptr) missing.push_back(dimension.name);
+  for (std::size_t i = 0; i < space.dimensions().size(); ++i) {
+    const std::string& name = space.dimensions()[i].name;
+    if (space.IsActive(i, given) && Find(given, name) == nullptr) missing.push_back(name);
   }
   if (missing.empty()) return space.Validate(given);
   return absl::InvalidArgumentError(
