@@ -50,7 +50,10 @@ constexpr Ratio kFarTail = {
 
 }  // namespace
 
-double NormalCdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
+double NormalCdf(double x) {
+  const double tail = 0.5 * QuickErfc(std::abs(x) / std::numbers::sqrt2);
+  return x > 0 ? 1 - tail : tail;
+}
 
 double NormalQuantile(double probability) {
   ESPALIER_CHECK(probability > 0 && probability < 1, "a quantile needs a probability in (0, 1)");

@@ -1,7 +1,9 @@
 #include "search_spaces/portable_math.h"
 
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "tuner/base/check.h"
@@ -99,43 +101,123 @@ Exponential ExpOf(double x) {
   return {Twofold{1, 0} + less_one, static_cast<int>(k)};
 }
 
-// To a few units in the last place: 2 atanh((m - 1) / (m + 1)) by its series.
-double RoughLog(double mantissa, int exponent) {
-  const double s = (mantissa - 1) / (mantissa + 1);
-  const double square = s * s;
-  double sum = 0;
-  for (int n = 23; n >= 1; n -= 2) sum = sum * square + 1.0 / n;
-  return exponent * 0.6931471805599453 + 2 * s * sum;
+// The sum of c[n] x^n, even and odd powers side by side: half as long a chain of operations.
+template <std::size_t n>
+double Series(const std::array<double, n>& c, double x) {
+  static_assert(n % 2 == 0);
+  const double square = x * x;
+  double even = 0;
+  double odd = 0;
+  for (std::size_t i = n; i > 0; i -= 2) {
+    odd = odd * square + c[i - 1];
+    even = even * square + c[i - 2];
+  }
+  return even + x * odd;
 }
+
+// x = mantissa * 2^exponent, with the mantissa between the roots of 1/2 and 2.
+struct Parts {
+  double mantissa;
+  int exponent;
+};
+
+Parts PartsOf(double x) {
+  ESPALIER_CHECK(x > 0 && std::isfinite(x), "a logarithm needs a positive number");
+  Parts parts{};
+  parts.mantissa = std::frexp(x, &parts.exponent);
+  if (parts.mantissa < 0.7071067811865476) {
+    parts.mantissa *= 2;
+    --parts.exponent;
+  }
+  return parts;
+}
+
+// 1/(2n + 1) for n = 0 to 11.
+constexpr std::array<double, 12> kInverseOdds = {1.0,      1.0 / 3,  1.0 / 5,  1.0 / 7,
+                                                 1.0 / 9,  1.0 / 11, 1.0 / 13, 1.0 / 15,
+                                                 1.0 / 17, 1.0 / 19, 1.0 / 21, 1.0 / 23};
+
+// 2 atanh((m - 1) / (m + 1)) by its series.
+double LogOf(const Parts& parts) {
+  const double s = (parts.mantissa - 1) / (parts.mantissa + 1);
+  return parts.exponent * 0.6931471805599453 + 2 * s * Series(kInverseOdds, s * s);
+}
+
+// 1/n! for n = 0 to 13.
+constexpr std::array<double, 14> kExponentialSeries = {1.0,
+                                                       1.0,
+                                                       1.0 / 2,
+                                                       1.0 / 6,
+                                                       1.0 / 24,
+                                                       1.0 / 120,
+                                                       1.0 / 720,
+                                                       1.0 / 5040,
+                                                       1.0 / 40320,
+                                                       1.0 / 362880,
+                                                       1.0 / 3628800,
+                                                       1.0 / 39916800,
+                                                       1.0 / 479001600,
+                                                       1.0 / 6227020800};
+
+double TimesPowerOf2(double x, int k) {
+  constexpr int kBias = 1023;
+  if (k <= -kBias || k > kBias) return std::ldexp(x, k);
+  return x * std::bit_cast<double>(static_cast<std::uint64_t>(k + kBias) << 52);
+}
+
+constexpr double kLargestExponent = 709.8;
+constexpr double kSmallestExponent = -745.2;
 
 }  // namespace
 
 double PortableExp(double x) {
-  constexpr double kMost = 709.8;
-  constexpr double kLeast = -745.2;
-  if (x > kMost) return std::numeric_limits<double>::infinity();
-  if (x < kLeast) return 0;
+  if (x > kLargestExponent) return std::numeric_limits<double>::infinity();
+  if (!(x >= kSmallestExponent)) return std::isnan(x) ? x : 0;
   const Exponential exponential = ExpOf(x);
   return std::ldexp(exponential.power.high, exponential.exponent);
 }
 
 double PortableLog(double x) {
-  ESPALIER_CHECK(x > 0 && std::isfinite(x), "a logarithm needs a positive number");
-  int exponent = 0;
-  double mantissa = std::frexp(x, &exponent);
-  if (mantissa < 0.7071067811865476) {
-    mantissa *= 2;
-    --exponent;
-  }
+  const Parts parts = PartsOf(x);
   // One step of Newton's: y + log(x e^-y), where the logarithm's argument is nearly one.
-  const double y = RoughLog(mantissa, exponent);
+  const double y = LogOf(parts);
   const Exponential inverse = ExpOf(-y);
-  Twofold near_one = inverse.power * Twofold{mantissa, 0};
-  const int shift = inverse.exponent + exponent;
+  Twofold near_one = inverse.power * Twofold{parts.mantissa, 0};
+  const int shift = inverse.exponent + parts.exponent;
   near_one = {std::ldexp(near_one.high, shift), std::ldexp(near_one.low, shift)};
   const Twofold less_one = near_one + Twofold{-1, 0};
   const Twofold step = less_one + Twofold{-0.5 * less_one.high * less_one.high, 0};
   return (Twofold{y, 0} + step).high;
+}
+
+double QuickExp(double x) {
+  if (x > kLargestExponent) return std::numeric_limits<double>::infinity();
+  if (!(x >= kSmallestExponent)) return std::isnan(x) ? x : 0;
+  const double k = std::nearbyint(x * 1.4426950408889634);
+  const double r = (x - k * kLn2High) - k * (kLn2Middle + kLn2Low);
+  return TimesPowerOf2(Series(kExponentialSeries, r), static_cast<int>(k));
+}
+
+double QuickLog(double x) { return LogOf(PartsOf(x)); }
+
+// (1 + 2z) e^(z^2) erfc(z) is smooth in t = (z - 3.75) / (z + 3.75): a Chebyshev series after
+// Shepherd and Laframboise 1981, worked out to 40 digits and written in powers of t.
+double QuickErfc(double z) {
+  constexpr std::array kSeries = {
+      1.2375126308378275,      -0.14024059858554702,    0.0035854154854644293,
+      0.08227673849015102,     -0.10880393014174886,    0.09230432116019834,
+      -0.05869339858963677,    0.0283622774215156,      -0.009746579558029276,
+      0.0017556258324217529,   0.0002937136655913448,   -0.00029015397928986765,
+      5.164909889268241e-05,   2.2383912036550678e-05,  -1.1444146237700524e-05,
+      -9.72849582211122e-07,   1.751637648849062e-06,   -5.826281078800777e-08,
+      -2.5866850716155884e-07, 2.4289762925488707e-08,  3.8675334242222354e-08,
+      -4.389284159986328e-09,  -5.1739902140113095e-09, 5.457157304704688e-10,
+      4.2514714447963895e-10,  -3.75315827795962e-11};
+  constexpr double kLargest = 27.3;
+  if (z > kLargest) return 0;
+  constexpr double kHalf = 3.75;
+  const double t = (z - kHalf) / (z + kHalf);
+  return QuickExp(-z * z) * Series(kSeries, t) / (1 + 2 * z);
 }
 
 }  // namespace espalier

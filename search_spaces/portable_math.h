@@ -13,4 +13,13 @@ double PortableExp(double x);
 // Requires 0 < x < infinity.
 double PortableLog(double x);
 
+// The same by a double's own arithmetic: off by a unit or two in the last place, but twenty times
+// as fast, for the densities of models.
+double QuickExp(double x);
+double QuickLog(double x);  // requires 0 < x < infinity
+
+// Complementary error function of z >= 0, to about 1 part in 10^15 of the result (1 in 10^13 where
+// that is below 10^-100).
+double QuickErfc(double z);
+
 }  // namespace espalier

@@ -134,6 +134,33 @@ TEST(Tpe, ModelsAnOptionsParametersFromTheTrialsThatChoseIt) {
   }
 }
 
+// Whatever the machine, compiler and C library.
+TEST(Tpe, SuggestsTheseValuesEverywhere) {
+  const SearchSpace space = *SearchSpace::FromJson(R"({
+    "u": {"_type": "uniform", "_value": [0, 1]}, "l": {"_type": "loguniform", "_value": [1e-5, 1]},
+    "q": {"_type": "quniform", "_value": [0, 1, 0.25]},
+    "n": {"_type": "normal", "_value": [0, 1]},
+    "c": {"_type": "choice", "_value": ["x", "y", "z"]}})");
+  Random drawing(3);
+  std::deque<Parameters> parameters;
+  std::vector<Observation> ended;
+  for (int i = 0; i < 30; ++i) {
+    parameters.push_back(space.Sample(drawing));
+    ended.push_back(
+        {i, &parameters.back(), std::get<double>(parameters.back()[0].value), false, 1});
+  }
+  const auto json = [&](const Options& options) {
+    Random random(5);
+    return ToJson(*(*MakeSampler("tpe", options))
+                       ->Suggest({space, Direction::kMinimize, ended, {}, 30}, random));
+  };
+  EXPECT_EQ(json({}), R"({"u":0.029442208142239752,"l":1.8502368964999202e-05,"q":0.75,)"
+                      R"("n":1.4789783067720745,"c":"y"})");
+  EXPECT_EQ(json({{"multivariate", 0}}),
+            R"({"u":0.0010103936540464264,"l":0.0008824727547798038,"q":0.5,)"
+            R"("n":0.9558348485385966,"c":"x"})");
+}
+
 TEST(Tpe, KeepsAwayFromRunningTrials) {
   Line line;
   for (int i = 0; i < 40; ++i) line.End((i + 0.5) / 40, std::abs(i - 20));

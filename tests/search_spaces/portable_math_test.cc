@@ -65,6 +65,35 @@ TEST(PortableMath, AgreesWithTheLibraryToItsLastBit) {
   }
 }
 
+TEST(PortableMath, QuickOnesAreNearTheLibrarys) {
+  Random random(2);
+  const auto near = [](double a, double b, double by) {
+    return std::abs(a - b) <= by * std::abs(b);
+  };
+  for (int i = 0; i < 20000; ++i) {
+    const double x = random.Uniform(-700, 700);
+    EXPECT_TRUE(near(QuickExp(x), std::exp(x), 1e-15)) << x;
+    const double y = i % 2 == 0 ? std::exp(x) : random.Uniform(0.3, 3);
+    EXPECT_TRUE(near(QuickLog(y), std::log(y), 1e-15)) << y;
+    const double z = random.Uniform(0, 6);
+    EXPECT_TRUE(near(QuickErfc(z), std::erfc(z), 1e-14)) << z;
+    EXPECT_TRUE(near(QuickErfc(4 * z), std::erfc(4 * z), 2e-13)) << 4 * z;
+  }
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(QuickErfc(infinity), 0);
+  EXPECT_EQ(QuickExp(-infinity), 0);
+  EXPECT_EQ(QuickExp(infinity), infinity);
+  EXPECT_TRUE(std::isnan(QuickExp(std::nan(""))));
+  EXPECT_TRUE(std::isnan(QuickErfc(std::nan(""))));
+}
+
+// Bits, not values near them: a machine or compiler that gives others is not one that this is for.
+TEST(PortableMath, QuickOnesGiveTheseBits) {
+  EXPECT_EQ(QuickExp(-1.25), 0x1.25618372a585p-2);
+  EXPECT_EQ(QuickLog(0.3), -0x1.34378fcbda72p+0);
+  EXPECT_EQ(QuickErfc(1.7), 0x1.0993be8f17095p-6);
+}
+
 TEST(PortableMath, HasTheEndsOfTheLibrary) {
   EXPECT_EQ(PortableExp(0), 1);
   EXPECT_EQ(PortableLog(1), 0);

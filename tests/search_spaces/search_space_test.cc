@@ -57,6 +57,30 @@ TEST(SearchSpace, PrintsWhatItParses) {
   EXPECT_EQ(space->Sample(one), again->Sample(two));
 }
 
+// Whatever the machine, compiler and C library: who gets other values has found a fault.
+TEST(SearchSpace, ASeedGivesTheseValuesEverywhere) {
+  const auto space = SearchSpace::FromJson(R"({
+    "c": {"_type": "choice", "_value": ["a", "b", "c"]},
+    "i": {"_type": "randint", "_value": [0, 1000]},
+    "u": {"_type": "uniform", "_value": [-1, 4]},
+    "q": {"_type": "quniform", "_value": [0, 4, 0.1]},
+    "l": {"_type": "loguniform", "_value": [1e-5, 4]},
+    "ql": {"_type": "qloguniform", "_value": [1, 400, 0.5]},
+    "n": {"_type": "normal", "_value": [1, 4]},
+    "qn": {"_type": "qnormal", "_value": [0, 4, 0.5]},
+    "ln": {"_type": "lognormal", "_value": [0, 4]},
+    "qln": {"_type": "qlognormal", "_value": [3, 1, 0.5]}})");
+  ASSERT_TRUE(space.ok()) << space.status();
+  Random random(7);
+  EXPECT_EQ(ToJson(space->Sample(random)),
+            R"({"c":"a","i":804,"u":3.503803403034417,"q":2.3000000000000003,)"
+            R"("l":0.0034245746571116356,"ql":4.5,"n":0.6783340208429827,"qn":-2.0,)"
+            R"("ln":0.011962954711267786,"qln":16.0})");
+  EXPECT_EQ(ToJson(space->Sample(random)),
+            R"({"c":"b","i":516,"u":3.590097925730662,"q":3.5,"l":0.692185913985482,)"
+            R"("ql":26.5,"n":5.692231429974151,"qn":-2.0,"ln":3.362510743233197,"qln":40.5})");
+}
+
 struct Refusal {
   std::string json;
   std::string message;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "search_spaces/gaussian.h"
+#include "search_spaces/portable_math.h"
 #include "tuner/base/check.h"
 
 namespace espalier::samplers {
@@ -56,7 +57,8 @@ void ParzenEstimator::SetSharedBandwidths() {
   constexpr double kPriorMean = 0.5;
   constexpr double kPriorSquare = 1.0 / 3.0;
   const double n = static_cast<double>(points_.size());
-  const double shrink = std::pow(std::max(n, 1.0), -1.0 / (static_cast<double>(axes_.size()) + 4));
+  const double shrink =
+      QuickExp(-QuickLog(std::max(n, 1.0)) / (static_cast<double>(axes_.size()) + 4));
   for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
     double mean = kPriorMean / (n + 1);
     double square = kPriorSquare / (n + 1);
@@ -88,18 +90,18 @@ void ParzenEstimator::SetNeighborBandwidths(std::size_t axis) {
 }
 
 void ParzenEstimator::SetConstants() {
-  const double log_root = 0.5 * std::log(2 * std::numbers::pi);
+  const double log_root = 0.5 * QuickLog(2 * std::numbers::pi);
   constants_.resize(points_.size());
   for (std::size_t k = 0; k < points_.size(); ++k) {
-    double constant = std::log(weights_[k]);
+    double constant = QuickLog(weights_[k]);
     for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
       if (axes_[axis]->unordered()) {
-        constant -= std::log1p(smoothing_ * static_cast<double>(axes_[axis]->options()));
+        constant -= QuickLog(1 + smoothing_ * static_cast<double>(axes_[axis]->options()));
         continue;
       }
       const double sigma = Sigma(k, axis);
-      constant -= std::log(MassOn(points_[k][axis].at, sigma, 0, 1));
-      if (axes_[axis]->continuous()) constant -= std::log(sigma) + log_root;
+      constant -= QuickLog(MassOn(points_[k][axis].at, sigma, 0, 1));
+      if (axes_[axis]->continuous()) constant -= QuickLog(sigma) + log_root;
     }
     constants_[k] = constant;
   }
@@ -110,26 +112,26 @@ double ParzenEstimator::LogKernel(std::size_t k, const Point& point) const {
   for (std::size_t i = 0; i < axes_.size(); ++i) {
     const Coordinate& center = points_[k][i];
     if (axes_[i]->unordered()) {
-      sum += std::log(smoothing_ + (center.cell == point[i].cell ? 1.0 : 0.0));
+      sum += QuickLog(smoothing_ + (center.cell == point[i].cell ? 1.0 : 0.0));
     } else if (axes_[i]->continuous()) {
       const double z = (point[i].at - center.at) / Sigma(k, i);
       sum -= 0.5 * z * z;
     } else {
       const UnitCell& cell = axes_[i]->cell(point[i].cell);
-      sum += std::log(MassOn(center.at, Sigma(k, i), cell.low, cell.high));
+      sum += QuickLog(MassOn(center.at, Sigma(k, i), cell.low, cell.high));
     }
   }
   return sum;
 }
 
 double ParzenEstimator::LogPrior(const Point& point) const {
-  double sum = std::log(weights_.back());
+  double sum = QuickLog(weights_.back());
   for (std::size_t i = 0; i < axes_.size(); ++i) {
     if (axes_[i]->unordered()) {
-      sum -= std::log(static_cast<double>(axes_[i]->options()));
+      sum -= QuickLog(static_cast<double>(axes_[i]->options()));
     } else if (!axes_[i]->continuous()) {
       const UnitCell& cell = axes_[i]->cell(point[i].cell);
-      sum += std::log(std::max(cell.high - cell.low, kSmallestMass));
+      sum += QuickLog(std::max(cell.high - cell.low, kSmallestMass));
     }
   }
   return sum;
@@ -141,8 +143,8 @@ double ParzenEstimator::LogDensity(const Point& point) const {
   terms.back() = LogPrior(point);
   const double largest = *std::max_element(terms.begin(), terms.end());
   double sum = 0;
-  for (const double term : terms) sum += std::exp(term - largest);
-  return largest + std::log(sum);
+  for (const double term : terms) sum += QuickExp(term - largest);
+  return largest + QuickLog(sum);
 }
 
 Coordinate ParzenEstimator::SampleAxis(std::size_t k, std::size_t axis, Random& random) const {
