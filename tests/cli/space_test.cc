@@ -54,6 +54,8 @@ TEST_F(Space, ReadsTheSpaceOfAStudyFile) {
   EXPECT_THAT(
       Run(R"({"search_space": {"a": {"_type": "uniform", "_value": [2, 1]}}})", {"check"}).errors,
       HasSubstr("/search_space/a"));
+  EXPECT_THAT(Run(R"({"search_space": "other.json"})", {"check"}).errors,
+              HasSubstr("is a study whose search space is the file \"other.json\": give that one"));
 }
 
 TEST_F(Space, SampleDrawsTheSameBySeed) {

@@ -54,13 +54,17 @@ absl::Status CheckIsJson(const std::string& file, const std::string& text) {
       "space.json"));
 }
 
-// Where the space is: a study file has it under "search_space".
-std::string PointerToSpace(const std::string& text) {
+// Where the space is: a study file has it under "search_space", or names another file there.
+absl::StatusOr<std::string> PointerToSpace(const std::string& file, const std::string& text) {
   const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
   if (!parsed.is_object()) return "";
   const auto inner = parsed.find("search_space");
-  const bool inlined = inner != parsed.end() && inner->is_object() && !inner->contains("_type");
-  return inlined ? "/search_space" : "";
+  if (inner == parsed.end()) return "";
+  if (inner->is_string()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        file, ": is a study whose search space is the file ", inner->dump(), ": give that one"));
+  }
+  return inner->is_object() && !inner->contains("_type") ? "/search_space" : "";
 }
 
 // In NNI's format or Optuna's. What is wrong is printed, one line each.
@@ -72,7 +76,8 @@ absl::StatusOr<LoadedSpace> Load(const std::string& path) {
   if (LooksLikeOptuna(text)) {
     result = ReadOptunaSpace(text);
   } else {
-    result.reading = ReadSearchSpace(text, PointerToSpace(text));
+    ESPALIER_ASSIGN_OR_RETURN(const std::string pointer, PointerToSpace(file, text));
+    result.reading = ReadSearchSpace(text, pointer);
   }
   const std::vector<SpaceFlaw>& flaws = result.reading.flaws;
   for (const SpaceFlaw& flaw : flaws) {
