@@ -140,9 +140,9 @@ class ExperimentTest(NniTest):
 
     def test_a_slow_tuner_hears_final_values_before_ends(self):
         self.pool(2)
-        experiment = self.with_tuner("SlowTuner", max_trial_number=6, trial_concurrency=3)
+        experiment = self.with_tuner("SlowTuner", max_trial_number=8, trial_concurrency=3)
         self.wait_done(experiment)
-        self.assertEqual(self.states(experiment), ["SUCCEEDED"] * 6)
+        self.assertEqual(self.states(experiment), ["SUCCEEDED"] * 8)
 
     def test_a_tuner_that_crashes_is_an_error(self):
         self.pool(2)
