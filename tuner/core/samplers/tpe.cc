@@ -21,13 +21,15 @@ struct Settings {
   bool multivariate;
 };
 
-// An observation as a point on the axes.
+// Of more bad trials the newest count: the older ones have faded, and a study of any length draws
+// as quickly as one of so many.
+constexpr std::size_t kMostBad = 1000;
+
+// What an observation counts as.
 struct Seen {
-  Point point;
+  const Observation* observation;
   int rank;  // complete, then pruned, then without a value
-  std::int64_t last_step;
   double loss;
-  std::int64_t trial_number;
 };
 
 enum Rank : int { kComplete, kPruned, kNoValue };
@@ -35,9 +37,13 @@ enum Rank : int { kComplete, kPruned, kNoValue };
 // The better trial first. Pruned ones rank behind all complete ones, those that got further first.
 bool RanksBefore(const Seen& a, const Seen& b) {
   if (a.rank != b.rank) return a.rank < b.rank;
-  if (a.rank == kPruned && a.last_step != b.last_step) return a.last_step > b.last_step;
+  const Observation& left = *a.observation;
+  const Observation& right = *b.observation;
+  if (a.rank == kPruned && left.last_step != right.last_step) {
+    return left.last_step > right.last_step;
+  }
   if (a.rank != kNoValue && a.loss != b.loss) return a.loss < b.loss;
-  return a.trial_number < b.trial_number;
+  return left.trial_number < right.trial_number;
 }
 
 // Dimensions that are active together, modelled together: those without condition, or the
@@ -77,17 +83,37 @@ std::optional<Point> Place(const SearchSpace& space, const Group& group,
   return point;
 }
 
+bool IsPlaced(const SearchSpace& space, const Group& group, const Parameters& parameters) {
+  return std::all_of(group.dimensions.begin(), group.dimensions.end(),
+                     [&](std::size_t d) { return ValueOf(space, d, parameters) != nullptr; });
+}
+
+// In the order of the trials.
 std::vector<Seen> Observed(const SamplerInput& input, const Group& group) {
   std::vector<Seen> all;
   for (const Observation& o : input.ended) {
-    std::optional<Point> point = Place(input.space, group, *o.parameters);
-    if (!point) continue;
+    if (!IsPlaced(input.space, group, *o.parameters)) continue;
     const int rank = std::isnan(o.value) ? kNoValue : o.pruned ? kPruned : kComplete;
-    const double loss = input.direction == Direction::kMinimize ? o.value : -o.value;
-    all.push_back({*std::move(point), rank, o.last_step, loss, o.trial_number});
+    all.push_back({&o, rank, input.direction == Direction::kMinimize ? o.value : -o.value});
   }
-  std::sort(all.begin(), all.end(), RanksBefore);
+  const auto earlier = [](const Seen& a, const Seen& b) {
+    return a.observation->trial_number < b.observation->trial_number;
+  };
+  if (!std::is_sorted(all.begin(), all.end(), earlier)) {
+    std::sort(all.begin(), all.end(), earlier);
+  }
   return all;
+}
+
+// Which of them are the n best.
+std::vector<bool> BestOf(const std::vector<Seen>& seen, std::size_t n) {
+  std::vector<std::size_t> order(seen.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n), order.end(),
+                   [&seen](std::size_t a, std::size_t b) { return RanksBefore(seen[a], seen[b]); });
+  std::vector<bool> best(seen.size());
+  for (std::size_t i = 0; i < n; ++i) best[order[i]] = true;
+  return best;
 }
 
 std::size_t CountValued(const std::vector<Seen>& seen) {
@@ -106,14 +132,6 @@ std::vector<double> Weights(std::size_t n) {
     weights[i] = (1.0 - share) / static_cast<double>(n) + share;
   }
   return weights;
-}
-
-std::vector<Point> InTrialOrder(std::vector<Seen> seen) {
-  std::sort(seen.begin(), seen.end(),
-            [](const Seen& a, const Seen& b) { return a.trial_number < b.trial_number; });
-  std::vector<Point> points;
-  for (Seen& s : seen) points.push_back(std::move(s.point));
-  return points;
 }
 
 // Good and bad points, and where the densities of the two differ most.
@@ -195,7 +213,7 @@ class TpeSampler final : public Sampler {
     for (const Group& group : groups) splits.push_back(MakeSplit(input, group));
     constexpr int kAttempts = 8;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      Parameters parameters = BestOf(input.space, groups, splits, random);
+      Parameters parameters = Chosen(input.space, groups, splits, random);
       if (known == nullptr || !known->Contains(parameters)) return parameters;
     }
     return DrawNew(input.space, known, random);
@@ -203,13 +221,23 @@ class TpeSampler final : public Sampler {
 
  private:
   Split MakeSplit(const SamplerInput& input, const Group& group) const {
-    std::vector<Seen> seen = Observed(input, group);
+    const std::vector<Seen> seen = Observed(input, group);
     const std::size_t valued = CountValued(seen);
     const auto share =
         static_cast<std::size_t>(std::ceil(settings_.gamma * static_cast<double>(valued)));
-    const auto n = static_cast<std::ptrdiff_t>(std::min({share, settings_.most_good, valued}));
-    std::vector<Point> good = InTrialOrder({seen.begin(), seen.begin() + n});
-    std::vector<Point> bad = InTrialOrder({seen.begin() + n, seen.end()});
+    const std::vector<bool> is_good = BestOf(seen, std::min({share, settings_.most_good, valued}));
+    const auto bad_in_all =
+        static_cast<std::size_t>(std::count(is_good.begin(), is_good.end(), false));
+    std::size_t passed_over = bad_in_all - std::min(bad_in_all, kMostBad);
+    std::vector<Point> good, bad;
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      if (!is_good[i] && passed_over > 0) {
+        --passed_over;
+        continue;
+      }
+      (is_good[i] ? good : bad)
+          .push_back(*Place(input.space, group, *seen[i].observation->parameters));
+    }
     for (const Parameters* parameters : input.running) {
       if (auto point = Place(input.space, group, *parameters)) bad.push_back(*std::move(point));
     }
@@ -217,7 +245,7 @@ class TpeSampler final : public Sampler {
   }
 
   // Group by group, those that the choices made so far activate; in the space's order.
-  Parameters BestOf(const SearchSpace& space, const std::vector<Group>& groups,
+  Parameters Chosen(const SearchSpace& space, const std::vector<Group>& groups,
                     const std::vector<Split>& splits, Random& random) const {
     const auto& dimensions = space.dimensions();
     Parameters chosen;
