@@ -72,8 +72,8 @@ class PoolSize(TunerTest):
         self.assertEqual(int(grows["to_slots"]), 3)
         wait_for(lambda: not self.nodes(), "the nodes to be released")
         wait_for(lambda: not self.agents(), "their processes to end")
-        self.assertTrue(any(r.startswith("pool shrinks from 3 to 0 nodes: ")
-                            for r in self.pool_reasons()), self.pool_reasons())
+        # At once, or a node before: whether the last trials end together is the machine's affair.
+        self.assertRegex(self.pool_reasons()[-1], "^pool shrinks from [123] to 0 nodes: no trials")
         service.terminate()
         self.finish(service)
 
