@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "trial_runner/agent/file_descriptor.h"
 #include "trial_runner/agent/launch.h"
+#include "tuner/base/nested_choice.h"
 
 namespace espalier {
 namespace {
@@ -41,23 +42,6 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
   return absl::OkStatus();
 }
 
-// A nested choice, {"n": {"_name": "A", "p": 0.3}}, gives two variables: of n and of n/A/p.
-void AddMembers(const nlohmann::json& object, const std::string& prefix, Variables& variables) {
-  for (const auto& [key, value] : object.items()) {
-    if (!prefix.empty() && key == "_name") continue;
-    const std::string name = prefix + key;
-    const auto option = value.is_object() ? value.find("_name") : value.end();
-    if (option != value.end() && option->is_string()) {
-      const std::string chosen = option->get<std::string>();
-      variables[ParameterVariable(name)] = chosen;
-      AddMembers(value, absl::StrCat(name, "/", chosen, "/"), variables);
-    } else {
-      variables[ParameterVariable(name)] =
-          value.is_string() ? value.get<std::string>() : value.dump();
-    }
-  }
-}
-
 absl::Status AddParameters(const std::string& parameters_json, Variables& variables) {
   const nlohmann::json parameters = nlohmann::json::parse(parameters_json, nullptr, false);
   if (!parameters.is_object()) {
@@ -65,7 +49,10 @@ absl::Status AddParameters(const std::string& parameters_json, Variables& variab
         absl::StrCat("cannot start the trial: its parameters should be one JSON object, got ",
                      parameters_json.substr(0, 200)));
   }
-  AddMembers(parameters, "", variables);
+  ForEachParameter(parameters, [&](const std::string& name, const nlohmann::json& value) {
+    variables[ParameterVariable(name)] =
+        value.is_string() ? value.get<std::string>() : value.dump();
+  });
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "tuner/base/nested_choice.h"
 
 namespace espalier {
 namespace {
@@ -16,22 +17,6 @@ Parameters::Value ValueOf(const nlohmann::json& json) {
   if (json.is_number()) return json.get<double>();
   if (json.is_string()) return json.get<std::string>();
   return json.dump();
-}
-
-void AddMembers(const nlohmann::json& object, const std::string& prefix,
-                std::map<std::string, Parameters::Value>& values) {
-  for (const auto& [key, member] : object.items()) {
-    if (!prefix.empty() && key == "_name") continue;
-    const std::string name = prefix + key;
-    const auto option = member.is_object() ? member.find("_name") : member.end();
-    if (option == member.end() || !option->is_string()) {
-      values[name] = ValueOf(member);
-      continue;
-    }
-    const std::string chosen = option->get<std::string>();
-    values[name] = chosen;
-    AddMembers(member, absl::StrCat(name, "/", chosen, "/"), values);
-  }
 }
 
 std::string Shown(const Parameters::Value& value) {
@@ -57,7 +42,9 @@ absl::StatusOr<Parameters> Parameters::FromJson(std::string_view json, std::stri
         absl::StrCat("parameters ", where, ": not a JSON object like {\"lr\": 0.1}"));
   }
   Parameters parameters;
-  AddMembers(parsed, "", parameters.values_);
+  ForEachParameter(parsed, [&](const std::string& name, const nlohmann::json& value) {
+    parameters.values_[name] = ValueOf(value);
+  });
   return parameters;
 }
 

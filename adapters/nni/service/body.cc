@@ -139,6 +139,12 @@ absl::Status Body::Finish() const {
   return absl::OkStatus();
 }
 
-std::string Body::Canonical() const { return impl_->json.dump(-1, ' ', true); }
+std::string Body::Canonical(std::string_view without) const {
+  nlohmann::json told = nlohmann::json::object();
+  for (const auto& [key, value] : impl_->json.items()) {
+    if (key != without && !value.is_null()) told[key] = value;
+  }
+  return told.dump(-1, ' ', true);
+}
 
 }  // namespace espalier::nni

@@ -32,8 +32,8 @@ class Body {
   void Needs(std::string_view key, std::string_view what);
   absl::Status Finish() const;
 
-  // The whole, keys in order.
-  std::string Canonical() const;
+  // What it says but for one key, keys in order.
+  std::string Canonical(std::string_view without) const;
 
  private:
   struct Impl;

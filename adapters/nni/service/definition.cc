@@ -88,11 +88,7 @@ absl::StatusOr<Definition> ReadDefinition(std::string_view experiment, std::stri
       ParseStudy(study.dump(-1, ' ', true), absl::StrCat("experiment ", std::string(experiment)),
                  directory));
   ESPALIER_RETURN_IF_ERROR(Validate(definition.study));
-  nlohmann::json canonical = nlohmann::json::parse(body.Canonical());
-  canonical.erase(kResume);
-  std::erase_if(canonical.get_ref<nlohmann::json::object_t&>(),
-                [](const auto& entry) { return entry.second.is_null(); });
-  definition.canonical = canonical.dump(-1, ' ', true);
+  definition.canonical = body.Canonical(kResume);
   return definition;
 }
 

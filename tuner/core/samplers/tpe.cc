@@ -204,13 +204,16 @@ class TpeSampler final : public Sampler {
     if (tried && tried->Exhausted()) return std::nullopt;
     const TriedConfigurations* known = tried ? &*tried : nullptr;
     const std::vector<Group> groups = GroupsOf(input.space);
+    std::vector<std::vector<Seen>> seen;
+    for (const Group& group : groups) seen.push_back(Observed(input, group));
     // The first group is active in every trial.
-    if (CountValued(Observed(input, groups.front())) <
-        std::max<std::size_t>(settings_.startup_trials, 1)) {
+    if (CountValued(seen.front()) < std::max<std::size_t>(settings_.startup_trials, 1)) {
       return DrawNew(input.space, known, random);
     }
     std::vector<Split> splits;
-    for (const Group& group : groups) splits.push_back(MakeSplit(input, group));
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      splits.push_back(MakeSplit(input, groups[g], seen[g]));
+    }
     constexpr int kAttempts = 8;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
       Parameters parameters = Chosen(input.space, groups, splits, random);
@@ -220,8 +223,8 @@ class TpeSampler final : public Sampler {
   }
 
  private:
-  Split MakeSplit(const SamplerInput& input, const Group& group) const {
-    const std::vector<Seen> seen = Observed(input, group);
+  Split MakeSplit(const SamplerInput& input, const Group& group,
+                  const std::vector<Seen>& seen) const {
     const std::size_t valued = CountValued(seen);
     const auto share =
         static_cast<std::size_t>(std::ceil(settings_.gamma * static_cast<double>(valued)));
