@@ -94,6 +94,10 @@ const v1::Trial* FindTrial(const v1::StudyDetails& details, std::int64_t number)
   return nullptr;
 }
 
+std::string MetricName(const v1::Study& study) {
+  return study.metric().empty() ? "value" : study.metric();
+}
+
 bool BetterFor(const v1::Study& study, double a, double b) {
   if (std::isnan(a)) return false;
   if (std::isnan(b)) return true;

@@ -29,6 +29,9 @@ const v1::Parameter* FindParameter(const v1::Trial& trial, std::string_view name
 
 const v1::Trial* FindTrial(const v1::StudyDetails& details, std::int64_t number);
 
+// What the study calls its metric; "value" where it has no name for it.
+std::string MetricName(const v1::Study& study);
+
 // True if a is the better value for the study. NaN is worse than every number.
 bool BetterFor(const v1::Study& study, double a, double b);
 

@@ -64,11 +64,7 @@ Frame MakeFrame(const v1::Study& study, const std::vector<const v1::Trial*>& tri
 std::string Axes(const v1::Study& study, const Frame& frame) {
   std::string svg;
   for (const double tick : AxisTicks(frame.low, frame.high, 6)) {
-    svg += fmt::format(
-        "<line class=\"grid\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>"
-        "<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n",
-        kLeft, Px(frame.Y(tick)), kWidth - kRight, Px(frame.Y(tick)), kLeft - 8,
-        Px(frame.Y(tick) + 4), FormatValue(tick));
+    svg += GridLine(kLeft, kWidth - kRight, frame.Y(tick), FormatValue(tick));
   }
   for (const double tick : AxisTicks(frame.first_step, frame.last_step, 10)) {
     if (tick != std::floor(tick)) continue;

@@ -98,6 +98,15 @@ Range FencedRange(std::vector<double> values, bool maximize) {
   return {range.low - margin, range.high + margin};
 }
 
+std::string GridLine(double left, double right, double y, const std::string& label) {
+  constexpr double kGap = 8;
+  constexpr double kHalfLetter = 4;
+  return fmt::format(
+      "<line class=\"grid\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>"
+      "<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n",
+      left, Px(y), right, Px(y), left - kGap, Px(y + kHalfLetter), label);
+}
+
 std::string Px(double value) { return fmt::format("{:.1f}", value); }
 
 }  // namespace espalier::report

@@ -28,6 +28,9 @@ struct Range {
 };
 Range FencedRange(std::vector<double> values, bool maximize);
 
+// A horizontal line of a picture's grid, and what it stands for at its left.
+std::string GridLine(double left, double right, double y, const std::string& label);
+
 // Coordinates in SVG: one decimal.
 std::string Px(double value);
 

@@ -30,7 +30,7 @@ std::string ToTarget(const Sweep& sweep) {
 }
 
 std::vector<Row> Rows(const v1::StudyDetails& details, const Sweep& sweep) {
-  const std::string metric = details.study().metric().empty() ? "value" : details.study().metric();
+  const std::string metric = MetricName(details.study());
   std::vector<Row> rows = {{"scaling rule", "batch size", "trials", "best " + metric, "median",
                             ToTarget(sweep), "slot-seconds", "steps", "reached", "pruned",
                             "failed"}};
@@ -100,11 +100,7 @@ std::string Axes(const Panel& panel, const Sweep& sweep) {
   std::string svg = fmt::format("<text class=\"label\" x=\"{}\" y=\"14\">{}</text>\n", kLeft,
                                 Escape(panel.title));
   for (const double tick : AxisTicks(panel.range.low, panel.range.high, 5)) {
-    svg += fmt::format(
-        "<line class=\"grid\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>"
-        "<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n",
-        kLeft, Px(panel.Y(tick)), kWidth - kRight, Px(panel.Y(tick)), kLeft - 8,
-        Px(panel.Y(tick) + 4), panel.label(tick));
+    svg += GridLine(kLeft, kWidth - kRight, panel.Y(tick), panel.label(tick));
   }
   std::set<std::string> named;
   for (const SweepGroup& group : sweep.groups) {
@@ -201,8 +197,7 @@ std::string SweepSection(const v1::StudyDetails& details, const Sweep& sweep) {
   }
   std::string html;
   if (any_value) {
-    const std::string metric =
-        details.study().metric().empty() ? "value" : details.study().metric();
+    const std::string metric = MetricName(details.study());
     const Panel metric_panel =
         MakePanel(sweep, metric, FormatValue, std::move(values), details.study().maximize());
     html += "<div class=\"pair\">\n" + Picture(metric_panel, sweep);

@@ -56,7 +56,7 @@ std::string TrialsTable(const v1::StudyDetails& details, double now) {
   const std::vector<const v1::Trial*> trials = BestFirst(details);
   const std::size_t shown = std::min(trials.size(), kMaxTrialRows);
   std::string html = "<div class=\"wide\"><table>\n";
-  const std::string metric = details.study().metric().empty() ? "value" : details.study().metric();
+  const std::string metric = MetricName(details.study());
   html += Heading({"trial", "state", metric.c_str(), "best step", "parameters", "most slots",
                    "slot-seconds", "grown/shrunk", "reason"});
   html += "<tbody>\n";
