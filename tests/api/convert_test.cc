@@ -33,7 +33,7 @@ TEST(Convert, ATrialKeepsItsCurveSpansAndResizes) {
   const Core core(state, CoreOptions{});
   const std::map<ReplicaId, int> no_pids;
   const std::map<std::string, std::vector<NodeGpu>> no_gpus;
-  const std::map<std::string, NodeFolder> no_folders;
+  const std::map<std::string, std::string> no_folders;
   const View view{core, TimeFromSeconds(10), no_pids, no_gpus, no_folders};
 
   const v1::Trial trial = ToProto(state.trials.at(TrialId(5)), view);

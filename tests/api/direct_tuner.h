@@ -50,7 +50,7 @@ class DirectTuner final : public Tuner {
   Core core;
   std::map<ReplicaId, int> pids;
   std::map<std::string, std::vector<NodeGpu>> gpus;
-  std::map<std::string, NodeFolder> folders;
+  std::map<std::string, std::string> folders;
   std::vector<Command> commands;
   std::map<TrialId, std::vector<std::function<void(const Reply&)>>> waits;
 };

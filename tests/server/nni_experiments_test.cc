@@ -54,7 +54,13 @@ class ExperimentsTest : public testing::Test {
             }
           }
         });
-    experiments_ = std::make_unique<Experiments>(*loop_, *feed_);
+    experiments_ = std::make_unique<Experiments>(
+        *loop_, *feed_,
+        [this](NodeId, const std::string& study, std::int64_t number,
+               std::int64_t most) -> absl::StatusOr<std::string> {
+          if (output_.empty()) return absl::UnavailableError("its agent is not connected");
+          return study + "/" + std::to_string(number) + "/" + output_.substr(0, most);
+        });
     loop_->Post(AgentHello{"node", 2, {}});
   }
 
@@ -127,6 +133,7 @@ class ExperimentsTest : public testing::Test {
   ScratchFolder folder_;
   Metrics metrics_;
   std::atomic<std::int64_t> now_us_ = 1'000'000'000;
+  std::string output_;  // of every trial, as its agent has it
   std::mutex mutex_;
   std::map<TrialId, ReplicaId> replicas_;
   std::unique_ptr<EventFeed> feed_;
@@ -304,10 +311,13 @@ TEST_F(ExperimentsTest, AnotherStudyOfItsNameIsNoExperiment) {
   EXPECT_FALSE(experiments_->Open("other", OpenBody()).ok());
 }
 
-TEST_F(ExperimentsTest, LogsOfANodeThatCannotBeReadAreNamed) {
+TEST_F(ExperimentsTest, FilesOfATrialComeFromItsAgentAndItsRecord) {
   Open();
   Submit("a");
-  EXPECT_THAT(Refusal(experiments_->File("e", "a", "stdout")), HasSubstr("on node node"));
+  EXPECT_THAT(Refusal(experiments_->File("e", "a", "stdout")),
+              HasSubstr("on node node (its agent is not connected)"));
+  output_ = "hello";
+  EXPECT_EQ(*experiments_->File("e", "a", "stdout"), "nni-e/0/hello");
   EXPECT_THAT(*experiments_->File("e", "a", "trial.log"), HasSubstr("start, 0 to 1 slots"));
   EXPECT_THAT(*experiments_->File("e", "a", "parameter.cfg"), HasSubstr("\"parameter_id\": 3"));
   EXPECT_TRUE(absl::IsNotFound(experiments_->File("e", "a", "../x").status()));

@@ -15,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "trial_runner/agent/last_output.h"
 #include "trial_runner/agent/trial_environment.h"
+#include "trial_runner/agent/trial_output.h"
 #include "tuner/base/clock.h"
-#include "tuner/base/machine.h"
 
 namespace espalier {
 namespace {
@@ -280,7 +280,6 @@ void AgentLoop::SendHello(std::int64_t stream) {
   hello.set_spot(options_.spot);
   hello.set_price_per_hour(options_.price_per_hour);
   hello.set_directory(options_.directory);
-  hello.set_machine(MachineId());
   if (machine_ends_) {
     const std::chrono::duration<double> left = *machine_ends_ - Clock::now();
     hello.set_leaves_in_s(std::max(0.0, left.count()));
@@ -323,10 +322,23 @@ void AgentLoop::Obey(const v1::ServiceMessage& message) {
     case v1::ServiceMessage::kHeartbeat:
       service_sends_heartbeats_ = true;
       return;
+    case v1::ServiceMessage::kReadOutput:
+      return SendOutput(message.read_output());
     case v1::ServiceMessage::KIND_NOT_SET:
       spdlog::warn("service {} sent a message of an unknown kind", options_.service_address);
       return;
   }
+}
+
+// Whoever wants it asks again where this does not arrive.
+void AgentLoop::SendOutput(const v1::ReadOutput& request) {
+  const std::int64_t most = std::clamp<std::int64_t>(request.max_bytes(), 0, kMaxTrialOutput);
+  v1::AgentMessage message;
+  message.mutable_output()->set_request(request.request());
+  message.mutable_output()->set_text(
+      TrialOutput(TrialFolder(options_, request.study(), request.trial_number()),
+                  static_cast<std::size_t>(most)));
+  stream_->Send(stream_number_, message);
 }
 
 void AgentLoop::Welcomed(const v1::Welcome& welcome) {

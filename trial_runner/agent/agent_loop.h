@@ -58,6 +58,7 @@ class AgentLoop : public Agent {
   void TakeArrivals();
   void SendHello(std::int64_t stream);
   void Obey(const v1::ServiceMessage& message);
+  void SendOutput(const v1::ReadOutput& request);
   void Welcomed(const v1::Welcome& welcome);
   void Broken(const absl::Status& status);
   void Acknowledged(std::int64_t sequence);

@@ -102,11 +102,15 @@ std::string FolderName(const std::string& study) {
   return name.empty() ? "%" : name;
 }
 
+std::string TrialFolder(const AgentOptions& options, const std::string& study,
+                        std::int64_t number) {
+  return absl::StrCat(options.directory, "/", FolderName(study), "/trial-", number);
+}
+
 absl::StatusOr<TrialFiles> MakeTrialFiles(const AgentOptions& options,
                                           const v1::StartReplica& start) {
   TrialFiles files;
-  files.directory = absl::StrCat(options.directory, "/", FolderName(start.study()), "/trial-",
-                                 start.trial_number());
+  files.directory = TrialFolder(options, start.study(), start.trial_number());
   files.parameters = files.directory + "/parameters.json";
   files.checkpoints = files.directory + "/checkpoints";
   files.log = absl::StrCat(files.directory, "/replica-", start.replica_id(), ".log");

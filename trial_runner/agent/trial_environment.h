@@ -20,6 +20,9 @@ struct TrialFiles {
 // A study's name as a folder's: '/', '%' and a leading dot are written as %XX. Pure.
 std::string FolderName(const std::string& study);
 
+// <directory>/<study>/trial-<number>. Pure.
+std::string TrialFolder(const AgentOptions& options, const std::string& study, std::int64_t number);
+
 // Makes the trial's folders and its parameter file.
 absl::StatusOr<TrialFiles> MakeTrialFiles(const AgentOptions& options,
                                           const v1::StartReplica& start);

@@ -154,13 +154,12 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
   for (const v1::Gpu& gpu : hello.gpus()) {
     out.gpus.push_back({gpu.name(), gpu.uuid(), gpu.memory_bytes()});
   }
-  if (hello.directory().size() > kMaxNodePath || hello.machine().size() > kMaxNodeName) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("node \"", hello.node_name(), "\": its directory has at most ", kMaxNodePath,
-                     " bytes and its machine ", kMaxNodeName, ", got ", hello.directory().size(),
-                     " and ", hello.machine().size()));
+  if (hello.directory().size() > kMaxNodePath) {
+    return absl::InvalidArgumentError(absl::StrCat("node \"", hello.node_name(),
+                                                   "\": its directory has at most ", kMaxNodePath,
+                                                   " bytes, got ", hello.directory().size()));
   }
-  out.folder = {hello.directory(), hello.machine()};
+  out.folder = hello.directory();
   out.event = std::move(event);
   return out;
 }
@@ -255,6 +254,7 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
       out.event = AgentLeaving{{}, message.leaving().within_s()};
       return out;
     case v1::AgentMessage::kHeartbeat:
+    case v1::AgentMessage::kOutput:
     case v1::AgentMessage::KIND_NOT_SET:
       break;
   }

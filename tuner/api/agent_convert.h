@@ -26,7 +26,7 @@ struct FromAgent {
   std::optional<Event> event;  // none: a heartbeat, or a kind this service does not know
   std::vector<ReplicaPid> pids;
   std::vector<NodeGpu> gpus = {};  // of a Hello
-  NodeFolder folder = {};          // likewise
+  std::string folder = {};         // likewise: of its trials' files
 };
 
 // An AgentLeaving comes without its node, which whoever holds the stream knows.

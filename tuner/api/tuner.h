@@ -20,19 +20,13 @@ struct NodeGpu {
   std::int64_t memory_bytes = 0;
 };
 
-// Where an agent keeps the files of its trials.
-struct NodeFolder {
-  std::string path;
-  std::string machine;  // see MachineId; empty: not told
-};
-
 // What one may look at between two steps of the core.
 struct View {
   const Core& core;
   Time now;
   const std::map<ReplicaId, int>& pids;                     // of replicas whose agent has named one
   const std::map<std::string, std::vector<NodeGpu>>& gpus;  // by node name
-  const std::map<std::string, NodeFolder>& folders;         // likewise
+  const std::map<std::string, std::string>& folders;        // of trials' files, by node name
 };
 
 // The seam between the operations and whoever owns the core. May be called from any thread but the

@@ -89,7 +89,7 @@ class DatabaseSource : public StudySource, private Tuner {
   Core core_;
   std::map<ReplicaId, int> pids_;
   std::map<std::string, std::vector<NodeGpu>> gpus_;
-  std::map<std::string, NodeFolder> folders_;
+  std::map<std::string, std::string> folders_;
 };
 
 bool Exists(const std::string& path) {

@@ -105,6 +105,14 @@ void Agents::Welcome(const std::shared_ptr<AgentSession>& session, NodeId node) 
 void Agents::Take(const std::shared_ptr<AgentSession>& session, const v1::AgentMessage& message) {
   session->Heard(clock_());
   if (message.kind_case() == v1::AgentMessage::kHeartbeat) return;
+  if (message.kind_case() == v1::AgentMessage::kOutput) {
+    const std::lock_guard lock(routes_mutex_);
+    // Not if nobody waits any more. The agent of another node could answer in its place, but knows
+    // no number that is worth guessing: all agents of a pool have its token.
+    const auto request = requests_.extract(message.output().request());
+    if (!request.empty()) request.mapped().set_value(message.output().text());
+    return;
+  }
   absl::StatusOr<FromAgent> from_agent = FromProto(message);
   if (!from_agent.ok()) {
     // Acknowledged all the same: sent again it would be no better.
@@ -129,6 +137,33 @@ void Agents::Take(const std::shared_ptr<AgentSession>& session, const v1::AgentM
     });
     return;
   }
+}
+
+absl::StatusOr<std::string> Agents::ReadOutput(NodeId node, const std::string& study,
+                                               std::int64_t trial_number, std::int64_t max_bytes) {
+  v1::ServiceMessage message;
+  v1::ReadOutput& wanted = *message.mutable_read_output();
+  wanted.set_study(study);
+  wanted.set_trial_number(trial_number);
+  wanted.set_max_bytes(max_bytes);
+  std::shared_ptr<AgentSession> session;
+  std::future<std::string> text;
+  {
+    const std::lock_guard lock(routes_mutex_);
+    const auto route = routes_.find(node);
+    if (route == routes_.end()) return absl::UnavailableError("its agent is not connected");
+    session = route->second;
+    wanted.set_request(++last_request_);
+    text = requests_[last_request_].get_future();
+  }
+  const std::int64_t request = wanted.request();
+  session->Send(std::move(message));
+  const bool answered =
+      text.wait_for(std::chrono::duration<double>(kOutputWait_s)) == std::future_status::ready;
+  const std::lock_guard lock(routes_mutex_);
+  requests_.erase(request);
+  if (!answered) return absl::UnavailableError("its agent does not answer");
+  return text.get();
 }
 
 void Agents::Leave(const std::shared_ptr<AgentSession>& session) {

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,7 @@
 namespace espalier {
 
 inline constexpr double kHeartbeatsPerLease = 4;
+inline constexpr double kOutputWait_s = 5;
 
 // The connected agents: who may speak for a node, where its commands go, and whether it is still
 // there. Threads: each stream's reader calls Join, Take and Leave; the owner thread of the loop
@@ -45,6 +47,11 @@ class Agents {
 
   // An event or heartbeat of a session that has joined. Acknowledges once it is durable.
   void Take(const std::shared_ptr<AgentSession>& session, const v1::AgentMessage& message);
+
+  // The newest of what the trial's processes have printed on the node. Waits for its agent, but not
+  // for long; UNAVAILABLE: it is not connected, or does not answer. Not on the owner thread.
+  absl::StatusOr<std::string> ReadOutput(NodeId node, const std::string& study,
+                                         std::int64_t trial_number, std::int64_t max_bytes);
 
   // The session's stream has ended.
   void Leave(const std::shared_ptr<AgentSession>& session);
@@ -75,6 +82,8 @@ class Agents {
   std::set<std::shared_ptr<AgentSession>> sessions_;
   std::condition_variable stop_changed_;
   bool stopping_ = false;
+  std::int64_t last_request_ = 0;  // of output
+  std::map<std::int64_t, std::promise<std::string>> requests_;
   std::thread watch_;
 };
 

@@ -116,7 +116,7 @@ class Loop final : public Tuner {
   Core core_;
   std::map<ReplicaId, int> pids_;
   std::map<std::string, std::vector<NodeGpu>> gpus_;  // by node name
-  std::map<std::string, NodeFolder> folders_;         // likewise
+  std::map<std::string, std::string> folders_;        // likewise
   Time last_tick_;
   bool cleaning_ = true;  // a service before this one may have left something behind
   std::map<TrialId, std::vector<Done>> waits_;  // whose answers come later

@@ -98,7 +98,11 @@ class ServiceImpl final : public Service {
           absl::StrCat(options.tls.on() ? "https://" : "http://", dashboard_address_, "/dashboard");
     }
     if (!options.http_address.empty()) {
-      nni_ = std::make_unique<nni::Experiments>(*loop_, nni_events_);
+      nni_ = std::make_unique<nni::Experiments>(
+          *loop_, nni_events_,
+          [this](NodeId node, const std::string& study, std::int64_t number, std::int64_t most) {
+            return agents_.ReadOutput(node, study, number, most);
+          });
       ESPALIER_ASSIGN_OR_RETURN(http_, HttpServer::Start(http_address, options.token, options.tls,
                                                          dashboard_url, *nni_, *loop_, metrics_));
     }

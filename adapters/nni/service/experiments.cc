@@ -137,7 +137,7 @@ absl::StatusOr<std::string> Experiments::Events(const std::string& experiment,
 absl::StatusOr<std::string> Experiments::File(const std::string& experiment,
                                               const std::string& trial, const std::string& name) {
   std::string text;
-  std::vector<TrialFolder> folders;
+  TrialPlaces places;
   const bool known =
       name == "stdout" || name == "stderr" || name == "trial.log" || name == "parameter.cfg";
   if (!known) {
@@ -151,10 +151,10 @@ absl::StatusOr<std::string> Experiments::File(const std::string& experiment,
         } else if (name == "parameter.cfg") {
           text = TextAttribute(t.attributes, kParameter);
         } else {
-          folders = FoldersOf(t, study, view);
+          places = PlacesOf(t, study, view);
         }
       }));
-  if (name == "stdout") return ReadOutput(folders);
+  if (name == "stdout") return OutputOf(places, read_output_);
   if (name == "stderr")
     text = "A trial's errors are in its stdout, in the order in which it printed both.\n";
   return text;

@@ -1,26 +1,36 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tuner/api/tuner.h"
 
 namespace espalier::nni {
 
-inline constexpr std::size_t kMaxFileBytes = 1 << 20;  // of the end of a file
+inline constexpr std::int64_t kMaxFileBytes = 1 << 20;  // of the end of a file
 
-// Where a trial's logs are, copied from the core.
-struct TrialFolder {
-  std::string node;
-  std::string path;    // empty: its agent has not told, or is not here
-  bool local = false;  // on this machine
+// What the trial of a study has printed on a node, from its agent: at most so many bytes.
+using ReadOutput = std::function<absl::StatusOr<std::string>(
+    NodeId node, const std::string& study, std::int64_t trial_number, std::int64_t max_bytes)>;
+
+// Where a trial has run, copied from the core.
+struct TrialPlaces {
+  struct Place {
+    NodeId node;
+    std::string node_name;
+    std::string folder;  // empty: the node's agent has not been here since the service started
+  };
+  std::string study;
+  std::int64_t number = 0;
+  std::vector<Place> places;
 };
-std::vector<TrialFolder> FoldersOf(const Trial& trial, const Study& study, const View& view);
+TrialPlaces PlacesOf(const Trial& trial, const Study& study, const View& view);
 
-// What the trial's processes printed, those of all its starts in their order. NOT_FOUND names node
-// and path where this machine cannot read them.
-absl::StatusOr<std::string> ReadOutput(const std::vector<TrialFolder>& folders);
+// What the trial's processes have printed. Waits for agents. NOT_FOUND says where it is, where no
+// agent can be asked for it.
+absl::StatusOr<std::string> OutputOf(const TrialPlaces& trial, const ReadOutput& read);
 
 // What was decided for the trial, a line each.
 std::string DecisionsOf(const Trial& trial, const Study& study);

@@ -65,7 +65,7 @@ std::string NewestFolder(const Trial& trial, const Study& study, const View& vie
   const auto node = nodes.find(trial.spans.back().slots.front().node);
   if (node == nodes.end()) return "";
   const auto folder = view.folders.find(node->second);
-  return folder == view.folders.end() ? "" : FolderOf(trial, study, folder->second.path);
+  return folder == view.folders.end() ? "" : FolderOf(trial, study, folder->second);
 }
 
 }  // namespace

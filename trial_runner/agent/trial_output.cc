@@ -1,0 +1,71 @@
+#include "trial_runner/agent/trial_output.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::string_view kLogPrefix = "replica-";
+constexpr std::string_view kLogSuffix = ".log";
+
+std::optional<std::int64_t> ReplicaOf(std::string_view name) {
+  if (!name.starts_with(kLogPrefix) || !name.ends_with(kLogSuffix)) return std::nullopt;
+  name.remove_prefix(kLogPrefix.size());
+  name.remove_suffix(std::min(name.size(), kLogSuffix.size()));
+  std::int64_t replica = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), replica);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return replica;
+}
+
+std::string Tail(const std::filesystem::path& path, std::size_t most) {
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(0, std::ios::end);
+  const auto size = static_cast<std::int64_t>(file.tellg());
+  if (!file || size <= 0) return "";
+  const std::int64_t from = std::max<std::int64_t>(0, size - static_cast<std::int64_t>(most));
+  file.seekg(from);
+  std::string text(static_cast<std::size_t>(size - from), '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
+}
+
+std::map<std::int64_t, std::filesystem::path> LogsIn(const std::string& folder) {
+  std::map<std::int64_t, std::filesystem::path> logs;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    // A link, which the trial may have made, could lead anywhere.
+    if (it->is_symlink(error) || !it->is_regular_file(error)) continue;
+    const std::string name = it->path().filename().string();
+    if (const auto replica = ReplicaOf(name)) logs.emplace(*replica, it->path());
+  }
+  return logs;
+}
+
+}  // namespace
+
+std::string TrialOutput(const std::string& trial_folder, std::size_t most) {
+  const std::map<std::int64_t, std::filesystem::path> logs = LogsIn(trial_folder);
+  // From the newest back, as far as there is room.
+  std::string text;
+  for (auto it = logs.rbegin(); it != logs.rend() && text.size() < most; ++it) {
+    std::string before = logs.size() > 1 ? absl::StrCat("==> replica ", it->first, " <==\n") : "";
+    before += Tail(it->second, most - text.size());
+    if (!text.empty() && !before.ends_with('\n')) before.push_back('\n');
+    text.insert(0, before);
+  }
+  if (text.size() > most) text.erase(0, text.size() - most);
+  return text;
+}
+
+}  // namespace espalier
