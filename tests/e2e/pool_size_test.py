@@ -38,16 +38,19 @@ class PoolSize(TunerTest):
             return json.load(answer).get("nodes", [])
 
     def agents(self):
-        """Processes of nodes, by whose they are: their folder is on their command line."""
-        found = []
+        """Processes of nodes, by whose they are: their folder is on their command line. What an
+        agent has forked has its command line too, until it runs its own program."""
+        parents = {}
         for entry in pathlib.Path("/proc").iterdir():
             try:
                 words = (entry / "cmdline").read_bytes().split(b"\0")
+                stat = (entry / "stat").read_text()
             except OSError:
                 continue
             if b"agent" in words and str(self.dir).encode() in b" ".join(words):
-                found.append(int(entry.name))
-        return sorted(found)
+                # The name in parentheses, then the state and the parent.
+                parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+        return sorted(pid for pid, parent in parents.items() if parent not in parents)
 
     def complete(self):
         return self.export("--service", self.grpc)["study"]["state"] == "STUDY_COMPLETE"
