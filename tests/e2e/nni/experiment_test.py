@@ -12,7 +12,7 @@ import unittest
 
 from harness import wait_for
 from nni.experiment.config import CustomAlgorithmConfig
-from nni_harness import HERE, NniTest, alive
+from nni_harness import HERE, TRIAL, NniTest, alive
 
 SDK_TRIAL = """
 import nni
@@ -137,21 +137,24 @@ class ExperimentTest(NniTest):
         self.wait_done(experiment)
         self.assertEqual(self.states(experiment), ["EARLY_STOPPED", "EARLY_STOPPED", "FAILED"])
 
-
     def test_a_slow_tuner_hears_final_values_before_ends(self):
         self.pool(2)
-        experiment = self.with_tuner("SlowTuner", max_trial_number=8, trial_concurrency=3)
+        # The first trial's end makes NNI ask for a third; while the tuner thinks, the second one ends.
+        gate = self.dir / "gate"
+        experiment = self.with_tuner("SlowTuner", {"gate": str(gate)}, max_trial_number=4, variables={"STEPS": 1, "GATE": gate},
+                                     trial_command=f'if [ "$NNI_TRIAL_SEQ_ID" = 0 ]; then unset GATE; fi; {TRIAL}')
         self.wait_done(experiment)
-        self.assertEqual(self.states(experiment), ["SUCCEEDED"] * 8)
+        self.assertEqual(self.states(experiment), ["SUCCEEDED"] * 4)
 
     def test_a_tuner_that_crashes_is_an_error(self):
         self.pool(2)
         message = self.wait_error(self.with_tuner("CrashingTuner", max_trial_number=6))[0]
         self.assertIn("tuner", message.lower())
 
-    def with_tuner(self, name, **fields):
+    def with_tuner(self, name, arguments=None, **fields):
         experiment = self.experiment(**fields)
-        experiment.config.tuner = CustomAlgorithmConfig(class_name=f"slow_tuner.{name}", code_directory=str(HERE))
+        experiment.config.tuner = CustomAlgorithmConfig(
+            class_name=f"slow_tuner.{name}", code_directory=str(HERE), class_args=arguments)
         return self.start_experiment(experiment)
 
 
