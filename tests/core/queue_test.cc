@@ -9,6 +9,7 @@
 namespace espalier {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -109,7 +110,7 @@ TEST_F(Queue, AStoppedStudyTakesNothing) {
   Open(1);
   Step(StopStudy{"s"});
   EXPECT_THAT(std::string(Step(EnqueueTrial{"s", {}, {}, ""}).status.message()),
-              HasSubstr("is STOPPED: resume it"));
+              AllOf(HasSubstr("is STOPPED"), HasSubstr(": resume it for new trials")));
 }
 
 TEST_F(Queue, HeldTrialsStayWhereTheyAreUntilTheyAreLetGo) {

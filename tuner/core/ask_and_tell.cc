@@ -5,30 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/core/core_impl.h"
+#include "tuner/core/refusals.h"
 
 namespace espalier {
-
-namespace {
-
-absl::Status NoStudy(StudyId id) {
-  return absl::NotFoundError(absl::StrCat("no study with id ", id.value));
-}
-
-// Optuna's clients tell by this code that the trial has ended.
-absl::Status HasEnded(const Trial& trial) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("trial ", trial.number, " (id ", trial.id.value, ") has ended (",
-                   std::string(ToString(trial.state)), ") and cannot be changed any more"));
-}
-
-}  // namespace
-
-absl::Status RunsOnThePool(const Study& study) {
-  return absl::PermissionDeniedError(
-      absl::StrCat("study \"", study.spec.name,
-                   "\" runs on the tuner's pool: its trials are created, run and ended by the "
-                   "tuner; clients may read them and set attributes"));
-}
 
 void Core::Impl::On(const DeleteStudy& event) {
   const auto it = state_.studies.find(event.study);
@@ -116,9 +95,7 @@ void Core::Impl::On(const CreateTrial& event) {
   result_.reply.status = CheckRequestKey(study.id, kCreationKey, event.request_key);
   if (!result_.reply.status.ok() || result_.reply.existed) return;
   if (study.state != StudyState::kRunning) {
-    result_.reply.status = absl::FailedPreconditionError(
-        absl::StrCat("study \"", study.spec.name, "\" is ", std::string(ToString(study.state)),
-                     ": resume it for new trials"));
+    result_.reply.status = NotRunning(study);
     return;
   }
   TrialTemplate running;
@@ -152,7 +129,7 @@ TrialId Core::Impl::CreateFrom(StudyId study, const TrialTemplate& content) {
 Trial* Core::Impl::OpenTrial(TrialId id) {
   const auto it = state_.trials.find(id);
   if (it == state_.trials.end()) {
-    result_.reply.status = absl::NotFoundError(absl::StrCat("no trial with id ", id.value));
+    result_.reply.status = NoTrial(id);
     return nullptr;
   }
   if (!Ended(it->second.state)) return &it->second;

@@ -7,6 +7,7 @@
 #include "search_spaces/optuna_distribution.h"
 #include "tuner/base/check.h"
 #include "tuner/core/core_impl.h"
+#include "tuner/core/refusals.h"
 #include "tuner/core/sampler_history.h"
 
 namespace espalier {
@@ -20,13 +21,6 @@ const SearchSpace::Dimension& DimensionOf(const SearchSpace& space, std::string_
   const std::optional<std::size_t> i = space.Find(name);
   ESPALIER_CHECK(i.has_value(), "what was drawn is of the space");
   return space.dimensions()[*i];
-}
-
-absl::Status NotRunning(const Study& study) {
-  const std::string why = study.reason.empty() ? "" : absl::StrCat(" (", study.reason, ")");
-  return absl::FailedPreconditionError(absl::StrCat("study \"", study.spec.name, "\" is ",
-                                                    std::string(ToString(study.state)), why,
-                                                    ": resume it for new trials"));
 }
 
 std::pair<Suggestion, double> ToSuggestion(const SearchSpace::Dimension& dimension,

@@ -53,9 +53,6 @@ inline constexpr int kLooksPerClientLease = 4;
 inline constexpr std::int64_t kReplicaIdBlock = 1000;
 inline constexpr std::int64_t kMaxReportsPerTrial = 1'000'000;
 
-// The refusal to let a client create, run or end a trial of such a study.
-absl::Status RunsOnThePool(const Study& study);
-
 // Whether the tuner creates and runs trials of the study at present.
 inline bool UsesPool(const Study& study) {
   return study.state == StudyState::kRunning && !study.spec.ask_and_tell;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tuner/core/core_impl.h"
+#include "tuner/core/refusals.h"
 
 namespace espalier {
 
@@ -33,9 +34,7 @@ void Core::Impl::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
   status = CheckRequestKey(study.id, kCreationKey, event.request_key);
   if (!status.ok() || result_.reply.existed) return;
   if (study.state != StudyState::kRunning) {
-    status = absl::FailedPreconditionError(absl::StrCat("study \"", study.spec.name, "\" is ",
-                                                        std::string(ToString(study.state)),
-                                                        ": resume it for new trials"));
+    status = NotRunning(study);
     return;
   }
   status = CheckGiven(study, event.fixed);
@@ -75,7 +74,7 @@ void Core::Impl::HoldBack(const Study& study) {
 Trial* Core::Impl::TrialOfPool(TrialId id) {
   const auto it = state_.trials.find(id);
   if (it == state_.trials.end()) {
-    result_.reply.status = absl::NotFoundError(absl::StrCat("no trial with id ", id.value));
+    result_.reply.status = NoTrial(id);
     return nullptr;
   }
   if (const Study& study = StudyAt(it->second.study); study.spec.ask_and_tell) {

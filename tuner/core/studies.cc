@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "tuner/base/check.h"
 #include "tuner/core/core_impl.h"
+#include "tuner/core/refusals.h"
 
 namespace espalier {
 
@@ -165,8 +166,7 @@ void Core::Impl::On(const PinTrial& event) {
 void Core::Impl::On(const TellValue& event) {
   const auto it = state_.trials.find(event.trial);
   if (it == state_.trials.end()) {
-    result_.reply.status =
-        absl::NotFoundError(absl::StrCat("no trial with id ", event.trial.value));
+    result_.reply.status = NoTrial(event.trial);
     return;
   }
   const Trial& trial = it->second;

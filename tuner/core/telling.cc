@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tuner/core/core_impl.h"
+#include "tuner/core/refusals.h"
 
 namespace espalier {
 
@@ -108,8 +109,7 @@ void Core::Impl::EndIfTargetReached(const Trial& trial, double value) {
 void Core::Impl::On(const TellEnd& event) {
   const auto it = state_.trials.find(event.trial);
   if (it == state_.trials.end()) {
-    result_.reply.status =
-        absl::NotFoundError(absl::StrCat("no trial with id ", event.trial.value));
+    result_.reply.status = NoTrial(event.trial);
     return;
   }
   const Trial& trial = it->second;

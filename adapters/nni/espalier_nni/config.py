@@ -44,7 +44,7 @@ class EspalierConfig(TrainingServiceConfig):
     priority: Union[int, float] = 1
     environment: Optional[Dict[str, Any]] = None
     poll_interval: Union[int, float] = 0.2
-    promise_assessor: bool = False
+    promise_assessor: Union[bool, Dict[str, Any]] = False
     stop_grace: Union[int, float] = 5
     maximize: Optional[bool] = None
     # NNI shows only services with this one to third parties.

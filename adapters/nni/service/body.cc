@@ -93,6 +93,15 @@ bool Body::Flag(std::string_view key, bool otherwise) {
   return otherwise;
 }
 
+std::string Body::Options(std::string_view key) {
+  const nlohmann::json* value = impl_->At(key);
+  if (value == nullptr || *value == false) return "";
+  if (*value == true) return "{}";
+  if (value->is_object()) return value->dump(-1, ' ', true);
+  impl_->Bad(key, "true, false or an object of options", *value);
+  return "";
+}
+
 std::map<std::string, std::string> Body::Texts(std::string_view key) {
   std::map<std::string, std::string> texts;
   const nlohmann::json* value = impl_->At(key);

@@ -25,6 +25,8 @@ class Body {
                        std::int64_t otherwise);
   double Number(std::string_view key, double low, double high, double otherwise);
   bool Flag(std::string_view key, bool otherwise);
+  // JSON of the object that the key has; "{}" for true; empty: false, or absent.
+  std::string Options(std::string_view key);
   std::map<std::string, std::string> Texts(std::string_view key);
   // Any JSON, as text; empty: absent.
   std::string Json(std::string_view key);

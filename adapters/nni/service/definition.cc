@@ -19,6 +19,8 @@ constexpr std::int64_t kMaxSlots = 1'000'000;
 constexpr std::int64_t kMaxGpus = 10'000;
 constexpr double kMaxGrace_s = 86'400;
 constexpr int kNeverGivenUp = 1'000'000'000;  // NNI goes on however many trials fail
+// A script's first reports say less than the epochs for which the pruner's own default is meant.
+constexpr int kFirstVerdict = 4;  // step
 // Says nothing of the experiment itself.
 constexpr char kResume[] = "resume";
 
@@ -47,7 +49,12 @@ nlohmann::json StudyJson(std::string_view experiment, Body& body, const Definiti
   }
   study["share"] = body.Number("priority", kMinShare, kMaxShare, 1);
   study["batch_mode"] = body.Flag("adaptive", false) ? "adaptive" : "fixed";
-  study["pruner"] = body.Flag("promise_assessor", false) ? "promise" : "none";
+  study["pruner"] = {{"name", "none"}};
+  if (const std::string options = body.Options("promise_assessor"); !options.empty()) {
+    study["pruner"] = {{"min_steps", kFirstVerdict}};
+    study["pruner"].update(nlohmann::json::parse(options));
+    study["pruner"]["name"] = "promise";
+  }
   study["stop_grace_s"] = body.Number("stop_grace_s", 0, kMaxGrace_s, 5);
   study["max_consecutive_failures"] = kNeverGivenUp;
   study["env"] = body.Texts("environment");

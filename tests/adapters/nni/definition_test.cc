@@ -41,12 +41,27 @@ TEST(Definition, EverySettingReachesTheStudy) {
   EXPECT_EQ(spec.share, 2.5);
   EXPECT_EQ(spec.batch_mode, BatchMode::kAdaptive);
   EXPECT_EQ(spec.pruner.name, "promise");
+  EXPECT_EQ(spec.pruner.options.at("min_steps"), 4);
   EXPECT_EQ(spec.direction, Direction::kMaximize);
   EXPECT_EQ(spec.stop_grace_s, 9);
   EXPECT_THAT(spec.environment, ElementsAre(std::pair("A", "b"), std::pair("N", "3")));
   EXPECT_EQ(definition.slots_per_gpu, 2);
   EXPECT_EQ(CheckpointFolder(definition.canonical, "t"), "/c/t");
   EXPECT_EQ(CheckpointFolder(Read("").canonical, "t"), "");
+}
+
+TEST(Definition, ThePromiseAssessorTakesThePrunersOptions) {
+  const PluginSpec pruner =
+      Read(R"(, "promise_assessor": {"min_trials": 5, "min_steps": 2})").study.pruner;
+  EXPECT_EQ(pruner.name, "promise");
+  EXPECT_EQ(pruner.options, (Options{{"min_steps", 2}, {"min_trials", 5}}));
+  EXPECT_EQ(Read(R"(, "promise_assessor": false)").study.pruner.name, "none");
+  const auto refusal = [](const std::string& value) {
+    return std::string(ReadDefinition("e", R"({"command": "a", "directory": "/",
+        "promise_assessor": )" + value + "}").status().message());
+  };
+  EXPECT_THAT(refusal("3"), HasSubstr("true, false or an object of options, got 3"));
+  EXPECT_THAT(refusal(R"({"min_stepz": 2})"), HasSubstr("min_stepz"));
 }
 
 TEST(Definition, WithoutGpusTheyAreHidden) {

@@ -60,12 +60,18 @@ class ConfigurationTest(NniTest):
                 ("tls_ca", "/no/such/ca", ["tls_ca", "/no/such/ca"]),
                 ("environment", {"A B": "x"}, ["environment", "'A B'"]),
                 ("environment", {"A": [1]}, ["environment.A", "a string or a number"]),
+                ("promise_assessor", "yes", ["promise_assessor", "yes"]),
                 ("min_slots", "two", ["min_slots", "two"])]:
             message = self.message(**{field: value})
             for word in words:
                 self.assertIn(word, message)
         self.assertIn("at least min_slots, 3", self.message(min_slots=3, max_slots=2))
         self.assertIn("not both", self.message(token="x", token_file=__file__))
+
+    def test_options_of_the_assessor_reach_the_service_as_they_are(self):
+        options = {"min_steps": 10, "best_k": 2}
+        told = self.experiment(promise_assessor=options).config.json()["trainingService"]
+        self.assertEqual(told["promiseAssessor"], options)
 
     def test_an_unknown_field(self):
         with self.assertRaises(AttributeError) as caught:
