@@ -44,6 +44,11 @@ class ExperimentsTest : public testing::Test {
     options.committed = [this](const std::vector<Change>& changes, const TunerState& now) {
       feed_->Take(changes, now);
     };
+    options.read_output = [this](NodeId, const std::string& study, std::int64_t number,
+                                 std::int64_t) -> absl::StatusOr<std::string> {
+      if (output_.empty()) return absl::UnavailableError("its agent is not connected");
+      return study + "/" + std::to_string(number) + "/" + output_;
+    };
     loop_ = std::make_unique<Loop>(
         *std::move(storage), *std::move(state), options, metrics_,
         [this](const std::vector<Command>& commands, const TunerState&) {
@@ -54,13 +59,7 @@ class ExperimentsTest : public testing::Test {
             }
           }
         });
-    experiments_ = std::make_unique<Experiments>(
-        *loop_, *feed_,
-        [this](NodeId, const std::string& study, std::int64_t number,
-               std::int64_t most) -> absl::StatusOr<std::string> {
-          if (output_.empty()) return absl::UnavailableError("its agent is not connected");
-          return study + "/" + std::to_string(number) + "/" + output_.substr(0, most);
-        });
+    experiments_ = std::make_unique<Experiments>(*loop_, *feed_);
     loop_->Post(AgentHello{"node", 2, {}});
   }
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/api/convert.h"
+#include "tuner/core/refusals.h"
 #include "tuner/study_file/study_file.h"
 
 namespace espalier::api {
@@ -145,7 +146,7 @@ absl::StatusOr<v1::Trial> PinTrial(Tuner& tuner, const v1::PinTrialRequest& requ
       trial = ToProto(it->second, view);
     }
   }));
-  if (!trial) return absl::NotFoundError(absl::StrCat("no trial with id ", reply.trial.value));
+  if (!trial) return NoTrial(reply.trial);
   return *std::move(trial);
 }
 

@@ -7,14 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "search_spaces/optuna_distribution.h"
 #include "tuner/api/convert.h"
+#include "tuner/core/refusals.h"
 
 namespace espalier::api {
 
 namespace {
-
-absl::Status NoTrial(std::int64_t id) {
-  return absl::NotFoundError(absl::StrCat("no trial with id ", id));
-}
 
 // Runs `look` on the trial; its value, or the error that there is no such trial.
 template <typename Look>
@@ -25,7 +22,7 @@ auto ReadTrial(Tuner& tuner, std::int64_t id, Look look)
     const auto& trials = view.core.state().trials;
     if (const auto it = trials.find(TrialId(id)); it != trials.end()) seen = look(it->second, view);
   }));
-  if (!seen) return NoTrial(id);
+  if (!seen) return NoTrial(TrialId(id));
   return *std::move(seen);
 }
 

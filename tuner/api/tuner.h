@@ -52,6 +52,15 @@ class Tuner {
   virtual void ReadThen(std::function<void(const View*)> look) {
     if (!Read([&look](const View& view) { look(&view); }).ok()) look(nullptr);
   }
+
+  // The newest of what the processes of a study's trial have printed on the node, at most so many
+  // bytes, from its agent: waits for that, but not for long. UNAVAILABLE: it is not connected, or
+  // does not answer. Not on the owner's thread.
+  virtual absl::StatusOr<std::string> ReadOutput(NodeId /*node*/, const std::string& /*study*/,
+                                                 std::int64_t /*trial_number*/,
+                                                 std::int64_t /*max_bytes*/) {
+    return absl::UnavailableError("no agent is connected");
+  }
 };
 
 }  // namespace espalier

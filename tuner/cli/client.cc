@@ -83,6 +83,10 @@ absl::StatusOr<v1::TrialRecord> Client::CancelTrial(const v1::CancelTrialRequest
   return Call(&v1::Tuner::Stub::CancelTrial, request);
 }
 
+absl::StatusOr<v1::TrialOutput> Client::GetTrialOutput(const v1::TrialOutputRequest& request) {
+  return Call(&v1::Tuner::Stub::GetTrialOutput, request);
+}
+
 absl::StatusOr<v1::Trial> Client::PinTrial(const v1::PinTrialRequest& request) {
   return Call(&v1::Tuner::Stub::PinTrial, request);
 }

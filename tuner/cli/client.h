@@ -34,6 +34,7 @@ class Client {
   absl::StatusOr<v1::Study> DeleteStudy(const std::string& name);
   absl::StatusOr<v1::Study> ResumeStudy(const v1::ResumeStudyRequest& request);
   absl::StatusOr<v1::TellResponse> Tell(const v1::TellRequest& request);
+  absl::StatusOr<v1::TrialOutput> GetTrialOutput(const v1::TrialOutputRequest& request);
   absl::StatusOr<v1::TrialRecord> CancelTrial(const v1::CancelTrialRequest& request);
   absl::StatusOr<v1::Trial> PinTrial(const v1::PinTrialRequest& request);
   absl::StatusOr<v1::Node> DrainNode(const v1::DrainNodeRequest& request);

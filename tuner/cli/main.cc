@@ -39,6 +39,8 @@ constexpr Verb kVerbs[] = {
      "  tuner cancel fashion_mnist 3\n  tuner cancel fashion_mnist 3 --pruned --reason \"too "
      "slow\"",
      AddCancel},
+    {"logs", "Show what a trial has printed, on whichever machine it ran",
+     "  tuner logs fashion_mnist 3\n  tuner logs fashion_mnist 3 -n 20", AddLogs},
     {"export", "Write a study's parameters, curves and slots as CSV or JSON",
      "  tuner export fashion_mnist --db espalier.db --format csv --out trials.csv", AddExport},
     {"report", "Write a study's record as one HTML page",

@@ -37,6 +37,7 @@ VerbAction AddResume(CLI::App& app);
 VerbAction AddRemove(CLI::App& app);
 VerbAction AddPin(CLI::App& app);
 VerbAction AddCancel(CLI::App& app);
+VerbAction AddLogs(CLI::App& app);
 VerbAction AddExport(CLI::App& app);
 VerbAction AddReport(CLI::App& app);
 VerbAction AddTell(CLI::App& app);

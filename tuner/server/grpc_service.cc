@@ -11,6 +11,7 @@
 #include "tuner.grpc.pb.h"
 #include "tuner/api/operations.h"
 #include "tuner/api/trial_operations.h"
+#include "tuner/api/trial_output.h"
 #include "tuner/server/grpc_slots.h"
 #include "tuner/server/token.h"
 
@@ -94,6 +95,10 @@ class TunerService final : public v1::Tuner::Service {
   grpc::Status CancelTrial(grpc::ServerContext* context, const v1::CancelTrialRequest* request,
                            v1::TrialRecord* response) override {
     return Unary("CancelTrial", *context, api::CancelTrial, *request, *response);
+  }
+  grpc::Status GetTrialOutput(grpc::ServerContext* context, const v1::TrialOutputRequest* request,
+                              v1::TrialOutput* response) override {
+    return Unary("GetTrialOutput", *context, api::GetTrialOutput, *request, *response);
   }
   grpc::Status PinTrial(grpc::ServerContext* context, const v1::PinTrialRequest* request,
                         v1::Trial* response) override {

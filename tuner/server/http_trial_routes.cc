@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/api/trial_operations.h"
+#include "tuner/api/trial_output.h"
 #include "tuner/server/http_message.h"
 
 namespace espalier {
@@ -60,6 +61,17 @@ HttpAnswer Report(const HttpCall& call) { return OnTrial<v1::ReportRequest>(call
 HttpAnswer Cancel(const HttpCall& call) {
   return OnTrial<v1::CancelTrialRequest>(call, api::CancelTrial);
 }
+
+HttpAnswer Output(const HttpCall& call) {
+  v1::TrialOutputRequest request;
+  const absl::StatusOr<std::int64_t> id = IdOf(call);
+  if (!id.ok()) return ToAnswer(id.status());
+  request.set_trial_id(*id);
+  const auto output = api::GetTrialOutput(call.loop, request);
+  if (!output.ok()) return ToAnswer(output.status());
+  return {absl::OkStatus(), output->text(), "text/plain; charset=utf-8"};
+}
+
 HttpAnswer SetAttributes(const HttpCall& call) {
   return OnTrial<v1::SetAttributesRequest>(call, api::SetAttributes);
 }
@@ -87,6 +99,7 @@ std::vector<HttpRoute> TrialRoutes() {
           {"GET", "/api/trials/{trial_id}/should-prune", "ShouldPrune", ShouldPrune},
           {"POST", "/api/trials/{trial_id}/tell", "Tell", Tell},
           {"POST", "/api/trials/{trial_id}/cancel", "CancelTrial", Cancel},
+          {"GET", "/api/trials/{trial_id}/output", "GetTrialOutput", Output},
           {"POST", "/api/trials/{trial_id}/attributes", "SetAttributes", SetAttributes}};
 }
 

@@ -75,6 +75,12 @@ void Loop::ReadThen(std::function<void(const View*)> look) {
   if (!Enqueue(item)) std::get<ReadItem>(item).look(nullptr);
 }
 
+absl::StatusOr<std::string> Loop::ReadOutput(NodeId node, const std::string& study,
+                                             std::int64_t trial_number, std::int64_t max_bytes) {
+  if (!options_.read_output) return Tuner::ReadOutput(node, study, trial_number, max_bytes);
+  return options_.read_output(node, study, trial_number, max_bytes);
+}
+
 // False, with `item` untouched, when the loop takes no more.
 bool Loop::Enqueue(Item& item) {
   std::unique_lock lock(mutex_);

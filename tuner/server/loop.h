@@ -37,6 +37,10 @@ struct LoopOptions {
   // Told what has been committed, before those who wait for it are answered: on the owner thread,
   // must not wait.
   std::function<void(const std::vector<Change>&, const TunerState&)> committed;
+  // See Tuner::ReadOutput.
+  std::function<absl::StatusOr<std::string>(NodeId, const std::string& study,
+                                            std::int64_t trial_number, std::int64_t max_bytes)>
+      read_output;
   // What follows a failed commit; by default the process ends with kCommitFailedExitCode.
   std::function<void()> terminate;
 };
@@ -62,6 +66,10 @@ class Loop final : public Tuner {
 
   void PostThen(Event event, std::function<void(const Reply&)> done) override;
   void ReadThen(std::function<void(const View*)> look) override;
+
+  absl::StatusOr<std::string> ReadOutput(NodeId node, const std::string& study,
+                                         std::int64_t trial_number,
+                                         std::int64_t max_bytes) override;
 
   // Queues the event and returns; waits only while the queue is full.
   void PostAsync(FromAgent from_agent, Done done);

@@ -77,6 +77,10 @@ class ServiceImpl final : public Service {
         request.start ? engine->StartNode(request.name) : engine->ReleaseNode(request.name);
       };
     }
+    loop_options.read_output = [this](NodeId node, const std::string& study, std::int64_t number,
+                                      std::int64_t most) {
+      return agents_.ReadOutput(node, study, number, most);
+    };
     nni_events_.Load(state);
     loop_options.committed = [this](const std::vector<Change>& changes, const TunerState& now) {
       nni_events_.Take(changes, now);
@@ -98,11 +102,7 @@ class ServiceImpl final : public Service {
           absl::StrCat(options.tls.on() ? "https://" : "http://", dashboard_address_, "/dashboard");
     }
     if (!options.http_address.empty()) {
-      nni_ = std::make_unique<nni::Experiments>(
-          *loop_, nni_events_,
-          [this](NodeId node, const std::string& study, std::int64_t number, std::int64_t most) {
-            return agents_.ReadOutput(node, study, number, most);
-          });
+      nni_ = std::make_unique<nni::Experiments>(*loop_, nni_events_);
       ESPALIER_ASSIGN_OR_RETURN(http_, HttpServer::Start(http_address, options.token, options.tls,
                                                          dashboard_url, *nni_, *loop_, metrics_));
     }

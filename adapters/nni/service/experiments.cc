@@ -6,13 +6,14 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "adapters/nni/service/channel.h"
 #include "adapters/nni/service/definition.h"
 #include "adapters/nni/service/names.h"
 #include "adapters/nni/service/submission.h"
 #include "adapters/nni/service/trial_command.h"
-#include "adapters/nni/service/trial_files.h"
 #include "tuner/api/json.h"
+#include "tuner/api/trial_output.h"
 
 namespace espalier::nni {
 
@@ -37,6 +38,21 @@ std::string EnvironmentJson(const TrialPlace& place) {
 bool IsHeld(const Trial& trial) {
   const std::string* held = Attribute(trial.attributes, kTrialHeld);
   return held != nullptr && *held == kHeldJson;
+}
+
+// What was decided for the trial, a line each.
+std::string DecisionsOf(const Trial& trial, const Study& study) {
+  std::string text;
+  for (const Decision& decision : study.decisions) {
+    if (decision.trial_number != trial.number) continue;
+    absl::StrAppend(&text,
+                    absl::FormatTime("%Y-%m-%d %H:%M:%E3S UTC ",
+                                     absl::UnixEpoch() + absl::Seconds(Seconds(decision.at)),
+                                     absl::UTCTimeZone()),
+                    std::string(ToString(decision.kind)), ", ", decision.from_slots, " to ",
+                    decision.to_slots, " slots: ", decision.reason, "\n");
+  }
+  return text.empty() ? "nothing has been decided for the trial yet\n" : text;
 }
 
 // What a submission finds.
@@ -137,7 +153,7 @@ absl::StatusOr<std::string> Experiments::Events(const std::string& experiment,
 absl::StatusOr<std::string> Experiments::File(const std::string& experiment,
                                               const std::string& trial, const std::string& name) {
   std::string text;
-  TrialPlaces places;
+  v1::TrialOutputRequest output;
   const bool known =
       name == "stdout" || name == "stderr" || name == "trial.log" || name == "parameter.cfg";
   if (!known) {
@@ -145,18 +161,21 @@ absl::StatusOr<std::string> Experiments::File(const std::string& experiment,
         "no file \"", name, "\" of a trial; known: stdout, stderr, trial.log, parameter.cfg"));
   }
   ESPALIER_RETURN_IF_ERROR(
-      ReadTrial(experiment, trial, [&](const Trial& t, const Study& study, const View& view) {
+      ReadTrial(experiment, trial, [&](const Trial& t, const Study& study, const View&) {
         if (name == "trial.log") {
           text = DecisionsOf(t, study);
         } else if (name == "parameter.cfg") {
           text = TextAttribute(t.attributes, kParameter);
         } else {
-          places = PlacesOf(t, study, view);
+          output.set_trial_id(t.id.value);
         }
       }));
-  if (name == "stdout") return OutputOf(places, read_output_);
-  if (name == "stderr")
+  if (name == "stderr") {
     text = "A trial's errors are in its stdout, in the order in which it printed both.\n";
+  } else if (name == "stdout") {
+    ESPALIER_ASSIGN_OR_RETURN(v1::TrialOutput read, api::GetTrialOutput(tuner_, output));
+    text = std::move(*read.mutable_text());
+  }
   return text;
 }
 

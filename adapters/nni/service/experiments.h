@@ -5,10 +5,8 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "adapters/nni/service/event_feed.h"
-#include "adapters/nni/service/trial_files.h"
 #include "adapters/nni/service/trial_view.h"
 #include "tuner/api/tuner.h"
 
@@ -22,8 +20,7 @@ inline constexpr double kMaxWait_s = 25;  // of who asks for events
 // core, Events up to kMaxWait_s. Tuner and feed must outlive it.
 class Experiments {
  public:
-  Experiments(Tuner& tuner, EventFeed& feed, ReadOutput read_output)
-      : tuner_(tuner), feed_(feed), read_output_(std::move(read_output)) {}
+  Experiments(Tuner& tuner, EventFeed& feed) : tuner_(tuner), feed_(feed) {}
 
   absl::StatusOr<std::string> Describe();
   absl::StatusOr<std::string> Open(const std::string& experiment, std::string_view body);
@@ -66,7 +63,6 @@ class Experiments {
 
   Tuner& tuner_;
   EventFeed& feed_;
-  const ReadOutput read_output_;
   std::mutex opening_;  // one at a time gives a study its key
 };
 

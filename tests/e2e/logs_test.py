@@ -1,0 +1,78 @@
+"""`tuner logs` and its REST twin: what trials print, on whichever machine they ran."""
+import json
+import unittest
+import urllib.error
+import urllib.request
+
+from harness import TunerTest, wait_for
+
+
+class Logs(TunerTest):
+    def setUp(self):
+        super().setUp()
+        self.service = self.serve(self.dir / "espalier.db", options=["--lease", "1"])
+
+    def logs(self, trial=0, *options, code=0):
+        return self.run_tuner("logs", "e2e", trial, *options, "--service", self.grpc, code=code)
+
+    def submit(self, script, **keys):
+        script = self.write("trial.sh", "#!/bin/sh\n" + script, 0o755)
+        self.run_tuner("submit", self.study([script], trials=1, **keys), "--service", self.grpc)
+
+    def ended(self):
+        return self.export("--service", self.grpc)["study"]["state"] != "STUDY_RUNNING"
+
+    def rest(self, trial):
+        with urllib.request.urlopen(f"http://{self.http}/api/trials/{trial}/output") as answer:
+            return answer.headers["Content-Type"], answer.read()
+
+    def test_both_outputs_while_it_runs_and_after(self):
+        self.agent(1)
+        self.submit(f"echo one; echo two >&2; printf '\\377\\n'; while [ ! -e {self.dir}/gate ]; do sleep 0.05; done\n"
+                    "echo three; tuner tell --final --value 1\n")
+        wait_for(lambda: b"two" in self.rest(1)[1], "what it has printed so far")
+        self.assertNotIn(b"three", self.rest(1)[1])
+        (self.dir / "gate").touch()
+        wait_for(self.ended, "the study to end")
+        kind, text = self.rest(1)
+        self.assertEqual(kind, "text/plain; charset=utf-8")
+        self.assertEqual(text.splitlines(), [b"one", b"two", b"\xff", b"three"])
+        self.assertEqual(self.logs(0, "-n", 1).stdout, "three\n")
+
+    def test_a_trial_that_has_moved_has_printed_in_two_places(self):
+        first = self.agent(1, "first")
+        self.submit(f"if [ ! -e {self.dir}/once ]; then echo here; touch {self.dir}/once; sleep 20; fi\n"
+                    "echo there; tuner tell --final --value 1\n")
+        wait_for((self.dir / "once").exists, "the trial's start")
+        first.kill()
+        first.wait()
+        self.agent(1, "second")
+        wait_for(self.ended, "the study to end")
+        text = self.logs().stdout
+        self.assertIn("==> node second <==\n", text)
+        self.assertIn("there\n", text)
+        self.assertIn("(more is on node first", text)
+        self.assertIn(f"below {self.dir / 'agent-first'}", text)
+        self.agent(1, "first")
+        wait_for(lambda: "more is" not in self.logs().stdout, "the first agent to be back")
+        self.assertEqual(self.logs().stdout, "==> node first <==\nhere\n==> node second <==\nthere\n")
+
+    def test_what_is_not_there_is_said(self):
+        self.submit("true\n", slots={"min": 1})
+        self.assertIn('study "e2e" has no trial 3; it has', self.logs(3, code=4).stderr)
+        self.assertIn("--lines -1: must be 0", self.logs(0, "--lines=-1", code=2).stderr)
+        with self.assertRaises(urllib.error.HTTPError) as caught:
+            self.rest(99)
+        self.assertEqual(caught.exception.code, 404)
+        self.assertIn("no trial with id 99", json.loads(caught.exception.read())["error"])
+        agent = self.agent(1)
+        wait_for(lambda: self.export("--service", self.grpc)["trials"], "a trial")
+        agent.terminate()
+        agent.wait()
+        refused = self.logs(0, code=4).stderr
+        self.assertIn("on node node, below", refused)
+        self.assertIn("its agent is not connected", refused)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
