@@ -29,7 +29,7 @@ class Logs(TunerTest):
     def test_both_outputs_while_it_runs_and_after(self):
         self.agent(1)
         self.submit(f"echo one; echo two >&2; printf '\\377\\n'; while [ ! -e {self.dir}/gate ]; do sleep 0.05; done\n"
-                    "echo three; tuner tell --final --value 1\n")
+                    "echo three; tuner tell --final --value 1 >/dev/null\n")
         wait_for(lambda: b"two" in self.rest(1)[1], "what it has printed so far")
         self.assertNotIn(b"three", self.rest(1)[1])
         (self.dir / "gate").touch()
@@ -42,7 +42,7 @@ class Logs(TunerTest):
     def test_a_trial_that_has_moved_has_printed_in_two_places(self):
         first = self.agent(1, "first")
         self.submit(f"if [ ! -e {self.dir}/once ]; then echo here; touch {self.dir}/once; sleep 20; fi\n"
-                    "echo there; tuner tell --final --value 1\n")
+                    "echo there; tuner tell --final --value 1 >/dev/null\n")
         wait_for((self.dir / "once").exists, "the trial's start")
         first.kill()
         first.wait()
