@@ -336,7 +336,7 @@ void AgentLoop::SendOutput(const v1::ReadOutput& request) {
   v1::AgentMessage message;
   message.mutable_output()->set_request(request.request());
   message.mutable_output()->set_text(
-      TrialOutput(TrialFolder(options_, request.study(), request.trial_number()),
+      TrialOutput(TrialFolder(options_.directory, request.study(), request.trial_number()),
                   static_cast<std::size_t>(most)));
   stream_->Send(stream_number_, message);
 }

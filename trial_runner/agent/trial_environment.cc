@@ -102,15 +102,15 @@ std::string FolderName(const std::string& study) {
   return name.empty() ? "%" : name;
 }
 
-std::string TrialFolder(const AgentOptions& options, const std::string& study,
+std::string TrialFolder(const std::string& directory, const std::string& study,
                         std::int64_t number) {
-  return absl::StrCat(options.directory, "/", FolderName(study), "/trial-", number);
+  return absl::StrCat(directory, "/", FolderName(study), "/trial-", number);
 }
 
 absl::StatusOr<TrialFiles> MakeTrialFiles(const AgentOptions& options,
                                           const v1::StartReplica& start) {
   TrialFiles files;
-  files.directory = TrialFolder(options, start.study(), start.trial_number());
+  files.directory = TrialFolder(options.directory, start.study(), start.trial_number());
   files.parameters = files.directory + "/parameters.json";
   files.checkpoints = files.directory + "/checkpoints";
   files.log = absl::StrCat(files.directory, "/replica-", start.replica_id(), ".log");

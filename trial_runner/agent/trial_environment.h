@@ -21,7 +21,8 @@ struct TrialFiles {
 std::string FolderName(const std::string& study);
 
 // <directory>/<study>/trial-<number>. Pure.
-std::string TrialFolder(const AgentOptions& options, const std::string& study, std::int64_t number);
+std::string TrialFolder(const std::string& directory, const std::string& study,
+                        std::int64_t number);
 
 // Makes the trial's folders and its parameter file.
 absl::StatusOr<TrialFiles> MakeTrialFiles(const AgentOptions& options,

@@ -1,4 +1,4 @@
-// Verbs that only read: ls, show, export, report.
+// Verbs that only read: ls, show, logs, export, report.
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -34,6 +35,7 @@ struct ReadArguments {
   std::int64_t trial = -1;
   std::string format = "csv";
   std::string out;
+  int lines = 0;  // 0: all
   std::optional<double> target;
 };
 
@@ -70,13 +72,8 @@ absl::Status Show(StudySource& source, const ReadArguments& arguments) {
     if (!promise.empty()) std::puts(promise.c_str());
     return absl::OkStatus();
   }
-  const v1::Trial* trial = FindTrial(details, arguments.trial);
-  if (trial == nullptr) {
-    return absl::NotFoundError(fmt::format("study \"{}\" has no trial {}; it has {}",
-                                           arguments.study, arguments.trial,
-                                           Count(details.trials_size(), "trial")));
-  }
-  for (const std::string& line : TrialText(details, *trial, source.Now())) std::puts(line.c_str());
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Trial trial, NamedTrial(details, arguments.trial));
+  for (const std::string& line : TrialText(details, trial, source.Now())) std::puts(line.c_str());
   return absl::OkStatus();
 }
 
@@ -86,6 +83,25 @@ absl::Status WriteOut(const std::string& path, const std::string& text) {
     return absl::InternalError("cannot write to stdout");
   }
   return absl::OkStatus();
+}
+
+// The last lines of a text; 0: all.
+std::string_view LastLines(std::string_view text, int lines) {
+  if (lines == 0) return text;
+  std::size_t begin = text.ends_with('\n') ? text.size() - 1 : text.size();
+  for (int seen = 0; begin > 0; --begin) {
+    if (text[begin - 1] == '\n' && ++seen == lines) break;
+  }
+  return text.substr(begin);
+}
+
+absl::Status Logs(StudySource& source, const ReadArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, source.GetStudy(arguments.study));
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Trial trial, NamedTrial(details, arguments.trial));
+  v1::TrialOutputRequest request;
+  request.set_trial_id(trial.id());
+  ESPALIER_ASSIGN_OR_RETURN(const v1::TrialOutput output, source.GetTrialOutput(request));
+  return WriteOut("", std::string(LastLines(output.text(), arguments.lines)));
 }
 
 absl::Status Export(StudySource& source, const ReadArguments& arguments) {
@@ -139,6 +155,17 @@ VerbAction AddShow(CLI::App& app) {
   app.add_option("--trial", a->trial, "Number of a trial to show in full")
       ->check(CLI::NonNegativeNumber);
   return [a] { return Read("show", *a, Show); };
+}
+
+VerbAction AddLogs(CLI::App& app) {
+  auto a = AddReadArguments(app);
+  app.add_option("trial", a->trial, "Number of the trial")
+      ->required()
+      ->type_name("TRIAL")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("-n,--lines", a->lines, "Only the last so many lines (default: the newest MiB)")
+      ->check(CLI::PositiveNumber);
+  return [a] { return Read("logs", *a, Logs); };
 }
 
 VerbAction AddExport(CLI::App& app) {

@@ -114,7 +114,7 @@ class Session {
     std::printf("  database  %s\n",
                 plan_.arguments.memory ? "in memory" : DatabasePath(plan_.directory).c_str());
     std::printf("  log       %s\n", LogPath().c_str());
-    std::printf("  trials    %s\n", TrialsDirectory().c_str());
+    std::printf("  trials    %s\n", TrialsPath(plan_.directory).c_str());
     std::printf("  service   gRPC %s", service_->grpc_address().c_str());
     if (!service_->http_address().empty()) {
       std::printf(", HTTP http://%s", service_->http_address().c_str());
@@ -131,7 +131,7 @@ class Session {
     options.service_address = service_->grpc_address();
     options.http_address = service_->http_address();
     options.node_name = kNodeName;
-    options.directory = TrialsDirectory();
+    options.directory = TrialsPath(plan_.directory);
     options.token = plan_.token;
     options.tuner_executable = OwnExecutable();
     ESPALIER_ASSIGN_OR_RETURN(agent_, Agent::Start(options));
@@ -193,7 +193,6 @@ class Session {
   }
 
   std::string LogPath() const { return (fs::path(plan_.directory) / "tuner.log").string(); }
-  std::string TrialsDirectory() const { return (fs::path(plan_.directory) / "trials").string(); }
 
   RunPlan plan_;
   Interrupts interrupts_;

@@ -24,6 +24,10 @@ std::string DatabasePath(const std::string& directory) {
   return (std::filesystem::path(directory) / "espalier.db").string();
 }
 
+std::string TrialsPath(const std::string& directory) {
+  return (std::filesystem::path(directory) / "trials").string();
+}
+
 absl::Status WriteServiceFile(const std::string& directory, const ServiceFile& file) {
   const nlohmann::ordered_json json = {{"grpc", file.grpc_address}, {"http", file.http_address}};
   return WriteFile(ServiceFilePath(directory), json.dump(2) + "\n");

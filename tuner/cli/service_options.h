@@ -18,8 +18,9 @@ std::string ServiceFilePath(const std::string& directory);
 absl::Status WriteServiceFile(const std::string& directory, const ServiceFile& file);
 absl::StatusOr<ServiceFile> ReadServiceFile(const std::string& directory);
 
-// The database of a run in this directory.
+// The database of a run in this directory, and the folder of its trials' files.
 std::string DatabasePath(const std::string& directory);
+std::string TrialsPath(const std::string& directory);
 
 // How a client verb finds its service: --service, --dir, ESPALIER_SERVICE or the default, in this
 // order; the token from --token-file or ESPALIER_TOKEN_FILE, whom to trust from --tls-ca or

@@ -1,13 +1,11 @@
 // Verbs that change a study of a running service, or wait for one: submit, watch, stop, resume, rm,
-// cancel, logs, pin.
+// cancel, pin.
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "tuner/cli/client.h"
 #include "tuner/cli/display.h"
@@ -33,7 +31,6 @@ struct StudyArguments {
   double time_limit_s = 0;
   std::int64_t trial = 0;
   int slots = 0;
-  int lines = 0;
   bool pruned = false;
   std::string reason;
 };
@@ -144,23 +141,12 @@ absl::StatusOr<ExitCode> Pin(Client& client, const StudyArguments& arguments) {
   return ExitCode::kOk;
 }
 
-// By its number in the study.
-absl::StatusOr<v1::Trial> FindTrial(Client& client, const StudyArguments& arguments) {
+absl::StatusOr<ExitCode> Cancel(Client& client, const StudyArguments& arguments) {
   v1::GetStudyRequest look;
   look.set_name(arguments.study);
   look.set_without_values(true);
   ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, client.GetStudy(look));
-  const auto& trials = details.trials();
-  const auto found = std::find_if(trials.begin(), trials.end(), [&](const v1::Trial& trial) {
-    return trial.number() == arguments.trial;
-  });
-  if (found != trials.end()) return *found;
-  return absl::NotFoundError(fmt::format("study \"{}\" has no trial {}; it has {}", arguments.study,
-                                         arguments.trial, trials.size()));
-}
-
-absl::StatusOr<ExitCode> Cancel(Client& client, const StudyArguments& arguments) {
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Trial found, FindTrial(client, arguments));
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Trial found, NamedTrial(details, arguments.trial));
   v1::CancelTrialRequest request;
   request.set_trial_id(found.id());
   request.set_state(arguments.pruned ? v1::TRIAL_PRUNED : v1::TRIAL_FAIL);
@@ -169,30 +155,6 @@ absl::StatusOr<ExitCode> Cancel(Client& client, const StudyArguments& arguments)
   std::printf("trial %ld is %s%s%s\n", static_cast<long>(trial.number()),
               StateName(trial.state()).c_str(), trial.reason().empty() ? "" : ": ",
               trial.reason().c_str());
-  return ExitCode::kOk;
-}
-
-// The last lines of a text; 0: all.
-std::string_view LastLines(std::string_view text, int lines) {
-  if (lines == 0) return text;
-  std::size_t begin = text.ends_with('\n') ? text.size() - 1 : text.size();
-  for (int seen = 0; begin > 0; --begin) {
-    if (text[begin - 1] == '\n' && ++seen == lines) break;
-  }
-  return text.substr(begin);
-}
-
-absl::StatusOr<ExitCode> Logs(Client& client, const StudyArguments& arguments) {
-  if (arguments.lines < 0) {
-    return absl::InvalidArgumentError(
-        fmt::format("--lines {}: must be 0 (all that is kept) or more", arguments.lines));
-  }
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Trial trial, FindTrial(client, arguments));
-  v1::TrialOutputRequest request;
-  request.set_trial_id(trial.id());
-  ESPALIER_ASSIGN_OR_RETURN(const v1::TrialOutput output, client.GetTrialOutput(request));
-  const std::string_view text = LastLines(output.text(), arguments.lines);
-  std::fwrite(text.data(), 1, text.size(), stdout);
   return ExitCode::kOk;
 }
 
@@ -236,14 +198,6 @@ VerbAction AddCancel(CLI::App& app) {
   app.add_flag("--pruned", a->pruned, "It ends as PRUNED, with its last value (default: as FAIL)");
   app.add_option("--reason", a->reason, "Why, for the study's record");
   return [a] { return WithClient("cancel", *a, Cancel); };
-}
-
-VerbAction AddLogs(CLI::App& app) {
-  auto a = AddStudyArguments(app);
-  app.add_option("trial", a->trial, "Number of the trial")->required()->type_name("TRIAL");
-  app.add_option("-n,--lines", a->lines,
-                 "Only the last so many lines (default: all of the newest MiB)");
-  return [a] { return WithClient("logs", *a, Logs); };
 }
 
 VerbAction AddPin(CLI::App& app) {

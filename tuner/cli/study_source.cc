@@ -5,7 +5,10 @@
 #include <map>
 #include <utility>
 
+#include "trial_runner/agent/trial_environment.h"
+#include "trial_runner/agent/trial_output.h"
 #include "tuner/api/operations.h"
+#include "tuner/api/trial_output.h"
 #include "tuner/api/tuner.h"
 #include "tuner/base/clock.h"
 #include "tuner/cli/record.h"
@@ -13,6 +16,11 @@
 
 namespace espalier {
 namespace {
+
+bool Exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
 
 class ServiceSource : public StudySource {
  public:
@@ -23,6 +31,9 @@ class ServiceSource : public StudySource {
     v1::GetStudyRequest request;
     request.set_name(name);
     return client_.GetStudy(request);
+  }
+  absl::StatusOr<v1::TrialOutput> GetTrialOutput(const v1::TrialOutputRequest& request) override {
+    return client_.GetTrialOutput(request);
   }
   double Now() const override { return Seconds(espalier::Now()); }
 
@@ -51,8 +62,11 @@ Time LastMomentOf(const TunerState& state) {
 // steps will do.
 class DatabaseSource : public StudySource, private Tuner {
  public:
-  explicit DatabaseSource(TunerState state)
-      : now_(LastMomentOf(state)), core_(std::move(state), CoreOptions()) {}
+  // Trials' files are below `trials`, if there is such a folder.
+  DatabaseSource(TunerState state, std::string trials)
+      : now_(LastMomentOf(state)),
+        core_(std::move(state), CoreOptions()),
+        trials_(std::move(trials)) {}
 
   absl::StatusOr<v1::ListStudiesResponse> ListStudies() override {
     return api::ListStudies(*this, v1::ListStudiesRequest());
@@ -72,6 +86,10 @@ class DatabaseSource : public StudySource, private Tuner {
     return details;
   }
 
+  absl::StatusOr<v1::TrialOutput> GetTrialOutput(const v1::TrialOutputRequest& request) override {
+    return api::GetTrialOutput(*this, request);
+  }
+
   double Now() const override { return Seconds(now_); }
 
  private:
@@ -84,18 +102,23 @@ class DatabaseSource : public StudySource, private Tuner {
     look(View{core_, now_, pids_, gpus_, folders_});
     return absl::OkStatus();
   }
+  absl::StatusOr<std::string> ReadOutput(NodeId, const std::string& study,
+                                         std::int64_t trial_number,
+                                         std::int64_t max_bytes) override {
+    const std::string folder = TrialFolder(trials_, study, trial_number);
+    if (!Exists(folder)) {
+      return absl::UnavailableError("no service is asked, and there is no folder " + folder);
+    }
+    return espalier::TrialOutput(folder, static_cast<std::size_t>(max_bytes));
+  }
 
   Time now_;
   Core core_;
+  const std::string trials_;
   std::map<ReplicaId, int> pids_;
   std::map<std::string, std::vector<NodeGpu>> gpus_;
   std::map<std::string, std::string> folders_;
 };
-
-bool Exists(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
-}
 
 }  // namespace
 
@@ -104,11 +127,11 @@ absl::StatusOr<std::unique_ptr<StudySource>> OpenDatabase(const std::string& pat
   if (!storage.ok()) return absl::InvalidArgumentError(storage.status().message());
   absl::StatusOr<TunerState> state = (*storage)->Load();
   if (!state.ok()) return absl::InvalidArgumentError(state.status().message());
-  return SourceOfState(*std::move(state));
+  return std::make_unique<DatabaseSource>(*std::move(state), TrialsPath(std::filesystem::path(path).parent_path().string()));
 }
 
 std::unique_ptr<StudySource> SourceOfState(TunerState state) {
-  return std::make_unique<DatabaseSource>(std::move(state));
+  return std::make_unique<DatabaseSource>(std::move(state), "");
 }
 
 void SourceArguments::AddTo(CLI::App& app) {

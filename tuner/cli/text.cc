@@ -94,6 +94,13 @@ const v1::Trial* FindTrial(const v1::StudyDetails& details, std::int64_t number)
   return nullptr;
 }
 
+absl::StatusOr<v1::Trial> NamedTrial(const v1::StudyDetails& details, std::int64_t number) {
+  if (const v1::Trial* trial = FindTrial(details, number)) return *trial;
+  return absl::NotFoundError(fmt::format("study \"{}\" has no trial {}; it has {}",
+                                         details.study().name(), number,
+                                         Count(details.trials_size(), "trial")));
+}
+
 std::string MetricName(const v1::Study& study) {
   return study.metric().empty() ? "value" : study.metric();
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tuner.pb.h"
+#include "tuner/base/status.h"
 
 namespace espalier {
 
@@ -28,6 +29,8 @@ std::string DisplayParameters(const v1::Trial& trial);
 const v1::Parameter* FindParameter(const v1::Trial& trial, std::string_view name);
 
 const v1::Trial* FindTrial(const v1::StudyDetails& details, std::int64_t number);
+// The same for a user who names the trial: NOT_FOUND.
+absl::StatusOr<v1::Trial> NamedTrial(const v1::StudyDetails& details, std::int64_t number);
 
 // What the study calls its metric; "value" where it has no name for it.
 std::string MetricName(const v1::Study& study);
