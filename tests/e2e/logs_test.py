@@ -61,12 +61,12 @@ class Logs(TunerTest):
     def test_of_a_run_they_are_there_when_it_has_ended(self):
         script = self.write("trial.sh", "#!/bin/sh\necho hello; tuner tell --final --value 1 >/dev/null\n", 0o755)
         run = self.dir / "run"
-        self.run_tuner("run", self.study([script], name="a/b", trials=1), "--dir", run, "--slots", 1)
+        self.run_tuner("run", self.study([script], trials=1), "--dir", run, "--slots", 1)
         for place in (["--dir", run], ["--db", run / "espalier.db"]):
-            self.assertEqual(self.run_tuner("logs", "a/b", 0, *place).stdout, "hello\n")
+            self.assertEqual(self.run_tuner("logs", "e2e", 0, *place).stdout, "hello\n")
         shutil.copy(run / "espalier.db", self.dir / "alone.db")
-        refused = self.run_tuner("logs", "a/b", 0, "--db", self.dir / "alone.db", code=4).stderr
-        self.assertIn(f"there is no folder {self.dir / 'trials'}/a%2Fb/trial-0", refused)
+        refused = self.run_tuner("logs", "e2e", 0, "--db", self.dir / "alone.db", code=4).stderr
+        self.assertIn(f"there is no folder {self.dir / 'trials'}/e2e/trial-0", refused)
 
     def test_what_is_not_there_is_said(self):
         self.submit("true\n", slots={"min": 1})
