@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "tests/trial_runner/elastic_training.h"
 #include "tuner/base/random.h"
@@ -33,8 +35,33 @@ class ModelTraining : public ElasticTraining {
     return last;
   }
 
+  // Microbatches of an epoch of four steps of 16 samples, all replicas'.
+  std::int64_t Microbatches(const std::string& name, const std::vector<std::string>& more,
+                            int replicas) {
+    const std::string run = NewRun(name);
+    std::vector<std::string> parameters{"samples=64", "batch_size=16", "epochs=1", "lr=0.001"};
+    parameters.insert(parameters.end(), more.begin(), more.end());
+    TrainToTheEnd(run, parameters, replicas);
+    EXPECT_EQ(Steps(run).size(), 4U);
+    std::int64_t lines = 0;
+    for (const auto& file : std::filesystem::directory_iterator(run)) {
+      if (!file.is_regular_file() || file.path().filename() == "parameters") continue;
+      std::ifstream in(file.path());
+      for (std::string line; std::getline(in, line);) ++lines;
+    }
+    return lines;
+  }
+
   std::vector<int> exit_codes_;
 };
+
+TEST_F(ModelTraining, ALoneReplicaAboveTheBaseBatchMeasuresNoiseByTwoMicrobatches) {
+  EXPECT_EQ(Microbatches("base", {"base_batch_size=16"}, 1), 4);
+  EXPECT_EQ(Microbatches("above", {"base_batch_size=8"}, 1), 8);
+  EXPECT_EQ(Microbatches("smaller", {"base_batch_size=8", "max_atomic=4"}, 1), 16);
+  EXPECT_EQ(Microbatches("together", {"base_batch_size=8"}, 2), 8) << "one each";
+  EXPECT_EQ(Microbatches("models", {"base_batch_size=8", "models=2"}, 1), 4);
+}
 
 TEST_F(ModelTraining, TwoModelsAreTheSameWhateverTheReplicas) {
   const std::vector<std::string> parameters{

@@ -188,10 +188,14 @@ void TrainedModel::MeasureNoise(const GradientBuckets::Norms& norms, const StepF
   }
 }
 
+double TrainedModel::BaseBatchSize(double initial_batch) const {
+  return options_.base_batch_size > 0 ? static_cast<double>(options_.base_batch_size)
+                                      : initial_batch;
+}
+
 double TrainedModel::Factor(std::size_t group, const StepFacts& facts,
                             const ModelPosition& position) const {
-  const double base = options_.base_batch_size > 0 ? static_cast<double>(options_.base_batch_size)
-                                                   : facts.initial_batch;
+  const double base = BaseBatchSize(facts.initial_batch);
   const NoiseAverages& noise = position.noise[group];
   // By the batch size that is meant, also in the shorter step at an epoch's end.
   return rule_->Factor({.scale = facts.batch_size / base,

@@ -63,6 +63,8 @@ class TrainedModel {
   // After Reduce(): measures the noise, and steps the optimizer unless the gradients are not finite
   // (then false). The same on each member.
   bool Apply(const StepFacts& facts, ModelPosition& position);
+  // The batch size for which the learning rate is meant: the loader's first one if none was told.
+  double BaseBatchSize(double initial_batch) const;
   // The learning rate of the next step, of the first parameter group.
   double LearningRate(const StepFacts& facts, const ModelPosition& position) const;
 

@@ -142,8 +142,15 @@ void TrainingEngine::FinishEpoch() {
 }
 
 std::int64_t TrainingEngine::MaxAtomic() const {
-  const std::int64_t chosen = state_.position.atomic_batch_size;
-  return chosen > 0 ? chosen : bounds_.max_atomic;
+  const TrainingPosition& p = state_.position;
+  const std::int64_t most = p.atomic_batch_size > 0 ? p.atomic_batch_size : bounds_.max_atomic;
+  // A step of one microbatch only tells of its noise beside the step before, and where the rate is
+  // high the two differ by what was learnt between them. At the base size nobody needs to know; of
+  // several models the later ones would see the first ones' step in the last microbatch only.
+  const auto initial = static_cast<double>(bounds_.initial);
+  const bool in_two = group_.size() == 1 && models_.size() == 1 &&
+                      static_cast<double>(p.batch_size) > models_.front()->BaseBatchSize(initial);
+  return in_two ? std::min(most, (p.batch_size + 1) / 2) : most;
 }
 
 void TrainingEngine::PlanNextStep() {
