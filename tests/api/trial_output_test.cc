@@ -53,7 +53,8 @@ TEST_F(TrialOutput, BoundsAndTrialsOfClientsAreRefused) {
   EXPECT_THAT(std::string(Output(api::kMaxOutput + 1).status().message()), HasSubstr("max_bytes"));
   DirectTuner clients;
   ASSERT_TRUE(api::CreateStudy(clients, CreateRequest(R"({"name": "asked", "ask_and_tell": true,
-      "search_space": {"lr": {"_type": "uniform", "_value": [0, 1]}}})")).ok());
+      "search_space": {"lr": {"_type": "uniform", "_value": [0, 1]}}})"))
+                  .ok());
   const Reply reply = clients.Post(AskTrial{"asked", {}, ""});
   ASSERT_TRUE(reply.status.ok()) << reply.status;
   v1::TrialOutputRequest request;

@@ -9,7 +9,6 @@
 namespace espalier {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -110,7 +109,7 @@ TEST_F(Queue, AStoppedStudyTakesNothing) {
   Open(1);
   Step(StopStudy{"s"});
   EXPECT_THAT(std::string(Step(EnqueueTrial{"s", {}, {}, ""}).status.message()),
-              AllOf(HasSubstr("is STOPPED"), HasSubstr(": resume it for new trials")));
+              HasSubstr("is STOPPED (stopped by the user): resume it for new trials"));
 }
 
 TEST_F(Queue, HeldTrialsStayWhereTheyAreUntilTheyAreLetGo) {

@@ -135,20 +135,25 @@ class TunerTest(unittest.TestCase):
                           "--name", name, "--dir", self.dir / f"agent-{name}", *options, **keys)
 
 
-def replicas_of(root_pid, program):
-    """Pids of the processes below root_pid whose command line holds `program`."""
-    found = []
-    children = {}
+def processes():
+    """(pid, parent, command line as a list of words) of all that run."""
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
-            stat = (entry / "stat").read_text()
-            parent = int(stat.rsplit(")", 1)[1].split()[1])
-            line = (entry / "cmdline").read_bytes().decode(errors="replace")
+            # The name in parentheses, then the state and the parent.
+            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            yield int(entry.name), parent, (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except (OSError, ValueError):
             continue
-        children.setdefault(parent, []).append((int(entry.name), line))
+
+
+def replicas_of(root_pid, program):
+    """Pids of the processes below root_pid whose command line holds `program`."""
+    found = []
+    children = {}
+    for pid, parent, words in processes():
+        children.setdefault(parent, []).append((pid, "\0".join(words)))
     todo = [root_pid]
     while todo:
         for pid, line in children.get(todo.pop(), []):

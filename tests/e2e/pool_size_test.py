@@ -1,13 +1,12 @@
 """`tuner serve --engine local`: nodes are processes that come with a study and go with it."""
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import unittest
 import urllib.request
 
-from harness import TUNER, TunerTest, free_port, wait_for
+from harness import TUNER, TunerTest, free_port, processes, wait_for
 
 
 class PoolSize(TunerTest):
@@ -40,16 +39,8 @@ class PoolSize(TunerTest):
     def agents(self):
         """Processes of nodes, by whose they are: their folder is on their command line. What an
         agent has forked has its command line too, until it runs its own program."""
-        parents = {}
-        for entry in pathlib.Path("/proc").iterdir():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-                stat = (entry / "stat").read_text()
-            except OSError:
-                continue
-            if b"agent" in words and str(self.dir).encode() in b" ".join(words):
-                # The name in parentheses, then the state and the parent.
-                parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+        parents = {pid: parent for pid, parent, words in processes()
+                   if "agent" in words and str(self.dir) in " ".join(words)}
         return sorted(pid for pid, parent in parents.items() if parent not in parents)
 
     def complete(self):

@@ -23,6 +23,7 @@ inline constexpr int kLook_ms = 2;  // how often the record is looked at while w
 struct Attempt {
   std::int64_t epoch = 0;
   std::multiset<std::int64_t> samples;
+  std::int64_t microbatches = 0;  // of all replicas
 };
 
 // Runs elastic_probe as real processes and reads what they write down.
@@ -74,6 +75,7 @@ class ElasticTraining : public ::testing::Test {
         words >> generation >> epoch >> step;
         Attempt& attempt = attempts[step][generation];
         attempt.epoch = epoch;
+        ++attempt.microbatches;
         for (std::int64_t sample = 0; words >> sample;) attempt.samples.insert(sample);
       }
     }

@@ -60,16 +60,19 @@ std::string LastLines(std::string_view text, std::size_t limit) {
   return ValidUtf8(text);
 }
 
-std::string LastOutput(const std::string& log_path) {
-  const FileDescriptor file(open(log_path.c_str(), O_RDONLY | O_CLOEXEC));
+std::string FileTail(const std::string& path, std::size_t most) {
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.open()) return "";
-  const off_t size = lseek(file.get(), 0, SEEK_END);
-  constexpr auto kWanted = static_cast<off_t>(kLastOutputBytes + 1);
-  std::string text(kLastOutputBytes + 1, '\0');
+  const off_t size = std::max<off_t>(0, lseek(file.get(), 0, SEEK_END));
+  std::string text(std::min(most, static_cast<std::size_t>(size)), '\0');
   const ssize_t got =
-      pread(file.get(), text.data(), text.size(), std::max<off_t>(0, size - kWanted));
+      pread(file.get(), text.data(), text.size(), size - static_cast<off_t>(text.size()));
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, got)));
-  return LastLines(text, kLastOutputBytes);
+  return text;
+}
+
+std::string LastOutput(const std::string& log_path) {
+  return LastLines(FileTail(log_path, kLastOutputBytes + 1), kLastOutputBytes);
 }
 
 }  // namespace espalier

@@ -15,7 +15,10 @@ std::string ValidUtf8(std::string_view text);
 // else from the start of a character. Pure.
 std::string LastLines(std::string_view text, std::size_t limit);
 
-// The end of a replica's log, as above; empty if it cannot be read.
+// The end of a file, at most `most` bytes; empty if it cannot be read.
+std::string FileTail(const std::string& path, std::size_t most);
+
+// The end of a replica's log, as LastLines; empty if it cannot be read.
 std::string LastOutput(const std::string& log_path);
 
 }  // namespace espalier

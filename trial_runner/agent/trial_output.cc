@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "trial_runner/agent/last_output.h"
 
 namespace espalier {
 namespace {
@@ -24,19 +24,6 @@ std::optional<std::int64_t> ReplicaOf(std::string_view name) {
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), replica);
   if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
   return replica;
-}
-
-std::string Tail(const std::filesystem::path& path, std::size_t most) {
-  std::ifstream file(path, std::ios::binary);
-  file.seekg(0, std::ios::end);
-  const auto size = static_cast<std::int64_t>(file.tellg());
-  if (!file || size <= 0) return "";
-  const std::int64_t from = std::max<std::int64_t>(0, size - static_cast<std::int64_t>(most));
-  file.seekg(from);
-  std::string text(static_cast<std::size_t>(size - from), '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text;
 }
 
 std::map<std::int64_t, std::filesystem::path> LogsIn(const std::string& folder) {
@@ -60,7 +47,7 @@ std::string TrialOutput(const std::string& trial_folder, std::size_t most) {
   std::string text;
   for (auto it = logs.rbegin(); it != logs.rend() && text.size() < most; ++it) {
     std::string before = logs.size() > 1 ? absl::StrCat("==> replica ", it->first, " <==\n") : "";
-    before += Tail(it->second, most - text.size());
+    before += FileTail(it->second.string(), most - text.size());
     if (!text.empty() && !before.ends_with('\n')) before.push_back('\n');
     text.insert(0, before);
   }

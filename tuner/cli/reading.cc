@@ -96,7 +96,8 @@ std::string_view LastLines(std::string_view text, int lines) {
 }
 
 absl::Status Logs(StudySource& source, const ReadArguments& arguments) {
-  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, source.GetStudy(arguments.study));
+  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details,
+                            source.GetStudy(arguments.study, /*with_values=*/false));
   ESPALIER_ASSIGN_OR_RETURN(const v1::Trial trial, NamedTrial(details, arguments.trial));
   v1::TrialOutputRequest request;
   request.set_trial_id(trial.id());

@@ -142,10 +142,7 @@ absl::StatusOr<ExitCode> Pin(Client& client, const StudyArguments& arguments) {
 }
 
 absl::StatusOr<ExitCode> Cancel(Client& client, const StudyArguments& arguments) {
-  v1::GetStudyRequest look;
-  look.set_name(arguments.study);
-  look.set_without_values(true);
-  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, client.GetStudy(look));
+  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, Glance(client, arguments.study));
   ESPALIER_ASSIGN_OR_RETURN(const v1::Trial found, NamedTrial(details, arguments.trial));
   v1::CancelTrialRequest request;
   request.set_trial_id(found.id());

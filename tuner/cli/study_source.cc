@@ -27,9 +27,10 @@ class ServiceSource : public StudySource {
   explicit ServiceSource(ClientOptions options) : client_(std::move(options)) {}
 
   absl::StatusOr<v1::ListStudiesResponse> ListStudies() override { return client_.ListStudies(); }
-  absl::StatusOr<v1::StudyDetails> GetStudy(const std::string& name) override {
+  absl::StatusOr<v1::StudyDetails> GetStudy(const std::string& name, bool with_values) override {
     v1::GetStudyRequest request;
     request.set_name(name);
+    request.set_without_values(!with_values);
     return client_.GetStudy(request);
   }
   absl::StatusOr<v1::TrialOutput> GetTrialOutput(const v1::TrialOutputRequest& request) override {
@@ -72,9 +73,10 @@ class DatabaseSource : public StudySource, private Tuner {
     return api::ListStudies(*this, v1::ListStudiesRequest());
   }
 
-  absl::StatusOr<v1::StudyDetails> GetStudy(const std::string& name) override {
+  absl::StatusOr<v1::StudyDetails> GetStudy(const std::string& name, bool with_values) override {
     v1::GetStudyRequest request;
     request.set_name(name);
+    request.set_without_values(!with_values);
     auto details = api::GetStudy(*this, request);
     if (!details.ok()) return details;
     // No agent is connected, but the names of the nodes are known.
@@ -127,7 +129,8 @@ absl::StatusOr<std::unique_ptr<StudySource>> OpenDatabase(const std::string& pat
   if (!storage.ok()) return absl::InvalidArgumentError(storage.status().message());
   absl::StatusOr<TunerState> state = (*storage)->Load();
   if (!state.ok()) return absl::InvalidArgumentError(state.status().message());
-  return std::make_unique<DatabaseSource>(*std::move(state), TrialsPath(std::filesystem::path(path).parent_path().string()));
+  return std::make_unique<DatabaseSource>(
+      *std::move(state), TrialsPath(std::filesystem::path(path).parent_path().string()));
 }
 
 std::unique_ptr<StudySource> SourceOfState(TunerState state) {

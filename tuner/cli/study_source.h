@@ -16,7 +16,9 @@ class StudySource {
  public:
   virtual ~StudySource() = default;
   virtual absl::StatusOr<v1::ListStudiesResponse> ListStudies() = 0;
-  virtual absl::StatusOr<v1::StudyDetails> GetStudy(const std::string& name) = 0;
+  // Without its trials' values if they are not wanted.
+  virtual absl::StatusOr<v1::StudyDetails> GetStudy(const std::string& name,
+                                                    bool with_values = true) = 0;
   // See api::GetTrialOutput. Without a service: what a `tuner run` has left beside its database.
   virtual absl::StatusOr<v1::TrialOutput> GetTrialOutput(const v1::TrialOutputRequest& request) = 0;
   // Seconds since the epoch to which an open span lasts.

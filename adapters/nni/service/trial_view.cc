@@ -65,7 +65,8 @@ std::string NewestFolder(const Trial& trial, const Study& study, const View& vie
   const auto node = nodes.find(trial.spans.back().slots.front().node);
   if (node == nodes.end()) return "";
   const auto folder = view.folders.find(node->second);
-  return folder == view.folders.end() ? "" : FolderOf(trial, study, folder->second);
+  if (folder == view.folders.end() || folder->second.empty()) return "";
+  return absl::StrCat(folder->second, "/", study.spec.name, "/trial-", trial.number);
 }
 
 }  // namespace
@@ -87,11 +88,6 @@ const char* StateOf(const Trial& trial) {
       return trial.reason.starts_with(kCancelled) ? "USER_CANCELED" : "FAILED";
   }
   return "UNKNOWN";
-}
-
-std::string FolderOf(const Trial& trial, const Study& study, const std::string& node_folder) {
-  if (node_folder.empty()) return "";
-  return absl::StrCat(node_folder, "/", study.spec.name, "/trial-", trial.number);
 }
 
 TrialView ViewOf(const Trial& trial, const Study& study, const EventFeed::TrialNews& news,

@@ -36,7 +36,4 @@ std::string ToJson(const TrialView& trial);
 // are gone; until then it is what it was.
 const char* StateOf(const Trial& trial);
 
-// The trial's folder on a node; empty where the node's agent has not told.
-std::string FolderOf(const Trial& trial, const Study& study, const std::string& node_folder);
-
 }  // namespace espalier::nni

@@ -58,7 +58,9 @@ TEST(Definition, ThePromiseAssessorTakesThePrunersOptions) {
   EXPECT_EQ(Read(R"(, "promise_assessor": false)").study.pruner.name, "none");
   const auto refusal = [](const std::string& value) {
     return std::string(ReadDefinition("e", R"({"command": "a", "directory": "/",
-        "promise_assessor": )" + value + "}").status().message());
+        "promise_assessor": )" + value + "}")
+                           .status()
+                           .message());
   };
   EXPECT_THAT(refusal("3"), HasSubstr("true, false or an object of options, got 3"));
   EXPECT_THAT(refusal(R"({"min_stepz": 2})"), HasSubstr("min_stepz"));
