@@ -9,8 +9,9 @@ Client::Client(ClientOptions options) : options_(std::move(options)) {
   grpc::ChannelArguments arguments;
   // A study with thousands of trials and their curves is more than the default of 4 MiB.
   arguments.SetMaxReceiveMessageSize(-1);
-  // Also how long one attempt to connect may take: a busy machine needs more than the next pause.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 3000);
+  // Also how long one attempt to connect may take. In a burst of newcomers a service's kernel drops
+  // some of them and tries again after 1, 3 and 7 s.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10'000);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // A proxy for the web is none for the tuner.
