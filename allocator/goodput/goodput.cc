@@ -18,6 +18,11 @@ std::int64_t CeilDivide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b
 
 }  // namespace
 
+bool BatchBounds::SplitsAlone(double batch_size) const {
+  return accumulation &&
+         batch_size > static_cast<double>(max_unsplit > 0 ? max_unsplit : initial) + kRounding;
+}
+
 GoodputModel::GoodputModel(ThroughputParams params, GradientNoise noise, BatchBounds bounds)
     : params_(params), noise_(noise), bounds_(bounds) {
   ESPALIER_CHECK(
@@ -48,13 +53,10 @@ double GoodputModel::Goodput(int nodes, int replicas, std::int64_t atomic_batch_
 
 BatchChoice GoodputModel::ChoiceNear(int nodes, int replicas, double global_batch_size) const {
   const double local = global_batch_size / replicas;
-  const auto initial = static_cast<double>(bounds_.initial);
   std::int64_t s = 0;
   if (bounds_.accumulation) {
     s = CeilOf(local / static_cast<double>(bounds_.max_atomic)) - 1;
-    // The noise scale is measured between microbatches, so that a lone replica needs two once its
-    // batch is to change.
-    if (replicas == 1 && local > initial + kRounding) s = std::max<std::int64_t>(s, 1);
+    if (replicas == 1 && bounds_.SplitsAlone(local)) s = std::max<std::int64_t>(s, 1);
     s = std::max<std::int64_t>(s, 0);
   }
   const std::int64_t m = std::clamp(CeilOf(local / static_cast<double>(s + 1)), bounds_.min_atomic,
@@ -118,7 +120,12 @@ BatchChoice GoodputModel::AtFixedGlobalBatch(int nodes, int replicas,
   BatchChoice choice{.replicas = replicas};
   const std::int64_t share = CeilDivide(global_batch_size, replicas);
   if (global_batch_size < replicas || share < bounds_.min_atomic) return choice;
-  const std::int64_t s = CeilDivide(share, bounds_.max_atomic) - 1;
+  std::int64_t s = CeilDivide(share, bounds_.max_atomic) - 1;
+  // Trials of others, as those of the published workloads, keep a fixed batch whole.
+  if (replicas == 1 && bounds_.max_unsplit > 0 && bounds_.SplitsAlone(static_cast<double>(share)) &&
+      CeilDivide(share, 2) >= bounds_.min_atomic) {
+    s = std::max<std::int64_t>(s, 1);
+  }
   if (s > 0 && !bounds_.accumulation) return choice;
   choice.accumulation_steps = s;
   choice.atomic_batch_size = CeilDivide(share, s + 1);

@@ -21,6 +21,15 @@ struct BatchBounds {
   std::int64_t min_atomic = 1;  // of one microbatch on one replica
   std::int64_t max_atomic = 1;
   bool accumulation = true;  // several microbatches an optimizer step are allowed
+  // Of an optimizer step of a lone replica that takes it in one microbatch; 0: initial, and in
+  // fixed mode any.
+  std::int64_t max_unsplit = 0;
+
+  // Whether a lone replica takes at least two microbatches for a step of so many samples: it
+  // measures the gradient noise between them.
+  bool SplitsAlone(double batch_size) const;
+
+  friend bool operator==(const BatchBounds&, const BatchBounds&) = default;
 };
 
 // A batch for one number of replicas. Goodput 0: no batch is possible there.
@@ -59,8 +68,9 @@ class GoodputModel {
   double NearlyOptimalGoodput(int nodes, int replicas) const;
 
   // The global batch stays what it is and is split over the replicas, with accumulation where a
-  // share is larger than max_atomic. Shares may differ by a sample, so the longest one counts and
-  // global() may round up. Efficiency is 1: every shape trains the same batch.
+  // share is larger than max_atomic or a lone replica splits it. Shares may differ by a sample, so
+  // the longest one counts and global() may round up. Efficiency is 1: every shape trains the same
+  // batch.
   BatchChoice AtFixedGlobalBatch(int nodes, int replicas, std::int64_t global_batch_size) const;
 
   const ThroughputParams& params() const { return params_; }

@@ -36,8 +36,7 @@ double BestGoodput(const GoodputModel& model, int nodes, int replicas) {
       s = static_cast<std::int64_t>(
               std::ceil(local / static_cast<double>(bounds.max_atomic) - kRounding)) -
           1;
-      // Noise is measured between microbatches: a lone replica needs two for a larger batch.
-      if (replicas == 1 && local > initial + kRounding) s = std::max<std::int64_t>(s, 1);
+      if (replicas == 1 && bounds.SplitsAlone(local)) s = std::max<std::int64_t>(s, 1);
       s = std::max<std::int64_t>(s, 0);
     }
     const auto m =

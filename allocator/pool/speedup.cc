@@ -12,12 +12,8 @@ constexpr double kFurthestTry = 8;
 constexpr int kDense = 64;  // a table by replicas has no more entries, or it costs more to clear
 
 bool SameModel(const GoodputModel& a, const GoodputModel& b) {
-  const BatchBounds& x = a.bounds();
-  const BatchBounds& y = b.bounds();
   return a.params() == b.params() && a.noise().sqr == b.noise().sqr &&
-         a.noise().var == b.noise().var && x.initial == y.initial && x.max_global == y.max_global &&
-         x.min_atomic == y.min_atomic && x.max_atomic == y.max_atomic &&
-         x.accumulation == y.accumulation;
+         a.noise().var == b.noise().var && a.bounds() == b.bounds();
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ BatchSplit SplitBatch(const BatchBounds& bounds, std::int64_t global_batch, int 
   BatchSplit split;
   split.accumulation =
       CeilOf(static_cast<double>(local) / static_cast<double>(bounds.max_atomic)) - 1;
-  if (replicas == 1 && global_batch > bounds.initial) {
+  if (replicas == 1 && bounds.SplitsAlone(static_cast<double>(global_batch))) {
     split.accumulation = std::max<std::int64_t>(1, split.accumulation);
   }
   split.atomic = CeilOf(static_cast<double>(local) / static_cast<double>(split.accumulation + 1));

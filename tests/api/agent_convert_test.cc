@@ -30,6 +30,7 @@ void SetBatch(v1::Ready& ready) {
   ready.mutable_batch()->set_min_atomic_batch_size(4);
   ready.mutable_batch()->set_max_atomic_batch_size(64);
   ready.mutable_batch()->set_accumulation(true);
+  ready.mutable_batch()->set_max_unsplit_batch_size(16);
 }
 
 TEST(AgentConvert, TakesHelloWithLiveReplicasAndTheirPids) {
@@ -57,7 +58,7 @@ TEST(AgentConvert, TakesHelloWithLiveReplicasAndTheirPids) {
   EXPECT_EQ(event.replicas[0].replica, ReplicaId(7));
   EXPECT_EQ(event.replicas[0].generation, 5);
   ASSERT_TRUE(event.replicas[0].ready);
-  EXPECT_EQ(event.replicas[0].ready->batch.max_global, 256);
+  EXPECT_EQ(event.replicas[0].ready->batch, (BatchBounds{32, 256, 4, 64, true, 16}));
   EXPECT_EQ(event.replicas[0].ready->replica, ReplicaId(7));
 }
 

@@ -120,6 +120,16 @@ TEST(Promise, IsZeroForWhatCannotEndWell) {
   EXPECT_EQ(p, (std::vector<double>{0, 0, 0, 1, 0}));
 }
 
+TEST(Promise, OfATrialThatRunsIsNeverZero) {
+  Curves curves;
+  for (const double d : {0.0, 0.01, 0.02}) curves.Add({0.5 + d, 0.3 + d, 0.2 + d}, kComplete);
+  curves.Add({1e3, 1e3});
+  const auto p = Promise(Direction::kMinimize, curves.all(), {.max_step = 3});
+  EXPECT_GT(p[3], 0);
+  EXPECT_LT(p[3], 1e-3);
+  EXPECT_NEAR(p[0], 1, 1e-3);
+}
+
 TEST(Promise, OfCompleteTrialsIsTheirRank) {
   Curves curves;
   curves.Add({0.5, 0.3}, kComplete);

@@ -1,7 +1,7 @@
 // A small but real trial program for tests and benchmarks: a perceptron on made-up data that writes
 // down which samples it was dealt in which step. Parameters: lr, batch_size, max_batch_size,
-// min_atomic and max_atomic, samples, epochs, dropout, width, momentum, adam, batch_norm,
-// compute_ms (added to each microbatch), log (folder for the record), scaling_rule,
+// min_atomic and max_atomic, accumulation, samples, epochs, dropout, width, momentum, adam,
+// batch_norm, compute_ms (added to each microbatch), log (folder for the record), scaling_rule,
 // base_batch_size, evaluations (an epoch), sums (an accumulator and a state of its own), those of
 // probe_data.h. With epochs=0 it trains until there is a file "stop" in that folder, to the end of
 // an epoch.
@@ -132,7 +132,8 @@ int main(int argc, char** argv) {
   }
   espalier::ProbeData data(trial, parallel, x, y,
                            {.batch_size = trial.Get("batch_size", std::int64_t{32}),
-                            .max_atomic_batch_size = trial.Get("max_atomic", std::int64_t{0})});
+                            .max_atomic_batch_size = trial.Get("max_atomic", std::int64_t{0}),
+                            .accumulation = trial.Get("accumulation", true)});
   espalier::EpochLoader& loader = data.loader();
   if (const auto max = trial.Get("max_batch_size", std::int64_t{0}); max > 0) {
     loader.AutoscaleBatchSize(max, {.min = trial.Get("min_atomic", std::int64_t{0}),

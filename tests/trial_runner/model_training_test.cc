@@ -55,6 +55,7 @@ TEST_F(ModelTraining, ALoneReplicaAboveTheBaseBatchMeasuresNoiseByTwoMicrobatche
   EXPECT_EQ(Microbatches("base", {"base_batch_size=16"}, 1), 4);
   EXPECT_EQ(Microbatches("above", {"base_batch_size=8"}, 1), 8);
   EXPECT_EQ(Microbatches("smaller", {"base_batch_size=8", "max_atomic=4"}, 1), 16);
+  EXPECT_EQ(Microbatches("whole", {"base_batch_size=8", "accumulation=false"}, 1), 4);
   EXPECT_EQ(Microbatches("together", {"base_batch_size=8"}, 2), 8) << "one each";
   EXPECT_EQ(Microbatches("models", {"base_batch_size=8", "models=2"}, 1), 4);
 }

@@ -15,6 +15,7 @@ void Fill(const ReplicaReady& from, v1::ReplicaMessage& message) {
   batch.set_min_atomic_batch_size(from.bounds.min_atomic);
   batch.set_max_atomic_batch_size(from.bounds.max_atomic);
   batch.set_accumulation(from.bounds.accumulation);
+  batch.set_max_unsplit_batch_size(from.bounds.max_unsplit);
 }
 
 void Fill(const ReplicaRegrouped& from, v1::ReplicaMessage& message) {

@@ -11,7 +11,9 @@ struct DataLoaderOptions {
   // Limits of one forward pass on one replica; 0: none. Larger shares are accumulated.
   std::int64_t min_atomic_batch_size = 0;
   std::int64_t max_atomic_batch_size = 0;
-  bool accumulation = true;  // adaptive mode may accumulate to reach a larger batch
+  // Several microbatches a step: for larger batches in adaptive mode, and for a lone replica to
+  // measure its gradient noise between.
+  bool accumulation = true;
 
   // For DatasetLoader: threads that prepare batches while the model trains (0: it waits for them),
   // and how many batches each of them may be ahead. That many batches are held in memory.

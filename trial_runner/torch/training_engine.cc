@@ -88,13 +88,14 @@ void TrainingEngine::SetData(std::int64_t dataset_size, const DataLoaderOptions&
   if (!bounds.ok()) EndProcess(bounds.status(), kBadUseExitCode);
   bounds_ = *bounds;
   order_.emplace(dataset_size, trial_.seed);
-  if (trial_.adaptive_batch) tuner_.emplace(bounds_);
 }
 
 // ---- epochs and microbatches ------------------------------------------------------------------
 
 void TrainingEngine::Join(std::int64_t epochs) {
   if (!order_) BadUse("AdaptiveDataParallel: make an AdaptiveDataLoader first");
+  bounds_.max_unsplit = MaxUnsplit();
+  if (trial_.adaptive_batch) tuner_.emplace(bounds_);
   if (!trial_.checkpoint.empty()) {
     const absl::Status loaded = state_.LoadNewestCheckpoint();
     if (!loaded.ok()) EndProcess(loaded, 1);
@@ -141,16 +142,22 @@ void TrainingEngine::FinishEpoch() {
   }
 }
 
-std::int64_t TrainingEngine::MaxAtomic() const {
-  const TrainingPosition& p = state_.position;
-  const std::int64_t most = p.atomic_batch_size > 0 ? p.atomic_batch_size : bounds_.max_atomic;
+std::int64_t TrainingEngine::MaxUnsplit() const {
   // A step of one microbatch only tells of its noise beside the step before, and where the rate is
   // high the two differ by what was learnt between them. At the base size nobody needs to know; of
   // several models the later ones would see the first ones' step in the last microbatch only.
-  const auto initial = static_cast<double>(bounds_.initial);
-  const bool in_two = group_.size() == 1 && models_.size() == 1 &&
-                      static_cast<double>(p.batch_size) > models_.front()->BaseBatchSize(initial);
-  return in_two ? std::min(most, (p.batch_size + 1) / 2) : most;
+  if (models_.size() != 1) return bounds_.initial;
+  const double base = models_.front()->BaseBatchSize(static_cast<double>(bounds_.initial));
+  return std::min(bounds_.initial, static_cast<std::int64_t>(base));
+}
+
+std::int64_t TrainingEngine::MaxAtomic() const {
+  const TrainingPosition& p = state_.position;
+  const std::int64_t most = p.atomic_batch_size > 0 ? p.atomic_batch_size : bounds_.max_atomic;
+  const std::int64_t half = (p.batch_size + 1) / 2;
+  const bool in_two = group_.size() == 1 && half >= bounds_.min_atomic &&
+                      bounds_.SplitsAlone(static_cast<double>(p.batch_size));
+  return in_two ? std::min(most, half) : most;
 }
 
 void TrainingEngine::PlanNextStep() {

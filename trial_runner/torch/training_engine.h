@@ -93,6 +93,7 @@ class TrainingEngine {
   void FinishEpoch();
   // Makes what each replica has added to accumulators part of what all share.
   absl::Status MergeSums(bool& all_know);
+  std::int64_t MaxUnsplit() const;
   std::int64_t MaxAtomic() const;
 
   TrialContext& trial_;

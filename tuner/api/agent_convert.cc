@@ -22,19 +22,20 @@ absl::StatusOr<ReplicaReady> ToReady(ReplicaId replica, const v1::Ready& ready) 
   const v1::BatchBounds& batch = ready.batch();
   if (batch.initial_batch_size() < 1 || batch.max_batch_size() < batch.initial_batch_size() ||
       batch.min_atomic_batch_size() < 1 ||
-      batch.max_atomic_batch_size() < batch.min_atomic_batch_size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("replica ", replica.value,
-                     ": batch bounds need 1 <= initial <= max and 1 <= min_atomic <= ",
-                     "max_atomic, got initial ", batch.initial_batch_size(), ", max ",
-                     batch.max_batch_size(), ", min_atomic ", batch.min_atomic_batch_size(),
-                     ", max_atomic ", batch.max_atomic_batch_size()));
+      batch.max_atomic_batch_size() < batch.min_atomic_batch_size() ||
+      batch.max_unsplit_batch_size() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "replica ", replica.value,
+        ": batch bounds need 1 <= initial <= max, 1 <= min_atomic <= max_atomic and ",
+        "0 <= max_unsplit, got initial ", batch.initial_batch_size(), ", max ",
+        batch.max_batch_size(), ", min_atomic ", batch.min_atomic_batch_size(), ", max_atomic ",
+        batch.max_atomic_batch_size(), ", max_unsplit ", batch.max_unsplit_batch_size()));
   }
   return ReplicaReady{
       replica,
       ready.address(),
       {batch.initial_batch_size(), batch.max_batch_size(), batch.min_atomic_batch_size(),
-       batch.max_atomic_batch_size(), batch.accumulation()},
+       batch.max_atomic_batch_size(), batch.accumulation(), batch.max_unsplit_batch_size()},
       ready.total_steps()};
 }
 

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "allocator/goodput/goodput.h"
 #include "gtest/gtest.h"
 #include "tuner/base/random.h"
 
@@ -168,6 +169,19 @@ TEST(Fit, PredictsFourReplicasFromThree) {
   const Profile few = Measured("bert", 3);
   const Profile all = Measured("bert", 8);
   EXPECT_LT(StepTimeError(all, Fit(few)), 0.2);
+}
+
+// All that is known of a trial in fixed mode when a second slot becomes free.
+TEST(Fit, OfALoneReplicaThatSplitsItsBatchPromisesASecondOneToHelp) {
+  for (const double step_s : {1e-4, 1e-2, 1.0}) {
+    Profile profile;
+    profile.Add({{1, 1, 128}, 100, 100 * step_s, 100, 100.5 * step_s, 0.5 * step_s});
+    const GoodputModel model(
+        Fit(profile), {},
+        {.initial = 256, .max_global = 256, .max_atomic = 256, .max_unsplit = 64});
+    const double one = model.AtFixedGlobalBatch(1, 1, 256).goodput;
+    EXPECT_GT(model.AtFixedGlobalBatch(1, 2, 256).goodput, 1.5 * one) << step_s;
+  }
 }
 
 }  // namespace

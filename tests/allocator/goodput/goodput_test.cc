@@ -118,6 +118,27 @@ TEST(Goodput, FixedBatchWithoutAccumulationMustFit) {
   EXPECT_GT(model.AtFixedGlobalBatch(1, 2, 512).goodput, 0);
 }
 
+TEST(Goodput, ALoneReplicaSplitsWhatIsAboveItsLimit) {
+  BatchBounds bounds = kBounds;
+  bounds.max_unsplit = 64;
+  const GoodputModel model(kParams, {}, bounds);
+  const BatchChoice one = model.AtFixedGlobalBatch(1, 1, 128);
+  EXPECT_EQ(one.atomic_batch_size, 64);
+  EXPECT_EQ(one.accumulation_steps, 1);
+  EXPECT_DOUBLE_EQ(one.goodput, 128 / IterationTime(kParams, 1, 1, 64, 1));
+  EXPECT_EQ(model.AtFixedGlobalBatch(1, 1, 64).accumulation_steps, 0);
+  EXPECT_EQ(model.AtFixedGlobalBatch(1, 2, 128).accumulation_steps, 0);
+  EXPECT_GE(model.Optimize(1, 1).accumulation_steps, 1) << "the initial batch too";
+  EXPECT_EQ(GoodputModel(kParams, {}, kBounds).AtFixedGlobalBatch(1, 1, 128).accumulation_steps, 0);
+
+  bounds.min_atomic = 65;
+  EXPECT_EQ(GoodputModel(kParams, {}, bounds).AtFixedGlobalBatch(1, 1, 128).accumulation_steps, 0);
+  bounds = kBounds;
+  bounds.max_unsplit = 64;
+  bounds.accumulation = false;
+  EXPECT_EQ(GoodputModel(kParams, {}, bounds).AtFixedGlobalBatch(1, 1, 128).accumulation_steps, 0);
+}
+
 TEST(GoodputModel, FindsNearlyTheBestBatchWithFewerLooks) {
   for (const std::int64_t max_atomic : {64, 256, 1024}) {
     for (const double noise : {0.5, 5.0, 50.0}) {

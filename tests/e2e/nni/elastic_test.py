@@ -9,7 +9,7 @@ import unittest
 from harness import BIN, wait_for
 from nni_harness import LIVE, TRIAL, NniTest
 
-EPOCHS = 6
+EPOCHS = 8
 
 
 class ElasticTest(NniTest):

@@ -52,7 +52,8 @@ ReplicaWord WordOf(const v1::ReplicaMessage& message) {
                            .max_global = b.max_batch_size(),
                            .min_atomic = b.min_atomic_batch_size(),
                            .max_atomic = b.max_atomic_batch_size(),
-                           .accumulation = b.accumulation()},
+                           .accumulation = b.accumulation(),
+                           .max_unsplit = b.max_unsplit_batch_size()},
                           m.total_steps()};
     }
     case v1::ReplicaMessage::kRegrouped: {

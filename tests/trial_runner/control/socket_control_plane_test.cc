@@ -69,8 +69,10 @@ class Agent {
 TEST(SocketControlPlane, SendsEachWordAsItsMessage) {
   const Agent agent;
   const auto control = MakeSocketControlPlane(agent.replica_socket());
-  control->Send(ReplicaReady{"host:9", {.initial = 32, .max_global = 64}, 5});
-  EXPECT_EQ(agent.Receive().ready().batch().max_batch_size(), 64);
+  control->Send(ReplicaReady{"host:9", {.initial = 32, .max_global = 64, .max_unsplit = 16}, 5});
+  const v1::Ready ready = agent.Receive().ready();
+  EXPECT_EQ(ready.batch().max_batch_size(), 64);
+  EXPECT_EQ(ready.batch().max_unsplit_batch_size(), 16);
   control->Send(ReplicaReport{3, 2, 0.5, 10, {{"loss", 1.5}}});
   const v1::ReplicaMessage report = agent.Receive();
   EXPECT_EQ(report.report().value(), 0.5);

@@ -11,6 +11,8 @@ namespace espalier {
 
 namespace {
 
+// No forecast is surer than that, and a trial that runs is worth a slot that nobody else can use.
+constexpr double kLeast = 1e-6;
 constexpr std::size_t kMostLearnt = 48;  // curves that the extrapolation learns from
 
 bool CanEndWell(const Curve& curve) {
@@ -102,7 +104,10 @@ std::vector<double> Promise(Direction direction, std::span<const Curve> curves,
   const std::vector<Forecast> ends = ForecastEnds(direction, curves, rivals, options);
   const std::vector<double> among = TopKProbability(ends, options.best_k);
   std::vector<double> promise(curves.size(), 0.0);
-  for (std::size_t r = 0; r < rivals.size(); ++r) promise[rivals[r]] = among[r];
+  for (std::size_t r = 0; r < rivals.size(); ++r) {
+    const double least = curves[rivals[r]].ended ? 0 : kLeast;
+    promise[rivals[r]] = std::max(among[r], least);
+  }
   return promise;
 }
 

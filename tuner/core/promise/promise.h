@@ -25,8 +25,9 @@ struct PromiseOptions {
 // its last value for certain. The end of any other is forecast twice: from its own curve
 // (extrapolation.h), and by what other curves did from its step on (continuation.h). The two are
 // joined with the weight of their precisions, so that the one that knows more on this study counts
-// more. One without a point yet has the distribution of the study's ends. Deterministic, pure;
-// about a millisecond for a hundred trials, and n log n for many thousands.
+// more. One without a point yet has the distribution of the study's ends. No forecast is certain,
+// so that a trial that runs has at least a millionth. Deterministic, pure; about a millisecond for
+// a hundred trials, and n log n for many thousands.
 std::vector<double> Promise(Direction direction, std::span<const Curve> curves,
                             const PromiseOptions& options);
 
