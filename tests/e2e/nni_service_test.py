@@ -383,7 +383,7 @@ class Door(NniTest):
         start = time.monotonic()
         self.service.terminate()
         self.finish(self.service)
-        self.assertLess(time.monotonic() - start, 25)
+        self.assertLess(time.monotonic() - start, 15)
         connection.close()
 
     def test_the_channel_needs_its_secret_and_nothing_else_does_without_the_token(self):
