@@ -57,5 +57,10 @@ function(espalier_test name)
   espalier_executable(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS} GTest::gtest GTest::gmock
                       GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}")
+  # Against what hangs. Instrumented programs take several times as long.
+  set(_limit 300)
+  if(ESPALIER_SANITIZE)
+    set(_limit 1200)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${_limit} LABELS "${ARG_LABELS}")
 endfunction()

@@ -5,7 +5,7 @@
 #   # bench: NAME - what it measures, beside what
 #   # builds: TARGET...           CMake targets it needs besides its own; the line may be missing
 # with // for # in C++. Its last line of output is one JSON object with the figures. Executables
-# are in $ESPALIER_BIN; a C++ benchmark is itself the target bench_NAME. Optimised build always.
+# are in $ESPALIER_BIN; a C++ benchmark is itself the target bench_NAME. Optimised build, where none is named.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/steps.sh
@@ -17,6 +17,9 @@ usage() {
   cat <<'TEXT'
 usage: scripts/bench.sh                  list the benchmarks
        scripts/bench.sh NAME [ARGUMENT...]  run one; its last line is one JSON object
+       scripts/bench.sh NAME --smoke        run one as briefly as it can: its figures mean nothing
+
+  ESPALIER_BIN=DIR   take the executables from there, and set up and build nothing
 TEXT
 }
 
@@ -59,20 +62,22 @@ if [[ -z $file ]]; then
 fi
 
 read -r -a targets <<<"$(header builds "$file")"
+bin=${ESPALIER_BIN:-$PWD/build/$PRESET/bin}
 case $file in
-  *.cc) targets+=("bench_$name") command=("build/$PRESET/bin/bench_$name") ;;
+  *.cc) targets+=("bench_$name") command=("$bin/bench_$name") ;;
   *.py) command=(python3 "$file") ;;
   *.sh) command=(bash "$file") ;;
 esac
-heading "set-up"
-scripts/setup.sh
-if ((${#targets[@]})); then
-  heading "build: ${targets[*]}"
-  build_preset "$PRESET" "${targets[@]}" || stop_with "the build failed, see above"
+if [[ -z ${ESPALIER_BIN:-} ]]; then
+  heading "set-up"
+  scripts/setup.sh
+  if ((${#targets[@]})); then
+    heading "build: ${targets[*]}"
+    build_preset "$PRESET" "${targets[@]}" || stop_with "the build failed, see above"
+  fi
 fi
 heading "$(header bench "$file")"
-ESPALIER_BIN=$PWD/build/$PRESET/bin
-export ESPALIER_BIN
+export ESPALIER_BIN=$bin
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 "${command[@]}" "$@" | tee "$output" || stop_with "$name failed, see above"

@@ -7,7 +7,7 @@ source scripts/libtorch-pins.sh
 
 PACKAGES=(
   # compiler and build
-  build-essential cmake ninja-build ccache pkg-config git ca-certificates
+  build-essential cmake ninja-build ccache mold pkg-config git ca-certificates
   # libraries
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   nlohmann-json3-dev rapidjson-dev libcpp-httplib-dev libsqlite3-dev libspdlog-dev libcli11-dev
@@ -17,8 +17,8 @@ PACKAGES=(
   # the images of examples/fashion_mnist
   dataset-fashion-mnist
 )
-# Only tests need them: a browser for the dashboard's pages.
-TEST_PACKAGES=(chromium chromium-driver)
+# Only tests need them: a browser for the dashboard's pages; networks between hosts, with faults.
+TEST_PACKAGES=(chromium chromium-driver iproute2 nftables)
 NETWORK_TRIES=3
 VENV=.deps/venv
 STAMP=$VENV/espalier-libtorch-set

@@ -60,7 +60,7 @@ test_preset() {
   fi
   if [[ -n $filter ]]; then selection=(-R "$filter"); fi
   heading "$what: tests (preset $preset)"
-  ctest --preset "$preset" -j 2 --output-on-failure --no-tests=error "${selection[@]}" 2>&1 |
+  ctest --preset "$preset" -j 3 --output-on-failure --no-tests=error "${selection[@]}" 2>&1 |
     tee "$log" || true
   count_results "$preset" "$log"
 }

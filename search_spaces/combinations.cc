@@ -8,10 +8,14 @@
 namespace espalier {
 namespace {
 
-constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kMostCount = std::numeric_limits<std::uint64_t>::max();
 
-std::uint64_t Times(std::uint64_t a, std::uint64_t b) { return a > kMost / b ? kMost : a * b; }
-std::uint64_t Plus(std::uint64_t a, std::uint64_t b) { return a > kMost - b ? kMost : a + b; }
+std::uint64_t Times(std::uint64_t a, std::uint64_t b) {
+  return a > kMostCount / b ? kMostCount : a * b;
+}
+std::uint64_t Plus(std::uint64_t a, std::uint64_t b) {
+  return a > kMostCount - b ? kMostCount : a + b;
+}
 
 }  // namespace
 

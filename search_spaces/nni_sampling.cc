@@ -25,12 +25,12 @@ class Draws {
   Drawn operator()(const RandInt& d) const {
     const double low = static_cast<double>(d.low);
     const double width = static_cast<double>(d.high) - low;
-    constexpr double kMost = 9223372036854775808.0;  // 2^63
-    if (!(width >= 1 && width <= kMost)) {
+    constexpr double kRange = 9223372036854775808.0;  // 2^63
+    if (!(width >= 1 && width <= kRange)) {
       return absl::OutOfRangeError(absl::StrCat("NNI cannot draw one of ", width, " integers"));
     }
     const std::uint64_t index = generator_.Integers(static_cast<std::uint64_t>(width));
-    if (low >= kMost) return absl::OutOfRangeError("NNI's integer is over 64 bits");
+    if (low >= kRange) return absl::OutOfRangeError("NNI's integer is over 64 bits");
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(static_cast<std::int64_t>(low)) +
                                      index);
   }

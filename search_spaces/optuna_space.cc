@@ -108,12 +108,12 @@ FromOptuna Convert(const OptunaDistribution& optuna) {
 
 using OptunaJson = Converted<Json>;
 
-Json Class(const char* name, Json attributes) {
+Json MakeClass(const char* name, Json attributes) {
   return Json::object({{"name", name}, {"attributes", std::move(attributes)}});
 }
 
-Json Float(double low, double high, bool log, Json step = nullptr) {
-  return Class(
+Json FloatClass(double low, double high, bool log, Json step = nullptr) {
+  return MakeClass(
       "FloatDistribution",
       Json::object({{"step", std::move(step)}, {"low", low}, {"high", high}, {"log", log}}));
 }
@@ -129,19 +129,20 @@ struct ToOptunaClass {
     for (const ParameterValue& option : d.options) {
       choices.push_back(search_spaces_json::FromParameterValue(option));
     }
-    return {Class("CategoricalDistribution", Json::object({{"choices", std::move(choices)}})), ""};
+    return {MakeClass("CategoricalDistribution", Json::object({{"choices", std::move(choices)}})),
+            ""};
   }
   OptunaJson operator()(const RandInt& d) const {
-    return {
-        Class("IntDistribution",
-              Json::object({{"log", false}, {"step", 1}, {"low", d.low}, {"high", d.high - 1}})),
-        ""};
+    return {MakeClass(
+                "IntDistribution",
+                Json::object({{"log", false}, {"step", 1}, {"low", d.low}, {"high", d.high - 1}})),
+            ""};
   }
-  OptunaJson operator()(const Uniform& d) const { return {Float(d.low, d.high, false), ""}; }
-  OptunaJson operator()(const LogUniform& d) const { return {Float(d.low, d.high, true), ""}; }
+  OptunaJson operator()(const Uniform& d) const { return {FloatClass(d.low, d.high, false), ""}; }
+  OptunaJson operator()(const LogUniform& d) const { return {FloatClass(d.low, d.high, true), ""}; }
   OptunaJson operator()(const QUniform& d) const {
     if (IsMultiple(d.low, d.q) && IsMultiple(d.high, d.q)) {
-      return {Float(d.low, d.high, false, d.q), kEnds};
+      return {FloatClass(d.low, d.high, false, d.q), kEnds};
     }
     return {std::nullopt, "Optuna's steps begin at low and end at high: make both multiples of q"};
   }

@@ -49,7 +49,7 @@ using Base = optuna::StorageService::WithRawCallbackMethod_GetTrials<
 
 class StorageService final : public Base {
  public:
-  StorageService(Tuner& tuner, Gate gate) : tuner_(tuner), gate_(std::move(gate)) {}
+  StorageService(Tuner& tuner, Answered answered) : tuner_(tuner), answered_(std::move(answered)) {}
 
   // ---- studies
 
@@ -223,7 +223,6 @@ class StorageService final : public Base {
   template <typename ReadEvent, typename Fill = void (*)(const Reply&)>
   Reactor* PostRead(
       const char* method, Context* context, ReadEvent read, Fill fill = [](const Reply&) {}) {
-    if (!gate_.admits(*context)) return Refuse(method, context, NoToken());
     absl::StatusOr<Event> event = read();
     if (!event.ok()) return Refuse(method, context, event.status());
     const Call call{method, context->DefaultReactor()};
@@ -248,7 +247,6 @@ class StorageService final : public Base {
   // `look` runs on the owner's thread and fills the reply.
   template <typename Look>
   Reactor* Read(const char* method, Context* context, Look look) {
-    if (!gate_.admits(*context)) return Refuse(method, context, NoToken());
     const Call call{method, context->DefaultReactor()};
     tuner_.ReadThen([this, call, look](const View* view) {
       Finish(call, view == nullptr ? Closed() : look(view->core.state()));
@@ -272,7 +270,7 @@ class StorageService final : public Base {
   }
 
   void Finish(const Call& call, const absl::Status& status) {
-    gate_.answered(call.method, status, call.seconds());
+    answered_(call.method, status, call.seconds());
     call.reactor->Finish(ToGrpc(status));
   }
 
@@ -280,7 +278,7 @@ class StorageService final : public Base {
   void ReadSlice(const std::shared_ptr<TrialsCall>& call);
 
   Tuner& tuner_;
-  const Gate gate_;
+  const Answered answered_;
   EncodedTrials encoded_;  // used on the owner's thread only
 };
 
@@ -298,7 +296,6 @@ struct StorageService::TrialsCall {
 };
 
 Reactor* StorageService::GetTrials(Context* context, const ByteBuffer* request, ByteBuffer* reply) {
-  if (!gate_.admits(*context)) return Refuse("GetTrials", context, NoToken());
   auto call = std::make_shared<TrialsCall>();
   ByteBuffer bytes = *request;
   if (!grpc::SerializationTraits<optuna::GetTrialsRequest>::Deserialize(&bytes, &call->request)
@@ -353,8 +350,8 @@ void StorageService::ReadSlice(const std::shared_ptr<TrialsCall>& call) {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeStorageService(Tuner& tuner, Gate gate) {
-  return std::make_unique<StorageService>(tuner, std::move(gate));
+std::unique_ptr<grpc::Service> MakeStorageService(Tuner& tuner, Answered answered) {
+  return std::make_unique<StorageService>(tuner, std::move(answered));
 }
 
 }  // namespace espalier::optuna_storage

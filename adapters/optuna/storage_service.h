@@ -10,19 +10,10 @@
 
 namespace espalier::optuna_storage {
 
-// What the server that carries the service has to say in each call.
-struct Gate {
-  // Whether the caller may enter.
-  std::function<bool(const grpc::CallbackServerContext& context)> admits;
-  // Told of each answer and how long it took, from any thread.
-  std::function<void(const char* method, const absl::Status& status, double seconds)> answered;
-};
-
-// What a caller without it is told.
-inline absl::Status NoToken() {
-  return absl::UnauthenticatedError(
-      "this tuner service needs its token: metadata \"authorization: Bearer TOKEN\"");
-}
+// Told of each answer and how long it took, from any thread. Who may call is the affair of the
+// server that carries the service.
+using Answered =
+    std::function<void(const char* method, const absl::Status& status, double seconds)>;
 
 // A call under way.
 struct Call {
@@ -43,6 +34,6 @@ struct Call {
 // study's name, FAILED_PRECONDITION for a trial that has ended, INVALID_ARGUMENT for a distribution
 // that does not fit, UNKNOWN for texts that cannot be read. Trials of the pool can be read and take
 // attributes; what else would change them is PERMISSION_DENIED.
-std::unique_ptr<grpc::Service> MakeStorageService(Tuner& tuner, Gate gate);
+std::unique_ptr<grpc::Service> MakeStorageService(Tuner& tuner, Answered answered);
 
 }  // namespace espalier::optuna_storage

@@ -101,7 +101,7 @@ class Division {
   double WorthNow(std::size_t j) { return objective_.WorthOf(board_, j, board_.seat(j).shares); }
 
   std::vector<int> CountsOf(std::size_t j, int node_slots) const;
-  std::vector<Choice> ChoicesOf(std::size_t j, int type, int node_slots);
+  std::vector<KnapsackChoice> ChoicesOf(std::size_t j, int type, int node_slots);
   Plan MakePlan();
   void Realise(Exchange& exchange, const std::vector<int>& targets);
   void Repack(Exchange& exchange, const std::vector<int>& targets);
@@ -140,8 +140,8 @@ std::vector<int> Division::CountsOf(std::size_t j, int node_slots) const {
 }
 
 // What each count would be worth in the best place one could hope for.
-std::vector<Choice> Division::ChoicesOf(std::size_t j, int type, int node_slots) {
-  std::vector<Choice> choices;
+std::vector<KnapsackChoice> Division::ChoicesOf(std::size_t j, int type, int node_slots) {
+  std::vector<KnapsackChoice> choices;
   const Shares& shown = board_.HeldAtFirst(j);
   const bool intact = board_.AsShown(j, shown);
   for (const int slots : CountsOf(j, node_slots)) {
@@ -177,7 +177,7 @@ Plan Division::MakePlan() {
     }
     int capacity = board_.free_of_type(type);
     std::vector<std::size_t> seats;
-    std::vector<std::vector<Choice>> items;
+    std::vector<std::vector<KnapsackChoice>> items;
     for (std::size_t j = 0; j < board_.size(); ++j) {
       const Shares& shares = board_.seat(j).shares;
       const int own = shares.empty() ? 0 : board_.type_of(shares);
@@ -192,7 +192,7 @@ Plan Division::MakePlan() {
     const auto solution = SolveKnapsack(items, capacity);
     if (!solution) continue;
     for (std::size_t i = 0; i < seats.size(); ++i) {
-      const Choice& choice = items[i][static_cast<std::size_t>((*solution)[i])];
+      const KnapsackChoice& choice = items[i][static_cast<std::size_t>((*solution)[i])];
       plan.targets[seats[i]] = choice.slots;
       plan.bound += choice.value;
       planned[seats[i]] = true;

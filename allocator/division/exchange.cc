@@ -10,7 +10,7 @@ namespace espalier {
 
 namespace {
 
-constexpr double kRounding = 1e-9;  // worths that differ by less are equal
+constexpr double kEqualWorth = 1e-9;  // worths that differ by less are equal
 
 }  // namespace
 
@@ -43,7 +43,7 @@ double Exchange::ValueOf(std::size_t j, const Shares& shares) {
 }
 
 bool Exchange::Better(double a, double b) const {
-  return a > b + kRounding * std::max(1.0, std::abs(b));
+  return a > b + kEqualWorth * std::max(1.0, std::abs(b));
 }
 
 double Exchange::Total() {

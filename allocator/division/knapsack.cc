@@ -11,7 +11,7 @@ namespace espalier {
 
 namespace {
 
-using Items = std::span<const std::vector<Choice>>;
+using Items = std::span<const std::vector<KnapsackChoice>>;
 
 constexpr double kWorthless = -std::numeric_limits<double>::infinity();
 constexpr int kPriceSteps = 60;
@@ -66,10 +66,10 @@ std::int64_t ChooseAt(Items items, double price, std::vector<int>& solution) {
 }
 
 // The larger choice with the greatest gain a slot that still fits.
-std::optional<std::pair<double, int>> BestUpgrade(const std::vector<Choice>& choices, int from,
-                                                  std::int64_t room) {
+std::optional<std::pair<double, int>> BestUpgrade(const std::vector<KnapsackChoice>& choices,
+                                                  int from, std::int64_t room) {
   std::optional<std::pair<double, int>> best;
-  const Choice& now = choices[static_cast<std::size_t>(from)];
+  const KnapsackChoice& now = choices[static_cast<std::size_t>(from)];
   for (std::size_t k = static_cast<std::size_t>(from) + 1; k < choices.size(); ++k) {
     const int more = choices[k].slots - now.slots;
     if (more > room) break;
@@ -103,7 +103,7 @@ void GiveOutRest(Items items, std::int64_t room, std::vector<int>& solution) {
 
 std::vector<int> SolveByPrice(Items items, int capacity) {
   double high = 1e-12;
-  for (const std::vector<Choice>& choices : items) {
+  for (const std::vector<KnapsackChoice>& choices : items) {
     for (std::size_t k = 1; k < choices.size(); ++k) {
       high = std::max(high, (choices[k].value - choices.front().value) /
                                 (choices[k].slots - choices.front().slots));
@@ -136,7 +136,7 @@ std::vector<int> SolveByPrice(Items items, int capacity) {
 std::optional<std::vector<int>> SolveKnapsack(Items items, int capacity) {
   std::int64_t least = 0;
   double choices = 0;
-  for (const std::vector<Choice>& item : items) {
+  for (const std::vector<KnapsackChoice>& item : items) {
     least += item.front().slots;
     choices += static_cast<double>(item.size());
   }

@@ -7,7 +7,7 @@
 namespace espalier {
 
 // One way to serve an item of a multiple-choice knapsack.
-struct Choice {
+struct KnapsackChoice {
   int slots = 0;
   double value = 0;
 };
@@ -20,7 +20,7 @@ struct Choice {
 // short of the optimum by less than one choice's gain. Of equally good solutions the one with fewer
 // slots for earlier items.
 inline constexpr double kKnapsackSteps = 2e6;
-std::optional<std::vector<int>> SolveKnapsack(std::span<const std::vector<Choice>> items,
+std::optional<std::vector<int>> SolveKnapsack(std::span<const std::vector<KnapsackChoice>> items,
                                               int capacity);
 
 }  // namespace espalier

@@ -12,8 +12,8 @@ namespace espalier {
 
 namespace {
 
-constexpr double kWorthless = -std::numeric_limits<double>::infinity();
-constexpr double kRounding = 1e-9;
+constexpr double kOutOfReach = -std::numeric_limits<double>::infinity();
+constexpr double kBoundRounding = 1e-9;
 constexpr std::size_t kMostStates = 1 << 17;
 constexpr std::size_t kMostOptions = 4096;  // of one seat
 
@@ -150,16 +150,16 @@ bool Redivision::ListOptions() {
 
 void Redivision::BoundRest() {
   const auto width = static_cast<std::size_t>(total_room_) + 1;
-  bound_.assign(seats_.size() + 1, std::vector<double>(width, kWorthless));
+  bound_.assign(seats_.size() + 1, std::vector<double>(width, kOutOfReach));
   bound_.back().assign(width, 0.0);
   for (std::size_t i = seats_.size(); i-- > 0;) {
-    std::vector<double> by_total(width, kWorthless);
+    std::vector<double> by_total(width, kOutOfReach);
     for (const Option& o : options_[i]) {
       double& at = by_total[static_cast<std::size_t>(o.total)];
       at = std::max(at, o.worth);
     }
     for (std::size_t t = 0; t < width; ++t) {
-      if (by_total[t] == kWorthless) continue;
+      if (by_total[t] == kOutOfReach) continue;
       for (std::size_t c = t; c < width; ++c) {
         bound_[i][c] = std::max(bound_[i][c], by_total[t] + bound_[i + 1][c - t]);
       }
@@ -172,7 +172,7 @@ bool Redivision::Extend(std::size_t i, const std::vector<double>& best, std::vec
   std::array<int, kMostRedivided> left{};
   std::array<bool, kMostRedivided> spans{};
   for (std::size_t state = 0; state < states_; ++state) {
-    if (best[state] == kWorthless) continue;
+    if (best[state] == kOutOfReach) continue;
     int room = 0;
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       const std::size_t digit = state / unit_[n] % Base(n);
@@ -220,9 +220,9 @@ RedivisionResult Redivision::Solve(Exchange& exchange, double max_steps) {
   }
   double now = 0;
   for (const std::size_t j : seats_) now += objective_.WorthOf(board_, j, board_.seat(j).shares);
-  needed_ = now + kRounding * std::max(1.0, std::abs(now));
+  needed_ = now + kBoundRounding * std::max(1.0, std::abs(now));
   BoundRest();
-  std::vector<double> best(states_, kWorthless);
+  std::vector<double> best(states_, kOutOfReach);
   std::vector<double> next(states_);
   best[0] = 0;
   result.complete = bound_[0][static_cast<std::size_t>(total_room_)] <= needed_;
@@ -230,7 +230,7 @@ RedivisionResult Redivision::Solve(Exchange& exchange, double max_steps) {
     chosen_.resize(states_ * seats_.size());
     result.complete = true;
     for (std::size_t i = 0; i < seats_.size() && result.complete; ++i) {
-      std::fill(next.begin(), next.end(), kWorthless);
+      std::fill(next.begin(), next.end(), kOutOfReach);
       result.complete = Extend(i, best, next);
       best.swap(next);
     }

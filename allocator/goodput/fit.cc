@@ -75,8 +75,8 @@ double AddPriors(const ThroughputParams& p, FitVector& gradient) {
   return value;
 }
 
-double Objective(std::span<const ProfileObservation> observations, const FitVector& x,
-                 FitVector& gradient) {
+double ErrorAndGradient(std::span<const ProfileObservation> observations, const FitVector& x,
+                        FitVector& gradient) {
   const ThroughputParams p = FromLogs(x);
   RootMeanSquare grad_error;
   RootMeanSquare optim_error;
@@ -135,7 +135,7 @@ Seen WhatIsSeen(std::span<const ProfileObservation> observations) {
 FitProblem MakeProblem(std::span<const ProfileObservation> observations, const Seen& seen) {
   FitProblem problem;
   problem.objective = [observations](const FitVector& x, FitVector& gradient) {
-    return Objective(observations, x, gradient);
+    return ErrorAndGradient(observations, x, gradient);
   };
   problem.lower.fill(std::log(kSmallest));
   problem.upper.fill(std::log(kLargest));
@@ -190,7 +190,7 @@ double FitObjective(const Profile& profile, const ThroughputParams& params) {
   const std::vector<ProfileObservation> observations = profile.Observations();
   if (observations.empty()) return 0;
   FitVector gradient;
-  return Objective(observations, ToLogs(params), gradient);
+  return ErrorAndGradient(observations, ToLogs(params), gradient);
 }
 
 }  // namespace espalier

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "allocator/goodput/sample_rounding.h"
 #include "tuner/base/check.h"
 
 namespace espalier {
@@ -11,16 +12,14 @@ namespace {
 
 constexpr int kCandidates = 50;
 constexpr int kStride = 4;
-constexpr double kRounding = 1e-8;  // a share of 32.000000001 samples is 32
 
-std::int64_t CeilOf(double x) { return static_cast<std::int64_t>(std::ceil(x - kRounding)); }
 std::int64_t CeilDivide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
 bool BatchBounds::SplitsAlone(double batch_size) const {
-  return accumulation &&
-         batch_size > static_cast<double>(max_unsplit > 0 ? max_unsplit : initial) + kRounding;
+  return accumulation && batch_size > static_cast<double>(max_unsplit > 0 ? max_unsplit : initial) +
+                                          kSampleRounding;
 }
 
 GoodputModel::GoodputModel(ThroughputParams params, GradientNoise noise, BatchBounds bounds)
@@ -55,12 +54,12 @@ BatchChoice GoodputModel::ChoiceNear(int nodes, int replicas, double global_batc
   const double local = global_batch_size / replicas;
   std::int64_t s = 0;
   if (bounds_.accumulation) {
-    s = CeilOf(local / static_cast<double>(bounds_.max_atomic)) - 1;
+    s = CeilOfSamples(local / static_cast<double>(bounds_.max_atomic)) - 1;
     if (replicas == 1 && bounds_.SplitsAlone(local)) s = std::max<std::int64_t>(s, 1);
     s = std::max<std::int64_t>(s, 0);
   }
-  const std::int64_t m = std::clamp(CeilOf(local / static_cast<double>(s + 1)), bounds_.min_atomic,
-                                    bounds_.max_atomic);
+  const std::int64_t m = std::clamp(CeilOfSamples(local / static_cast<double>(s + 1)),
+                                    bounds_.min_atomic, bounds_.max_atomic);
   const double throughput = Throughput(nodes, replicas, m, s);
   BatchChoice choice{.replicas = replicas,
                      .throughput = throughput,

@@ -12,6 +12,8 @@ namespace espalier {
 struct GradientNoise {
   double sqr = 0;
   double var = 1;
+
+  friend bool operator==(const GradientNoise&, const GradientNoise&) = default;
 };
 
 // What batches a trial allows. Counts are samples.

@@ -25,6 +25,8 @@ struct ProfileEntry {
   std::int64_t optimizer_count = 0;     // optimizer steps
   double optimizer_time_s = 0;          // summed time of their last microbatch and all-reduce
   double sync_time_s = 0;               // of which: waiting for the all-reduce
+
+  friend bool operator==(const ProfileEntry&, const ProfileEntry&) = default;
 };
 
 // Mean times of one shape, what the throughput model is fitted to.

@@ -20,14 +20,14 @@ namespace {
 
 constexpr double kForever = 1e15;  // seconds; what cannot run at all needs so long
 
-struct Candidate {
+struct Growth {
   const Job* job;
   SpeedupCurve speedup;
   int slots = 0;
   double gain_s = 0;  // of one more slot
   bool kept = false;
 
-  explicit Candidate(const Job& j) : job(&j), speedup(j) {}
+  explicit Growth(const Job& j) : job(&j), speedup(j) {}
 };
 
 class Division {
@@ -55,27 +55,27 @@ class Division {
   }
 
  private:
-  int Cap(const Candidate& c) const {
+  int Cap(const Growth& c) const {
     const auto& known = c.job->known_step_s;
     if (!known) return GrowthCap(*c.job);
     return std::max(MinSlots(*c.job), std::min(MaxSlots(*c.job), static_cast<int>(known->size())));
   }
   // Seconds that one slot more than `slots` saves to the job's end.
-  double Gain(Candidate& c, int slots);
-  void Update(Candidate& c) { c.gain_s = c.slots + 1 > Cap(c) || left_ < 1 ? 0 : Gain(c, c.slots); }
+  double Gain(Growth& c, int slots);
+  void Update(Growth& c) { c.gain_s = c.slots + 1 > Cap(c) || left_ < 1 ? 0 : Gain(c, c.slots); }
   void GiveMinima();
   bool GiveOne();
   std::vector<AllocationDecision> PlaceAll();
-  std::optional<Placement> FindPlace(const Candidate& c) const;
-  std::string Reason(const Candidate& c, const Placement& placement, const std::string& loss) const;
+  std::optional<Placement> FindPlace(const Growth& c) const;
+  std::string Reason(const Growth& c, const Placement& placement, const std::string& loss) const;
 
   SlotLedger ledger_;
-  std::vector<Candidate> candidates_;
+  std::vector<Growth> candidates_;
   int left_ = 0;
   int slots_per_node_ = 1;
 };
 
-double Division::Gain(Candidate& c, int slots) {
+double Division::Gain(Growth& c, int slots) {
   const auto index = static_cast<std::size_t>(slots);
   if (const auto& known = c.job->known_step_s; known && index < known->size()) {
     return ((*known)[index - 1] - (*known)[index]) * c.job->steps_left;
@@ -89,10 +89,10 @@ double Division::Gain(Candidate& c, int slots) {
 }
 
 void Division::GiveMinima() {
-  std::stable_sort(
-      candidates_.begin(), candidates_.end(),
-      [](const Candidate& a, const Candidate& b) { return MinSlots(*a.job) < MinSlots(*b.job); });
-  for (Candidate& c : candidates_) {
+  std::stable_sort(candidates_.begin(), candidates_.end(), [](const Growth& a, const Growth& b) {
+    return MinSlots(*a.job) < MinSlots(*b.job);
+  });
+  for (Growth& c : candidates_) {
     if (MinSlots(*c.job) > left_) continue;
     c.slots = MinSlots(*c.job);
     left_ -= c.slots;
@@ -103,7 +103,7 @@ void Division::GiveMinima() {
 bool Division::GiveOne() {
   const auto best =
       std::max_element(candidates_.begin(), candidates_.end(),
-                       [](const Candidate& a, const Candidate& b) { return a.gain_s < b.gain_s; });
+                       [](const Growth& a, const Growth& b) { return a.gain_s < b.gain_s; });
   if (best == candidates_.end() || !(best->gain_s > 0)) return false;
   ++best->slots;
   Update(*best);
@@ -113,7 +113,7 @@ bool Division::GiveOne() {
 
 // Where the spanning rule leaves no room for all its slots, a job makes do with fewer. On as many
 // as it has it stays where it is.
-std::optional<Placement> Division::FindPlace(const Candidate& c) const {
+std::optional<Placement> Division::FindPlace(const Growth& c) const {
   for (int slots = c.slots; slots >= MinSlots(*c.job) && slots > 0; --slots) {
     auto placement = ledger_.Place(slots);
     if (!placement) continue;
@@ -124,14 +124,14 @@ std::optional<Placement> Division::FindPlace(const Candidate& c) const {
 }
 
 std::vector<AllocationDecision> Division::PlaceAll() {
-  for (Candidate& c : candidates_) {
+  for (Growth& c : candidates_) {
     c.kept = c.slots == TotalSlots(c.job->current) && ledger_.MayKeep(*c.job);
     if (c.kept) ledger_.Take(c.job->current);
   }
   std::stable_sort(candidates_.begin(), candidates_.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.slots < b.slots; });
+                   [](const Growth& a, const Growth& b) { return a.slots < b.slots; });
   std::vector<std::pair<const Job*, AllocationDecision>> made;
-  for (const Candidate& c : candidates_) {
+  for (const Growth& c : candidates_) {
     if (c.kept) continue;
     const std::string loss = ledger_.MayKeep(*c.job) ? "" : ledger_.Loss(*c.job);
     const Placement placement = FindPlace(c).value_or(Placement{});
@@ -147,7 +147,7 @@ std::vector<AllocationDecision> Division::PlaceAll() {
   return decisions;
 }
 
-std::string Division::Reason(const Candidate& c, const Placement& placement,
+std::string Division::Reason(const Growth& c, const Placement& placement,
                              const std::string& loss) const {
   const std::string why = loss.empty() ? "" : absl::StrCat(", ", loss);
   const int slots = TotalSlots(placement);

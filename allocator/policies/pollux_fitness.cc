@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "allocator/goodput/sample_rounding.h"
 #include "allocator/pool/speedup.h"
 #include "tuner/base/check.h"
 
@@ -12,8 +13,7 @@ namespace espalier {
 namespace {
 
 constexpr int kCandidates = 50;
-constexpr double kRounding = 1e-8;  // a share of 32.000000001 samples is 32
-constexpr double kFloor = 1e-3;     // of a speedup in the mean, so that nothing is divided by zero
+constexpr double kFloor = 1e-3;  // of a speedup in the mean, so that nothing is divided by zero
 
 // The artifact's search for the best batch. It differs from GoodputModel::Optimize in two points
 // that decide which shapes are worth something: an atomic batch that has to be rounded out of its
@@ -33,14 +33,11 @@ double BestGoodput(const GoodputModel& model, int nodes, int replicas) {
     const double local = global / replicas;
     std::int64_t s = 0;
     if (bounds.accumulation) {
-      s = static_cast<std::int64_t>(
-              std::ceil(local / static_cast<double>(bounds.max_atomic) - kRounding)) -
-          1;
+      s = CeilOfSamples(local / static_cast<double>(bounds.max_atomic)) - 1;
       if (replicas == 1 && bounds.SplitsAlone(local)) s = std::max<std::int64_t>(s, 1);
       s = std::max<std::int64_t>(s, 0);
     }
-    const auto m =
-        static_cast<std::int64_t>(std::ceil(local / static_cast<double>(s + 1) - kRounding));
+    const auto m = CeilOfSamples(local / static_cast<double>(s + 1));
     if (m < bounds.min_atomic || m > bounds.max_atomic || (m == last_m && s == last_s)) continue;
     best = std::max(best, model.Goodput(nodes, replicas, m, s));
     last_m = m;

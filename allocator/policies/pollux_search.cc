@@ -41,9 +41,9 @@ PolluxSearch::PolluxSearch(const Board& board, const Pool& pool,
   std::vector<const NodeCapacity*> nodes;
   for (const NodeCapacity& node : pool.nodes) nodes.push_back(&node);
   std::sort(nodes.begin(), nodes.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
-  std::map<std::string, int> types;
+  std::map<SlotKind, int> types;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
-    const int type = types.emplace(nodes[n]->gpu_type, types.size()).first->second;
+    const int type = types.emplace(KindOf(*nodes[n]), types.size()).first->second;
     nodes_.push_back({board.free_on(n), type, nodes[n]->draining});
   }
   types_ = static_cast<int>(types.size());

@@ -12,7 +12,7 @@ namespace espalier {
 
 namespace {
 
-constexpr double kRounding = 1e-9;
+constexpr double kWorthRounding = 1e-9;
 
 class Scaling {
  public:
@@ -25,7 +25,7 @@ class Scaling {
         const int fewer = std::max(board_.seat(j).total - step_, MinSlots(*board_.seat(j).job));
         if (fewer >= board_.seat(j).total) break;
         const double worth = Worth(j, board_.Shrunk(j, fewer), board_.seat(j).shares);
-        if (worth > -kRounding) break;
+        if (worth > -kWorthRounding) break;
         sizes_.Shrink(j, fewer, absl::StrFormat("%s of the last step is %+.3f", measure_, worth));
       }
     }
@@ -54,11 +54,11 @@ class Scaling {
       const auto best =
           std::max_element(growths.begin(), growths.end(),
                            [](const Growth& a, const Growth& b) { return a.worth < b.worth; });
-      if (best == growths.end() || best->worth <= kRounding) break;
+      if (best == growths.end() || best->worth <= kWorthRounding) break;
       const auto j = static_cast<std::size_t>(best - growths.begin());
       const Growth again = Next(j);
       *best = {};
-      if (again.worth <= kRounding) continue;
+      if (again.worth <= kWorthRounding) continue;
       changed |= sizes_.Grow(
           j, again.slots, absl::StrFormat("%s of the last step is %+.3f", measure_, again.worth));
       *best = Next(j);

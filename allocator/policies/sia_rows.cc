@@ -82,10 +82,10 @@ std::vector<double> Prices(const std::vector<SiaRow>& rows, const std::vector<in
 // Within one type: the best choice of its entries for the rows that go there.
 void ChooseWithin(const std::vector<SiaRow>& rows, const std::vector<std::size_t>& members,
                   int type, int capacity, std::vector<int>& chosen) {
-  std::vector<std::vector<Choice>> items;
+  std::vector<std::vector<KnapsackChoice>> items;
   std::vector<std::vector<int>> entries;
   for (const std::size_t i : members) {
-    std::vector<Choice>& choices = items.emplace_back(1);  // nothing
+    std::vector<KnapsackChoice>& choices = items.emplace_back(1);  // nothing
     std::vector<int>& of = entries.emplace_back(1, -1);
     for (std::size_t e = 0; e < rows[i].size(); ++e) {
       if (rows[i][e].type != type) continue;

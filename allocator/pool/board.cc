@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -52,18 +54,18 @@ double Weight(const Job& job) {
 }
 
 void Board::AddNodes(const Pool& pool) {
-  for (const NodeCapacity& node : pool.nodes) types_.push_back(node.gpu_type);
-  std::sort(types_.begin(), types_.end());
-  types_.erase(std::unique(types_.begin(), types_.end()), types_.end());
+  std::set<SlotKind> kinds;
+  for (const NodeCapacity& node : pool.nodes) kinds.insert(KindOf(node));
+  for (const auto& [type, island] : kinds) types_.push_back(type);
   for (const NodeCapacity& node : pool.nodes) {
     const int slots = std::max(0, node.slots);
-    const auto type = std::lower_bound(types_.begin(), types_.end(), node.gpu_type);
-    nodes_.push_back({.id = node.id,
-                      .name = NameOf(node),
-                      .type = static_cast<int>(type - types_.begin()),
-                      .draining = node.draining,
-                      .spot = node.spot,
-                      .capacity = slots});
+    nodes_.push_back(
+        {.id = node.id,
+         .name = NameOf(node),
+         .type = static_cast<int>(std::distance(kinds.begin(), kinds.find(KindOf(node)))),
+         .draining = node.draining,
+         .spot = node.spot,
+         .capacity = slots});
   }
   std::sort(nodes_.begin(), nodes_.end(), [](const Node& a, const Node& b) { return a.id < b.id; });
   int most = 0;

@@ -49,9 +49,9 @@ double Weight(const Job& job);
 
 // The pool while a policy divides it: who holds what, what is free, and which moves are legal. A
 // job that spans nodes shares none of them with another that does; one that holds slots stays on
-// their GPU type and keeps at least one of them in Grown and Shrunk, since its state lives there;
-// what is free on a draining node is nobody's. Starts from the present placements less what is
-// lost; a node whose capacity fell may start overfull (free < 0), to be mended first. Holds
+// their GPU type and island and keeps at least one of them in Grown and Shrunk, since its state
+// lives there; what is free on a draining node is nobody's. Starts from the present placements less
+// what is lost; a node whose capacity fell may start overfull (free < 0), to be mended first. Holds
 // pointers into the pool. With a cache, speedups are kept from one board to the next.
 class Board {
  public:
@@ -67,7 +67,8 @@ class Board {
   int capacity_of(std::size_t node) const { return nodes_[node].capacity; }
   bool draining(std::size_t node) const { return nodes_[node].draining; }
   bool spot(std::size_t node) const { return nodes_[node].spot; }
-  // GPU types in ascending order of their names; a node's is an index into them.
+  // GPU types in ascending order of their names, each once for every island that has it; a node's
+  // is an index into them.
   const std::vector<std::string>& types() const { return types_; }
   int type_of(std::size_t node) const { return nodes_[node].type; }
   // Of the nodes the job is on; -1 where it is on none.

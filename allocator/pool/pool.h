@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "allocator/goodput/goodput.h"
@@ -20,7 +21,14 @@ struct NodeCapacity {
   std::string gpu_type{};  // slots of one node are alike; a trial holds slots of one type only
   bool draining = false;   // about to go: gets nothing new, and what is there should leave
   bool spot = false;       // may be taken away at short notice
+  // Nodes of one pool that cannot all talk to one another are of different islands, and a trial
+  // holds slots of one island only. See Islands.
+  int island = 0;
 };
+
+// What the slots of a trial have in common: their GPU type, and that their nodes can talk.
+using SlotKind = std::pair<std::string, int>;  // gpu_type, island
+inline SlotKind KindOf(const NodeCapacity& node) { return {node.gpu_type, node.island}; }
 
 // Slots by node; every count is positive. Empty: none.
 using Placement = std::map<NodeId, int>;

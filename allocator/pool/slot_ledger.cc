@@ -26,7 +26,7 @@ std::vector<const Job*> InOrder(const Pool& pool) {
 
 SlotLedger::SlotLedger(const Pool& pool, bool share_spanned) : share_spanned_(share_spanned) {
   for (const NodeCapacity& node : pool.nodes) {
-    nodes_[node.id] = {NameOf(node), node.gpu_type, node.slots, node.draining, 0, false};
+    nodes_[node.id] = {NameOf(node), KindOf(node), node.slots, node.draining, 0, false};
     if (!node.draining) usable_ += node.slots;
   }
   std::map<NodeId, int> held;
@@ -38,10 +38,11 @@ SlotLedger::SlotLedger(const Pool& pool, bool share_spanned) : share_spanned_(sh
 
 bool SlotLedger::MayKeep(const Job& job) const {
   if (job.current.empty()) return false;
+  const auto first = nodes_.find(job.current.begin()->first);
   return std::all_of(job.current.begin(), job.current.end(), [&](const auto& held) {
     const auto node = nodes_.find(held.first);
     return node != nodes_.end() && held.second <= node->second.free &&
-           (!node->second.draining || job.joining) &&
+           node->second.kind == first->second.kind && (!node->second.draining || job.joining) &&
            (job.current.size() == 1 || MaySpan(node->second));
   });
 }
@@ -66,10 +67,10 @@ void SlotLedger::Take(const Placement& placement) {
   }
 }
 
-std::optional<Placement> SlotLedger::PlaceOn(int slots, const std::string& gpu_type) const {
+std::optional<Placement> SlotLedger::PlaceOn(int slots, const SlotKind& kind) const {
   std::vector<std::pair<int, NodeId>> most_first;  // negated free slots
   for (const auto& [id, node] : nodes_) {
-    if (node.free > 0 && !node.draining && node.gpu_type == gpu_type) {
+    if (node.free > 0 && !node.draining && node.kind == kind) {
       most_first.emplace_back(-node.free, id);
     }
   }
@@ -89,11 +90,11 @@ std::optional<Placement> SlotLedger::PlaceOn(int slots, const std::string& gpu_t
 }
 
 std::optional<Placement> SlotLedger::Place(int slots) const {
-  std::set<std::string> types;
-  for (const auto& [id, node] : nodes_) types.insert(node.gpu_type);
+  std::set<SlotKind> kinds;
+  for (const auto& [id, node] : nodes_) kinds.insert(node.kind);
   std::optional<Placement> best;
-  for (const std::string& type : types) {
-    auto placement = PlaceOn(slots, type);
+  for (const SlotKind& kind : kinds) {
+    auto placement = PlaceOn(slots, kind);
     if (placement && (!best || placement->size() < best->size())) best = std::move(placement);
   }
   return best;

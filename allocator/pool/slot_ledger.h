@@ -11,8 +11,8 @@ namespace espalier {
 
 // The slots of a pool while a policy that does not care where a job runs hands them out: whole
 // placements are kept or made anew, on the nodes with the most free slots first and among equals
-// by id. Nothing new is placed on a draining node, a job gets slots of one GPU type, and unless
-// `share_spanned` a node carries at most one job that spans nodes.
+// by id. Nothing new is placed on a draining node, a job gets slots of one GPU type and island, and
+// unless `share_spanned` a node carries at most one job that spans nodes.
 class SlotLedger {
  public:
   SlotLedger(const Pool& pool, bool share_spanned);
@@ -31,7 +31,7 @@ class SlotLedger {
  private:
   struct Node {
     std::string name;
-    std::string gpu_type;
+    SlotKind kind;
     int free = 0;
     bool draining = false;
     int spanning = 0;       // jobs that are here and elsewhere too
@@ -39,7 +39,7 @@ class SlotLedger {
   };
 
   bool MaySpan(const Node& node) const { return share_spanned_ || node.spanning == 0; }
-  std::optional<Placement> PlaceOn(int slots, const std::string& gpu_type) const;
+  std::optional<Placement> PlaceOn(int slots, const SlotKind& kind) const;
 
   std::map<NodeId, Node> nodes_;
   bool share_spanned_;

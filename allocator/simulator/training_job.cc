@@ -6,17 +6,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/goodput/fit.h"
+#include "allocator/goodput/sample_rounding.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
 
 namespace {
 
-constexpr double kRounding = 1e-8;     // a share of 32.000000001 samples is 32
 constexpr double kSameInstant = 1e-9;  // seconds
 constexpr int kMostSlots = 64;         // no larger shape was measured
-
-std::int64_t CeilOf(double x) { return static_cast<std::int64_t>(std::ceil(x - kRounding)); }
 
 // A lone microbatch must not carry more than the largest batch that was recorded.
 BatchSplit WithinLargest(const BatchBounds& bounds, BatchSplit split, int replicas) {
@@ -43,14 +41,15 @@ absl::StatusOr<StepTime> StepTimeMemory::At(const Application& application,
 }
 
 BatchSplit SplitBatch(const BatchBounds& bounds, std::int64_t global_batch, int replicas) {
-  const std::int64_t local = CeilOf(static_cast<double>(global_batch) / replicas);
+  const std::int64_t local = CeilOfSamples(static_cast<double>(global_batch) / replicas);
   BatchSplit split;
   split.accumulation =
-      CeilOf(static_cast<double>(local) / static_cast<double>(bounds.max_atomic)) - 1;
+      CeilOfSamples(static_cast<double>(local) / static_cast<double>(bounds.max_atomic)) - 1;
   if (replicas == 1 && bounds.SplitsAlone(static_cast<double>(global_batch))) {
     split.accumulation = std::max<std::int64_t>(1, split.accumulation);
   }
-  split.atomic = CeilOf(static_cast<double>(local) / static_cast<double>(split.accumulation + 1));
+  split.atomic =
+      CeilOfSamples(static_cast<double>(local) / static_cast<double>(split.accumulation + 1));
   return WithinLargest(bounds, split, replicas);
 }
 

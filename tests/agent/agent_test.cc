@@ -172,6 +172,23 @@ v1::ReplicaMessage Heartbeat() {
   return message;
 }
 
+TEST_F(AgentTest, EndsAReplicaWhoseProtocolItDoesNotSpeak) {
+  StartAgent();
+  v1::ReplicaMessage greeting;
+  greeting.mutable_greeting()->set_protocol("99 98 9.9.9");
+  WriteFrame("greeting", greeting);
+  service_.Start(Shell(1, "cat greeting >&3; exec sleep 1000"));
+  EXPECT_THAT(service_.AwaitExit(1).error(),
+              StartsWith("the program of replica 1 speaks protocol 98 to 99 (release 9.9.9), this "
+                         "agent speaks "));
+  greeting.mutable_greeting()->set_protocol("99 1 9.9.9");
+  WriteFrame("greeting", greeting);
+  service_.Start(Shell(2, "cat greeting >&3; exit 3"));
+  EXPECT_EQ(service_.AwaitExit(2).exit_code(), 3);
+  // It is between the two alone.
+  for (const v1::AgentMessage& event : service_.events()) EXPECT_FALSE(event.has_from_replica());
+}
+
 TEST_F(AgentTest, KillsAReplicaThatFallsSilent) {
   replica_lease_s_ = 0.3;
   StartAgent();

@@ -142,7 +142,7 @@ TEST_F(Gpus, AreGivenToReplicasBySlot) {
   const auto variable = [&](int slot, const std::string& name) -> std::string {
     start.set_slot(slot);
     const auto variables =
-        *TrialEnvironment({{"CUDA_VISIBLE_DEVICES", "0,1"}}, options, 1, start, {});
+        *TrialEnvironment({{"CUDA_VISIBLE_DEVICES", "0,1"}}, options, {}, 1, {}, start, {});
     return variables.contains(name) ? variables.at(name) : "none";
   };
   EXPECT_EQ(variable(0, "CUDA_VISIBLE_DEVICES"), "GPU-aaaa");

@@ -39,6 +39,8 @@ grpc::Status ScriptedService::Agent(grpc::ServerContext* context, Stream* stream
       stream_ = stream;
     } else if (message.has_heartbeat()) {
       ++heartbeats_;
+    } else if (message.has_door()) {
+      doors_.push_back(message.door());
     } else {
       events_.push_back(message);
     }
@@ -97,6 +99,12 @@ v1::ReplicaExited ScriptedService::AwaitExit(std::int64_t replica_id) {
   })) << "replica "
       << replica_id << " did not exit";
   return exited;
+}
+
+v1::CheckpointDoorOpen ScriptedService::AwaitDoor() {
+  std::unique_lock lock(mutex_);
+  EXPECT_TRUE(changed_.wait_for(lock, std::chrono::minutes(1), [&] { return !doors_.empty(); }));
+  return doors_.empty() ? v1::CheckpointDoorOpen() : doors_.back();
 }
 
 ScriptedService::Events ScriptedService::events() {

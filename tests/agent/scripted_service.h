@@ -36,7 +36,10 @@ class ScriptedService : private v1::Tuner::Service {
   // The exit of a replica; fails the test if it does not come.
   v1::ReplicaExited AwaitExit(std::int64_t replica_id);
 
-  Events events();  // without Hello and heartbeats
+  // Where the agent gives its checkpoints away.
+  v1::CheckpointDoorOpen AwaitDoor();
+
+  Events events();  // without Hello, heartbeats and doors
   std::vector<v1::Hello> hellos();
   std::string authorization();
 
@@ -51,6 +54,7 @@ class ScriptedService : private v1::Tuner::Service {
   Stream* stream_ = nullptr;
   Events events_;
   std::vector<v1::Hello> hellos_;
+  std::vector<v1::CheckpointDoorOpen> doors_;
   std::string authorization_;
   int heartbeats_ = 0;
 };

@@ -14,7 +14,6 @@ constexpr std::int64_t kTrial = 40;
 v1::ReplicaCommand AdoptAs(std::int64_t replica_id) {
   v1::ReplicaCommand command;
   command.mutable_adopt()->set_replica_id(replica_id);
-  command.mutable_adopt()->set_slot(3);
   command.mutable_adopt()->set_checkpoint("/c/7.pt");
   return command;
 }
@@ -49,6 +48,7 @@ class Spares : public AgentTest {
     start.set_replica_id(replica_id);
     start.set_slot(3);
     start.set_checkpoint("/c/7.pt");
+    start.set_token("of-replica-" + std::to_string(replica_id));
     return start;
   }
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 namespace espalier {
 namespace {
 
@@ -22,8 +25,8 @@ TEST(TrialEnvironment, YieldsToThreadsTheUserSet) {
   v1::StartReplica start;
   start.set_parameters_json(R"({"lr": 0.1, "rule": "adascale", "deep": true})");
   (*start.mutable_environment())["OMP_NUM_THREADS"] = "7";
-  const auto variables =
-      TrialEnvironment({{"PATH", "/bin"}, {"ESPALIER_CHECKPOINT", "stale"}}, options, 3, start, {});
+  const auto variables = TrialEnvironment({{"PATH", "/bin"}, {"ESPALIER_CHECKPOINT", "stale"}},
+                                          options, {}, 3, {}, start, {});
   ASSERT_TRUE(variables.ok()) << variables.status();
   EXPECT_EQ(variables->at("OMP_NUM_THREADS"), "7");
   EXPECT_EQ(variables->at("ESPALIER_PARAM_LR"), "0.1");
@@ -34,11 +37,94 @@ TEST(TrialEnvironment, YieldsToThreadsTheUserSet) {
   EXPECT_FALSE(variables->contains("ESPALIER_CHECKPOINT"));
 }
 
+TEST(TrialEnvironment, ThreadsThatWaitSpinForAWhileUnlessTheUserSaysOtherwise) {
+  v1::StartReplica start;
+  start.set_parameters_json("{}");
+  const auto spin_count = [&](const std::map<std::string, std::string>& inherited) {
+    const auto variables = TrialEnvironment(inherited, {}, {}, 1, {}, start, {});
+    EXPECT_TRUE(variables.ok()) << variables.status();
+    const auto found = variables->find("GOMP_SPINCOUNT");
+    return found == variables->end() ? "none" : found->second;
+  };
+  EXPECT_EQ(spin_count({}), "1000");
+  EXPECT_EQ(spin_count({{"GOMP_SPINCOUNT", "infinity"}}), "infinity");
+  EXPECT_EQ(spin_count({{"OMP_WAIT_POLICY", "active"}}), "none");
+  (*start.mutable_environment())["GOMP_SPINCOUNT"] = "7";
+  EXPECT_EQ(spin_count({}), "7");
+  start.mutable_environment()->clear();
+  (*start.mutable_environment())["OMP_WAIT_POLICY"] = "passive";
+  EXPECT_EQ(spin_count({}), "none");
+}
+
+TEST(TrialEnvironment, TellsWhereOtherMachinesReachTheReplica) {
+  AgentOptions options;
+  v1::StartReplica start;
+  start.set_parameters_json("{}");
+  const std::map<std::string, std::string> inherited = {{"ESPALIER_HOST_ADDRESS", "10.9.9.9"},
+                                                        {"ESPALIER_INTERFACE", "eth9"},
+                                                        {"ESPALIER_PORT_RANGE", "9000-9999"}};
+  const auto alone = TrialEnvironment(inherited, options, {}, 3, {}, start, {});
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_EQ(alone->at("ESPALIER_HOST_ADDRESS"), "127.0.0.1");
+  EXPECT_FALSE(alone->contains("ESPALIER_INTERFACE"));
+  EXPECT_FALSE(alone->contains("ESPALIER_PORT_RANGE"));
+  options.ports = {7100, 7163};
+  const auto pooled = TrialEnvironment(inherited, options, {}, 3, {"10.0.0.2", "eth0"}, start, {});
+  ASSERT_TRUE(pooled.ok()) << pooled.status();
+  EXPECT_EQ(pooled->at("ESPALIER_HOST_ADDRESS"), "10.0.0.2");
+  EXPECT_EQ(pooled->at("ESPALIER_INTERFACE"), "eth0");
+  EXPECT_EQ(pooled->at("ESPALIER_PORT_RANGE"), "7100-7163");
+}
+
+std::string TextOf(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(TrialEnvironment, ThroughTheAgentATrialKnowsNeitherAddressNorCertificate) {
+  AgentOptions options;
+  options.directory = testing::TempDir() + "/espalier_trial_environment";
+  options.service_address = "10.0.0.1:7077";
+  options.http_address = "https://10.0.0.1:7078";
+  options.tls_ca_file = "/ca.pem";
+  const std::string secret(64, 'a');
+  const std::string hash(64, 'b');
+  options.token = "esp1.01234567." + secret + "." + hash;
+  options.token_file = "/agent.token";
+  v1::StartReplica start;
+  start.set_study("s");
+  start.set_parameters_json("{}");
+  start.set_token("esp1.trial-3-17." + secret + "." + hash);
+  const auto told = [&](const ServiceAccess& access) {
+    const absl::StatusOr<TrialFiles> files = MakeTrialFiles(options, access, start);
+    EXPECT_TRUE(files.ok()) << files.status();
+    return *TrialEnvironment({{"ESPALIER_TLS_CA", "/old"}}, options, access, 1, {}, start, *files);
+  };
+  const auto direct = told(DirectAccess(options));
+  EXPECT_EQ(direct.at("ESPALIER_SERVICE"), "10.0.0.1:7077");
+  EXPECT_EQ(direct.at("ESPALIER_HTTP"), "https://10.0.0.1:7078");
+  EXPECT_EQ(direct.at("ESPALIER_TLS_CA"), "/ca.pem");
+  EXPECT_EQ(TextOf(direct.at("ESPALIER_TOKEN_FILE")), start.token() + "\n");
+
+  const ServiceAccess access{"127.0.0.1:1234", "http://127.0.0.1:1235", "", /*forwarded=*/true};
+  const auto forwarded = told(access);
+  EXPECT_EQ(forwarded.at("ESPALIER_SERVICE"), "127.0.0.1:1234");
+  EXPECT_EQ(forwarded.at("ESPALIER_HTTP"), "http://127.0.0.1:1235");
+  EXPECT_FALSE(forwarded.contains("ESPALIER_TLS_CA"));
+  EXPECT_EQ(TextOf(forwarded.at("ESPALIER_TOKEN_FILE")), "esp1.trial-3-17." + secret + "\n");
+  // A service of an older release gives trials no token: they show the agent's.
+  start.clear_token();
+  EXPECT_EQ(TextOf(told(access).at("ESPALIER_TOKEN_FILE")), "esp1.01234567." + secret + "\n");
+  EXPECT_EQ(told(DirectAccess(options)).at("ESPALIER_TOKEN_FILE"), "/agent.token");
+  options.token = "a word";
+  EXPECT_EQ(told(access).at("ESPALIER_TOKEN_FILE"), "/agent.token");
+}
+
 TEST(TrialEnvironment, FlattensNestedChoices) {
   v1::StartReplica start;
   start.set_parameters_json(
       R"({"opt": {"_name": "sgd", "momentum": 0.9, "decay": {"_name": "none"}}, "list": [1]})");
-  const auto variables = TrialEnvironment({}, {}, 1, start, {});
+  const auto variables = TrialEnvironment({}, {}, {}, 1, {}, start, {});
   ASSERT_TRUE(variables.ok()) << variables.status();
   EXPECT_EQ(variables->at("ESPALIER_PARAM_OPT"), "sgd");
   EXPECT_EQ(variables->at("ESPALIER_PARAM_OPT_SGD_MOMENTUM"), "0.9");
@@ -49,7 +135,7 @@ TEST(TrialEnvironment, FlattensNestedChoices) {
 TEST(TrialEnvironment, RefusesParametersThatAreNotAnObject) {
   v1::StartReplica start;
   start.set_parameters_json("[1]");
-  const auto variables = TrialEnvironment({}, {}, 1, start, {});
+  const auto variables = TrialEnvironment({}, {}, {}, 1, {}, start, {});
   EXPECT_EQ(variables.status().message(),
             "cannot start the trial: its parameters should be one JSON object, got [1]");
 }

@@ -7,8 +7,13 @@
 
 #include "allocator/policies/policy.h"
 #include "gtest/gtest.h"
+#include "tuner/base/random.h"
 
 namespace espalier {
+
+inline int IntBelow(Random& random, int n) {
+  return static_cast<int>(random.Below(static_cast<std::uint64_t>(n)));
+}
 
 inline Job WaitingJob(std::int64_t id, int max_slots = 8) {
   Job job;
@@ -55,6 +60,14 @@ inline std::map<TrialId, Placement> After(const Pool& pool,
   for (const Job& job : pool.jobs) held[job.id] = job.current;
   for (const AllocationDecision& decision : decisions) held[decision.trial] = decision.placement;
   return held;
+}
+
+// How many slots each trial of the pool holds after the decisions, in the pool's order.
+inline std::vector<int> Sizes(const Pool& pool, const std::vector<AllocationDecision>& decisions) {
+  const auto held = After(pool, decisions);
+  std::vector<int> sizes;
+  for (const Job& job : pool.jobs) sizes.push_back(Total(held.at(job.id)));
+  return sizes;
 }
 
 inline std::unique_ptr<Policy> Make(const std::string& name, const Options& options = {}) {

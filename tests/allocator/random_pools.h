@@ -16,9 +16,6 @@ inline int LeastOf(const Job& job) {
 inline int MostOf(const Job& job) {
   return job.pinned_slots > 0 ? job.pinned_slots : std::max(job.min_slots, job.max_slots);
 }
-inline int IntBelow(Random& random, int n) {
-  return static_cast<int>(random.Below(static_cast<std::uint64_t>(n)));
-}
 
 inline GoodputModel RandomModel(Random& random, std::int64_t batch) {
   return GoodputModel({random.Uniform(0, 0.02) + 1e-8, random.Uniform(0, 0.002) + 1e-8,
@@ -58,21 +55,21 @@ inline Job RandomJob(Random& random, std::int64_t id, const std::vector<std::str
   return job;
 }
 
-// Gives the job free slots within its bounds, on one GPU type, if it finds them.
+// Gives the job free slots within its bounds, of one kind, if it finds them.
 inline void PlaceAtRandom(Random& random, const Pool& pool, Job& job, std::map<NodeId, int>& free,
                           std::set<NodeId>& spanned) {
   int wanted = LeastOf(job) + IntBelow(random, MostOf(job) - LeastOf(job) + 1);
   Placement placement;
-  const std::string* type = nullptr;
+  const NodeCapacity* first = nullptr;
   for (const NodeCapacity& node : pool.nodes) {
     if (!placement.empty() &&
         (spanned.contains(node.id) || spanned.contains(placement.begin()->first))) {
       continue;
     }
-    if (type && *type != node.gpu_type) continue;
+    if (first != nullptr && KindOf(*first) != KindOf(node)) continue;
     const int taken = std::min(free[node.id], wanted);
     if (taken == 0) continue;
-    type = &node.gpu_type;
+    first = &node;
     placement[node.id] = taken;
     wanted -= taken;
   }
@@ -86,7 +83,8 @@ inline void PlaceAtRandom(Random& random, const Pool& pool, Job& job, std::map<N
 }
 
 // Legal placements: within capacity, at most one trial that spans nodes on each of them, one GPU
-// type a trial. Some nodes drain or are spot, some studies have a larger share.
+// type and island a trial. Some nodes drain, are spot or cannot talk to others, some studies have a
+// larger share.
 inline Pool RandomPool(Random& random) {
   Pool pool;
   const int nodes = 1 + IntBelow(random, 4);
@@ -94,11 +92,13 @@ inline Pool RandomPool(Random& random) {
       random.Below(3) == 0 ? std::vector<std::string>{"A100", "T4"} : std::vector<std::string>{""};
   std::map<NodeId, int> free;
   const bool some_drain = random.Below(4) == 0;
+  const bool some_apart = random.Below(4) == 0;
   for (int n = 1; n <= nodes; ++n) {
     NodeCapacity node = Node(n, IntBelow(random, 9));
     node.gpu_type = types[random.Below(types.size())];
     node.draining = some_drain && random.Below(3) == 0;
     node.spot = random.Below(6) == 0;
+    if (some_apart) node.island = IntBelow(random, 2);
     free[node.id] = node.slots;
     pool.nodes.push_back(std::move(node));
   }

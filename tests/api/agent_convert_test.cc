@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tuner/messages/wire/replica_wire.h"
 
 namespace espalier {
 namespace {
@@ -59,7 +60,6 @@ TEST(AgentConvert, TakesHelloWithLiveReplicasAndTheirPids) {
   EXPECT_EQ(event.replicas[0].generation, 5);
   ASSERT_TRUE(event.replicas[0].ready);
   EXPECT_EQ(event.replicas[0].ready->batch, (BatchBounds{32, 256, 4, 64, true, 16}));
-  EXPECT_EQ(event.replicas[0].ready->replica, ReplicaId(7));
 }
 
 TEST(AgentConvert, RefusesHelloWithoutNameOrSlots) {
@@ -78,102 +78,33 @@ TEST(AgentConvert, RefusesReadyWithImpossibleBatch) {
   v1::AgentMessage message = FromReplicaMessage(9);
   v1::Ready& ready = *message.mutable_from_replica()->mutable_message()->mutable_ready();
   SetBatch(ready);
-  EXPECT_EQ(EventOf<ReplicaReady>(message).batch.initial, 32);
+  EXPECT_EQ(std::get<ReplicaReady>(EventOf<FromReplica>(message).message).batch.initial, 32);
   ready.mutable_batch()->set_min_atomic_batch_size(65);
   const absl::Status status = FromProto(message).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("replica 9"));
 }
 
-TEST(AgentConvert, TakesProgressWithItsProfile) {
+TEST(AgentConvert, PassesOnWhatAReplicaSaid) {
   v1::AgentMessage message = FromReplicaMessage(9);
-  v1::Progress& progress = *message.mutable_from_replica()->mutable_message()->mutable_progress();
-  progress.set_epoch(1.5);
-  progress.set_gradient_sqr(2);
-  progress.set_gradient_var(3);
-  v1::ProfileEntry& entry = *progress.add_profile();
-  entry.set_nodes(1);
-  entry.set_replicas(2);
-  entry.set_atomic_batch_size(16);
-  entry.set_accumulation_count(3);
-  entry.set_accumulation_time_s(0.25);
-  entry.set_optimizer_count(4);
-  entry.set_optimizer_time_s(0.5);
-  entry.set_sync_time_s(0.125);
-
-  const auto event = EventOf<ReplicaProgress>(message);
-  EXPECT_EQ(event.noise.sqr, 2);
-  EXPECT_EQ(event.noise.var, 3);
-  EXPECT_EQ(event.epoch, 1.5);
-  ASSERT_EQ(event.profile.size(), 1u);
-  const ProfileKey key{1, 2, 16};
-  EXPECT_EQ(event.profile[0].key, key);
-  EXPECT_EQ(event.profile[0].accumulation_count, 3);
-  EXPECT_EQ(event.profile[0].accumulation_time_s, 0.25);
-  EXPECT_EQ(event.profile[0].optimizer_count, 4);
-  EXPECT_EQ(event.profile[0].optimizer_time_s, 0.5);
-  EXPECT_EQ(event.profile[0].sync_time_s, 0.125);
+  const ReplicaStuck stuck{4, 10, {{ReplicaId(8), "host:8", Contact::kRefused, "refused"}}};
+  *message.mutable_from_replica()->mutable_message() = ToProto(ReplicaMessage(stuck));
+  const auto event = EventOf<FromReplica>(message);
+  EXPECT_EQ(event.replica, ReplicaId(9));
+  EXPECT_EQ(std::get<ReplicaStuck>(event.message), stuck);
 }
 
-TEST(AgentConvert, TakesWhatATrialTellsOfItself) {
+TEST(AgentConvert, RefusesReportsOfTooManyFigures) {
   v1::AgentMessage message = FromReplicaMessage(9);
-  v1::Progress& progress = *message.mutable_from_replica()->mutable_message()->mutable_progress();
-  progress.set_generation(3);
-  v1::ReplicaTime& time = *progress.add_replica_times();
-  time.set_replica_id(7);
-  time.set_steps(20);
-  time.set_compute_time_s(0.5);
-  progress.set_goodput(100);
-  progress.set_memory_bytes(1000);
-  progress.set_device_memory_bytes(2000);
-  progress.set_skipped_steps(4);
-  progress.set_loss_scale(512);
-
-  const auto event = EventOf<ReplicaProgress>(message);
-  EXPECT_EQ(event.generation, 3);
-  ASSERT_EQ(event.replica_times.size(), 1u);
-  EXPECT_EQ(event.replica_times[0].replica, ReplicaId(7));
-  EXPECT_EQ(event.replica_times[0].steps, 20);
-  EXPECT_EQ(event.replica_times[0].compute_time_s, 0.5);
-  EXPECT_EQ(event.goodput, 100);
-  EXPECT_EQ(event.memory_bytes, 1000);
-  EXPECT_EQ(event.device_memory_bytes, 2000);
-  EXPECT_EQ(event.skipped_steps, 4);
-  EXPECT_EQ(event.loss_scale, 512);
-}
-
-TEST(AgentConvert, TakesThePartsOfAPause) {
-  v1::AgentMessage message = FromReplicaMessage(9);
-  v1::Regrouped& regrouped =
-      *message.mutable_from_replica()->mutable_message()->mutable_regrouped();
-  regrouped.set_pause_s(0.5);
-  regrouped.set_form_s(0.25);
-  regrouped.set_broadcast_s(0.125);
-  const auto event = EventOf<ReplicaRegrouped>(message);
-  EXPECT_EQ(event.pause_s, 0.5);
-  EXPECT_EQ(event.form_s, 0.25);
-  EXPECT_EQ(event.broadcast_s, 0.125);
-}
-
-TEST(AgentConvert, TakesStuck) {
-  v1::AgentMessage message = FromReplicaMessage(9);
-  v1::Stuck& stuck = *message.mutable_from_replica()->mutable_message()->mutable_stuck();
-  stuck.set_generation(4);
-  stuck.set_waited_s(10);
-  EXPECT_EQ(EventOf<ReplicaStuck>(message).replica, ReplicaId(9));
-  EXPECT_EQ(EventOf<ReplicaStuck>(message).generation, 4);
-  EXPECT_EQ(EventOf<ReplicaStuck>(message).waited_s, 10);
-}
-
-TEST(AgentConvert, FinishedHasAValueOnlyWhereOneWasSent) {
-  v1::AgentMessage message = FromReplicaMessage(9);
-  auto& finished = *message.mutable_from_replica()->mutable_message()->mutable_finished();
-  EXPECT_EQ(EventOf<ReplicaFinished>(message).value, std::nullopt);
-  finished.set_value(0);
-  EXPECT_EQ(EventOf<ReplicaFinished>(message).value, 0.0);
-  EXPECT_EQ(EventOf<ReplicaFinished>(message).failure, "");
-  finished.set_failure("the loss is not finite");
-  EXPECT_EQ(EventOf<ReplicaFinished>(message).failure, "the loss is not finite");
+  auto& extra =
+      *message.mutable_from_replica()->mutable_message()->mutable_report()->mutable_extra();
+  for (std::size_t i = 0; i < kMaxExtraFigures; ++i) extra["figure " + std::to_string(i)] = 1;
+  EXPECT_TRUE(FromProto(message).ok());
+  extra["one more"] = 1;
+  EXPECT_THAT(std::string(FromProto(message).status().message()), HasSubstr("got 101"));
+  extra.clear();
+  extra[std::string(kMaxFigureName + 1, 'x')] = 1;
+  EXPECT_THAT(std::string(FromProto(message).status().message()), HasSubstr("got 257"));
 }
 
 TEST(AgentConvert, HeartbeatsAndEmptyMessagesAreNoEvents) {
@@ -218,6 +149,57 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   EXPECT_EQ(start.checkpoint(), "/runs/3.pt");
 }
 
+TEST(AgentConvert, AStartNamesWhoHasItsCheckpointAndAJoinerHasNone) {
+  TunerState state;
+  state.nodes = {{NodeId(2), "elm"}, {NodeId(3), "oak"}};
+  state.studies[StudyId(1)].spec.name = "mnist";
+  Trial& trial = state.trials[TrialId(4)];
+  trial.study = StudyId(1);
+  trial.number = 3;
+  trial.checkpoint = "/runs/step-7.pt";
+  StartReplicaCommand start{NodeId(2), ReplicaId(8), TrialId(4), 1};
+  start.from = {7, "step-7.pt", "print", {}, 0};
+  start.sources = {NodeId(3), NodeId(2)};
+  v1::ServiceMessage message = ToProto(start, state);
+  EXPECT_EQ(message.start().from().name(), "step-7.pt");
+  EXPECT_EQ(message.start().from().fingerprint(), "print");
+  ASSERT_EQ(message.start().from().sources_size(), 2);
+  EXPECT_EQ(message.start().from().sources(0).node(), "oak");
+  const CommandSources sources = SourcesOf(start, message);
+  EXPECT_THAT(sources.nodes, testing::ElementsAre(NodeId(3), NodeId(2)));
+  EXPECT_EQ(sources.told, message.mutable_start()->mutable_from());
+  EXPECT_EQ(sources.trial_number, 3);
+  start.joins = true;
+  message = ToProto(start, state);
+  EXPECT_FALSE(message.start().has_from());
+  EXPECT_EQ(message.start().checkpoint(), "");
+}
+
+TEST(AgentConvert, HelloTellsOfCheckpoints) {
+  v1::AgentMessage message;
+  v1::Hello& hello = *message.mutable_hello();
+  hello.set_node_name("oak");
+  hello.set_slots(1);
+  EXPECT_FALSE(std::get<AgentHello>(*FromProto(message)->event).checkpoints)
+      << "an agent of release 0.1";
+  v1::HeldCheckpoint& held = *hello.mutable_checkpoints()->add_checkpoints();
+  held.set_study("mnist");
+  held.set_trial_number(3);
+  held.set_name("step-7.pt");
+  held.set_fingerprint("print");
+  held.set_fetched(true);
+  hello.set_shared_folder("mark");
+  const AgentHello event = std::get<AgentHello>(*FromProto(message)->event);
+  ASSERT_TRUE(event.checkpoints);
+  ASSERT_EQ(event.checkpoints->files.size(), 1u);
+  EXPECT_EQ(event.checkpoints->files[0].fingerprint, "print");
+  EXPECT_TRUE(event.checkpoints->files[0].fetched);
+  EXPECT_EQ(event.shared_folder, "mark");
+  held.set_name(std::string(kMaxCheckpointName + 1, 'x'));
+  EXPECT_THAT(std::string(FromProto(message).status().message()),
+              HasSubstr("a checkpoint's name has at most 1024 bytes"));
+}
+
 TEST(AgentConvert, AnEnqueuedTrialHasItsOwnEnvironmentAndItsParametersToTheLetter) {
   TunerState state;
   state.studies[StudyId(1)].spec.environment = {{"A", "study"}, {"B", "study"}};
@@ -237,11 +219,10 @@ TEST(AgentConvert, AnEnqueuedTrialHasItsOwnEnvironmentAndItsParametersToTheLette
 }
 
 TEST(AgentConvert, KeepsTheRankOrderOfARegroup) {
-  const RegroupCommand command{NodeId(1),
-                               ReplicaId(5),
-                               7,
-                               {{ReplicaId(6), "a:1", NodeId(2)}, {ReplicaId(5), "b:2", NodeId(1)}},
-                               true};
+  const RegroupCommand command{
+      NodeId(1),
+      ReplicaId(5),
+      {7, {{ReplicaId(6), NodeId(2), "a:1"}, {ReplicaId(5), NodeId(1), "b:2"}}, true}};
   const v1::ServiceMessage message = ToProto(command, TunerState{});
   EXPECT_EQ(message.to_replica().replica_id(), 5);
   const v1::Regroup& regroup = message.to_replica().command().regroup();

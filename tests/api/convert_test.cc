@@ -22,7 +22,7 @@ TEST(Convert, ATrialKeepsItsCurveSpansAndResizes) {
   state.Apply(StudyCreated{StudyId(1), {}, TimeFromSeconds(1)});
   state.Apply(TrialCreated{TrialId(5), StudyId(1), 0, {{"lr", 0.5}}, TimeFromSeconds(2)});
   state.Apply(TrialStateChanged{TrialId(5), TrialState::kRunning, TimeFromSeconds(3), "", {}, ""});
-  state.Apply(ValueReported{TrialId(5), {1, 0.75, 10, TimeFromSeconds(4), 64}});
+  state.Apply(ValueReported{TrialId(5), {1, 0.75, 10, TimeFromSeconds(4), 64}, {{"loss", 1.5}}});
   state.Apply(SlotsHeldChanged{TrialId(5), TimeFromSeconds(5), {{NodeId(2), 1}}});
   state.Apply(ResizeMeasured{TrialId(5), {TimeFromSeconds(6), 2, 1, 2, 0.01, true, 0.003, 0.002}});
   TrainingFigures figures;
@@ -34,10 +34,11 @@ TEST(Convert, ATrialKeepsItsCurveSpansAndResizes) {
   const std::map<ReplicaId, int> no_pids;
   const std::map<std::string, std::vector<NodeGpu>> no_gpus;
   const std::map<std::string, std::string> no_folders;
-  const View view{core, TimeFromSeconds(10), no_pids, no_gpus, no_folders};
+  const View view{core, TimeFromSeconds(10), no_pids, no_gpus, no_folders, no_folders};
 
   const v1::Trial trial = ToProto(state.trials.at(TrialId(5)), view);
   EXPECT_EQ(trial.id(), 5);
+  EXPECT_EQ(trial.values(0).extra().at("loss"), 1.5);
   EXPECT_EQ(trial.state(), v1::TRIAL_RUNNING);
   ASSERT_EQ(trial.parameters_size(), 1);
   EXPECT_EQ(trial.parameters(0).json(), "0.5");

@@ -52,13 +52,14 @@ class DirectTuner final : public Tuner {
     return study + "/" + std::to_string(trial_number) + ": " + text->second;
   }
 
-  View view() const { return {core, now, pids, gpus, folders}; }
+  View view() const { return {core, now, pids, gpus, folders, hosts}; }
 
   Time now;
   Core core;
   std::map<ReplicaId, int> pids;
   std::map<std::string, std::vector<NodeGpu>> gpus;
   std::map<std::string, std::string> folders;
+  std::map<std::string, std::string> hosts;
   std::map<NodeId, std::string> output;  // of every trial, on the nodes that answer
   std::vector<Command> commands;
   std::map<TrialId, std::vector<std::function<void(const Reply&)>>> waits;

@@ -11,6 +11,10 @@ ALLOCATOR = ["allocator", "allocator/goodput", "allocator/pool", "allocator/poli
 FOLDERS = {
     # The leaves, and the pure parts.
     "tuner/base": [],
+    # Who may do what, and how it is proved.
+    "tuner/credentials": ["tuner/base"],
+    # A port of loopback behind which a service of another machine is.
+    "tuner/forwarding": ["tuner/base", "tuner/credentials"],
     "search_spaces": ["tuner/base"],
     "allocator/goodput": ["tuner/base"],
     "allocator/pool": ["tuner/base", "allocator/goodput"],
@@ -20,40 +24,44 @@ FOLDERS = {
     "allocator": ["tuner/base", "allocator/goodput", "allocator/pool", "allocator/policies"],
     # Reads recorded workloads from files; what runs them is pure.
     "allocator/simulator/loads": ["tuner/base", *ALLOCATOR],
-    "trial_runner/elastic": ["tuner/base", "allocator/goodput"],
-    "tuner/core": ["tuner/base", "search_spaces", *ALLOCATOR],
+    # What a replica and the service say to each other: values, and their mapping to the wire.
+    "tuner/messages": ["tuner/base", "allocator/goodput"],
+    "tuner/messages/wire": ["tuner/base", "tuner/messages", "tuner/proto", "allocator/goodput"],
+    "trial_runner/elastic": ["tuner/base", "tuner/messages", "allocator/goodput"],
+    "tuner/core": ["tuner/base", "tuner/messages", "search_spaces", *ALLOCATOR],
     # Studies on virtual time, around the production core.
-    "tuner/simulator": ["tuner/base", "search_spaces", "tuner/core", *ALLOCATOR],
+    "tuner/simulator": ["tuner/messages", "tuner/base", "search_spaces", "tuner/core", *ALLOCATOR],
     # The service, from the inside out.
-    "tuner/study_file": ["tuner/base", "search_spaces", "tuner/core", *ALLOCATOR],
-    "tuner/storage": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", *ALLOCATOR],
+    "tuner/study_file": ["tuner/messages", "tuner/base", "search_spaces", "tuner/core", *ALLOCATOR],
+    "tuner/storage": ["tuner/messages", "tuner/base", "search_spaces", "tuner/core", "tuner/study_file", *ALLOCATOR],
     "tuner/proto": [],
-    "tuner/api": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage",
+    "tuner/api": ["tuner/credentials", "tuner/messages", "tuner/messages/wire", "tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage",
                   "tuner/proto", *ALLOCATOR],
-    "tuner/server": ["adapters", "tuner/base", "search_spaces", "tuner/core", "tuner/study_file",
+    "tuner/server": ["tuner/credentials", "tuner/messages", "adapters", "tuner/base", "search_spaces", "tuner/core", "tuner/study_file",
                      "tuner/storage", "tuner/proto", "tuner/api", *ALLOCATOR],
     # One executable for every verb; `run` embeds service and agent.
-    "tuner/cli": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage",
+    "tuner/cli": ["tuner/credentials", "tuner/forwarding", "tuner/messages", "tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage",
                   "tuner/proto", "tuner/api", "tuner/server", "tuner/simulator",
                   "trial_runner/agent", *ALLOCATOR,
                   "allocator/simulator/loads"],
     # The replicas and what starts them.
-    "trial_runner/agent": ["tuner/base", "tuner/proto"],
-    "trial_runner/control": ["tuner/base", "tuner/proto", "trial_runner/elastic",
+    "trial_runner/agent": ["tuner/base", "tuner/credentials", "tuner/forwarding", "tuner/proto"],
+    "trial_runner/control": ["tuner/messages", "tuner/messages/wire", "tuner/base", "tuner/proto", "trial_runner/elastic",
                              "allocator/goodput"],
-    "trial_runner/collectives": ["tuner/base"],
-    "trial_runner/datasets": ["tuner/base", "trial_runner/elastic", "allocator/goodput"],
-    "trial_runner/torch": ["tuner/base", "trial_runner/elastic", "trial_runner/control",
+    # Members prove with digests that they know the secret of their generation.
+    "trial_runner/collectives": ["tuner/base", "tuner/credentials", "tuner/messages", "allocator/goodput"],
+    "trial_runner/datasets": ["tuner/messages", "tuner/base", "trial_runner/elastic", "allocator/goodput"],
+    "trial_runner/torch": ["tuner/messages", "tuner/base", "trial_runner/elastic", "trial_runner/control",
                            "trial_runner/collectives", "trial_runner/datasets",
                            "allocator/goodput"],
-    "trial_runner": ["tuner/base", "trial_runner/elastic", "trial_runner/control",
+    "trial_runner": ["tuner/messages", "tuner/base", "trial_runner/elastic", "trial_runner/control",
                      "trial_runner/collectives", "trial_runner/datasets", "trial_runner/torch",
                      "allocator/goodput"],
     # Clients and users of the above.
     # Optuna's storage service and dashboard routes: doors of the service, onto its own studies.
-    "adapters": ["tuner/base", "tuner/api", "tuner/proto", "tuner/core", "tuner/study_file",
+    "adapters": ["tuner/messages", "tuner/base", "tuner/credentials", "tuner/api", "tuner/proto", "tuner/core", "tuner/study_file",
                  "search_spaces", "allocator", "allocator/goodput"],
-    "examples": ["tuner/base", "trial_runner", "trial_runner/elastic", "trial_runner/control",
+    "examples": ["tuner/messages", "tuner/base", "trial_runner", "trial_runner/elastic", "trial_runner/control",
                  "trial_runner/collectives", "trial_runner/datasets", "trial_runner/torch",
                  "allocator/goodput"],
     # Tests see everything of ours; the walls below hold for them too.
@@ -61,7 +69,7 @@ FOLDERS = {
 }
 
 # Decide, and do nothing else: no I/O, clock, thread or hidden randomness.
-PURE = ["tuner/core", "tuner/simulator", *ALLOCATOR, "allocator/division", "search_spaces",
+PURE = ["tuner/core", "tuner/messages", "tuner/simulator", *ALLOCATOR, "allocator/division", "search_spaces",
         "trial_runner/elastic"]
 
 # A folder of tests mirrors one of the tree: tests/cli is tuner/cli, tests/tuner/cli as well.
@@ -89,16 +97,16 @@ WALLS = {
     },
     "protobuf": {
         "includes": r"^google/protobuf/|\.pb\.h$",
-        "sources": ["tuner/api", "tuner/server", "tuner/cli", "trial_runner/agent",
-                    "trial_runner/control", "adapters", "tests/contract", "tests/e2e",
-                    "tests/fuzz", "tests/benchmarks"],
-        "headers": ["tuner/api", "tuner/server", "tuner/cli", "trial_runner/agent",
+        "sources": ["tuner/messages/wire", "tuner/api", "tuner/server", "tuner/cli",
+                    "trial_runner/agent", "trial_runner/control", "adapters", "tests/contract",
+                    "tests/e2e", "tests/fuzz", "tests/benchmarks", "tests/protocol"],
+        "headers": ["tuner/messages/wire", "tuner/api", "tuner/server", "tuner/cli", "trial_runner/agent",
                     "trial_runner/control", "adapters"],
     },
     "grpc": {
         "includes": r"^(grpc|grpcpp|grpc\+\+)/|\.grpc\.pb\.h$",
         "sources": ["tuner/server", "tuner/cli", "trial_runner/agent", "adapters", "tests/e2e",
-                    "tests/benchmarks"],
+                    "tests/benchmarks", "tests/protocol"],
         "headers": ["tuner/server", "tuner/cli", "trial_runner/agent", "adapters"],
     },
     "json": {
@@ -106,7 +114,7 @@ WALLS = {
         "sources": ["search_spaces", "tuner/study_file", "tuner/storage", "tuner/api",
                     "tuner/server", "tuner/cli", "trial_runner/agent", "trial_runner/control",
                     "adapters", "examples", "tests/e2e", "tests/benchmarks", "tests/fuzz",
-                    "tests/trial_runner/golden"],
+                    "tests/protocol", "tests/trial_runner/golden"],
         "headers": ["search_spaces/json_text.h", "adapters/optuna/dashboard/door.h"],
     },
     # Reads JSON as Python writes it, with NaN and Infinity, which the library above refuses.

@@ -4,32 +4,49 @@
 """The global batch is fixed, so the number of replicas should not matter: the means over the seeds are
 to lie within 0.5 points of each other. Accuracy is that on the validation images after the last
 epoch."""
+import gzip
 import json
 import os
+import pathlib
 import random
 import statistics
+import tempfile
 import time
 
-from bench_run import BIN
+from bench_run import BIN, SMOKE, usual_or_smoke
 from elastic_pool import STUDY, start_study
 
-SEEDS, EPOCHS, MOST = (1, 2, 3, 4, 5), 3, 3
+SEEDS, EPOCHS, MOST = usual_or_smoke(((1, 2, 3, 4, 5), 3, 3), ((1, 2), 1, 2))
+DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
+SMOKE_IMAGES = 7000  # of which 5000 are for validation
 CHANGE_EVERY_S = (0.5, 3.0)
 
 
-def study(seed, low, high):
+def fewer_images(folder):
+    """The first SMOKE_IMAGES of the training images and labels, in a folder of their own."""
+    for name, header in (("train-images-idx3-ubyte.gz", 16), ("train-labels-idx1-ubyte.gz", 8)):
+        with gzip.open(DATA / name) as file:
+            data = file.read()
+        count = int.from_bytes(data[4:8], "big")
+        wanted = header + (len(data) - header) // count * SMOKE_IMAGES
+        with gzip.open(pathlib.Path(folder) / name, "wb", compresslevel=1) as file:
+            file.write(data[:4] + SMOKE_IMAGES.to_bytes(4, "big") + data[8:wanted])
+    return folder
+
+
+def study(seed, low, high, data):
     def always(value):
         return {"_type": "choice", "_value": [value]}
-    return {"command": [os.path.join(BIN, "fashion_mnist"), "--epochs", str(EPOCHS)],
+    return {"command": [os.path.join(BIN, "fashion_mnist"), "--epochs", str(EPOCHS), "--data", str(data)],
             "metric": {"name": "accuracy", "direction": "maximize"}, "slots": {"min": low, "max": high},
             "search_space": {"seed": always(seed), "lr": always(0.01), "batch_size": always(128)}}
 
 
-def accuracy(seed, low, high, change):
+def accuracy(data, seed, low, high, change):
     """Final accuracy, and how often the number of replicas changed."""
     draw = random.Random(seed)
     changes = 0
-    with start_study(study(seed, low, high), slots=high) as pool:
+    with start_study(study(seed, low, high, data), slots=high) as pool:
         due = time.monotonic()
         while (trial := pool.trial()).get("state") != "TRIAL_COMPLETE":
             assert trial.get("state") != "TRIAL_FAIL", trial
@@ -42,12 +59,17 @@ def accuracy(seed, low, high, change):
 
 
 def main():
+    with tempfile.TemporaryDirectory() as folder:
+        compare(fewer_images(folder) if SMOKE else DATA)
+
+
+def compare(data):
     ways = {"one": (1, 1, False), "two": (2, 2, False), "changing": (1, MOST, True)}
     found = {way: [] for way in ways}
     resizes = 0
     for seed in SEEDS:
         for way, arguments in ways.items():
-            value, changes = accuracy(seed, *arguments)
+            value, changes = accuracy(data, seed, *arguments)
             found[way].append(value)
             resizes += changes
             print(f"seed {seed}, {way}: {value:.2f} %" + (f", {changes} changes asked for" if changes else ""),

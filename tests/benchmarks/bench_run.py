@@ -1,22 +1,28 @@
-"""What the benchmarks share: the built executables and how to talk to them."""
+"""What the benchmarks share: the built executables, how to talk to them, and --smoke: each as briefly
+as it can run and still call everything but the peers that would have to be installed first. The
+figures of such a run mean nothing."""
 import contextlib
 import json
 import os
 import pathlib
 import re
-import socket
 import subprocess
+import sys
 import time
 import urllib.request
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from ports import free_port  # noqa: E402
+
 BIN = os.environ["ESPALIER_BIN"]
 TUNER = os.path.join(BIN, "tuner")
+SMOKE = "--smoke" in sys.argv
+if SMOKE:
+    sys.argv.remove("--smoke")
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+def usual_or_smoke(usual, smoke):
+    return smoke if SMOKE else usual
 
 
 def export(database, study):

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
@@ -18,6 +19,7 @@
 #include "allocator/pool/admission.h"
 #include "nlohmann/json.hpp"
 #include "tests/allocator/division/exact_division.h"
+#include "tests/benchmarks/smoke.h"
 #include "tuner/base/check.h"
 #include "tuner/base/random.h"
 
@@ -252,10 +254,10 @@ double WorstOverRecorded(const std::vector<Cycle>& cycles) {
 }
 
 // A burst: recorded jobs that all arrive at once, or whose neighbours have all been killed.
-double WorstOverBursts(const std::vector<Cycle>& cycles) {
+double WorstOverBursts(const std::vector<Cycle>& cycles,
+                       const std::vector<std::pair<int, int>>& bursts) {
   double worst = 1e9;
-  for (const auto& [jobs, nodes] :
-       std::vector<std::pair<int, int>>{{4, 16}, {8, 16}, {16, 16}, {32, 16}, {64, 16}, {64, 64}}) {
+  for (const auto& [jobs, nodes] : bursts) {
     Random random(MixSeed(23, static_cast<std::uint64_t>(jobs * nodes)));
     Pool pool = EmptyPool(nodes, 4);
     std::int64_t id = 1;
@@ -283,22 +285,41 @@ double WorstOverBursts(const std::vector<Cycle>& cycles) {
   return worst;
 }
 
-int Main(bool times_only) {
-  const std::vector<double> middle = Times(32, 16, 4, 40, 100);
+// How much is looked at.
+struct Extent {
+  int middle_pools = 40;
+  int large_pools = 10;
+  int large_steps = 30;
+  int exact_pools = 400;
+  std::size_t cycles = SIZE_MAX;
+  // Jobs and nodes.
+  std::vector<std::pair<int, int>> bursts = {{4, 16},  {8, 16},  {16, 16},
+                                             {32, 16}, {64, 16}, {64, 64}};
+};
+const Extent kSmoke{.middle_pools = 1,
+                    .large_pools = 1,
+                    .large_steps = 2,
+                    .exact_pools = 5,
+                    .cycles = 2,
+                    .bursts = {{4, 16}}};
+
+int Main(bool times_only, const Extent& extent) {
+  const std::vector<double> middle = Times(32, 16, 4, extent.middle_pools, 100);
   std::printf("32 jobs x 64 slots: median %.2f ms, p99 %.2f ms, worst %.2f ms of %zu decisions\n",
               Quantile(middle, 0.5), Quantile(middle, 0.99), Quantile(middle, 1), middle.size());
-  const std::vector<double> large = Times(1000, 512, 8, 10, 30);
+  const std::vector<double> large = Times(1000, 512, 8, extent.large_pools, extent.large_steps);
   std::printf(
       "1000 jobs x 4096 slots: median %.1f ms, p99 %.1f ms, worst %.1f ms of %zu decisions\n",
       Quantile(large, 0.5), Quantile(large, 0.99), Quantile(large, 1), large.size());
   if (times_only) return 0;
-  const double optimality = WorstOfOptimum(400);
+  const double optimality = WorstOfOptimum(extent.exact_pools);
   std::printf("worst share of the exact optimum: %.5f\n", optimality);
-  const std::vector<Cycle> cycles = RecordedCycles("tests/benchmarks/data/pollux_cycles.jsonl");
+  std::vector<Cycle> cycles = RecordedCycles("tests/benchmarks/data/pollux_cycles.jsonl");
+  cycles.resize(std::min(cycles.size(), extent.cycles));
   const double recorded = WorstOverRecorded(cycles);
   std::printf("worst fitness beside the search's on %zu recorded cycles: %.4f\n", cycles.size(),
               recorded);
-  const double bursts = WorstOverBursts(cycles);
+  const double bursts = WorstOverBursts(cycles, extent.bursts);
   const Json figures = {{"p99_ms_32x64", Quantile(middle, 0.99)},
                         {"p99_ms_1000x4096", Quantile(large, 0.99)},
                         {"optimality_min", optimality},
@@ -312,5 +333,7 @@ int Main(bool times_only) {
 
 // With the argument "times" only those are measured.
 int main(int argc, char** argv) {
-  return espalier::Main(argc > 1 && argv[1] == std::string("times"));
+  return espalier::Main(
+      argc > 1 && argv[1] == std::string("times"),
+      espalier::benchmarks::IsSmoke(argc, argv) ? espalier::kSmoke : espalier::Extent{});
 }

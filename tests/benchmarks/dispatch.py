@@ -10,16 +10,16 @@ import subprocess
 import tempfile
 import time
 
-from bench_run import TUNER, export, free_port, start_service
+from bench_run import TUNER, export, free_port, start_service, usual_or_smoke
 
-TRIALS, CONCURRENCY, ROUNDS = 200, 2, 3
+TRIALS, CONCURRENCY, ROUNDS = *usual_or_smoke((200, 2, 3), (10, 2, 1)),
 
 SCRIPT = r"""#!/bin/bash
 address=${ESPALIER_HTTP#http://}
 exec 3<>/dev/tcp/${address%:*}/${address#*:}
 body='{"step": 1, "value": 0.5}'
-printf 'POST /api/trials/%s/tell HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %s\r\n\r\n%s' \
-  "$ESPALIER_TRIAL_ID" "${#body}" "$body" >&3
+printf 'POST /api/trials/%s/tell HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nContent-Length: %s\r\n\r\n%s' \
+  "$ESPALIER_TRIAL_ID" "$address" "${#body}" "$body" >&3
 read -r answer <&3
 """
 

@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import signal
-import statistics
 import subprocess
 import tempfile
 import time
@@ -34,6 +33,15 @@ class Pool:
         self.logs.mkdir()
         self.read = {}   # file: bytes read so far
         self.seen = {}   # pid: its steps so far
+        self.start(folder, slots, agent_flags)
+        path = folder / "study.json"
+        path.write_text(json.dumps({
+            "name": STUDY, "metric": {"name": "v", "direction": "minimize"}, "sampler": "random", "trials": 1,
+            "max_restarts": 0, "search_space": {"lr": {"_type": "uniform", "_value": [0.01, 0.02]}},
+            **study, "command": [str(self.logs) if w == "LOGS" else w for w in study["command"]]}))
+        self.wait(lambda: self.tuner("submit", path).returncode == 0)
+
+    def start(self, folder, slots, agent_flags):
         self.grpc = f"127.0.0.1:{free_port()}"
         self.service = subprocess.Popen([TUNER, "serve", "--grpc", self.grpc, "--db", str(folder / "db")],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -41,12 +49,6 @@ class Pool:
                                        "n", "--dir", str(folder / "agent"), *map(str, agent_flags)],
                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                       env=os.environ | {"ESPALIER_THREADS": "1"})
-        path = folder / "study.json"
-        path.write_text(json.dumps({
-            "name": STUDY, "metric": {"name": "v", "direction": "minimize"}, "sampler": "random", "trials": 1,
-            "max_restarts": 0, "search_space": {"lr": {"_type": "uniform", "_value": [0.01, 0.02]}},
-            **study, "command": [str(self.logs) if w == "LOGS" else w for w in study["command"]]}))
-        self.wait(lambda: self.tuner("submit", path).returncode == 0)
 
     def tuner(self, verb, *arguments):
         return subprocess.run([TUNER, verb, *map(str, arguments), "--service", self.grpc],
@@ -93,8 +95,10 @@ class Pool:
         self.wait(settled)
 
     def resize(self, slots):
+        request = time.clock_gettime(time.CLOCK_MONOTONIC)
         self.tuner("pin", STUDY, 0, "--slots", slots)
         self.await_size(slots)
+        return change(self.steps(), request, slots)
 
     def members(self):
         """The pids of the present group's replicas, by rank."""
@@ -128,17 +132,20 @@ def start_pool(workload, slots, agent_flags=()):
         yield pool
 
 
-def pauses(steps):
-    """Seconds of each change of generation that a process outlived: from its last step of the old
-    group to its first of the new one, less a usual step of its own in a group of the new size."""
-    found = []
-    for mine in steps.values():
-        usual = {}
-        for a, b in zip(mine, mine[1:]):
-            if a.generation == b.generation:
-                usual.setdefault(b.replicas, []).append(b.time - a.time)
-        for a, b in zip(mine, mine[1:]):
-            # A spare that comes back has missed steps: it was no member in between.
-            if a.generation != b.generation and b.step == a.step + 1 and b.replicas in usual:
-                found.append(b.time - a.time - statistics.median(usual[b.replicas]))
-    return found
+class Change(typing.NamedTuple):
+    """How a trial came from one size to another."""
+    old: int
+    new: int
+    still_s: float    # from the last step of the old size to the first of the new one: training stands still
+    request_s: float  # from the request to the first step of the new size
+
+
+def change(steps, request, new):
+    """The first change to `new` replicas after the monotonic moment of the request, or None if no step
+    of that size is done yet."""
+    every = sorted(step for mine in steps.values() for step in mine)
+    first = next((s for s in every if s.time > request and s.replicas == new), None)
+    if first is None:
+        return None
+    last = max((s for s in every if s.generation < first.generation), key=lambda s: s.time)
+    return Change(last.replicas, new, first.time - last.time, first.time - request)

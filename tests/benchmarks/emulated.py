@@ -9,15 +9,16 @@ import pathlib
 import subprocess
 import tempfile
 
-from bench_run import TUNER, export
+from bench_run import TUNER, export, usual_or_smoke
 
 SLOTS = 16
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/emulated"
+SHORTER = usual_or_smoke({}, {"trials": 4, "max_step": 2})
 
 
 def run(policy):
     study = json.loads((EXAMPLE / "study.json").read_text())
-    study["policy"] = policy
+    study |= SHORTER | {"policy": policy}
     study["directory"] = str(EXAMPLE)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "study.json"

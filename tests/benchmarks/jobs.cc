@@ -5,13 +5,16 @@
 // Ratios are ours to Pollux's published figure, the mean over the workloads.
 //
 //   bench_jobs [POLICY [OPTION=VALUE...]]     to try another policy, or other options of it
+//   bench_jobs --smoke                        one workload
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "tests/benchmarks/cluster_runs.h"
+#include "tests/benchmarks/smoke.h"
 
 namespace {
 
@@ -31,8 +34,8 @@ struct Ratios {
   double worst_makespan = 0;
 };
 
-Ratios Measure(const std::string& policy, const Options& settings, const ClusterOptions& options) {
-  const std::vector<ClusterLoad> loads = PublishedLoads();
+Ratios Measure(const std::vector<ClusterLoad>& loads, const std::string& policy,
+               const Options& settings, const ClusterOptions& options) {
   const auto count = static_cast<double>(loads.size());
   Ratios ratios;
   const auto add = [&](double ours, double theirs, double& mean, double& worst) {
@@ -60,6 +63,11 @@ void Print(const Ratios& r) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::vector<ClusterLoad> loads = PublishedLoads();
+  if (IsSmoke(argc, argv)) {
+    loads.resize(1);
+    argc = 1;
+  }
   const std::string policy = argc > 1 ? argv[1] : kOurs;
   Options settings;
   // Plain jobs, whose mean completion time counts.
@@ -74,13 +82,13 @@ int main(int argc, char** argv) {
     settings[argument.substr(0, equals)] = std::atof(argument.c_str() + equals + 1);
   }
   std::printf("decisions each 60 s, 30 s a resize:\n");
-  const Ratios published = Measure(policy, settings, {});
+  const Ratios published = Measure(loads, policy, settings, {});
   Print(published);
   ClusterOptions own;
   own.on_events = true;
   own.resize_cost_s = kOwnResizeCostS;
   std::printf("decisions on events, %.1f s a resize:\n", own.resize_cost_s);
-  const Ratios ours = Measure(policy, settings, own);
+  const Ratios ours = Measure(loads, policy, settings, own);
   Print(ours);
   std::printf(
       "{\"jct_ratio\": %.4f, \"p99_ratio\": %.4f, \"makespan_ratio\": %.4f, "

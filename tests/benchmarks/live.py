@@ -31,20 +31,21 @@ import statistics
 import subprocess
 import tempfile
 
-from bench_run import TUNER, export
+from bench_run import TUNER, export, usual_or_smoke
 
 SLOTS = 16
 LEAST_NOISE = 0.03
-BURSTS = [1, 1, 4, 4, 16, 16]  # trials that start at once
-DRAWS = 21                     # simulations of each policy
+BURSTS = usual_or_smoke([1, 1, 4, 4, 16, 16], [1, 8])  # trials that start at once
+DRAWS = usual_or_smoke(21, 2)                           # simulations of each policy
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/emulated"
+SHORTER = usual_or_smoke({}, {"trials": 3, "max_step": 2})
 POLICIES = ["promise_goodput", "fixed", "top_job", "hypersched", "fluid", "utility_cost", "optimus",
             "scaling_efficiency", "pollux", "sia", "tiresias"]
 
 
 def study_file(folder, **changes):
     study = json.loads((EXAMPLE / "study.json").read_text())
-    study.update(changes, directory=str(EXAMPLE))
+    study.update(SHORTER | changes, directory=str(EXAMPLE))
     path = pathlib.Path(folder) / "study.json"
     path.write_text(json.dumps(study))
     return path, study["name"]
@@ -130,8 +131,8 @@ def apart(times, noise):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--policies", default=",".join(POLICIES))
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--policies", default=",".join(usual_or_smoke(POLICIES, ["promise_goodput", "fixed"])))
+    parser.add_argument("--repeat", type=int, default=usual_or_smoke(3, 1))
     parser.add_argument("--keep")
     parser.add_argument("--under", default="")
     arguments = parser.parse_args()

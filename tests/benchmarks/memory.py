@@ -7,9 +7,9 @@ import subprocess
 import tempfile
 import urllib.request
 
-from bench_run import BIN, free_port, resident_mb, start_service
+from bench_run import BIN, free_port, resident_mb, start_service, usual_or_smoke
 
-TRIALS, VALUES = 10_000, 20
+TRIALS, VALUES = usual_or_smoke(10_000, 100), 20
 
 
 def measure(database, expect):

@@ -18,9 +18,9 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "nni"))
 import environment
 
-from bench_run import TUNER, free_port, start_service
+from bench_run import TUNER, free_port, start_service, usual_or_smoke
 
-TRIALS, CONCURRENCY, MANY, ROUNDS = 50, 2, 200, 3
+TRIALS, CONCURRENCY, MANY, ROUNDS = usual_or_smoke((50, 2, 200, 3), (2, 2, 4, 1))
 
 TRIAL = r"""#!/bin/bash
 began=$EPOCHREALTIME

@@ -12,13 +12,14 @@ import subprocess
 import sys
 import tempfile
 
-from bench_run import TUNER, free_port, optuna_load, setup_optuna
+from bench_run import TUNER, free_port, optuna_load, setup_optuna, usual_or_smoke
 
 HERE = pathlib.Path(__file__).parent
 CONNECTIONS = 8
-TRIALS = {"ours": 6000, "inmemory": 1500, "sqlite": 120}  # some seconds each
-SERIAL_TRIALS = {"ours": 300, "sqlite": 40}
-CLIENT_TRIALS = 150
+TRIALS = usual_or_smoke({"ours": 6000, "inmemory": 1500, "sqlite": 120},  # some seconds each
+                        {"ours": 80, "inmemory": 80, "sqlite": 8})
+SERIAL_TRIALS = usual_or_smoke({"ours": 300, "sqlite": 40}, {"ours": 5, "sqlite": 2})
+CLIENT_TRIALS = usual_or_smoke(150, 5)
 
 
 class Server:
@@ -51,7 +52,7 @@ def client_trials_per_s(python, address):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=usual_or_smoke(3, 1))
     parser.add_argument("--in-flight", type=int, default=8, help="trials that each of the 8 connections runs at once")
     options = parser.parse_args()
     python = setup_optuna("5.0.0")

@@ -11,11 +11,11 @@ import subprocess
 import tempfile
 import time
 
-from bench_run import BIN, TUNER, free_port, optuna_load, resident_mb, setup_optuna
+from bench_run import BIN, TUNER, free_port, optuna_load, resident_mb, setup_optuna, usual_or_smoke
 
 HERE = pathlib.Path(__file__).parent
-LOAD_TRIALS = 1000
-REMOVAL_TRIALS = 3000
+LOAD_TRIALS = usual_or_smoke(1000, 10)
+REMOVAL_TRIALS = usual_or_smoke(3000, 30)
 
 
 def start(database, address):
@@ -26,6 +26,7 @@ def start(database, address):
     for line in process.stdout:  # it names its addresses once it listens
         if line.startswith("gRPC"):
             break
+    subprocess.run([TUNER, "ls", "--service", address], check=True, stdout=subprocess.DEVNULL)
     return process, time.monotonic() - begun
 
 
@@ -45,7 +46,7 @@ def remove(address):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--trials", type=int, default=100_000)
+    parser.add_argument("--trials", type=int, default=usual_or_smoke(100_000, 200))
     parser.add_argument("--values", type=int, default=10, help="of each trial")
     options = parser.parse_args()
     python = setup_optuna("5.0.0")

@@ -1,7 +1,10 @@
 // What the overhead benchmark runs: one model trained by the plain LibTorch loop and by the
-// adaptive one, in one process and in turns of about a second, so that whatever else the machine
-// does falls on both. Usage: bench_overhead_loop MODEL PAIRS Prints a line a pair: seconds a step
-// of the plain and of the adaptive loop, then processor seconds a step of both.
+// adaptive one, in one process and in turns, so that whatever else the machine does falls on both.
+//
+// Usage: bench_overhead_loop MODEL PAIRS TURN_S MICROBATCHES
+// Prints a line a pair: seconds a step of the plain and of the adaptive loop, then processor
+// seconds a step of both. With 2 MICROBATCHES the batch is twice the adaptive loop's base batch,
+// which it then takes in two; the plain loop always takes its batch in one.
 
 #include <ATen/ops/randperm.h>
 
@@ -21,7 +24,6 @@
 
 namespace {
 
-constexpr double kTurn_s = 1.0;
 constexpr int kDropped = 2;  // steps after each change of turns, in which caches fill again
 
 double SecondsOf(clockid_t clock) {
@@ -57,10 +59,11 @@ class PlainLoop {
 
 class AdaptiveLoop {
  public:
-  AdaptiveLoop(espalier::Trial& trial, Workload workload)
+  AdaptiveLoop(espalier::Trial& trial, Workload workload, std::int64_t base_batch_size)
       : workload_(std::move(workload)),
         optimizer_(MakeOptimizer(workload_)),
-        parallel_(trial, *workload_.net, optimizer_, {.scaling_rule = "adascale"}),
+        parallel_(trial, *workload_.net, optimizer_,
+                  {.scaling_rule = "adascale", .base_batch_size = base_batch_size}),
         loader_(parallel_, Workload::kDatasetSize, {.batch_size = workload_.batch_size}) {
     workload_.net->train();
     loader_.NextEpoch(kEpochs);
@@ -101,21 +104,24 @@ void RunTurn(const std::function<void()>& step, int steps, Spent& spent) {
 
 int main(int argc, char** argv) {
   espalier::Trial trial(argc, argv);
-  auto for_plain = argc == 3 ? MakeWorkload(argv[1]) : std::nullopt;
-  auto for_adaptive = argc == 3 ? MakeWorkload(argv[1]) : std::nullopt;
-  if (!for_plain) {
-    std::fprintf(stderr, "usage: bench_overhead_loop convnet|resnet18|mlp PAIRS\n");
+  auto for_plain = argc == 5 ? MakeWorkload(argv[1]) : std::nullopt;
+  auto for_adaptive = argc == 5 ? MakeWorkload(argv[1]) : std::nullopt;
+  const double turn_s = argc == 5 ? std::atof(argv[3]) : 0;
+  const int microbatches = argc == 5 ? std::atoi(argv[4]) : 0;
+  if (!for_plain || !(turn_s > 0) || microbatches < 1 || microbatches > 2) {
+    std::fprintf(stderr, "usage: bench_overhead_loop convnet|resnet18|mlp PAIRS TURN_S 1|2\n");
     return 2;
   }
   PlainLoop plain(*std::move(for_plain));
-  AdaptiveLoop adaptive(trial, *std::move(for_adaptive));
+  const std::int64_t base_batch_size = for_adaptive->batch_size / microbatches;
+  AdaptiveLoop adaptive(trial, *std::move(for_adaptive), base_batch_size);
   const auto step_plain = [&] { plain.Step(); };
   const auto step_adaptive = [&] { adaptive.Step(); };
 
   Spent first;
   RunTurn(step_plain, 3, first);
   RunTurn(step_adaptive, 3, first);
-  const int steps = std::max(3, static_cast<int>(kTurn_s / (first.wall_s / 6)));
+  const int steps = std::max(3, static_cast<int>(turn_s / (first.wall_s / 6)));
   for (int pair = 0; pair < std::atoi(argv[2]); ++pair) {
     Spent by_plain;
     Spent by_adaptive;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "allocator/goodput/fit.h"
+#include "tests/benchmarks/smoke.h"
 #include "tuner/base/random.h"
 
 namespace espalier {
@@ -84,14 +85,14 @@ void FitOne(int observations, Random& random, Figures& figures) {
   figures.errors.push_back(std::abs(IterationTime(fit, nodes, twice, 128, 1) / true_s - 1));
 }
 
-int Run() {
+int Run(int trials) {
   std::printf("%12s%10s%10s%12s%10s%14s\n", "observations", "p50 us", "p99 us", "again p50", "p99",
               "median error");
   Random random(1);
   Figures all;
   for (const int observations : {1, 2, 5, 10, 20, 50, 100, 200}) {
     Figures figures;
-    for (int trial = 0; trial < kTrials; ++trial) FitOne(observations, random, figures);
+    for (int trial = 0; trial < trials; ++trial) FitOne(observations, random, figures);
     std::printf("%12d%10.0f%10.0f%12.0f%10.0f%14.3f\n", observations,
                 Quantile(figures.first_us, 0.5), Quantile(figures.first_us, 0.99),
                 Quantile(figures.again_us, 0.5), Quantile(figures.again_us, 0.99),
@@ -111,4 +112,6 @@ int Run() {
 }  // namespace
 }  // namespace espalier
 
-int main() { return espalier::Run(); }
+int main(int argc, char** argv) {
+  return espalier::Run(espalier::benchmarks::IsSmoke(argc, argv) ? 3 : espalier::kTrials);
+}

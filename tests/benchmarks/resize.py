@@ -1,33 +1,44 @@
 #!/usr/bin/env python3
-# bench: resize - pause of training at in-place resizes 1->2->4->2->1, small and large model, beside torchrun elastic, AdaptDL 0.2.11, Ray Tune's ResourceChangingScheduler and our own stop and resume
+# bench: resize - in-place resizes 1->2->4->2->1, small and large model: how long training stands still, and from request to first step; beside torchrun elastic, AdaptDL 0.2.11, Ray Tune's ResourceChangingScheduler and our own stop and resume
 # builds: tuner bench_resize_trial
-"""A real service and agent, `tuner pin` to ask for sizes. Our pause is what a surviving replica itself
-saw between its last step of the old group and its first of the new one; a peer's is the time from
-its asking for the change to the first step of the new size, with the same small model. Ours counts
-from the last step too: what comes before (starting the new replicas) training does not notice."""
+"""Two times of each change, the same for everybody, and nothing is subtracted from either:
+  still    from the last step of the old size to the first step of the new one;
+  request  from the request to the first step of the new size (ours begins before `tuner pin` starts).
+
+Ours on a real service and agent. `warm`: the agent keeps replicas that have left as spares, its
+default, and the first cycle, in which there are none yet, is not counted. `cold`: it keeps none, so each
+joiner is a new process. Peers have nothing like spares. All with the same small model; peers change
+between 1 and 2, so that their times stand beside ours of the same changes."""
 import json
 import pathlib
 import statistics
 import subprocess
 
-from bench_run import peers_python, quantile
-from elastic_pool import STUDY, pauses, start_pool
+from bench_run import peers_python, quantile, usual_or_smoke
+from elastic_pool import STUDY, start_pool
 
 SIZES = (2, 4, 2, 1)
-CYCLES, LARGE_CYCLES, RESTARTS = 15, 5, 3
-PEERS = ("torchrun", "adaptdl", "ray")
+CYCLES, LARGE_CYCLES, RESTARTS = usual_or_smoke((15, 5, 3), (1, 1, 1))
+PEERS = usual_or_smoke(("torchrun", "adaptdl", "ray"), ())
+KINDS = {"grow": (1, 2), "shrink": (2, 1)}
+WITHOUT_SPARES = ("--spare-memory", 0)
 
 
-def resizes(pool, cycles, name):
-    for cycle in range(cycles):
-        for slots in SIZES:
-            pool.resize(slots)
-        print(f"{name}: cycle {cycle + 1}/{cycles}", flush=True)
-    return [1000 * p for p in pauses(pool.steps())]
+def resizes(workload, cycles, agent_flags, name):
+    """The changes of so many cycles through SIZES, after one that is not counted."""
+    found = []
+    with start_pool(workload, slots=max(SIZES), agent_flags=agent_flags) as pool:
+        for cycle in range(1 + cycles):
+            changes = [pool.resize(slots) for slots in SIZES]
+            found += changes if cycle > 0 else []
+            print(f"{name}: cycle {cycle} of {cycles}: " + ", ".join(
+                f"{c.old}->{c.new} still {1000 * c.still_s:.1f} ms, request {1000 * c.request_s:.1f} ms"
+                for c in changes), flush=True)
+    return found
 
 
 def restarts(pool):
-    """Stopping the trial into its checkpoint and resuming it, in new processes."""
+    """Milliseconds of stopping the trial into its checkpoint and resuming it, in new processes."""
     found = []
     for _ in range(RESTARTS):
         known = set(pool.steps())
@@ -41,7 +52,7 @@ def restarts(pool):
 
 
 def peer(name):
-    """Its pauses in milliseconds by kind of change, or None if it does not run here."""
+    """{"grow": [[still ms, request ms]...], "shrink": ...}, or None if it does not run here."""
     script = pathlib.Path(__file__).parent / "peers" / f"{name}_resize.py"
     run = subprocess.run([peers_python(), script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if run.returncode != 0:
@@ -52,25 +63,49 @@ def peer(name):
     return found
 
 
+def median_ms(changes, kind):
+    """(still, request) of one kind of change."""
+    of_kind = [c for c in changes if (c.old, c.new) == KINDS[kind]]
+    return [1000 * statistics.median(times) for times in zip(*((c.still_s, c.request_s) for c in of_kind))]
+
+
+def spread(name, changes):
+    still = [1000 * c.still_s for c in changes]
+    request = [1000 * c.request_s for c in changes]
+    return {f"{name}_still_p50_ms": round(quantile(still, 0.5), 1), f"{name}_still_worst_ms": round(max(still), 1),
+            f"{name}_request_p50_ms": round(quantile(request, 0.5), 1),
+            f"{name}_request_worst_ms": round(max(request), 1)}
+
+
+def beside(name, ours):
+    """A peer's times by kind of change, and over ours of the same kind, warm and cold."""
+    figures, found = {}, peer(name)
+    for kind in KINDS:
+        theirs = [statistics.median(times) for times in zip(*found[kind])] if found else [None, None]
+        for what, ms, index in (("still", theirs[0], 0), ("request", theirs[1], 1)):
+            figures[f"{name}_{kind}_{what}_ms"] = ms and round(ms)
+            for heat, changes in ours.items():
+                figures[f"{name}_{kind}_{what}_over_{heat}"] = ms and round(ms / median_ms(changes, kind)[index], 1)
+    return figures
+
+
 def main():
-    with start_pool("small", slots=4) as pool:
-        small = resizes(pool, CYCLES, "small")
-    with start_pool("small", slots=1, agent_flags=("--spare-memory", 0)) as pool:
-        restart = restarts(pool)
-    with start_pool("large", slots=4) as pool:
-        large = resizes(pool, LARGE_CYCLES, "large")
-    p50 = quantile(small, 0.5)
-    figures = {"p50_ms": round(p50, 1), "p99_ms": round(quantile(small, 0.99), 1), "pauses": len(small),
-               "large_p50_ms": round(quantile(large, 0.5), 1), "large_worst_ms": round(max(large), 1),
-               "restart_p50_ms": round(quantile(restart, 0.5), 1),
-               "restart_over_resize": round(quantile(restart, 0.5) / max(p50, 0.1), 1)}
+    small = {"warm": resizes("small", CYCLES, (), "small, warm"),
+             "cold": resizes("small", CYCLES, WITHOUT_SPARES, "small, cold")}
+    with start_pool("small", slots=1, agent_flags=WITHOUT_SPARES) as pool:
+        restart = quantile(restarts(pool), 0.5)
+    large = {"large_warm": resizes("large", LARGE_CYCLES, (), "large, warm"),
+             "large_cold": resizes("large", LARGE_CYCLES, WITHOUT_SPARES, "large, cold")}
+    figures = {"restart_ms": round(restart, 1)}
+    for name, changes in {**small, **large}.items():
+        figures |= spread(name, changes)
+    for heat, changes in small.items():
+        for kind in KINDS:
+            still, request = median_ms(changes, kind)
+            figures |= {f"{heat}_{kind}_still_ms": round(still, 1), f"{heat}_{kind}_request_ms": round(request, 1)}
     for name in PEERS:
-        found = peer(name)
-        # The kind of change at which the peer is quickest counts.
-        theirs = min(statistics.median(times) for times in found.values()) if found else None
-        figures[f"{name}_ms"] = round(theirs) if theirs else None
-        figures[f"{name}_over_ours"] = round(theirs / max(p50, 0.1), 1) if theirs else None
-    print(json.dumps(figures))
+        figures |= beside(name, small)
+    print(json.dumps(figures | {"changes": len(small["warm"])}))
 
 
 if __name__ == "__main__":

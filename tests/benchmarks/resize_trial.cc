@@ -1,10 +1,14 @@
 // What the benchmarks of elastic trials train: a workload of workloads.h, for ever. Each replica
 // writes the end of every step to FOLDER/PID: monotonic seconds, generation, rank, replicas, step.
-// Usage: bench_resize_trial FOLDER WORKLOAD
+// Usage: bench_resize_trial FOLDER WORKLOAD [SAMPLES_OF_AN_EPOCH [FROZEN_MB]], the last of a buffer
+// that the model carries along and that is handed over with it, as a frozen base would be.
 
+#include <ATen/ops/zeros.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <limits>
 #include <optional>
@@ -27,19 +31,26 @@ double MonotonicSeconds() {
 
 int main(int argc, char** argv) {
   espalier::Trial trial(argc, argv);
-  const auto workload = argc == 3 ? MakeWorkload(argv[2]) : std::nullopt;
+  const auto workload = argc >= 3 && argc <= 5 ? MakeWorkload(argv[2]) : std::nullopt;
   std::FILE* log =
       workload ? std::fopen((std::string(argv[1]) + "/" + std::to_string(getpid())).c_str(), "w")
                : nullptr;
   if (log == nullptr) {
-    std::fprintf(stderr, "usage: bench_resize_trial FOLDER (which must exist) WORKLOAD\n");
+    std::fprintf(stderr,
+                 "usage: bench_resize_trial FOLDER (which must exist) WORKLOAD "
+                 "[SAMPLES_OF_AN_EPOCH [FROZEN_MB]]\n");
     return 2;
+  }
+  if (argc == 5) {
+    constexpr std::int64_t kFloats = 250'000;  // of a megabyte
+    workload->net->register_buffer("frozen", at::zeros({std::atoll(argv[4]) * kFloats}));
   }
   torch::optim::SGD optimizer = MakeOptimizer(*workload);
   espalier::AdaptiveDataParallel parallel(trial, *workload->net, optimizer,
                                           {.scaling_rule = "adascale"});
-  espalier::AdaptiveDataLoader loader(parallel, Workload::kDatasetSize,
-                                      {.batch_size = workload->batch_size});
+  // A checkpoint is written at each epoch's end.
+  const std::int64_t samples = argc >= 4 ? std::atoll(argv[3]) : Workload::kDatasetSize;
+  espalier::AdaptiveDataLoader loader(parallel, samples, {.batch_size = workload->batch_size});
   while (loader.NextEpoch(std::numeric_limits<std::int64_t>::max())) {
     while (const auto indices = loader.NextBatch()) {
       parallel.Step(workload->Loss(*indices));

@@ -7,9 +7,9 @@ import subprocess
 import tempfile
 import time
 
-from bench_run import TUNER, quantile
+from bench_run import TUNER, quantile, usual_or_smoke
 
-ROUNDS = 15
+ROUNDS = usual_or_smoke(15, 2)
 
 
 def main():

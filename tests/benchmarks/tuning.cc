@@ -1,13 +1,15 @@
 // bench: tuning - studies of poolbench on virtual time: time and final best beside ASHA at one slot
 // a trial and beside other policies
 //
-// Usage: bench_tuning [--seeds N] [--first-seed N] [--cells N:G,...] [--peers 0]
-// Trials of every contender run the same configurations; slots are on nodes of eight. Bounded
-// studies end when all their trials have; streams of trials end when one reports the target (ASHA
-// and ours only: where each slot has a trial of its own there is nothing to divide).
-// Every policy pays 1 s a resize in the first table, what it was measured to take in the second.
-// The pruner's defaults were chosen with seeds 0 to 99 and 1000 to 1099 in sight; the default here is
-// seeds that nobody had looked at.
+// Usage: bench_tuning [--seeds N] [--first-seed N] [--cells N:G,...] [--resize-s S] [--peers 0]
+// [--smoke] Trials of every contender run the same configurations; slots are on nodes of eight.
+// Bounded studies end when all their trials have; streams of trials end when one reports the target
+// (ASHA and ours only: where each slot has a trial of its own there is nothing to divide). Policies
+// are compared with the same pruner, once with ASHA and once with asha_promise, and all pay the
+// same for a resize. What the pruner brings alone stands in the line "one slot, asha_promise", what
+// growth brings alone in "promise_goodput, ASHA".
+// The pruner's defaults were chosen with seeds 0 to 99 and 1000 to 1099 in sight; the default here
+// is seeds that nobody had looked at.
 //
 // Below each table stands a bound: the fastest trial that ends at least as well as ASHA's best,
 // alone from the start on its best number of slots, over ASHA's time. Who knew it beforehand would
@@ -32,7 +34,6 @@ namespace espalier {
 namespace {
 
 constexpr int kSlotsPerNode = 8;
-constexpr double kSameCost_s = 1;
 constexpr double kSameValue = 1e-9;
 constexpr double kStreamHorizon_s = 6 * 3600;
 
@@ -40,7 +41,6 @@ struct Contender {
   std::string name;
   PluginSpec policy;
   PluginSpec pruner;
-  double own_cost_s = 0;  // of a resize, as measured; 0: only the same cost as all
   bool peer = false;
 };
 
@@ -62,34 +62,36 @@ struct Result {
 using Series = std::vector<Result>;
 
 constexpr std::size_t kOurs = 1;
+constexpr std::size_t kPrunerAlone = 2;
+constexpr std::size_t kGrowthAlone = 3;
 
 struct Job {
   Cell cell;
   std::size_t contender = 0;
-  bool own_cost = false;
 
   friend auto operator<=>(const Job&, const Job&) = default;
 };
 
 const PluginSpec kAsha{"asha", {{"min_steps", 1}, {"eta", 3}, {"max_steps", 81}}};
 
-// The first is the baseline, the second ours.
+const PluginSpec kAshaPromise{"asha_promise", {}};
+
+// In the order of the constants above; the first is the baseline.
 std::vector<Contender> Contenders(bool with_peers) {
   std::vector<Contender> all = {
-      {"ASHA, one slot", {"fixed", {}}, kAsha, 0, false},
-      {"ours: asha_promise", {"promise_goodput", {}}, {"asha_promise", {}}, 0.004, false},
-      {"promise_goodput, ASHA", {"promise_goodput", {}}, kAsha, 0, false},
+      {"one slot, ASHA", {"fixed", {}}, kAsha},
+      {"promise_goodput, asha_promise", {"promise_goodput", {}}, kAshaPromise},
+      {"one slot, asha_promise", {"fixed", {}}, kAshaPromise},
+      {"promise_goodput, ASHA", {"promise_goodput", {}}, kAsha},
   };
-  const std::vector<Contender> peers = {
-      {"top_job", {"top_job", {}}, kAsha, 2.0, true},
-      {"hypersched", {"hypersched", {}}, kAsha, 2.0, true},
-      {"fluid", {"fluid", {}}, kAsha, 2.0, true},
-      {"pollux", {"pollux", {}}, kAsha, 8.3, true},
-  };
-  const std::vector<std::string> known = PolicyNames();
-  for (const Contender& peer : peers) {
-    const bool there = std::find(known.begin(), known.end(), peer.policy.name) != known.end();
-    if (with_peers && there) all.push_back(peer);
+  if (!with_peers) return all;
+  for (const char* policy :
+       {"optimus", "utility_cost", "sia", "hypersched", "pollux", "fluid", "top_job"}) {
+    for (const PluginSpec& pruner : {kAshaPromise, kAsha}) {
+      const std::string name =
+          std::string(policy) + (pruner == kAsha ? ", ASHA" : ", asha_promise");
+      all.push_back({name, {policy, {}}, pruner, true});
+    }
   }
   return all;
 }
@@ -136,16 +138,13 @@ double SecondsOfFastest(const Cell& cell, std::uint64_t seed, double best) {
 }
 
 std::map<Job, Series> RunAll(const std::vector<Cell>& cells,
-                             const std::vector<Contender>& contenders, int seeds, int first_seed) {
+                             const std::vector<Contender>& contenders, int seeds, int first_seed,
+                             double resize_s) {
   std::map<Job, Series> all;
   for (const Cell& cell : cells) {
     for (std::size_t c = 0; c < contenders.size(); ++c) {
       if (cell.trials == 0 && c > kOurs) continue;
-      all[{cell, c, false}].resize(static_cast<std::size_t>(seeds));
-      // In a stream every slot has a trial of its own from the start on, and nothing is resized.
-      if (contenders[c].own_cost_s > 0 && cell.trials > 0) {
-        all[{cell, c, true}].resize(static_cast<std::size_t>(seeds));
-      }
+      all[{cell, c}].resize(static_cast<std::size_t>(seeds));
     }
   }
   std::vector<std::pair<const Job*, Series*>> work;
@@ -158,7 +157,6 @@ std::map<Job, Series> RunAll(const std::vector<Cell>& cells,
       const std::size_t nth = i / work.size();
       const std::uint64_t seed = static_cast<std::uint64_t>(first_seed) + nth;
       const Contender& contender = contenders[job->contender];
-      const double resize_s = job->own_cost ? contender.own_cost_s : kSameCost_s;
       Result& result = (*series)[nth];
       result = RunOne(job->cell, contender, resize_s, seed);
       if (job->contender == 0) {
@@ -218,58 +216,57 @@ class Report {
   Report(std::vector<Contender> contenders, std::map<Job, Series> all)
       : contenders_(std::move(contenders)), all_(std::move(all)) {}
 
-  void Table(const Cell& cell, bool own_cost) const {
+  void Table(const Cell& cell, double resize_s) const {
     if (cell.trials > 0) {
       std::printf("\n%d trials on %d slots, ", cell.trials, cell.slots);
     } else {
       std::printf("\nstream of trials on %d slots until %.3f, ", cell.slots, kPoolbenchTarget);
     }
-    std::printf(own_cost ? "each its own cost of a resize\n" : "%g s a resize\n", kSameCost_s);
-    std::printf("%-24s %9s %21s %9s %10s %7s %7s %7s\n", "", "median s", "over ASHA (95 %)", "best",
+    std::printf("%g s a resize\n", resize_s);
+    std::printf("%-30s %9s %21s %9s %10s %7s %7s %7s\n", "", "median s", "over ASHA (95 %)", "best",
                 "less ASHA", "p worse", "p better", "in use");
-    const Series& baseline = Of(cell, 0, own_cost);
+    const Series& baseline = Of(cell, 0);
     for (std::size_t c = 0; c < contenders_.size(); ++c) {
       if (!Ran(cell, c)) continue;
-      const Series& series = Of(cell, c, own_cost);
+      const Series& series = Of(cell, c);
       const std::vector<double> ratios = Ratios(series, baseline);
       const Interval interval = MedianInterval(ratios);
       const Quality quality = QualityOf(series, baseline);
-      std::printf("%-24s %9.1f %6.3f (%6.3f %6.3f) %9.5f %+10.5f %7.3f %7.3f %6.1f%%\n",
+      std::printf("%-30s %9.1f %6.3f (%6.3f %6.3f) %9.5f %+10.5f %7.3f %7.3f %6.1f%%\n",
                   contenders_[c].name.c_str(), MedianOf(series, &Result::seconds), Median(ratios),
                   interval.low, interval.high, MedianOf(series, &Result::best), quality.mean,
                   quality.worse, quality.better, 100 * MedianOf(series, &Result::use));
     }
-    if (cell.trials > 0) std::printf("%-24s %16.3f\n", "bound", BoundOverAsha(cell));
+    if (cell.trials > 0) std::printf("%-30s %16.3f\n", "bound", BoundOverAsha(cell));
   }
 
   double BoundOverAsha(const Cell& cell) const {
     std::vector<double> ratios;
-    for (const Result& result : Of(cell, 0, false)) {
+    for (const Result& result : Of(cell, 0)) {
       ratios.push_back(result.bound_s / result.seconds);
     }
     return Median(ratios);
   }
 
-  double OverAsha(const Cell& cell, std::size_t ours) const {
-    return Median(Ratios(Of(cell, ours, false), Of(cell, 0, false)));
+  double OverAsha(const Cell& cell, std::size_t contender) const {
+    return Median(Ratios(Of(cell, contender), Of(cell, 0)));
   }
-  bool QualityLost(const Cell& cell, std::size_t ours) const {
-    return QualityOf(Of(cell, ours, false), Of(cell, 0, false)).worse < kSignificant;
+  bool QualityLost(const Cell& cell, std::size_t contender) const {
+    return QualityOf(Of(cell, contender), Of(cell, 0)).worse < kSignificant;
   }
   // Peers that are significantly faster or end significantly better in the cell.
-  int LostToPeers(const Cell& cell, std::size_t ours, bool own_cost) const {
+  int LostToPeers(const Cell& cell) const {
     int lost = 0;
-    const Series& own = Of(cell, ours, own_cost);
+    const Series& own = Of(cell, kOurs);
     for (std::size_t c = 0; c < contenders_.size(); ++c) {
       if (!contenders_[c].peer || !Ran(cell, c)) continue;
-      const Series& peer = Of(cell, c, own_cost);
+      const Series& peer = Of(cell, c);
       const bool slower = Slower(own, peer);
       const bool worse = cell.trials > 0 && QualityOf(own, peer).worse < kSignificant;
       if (!slower && !worse) continue;
       ++lost;
-      std::printf("lost: %d trials on %d slots%s: %s%s%s than %s\n", cell.trials, cell.slots,
-                  own_cost ? ", own costs" : "", slower ? "slower" : "",
-                  slower && worse ? " and " : "", worse ? "worse" : "",
+      std::printf("lost: %d trials on %d slots: %s%s%s than %s\n", cell.trials, cell.slots,
+                  slower ? "slower" : "", slower && worse ? " and " : "", worse ? "worse" : "",
                   contenders_[c].name.c_str());
     }
     return lost;
@@ -277,12 +274,10 @@ class Report {
 
  private:
   bool Ran(const Cell& cell, std::size_t contender) const {
-    return all_.contains({cell, contender, false});
+    return all_.contains({cell, contender});
   }
-  // Without resizes the cost does not matter.
-  const Series& Of(const Cell& cell, std::size_t contender, bool own_cost) const {
-    const auto own = all_.find({cell, contender, own_cost});
-    return own != all_.end() ? own->second : all_.at({cell, contender, false});
+  const Series& Of(const Cell& cell, std::size_t contender) const {
+    return all_.at({cell, contender});
   }
 
   std::vector<Contender> contenders_;
@@ -292,6 +287,7 @@ class Report {
 struct Arguments {
   int seeds = 100;
   int first_seed = 2000;
+  double resize_s = 1;
   bool peers = true;
   std::vector<Cell> cells = {{32, 8}, {32, 32}, {128, 8}, {128, 32}, {0, 8}, {0, 32}};
 };
@@ -315,19 +311,28 @@ std::vector<Cell> ParseCells(const std::string& text) {
 
 Arguments Parse(int argc, char** argv) {
   Arguments arguments;
-  for (int i = 1; i + 1 < argc; i += 2) {
+  for (int i = 1; i < argc; i += 2) {
     const std::string flag = argv[i];
-    if (flag == "--seeds") {
+    if (flag == "--smoke") {
+      arguments.seeds = 1;
+      arguments.cells = {{4, 8}, {0, 8}};
+      --i;
+    } else if (i + 1 < argc && flag == "--seeds") {
       arguments.seeds = std::max(1, std::atoi(argv[i + 1]));
-    } else if (flag == "--first-seed") {
+    } else if (i + 1 < argc && flag == "--first-seed") {
       arguments.first_seed = std::max(0, std::atoi(argv[i + 1]));
-    } else if (flag == "--peers") {
+    } else if (i + 1 < argc && flag == "--peers") {
       arguments.peers = std::atoi(argv[i + 1]) != 0;
-    } else if (flag == "--cells") {
+    } else if (i + 1 < argc && flag == "--resize-s") {
+      arguments.resize_s = std::max(0.0, std::atof(argv[i + 1]));
+    } else if (i + 1 < argc && flag == "--cells") {
       arguments.cells = ParseCells(argv[i + 1]);
     } else {
-      std::fprintf(stderr, "\"%s\": want --seeds N, --first-seed N, --cells N:G,... or --peers 0\n",
-                   argv[i]);
+      std::fprintf(
+          stderr,
+          "\"%s\": want --seeds N, --first-seed N, --cells N:G,..., --resize-s S, --peers 0 or "
+          "--smoke\n",
+          argv[i]);
       std::exit(2);
     }
   }
@@ -337,35 +342,37 @@ Arguments Parse(int argc, char** argv) {
 int Main(int argc, char** argv) {
   const Arguments arguments = Parse(argc, argv);
   const std::vector<Contender> contenders = Contenders(arguments.peers);
-  const Report report(contenders,
-                      RunAll(arguments.cells, contenders, arguments.seeds, arguments.first_seed));
+  const Report report(contenders, RunAll(arguments.cells, contenders, arguments.seeds,
+                                         arguments.first_seed, arguments.resize_s));
   double time_over_asha = 0;
+  double pruner_alone = 0;
+  double growth_alone = 0;
   double stream_over_asha = 0;
   int quality_lost = 0;
   int cells_lost = 0;
-  int cells_lost_own = 0;
   double bound = 0;  // in the cell that decides time_over_asha
-  for (const bool own_cost : {false, true}) {
-    for (const Cell& cell : arguments.cells) {
-      if (!own_cost || cell.trials > 0) report.Table(cell, own_cost);
-    }
-  }
+  for (const Cell& cell : arguments.cells) report.Table(cell, arguments.resize_s);
   std::printf("\n");
   for (const Cell& cell : arguments.cells) {
     const double over = report.OverAsha(cell, kOurs);
-    if (cell.trials > 0 && over > time_over_asha) bound = report.BoundOverAsha(cell);
-    (cell.trials > 0 ? time_over_asha : stream_over_asha) =
-        std::max(over, cell.trials > 0 ? time_over_asha : stream_over_asha);
-    quality_lost += cell.trials > 0 && report.QualityLost(cell, kOurs) ? 1 : 0;
-    cells_lost += report.LostToPeers(cell, kOurs, false);
-    if (cell.trials > 0) cells_lost_own += report.LostToPeers(cell, kOurs, true);
+    if (cell.trials == 0) {
+      stream_over_asha = std::max(stream_over_asha, over);
+      continue;
+    }
+    if (over > time_over_asha) bound = report.BoundOverAsha(cell);
+    time_over_asha = std::max(time_over_asha, over);
+    pruner_alone = std::max(pruner_alone, report.OverAsha(cell, kPrunerAlone));
+    growth_alone = std::max(growth_alone, report.OverAsha(cell, kGrowthAlone));
+    quality_lost += report.QualityLost(cell, kOurs) ? 1 : 0;
+    cells_lost += report.LostToPeers(cell);
   }
   std::printf(
-      "{\"time_over_asha\": %.4f, \"quality_lost\": %d, \"stream_over_asha\": %.4f, "
-      "\"cells_lost\": %d, \"cells_lost_own_cost\": %d, \"bound_over_asha\": %.4f, \"seeds\": %d, "
-      "\"first_seed\": %d}\n",
-      time_over_asha, quality_lost, stream_over_asha, cells_lost, cells_lost_own, bound,
-      arguments.seeds, arguments.first_seed);
+      "{\"time_over_asha\": %.4f, \"pruner_alone_over_asha\": %.4f, "
+      "\"growth_alone_over_asha\": %.4f, \"quality_lost\": %d, \"stream_over_asha\": %.4f, "
+      "\"cells_lost\": %d, \"bound_over_asha\": %.4f, \"seeds\": %d, \"first_seed\": %d, "
+      "\"resize_s\": %g}\n",
+      time_over_asha, pruner_alone, growth_alone, quality_lost, stream_over_asha, cells_lost, bound,
+      arguments.seeds, arguments.first_seed, arguments.resize_s);
   return 0;
 }
 

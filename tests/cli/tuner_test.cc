@@ -120,6 +120,8 @@ TEST_F(Tuner, RefusesACommandThatDoesNotExist) {
 TEST_F(Tuner, RefusesZeroSlots) {
   ExpectRefused(RunStudy(StudyText(), {"--slots", "0"}), {"--slots 0", "must be 1"});
   ExpectRefused(Run({"agent", "--join", "127.0.0.1:1", "--slots", "0"}), {"--slots 0"});
+  ExpectRefused(Run({"serve", "--db", "x.db", "--stall-timeout", "0.5"}),
+                {"--stall-timeout 0.5: must be 1 or more seconds"});
   ExpectRefused(Run({"agent", "--join", "127.0.0.1:1", "--replica-lease", "0.01"}),
                 {"--replica-lease 0.01: must be 0 (none) or 0.1 to 86400 seconds"});
   for (const char* size : {"2GB", "-1", "G", "99999999T"}) {

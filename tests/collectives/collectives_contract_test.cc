@@ -4,12 +4,18 @@
 
 #include "tests/collectives/collectives_contract.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <cstring>
 #include <filesystem>
 #include <future>
+#include <iostream>
+#include <set>
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "trial_runner/collectives/rendezvous.h"
 
 namespace espalier {
 namespace {
@@ -38,6 +44,29 @@ bool ComesTrue(const std::function<bool()>& condition) {
   }
   return true;
 }
+
+bool HasIpv6() { return RendezvousServer::Listen("::1").ok(); }
+
+// Of this process's sockets.
+std::set<int> ListenedPorts() {
+  std::set<int> ports;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename());
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    sockaddr_in address{};
+    socklen_t address_size = sizeof address;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0 &&
+        getsockname(fd, reinterpret_cast<sockaddr*>(&address), &address_size) == 0 &&
+        address.sin_family == AF_INET) {
+      ports.insert(ntohs(address.sin_port));
+    }
+  }
+  return ports;
+}
+
+// As the service gives one to each generation.
+std::string SecretOf(std::int64_t generation) { return "secret of " + std::to_string(generation); }
 
 // What this process has of what groups need.
 struct OpenThings {
@@ -99,7 +128,7 @@ class CollectivesContract : public testing::TestWithParam<CollectivesUnderTest> 
     std::vector<std::future<absl::Status>> running;
     for (int rank = 0; rank < size; ++rank) {
       running.push_back(std::async(std::launch::async, [&, rank] {
-        const GroupPlan plan{generation, rank, size, members[0]->Address()};
+        const GroupPlan plan{generation, rank, size, members[0]->Address(), SecretOf(generation)};
         return body(*members[static_cast<std::size_t>(rank)], plan);
       }));
     }
@@ -244,6 +273,40 @@ TEST_P(CollectivesContract, GrowsAndShrinksThroughGenerations) {
   for (const int size : {1, 2, 4, 1, 3, 2}) ExpectGroupForms(members, ++generation, size);
 }
 
+TEST_P(CollectivesContract, FormsOverIpv6) {
+  if (!HasIpv6()) {
+    std::cerr << "not tested: this machine has no IPv6\n";
+    return;
+  }
+  CollectivesOptions options;
+  options.host = "::1";
+  const Members members = MakeMembers(2, options);
+  EXPECT_EQ(members[0]->Address().substr(0, 6), "[::1]:");
+  for (const std::int64_t generation : {1, 2}) ExpectGroupForms(members, generation, 2);
+}
+
+// Those of groups that were left close in their own time, so that there are more than one a member.
+TEST_P(CollectivesContract, ListensWithinThePortRangeOnly) {
+  const std::set<int> before = ListenedPorts();
+  // Of this run alone: threads may still be closing the listeners of the one before.
+  static int low = 21000;
+  low += 100;
+  const PortRange range{low, low + 63};
+  CollectivesOptions options;
+  options.ports = range;
+  const Members members = MakeMembers(3, options);
+  for (std::int64_t generation = 1; generation <= 5; ++generation) {
+    ExpectGroupForms(members, generation, 3);
+    std::size_t ours = 0;
+    for (const int port : ListenedPorts()) {
+      if (before.contains(port)) continue;
+      EXPECT_TRUE(port >= range.low && port <= range.high) << port;
+      ++ours;
+    }
+    EXPECT_GE(ours, 6U) << "a rendezvous and a group's listener for each member";
+  }
+}
+
 TEST_P(CollectivesContract, AbandonWakesWhoeverWaitsAndTheNextGroupForms) {
   const Members members = MakeMembers(2);
   const std::vector<std::function<void(Collectives&)>> hopeless = {
@@ -348,6 +411,45 @@ TEST_P(CollectivesContract, FormationEndsAtTheLimit) {
   const Members members = MakeMembers(2, options);
   const absl::Status lonely = members[0]->Form({1, 0, 2, members[0]->Address()});
   EXPECT_EQ(lonely.code(), absl::StatusCode::kDeadlineExceeded) << lonely;
+}
+
+TEST_P(CollectivesContract, MembersWithDifferentSecretsDoNotForm) {
+  CollectivesOptions options;
+  options.formation_limit_s = 0.5;
+  const Members members = MakeMembers(2, options);
+  const auto statuses = InGroup(members, 1, 2, [](Collectives& member, GroupPlan plan) {
+    if (plan.rank == 1) plan.secret = "guessed";
+    return member.Form(plan);
+  });
+  EXPECT_EQ(statuses[0].code(), absl::StatusCode::kDeadlineExceeded) << statuses[0];
+  EXPECT_EQ(statuses[1].code(), absl::StatusCode::kUnavailable) << statuses[1];
+  EXPECT_NE(statuses[1].message().find("another secret of generation 1"), absl::string_view::npos)
+      << statuses[1];
+  ExpectGroupForms(members, 2, 2);
+}
+
+// As from a service of an earlier release.
+TEST_P(CollectivesContract, FormsWithoutSecretsToo) {
+  const Members members = MakeMembers(2);
+  ExpectAllOk(InGroup(members, 1, 2, [&](Collectives& member, GroupPlan plan) {
+    plan.secret.clear();
+    return FormAndSum(member, plan);
+  }));
+}
+
+// Rank 0 is told of the next group while it trains in the one before, and comes to it later.
+TEST_P(CollectivesContract, OthersMayComeBeforeRankZeroForms) {
+  const Members members = MakeMembers(2);
+  ExpectGroupForms(members, 1, 1);
+  members[0]->Expect(2, SecretOf(2));
+  auto joins = std::async(std::launch::async, [&] {
+    return FormAndSum(*members[1], {2, 1, 2, members[0]->Address(), SecretOf(2)});
+  });
+  const absl::Status formed =
+      FormAndSum(*members[0], {2, 0, 2, members[0]->Address(), SecretOf(2)});
+  EXPECT_TRUE(formed.ok()) << formed;
+  const absl::Status joined = joins.get();
+  EXPECT_TRUE(joined.ok()) << joined;
 }
 
 TEST_P(CollectivesContract, FormRefusesAGenerationOlderThanTheWord) {

@@ -126,11 +126,10 @@ TEST_P(StorageContract, CommitsNoSliceWhenOneFails) {
   for (int i = 0; i < 30; ++i) Commit({source.Next()});
   const TunerState before = source.state();
   int slices = 0;
-  const absl::Status status =
-      storage().CommitSlices([&]() -> absl::StatusOr<std::vector<Change>> {
-        if (++slices > 5) return absl::InvalidArgumentError("no more of this");
-        return std::vector<Change>{source.Next()};
-      });
+  const absl::Status status = storage().CommitSlices([&]() -> absl::StatusOr<std::vector<Change>> {
+    if (++slices > 5) return absl::InvalidArgumentError("no more of this");
+    return std::vector<Change>{source.Next()};
+  });
   EXPECT_EQ(status.message(), "no more of this");
   ExpectLoads(before);
   Commit({NodeRegistered{NodeId(1'000'000), "goes on"}});
@@ -154,7 +153,9 @@ TEST_P(StorageContract, KeepsEveryBitOfDoubles) {
         Limits::signaling_NaN(), Limits::infinity(), -Limits::infinity(), 0.0, -0.0,
         Limits::denorm_min(), -Limits::denorm_min(), Limits::min(), Limits::max(), Limits::lowest(),
         5.0, 0.1, 9007199254740992.0, 9007199254740994.0, 1e308}) {
-    reports.push_back(ValueReported{TrialId(1), {++step, value, value, Time{7}, 0}});
+    ++step;
+    reports.push_back(
+        ValueReported{TrialId(1), {step, value, value, Time{7}, 0}, {{"loss", value}, {"n", 1}}});
   }
   Commit(reports);
   Reopen();
@@ -166,6 +167,8 @@ TEST_P(StorageContract, KeepsEveryBitOfDoubles) {
     const double expected = std::get<ValueReported>(reports[i]).value.value;
     EXPECT_EQ(std::bit_cast<std::uint64_t>(values[i].value), std::bit_cast<std::uint64_t>(expected))
         << expected;
+    const double extra = state->trials.at(TrialId(1)).extra.at(values[i].step).at("loss");
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(extra), std::bit_cast<std::uint64_t>(expected));
     EXPECT_EQ(std::bit_cast<std::uint64_t>(values[i].progress),
               std::bit_cast<std::uint64_t>(expected))
         << expected;

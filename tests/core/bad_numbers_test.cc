@@ -15,12 +15,11 @@ class BadNumbers : public CoreTest {
   // Progress of the first trial, with steps that are longer at each call.
   void Progress(ReplicaId replica, GradientNoise noise) {
     ReplicaProgress progress;
-    progress.replica = replica;
     progress.step = ++steps_;
     progress.global_batch_size = 64;
     progress.noise = noise;
     progress.profile.push_back({{1, 1, 64}, 10, 1.0 * steps_, 10, 1.5 * steps_, 0.5});
-    Step(progress);
+    Step(FromReplica{replica, progress});
     Wait(2);
   }
 
@@ -57,7 +56,7 @@ TEST_F(BadNumbers, OfBatchesAreRefusedBeforeTheyAreUsed) {
   Step(CreateStudy{Spec(1), false});
   Join(2);
   const ReplicaId replica = starts_.at(0).replica;
-  Step(ReplicaReady{replica, "host:1", {64, 64, 8, 4, true}, 10});
+  Step(FromReplica{replica, ReplicaReady{"host:1", {64, 64, 8, 4, true}, 10}});
   Form(regroups_);
   Progress(replica, {2, 4});
   Wait(10);

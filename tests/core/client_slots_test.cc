@@ -47,13 +47,15 @@ class ClientSlotsTest : public CoreTest {
   }
   NodeId Join(const std::string& name, int slots) { return Step(AgentHello{name, slots, {}}).node; }
   ReplicaId Ready(ReplicaId replica) {
-    Step(ReplicaReady{replica, "host:" + std::to_string(replica.value), {64, 64, 1, 64, true}, 10});
+    Step(FromReplica{
+        replica, ReplicaReady{"host:" + std::to_string(replica.value), {64, 64, 1, 64, true}, 10}});
     return replica;
   }
   void Form() {
     const std::vector<RegroupCommand> regroups = regroups_;
-    for (const GroupMember& member : regroups.front().members) {
-      Step(ReplicaRegrouped{member.replica, regroups.front().generation, 0, 0.01});
+    for (const Member& member : regroups.front().membership.members) {
+      Step(FromReplica{member.replica,
+                       ReplicaRegrouped{regroups.front().membership.generation, 0, 0.01}});
     }
   }
 
@@ -312,7 +314,7 @@ TEST_F(ClientSlotsTest, AnElasticTrialShrinksForAClientAndGrowsBack) {
   const TrialId trial = NewTrial();
   EXPECT_THAT(Ask(trial, 1).waits_for, HasSubstr("make room"));
   ASSERT_FALSE(regroups_.empty());
-  EXPECT_EQ(regroups_.at(0).members.size(), 1u);
+  EXPECT_EQ(regroups_.at(0).membership.members.size(), 1u);
   Form();
   EXPECT_EQ(Held(trial), 0) << "nobody holds a slot twice";
   const ReplicaId left = Held(own) == 2 ? second : first;
@@ -337,7 +339,7 @@ TEST_F(ClientSlotsTest, ClientsDoNotPassTheirPartWhileOthersUseTheRest) {
   for (const TrialId trial : trials) EXPECT_THAT(Ask(trial, 1).slots.size(), 0u);
   std::vector<StartReplicaCommand> next;
   for (const StartReplicaCommand& start : started) {
-    Step(ReplicaReport{start.replica, 1, 0.5, 1});
+    Step(FromReplica{start.replica, ReplicaReport{1, 0.5, 1}});
     Step(ReplicaExited{start.replica, 0, 0, "", ""});
     next.insert(next.end(), starts_.begin(), starts_.end());
   }
@@ -356,7 +358,7 @@ TEST_F(ClientSlotsTest, ARequestBeyondThePartTakesTurnsWithTheTrials) {
   const TrialId second = NewTrial();
   Ask(first, 1);
   Ask(second, 1);
-  Step(ReplicaReport{running.replica, 1, 0.5, 1});
+  Step(FromReplica{running.replica, ReplicaReport{1, 0.5, 1}});
   Step(ReplicaExited{running.replica, 0, 0, "", ""});
   EXPECT_EQ(Held(first), 1);
   EXPECT_TRUE(starts_.empty());
@@ -364,14 +366,14 @@ TEST_F(ClientSlotsTest, ARequestBeyondThePartTakesTurnsWithTheTrials) {
   Step(ReleaseSlots{first});
   ASSERT_EQ(starts_.size(), 1u) << "it is the trials' turn";
   running = starts_.at(0);
-  Step(ReplicaReport{running.replica, 1, 0.5, 1});
+  Step(FromReplica{running.replica, ReplicaReport{1, 0.5, 1}});
   Step(ReplicaExited{running.replica, 0, 0, "", ""});
   ASSERT_EQ(starts_.size(), 1u) << "still";
   running = starts_.at(0);
   EXPECT_THAT(Ask(second, 1).waits_for, HasSubstr("the tuner's own trials"));
   Wait(31);
   EXPECT_THAT(Ask(second, 1).waits_for, HasSubstr("make room"));
-  Step(ReplicaReport{running.replica, 1, 0.5, 1});
+  Step(FromReplica{running.replica, ReplicaReport{1, 0.5, 1}});
   Step(ReplicaExited{running.replica, 0, 0, "", ""});
   EXPECT_EQ(Held(second), 1);
 }
@@ -420,7 +422,7 @@ TEST_F(ClientSlotsTest, ATrialThatIsInTheWayPausesWithACheckpoint) {
   const TrialId trial = NewTrial();
   Ask(trial, 1);
   ASSERT_EQ(regroups_.size(), 1u) << "both hold their minimum: one of them pauses";
-  EXPECT_TRUE(regroups_.at(0).members.empty());
+  EXPECT_TRUE(regroups_.at(0).membership.members.empty());
   const ReplicaId leaves = regroups_.at(0).replica;
   Step(ReplicaExited{leaves, 0, 0, "", ""});
   EXPECT_EQ(Held(trial), 1);

@@ -31,11 +31,15 @@ class CoreTest : public ::testing::Test {
     starts_.clear();
     regroups_.clear();
     stops_.clear();
+    copies_.clear();
+    drops_.clear();
     node_requests_ = result.node_requests;
     for (const Command& command : result.commands) {
       if (const auto* c = std::get_if<StartReplicaCommand>(&command)) starts_.push_back(*c);
       if (const auto* c = std::get_if<RegroupCommand>(&command)) regroups_.push_back(*c);
       if (const auto* c = std::get_if<StopReplicaCommand>(&command)) stops_.push_back(*c);
+      if (const auto* c = std::get_if<CopyCheckpointCommand>(&command)) copies_.push_back(*c);
+      if (const auto* c = std::get_if<DropCheckpointsCommand>(&command)) drops_.push_back(*c);
     }
     return result.reply;
   }
@@ -49,13 +53,15 @@ class CoreTest : public ::testing::Test {
   NodeId Join(const std::string& name, int slots) { return Step(AgentHello{name, slots, {}}).node; }
 
   ReplicaId Ready(ReplicaId replica) {
-    Step(ReplicaReady{replica, "host:" + std::to_string(replica.value), {64, 64, 1, 64, true}, 10});
+    Step(FromReplica{
+        replica, ReplicaReady{"host:" + std::to_string(replica.value), {64, 64, 1, 64, true}, 10}});
     return replica;
   }
 
   void Form(const std::vector<RegroupCommand>& regroups) {
-    for (const GroupMember& member : std::vector(regroups.front().members)) {
-      Step(ReplicaRegrouped{member.replica, regroups.front().generation, 0, 0.01});
+    for (const Member& member : std::vector(regroups.front().membership.members)) {
+      Step(FromReplica{member.replica,
+                       ReplicaRegrouped{regroups.front().membership.generation, 0, 0.01}});
     }
   }
 
@@ -82,6 +88,8 @@ class CoreTest : public ::testing::Test {
   std::vector<StartReplicaCommand> starts_;
   std::vector<RegroupCommand> regroups_;
   std::vector<StopReplicaCommand> stops_;
+  std::vector<CopyCheckpointCommand> copies_;
+  std::vector<DropCheckpointsCommand> drops_;
   std::vector<NodeRequest> node_requests_;
 };
 

@@ -26,8 +26,8 @@ TEST_F(CoreTest, FirstReplicaFormsAGroupOfOne) {
   Join(1);
   Ready(starts_.at(0).replica);
   ASSERT_EQ(regroups_.size(), 1u);
-  EXPECT_EQ(regroups_[0].generation, 1);
-  EXPECT_FALSE(regroups_[0].abandon);
+  EXPECT_EQ(regroups_[0].membership.generation, 1);
+  EXPECT_FALSE(regroups_[0].membership.abandon);
   EXPECT_TRUE(trial().resizes.empty()) << "forming the first group is no resize";
 }
 
@@ -41,9 +41,10 @@ TEST_F(CoreTest, GroupTrainsOnUntilTheJoinerIsReady) {
   EXPECT_TRUE(regroups_.empty()) << "nobody is disturbed before the joiner says Ready";
   const ReplicaId second = Ready(starts_[0].replica);
   ASSERT_EQ(regroups_.size(), 2u);
-  EXPECT_EQ(regroups_[0].members.size(), 2u);
-  EXPECT_EQ(regroups_[0].members[0].replica, first) << "ranks of those who stay do not change";
-  EXPECT_EQ(regroups_[0].members[1].replica, second);
+  EXPECT_EQ(regroups_[0].membership.members.size(), 2u);
+  EXPECT_EQ(regroups_[0].membership.members[0].replica, first)
+      << "ranks of those who stay do not change";
+  EXPECT_EQ(regroups_[0].membership.members[1].replica, second);
   Form(regroups_);
   ASSERT_EQ(trial().resizes.size(), 1u);
   EXPECT_EQ(trial().resizes[0].from_replicas, 1);
@@ -57,8 +58,8 @@ TEST_F(CoreTest, ShrinksForAWaitingTrial) {
   other.name = "other";
   Step(CreateStudy{other, false});
   ASSERT_EQ(regroups_.size(), 2u) << "the one who stays and the one who leaves are told";
-  EXPECT_EQ(regroups_[0].members.size(), 1u);
-  EXPECT_EQ(regroups_[0].members[0].replica, replicas[0]);
+  EXPECT_EQ(regroups_[0].membership.members.size(), 1u);
+  EXPECT_EQ(regroups_[0].membership.members[0].replica, replicas[0]);
   EXPECT_TRUE(starts_.empty()) << "its slot is taken until the process is gone";
   Step(ReplicaExited{replicas[1], 0, 0, "", ""});
   ASSERT_EQ(starts_.size(), 1u);
@@ -70,7 +71,7 @@ TEST_F(CoreTest, LossRegroupsSurvivorsAtOnce) {
   const std::int64_t before = trial().generation;
   Step(ReplicaExited{replicas[0], -1, 9, "", ""});
   ASSERT_EQ(regroups_.size(), 1u);
-  EXPECT_TRUE(regroups_[0].abandon);
+  EXPECT_TRUE(regroups_[0].membership.abandon);
   EXPECT_EQ(regroups_[0].replica, replicas[1]);
   EXPECT_EQ(trial().generation, before + 1);
   Form(regroups_);
@@ -83,7 +84,7 @@ TEST_F(CoreTest, LossOfAllGoesOnFromTheCheckpoint) {
   Join(1);
   const ReplicaId replica = Ready(starts_.at(0).replica);
   Form(regroups_);
-  Step(ReplicaCheckpoint{replica, "/c/5"});
+  Step(FromReplica{replica, ReplicaCheckpoint{"/c/5"}});
   Step(ReplicaExited{replica, -1, 9, "", ""});
   EXPECT_EQ(trial().restarts, 1);
   ASSERT_EQ(starts_.size(), 1u);
@@ -96,7 +97,7 @@ TEST_F(CoreTest, HungReplicaIsALossLikeAnyOther) {
   Join(1);
   const ReplicaId replica = Ready(starts_.at(0).replica);
   Form(regroups_);
-  Step(ReplicaCheckpoint{replica, "/c/5"});
+  Step(FromReplica{replica, ReplicaCheckpoint{"/c/5"}});
   Step(ReplicaExited{replica, -1, 9, "", "hung: not a word for 5.0 s"});
   EXPECT_EQ(trial().restarts, 1);
   EXPECT_EQ(trial().state, TrialState::kRunning);
@@ -121,21 +122,35 @@ TEST_F(CoreTest, SameStepCountsOnce) {
   Step(CreateStudy{Spec(1), false});
   Join(1);
   const ReplicaId replica = starts_.at(0).replica;
-  Step(ReplicaReport{replica, 1, 0.5, 0});
-  Step(ReplicaReport{replica, 1, 0.7, 0});
-  Step(ReplicaReport{replica, 2, 0.4, 0});
+  Step(FromReplica{replica, ReplicaReport{1, 0.5, 0, {{"loss", 2}}}});
+  Step(FromReplica{replica, ReplicaReport{1, 0.7, 0, {{"loss", 3}}}});
+  Step(FromReplica{replica, ReplicaReport{2, 0.4, 0}});
   ASSERT_EQ(trial().values.size(), 2u);
   EXPECT_EQ(trial().values[0].value, 0.5);
+  const std::map<std::int64_t, std::map<std::string, double>> extra = {{1, {{"loss", 2}}}};
+  EXPECT_EQ(trial().extra, extra) << "further figures go with the value that stands";
+}
+
+TEST_F(CoreTest, ACheckpointDoesNotTakeTheNewersPlace) {
+  Step(CreateStudy{Spec(1), false});
+  Join(1);
+  const ReplicaId replica = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Step(FromReplica{replica, ReplicaCheckpoint{"/c/20", 20}});
+  Step(FromReplica{replica, ReplicaCheckpoint{"/c/10", 10}});
+  EXPECT_EQ(trial().checkpoint, "/c/20") << "one that was long in the writing";
+  Step(FromReplica{replica, ReplicaCheckpoint{"/c/30", 30}});
+  EXPECT_EQ(trial().checkpoint, "/c/30");
 }
 
 TEST_F(CoreTest, WordsOfUnknownReplicasChangeNothing) {
   Step(CreateStudy{Spec(1), false});
   Join(1);
   const ReplicaId replica = starts_.at(0).replica;
-  Step(ReplicaFinished{replica, 0.25});
+  Step(FromReplica{replica, ReplicaFinished{0.25}});
   EXPECT_EQ(trial().state, TrialState::kComplete);
-  Step(ReplicaReport{replica, 7, 0.1, 0});
-  Step(ReplicaReport{ReplicaId(99), 7, 0.1, 0});
+  Step(FromReplica{replica, ReplicaReport{7, 0.1, 0}});
+  Step(FromReplica{ReplicaId(99), ReplicaReport{7, 0.1, 0}});
   EXPECT_TRUE(trial().values.empty());
   EXPECT_EQ(trial().value, 0.25);
 }
@@ -146,8 +161,8 @@ TEST_F(CoreTest, PrunedTrialIsStoppedAndItsSlotUsedOnlyWhenFree) {
   Step(CreateStudy{spec, false});
   Join(2);
   const auto first = starts_;
-  Step(ReplicaReport{first[0].replica, 1, 0.1, 0});
-  Step(ReplicaReport{first[1].replica, 1, 0.9, 0});
+  Step(FromReplica{first[0].replica, ReplicaReport{1, 0.1, 0}});
+  Step(FromReplica{first[1].replica, ReplicaReport{1, 0.9, 0}});
   EXPECT_EQ(trial(2).state, TrialState::kPruned);
   ASSERT_EQ(stops_.size(), 1u);
   EXPECT_EQ(stops_[0].replica, first[1].replica);
@@ -162,7 +177,7 @@ TEST_F(CoreTest, TargetEndsTheStudy) {
   spec.target = 0.2;
   Step(CreateStudy{spec, false});
   Join(2);
-  Step(ReplicaReport{starts_.at(0).replica, 1, 0.15, 0});
+  Step(FromReplica{starts_.at(0).replica, ReplicaReport{1, 0.15, 0}});
   EXPECT_EQ(study().state, StudyState::kComplete);
   EXPECT_EQ(trial(1).state, TrialState::kComplete);
   EXPECT_EQ(trial(2).state, TrialState::kPruned);
@@ -186,7 +201,7 @@ TEST_F(CoreTest, StopPausesElasticTrialsByARegroupToNobody) {
   const auto replicas = TwoReplicas();
   Step(StopStudy{"s"});
   ASSERT_EQ(regroups_.size(), 2u);
-  EXPECT_TRUE(regroups_[0].members.empty());
+  EXPECT_TRUE(regroups_[0].membership.members.empty());
   for (const ReplicaId replica : replicas) Step(ReplicaExited{replica, 0, 0, "", ""});
   EXPECT_EQ(trial().state, TrialState::kPaused);
   EXPECT_EQ(core_.SlotsHeld(), 0);
@@ -199,7 +214,7 @@ TEST_F(CoreTest, PinHoldsATrialAtItsSlots) {
   TwoReplicas();
   ASSERT_TRUE(Step(PinTrial{"s", 0, 1}).status.ok());
   ASSERT_FALSE(regroups_.empty());
-  EXPECT_EQ(regroups_[0].members.size(), 1u);
+  EXPECT_EQ(regroups_[0].membership.members.size(), 1u);
   EXPECT_EQ(Step(PinTrial{"s", 3, 1}).status.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(Step(PinTrial{"s", 0, 9}).status.code(), absl::StatusCode::kInvalidArgument);
 }
@@ -222,15 +237,15 @@ TEST_F(CoreTest, RestartedCoreAdoptsLivingReplicasWithoutRestartingThem) {
   for (int slot = 0; slot < 2; ++slot) {
     const ReplicaId id = replicas[static_cast<std::size_t>(slot)];
     hello.replicas.push_back(
-        {id, TrialId(1), slot, before, ReplicaReady{id, "host:1", {64, 64, 1, 64, true}, 10}});
+        {id, TrialId(1), slot, before, ReplicaReady{"host:1", {64, 64, 1, 64, true}, 10}});
   }
   const StepResult result = restarted.Step(After(now_, 1), hello);
   EXPECT_EQ(result.commands.size(), 2u);
   for (const Command& command : result.commands) {
     const auto* regroup = std::get_if<RegroupCommand>(&command);
     ASSERT_NE(regroup, nullptr) << "nothing is started or stopped";
-    EXPECT_EQ(regroup->generation, before + 1);
-    EXPECT_TRUE(regroup->abandon);
+    EXPECT_EQ(regroup->membership.generation, before + 1);
+    EXPECT_TRUE(regroup->membership.abandon);
   }
   EXPECT_EQ(restarted.SlotsHeld(), 2);
 }
@@ -240,9 +255,9 @@ TEST_F(CoreTest, TheProgramsOwnVerdictFailsTheTrialForGood) {
   Join(1);
   const ReplicaId replica = Ready(starts_.at(0).replica);
   Form(regroups_);
-  Step(ReplicaReport{replica, 1, 0.5, 0});
-  Step(ReplicaCheckpoint{replica, "/c/1"});
-  Step(ReplicaFinished{replica, std::nullopt, "the loss is not finite at step 7"});
+  Step(FromReplica{replica, ReplicaReport{1, 0.5, 0}});
+  Step(FromReplica{replica, ReplicaCheckpoint{"/c/1"}});
+  Step(FromReplica{replica, ReplicaFinished{std::nullopt, "the loss is not finite at step 7"}});
   EXPECT_EQ(trial().state, TrialState::kFail) << "although it has reported a value";
   EXPECT_EQ(trial().reason, "the loss is not finite at step 7");
   EXPECT_EQ(trial().value, std::nullopt);
@@ -256,7 +271,7 @@ TEST_F(CoreTest, AHungReplicaThatWasKilledCountsAsLost) {
   Join(1);
   const ReplicaId replica = Ready(starts_.at(0).replica);
   Form(regroups_);
-  Step(ReplicaCheckpoint{replica, "/c/1"});
+  Step(FromReplica{replica, ReplicaCheckpoint{"/c/1"}});
   Step(ReplicaExited{replica, -1, 9, "", "hung: not heard of for 10 s"});
   EXPECT_EQ(trial().restarts, 1) << "an error of its agent's does not mean that it cannot start";
   ASSERT_EQ(starts_.size(), 1u);
@@ -269,23 +284,22 @@ TEST_F(CoreTest, FiguresOutliveTheGroup) {
   const ReplicaId replica = Ready(starts_.at(0).replica);
   Form(regroups_);
   ReplicaProgress progress;
-  progress.replica = replica;
   progress.global_batch_size = 64;
   progress.goodput = 123;
   progress.noise = {2, 4};
   progress.memory_bytes = 1 << 20;
   progress.profile.push_back({{1, 1, 64}, 10, 1.0, 10, 1.5, 0.5});
-  Step(progress);
+  Step(FromReplica{replica, progress});
   EXPECT_EQ(trial().figures, TrainingFigures{}) << "written down with values, not every second";
   EXPECT_EQ(core_.Activity(TrialId(1)).figures.goodput, 123) << "the trial's own, not the model's";
-  Step(ReplicaReport{replica, 1, 0.5, 0});
+  Step(FromReplica{replica, ReplicaReport{1, 0.5, 0}});
   EXPECT_EQ(trial().figures, core_.Activity(TrialId(1)).figures);
   EXPECT_DOUBLE_EQ(trial().figures.step_time_s, 0.25);
   EXPECT_DOUBLE_EQ(trial().figures.sync_share, 0.2);
   EXPECT_DOUBLE_EQ(trial().figures.noise_scale, 128);
   progress.goodput = 456;
-  Step(progress);
-  Step(ReplicaFinished{replica, 0.25, ""});
+  Step(FromReplica{replica, progress});
+  Step(FromReplica{replica, ReplicaFinished{0.25, ""}});
   EXPECT_EQ(trial().figures.goodput, 456);
   EXPECT_EQ(core_.Activity(TrialId(1)).figures.goodput, 456);
   EXPECT_FALSE(core_.Activity(TrialId(1)).training);
@@ -298,9 +312,9 @@ TEST_F(CoreTest, AResizeKeepsThePartsOfItsLongestPause) {
   Form(regroups_);
   Wait(3);
   const ReplicaId second = Ready(starts_.at(0).replica);
-  const std::int64_t generation = regroups_.at(0).generation;
-  Step(ReplicaRegrouped{first, generation, 0, 0.020, 0.004, 0.010});
-  Step(ReplicaRegrouped{second, generation, 0, 0.015, 0.012, 0.001});
+  const std::int64_t generation = regroups_.at(0).membership.generation;
+  Step(FromReplica{first, ReplicaRegrouped{generation, 0, 0.020, 0.004, 0.010}});
+  Step(FromReplica{second, ReplicaRegrouped{generation, 0, 0.015, 0.012, 0.001}});
   ASSERT_EQ(trial().resizes.size(), 1u);
   EXPECT_EQ(trial().resizes[0].pause_s, 0.020);
   EXPECT_EQ(trial().resizes[0].form_s, 0.004);

@@ -134,8 +134,8 @@ class EqualProgressTest : public CoreTest {
     Join(2);
     base_ = starts_.at(0).replica;
     large_ = starts_.at(1).replica;
-    Step(ReplicaReport{base_, 1, 0.5, 100});
-    Step(ReplicaReport{large_, 1, 0.8, 50});
+    Step(FromReplica{base_, ReplicaReport{1, 0.5, 100}});
+    Step(FromReplica{large_, ReplicaReport{1, 0.8, 50}});
   }
 
   ReplicaId base_, large_;
@@ -149,14 +149,14 @@ TEST_F(EqualProgressTest, InFixedModeTrialsAreComparedStepByStep) {
 TEST_F(EqualProgressTest, InAdaptiveModeTrialsAreComparedAtEqualProgress) {
   Start(BatchMode::kAdaptive);
   EXPECT_EQ(trial(2).state, TrialState::kRunning) << "it is not as far as the other";
-  Step(ReplicaReport{large_, 2, 0.4, 100});
+  Step(FromReplica{large_, ReplicaReport{2, 0.4, 100}});
   EXPECT_EQ(trial(2).state, TrialState::kRunning) << "0.4 against 0.5 at the same progress";
   EXPECT_GT(core_.Activity(TrialId(2)).promise, core_.Activity(TrialId(1)).promise);
 }
 
 TEST_F(EqualProgressTest, ARungIsReachedAtItsProgress) {
   Start(BatchMode::kAdaptive);
-  Step(ReplicaReport{large_, 2, 0.6, 100});
+  Step(FromReplica{large_, ReplicaReport{2, 0.6, 100}});
   EXPECT_EQ(trial(2).state, TrialState::kPruned) << "0.6 against 0.5 at the same progress";
   EXPECT_THAT(trial(2).reason, HasSubstr("0.6 at step 1 is not among the best"));
   EXPECT_THAT(trial(2).reason, HasSubstr("steps at equal progress"));
@@ -164,7 +164,7 @@ TEST_F(EqualProgressTest, ARungIsReachedAtItsProgress) {
 
 TEST_F(EqualProgressTest, AValueThatIsNotANumberEndsATrialAtOnce) {
   Start(BatchMode::kAdaptive);
-  Step(ReplicaReport{large_, 2, std::nan(""), 75});
+  Step(FromReplica{large_, ReplicaReport{2, std::nan(""), 75}});
   EXPECT_EQ(trial(2).state, TrialState::kPruned);
 }
 

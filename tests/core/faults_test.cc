@@ -1,4 +1,5 @@
-// Replicas that are slow, that hang, and groups that cannot reach one another.
+// Replicas that are slow, that hang, nodes that cannot talk, and groups that cannot reach one
+// another.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +16,6 @@ class FaultsTest : public CoreTest {
   // A second of training in which each replica takes so long a step.
   void Train(const std::vector<ReplicaId>& replicas, const std::vector<double>& step_times_s) {
     ReplicaProgress progress;
-    progress.replica = replicas.at(0);
     progress.generation = trial().generation;
     progress.step = ++step_;
     progress.global_batch_size = 64;
@@ -23,7 +23,7 @@ class FaultsTest : public CoreTest {
       progress.replica_times.push_back({replicas[i], 10, 10 * step_times_s[i]});
     }
     now_ = After(now_, 1);
-    Step(progress);
+    Step(FromReplica{replicas.at(0), progress});
   }
 
   // Trains until the core does something about it.
@@ -36,7 +36,32 @@ class FaultsTest : public CoreTest {
     FAIL() << "nothing was done";
   }
 
-  void SayStuck(ReplicaId replica) { Step(ReplicaStuck{replica, trial().generation, 5}); }
+  void SayStuck(ReplicaId replica) {
+    Step(FromReplica{replica, ReplicaStuck{trial().generation, 5}});
+  }
+
+  // Its attempts to reach the others failed so.
+  void SayOutOfReach(ReplicaId replica, const std::vector<ReplicaId>& others,
+                     Contact contact = Contact::kRefused) {
+    ReplicaStuck stuck{trial().generation, 5};
+    for (const ReplicaId other : others) {
+      stuck.contacts.push_back({other, "10.0.0.2:4711", contact, "Connection refused"});
+    }
+    Step(FromReplica{replica, stuck});
+  }
+
+  // A trial that trains on node "first", and its joiner on node "second", told to form a group.
+  std::pair<ReplicaId, ReplicaId> GrowsOntoAnotherNode() {
+    Step(CreateStudy{TwoSlotSpec(), false});
+    Join("first", 1);
+    const ReplicaId trained = Ready(starts_.at(0).replica);
+    Form(regroups_);
+    second_ = Join("second", 1);
+    Wait(3);
+    const ReplicaId joiner = Ready(starts_.at(0).replica);
+    EXPECT_EQ(Members(), (std::vector{trained, joiner}));
+    return {trained, joiner};
+  }
 
   std::vector<Decision> DecisionsAbout(const std::string& text) {
     std::vector<Decision> found;
@@ -48,7 +73,8 @@ class FaultsTest : public CoreTest {
 
   std::vector<ReplicaId> Members() {
     std::vector<ReplicaId> members;
-    for (const GroupMember& member : regroups_.at(0).members) members.push_back(member.replica);
+    for (const Member& member : regroups_.at(0).membership.members)
+      members.push_back(member.replica);
     return members;
   }
 
@@ -74,7 +100,7 @@ class FaultsTest : public CoreTest {
     return members;
   }
 
-  NodeId large_;
+  NodeId large_, second_;
   std::int64_t step_ = 0;
 };
 
@@ -100,7 +126,7 @@ TEST_F(FaultsTest, AStragglerIsReplacedOnAnotherNodeWhileTheGroupTrainsOn) {
   Ready(successor);
   EXPECT_EQ(regroups_.size(), 3u) << "who stays, who comes and who leaves are told";
   EXPECT_EQ(Members(), (std::vector{replicas[0], successor}));
-  EXPECT_FALSE(regroups_[0].abandon);
+  EXPECT_FALSE(regroups_[0].membership.abandon);
   Form(regroups_);
   Step(ReplicaExited{replicas[1], 0, 0, "", ""});
   EXPECT_EQ(core_.Activity(TrialId(1)).replicas, 2);
@@ -203,7 +229,7 @@ TEST_F(FaultsTest, AStragglerThatDiesMeanwhileLeavesItsSuccessorAsAJoiner) {
 TEST_F(FaultsTest, WhoDoesNotSayStuckHangsAndIsStopped) {
   const auto replicas = TwoReplicas();
   const std::int64_t before = trial().generation;
-  Step(ReplicaStuck{replicas[0], before - 1, 5});
+  Step(FromReplica{replicas[0], ReplicaStuck{before - 1, 5}});
   EXPECT_TRUE(core_.NextDeadline() >= After(now_, 0.9)) << "of an earlier generation: settled";
   SayStuck(replicas[0]);
   EXPECT_TRUE(stops_.empty()) << "the other's word may be on its way";
@@ -213,7 +239,7 @@ TEST_F(FaultsTest, WhoDoesNotSayStuckHangsAndIsStopped) {
   EXPECT_EQ(stops_[0].replica, replicas[1]);
   EXPECT_EQ(stops_[0].grace_s, 0);
   EXPECT_EQ(Members(), std::vector{replicas[0]});
-  EXPECT_TRUE(regroups_[0].abandon);
+  EXPECT_TRUE(regroups_[0].membership.abandon);
   EXPECT_EQ(DecisionsAbout("a replica hangs (node slot 1)").size(), 1u);
   Form(regroups_);
   EXPECT_TRUE(trial().resizes.back().after_loss);
@@ -231,7 +257,7 @@ TEST_F(FaultsTest, WhenAllAreStuckANewGenerationIsTried) {
   SayStuck(replicas[1]);
   EXPECT_EQ(trial().generation, before + 1);
   EXPECT_EQ(Members(), replicas);
-  EXPECT_TRUE(regroups_[0].abandon);
+  EXPECT_TRUE(regroups_[0].membership.abandon);
   EXPECT_TRUE(stops_.empty());
   Wait(3);
   EXPECT_TRUE(stops_.empty()) << "nothing is left of the old generation's words";
@@ -239,12 +265,12 @@ TEST_F(FaultsTest, WhenAllAreStuckANewGenerationIsTried) {
 
 TEST_F(FaultsTest, AGroupThatCannotTrainStartsAgainFromItsCheckpoint) {
   const auto replicas = TwoReplicas();
-  Step(ReplicaCheckpoint{replicas[0], "/c/1"});
+  Step(FromReplica{replicas[0], ReplicaCheckpoint{"/c/1"}});
   for (int round = 1; round <= 3; ++round) {
     for (const ReplicaId replica : replicas) SayStuck(replica);
     ASSERT_EQ(regroups_.size(), 2u) << round;
-    EXPECT_EQ(regroups_[0].members.empty(), round == 3);
-    EXPECT_TRUE(regroups_[0].abandon);
+    EXPECT_EQ(regroups_[0].membership.members.empty(), round == 3);
+    EXPECT_TRUE(regroups_[0].membership.abandon);
   }
   EXPECT_EQ(trial().restarts, 1);
   for (const ReplicaId replica : replicas) Step(ReplicaExited{replica, 0, 0, "", ""});
@@ -265,6 +291,79 @@ TEST_F(FaultsTest, StepsInBetweenBreakTheRow) {
   EXPECT_EQ(trial().restarts, 0);
 }
 
+TEST_F(FaultsTest, AJoinerThatIsRefusedLeavesAndWhoTrainsGoesOn) {
+  const auto [trained, joiner] = GrowsOntoAnotherNode();
+  SayOutOfReach(joiner, {trained});
+  EXPECT_TRUE(stops_.empty() && regroups_.empty()) << "the other's word may be on its way";
+  Wait(4);
+  EXPECT_TRUE(stops_.empty()) << "nobody is killed for waiting, and the joiner is told to leave";
+  EXPECT_EQ(Members(), std::vector{trained});
+  EXPECT_EQ(regroups_.size(), 2u) << "who goes on, and who leaves";
+  ASSERT_EQ(core_.Faults().size(), 1u);
+  EXPECT_EQ(core_.Faults()[0].from, second_);
+  EXPECT_EQ(
+      DecisionsAbout("second cannot reach first slot 0 at 10.0.0.2:4711 (Connection refused): "
+                     "second slot 0 leaves, 1 goes on")
+          .size(),
+      1u);
+  Form(regroups_);
+  Step(ReplicaExited{joiner, 0, 0, "", ""});
+  Wait(60);
+  EXPECT_TRUE(starts_.empty()) << "the two nodes are not paired";
+  EXPECT_EQ(trial().state, TrialState::kRunning);
+  EXPECT_EQ(trial().restarts, 0);
+}
+
+TEST_F(FaultsTest, AJoinerThatWhoTrainsCannotReachLeaves) {
+  const auto [trained, joiner] = GrowsOntoAnotherNode();
+  SayOutOfReach(trained, {joiner}, Contact::kSilent);
+  Wait(4);
+  EXPECT_TRUE(stops_.empty());
+  EXPECT_EQ(Members(), std::vector{trained});
+  EXPECT_EQ(core_.Faults().at(0).to, second_);
+}
+
+TEST_F(FaultsTest, WhenAllHaveSpokenNobodyWaitsForMore) {
+  const auto [trained, joiner] = GrowsOntoAnotherNode();
+  SayOutOfReach(joiner, {trained});
+  SayOutOfReach(trained, {joiner});
+  EXPECT_EQ(Members(), std::vector{trained});
+}
+
+TEST_F(FaultsTest, ANodeWithANewHelloIsTriedAgain) {
+  const auto [trained, joiner] = GrowsOntoAnotherNode();
+  SayOutOfReach(joiner, {trained});
+  SayOutOfReach(trained, {joiner});
+  Form(regroups_);
+  Step(ReplicaExited{joiner, 0, 0, "", ""});
+  Wait(10);
+  EXPECT_TRUE(starts_.empty());
+  Join("second", 1);
+  EXPECT_EQ(starts_.size(), 1u);
+  EXPECT_TRUE(core_.Faults().empty());
+}
+
+TEST_F(FaultsTest, ATrainedGroupThatIsCutGoesOnWithItsLargerPart) {
+  const auto replicas = ThreeOnTwoNodes();
+  SayOutOfReach(replicas[2], {replicas[0], replicas[1]}, Contact::kSilent);
+  SayOutOfReach(replicas[0], {replicas[2]}, Contact::kSilent);
+  SayOutOfReach(replicas[1], {replicas[2]}, Contact::kSilent);
+  EXPECT_EQ(Members(), (std::vector{replicas[0], replicas[1]}));
+  EXPECT_TRUE(stops_.empty());
+}
+
+TEST_F(FaultsTest, WhoIsLateInAGroupThatFormsIsNotBlamed) {
+  const auto [trained, joiner] = GrowsOntoAnotherNode();
+  Step(FromReplica{
+      joiner,
+      ReplicaStuck{trial().generation, 5, {{trained, "10.0.0.1:4711", Contact::kAnswered}}}});
+  Wait(10);
+  EXPECT_TRUE(stops_.empty() && regroups_.empty()) << "its step may be long";
+  Form(
+      {RegroupCommand{{}, {}, {trial().generation, {{trained, {}, ""}, {joiner, {}, ""}}, false}}});
+  EXPECT_EQ(core_.Activity(TrialId(1)).replicas, 2);
+}
+
 TEST_F(FaultsTest, NodesThatCannotReachOneAnotherAreParted) {
   const auto replicas = ThreeOnTwoNodes();
   for (int round = 1; round <= 3; ++round) {
@@ -283,12 +382,12 @@ TEST_F(FaultsTest, AMemberThatNeverComesToFormIsStopped) {
   const auto replicas = TwoReplicas();
   SayStuck(replicas[0]);
   SayStuck(replicas[1]);
-  Step(ReplicaRegrouped{replicas[0], trial().generation, 0, 0.01});
+  Step(FromReplica{replicas[0], ReplicaRegrouped{trial().generation, 0, 0.01}});
   for (int i = 0; i < 2; ++i) {
     Wait(30);
     EXPECT_EQ(Members(), replicas) << "told again";
     EXPECT_TRUE(stops_.empty());
-    Step(ReplicaRegrouped{replicas[0], trial().generation, 0, 0.01});
+    Step(FromReplica{replicas[0], ReplicaRegrouped{trial().generation, 0, 0.01}});
   }
   Wait(30);
   ASSERT_EQ(stops_.size(), 1u);
@@ -304,8 +403,8 @@ TEST_F(FaultsTest, ALostNodeMayHoldSeveralMembers) {
   EXPECT_EQ(core_.SlotsHeld(), 1);
   ASSERT_FALSE(regroups_.empty());
   EXPECT_EQ(regroups_.back().replica, replicas[2]);
-  EXPECT_EQ(regroups_.back().generation, trial().generation);
-  EXPECT_EQ(regroups_.back().members.size(), 1u);
+  EXPECT_EQ(regroups_.back().membership.generation, trial().generation);
+  EXPECT_EQ(regroups_.back().membership.members.size(), 1u);
   EXPECT_EQ(trial().state, TrialState::kRunning);
 }
 

@@ -36,7 +36,7 @@ class PausingTest : public CoreTest {
     return replica;
   }
   void Report(ReplicaId replica, std::int64_t step, double value) {
-    Step(ReplicaReport{replica, step, value, 0});
+    Step(FromReplica{replica, ReplicaReport{step, value, 0}});
   }
   // Its process goes.
   void Leave(ReplicaId replica) { Step(ReplicaExited{replica, 0, 0, "", ""}); }
@@ -45,7 +45,7 @@ class PausingTest : public CoreTest {
     const ReplicaId replica = Train();
     std::int64_t step = 0;
     for (const double value : values) Report(replica, ++step, value);
-    Step(ReplicaFinished{replica, values.back()});
+    Step(FromReplica{replica, ReplicaFinished{values.back()}});
     Leave(replica);
   }
   // The next trial reports one value, is paused for it, and leaves.
@@ -62,7 +62,8 @@ TEST_F(PausingTest, PausedTrialGivesItsSlotToTheNext) {
   const ReplicaId second = Train();
   Report(second, 1, 0.9);
   ASSERT_EQ(regroups_.size(), 1u);
-  EXPECT_TRUE(regroups_[0].members.empty()) << "to nobody: a checkpoint is taken before it leaves";
+  EXPECT_TRUE(regroups_[0].membership.members.empty())
+      << "to nobody: a checkpoint is taken before it leaves";
   Leave(second);
   EXPECT_EQ(trial(2).state, TrialState::kPaused);
   EXPECT_THAT(trial(2).reason, StartsWith("asha_promote: 0.9 at step 1 waits"));

@@ -95,7 +95,7 @@ TEST_F(PoolGrowthTest, ANodeThatNeverComesIsGivenUpAndAskedForAgain) {
 TEST_F(PoolGrowthTest, ShrinksAfterAWhileByWhatIsEmpty) {
   const std::vector<ReplicaId> replicas = TrainOn(2);
   ASSERT_EQ(replicas.size(), 2u);
-  Step(ReplicaFinished{replicas[0], 1.0});
+  Step(FromReplica{replicas[0], ReplicaFinished{1.0}});
   Step(ReplicaExited{replicas[0], 0, 0, "", ""});
   for (int i = 0; i < 6; ++i) {
     Wait(5);
@@ -118,7 +118,7 @@ TEST_F(PoolGrowthTest, ANodeIsReleasedOnlyWhenItIsEmpty) {
   EXPECT_THAT(Released(), IsEmpty()) << "a trial trains there";
   Wait(6);
   EXPECT_THAT(Released(), IsEmpty());
-  Step(ReplicaFinished{replicas[0], 1.0});
+  Step(FromReplica{replicas[0], ReplicaFinished{1.0}});
   Step(ReplicaExited{replicas[0], 0, 0, "", ""});
   EXPECT_THAT(Released(), ElementsAre("pool-1")) << "a drained one too";
   Wait(5);
@@ -141,7 +141,7 @@ TEST_F(PoolGrowthTest, ADrainedNodeIsReplacedByOneOfAnotherName) {
 TEST_F(PoolGrowthTest, ANodeThatDrainsStaysWhenItIsNeededAgain) {
   const std::vector<ReplicaId> replicas = TrainOn(2);
   // The second trial is pinned to its node by being alone there; the pool has become too large.
-  Step(ReplicaFinished{replicas[0], 1.0});
+  Step(FromReplica{replicas[0], ReplicaFinished{1.0}});
   Step(ReplicaExited{replicas[0], 0, 0, "", ""});
   for (int i = 0; i < 5; ++i) Wait(5);
   StudySpec more = Spec(1);

@@ -30,18 +30,18 @@ class ResizeCost : public CoreTest {
     EXPECT_EQ(starts_.at(0).trial, TrialId(1));
     Ready(starts_.at(0).replica);
     const RegroupCommand regroup = regroups_.at(0);
-    for (const GroupMember& member : regroup.members) {
-      Step(ReplicaRegrouped{member.replica, regroup.generation, 0, pause_s});
+    for (const Member& member : regroup.membership.members) {
+      Step(
+          FromReplica{member.replica, ReplicaRegrouped{regroup.membership.generation, 0, pause_s}});
     }
     EXPECT_EQ(trial(1).resizes.size(), 1u);
     EXPECT_TRUE(trial(2).resizes.empty());
     ReplicaProgress progress;
-    progress.replica = second;
     progress.step = 10;
     progress.global_batch_size = 64;
     progress.noise = {1, 1};
     progress.profile.push_back({{1, 1, 64}, 10, 10.0, 10, 10.0, 0});
-    Step(progress);
+    Step(FromReplica{second, progress});
     Wait(3);
     Join("d", 16);
     return 1 + std::count_if(starts_.begin(), starts_.end(), [](const StartReplicaCommand& start) {

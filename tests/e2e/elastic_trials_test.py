@@ -56,6 +56,22 @@ class Elastic(TunerTest):
         self.assertEqual(trial["restarts"], 0)
         self.assertEqual([number(v["step"]) for v in trial["values"]], list(range(1, 13)), "no report is lost")
 
+    def test_replicas_train_on_while_their_agent_is_replaced(self):
+        agent = self.start_pool(2, self.emulated(12, 4096, trials=1))
+        wait_for(lambda: self.trial()["resizes"], "the trial to grow")
+        pids = wait_for(lambda: len(p := replicas_of(agent.pid, "emulated")) == 2 and p, "two replicas")
+        for _ in range(2):
+            before = len(self.trial()["values"])
+            said = self.run_tuner("agent", "--replace", "--name", "node", "--dir", self.dir / "agent-node").stdout
+            self.assertIn(f"process {agent.pid} goes on as release", said)
+            wait_for(lambda: len(self.trial()["values"]) > before, "the next report")
+            self.assertEqual(replicas_of(agent.pid, "emulated"), pids)
+        wait_for(self.ended, "the study to end")
+        trial = self.trial()
+        self.assertEqual((trial["state"], trial["restarts"]), ("TRIAL_COMPLETE", 0))
+        self.assertEqual([number(v["step"]) for v in trial["values"]], list(range(1, 13)), "the curve goes on")
+        self.assertFalse([r for r in trial["resizes"] if r["after_loss"]], "nobody was lost")
+
     def test_slow_replica_moves_to_another_node_without_a_checkpoint(self):
         agent = self.start_pool(2, self.emulated(12, 4096, trials=1, slots=2))
         wait_for(lambda: self.trial()["values"], "a report")

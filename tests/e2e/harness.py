@@ -4,11 +4,14 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from ports import free_port  # noqa: E402
 
 BIN = pathlib.Path(os.environ["ESPALIER_BIN"])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -25,12 +28,6 @@ def wait_for(condition, what, patience_s=PATIENCE_S):
             return value
         time.sleep(0.02)
     raise AssertionError(f"waited {patience_s} s in vain for: {what}")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 # Goes on from what it wrote down last, as a program with checkpoints of its own does.
@@ -90,8 +87,9 @@ class TunerTest(unittest.TestCase):
     def start(self, *arguments, **keys):
         path = self.dir / f"out-{len(self.processes)}.txt"
         env = dict(os.environ, **keys.pop("env", {}))
+        command = [*keys.pop("prefix", []), TUNER, *map(str, arguments)]
         with open(path, "w") as out:
-            process = subprocess.Popen([TUNER, *map(str, arguments)], stdin=subprocess.DEVNULL,
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                        stdout=out, stderr=subprocess.STDOUT, env=env, **keys)
         process.out = path
         self.processes.append(process)
@@ -100,8 +98,8 @@ class TunerTest(unittest.TestCase):
     def output(self, process):
         return pathlib.Path(process.out).read_text()
 
-    def run_tuner(self, *arguments, code=0, timeout=PATIENCE_S, env=None):
-        done = subprocess.run([TUNER, *map(str, arguments)], stdin=subprocess.DEVNULL, text=True,
+    def run_tuner(self, *arguments, code=0, timeout=PATIENCE_S, env=None, prefix=()):
+        done = subprocess.run([*prefix, TUNER, *map(str, arguments)], stdin=subprocess.DEVNULL, text=True,
                               capture_output=True, timeout=timeout, env=dict(os.environ, **(env or {})))
         self.assertEqual(done.returncode, code,
                          f"tuner {' '.join(map(str, arguments))}\n{done.stdout}\n{done.stderr}")

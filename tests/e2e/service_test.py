@@ -110,14 +110,6 @@ class Service(TunerTest):
         record = self.export("--service", self.grpc)
         self.assertEqual([t["state"] for t in record["trials"]], ["TRIAL_COMPLETE"] * 4)
 
-    def test_token(self):
-        token = self.write("token", "secret-word\n", 0o600)
-        self.grpc = "127.0.0.1:0"
-        service = self.start("serve", "--grpc", "0.0.0.0:0", "--db", self.dir / "pool.db")
-        self.finish(service, 2)
-        self.assertIn("token", self.output(service))
-        self.assertTrue(pathlib.Path(token).exists())
-
 
 if __name__ == "__main__":
     unittest.main()

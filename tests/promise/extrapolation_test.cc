@@ -8,7 +8,7 @@
 namespace espalier {
 namespace {
 
-std::vector<CurvePoint> PowerLaw(double end, double gain, double power, int steps) {
+std::vector<CurvePoint> PowerCurve(double end, double gain, double power, int steps) {
   std::vector<CurvePoint> points;
   for (int s = 1; s <= steps; ++s) {
     points.push_back({static_cast<double>(s), end + gain * std::pow(s, -power), 1});
@@ -33,7 +33,7 @@ TEST(CurveShapes, FallFromOneToZero) {
 }
 
 TEST(Condense, KeepsTheMeanAndTheNewest) {
-  std::vector<CurvePoint> points = PowerLaw(0, 1, 0.5, 1000);
+  std::vector<CurvePoint> points = PowerCurve(0, 1, 0.5, 1000);
   const std::vector<CurvePoint> few = Condense(points);
   EXPECT_LT(few.size(), 30u);
   EXPECT_LT(few.front().step, 2);
@@ -53,7 +53,7 @@ TEST(Extrapolation, FindsTheEndOfSmoothCurves) {
   for (int i = 0; i < 10; ++i) {
     const double end = random.Uniform(0.1, 0.4);
     const double gain = random.Uniform(0.4, 0.8);
-    curves.push_back(PowerLaw(end, gain, 0.8, 40));
+    curves.push_back(PowerCurve(end, gain, 0.8, 40));
     ends.push_back(end + gain * std::pow(80, -0.8));
   }
   Extrapolation extrapolation(curves, 1, 80, 0.2);
@@ -70,7 +70,7 @@ TEST(Extrapolation, IsSurerTheFurtherACurveIs) {
   std::vector<std::vector<CurvePoint>> curves;
   for (int i = 0; i < 12; ++i) {
     curves.push_back(
-        PowerLaw(random.Uniform(0.1, 0.4), random.Uniform(0.3, 0.9), 0.7, 6 * (i + 1)));
+        PowerCurve(random.Uniform(0.1, 0.4), random.Uniform(0.3, 0.9), 0.7, 6 * (i + 1)));
     for (CurvePoint& point : curves.back()) point.cost += 0.01 * random.Normal();
   }
   Extrapolation extrapolation(curves, 1, 80, 0.2);

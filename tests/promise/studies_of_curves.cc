@@ -16,7 +16,7 @@ WholeCurves DrawPoolbench(std::uint64_t seed, int trials) {
   return whole;
 }
 
-std::vector<double> PowerLaw(Random& random, int steps, double least_power, double noise) {
+std::vector<double> NoisyPowerLaw(Random& random, int steps, double least_power, double noise) {
   const double end = random.Uniform(0.1, 0.4);
   const double gain = random.Uniform(0.3, 1.0);
   const double power = random.Uniform(least_power, 1.2);
@@ -30,7 +30,7 @@ std::vector<double> PowerLaw(Random& random, int steps, double least_power, doub
 WholeCurves DrawPowerLaws(std::uint64_t seed, int trials) {
   Random random(seed);
   WholeCurves whole;
-  for (int i = 0; i < trials; ++i) whole.push_back(PowerLaw(random, 50, 0.2, 0.01));
+  for (int i = 0; i < trials; ++i) whole.push_back(NoisyPowerLaw(random, 50, 0.2, 0.01));
   return whole;
 }
 
@@ -52,7 +52,7 @@ WholeCurves DrawDiverging(std::uint64_t seed, int trials) {
   Random random(seed);
   WholeCurves whole;
   for (int i = 0; i < trials; ++i) {
-    std::vector<double>& values = whole.emplace_back(PowerLaw(random, 40, 0.3, 0.01));
+    std::vector<double>& values = whole.emplace_back(NoisyPowerLaw(random, 40, 0.3, 0.01));
     if (random.Below(4) != 0) continue;
     for (std::size_t s = random.Below(40); s < values.size(); ++s) {
       values[s] = s % 7 == 0 ? std::nan("") : std::exp(static_cast<double>(s));
@@ -65,7 +65,7 @@ WholeCurves DrawDropping(std::uint64_t seed, int trials) {
   Random random(seed);
   WholeCurves whole;
   for (int i = 0; i < trials; ++i) {
-    std::vector<double>& values = whole.emplace_back(PowerLaw(random, 60, 0.3, 0.005));
+    std::vector<double>& values = whole.emplace_back(NoisyPowerLaw(random, 60, 0.3, 0.005));
     const double drop = random.Uniform(0.02, 0.1);
     for (std::size_t s = 0; s < 30; ++s) values[s] += drop;
   }

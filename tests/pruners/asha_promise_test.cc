@@ -21,7 +21,7 @@ std::vector<double> Falling(double end, std::int64_t steps) {
   return values;
 }
 
-PruneVerdict Judge(const Options& options, const Curve& trial, const Curves& others) {
+PruneVerdict JudgeAshaPromise(const Options& options, const Curve& trial, const Curves& others) {
   const auto pruner = MakeAshaPromise(options);
   EXPECT_TRUE(pruner.ok()) << pruner.status();
   return (*pruner)->Judge({Direction::kMinimize, trial, others.all(), kLast, 1});
@@ -31,7 +31,7 @@ TEST(AshaPromise, EndsByRankAtARung) {
   Curves others;
   for (int i = 0; i < 6; ++i) others.Add(Falling(0.1, 3), false);
   Curves mine;
-  const PruneVerdict verdict = Judge({}, mine.Add(Falling(0.4, 1), false), others);
+  const PruneVerdict verdict = JudgeAshaPromise({}, mine.Add(Falling(0.4, 1), false), others);
   EXPECT_TRUE(verdict.prune);
   EXPECT_THAT(verdict.reason, HasSubstr("not among the best 1/3"));
 }
@@ -41,18 +41,20 @@ TEST(AshaPromise, EndsTheHopelessBetweenRungsFromItsStepOn) {
   for (int i = 0; i < 8; ++i) others.Add(Falling(0.1 + 0.001 * i, kLast), true);
   Curves early;
   const Curve& young = early.Add(Falling(0.3, 5), false);
-  EXPECT_FALSE(Judge({{"promise_from", 6}}, young, others).prune) << "no rung, too early";
-  EXPECT_TRUE(Judge({}, young, others).prune) << "beyond the second rung";
-  EXPECT_FALSE(Judge({{"min_steps", 2}}, young, others).prune) << "that is at 6";
+  EXPECT_FALSE(JudgeAshaPromise({{"promise_from", 6}}, young, others).prune)
+      << "no rung, too early";
+  EXPECT_TRUE(JudgeAshaPromise({}, young, others).prune) << "beyond the second rung";
+  EXPECT_FALSE(JudgeAshaPromise({{"min_steps", 2}}, young, others).prune) << "that is at 6";
   Curves late;
   const Curve& hopeless = late.Add(Falling(0.3, 18), false);
-  const PruneVerdict verdict = Judge({}, hopeless, others);
+  const PruneVerdict verdict = JudgeAshaPromise({}, hopeless, others);
   EXPECT_TRUE(verdict.prune);
   EXPECT_THAT(verdict.reason, HasSubstr("chance to end among the best 1"));
-  EXPECT_FALSE(Judge({{"promise_from", 20}}, hopeless, others).prune);
+  EXPECT_FALSE(JudgeAshaPromise({{"promise_from", 20}}, hopeless, others).prune);
   // At step 9 of 27 it is the model that speaks, not the rank.
   Curves rung;
-  EXPECT_THAT(Judge({}, rung.Add(Falling(0.3, 9), false), others).reason, HasSubstr("chance"));
+  EXPECT_THAT(JudgeAshaPromise({}, rung.Add(Falling(0.3, 9), false), others).reason,
+              HasSubstr("chance"));
 }
 
 TEST(AshaPromise, NamesItsOptions) {

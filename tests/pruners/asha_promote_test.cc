@@ -19,7 +19,7 @@ std::unique_ptr<Pruner> Make(const Options& options = {}) {
   return *std::move(pruner);
 }
 
-PruneVerdict Judge(const Curves& others, const std::vector<double>& values) {
+PruneVerdict JudgePromotion(const Curves& others, const std::vector<double>& values) {
   Curves mine;
   return Make()->Judge({Direction::kMaximize, mine.Add(values, false), others.all()});
 }
@@ -31,26 +31,26 @@ std::vector<std::size_t> MayGoOn(const Curves& curves, const std::vector<std::si
 TEST(AshaPromotePruner, PausesOutsideTheBestThirdWithFigures) {
   Curves others;
   for (const double v : {0.1, 0.2, 0.3, 0.7, 0.8}) others.Running({v});
-  const PruneVerdict verdict = Judge(others, {0.6});
+  const PruneVerdict verdict = JudgePromotion(others, {0.6});
   EXPECT_FALSE(verdict.prune);
   EXPECT_TRUE(verdict.pause);
   EXPECT_EQ(verdict.reason,
             "0.6 at step 1 waits to come among the best 1/3 of 6 trials there (needs 0.7)");
-  EXPECT_FALSE(Judge(others, {0.75}).pause);
+  EXPECT_FALSE(JudgePromotion(others, {0.75}).pause);
 }
 
 TEST(AshaPromotePruner, LetsTheBestOfARungGoOnHoweverFewThereAre) {
-  EXPECT_FALSE(Judge({}, {0.1}).pause);
+  EXPECT_FALSE(JudgePromotion({}, {0.1}).pause);
   Curves others;
   others.Running({0.5});
-  EXPECT_TRUE(Judge(others, {0.1}).pause);
-  EXPECT_FALSE(Judge(others, {0.6}).pause);
+  EXPECT_TRUE(JudgePromotion(others, {0.1}).pause);
+  EXPECT_FALSE(JudgePromotion(others, {0.6}).pause);
 }
 
 TEST(AshaPromotePruner, SaysNothingBetweenRungs) {
   Curves others;
   for (int i = 0; i < 9; ++i) others.Running({0.9, 0.9});
-  EXPECT_FALSE(Judge(others, {0.9, 0.1}).pause);
+  EXPECT_FALSE(JudgePromotion(others, {0.9, 0.1}).pause);
 }
 
 TEST(AshaPromotePruner, PromotesWhoComesIntoTheBestThird) {
@@ -74,7 +74,7 @@ TEST(AshaPromotePruner, LetsTrialsGoOnThatWerePausedForAnotherReason) {
 }
 
 TEST(AshaPromotePruner, EndsWhatIsNotANumber) {
-  const PruneVerdict verdict = Judge({}, {NAN});
+  const PruneVerdict verdict = JudgePromotion({}, {NAN});
   EXPECT_TRUE(verdict.prune);
   EXPECT_FALSE(verdict.pause);
 }

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::int64_t kSteps = 40;
+constexpr std::int64_t kWholeSteps = 40;
 
 std::vector<double> Falling(double end, double gain, double power, std::int64_t steps) {
   std::vector<double> values;
@@ -24,21 +24,22 @@ std::vector<double> Falling(double end, double gain, double power, std::int64_t 
   return values;
 }
 
-PruneVerdict Judge(const Options& options, const Curves& others, const std::vector<double>& values,
-                   Direction direction = Direction::kMinimize, int best_k = 1) {
+PruneVerdict JudgePromise(const Options& options, const Curves& others,
+                          const std::vector<double>& values,
+                          Direction direction = Direction::kMinimize, int best_k = 1) {
   const auto pruner = MakePruner("promise", options);
   EXPECT_TRUE(pruner.ok()) << pruner.status();
   Curves mine;
   Curve trial = mine.Add(values, false);
   trial.trial_number = static_cast<std::int64_t>(others.all().size());
-  return (*pruner)->Judge({direction, trial, others.all(), kSteps, best_k});
+  return (*pruner)->Judge({direction, trial, others.all(), kWholeSteps, best_k});
 }
 
 // Six trials of whom the best ends near 0.1, and the others 0.05 apart.
 Curves Six(double sign = 1) {
   Curves others;
   for (int i = 0; i < 6; ++i) {
-    std::vector<double> values = Falling(0.1 + 0.05 * i, 0.5, 0.8, kSteps);
+    std::vector<double> values = Falling(0.1 + 0.05 * i, 0.5, 0.8, kWholeSteps);
     for (double& v : values) v *= sign;
     others.Add(values, true);
   }
@@ -46,7 +47,7 @@ Curves Six(double sign = 1) {
 }
 
 TEST(PromisePruner, EndsWhatHasLittleChanceWithFigures) {
-  const PruneVerdict verdict = Judge({}, Six(), Falling(0.3, 0.5, 0.8, 12));
+  const PruneVerdict verdict = JudgePromise({}, Six(), Falling(0.3, 0.5, 0.8, 12));
   EXPECT_TRUE(verdict.prune);
   EXPECT_THAT(verdict.reason, HasSubstr("at step 12 has "));
   EXPECT_THAT(verdict.reason, HasSubstr("% chance to end among the best 1 (needs 30 %)"));
@@ -55,43 +56,43 @@ TEST(PromisePruner, EndsWhatHasLittleChanceWithFigures) {
 TEST(PromisePruner, MaximisesWhereAsked) {
   std::vector<double> values = Falling(0.6, 0.5, 0.8, 12);
   for (double& v : values) v = -v;
-  EXPECT_TRUE(Judge({}, Six(-1), values, Direction::kMaximize).prune);
-  EXPECT_FALSE(Judge({}, Six(-1), values, Direction::kMinimize).prune);
+  EXPECT_TRUE(JudgePromise({}, Six(-1), values, Direction::kMaximize).prune);
+  EXPECT_FALSE(JudgePromise({}, Six(-1), values, Direction::kMinimize).prune);
 }
 
 TEST(PromisePruner, KeepsMoreWhereMoreAreWanted) {
   const std::vector<double> third = Falling(0.19, 0.5, 0.8, 20);
-  EXPECT_TRUE(Judge({}, Six(), third).prune);
-  EXPECT_FALSE(Judge({}, Six(), third, Direction::kMinimize, 3).prune);
-  EXPECT_FALSE(Judge({{"best_k", 3}}, Six(), third).prune);
+  EXPECT_TRUE(JudgePromise({}, Six(), third).prune);
+  EXPECT_FALSE(JudgePromise({}, Six(), third, Direction::kMinimize, 3).prune);
+  EXPECT_FALSE(JudgePromise({{"best_k", 3}}, Six(), third).prune);
 }
 
 // Half of the trials start worse than the others and end better: whoever starts like them is kept.
 TEST(PromisePruner, KeepsSlowStartersThatOvertake) {
   Curves others;
   for (int i = 0; i < 5; ++i) {
-    others.Add(Falling(0.30 + 0.02 * i, 0.3, 1.5, kSteps), true);
-    others.Add(Falling(0.02 + 0.02 * i, 0.8, 0.5, kSteps), true);
+    others.Add(Falling(0.30 + 0.02 * i, 0.3, 1.5, kWholeSteps), true);
+    others.Add(Falling(0.02 + 0.02 * i, 0.8, 0.5, kWholeSteps), true);
   }
   for (const std::int64_t steps : {4, 5, 6}) {
     const std::vector<double> slow = Falling(0.01, 0.8, 0.5, steps);
     ASSERT_GT(slow.back(), others.all()[0].points[static_cast<std::size_t>(steps - 1)].value);
-    EXPECT_FALSE(Judge({}, others, slow).prune) << steps;
+    EXPECT_FALSE(JudgePromise({}, others, slow).prune) << steps;
   }
-  EXPECT_TRUE(Judge({}, others, Falling(0.3, 0.3, 1.5, 6)).prune);
+  EXPECT_TRUE(JudgePromise({}, others, Falling(0.3, 0.3, 1.5, 6)).prune);
 }
 
 TEST(PromisePruner, NeverEndsTheOnlyHope) {
   Curves others;
   for (int i = 0; i < 9; ++i) others.Running({0.5, 0.4, NAN});
   // Worse than all were, but the only one that still has a number.
-  EXPECT_FALSE(Judge({{"threshold", 0.99}, {"risk", 0.99}}, others, {0.9, 0.9, 0.9}).prune);
+  EXPECT_FALSE(JudgePromise({{"threshold", 0.99}, {"risk", 0.99}}, others, {0.9, 0.9, 0.9}).prune);
 }
 
 TEST(PromisePruner, KeepsManyEqualTrials) {
   Curves others;
   for (int i = 0; i < 40; ++i) others.Running({0.5});
-  EXPECT_FALSE(Judge({}, others, {0.5}).prune);
+  EXPECT_FALSE(JudgePromise({}, others, {0.5}).prune);
 }
 
 // Six trials under way of which the last is judged, with chances between nothing and certainty;
@@ -128,7 +129,7 @@ double ChanceNeeded(double own_pace_s, double cost_weight = 0.5) {
     const auto pruner = MakePruner(
         "promise", {{"threshold", threshold}, {"risk", 0.99}, {"cost_weight", cost_weight}});
     const std::span<const Curve> others(race.curves.data(), 5);
-    const PrunerInput input{Direction::kMinimize, race.curves[5], others, kSteps, 1, 1};
+    const PrunerInput input{Direction::kMinimize, race.curves[5], others, kWholeSteps, 1, 1};
     if (!(*pruner)->Judge(input).prune) break;
     needed = threshold;
   }
@@ -151,7 +152,7 @@ TEST(PromisePruner, RisksLessInALargePool) {
   const auto pruner = MakePruner("promise", {{"risk", 0.5}});
   const auto ends = [&](double pool_share) {
     return (*pruner)
-        ->Judge({Direction::kMinimize, race.curves[5], others, kSteps, 1, pool_share})
+        ->Judge({Direction::kMinimize, race.curves[5], others, kWholeSteps, 1, pool_share})
         .prune;
   };
   EXPECT_TRUE(ends(1));
@@ -163,28 +164,28 @@ TEST(PromisePruner, WhatIsRiskedDependsOnAllThatHaveNoMore) {
   Curves others;
   others.Running({0.499});
   for (int i = 0; i < 40; ++i) others.Running({0.5});
-  EXPECT_FALSE(Judge({{"risk", 0.2}}, others, {0.5}).prune);
-  EXPECT_TRUE(Judge({{"risk", 0.99}}, others, {0.5}).prune);
+  EXPECT_FALSE(JudgePromise({{"risk", 0.2}}, others, {0.5}).prune);
+  EXPECT_TRUE(JudgePromise({{"risk", 0.99}}, others, {0.5}).prune);
 }
 
 TEST(PromisePruner, WaitsForEvidence) {
   const std::vector<double> bad = Falling(0.5, 0.5, 0.8, 12);
-  EXPECT_FALSE(Judge({{"min_steps", 13}}, Six(), bad).prune);
-  EXPECT_FALSE(Judge({{"min_trials", 8}}, Six(), bad).prune);
-  EXPECT_TRUE(Judge({{"min_trials", 7}}, Six(), bad).prune);
+  EXPECT_FALSE(JudgePromise({{"min_steps", 13}}, Six(), bad).prune);
+  EXPECT_FALSE(JudgePromise({{"min_trials", 8}}, Six(), bad).prune);
+  EXPECT_TRUE(JudgePromise({{"min_trials", 7}}, Six(), bad).prune);
 }
 
 TEST(PromisePruner, JudgesLongCurvesNowAndThen) {
   int judged = 0;
   for (std::int64_t steps = 33; steps <= 66; ++steps) {
-    judged += Judge({}, Six(), Falling(0.5, 0.5, 0.8, steps)).prune ? 1 : 0;
+    judged += JudgePromise({}, Six(), Falling(0.5, 0.5, 0.8, steps)).prune ? 1 : 0;
   }
   EXPECT_GE(judged, 8);
   EXPECT_LE(judged, 16);
 }
 
 TEST(PromisePruner, EndsWhatIsNotANumber) {
-  EXPECT_THAT(Judge({}, Curves(), {0.5, NAN}).reason, HasSubstr("step 2 is not a number"));
+  EXPECT_THAT(JudgePromise({}, Curves(), {0.5, NAN}).reason, HasSubstr("step 2 is not a number"));
 }
 
 TEST(PromisePruner, NamesOptionsOutOfRange) {

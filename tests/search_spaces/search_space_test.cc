@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string ErrorOf(const std::string& json) {
+std::string SpaceErrorOf(const std::string& json) {
   return std::string(SearchSpace::FromJson(json).status().message());
 }
 
@@ -146,7 +146,7 @@ TEST(SearchSpace, NamesParameterValueAndRemedyOfEachError) {
       {"", "malformed JSON at line 1"},
   };
   for (const auto& [json, message] : refusals) {
-    EXPECT_THAT(ErrorOf(json), HasSubstr(message)) << json;
+    EXPECT_THAT(SpaceErrorOf(json), HasSubstr(message)) << json;
   }
 }
 

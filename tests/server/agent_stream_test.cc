@@ -1,6 +1,8 @@
 // A scripted agent on the real stream of a real service.
 
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "tests/api/direct_tuner.h"
@@ -81,6 +83,120 @@ TEST(AgentStream, PlaysATrialToItsEnd) {
   EXPECT_EQ(details.study().best_trial(), 0);
 }
 
+v1::Hello HelloOf(const std::string& node, const std::string& shared_folder = "") {
+  v1::Hello hello;
+  hello.set_node_name(node);
+  hello.set_slots(1);
+  hello.set_incarnation("run-of-" + node);
+  hello.mutable_checkpoints();
+  hello.set_shared_folder(shared_folder);
+  return hello;
+}
+
+TEST(AgentStream, ACopyIsOrderedWithATicketThatItsHolderKnows) {
+  RunningService running;
+  ASSERT_TRUE(running.Create(CreateRequest()).ok());
+  ScriptedAgent holder(running, HelloOf("oak"));
+  const v1::StartReplica start = holder.AwaitStart();
+  v1::AgentMessage door;
+  door.mutable_door()->set_address("10.0.0.1:7");
+  door.mutable_door()->set_certificate("PEM");
+  holder.Say(door);
+  v1::AgentMessage saved;
+  saved.mutable_from_replica()->set_replica_id(start.replica_id());
+  v1::CheckpointSaved& checkpoint =
+      *saved.mutable_from_replica()->mutable_message()->mutable_checkpoint();
+  checkpoint.set_path("/oak/step-7.pt");
+  checkpoint.set_step(7);
+  checkpoint.set_name("step-7.pt");
+  checkpoint.set_fingerprint("print");
+  holder.AwaitAcknowledge(holder.Say(saved));
+  ScriptedAgent other(running, HelloOf("elm"));
+  const v1::CopyCheckpoint copy =
+      other.Await([](const auto& message) { return message.has_copy(); }).copy();
+  EXPECT_EQ(copy.study(), "mnist");
+  EXPECT_EQ(copy.from().fingerprint(), "print");
+  ASSERT_EQ(copy.from().sources_size(), 1);
+  EXPECT_EQ(copy.from().sources(0).node(), "oak");
+  EXPECT_EQ(copy.from().sources(0).address(), "10.0.0.1:7");
+  EXPECT_EQ(copy.from().sources(0).certificate(), "PEM");
+  const v1::AllowRead allowed =
+      holder.Await([](const auto& message) { return message.has_allow_read(); }).allow_read();
+  EXPECT_EQ(allowed.ticket(), copy.from().sources(0).ticket());
+  EXPECT_EQ(allowed.ticket().size(), 32u);
+  EXPECT_EQ(allowed.name(), "step-7.pt");
+  v1::AgentMessage copied;
+  copied.mutable_copied()->set_trial_id(copy.trial_id());
+  copied.mutable_copied()->set_name("step-7.pt");
+  copied.mutable_copied()->set_fingerprint("print");
+  copied.mutable_copied()->set_step(7);
+  other.AwaitAcknowledge(other.Say(copied));
+  v1::StudyDetails details;
+  ASSERT_TRUE(running.Get("mnist", &details).ok());
+  EXPECT_THAT(details.trials(0).checkpoint_nodes(), testing::ElementsAre("oak", "elm"));
+}
+
+v1::AgentMessage Ready(const v1::StartReplica& start) {
+  v1::AgentMessage message;
+  message.mutable_from_replica()->set_replica_id(start.replica_id());
+  v1::Ready& ready = *message.mutable_from_replica()->mutable_message()->mutable_ready();
+  ready.set_address("127.0.0.1:9");
+  ready.mutable_batch()->set_initial_batch_size(1);
+  ready.mutable_batch()->set_max_batch_size(1);
+  ready.mutable_batch()->set_min_atomic_batch_size(1);
+  ready.mutable_batch()->set_max_atomic_batch_size(1);
+  return message;
+}
+
+v1::Regroup AwaitRegroup(ScriptedAgent& agent) {
+  return agent.Await([](const auto& message) { return message.has_to_replica(); })
+      .to_replica()
+      .command()
+      .regroup();
+}
+
+TEST(AgentStream, MembersGetASecretOfTheirGeneration) {
+  RunningService running;
+  ASSERT_TRUE(running.Create(CreateRequest()).ok());
+  v1::Hello hello;
+  hello.set_node_name("oak");
+  hello.set_slots(1);
+  hello.set_incarnation("run-1");
+  v1::Regroup first;
+  {
+    ScriptedAgent agent(running, hello);
+    const v1::StartReplica start = agent.AwaitStart();
+    agent.Say(Started(start, 4711));
+    agent.Say(Ready(start));
+    first = AwaitRegroup(agent);
+    v1::LiveReplica& live = *hello.add_replicas();
+    live.set_replica_id(start.replica_id());
+    live.set_trial_id(start.trial_id());
+    live.set_slot(start.slot());
+    *live.mutable_ready() = Ready(start).from_replica().message().ready();
+  }
+  ASSERT_EQ(first.members_size(), 1);
+  EXPECT_EQ(first.secret().size(), 64u);
+  // The word may have been lost: there is another group, of the same members.
+  AwaitConnected(running, false);
+  ScriptedAgent again(running, hello);
+  const v1::Regroup second = AwaitRegroup(again);
+  EXPECT_EQ(second.generation(), first.generation() + 1);
+  EXPECT_EQ(second.secret().size(), 64u);
+  EXPECT_NE(second.secret(), first.secret());
+}
+
+TEST(AgentStream, AFolderThatIsNotSharedIsRefused) {
+  RunningService running;
+  ScriptedAgent first(running, HelloOf("oak", "one mark"));
+  ASSERT_TRUE(first.Next().has_welcome());
+  ScriptedAgent second(running, HelloOf("elm", "another"));
+  EXPECT_EQ(second.Next().kind_case(), v1::ServiceMessage::KIND_NOT_SET);
+  const grpc::Status status = second.Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("is not the folder of node oak"));
+}
+
 TEST(AgentStream, RefusesASecondAgentOfTheName) {
   RunningService running;
   ScriptedAgent first(running, "oak", 1, "run-1");
@@ -143,6 +259,32 @@ TEST(AgentStream, AResentEventIsAcknowledgedAgainAndCountsOnce) {
   v1::StudyDetails details;
   ASSERT_TRUE(running.Get("mnist", &details).ok());
   EXPECT_EQ(details.trials(0).values_size(), 1);
+}
+
+TEST(AgentStream, MoreAgentsThanThereAreThreads) {
+  constexpr int kAgents = 600;
+  RunningService running;
+  std::vector<std::unique_ptr<ScriptedAgent>> agents;
+  for (int i = 0; i < kAgents; ++i) {
+    agents.push_back(
+        std::make_unique<ScriptedAgent>(running, "node-" + std::to_string(i), 1, "run-1"));
+  }
+  for (const auto& agent : agents) EXPECT_TRUE(agent->Next().has_welcome());
+  EXPECT_EQ(PoolOf(running).nodes_size(), kAgents) << "and calls are still answered";
+}
+
+// Far more than the service takes before it stops reading: all of it is taken in the end.
+TEST(AgentStream, TakesEveryEventOfAnAgentThatSaysMuchAtOnce) {
+  RunningService running;
+  ASSERT_TRUE(running.Create(CreateRequest()).ok());
+  ScriptedAgent agent(running, "oak", 1, "run-1");
+  const std::int64_t replica = agent.AwaitStart().replica_id();
+  std::int64_t last = 0;
+  for (int step = 1; step <= 1000; ++step) last = agent.Report(replica, step, 0.5);
+  agent.AwaitAcknowledge(last);
+  v1::StudyDetails details;
+  ASSERT_TRUE(running.Get("mnist", &details).ok());
+  EXPECT_EQ(details.trials(0).values_size(), 1000);
 }
 
 TEST(AgentStream, RefusesWhoDoesNotSayHello) {

@@ -1,6 +1,5 @@
-#include "httplib.h"
-
 #include "gmock/gmock.h"
+#include "httplib.h"
 #include "tests/api/direct_tuner.h"
 #include "tests/server/running_service.h"
 #include "tuner/api/json.h"

@@ -4,12 +4,18 @@
 #include <future>
 #include <latch>
 #include <optional>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "search_spaces/search_space.h"
+#include "spdlog/sinks/ostream_sink.h"
+#include "spdlog/spdlog.h"
 
 namespace espalier {
 namespace {
@@ -62,11 +68,22 @@ class LoopTest : public testing::Test {
  protected:
   LoopTest() { Restart(); }
 
-  void Restart() {
+  // On what was stored, if that is given.
+  void Restart(TunerState state = {}) {
     LoopOptions options;
-    options.clock = [this] { return Time{now_us_}; };
-    options.terminate = [this] { ++terminated_; };
+    options.clock = [this] {
+      if (clock_good_for_ > 0 && --clock_good_for_ == 0) {
+        throw std::runtime_error("the clock is broken");
+      }
+      return Time{now_us_};
+    };
+    options.max_batch_s = max_batch_s_;
+    options.terminate = [this](int exit_code) {
+      ++terminated_;
+      exit_code_ = exit_code;
+    };
     options.core.pool_size = pool_size_;
+    options.core.plan_aside = plan_aside_;
     options.committed = [this](const std::vector<Change>& changes, const TunerState&) {
       committed_ += static_cast<int>(changes.size());
     };
@@ -74,7 +91,7 @@ class LoopTest : public testing::Test {
       studies_at_ask_ = journal_.studies.load();
       asked_ += request.start ? 1 : 0;
     };
-    loop_ = std::make_unique<Loop>(std::make_unique<JournalStorage>(journal_), TunerState{},
+    loop_ = std::make_unique<Loop>(std::make_unique<JournalStorage>(journal_), std::move(state),
                                    options, metrics_,
                                    [this](const std::vector<Command>& commands, const TunerState&) {
                                      commits_at_send_ = journal_.commits.load();
@@ -101,12 +118,16 @@ class LoopTest : public testing::Test {
   Metrics metrics_;
   std::atomic<std::int64_t> now_us_ = 1'000'000'000;
   std::atomic<int> terminated_ = 0;
+  std::atomic<int> exit_code_ = 0;
   std::atomic<int> sent_ = 0;
   std::atomic<int> commits_at_send_ = 0;
   std::atomic<int> committed_ = 0;
   std::atomic<int> asked_ = 0;  // nodes, of an engine
   std::atomic<int> studies_at_ask_ = 0;
   std::optional<PoolSizeOptions> pool_size_;
+  double max_batch_s_ = 1e9;
+  bool plan_aside_ = false;
+  std::atomic<int> clock_good_for_ = 0;  // the call of this number throws; 0: none
   std::unique_ptr<Loop> loop_;
 };
 
@@ -206,6 +227,18 @@ TEST_F(LoopTest, TellsWhatIsCommittedBeforeItAnswers) {
   EXPECT_EQ(committed_, 0);
 }
 
+TEST_F(LoopTest, PlansAreMadeBesideTheOwnerAndCarriedOut) {
+  plan_aside_ = true;
+  Restart();
+  ASSERT_TRUE(loop_->Post(CreateStudy{Spec("a")}).status.ok());
+  ASSERT_TRUE(loop_->Post(AgentHello{"oak", 1, {}}).status.ok());
+  while (sent_ == 0) {
+    now_us_ += 1'000'000;
+    ASSERT_TRUE(loop_->Post(Tick{}).status.ok());
+  }
+  EXPECT_EQ(sent_, 1);
+}
+
 TEST_F(LoopTest, SendsCommandsAfterTheirChangesAreCommitted) {
   ASSERT_TRUE(loop_->Post(CreateStudy{Spec("a")}).status.ok());
   const int before = journal_.commits;
@@ -263,7 +296,93 @@ TEST_F(LoopTest, AFailedCommitAnswersUnavailableAndEndsTheProcess) {
   EXPECT_TRUE(absl::IsUnavailable(loop_->Read([](const View&) { ADD_FAILURE(); })));
   loop_->Stop();
   EXPECT_EQ(terminated_, 1);
+  EXPECT_EQ(exit_code_, kCommitFailedExitCode);
   EXPECT_EQ(journal_.studies, 1);
+}
+
+TEST_F(LoopTest, WarnsOnceOfANodeThatOthersDoNotReach) {
+  std::ostringstream log;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+  for (const char* name : {"near", "far"}) {
+    ASSERT_TRUE(loop_->Post(AgentHello{name, 1, {}}).status.ok());
+  }
+  const auto reached_at = [this](const std::string& node, const std::string& host) {
+    FromAgent noted;
+    noted.node_name = node;
+    noted.host = host;
+    loop_->PostAsync(std::move(noted), nullptr);
+  };
+  reached_at("near", "127.0.0.1");
+  ASSERT_TRUE(loop_
+                  ->Read([&](const View& view) {
+                    EXPECT_EQ(view.hosts.at("near"), "127.0.0.1");
+                    EXPECT_EQ(log.str(), "") << "a pool of one machine, as far as is known";
+                  })
+                  .ok());
+  reached_at("far", "10.0.0.2");
+  reached_at("near", "127.0.0.1");
+  loop_->Stop();
+  spdlog::set_default_logger(before);
+  const std::string said = log.str();
+  const std::size_t first = said.find("event=pool_warning");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(said.find("event=pool_warning", first + 1), std::string::npos);
+  EXPECT_THAT(said, testing::HasSubstr("replicas of node near are reached at 127.0.0.1"));
+}
+
+// What was stepped before it in the same batch has not been answered, and is not committed either.
+TEST_F(LoopTest, AnExceptionInAStepNamesItsEventAndEndsTheProcess) {
+  std::ostringstream log;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+  std::promise<void> began;
+  journal_.began = &began;
+  auto kept = std::async(std::launch::async, [&] { return loop_->Post(CreateStudy{Spec("a")}); });
+  began.get_future().wait();
+  std::vector<std::promise<Reply>> batch(8);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    loop_->PostThen(CreateStudy{Spec(absl::StrCat("b", i))},
+                    [&answered = batch[i]](const Reply& reply) { answered.set_value(reply); });
+  }
+  // Whether the owner looks at the clock once or thrice before their steps.
+  clock_good_for_ = 6;
+  journal_.let_go.set_value();
+  EXPECT_TRUE(kept.get().status.ok());
+  for (std::promise<Reply>& answered : batch) {
+    const Reply reply = answered.get_future().get();
+    EXPECT_TRUE(absl::IsUnavailable(reply.status)) << reply.status;
+    EXPECT_THAT(std::string(reply.status.message()), testing::HasSubstr("an error of its own"));
+  }
+  EXPECT_TRUE(absl::IsUnavailable(loop_->Post(CreateStudy{Spec("later")}).status));
+  loop_->Stop();
+  spdlog::set_default_logger(before);
+  EXPECT_EQ(terminated_, 1);
+  EXPECT_EQ(exit_code_, kStepFailedExitCode);
+  EXPECT_EQ(journal_.studies, 1) << "what was committed before";
+  EXPECT_THAT(log.str(), testing::HasSubstr("event=step_failed in=\"CreateStudy study=\"b"));
+  EXPECT_THAT(log.str(), testing::HasSubstr("error=\"the clock is broken\""));
+}
+
+TEST_F(LoopTest, ACheckThatFailsInAStepNamesItsEvent) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        // A study that calls itself otherwise than the state does.
+        Study study;
+        study.id = StudyId(8);
+        study.spec = Spec("torn");
+        study.spec.ask_and_tell = true;
+        TunerState state;
+        state.study_ids.emplace("torn", StudyId(7));
+        state.studies.emplace(StudyId(7), study);
+        state.last_study = StudyId(8);
+        Restart(std::move(state));
+        loop_->Post(CreateTrial{StudyId(7), nullptr});
+      },
+      "a study id that the core itself holds\n.*while at CreateTrial study=7");
 }
 
 TEST_F(LoopTest, AFailedCommitSendsNoCommands) {
@@ -290,23 +409,57 @@ TEST_F(LoopTest, StopFinishesWhatIsQueuedAndRefusesTheRest) {
   EXPECT_TRUE(absl::IsUnavailable(loop_->Post(CreateStudy{Spec("c")}).status));
 }
 
-TEST_F(LoopTest, PostingWaitsWhileTheQueueIsFull) {
+TEST_F(LoopTest, ClientsWaitWhileTheQueueIsFullAndAgentsDoNot) {
   std::promise<void> began;
   journal_.began = &began;
   loop_->PostAsync({CreateStudy{Spec("a")}, {}}, nullptr);
   began.get_future().wait();
   std::atomic<std::size_t> answered = 0;
-  std::thread poster([&] {
-    for (std::size_t i = 0; i < kMaxQueue + 1; ++i) {
-      loop_->PostAsync({Event{Tick{}}, {}}, [&answered](const Reply&) { ++answered; });
-    }
+  const auto count = [&answered](const Reply&) { ++answered; };
+  for (std::size_t i = 0; i < kMaxQueue; ++i) loop_->PostAsync({Event{Tick{}}, {}}, count);
+  std::atomic<bool> posted = false;
+  std::thread client([&] {
+    EXPECT_TRUE(loop_->Post(Tick{}).status.ok());
+    posted = true;
   });
-  while (loop_->queued() < kMaxQueue) std::this_thread::yield();
-  EXPECT_EQ(loop_->queued(), kMaxQueue);
+  // An agent's word and a call without a thread are queued all the same.
+  EXPECT_TRUE(loop_->PostAsync({Event{Tick{}}, {}}, count));
+  loop_->PostThen(Tick{}, count);
+  EXPECT_EQ(loop_->queued(), kMaxQueue + 2);
+  EXPECT_FALSE(posted);
   journal_.let_go.set_value();
-  poster.join();
+  client.join();
   loop_->Stop();
-  EXPECT_EQ(answered, kMaxQueue + 1);
+  EXPECT_EQ(answered, kMaxQueue + 2);
+}
+
+TEST_F(LoopTest, RefusesCallsBeyondTheMostThatMayWait) {
+  std::promise<void> began;
+  journal_.began = &began;
+  loop_->PostAsync({CreateStudy{Spec("a")}, {}}, nullptr);
+  began.get_future().wait();
+  for (std::size_t i = 0; i < kMaxOpenCalls; ++i) loop_->ReadThen([](const View*) {});
+  absl::Status refused;
+  loop_->PostThen(Tick{}, [&refused](const Reply& reply) { refused = reply.status; });
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_TRUE(loop_->PostAsync({Event{Tick{}}, {}}, nullptr)) << "agents are not refused";
+  journal_.let_go.set_value();
+}
+
+TEST_F(LoopTest, ABatchEndsWhenItHasTakenLongEnough) {
+  max_batch_s_ = 0;
+  Restart();
+  std::promise<void> began;
+  journal_.began = &began;
+  loop_->PostAsync({CreateStudy{Spec("a")}, {}}, nullptr);
+  began.get_future().wait();
+  for (const char* name : {"b", "c", "d"}) {
+    loop_->PostAsync({CreateStudy{Spec(name)}, {}}, nullptr);
+  }
+  const int before = journal_.commits;
+  journal_.let_go.set_value();
+  ASSERT_TRUE(loop_->Read([](const View&) {}).ok());
+  EXPECT_EQ(journal_.commits - before, 4) << "one each, and the one that was under way";
 }
 
 TEST_F(LoopTest, TicksWhenTheCoresDeadlineHasPassed) {

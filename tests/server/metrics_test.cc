@@ -17,12 +17,17 @@ TEST(Metrics, TextNamesWhatIsCountedAndWhatIs) {
   metrics.CountBatch(2, 0);
   metrics.CountRequest("grpc", "GetStudy", "NOT_FOUND");
   metrics.CountResize(0.004);
+  metrics.CountCopy(/*failed=*/false, 1000);
+  metrics.CountCopy(/*failed=*/true, 0);
   const auto text = metrics.Text(tuner, 7);
   ASSERT_TRUE(text.ok());
   EXPECT_THAT(*text, HasSubstr("espalier_events_total 7"));
   EXPECT_THAT(*text, HasSubstr("espalier_batch_events_count 2"));
   EXPECT_THAT(*text, HasSubstr("espalier_commit_seconds_count 1"));
   EXPECT_THAT(*text, HasSubstr("espalier_regroup_pause_seconds_bucket{le=\"0.005\"} 1"));
+  EXPECT_THAT(*text, HasSubstr("espalier_checkpoint_bytes_total 1000"));
+  EXPECT_THAT(*text, HasSubstr("espalier_checkpoint_copies_failed_total 1"));
+  EXPECT_THAT(*text, HasSubstr("espalier_checkpoint_copies 0"));
   EXPECT_THAT(*text, HasSubstr("method=\"GetStudy\""));
   EXPECT_THAT(*text, HasSubstr("code=\"NOT_FOUND\""));
   EXPECT_THAT(*text, HasSubstr("espalier_studies{state=\"RUNNING\"} 0"));
@@ -49,17 +54,16 @@ TEST(Metrics, GaugesOfATrialExistWhileItTrains) {
   EXPECT_THAT(*metrics.Text(tuner, 0), testing::Not(HasSubstr("espalier_trial_step_seconds")));
   const ReplicaId replica = std::get<StartReplicaCommand>(tuner.commands.at(0)).replica;
   ReplicaProgress progress;
-  progress.replica = replica;
   progress.goodput = 250;
   progress.memory_bytes = 4096;
   progress.profile.push_back({{1, 1, 32}, 0, 0, 10, 2.5, 0.5});
-  tuner.Post(progress);
+  tuner.Post(FromReplica{replica, progress});
   const std::string text = *metrics.Text(tuner, 0);
   EXPECT_THAT(text, HasSubstr("espalier_trial_step_seconds{study=\"mnist\",trial=\"0\"} 0.25"));
   EXPECT_THAT(text, HasSubstr("espalier_trial_sync_share{study=\"mnist\",trial=\"0\"} 0.2"));
   EXPECT_THAT(text, HasSubstr("espalier_trial_goodput{study=\"mnist\",trial=\"0\"} 250"));
   EXPECT_THAT(text, HasSubstr("espalier_trial_memory_bytes{study=\"mnist\",trial=\"0\"} 4096"));
-  tuner.Post(ReplicaFinished{replica, 0.5, ""});
+  tuner.Post(FromReplica{replica, ReplicaFinished{0.5, ""}});
   EXPECT_THAT(*metrics.Text(tuner, 0), testing::Not(HasSubstr("espalier_trial_step_seconds")));
 }
 

@@ -1,5 +1,3 @@
-#include "adapters/nni/service/experiments.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,7 @@
 #include <thread>
 
 #include "adapters/nni/service/channel.h"
+#include "adapters/nni/service/experiments.h"
 #include "adapters/nni/service/names.h"
 #include "tests/storage/scratch_folder.h"
 #include "tuner/server/loop.h"

@@ -52,13 +52,18 @@ class ScriptedAgent {
  public:
   ScriptedAgent(RunningService& service, const std::string& node, int slots,
                 const std::string& incarnation, const std::string& token = {})
-      : stream_(service.stub->Agent(&context_)) {
+      : stream_(service.stub->Agent(Showing(context_, token))) {
     v1::AgentMessage hello;
     hello.mutable_hello()->set_node_name(node);
     hello.mutable_hello()->set_slots(slots);
     hello.mutable_hello()->set_incarnation(incarnation);
-    hello.mutable_hello()->set_token(token);
     stream_->Write(hello);
+  }
+  ScriptedAgent(RunningService& service, const v1::Hello& hello)
+      : stream_(service.stub->Agent(&context_)) {
+    v1::AgentMessage message;
+    *message.mutable_hello() = hello;
+    stream_->Write(message);
   }
   ~ScriptedAgent() { context_.TryCancel(); }
 
@@ -111,6 +116,11 @@ class ScriptedAgent {
   void Cancel() { context_.TryCancel(); }
 
  private:
+  static grpc::ClientContext* Showing(grpc::ClientContext& context, const std::string& token) {
+    if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+    return &context;
+  }
+
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::ServiceMessage>> stream_;
   std::int64_t sequence_ = 0;

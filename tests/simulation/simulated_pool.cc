@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +14,9 @@ namespace {
 constexpr char kClients[] = "clients";
 
 CoreOptions SimulatedOptions() {
-  CoreOptions options{5, 30};
+  CoreOptions options;
+  options.lease_s = 5;
+  options.timeouts.start_s = 30;
   options.slot_lease_s = 4;
   return options;
 }
@@ -35,7 +38,9 @@ SimulatedPool::SimulatedPool(std::uint64_t seed, int nodes, int slots_per_node, 
     node.slots = slots_per_node;
     nodes_.push_back(std::move(node));
     for (int slot = 0; slot < slots_per_node && faults.slow_slot > 0; ++slot) {
-      if (random_.Uniform() < faults.slow_slot) slow_slots_.emplace(i, slot);
+      if (random_.Uniform() >= faults.slow_slot) continue;
+      slow_slots_.emplace(i, slot);
+      ++met_["slow slot"];
     }
     At(random_.Uniform(0, 0.1),
        {Happening::Kind::kDial, static_cast<std::size_t>(i), 0, {}, {}, {}, {}});
@@ -89,13 +94,17 @@ Reply SimulatedPool::Client(const Event& event) { return StepCore(event); }
 
 Reply SimulatedPool::StepCore(const Event& event) {
   ++steps_;
-  StepResult result = core_->Step(now_, event);
+  StepResult result = core_->Handle(now_, event);
+  const bool settles = faults_.together == 0 || random_.Uniform() >= faults_.together;
+  if (settles) Append(core_->Settle(now_), result);
   const bool crash = random_.Uniform() < faults_.crash_service;
   if (crash && random_.Uniform() < 0.5) {
+    ++met_["service crashed before the commit"];
     RestartService();  // before the commit: the step never was
     return {absl::UnavailableError("crashed"), {}, {}, {}, false};
   }
   if (!storage_->Commit(result.changes).ok()) Fail("commit failed");
+  CheckNewest(result.changes);
   for (const Change& change : result.changes) {
     committed_.push_back(change);
     if (const auto* value = std::get_if<ValueReported>(&change)) {
@@ -105,10 +114,12 @@ Reply SimulatedPool::StepCore(const Event& event) {
     if (const auto* generation = std::get_if<GenerationAdvanced>(&change)) {
       if (generation->generation <= generations_[generation->id]) Fail("a generation came twice");
       generations_[generation->id] = generation->generation;
+      saved_before_[{generation->id, generation->generation}] = newest_[generation->id].step;
     }
   }
-  CheckInvariants();
+  if (settles) CheckInvariants();
   if (crash) {
+    ++met_["service crashed after the commit"];
     RestartService();  // committed, but nobody was told
     return {absl::UnavailableError("crashed"), {}, {}, {}, false};
   }
@@ -145,8 +156,10 @@ void SimulatedPool::Dial(std::size_t index) {
   if (!node.up || node.connected) return;
   AgentHello hello{node.name, node.slots, {}};
   for (const auto& [id, process] : node.processes) {
-    hello.replicas.push_back({id, process.trial, process.slot, process.generation, process.ready});
+    hello.replicas.push_back(
+        {id, process.trial, process.slot, process.generation, process.ready, process.started_from});
   }
+  hello.checkpoints = HeldOn(index);
   const int restarts = restarts_;
   const Reply reply = StepCore(hello);
   if (restarts != restarts_) return;  // the service crashed meanwhile; a new dial is on its way
@@ -178,11 +191,13 @@ void SimulatedPool::Transmit(std::size_t index, ReplicaId from, Event event) {
 }
 
 void SimulatedPool::Exit(std::size_t index, ReplicaId id, int code, int signal,
-                         const std::string& error) {
+                         const std::string& error, bool checkpoint_missing, bool checkpoint_gone) {
   Process& process = nodes_[index].processes.at(id);
   if (process.exited) return;
   process.exited = true;
-  Emit(index, id, ReplicaExited{id, code, signal, "last words", error});
+  Emit(index, id,
+       ReplicaExited{
+           id, code, signal, "last words", error, checkpoint_missing, {}, checkpoint_gone});
 }
 
 void SimulatedPool::Deliver(SimNode& node, std::size_t index, const Command& command) {
@@ -205,6 +220,13 @@ void SimulatedPool::Deliver(SimNode& node, std::size_t index, const Command& com
     process.trial = start->trial;
     process.slot = start->slot;
     process.elastic = study.spec.name.ends_with("-elastic");
+    process.started_from = start->from.fingerprint;
+    for (DiskFile& file : node.disk[start->trial]) file.fetched = false;
+    if (IsHereAndSound(index, start->trial, start->from.fingerprint)) {
+      process.step = start->from.step;
+    } else if (start->from.known()) {
+      process.fetching = *start;
+    }
     if (!node.processes.emplace(start->replica, process).second) {
       return Fail("a replica id was used twice");
     }
@@ -216,16 +238,22 @@ void SimulatedPool::Deliver(SimNode& node, std::size_t index, const Command& com
     if (it == node.processes.end() || it->second.exited) return;
     Process& process = it->second;
     if (process.hung) return;
-    if (process.regroup && process.regroup->generation >= regroup->generation) return;
-    process.regroup = *regroup;
-    if (regroup->members.empty()) {
-      Emit(index, process.id, ReplicaCheckpoint{process.id, absl::StrCat("step-", process.step)});
+    if (process.regroup && process.regroup->generation >= regroup->membership.generation) return;
+    CountHandover(process);
+    process.regroup = regroup->membership;
+    if (regroup->membership.members.empty()) {
+      SaveCheckpoint(index, process);
       Exit(index, process.id, 0, 0);
     } else {
-      TryForm(process.trial, regroup->generation);
+      TryForm(process.trial, regroup->membership.generation);
     }
     return;
   }
+  if (const auto* copy = std::get_if<CopyCheckpointCommand>(&command)) {
+    return At(random_.Uniform(0.05, 0.6),
+              {Happening::Kind::kCopy, index, node.session, {}, *copy, {}, {}});
+  }
+  if (const auto* drop = std::get_if<DropCheckpointsCommand>(&command)) return DropOn(index, *drop);
   const auto& stop = std::get<StopReplicaCommand>(command);
   const auto it = node.processes.find(stop.replica);
   if (it == node.processes.end() || it->second.exited || it->second.stopping) return;
@@ -236,7 +264,7 @@ void SimulatedPool::Deliver(SimNode& node, std::size_t index, const Command& com
 
 // The group of a generation forms when all its members have been told and live.
 void SimulatedPool::TryForm(TrialId trial, std::int64_t generation) {
-  std::vector<GroupMember> members;
+  std::vector<Member> members;
   for (SimNode& node : nodes_) {
     for (auto& [id, process] : node.processes) {
       if (!process.exited && process.trial == trial && process.regroup &&
@@ -246,32 +274,38 @@ void SimulatedPool::TryForm(TrialId trial, std::int64_t generation) {
     }
   }
   std::int64_t furthest = 0;
-  if (members.size() > 1 && random_.Uniform() < faults_.cut_off)
+  if (members.size() > 1 && random_.Uniform() < faults_.cut_off) {
     cut_off_.emplace(trial, generation);
-  for (const GroupMember& member : members) {
+    ++met_["group cut off"];
+  }
+  for (const Member& member : members) {
     const Process* process = FindProcess(member.replica);
     if (process == nullptr || !process->regroup || process->regroup->generation != generation)
       return;
     furthest = std::max(furthest, process->step);
   }
-  for (std::size_t index = 0; index < nodes_.size(); ++index) {
-    for (auto& [id, process] : nodes_[index].processes) {
-      if (process.exited || process.trial != trial || !process.regroup ||
-          process.regroup->generation != generation) {
-        continue;
+  CutSome(members);
+  if (IsCut(members)) return;
+  const auto for_each_told = [&](const std::function<void(std::size_t, Process&)>& act) {
+    for (std::size_t index = 0; index < nodes_.size(); ++index) {
+      for (auto& [id, process] : nodes_[index].processes) {
+        if (!process.exited && process.trial == trial && process.regroup &&
+            process.regroup->generation == generation) {
+          act(index, process);
+        }
       }
-      const bool member = std::any_of(members.begin(), members.end(), [&](const GroupMember& m) {
-        return m.replica == process.id;
-      });
-      if (!member) {
-        Exit(index, id, 0, 0);
-        continue;
-      }
-      process.generation = generation;
-      process.step = furthest;
-      Emit(index, id, ReplicaRegrouped{id, generation, furthest, 0.01});
     }
-  }
+  };
+  for_each_told([&](std::size_t index, Process& process) {
+    if (!process.regroup->RankOf(process.id)) Exit(index, process.id, 0, 0);
+  });
+  if (!StateHasMoved(trial, generation, members.size())) return;
+  CheckGroupStart(trial, generation, furthest);
+  for_each_told([&](std::size_t index, Process& process) {
+    process.generation = generation;
+    process.step = furthest;
+    Emit(index, process.id, FromReplica{process.id, ReplicaRegrouped{generation, furthest, 0.01}});
+  });
 }
 
 // Whether a group that has formed cannot take a step: somebody is dead, hangs or is cut off.
@@ -279,7 +313,7 @@ bool SimulatedPool::WaitsInVain(const Process& process) {
   if (process.regroup->members.size() < 2) return false;
   if (cut_off_.contains({process.trial, process.generation})) return true;
   return std::any_of(process.regroup->members.begin(), process.regroup->members.end(),
-                     [this](const GroupMember& member) {
+                     [this](const Member& member) {
                        const Process* other = FindProcess(member.replica);
                        return other == nullptr || other->hung;
                      });
@@ -288,11 +322,10 @@ bool SimulatedPool::WaitsInVain(const Process& process) {
 void SimulatedPool::TellProgress(std::size_t index, const Process& process) {
   constexpr std::int64_t kSteps = 10;
   ReplicaProgress progress;
-  progress.replica = process.id;
   progress.generation = process.generation;
   progress.step = kSteps * process.step;
   progress.global_batch_size = 32;
-  for (const GroupMember& member : process.regroup->members) {
+  for (const Member& member : process.regroup->members) {
     const Process* other = FindProcess(member.replica);
     if (other == nullptr) return;
     const double pace = slow_slots_.contains({NodeIndex(member.node), other->slot}) ? 3 : 1;
@@ -303,7 +336,7 @@ void SimulatedPool::TellProgress(std::size_t index, const Process& process) {
   if (faults_.profiles) {
     progress.profile.push_back({{1, replicas, 32 / replicas}, 0, 0, kSteps, 0.2 / replicas, 0.01});
   }
-  Emit(index, process.id, std::move(progress));
+  Emit(index, process.id, FromReplica{process.id, std::move(progress)});
 }
 
 // A process gets on with its life: becomes ready, or reports its next value, or ends.
@@ -313,25 +346,34 @@ void SimulatedPool::Work(std::size_t index, ReplicaId id) {
   Process& process = it->second;
   if (process.stopping) return Exit(index, id, -1, process.hung ? 9 : 15);
   if (process.hung) return;
-  if (random_.Uniform() < faults_.crash_program) return Exit(index, id, 1, 0);
+  if (random_.Uniform() < faults_.crash_program) {
+    ++met_["program crashed"];
+    return Exit(index, id, 1, 0);
+  }
   At(random_.Uniform(0.1, 0.4), {Happening::Kind::kWork, index, 0, {}, {}, id, {}});
+  if (process.fetching) return GoOnFetching(index, process);
   if (process.elastic && !process.ready) {
     process.ready =
-        ReplicaReady{id, absl::StrCat("host:", id.value), {32, 32, 1, 32, true}, last_step_};
-    const Event ready = *process.ready;
-    return Emit(index, id, ready);
+        ReplicaReady{absl::StrCat("host:", id.value), {32, 32, 1, 32, true}, last_step_};
+    return Emit(index, id, FromReplica{id, *process.ready});
   }
   const bool trains =
       !process.elastic || (process.regroup && process.generation == process.regroup->generation);
+  const bool in_group = process.elastic && process.regroup && !process.regroup->members.empty();
+  if (in_group && !cuts_.empty()) {
+    if (SaysWhomItCannotReach(index, process)) return;
+    if (!trains) return TryForm(process.trial, process.regroup->generation);
+    if (IsCut(process.regroup->members)) return;  // the other side knows why it gets no further
+  }
   if (process.elastic && trains && WaitsInVain(process)) {
-    return Emit(index, id, ReplicaStuck{id, process.generation, 3});
+    return Emit(index, id, FromReplica{id, ReplicaStuck{process.generation, 3}});
   }
   const bool rank0 = !process.elastic || (trains && !process.regroup->members.empty() &&
                                           process.regroup->members.front().replica == id);
   if (!rank0) return;
   if (process.step == last_step_) {
     const TrialId trial = process.trial;
-    if (process.elastic) Emit(index, id, ReplicaFinished{id, std::nullopt});
+    if (process.elastic) Emit(index, id, FromReplica{id, ReplicaFinished{std::nullopt}});
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       for (auto& [other, p] : nodes_[i].processes) {
         if (p.trial == trial && (!process.elastic || p.generation == process.generation)) {
@@ -346,8 +388,14 @@ void SimulatedPool::Work(std::size_t index, ReplicaId id) {
   // Trials of the second choice have larger batches, and make less progress in a step.
   const bool large = std::get<std::int64_t>(trial.parameters.back().value) == 2;
   const double progress = static_cast<double>(process.step) * (large ? 60 : 100);
-  Emit(index, id, ReplicaReport{id, process.step, ValueAt(trial, process.step), progress});
-  if (process.elastic) TellProgress(index, process);
+  Emit(index, id,
+       FromReplica{id, ReplicaReport{process.step, ValueAt(trial, process.step), progress}});
+  if (!process.elastic) return;
+  for (const Member& member : process.regroup->members) {
+    if (Process* other = FindProcess(member.replica)) other->step = process.step;
+  }
+  TellProgress(index, process);
+  if (process.step % 3 == 0) SaveCheckpoint(index, process);
 }
 
 void SimulatedPool::Happen(const Happening& h) {
@@ -361,7 +409,10 @@ void SimulatedPool::Happen(const Happening& h) {
       const int restarts = restarts_;
       StepCore(*h.event);
       if (restarts != restarts_) return;
-      if (random_.Uniform() < faults_.double_message) StepCore(*h.event);
+      if (random_.Uniform() < faults_.double_message) {
+        ++met_["message doubled"];
+        StepCore(*h.event);
+      }
       if (restarts != restarts_) return;
       if (!node.unacknowledged.empty()) node.unacknowledged.pop_front();
       if (std::holds_alternative<ReplicaExited>(*h.event)) node.processes.erase(h.process);
@@ -374,6 +425,13 @@ void SimulatedPool::Happen(const Happening& h) {
       return;
     case Happening::Kind::kWork:
       return Work(h.node, h.process);
+    case Happening::Kind::kCopy:
+      if (h.session == nodes_[h.node].session && nodes_[h.node].up) {
+        CopyTo(h.node, std::get<CopyCheckpointCommand>(*h.command));
+      }
+      return;
+    case Happening::Kind::kMove:
+      return MoveState(h.trial, h.generation);
     case Happening::Kind::kTick:
       StepCore(Tick{});
       return At(0.5, h);
@@ -389,42 +447,6 @@ void SimulatedPool::Happen(const Happening& h) {
     case Happening::Kind::kNodeUp:
       nodes_[h.node].up = true;
       return Dial(h.node);
-  }
-}
-
-void SimulatedPool::InjectFaults() {
-  const auto pick = [this](std::size_t n) { return static_cast<std::size_t>(random_.Below(n)); };
-  const std::size_t index = pick(nodes_.size());
-  SimNode& node = nodes_[index];
-  if (random_.Uniform() < faults_.kill_replica && !node.processes.empty()) {
-    Exit(index,
-         std::next(node.processes.begin(), static_cast<std::ptrdiff_t>(pick(node.processes.size())))
-             ->first,
-         -1, 9);
-  }
-  InjectHangs(index);
-  if (faults_.client > 0 && random_.Uniform() < faults_.client) ActAsClient();
-  if (random_.Uniform() < faults_.break_stream && node.connected) {
-    const NodeId id = node.id;
-    BreakStream(index);
-    StepCore(AgentGone{id});
-  }
-  if (random_.Uniform() < faults_.lose_node && node.up) {
-    const bool connected = node.connected;
-    node.up = node.connected = false;
-    ++node.session;
-    node.processes.clear();
-    node.unacknowledged.clear();
-    if (connected) StepCore(AgentGone{node.id});
-    At(random_.Uniform(0.5, 12), {Happening::Kind::kNodeUp, index, 0, {}, {}, {}, {}});
-  }
-  if (random_.Uniform() < faults_.stop_study) {
-    const auto& studies = core_->state().studies;
-    const std::string name =
-        std::next(studies.begin(), static_cast<std::ptrdiff_t>(pick(studies.size())))
-            ->second.spec.name;
-    StepCore(StopStudy{name});
-    At(random_.Uniform(0.1, 5), {Happening::Kind::kResume, 0, 0, {}, {}, {}, name});
   }
 }
 
@@ -479,20 +501,6 @@ void SimulatedPool::CheckGrant(const SlotsHeldChanged& grant) {
       if (!process.exited && process.slot == slot.index) {
         return Fail("a client got a slot in which a process lives");
       }
-    }
-  }
-}
-
-void SimulatedPool::InjectHangs(std::size_t index) {
-  for (auto& [id, process] : nodes_[index].processes) {
-    if (process.hung || process.exited || !process.ready) continue;
-    // Only its group can miss a replica of which the main thread alone has stopped.
-    const bool missed = process.regroup && process.generation == process.regroup->generation &&
-                        process.regroup->members.size() > 1 && !WaitsInVain(process);
-    if (missed && random_.Uniform() < faults_.hang) process.hung = true;
-    if (random_.Uniform() < faults_.freeze) {
-      process.hung = true;
-      At(3, {Happening::Kind::kLease, index, 0, {}, {}, id, {}});
     }
   }
 }

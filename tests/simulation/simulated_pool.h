@@ -25,10 +25,16 @@ struct Faults {
   double crash_program = 0;  // a replica exits with code 1
   double hang = 0;           // a replica's main thread stops for good; its process lives
   double freeze = 0;         // a whole replica stops; its agent kills it after its lease
-  double cut_off = 0;        // of each formed group: its members cannot reach one another
+  double cut_off = 0;        // of each formed group: it cannot train, though all its members answer
   double slow_slot = 0;      // of each slot: replicas there take three times as long
   bool profiles = false;     // trials tell step times, so that they may grow beyond two replicas
   double client = 0;         // a client that runs trials by itself asks for slots, or the like
+  double large_state = 0;    // of each group: it hands over state for longer than a stall may last
+  double stalled_state = 0;  // of those: it stops on the way
+  double cut_nodes = 0;  // of each group over several nodes: two of them cannot talk, for a while
+  double lose_disk = 0;  // of each lost node: its disk goes with it
+  double together = 0;   // no fault: of each event that it is settled with the next one
+  double damage = 0;     // a checkpoint on a disk rots
 };
 
 // The production core and storage on virtual time, with simulated agents and replicas that behave
@@ -48,7 +54,12 @@ class SimulatedPool {
 
   // Runs until nothing of the studies is left to do or `until_s` of virtual time have passed.
   void Run(double until_s);
-  void StopFaults() { faults_ = {}; }
+  void StopFaults() {
+    faults_ = {};
+    cuts_.clear();
+  }
+  // From now on replicas of one node cannot open connections to those of the other.
+  void Cut(std::size_t from, std::size_t to, Contact how, double for_s);
 
   bool AllStudiesEnded() const;
   bool NothingHeld() const;
@@ -59,6 +70,29 @@ class SimulatedPool {
   double now_s() const { return Seconds(now_); }
   int restarts() const { return restarts_; }
   int client_grants() const { return client_grants_; }
+  // What went wrong so far, by kind.
+  const std::map<std::string, int>& met() const { return met_; }
+  struct Handovers {
+    int done = 0;     // of large states
+    int stalled = 0;  // had stopped on the way, and were begun anew
+    int cut_off = 0;  // were begun anew although they moved and all members lived
+  };
+  const Handovers& handovers() const { return handovers_; }
+  struct CheckpointCounts {
+    int copies = 0;   // second ones
+    int fetched = 0;  // to where a trial starts
+    int older = 0;    // starts from an older one, said so
+    int dropped = 0;  // copies that were not needed
+    int in_vain = 0;  // fetches that failed
+    int damaged = 0;  // found on a disk where a trial was to start, and set aside
+  };
+  const CheckpointCounts& checkpoints() const { return checkpoints_; }
+  // Of the newest checkpoint of each trial on the node.
+  void Damage(std::size_t index);
+  // Trials of which more than `most` nodes keep files.
+  int TrialsOnMoreNodesThan(int most) const;
+  // The machine dies, and its disk if it says so; it comes back after so long, or never.
+  void LoseNode(std::size_t index, bool with_disk, double back_after_s);
   const std::vector<Change>& committed() const { return committed_; }
 
  private:
@@ -68,12 +102,21 @@ class SimulatedPool {
     int slot = 0;
     bool elastic = true;
     std::optional<ReplicaReady> ready;
-    std::int64_t generation = 0;            // trains in this one
-    std::optional<RegroupCommand> regroup;  // newest one received
+    std::int64_t generation = 0;        // trains in this one
+    std::optional<Membership> regroup;  // newest one received
     std::int64_t step = 0;
+    std::optional<StartReplicaCommand> fetching;  // its checkpoint is on its way here
+    int fetch_rounds = 0;                         // in vain
+    std::string started_from;                     // fingerprint
     bool stopping = false;
     bool hung = false;
     bool exited = false;  // kept until its exit is acknowledged
+  };
+  struct DiskFile {
+    std::int64_t step = 0;
+    std::string fingerprint;
+    bool fetched = false;
+    bool damaged = false;
   };
   struct SimNode {
     std::string name;
@@ -85,10 +128,22 @@ class SimulatedPool {
     int session = 0;    // messages of an older stream are dropped
     std::map<ReplicaId, Process> processes;
     std::deque<std::pair<ReplicaId, Event>> unacknowledged;
+    std::map<TrialId, std::vector<DiskFile>> disk;  // checkpoints, ascending by step
   };
   // Something that will happen at a moment.
   struct Happening {
-    enum class Kind { kToService, kToNode, kDial, kWork, kTick, kResume, kNodeUp, kLease };
+    enum class Kind {
+      kToService,
+      kToNode,
+      kDial,
+      kWork,
+      kTick,
+      kResume,
+      kNodeUp,
+      kLease,
+      kMove,
+      kCopy
+    };
     Kind kind;
     std::size_t node = 0;
     int session = 0;
@@ -96,6 +151,14 @@ class SimulatedPool {
     std::optional<Command> command;
     ReplicaId process;
     std::string study;
+    TrialId trial{};
+    std::int64_t generation = 0;
+  };
+  // A state on its way to those who join, by trial and generation.
+  struct Transfer {
+    int seconds = 0;
+    int stops_after = 0;  // never, if that is later
+    int moved = 0;        // seconds
   };
 
   void At(double delay_s, Happening happening);
@@ -106,12 +169,35 @@ class SimulatedPool {
   void Deliver(SimNode& node, std::size_t index, const Command& command);
   void Work(std::size_t index, ReplicaId id);
   void TryForm(TrialId trial, std::int64_t generation);
+  bool StateHasMoved(TrialId trial, std::int64_t generation, std::size_t members);
+  void MoveState(TrialId trial, std::int64_t generation);
+  void CountHandover(const Process& process);
   void Emit(std::size_t index, ReplicaId from, Event event);
   void Transmit(std::size_t index, ReplicaId from, Event event);
-  void Exit(std::size_t index, ReplicaId id, int code, int signal, const std::string& error = {});
+  void Exit(std::size_t index, ReplicaId id, int code, int signal, const std::string& error = {},
+            bool checkpoint_missing = false, bool checkpoint_gone = false);
   bool WaitsInVain(const Process& process);
+  bool IsCut(std::size_t from, std::size_t to) const;
+  bool IsCut(const std::vector<Member>& members) const;
+  void CutSome(const std::vector<Member>& members);
+  std::vector<ReplicaContact> ContactsOf(const Process& process) const;
+  bool SaysWhomItCannotReach(std::size_t index, const Process& process);
   void TellProgress(std::size_t index, const Process& process);
+  // Checkpoints on the nodes' disks (simulated_checkpoints.cc).
+  const DiskFile* OnDisk(std::size_t index, TrialId trial, const std::string& fingerprint) const;
+  void SaveCheckpoint(std::size_t index, const Process& process);
+  enum class Fetch { kHere, kNotNow, kNowhere };
+  Fetch FetchTo(std::size_t index, TrialId trial, const CheckpointLabel& what,
+                const std::vector<NodeId>& sources);
+  bool IsHereAndSound(std::size_t index, TrialId trial, const std::string& fingerprint);
+  void GoOnFetching(std::size_t index, Process& process);
+  void CopyTo(std::size_t index, const CopyCheckpointCommand& command);
+  void DropOn(std::size_t index, const DropCheckpointsCommand& command);
+  HeldCheckpoints HeldOn(std::size_t index) const;
+  void CheckNewest(const std::vector<Change>& changes);
+  void CheckGroupStart(TrialId trial, std::int64_t generation, std::int64_t step);
   void InjectHangs(std::size_t index);
+  void CountKill(const Process& process);
   void Dial(std::size_t index);
   void BreakStream(std::size_t index);
   void InjectFaults();
@@ -136,7 +222,20 @@ class SimulatedPool {
   std::set<std::pair<TrialId, std::int64_t>> acknowledged_;
   std::map<TrialId, std::int64_t> generations_;
   std::set<std::pair<TrialId, std::int64_t>> cut_off_;  // generations that cannot train
-  std::set<std::pair<std::size_t, int>> slow_slots_;    // by node and slot
+  struct CutWay {
+    Time until;
+    Contact how = Contact::kSilent;
+  };
+  std::map<std::pair<std::size_t, std::size_t>, CutWay> cuts_;  // from one node to another
+  std::set<std::pair<std::size_t, int>> slow_slots_;            // by node and slot
+  std::map<std::pair<TrialId, std::int64_t>, Transfer> transfers_;
+  Handovers handovers_;
+  std::int64_t next_file_ = 0;
+  std::map<TrialId, CheckpointLabel> newest_;  // as acknowledged
+  // What was acknowledged when the generation was ordered.
+  std::map<std::pair<TrialId, std::int64_t>, std::int64_t> saved_before_;
+  CheckpointCounts checkpoints_;
+  std::map<std::string, int> met_;
   std::int64_t steps_ = 0;
   int restarts_ = 0;
   std::vector<TrialId> client_trials_;  // that clients run, as far as these know

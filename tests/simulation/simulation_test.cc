@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iostream>
+
 #include "tests/simulation/simulated_pool.h"
 
 namespace espalier {
@@ -58,15 +61,223 @@ TEST(Simulation, SameSeedSameChanges) {
   EXPECT_EQ(ends[0], ends[1]);
 }
 
+// Longer than a group may show no progress, and it is told of it all the while.
+TEST(Simulation, LargeStatesAreHandedOverForAsLongAsTheyMove) {
+  int done = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SimulatedPool pool(seed, 2, 3, {.large_state = 1});
+    pool.Client(CreateStudy{pool.MakeStudy("a", true), false});
+    pool.Run(6000);
+    ExpectAllEnded(pool, seed);
+    done += pool.handovers().done;
+    EXPECT_EQ(pool.handovers().cut_off, 0) << "seed " << seed;
+    EXPECT_EQ(CountReasons(pool.state(), "comes to form"), 0) << "seed " << seed;
+  }
+  EXPECT_GT(done, 20);
+}
+
+TEST(Simulation, HandoversThatStallAreBegunAnew) {
+  SimulatedPool::Handovers all;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SimulatedPool pool(seed, 2, 3, {.large_state = 1, .stalled_state = 0.3});
+    pool.Client(CreateStudy{pool.MakeStudy("a", true), false});
+    pool.Run(6000);
+    ExpectAllEnded(pool, seed);
+    all.done += pool.handovers().done;
+    all.stalled += pool.handovers().stalled;
+    all.cut_off += pool.handovers().cut_off;
+  }
+  EXPECT_GT(all.done, 20);
+  EXPECT_GT(all.stalled, 5);
+  EXPECT_EQ(all.cut_off, 0);
+}
+
+// ---- Nodes that cannot talk, one kind of fault at a time
+// -----------------------------------------
+
+struct CutCase {
+  const char* name;
+  std::vector<std::pair<std::size_t, std::size_t>> ways;
+  Contact how;
+  bool after_forming = false;
+};
+
+class CutNodes : public ::testing::TestWithParam<CutCase> {};
+
+// A trial that may hold two slots, on two nodes of one slot each: whatever is cut, it trains on
+// where it was, loses nothing, and is not grown again into what does not work.
+TEST_P(CutNodes, CostNobodyItsTraining) {
+  SimulatedPool pool(7, 2, 1, {}, 60);
+  const auto cut = [&pool] {
+    for (const auto& [from, to] : GetParam().ways) pool.Cut(from, to, GetParam().how, 1e6);
+  };
+  if (!GetParam().after_forming) cut();
+  StudySpec spec = pool.MakeStudy("a", /*elastic=*/true);
+  spec.max_trials = 1;
+  spec.pruner = {"none", {}};
+  ASSERT_TRUE(pool.Client(CreateStudy{spec, false}).status.ok());
+  pool.Run(8);
+  const Trial& trial = pool.state().trials.begin()->second;
+  if (GetParam().after_forming) {
+    EXPECT_EQ(trial.spans.back().slots.size(), 2u) << "it grew";
+    cut();
+  }
+  pool.Run(200);
+  EXPECT_EQ(pool.failure(), "");
+  EXPECT_EQ(trial.state, TrialState::kComplete) << trial.reason;
+  EXPECT_EQ(trial.restarts, 0);
+  EXPECT_EQ(trial.values.size(), 60u);
+  EXPECT_EQ(CountReasons(pool.state(), "cannot reach node-"), 1) << "tried once";
+  EXPECT_EQ(CountReasons(pool.state(), "hangs"), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Simulation, CutNodes,
+    ::testing::Values(CutCase{"Refused", {{0, 1}, {1, 0}}, Contact::kRefused},
+                      CutCase{"Silent", {{0, 1}, {1, 0}}, Contact::kSilent},
+                      CutCase{"OneWay", {{0, 1}}, Contact::kSilent},
+                      CutCase{"TheOtherWay", {{1, 0}}, Contact::kSilent},
+                      CutCase{"RefusedOneWay", {{1, 0}}, Contact::kRefused},
+                      CutCase{"AfterForming", {{0, 1}, {1, 0}}, Contact::kSilent, true},
+                      CutCase{"OneWayAfterForming", {{1, 0}}, Contact::kSilent, true}),
+    [](const auto& tested) { return tested.param.name; });
+
+TEST(Simulation, WhoIsSlowIsNotTakenForOutOfReach) {
+  Faults faults;
+  faults.slow_slot = 1;
+  SimulatedPool pool(7, 2, 1, faults, 60);
+  StudySpec spec = pool.MakeStudy("a", /*elastic=*/true);
+  spec.max_trials = 1;
+  spec.pruner = {"none", {}};
+  ASSERT_TRUE(pool.Client(CreateStudy{spec, false}).status.ok());
+  pool.Run(200);
+  EXPECT_EQ(pool.state().trials.begin()->second.state, TrialState::kComplete);
+  EXPECT_EQ(CountReasons(pool.state(), "cannot reach"), 0);
+  EXPECT_EQ(CountReasons(pool.state(), "hangs"), 0);
+}
+
+// ---- Checkpoints, one kind of fault at a time ---------------------------------------------------
+
+// A trial that may hold one slot, on two nodes of one slot each.
+StudySpec LoneTrial(const SimulatedPool& pool) {
+  StudySpec spec = pool.MakeStudy("a", /*elastic=*/true);
+  spec.max_trials = 1;
+  spec.max_slots = 1;
+  spec.pruner = {"none", {}};
+  return spec;
+}
+
+std::size_t NodeOf(const SimulatedPool& pool, const Trial& trial) {
+  const std::string& name = pool.state().nodes.at(trial.spans.back().slots.front().node);
+  return name == "node-0" ? 0 : 1;
+}
+
+std::string OnlyStudy(const SimulatedPool& pool) {
+  return pool.state().studies.begin()->second.spec.name;
+}
+
+TEST(Simulation, ALostNodeWithItsDiskCostsNoMoreThanSinceTheLastCopy) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SimulatedPool pool(seed, 2, 1, {}, 60);
+    ASSERT_TRUE(pool.Client(CreateStudy{LoneTrial(pool), false}).status.ok());
+    pool.Run(8);
+    const Trial& trial = pool.state().trials.begin()->second;
+    ASSERT_EQ(trial.copies.size(), 2u) << "seed " << seed;
+    const std::int64_t copied = std::min(trial.copies[0].what.step, trial.copies[1].what.step);
+    EXPECT_GT(copied, 0);
+    pool.LoseNode(NodeOf(pool, trial), /*with_disk=*/true, 1e6);
+    pool.Run(300);
+    EXPECT_EQ(pool.failure(), "") << "seed " << seed;
+    EXPECT_EQ(trial.state, TrialState::kComplete) << trial.reason;
+    EXPECT_EQ(trial.restarts, 0);
+    EXPECT_EQ(trial.values.size(), 60u);
+  }
+}
+
+TEST(Simulation, ALostNodeThatComesBackIsWaitedForWhereItAloneHasTheCheckpoint) {
+  SimulatedPool pool(3, 2, 1, {}, 60);
+  ASSERT_TRUE(pool.Client(CreateStudy{LoneTrial(pool), false}).status.ok());
+  pool.Cut(0, 1, Contact::kRefused, 1e6);  // so that nothing can be copied
+  pool.Cut(1, 0, Contact::kRefused, 1e6);
+  pool.Run(8);
+  const Trial& trial = pool.state().trials.begin()->second;
+  ASSERT_EQ(trial.copies.size(), 1u);
+  EXPECT_GT(pool.checkpoints().in_vain, 0);
+  pool.LoseNode(NodeOf(pool, trial), /*with_disk=*/false, 60);
+  pool.Run(300);
+  EXPECT_EQ(pool.failure(), "");
+  EXPECT_EQ(CountReasons(pool.state(), "waits for node"), 1);
+  EXPECT_EQ(trial.state, TrialState::kComplete) << trial.reason;
+}
+
+TEST(Simulation, ACheckpointThatIsLostForGoodIsAnError) {
+  SimulatedPool pool(3, 2, 1, {}, 60);
+  ASSERT_TRUE(pool.Client(CreateStudy{LoneTrial(pool), false}).status.ok());
+  pool.Cut(0, 1, Contact::kRefused, 1e6);
+  pool.Cut(1, 0, Contact::kRefused, 1e6);
+  pool.Run(8);
+  const Trial& trial = pool.state().trials.begin()->second;
+  pool.LoseNode(NodeOf(pool, trial), /*with_disk=*/true, 30);
+  pool.Run(1000);
+  EXPECT_EQ(pool.failure(), "");
+  EXPECT_EQ(trial.state, TrialState::kFail);
+  EXPECT_NE(trial.reason.find("no other node has one"), std::string::npos) << trial.reason;
+}
+
+// As the node of the trial starts it again, it finds its copy damaged.
+TEST(Simulation, ADamagedCheckpointIsFetchedFromAnotherNode) {
+  int found = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SimulatedPool pool(seed, 2, 1, {}, 60);
+    ASSERT_TRUE(pool.Client(CreateStudy{LoneTrial(pool), false}).status.ok());
+    pool.Run(8);
+    const Trial& trial = pool.state().trials.begin()->second;
+    ASSERT_EQ(trial.copies.size(), 2u) << "seed " << seed;
+    ASSERT_TRUE(pool.Client(StopStudy{OnlyStudy(pool)}).status.ok());
+    pool.Run(10);
+    ASSERT_EQ(trial.copies.size(), 2u) << "seed " << seed;
+    pool.Damage(NodeOf(pool, trial));
+    ASSERT_TRUE(pool.Client(ResumeStudy{OnlyStudy(pool), 0, 0}).status.ok());
+    pool.Run(300);
+    EXPECT_EQ(pool.failure(), "") << "seed " << seed;
+    EXPECT_EQ(trial.state, TrialState::kComplete) << trial.reason;
+    EXPECT_EQ(trial.restarts, 0);
+    EXPECT_EQ(trial.values.size(), 60u);
+    found += pool.checkpoints().damaged;
+  }
+  EXPECT_GT(found, 0);
+}
+
+TEST(Simulation, ACheckpointOfWhichAllCopiesAreDamagedIsAnErrorThatSaysSo) {
+  SimulatedPool pool(3, 2, 1, {}, 60);
+  ASSERT_TRUE(pool.Client(CreateStudy{LoneTrial(pool), false}).status.ok());
+  pool.Run(8);
+  const Trial& trial = pool.state().trials.begin()->second;
+  ASSERT_TRUE(pool.Client(StopStudy{OnlyStudy(pool)}).status.ok());
+  pool.Run(10);
+  ASSERT_EQ(trial.copies.size(), 2u);
+  pool.Damage(0);
+  pool.Damage(1);
+  ASSERT_TRUE(pool.Client(ResumeStudy{OnlyStudy(pool), 0, 0}).status.ok());
+  pool.Run(60);
+  EXPECT_EQ(pool.failure(), "");
+  EXPECT_EQ(trial.state, TrialState::kFail);
+  EXPECT_EQ(trial.restarts, 0);
+  EXPECT_NE(trial.reason.find("no node has its checkpoint step-"), std::string::npos)
+      << trial.reason;
+}
+
 // Each seed is a pool of its own with every kind of fault; then the faults stop, and what was
 // started must come to its end.
 TEST(Simulation, ThousandSeedsWithFaults) {
   std::int64_t steps = 0;
   std::int64_t restarts = 0;
   std::int64_t client_grants = 0;
+  std::int64_t large_states = 0;
   std::map<std::string, int> said = {{"hangs", 0},
                                      {"hung", 0},
                                      {"could not reach", 0},
+                                     {"cannot reach node-", 0},
                                      {"replaced by", 0},
                                      {"faster without it", 0},
                                      {"steps at equal progress", 0},
@@ -78,7 +289,32 @@ TEST(Simulation, ThousandSeedsWithFaults) {
                                      {"its client was silent", 0},
                                      {"make room for it", 0},
                                      {"slots that a client waits for", 0},
-                                     {"node-1 was lost", 0}};
+                                     {"node-1 was lost", 0},
+                                     {"waits for node", 0},
+                                     {"goes on from the older checkpoint", 0},
+                                     {"had not taken over yet", 0}};
+  SimulatedPool::CheckpointCounts checkpoints;
+  // What must have gone wrong how often at the least: a fault that is not drawn proves nothing.
+  const std::map<std::string, int> least = {{"replica killed", 2000},
+                                            {"rank 0 of several killed", 20},
+                                            {"another of several killed", 20},
+                                            {"program crashed", 100},
+                                            {"main thread hung", 20},
+                                            {"replica frozen", 100},
+                                            {"group cut off", 50},
+                                            {"nodes cut, refused", 3},
+                                            {"nodes cut, silent", 3},
+                                            {"nodes cut one way", 3},
+                                            {"slow slot", 50},
+                                            {"stream broken", 2000},
+                                            {"message doubled", 1000},
+                                            {"node lost", 200},
+                                            {"disk lost", 50},
+                                            {"checkpoints damaged", 20},
+                                            {"service crashed before the commit", 300},
+                                            {"service crashed after the commit", 300},
+                                            {"study stopped", 200}};
+  std::map<std::string, int> met;
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     Random shape(seed);
     // Long enough to be found slow, and grown beyond two replicas.
@@ -88,6 +324,14 @@ TEST(Simulation, ThousandSeedsWithFaults) {
                   0.005 * shape.Uniform(), 0.005 * shape.Uniform(), 0.001 * shape.Uniform(),
                   0.2 * shape.Uniform(),   long_trials ? 0.3 : 0,   long_trials};
     if (seed % 2 == 0) faults.client = 0.1;
+    if (seed % 7 == 0) {
+      faults.large_state = 0.3;
+      faults.stalled_state = 0.2;
+    }
+    if (seed % 3 != 0) faults.cut_nodes = 0.1 * shape.Uniform();
+    if (seed % 2 == 1) faults.lose_disk = 0.5;
+    if (seed % 4 == 1) faults.together = 0.5;
+    if (seed % 4 == 2) faults.damage = 0.003;
     SimulatedPool pool(seed, 1 + static_cast<int>(shape.Below(3)),
                        1 + static_cast<int>(shape.Below(4)), faults, long_trials ? 80 : 9);
     const BatchMode mode = seed % 5 == 0 ? BatchMode::kAdaptive : BatchMode::kFixed;
@@ -107,15 +351,35 @@ TEST(Simulation, ThousandSeedsWithFaults) {
     ExpectAllEnded(pool, seed);
     if (::testing::Test::HasFailure()) break;
     for (const auto& [text, count] : said) said[text] += CountReasons(pool.state(), text);
+    for (const auto& [fault, count] : pool.met()) met[fault] += count;
     steps += pool.steps();
     restarts += pool.restarts();
     client_grants += pool.client_grants();
+    large_states += pool.handovers().done;
+    checkpoints.copies += pool.checkpoints().copies;
+    checkpoints.fetched += pool.checkpoints().fetched;
+    checkpoints.older += pool.checkpoints().older;
+    checkpoints.dropped += pool.checkpoints().dropped;
+    checkpoints.in_vain += pool.checkpoints().in_vain;
+    checkpoints.damaged += pool.checkpoints().damaged;
   }
+  for (const auto& [fault, count] : met) {
+    std::cout << fault << ": " << count << "\n";
+    EXPECT_TRUE(least.contains(fault)) << "\"" << fault << "\" has no least number";
+  }
+  for (const auto& [fault, count] : least) EXPECT_GE(met[fault], count) << fault;
   EXPECT_GT(steps, 200'000);
   for (const auto& [text, count] : said) {
     EXPECT_GT(count, 0) << "no decision says \"" << text << "\": its path was not taken";
   }
   EXPECT_GT(client_grants, 1000);
+  EXPECT_GT(checkpoints.copies, 1000);
+  EXPECT_GT(checkpoints.fetched, 100);
+  EXPECT_GT(checkpoints.older, 0);
+  EXPECT_GT(checkpoints.dropped, 100);
+  EXPECT_GT(checkpoints.in_vain, 0);
+  EXPECT_GT(checkpoints.damaged, 10);
+  EXPECT_GT(large_states, 0) << "few live through so many faults";
   EXPECT_GT(restarts, 500) << "the service must have crashed often for this to mean something";
 }
 

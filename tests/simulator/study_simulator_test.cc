@@ -138,7 +138,8 @@ TEST(StudySimulator, GroupsChangeAtTheEndOfAStep) {
   options.pool.start_s = 0.123;
   std::int64_t changes = 0;
   options.pool.observer = [&changes](Time, const Event& event, const StepResult&) {
-    changes += std::holds_alternative<ReplicaRegrouped>(event);
+    const auto* said = std::get_if<FromReplica>(&event);
+    changes += said != nullptr && std::holds_alternative<ReplicaRegrouped>(said->message);
   };
   const StudySimulation s = Simulate(1, "promise_goodput", 8, options);
   EXPECT_GT(changes, 8);

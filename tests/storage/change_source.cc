@@ -37,7 +37,7 @@ StudySpec SpecForTests(const std::string& name) {
     "trials": 12, "time_limit_s": 0.1, "target": 0.987654321,
     "max_concurrent_trials": 3, "max_step": 5, "slots": {"min": 2, "max": 16},
     "batch_mode": "adaptive", "seed": 18446744073709551615, "max_consecutive_failures": 2,
-    "max_restarts": 0, "stragglers": "ignore", "stop_grace_s": 1.5, "share": 2.5, "env": {"A": "b=c", "N": 0.1, "EMPTY": ""},
+    "max_restarts": 0, "stragglers": "ignore", "stop_grace_s": 1.5, "start_timeout_s": 900, "stall_timeout_s": 45.5, "share": 2.5, "env": {"A": "b=c", "N": 0.1, "EMPTY": ""},
     "directory": "runs/../somewhere else"})";
   absl::StatusOr<StudySpec> spec = ParseStudy(json, "test.json", "/srv/studies");
   ESPALIER_CHECK(spec.ok(), std::string(spec.status().message()));
@@ -248,7 +248,9 @@ std::optional<Change> ChangeSource::Make(Draw<ValueReported>) {
   for (const IntermediateValue& value : trial->values) {
     if (value.step == step) return std::nullopt;
   }
-  return ValueReported{trial->id, {step, AnyDouble(), AnyDouble(), LaterTime(), AnyInteger()}};
+  ValueReported change{trial->id, {step, AnyDouble(), AnyDouble(), LaterTime(), AnyInteger()}};
+  for (int i = Small(3); i > 0; --i) change.extra[AnyText()] = AnyDouble();
+  return change;
 }
 
 std::optional<Change> ChangeSource::Make(Draw<GenerationAdvanced>) {
@@ -285,7 +287,30 @@ std::optional<Change> ChangeSource::Make(Draw<FiguresRecorded>) {
 std::optional<Change> ChangeSource::Make(Draw<CheckpointRecorded>) {
   const Trial* trial = AnyTrial();
   if (trial == nullptr) return std::nullopt;
-  return CheckpointRecorded{trial->id, AnyText()};
+  return CheckpointRecorded{trial->id, AnyText(), AnyLabel()};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<CheckpointCopySet>) {
+  const Trial* trial = AnyTrial();
+  const NodeId* node = AnyNode();
+  if (trial == nullptr || node == nullptr) return std::nullopt;
+  return CheckpointCopySet{trial->id, {*node, AnyLabel(), Small(2) == 0, AnyText()}};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<CheckpointCopyGone>) {
+  const Trial* trial = AnyTrial();
+  const NodeId* node = AnyNode();
+  if (trial == nullptr || node == nullptr) return std::nullopt;
+  return CheckpointCopyGone{trial->id, *node};
+}
+
+const NodeId* ChangeSource::AnyNode() {
+  if (state_.nodes.empty()) return nullptr;
+  return &std::next(state_.nodes.begin(), Small(static_cast<int>(state_.nodes.size())))->first;
+}
+
+CheckpointLabel ChangeSource::AnyLabel() {
+  return {AnyInteger(), AnyText(), AnyText(), LaterTime(), AnyInteger()};
 }
 
 std::optional<Change> ChangeSource::Make(Draw<TrialPinned>) {
@@ -319,6 +344,18 @@ std::optional<Change> ChangeSource::Make(Draw<NodeDrained>) {
   const NodeId any =
       std::next(state_.nodes.begin(), Small(static_cast<int>(state_.nodes.size())))->first;
   return NodeDrained{any, Small(3) > 0, Small(2) > 0 ? LaterTime() : Time{}};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<PoolPolicySet>) {
+  PluginSpec policy{AnyText(), {}};
+  for (int i = Small(3); i > 0; --i)
+    policy.options["option" + std::to_string(i)] = Small(100) / 7.0;
+  return PoolPolicySet{std::move(policy)};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<TokenKept>) {
+  return TokenKept{{std::to_string(Small(5)), AnyText(), AnyText(), AnyText(), LaterTime(),
+                    Small(2) > 0 ? LaterTime() : Time{}, Small(2) > 0 ? LaterTime() : Time{}}};
 }
 
 std::optional<Change> ChangeSource::Make(Draw<ReplicaIdsReserved>) {

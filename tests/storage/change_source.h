@@ -56,11 +56,15 @@ class ChangeSource {
   std::optional<Change> Make(Draw<ResizeMeasured>);
   std::optional<Change> Make(Draw<FiguresRecorded>);
   std::optional<Change> Make(Draw<CheckpointRecorded>);
+  std::optional<Change> Make(Draw<CheckpointCopySet>);
+  std::optional<Change> Make(Draw<CheckpointCopyGone>);
   std::optional<Change> Make(Draw<TrialPinned>);
   std::optional<Change> Make(Draw<TrialRestarted>);
   std::optional<Change> Make(Draw<DecisionMade>);
   std::optional<Change> Make(Draw<NodeRegistered>);
   std::optional<Change> Make(Draw<NodeDrained>);
+  std::optional<Change> Make(Draw<PoolPolicySet>);
+  std::optional<Change> Make(Draw<TokenKept>);
   std::optional<Change> Make(Draw<ReplicaIdsReserved>);
 
   template <std::size_t... kIndex>
@@ -74,6 +78,8 @@ class ChangeSource {
 
   const Study* AnyStudy();
   const Trial* AnyTrial();
+  const NodeId* AnyNode();
+  CheckpointLabel AnyLabel();
   double AnyDouble();
   std::int64_t AnyInteger();
   std::string AnyText();

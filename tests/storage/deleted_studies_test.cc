@@ -34,9 +34,11 @@ std::vector<Change> FilledStudy(StudyId id, const std::string& name, std::int64_
     changes.push_back(SlotsHeldChanged{trial, Time{4}, {{NodeId(1), 0}}});
     changes.push_back(FiguresRecorded{trial, {}});
     changes.push_back(ResizeMeasured{trial, {}});
+    changes.push_back(CheckpointCopySet{trial, {NodeId(1), {7, "step-7.pt", "f", Time{4}}}});
     for (int step = 0; step < kValues; ++step) {
       changes.push_back(ValueSet{trial, {step, 1.0, 0, Time{5}, 0}});
     }
+    changes.push_back(ValueReported{trial, {kValues, 1.0, 0, Time{5}, 0}, {{"loss", 0.5}}});
     changes.push_back(TrialTold{trial, TrialState::kComplete, {1, 2}, Time{4}, Time{6}});
   }
   return changes;
@@ -109,8 +111,8 @@ TEST_F(DeletedStudiesTest, AreGoneAtOnceAndTheirRowsByAndBy) {
     left = now;
     ExpectLoads();
   }
-  for (const char* table : {"trial_values", "spans", "resizes", "figures", "trial_attributes",
-                            "suggested", "other_values"}) {
+  for (const char* table : {"trial_values", "extra_figures", "spans", "resizes", "figures",
+                            "trial_attributes", "suggested", "other_values", "checkpoint_copies"}) {
     EXPECT_EQ(RowsOf(table, "trial <= 40"), 0) << table;
     EXPECT_GT(RowsOf(table, "trial > 40"), 0) << table;
   }

@@ -22,6 +22,9 @@ std::vector<std::uint64_t> TakeDoubles(Trial& trial) {
     bits.push_back(TakeBits(value.value));
     bits.push_back(TakeBits(value.progress));
   }
+  for (auto& [step, figures] : trial.extra) {
+    for (auto& [name, value] : figures) bits.push_back(TakeBits(value));
+  }
   for (Resize& resize : trial.resizes) {
     for (double* part : {&resize.pause_s, &resize.form_s, &resize.broadcast_s}) {
       bits.push_back(TakeBits(*part));
@@ -77,6 +80,7 @@ void ExpectSameSpec(StudySpec actual, StudySpec expected) {
   EXPECT_EQ(actual.replace_stragglers, expected.replace_stragglers);
   EXPECT_EQ(actual.share, expected.share);
   EXPECT_EQ(actual.stop_grace_s, expected.stop_grace_s);
+  EXPECT_EQ(actual.timeouts, expected.timeouts);
   EXPECT_EQ(actual.json, expected.json);
 }
 
@@ -101,6 +105,8 @@ void ExpectSameStudy(Study actual, Study expected) {
 void ExpectSame(const TunerState& actual, const TunerState& expected) {
   EXPECT_EQ(actual.nodes, expected.nodes);
   EXPECT_EQ(actual.drained, expected.drained);
+  EXPECT_EQ(actual.policy, expected.policy);
+  EXPECT_EQ(actual.tokens, expected.tokens);
   EXPECT_EQ(actual.replica_ids_below, expected.replica_ids_below);
   EXPECT_EQ(actual.last_study, expected.last_study);
   EXPECT_EQ(actual.last_trial, expected.last_trial);

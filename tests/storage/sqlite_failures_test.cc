@@ -98,6 +98,7 @@ TEST_F(SqliteFailures, LeaveNothingOfABatchWithAChangeThatDoesNotFit) {
   const std::vector<Change> misfits = {
       ValueReported{nobody, value},
       CheckpointRecorded{nobody, "/c"},
+      CheckpointCopySet{nobody, {source.state().nodes.begin()->first, {}}},
       SlotsHeldChanged{nobody, Time{1}, {{NodeId(1), 0}}},
       StudyLimitsChanged{StudyId(1'000'000), 1, 1},
       DecisionMade{StudyId(1'000'000), {}},

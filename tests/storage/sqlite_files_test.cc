@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,12 +9,16 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/storage/change_source.h"
+#include "tests/storage/raw_sql.h"
 #include "tests/storage/same_state.h"
 #include "tests/storage/scratch_folder.h"
 #include "tuner/storage/storage.h"
+#include "tuner/storage/upkeep.h"
 
 namespace espalier {
 namespace {
@@ -41,13 +44,7 @@ class SqliteFiles : public testing::Test {
     return std::string(status.message());
   }
 
-  void ExecuteRaw(const std::string& sql) const {
-    sqlite3* connection = nullptr;
-    ASSERT_EQ(sqlite3_open(Database().c_str(), &connection), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
-        << sqlite3_errmsg(connection);
-    sqlite3_close(connection);
-  }
+  void ExecuteRaw(const std::string& sql) const { ExecuteRawIn(Database(), sql); }
 
   void Write(const std::string& text) const { std::ofstream(Database()) << text; }
 
@@ -57,6 +54,12 @@ class SqliteFiles : public testing::Test {
       names.push_back(entry.path().filename().string());
     }
     return names;
+  }
+
+  static mode_t ModeOf(const std::string& path) {
+    struct stat status {};
+    EXPECT_EQ(stat(path.c_str(), &status), 0) << path;
+    return status.st_mode & 07777;
   }
 
   ScratchFolder folder_;
@@ -80,6 +83,54 @@ class AsSomebody {
   static constexpr uid_t kNobody = 65534;
   const uid_t was_;
 };
+
+TEST_F(SqliteFiles, AServiceReadsTheNewestDecisionsAndWhoOnlyReadsAllOfThem) {
+  constexpr std::size_t kMore = 7;
+  std::vector<Change> changes = {StudyCreated{StudyId(1), SpecForTests("s"), Time{1}}};
+  for (std::size_t i = 0; i < kDecisionsShown + kMore; ++i) {
+    changes.push_back(DecisionMade{
+        StudyId(1), {Time{2}, 0, DecisionKind::kGrow, 1, 2, i == 0 ? "first" : "later"}});
+  }
+  ASSERT_TRUE(MustOpen()->Commit(changes).ok());
+  const auto served = MustOpen()->Load();
+  ASSERT_TRUE(served.ok()) << served.status();
+  EXPECT_EQ(served->studies.at(StudyId(1)).decisions.size(), kDecisionsShown);
+  const auto storage = OpenSqliteStorage(Database(), /*read_only=*/true);
+  ASSERT_TRUE(storage.ok()) << storage.status();
+  const auto read = (*storage)->Load();
+  ASSERT_TRUE(read.ok()) << read.status();
+  const Study& study = read->studies.at(StudyId(1));
+  EXPECT_EQ(study.decisions.size(), kDecisionsShown + kMore);
+  EXPECT_EQ(study.decisions.front().reason, "first");
+  EXPECT_EQ(study.decisions_made, served->studies.at(StudyId(1)).decisions_made);
+}
+
+TEST_F(SqliteFiles, ANewDatabaseIsForItsUserAloneWhateverTheUmask) {
+  const mode_t former = umask(0);
+  const std::unique_ptr<Storage> storage = MustOpen();
+  const std::vector<Change> changes = {StudyCreated{StudyId(1), SpecForTests("s"), Time{1}}};
+  EXPECT_TRUE(storage->Commit(changes).ok());
+  EXPECT_TRUE(BackUpDatabase(Database(), folder_.File("copy.db")).ok());
+  umask(former);
+  EXPECT_THAT(FilesLeft(), testing::IsSupersetOf({"tuner.db-wal", "tuner.db-shm"}));
+  for (const std::string name : {"tuner.db", "tuner.db-wal", "tuner.db-shm", "copy.db"}) {
+    EXPECT_EQ(ModeOf(folder_.File(name)), 0600) << name;
+  }
+}
+
+TEST_F(SqliteFiles, ADatabaseThatIsThereKeepsItsMode) {
+  Write("");
+  ASSERT_EQ(chmod(Database().c_str(), 0644), 0);
+  testing::internal::CaptureStdout();
+  MustOpen();
+  EXPECT_THAT(testing::internal::GetCapturedStdout(),
+              AllOf(HasSubstr("mode 644"), HasSubstr("chmod 600 " + Database())));
+  EXPECT_EQ(ModeOf(Database()), 0644);
+  ASSERT_EQ(chmod(Database().c_str(), 0600), 0);
+  testing::internal::CaptureStdout();
+  MustOpen();
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+}
 
 TEST_F(SqliteFiles, RefusesAFileThatIsNotADatabase) {
   Write("{\"name\": \"not a database, but some JSON\"}");
@@ -111,8 +162,9 @@ TEST_F(SqliteFiles, RefusesTheSchemaOfANewerEspalier) {
 TEST_F(SqliteFiles, BringsAnOlderSchemaUpToTheLatest) {
   MustOpen();
   ExecuteRaw(
-      "DROP TABLE deleted_studies; DROP TABLE study_attributes; DROP TABLE trial_attributes; DROP "
-      "TABLE suggested; "
+      kUndoTokensSql + kUndoCopiesSql +
+      "DROP TABLE pool_policy; DROP TABLE extra_figures; DROP TABLE deleted_studies; "
+      "DROP TABLE study_attributes; DROP TABLE trial_attributes; DROP TABLE suggested; "
       "DROP TABLE suggestions; DROP TABLE other_values; "
       "DROP TABLE drained_nodes; DROP TABLE figures; ALTER TABLE resizes DROP COLUMN form_s; "
       "ALTER TABLE resizes DROP COLUMN broadcast_s; "
@@ -125,18 +177,38 @@ TEST_F(SqliteFiles, BringsAnOlderSchemaUpToTheLatest) {
   const std::unique_ptr<Storage> storage = MustOpen();
   TrainingFigures figures;
   figures.goodput = 12.5;
-  const std::vector<Change> changes = {FiguresRecorded{TrialId(1), figures},
-                                       TrialAttributeSet{TrialId(1), false, "note", "\"old\""}};
+  const std::vector<Change> changes = {
+      FiguresRecorded{TrialId(1), figures}, TrialAttributeSet{TrialId(1), false, "note", "\"old\""},
+      ValueReported{TrialId(1), {3, 0.5, 0, Time{7}, 0}, {{"loss", 1.5}}}};
   ASSERT_TRUE(storage->Commit(changes).ok());
   const auto state = storage->Load();
   ASSERT_TRUE(state.ok()) << state.status();
   const Trial& trial = state->trials.at(TrialId(1));
   EXPECT_EQ(trial.figures, figures);
   EXPECT_EQ(trial.attributes.user.at("note"), "\"old\"");
+  EXPECT_EQ(trial.extra.at(3).at("loss"), 1.5);
   EXPECT_EQ(state->last_trial, TrialId(1));
   ASSERT_EQ(trial.resizes.size(), 1u);
   EXPECT_EQ(trial.resizes[0].form_s, 0);
   EXPECT_TRUE(trial.resizes[0].after_loss);
+}
+
+TEST_F(SqliteFiles, BringsTheLastSchemasUpToTheLatest) {
+  MustOpen();
+  for (const auto& [version, dropped] : std::vector<std::pair<int, std::string>>{
+           {8, ""},
+           {7, ""},
+           {6, "DROP TABLE pool_policy; "},
+           {5, "DROP TABLE pool_policy; DROP TABLE extra_figures; "}}) {
+    ExecuteRaw(absl::StrCat(kUndoTokensSql, version < 8 ? kUndoCopiesSql : "", dropped,
+                            "PRAGMA user_version = ", version));
+    EXPECT_THAT(Refusal(Database(), true), HasSubstr(absl::StrCat("older schema ", version)));
+    EXPECT_TRUE(MustOpen()->Load().ok());
+    ExecuteRaw("SELECT trial, step, name, value FROM extra_figures");
+    ExecuteRaw("SELECT option, name, value FROM pool_policy");
+    ExecuteRaw("SELECT t.checkpoint_step, c.node FROM trials t, checkpoint_copies c");
+    ExecuteRaw("SELECT id, hash, role, name, created_us, expires_us, removed_us FROM tokens");
+  }
 }
 
 TEST_F(SqliteFiles, RunsTheSuccessorOfAReplacedPolicy) {

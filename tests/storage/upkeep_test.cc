@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include <filesystem>
 #include <fstream>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "tests/storage/change_source.h"
+#include "tests/storage/raw_sql.h"
 #include "tests/storage/same_state.h"
 #include "tests/storage/scratch_folder.h"
 #include "tuner/storage/storage.h"
@@ -38,7 +38,7 @@ class Upkeep : public testing::Test {
       changes.push_back(TrialCreated{id, StudyId(1), number, {}, Time{2}});
       changes.push_back(ParameterSuggested{id, 0, {0, 0.5}});
       changes.push_back(TrialAttributeSet{id, false, "note", "NaN"});
-      for (int step = 0; step < 200; ++step) {
+      for (int step = 0; step < 400; ++step) {
         changes.push_back(ValueSet{id, {step, 0.5, 0, Time{3}, 0}});
       }
     }
@@ -61,13 +61,7 @@ class Upkeep : public testing::Test {
     ASSERT_TRUE(state.ok()) << state.status();
     ExpectSame(*state, expected);
   }
-  void ExecuteRaw(const std::string& sql) const {
-    sqlite3* connection = nullptr;
-    ASSERT_EQ(sqlite3_open(path().c_str(), &connection), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
-        << sqlite3_errmsg(connection);
-    sqlite3_close(connection);
-  }
+  void ExecuteRaw(const std::string& sql) const { ExecuteRawIn(path(), sql); }
   // All that is not well, as "point: what".
   std::string Faults() const {
     const auto findings = CheckDatabase(path());
@@ -105,7 +99,7 @@ TEST_F(Upkeep, CheckSaysHowMuchThereIs) {
   const auto findings = CheckDatabase(path());
   ASSERT_TRUE(findings.ok());
   EXPECT_THAT(findings->back().found,
-              AllOf(HasSubstr("1 studies, 20 trials, 4000 intermediate values"),
+              AllOf(HasSubstr("1 studies, 20 trials, 8000 intermediate values"),
                     HasSubstr("trials to 29")));
 }
 
@@ -122,7 +116,7 @@ TEST_F(Upkeep, CheckNamesWhatIsWrong) {
   ExecuteRaw("UPDATE suggestions SET kind = 'FloatDistribution'");
   EXPECT_EQ(Faults(), "");
   ExecuteRaw("DELETE FROM trials WHERE id = 29");
-  EXPECT_THAT(Faults(), AllOf(HasSubstr("references: row"), HasSubstr("and 182 more"),
+  EXPECT_THAT(Faults(), AllOf(HasSubstr("references: row"), HasSubstr("and 382 more"),
                               HasSubstr("contents: database")));
 }
 
@@ -170,7 +164,9 @@ TEST_F(Upkeep, BackUpOfAnOpenDatabaseHasWhatItAcknowledged) {
 }
 
 TEST_F(Upkeep, OlderSchemasAreCheckedCopiedAndCompactedAsTheyAre) {
-  ExecuteRaw("DROP TABLE deleted_studies; PRAGMA user_version = 4");
+  ExecuteRaw(kUndoTokensSql + kUndoCopiesSql +
+             "DROP TABLE pool_policy; DROP TABLE extra_figures; DROP TABLE deleted_studies; "
+             "PRAGMA user_version = 4");
   const auto findings = CheckDatabase(path());
   ASSERT_TRUE(findings.ok()) << findings.status();
   EXPECT_THAT(findings->at(1).found, HasSubstr("version 4, older"));

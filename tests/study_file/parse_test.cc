@@ -41,6 +41,7 @@ TEST(ParseStudy, TakesDefaultsForWhatIsNotSaid) {
   EXPECT_EQ(spec.min_slots, 1);
   EXPECT_EQ(spec.max_slots, 0);
   EXPECT_EQ(spec.batch_mode, BatchMode::kFixed);
+  EXPECT_EQ(spec.timeouts, kNoTimeouts) << "those of the pool";
 }
 
 TEST(ParseStudy, ReadsEveryKey) {
@@ -54,7 +55,8 @@ TEST(ParseStudy, ReadsEveryKey) {
     "trials": 5, "time_limit_s": 90.5, "target": 0.99, "cost_limit": 12.5, "slot_price_per_hour": 2, "max_concurrent_trials": 2,
     "max_step": 30, "promise": {"best_k": 4}, "slots": {"min": 2, "max": 4}, "batch_mode": "adaptive",
     "seed": 18446744073709551615, "max_consecutive_failures": 3, "max_restarts": 0, "stragglers": "ignore",
-    "stop_grace_s": 0, "share": 0.5, "needs": {"d/x": "get x", "/y": "get y"}, "env": {"A": "x y", "B": 2, "C": 0.5}, "directory": "../runs/./a"
+    "stop_grace_s": 0, "start_timeout_s": 1, "stall_timeout_s": 2.5, "pause_timeout_s": 3,
+    "exit_timeout_s": 4, "drain_timeout_s": 5, "share": 0.5, "needs": {"d/x": "get x", "/y": "get y"}, "env": {"A": "x y", "B": 2, "C": 0.5}, "directory": "../runs/./a"
   })");
   EXPECT_EQ(spec.name, "all-of.it_2");
   EXPECT_EQ(spec.metric, "accuracy");
@@ -79,6 +81,7 @@ TEST(ParseStudy, ReadsEveryKey) {
   EXPECT_EQ(spec.max_restarts, 0);
   EXPECT_FALSE(spec.replace_stragglers);
   EXPECT_EQ(spec.stop_grace_s, 0);
+  EXPECT_EQ(spec.timeouts, (TrialTimeouts{1, 2.5, 3, 4, 5}));
   EXPECT_EQ(spec.share, 0.5);
   EXPECT_THAT(spec.needs, ::testing::UnorderedElementsAre(Pair(::testing::EndsWith("d/x"), "get x"),
                                                           Pair("/y", "get y")));

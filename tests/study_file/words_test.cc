@@ -16,7 +16,7 @@ std::vector<std::string> Split(std::string_view line) {
   return words.ok() ? *words : std::vector<std::string>{"(error)"};
 }
 
-std::string Refusal(std::string_view line) {
+std::string WordsRefusal(std::string_view line) {
   const absl::StatusOr<std::vector<std::string>> words = SplitWords(line);
   EXPECT_FALSE(words.ok()) << line;
   return std::string(words.status().message());
@@ -37,14 +37,14 @@ TEST(SplitWords, KeepsEmptyWords) { EXPECT_THAT(Split(R"(a '' "")"), ElementsAre
 TEST(SplitWords, RefusesWhatOnlyAShellUnderstands) {
   for (const char* line :
        {"a | b", "a > b", "a < b", "a && b", "a; b", "a $B", "a `b`", "a \"$B\""}) {
-    EXPECT_THAT(Refusal(line), HasSubstr(R"(["sh", "-c", "..."])"));
+    EXPECT_THAT(WordsRefusal(line), HasSubstr(R"(["sh", "-c", "..."])"));
   }
 }
 
 TEST(SplitWords, RefusesOpenQuotes) {
-  EXPECT_THAT(Refusal("a 'b"), HasSubstr("closing"));
-  EXPECT_THAT(Refusal("a \"b"), HasSubstr("closing"));
-  EXPECT_THAT(Refusal("a \\"), HasSubstr("backslash"));
+  EXPECT_THAT(WordsRefusal("a 'b"), HasSubstr("closing"));
+  EXPECT_THAT(WordsRefusal("a \"b"), HasSubstr("closing"));
+  EXPECT_THAT(WordsRefusal("a \\"), HasSubstr("backslash"));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class AccumulatorTraining : public ElasticTraining {
     constexpr double kIndices = kSamples * (kSamples - 1) / 2.0;
     int reports = 0;
     for (const Said& said : harness.EverythingSaid()) {
-      const auto* report = std::get_if<ReplicaReport>(&said.word);
+      const auto* report = std::get_if<ReplicaReport>(&said.message);
       if (report == nullptr) continue;
       ++reports;
       if (whole) {
@@ -111,7 +111,8 @@ TEST_F(AccumulatorTraining, SumsAndStatesSurviveAPauseInMidEpoch) {
     EXPECT_EQ(harness->AwaitExit(a), 0);
     EXPECT_EQ(harness->AwaitExit(b), 0);
     for (const Said& said : harness->EverythingSaid()) {
-      if (const auto* saved = std::get_if<ReplicaCheckpoint>(&said.word)) checkpoint = saved->path;
+      if (const auto* saved = std::get_if<ReplicaCheckpoint>(&said.message))
+        checkpoint = saved->path;
     }
     ExpectWholeSums(*harness);
   }
@@ -145,11 +146,11 @@ TEST_F(AccumulatorTraining, LossOfAReplicaLosesNoMoreThanItsOwn) {
   // The epochs after the loss are whole again.
   const auto said = harness->EverythingSaid();
   const auto last = std::find_if(said.rbegin(), said.rend(), [](const Said& s) {
-    return std::holds_alternative<ReplicaReport>(s.word);
+    return std::holds_alternative<ReplicaReport>(s.message);
   });
   ASSERT_NE(last, said.rend());
-  EXPECT_GT(std::get<ReplicaReport>(last->word).step, 1);
-  EXPECT_EQ(std::get<ReplicaReport>(last->word).extra.at("samples"), kSamples);
+  EXPECT_GT(std::get<ReplicaReport>(last->message).step, 1);
+  EXPECT_EQ(std::get<ReplicaReport>(last->message).extra.at("samples"), kSamples);
 }
 
 }  // namespace

@@ -1,17 +1,19 @@
 #include "trial_runner/torch/checkpoint_file.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <numeric>
 #include <sstream>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "trial_runner/torch/checksum.h"
+#include "tuner/base/checksum.h"
 
 namespace espalier {
 namespace {
@@ -78,6 +80,17 @@ class CheckpointFileTest : public ::testing::Test {
   fs::path folder_;
 };
 
+TEST_F(CheckpointFileTest, TellsWhatIsSafeOnTheDiskWhileItIsWritten) {
+  std::vector<std::int64_t> synced;
+  CheckpointFile file{folder_.string(), 5};
+  file.synced = [&synced](std::int64_t bytes) { synced.push_back(bytes); };
+  const auto path = WriteCheckpointFile(file, Archive(std::string(200'000'000, 'x')));
+  ASSERT_TRUE(path.ok()) << path.status();
+  EXPECT_GE(synced.size(), 3u);
+  EXPECT_EQ(std::accumulate(synced.begin(), synced.end(), std::int64_t{0}),
+            static_cast<std::int64_t>(fs::file_size(*path)));
+}
+
 TEST_F(CheckpointFileTest, HoldsTheContentAndNothingElseIsLeft) {
   // Short, at the writer's buffer and beyond it.
   for (const std::size_t size : {std::size_t{7}, std::size_t{1 << 20}, std::size_t{5'000'001}}) {
@@ -90,6 +103,15 @@ TEST_F(CheckpointFileTest, HoldsTheContentAndNothingElseIsLeft) {
     EXPECT_TRUE(VerifyCheckpointFile(*path).ok());
     EXPECT_THAT(Names(), UnorderedElementsAre("step-12.pt"));
   }
+}
+
+TEST_F(CheckpointFileTest, IsForItsUserAlone) {
+  const mode_t former = umask(0);
+  const auto path = Write(12);
+  umask(former);
+  ASSERT_TRUE(path.ok()) << path.status();
+  EXPECT_EQ(fs::status(*path).permissions(), fs::perms(0600));
+  EXPECT_EQ(fs::status(folder_).permissions(), fs::perms(0700));
 }
 
 TEST_F(CheckpointFileTest, KeepsTheNewestByStepAndLeavesOtherFilesAlone) {

@@ -4,7 +4,8 @@
 // batch_norm, compute_ms (added to each microbatch), log (folder for the record), scaling_rule,
 // base_batch_size, evaluations (an epoch), sums (an accumulator and a state of its own), those of
 // probe_data.h. With epochs=0 it trains until there is a file "stop" in that folder, to the end of
-// an epoch.
+// an epoch. While there is a folder "hold" in it a replica stays in an evaluation, and leaves a
+// file there that says so.
 
 #include <poll.h>
 #include <torch/nn/functional/loss.h>
@@ -59,6 +60,13 @@ class Record {
  private:
   std::FILE* out_ = nullptr;
 };
+
+void StayWhileHeld(const std::string& log) {
+  const std::filesystem::path hold = log + "/hold";
+  if (!std::filesystem::exists(hold)) return;
+  std::ofstream(hold / std::to_string(getpid())) << "here";
+  while (std::filesystem::exists(hold)) poll(nullptr, 0, 1);
+}
 
 // What the program itself remembers of the epoch before.
 class LastEpoch final : public espalier::State {
@@ -169,6 +177,7 @@ int main(int argc, char** argv) {
     double error = 0;
     for (int i = 0; i < evaluations; ++i) {
       error = parallel.Evaluate(samples, 256, [&](const at::Tensor& indices) {
+        StayWhileHeld(log);
         return (net->forward(x.index_select(0, indices)) - y.index_select(0, indices))
             .pow(2)
             .sum()

@@ -119,7 +119,7 @@ class ElasticTraining : public ::testing::Test {
   static std::map<std::int64_t, double> Reports(ReplicaHarness& harness) {
     std::map<std::int64_t, double> reports;
     for (const Said& said : harness.EverythingSaid()) {
-      if (const auto* report = std::get_if<ReplicaReport>(&said.word)) {
+      if (const auto* report = std::get_if<ReplicaReport>(&said.message)) {
         reports.emplace(report->step, report->value);
       }
     }
@@ -134,8 +134,24 @@ class ElasticTraining : public ::testing::Test {
     return count;
   }
 
+  // More than one epoch passes, so that the loop of a parked spare lags behind by whole ones; then
+  // it trains with `other` again. Its new number.
+  static std::int64_t ComeBackEpochsLater(ReplicaHarness& harness, std::int64_t other,
+                                          std::int64_t spare) {
+    const auto before = ReportedSteps(harness);
+    harness.AwaitMessage("two epochs without the spare", [before](const Said& said) {
+      const auto* report = std::get_if<ReplicaReport>(&said.message);
+      return report != nullptr && report->step == before + 3;
+    });
+    const auto back = harness.Adopt(spare, "");
+    harness.AwaitReady(back);
+    harness.Regroup({other, back});
+    harness.AwaitRegrouped({other});
+    return back;
+  }
+
   static bool IsFinished(const Said& said) {
-    return std::holds_alternative<ReplicaFinished>(said.word);
+    return std::holds_alternative<ReplicaFinished>(said.message);
   }
 
   // Waits until the newest record of the run shows this many steps begun.
@@ -145,6 +161,15 @@ class ElasticTraining : public ::testing::Test {
       const auto steps = Steps(run);
       if (!steps.empty() && steps.rbegin()->first >= count) return;
       ASSERT_LT(std::chrono::steady_clock::now(), patience) << "no step " << count;
+      poll(nullptr, 0, kLook_ms);
+    }
+  }
+
+  static void AwaitFiles(const std::filesystem::path& folder, std::ptrdiff_t count) {
+    const auto patience = std::chrono::steady_clock::now() + ReplicaHarness::kPatience;
+    while (std::distance(begin(std::filesystem::directory_iterator(folder)),
+                         end(std::filesystem::directory_iterator())) < count) {
+      ASSERT_LT(std::chrono::steady_clock::now(), patience) << "in " << folder;
       poll(nullptr, 0, kLook_ms);
     }
   }

@@ -51,16 +51,7 @@ TEST_F(ElasticTraining, ASpareComesBackEpochsLater) {
   harness->Regroup({a});
   harness->AwaitRegrouped();
   harness->AwaitParked(b);
-  const auto before = ReportedSteps(*harness);
-  // More than one epoch on, so that the spare's loop lags behind by whole ones.
-  harness->AwaitMessage("two epochs without the spare", [&](const Said& said) {
-    const auto* report = std::get_if<ReplicaReport>(&said.word);
-    return report != nullptr && report->step == before + 3;
-  });
-  const auto c = harness->Adopt(b, "");
-  harness->AwaitReady(c);
-  harness->Regroup({a, c});
-  harness->AwaitRegrouped({a});
+  const auto c = ComeBackEpochsLater(*harness, a, b);
   harness->Regroup({c});
   harness->AwaitRegrouped();
   EXPECT_EQ(harness->AwaitExit(a), 0);
@@ -77,11 +68,42 @@ TEST_F(ElasticTraining, ASpareComesBackEpochsLater) {
   EXPECT_EQ(harness->AwaitExit(d), 0);
   EXPECT_EQ(ReportedSteps(*harness), ExpectEachSampleOnceAnEpoch(run, 300));
   for (const Said& said : harness->EverythingSaid()) {
-    const auto* regrouped = std::get_if<ReplicaRegrouped>(&said.word);
+    const auto* regrouped = std::get_if<ReplicaRegrouped>(&said.message);
     if (regrouped == nullptr || said.replica != c) continue;
     EXPECT_EQ(regrouped->pause_s, 0) << "its time as a spare is no pause of the trial";
     break;
   }
+}
+
+// Its second evaluation of that epoch, the one for the end, must not be answered with the first.
+TEST_F(ElasticTraining, ASpareThatLeftBetweenTwoEvaluationsComesBackBetweenThem) {
+  const std::string run = NewRun("run");
+  const auto harness = Harness(run, {"samples=300", "batch_size=30", "epochs=0", "compute_ms=1"});
+  const auto a = harness->Start();
+  const auto b = harness->Start({{"ESPALIER_SPARE", "1"}});
+  harness->AwaitReady(a);
+  harness->AwaitReady(b);
+  harness->Regroup({a, b});
+  harness->AwaitRegrouped();
+  const std::filesystem::path hold = run + "/hold";
+  std::filesystem::create_directory(hold);
+  AwaitFiles(hold, 2);
+  harness->Regroup({a});
+  std::filesystem::remove_all(hold);
+  harness->AwaitRegrouped();
+  harness->AwaitParked(b);
+  const auto c = ComeBackEpochsLater(*harness, a, b);
+  const auto together = ReportedSteps(*harness);
+  harness->AwaitMessage("two epochs with it", [&](const Said& said) {
+    const auto* report = std::get_if<ReplicaReport>(&said.message);
+    EXPECT_FALSE(IsFinished(said)) << "nobody has said stop";
+    return (report != nullptr && report->step == together + 3) || IsFinished(said);
+  });
+  Stop(run);
+  harness->AwaitMessage("the end", IsFinished);
+  EXPECT_EQ(harness->AwaitExit(a), 0);
+  EXPECT_EQ(harness->AwaitExit(c), 0);
+  EXPECT_EQ(ReportedSteps(*harness), ExpectEachSampleOnceAnEpoch(run, 300));
 }
 
 TEST_F(ElasticTraining, APausedTrialGoesOnInASpareThatHadLeftEarlier) {
@@ -102,7 +124,7 @@ TEST_F(ElasticTraining, APausedTrialGoesOnInASpareThatHadLeftEarlier) {
   harness->AwaitParked(a);
   std::string checkpoint;
   for (const Said& said : harness->EverythingSaid()) {
-    if (const auto* saved = std::get_if<ReplicaCheckpoint>(&said.word)) checkpoint = saved->path;
+    if (const auto* saved = std::get_if<ReplicaCheckpoint>(&said.message)) checkpoint = saved->path;
   }
   // One is behind the checkpoint, the other holds just that.
   const auto c = harness->Adopt(b, checkpoint);
@@ -321,7 +343,7 @@ TEST_F(ElasticTraining, PausesIntoACheckpointAndResumesOnAnotherNumberOfReplicas
     EXPECT_EQ(harness->AwaitExit(a), 0);
     EXPECT_EQ(harness->AwaitExit(b), 0);
     for (const Said& said : harness->EverythingSaid()) {
-      const auto* saved = std::get_if<ReplicaCheckpoint>(&said.word);
+      const auto* saved = std::get_if<ReplicaCheckpoint>(&said.message);
       if (saved == nullptr) continue;
       checkpoint = saved->path;
       paused_at = saved->step;
@@ -358,7 +380,7 @@ TEST_F(ElasticTraining, AdaptiveModeGrowsTheBatchAndKeepsEachSampleOnce) {
   harness->AwaitReady(b);
   harness->Regroup({a, b});
   harness->AwaitMessage("a grown batch", [](const Said& said) {
-    const auto* progress = std::get_if<ReplicaProgress>(&said.word);
+    const auto* progress = std::get_if<ReplicaProgress>(&said.message);
     return progress != nullptr && progress->global_batch_size > 16;
   });
   Stop(run);
@@ -413,7 +435,7 @@ TEST_F(ElasticTraining, MembersThatWaitInVainSayThatTheyAreStuckAndGoOnWhenTold)
   AwaitSteps(run, 5);
   harness->Signal(b, SIGSTOP);
   harness->AwaitMessage("somebody stuck", [&](const Said& said) {
-    const auto* stuck = std::get_if<ReplicaStuck>(&said.word);
+    const auto* stuck = std::get_if<ReplicaStuck>(&said.message);
     return stuck != nullptr && said.replica == a && stuck->generation == generation;
   });
   harness->Regroup({a}, /*abandon=*/true, {a});

@@ -29,7 +29,7 @@ class ModelTraining : public ElasticTraining {
   static ReplicaReport LastReport(ReplicaHarness& harness) {
     ReplicaReport last;
     for (const Said& said : harness.EverythingSaid()) {
-      if (const auto* report = std::get_if<ReplicaReport>(&said.word)) last = *report;
+      if (const auto* report = std::get_if<ReplicaReport>(&said.message)) last = *report;
     }
     return last;
   }
@@ -118,7 +118,7 @@ TEST_P(Skipping, ATrialWhoseLossStaysNotFiniteFailsAndSaysWhy) {
                                      GetParam());
   std::string failure;
   for (const Said& said : harness->EverythingSaid()) {
-    if (const auto* finished = std::get_if<ReplicaFinished>(&said.word))
+    if (const auto* finished = std::get_if<ReplicaFinished>(&said.message))
       failure = finished->failure;
   }
   EXPECT_NE(failure.find("not finite at step 7"), std::string::npos) << failure;

@@ -77,6 +77,7 @@ class Watched final : public Collectives {
   absl::Status WaitAll() override { return inner_->WaitAll(); }
   absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
       const std::vector<std::int64_t>& values) override {
+    ++gatherings;
     return inner_->AllGather(values);
   }
   void Abandon(std::int64_t generation, double grace_s) override {
@@ -85,6 +86,7 @@ class Watched final : public Collectives {
 
   std::set<int> sent_to;
   std::set<int> received_from;
+  int gatherings = 0;
   bool loses_large_tensors = false;
 
  private:
@@ -126,6 +128,7 @@ struct Replica {
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   TrainingState state{trial};
   Watched collectives;
+  GroupProgress progress;
 };
 
 using Replicas = std::vector<std::unique_ptr<Replica>>;
@@ -141,7 +144,9 @@ std::vector<absl::Status> Equalise(const Replicas& replicas, bool running = fals
       absl::Status done = replica.collectives.Form(
           {generation, rank, size, replicas.front()->collectives.Address()});
       if (done.ok()) {
-        done = EqualiseState(replica.collectives, replica.state, rank, size, running);
+        replica.progress.Begin(GroupPhase::kHandingOver, generation);
+        done = EqualiseState(replica.collectives, replica.state, rank, size, running,
+                             replica.progress);
       }
       if (!done.ok()) {  // the service tells the others
         for (const auto& other : replicas) other->collectives.Abandon(generation + 1, 0);
@@ -256,6 +261,24 @@ TEST(StateTransfer, EachJoinerTakesFromAnotherSource) {
   EXPECT_THAT(replicas[3]->collectives.sent_to, ElementsAre(2));
   ExpectEqual(*replicas[1], *replicas[0]);
   ExpectEqual(*replicas[1], *replicas[2]);
+}
+
+// A round is what anybody waits for at a time, also who has no part in it.
+TEST(StateTransfer, ALargeStateTravelsInRoundsToWhichAllCome) {
+  constexpr std::int64_t kWide = 900'000;  // 144 MB of weights
+  const Replicas replicas = Of(std::make_unique<Replica>(0.1, MakeSgd, kWide),
+                               std::make_unique<Replica>(0.5, MakeSgd, kWide),
+                               std::make_unique<Replica>(0.5, MakeSgd, kWide));
+  for (const int trained : {1, 2}) replicas[trained]->state.position.step = 7;
+  ExpectAllOk(Equalise(replicas));
+  ExpectEqual(*replicas[1], *replicas[0]);
+  const ReplicaForming taken = replicas[0]->progress.Read();
+  EXPECT_GT(taken.bytes_total, 144'000'000);
+  EXPECT_GE(taken.bytes, taken.bytes_total);
+  EXPECT_EQ(replicas[1]->progress.Read().bytes_total, taken.bytes_total);
+  EXPECT_EQ(replicas[2]->progress.Read().bytes, 0);
+  EXPECT_GE(replicas[0]->collectives.gatherings, 1 + 3);
+  EXPECT_EQ(replicas[2]->collectives.gatherings, replicas[0]->collectives.gatherings);
 }
 
 TEST(StateTransfer, FreshMembersAllTakeTheFirstOnesModel) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trial_runner/agent/gpus.h"
+#include "tuner/base/port_range.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
@@ -16,15 +17,26 @@ inline constexpr double kMaxReplicaLease_s = 86400;
 
 struct AgentOptions {
   std::string service_address;  // gRPC host:port of the service
-  std::string http_address;     // the service's HTTP door, told to commands; may be empty
+  std::string http_address;     // the service's HTTP door, for commands; may be empty
   std::string node_name;        // unique in the pool
   int slots = 1;
   std::string directory;  // logs, parameter files and checkpoints; created if absent
+  // Where checkpoints go instead: a folder that all agents of the pool see, perhaps under other
+  // paths. Empty: in `directory`, and agents fetch them from one another.
+  std::string shared_directory;
+  // Whether other agents may fetch checkpoints here, and this one keeps copies of theirs.
+  bool keep_checkpoints = true;
   std::string token;      // empty: none
   std::string tls_roots;  // PEM of whom to trust; empty: the connection is in the clear
-  // Where commands find both: ESPALIER_TOKEN_FILE and ESPALIER_TLS_CA. Absolute, may be empty.
+  // Where commands that speak with the service themselves (trial_doors.h) find both:
+  // ESPALIER_TOKEN_FILE and ESPALIER_TLS_CA. Absolute, may be empty.
   std::string token_file;
   std::string tls_ca_file;
+  // Where replicas of other machines reach those of this one: an address or an interface of this
+  // machine. Both empty: the address from which it reaches the service.
+  std::string host_address;
+  std::string interface;
+  PortRange ports;  // that replicas listen at
   // An elastic replica from which nothing is heard for so many seconds is killed; 0: none is.
   double replica_lease_s = kDefaultReplicaLease_s;
   // Memory for elastic replicas that have left their group, so that the trial's next one need not
@@ -39,18 +51,37 @@ struct AgentOptions {
   bool spot = false;             // the machine may be taken away at short notice
   double price_per_hour = 0;     // of the machine; 0: not told
   std::string tuner_executable;  // path of `tuner`, put first in PATH so that commands find it
+  // What the agent whose place this one takes, in the same process, hands over: a file. Empty:
+  // none.
+  std::string take_over;
 };
 
 // Runs one machine's share of the pool: dials the service, starts replicas in its slots, watches
 // them, carries their messages, and ends them when told or when its own end comes. Survives the
 // service's absence: replicas run on, events wait and are sent again until acknowledged.
 //
-// Starts a thread of its own; methods may be called from any thread. Replicas do not outlive the
-// process that holds the agent (PR_SET_PDEATHSIG).
+// Methods may be called from any thread. Replicas do not outlive the process that holds the agent
+// (PR_SET_PDEATHSIG); what they have started elsewhere is ended by the next agent of the same node
+// and directory.
 class Agent {
  public:
+  // Works on a thread of its own.
   static absl::StatusOr<std::unique_ptr<Agent>> Start(const AgentOptions& options);
+  // Works on the thread that calls Run: the main thread of a program that may be replaced.
+  static absl::StatusOr<std::unique_ptr<Agent>> Make(const AgentOptions& options);
+  // Whether Make could take over what these options name. Changes nothing.
+  static absl::Status CheckTakeOver(const AgentOptions& options);
   virtual ~Agent() = default;  // stops if Stop was not called
+
+  // Returns when the agent has been stopped and its replicas have ended, or with the reason when
+  // the pool does not take it. Only after Make.
+  virtual absl::Status Run() = 0;
+
+  // Puts another program in this process, called with these arguments (the first is its name), as
+  // the agent that goes on: same replicas, same run. First the program has to show that it starts
+  // and understands what it is handed; if it does not, all stays as it is and the log says why. How
+  // it went is also written to the agent's folder (replacement.h). Only after Make.
+  virtual void Replace(const std::string& executable, std::vector<std::string> arguments) = 0;
 
   // The machine goes away in so many seconds: the service is told, and moves or pauses the trials
   // that are here. Said again, only an earlier moment counts.
@@ -58,7 +89,8 @@ class Agent {
   // After LeaveWithin: the service knows, and nothing runs here any more. Stop loses nothing.
   virtual bool empty() const = 0;
 
-  // Ends all replicas (SIGTERM, then SIGKILL after grace_s) and leaves the pool.
+  // Ends all replicas (SIGTERM, then SIGKILL after grace_s) and leaves the pool. After Start it
+  // waits until that is done, after Make Run returns then.
   virtual void Stop(double grace_s) = 0;
   // True once the service has answered Hello, until the stream breaks.
   virtual bool connected() const = 0;

@@ -14,30 +14,37 @@
 
 #include "absl/strings/str_cat.h"
 #include "trial_runner/agent/last_output.h"
+#include "trial_runner/agent/left_processes.h"
 #include "trial_runner/agent/trial_environment.h"
 #include "trial_runner/agent/trial_output.h"
-#include "tuner/base/clock.h"
 
 namespace espalier {
 namespace {
 
-constexpr std::chrono::milliseconds kLeaveWait{1000};  // for the last acknowledgements
-
-std::string NewIncarnation() { return absl::StrCat(getpid(), "-", Now().us); }
+constexpr std::chrono::milliseconds kLeaveWait{1000};    // for the last acknowledgements
+constexpr std::chrono::milliseconds kLastCopyWait{500};  // for others to ask for last checkpoints
+constexpr std::chrono::milliseconds kLeavingPace{200};   // between looks at whether they have them
 
 }  // namespace
 
-AgentLoop::AgentLoop(AgentOptions options, FileDescriptor wake)
+AgentLoop::AgentLoop(AgentOptions options, AgentHome home, TrialDoors doors, std::string mark,
+                     std::string folder_mark, FileDescriptor wake)
     : options_(std::move(options)),
       inherited_environment_(OwnEnvironment()),
-      incarnation_(NewIncarnation()),
+      home_(std::move(home)),
+      doors_(std::move(doors)),
+      incarnation_(std::move(mark)),
       wake_(std::move(wake)),
       replica_lease_(std::chrono::duration_cast<Clock::duration>(
           std::chrono::duration<double>(options_.replica_lease_s))),
       spares_(options_.spare_memory_bytes),
-      owner_([this] { Run(); }) {}
+      keeper_(options_, std::move(folder_mark), [this] { Wake(); }) {}
 
 AgentLoop::~AgentLoop() { Stop(0); }
+
+void AgentLoop::RunOnOwnThread() {
+  owner_ = std::thread([this] { Run().IgnoreError(); });
+}
 
 void AgentLoop::Stop(double grace_s) {
   {
@@ -104,7 +111,7 @@ void AgentLoop::WatchGpus() {
       });
 }
 
-void AgentLoop::Run() {
+absl::Status AgentLoop::Run() {
   WatchGpus();
   stream_ = std::make_unique<ServiceStream>(options_.service_address, options_.token,
                                             options_.tls_roots, wake_.get());
@@ -112,7 +119,10 @@ void AgentLoop::Run() {
     const Clock::time_point now = Clock::now();
     ObeyStop(now);
     ObeyLeave(now);
+    ObeyReplace(now);
     KeepTime(now);
+    TakeCheckpoints();
+    LookAtFolders(now);
     SendEvents();
     NoteWhetherEmpty();
     if (Finished(now)) break;
@@ -120,7 +130,9 @@ void AgentLoop::Run() {
   }
   stream_.reset();
   gpu_watch_.reset();
+  home_.End();
   SetConnected(false);
+  return refused_;
 }
 
 void AgentLoop::ObeyStop(Clock::time_point now) {
@@ -132,6 +144,9 @@ void AgentLoop::ObeyStop(Clock::time_point now) {
   if (!grace_s) return;
   stopping_ = true;
   for (auto& [id, replica] : running_) replica->Terminate(*grace_s, now);
+  for (const auto& [id, start] : std::exchange(fetching_, {})) {
+    NotStarted(start, "", CheckpointFailure::kNone);
+  }
   spares_.EndIf([](const ReplicaProcess&) { return true; });
 }
 
@@ -157,7 +172,11 @@ void AgentLoop::ObeyLeave(Clock::time_point now) {
 // The service starts nothing here once it has heard, and what it had started before has arrived
 // with its acknowledgement at the latest.
 void AgentLoop::NoteWhetherEmpty() {
-  const bool empty = machine_ends_ && welcomed_ && running_.empty() && outbox_.empty();
+  const bool idle =
+      machine_ends_ && welcomed_ && running_.empty() && fetching_.empty() && outbox_.empty();
+  // The last checkpoints are to be on other nodes when this one goes.
+  if (!idle || keeper_.giving()) busy_until_ = Clock::now() + kLastCopyWait;
+  const bool empty = idle && Clock::now() >= busy_until_;
   const std::lock_guard lock(mutex_);
   empty_ = empty;
 }
@@ -173,6 +192,9 @@ int AgentLoop::WaitMs(Clock::time_point now) const {
   Clock::time_point until = Clock::time_point::max();
   if (welcomed_ && lease_s_ > 0) until = next_heartbeat_;
   if (leave_at_) until = std::min(until, *leave_at_);
+  if (machine_ends_) until = std::min(until, now + kLeavingPace);
+  if (replacement_) until = std::min(until, replacement_->deadline());
+  if (const auto look = keeper_.folders().NextLook()) until = std::min(until, *look);
   for (const auto& [id, replica] : running_) {
     if (replica->kill_at()) until = std::min(until, *replica->kill_at());
     if (const auto left = replica->LeaseLeft(replica_lease_); left && !outbox_.full()) {
@@ -199,6 +221,7 @@ void AgentLoop::Wait(Clock::time_point now) {
   }
   const std::size_t first_spare = fds.size();
   spares_.Watch(fds);
+  if (replacement_) fds.push_back({replacement_->pidfd(), POLLIN, 0});
   const int ready = poll(fds.data(), fds.size(), WaitMs(now));
   ListenedSince(listen);
   if (ready <= 0) return;
@@ -237,7 +260,8 @@ void AgentLoop::KeepTime(Clock::time_point now) {
   spares_.KeepTime(now, replica_lease_);
   if (!welcomed_ || lease_s_ <= 0 || now < next_heartbeat_) return;
   const std::chrono::duration<double> lease(lease_s_);
-  next_heartbeat_ = now + std::chrono::duration_cast<Clock::duration>(lease / 3);
+  const auto third = std::chrono::duration_cast<Clock::duration>(lease / 3);
+  next_heartbeat_ = now + third;
   // A service that beats and then falls silent is gone, whatever the connection still believes.
   if (service_sends_heartbeats_ && now - last_heard_ > lease) {
     spdlog::warn("service {} has been silent for longer than its lease of {} s: dialling again",
@@ -246,6 +270,7 @@ void AgentLoop::KeepTime(Clock::time_point now) {
     stream_->Break();
     return;
   }
+  if (now - event_sent_ < third) return;  // which says as much
   v1::AgentMessage beat;
   beat.mutable_heartbeat();
   stream_->Send(stream_number_, beat);
@@ -259,6 +284,7 @@ void AgentLoop::TakeArrivals() {
         break;
       case ServiceStream::ArrivalKind::kMessage:
         last_heard_ = Clock::now();
+        if (arrival.message.has_welcome()) LearnHostAddress(arrival.peer);
         Obey(arrival.message);
         break;
       case ServiceStream::ArrivalKind::kBroken:
@@ -280,6 +306,7 @@ void AgentLoop::SendHello(std::int64_t stream) {
   hello.set_spot(options_.spot);
   hello.set_price_per_hour(options_.price_per_hour);
   hello.set_directory(options_.directory);
+  keeper_.Describe(hello);
   if (machine_ends_) {
     const std::chrono::duration<double> left = *machine_ends_ - Clock::now();
     hello.set_leaves_in_s(std::max(0.0, left.count()));
@@ -310,13 +337,8 @@ void AgentLoop::Obey(const v1::ServiceMessage& message) {
       if (replica != running_.end()) replica->second->Send(message.to_replica().command());
       return;
     }
-    case v1::ServiceMessage::kStop: {
-      const auto replica = running_.find(message.stop().replica_id());
-      if (replica == running_.end()) return;  // its exit is told, or was never started
-      // Most often because the trial has ended. If not, its spares are only an advantage lost.
-      spares_.EndTrial(replica->second->identity().trial_id());
-      return replica->second->Terminate(message.stop().grace_s(), Clock::now());
-    }
+    case v1::ServiceMessage::kStop:
+      return StopReplica(message.stop());
     case v1::ServiceMessage::kAcknowledge:
       return Acknowledged(message.acknowledge().sequence());
     case v1::ServiceMessage::kHeartbeat:
@@ -324,10 +346,27 @@ void AgentLoop::Obey(const v1::ServiceMessage& message) {
       return;
     case v1::ServiceMessage::kReadOutput:
       return SendOutput(message.read_output());
+    case v1::ServiceMessage::kAllowRead:
+      return keeper_.Allow(message.allow_read());
+    case v1::ServiceMessage::kCopy:
+      return keeper_.Copy(message.copy());
+    case v1::ServiceMessage::kDrop:
+      return keeper_.Drop(message.drop());
     case v1::ServiceMessage::KIND_NOT_SET:
       spdlog::warn("service {} sent a message of an unknown kind", options_.service_address);
       return;
   }
+}
+
+void AgentLoop::StopReplica(const v1::StopReplica& stop) {
+  if (const auto start = fetching_.extract(stop.replica_id()); !start.empty()) {
+    return NotStarted(start.mapped(), "", CheckpointFailure::kNone);
+  }
+  const auto replica = running_.find(stop.replica_id());
+  if (replica == running_.end()) return;  // its exit is told, or was never started
+  // Most often because the trial has ended. If not, its spares are only an advantage lost.
+  spares_.EndTrial(replica->second->identity().trial_id());
+  replica->second->Terminate(stop.grace_s(), Clock::now());
 }
 
 // Whoever wants it asks again where this does not arrive.
@@ -345,6 +384,12 @@ void AgentLoop::Welcomed(const v1::Welcome& welcome) {
   spdlog::info("node {} is number {} of the pool at {}", options_.node_name, welcome.node_id(),
                options_.service_address);
   node_id_ = welcome.node_id();
+  ever_welcomed_ = true;
+  if (keeper_.on()) {
+    v1::AgentMessage door;
+    *door.mutable_door() = keeper_.OpenDoor(host_);
+    stream_->Send(stream_number_, door);
+  }
   lease_s_ = welcome.lease_s();
   next_heartbeat_ = Clock::now();
   service_sends_heartbeats_ = false;
@@ -353,9 +398,31 @@ void AgentLoop::Welcomed(const v1::Welcome& welcome) {
   SetConnected(true);
 }
 
+void AgentLoop::LearnHostAddress(const std::string& service_peer) {
+  const absl::StatusOr<HostAddress> host = ChooseHostAddress(options_, service_peer);
+  if (!host.ok()) {
+    spdlog::warn("node {}: where other machines reach it is not known, {} stays: {}",
+                 options_.node_name, host_.address, std::string(host.status().message()));
+    return;
+  }
+  if (*host == host_) return;
+  host_ = *host;
+  spdlog::info("other machines reach the replicas of node {} at {} ({})", options_.node_name,
+               host_.address, host_.interface);
+  if (!running_.empty()) {
+    spdlog::warn("{} replicas listen at an older address until they end", running_.size());
+  }
+  spares_.EndIf([](const ReplicaProcess&) { return true; });  // they listen at an older one as well
+}
+
 void AgentLoop::Broken(const absl::Status& status) {
   SetConnected(false);
   std::string reason(status.message());
+  if (absl::IsAborted(status) && !ever_welcomed_ && running_.empty()) {
+    refused_ = absl::FailedPreconditionError(reason);
+    stopping_ = true;
+    return;
+  }
   if (reason == last_break_ && !reason.empty()) return;
   last_break_ = std::move(reason);
   if (stopping_) return;
@@ -377,28 +444,8 @@ void AgentLoop::SendEvents() {
     if (!stream_->Send(stream_number_, *event))
       return;  // an arrival or room in its queue wakes this thread
     outbox_.MarkSent();
+    event_sent_ = Clock::now();
   }
-}
-
-void AgentLoop::StartReplica(const v1::StartReplica& start) {
-  const std::int64_t id = start.replica_id();
-  if (unfinished_.contains(id) || ended_.contains(id)) return;  // commands may arrive twice
-  if (stopping_) return;
-  unfinished_.emplace(id, IdentityOf(start));
-  if (AdoptSpare(start)) return;
-  absl::StatusOr<std::unique_ptr<ReplicaProcess>> replica = LaunchReplica(start);
-  if (!replica.ok()) {
-    const std::string error = ValidUtf8(std::string(replica.status().message()));
-    spdlog::warn("replica {} of trial {} in study {}: {}", id, start.trial_number(), start.study(),
-                 error);
-    v1::ReplicaExited exited;
-    exited.set_replica_id(id);
-    exited.set_trial_id(start.trial_id());
-    exited.set_exit_code(-1);
-    exited.set_error(error);
-    return AddExit(std::move(exited));
-  }
-  Running(*std::move(replica));
 }
 
 bool AgentLoop::AdoptSpare(const v1::StartReplica& start) {
@@ -411,7 +458,8 @@ bool AgentLoop::AdoptSpare(const v1::StartReplica& start) {
   if (gpu != nullptr) spares_.EndIf(on_this_gpu);
   if (spare == nullptr) return false;
   // It goes on writing where it has always written; who looks for the new replica's log finds that.
-  if (const absl::StatusOr<TrialFiles> files = MakeTrialFiles(options_, start); files.ok()) {
+  if (const absl::StatusOr<TrialFiles> files = MakeTrialFiles(options_, doors_.access(), start);
+      files.ok()) {
     std::error_code error;
     std::filesystem::create_symlink(std::filesystem::path(spare->log_path()).filename(), files->log,
                                     error);
@@ -434,13 +482,16 @@ void AgentLoop::Running(std::unique_ptr<ReplicaProcess> replica) {
 
 absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
     const v1::StartReplica& start) {
-  ESPALIER_ASSIGN_OR_RETURN(const TrialFiles files, MakeTrialFiles(options_, start));
+  ESPALIER_ASSIGN_OR_RETURN(const TrialFiles files,
+                            MakeTrialFiles(options_, doors_.access(), start));
   LaunchOrder order;
   order.command.assign(start.command().begin(), start.command().end());
   order.directory = start.directory().empty() ? files.directory : start.directory();
   order.log_path = files.log;
-  ESPALIER_ASSIGN_OR_RETURN(order.environment, TrialEnvironment(inherited_environment_, options_,
-                                                                node_id_, start, files));
+  ESPALIER_ASSIGN_OR_RETURN(order.environment,
+                            TrialEnvironment(inherited_environment_, options_, doors_.access(),
+                                             node_id_, host_, start, files));
+  order.environment[kRunMarkVariable] = RunMarks(inherited_environment_, incarnation_);
   ESPALIER_ASSIGN_OR_RETURN(LaunchedProcess process, Launch(order));
   return std::make_unique<ReplicaProcess>(std::move(process), start, files.log);
 }
@@ -450,6 +501,12 @@ void AgentLoop::Forward(std::int64_t replica_id, std::vector<v1::ReplicaMessage>
   for (v1::ReplicaMessage& message : messages) {
     if (message.has_parked()) return Park(replica_id);  // which is its last word
     if (message.has_finished()) spares_.EndTrial(trial_id);
+    // It says by itself what it saves.
+    if (message.has_ready() || message.has_checkpoint()) keeper_.folders().Remove(replica_id);
+    if (message.has_checkpoint() &&
+        !keeper_.Complete(running_.at(replica_id)->start(), *message.mutable_checkpoint())) {
+      continue;
+    }
     v1::AgentMessage event;
     v1::FromReplica& from = *event.mutable_from_replica();
     from.set_replica_id(replica_id);
@@ -469,6 +526,7 @@ void AgentLoop::Park(std::int64_t replica_id) {
   exited.set_exit_code(0);
   exited.set_last_output(LastOutput(replica->log_path()));
   unfinished_[replica_id] = replica->identity();
+  keeper_.folders().Remove(replica_id);
   AddExit(std::move(exited));
   // One that was to be stopped is not wanted again.
   const bool unwanted = replica->kill_at().has_value();
@@ -482,6 +540,9 @@ void AgentLoop::ReplicaEnded(std::int64_t replica_id) {
   ReplicaProcess::Ending ending = replica.Reap();
   std::erase_if(ending.messages, [](const v1::ReplicaMessage& m) { return m.has_parked(); });
   Forward(replica_id, std::move(ending.messages));
+  if (auto saved = keeper_.folders().LastLook(replica_id)) {
+    TellSaved(replica_id, replica.identity().trial_id(), *std::move(saved));
+  }
   v1::ReplicaExited exited;
   exited.set_replica_id(replica_id);
   exited.set_trial_id(replica.identity().trial_id());

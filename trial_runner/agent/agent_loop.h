@@ -11,24 +11,40 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "handover.pb.h"
 #include "trial_runner/agent/agent.h"
+#include "trial_runner/agent/agent_home.h"
+#include "trial_runner/agent/checkpoints/checkpoint_keeper.h"
 #include "trial_runner/agent/gpu_watch.h"
+#include "trial_runner/agent/host_address.h"
 #include "trial_runner/agent/outbox.h"
+#include "trial_runner/agent/replacement.h"
 #include "trial_runner/agent/replica_process.h"
 #include "trial_runner/agent/service_stream.h"
 #include "trial_runner/agent/spare_pool.h"
+#include "trial_runner/agent/trial_doors.h"
 
 namespace espalier {
 
 // The agent's owner thread: everything but the stream's blocking calls happens here, in turns of
 // one poll() over the stream's eventfd, the control sockets and the pidfds. It is also the only
-// thread that forks, because a replica's life hangs on the thread that forked it.
+// thread that forks, because a replica's life hangs on the thread that forked it, and the one that
+// execs the agent's successor, because the others end then.
 class AgentLoop : public Agent {
  public:
-  AgentLoop(AgentOptions options, FileDescriptor wake);
+  // `mark` is that of this run (left_processes.h), `folder_mark` that of the shared folder.
+  AgentLoop(AgentOptions options, AgentHome home, TrialDoors doors, std::string mark,
+            std::string folder_mark, FileDescriptor wake);
   ~AgentLoop() override;
 
+  // Goes on as the agent that handed this over; before Run.
+  void TakeOver(const v1::AgentHandover& handover);
+
+  absl::Status Run() override;
+  void RunOnOwnThread();
+  void Replace(const std::string& executable, std::vector<std::string> arguments) override;
   void LeaveWithin(double within_s) override;
   bool empty() const override;
   void Stop(double grace_s) override;
@@ -41,12 +57,21 @@ class AgentLoop : public Agent {
   // Replicas whose ids are remembered after their end, to refuse a start that arrives twice.
   static constexpr std::size_t kMaxRememberedReplicas = 4096;
 
-  void Run();
+  struct ReplaceOrder {
+    std::string executable;
+    std::vector<std::string> arguments;
+  };
+
   void WatchGpus();
   bool Finished(Clock::time_point now);
   void ObeyStop(Clock::time_point now);
   void ObeyLeave(Clock::time_point now);
   void NoteWhetherEmpty();
+  // Of another program in this place: tries it, and if it can, does not return.
+  void ObeyReplace(Clock::time_point now);
+  absl::StatusOr<Replacement> TryReplacement() const;
+  absl::Status GiveWay() const;
+  v1::AgentHandover HandOver() const;
   // Poll and hear who is ready.
   void Wait(Clock::time_point now);
   int WaitMs(Clock::time_point now) const;
@@ -60,12 +85,24 @@ class AgentLoop : public Agent {
   void Obey(const v1::ServiceMessage& message);
   void SendOutput(const v1::ReadOutput& request);
   void Welcomed(const v1::Welcome& welcome);
+  // At each new stream: the machine may have moved to another network.
+  void LearnHostAddress(const std::string& service_peer);
   void Broken(const absl::Status& status);
   void Acknowledged(std::int64_t sequence);
   void SendEvents();
   void SetConnected(bool connected);
 
-  void StartReplica(const v1::StartReplica& start);
+  void StartReplica(v1::StartReplica start);
+  // With its checkpoint here.
+  void BeginReplica(const v1::StartReplica& start);
+  enum class CheckpointFailure { kNone, kMissing, kGone };
+  void NotStarted(const v1::StartReplica& start, const std::string& error,
+                  CheckpointFailure checkpoint);
+  // Of transfers: what has come.
+  void TakeCheckpoints();
+  void StopReplica(const v1::StopReplica& stop);
+  void LookAtFolders(Clock::time_point now);
+  void TellSaved(std::int64_t replica_id, std::int64_t trial_id, v1::CheckpointSaved saved);
   absl::StatusOr<std::unique_ptr<ReplicaProcess>> LaunchReplica(const v1::StartReplica& start);
   // True: one of the trial's spares is that replica now.
   bool AdoptSpare(const v1::StartReplica& start);
@@ -78,7 +115,9 @@ class AgentLoop : public Agent {
 
   const AgentOptions options_;
   const std::map<std::string, std::string> inherited_environment_;
-  const std::string incarnation_;
+  const AgentHome home_;
+  const TrialDoors doors_;
+  const std::string incarnation_;  // the run's mark
   const FileDescriptor wake_;
   const Clock::duration replica_lease_;  // 0: none
 
@@ -88,31 +127,41 @@ class AgentLoop : public Agent {
   bool connected_ = false;
   std::optional<double> stop_grace_s_;
   std::optional<double> leave_within_s_;
+  std::optional<ReplaceOrder> replace_order_;
   bool empty_ = false;
   std::mutex join_mutex_;  // a second Stop may hurry the first one up, and waits with it
 
   // The owner thread's alone.
   std::map<std::int64_t, std::unique_ptr<ReplicaProcess>> running_;
   SparePool spares_;
+  CheckpointKeeper keeper_;
+  std::map<std::int64_t, v1::StartReplica> fetching_;  // whose checkpoint is on its way
+  absl::Status refused_;                               // by the pool, for good
+  bool ever_welcomed_ = false;
+  Clock::time_point busy_until_;  // of a machine that goes away: something may still be fetched
   // All that the service may not know the end of: running, or their exit is not acknowledged.
   std::map<std::int64_t, v1::LiveReplica> unfinished_;
   std::set<std::int64_t> ended_;
   Outbox outbox_;
   std::int64_t node_id_ = 0;
+  HostAddress host_;  // told to replicas that start
   double lease_s_ = 0;
   std::int64_t stream_number_ = 0;  // of the stream opened last
   bool welcomed_ = false;
   bool service_sends_heartbeats_ = false;
   Clock::time_point last_heard_;
   Clock::time_point next_heartbeat_;
+  Clock::time_point event_sent_;  // the last one
   std::string last_break_;  // so that a lasting absence is logged once
   Clock::time_point listened_until_ = Clock::now();
   bool stopping_ = false;
+  std::optional<ReplaceOrder> replacing_;
+  std::optional<Replacement> replacement_;  // while it shows whether it can
   std::optional<Clock::time_point> machine_ends_;
   std::optional<Clock::time_point> leave_at_;  // replicas have ended; last events are on their way
   std::unique_ptr<GpuWatch> gpu_watch_;        // none without GPUs
   std::unique_ptr<ServiceStream> stream_;
-  std::thread owner_;  // last: it uses all of the above
+  std::thread owner_;  // of Start; last: it uses all of the above
 };
 
 }  // namespace espalier

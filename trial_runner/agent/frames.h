@@ -25,6 +25,7 @@ class FrameReader {
   absl::StatusOr<std::optional<std::string>> Next();
   // Bytes of a frame that has not arrived in full.
   std::size_t pending() const { return buffer_.size() - begin_; }
+  std::string_view unread() const { return std::string_view(buffer_).substr(begin_); }
 
  private:
   std::string buffer_;

@@ -161,7 +161,7 @@ absl::StatusOr<LaunchedProcess> Launch(const LaunchOrder& order) {
   const FileDescriptor input(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!input.open()) return CannotStart("the trial: /dev/null", errno);
   const FileDescriptor log(
-      open(order.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+      open(order.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log.open()) return CannotStart(absl::StrCat("the trial: log ", order.log_path), errno);
   std::array<int, 2> sockets{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) {

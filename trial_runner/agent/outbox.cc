@@ -58,6 +58,25 @@ void Outbox::TakeOverOlderProgress(v1::FromReplica& newer) {
   }
 }
 
+void Outbox::HandOver(v1::AgentHandover& handover) const {
+  for (const Event& event : events_) {
+    v1::HandedEvent& handed = *handover.add_events();
+    *handed.mutable_message() = event.message;
+    handed.set_ever_sent(event.ever_sent);
+  }
+  handover.set_last_sequence(last_sequence_);
+}
+
+void Outbox::TakeOver(const v1::AgentHandover& handover) {
+  ESPALIER_CHECK(events_.empty(), "events are taken over before others happen");
+  for (const v1::HandedEvent& handed : handover.events()) {
+    const std::size_t bytes = handed.message().ByteSizeLong();
+    bytes_ += bytes;
+    events_.push_back({handed.message(), bytes, handed.ever_sent()});
+  }
+  last_sequence_ = handover.last_sequence();
+}
+
 const v1::AgentMessage* Outbox::NextToSend() const {
   return next_ < events_.size() ? &events_[next_].message : nullptr;
 }

@@ -5,6 +5,7 @@
 #include <deque>
 #include <vector>
 
+#include "handover.pb.h"
 #include "tuner.pb.h"
 
 namespace espalier {
@@ -35,6 +36,10 @@ class Outbox {
   bool full() const { return events_.size() >= kMaxWaitingEvents || bytes_ >= kMaxWaitingBytes; }
   bool empty() const { return events_.empty(); }
   std::size_t size() const { return events_.size(); }
+
+  // For the agent that is next in this process, and in it, before anything was added.
+  void HandOver(v1::AgentHandover& handover) const;
+  void TakeOver(const v1::AgentHandover& handover);
 
  private:
   struct Event {

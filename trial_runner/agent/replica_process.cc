@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "trial_runner/agent/last_output.h"
 #include "tuner/base/check.h"
+#include "tuner/base/protocol.h"
 
 namespace espalier {
 namespace {
@@ -29,7 +30,15 @@ v1::LiveReplica IdentityOf(const v1::StartReplica& start) {
   identity.set_replica_id(start.replica_id());
   identity.set_trial_id(start.trial_id());
   identity.set_slot(start.slot());
+  identity.set_started_from(start.has_from() ? start.from().fingerprint() : start.checkpoint());
   return identity;
+}
+
+absl::Status CheckReplicaProtocol(std::int64_t replica_id, const std::string& protocol) {
+  ESPALIER_ASSIGN_OR_RETURN(
+      const Speaker replica,
+      SpeakerFrom(absl::StrCat("the program of replica ", replica_id), protocol));
+  return AgreeOnProtocol(replica, ThisSpeaker("this agent")).status();
 }
 
 ReplicaProcess::ReplicaProcess(LaunchedProcess process, v1::StartReplica start,
@@ -39,6 +48,42 @@ ReplicaProcess::ReplicaProcess(LaunchedProcess process, v1::StartReplica start,
       identity_(IdentityOf(start_)),
       log_path_(std::move(log_path)) {
   identity_.set_pid(process_.pid);
+}
+
+ReplicaProcess::ReplicaProcess(const v1::HandedReplica& handed)
+    : process_{handed.identity().pid(), FileDescriptor(handed.pidfd()),
+               FileDescriptor(handed.control())},
+      start_(handed.start()),
+      identity_(handed.identity()),
+      log_path_(handed.log_path()),
+      commands_(handed.commands().begin(), handed.commands().end()),
+      sent_of_first_(handed.sent_of_first()),
+      leased_(handed.leased()),
+      silence_(std::chrono::nanoseconds(handed.silence_ns())),
+      error_(handed.error()),
+      protocol_(handed.protocol()) {
+  reader_.Append(handed.unread());
+  if (handed.has_kill_at_ns()) {
+    kill_at_ = Clock::time_point(std::chrono::nanoseconds(handed.kill_at_ns()));
+  }
+}
+
+v1::HandedReplica ReplicaProcess::HandOver() const {
+  v1::HandedReplica handed;
+  *handed.mutable_start() = start_;
+  *handed.mutable_identity() = identity_;
+  handed.set_pidfd(process_.pidfd.get());
+  handed.set_control(process_.control.get());
+  handed.set_log_path(log_path_);
+  handed.set_unread(std::string(reader_.unread()));
+  for (const std::string& command : commands_) handed.add_commands(command);
+  handed.set_sent_of_first(sent_of_first_);
+  if (kill_at_) handed.set_kill_at_ns(kill_at_->time_since_epoch().count());
+  handed.set_leased(leased_);
+  handed.set_silence_ns(silence_.count());
+  handed.set_error(error_);
+  handed.set_protocol(protocol_);
+  return handed;
 }
 
 ReplicaProcess::~ReplicaProcess() {
@@ -81,6 +126,14 @@ void ReplicaProcess::Parse(std::vector<v1::ReplicaMessage>& messages) {
     }
     if (message.has_heartbeat()) {
       leased_ = true;
+      continue;
+    }
+    if (message.has_greeting()) {
+      protocol_ = message.greeting().protocol();
+      if (const absl::Status spoken = CheckReplicaProtocol(identity_.replica_id(), protocol_);
+          !spoken.ok()) {
+        return KillFor(std::string(spoken.message()));
+      }
       continue;
     }
     if (message.has_ready()) *identity_.mutable_ready() = message.ready();
@@ -169,7 +222,6 @@ void ReplicaProcess::Adopt(v1::StartReplica start) {
   identity_.set_pid(process_.pid);
   v1::ReplicaCommand command;
   command.mutable_adopt()->set_replica_id(start_.replica_id());
-  command.mutable_adopt()->set_slot(start_.slot());
   command.mutable_adopt()->set_checkpoint(start_.checkpoint());
   Send(command);
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "handover.pb.h"
 #include "trial_runner/agent/frames.h"
 #include "trial_runner/agent/launch.h"
 #include "tuner.pb.h"
@@ -18,6 +19,9 @@ inline constexpr std::size_t kMaxWaitingCommands = 64;
 
 // Of a replica that has not run yet.
 v1::LiveReplica IdentityOf(const v1::StartReplica& start);
+
+// Whether this agent understands a replica that greets like this.
+absl::Status CheckReplicaProtocol(std::int64_t replica_id, const std::string& protocol);
 
 // How often its keeper listens within a replica's lease, at least.
 inline constexpr int kTurnsPerLease = 4;
@@ -37,6 +41,8 @@ class ReplicaProcess {
   };
 
   ReplicaProcess(LaunchedProcess process, v1::StartReplica start, std::string log_path);
+  // One that the agent before this one in the same process has started.
+  explicit ReplicaProcess(const v1::HandedReplica& handed);
   ~ReplicaProcess();  // kills and reaps what is left
 
   ReplicaProcess(const ReplicaProcess&) = delete;
@@ -72,6 +78,9 @@ class ReplicaProcess {
   // It has parked; from here on it is the replica that `start` asks for.
   void Adopt(v1::StartReplica start);
 
+  // For the agent that is next in this process; all but parked_at_ns and ending.
+  v1::HandedReplica HandOver() const;
+
   // After its pidfd became readable: ends what is left of the group and tells how it went.
   Ending Reap();
 
@@ -92,6 +101,7 @@ class ReplicaProcess {
   bool leased_ = false;
   Clock::duration silence_{0};
   std::string error_;
+  std::string protocol_;  // of its Greeting; empty: it has not said
   bool reaped_ = false;
 };
 

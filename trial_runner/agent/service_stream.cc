@@ -8,6 +8,9 @@
 #include <utility>
 
 #include "tuner.grpc.pb.h"
+#include "tuner/base/protocol.h"
+#include "tuner/credentials/access_token.h"
+#include "tuner/credentials/pinned_certificate.h"
 
 namespace espalier {
 namespace {
@@ -15,13 +18,22 @@ namespace {
 constexpr std::chrono::milliseconds kFirstBackoff{50};
 constexpr std::chrono::milliseconds kLongestBackoff{2000};
 
-// A channel of its own for each dial: a shared one would keep gRPC's own, longer backoff.
-std::shared_ptr<grpc::Channel> Dial(const std::string& address, const std::string& tls_roots) {
+// A channel of its own for each dial: a shared one would keep gRPC's own, longer backoff. A service
+// that is known by the hash in its token is asked for its certificate first.
+absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const std::string& address,
+                                                    const std::string& token,
+                                                    const std::string& tls_roots) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(-1);
-  const auto credentials = tls_roots.empty() ? grpc::InsecureChannelCredentials()
-                                             : grpc::SslCredentials({tls_roots, "", ""});
+  std::string roots = tls_roots;
+  if (const std::string pin = PinOf(token); roots.empty() && !pin.empty()) {
+    ESPALIER_ASSIGN_OR_RETURN(const PinnedService pinned, PinService(address, pin));
+    roots = pinned.certificate;
+    arguments.SetSslTargetNameOverride(pinned.name);
+  }
+  const auto credentials =
+      roots.empty() ? grpc::InsecureChannelCredentials() : grpc::SslCredentials({roots, "", ""});
   return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
@@ -92,8 +104,14 @@ void ServiceStream::DialForEver() {
 bool ServiceStream::RunOnce() {
   Connection connection;
   std::int64_t stream = 0;
+  connection.context.AddMetadata(kProtocolHeader, ProtocolText());
   if (!token_.empty()) connection.context.AddMetadata("authorization", "Bearer " + token_);
-  connection.stub = v1::Tuner::NewStub(Dial(address_, tls_roots_));
+  const auto channel = Dial(address_, token_, tls_roots_);
+  if (!channel.ok()) {
+    Post({ArrivalKind::kBroken, stream_, {}, channel.status(), {}});
+    return false;
+  }
+  connection.stub = v1::Tuner::NewStub(*channel);
   {
     const std::lock_guard lock(mutex_);
     if (closing_) return false;
@@ -102,13 +120,15 @@ bool ServiceStream::RunOnce() {
     stream = ++stream_;
   }
   connection.stream = connection.stub->Agent(&connection.context);
-  Post({ArrivalKind::kOpened, stream, {}, {}});
+  Post({ArrivalKind::kOpened, stream, {}, {}, {}});
   std::thread writer([&] { Write(connection); });
   bool answered = false;
+  std::string peer;  // known once there is a connection
   v1::ServiceMessage message;
   while (connection.stream->Read(&message)) {
+    if (!answered) peer = connection.context.peer();
     answered = true;
-    Post({ArrivalKind::kMessage, stream, std::move(message), {}});
+    Post({ArrivalKind::kMessage, stream, std::move(message), {}, peer});
     message.Clear();
   }
   {
@@ -116,7 +136,7 @@ bool ServiceStream::RunOnce() {
     open_ = false;
     outgoing_.clear();
   }
-  connection.context.TryCancel();
+  // The call is over. Cancelled now it would lose the service's word of why.
   changed_.notify_all();
   writer.join();
   const grpc::Status status = connection.stream->Finish();
@@ -127,7 +147,8 @@ bool ServiceStream::RunOnce() {
   Post({ArrivalKind::kBroken,
         stream,
         {},
-        absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message())});
+        absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message()),
+        {}});
   return answered;
 }
 
@@ -144,10 +165,7 @@ void ServiceStream::Write(Connection& connection) {
       outgoing_.pop_front();
     }
     if (was_full) Wake();
-    if (!connection.stream->Write(message)) {
-      connection.context.TryCancel();  // ends the reader, which ends this stream
-      return;
-    }
+    if (!connection.stream->Write(message)) return;  // the reader is told why
   }
 }
 

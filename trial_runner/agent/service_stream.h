@@ -33,6 +33,7 @@ class ServiceStream {
     std::int64_t stream = 0;  // counts the streams opened
     v1::ServiceMessage message;
     absl::Status status;  // of a broken stream
+    std::string peer;     // the service's end, as gRPC writes it; with messages
   };
 
   // Adds to `wake_fd` (an eventfd, which must outlive this) when something arrived or a full queue

@@ -19,6 +19,8 @@ bool SameProgram(v1::StartReplica a, v1::StartReplica b) {
     start->clear_replica_id();
     start->clear_slot();
     start->clear_checkpoint();
+    start->clear_from();
+    start->clear_token();  // the spare has one of the same trial
   }
   return google::protobuf::util::MessageDifferencer::Equals(a, b);
 }
@@ -103,6 +105,25 @@ void SparePool::Hear(std::span<const pollfd> fds) {
     }
   }
   std::erase_if(spares_, [](const Spare& spare) { return spare.process == nullptr; });
+}
+
+void SparePool::HandOver(v1::AgentHandover& handover) const {
+  for (const Spare& spare : spares_) {
+    v1::HandedReplica& handed = *handover.add_spares();
+    handed = spare.process->HandOver();
+    handed.set_parked_at_ns(spare.since.time_since_epoch().count());
+    handed.set_ending(spare.ending);
+  }
+}
+
+void SparePool::TakeOver(const v1::AgentHandover& handover) {
+  for (const v1::HandedReplica& handed : handover.spares()) {
+    auto process = std::make_unique<ReplicaProcess>(handed);
+    const std::int64_t memory_bytes = OwnMemoryBytes(process->identity().pid());
+    spares_.push_back({std::move(process),
+                       Clock::time_point(std::chrono::nanoseconds(handed.parked_at_ns())),
+                       memory_bytes, handed.ending()});
+  }
 }
 
 void SparePool::ListenedInVain(Clock::duration time) {

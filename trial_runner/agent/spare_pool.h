@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "handover.pb.h"
 #include "trial_runner/agent/replica_process.h"
 
 namespace espalier {
@@ -43,6 +44,10 @@ class SparePool {
   Clock::time_point NextTime(Clock::time_point now, Clock::duration lease) const;
 
   std::size_t size() const { return spares_.size(); }
+
+  // For the agent that is next in this process, and in it.
+  void HandOver(v1::AgentHandover& handover) const;
+  void TakeOver(const v1::AgentHandover& handover);
 
  private:
   struct Spare {

@@ -1,46 +1,29 @@
 #include "trial_runner/agent/trial_environment.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "trial_runner/agent/file_descriptor.h"
 #include "trial_runner/agent/launch.h"
 #include "tuner/base/nested_choice.h"
+#include "tuner/base/private_files.h"
+#include "tuner/base/protocol.h"
+#include "tuner/credentials/access_token.h"
 
 namespace espalier {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-absl::Status CannotWrite(const std::string& path, int error) {
-  return absl::FailedPreconditionError(absl::StrCat("cannot write ", path, ": ", strerror(error)));
-}
-
-// By way of another name, so that a replica never reads half a file.
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  const std::string fresh = path + ".new";
-  const FileDescriptor file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!file.open()) return CannotWrite(fresh, errno);
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t wrote = write(file.get(), text.data() + done, text.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return CannotWrite(fresh, errno);
-    done += static_cast<std::size_t>(wrote);
-  }
-  if (rename(fresh.c_str(), path.c_str()) != 0) return CannotWrite(path, errno);
-  return absl::OkStatus();
-}
+// Rounds for which a thread of OpenMP that has nothing to do looks again before it sleeps. With
+// libgomp's own 300,000 threads that wait take the core of those that they wait for as soon as the
+// machine has anything else to do. Chosen by `scripts/bench.sh busy_threads`: docs/pool.md.
+constexpr const char* kSpinCount = "1000";
 
 absl::Status AddParameters(const std::string& parameters_json, Variables& variables) {
   const nlohmann::json parameters = nlohmann::json::parse(parameters_json, nullptr, false);
@@ -59,9 +42,10 @@ absl::Status AddParameters(const std::string& parameters_json, Variables& variab
 void AddThreads(const AgentOptions& options, Variables& variables) {
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const std::string share = absl::StrCat(std::max(1, cores / std::max(1, options.slots)));
-  // Both yield to what the user has set; OMP_NUM_THREADS follows ESPALIER_THREADS.
+  // All yield to what the user has set; OMP_NUM_THREADS follows ESPALIER_THREADS.
   const auto threads = variables.emplace("ESPALIER_THREADS", share).first;
   variables.emplace("OMP_NUM_THREADS", threads->second);
+  if (!variables.contains("OMP_WAIT_POLICY")) variables.emplace("GOMP_SPINCOUNT", kSpinCount);
 }
 
 void AddToolPath(const AgentOptions& options, Variables& variables) {
@@ -69,6 +53,26 @@ void AddToolPath(const AgentOptions& options, Variables& variables) {
   if (folder.empty()) return;
   const auto path = variables.emplace("PATH", "/usr/local/bin:/usr/bin:/bin").first;
   path->second = absl::StrCat(folder, ":", path->second);
+}
+
+// An inherited address is another machine's, or of a trial that this agent runs in.
+void AddNetwork(const AgentOptions& options, const HostAddress& host, Variables& variables) {
+  variables["ESPALIER_HOST_ADDRESS"] = host.address;
+  variables.erase("ESPALIER_INTERFACE");
+  variables.erase("ESPALIER_PORT_RANGE");
+  if (!host.loopback()) variables["ESPALIER_INTERFACE"] = host.interface;
+  if (!options.ports.any()) variables["ESPALIER_PORT_RANGE"] = options.ports.text();
+}
+
+// What the replica shows to the service. The agent's port speaks in the clear, so the hash that
+// says otherwise stays here. Empty: the agent's own file will do.
+std::string TokenToShow(const AgentOptions& options, const ServiceAccess& access,
+                        const v1::StartReplica& start) {
+  if (!access.forwarded) return start.token();
+  const std::string& token = start.token().empty() ? options.token : start.token();
+  const std::string pin = PinOf(token);
+  if (pin.empty()) return start.token();
+  return token.substr(0, token.size() - pin.size() - 1);
 }
 
 void AddGpu(const AgentOptions& options, int slot, Variables& variables) {
@@ -90,34 +94,22 @@ const Gpu* GpuOfSlot(const AgentOptions& options, int slot) {
   return &options.gpus[static_cast<std::size_t>(slot) % options.gpus.size()];
 }
 
-std::string FolderName(const std::string& study) {
-  std::string name;
-  for (const char c : study) {
-    if (c == '/' || c == '%' || c == '\0' || (c == '.' && name.empty())) {
-      absl::StrAppendFormat(&name, "%%%02X", static_cast<unsigned char>(c));
-    } else {
-      name.push_back(c);
-    }
-  }
-  return name.empty() ? "%" : name;
-}
-
-std::string TrialFolder(const std::string& directory, const std::string& study,
-                        std::int64_t number) {
-  return absl::StrCat(directory, "/", FolderName(study), "/trial-", number);
-}
-
-absl::StatusOr<TrialFiles> MakeTrialFiles(const AgentOptions& options,
+absl::StatusOr<TrialFiles> MakeTrialFiles(const AgentOptions& options, const ServiceAccess& access,
                                           const v1::StartReplica& start) {
   TrialFiles files;
   files.directory = TrialFolder(options.directory, start.study(), start.trial_number());
   files.parameters = files.directory + "/parameters.json";
-  files.checkpoints = files.directory + "/checkpoints";
+  const std::string& root =
+      options.shared_directory.empty() ? options.directory : options.shared_directory;
+  files.checkpoints = TrialFolder(root, start.study(), start.trial_number()) + "/checkpoints";
   files.log = absl::StrCat(files.directory, "/replica-", start.replica_id(), ".log");
-  std::error_code error;
-  std::filesystem::create_directories(files.checkpoints, error);
-  if (error) return CannotWrite(files.checkpoints, error.value());
-  ESPALIER_RETURN_IF_ERROR(WriteFile(files.parameters, start.parameters_json()));
+  ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(files.directory));
+  ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(files.checkpoints));
+  ESPALIER_RETURN_IF_ERROR(WritePrivateFile(files.parameters, start.parameters_json()));
+  if (const std::string token = TokenToShow(options, access, start); !token.empty()) {
+    files.token = absl::StrCat(files.directory, "/replica-", start.replica_id(), ".token");
+    ESPALIER_RETURN_IF_ERROR(WritePrivateFile(files.token, token + "\n"));
+  }
   return files;
 }
 
@@ -131,7 +123,8 @@ std::string ParameterVariable(const std::string& name) {
 }
 
 absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const AgentOptions& options,
-                                           std::int64_t node_id, const v1::StartReplica& start,
+                                           const ServiceAccess& access, std::int64_t node_id,
+                                           const HostAddress& host, const v1::StartReplica& start,
                                            const TrialFiles& files) {
   Variables variables = inherited;
   for (const auto& [name, value] : start.environment()) variables[name] = value;
@@ -139,6 +132,7 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
   AddThreads(options, variables);
   AddGpu(options, start.slot(), variables);
   AddToolPath(options, variables);
+  AddNetwork(options, host, variables);
   variables["ESPALIER_CONTROL_FD"] = absl::StrCat(kControlFd);
   variables["ESPALIER_TRIAL_ID"] = absl::StrCat(start.trial_id());
   variables["ESPALIER_TRIAL_NUMBER"] = absl::StrCat(start.trial_number());
@@ -148,7 +142,8 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
   variables["ESPALIER_CHECKPOINT_DIR"] = files.checkpoints;
   variables["ESPALIER_NODE_ID"] = absl::StrCat(node_id);
   variables["ESPALIER_SLOT"] = absl::StrCat(start.slot());
-  variables["ESPALIER_SERVICE"] = options.service_address;
+  variables["ESPALIER_SERVICE"] = access.service;
+  variables[kProtocolVariable] = ProtocolText();
   // Absent means "none", so one inherited from an outer trial must not shine through.
   variables.erase("ESPALIER_CHECKPOINT");
   variables.erase("ESPALIER_HTTP");
@@ -156,9 +151,10 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
   variables.erase("ESPALIER_SPARE");
   if (!start.checkpoint().empty()) variables["ESPALIER_CHECKPOINT"] = start.checkpoint();
   variables.erase("ESPALIER_TLS_CA");
-  if (!options.tls_ca_file.empty()) variables["ESPALIER_TLS_CA"] = options.tls_ca_file;
-  if (!options.token_file.empty()) variables["ESPALIER_TOKEN_FILE"] = options.token_file;
-  if (!options.http_address.empty()) variables["ESPALIER_HTTP"] = options.http_address;
+  if (!access.tls_ca_file.empty()) variables["ESPALIER_TLS_CA"] = access.tls_ca_file;
+  const std::string& token_file = files.token.empty() ? options.token_file : files.token;
+  if (!token_file.empty()) variables["ESPALIER_TOKEN_FILE"] = token_file;
+  if (!access.http.empty()) variables["ESPALIER_HTTP"] = access.http;
   if (options.replica_lease_s > 0) {
     variables["ESPALIER_REPLICA_LEASE"] = absl::StrCat(options.replica_lease_s);
   }

@@ -5,6 +5,9 @@
 #include <string>
 
 #include "trial_runner/agent/agent.h"
+#include "trial_runner/agent/host_address.h"
+#include "trial_runner/agent/trial_doors.h"
+#include "trial_runner/agent/trial_folder.h"
 #include "tuner.pb.h"
 
 namespace espalier {
@@ -15,17 +18,11 @@ struct TrialFiles {
   std::string parameters;   // the flat JSON object
   std::string checkpoints;  // a folder
   std::string log;          // of one replica
+  std::string token;        // likewise, what it shows to the service; empty: the agent's own
 };
 
-// A study's name as a folder's: '/', '%' and a leading dot are written as %XX. Pure.
-std::string FolderName(const std::string& study);
-
-// <directory>/<study>/trial-<number>. Pure.
-std::string TrialFolder(const std::string& directory, const std::string& study,
-                        std::int64_t number);
-
 // Makes the trial's folders and its parameter file.
-absl::StatusOr<TrialFiles> MakeTrialFiles(const AgentOptions& options,
+absl::StatusOr<TrialFiles> MakeTrialFiles(const AgentOptions& options, const ServiceAccess& access,
                                           const v1::StartReplica& start);
 
 // "learning rate" -> ESPALIER_PARAM_LEARNING_RATE. Pure.
@@ -35,7 +32,8 @@ std::string ParameterVariable(const std::string& name);
 // parameters are not a JSON object. Pure but for the number of cores.
 absl::StatusOr<std::map<std::string, std::string>> TrialEnvironment(
     const std::map<std::string, std::string>& inherited, const AgentOptions& options,
-    std::int64_t node_id, const v1::StartReplica& start, const TrialFiles& files);
+    const ServiceAccess& access, std::int64_t node_id, const HostAddress& host,
+    const v1::StartReplica& start, const TrialFiles& files);
 
 // This process's environment.
 std::map<std::string, std::string> OwnEnvironment();

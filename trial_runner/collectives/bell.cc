@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 
 namespace espalier {
@@ -51,6 +52,8 @@ Bell::Clock::time_point Bell::EndOf(const Wait& wait, Clock::time_point start) c
 absl::Status Bell::WaitFor(const Wait& wait) {
   const Clock::time_point start = Clock::now();
   std::unique_lock lock(mutex_);
+  waiting_since_ = start;
+  const absl::Cleanup no_more = [this] { waiting_since_.reset(); };  // before the lock is let go
   while (!wait.done()) {
     const Clock::time_point now = Clock::now();
     const Clock::time_point end = EndOf(wait, start);
@@ -63,6 +66,12 @@ absl::Status Bell::WaitFor(const Wait& wait) {
     rung_.wait_until(lock, wait.poll_every ? std::min(end, now + *wait.poll_every) : end);
   }
   return absl::OkStatus();
+}
+
+double Bell::Waiting_s() const {
+  const std::lock_guard lock(mutex_);
+  if (!waiting_since_) return 0;
+  return std::chrono::duration<double>(Clock::now() - *waiting_since_).count();
 }
 
 }  // namespace espalier

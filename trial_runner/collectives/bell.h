@@ -39,11 +39,15 @@ class Bell {
   // Otherwise kAborted, or kDeadlineExceeded after the limit.
   absl::Status WaitFor(const Wait& wait);
 
+  // How long somebody has been waiting now; 0: nobody is.
+  double Waiting_s() const;
+
  private:
   // When a wait that began at `start` ends at the latest.
   Clock::time_point EndOf(const Wait& wait, Clock::time_point start) const;
 
   mutable std::mutex mutex_;
+  std::optional<Clock::time_point> waiting_since_;
   std::condition_variable rung_;
   std::int64_t abandoned_below_ = 0;
   // To be abandoned by those who wait for longer than `grace_`.

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tuner/base/port_range.h"
 
 namespace espalier {
 
@@ -33,12 +34,17 @@ struct CollectivesOptions {
   // Address of this machine that the other replicas can reach: rendezvous and connections bind to
   // it.
   std::string host = "127.0.0.1";
-  // Network interface to bind to instead ("eth0"); empty: by `host`.
+  // The network interface that holds it, for libraries that take no address (NCCL); empty: they
+  // choose.
   std::string interface;
+  PortRange ports;  // to listen at; NCCL listens where it likes
   // How long one collective, and one formation, may take. Both are far beyond what happens: the
   // control plane's word ends a hopeless wait much sooner.
   double collective_limit_s = 600;
   double formation_limit_s = 300;
+  // How long, when all connections of a new group stand, its members may take to confirm that they
+  // are theirs.
+  double confirmation_limit_s = 20;
   // The GPU that the replica trains on.
   int device = CollectiveBuffer::kHost;
   // "gloo": by sockets; device memory goes through the host's. "nccl": device memory from GPU to
@@ -52,13 +58,15 @@ struct GroupPlan {
   int rank = 0;
   int size = 1;
   std::string rendezvous;  // Address() of rank 0
+  // Of the generation; members with another one do not come to form a group.
+  std::string secret{};
 };
 
 // The seam to Gloo (and NCCL): the group of replicas and what it computes together.
 //
-// One thread calls everything but Abandon(), which any thread may call at any time. Members call
-// the same operations in the same order. No operation waits for ever on a member that is gone: it
-// ends with
+// One thread calls everything but Expect(), Abandon() and Waiting_s(), which any thread may call at
+// any time. Members call the same operations in the same order. No operation waits for ever on a
+// member that is gone: it ends with
 //   kAborted           the group was abandoned while (or before) it waited;
 //   kUnavailable       the transport reported a lost member;
 //   kDeadlineExceeded  it took longer than CollectivesOptions allow.
@@ -68,12 +76,22 @@ class Collectives {
  public:
   virtual ~Collectives() = default;
 
-  // host:port where the members of a generation whose rank 0 is this process meet.
+  // host:port (an IPv6 host in brackets) where the members of a generation whose rank 0 is this
+  // process meet.
   virtual std::string Address() const = 0;
+
+  // How long the one thread has been waiting for the others, in Form() or WaitAll(); 0: it is not,
+  // or this is not known. Any thread may ask.
+  virtual double Waiting_s() const { return 0; }
+
+  // Members of the generation, whose rank 0 is this process, may come to meet here from now on:
+  // they need not wait until it calls Form() itself. Any thread.
+  virtual void Expect(std::int64_t /*generation*/, const std::string& /*secret*/) {}
 
   // Leaves the present group, if there is one, and waits until all members of `plan` have met.
   // May wait as long as the others take to arrive, up to the limit. kAborted also if Abandon() has
-  // already named a newer generation.
+  // already named a newer generation, and kUnavailable if a connection turns out to be that of one
+  // who does not know the secret, by the rank whose it should be.
   virtual absl::Status Form(const GroupPlan& plan) = 0;
 
   // Begun here, done when WaitAll() says so; the buffer is not to be touched meanwhile. Operations

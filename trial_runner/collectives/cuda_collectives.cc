@@ -61,6 +61,10 @@ class CudaCollectives final : public Collectives {
 
   std::string Address() const override { return host_->Address(); }
 
+  void Expect(std::int64_t generation, const std::string& secret) override {
+    host_->Expect(generation, secret);
+  }
+
   absl::Status Form(const GroupPlan& plan) override {
     GiveUp();
     begin_error_ = absl::OkStatus();
@@ -109,6 +113,8 @@ class CudaCollectives final : public Collectives {
     bell_.Abandon(generation, grace_s);
     host_->Abandon(generation, grace_s);
   }
+
+  double Waiting_s() const override { return std::max(bell_.Waiting_s(), host_->Waiting_s()); }
 
  private:
   bool HasDevice() const { return options_.device != CollectiveBuffer::kHost; }
@@ -286,9 +292,10 @@ absl::Status LimitMemory(int device, double share) {
 absl::StatusOr<std::unique_ptr<Collectives>> MakeCudaCollectives(std::unique_ptr<Collectives> host,
                                                                  const CollectivesOptions& options,
                                                                  DeviceTransport transport) {
-  // NCCL is to use the interface that the user named; what it was told by its own variable stays.
+  // NCCL is to use the interface of our address, and none whose name begins alike; what it was told
+  // by its own variable stays.
   if (!options.interface.empty()) {
-    setenv("NCCL_SOCKET_IFNAME", options.interface.c_str(), /*overwrite=*/0);
+    setenv("NCCL_SOCKET_IFNAME", ("=" + options.interface).c_str(), /*overwrite=*/0);
   }
   return Caught([&]() -> absl::StatusOr<std::unique_ptr<Collectives>> {
     return std::make_unique<CudaCollectives>(std::move(host), options, transport);

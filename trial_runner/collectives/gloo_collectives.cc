@@ -4,6 +4,7 @@
 #include <c10/util/Logging.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <deque>
@@ -17,7 +18,9 @@
 #include "absl/strings/str_cat.h"
 #include "trial_runner/collectives/bell.h"
 #include "trial_runner/collectives/buffer_tensor.h"
+#include "trial_runner/collectives/group_confirmation.h"
 #include "trial_runner/collectives/group_sockets.h"
+#include "trial_runner/collectives/listening_ports.h"
 #include "trial_runner/collectives/rendezvous.h"
 #include "tuner/base/check.h"
 #include "tuner/base/status.h"
@@ -29,6 +32,8 @@ using GlooGroup = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
 
 // Ours end a wait first; Gloo's own are for what is left of a group that was given up.
 constexpr double kGloosExtra_s = 60;
+// For an operation whose connections were shut down to end.
+constexpr double kRest_s = 5;
 
 // One alone takes what is begun at once one after the other: 8 sums of 4 kB between two processes
 // on two busy cores took four times as long (2026-11).
@@ -60,10 +65,13 @@ std::string FirstLine(const std::exception& e) {
   return message.substr(0, message.find('\n'));
 }
 
+// Its listener is made with it.
 std::shared_ptr<::gloo::transport::Device> MakeDevice(const CollectivesOptions& options) {
-  return options.interface.empty()
-             ? c10d::ProcessGroupGloo::createDeviceForHostname(options.host)
-             : c10d::ProcessGroupGloo::createDeviceForInterface(options.interface);
+  const ListeningPorts within(options.ports);
+  auto device = c10d::ProcessGroupGloo::createDeviceForHostname(options.host);
+  TORCH_CHECK(within.served(), "its listener cannot be kept to the ports ", options.ports.text(),
+              ": this program's bind() is not Espalier's");
+  return device;
 }
 
 // The rendezvous table as Gloo wants it. Gloo sets, waits for and gets keys; nothing else is used.
@@ -107,6 +115,30 @@ class GlooTable final : public c10d::Store {
   const std::shared_ptr<GroupSockets> sockets_;
 };
 
+// A connection to the rendezvous that can be given up before it stands.
+class CancellableClient {
+ public:
+  absl::StatusOr<std::shared_ptr<RendezvousClient>> Connect(const GroupPlan& plan) {
+    ESPALIER_ASSIGN_OR_RETURN(
+        const std::shared_ptr<RendezvousClient> client,
+        RendezvousClient::Connect(plan.rendezvous, plan.generation, plan.secret, cancelled_));
+    const std::lock_guard lock(mutex_);
+    if (cancelled_) return absl::CancelledError("given up");
+    client_ = client;
+    return client;
+  }
+  void Cancel() {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    if (client_) client_->Cancel();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<bool> cancelled_{false};
+  std::shared_ptr<RendezvousClient> client_;
+};
+
 // Meets the other members; blocks until all are there, or the client is cancelled. Device and
 // connections are made anew: those of an abandoned group may still be in use.
 GlooGroup Meet(const CollectivesOptions& options, const GroupPlan& plan,
@@ -130,19 +162,27 @@ class GlooCollectives final : public Collectives {
 
   std::string Address() const override { return server_->address(); }
 
+  void Expect(std::int64_t generation, const std::string& secret) override {
+    server_->Expect(generation, secret);
+  }
+
   absl::Status Form(const GroupPlan& plan) override {
     ESPALIER_CHECK(plan.rank >= 0 && plan.rank < plan.size, "rank outside its group");
     LeaveGroup();
     begin_error_ = absl::OkStatus();
     plan_ = plan;
     if (plan.size == 1) return Abandoned() ? AbandonedStatus() : absl::OkStatus();
-    ESPALIER_ASSIGN_OR_RETURN(const std::shared_ptr<RendezvousClient> client,
-                              RendezvousClient::Connect(plan.rendezvous, plan.generation));
+    if (plan.rank == 0) Expect(plan.generation, plan.secret);
     auto completion = std::make_shared<Completion>();
     auto sockets = std::make_shared<GroupSockets>();
+    auto client = std::make_shared<CancellableClient>();
     std::thread([bell = bell_, completion, plan, options = options_, client, sockets] {
       try {
-        auto table = c10::make_intrusive<GlooTable>(client, sockets);
+        const auto connected = client->Connect(plan);
+        if (!connected.ok()) {
+          return Complete(*bell, *completion, std::string(connected.status().message()));
+        }
+        auto table = c10::make_intrusive<GlooTable>(*connected, sockets);
         Complete(*bell, *completion, "", Meet(options, plan, table));
       } catch (const std::exception& e) {
         Complete(*bell, *completion, FirstLine(e));
@@ -155,7 +195,9 @@ class GlooCollectives final : public Collectives {
     }
     group_ = std::move(completion->group);
     sockets_ = std::move(sockets);
-    return absl::OkStatus();
+    const absl::Status confirmed = Confirm();
+    if (!confirmed.ok()) LeaveGroup();
+    return confirmed;
   }
 
   void StartAllReduceSum(const CollectiveBuffer& buffer) override {
@@ -221,6 +263,8 @@ class GlooCollectives final : public Collectives {
     bell_->Abandon(generation, grace_s);
   }
 
+  double Waiting_s() const override { return bell_->Waiting_s(); }
+
  private:
   bool Abandoned() const { return bell_->Abandoned(plan_.generation); }
   absl::Status AbandonedStatus() const { return Bell::AbandonedStatus(plan_.generation); }
@@ -233,6 +277,40 @@ class GlooCollectives final : public Collectives {
     if (completion->error.empty()) return absl::OkStatus();
     return absl::UnavailableError(
         absl::StrCat("generation ", plan_.generation, ": ", completion->error));
+  }
+
+  // Every two members confirm each other, all at once, over the connections that stand now and that
+  // all operations use. Gloo takes whoever connects first and says the number that it expects.
+  absl::Status Confirm() {
+    const auto said = std::make_shared<std::vector<std::uint8_t>>(ConfirmationsOf(plan_));
+    const auto heard = std::make_shared<std::vector<std::uint8_t>>(said->size());
+    BeginTogether([&] {
+      at::Tensor in = TensorOf(CollectiveBuffer::Of(said));
+      at::Tensor out = TensorOf(CollectiveBuffer::Of(heard));
+      std::vector<std::int64_t> equal_parts;
+      return group_->alltoall_base(out, in, equal_parts, equal_parts);
+    });
+    ESPALIER_RETURN_IF_ERROR(std::exchange(begin_error_, absl::OkStatus()));
+    const std::shared_ptr<Completion> completion = pending_.front();
+    absl::Status status = Wait(completion, options_.confirmation_limit_s);
+    if (absl::IsAborted(status)) return status;
+    if (!status.ok()) {
+      // What was heard is not looked at while somebody may write there.
+      sockets_->ShutDown();
+      const absl::Status at_rest = bell_->WaitFor({.generation = plan_.generation,
+                                                   .limit_s = kRest_s,
+                                                   .done = [&] { return completion->done; },
+                                                   .poll_every = {}});
+      if (!at_rest.ok()) return absl::IsAborted(at_rest) ? at_rest : status;
+    }
+    const std::string missing = Describe(FindUnconfirmed(plan_, *heard));
+    if (!missing.empty()) {
+      return absl::UnavailableError(
+          absl::StrCat("generation ", plan_.generation, ": ", missing,
+                       status.ok() ? "" : absl::StrCat(" (", std::string(status.message()), ")")));
+    }
+    if (status.ok()) pending_.pop_front();
+    return status;
   }
 
   using StartWork = std::function<c10::intrusive_ptr<c10d::Work>()>;
@@ -333,16 +411,15 @@ void IgnoreBrokenPipes() {
 absl::StatusOr<std::unique_ptr<Collectives>> MakeGlooCollectives(
     const CollectivesOptions& options) {
   IgnoreBrokenPipes();
-  ESPALIER_ASSIGN_OR_RETURN(auto server, RendezvousServer::Listen(options.host));
+  ESPALIER_ASSIGN_OR_RETURN(auto server, RendezvousServer::Listen(options.host, options.ports));
   try {
     // A lost member is told to the caller; LibTorch need not print a stack for it.
     FLAGS_caffe2_log_level = std::max(FLAGS_caffe2_log_level, 3);
     MakeDevice(options);  // Fails here, and not at the first regroup, if the address is wrong.
     return std::make_unique<GlooCollectives>(options, std::move(server));
   } catch (const std::exception& e) {
-    return absl::UnavailableError(absl::StrCat("Gloo cannot use host \"", options.host,
-                                               "\" interface \"", options.interface,
-                                               "\": ", FirstLine(e)));
+    return absl::UnavailableError(
+        absl::StrCat("Gloo cannot use host \"", options.host, "\": ", FirstLine(e)));
   }
 }
 

@@ -1,46 +1,79 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tuner/base/port_range.h"
 
 namespace espalier {
 
+// What a server spends at the most. Strangers are connections that have not proved anything yet;
+// what they hold is a descriptor and 64 bytes.
+struct RendezvousLimits {
+  double silence_s = 10;           // without a whole Hello or Ping
+  std::size_t strangers = 128;     // of more, silent ones are closed first, then those that wait
+                                   // for a generation; the oldest first
+  std::size_t connections = 4096;  // in all
+  std::size_t request_bytes = 1 << 20;
+  std::size_t held_bytes = 1 << 28;  // half requests and answers that were not taken, of all
+  std::size_t table_entries = 1 << 16;
+  std::size_t table_bytes = 1 << 28;  // keys and values
+  std::size_t generations = 4;        // the newest
+};
+
 // Where the members of a group find each other's addresses: a table of byte strings by
-// (generation, key), served over TCP on a thread of its own. Tables of old generations are dropped
-// as newer ones come.
+// (generation, key), served over TCP on a thread of its own to those who know the generation's
+// secret. Tables of old generations are dropped as newer ones come.
 //
-// LibTorch's TCPStore does the same, but looks every address up by name on connecting, which takes
-// seconds a connection where the name server does not answer.
+// LibTorch's TCPStore does the same for everybody, and looks every address up by name on
+// connecting, which takes seconds a connection where the name server does not answer.
 class RendezvousServer {
  public:
-  // Binds to a free port of `host`.
-  static absl::StatusOr<std::unique_ptr<RendezvousServer>> Listen(const std::string& host);
+  // Binds to a free port of `host` within the range.
+  static absl::StatusOr<std::unique_ptr<RendezvousServer>> Listen(
+      const std::string& host, const PortRange& ports = {}, const RendezvousLimits& limits = {});
   ~RendezvousServer();
   RendezvousServer(const RendezvousServer&) = delete;
   RendezvousServer& operator=(const RendezvousServer&) = delete;
 
   const std::string& address() const { return address_; }  // host:port
 
- private:
-  RendezvousServer(int listener, int stop_read, int stop_write, std::string address);
+  // Opens the table of a generation for those who know the secret; the first word on a generation
+  // holds. Members who come before it wait; those of older generations that were never expected
+  // are refused. Any thread.
+  void Expect(std::int64_t generation, const std::string& secret);
 
-  const int stop_write_;  // closing it ends the thread
+  // Connections that were closed because they could prove nothing, or too much was asked. Also told
+  // on standard error, each time their number has ten times as many. Any thread.
+  std::int64_t turned_away() const;
+
+ private:
+  class Server;
+  RendezvousServer(std::unique_ptr<Server> server, std::string address);
+
+  const std::unique_ptr<Server> server_;
   const std::string address_;
-  std::thread thread_;
 };
+
+// What a server answers with four bytes, whatever it holds: whether it can be reached.
+std::string PingRequest();
 
 // One member's connection to a server, for one generation. One thread uses it; Cancel() may be
 // called by any other, and ends a waiting Get and all later calls with an error.
 class RendezvousClient {
  public:
-  static absl::StatusOr<std::unique_ptr<RendezvousClient>> Connect(const std::string& address,
-                                                                   std::int64_t generation);
+  // Waits for the server's machine, and until the server expects the generation, for as long as
+  // `cancelled` is false. A port that nobody listens at and a server that knows another secret end
+  // it at once.
+  static absl::StatusOr<std::unique_ptr<RendezvousClient>> Connect(
+      const std::string& address, std::int64_t generation, const std::string& secret,
+      const std::atomic<bool>& cancelled);
   ~RendezvousClient();
   RendezvousClient(const RendezvousClient&) = delete;
   RendezvousClient& operator=(const RendezvousClient&) = delete;
@@ -51,11 +84,10 @@ class RendezvousClient {
   void Cancel();
 
  private:
-  RendezvousClient(int socket, std::int64_t generation)
-      : socket_(socket), generation_(generation) {}
+  class Link;
+  explicit RendezvousClient(std::unique_ptr<Link> link);
 
-  const int socket_;
-  const std::int64_t generation_;
+  const std::unique_ptr<Link> link_;
 };
 
 }  // namespace espalier

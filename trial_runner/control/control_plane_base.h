@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "trial_runner/control/group_progress.h"
 #include "trial_runner/elastic/control_plane.h"
 
 namespace espalier {
@@ -46,6 +47,8 @@ class ControlPlaneBase : public ControlPlane {
     if (listener_ && latest_.generation > 0) listener_(latest_);
   }
 
+  GroupProgress& progress() override { return progress_; }
+
  protected:
   // Of a membership that is not newer than the latest nothing is seen.
   void Announce(Membership membership) {
@@ -65,6 +68,7 @@ class ControlPlaneBase : public ControlPlane {
   Membership latest_;
   std::function<void(const Membership&)> listener_;
   std::atomic<std::int64_t> generation_{0};
+  GroupProgress progress_;
 };
 
 }  // namespace espalier

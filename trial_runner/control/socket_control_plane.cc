@@ -17,10 +17,10 @@
 #include <string_view>
 #include <thread>
 #include <utility>
-#include <variant>
 
 #include "trial_runner/control/control_plane_base.h"
-#include "trial_runner/control/control_wire.h"
+#include "tuner/base/protocol.h"
+#include "tuner/messages/wire/replica_wire.h"
 
 namespace espalier {
 namespace {
@@ -28,6 +28,7 @@ namespace {
 constexpr std::size_t kMaxMessageBytes = 16u << 20;
 
 constexpr double kBeatsPerLease = 4;
+constexpr std::chrono::seconds kTellEvery{1};
 
 using LengthPrefix = std::array<unsigned char, 4>;
 using Clock = std::chrono::steady_clock;
@@ -43,7 +44,12 @@ std::string Framed(const std::string& body) {
 class SocketControlPlane final : public ControlPlaneBase {
  public:
   SocketControlPlane(int socket, const SocketControlOptions& options)
-      : socket_(socket), options_(options), reader_([this] { ReadAll(); }) {}
+      : socket_(socket), options_(options) {
+    v1::ReplicaMessage greeting;
+    greeting.mutable_greeting()->set_protocol(ProtocolText());
+    SendAll(Framed(greeting.SerializeAsString()));
+    reader_ = std::thread([this] { ReadAll(); });
+  }
 
   ~SocketControlPlane() override {
     {
@@ -55,17 +61,19 @@ class SocketControlPlane final : public ControlPlaneBase {
     close(socket_);
   }
 
-  void Send(const ReplicaWord& word) override {
-    const std::string message = Framed(EncodeReplicaWord(word));
+  void Send(const ReplicaMessage& message) override {
+    const std::string frame = Framed(ToProto(message).SerializeAsString());
     const std::lock_guard lock(send_mutex_);
-    SendAll(message);
+    SendAll(frame);
   }
 
-  std::optional<Adoption> Park() override {
+  std::optional<Adopted> Park() override {
     if (!options_.spares) return std::nullopt;
     {
       const std::lock_guard lock(send_mutex_);
-      SendAll(Framed(EncodeParked()));
+      v1::ReplicaMessage parked;
+      parked.mutable_parked();
+      SendAll(Framed(parked.SerializeAsString()));
     }
     std::unique_lock lock(adoption_mutex_);
     adopted_.wait(lock, [this] { return adoption_.has_value(); });
@@ -84,30 +92,47 @@ class SocketControlPlane final : public ControlPlaneBase {
   }
 
   // Never waits: this thread's commands must not. Where another thread is sending, or the agent
-  // has not read what was sent, the agent has something to hear anyway.
-  void Beat() {
+  // has not read what was sent, the agent has something to hear anyway. Whether it was sent.
+  bool TrySend(const v1::ReplicaMessage& message) {
     const std::unique_lock lock(send_mutex_, std::try_to_lock);
-    if (!lock.owns_lock() || closing_) return;
-    const std::string beat = Framed(EncodeHeartbeat());
-    const ssize_t sent = send(socket_, beat.data(), beat.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent > 0) SendAll(std::string_view(beat).substr(static_cast<std::size_t>(sent)));
+    if (!lock.owns_lock() || closing_) return false;
+    const std::string frame = Framed(message.SerializeAsString());
+    const ssize_t sent = send(socket_, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent <= 0) return false;
+    SendAll(std::string_view(frame).substr(static_cast<std::size_t>(sent)));
+    return true;
   }
 
-  // Waits until there is something to receive, and keeps the lease meanwhile.
+  void Beat() {
+    v1::ReplicaMessage heartbeat;
+    heartbeat.mutable_heartbeat();
+    TrySend(heartbeat);
+  }
+
+  void TellProgress() {
+    const ReplicaForming now = progress().Read();
+    if (now.phase == GroupPhase::kNone || now == told_) return;
+    if (TrySend(ToProto(ReplicaMessage(now)))) told_ = now;
+  }
+
+  // Waits until there is something to receive. Keeps the lease meanwhile, and tells what moves.
   void AwaitReadable() {
-    if (options_.lease_s <= 0) return;  // recv waits
     while (true) {
       const Clock::time_point now = Clock::now();
-      if (now >= next_beat_) {
+      if (options_.lease_s > 0 && now >= next_beat_) {
         Beat();
         next_beat_ = now + std::chrono::duration_cast<Clock::duration>(
                                std::chrono::duration<double>(options_.lease_s / kBeatsPerLease));
       }
-      pollfd readable{socket_, POLLIN, 0};
-      const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next_beat_ - now);
-      if (poll(&readable, 1, static_cast<int>(std::min<std::int64_t>(wait.count(), 60'000))) > 0) {
-        return;
+      if (now >= next_tell_) {
+        TellProgress();
+        next_tell_ = now + kTellEvery;
       }
+      const Clock::time_point next =
+          options_.lease_s > 0 ? std::min(next_beat_, next_tell_) : next_tell_;
+      pollfd readable{socket_, POLLIN, 0};
+      const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now);
+      if (poll(&readable, 1, static_cast<int>(wait.count())) > 0) return;
     }
   }
 
@@ -128,19 +153,34 @@ class SocketControlPlane final : public ControlPlaneBase {
       if (size > kMaxMessageBytes) AgentGone("message too long");
       std::string body(size, '\0');
       if (!Receive(body.data(), size)) return;
-      absl::StatusOr<ReplicaOrder> order = DecodeOrder(body);
-      if (!order.ok()) {  // of a newer service, perhaps
-        std::fprintf(stderr, "espalier: ignored a command: %s\n",
-                     std::string(order.status().message()).c_str());
-      } else if (auto* adoption = std::get_if<Adoption>(&*order)) {
-        adoption->generation = LatestGeneration();
-        const std::lock_guard lock(adoption_mutex_);
-        adoption_ = *std::move(adoption);
-        adopted_.notify_all();
-      } else {
-        Announce(std::get<Membership>(*std::move(order)));
+      v1::ReplicaCommand command;
+      // Of a newer service, perhaps.
+      if (!command.ParseFromString(body) || !Obey(command)) {
+        std::fprintf(
+            stderr,
+            "espalier: ignored a command of %zu bytes: not a ReplicaCommand with a Regroup "
+            "or Adopt\n",
+            body.size());
       }
     }
+  }
+
+  // False if it is of a kind that this build does not know.
+  bool Obey(const v1::ReplicaCommand& command) {
+    switch (command.kind_case()) {
+      case v1::ReplicaCommand::kRegroup:
+        Announce(FromProto(command.regroup()));
+        return true;
+      case v1::ReplicaCommand::kAdopt: {
+        const std::lock_guard lock(adoption_mutex_);
+        adoption_ = Adopted{FromProto(command.adopt()), LatestGeneration()};
+        adopted_.notify_all();
+        return true;
+      }
+      case v1::ReplicaCommand::KIND_NOT_SET:
+        break;
+    }
+    return false;
   }
 
   // False when this object is being destroyed.
@@ -165,13 +205,16 @@ class SocketControlPlane final : public ControlPlaneBase {
 
   const int socket_;
   const SocketControlOptions options_;
-  Clock::time_point next_beat_;  // the reader's alone; the first one is due at once
+  // The reader's alone; the first ones are due at once.
+  Clock::time_point next_beat_;
+  Clock::time_point next_tell_;
+  ReplicaForming told_;
   std::mutex send_mutex_;
   bool closing_ = false;  // guarded by send_mutex_
   std::mutex adoption_mutex_;
   std::condition_variable adopted_;
-  std::optional<Adoption> adoption_;  // guarded by adoption_mutex_
-  std::thread reader_;                // last: it uses the others
+  std::optional<Adopted> adoption_;  // guarded by adoption_mutex_
+  std::thread reader_;               // last: it uses the others
 };
 
 }  // namespace

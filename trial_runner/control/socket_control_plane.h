@@ -15,7 +15,8 @@ struct SocketControlOptions {
 };
 
 // The control plane over a connected stream socket that the agent handed down: messages of
-// control.proto, each after its length in four bytes, least significant first. A thread reads; it
+// control.proto, each after its length in four bytes, least significant first; a Greeting first. A
+// thread reads; it
 // ends the process with kAgentGoneExitCode when the socket closes or carries what is no message.
 // Takes over the descriptor. Lives until the process ends or the socket is shut down by its
 // destructor.

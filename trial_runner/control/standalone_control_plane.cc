@@ -14,25 +14,25 @@ class StandaloneControlPlane final : public ControlPlaneBase {
  public:
   explicit StandaloneControlPlane(ReplicaId self) : self_(self) {}
 
-  void Send(const ReplicaWord& word) override {
-    if (const auto* ready = std::get_if<ReplicaReady>(&word)) {
+  void Send(const ReplicaMessage& message) override {
+    if (const auto* ready = std::get_if<ReplicaReady>(&message)) {
       Announce({1, {{self_, NodeId(1), ready->address}}, false});
-    } else if (const auto* report = std::get_if<ReplicaReport>(&word)) {
+    } else if (const auto* report = std::get_if<ReplicaReport>(&message)) {
       std::printf("report step=%" PRId64 " value=%.9g", report->step, report->value);
       for (const auto& [name, value] : report->extra) {
         std::printf(" %s=%.9g", name.c_str(), value);
       }
       std::printf("\n");
-    } else if (const auto* checkpoint = std::get_if<ReplicaCheckpoint>(&word)) {
+    } else if (const auto* checkpoint = std::get_if<ReplicaCheckpoint>(&message)) {
       std::printf("checkpoint step=%" PRId64 " path=%s\n", checkpoint->step,
                   checkpoint->path.c_str());
-    } else if (const auto* finished = std::get_if<ReplicaFinished>(&word)) {
+    } else if (const auto* finished = std::get_if<ReplicaFinished>(&message)) {
       if (finished->value) std::printf("finished value=%.9g\n", *finished->value);
     }
     std::fflush(stdout);
   }
 
-  std::optional<Adoption> Park() override { return std::nullopt; }
+  std::optional<Adopted> Park() override { return std::nullopt; }
 
  private:
   const ReplicaId self_;

@@ -43,7 +43,6 @@ class CheckpointCopy {
   ~CheckpointCopy();
 
   std::int64_t step = 0;
-  std::int64_t generation = 0;
   std::optional<double> value;  // the trial's last
 
   // LibTorch may throw in these.

@@ -1,11 +1,9 @@
 #include "trial_runner/torch/checkpoint_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -14,12 +12,14 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "trial_runner/torch/checksum.h"
+#include "tuner/base/checkpoint_seal.h"
+#include "tuner/base/checksum.h"
+#include "tuner/base/private_files.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
@@ -35,11 +35,11 @@ constexpr std::string_view kTemporary = ".tmp";
 constexpr std::string_view kZipEnd = "PK\005\006";
 constexpr std::size_t kZipEndSize = 22;
 
-// The comment: both numbers as sixteen hexadecimal digits, the value by its bits, NaN for none.
-constexpr std::string_view kSeal = "espalier-checkpoint-1 ";
-constexpr std::size_t kSealSize = kSeal.size() + 16 + 1 + 16;
-
 constexpr std::size_t kBufferSize = 1 << 20;
+
+// Synced on the way, so that a slow disk shows while the file is written and not in one long sync
+// at its end.
+constexpr std::size_t kSyncBytes = 64 << 20;
 
 absl::Status FileError(const std::string& path, const char* what) {
   return absl::UnavailableError(
@@ -50,7 +50,8 @@ absl::Status FileError(const std::string& path, const char* what) {
 // writer does not bear errors while it writes.)
 class SealedFile {
  public:
-  SealedFile(int file, const std::string& path) : file_(file), path_(path) {}
+  SealedFile(int file, const std::string& path, std::function<void(std::int64_t)> synced)
+      : file_(file), path_(path), synced_(std::move(synced)) {}
 
   void Append(const void* bytes, std::size_t count) {
     const auto* start = static_cast<const char*>(bytes);
@@ -74,12 +75,12 @@ class SealedFile {
     if (status_.ok() && !zip) {
       return absl::InternalError(absl::StrCat("checkpoint ", path_, ": not a zip archive"));
     }
-    if (zip) buffer_[size - 2] = static_cast<char>(kSealSize);
+    if (zip) buffer_[size - 2] = static_cast<char>(kCheckpointSealBytes);
     Emit(buffer_);
     const double noted = value.value_or(std::numeric_limits<double>::quiet_NaN());
-    Emit(absl::StrFormat("%s%016x %016x", std::string(kSeal), checksum_.value(),
-                         std::bit_cast<std::uint64_t>(noted)));
+    Emit(TextOf(CheckpointSeal{0, checksum_.value(), noted}));
     if (status_.ok() && fsync(file_) != 0) status_ = FileError(path_, "cannot sync");
+    TellSynced();
     return status_;
   }
 
@@ -87,18 +88,31 @@ class SealedFile {
   void Emit(std::string_view bytes) {
     checksum_.Add(bytes.data(), bytes.size());
     while (!bytes.empty() && status_.ok()) {
-      const ssize_t written = write(file_, bytes.data(), bytes.size());
+      const std::size_t most = kSyncBytes - unsynced_;
+      const ssize_t written = write(file_, bytes.data(), std::min(bytes.size(), most));
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) {
         status_ = FileError(path_, "cannot write");
       } else {
         bytes.remove_prefix(static_cast<std::size_t>(written));
+        unsynced_ += static_cast<std::size_t>(written);
+      }
+      if (unsynced_ >= kSyncBytes) {
+        if (fdatasync(file_) != 0) status_ = FileError(path_, "cannot sync");
+        TellSynced();
       }
     }
   }
 
+  void TellSynced() {
+    if (synced_ && status_.ok()) synced_(static_cast<std::int64_t>(unsynced_));
+    unsynced_ = 0;
+  }
+
   const int file_;
   const std::string path_;
+  const std::function<void(std::int64_t)> synced_;
+  std::size_t unsynced_ = 0;  // bytes written since the last sync
   std::string buffer_;
   Checksum checksum_;
   absl::Status status_;
@@ -106,10 +120,10 @@ class SealedFile {
 
 absl::Status WriteAndSync(const std::string& path, const CheckpointFile& what,
                           const CheckpointContent& content) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (file < 0) return FileError(path, "cannot open");
   const absl::Cleanup close_file = [file] { close(file); };
-  SealedFile sealed(file, path);
+  SealedFile sealed(file, path, what.synced);
   ESPALIER_RETURN_IF_ERROR(
       content([&](const void* bytes, std::size_t count) { sealed.Append(bytes, count); }));
   return sealed.Finish(what.value);
@@ -121,32 +135,6 @@ absl::Status SyncFolder(const std::string& folder) {
   const absl::Cleanup close_handle = [handle] { close(handle); };
   if (fsync(handle) != 0) return FileError(folder, "cannot sync");
   return absl::OkStatus();
-}
-
-// What is at a file's end. `size` is that of the file without it.
-struct Seal {
-  std::int64_t size = 0;
-  std::uint64_t checksum = 0;
-  double value = 0;
-};
-
-std::optional<Seal> ReadSeal(int file) {
-  struct stat status {};
-  if (fstat(file, &status) != 0) return std::nullopt;
-  Seal seal;
-  seal.size = status.st_size - static_cast<std::int64_t>(kSealSize);
-  std::string text(kSealSize, '\0');
-  if (seal.size < 0 || pread(file, text.data(), kSealSize, seal.size) != ssize_t{kSealSize}) {
-    return std::nullopt;
-  }
-  std::uint64_t bits = 0;
-  if (!text.starts_with(kSeal) ||
-      !absl::SimpleHexAtoi(text.substr(kSeal.size(), 16), &seal.checksum) ||
-      !absl::SimpleHexAtoi(text.substr(kSeal.size() + 17, 16), &bits)) {
-    return std::nullopt;
-  }
-  seal.value = std::bit_cast<double>(bits);
-  return seal;
 }
 
 std::optional<std::int64_t> StepOf(std::string_view name, std::string_view suffix) {
@@ -178,7 +166,7 @@ std::optional<std::int64_t> BestStep(const std::map<std::int64_t, fs::path>& by_
   for (const auto& [step, path] : by_step) {
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) continue;
-    const std::optional<Seal> seal = ReadSeal(file);
+    const std::optional<CheckpointSeal> seal = ReadCheckpointSeal(file);
     close(file);
     if (!seal || std::isnan(seal->value)) continue;
     const bool worse =
@@ -226,12 +214,11 @@ std::vector<std::string> CheckpointFiles(const std::string& folder) {
 
 absl::StatusOr<std::string> WriteCheckpointFile(const CheckpointFile& file,
                                                 const CheckpointContent& content) {
-  std::error_code failed;
-  fs::create_directories(file.folder, failed);
-  if (failed) {
+  if (const absl::Status made = MakePrivateFolders(file.folder); !made.ok()) {
     return absl::UnavailableError(
-        absl::StrCat("checkpoint folder ", file.folder, ": ", failed.message()));
+        absl::StrCat("checkpoint folder ", file.folder, ": ", made.message()));
   }
+  std::error_code failed;
   const std::string path = absl::StrCat(file.folder, "/step-", file.step, ".pt");
   // Replicas that leave a broken group may all be writing the same step.
   const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
@@ -249,31 +236,15 @@ absl::Status VerifyCheckpointFile(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return FileError(path, "cannot open");
   const absl::Cleanup close_file = [file] { close(file); };
-  const std::optional<Seal> seal = ReadSeal(file);
-  if (!seal) {
+  const absl::Status checked = CheckCheckpointSeal(file);
+  if (absl::IsNotFound(checked)) {
     return absl::DataLossError(
         absl::StrCat("checkpoint ", path,
                      ": there is no checksum at its end: it is cut off, or was not written by a "
                      "trial of this version"));
   }
-  Checksum checksum;
-  std::string buffer(kBufferSize, '\0');
-  for (std::int64_t left = seal->size; left > 0;) {
-    const std::size_t most = std::min(buffer.size(), static_cast<std::size_t>(left));
-    const ssize_t count = read(file, buffer.data(), most);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return FileError(path, "cannot read");
-    if (count == 0) return absl::DataLossError(absl::StrCat("checkpoint ", path, ": is cut off"));
-    checksum.Add(buffer.data(), static_cast<std::size_t>(count));
-    left -= count;
-  }
-  if (checksum.value() != seal->checksum) {
-    return absl::DataLossError(
-        absl::StrFormat("checkpoint %s: is damaged: its checksum is %016x, and %016x was written "
-                        "down with it",
-                        path, checksum.value(), seal->checksum));
-  }
-  return absl::OkStatus();
+  if (checked.ok()) return checked;
+  return absl::Status(checked.code(), absl::StrCat("checkpoint ", path, ": ", checked.message()));
 }
 
 }  // namespace espalier

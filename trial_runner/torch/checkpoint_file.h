@@ -20,6 +20,8 @@ struct CheckpointFile {
   std::int64_t step = 0;
   std::optional<double> value = {};  // the trial's last
   BetterValue better = BetterValue::kUnknown;
+  // Told of bytes that are safe on the disk, each some dozen megabytes.
+  std::function<void(std::int64_t bytes)> synced = {};
 };
 
 using ByteSink = std::function<void(const void* bytes, std::size_t count)>;

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "trial_runner/control/group_progress.h"
 #include "trial_runner/torch/checkpoint_file.h"
 
 namespace espalier {
@@ -52,10 +53,14 @@ void CheckpointWriter::Write(const CheckpointCopy& copy) {
       WriteCheckpointFile({.folder = trial_.checkpoint_dir,
                            .step = copy.step,
                            .value = copy.value,
-                           .better = trial_.better_value},
+                           .better = trial_.better_value,
+                           .synced =
+                               [this](std::int64_t bytes) {
+                                 trial_.control->progress().Add(GroupPhase::kSaving, bytes);
+                               }},
                           [&](const ByteSink& sink) { return copy.Write(sink); });
   if (path.ok()) {
-    trial_.control->Send(ReplicaCheckpoint{copy.generation, *path, copy.step});
+    trial_.control->Send(ReplicaCheckpoint{*path, copy.step});
     failing_ = false;
   } else if (!std::exchange(failing_, true)) {
     std::fprintf(stderr, "espalier: %s; training goes on without it\n",

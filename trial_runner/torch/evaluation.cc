@@ -70,9 +70,16 @@ absl::Status TrainingEngine::EvaluateShare(std::int64_t size, std::int64_t batch
 
 EvaluationKey TrainingEngine::NextEvaluationKey() {
   const std::int64_t step = state_.position.step;
-  if (next_evaluation_.epoch != local_epoch_ || next_evaluation_.step != step) {
+  // A spare that left between two evaluations of an epoch and comes back when the others have gone
+  // on to another one is still between the two, whatever step they are at.
+  const bool goes_on = next_evaluation_.epoch == local_epoch_ && !trained_since_evaluation_ &&
+                       state_.position.epoch > local_epoch_;
+  if (goes_on) {
+    next_evaluation_.step = step;
+  } else if (next_evaluation_.epoch != local_epoch_ || next_evaluation_.step != step) {
     next_evaluation_ = {local_epoch_, step, 0};
   }
+  trained_since_evaluation_ = false;
   const EvaluationKey key = next_evaluation_;
   ++next_evaluation_.call;
   return key;

@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "trial_runner/control/group_progress.h"
 #include "trial_runner/torch/state_transfer.h"
 #include "tuner/base/check.h"
 #include "tuner/base/status.h"
@@ -30,7 +32,11 @@ double SecondsSince(ReplicaGroup::Clock::time_point start) {
 }  // namespace
 
 ReplicaGroup::ReplicaGroup(TrialContext& trial, Collectives& collectives, SharedState& state)
-    : trial_(trial), collectives_(collectives), state_(state), grace_s_(kMinGrace_s) {
+    : trial_(trial),
+      collectives_(collectives),
+      state_(state),
+      grace_s_(kMinGrace_s),
+      watch_(*trial.control, collectives) {
   trial_.control->Listen([this](const Membership& announced) { Follow(announced); });
   trial_.finish_group = [this](const ReplicaFinished& finished) { Finish(finished); };
 }
@@ -41,6 +47,10 @@ ReplicaGroup::~ReplicaGroup() {
 }
 
 void ReplicaGroup::Follow(const Membership& announced) {
+  // Who is told before rank 0 has come to its step boundary can prepare meanwhile.
+  if (!announced.members.empty() && announced.members.front().address == collectives_.Address()) {
+    collectives_.Expect(announced.generation, announced.secret);
+  }
   if (announced.abandon || forming_) {
     abandoned_below_ = announced.generation;
     collectives_.Abandon(announced.generation);
@@ -73,24 +83,19 @@ Membership ReplicaGroup::AwaitMembership(std::int64_t above) {
   return membership;
 }
 
-void ReplicaGroup::Regroup(Clock::time_point training_until, double lost_step_s) {
+void ReplicaGroup::Regroup(Clock::time_point training_until) {
   forming_ = true;
   ReplicaRegrouped times;
-  times.lost_step_s = lost_step_s;
   const bool new_here = FormNewest(AwaitWord(generation_), times);
   forming_ = false;
-  if (new_here) {
-    times.lost_step_s = 0;
-  } else {
-    times.pause_s = SecondsSince(training_until);
-  }
+  if (!new_here) times.pause_s = SecondsSince(training_until);
   trial_.control->Send(times);
 }
 
 Membership ReplicaGroup::AwaitWord(std::int64_t generation) {
   std::optional<Membership> word = trial_.control->WaitAboveFor(generation, kStuckAfter_s);
   if (!word) {
-    trial_.control->Send(ReplicaStuck{generation, kStuckAfter_s});
+    trial_.control->Send(ReplicaStuck{generation, kStuckAfter_s, watch_.Try()});
     word = trial_.control->WaitAboveFor(generation, kWordPatience_s - kStuckAfter_s);
   }
   if (!word) {
@@ -124,6 +129,10 @@ bool ReplicaGroup::FormNewest(Membership newest, ReplicaRegrouped& times) {
       EndProcess(formed, 1);
     }
     // Another member was lost, or the service thought better of it: it says so.
+    if (!absl::IsAborted(formed)) {
+      std::fprintf(stderr, "espalier: the group does not form: %s\n",
+                   std::string(formed.message()).c_str());
+    }
     newest = AwaitWord(newest.generation);
     broken = true;
   }
@@ -144,11 +153,17 @@ absl::Status ReplicaGroup::FormAndEqualise(const Membership& membership, int ran
                                            ReplicaRegrouped& times) {
   const Clock::time_point start = Clock::now();
   const int size = static_cast<int>(membership.members.size());
-  ESPALIER_RETURN_IF_ERROR(
-      collectives_.Form({membership.generation, rank, size, membership.members.front().address}));
+  GroupProgress& progress = trial_.control->progress();
+  const absl::Cleanup end = [&progress] { progress.End(); };
+  progress.Begin(GroupPhase::kMeeting, membership.generation);
+  watch_.Follow(membership, trial_.replica);
+  ESPALIER_RETURN_IF_ERROR(collectives_.Form(
+      {membership.generation, rank, size, membership.members.front().address, membership.secret}));
   times.form_s = SecondsSince(start);
   const Clock::time_point formed = Clock::now();
-  ESPALIER_RETURN_IF_ERROR(EqualiseState(collectives_, state_, rank, size, /*running=*/joined()));
+  progress.Begin(GroupPhase::kHandingOver, membership.generation);
+  ESPALIER_RETURN_IF_ERROR(
+      EqualiseState(collectives_, state_, rank, size, /*running=*/joined(), progress));
   times.broadcast_s = SecondsSince(formed);
   return absl::OkStatus();
 }
@@ -157,36 +172,38 @@ Membership ReplicaGroup::Leave(const Membership& membership, bool broken) {
   // If the group is broken nobody knows who is left of it: then each saves. Equal names hold equal
   // states.
   const bool paused = membership.members.empty();
+  trial_.control->progress().Begin(GroupPhase::kSaving, membership.generation);
   if (paused && joined() && (rank_ == 0 || broken)) state_.SaveCheckpoint();
   state_.AwaitCheckpoint();
+  trial_.control->progress().End();
+  watch_.Follow({}, trial_.replica);
   // A group of one holds no connections.
   (void)collectives_.Form({membership.generation, 0, 1, ready_.address});
   std::fflush(nullptr);
 #ifdef __GLIBC__
   malloc_trim(0);  // spares are kept by what memory they hold
 #endif
-  const std::optional<Adoption> adoption = trial_.control->Park();
-  if (!adoption) EndProcess(0);
-  trial_.replica = adoption->replica;
-  trial_.checkpoint = adoption->checkpoint;
-  if (!adoption->checkpoint.empty()) {
+  const std::optional<Adopted> adopted = trial_.control->Park();
+  if (!adopted) EndProcess(0);
+  trial_.replica = adopted->as.replica;
+  trial_.checkpoint = adopted->as.checkpoint;
+  if (!trial_.checkpoint.empty()) {
     const absl::Status caught_up = state_.CatchUp();
     if (!caught_up.ok()) EndProcess(caught_up, 1);
   }
-  return AwaitMembership(adoption->generation);
+  return AwaitMembership(adopted->generation);
 }
 
-void ReplicaGroup::Finish(ReplicaFinished finished) {
+void ReplicaGroup::Finish(const ReplicaFinished& finished) {
   state_.AwaitCheckpoint();  // the service listens no more when it has heard of the end
   while (joined()) {
-    finished.generation = generation_;
     if (rank_ == 0) trial_.control->Send(finished);
     // Whether rank 0 has come to its end; if it was lost before, another has to say it.
     const absl::Status said = collectives_.Broadcast(
         CollectiveBuffer::Of(std::make_shared<std::vector<std::uint8_t>>(1)), 0);
     if (said.ok() || rank_ == 0) return;
     if (!trial_.control->WaitAboveFor(generation_, kFinishPatience_s)) return;
-    Regroup(Clock::now(), 0);
+    Regroup(Clock::now());
   }
   trial_.control->Send(finished);
 }

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "trial_runner/collectives/collectives.h"
 #include "trial_runner/elastic/control_plane.h"
+#include "trial_runner/torch/contact_watch.h"
 #include "trial_runner/torch/shared_state.h"
 #include "trial_runner/torch/trial_context.h"
 
@@ -54,13 +55,13 @@ class ReplicaGroup {
   }
 
   // Waits for a newer generation, if none is announced yet, and joins it. `training_until` is when
-  // the last finished step ended, `lost_step_s` the work thrown away since.
+  // the last finished step ended.
   // Usually the service knows of a loss before its members do. Not told of a newer generation for
   // kStuckAfter_s after losing touch with a member, or waiting for it in vain, the replica says
   // that it is stuck; after kWordPatience_s it ends.
-  static constexpr double kStuckAfter_s = 5;
+  static constexpr double kStuckAfter_s = ContactWatch::kStuckAfter_s;
   static constexpr double kWordPatience_s = 300;
-  void Regroup(Clock::time_point training_until, double lost_step_s);
+  void Regroup(Clock::time_point training_until);
 
   // Waiting for one another may take this long at a step boundary.
   void ExpectStepTime(double step_time_s);
@@ -75,7 +76,7 @@ class ReplicaGroup {
   Membership Leave(const Membership& membership, bool broken);
   // Says Ready and waits for a generation above that has this replica in it, or nobody.
   Membership AwaitMembership(std::int64_t above);
-  void Finish(ReplicaFinished finished);
+  void Finish(const ReplicaFinished& finished);
 
   TrialContext& trial_;
   Collectives& collectives_;
@@ -89,6 +90,7 @@ class ReplicaGroup {
   std::atomic<bool> forming_{false};  // any newer generation ends what is under way
   std::atomic<std::int64_t> abandoned_below_{0};
   std::atomic<double> grace_s_;
+  ContactWatch watch_;
 };
 
 }  // namespace espalier

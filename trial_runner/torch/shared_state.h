@@ -49,7 +49,7 @@ class SharedState {
 
   // Loads the checkpoint that the trial has been given, if that is further.
   virtual absl::Status CatchUp() = 0;
-  // Loads the newest checkpoint, in a replica that has not begun to train.
+  // Loads the checkpoint that the trial has been given, in a replica that has not begun to train.
   virtual absl::Status Restore() = 0;
   // Copies the state for a checkpoint, which is written in the background, and the service told, if
   // there is a folder for it.

@@ -1,8 +1,12 @@
 #include "trial_runner/torch/state_transfer.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +21,8 @@ using Order = std::vector<std::int64_t>;
 
 // Large tensors travel in pieces, so that a transport with several streams can use them all.
 constexpr std::int64_t kPieceBytes = 16 << 20;
+// Of one member, between two moments at which all come together.
+constexpr std::int64_t kRoundBytes = 64 << 20;
 
 std::vector<CollectiveBuffer> Pieces(const std::vector<CollectiveBuffer>& buffers) {
   std::vector<CollectiveBuffer> pieces;
@@ -31,35 +37,98 @@ std::vector<CollectiveBuffer> Pieces(const std::vector<CollectiveBuffer>& buffer
   return pieces;
 }
 
-absl::Status Hand(Collectives& collectives, SharedState& state, const std::vector<int>& takers) {
-  ESPALIER_ASSIGN_OR_RETURN(const StateOffer offer, state.Offer());
-  auto size = std::make_shared<std::vector<std::int64_t>>(
-      1, static_cast<std::int64_t>(offer.description->size()));
-  // In three rounds, since whoever takes it has to know what is to come.
-  for (const int taker : takers) collectives.StartSend(CollectiveBuffer::Of(size), taker);
-  ESPALIER_RETURN_IF_ERROR(collectives.WaitAll());
-  for (const int taker : takers) {
-    collectives.StartSend(CollectiveBuffer::Of(offer.description), taker);
-  }
-  ESPALIER_RETURN_IF_ERROR(collectives.WaitAll());
-  for (const CollectiveBuffer& piece : Pieces(offer.tensors)) {
-    for (const int taker : takers) collectives.StartSend(piece, taker);
-  }
-  return collectives.WaitAll();
+std::int64_t BytesOf(std::span<const CollectiveBuffer> pieces) {
+  return std::accumulate(
+      pieces.begin(), pieces.end(), std::int64_t{0},
+      [](std::int64_t sum, const CollectiveBuffer& piece) { return sum + piece.count; });
 }
 
-absl::Status Take(Collectives& collectives, SharedState& state, int from) {
-  auto size = std::make_shared<std::vector<std::int64_t>>(1);
-  collectives.StartReceive(CollectiveBuffer::Of(size), from);
+// What this member moves, and with whom.
+struct Share {
+  std::vector<CollectiveBuffer> pieces;
+  std::vector<int> takers;
+  std::optional<int> source;
+};
+
+absl::Status Move(Collectives& collectives, const Share& share,
+                  std::span<const CollectiveBuffer> pieces, GroupProgress& progress) {
+  for (const CollectiveBuffer& piece : pieces) {
+    for (const int taker : share.takers) collectives.StartSend(piece, taker);
+    if (share.source) collectives.StartReceive(piece, *share.source);
+  }
   ESPALIER_RETURN_IF_ERROR(collectives.WaitAll());
-  auto description =
-      std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(size->front()));
-  collectives.StartReceive(CollectiveBuffer::Of(description), from);
-  ESPALIER_RETURN_IF_ERROR(collectives.WaitAll());
+  const auto partners = static_cast<std::int64_t>(share.takers.size()) + (share.source ? 1 : 0);
+  progress.Add(GroupPhase::kHandingOver, partners * BytesOf(pieces));
+  return absl::OkStatus();
+}
+
+// Takes the next pieces, as many as travel in one round.
+std::span<const CollectiveBuffer> NextRound(std::span<const CollectiveBuffer>& left) {
+  std::size_t count = 0;
+  std::int64_t bytes = 0;
+  while (count < left.size() && bytes < kRoundBytes) bytes += left[count++].count;
+  const std::span<const CollectiveBuffer> round = left.first(count);
+  left = left.subspan(count);
+  return round;
+}
+
+absl::Status MoveInRounds(Collectives& collectives, const Share& share, GroupProgress& progress) {
+  std::span<const CollectiveBuffer> left = share.pieces;
+  while (!left.empty()) {
+    ESPALIER_RETURN_IF_ERROR(Move(collectives, share, NextRound(left), progress));
+  }
+  return absl::OkStatus();
+}
+
+// All members move their shares, and come together after each round, those who have none as well.
+// So nobody waits for longer than a round takes, however large the whole is.
+absl::Status MoveTogether(Collectives& collectives, const Share& share, GroupProgress& progress) {
+  std::span<const CollectiveBuffer> left = share.pieces;
+  while (true) {
+    ESPALIER_RETURN_IF_ERROR(Move(collectives, share, NextRound(left), progress));
+    ESPALIER_ASSIGN_OR_RETURN(const std::vector<Order> all, collectives.AllGather({BytesOf(left)}));
+    if (std::all_of(all.begin(), all.end(), [](const Order& of) { return of.front() == 0; })) {
+      return absl::OkStatus();
+    }
+  }
+}
+
+// Who takes has to know what is to come: first how long its description is, then that itself.
+absl::Status Describe(Collectives& collectives, Share& share,
+                      std::shared_ptr<std::vector<std::uint8_t>>& description,
+                      GroupProgress& progress) {
+  auto size = std::make_shared<std::vector<std::int64_t>>(
+      1, description ? static_cast<std::int64_t>(description->size()) : 0);
+  const std::array word{CollectiveBuffer::Of(size)};
+  ESPALIER_RETURN_IF_ERROR(Move(collectives, share, word, progress));
+  if (!description) {
+    description =
+        std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(size->front()));
+  }
+  share.pieces = Pieces({CollectiveBuffer::Of(description)});
+  return MoveInRounds(collectives, share, progress);
+}
+
+absl::Status Hand(Collectives& collectives, SharedState& state, const std::vector<int>& takers,
+                  GroupProgress& progress) {
+  ESPALIER_ASSIGN_OR_RETURN(StateOffer offer, state.Offer());
+  Share share{.pieces = {}, .takers = takers, .source = std::nullopt};
+  progress.Expect(static_cast<std::int64_t>(takers.size()) *
+                  (std::ssize(*offer.description) + BytesOf(offer.tensors)));
+  ESPALIER_RETURN_IF_ERROR(Describe(collectives, share, offer.description, progress));
+  share.pieces = Pieces(offer.tensors);
+  return MoveTogether(collectives, share, progress);
+}
+
+absl::Status Take(Collectives& collectives, SharedState& state, int from, GroupProgress& progress) {
+  Share share{.pieces = {}, .takers = {}, .source = from};
+  std::shared_ptr<std::vector<std::uint8_t>> description;
+  ESPALIER_RETURN_IF_ERROR(Describe(collectives, share, description, progress));
   ESPALIER_ASSIGN_OR_RETURN(const std::vector<CollectiveBuffer> expected,
                             state.Expect(*description));
-  for (const CollectiveBuffer& piece : Pieces(expected)) collectives.StartReceive(piece, from);
-  if (absl::Status arrived = collectives.WaitAll(); !arrived.ok()) {
+  progress.Expect(std::ssize(*description) + BytesOf(expected));
+  share.pieces = Pieces(expected);
+  if (absl::Status arrived = MoveTogether(collectives, share, progress); !arrived.ok()) {
     state.Forsake();
     return arrived;
   }
@@ -93,7 +162,7 @@ bool GoesBack(const Order& own, const Order& furthest) {
 }  // namespace
 
 absl::Status EqualiseState(Collectives& collectives, SharedState& state, int rank, int size,
-                           bool running) {
+                           bool running, GroupProgress& progress) {
   ESPALIER_ASSIGN_OR_RETURN(const std::vector<Order> orders, Orders(collectives, state, running));
   const Order& furthest = *std::max_element(orders.begin(), orders.end());
   const Order& own = orders[static_cast<std::size_t>(rank)];
@@ -113,10 +182,12 @@ absl::Status EqualiseState(Collectives& collectives, SharedState& state, int ran
   std::vector<int> mine;
   for (std::size_t i = 0; i < takers.size(); ++i) {
     const int source = sources[i % sources.size()];
-    if (takers[i] == rank) return Take(collectives, state, source);
+    if (takers[i] == rank) return Take(collectives, state, source, progress);
     if (source == rank) mine.push_back(takers[i]);
   }
-  return mine.empty() ? absl::OkStatus() : Hand(collectives, state, mine);
+  if (takers.empty()) return absl::OkStatus();
+  if (mine.empty()) return MoveTogether(collectives, {}, progress);
+  return Hand(collectives, state, mine, progress);
 }
 
 }  // namespace espalier

@@ -2,6 +2,7 @@
 
 #include "absl/status/status.h"
 #include "trial_runner/collectives/collectives.h"
+#include "trial_runner/control/group_progress.h"
 #include "trial_runner/torch/shared_state.h"
 
 namespace espalier {
@@ -10,11 +11,11 @@ namespace espalier {
 // who are behind take it from one of those who are furthest, each from another as far as there are
 // enough, straight into their tensors' memory; members that are equal send nothing twice and
 // receive nothing. `running`: this replica's program is in its training loop, and cannot go back to
-// an earlier state.
+// an earlier state. What is moved is counted in `progress`, of the phase kHandingOver.
 //
 // Ends with kAborted or kUnavailable if the group is lost on the way; any other error is for the
 // replica to end with.
 absl::Status EqualiseState(Collectives& collectives, SharedState& state, int rank, int size,
-                           bool running);
+                           bool running, GroupProgress& progress);
 
 }  // namespace espalier

@@ -97,13 +97,13 @@ void TrainingEngine::Join(std::int64_t epochs) {
   bounds_.max_unsplit = MaxUnsplit();
   if (trial_.adaptive_batch) tuner_.emplace(bounds_);
   if (!trial_.checkpoint.empty()) {
-    const absl::Status loaded = state_.LoadNewestCheckpoint();
+    const absl::Status loaded = state_.LoadCheckpoint(trial_.checkpoint);
     if (!loaded.ok()) EndProcess(loaded, 1);
   }
   // LibTorch's serialization takes its time the first time: better now than while others wait.
   const absl::Status warmed = state_.WarmUp();
   if (!warmed.ok()) EndProcess(warmed, 1);
-  group_.Join({.address = "", .bounds = bounds_, .total_steps = epochs});
+  group_.Join({.address = "", .batch = bounds_, .total_steps = epochs});
   if (!trial_.adaptive_batch || state_.position.batch_size == 0) {
     state_.position.batch_size = bounds_.initial;
   }
@@ -206,6 +206,7 @@ MicrobatchForecast TrainingEngine::Forecast() const {
 void TrainingEngine::BeginMicrobatch() {
   microbatch_start_ = Clock::now();
   answer_due_ = true;
+  trained_since_evaluation_ = true;
   dropped_ = false;
   state_.sums.BeginMicrobatch();
   next_model_ = 0;
@@ -399,7 +400,7 @@ void TrainingEngine::FailAfterSkippedSteps(const TrainedModel& model,
   const std::string failure =
       most == 0 ? what : absl::StrCat(what, ", and the ", most, " steps before it");
   if (group_.rank() == 0) std::fprintf(stderr, "espalier: %s: the trial fails\n", failure.c_str());
-  trial_.finish_group({.generation = trial_.generation, .value = std::nullopt, .failure = failure});
+  trial_.finish_group({.value = std::nullopt, .failure = failure});
   EndProcess(group_.rank() == 0 ? 1 : 0);
 }
 
@@ -424,45 +425,43 @@ void TrainingEngine::SendProgress() {
                                  group_.size(), MaxAtomic());
   const auto initial = static_cast<double>(bounds_.initial);
   const GradientNoise noise = p.Noise(initial);
-  ReplicaProgress word;
-  word.generation = trial_.generation;
-  word.step = p.step;
-  word.progress = p.progress;
-  word.epoch = static_cast<double>(p.epoch) +
-               static_cast<double>(p.cursor) / static_cast<double>(order_->size());
-  word.global_batch_size = p.batch_size;
-  word.atomic_batch_size = plan.microbatches.front().size;
-  word.accumulation_steps = static_cast<std::int64_t>(plan.microbatches.size()) - 1;
-  word.learning_rate = models_.front()->LearningRate(Facts(), p.models.front());
-  word.gradient_sqr = noise.sqr;
-  word.gradient_var = noise.var;
-  word.profile = profile_.Take();
-  word.replica_times = std::exchange(replica_times_, {});
-  for (std::size_t rank = 0; rank < word.replica_times.size(); ++rank) {
-    word.replica_times[rank].replica = group_.members()[rank];
+  ReplicaProgress message;
+  message.generation = trial_.generation;
+  message.step = p.step;
+  message.progress = p.progress;
+  message.epoch = static_cast<double>(p.epoch) +
+                  static_cast<double>(p.cursor) / static_cast<double>(order_->size());
+  message.global_batch_size = p.batch_size;
+  message.atomic_batch_size = plan.microbatches.front().size;
+  message.accumulation_steps = static_cast<std::int64_t>(plan.microbatches.size()) - 1;
+  message.learning_rate = models_.front()->LearningRate(Facts(), p.models.front());
+  message.noise = noise;
+  message.profile = profile_.Take();
+  message.replica_times = std::exchange(replica_times_, {});
+  for (std::size_t rank = 0; rank < message.replica_times.size(); ++rank) {
+    message.replica_times[rank].replica = group_.members()[rank];
   }
   const double scale = static_cast<double>(p.batch_size) / initial;
   const double throughput = trained_samples_ / SecondsBetween(last_progress_, Clock::now());
-  word.goodput = throughput * Gain(noise.sqr, noise.var, scale) / scale;
-  word.memory_bytes = ResidentMemory();
-  word.device_memory_bytes = AllocatedBytes(trial_.device);
-  word.skipped_steps = p.skipped_steps;
-  word.loss_scale = p.models.front().loss_scale;
-  if (tuner_) WishForBatch(word);
-  trial_.control->Send(word);
+  message.goodput = throughput * Gain(noise.sqr, noise.var, scale) / scale;
+  message.memory_bytes = ResidentMemory();
+  message.device_memory_bytes = AllocatedBytes(trial_.device);
+  message.skipped_steps = p.skipped_steps;
+  message.loss_scale = p.models.front().loss_scale;
+  if (tuner_) WishForBatch(message);
+  trial_.control->Send(message);
 }
 
-void TrainingEngine::WishForBatch(const ReplicaProgress& word) {
+void TrainingEngine::WishForBatch(const ReplicaProgress& message) {
   const TrainingPosition& p = state_.position;
-  tuner_->Add(word.profile);
+  tuner_->Add(message.profile);
   const bool known = std::any_of(p.models.begin(), p.models.end(), [](const ModelPosition& m) {
     return std::any_of(m.noise.begin(), m.noise.end(),
                        [](const NoiseAverages& n) { return !n.empty(); });
   });
-  const GradientNoise noise =
-      known ? GradientNoise{word.gradient_sqr, word.gradient_var} : GradientNoise{};
+  const GradientNoise noise = known ? message.noise : GradientNoise{};
   const auto choice =
-      tuner_->Choose(group_.nodes(), group_.size(), noise, p.batch_size, word.atomic_batch_size);
+      tuner_->Choose(group_.nodes(), group_.size(), noise, p.batch_size, message.atomic_batch_size);
   if (!choice) return;
   wished_batch_ = choice->global();
   wished_atomic_ = choice->atomic_batch_size;
@@ -471,7 +470,6 @@ void TrainingEngine::WishForBatch(const ReplicaProgress& word) {
 // ---- groups -------------------------------------------------------------------------------------
 
 void TrainingEngine::Regroup(bool broken) {
-  const double lost_s = broken ? SecondsBetween(last_step_end_, Clock::now()) : 0.0;
   if (broken) {
     dropped_ = true;
     for (const auto& model : models_) model->Renew();
@@ -485,7 +483,7 @@ void TrainingEngine::Regroup(bool broken) {
   state_.SyncStates();
   const std::int64_t step = p.step;
   const ReplicaId self = trial_.replica;
-  group_.Regroup(last_step_end_, lost_s);
+  group_.Regroup(last_step_end_);
   if (trial_.replica != self) {  // it left, and comes back as another
     state_.sums.DropStep();
     state_.sums.Forget(0, state_.sums.own().size());

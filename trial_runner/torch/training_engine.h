@@ -82,7 +82,7 @@ class TrainingEngine {
   TrainedModel::StepFacts Facts() const;
   double ComputeTime() const;
   void SendProgress();
-  void WishForBatch(const ReplicaProgress& word);
+  void WishForBatch(const ReplicaProgress& message);
   // Leaves the present group, which all do together or which is broken, and returns in the next;
   // what was begun is dropped.
   void Regroup(bool broken);
@@ -124,6 +124,7 @@ class TrainingEngine {
   std::int64_t local_epoch_ = -1;
   std::int64_t epochs_ = 0;  // as NextEpoch was told last
   EvaluationKey next_evaluation_;
+  bool trained_since_evaluation_ = false;  // its program took a batch
 
   // Only for devices: the host's clock does not see what they do.
   std::unique_ptr<StepTimer> device_timer_;

@@ -197,10 +197,10 @@ absl::Status TrainingState::WarmUp() {
 // ---- checkpoints ------------------------------------------------------------------------------
 
 absl::Status TrainingState::Restore() {
-  if (trial_.checkpoint.empty() && CheckpointFiles(trial_.checkpoint_dir).empty()) {
+  if (trial_.checkpoint.empty()) {
     return absl::NotFoundError("no checkpoint to restore the training state from");
   }
-  return LoadNewestCheckpoint();
+  return LoadCheckpoint(trial_.checkpoint);
 }
 
 void TrainingState::SyncStates() {
@@ -216,7 +216,6 @@ void TrainingState::SyncStates() {
 std::unique_ptr<CheckpointCopy> TrainingState::Copy() const {
   auto copy = std::make_unique<CheckpointCopy>();
   copy->step = position.step;
-  copy->generation = trial_.generation;
   copy->value = trial_.last_value();
   for (const OptimizedModel& trained : models_) {
     copy->AddModule(KeyOf("model", trained.name), trained.model);
@@ -249,24 +248,9 @@ absl::Status TrainingState::CatchUp() {
     const auto there = TrainingPosition::Decode(where.toStringRef());
     if (there.ok() && there->Order() <= position.Order()) return absl::OkStatus();
   } catch (const std::exception&) {
-    // Gone or broken: then there is a newer one, or loading says what is wrong.
+    // Gone or broken: loading says what is wrong.
   }
-  return LoadNewestCheckpoint();
-}
-
-absl::Status TrainingState::LoadNewestCheckpoint() {
-  const absl::Status given = LoadCheckpoint(trial_.checkpoint);
-  if (given.ok()) return given;
-  constexpr int kLooks = 3;  // files may go while they are tried
-  for (int look = 0; look < kLooks; ++look) {
-    for (const std::string& path : CheckpointFiles(trial_.checkpoint_dir)) {
-      if (!LoadCheckpoint(path).ok()) continue;
-      std::fprintf(stderr, "espalier: %s; went on from %s\n", std::string(given.message()).c_str(),
-                   path.c_str());
-      return absl::OkStatus();
-    }
-  }
-  return given;
+  return LoadCheckpoint(trial_.checkpoint);
 }
 
 absl::Status TrainingState::LoadCheckpoint(const std::string& path) {

@@ -55,9 +55,7 @@ class TrainingState final : public SharedState {
   void SyncStates();
   // Hands the state to itself, so that doing so in earnest is quick, and errors show early.
   absl::Status WarmUp();
-  // The checkpoint that the trial was given; if it cannot be read, the newest of its folder that
-  // can. A joiner's may well be gone: those who train meanwhile write newer ones.
-  absl::Status LoadNewestCheckpoint();
+  // That one or none: another would send the trial back without a word.
   absl::Status LoadCheckpoint(const std::string& path);
 
  private:

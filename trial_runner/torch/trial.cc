@@ -61,7 +61,16 @@ bool Trial::GetBool(const std::string& name, bool otherwise) {
 }
 
 void Trial::Report(std::int64_t step, double value, const std::map<std::string, double>& extra) {
-  context_->Report({.generation = 0, .step = step, .value = value, .progress = 0, .extra = extra});
+  if (extra.size() > kMaxExtraFigures) {
+    BadUse(absl::StrCat("Report of step ", step, " has ", extra.size(), " further figures: want ",
+                        kMaxExtraFigures, " at the most"));
+  }
+  for (const auto& [name, figure] : extra) {
+    if (!name.empty() && name.size() <= kMaxFigureName) continue;
+    BadUse(absl::StrCat("Report of step ", step, " has a figure whose name is ", name.size(),
+                        " bytes long: want 1 to ", kMaxFigureName));
+  }
+  context_->Report({.step = step, .value = value, .progress = 0, .extra = extra});
 }
 
 void Trial::AddState(State& state) {
@@ -81,7 +90,7 @@ void Trial::Finish(std::optional<double> value) {
                    name.c_str());
     }
   }
-  ReplicaFinished finished{.generation = context_->generation, .value = value, .failure = {}};
+  ReplicaFinished finished{.value = value};
   if (context_->finish_group) {
     context_->finish_group(finished);
   } else {

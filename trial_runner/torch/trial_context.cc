@@ -90,6 +90,14 @@ absl::Status ReadCollectivesOptions(CollectivesOptions& options) {
     options.host = host;
   }
   options.interface = Variable("ESPALIER_INTERFACE");
+  if (const std::string ports = Variable("ESPALIER_PORT_RANGE"); !ports.empty()) {
+    const absl::StatusOr<PortRange> range = ParsePortRange(ports);
+    if (!range.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("environment variable ESPALIER_PORT_RANGE: ",
+                                                     std::string(range.status().message())));
+    }
+    options.ports = *range;
+  }
   options.implementation = Variable("ESPALIER_COLLECTIVES");
   if (const std::string limit = Variable("ESPALIER_COLLECTIVE_TIMEOUT"); !limit.empty()) {
     double seconds = 0;
@@ -160,7 +168,6 @@ absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int 
 }
 
 void TrialContext::Report(ReplicaReport report) {
-  report.generation = generation;
   report.progress = progress;
   if (rank == 0) control->Send(report);
   reports_.push_back(std::move(report));
@@ -189,10 +196,7 @@ std::optional<double> TrialContext::last_value() const {
 }
 
 void TrialContext::ResendReports() {
-  for (ReplicaReport& report : reports_) {
-    report.generation = generation;  // the service refuses words of older ones
-    control->Send(report);
-  }
+  for (const ReplicaReport& report : reports_) control->Send(report);
 }
 
 }  // namespace espalier

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "tuner/api/convert.h"
 #include "tuner/base/check.h"
+#include "tuner/messages/wire/replica_wire.h"
 
 namespace espalier {
 
@@ -18,103 +19,92 @@ namespace {
 constexpr char kBatchModeVariable[] = "ESPALIER_BATCH_MODE";
 constexpr char kDirectionVariable[] = "ESPALIER_DIRECTION";
 
-absl::StatusOr<ReplicaReady> ToReady(ReplicaId replica, const v1::Ready& ready) {
-  const v1::BatchBounds& batch = ready.batch();
-  if (batch.initial_batch_size() < 1 || batch.max_batch_size() < batch.initial_batch_size() ||
-      batch.min_atomic_batch_size() < 1 ||
-      batch.max_atomic_batch_size() < batch.min_atomic_batch_size() ||
-      batch.max_unsplit_batch_size() < 0) {
+absl::Status Check(ReplicaId replica, const ReplicaReady& ready) {
+  const BatchBounds& batch = ready.batch;
+  if (batch.initial >= 1 && batch.max_global >= batch.initial && batch.min_atomic >= 1 &&
+      batch.max_atomic >= batch.min_atomic && batch.max_unsplit >= 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "replica ", replica.value,
+      ": batch bounds need 1 <= initial <= max, 1 <= min_atomic <= max_atomic and ",
+      "0 <= max_unsplit, got initial ", batch.initial, ", max ", batch.max_global, ", min_atomic ",
+      batch.min_atomic, ", max_atomic ", batch.max_atomic, ", max_unsplit ", batch.max_unsplit));
+}
+
+absl::Status Check(ReplicaId replica, const ReplicaReport& report) {
+  if (report.step < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "replica ", replica.value,
-        ": batch bounds need 1 <= initial <= max, 1 <= min_atomic <= max_atomic and ",
-        "0 <= max_unsplit, got initial ", batch.initial_batch_size(), ", max ",
-        batch.max_batch_size(), ", min_atomic ", batch.min_atomic_batch_size(), ", max_atomic ",
-        batch.max_atomic_batch_size(), ", max_unsplit ", batch.max_unsplit_batch_size()));
+        "replica ", replica.value, ": a report's step must be 0 or more, got ", report.step));
   }
-  return ReplicaReady{
-      replica,
-      ready.address(),
-      {batch.initial_batch_size(), batch.max_batch_size(), batch.min_atomic_batch_size(),
-       batch.max_atomic_batch_size(), batch.accumulation(), batch.max_unsplit_batch_size()},
-      ready.total_steps()};
+  if (report.extra.size() > kMaxExtraFigures) {
+    return absl::InvalidArgumentError(absl::StrCat("replica ", replica.value,
+                                                   ": a report has at most ", kMaxExtraFigures,
+                                                   " further figures, got ", report.extra.size()));
+  }
+  for (const auto& [name, value] : report.extra) {
+    if (!name.empty() && name.size() <= kMaxFigureName) continue;
+    return absl::InvalidArgumentError(absl::StrCat("replica ", replica.value,
+                                                   ": the name of a figure has 1 to ",
+                                                   kMaxFigureName, " bytes, got ", name.size()));
+  }
+  return absl::OkStatus();
 }
 
-ReplicaProgress ToProgress(ReplicaId replica, const v1::Progress& progress) {
-  ReplicaProgress out;
-  out.replica = replica;
-  out.generation = progress.generation();
-  out.step = progress.step();
-  out.progress = progress.progress();
-  out.epoch = progress.epoch();
-  out.global_batch_size = progress.global_batch_size();
-  out.atomic_batch_size = progress.atomic_batch_size();
-  out.accumulation_steps = progress.accumulation_steps();
-  out.learning_rate = progress.learning_rate();
-  out.noise = {progress.gradient_sqr(), progress.gradient_var()};
-  for (const v1::ProfileEntry& entry : progress.profile()) {
-    out.profile.push_back({{entry.nodes(), entry.replicas(), entry.atomic_batch_size()},
-                           entry.accumulation_count(),
-                           entry.accumulation_time_s(),
-                           entry.optimizer_count(),
-                           entry.optimizer_time_s(),
-                           entry.sync_time_s()});
+absl::Status CheckCheckpoint(const std::string& name, const std::string& fingerprint) {
+  if (name.size() <= kMaxCheckpointName && fingerprint.size() <= kMaxFingerprint) {
+    return absl::OkStatus();
   }
-  for (const v1::ReplicaTime& time : progress.replica_times()) {
-    out.replica_times.push_back(
-        {ReplicaId(time.replica_id()), time.steps(), time.compute_time_s()});
-  }
-  out.goodput = progress.goodput();
-  out.memory_bytes = progress.memory_bytes();
-  out.device_memory_bytes = progress.device_memory_bytes();
-  out.skipped_steps = progress.skipped_steps();
-  out.loss_scale = progress.loss_scale();
-  return out;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a checkpoint's name has at most ", kMaxCheckpointName, " bytes and its fingerprint ",
+      kMaxFingerprint, ", got ", name.size(), " and ", fingerprint.size()));
 }
 
-absl::StatusOr<std::optional<Event>> FromReplica(ReplicaId replica,
-                                                 const v1::ReplicaMessage& message) {
-  switch (message.kind_case()) {
-    case v1::ReplicaMessage::kReady: {
-      ESPALIER_ASSIGN_OR_RETURN(ReplicaReady ready, ToReady(replica, message.ready()));
-      return std::optional<Event>(std::move(ready));
-    }
-    case v1::ReplicaMessage::kRegrouped:
-      return std::optional<Event>(
-          ReplicaRegrouped{replica, message.regrouped().generation(), message.regrouped().step(),
-                           message.regrouped().pause_s(), message.regrouped().form_s(),
-                           message.regrouped().broadcast_s()});
-    case v1::ReplicaMessage::kReport:
-      if (message.report().step() < 0) {
-        return absl::InvalidArgumentError(absl::StrCat("replica ", replica.value,
-                                                       ": a report's step must be 0 or more, got ",
-                                                       message.report().step()));
-      }
-      return std::optional<Event>(ReplicaReport{
-          replica, message.report().step(), message.report().value(), message.report().progress()});
-    case v1::ReplicaMessage::kProgress:
-      return std::optional<Event>(ToProgress(replica, message.progress()));
-    case v1::ReplicaMessage::kCheckpoint:
-      return std::optional<Event>(ReplicaCheckpoint{replica, message.checkpoint().path()});
-    case v1::ReplicaMessage::kFinished: {
-      ReplicaFinished finished{replica, std::nullopt, message.finished().failure()};
-      if (message.finished().has_value()) finished.value = message.finished().value();
-      return std::optional<Event>(finished);
-    }
-    case v1::ReplicaMessage::kStuck:
-      return std::optional<Event>(
-          ReplicaStuck{replica, message.stuck().generation(), message.stuck().waited_s()});
-    case v1::ReplicaMessage::kHeartbeat:  // the agent's own business
-    case v1::ReplicaMessage::kParked:
-    case v1::ReplicaMessage::KIND_NOT_SET:
-      break;
-  }
-  return std::optional<Event>();
+absl::Status Check(ReplicaId, const ReplicaCheckpoint& saved) {
+  return CheckCheckpoint(saved.name, saved.fingerprint);
+}
+
+template <typename Message>
+absl::Status Check(ReplicaId, const Message&) {
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<Event>> ToEvent(const v1::FromReplica& from) {
+  const ReplicaId replica(from.replica_id());
+  std::optional<ReplicaMessage> message = FromProto(from.message());
+  if (!message) return std::optional<Event>();
+  ESPALIER_RETURN_IF_ERROR(std::visit([&](const auto& m) { return Check(replica, m); }, *message));
+  return std::optional<Event>(FromReplica{replica, *std::move(message)});
 }
 
 absl::Status CheckAmount(std::string_view what, double amount) {
   if (amount >= 0 && std::isfinite(amount)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("a node's ", std::string(what), " must be 0 or more, got ", amount));
+}
+
+absl::Status TakeCheckpoints(const v1::Hello& hello, AgentHello& event) {
+  if (hello.shared_folder().size() > kMaxFingerprint) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("node \"", hello.node_name(), "\": the mark of its shared folder has at most ",
+                     kMaxFingerprint, " bytes, got ", hello.shared_folder().size()));
+  }
+  event.shared_folder = hello.shared_folder();
+  if (!hello.has_checkpoints()) return absl::OkStatus();
+  const auto& told = hello.checkpoints().checkpoints();
+  if (told.size() > kMaxHeldCheckpoints) {
+    return absl::InvalidArgumentError(absl::StrCat("node \"", hello.node_name(), "\" may tell of ",
+                                                   kMaxHeldCheckpoints, " checkpoints, got ",
+                                                   told.size()));
+  }
+  HeldCheckpoints& held = event.checkpoints.emplace();
+  held.more = hello.checkpoints().more();
+  for (const v1::HeldCheckpoint& one : told) {
+    ESPALIER_RETURN_IF_ERROR(CheckCheckpoint(one.name(), one.fingerprint()));
+    held.files.push_back(
+        {one.study(), one.trial_number(), one.name(), one.fingerprint(), one.fetched()});
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
@@ -138,11 +128,17 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
   AgentHello event{hello.node_name(), hello.slots(),          {},          hello.gpu_type(),
                    hello.spot(),      hello.price_per_hour(), std::nullopt};
   if (hello.has_leaves_in_s()) event.leaves_in_s = hello.leaves_in_s();
+  ESPALIER_RETURN_IF_ERROR(TakeCheckpoints(hello, event));
   for (const v1::LiveReplica& live : hello.replicas()) {
-    LiveReplica replica{ReplicaId(live.replica_id()), TrialId(live.trial_id()), live.slot(),
-                        live.generation(), std::nullopt};
+    LiveReplica replica{ReplicaId(live.replica_id()),
+                        TrialId(live.trial_id()),
+                        live.slot(),
+                        live.generation(),
+                        std::nullopt,
+                        live.started_from()};
     if (live.has_ready()) {
-      ESPALIER_ASSIGN_OR_RETURN(replica.ready, ToReady(replica.replica, live.ready()));
+      replica.ready = FromProto(live.ready());
+      ESPALIER_RETURN_IF_ERROR(Check(replica.replica, *replica.ready));
     }
     if (live.pid() > 0) out.pids.push_back({replica.replica, live.pid()});
     event.replicas.push_back(std::move(replica));
@@ -174,6 +170,20 @@ void AddEnvironment(const std::string& json, v1::StartReplica& start) {
   }
 }
 
+std::vector<std::string> NamesOf(const std::vector<NodeId>& nodes, const TunerState& state) {
+  std::vector<std::string> names;
+  for (const NodeId node : nodes) names.push_back(state.nodes.at(node));
+  return names;
+}
+
+void Fill(const CheckpointLabel& what, const std::vector<std::string>& nodes,
+          v1::CheckpointSources& told) {
+  told.set_name(what.name);
+  told.set_fingerprint(what.fingerprint);
+  told.set_step(what.step);
+  for (const std::string& node : nodes) told.add_sources()->set_node(node);
+}
+
 v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerState& state) {
   const auto trial = state.trials.find(command.trial);
   ESPALIER_CHECK(trial != state.trials.end(), "the core starts replicas of trials it knows");
@@ -199,22 +209,38 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
                                 : verbatim->second);
   start.set_study(study.spec.name);
   start.set_trial_number(trial->second.number);
+  if (command.joins) return message;
   start.set_checkpoint(trial->second.checkpoint);
+  if (!command.sources.empty()) {
+    Fill(command.from, NamesOf(command.sources, state), *start.mutable_from());
+  }
+  return message;
+}
+
+v1::ServiceMessage ToMessage(const CopyCheckpointCommand& command, const TunerState& state) {
+  v1::ServiceMessage message;
+  v1::CopyCheckpoint& copy = *message.mutable_copy();
+  copy.set_trial_id(command.trial.value);
+  // Else it was deleted in the same batch.
+  if (const auto trial = state.trials.find(command.trial); trial != state.trials.end()) {
+    copy.set_study(state.studies.at(trial->second.study).spec.name);
+    copy.set_trial_number(trial->second.number);
+  }
+  Fill(command.what, NamesOf(command.sources, state), *copy.mutable_from());
+  return message;
+}
+
+v1::ServiceMessage ToMessage(const DropCheckpointsCommand& command, const TunerState&) {
+  v1::ServiceMessage message;
+  message.mutable_drop()->set_study(command.study);
+  message.mutable_drop()->set_trial_number(command.trial_number);
   return message;
 }
 
 v1::ServiceMessage ToMessage(const RegroupCommand& command, const TunerState&) {
   v1::ServiceMessage message;
   message.mutable_to_replica()->set_replica_id(command.replica.value);
-  v1::Regroup& regroup = *message.mutable_to_replica()->mutable_command()->mutable_regroup();
-  regroup.set_generation(command.generation);
-  regroup.set_abandon(command.abandon);
-  for (const GroupMember& member : command.members) {
-    v1::Member& added = *regroup.add_members();
-    added.set_replica_id(member.replica.value);
-    added.set_address(member.address);
-    added.set_node_id(member.node.value);
-  }
+  *message.mutable_to_replica()->mutable_command() = ToProto(command.membership);
   return message;
 }
 
@@ -233,15 +259,29 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
     case v1::AgentMessage::kHello:
       return FromHello(message.hello());
     case v1::AgentMessage::kFromReplica: {
-      ESPALIER_ASSIGN_OR_RETURN(out.event,
-                                FromReplica(ReplicaId(message.from_replica().replica_id()),
-                                            message.from_replica().message()));
+      ESPALIER_ASSIGN_OR_RETURN(out.event, ToEvent(message.from_replica()));
       return out;
     }
     case v1::AgentMessage::kExited: {
       const v1::ReplicaExited& exited = message.exited();
-      out.event = ReplicaExited{ReplicaId(exited.replica_id()), exited.exit_code(), exited.signal(),
-                                exited.last_output(), exited.error()};
+      out.event = ReplicaExited{ReplicaId(exited.replica_id()),
+                                exited.exit_code(),
+                                exited.signal(),
+                                exited.last_output(),
+                                exited.error(),
+                                exited.checkpoint_missing(),
+                                NodeId(),
+                                exited.checkpoint_gone()};
+      return out;
+    }
+    case v1::AgentMessage::kCopied: {
+      const v1::CheckpointCopied& copied = message.copied();
+      ESPALIER_RETURN_IF_ERROR(CheckCheckpoint(copied.name(), copied.fingerprint()));
+      out.event = CheckpointCopied{{},
+                                   TrialId(copied.trial_id()),
+                                   {copied.step(), copied.name(), copied.fingerprint(), {}, 0},
+                                   copied.error(),
+                                   copied.bytes()};
       return out;
     }
     case v1::AgentMessage::kStarted: {
@@ -256,6 +296,7 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
       return out;
     case v1::AgentMessage::kHeartbeat:
     case v1::AgentMessage::kOutput:
+    case v1::AgentMessage::kDoor:
     case v1::AgentMessage::KIND_NOT_SET:
       break;
   }
@@ -264,6 +305,19 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
 
 v1::ServiceMessage ToProto(const Command& command, const TunerState& state) {
   return std::visit([&state](const auto& c) { return ToMessage(c, state); }, command);
+}
+
+CommandSources SourcesOf(const Command& command, v1::ServiceMessage& message) {
+  if (const auto* start = std::get_if<StartReplicaCommand>(&command)) {
+    if (!message.start().has_from()) return {};
+    return {start->sources, message.mutable_start()->mutable_from(), message.start().study(),
+            message.start().trial_number()};
+  }
+  if (const auto* copy = std::get_if<CopyCheckpointCommand>(&command)) {
+    return {copy->sources, message.mutable_copy()->mutable_from(), message.copy().study(),
+            message.copy().trial_number()};
+  }
+  return {};
 }
 
 NodeId NodeOf(const Command& command) {

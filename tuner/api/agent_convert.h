@@ -15,6 +15,9 @@ inline constexpr int kMaxSlotsPerNode = 4096;
 inline constexpr int kMaxGpusPerNode = 1024;
 inline constexpr std::size_t kMaxNodeName = 256;  // bytes
 inline constexpr std::size_t kMaxNodePath = 4096;
+inline constexpr std::size_t kMaxCheckpointName = 1024;  // bytes
+inline constexpr std::size_t kMaxFingerprint = 128;      // likewise
+inline constexpr int kMaxHeldCheckpoints = 100'000;      // that a Hello tells
 
 struct ReplicaPid {
   ReplicaId replica;
@@ -27,14 +30,29 @@ struct FromAgent {
   std::vector<ReplicaPid> pids;
   std::vector<NodeGpu> gpus = {};  // of a Hello
   std::string folder = {};         // likewise: of its trials' files
+  // Of a CheckpointDoorOpen: at which address the node's replicas are reached.
+  std::string node_name = {};
+  std::string host = {};
 };
 
-// An AgentLeaving comes without its node, which whoever holds the stream knows.
-// INVALID_ARGUMENT, naming the replica, the field and its value, for what the core must not see.
+// An AgentLeaving and a CheckpointCopied come without their node, which whoever holds the stream
+// knows. INVALID_ARGUMENT, naming the replica, the field and its value, for what the core must not
+// see.
 absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message);
 
-// What the command's agent is to be told. StartReplica is filled from `state`.
+// What the command's agent is to be told. StartReplica is filled from `state`. Where it names
+// sources of a checkpoint it says nothing of how to reach them: see SourcesOf.
 v1::ServiceMessage ToProto(const Command& command, const TunerState& state);
+
+// The nodes that the command names as sources, and the part of its message that says so. Null: it
+// names none.
+struct CommandSources {
+  std::vector<NodeId> nodes;
+  v1::CheckpointSources* told = nullptr;
+  std::string study;
+  std::int64_t trial_number = 0;
+};
+CommandSources SourcesOf(const Command& command, v1::ServiceMessage& message);
 
 NodeId NodeOf(const Command& command);
 

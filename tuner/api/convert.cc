@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "search_spaces/optuna_distribution.h"
+#include "tuner/api/pool_warnings.h"
 #include "tuner/base/check.h"
 
 namespace espalier {
@@ -37,18 +38,21 @@ std::string JsonOrText(const ParameterValue& value) {
                                                                : "-Infinity")));
 }
 
-v1::IntermediateValue ToProto(const IntermediateValue& value) {
+v1::IntermediateValue ToProto(const IntermediateValue& value, const Trial& trial) {
   v1::IntermediateValue point;
   point.set_step(value.step);
   point.set_value(value.value);
   point.set_at(Seconds(value.at));
   point.set_progress(value.progress);
   point.set_batch_size(value.batch_size);
+  if (const auto extra = trial.extra.find(value.step); extra != trial.extra.end()) {
+    point.mutable_extra()->insert(extra->second.begin(), extra->second.end());
+  }
   return point;
 }
 
 void AddCurves(const Trial& trial, v1::Trial& out) {
-  for (const IntermediateValue& value : trial.values) *out.add_values() = ToProto(value);
+  for (const IntermediateValue& value : trial.values) *out.add_values() = ToProto(value, trial);
   for (const SlotSpan& span : trial.spans) {
     v1::SlotSpan& held = *out.add_spans();
     held.set_from(Seconds(span.from));
@@ -88,10 +92,27 @@ void AddFigures(const TrainingFigures& figures, v1::Trial& out) {
   out.set_skipped_steps(figures.skipped_steps);
 }
 
+std::string_view PhaseName(GroupPhase phase) {
+  switch (phase) {
+    case GroupPhase::kNone:
+      return "";
+    case GroupPhase::kMeeting:
+      return "forming a group";
+    case GroupPhase::kHandingOver:
+      return "handing over state";
+    case GroupPhase::kSaving:
+      return "saving a checkpoint";
+  }
+  return "";
+}
+
 void AddActivity(const TrialActivity& activity, v1::Trial& out) {
   out.set_slots(activity.slots);
   out.set_promise(activity.promise);
   out.set_epoch(activity.epoch);
+  out.set_group_phase(std::string(PhaseName(activity.forming.phase)));
+  out.set_moved_bytes(activity.forming.bytes);
+  out.set_moved_bytes_total(activity.forming.bytes_total);
   AddFigures(activity.figures, out);
 }
 
@@ -183,6 +204,19 @@ Parameters ParametersOf(const Trial& trial, const Study& study) {
   return parameters;
 }
 
+namespace {
+
+// A study's policy is followed by `tuner run` alone.
+std::string NoticeOf(const Study& study, const View& view) {
+  const std::optional<PluginSpec> own = view.core.PoolPolicy();
+  if (!own || !study.spec.names_policy || study.spec.policy == *own) return "";
+  return absl::StrCat("policy ", TextOf(study.spec.policy), " of the study is not followed: this ",
+                      "pool is divided by ", TextOf(*own),
+                      " (tuner pool --policy changes that for all of its studies)");
+}
+
+}  // namespace
+
 v1::Study ToProto(const Study& study, const View& view) {
   const TunerState& state = view.core.state();
   v1::Study out;
@@ -199,6 +233,7 @@ v1::Study ToProto(const Study& study, const View& view) {
   out.set_slot_seconds(SlotSeconds(state, study, view.now));
   out.set_spent(SpentOn(state, study, view.now));
   out.set_cost_limit(study.spec.cost_limit);
+  out.set_notice(NoticeOf(study, view));
   if (study.spec.target) out.set_target(*study.spec.target);
   out.set_ask_and_tell(study.spec.ask_and_tell);
   for (const Direction direction : study.spec.directions) {
@@ -250,6 +285,13 @@ v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves) {
   out.set_pinned_slots(trial.pinned_slots);
   out.set_restarts(trial.restarts);
   out.set_checkpoint(trial.checkpoint);
+  for (const CheckpointCopy& copy : trial.copies) {
+    if (!copy.what.Is(trial.newest_checkpoint)) continue;
+    const auto& nodes = view.core.state().nodes;
+    if (const auto node = nodes.find(copy.node); node != nodes.end()) {
+      out.add_checkpoint_nodes(node->second);
+    }
+  }
   // An ended trial may hold slots for a moment longer, and that is worth seeing too.
   AddActivity(view.core.Activity(trial.id), out);
   if (with_curves) AddCurves(trial, out);
@@ -272,7 +314,7 @@ v1::TrialRecord ToRecord(const Trial& trial, const View& view) {
   if (trial.value) out.add_values(*trial.value);
   out.mutable_values()->Add(trial.other_values.begin(), trial.other_values.end());
   for (const IntermediateValue& value : trial.values) {
-    *out.add_intermediate_values() = ToProto(value);
+    *out.add_intermediate_values() = ToProto(value, trial);
   }
   AddAttributes(trial.attributes, out);
   out.set_created_at(SecondsOrZero(trial.created));
@@ -287,7 +329,23 @@ v1::Pool PoolToProto(const View& view) {
   v1::Pool out;
   out.set_slots(view.core.SlotsTotal());
   out.set_slots_held(view.core.SlotsHeld());
-  for (const NodeView& node : view.core.Nodes()) {
+  const auto name_of = [&state](NodeId id) {
+    const auto node = state.nodes.find(id);
+    return node == state.nodes.end() ? std::string() : node->second;
+  };
+  for (const NodeFault& fault : view.core.Faults()) {
+    v1::NodeFault& added = *out.add_faults();
+    added.set_from(name_of(fault.from));
+    added.set_to(name_of(fault.to));
+    added.set_address(fault.address);
+    added.set_error(fault.error);
+    added.set_at(Seconds(fault.at));
+    added.set_until(Seconds(fault.until));
+  }
+  if (const auto policy = view.core.PoolPolicy()) out.set_policy(TextOf(*policy));
+  const std::vector<NodeView> nodes = view.core.Nodes();
+  for (const std::string& warning : PoolWarnings(nodes, view.hosts)) out.add_warnings(warning);
+  for (const NodeView& node : nodes) {
     v1::Node& added = *out.add_nodes();
     added.set_id(node.id.value);
     added.set_name(node.name);

@@ -168,6 +168,15 @@ absl::StatusOr<v1::Node> DrainNode(Tuner& tuner, const v1::DrainNodeRequest& req
   return node;
 }
 
+absl::StatusOr<v1::Pool> SetPoolPolicy(Tuner& tuner, const v1::SetPoolPolicyRequest& request) {
+  espalier::SetPoolPolicy event;
+  event.policy.name = request.name();
+  event.policy.options.insert(request.options().begin(), request.options().end());
+  const Reply reply = tuner.Post(std::move(event));
+  if (!reply.status.ok()) return reply.status;
+  return GetPool(tuner, {});
+}
+
 absl::StatusOr<v1::Pool> GetPool(Tuner& tuner, const v1::GetPoolRequest&) {
   v1::Pool pool;
   ESPALIER_RETURN_IF_ERROR(tuner.Read([&pool](const View& view) { pool = PoolToProto(view); }));

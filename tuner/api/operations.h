@@ -30,5 +30,6 @@ absl::StatusOr<v1::Study> DeleteStudy(Tuner& tuner, const v1::StudyName& request
 absl::StatusOr<v1::Trial> PinTrial(Tuner& tuner, const v1::PinTrialRequest& request);
 absl::StatusOr<v1::Node> DrainNode(Tuner& tuner, const v1::DrainNodeRequest& request);
 absl::StatusOr<v1::Pool> GetPool(Tuner& tuner, const v1::GetPoolRequest& request);
+absl::StatusOr<v1::Pool> SetPoolPolicy(Tuner& tuner, const v1::SetPoolPolicyRequest& request);
 
 }  // namespace espalier::api

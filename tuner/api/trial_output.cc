@@ -55,8 +55,8 @@ absl::StatusOr<v1::TrialOutput> GetTrialOutput(Tuner& tuner,
         absl::StrCat("max_bytes ", most, ": needs 1 to ", kMaxOutput, ", or 0 for the most"));
   }
   absl::StatusOr<Places> trial;
-  ESPALIER_RETURN_IF_ERROR(tuner.Read(
-      [&](const View& view) { trial = PlacesOf(TrialId(request.trial_id()), view); }));
+  ESPALIER_RETURN_IF_ERROR(
+      tuner.Read([&](const View& view) { trial = PlacesOf(TrialId(request.trial_id()), view); }));
   if (!trial.ok()) return trial.status();
   if (trial->places.empty()) {
     return absl::NotFoundError(

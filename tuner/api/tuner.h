@@ -27,6 +27,7 @@ struct View {
   const std::map<ReplicaId, int>& pids;                     // of replicas whose agent has named one
   const std::map<std::string, std::vector<NodeGpu>>& gpus;  // by node name
   const std::map<std::string, std::string>& folders;        // of trials' files, by node name
+  const std::map<std::string, std::string>& hosts;          // where replicas are reached, likewise
 };
 
 // The seam between the operations and whoever owns the core. May be called from any thread but the

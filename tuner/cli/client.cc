@@ -1,11 +1,19 @@
 #include "tuner/cli/client.h"
 
 #include <chrono>
+#include <cstdint>
+#include <thread>
 #include <utility>
+
+#include "tuner/base/protocol.h"
+#include "tuner/credentials/access_token.h"
+#include "tuner/credentials/pinned_certificate.h"
 
 namespace espalier {
 
-Client::Client(ClientOptions options) : options_(std::move(options)) {
+namespace {
+
+grpc::ChannelArguments ClientChannelArguments() {
   grpc::ChannelArguments arguments;
   // A study with thousands of trials and their curves is more than the default of 4 MiB.
   arguments.SetMaxReceiveMessageSize(-1);
@@ -16,10 +24,51 @@ Client::Client(ClientOptions options) : options_(std::move(options)) {
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // A proxy for the web is none for the tuner.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  const auto credentials = options_.tls_roots.empty()
-                               ? grpc::InsecureChannelCredentials()
-                               : grpc::SslCredentials({options_.tls_roots, "", ""});
+  return arguments;
+}
+
+absl::Status NobodyAnswers(const std::string& address, const std::string& why) {
+  return absl::UnavailableError("no tuner service answers at \"" + address + "\" (" + why +
+                                "): start one with `tuner serve`, or name another with "
+                                "--service HOST:PORT or --dir DIR");
+}
+
+// Waits for the service where `timeout_s` says so.
+absl::StatusOr<PinnedService> AwaitPinned(const std::string& address, const std::string& pin,
+                                          double timeout_s) {
+  using std::chrono::steady_clock;
+  const auto ends =
+      steady_clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(timeout_s * 1000));
+  while (true) {
+    absl::StatusOr<PinnedService> pinned = PinService(address, pin);
+    if (!absl::IsUnavailable(pinned.status()) || steady_clock::now() >= ends) return pinned;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+}
+
+}  // namespace
+
+Client::Client(ClientOptions options) : options_(std::move(options)) {}
+
+absl::Status Client::Connect() {
+  const std::lock_guard lock(connecting_);
+  if (stub_ != nullptr) return absl::OkStatus();
+  grpc::ChannelArguments arguments = ClientChannelArguments();
+  std::string roots = options_.tls_roots;
+  if (const std::string pin = PinOf(options_.token); roots.empty() && !pin.empty()) {
+    const absl::StatusOr<PinnedService> pinned =
+        AwaitPinned(options_.address, pin, options_.wait_for_ready ? options_.timeout_s : 0);
+    if (absl::IsUnavailable(pinned.status())) {
+      return NobodyAnswers(options_.address, std::string(pinned.status().message()));
+    }
+    if (!pinned.ok()) return pinned.status();
+    roots = pinned->certificate;
+    arguments.SetSslTargetNameOverride(pinned->name);
+  }
+  const auto credentials =
+      roots.empty() ? grpc::InsecureChannelCredentials() : grpc::SslCredentials({roots, "", ""});
   stub_ = v1::Tuner::NewStub(grpc::CreateCustomChannel(options_.address, credentials, arguments));
+  return absl::OkStatus();
 }
 
 template <typename Request, typename Response>
@@ -27,11 +76,13 @@ absl::StatusOr<Response> Client::Call(grpc::Status (v1::Tuner::Stub::*method)(gr
                                                                               const Request&,
                                                                               Response*),
                                       const Request& request) {
+  ESPALIER_RETURN_IF_ERROR(Connect());
   grpc::ClientContext context;
   context.set_deadline(
       std::chrono::system_clock::now() +
       std::chrono::microseconds(static_cast<std::int64_t>(options_.timeout_s * 1e6)));
   context.set_wait_for_ready(options_.wait_for_ready);
+  context.AddMetadata(kProtocolHeader, ProtocolText());
   if (!options_.token.empty()) {
     context.AddMetadata("authorization", "Bearer " + options_.token);
   }
@@ -40,10 +91,7 @@ absl::StatusOr<Response> Client::Call(grpc::Status (v1::Tuner::Stub::*method)(gr
   if (status.ok()) return response;
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
       status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return absl::UnavailableError("no tuner service answers at \"" + options_.address + "\" (" +
-                                  status.error_message() +
-                                  "): start one with `tuner serve`, or name another with "
-                                  "--service HOST:PORT or --dir DIR");
+    return NobodyAnswers(options_.address, status.error_message());
   }
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
@@ -94,6 +142,24 @@ absl::StatusOr<v1::Trial> Client::PinTrial(const v1::PinTrialRequest& request) {
 
 absl::StatusOr<v1::Node> Client::DrainNode(const v1::DrainNodeRequest& request) {
   return Call(&v1::Tuner::Stub::DrainNode, request);
+}
+
+absl::StatusOr<v1::Pool> Client::SetPoolPolicy(const v1::SetPoolPolicyRequest& request) {
+  return Call(&v1::Tuner::Stub::SetPoolPolicy, request);
+}
+
+absl::StatusOr<v1::Token> Client::CreateToken(const v1::CreateTokenRequest& request) {
+  return Call(&v1::Tuner::Stub::CreateToken, request);
+}
+
+absl::StatusOr<v1::ListTokensResponse> Client::ListTokens() {
+  return Call(&v1::Tuner::Stub::ListTokens, v1::ListTokensRequest());
+}
+
+absl::StatusOr<v1::Token> Client::RemoveToken(const std::string& token) {
+  v1::RemoveTokenRequest request;
+  request.set_token(token);
+  return Call(&v1::Tuner::Stub::RemoveToken, request);
 }
 
 absl::StatusOr<v1::Pool> Client::GetPool() {

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "tuner.grpc.pb.h"
@@ -15,8 +16,11 @@ inline constexpr const char* kDefaultService = "127.0.0.1:7077";
 
 struct ClientOptions {
   std::string address = kDefaultService;
-  std::string token;            // empty: none
-  std::string tls_roots{};      // PEM of whom to trust; empty: the connection is in the clear
+  // Empty: none. One with the hash of a certificate says that the service speaks TLS, and with
+  // which certificate.
+  std::string token;
+  // PEM of whom to trust instead; both empty: the connection is in the clear.
+  std::string tls_roots{};
   double timeout_s = 30;        // of one call
   bool wait_for_ready = false;  // keep trying to connect until the timeout
 };
@@ -39,6 +43,10 @@ class Client {
   absl::StatusOr<v1::Trial> PinTrial(const v1::PinTrialRequest& request);
   absl::StatusOr<v1::Node> DrainNode(const v1::DrainNodeRequest& request);
   absl::StatusOr<v1::Pool> GetPool();
+  absl::StatusOr<v1::Pool> SetPoolPolicy(const v1::SetPoolPolicyRequest& request);
+  absl::StatusOr<v1::Token> CreateToken(const v1::CreateTokenRequest& request);
+  absl::StatusOr<v1::ListTokensResponse> ListTokens();
+  absl::StatusOr<v1::Token> RemoveToken(const std::string& token);
 
   const std::string& address() const { return options_.address; }
 
@@ -48,7 +56,12 @@ class Client {
                                                                         const Request&, Response*),
                                 const Request& request);
 
+  // Before the first call: a service that is known by its token's hash is asked for its
+  // certificate.
+  absl::Status Connect();
+
   ClientOptions options_;
+  std::mutex connecting_;
   std::unique_ptr<v1::Tuner::Stub> stub_;
 };
 

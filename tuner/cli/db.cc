@@ -1,5 +1,5 @@
-// What one may do to a database file besides serving it: check, backup, compact, import-optuna,
-// export-optuna.
+// What one may do to a database file besides serving it: check, backup, compact, set-aside,
+// import-optuna, export-optuna.
 
 #include <fmt/format.h>
 
@@ -59,6 +59,20 @@ absl::StatusOr<ExitCode> Compact(const DbArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const CompactedSizes sizes, CompactDatabase(arguments.file));
   std::printf("%s: %s before, %s after\n", arguments.file.c_str(), Bytes(sizes.before).c_str(),
               Bytes(sizes.after).c_str());
+  return ExitCode::kOk;
+}
+
+absl::StatusOr<ExitCode> SetAside(const DbArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::vector<SetAsideStudy> studies,
+                            SetAsideStudies(arguments.file, arguments.to));
+  for (const SetAsideStudy& study : studies) {
+    std::printf("study \"%s\", %s: now in %s\n  %s\n", study.name.c_str(),
+                Count(study.trials, "trial").c_str(), arguments.to.c_str(), study.why.c_str());
+  }
+  if (studies.empty()) {
+    std::printf("all studies of %s load: nothing to set aside, no file was made\n",
+                arguments.file.c_str());
+  }
   return ExitCode::kOk;
 }
 
@@ -183,6 +197,15 @@ VerbAction AddDb(CLI::App& app) {
                               "compact espalier.db");
   AddFile(*compact, *a, "Database of a service");
 
+  CLI::App* aside = AddPart(
+      app, "set-aside",
+      "Move the studies with records that cannot be loaded, for which no service starts, to a "
+      "database of their own, as they are; the others stay and load. No service may have the "
+      "file open",
+      "set-aside espalier.db damaged.db");
+  AddFile(*aside, *a, "Database of a service");
+  AddTo(*aside, *a, "Where they go; no such file may exist");
+
   CLI::App* import =
       AddPart(app, "import-optuna",
               "Copy studies from a file of Optuna's RDBStorage (sqlite:///FILE, "
@@ -214,6 +237,7 @@ VerbAction AddDb(CLI::App& app) {
   return [a, parts = std::vector<Part>{{check, Check},
                                        {backup, BackUp},
                                        {compact, Compact},
+                                       {aside, SetAside},
                                        {import, ImportFromOptuna},
                                        {export_, ExportToOptuna}}] {
     for (const Part& part : parts) {

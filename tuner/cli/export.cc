@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <vector>
 
 #include "tuner/cli/csv.h"
@@ -50,16 +52,25 @@ std::string SinceCreation(const v1::StudyDetails& details, double at) {
   return at > 0 ? fmt::format("{:.6f}", at - details.study().created_at()) : "";
 }
 
-// A parameter that is named like one of our own columns is told apart by a prefix.
-std::vector<std::string> Heading(const std::vector<std::string>& parameters) {
+// Those of our own columns that a step fills. Figures that programs told beside the metric follow.
+constexpr int kColumnsOfAStep = 5;
+
+// A parameter that is named like one of our own columns is told apart by a prefix; figures always
+// have theirs.
+std::vector<std::string> Heading(const std::vector<std::string>& parameters,
+                                 const std::set<std::string>& figures) {
   std::vector<std::string> heading = {"trial", "state"};
-  const std::vector<std::string> own = {
-      "step",      "value",   "at_s",         "global_batch_size", "slots", "final_value",
-      "started_s", "ended_s", "slot_seconds", "restarts",          "reason"};
+  std::vector<std::string> own = {"step",         "value",       "at_s",      "global_batch_size",
+                                  "slots",        "final_value", "started_s", "ended_s",
+                                  "slot_seconds", "restarts",    "reason"};
   for (const std::string& name : parameters) {
     const bool taken =
         name == "trial" || name == "state" || std::find(own.begin(), own.end(), name) != own.end();
     heading.push_back(taken ? "parameter." + name : name);
+  }
+  auto after_step = own.begin() + kColumnsOfAStep;
+  for (const std::string& name : figures) {
+    after_step = std::next(own.insert(after_step, "extra." + name));
   }
   heading.insert(heading.end(), own.begin(), own.end());
   return heading;
@@ -69,8 +80,10 @@ std::vector<std::string> Heading(const std::vector<std::string>& parameters) {
 
 std::string ExportCsv(const v1::StudyDetails& details) {
   const std::vector<std::string> names = ParameterNames(details);
+  std::set<std::string> figures;
+  for (const v1::Trial& trial : details.trials()) figures.merge(FigureNames(trial));
   const double now = LastMoment(details);
-  std::string csv = CsvRow(Heading(names));
+  std::string csv = CsvRow(Heading(names, figures));
   for (const v1::Trial& trial : details.trials()) {
     std::vector<std::string> first = {std::to_string(trial.number()), StateName(trial.state())};
     for (const std::string& name : names) {
@@ -88,12 +101,19 @@ std::string ExportCsv(const v1::StudyDetails& details) {
       row.insert(row.end(), last.begin(), last.end());
       csv += CsvRow(row);
     };
-    if (trial.values().empty()) append({"", "", "", "", ""});
+    if (trial.values().empty()) {
+      append(std::vector<std::string>(kColumnsOfAStep + figures.size()));
+    }
     for (const v1::IntermediateValue& value : trial.values()) {
-      append({std::to_string(value.step()), Exact(value.value()),
-              SinceCreation(details, value.at()),
-              value.batch_size() > 0 ? std::to_string(value.batch_size()) : "",
-              std::to_string(SlotsAt(trial, value.at()))});
+      std::vector<std::string> step = {
+          std::to_string(value.step()), Exact(value.value()), SinceCreation(details, value.at()),
+          value.batch_size() > 0 ? std::to_string(value.batch_size()) : "",
+          std::to_string(SlotsAt(trial, value.at()))};
+      for (const std::string& name : figures) {
+        const auto figure = value.extra().find(name);
+        step.push_back(figure == value.extra().end() ? "" : Exact(figure->second));
+      }
+      append(step);
     }
   }
   return csv;

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <system_error>
 
+#include "tuner/base/private_files.h"
+
 namespace espalier {
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
@@ -61,11 +63,9 @@ absl::StatusOr<std::string> ReadCertificates(const std::string& path) {
 }
 
 absl::Status MakeDirectory(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) {
-    return absl::InvalidArgumentError("cannot create the directory \"" + path +
-                                      "\": " + error.message() + "; choose another with --dir");
+  if (const absl::Status made = MakePrivateFolders(path); !made.ok()) {
+    return absl::InvalidArgumentError("cannot create the directory \"" + path + "\": " +
+                                      std::string(made.message()) + "; choose another with --dir");
   }
   if (access(path.c_str(), W_OK | X_OK) != 0) {
     return absl::InvalidArgumentError("cannot write to the directory \"" + path + "\": " +

@@ -104,6 +104,7 @@ std::string ResultText(const v1::StudyDetails& details) {
   std::string text = fmt::format("study {} {} after {}", study.name(), StateName(study.state()),
                                  FormatDuration(study.elapsed_s()));
   if (!study.reason().empty()) text += ": " + study.reason();
+  if (!study.notice().empty()) text += "\nnote: " + study.notice();
   text += "\n" + TrialCounts(study) + "\n";
   if (!study.has_best_trial()) return text + "no trial has a value\n";
   text += fmt::format("best trial {}: {} {}\n", study.best_trial(), study.metric(),

@@ -22,12 +22,25 @@ constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 std::atomic<int> interrupts{0};
 std::atomic<bool> first_was_term{false};
 std::atomic<bool> notice{false};
+std::atomic<int> hangup_notices{0};
+std::atomic<bool> hangups_are_notices{false};
+std::atomic<bool> had_terminal{false};
 int wake_pipe[2] = {-1, -1};
 struct sigaction former[std::size(kSignals)];
 
 void WakeUp() { [[maybe_unused]] const auto written = write(wake_pipe[1], "!", 1); }
 
+bool HasTerminal() {
+  const int terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+  if (terminal >= 0) close(terminal);
+  return terminal >= 0;
+}
+
 void OnSignal(int signal) {
+  if (signal == SIGHUP && hangups_are_notices && (!had_terminal || HasTerminal())) {
+    ++hangup_notices;
+    return WakeUp();
+  }
   if (signal == SIGUSR1) {
     notice = true;
     return WakeUp();
@@ -47,7 +60,10 @@ void OnSignal(int signal) {
 
 }  // namespace
 
-Interrupts::Interrupts() {
+Interrupts::Interrupts(Hangup hangup) {
+  hangups_are_notices = hangup == Hangup::kNotice;
+  had_terminal = HasTerminal();
+  hangup_notices = 0;
   interrupts = 0;
   first_was_term = false;
   notice = false;
@@ -59,6 +75,11 @@ Interrupts::Interrupts() {
   for (std::size_t i = 0; i < std::size(kSignals); ++i) {
     sigaction(kSignals[i], &action, &former[i]);
   }
+  // Whoever became this program by exec may have kept them back until now.
+  sigset_t ours;
+  sigemptyset(&ours);
+  for (const int signal : kSignals) sigaddset(&ours, signal);
+  pthread_sigmask(SIG_UNBLOCK, &ours, nullptr);
 }
 
 Interrupts::~Interrupts() {
@@ -72,6 +93,9 @@ Interrupts::~Interrupts() {
 bool Interrupts::interrupted() const { return interrupts > 0; }
 bool Interrupts::terminated() const { return first_was_term; }
 bool Interrupts::noticed() const { return notice; }
+int Interrupts::hangups() const { return hangup_notices; }
+
+void Interrupts::Wake() const { WakeUp(); }
 
 void Interrupts::Wait(double seconds) const {
   const int timeout_ms = std::max(0, static_cast<int>(std::ceil(seconds * 1000)));

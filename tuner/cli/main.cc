@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "tuner/cli/exit_codes.h"
 #include "tuner/cli/log.h"
 #include "tuner/cli/verb.h"
@@ -55,6 +56,15 @@ constexpr Verb kVerbs[] = {
     {"drain", "Empty a node: trials move off it, nothing new starts there",
      "  tuner drain node-3\n  tuner drain node-3 --within 600\n  tuner drain node-3 --undo",
      AddDrain},
+    {"token", "Make, list and end the tokens by which others are let in",
+     "  tuner token create --role submit --name ada --expires 90d > ada.token\n  tuner token ls\n"
+     "  tuner token rm ada",
+     AddTokens},
+    {"connect",
+     "Open a service of another machine on loopback, for programs that send no token or TLS",
+     "  tuner connect oak:7077 --token-file ada.token\n"
+     "  tuner connect oak:7077 oak:7078 --token-file ada.token",
+     AddConnect},
     {"db", "Check, back up or compact a database file; bring Optuna's studies in and out",
      "  tuner db check espalier.db\n  tuner db backup espalier.db copy.db\n"
      "  tuner db import-optuna example.db espalier.db",
@@ -128,6 +138,8 @@ int Main(int argc, char** argv) {
 }  // namespace espalier
 
 int main(int argc, char** argv) {
+  // Debian's absl is built to look for deadlocks at each lock, and gRPC locks many times a message.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   try {
     return espalier::Main(argc, argv);
   } catch (const std::exception& error) {

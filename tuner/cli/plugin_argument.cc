@@ -40,16 +40,6 @@ absl::StatusOr<PluginSpec> ParsePlugin(const std::string& what, const std::strin
   return plugin;
 }
 
-std::string PluginText(const PluginSpec& plugin) {
-  std::string text = plugin.name;
-  char separator = ':';
-  for (const auto& [name, value] : plugin.options) {
-    text += fmt::format("{}{}={:g}", separator, name, value);
-    separator = ',';
-  }
-  return text;
-}
-
 std::string PoliciesHelp() {
   std::string text = "Policies:\n";
   for (const PolicyInfo& info : PolicyInfos()) {

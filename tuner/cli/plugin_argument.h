@@ -11,9 +11,6 @@ namespace espalier {
 // affair. InvalidArgument says which part is wrong; `what` ("--policy") begins the message.
 absl::StatusOr<PluginSpec> ParsePlugin(const std::string& what, const std::string& text);
 
-// The same the other way round.
-std::string PluginText(const PluginSpec& plugin);
-
 // For the end of a help text: the names that a policy may have, and a line on each.
 std::string PoliciesHelp();
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "tuner/base/clock.h"
 #include "tuner/cli/client.h"
+#include "tuner/cli/plugin_argument.h"
 #include "tuner/cli/service_options.h"
 #include "tuner/cli/text.h"
 #include "tuner/cli/verb.h"
@@ -19,6 +21,7 @@ namespace {
 
 struct PoolArguments {
   ServiceArguments service;
+  std::string policy;
   std::string node;
   bool undo = false;
   double within_s = 0;
@@ -40,8 +43,21 @@ std::string NodeText(const v1::Node& node) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+// What is wrong between two nodes, and what to do.
+std::string FaultText(const v1::NodeFault& fault) {
+  const double ago_s = std::max(0.0, Seconds(Now()) - fault.at());
+  const double left_s = std::max(0.0, fault.until() - Seconds(Now()));
+  return fmt::format(
+      "{} cannot reach {} at {}: {} ({} ago). No trial is placed on both for {} more: let TCP "
+      "connections from {} to {} through, to the ports of its replicas (tuner agent --port-range), "
+      "or give {} another --address",
+      fault.from(), fault.to(), fault.address(), fault.error(), FormatDuration(ago_s),
+      FormatDuration(left_s), fault.from(), fault.to(), fault.to());
+}
+
 void PrintPool(const v1::Pool& pool) {
   std::printf("%d of %d slots held\n", pool.slots_held(), pool.slots());
+  if (!pool.policy().empty()) std::printf("policy %s\n", pool.policy().c_str());
   std::vector<std::vector<std::string>> rows = {{"node", "slot", "study", "trial", "process"}};
   for (const v1::Node& node : pool.nodes()) {
     for (int slot = 0; slot < node.slots(); ++slot) {
@@ -67,9 +83,27 @@ void PrintPool(const v1::Pool& pool) {
                   static_cast<double>(gpu.memory_bytes()) / (1 << 30), gpu.uuid().c_str());
     }
   }
+  for (const v1::NodeFault& fault : pool.faults()) std::puts(FaultText(fault).c_str());
+  for (const std::string& warning : pool.warnings()) std::puts(warning.c_str());
+}
+
+ExitCode SetPolicy(const PoolArguments& arguments) {
+  const absl::StatusOr<PluginSpec> policy = ParsePlugin("--policy", arguments.policy);
+  if (!policy.ok())
+    return Fail("pool", ExitCode::kBadInput, std::string(policy.status().message()));
+  const absl::StatusOr<ClientOptions> options = arguments.service.Resolve();
+  if (!options.ok()) return Fail("pool", options.status());
+  v1::SetPoolPolicyRequest request;
+  request.set_name(policy->name);
+  request.mutable_options()->insert(policy->options.begin(), policy->options.end());
+  const absl::StatusOr<v1::Pool> pool = Client(*options).SetPoolPolicy(request);
+  if (!pool.ok()) return Fail("pool", pool.status());
+  std::printf("the pool is divided by %s from now on\n", pool->policy().c_str());
+  return ExitCode::kOk;
 }
 
 ExitCode ShowPool(const PoolArguments& arguments) {
+  if (!arguments.policy.empty()) return SetPolicy(arguments);
   const absl::StatusOr<ClientOptions> options = arguments.service.Resolve();
   if (!options.ok()) return Fail("pool", options.status());
   Client client(*options);
@@ -108,6 +142,11 @@ ExitCode Drain(const PoolArguments& arguments) {
 VerbAction AddPool(CLI::App& app) {
   auto a = std::make_shared<PoolArguments>();
   a->service.AddTo(app);
+  app.add_option("--policy", a->policy,
+                 "Divide the pool by this policy from now on, NAME or NAME:option=value,...: kept "
+                 "over restarts of the service, and in the record of its studies")
+      ->type_name("POLICY");
+  app.footer(app.get_footer() + PoliciesHelp());
   return [a] { return ShowPool(*a); };
 }
 

@@ -70,6 +70,9 @@ absl::Status Show(StudySource& source, const ReadArguments& arguments) {
     for (const TableLine& line : RenderTable(details, options)) std::puts(line.text.c_str());
     const std::string promise = PromiseLine(PromiseReliability(details));
     if (!promise.empty()) std::puts(promise.c_str());
+    if (!details.study().notice().empty()) {
+      std::printf("note: %s\n", details.study().notice().c_str());
+    }
     return absl::OkStatus();
   }
   ESPALIER_ASSIGN_OR_RETURN(const v1::Trial trial, NamedTrial(details, arguments.trial));
@@ -176,7 +179,8 @@ VerbAction AddExport(CLI::App& app) {
                  "at_s (seconds since the study's creation), global_batch_size, slots held then, "
                  "and the trial's final_value, started_s, ended_s, slot_seconds, restarts, "
                  "reason. json: everything, as StudyDetails of tuner.proto: also the slots held "
-                 "over time and the decisions")
+                 "over time and the decisions (a service tells the newest 20,000, a file with "
+                 "--db has all)")
       ->check(CLI::IsMember({"csv", "json"}))
       ->capture_default_str();
   app.add_option("--out", a->out, "File to write (default: stdout)");

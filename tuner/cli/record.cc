@@ -43,6 +43,14 @@ int MostSlotsHeld(const v1::Trial& trial) {
   return most;
 }
 
+std::set<std::string> FigureNames(const v1::Trial& trial) {
+  std::set<std::string> names;
+  for (const v1::IntermediateValue& value : trial.values()) {
+    for (const auto& [name, figure] : value.extra()) names.insert(name);
+  }
+  return names;
+}
+
 bool ResizedInto(const v1::Trial& trial, int i) {
   if (i < 1 || i >= trial.spans_size()) return false;
   const v1::SlotSpan& before = trial.spans(i - 1);
@@ -56,7 +64,8 @@ ResizeCounts CountResizes(const v1::Trial& trial) {
   ResizeCounts counts;
   for (int i = 1; i < trial.spans_size(); ++i) {
     if (!ResizedInto(trial, i)) continue;
-    ++(trial.spans(i).slots_size() > trial.spans(i - 1).slots_size() ? counts.grown : counts.shrunk);
+    ++(trial.spans(i).slots_size() > trial.spans(i - 1).slots_size() ? counts.grown
+                                                                     : counts.shrunk);
   }
   return counts;
 }

@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,9 @@ struct ResizeCounts {
   int shrunk = 0;
 };
 ResizeCounts CountResizes(const v1::Trial& trial);
+
+// Of what the trial's program told beside its metric.
+std::set<std::string> FigureNames(const v1::Trial& trial);
 
 // The step of the best reported value; 0: none was reported.
 std::int64_t BestStep(const v1::Study& study, const v1::Trial& trial);

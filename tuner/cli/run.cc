@@ -4,6 +4,7 @@
 
 #include "tuner/cli/plugin_argument.h"
 #include "tuner/cli/run_session.h"
+#include "tuner/cli/timeout_options.h"
 #include "tuner/cli/verb.h"
 
 namespace espalier {
@@ -22,6 +23,7 @@ VerbAction AddRun(CLI::App& app) {
   app.add_option("--token-file", a->token_file,
                  "File with the token that clients and agents must show; needed for addresses "
                  "other than loopback");
+  AddTimeoutsTo(app, a->timeouts);
   app.add_option("--report", a->report, "Where the report goes (default: DIR/report.html)");
   auto* memory = app.add_flag("--memory", a->memory, "Keep the study in memory only: no resuming");
   app.add_flag("--fresh", a->fresh, "Begin anew; an earlier run is moved to DIR/old-N")

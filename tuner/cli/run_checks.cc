@@ -9,6 +9,7 @@
 
 #include "tuner/cli/files.h"
 #include "tuner/cli/service_options.h"
+#include "tuner/cli/timeout_options.h"
 #include "tuner/core/core.h"
 #include "tuner/storage/storage.h"
 #include "tuner/study_file/study_file.h"
@@ -83,6 +84,7 @@ absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
   for (const absl::Status& status : {Validate(spec), CheckCommand(spec), CheckNeeds(spec)}) {
     ESPALIER_RETURN_IF_ERROR(InFile(arguments.study_file, status));
   }
+  ESPALIER_RETURN_IF_ERROR(CheckTimeouts(arguments.timeouts));
   ESPALIER_ASSIGN_OR_RETURN(AgentOptions agent, CheckNode(arguments.node, spec));
   RunPlan plan{arguments, std::move(spec), std::move(agent), {}, {}};
   if (!arguments.token_file.empty()) {

@@ -29,8 +29,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kStopBound_s = 60;  // for trials to save and leave after Ctrl-C
-constexpr double kEndBound_s = 30;   // for processes to exit after the study's end
+// For trials to save and leave after Ctrl-C: the service ends those that do not get on, and what
+// gets on is not cut off here either.
+constexpr double kStopBound_s = 86400;
+constexpr double kEndBound_s = 30;  // for what is left after the study's end and its exit timeout
 constexpr const char* kNodeName = "local";
 
 // Service, agent and a client of them in this process, from start to shutdown.
@@ -62,6 +64,8 @@ class Session {
     options.http_address = plan_.arguments.http_address;
     options.database = plan_.arguments.memory ? "" : DatabasePath(plan_.directory);
     options.token = plan_.token;
+    options.timeouts = plan_.arguments.timeouts;
+    options.policy.reset();  // the study's own is followed
     ESPALIER_RETURN_IF_ERROR(LogToFile(LogPath()));
     ESPALIER_ASSIGN_OR_RETURN(service_, Service::Start(options));
     client_ = std::make_unique<Client>(
@@ -133,6 +137,7 @@ class Session {
     options.node_name = kNodeName;
     options.directory = TrialsPath(plan_.directory);
     options.token = plan_.token;
+    options.keep_checkpoints = false;  // there is no other node
     options.tuner_executable = OwnExecutable();
     ESPALIER_ASSIGN_OR_RETURN(agent_, Agent::Start(options));
     return absl::OkStatus();
@@ -148,9 +153,10 @@ class Session {
       display->Say("stopping: trials save what they can (again Ctrl-C: at once)");
       ESPALIER_ASSIGN_OR_RETURN(study, client_->StopStudy(plan_.spec.name));
     }
+    const double exit_s = Merge(plan_.spec.timeouts, plan_.arguments.timeouts).exit_s;
+    const double bound_s = stopped_here ? kStopBound_s : kEndBound_s + exit_s;
     const absl::Status freed = AwaitSlotsFree(*client_, plan_.spec.name, *display, interrupts_,
-                                              stopped_here ? kStopBound_s + plan_.spec.stop_grace_s
-                                                           : kEndBound_s + plan_.spec.stop_grace_s);
+                                              bound_s + plan_.spec.stop_grace_s);
     display->Finish();
     if (!freed.ok()) std::fprintf(stderr, "tuner run: %s\n", std::string(freed.message()).c_str());
     ESPALIER_RETURN_IF_ERROR(Conclude());

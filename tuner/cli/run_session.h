@@ -4,6 +4,7 @@
 
 #include "tuner/cli/exit_codes.h"
 #include "tuner/cli/node_options.h"
+#include "tuner/core/study.h"
 
 namespace espalier {
 
@@ -14,6 +15,7 @@ struct RunArguments {
   std::string grpc_address = "127.0.0.1:0";
   std::string http_address = "127.0.0.1:0";
   std::string token_file;
+  TrialTimeouts timeouts;
   std::string report;
   bool memory = false;
   bool fresh = false;

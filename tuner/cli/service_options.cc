@@ -57,10 +57,12 @@ void ServiceArguments::AddTo(CLI::App& app) {
                                         std::string(kDefaultService) + ")");
   app.add_option("--dir", directory, "Directory of a `tuner run` to talk to")->excludes(by_address);
   app.add_option("--token-file", token_file,
-                 "File with the service's token (default: ESPALIER_TOKEN_FILE)");
+                 "File with a token of the service (default: ESPALIER_TOKEN_FILE). One that ends "
+                 "with the hash of a certificate also says that the service speaks TLS, and with "
+                 "which certificate");
   app.add_option("--tls-ca", tls_ca,
                  "PEM file of the certificates to trust, for a service that speaks TLS (default: "
-                 "ESPALIER_TLS_CA; none: the connection is in the clear)");
+                 "ESPALIER_TLS_CA; none: see --token-file, else the connection is in the clear)");
 }
 
 absl::StatusOr<ClientOptions> ServiceArguments::Resolve() const {

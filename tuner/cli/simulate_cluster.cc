@@ -66,7 +66,7 @@ absl::Status SimulateRecordedCluster(const SimulateClusterArguments& a) {
                               MakePolicy(spec.name, spec.options));
     ESPALIER_ASSIGN_OR_RETURN(Timeline timeline,
                               SimulateCluster(load, *policy, OptionsOf(a, spec.name)));
-    runs.push_back({PluginText(spec), std::move(timeline), {}});
+    runs.push_back({TextOf(spec), std::move(timeline), {}});
   }
   const std::string title = TitleOf(a, load);
   std::printf("%s\n\n%s", title.c_str(), SimulationTable(runs).c_str());

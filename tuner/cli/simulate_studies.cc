@@ -185,7 +185,7 @@ absl::Status SetPoolSize(const SimulateStudyArguments& a, const PluginSpec& rule
   const absl::Status known = CheckPoolSize(*pool.core.pool_size);
   if (known.ok()) return known;
   return absl::InvalidArgumentError(
-      fmt::format("--pool-size {}: {}", PluginText(rule), std::string(known.message())));
+      fmt::format("--pool-size {}: {}", TextOf(rule), std::string(known.message())));
 }
 
 std::string ValuesJson(const Trial& trial) {
@@ -251,8 +251,8 @@ std::string TitleOf(const StudySpec& spec, const StudySimulationOptions& options
   title += spec.max_trials > 0 ? fmt::format("{} trials", spec.max_trials) : "a stream of trials";
   if (spec.target) title += fmt::format(" until {:g}", *spec.target);
   title += fmt::format(" on {} slots of {} node{}, {:g} s a resize, pruner {}, seed {}", a.slots,
-                       a.nodes, a.nodes == 1 ? "" : "s", options.pool.resize_s,
-                       PluginText(spec.pruner), spec.seed);
+                       a.nodes, a.nodes == 1 ? "" : "s", options.pool.resize_s, TextOf(spec.pruner),
+                       spec.seed);
   return title;
 }
 
@@ -296,8 +296,8 @@ absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& a
     ESPALIER_ASSIGN_OR_RETURN(StudySimulation simulation,
                               SimulateStudy(*prepared.load, spec, options));
     if (prepared.recorded != nullptr) beyond += prepared.recorded->BeyondRecord(simulation.state);
-    std::string name = PluginText(policy);
-    if (!a.pool_sizes.empty()) name += " on " + PluginText(pool_size);
+    std::string name = TextOf(policy);
+    if (!a.pool_sizes.empty()) name += " on " + TextOf(pool_size);
     runs.push_back(RunOf(name, simulation));
     promise = simulation.promise;
     runs.back().timeline.slots = a.slots;

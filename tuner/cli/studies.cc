@@ -88,6 +88,9 @@ absl::StatusOr<ExitCode> Submit(Client& client, const StudyArguments& arguments)
   request.set_directory(spec->directory);
   ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.CreateStudy(request));
   std::printf("study %s submitted\n", study.name().c_str());
+  if (!study.notice().empty()) {
+    std::fprintf(stderr, "tuner submit: %s\n", study.notice().c_str());
+  }
   std::fflush(stdout);
   return arguments.wait ? Follow(client, study.name(), arguments.quiet, true) : ExitCode::kOk;
 }

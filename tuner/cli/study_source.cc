@@ -101,7 +101,7 @@ class DatabaseSource : public StudySource, private Tuner {
     return reply;
   }
   absl::Status Read(const std::function<void(const View&)>& look) override {
-    look(View{core_, now_, pids_, gpus_, folders_});
+    look(View{core_, now_, pids_, gpus_, folders_, hosts_});
     return absl::OkStatus();
   }
   absl::StatusOr<std::string> ReadOutput(NodeId, const std::string& study,
@@ -120,6 +120,7 @@ class DatabaseSource : public StudySource, private Tuner {
   std::map<ReplicaId, int> pids_;
   std::map<std::string, std::vector<NodeGpu>> gpus_;
   std::map<std::string, std::string> folders_;
+  std::map<std::string, std::string> hosts_;
 };
 
 }  // namespace

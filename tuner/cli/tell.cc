@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "tuner/base/protocol.h"
 #include "tuner/cli/client.h"
 #include "tuner/cli/service_options.h"
 #include "tuner/cli/verb.h"
@@ -85,7 +86,7 @@ VerbAction AddTell(CLI::App& app) {
 
 VerbAction AddVersion(CLI::App&) {
   return [] {
-    std::puts("tuner " ESPALIER_VERSION);
+    std::printf("tuner %s\n", Release().c_str());
     return ExitCode::kOk;
   };
 }

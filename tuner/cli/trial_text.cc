@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "tuner/cli/record.h"
 #include "tuner/cli/text.h"
 
@@ -49,10 +50,17 @@ std::string SlotNames(const v1::SlotSpan& span, const std::vector<Lane>& lanes) 
 }
 
 void AddHistory(const v1::StudyDetails& details, const v1::Trial& trial, double now, Lines& lines) {
+  const std::set<std::string> figures = FigureNames(trial);
   std::vector<std::vector<std::string>> values = {{"step", "value", "at", "batch"}};
+  values[0].insert(values[0].end(), figures.begin(), figures.end());
   for (const v1::IntermediateValue& value : trial.values()) {
-    values.push_back({std::to_string(value.step()), FormatValue(value.value()),
-                      At(details, value.at()), std::to_string(value.batch_size())});
+    std::vector<std::string>& row = values.emplace_back(
+        std::vector<std::string>{std::to_string(value.step()), FormatValue(value.value()),
+                                 At(details, value.at()), std::to_string(value.batch_size())});
+    for (const std::string& name : figures) {
+      const auto figure = value.extra().find(name);
+      row.push_back(figure == value.extra().end() ? "" : FormatValue(figure->second));
+    }
   }
   lines.Section("values", values);
   const std::vector<Lane> lanes = LanesOf(details);
@@ -88,6 +96,16 @@ std::string Mebibytes(std::int64_t bytes) {
   return bytes > 0 ? fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024)) : "";
 }
 
+// What its group is at between two steps: "handing over state, 1.2 of 2.0 GB".
+std::string GroupPhase(const v1::Trial& trial) {
+  constexpr double kGigabyte = 1e9;
+  const double moved = static_cast<double>(trial.moved_bytes()) / kGigabyte;
+  const double total = static_cast<double>(trial.moved_bytes_total()) / kGigabyte;
+  if (total > 0) return fmt::format("{}, {:.1f} of {:.1f} GB", trial.group_phase(), moved, total);
+  if (moved > 0) return fmt::format("{}, {:.1f} GB so far", trial.group_phase(), moved);
+  return trial.group_phase();
+}
+
 // What an elastic trial tells of how it trains; an ended one, what it told last.
 void AddFigures(const v1::Trial& trial, Lines& lines) {
   if (trial.atomic_batch_size() > 0) {
@@ -118,6 +136,7 @@ std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Tr
     lines.Add("  " + parameter.name(), Cut(DisplayParameter(parameter), 1000));
   }
   lines.Add("slots", trial.slots() > 0 ? std::to_string(trial.slots()) : "");
+  lines.Add("group", GroupPhase(trial));
   lines.Add("pinned to", trial.pinned_slots() > 0 ? std::to_string(trial.pinned_slots()) : "");
   lines.Add("slot-seconds", fmt::format("{:.1f}", SlotSeconds(trial, now)));
   lines.Known("batch size", static_cast<double>(trial.batch_size()));
@@ -129,6 +148,7 @@ std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Tr
   lines.Known("promise", trial.promise());
   lines.Known("restarts", trial.restarts());
   lines.Add("checkpoint", trial.checkpoint());
+  lines.Add("  which lies on", absl::StrJoin(trial.checkpoint_nodes(), ", "));
   AddHistory(details, trial, now, lines);
   if (!trial.last_output().empty()) {
     lines.Text("");

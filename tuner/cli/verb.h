@@ -44,6 +44,8 @@ VerbAction AddTell(CLI::App& app);
 VerbAction AddSimulate(CLI::App& app);
 VerbAction AddPool(CLI::App& app);
 VerbAction AddDrain(CLI::App& app);
+VerbAction AddTokens(CLI::App& app);
+VerbAction AddConnect(CLI::App& app);
 VerbAction AddDb(CLI::App& app);
 VerbAction AddSpace(CLI::App& app);
 VerbAction AddVersion(CLI::App& app);

@@ -27,6 +27,7 @@ void Core::Impl::On(const DeleteStudy& event) {
                                                          : "holds slots: try again soon"));
     return;
   }
+  DropCopiesOfStudy(study);
   for (const TrialId trial : study.trials) {
     live_.erase(trial);
     groups_.erase(trial);
@@ -42,7 +43,7 @@ void Core::Impl::On(const DeleteStudy& event) {
   promise_at_.erase(study.id);
   promise_stale_.erase(study.id);
   cost_check_.erase(study.id);
-  equal_progress_.erase(study.id);
+  curves_.Forget(study.id);
   suggestions_.erase(study.id);
   suggested_.erase(study.id);
   waiting_.erase(study.id);

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "tuner/core/kept_token.h"
 #include "tuner/core/study.h"
 
 namespace espalier {
@@ -103,6 +104,7 @@ struct ValueSet {
 struct ValueReported {
   TrialId id;
   IntermediateValue value;
+  std::map<std::string, double> extra{};  // further figures of the same step
 };
 // The trial's replica group entered a new generation; generations are never used twice.
 struct GenerationAdvanced {
@@ -123,9 +125,20 @@ struct FiguresRecorded {
   TrialId id;
   TrainingFigures figures;
 };
+// The trial's newest checkpoint, which it goes on from.
 struct CheckpointRecorded {
   TrialId id;
   std::string path;
+  CheckpointLabel label{};
+};
+// The newest one that a node has, and that it has none any more.
+struct CheckpointCopySet {
+  TrialId id;
+  CheckpointCopy copy;
+};
+struct CheckpointCopyGone {
+  TrialId id;
+  NodeId node;
 };
 struct TrialPinned {
   TrialId id;
@@ -149,6 +162,14 @@ struct NodeDrained {
   bool drained;
   Time ends;  // when it must be empty; zero: no such moment
 };
+// The policy of the pool, by a client's word.
+struct PoolPolicySet {
+  PluginSpec policy;
+};
+// A new token, or another state of the one with its id.
+struct TokenKept {
+  KeptToken token;
+};
 // Replica ids below `below` may be in use: a restarted service goes on from there.
 struct ReplicaIdsReserved {
   std::int64_t below;
@@ -159,8 +180,9 @@ using Change =
                  StudyRenamed, StudyAttributeSet, SuggestionAdded, TrialCreated, TrialStateChanged,
                  TrialTold, ParameterSuggested, TrialAttributeSet, ValueSet, ValueReported,
                  GenerationAdvanced, SlotsHeldChanged, ResizeMeasured, FiguresRecorded,
-                 CheckpointRecorded, TrialPinned, TrialRestarted, DecisionMade, NodeRegistered,
-                 NodeDrained, ReplicaIdsReserved>;
+                 CheckpointRecorded, CheckpointCopySet, CheckpointCopyGone, TrialPinned,
+                 TrialRestarted, DecisionMade, NodeRegistered, NodeDrained, PoolPolicySet,
+                 TokenKept, ReplicaIdsReserved>;
 
 // Everything durable. A value: copy it, compare it, replay into it.
 
@@ -194,6 +216,8 @@ struct TunerState {
   std::map<TrialId, Trial> trials;
   std::map<NodeId, std::string> nodes;  // every node ever seen, by name
   std::map<NodeId, Time> drained;       // by a user, and when they must be empty; zero: no matter
+  std::optional<PluginSpec> policy;     // of the pool; none: nobody has set one
+  std::map<std::string, KeptToken> tokens;  // by id
   std::int64_t replica_ids_below = 1;
   // The highest ones ever given, deleted ones included: ids are never used twice.
   StudyId last_study;

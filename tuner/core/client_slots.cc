@@ -21,12 +21,6 @@ namespace {
 
 std::string Count(int slots) { return absl::StrCat(slots, slots == 1 ? " slot" : " slots"); }
 
-int Total(const Placement& placement) {
-  int total = 0;
-  for (const auto& [node, slots] : placement) total += slots;
-  return total;
-}
-
 // Takes them from what is left for the requests that follow.
 void Take(const Placement& placement, std::vector<ClientNode>& nodes) {
   for (ClientNode& node : nodes) {
@@ -172,7 +166,7 @@ void Core::Impl::GiveBack(TrialId id, const std::string& why) {
   for (const Slot& slot : own.slots) client_held_.erase(slot);
   const auto trial = state_.trials.find(id);
   if (own.slots.empty() || trial == state_.trials.end()) return;
-  slots_touched_.insert(id);
+  SlotsChange(id);
   Decide(trial->second, DecisionKind::kShrink, static_cast<int>(own.slots.size()), 0, why);
   if (!own.in_turn || trial->second.spans.empty()) return;
   const auto [clients, pool] = SharesOfSides();
@@ -199,18 +193,19 @@ void Core::Impl::TakeUpClientSlots(const Trial& trial) {
   client_nodes_unsure_ = true;
 }
 
-void Core::Impl::CheckClientSlots() {
-  if (client_slots_.empty()) return;
-  std::map<TrialId, TrialState> left;
-  bool studies_changed = false;
-  for (const Change& change : result_.changes) {
-    studies_changed |= std::holds_alternative<StudyDeleted>(change) ||
-                       std::holds_alternative<StudyStateChanged>(change);
-    if (const auto* told = std::get_if<TrialTold>(&change)) left[told->id] = told->state;
-    if (const auto* set = std::get_if<TrialStateChanged>(&change)) left[set->id] = set->state;
+void Core::Impl::NoteLeft(TrialId id, TrialState state) {
+  if (!client_slots_.contains(id)) return;
+  if (state == TrialState::kRunning) {
+    left_by_clients_.erase(id);
+  } else {
+    left_by_clients_[id] = state;
   }
-  for (const auto& [id, state] : left) {
-    if (state == TrialState::kRunning) continue;
+}
+
+void Core::Impl::CheckClientSlots() {
+  const bool studies_changed = std::exchange(studies_changed_, false);
+  if (client_slots_.empty()) return;
+  for (const auto& [id, state] : std::exchange(left_by_clients_, {})) {
     GiveBack(id, absl::StrCat("its trial is ", std::string(ToString(state))));
   }
   if (client_nodes_unsure_ && !recovery_ends_) {
@@ -273,6 +268,7 @@ std::vector<ClientNode> Core::Impl::NodesForClients() const {
     ++busy[replica.node];
     if (!replica.leaving && !replica.stopping) ++staying[{replica.node, replica.trial}];
   }
+  for (const Slot& slot : SlotsToRecover()) ++busy[slot.node];
   std::vector<ClientNode> nodes;
   for (const auto& [id, node] : nodes_) {
     if (!node.connected || node.draining) continue;
@@ -302,7 +298,7 @@ std::pair<double, double> Core::Impl::SharesOfSides() const {
   std::pair<double, double> shares{0, 0};
   for (const auto& [id, study] : state_.studies) {
     if (asking.contains(id)) shares.first += study.spec.share;
-    if (UsesPool(study)) shares.second += study.spec.share;
+    if (pool_studies_.contains(id)) shares.second += study.spec.share;
   }
   return shares;
 }
@@ -471,7 +467,7 @@ void Core::Impl::Grant(TrialId id, const Placement& placement, bool in_turn) {
   own.waits_for.clear();
   own.in_turn = in_turn;
   own.heard = now_;
-  slots_touched_.insert(id);
+  SlotsChange(id);
   const double waited_s = SecondsBetween(own.asked, now_);
   Decide(TrialAt(id), DecisionKind::kStart, 0, own.wanted,
          absl::StrCat("its client asked for ", Count(own.wanted), ": ", absl::StrJoin(where, ", "),

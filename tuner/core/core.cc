@@ -1,6 +1,8 @@
 #include "tuner/core/core.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "allocator/pool/job_check.h"
 #include "tuner/base/check.h"
@@ -8,19 +10,44 @@
 
 namespace espalier {
 
+namespace {
+
+template <typename T>
+void Append(std::vector<T>&& from, std::vector<T>& to) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+}  // namespace
+
+void Append(StepResult&& from, StepResult& to) {
+  Append(std::move(from.changes), to.changes);
+  Append(std::move(from.commands), to.commands);
+  Append(std::move(from.node_requests), to.node_requests);
+  if (from.plan) to.plan = std::move(from.plan);
+  to.late.merge(from.late);
+}
+
 // ---- The public face -------------------------------------------------------------------------
 
 Core::Core(TunerState state, CoreOptions options)
     : impl_(std::make_unique<Impl>(std::move(state), options)) {}
 Core::~Core() = default;
 
-StepResult Core::Step(Time now, const Event& event) { return impl_->Step(now, event); }
+StepResult Core::Handle(Time now, const Event& event) { return impl_->Handle(now, event); }
+StepResult Core::Settle(Time now) { return impl_->Settle(now); }
+StepResult Core::Step(Time now, const Event& event) {
+  StepResult result = impl_->Handle(now, event);
+  Append(impl_->Settle(now), result);
+  return result;
+}
 std::optional<Time> Core::NextDeadline() const { return impl_->NextDeadline(); }
 bool Core::FreeDropped() { return impl_->FreeDropped(); }
 const TunerState& Core::state() const { return impl_->state(); }
 PruneVerdict Core::Verdict(TrialId trial) const { return impl_->Verdict(trial); }
 TrialActivity Core::Activity(TrialId trial) const { return impl_->Activity(trial); }
 std::vector<NodeView> Core::Nodes() const { return impl_->Nodes(); }
+std::vector<NodeFault> Core::Faults() const { return impl_->Faults(); }
+std::optional<PluginSpec> Core::PoolPolicy() const { return impl_->PoolPolicy(); }
 int Core::SlotsTotal() const { return impl_->SlotsTotal(); }
 int Core::SlotsHeld() const { return impl_->SlotsHeld(); }
 
@@ -39,22 +66,32 @@ Core::Impl::Impl(TunerState state, CoreOptions options)
     }
     const bool holds = !trial.spans.empty() && trial.spans.back().to == Time{};
     if (trial.state == TrialState::kRunning || holds) recovering_.insert(id);
-    if (!Ended(trial.state)) live_.insert(id);
+    if (!Ended(trial.state)) AddLive(trial);
+    if (!Ended(trial.state) && trial.newest_checkpoint.known()) keeping_.due.insert(id);
     promise_stale_.insert(trial.study);
     for (const Resize& resize : trial.resizes) pauses_[trial.study].Add(resize.pause_s);
   }
+  for (const auto& [id, study] : state_.studies) {
+    if (UsesPool(study)) pool_studies_.insert(id);
+  }
 }
 
-StepResult Core::Impl::Step(Time now, const Event& event) {
+StepResult Core::Impl::Handle(Time now, const Event& event) {
   now_ = std::max(now, now_);
-  result_ = {};
   if (!clocks_set_) SetClocksAfterRestart();
   std::visit([this](const auto& e) { On(e); }, event);
+  return std::exchange(result_, {});
+}
+
+StepResult Core::Impl::Settle(Time now) {
+  now_ = std::max(now, now_);
   CheckReplicaDeadlines();
   CheckDrains();
   CheckLimits();
   CheckClientLeases();
   CheckClientSlots();
+  KeepCheckpoints();
+  if (look_ && !planning_ && now_ >= planner_rests_until_) schedule_ = true;
   if (schedule_) Schedule();
   if (options_.pool_size) SizePool();
   AnswerClients();
@@ -64,6 +101,8 @@ StepResult Core::Impl::Step(Time now, const Event& event) {
 
 void Core::Impl::On(const Tick&) {
   schedule_ = true;
+  // Should one have been overlooked, it waits no longer than this.
+  ReconcileAll();
   look_again_s_ = std::min(2 * look_again_s_, kLookAgainMost_s);
 }
 
@@ -72,25 +111,32 @@ std::optional<Time> Core::Impl::NextDeadline() const {
   const auto consider = [&next](std::optional<Time> t) {
     if (t && (!next || *t < *next)) next = t;
   };
-  for (const auto& [id, node] : nodes_) {
-    consider(node.lease_ends);
-    if (node.move_by && *node.move_by > now_) consider(node.move_by);
+  for (const NodeId id : away_) consider(nodes_.at(id).lease_ends);
+  consider(replicas_.NextDeadline());
+  for (const NodeId node : draining_) {
+    for (const ReplicaId replica : replicas_.On(node)) {
+      const std::optional<Time> leaves = LeaveBy(node, replicas_.at(replica).trial);
+      if (leaves && *leaves > now_) consider(leaves);
+    }
   }
-  for (const auto& [id, replica] : replicas_) consider(replica.deadline);
-  for (const auto& [id, group] : groups_) {
+  for (const TrialId id : timed_groups_) {
+    const auto found = groups_.find(id);
+    if (found == groups_.end()) continue;
+    const Group& group = found->second;
     consider(group.ending);
     consider(group.stuck_ends);
+    if (group.forming) consider(After(group.moved_at, StallOf(id)));
+    consider(group.contacts_end);
   }
   if (!recovering_.empty()) consider(recovery_ends_);
+  consider(keeping_.Next());
   if (options_.pool_size) consider(NextPoolSize());
   if (!client_slots_.empty()) consider(NextClientSlots());
   if (client_leases_checked_ && !heard_of_.empty()) {
     consider(After(*client_leases_checked_, options_.client_lease.seconds / kLooksPerClientLease));
   }
-  bool running = false;
-  for (const auto& [id, study] : state_.studies) {
-    if (!UsesPool(study)) continue;
-    running = true;
+  for (const StudyId id : pool_studies_) {
+    const Study& study = state_.studies.at(id);
     if (const auto check = cost_check_.find(id); check != cost_check_.end()) {
       consider(check->second.at);
     }
@@ -99,21 +145,47 @@ std::optional<Time> Core::Impl::NextDeadline() const {
     }
   }
   // The allocator looks again when nothing happens: a resize may have become worth its cost.
-  if (running && !replicas_.empty()) {
+  if (!pool_studies_.empty() && !replicas_.empty()) {
     consider(std::max(now_, After(scheduled_at_, look_again_s_)));
   }
+  if (look_ && !planning_) consider(planner_rests_until_);
   return next;
 }
 
 void Core::Impl::Emit(Change change) {
   state_.Apply(change);
-  if (const auto* told = std::get_if<TrialTold>(&change)) NoteWaiting(told->id);
+  Observe(change);
   result_.changes.push_back(std::move(change));
+}
+
+// What is kept beside the state so that no step has to go through all of it.
+void Core::Impl::Observe(const Change& change) {
+  curves_.Observe(state_, change);
+  const auto note_study = [this](StudyId id) {
+    const auto study = state_.studies.find(id);
+    const bool uses = study != state_.studies.end() && UsesPool(study->second);
+    uses ? void(pool_studies_.insert(id)) : void(pool_studies_.erase(id));
+  };
+  if (const auto* created = std::get_if<StudyCreated>(&change)) note_study(created->id);
+  if (const auto* deleted = std::get_if<StudyDeleted>(&change)) {
+    note_study(deleted->id);
+    studies_changed_ = true;
+  }
+  if (const auto* study = std::get_if<StudyStateChanged>(&change)) {
+    note_study(study->id);
+    ReconcileAll();
+    studies_changed_ = true;
+  }
+  if (const auto* set = std::get_if<TrialStateChanged>(&change)) NoteLeft(set->id, set->state);
+  if (const auto* told = std::get_if<TrialTold>(&change)) {
+    NoteWaiting(told->id);
+    NoteLeft(told->id, told->state);
+  }
+  if (const auto* newer = std::get_if<CheckpointRecorded>(&change)) reconcile_.insert(newer->id);
 }
 
 void Core::Impl::Decide(StudyId study, std::int64_t number, DecisionKind kind, int from, int to,
                         std::string reason) {
-  if (StudyAt(study).decisions.size() >= kMaxDecisions) return;
   Emit(DecisionMade{study, {now_, number, kind, from, to, std::move(reason)}});
 }
 
@@ -129,6 +201,10 @@ ReplicaId Core::Impl::NewReplicaId() {
   return ReplicaId(next_replica_++);
 }
 
+TrialTimeouts Core::Impl::TimeoutsOf(const Trial& trial) const {
+  return Merge(state_.studies.at(trial.study).spec.timeouts, options_.timeouts);
+}
+
 Trial& Core::Impl::TrialAt(TrialId id) {
   const auto it = state_.trials.find(id);
   ESPALIER_CHECK(it != state_.trials.end(), "a trial id that the core itself holds");
@@ -141,18 +217,25 @@ Study& Core::Impl::StudyAt(StudyId id) {
   return it->second;
 }
 
+void Core::Impl::AddLive(const Trial& trial) {
+  live_.emplace(trial.id, LiveTrial{&trial, &StudyAt(trial.study)});
+}
+
 std::vector<const Replica*> Core::Impl::ReplicasOf(TrialId id) const {
   std::vector<const Replica*> found;
-  for (const auto& [replica_id, replica] : replicas_) {
-    if (replica.trial == id) found.push_back(&replica);
-  }
+  for (const ReplicaId replica : replicas_.Of(id)) found.push_back(&replicas_.at(replica));
   return found;
 }
 
 int Core::Impl::SlotsHeldBy(TrialId id) const {
   const auto client = client_slots_.find(id);
   const std::size_t of_client = client == client_slots_.end() ? 0 : client->second.slots.size();
-  return static_cast<int>(ReplicasOf(id).size() + of_client);
+  return static_cast<int>(replicas_.Of(id).size() + of_client);
+}
+
+void Core::Impl::SlotsChange(TrialId id) {
+  slots_touched_.insert(id);
+  reconcile_.insert(id);
 }
 
 // Writes down who holds which slots where that has changed in this step.
@@ -185,6 +268,7 @@ TrialActivity Core::Impl::Activity(TrialId id) const {
   if (it == groups_.end()) return activity;
   const Group& group = it->second;
   activity.replicas = static_cast<int>(group.members.size());
+  activity.forming = FormingOf(id, group);
   if (!group.progress) return activity;
   activity.epoch = group.progress->epoch;
   activity.training = true;
@@ -261,8 +345,9 @@ std::vector<NodeView> Core::Impl::Nodes() const {
                   node.price_per_hour,
                   node.draining,
                   node.ends.value_or(Time{})};
-    for (const auto& [replica_id, replica] : replicas_) {
-      if (replica.node == id) view.replicas.push_back({replica_id, replica.trial, replica.slot});
+    for (const ReplicaId held : replicas_.On(id)) {
+      const Replica& replica = replicas_.at(held);
+      view.replicas.push_back({held, replica.trial, replica.slot});
     }
     for (const auto& [slot, trial] : client_held_) {
       if (slot.node == id) view.replicas.push_back({ReplicaId{}, trial, slot.index});

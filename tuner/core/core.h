@@ -9,12 +9,16 @@
 
 #include "allocator/pool_size/pool_size.h"
 #include "tuner/core/change.h"
+#include "tuner/core/contacts.h"
 #include "tuner/core/event.h"
 #include "tuner/core/pruners/pruner.h"
+#include "tuner/messages/replica_messages.h"
 
 namespace espalier {
 
 inline constexpr int kMaxEngineNodes = 256;
+
+struct PlanRequest;  // scheduling/plan.h
 
 // A pool whose nodes come from an engine: what they are, and by which rule how many.
 struct PoolSizeOptions {
@@ -31,12 +35,17 @@ struct ClientLease {
 };
 
 struct CoreOptions {
-  double lease_s = 10;           // a silent agent's replicas are lost after this
-  double start_timeout_s = 120;  // a replica that has not become ready is given up after this
-  double form_timeout_s = 30;    // a group that has not formed after this is told again
+  double lease_s = 10;                         // a silent agent's replicas are lost after this
+  TrialTimeouts timeouts{};                    // of studies that say nothing else
   std::optional<PoolSizeOptions> pool_size{};  // none: nodes come and go as they like
   ClientLease client_lease{};
   double slot_lease_s = 60;  // a client that holds slots and is silent for so long loses them
+  // By which the pool is divided until a client says otherwise (SetPoolPolicy); none: by the policy
+  // of its oldest running study.
+  std::optional<PluginSpec> policy{};
+  // Whether what takes long (a policy's search, promise, fits) is left to who steps the core: see
+  // StepResult::plan. Else it is done within the step.
+  bool plan_aside = false;
 };
 
 // What the engine is to do. May come twice.
@@ -49,10 +58,16 @@ struct StepResult {
   std::vector<Change> changes;    // commit these before anything else is done
   std::vector<Command> commands;  // then send these
   std::vector<NodeRequest> node_requests{};
+  // To be made by a Planner, on any thread, and brought back as PlanMade. There is never more than
+  // one under way: what happens meanwhile is seen by the next.
+  std::shared_ptr<const PlanRequest> plan{};
   Reply reply;  // then answer
   // and those whose AcquireSlots had no answer so far: all who asked for the trial.
   std::map<TrialId, Reply> late{};
 };
+
+// Adds what came later to what came first, whose reply stays.
+void Append(StepResult&& from, StepResult& to);
 
 // What a running trial does at the moment. Not durable: rebuilt from what replicas say.
 struct TrialActivity {
@@ -60,7 +75,8 @@ struct TrialActivity {
   int replicas = 0;  // in the group
   double epoch = 0;
   double promise = 0;
-  bool training = false;  // a group trains, and `figures` is what it says now
+  bool training = false;   // a group trains, and `figures` is what it says now
+  ReplicaForming forming;  // how far its group is between two steps, by who has most to do
   TrainingFigures figures;
 };
 
@@ -86,17 +102,25 @@ struct NodeView {
 // clock, no thread, no randomness but the studies' seeds: the same state and events give the same
 // changes and commands. Not thread safe; one owner calls it.
 //
-// Step applies its own changes to state() at once. The caller commits them, and only then sends
-// the commands and the reply; if it cannot commit it must throw the core away.
+// Events that come together may be handled one after another and settled once: what follows from an
+// event, from several of them or from time is done by Settle, so that under load each event costs
+// less. Handle and Settle apply their changes to state() at once. The caller commits them, and only
+// then sends the commands and the replies; if it cannot commit it must throw the core away.
 class Core {
  public:
-  // Takes up a state that storage loaded (or an empty one). The first Step after that should
+  // Takes up a state that storage loaded (or an empty one). The first event after that should
   // carry the present time soon: it sets the studies' clocks.
   Core(TunerState state, CoreOptions options);
   ~Core();
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
+  // What the event itself changes, and its reply.
+  StepResult Handle(Time now, const Event& event);
+  // After one or more events, and before NextDeadline: deadlines, the allocator, what groups do
+  // next, and late replies.
+  StepResult Settle(Time now);
+  // Both.
   StepResult Step(Time now, const Event& event);
 
   // When to send Tick at the latest; nullopt: nothing is waiting for time to pass.
@@ -111,6 +135,9 @@ class Core {
   PruneVerdict Verdict(TrialId trial) const;
   TrialActivity Activity(TrialId trial) const;
   std::vector<NodeView> Nodes() const;
+  std::vector<NodeFault> Faults() const;  // pairs of nodes that cannot talk
+  // The pool's own policy, if it has one: then no study's is followed.
+  std::optional<PluginSpec> PoolPolicy() const;
   int SlotsTotal() const;  // of connected nodes
   int SlotsHeld() const;
 

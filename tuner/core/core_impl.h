@@ -14,15 +14,17 @@
 #include "allocator/goodput/fit.h"
 #include "allocator/goodput/goodput.h"
 #include "allocator/goodput/profile.h"
-#include "allocator/policies/policy.h"
-#include "allocator/pool/speedup.h"
 #include "allocator/pool/study_shares.h"
+#include "tuner/core/checkpoints.h"
 #include "tuner/core/client_slots.h"
+#include "tuner/core/compared_curves.h"
+#include "tuner/core/contacts.h"
 #include "tuner/core/core.h"
-#include "tuner/core/equal_progress.h"
 #include "tuner/core/pruners/pruner.h"
+#include "tuner/core/replica_table.h"
 #include "tuner/core/request_keys.h"
 #include "tuner/core/samplers/sampler.h"
+#include "tuner/core/scheduling/planner.h"
 #include "tuner/core/slot_time.h"
 #include "tuner/core/stragglers.h"
 #include "tuner/core/suggested_parameters.h"
@@ -34,12 +36,12 @@ inline constexpr std::size_t kPromiseEveryReport = 24;  // trials up to which it
 inline constexpr double kLookAgain_s = 1.0;  // the allocator's pause when nothing happens; doubles
 inline constexpr double kLookAgainMost_s = 5.0;      // up to this while it finds nothing to do
 inline constexpr double kSameTime = 0.01;            // step times nearer to those of the last fit
-inline constexpr double kEndGrace_s = 10;            // for replicas to exit after their trial's end
-inline constexpr double kPauseGrace_s = 30;          // for a group to checkpoint and leave
 inline constexpr double kShareTurn_s = 10;           // that a trial runs before it gives way
-inline constexpr double kLeaveGrace_s = 30;          // before a draining node's end: see drains.cc
+inline constexpr double kReleaseAgain_s = 30;        // until the engine is told again
+inline constexpr double kStallSteps = 4;             // that a group may take to come to a boundary
 inline constexpr int kMaxFormTimeouts = 3;           // then who has not come is taken to hang
 inline constexpr double kStuckGrace_s = 2;           // between the first word of Stuck and the last
+inline constexpr double kContactGrace_s = 4;         // likewise, of who is out of reach
 inline constexpr int kMaxStuckInARow = 3;            // generations that could not train at all
 inline constexpr double kPoolSizeInterval_s = 5;     // between looks at the pool's size
 inline constexpr double kShrinkPatience_s = 30;      // that a pool is too large before it shrinks
@@ -47,7 +49,6 @@ inline constexpr double kNodeStartPatience = 3;      // start-up times, and this
 inline constexpr double kNodeStartLeast_s = 30;      // which a node that was asked for is given up
 inline constexpr double kSlowSlot_s = 600;           // a slot that made a replica slow is avoided
 inline constexpr int kMaxJoinerFailures = 3;         // then the trial stays at its size
-inline constexpr std::size_t kMaxDecisions = 20000;  // kept of one study
 inline constexpr std::size_t kMaxLastOutput = 4096;  // bytes
 inline constexpr int kLooksPerClientLease = 4;
 inline constexpr std::int64_t kReplicaIdBlock = 1000;
@@ -58,23 +59,12 @@ inline bool UsesPool(const Study& study) {
   return study.state == StudyState::kRunning && !study.spec.ask_and_tell;
 }
 
-// One process, from StartReplica to its exit.
-struct Replica {
-  Replica(ReplicaId replica_id, TrialId trial_id, NodeId node_id, int slot_index)
-      : id(replica_id), trial(trial_id), node(node_id), slot(slot_index) {}
-
-  ReplicaId id;
-  TrialId trial;
-  NodeId node;
-  int slot;
-  bool ready = false;     // has said Ready: belongs to an elastic program
-  bool leaving = false;   // told to leave by a regroup or a pause
-  bool stopping = false;  // StopReplica was sent
-  std::string address;
-  std::int64_t generation = 0;   // last one it reported
-  std::optional<Time> deadline;  // when to (again) stop it
-  double grace_s = 0;
-};
+// Slots on all its nodes.
+inline int Total(const Placement& placement) {
+  int total = 0;
+  for (const auto& [node, slots] : placement) total += slots;
+  return total;
+}
 
 // How fast a trial is on slots of one GPU type.
 struct SpeedOnType {
@@ -109,8 +99,8 @@ struct Group {
   std::vector<ReplicaId> members;  // of the newest generation, by rank
   bool forming = false;            // the newest generation is not complete yet
   std::set<ReplicaId> awaited;     // members that have not reported it
-  Time forming_since;
-  int form_timeouts = 0;  // in a row
+  Time moved_at;                   // when it last got on, while it forms
+  int form_timeouts = 0;           // in a row
   int replicas_before = 0;
   bool after_loss = false;
   ReplicaRegrouped longest_pause;  // reported of the forming generation
@@ -131,6 +121,12 @@ struct Group {
   std::set<ReplicaId> stuck;       // members of the newest generation that wait for the others
   std::optional<Time> stuck_ends;  // who has not said so by then hangs
   int stuck_in_a_row = 0;          // generations whose members all said so
+  // Of members that found others out of reach, all that they found.
+  std::map<ReplicaId, std::vector<ReplicaContact>> contacts;
+  std::optional<Time> contacts_end;  // it is decided then who goes on
+
+  // Whether time alone may change something about it.
+  bool timed() const { return forming || ending || stuck_ends || contacts_end; }
 };
 
 struct Node {
@@ -142,13 +138,15 @@ struct Node {
   std::string gpu_type;
   bool spot = false;
   double price_per_hour = 0;
-  bool leaving = false;          // so its agent says; else a user may have drained it
-  Time leaves;                   // with `leaving`: when
-  bool draining = false;         // either
-  std::optional<Time> ends;      // with `draining`: when it is gone or must be empty
-  std::optional<Time> move_by;   // with `ends`: who is there then is shrunk or paused
-  bool releasing = false;        // the pool shrinks by it
-  std::optional<Time> released;  // when the engine was told, the last time
+  bool leaving = false;            // so its agent says; else a user may have drained it
+  Time leaves;                     // with `leaving`: when
+  bool draining = false;           // either
+  std::optional<Time> ends;        // with `draining`: when it is gone or must be empty
+  Time ends_known;                 // with `ends`: since when
+  bool releasing = false;          // the pool shrinks by it
+  std::optional<Time> released;    // when the engine was told, the last time
+  bool keeps_checkpoints = false;  // others may fetch them there
+  std::string shared_folder{};     // see AgentHello
 };
 
 // Until then a cost limit cannot be reached, unless the pool has more slots by then.
@@ -168,7 +166,8 @@ class Core::Impl {
  public:
   Impl(TunerState state, CoreOptions options);
 
-  StepResult Step(Time now, const Event& event);
+  StepResult Handle(Time now, const Event& event);
+  StepResult Settle(Time now);
   std::optional<Time> NextDeadline() const;
 
   bool FreeDropped() {
@@ -179,7 +178,9 @@ class Core::Impl {
   PruneVerdict Verdict(TrialId id) const;
   TrialActivity Activity(TrialId id) const;
   std::vector<NodeView> Nodes() const;
+  std::vector<NodeFault> Faults() const { return faults_.Present(now_); }
   int SlotsTotal() const;
+  std::optional<PluginSpec> PoolPolicy() const;
   int SlotsHeld() const { return static_cast<int>(replicas_.size() + client_held_.size()); }
 
  private:
@@ -212,19 +213,27 @@ class Core::Impl {
   void On(const AgentHello& event);
   void On(const AgentLeaving& event);
   void On(const AgentGone& event);
-  void On(const ReplicaReady& event);
   void On(const ReplicaStarted& event);
-  void On(const ReplicaRegrouped& event);
-  void On(const ReplicaReport& event);
-  void On(const ReplicaProgress& event);
-  void On(const ReplicaCheckpoint& event);
-  void On(const ReplicaFinished& event);
-  void On(const ReplicaStuck& event);
+  void On(const FromReplica& event);
   void On(const ReplicaExited& event);
+  void On(const CheckpointCopied& event);  // checkpoints.cc
+  void On(const SetPoolPolicy& event);     // studies.cc
+  void On(const AddToken& event);          // tokens.cc
+  void On(const RemoveToken& event);
+  void On(const PlanMade& event);  // scheduling/planning.cc
   void On(const Tick& event);
+  void Hear(Replica& from, const ReplicaReady& message);
+  void Hear(Replica& from, const ReplicaRegrouped& message);
+  void Hear(const Replica& from, const ReplicaReport& message);
+  void Hear(const Replica& from, const ReplicaProgress& message);
+  void Hear(Replica& from, const ReplicaCheckpoint& message);  // checkpoints.cc
+  void Hear(const Replica& from, const ReplicaFinished& message);
+  void Hear(const Replica& from, const ReplicaStuck& message);  // stuck_groups.cc
+  void Hear(Replica& from, const ReplicaForming& message);
 
   // ---- emitting
   void Emit(Change change);
+  void Observe(const Change& change);
   void Decide(StudyId study, std::int64_t number, DecisionKind kind, int from, int to,
               std::string reason);
   void Decide(const Trial& trial, DecisionKind kind, int from, int to, std::string reason);
@@ -243,11 +252,12 @@ class Core::Impl {
   // Of a program that came to its own end, perhaps with a value.
   void EndWell(TrialId id, std::optional<double> value, const std::string& last_output);
   void PauseTrial(TrialId id, const std::string& reason);
-  void TakeValue(TrialId id, IntermediateValue value);
+  void TakeValue(TrialId id, IntermediateValue value, std::map<std::string, double> extra = {});
   void RecordFigures(TrialId id);
   void JudgeTrial(TrialId id);
   bool MayPause(TrialId id) const;
-  std::vector<Curve> CurvesOf(const Study& study);
+  // Of its newest value; of the first that does not keep it, where that brought several points.
+  PruneVerdict JudgeNewest(const Trial& trial);
   // Where the study's curves end, as far as its file or its programs tell; 0: unknown.
   std::int64_t LastStepOf(const Study& study) const;
   int ConsecutiveFailures(const Study& study) const;
@@ -309,6 +319,7 @@ class Core::Impl {
   void GiveBack(TrialId id, const std::string& why);
   void GiveBackOn(NodeId node, int from_slot, const std::string& why);
   void TakeUpClientSlots(const Trial& trial);
+  void NoteLeft(TrialId id, TrialState state);
   void CheckClientSlots();
   int ClientSlotsOn(NodeId node) const;
   int KeptForClients(NodeId node) const;
@@ -335,6 +346,7 @@ class Core::Impl {
   void LoseNode(NodeId id);
   void ForgetPlansFor(NodeId id);
   void CheckReplicaDeadlines();
+  void ForgetUntimedGroups();
   std::vector<const Replica*> ReplicasOf(TrialId id) const;
   int SlotsHeldBy(TrialId id) const;
   TrainingFigures FiguresOf(TrialId id, const Group& group) const;
@@ -343,7 +355,39 @@ class Core::Impl {
   std::optional<ThroughputParams> FittedFor(TrialId id,
                                             const std::optional<std::string>& gpu_type) const;
   // Whether that changed what is known.
-  bool LearnSpeed(TrialId id, const ReplicaProgress& event);
+  bool LearnSpeed(TrialId id, const ReplicaProgress& message);
+
+  // ---- where checkpoints lie (checkpoints.cc)
+  // Of its newest one; connected nodes first.
+  std::vector<NodeId> HoldersOf(const Trial& trial) const;
+  bool CheckpointInReach(const Trial& trial) const;
+  std::string NamesOf(const std::vector<NodeId>& nodes) const;
+  absl::Status CheckSharedFolder(const AgentHello& event) const;
+  void TakeHeldCheckpoints(NodeId node, const AgentHello& event);
+  void TakeUnknownFiles(NodeId node, const std::string& study_name, std::int64_t number,
+                        const std::vector<const HeldCheckpoint*>& files);
+  void LookAfterAllCheckpoints();
+  void KeepCheckpoints();
+  void OrderCopy(const Trial& trial);
+  std::optional<NodeId> PlaceForCopy(const Trial& trial, const std::vector<NodeId>& sources) const;
+  bool MayDrop(const Trial& trial, const CheckpointCopy& copy) const;
+  void Drop(const Trial& trial, NodeId node);
+  void DropOlderCopies(const Trial& trial);
+  void DropCopiesOfEnded(const Trial& trial);
+  void DropCopiesOfStudy(const Study& study);
+  bool HasSource(TrialId id) const;
+  bool StartAgainIfNobodyKnows(TrialId id, const std::string& what_happened, bool its_fault);
+  void NoteUnfetched(const Replica& replica, const ReplicaExited& exit);
+  bool CheckpointMissing(TrialId id, const ReplicaExited& exit);
+  void LookForHolder(TrialId id);
+  void GiveUpNewest(TrialId id);
+
+  // ---- how far groups are between two steps (forming.cc)
+  // Seconds without progress after which a group that forms is told again.
+  double StallOf(TrialId id) const;
+  bool Stalls(TrialId id, const Group& group) const;
+  // Of whoever has most to do.
+  ReplicaForming FormingOf(TrialId id, const Group& group) const;
 
   // ---- nodes that are to be emptied (drains.cc)
   void UpdateDrain(Node& node, const std::string& why);
@@ -352,7 +396,9 @@ class Core::Impl {
   void EmptyNode(const Node& node);
   void LeaveNode(TrialId id, const Node& node);
   bool Draining(NodeId id) const;
-  bool MustLeave(NodeId id) const;
+  // When the trial's replicas there are told to leave at the latest; none: no such moment is known.
+  std::optional<Time> LeaveBy(NodeId id, TrialId trial) const;
+  bool MustLeave(NodeId id, TrialId trial) const;
 
   // ---- nodes of an engine (pool_growth.cc, pool_work.cc)
   void SizePool();
@@ -375,10 +421,14 @@ class Core::Impl {
   void StopHung(TrialId id);
   void NobodyIsReached(TrialId id);
   bool StopThoseNotFormed(TrialId id);
+  std::set<ReplicaPair> CutPairs(const Group& group) const;
+  std::vector<std::string> NoteOutOfReach(const Group& group);
+  void PartThoseOutOfReach(TrialId id);
+  std::string NodeName(NodeId id) const;
   std::string PlaceOf(const Replica& replica) const;
 
   // ---- replicas that slow their group down (slow_replicas.cc)
-  void JudgePace(TrialId id, const ReplicaProgress& event);
+  void JudgePace(TrialId id, const ReplicaProgress& message);
   void ReplaceStraggler(TrialId id, const Straggler& straggler);
   void GiveUpReplacement(Group& group);
   std::optional<Slot> SpareSlot(TrialId id, const Replica& slow) const;
@@ -388,6 +438,20 @@ class Core::Impl {
 
   // ---- allocation (scheduling.cc)
   void Schedule();
+  void LookAgain();
+  void CarryOut();
+  // Plans made beside the owner's thread (scheduling/planning.cc).
+  void AskForPlan();
+  void DescribeSharing(PlanRequest& request);
+  bool TakePlan(const Plan& plan, const PlanRequest& request);
+  bool StillMeant(const AllocationDecision& decision, const std::map<TrialId, const Job*>& shown);
+  std::vector<AllocationDecision> ThatFit(std::vector<AllocationDecision> decisions) const;
+  std::vector<AllocationDecision> HoldersFirst(std::vector<AllocationDecision> decisions) const;
+  // Nodes that have the trial's newest checkpoint on a disk of their own, and are connected.
+  std::set<NodeId> OwnCopiesOf(const Trial& trial) const;
+  const std::map<StudyId, StudyPart>* KnownParts() const;
+  StudyCurves CurvesToForecast(const Study& study);
+  bool PromiseIsDue(const Study& study);
   void CreateTrials(Study& study, int& room);
   // Studies that share the pool (shares.cc).
   void CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& parts);
@@ -403,6 +467,7 @@ class Core::Impl {
   void OrderByShare(Pool& pool) const;
   Pool MakePool() { return MakePool(std::max(1, SlotsTotal())); }
   Pool MakePool(int most_slots);
+  std::vector<NodeCapacity> Capacities() const;
   Job MakeJob(const Study& study, const Trial& trial, int most_slots);
   // Whether the trial may be resized: not while a group forms, starts or takes its leave.
   bool Settled(TrialId id, const Group& group) const;
@@ -411,27 +476,47 @@ class Core::Impl {
   void DescribeHistory(const Trial& trial, Job& job) const;
   bool DescribeSpeed(const Trial& trial, Job& job);
   double ShareDoneBy(const Trial& trial) const;
+  bool WithinReach(const AllocationDecision& decision);
   void TakeAllocation(const AllocationDecision& decision);
+  void ReconcileAll();
   void Reconcile(TrialId id);
+  bool HasWhatItShould(TrialId id) const;
   std::set<ReplicaId> Surplus(const Group& group, const std::vector<Replica*>& live) const;
   void StartJoiners(const Trial& trial, const Group& group, const std::vector<Replica*>& live);
   std::vector<ReplicaId> WantedMembers(TrialId id, const std::vector<Replica*>& live,
                                        const std::set<ReplicaId>& surplus) const;
   void KeepASource(TrialId id, std::vector<ReplicaId>& wanted) const;
   std::optional<int> FreeSlot(NodeId node) const;
-  Policy& CurrentPolicy();
+  std::set<Slot> SlotsToRecover() const;
+  PluginSpec CurrentPolicy() const;
   void UpdatePromise(const Study& study);
+  void SlotsChange(TrialId id);
   void RecordSlots();
 
+  TrialTimeouts TimeoutsOf(const Trial& trial) const;
   Trial& TrialAt(TrialId id);
   Study& StudyAt(StudyId id);
+  void AddLive(const Trial& trial);
 
   TunerState state_;
   CoreOptions options_;
   std::map<NodeId, Node> nodes_;
-  std::map<ReplicaId, Replica> replicas_;
+  ReplicaTable replicas_;
   std::map<TrialId, Group> groups_;
-  std::set<TrialId> live_;  // WAITING, RUNNING and PAUSED trials of the pool, by submission
+  struct LiveTrial {
+    const Trial* trial;
+    const Study* study;
+  };
+  // WAITING, RUNNING and PAUSED trials of the pool, by submission.
+  std::map<TrialId, LiveTrial> live_;
+  // Of a pool of thousands of replicas most are at peace most of the time. These are not, or may
+  // not be: nodes that are away or to be emptied, groups about which time alone may change
+  // something, and trials that may not have what they should.
+  std::set<NodeId> away_;
+  std::set<NodeId> draining_;
+  std::set<TrialId> timed_groups_;
+  std::set<TrialId> reconcile_;
+  std::set<StudyId> pool_studies_;  // those that use the pool
   // Study::suggestions by name, and each by name and distribution.
   struct SuggestionIndex {
     std::map<std::string, int> first;
@@ -443,8 +528,11 @@ class Core::Impl {
   RequestKeys request_keys_;
   std::map<TrialId, ClientSlots> client_slots_;  // who holds slots or asks for some
   std::map<Slot, TrialId> client_held_;          // the same, by slot
-  std::map<NodeId, int> reserved_;               // for those who wait
-  std::map<TrialId, Time> slot_answers_;         // who waits for an answer, and until when
+  // Of those, since the last look: trials that their clients run no more.
+  std::map<TrialId, TrialState> left_by_clients_;
+  bool studies_changed_ = false;          // since then, in their states
+  std::map<NodeId, int> reserved_;        // for those who wait
+  std::map<TrialId, Time> slot_answers_;  // who waits for an answer, and until when
   std::int64_t next_slot_request_ = 0;
   Time client_slots_due_;  // no lease of theirs ends before
   TrialId unused_for_;     // for whom nobody else has wanted some slots since
@@ -464,16 +552,24 @@ class Core::Impl {
   std::map<TrialId, TrialSpeed> speeds_;
   std::map<StudyId, MeasuredPauses> pauses_;  // of all resizes of its trials
   std::map<StudyId, CostCheck> cost_check_;
-  std::map<StudyId, EqualProgress> equal_progress_;  // of studies of adaptive batches
-  std::map<Slot, Time> slow_slots_;                  // until when
+  CurvesOfStudies curves_;
+  std::map<Slot, Time> slow_slots_;  // until when
   // Trials of a loaded state that run or hold slots, and whose agents have not come back yet.
   std::set<TrialId> recovering_;
+  CheckpointKeeping keeping_;
+  NodeFaults faults_;       // pairs of nodes that cannot talk
   std::set<NodeId> heard_;  // nodes that have said Hello to this core
   std::optional<Time> recovery_ends_;
   std::set<TrialId> slots_touched_;
-  PluginSpec policy_spec_;
-  std::unique_ptr<Policy> policy_;
-  SpeedupCache speedups_;  // for what is divided before a policy divides
+  Planner planner_;  // of plans that are made within a step
+  // And of others: the one under way, if there is one, and when the next may be asked for.
+  std::shared_ptr<const PlanRequest> planning_;
+  std::int64_t plans_asked_ = 0;
+  Time plan_asked_at_;
+  Time planner_rests_until_;
+  bool look_ = false;                   // something has changed that a plan should see
+  std::map<StudyId, StudyPart> parts_;  // by the newest plan
+  std::set<std::pair<TrialId, std::string>> fit_due_;  // by GPU type
   std::unique_ptr<PoolSizeRule> size_rule_;
   Pool sized_pool_;                          // as the rule sees it
   std::map<std::string, Time> asked_nodes_;  // that have not come, and when they are given up

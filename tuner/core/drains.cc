@@ -60,13 +60,9 @@ void Core::Impl::UpdateDrain(Node& node, const std::string& why) {
   }
   if (ends != node.ends) {
     node.ends = ends;
-    node.move_by.reset();
-    // Of a short notice half is left for moving, and half for saving.
-    if (ends) {
-      const double left_s = std::max(0.0, SecondsBetween(now_, *ends));
-      node.move_by = After(now_, std::max(left_s - kLeaveGrace_s, left_s / 2));
-    }
+    node.ends_known = now_;
   }
+  node.draining ? void(draining_.insert(node.id)) : void(draining_.erase(node.id));
   if (node.draining == before) return;
   if (node.draining) ForgetPlansFor(node.id);
   const std::string what = node.draining
@@ -75,11 +71,7 @@ void Core::Impl::UpdateDrain(Node& node, const std::string& why) {
   const std::string when =
       ends ? absl::StrCat(", in ", static_cast<std::int64_t>(SecondsBetween(now_, *ends)), " s")
            : "";
-  for (const auto& [id, study] : state_.studies) {
-    if (UsesPool(study)) {
-      Decide(id, -1, DecisionKind::kPool, 0, 0, what + when);
-    }
-  }
+  for (const StudyId id : pool_studies_) Decide(id, -1, DecisionKind::kPool, 0, 0, what + when);
 }
 
 bool Core::Impl::Draining(NodeId id) const {
@@ -87,38 +79,53 @@ bool Core::Impl::Draining(NodeId id) const {
   return node != nodes_.end() && node->second.draining;
 }
 
-bool Core::Impl::MustLeave(NodeId id) const {
+// Of a short notice half is left for moving, and half for saving.
+std::optional<Time> Core::Impl::LeaveBy(NodeId id, TrialId trial) const {
   const auto node = nodes_.find(id);
-  return node != nodes_.end() && node->second.move_by && *node->second.move_by <= now_;
+  if (node == nodes_.end() || !node->second.ends) return std::nullopt;
+  const Time known = node->second.ends_known;
+  const double notice_s = std::max(0.0, SecondsBetween(known, *node->second.ends));
+  const double drain_s = TimeoutsOf(state_.trials.at(trial)).drain_s;
+  return After(known, std::max(notice_s - drain_s, notice_s / 2));
+}
+
+bool Core::Impl::MustLeave(NodeId id, TrialId trial) const {
+  const std::optional<Time> leaves = LeaveBy(id, trial);
+  return leaves && *leaves <= now_;
 }
 
 void Core::Impl::CheckDrains() {
-  for (const auto& [id, node] : nodes_) {
-    if (node.draining) PlanNothingNewOn(id);
-    if (MustLeave(id)) EmptyNode(node);
+  for (const NodeId id : std::set<NodeId>(draining_)) {
+    const Node& node = nodes_.at(id);
+    PlanNothingNewOn(id);
+    if (node.ends) EmptyNode(node);
   }
 }
 
 // What was planned there and has not begun, or has ended, is not begun any more.
 void Core::Impl::PlanNothingNewOn(NodeId id) {
   std::map<TrialId, int> living;
-  for (const auto& [replica_id, replica] : replicas_) {
-    if (replica.node == id && !replica.stopping && !replica.leaving) ++living[replica.trial];
+  for (const ReplicaId here : replicas_.On(id)) {
+    const Replica& replica = replicas_.at(here);
+    if (!replica.stopping && !replica.leaving) ++living[replica.trial];
   }
   for (auto& [trial, group] : groups_) {
     const auto planned = group.target.find(id);
     if (planned == group.target.end() || planned->second <= living[trial]) continue;
     planned->second = living[trial];
     if (planned->second == 0) group.target.erase(planned);
+    reconcile_.insert(trial);
     schedule_ = true;
   }
 }
 
 void Core::Impl::EmptyNode(const Node& node) {
   std::set<TrialId> here;
-  for (const auto& [id, replica] : replicas_) {
-    if (replica.node == node.id && !replica.stopping && !replica.leaving)
+  for (const ReplicaId id : replicas_.On(node.id)) {
+    const Replica& replica = replicas_.at(id);
+    if (!replica.stopping && !replica.leaving && MustLeave(node.id, replica.trial)) {
       here.insert(replica.trial);
+    }
   }
   if (!here.empty()) schedule_ = true;
   for (const TrialId id : here) {
@@ -138,7 +145,7 @@ void Core::Impl::LeaveNode(TrialId id, const Node& node) {
   int stay = 0;
   for (const ReplicaId member : group.members) {
     const auto replica = replicas_.find(member);
-    if (replica != replicas_.end() && !MustLeave(replica->second.node)) ++stay;
+    if (replica != replicas_.end() && !MustLeave(replica->second.node, id)) ++stay;
   }
   const int least =
       trial.pinned_slots > 0 ? trial.pinned_slots : StudyAt(trial.study).spec.min_slots;
@@ -149,6 +156,7 @@ void Core::Impl::LeaveNode(TrialId id, const Node& node) {
   const auto planned = group.target.find(node.id);
   if (planned == group.target.end()) return;  // on its way
   group.target.erase(planned);
+  reconcile_.insert(id);
   Decide(trial, DecisionKind::kShrink, SlotsHeldBy(id), stay, why);
 }
 

@@ -35,6 +35,8 @@ class EqualProgress {
   void Take(const Trial& trial);
 
   std::span<const IntermediateValue> Points(const Trial& trial);
+  // Progress that counts as one step at present; 0: nobody has told any.
+  double unit() const { return unit_; }
   // How many of Points were there before the newest value of the trial came.
   std::size_t PointsBeforeNewest(const Trial& trial);
 

@@ -8,10 +8,11 @@
 #include <variant>
 #include <vector>
 
-#include "allocator/goodput/goodput.h"
-#include "allocator/goodput/profile.h"
 #include "tuner/base/status.h"
+#include "tuner/core/kept_token.h"
 #include "tuner/core/study.h"
+#include "tuner/messages/membership.h"
+#include "tuner/messages/replica_messages.h"
 
 namespace espalier {
 
@@ -184,28 +185,38 @@ struct ReleaseSlots {
 };
 
 // From agents.
-struct ReplicaReady {
-  ReplicaId replica;
-  std::string address;
-  BatchBounds batch;
-  std::int64_t total_steps = 0;
-};
 struct LiveReplica {
   ReplicaId replica;
   TrialId trial;
   int slot = 0;
   std::int64_t generation = 0;
   std::optional<ReplicaReady> ready;
+  std::string started_from{};  // fingerprint of the checkpoint that it was given, else its path
+};
+// A checkpoint of a trial that a node has.
+struct HeldCheckpoint {
+  std::string study;
+  std::int64_t number = 0;  // the trial's
+  std::string name;         // of its file in the trial's checkpoint folder; empty: the whole folder
+  std::string fingerprint;
+  bool fetched = false;  // a copy: the trial has not run there since
+};
+struct HeldCheckpoints {
+  std::vector<HeldCheckpoint> files;
+  bool more = false;  // there are, of other trials
 };
 // An agent joins or comes back. `replicas` are those whose exit it has not yet reported.
 struct AgentHello {
   std::string node_name;
   int slots = 0;
   std::vector<LiveReplica> replicas;
-  std::string gpu_type{};               // slots of one node are alike; empty: CPU slots
-  bool spot = false;                    // may be taken away at short notice
-  double price_per_hour = 0;            // of the whole node; 0: not told
-  std::optional<double> leaves_in_s{};  // it has been told to go
+  std::string gpu_type{};                        // slots of one node are alike; empty: CPU slots
+  bool spot = false;                             // may be taken away at short notice
+  double price_per_hour = 0;                     // of the whole node; 0: not told
+  std::optional<double> leaves_in_s{};           // it has been told to go
+  std::optional<HeldCheckpoints> checkpoints{};  // none: it copies none, and gives none away
+  // The mark of the folder that it shares with others for checkpoints; empty: its own disk.
+  std::string shared_folder{};
 };
 // The node goes away in so many seconds, as a cloud or batch system has told its agent.
 struct AgentLeaving {
@@ -216,62 +227,17 @@ struct AgentLeaving {
 struct AgentGone {
   NodeId node;
 };
+// In the next three `node` is that of the agent who says so, which speaks for its own replicas
+// alone; none: it is known to.
 struct ReplicaStarted {
   ReplicaId replica;
+  NodeId node{};
 };
-struct ReplicaRegrouped {
+// What a replica says, as its agent passes it on.
+struct FromReplica {
   ReplicaId replica;
-  std::int64_t generation = 0;
-  std::int64_t step = 0;
-  double pause_s = 0;
-  double form_s = 0;       // of which: forming the group
-  double broadcast_s = 0;  // of which: parameters and state
-};
-struct ReplicaReport {
-  ReplicaId replica;
-  std::int64_t step = 0;
-  double value = 0;
-  double progress = 0;
-};
-// How long one replica computed (all but waiting for others), summed over `steps` steps.
-struct ReplicaTime {
-  ReplicaId replica;
-  std::int64_t steps = 0;
-  double compute_time_s = 0;
-};
-struct ReplicaProgress {
-  ReplicaId replica;
-  std::int64_t generation = 0;
-  std::int64_t step = 0;
-  double progress = 0;
-  double epoch = 0;
-  std::int64_t global_batch_size = 0;
-  std::int64_t atomic_batch_size = 0;
-  std::int64_t accumulation_steps = 0;
-  double learning_rate = 0;
-  GradientNoise noise;
-  std::vector<ProfileEntry> profile;
-  std::vector<ReplicaTime> replica_times;  // since the last ReplicaProgress
-  double goodput = 0;                      // the trial's own figure, 0: unknown
-  std::int64_t memory_bytes = 0;           // resident, of rank 0
-  std::int64_t device_memory_bytes = 0;    // 0: no accelerator
-  std::int64_t skipped_steps = 0;          // so far: their gradients were not finite
-  double loss_scale = 0;                   // of mixed precision, 0: none
-};
-struct ReplicaCheckpoint {
-  ReplicaId replica;
-  std::string path;
-};
-struct ReplicaFinished {
-  ReplicaId replica;
-  std::optional<double> value;
-  std::string failure{};  // why the program gave up by its own verdict; empty: it did not
-};
-// A replica has waited for the others of its group for longer than any of them should take.
-struct ReplicaStuck {
-  ReplicaId replica;
-  std::int64_t generation = 0;
-  double waited_s = 0;
+  ReplicaMessage message;
+  NodeId node{};
 };
 struct ReplicaExited {
   ReplicaId replica;
@@ -279,6 +245,37 @@ struct ReplicaExited {
   int signal = 0;
   std::string last_output;
   std::string error;  // why it could not be started; with a signal: why the agent killed it
+  bool checkpoint_missing = false;  // that is why: its checkpoint could not be had
+  NodeId node{};
+  bool checkpoint_gone = false;  // and none of the nodes that it was to come from has it whole
+};
+// A checkpoint of the trial has come to the node, or (with an error) could not be brought there.
+struct CheckpointCopied {
+  NodeId node;
+  TrialId trial;
+  CheckpointLabel what;
+  std::string error{};
+  std::int64_t bytes = 0;  // over the network
+};
+
+// The pool is divided by this policy from now on, whatever studies name; also after a restart.
+struct SetPoolPolicy {
+  PluginSpec policy;
+};
+
+// Who shows what has this hash may do what its role says, from now on.
+struct AddToken {
+  KeptToken token;
+};
+// By its id, or by its name.
+struct RemoveToken {
+  std::string token;
+};
+
+struct Plan;  // scheduling/plan.h
+// The answer to StepResult::plan.
+struct PlanMade {
+  std::shared_ptr<const Plan> plan;
 };
 
 // Time passed: at Core::NextDeadline, or at any other moment.
@@ -289,9 +286,9 @@ using Event =
                  RenameStudy, SetStudyAttribute, CreateTrial, AskTrial, EnqueueTrial, ReportValue,
                  TellEnd, CancelTrial, RecordReport, SetTrialAttributes, SuggestParameter,
                  SetTrialAttribute, SetIntermediateValue, SetTrialState, AcquireSlots, RenewSlots,
-                 ReleaseSlots, AgentHello, AgentLeaving, AgentGone, ReplicaReady, ReplicaStarted,
-                 ReplicaRegrouped, ReplicaReport, ReplicaProgress, ReplicaCheckpoint,
-                 ReplicaFinished, ReplicaStuck, ReplicaExited, Tick>;
+                 ReleaseSlots, AgentHello, AgentLeaving, AgentGone, ReplicaStarted, FromReplica,
+                 ReplicaExited, CheckpointCopied, SetPoolPolicy, AddToken, RemoveToken, PlanMade,
+                 Tick>;
 
 // ---- Commands: all that the core ever asks for -----------------------------------------------
 // They go to the agent of `node` after the changes of their step are committed. Each can be
@@ -302,27 +299,37 @@ struct StartReplicaCommand {
   ReplicaId replica;
   TrialId trial;
   int slot = 0;
-};
-struct GroupMember {
-  ReplicaId replica;
-  std::string address;
-  NodeId node;
-
-  friend bool operator==(const GroupMember&, const GroupMember&) = default;
+  bool joins = false;  // others of its group hand it the training state: it needs no checkpoint
+  // The trial's newest checkpoint, and nodes that have it, connected ones first. None: its path is
+  // all there is to know, or it has none.
+  CheckpointLabel from{};
+  std::vector<NodeId> sources{};
 };
 struct RegroupCommand {
   NodeId node;
-  ReplicaId replica;  // to whom
-  std::int64_t generation = 0;
-  std::vector<GroupMember> members;  // by rank; empty: checkpoint and leave
-  bool abandon = false;
+  ReplicaId replica;      // to whom
+  Membership membership;  // without members: checkpoint and leave
 };
 struct StopReplicaCommand {
   NodeId node;
   ReplicaId replica;
   double grace_s = 0;
 };
-using Command = std::variant<StartReplicaCommand, RegroupCommand, StopReplicaCommand>;
+// The node is to fetch that checkpoint from one of the sources and keep it.
+struct CopyCheckpointCommand {
+  NodeId node;
+  TrialId trial;
+  CheckpointLabel what;
+  std::vector<NodeId> sources;
+};
+// Copies of the trial's checkpoints are not needed there any more. The trial may be deleted.
+struct DropCheckpointsCommand {
+  NodeId node;
+  std::string study;
+  std::int64_t trial_number = 0;
+};
+using Command = std::variant<StartReplicaCommand, RegroupCommand, StopReplicaCommand,
+                             CopyCheckpointCommand, DropCheckpointsCommand>;
 
 // The answer to a client's event, or to AgentHello.
 struct Reply {

@@ -26,22 +26,31 @@ bool NeverStarted(const ReplicaExited& exit) { return !exit.error.empty() && exi
 
 void Core::Impl::StartReplica(const Trial& trial, NodeId node, int slot) {
   const ReplicaId id = NewReplicaId();
-  Replica replica(id, trial.id, node, slot);
+  Replica& replica = replicas_.emplace(id, Replica(id, trial.id, node, slot)).first->second;
+  SlotsChange(trial.id);
   const Group& group = groups_.at(trial.id);
   // Only an elastic program says Ready; whether this one is, its first replica will show.
-  if (group.elastic) {
-    replica.deadline = After(now_, options_.start_timeout_s);
+  if (group.elastic) replicas_.SetDeadline(replica, After(now_, TimeoutsOf(trial).start_s));
+  // Who joins others is handed their state.
+  StartReplicaCommand start{node, id, trial.id, slot};
+  start.joins = group.elastic && HasSource(trial.id);
+  if (!start.joins) {
+    replica.started_from = CheckpointKey(trial);
+    if (trial.newest_checkpoint.known()) {
+      start.from = trial.newest_checkpoint;
+      start.sources = HoldersOf(trial);
+      replica.sources = start.sources;
+    }
   }
-  replicas_.emplace(id, replica);
-  slots_touched_.insert(trial.id);
-  result_.commands.push_back(StartReplicaCommand{node, id, trial.id, slot});
+  result_.commands.push_back(std::move(start));
 }
 
 void Core::Impl::StopReplica(Replica& replica, double grace_s) {
   replica.stopping = true;
   replica.grace_s = grace_s;
   // Said again until the exit is seen: the command may be lost with the agent's stream.
-  replica.deadline = After(now_, grace_s + options_.lease_s);
+  replicas_.SetDeadline(replica, After(now_, grace_s + options_.lease_s));
+  reconcile_.insert(replica.trial);
   result_.commands.push_back(StopReplicaCommand{replica.node, replica.id, grace_s});
 }
 
@@ -50,40 +59,50 @@ void Core::Impl::Regroup(TrialId id, std::vector<ReplicaId> members, bool abando
   ESPALIER_CHECK(!members.empty(), "a regroup to nobody is a pause");
   Group& group = groups_.at(id);
   const Trial& trial = TrialAt(id);
+  const double stall_s = StallOf(id);
   Emit(GenerationAdvanced{id, trial.generation + 1});
-  std::vector<GroupMember> wire;
+  Membership membership{trial.generation, {}, abandon};
   for (const ReplicaId member : members) {
     const Replica& replica = replicas_.at(member);
-    wire.push_back({member, replica.address, replica.node});
+    membership.members.push_back({member, replica.node, replica.address});
   }
   std::set<ReplicaId> told(members.begin(), members.end());
   for (const ReplicaId old : group.members) {
     const auto it = replicas_.find(old);
     if (it == replicas_.end() || told.contains(old)) continue;
     it->second.leaving = true;
-    it->second.deadline = After(now_, options_.form_timeout_s);
+    replicas_.SetDeadline(it->second, After(now_, stall_s));
     it->second.grace_s = StudyAt(trial.study).spec.stop_grace_s;
     told.insert(old);
   }
   for (const ReplicaId to : told) {
-    result_.commands.push_back(
-        RegroupCommand{replicas_.at(to).node, to, trial.generation, wire, abandon});
+    result_.commands.push_back(RegroupCommand{replicas_.at(to).node, to, membership});
   }
   // A regroup that overtakes another counts from the group that last trained.
   if (!group.forming) group.replicas_before = static_cast<int>(group.members.size());
   group.after_loss = after_loss || (group.forming && group.after_loss);
   group.members = std::move(members);
   group.forming = true;
-  group.forming_since = now_;
+  group.moved_at = now_;
+  timed_groups_.insert(id);
+  reconcile_.insert(id);
   group.awaited = {group.members.begin(), group.members.end()};
   group.longest_pause = {};
   group.stuck.clear();
   group.stuck_ends.reset();
+  group.contacts.clear();
+  group.contacts_end.reset();
 }
 
 void Core::Impl::FinishForming(TrialId id) {
   Group& group = groups_.at(id);
   group.forming = false;
+  reconcile_.insert(id);
+  std::set<NodeId> nodes;
+  for (const ReplicaId member : group.members) {
+    if (const auto r = replicas_.find(member); r != replicas_.end()) nodes.insert(r->second.node);
+  }
+  faults_.WorkTogether(nodes);
   const int replicas = static_cast<int>(group.members.size());
   if (group.replicas_before > 0) {
     const ReplicaRegrouped& longest = group.longest_pause;
@@ -108,16 +127,26 @@ void Core::Impl::ReplicaGone(const Replica& gone, const ReplicaExited& exit, boo
   Group& group = found->second;
   group.awaited.erase(gone.id);
   const bool expected = gone.leaving || gone.stopping;
+  if (exit.checkpoint_missing) NoteUnfetched(gone, exit);
   const auto member = std::find(group.members.begin(), group.members.end(), gone.id);
   const bool was_member = member != group.members.end();
   if (was_member) group.members.erase(member);
   group.stuck.erase(gone.id);
+  group.contacts.erase(gone.id);
   if (group.replaced && !was_member) GiveUpReplacement(group);
   // Only joiners are left: Reconcile makes them the group.
   if (group.members.empty()) group.forming = false;
 
   if (ReplicasOf(gone.trial).empty()) {
     GroupLost(gone.trial, exit, node_lost || expected);
+    return;
+  }
+  const bool ended_well =
+      was_member && !expected && !node_lost && exit.exit_code == 0 && exit.error.empty();
+  if (!ended_well &&
+      StartAgainIfNobodyKnows(
+          gone.trial, absl::StrCat("a replica ", expected ? "left" : DescribeExit(exit, node_lost)),
+          !expected && !node_lost && !exit.checkpoint_missing)) {
     return;
   }
   if (expected) {
@@ -134,9 +163,10 @@ void Core::Impl::ReplicaGone(const Replica& gone, const ReplicaExited& exit, boo
            absl::StrCat("a replica that was to join ", DescribeExit(exit, node_lost)));
     return;
   }
-  if (!node_lost && exit.exit_code == 0 && exit.error.empty()) {
+  if (ended_well) {
     // It came to its end before the others: Finished, or their own ends, should follow.
-    if (!group.ending) group.ending = After(now_, kEndGrace_s);
+    if (!group.ending) group.ending = After(now_, TimeoutsOf(trial).exit_s);
+    timed_groups_.insert(gone.trial);
     return;
   }
   Decide(trial, DecisionKind::kShrink, SlotsHeldBy(trial.id) + 1, SlotsHeldBy(trial.id),
@@ -154,6 +184,7 @@ void Core::Impl::GroupLost(TrialId id, const ReplicaExited& exit, bool not_its_f
   const Trial& trial = TrialAt(id);
   const Study& study = StudyAt(trial.study);
   Group& group = groups_.at(id);
+  keeping_.due.insert(id);
   const bool clean = exit.exit_code == 0 && exit.signal == 0 && exit.error.empty();
   if (group.pausing || not_its_fault || study.state != StudyState::kRunning) {
     const std::string reason =
@@ -168,8 +199,12 @@ void Core::Impl::GroupLost(TrialId id, const ReplicaExited& exit, bool not_its_f
     EndWell(id, std::nullopt, exit.last_output);
     return;
   }
+  if (CheckpointMissing(id, exit)) return;
   const std::string what = DescribeExit(exit, false);
-  if (!trial.checkpoint.empty() && !NeverStarted(exit) &&
+  // A program that knows nothing of us is started again only where it was lost with its node.
+  const bool own_checkpoint =
+      !trial.newest_checkpoint.known() || !trial.newest_checkpoint.name.empty();
+  if (!trial.checkpoint.empty() && own_checkpoint && !NeverStarted(exit) &&
       trial.restarts < study.spec.max_restarts) {
     Emit(TrialRestarted{id, trial.restarts + 1});
     const std::string reason =
@@ -184,10 +219,17 @@ void Core::Impl::GroupLost(TrialId id, const ReplicaExited& exit, bool not_its_f
   EndTrial(id, TrialState::kFail, what, std::nullopt, exit.last_output);
 }
 
+void Core::Impl::ForgetUntimedGroups() {
+  std::erase_if(timed_groups_, [this](TrialId id) {
+    const auto group = groups_.find(id);
+    return group == groups_.end() || !group->second.timed();
+  });
+}
+
 void Core::Impl::CheckReplicaDeadlines() {
   std::vector<NodeId> lost;
-  for (const auto& [id, node] : nodes_) {
-    if (node.lease_ends && *node.lease_ends <= now_) lost.push_back(id);
+  for (const NodeId id : away_) {
+    if (*nodes_.at(id).lease_ends <= now_) lost.push_back(id);
   }
   for (const NodeId id : lost) LoseNode(id);
 
@@ -195,8 +237,8 @@ void Core::Impl::CheckReplicaDeadlines() {
     recovery_ends_.reset();
     for (const TrialId id : std::set<TrialId>(recovering_)) TryRecover(id);
   }
-  for (auto& [id, replica] : replicas_) {
-    if (!replica.deadline || *replica.deadline > now_) continue;
+  for (const ReplicaId id : replicas_.Due(now_)) {
+    Replica& replica = replicas_.at(id);
     const auto group = groups_.find(replica.trial);
     if (!replica.ready && !replica.stopping && group != groups_.end()) {
       ++group->second.joiner_failures;  // it never came to say Ready
@@ -206,12 +248,13 @@ void Core::Impl::CheckReplicaDeadlines() {
   CheckStuckGroups();
   // The other members of a group one of which has come to its end did not follow.
   std::vector<TrialId> stuck;
-  for (auto& [id, group] : groups_) {
+  ForgetUntimedGroups();
+  for (const TrialId id : timed_groups_) {
+    Group& group = groups_.at(id);
     if (group.ending && *group.ending <= now_) {
       group.ending.reset();
       if (!group.members.empty() && !group.pausing) stuck.push_back(id);
-    } else if (group.forming &&
-               SecondsBetween(group.forming_since, now_) >= options_.form_timeout_s) {
+    } else if (Stalls(id, group)) {
       // Members were told and have not all come: whoever lives is told again.
       stuck.push_back(id);
     }

@@ -53,8 +53,8 @@ bool Core::Impl::OverCost(const Study& study) {
 
 void Core::Impl::CheckLimits() {
   std::map<StudyId, std::string> over;
-  for (const auto& [id, study] : state_.studies) {
-    if (!UsesPool(study)) continue;
+  for (const StudyId id : pool_studies_) {
+    const Study& study = StudyAt(id);
     const StudySpec& spec = study.spec;
     if (spec.time_limit_s > 0 && ElapsedSeconds(study, now_) >= spec.time_limit_s) {
       over[id] = absl::StrCat("time limit of ", spec.time_limit_s, " s reached");

@@ -14,6 +14,10 @@ void Core::Impl::On(const AgentHello& event) {
         "node \"", event.node_name, "\" needs a name and at least 1 slot, got ", event.slots));
     return;
   }
+  if (absl::Status shared = CheckSharedFolder(event); !shared.ok()) {
+    result_.reply.status = std::move(shared);
+    return;
+  }
   NodeId id;
   for (const auto& [node_id, name] : state_.nodes) {
     if (name == event.node_name) id = node_id;
@@ -23,6 +27,7 @@ void Core::Impl::On(const AgentHello& event) {
     Emit(NodeRegistered{id, event.node_name});
   }
   Node& node = nodes_[id];
+  away_.erase(id);
   const bool drained = node.draining;
   const bool releasing = node.releasing;
   asked_nodes_.erase(event.node_name);
@@ -40,10 +45,13 @@ void Core::Impl::On(const AgentHello& event) {
           {},
           {},
           releasing,
-          {}};
+          {},
+          event.checkpoints.has_value(),
+          event.shared_folder};
   if (event.leaves_in_s) node.leaves = After(now_, std::max(0.0, *event.leaves_in_s));
   UpdateDrain(node, "its agent says that it goes away");
   heard_.insert(id);
+  faults_.ForgetThoseOf(id);
   result_.reply.node = id;
   schedule_ = true;
 
@@ -59,7 +67,7 @@ void Core::Impl::On(const AgentHello& event) {
   }
   for (const Replica& replica : missing) {
     replicas_.erase(replica.id);
-    slots_touched_.insert(replica.trial);
+    SlotsChange(replica.trial);
     ReplicaGone(replica, {replica.id, -1, 0, "", ""}, /*node_lost=*/true);
   }
 
@@ -68,6 +76,7 @@ void Core::Impl::On(const AgentHello& event) {
     next_replica_ = std::max(next_replica_, live.replica.value + 1);
     const auto trial = state_.trials.find(live.trial);
     if (const auto known = replicas_.find(live.replica); known != replicas_.end()) {
+      if (known->second.node != id) continue;  // another agent's: this one does not speak for it
       // Commands may have been lost on the way: bring its group to a known generation.
       const auto group = groups_.find(live.trial);
       if (known->second.stopping) {
@@ -75,7 +84,7 @@ void Core::Impl::On(const AgentHello& event) {
       } else if (group != groups_.end() && group->second.forming) {
         regroup.insert(live.trial);
       }
-      if (live.ready && !known->second.ready) On(*live.ready);
+      if (live.ready && !known->second.ready) Hear(known->second, *live.ready);
       continue;
     }
     // A client got the slot when this replica's exit had been reported.
@@ -93,14 +102,16 @@ void Core::Impl::On(const AgentHello& event) {
         continue;
       }
       auto [it, inserted] = replicas_.emplace(live.replica, std::move(leftover));
-      slots_touched_.insert(live.trial);
+      SlotsChange(live.trial);
       StopReplica(it->second, 0);
       continue;
     }
     Replica adopted(live.replica, live.trial, id, live.slot);
     adopted.generation = live.generation;
+    adopted.started_from = live.started_from;
     Group& group = groups_[live.trial];
     group.target[id] += 1;
+    reconcile_.insert(live.trial);
     if (live.ready) {
       adopted.ready = true;
       adopted.address = live.ready->address;
@@ -109,9 +120,10 @@ void Core::Impl::On(const AgentHello& event) {
       group.total_steps = live.ready->total_steps;
     }
     replicas_.emplace(live.replica, std::move(adopted));
-    slots_touched_.insert(live.trial);
+    SlotsChange(live.trial);
   }
   ForgetPlansFor(id);
+  TakeHeldCheckpoints(id, event);
   for (const TrialId trial : regroup) {
     Regroup(trial, std::vector<ReplicaId>(groups_.at(trial).members), /*abandon=*/true,
             groups_.at(trial).after_loss);
@@ -130,7 +142,7 @@ void Core::Impl::On(const AgentHello& event) {
 void Core::Impl::TryRecover(TrialId id) {
   recovering_.erase(id);
   const Trial& trial = TrialAt(id);
-  slots_touched_.insert(id);
+  SlotsChange(id);
   schedule_ = true;
   if (trial.state != TrialState::kRunning) return;  // only its slots were still to be given back
   Group& group = groups_[id];
@@ -142,7 +154,8 @@ void Core::Impl::TryRecover(TrialId id) {
     GroupLost(id, {ReplicaId{}, -1, 0, "", ""}, /*not_its_fault=*/true);
     return;
   }
-  if (!ready.empty()) {
+  // Those who have left long ago, and were not told, are no group (Reconcile ends them).
+  if (!ready.empty() && (trial.checkpoint.empty() || HasSource(id))) {
     // Nobody knows which commands arrived before the crash: a new generation for all of them.
     // The furthest goes first, so that what it knows is passed on.
     std::stable_sort(ready.begin(), ready.end(), [](const Replica* a, const Replica* b) {
@@ -160,8 +173,10 @@ void Core::Impl::On(const AgentGone& event) {
   const auto it = nodes_.find(event.node);
   if (it == nodes_.end() || !it->second.connected) return;
   it->second.connected = false;
+  LookAfterAllCheckpoints();
   // Of a node that was to go and holds nothing, nobody needs to come back.
   const bool empty = SlotsHeldOn(event.node) == 0;
+  away_.insert(event.node);
   it->second.lease_ends =
       (it->second.leaving || it->second.releasing) && empty ? now_ : After(now_, options_.lease_s);
 }
@@ -177,6 +192,10 @@ void Core::Impl::ForgetPlansFor(NodeId id) {
 void Core::Impl::LoseNode(NodeId id) {
   GiveBackOn(id, 0, absl::StrCat("node ", nodes_.at(id).name, " was lost"));
   nodes_.erase(id);
+  away_.erase(id);
+  draining_.erase(id);
+  keeping_.ForgetOrdersTo(id);
+  LookAfterAllCheckpoints();
   ForgetPlansFor(id);
   std::vector<Replica> lost;
   for (const auto& [replica_id, replica] : replicas_) {
@@ -184,7 +203,7 @@ void Core::Impl::LoseNode(NodeId id) {
   }
   for (const Replica& replica : lost) {
     replicas_.erase(replica.id);
-    slots_touched_.insert(replica.trial);
+    SlotsChange(replica.trial);
     ReplicaGone(replica, {replica.id, -1, 0, "", ""}, /*node_lost=*/true);
   }
   schedule_ = true;

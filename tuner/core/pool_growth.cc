@@ -77,10 +77,7 @@ void Core::Impl::ResizePool(const PoolSizeRequest& request, const PoolSizeDecisi
 
 // A pool without a running study tells the one that was submitted last.
 void Core::Impl::RecordPoolSize(int from, int to, const std::string& reason) {
-  std::vector<StudyId> readers;
-  for (const auto& [id, study] : state_.studies) {
-    if (UsesPool(study)) readers.push_back(id);
-  }
+  std::set<StudyId> readers = pool_studies_;
   if (readers.empty() && !state_.studies.empty()) readers = {state_.studies.rbegin()->first};
   const int slots = options_.pool_size->node.slots;
   for (const StudyId id : readers) {
@@ -102,8 +99,9 @@ PoolSizeRequest Core::Impl::DescribePoolSize() {
     RecordRefusal(TrialAt(refusal.trial), refusal.reason);
   }
   PoolSizeRequest request{sized_pool_, {}, node, nodes, static_cast<int>(asked_nodes_.size())};
-  for (const auto& [id, study] : state_.studies) {
-    if (!UsesPool(study) || PluginsOf(study).too_late) continue;
+  for (const StudyId id : pool_studies_) {
+    const Study& study = StudyAt(id);
+    if (PluginsOf(study).too_late) continue;
     const StudyDemand demand = DemandOf(study, most_slots);
     if (demand.configurations > 0) request.demand.emplace(id, demand);
   }
@@ -199,7 +197,7 @@ void Core::Impl::GiveUpMissingNodes() {
 void Core::Impl::ReleaseEmptyNodes() {
   for (auto& [id, node] : nodes_) {
     if (!node.draining || !IsEngineNode(node.name)) continue;
-    if (node.released && SecondsBetween(*node.released, now_) < kLeaveGrace_s) continue;
+    if (node.released && SecondsBetween(*node.released, now_) < kReleaseAgain_s) continue;
     if (SlotsHeldOn(id) > 0) continue;
     node.released = now_;
     result_.node_requests.push_back({false, node.name});
@@ -215,12 +213,12 @@ std::optional<Time> Core::Impl::NextPoolSize() const {
   for (const auto& [id, node] : nodes_) {
     if (!IsEngineNode(node.name)) continue;
     nodes += node.draining ? 0 : 1;
-    if (node.released) consider(After(*node.released, kLeaveGrace_s));
+    if (node.released) consider(After(*node.released, kReleaseAgain_s));
   }
-  const bool running = std::any_of(state_.studies.begin(), state_.studies.end(),
-                                   [](const auto& s) { return UsesPool(s.second); });
-  if (running || !client_slots_.empty() || nodes != options_.pool_size->node.min_nodes)
+  if (!pool_studies_.empty() || !client_slots_.empty() ||
+      nodes != options_.pool_size->node.min_nodes) {
     consider(size_next_.value_or(now_));
+  }
   return next;
 }
 

@@ -35,8 +35,8 @@ double Core::Impl::SecondsOfATrial(const Study& study) const {
 // The nearest deadline counts, and the work of all studies before it: they share the pool.
 void Core::Impl::DescribeWork(PoolSizeRequest& request) {
   std::map<StudyId, double> seconds_each;
-  for (const auto& [id, study] : state_.studies) {
-    if (!UsesPool(study)) continue;
+  for (const StudyId id : pool_studies_) {
+    const Study& study = StudyAt(id);
     const StudySpec& spec = study.spec;
     if (spec.time_limit_s > 0) {
       const double left_s = std::max(1e-3, spec.time_limit_s - ElapsedSeconds(study, now_));

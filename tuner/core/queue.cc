@@ -49,7 +49,7 @@ void Core::Impl::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
     Emit(TrialAttributeSet{id, true, key, value});
   }
   KeepRequestKey(id, kCreationKey, event.request_key);
-  live_.insert(id);
+  AddLive(TrialAt(id));
   promise_stale_.insert(study.id);
   schedule_ = true;
   result_.reply.trial = id;
@@ -57,8 +57,8 @@ void Core::Impl::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
 
 // Those that run, run on.
 void Core::Impl::HoldBack(const Study& study) {
-  for (const TrialId id : live_) {
-    const Trial& trial = TrialAt(id);
+  for (const auto& [id, live] : live_) {
+    const Trial& trial = *live.trial;
     if (trial.study != study.id) continue;
     const auto held = trial.attributes.system.find(kTrialHeld);
     if (held == trial.attributes.system.end()) continue;

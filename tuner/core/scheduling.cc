@@ -2,26 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "allocator/pool/job_check.h"
-#include "allocator/pool/speedup.h"
 #include "tuner/base/check.h"
 #include "tuner/core/core_impl.h"
-#include "tuner/core/promise/promise.h"
 #include "tuner/core/sampler_history.h"
 #include "tuner/core/work_left.h"
 
 namespace espalier {
 
 namespace {
-
-int Total(const Placement& placement) {
-  int total = 0;
-  for (const auto& [node, slots] : placement) total += slots;
-  return total;
-}
 
 DecisionKind KindOfChange(const Trial& trial, int from, int to) {
   if (to == 0) return DecisionKind::kPause;
@@ -34,35 +27,47 @@ DecisionKind KindOfChange(const Trial& trial, int from, int to) {
 
 void Core::Impl::Schedule() {
   schedule_ = false;
-  for (const auto& [id, study] : state_.studies) {
-    if (!UsesPool(study)) continue;
+  for (const StudyId id : pool_studies_) {
+    const Study& study = StudyAt(id);
     UpdateHeld(study);
     if (study.spec.queue()) HoldBack(study);
   }
   scheduled_at_ = now_;
   ServeClients();
-  const std::map<StudyId, StudyPart> parts = PartsOfStudies();
-  CreateTrialsWhereUseful(parts);
-  GiveWayToStarving(parts);
-  for (const auto& [id, study] : state_.studies) {
-    if (UsesPool(study)) UpdatePromise(study);
+  if (options_.plan_aside) {
+    if (const auto* parts = KnownParts()) CreateTrialsWhereUseful(*parts);
+    AskForPlan();
+  } else {
+    const std::map<StudyId, StudyPart> parts = PartsOfStudies();
+    CreateTrialsWhereUseful(parts);
+    GiveWayToStarving(parts);
+    for (const StudyId id : pool_studies_) UpdatePromise(StudyAt(id));
+    PlanRequest request;
+    request.policy = CurrentPolicy();
+    request.pool = MakePool();
+    const Plan plan = planner_.Make(request);
+    for (const JobRefusal& refusal : plan.refusals) {
+      RecordRefusal(TrialAt(refusal.trial), refusal.reason);
+    }
+    for (const AllocationDecision& decision : HoldersFirst(plan.allocations)) {
+      TakeAllocation(decision);
+    }
   }
-  Pool pool = MakePool();
-  for (const JobRefusal& refusal : RefuseBadJobs(pool)) {
-    RecordRefusal(TrialAt(refusal.trial), refusal.reason);
-  }
-  for (const AllocationDecision& decision : CurrentPolicy().Allocate(pool)) {
-    TakeAllocation(decision);
-    look_again_s_ = kLookAgain_s;
-  }
-  for (const TrialId id : std::vector<TrialId>(live_.begin(), live_.end())) Reconcile(id);
-  ServeClientsFromUnused();
-  std::vector<StudyId> studies;
-  for (const auto& [id, study] : state_.studies) {
-    if (UsesPool(study)) studies.push_back(id);
-  }
-  for (const StudyId id : studies) EndStudyIfDone(id);
+  CarryOut();
 }
+
+// The steps from the present to what is planned.
+void Core::Impl::CarryOut() {
+  for (const TrialId id : std::vector<TrialId>(reconcile_.begin(), reconcile_.end())) {
+    if (live_.contains(id)) Reconcile(id);
+    if (!live_.contains(id) || HasWhatItShould(id)) reconcile_.erase(id);
+  }
+  ServeClientsFromUnused();
+  for (const StudyId id : std::set<StudyId>(pool_studies_)) EndStudyIfDone(id);
+}
+
+// For what changes nothing by itself: a plan should see it, soon.
+void Core::Impl::LookAgain() { (options_.plan_aside ? look_ : schedule_) = true; }
 
 void Core::Impl::CreateTrials(Study& study, int& room) {
   StudyPlugins& plugins = PluginsOf(study);
@@ -70,8 +75,8 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
   if (!plugins.sampler->draws()) return;
   if (room >= spec.min_slots && TooLateForNewTrials(study)) return;
   std::int64_t alive = 0;
-  for (const TrialId id : live_) {
-    alive += TrialAt(id).study == study.id && !held_.contains(id) ? 1 : 0;
+  for (const auto& [id, live] : live_) {
+    alive += live.study == &study && !held_.contains(id) ? 1 : 0;
   }
   const auto another = [&] {
     return room >= spec.min_slots && !plugins.exhausted &&
@@ -92,7 +97,7 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
     }
     const TrialId id(state_.last_trial.value + 1);
     Emit(TrialCreated{id, study.id, number, *std::move(parameters), now_});
-    live_.insert(id);
+    AddLive(TrialAt(id));
     history.running.push_back(&TrialAt(id).parameters);
     promise_stale_.insert(study.id);
     room -= spec.min_slots;
@@ -100,37 +105,47 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
   }
 }
 
-// The pool has one policy: that of the oldest running study.
-Policy& Core::Impl::CurrentPolicy() {
-  PluginSpec wanted{"promise_goodput", {}};
-  for (const auto& [id, study] : state_.studies) {
-    if (!UsesPool(study)) continue;
-    wanted = study.spec.policy;
-    break;
-  }
-  if (!policy_ || policy_spec_ != wanted) {
-    auto policy = MakePolicy(wanted.name, wanted.options);
-    ESPALIER_CHECK(policy.ok(), "a study is validated before it is created");
-    policy_ = *std::move(policy);
-    policy_spec_ = wanted;
-  }
-  return *policy_;
+// One policy a pool: what a client has said, or the service was started with; where a pool has none
+// of its own, that of the oldest running study.
+PluginSpec Core::Impl::CurrentPolicy() const {
+  if (const std::optional<PluginSpec> own = PoolPolicy()) return *own;
+  if (pool_studies_.empty()) return PluginSpec{"promise_goodput", {}};
+  return state_.studies.at(*pool_studies_.begin()).spec.policy;
 }
 
-void Core::Impl::UpdatePromise(const Study& study) {
-  if (!promise_stale_.contains(study.id)) return;
+std::optional<PluginSpec> Core::Impl::PoolPolicy() const {
+  if (!options_.policy) return std::nullopt;
+  return state_.policy ? state_.policy : options_.policy;
+}
+
+bool Core::Impl::PromiseIsDue(const Study& study) {
+  if (!promise_stale_.contains(study.id)) return false;
   if (study.trials.size() > kPromiseEveryReport) {
     Time& last = promise_at_[study.id];
-    if (last != Time{} && SecondsBetween(last, now_) < kPromiseInterval_s) return;
+    if (last != Time{} && SecondsBetween(last, now_) < kPromiseInterval_s) return false;
     last = now_;
   }
   promise_stale_.erase(study.id);
-  const std::vector<Curve> curves = CurvesOf(study);
-  const PromiseOptions options{study.spec.best_k, LastStepOf(study)};
-  const std::vector<double> promise = Promise(study.spec.direction, curves, options);
-  for (std::size_t i = 0; i < curves.size(); ++i) {
-    if (!curves[i].ended) promise_[study.trials[i]] = promise[i];
+  return true;
+}
+
+void Core::Impl::UpdatePromise(const Study& study) {
+  if (!PromiseIsDue(study)) return;
+  for (const auto& [trial, promise] : PromiseOf(CurvesToForecast(study))) {
+    promise_[trial] = promise;
   }
+}
+
+// Its points lie with the trials, until the study's next value.
+StudyCurves Core::Impl::CurvesToForecast(const Study& study) {
+  StudyCurves forecast;
+  forecast.study = study.id;
+  forecast.direction = study.spec.direction;
+  forecast.options = {study.spec.best_k, LastStepOf(study)};
+  forecast.trials = study.trials;
+  const std::span<const Curve> curves = curves_.Of(state_, study);
+  forecast.curves.assign(curves.begin(), curves.end());
+  return forecast;
 }
 
 void Core::Impl::DescribeHistory(const Trial& trial, Job& job) const {
@@ -251,7 +266,7 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial, int most_slots) 
 bool Core::Impl::Settled(TrialId id, const Group& group) const {
   return !group.forming && group.elastic && !group.members.empty() && !group.ending &&
          !group.pausing && !group.replaced && !group.stragglers.suspects() &&
-         group.members.size() == ReplicasOf(id).size();
+         group.members.size() == replicas_.Of(id).size();
 }
 
 // So many slots elastic trials can give there at once.
@@ -263,30 +278,32 @@ int Core::Impl::SettledGiveOn(NodeId node) const {
   return gives;
 }
 
-Pool Core::Impl::MakePool(int most_slots) {
-  Pool pool;
-  pool.now_s = Seconds(now_);
+// What may be given out on each node.
+std::vector<NodeCapacity> Core::Impl::Capacities() const {
   // A slot that made a replica slow is good enough for a trial that has none, and only for that.
-  const bool some_wait = std::any_of(live_.begin(), live_.end(), [this](TrialId id) {
-    return !groups_.contains(id) && !held_.contains(id) &&
-           StudyAt(TrialAt(id).study).state == StudyState::kRunning;
+  const bool some_wait = std::any_of(live_.begin(), live_.end(), [this](const auto& entry) {
+    const auto& [id, live] = entry;
+    return live.study->state == StudyState::kRunning && !groups_.contains(id) &&
+           !held_.contains(id);
   });
+  std::map<NodeId, int> planned_on;
+  for (const auto& [trial, group] : groups_) {
+    for (const auto& [node, slots] : group.target) planned_on[node] += slots;
+  }
+  // Processes of ended and stopped trials hold their slots until they are gone: nothing new is
+  // planned there, and what is planned stays.
+  std::map<NodeId, int> leftovers;
+  for (const auto& [id, replica] : replicas_) {
+    const auto group = groups_.find(replica.trial);
+    if (group == groups_.end() || group->second.pausing) ++leftovers[replica.node];
+  }
+  for (const Slot& slot : SlotsToRecover()) ++leftovers[slot.node];
+  std::vector<NodeCapacity> nodes;
   for (const auto& [id, node] : nodes_) {
-    // Processes of ended and stopped trials hold their slots until they are gone: nothing new is
-    // planned there, and what is planned stays.
     const int most = node.slots - ClientSlotsOn(id);
-    int slots = most;
-    int planned = 0;
-    for (const auto& [replica_id, replica] : replicas_) {
-      const auto group = groups_.find(replica.trial);
-      const bool counted = group != groups_.end() && !group->second.pausing;
-      if (replica.node == id && !counted) --slots;
-    }
+    const int planned = planned_on[id];
+    int slots = most - leftovers[id];
     if (!some_wait) slots -= FreeSlowSlots(id);
-    for (const auto& [trial, group] : groups_) {
-      const auto target = group.target.find(id);
-      if (target != group.target.end()) planned += target->second;
-    }
     // A node that is to be emptied has room for nobody, whatever a policy makes of that.
     if (node.draining) slots = planned;
     int capacity = std::min(most, std::max(slots, planned));
@@ -295,15 +312,23 @@ Pool Core::Impl::MakePool(int most_slots) {
       capacity =
           std::min(capacity, std::max(slots - reserved->second, planned - SettledGiveOn(id)));
     }
-    pool.nodes.push_back({id, capacity, node.name, node.gpu_type, node.draining, node.spot});
+    nodes.push_back({id, capacity, node.name, node.gpu_type, node.draining, node.spot});
   }
+  return nodes;
+}
+
+Pool Core::Impl::MakePool(int most_slots) {
+  Pool pool;
+  pool.now_s = Seconds(now_);
+  pool.nodes = Capacities();
   std::map<StudyId, double> time_left_s;
-  for (const TrialId id : live_) {
-    const Trial& trial = TrialAt(id);
-    const Study& study = StudyAt(trial.study);
+  for (const auto& [id, live] : live_) {
+    const Trial& trial = *live.trial;
+    const Study& study = *live.study;
     const bool has_group = groups_.contains(id);
     if (has_group && groups_.at(id).pausing) continue;
     if (recovering_.contains(id) || held_.contains(id)) continue;
+    if (keeping_.Holds(id)) continue;
     if (study.state != StudyState::kRunning && !has_group) continue;
     pool.jobs.push_back(MakeJob(study, trial, most_slots));
     if (study.spec.time_limit_s <= 0 && study.spec.cost_limit <= 0) continue;
@@ -311,14 +336,35 @@ Pool Core::Impl::MakePool(int most_slots) {
     if (!time_left_s.contains(study.id)) time_left_s[study.id] = std::max(1e-3, TimeLeft(study));
     pool.jobs.back().time_left_s = time_left_s[study.id];
   }
-  for (const auto& [id, study] : state_.studies) {
-    if (UsesPool(study)) pool.shares.emplace(id, study.spec.share);
-  }
+  for (const StudyId id : pool_studies_) pool.shares.emplace(id, StudyAt(id).spec.share);
   if (pool.shares.size() > 1) OrderByShare(pool);
+  AssignIslands(pool, faults_.Apart(now_));
   return pool;
 }
 
+// Whether the trial can get there within its group, or is seen to otherwise. A policy that keeps to
+// the islands may move it as a whole, and then its state goes by way of its checkpoint. Of one that
+// was asked before the nodes were known to be apart nothing is taken.
+bool Core::Impl::WithinReach(const AllocationDecision& decision) {
+  const std::set<NodePair> apart = faults_.Apart(now_);
+  if (apart.empty()) return true;
+  if (SpansAny(decision.placement, apart)) return false;
+  const auto group = groups_.find(decision.trial);
+  if (group == groups_.end()) return true;
+  Placement joined = decision.placement;
+  for (const ReplicaId member : group->second.members) {
+    if (const auto r = replicas_.find(member); r != replicas_.end()) ++joined[r->second.node];
+  }
+  if (!SpansAny(joined, apart)) return true;
+  PauseTrial(decision.trial,
+             absl::StrCat(decision.reason, ", by way of its checkpoint: the nodes that it is on ",
+                          "and is to go to cannot talk"));
+  return false;
+}
+
 void Core::Impl::TakeAllocation(const AllocationDecision& decision) {
+  look_again_s_ = kLookAgain_s;
+  if (keeping_.Holds(decision.trial) || !WithinReach(decision)) return;
   const Trial& trial = TrialAt(decision.trial);
   Group& group = groups_[decision.trial];
   const int from = Total(group.target);
@@ -329,15 +375,34 @@ void Core::Impl::TakeAllocation(const AllocationDecision& decision) {
     return;
   }
   group.target = decision.placement;
+  reconcile_.insert(trial.id);
   Decide(trial, kind, from, to, decision.reason);
+}
+
+// On record as held by trials of which it is not known yet what is left, and nobody else's till
+// then: a record says of no slot that two trials hold it.
+std::set<Slot> Core::Impl::SlotsToRecover() const {
+  std::set<Slot> slots;
+  for (const TrialId id : recovering_) {
+    const std::vector<SlotSpan>& spans = state_.trials.at(id).spans;
+    if (spans.empty() || spans.back().to != Time{}) continue;
+    slots.insert(spans.back().slots.begin(), spans.back().slots.end());
+  }
+  for (const TrialId id : recovering_) {
+    for (const ReplicaId replica : replicas_.Of(id)) {
+      slots.erase({replicas_.at(replica).node, replicas_.at(replica).slot});
+    }
+  }
+  return slots;
 }
 
 std::optional<int> Core::Impl::FreeSlot(NodeId node_id) const {
   const auto node = nodes_.find(node_id);
   if (node == nodes_.end() || !node->second.connected) return std::nullopt;
   std::set<int> taken;
-  for (const auto& [id, replica] : replicas_) {
-    if (replica.node == node_id) taken.insert(replica.slot);
+  for (const ReplicaId id : replicas_.On(node_id)) taken.insert(replicas_.at(id).slot);
+  for (const Slot& slot : SlotsToRecover()) {
+    if (slot.node == node_id) taken.insert(slot.index);
   }
   std::optional<int> slow;
   for (int slot = 0; slot < node->second.slots; ++slot) {
@@ -403,14 +468,14 @@ std::vector<ReplicaId> Core::Impl::WantedMembers(TrialId id, const std::vector<R
                                                  const std::set<ReplicaId>& surplus) const {
   const Group& group = groups_.at(id);
   std::size_t starting = 0;
-  for (const auto& [replica_id, replica] : replicas_) {
-    starting += replica.trial == id && !replica.ready && !replica.stopping ? 1 : 0;
+  for (const Replica* replica : ReplicasOf(id)) {
+    starting += !replica->ready && !replica->stopping ? 1 : 0;
   }
   std::vector<ReplicaId> wanted;
   bool shrinks = false;
   for (const ReplicaId member : group.members) {
     const bool leaves = surplus.contains(member);
-    const bool stands_in = leaves && starting > 0 && !MustLeave(replicas_.at(member).node);
+    const bool stands_in = leaves && starting > 0 && !MustLeave(replicas_.at(member).node, id);
     if (stands_in) --starting;
     if (!leaves || stands_in) {
       wanted.push_back(member);
@@ -418,8 +483,9 @@ std::vector<ReplicaId> Core::Impl::WantedMembers(TrialId id, const std::vector<R
       shrinks = true;
     }
   }
-  const bool all_ready = std::all_of(replicas_.begin(), replicas_.end(), [id](const auto& entry) {
-    return entry.second.trial != id || entry.second.ready || entry.second.stopping;
+  const std::vector<const Replica*> all = ReplicasOf(id);
+  const bool all_ready = std::all_of(all.begin(), all.end(), [](const Replica* replica) {
+    return replica->ready || replica->stopping;
   });
   if (!all_ready && !shrinks) return group.members;
   for (const Replica* replica : live) {
@@ -449,6 +515,36 @@ void Core::Impl::KeepASource(TrialId id, std::vector<ReplicaId>& wanted) const {
   wanted.insert(wanted.begin(), group.members.front());
 }
 
+// Whether Reconcile would find nothing to do, until something about the trial changes.
+bool Core::Impl::HasWhatItShould(TrialId id) const {
+  const auto found = groups_.find(id);
+  if (found == groups_.end()) return true;
+  const Group& group = found->second;
+  if (group.pausing || group.forming || group.ending || group.replaced) return false;
+  if (state_.studies.at(state_.trials.at(id).study).state != StudyState::kRunning) return false;
+  Placement held;
+  for (const ReplicaId replica_id : replicas_.Of(id)) {
+    const Replica& replica = replicas_.at(replica_id);
+    if (replica.leaving || replica.stopping || replica.ready != group.elastic) return false;
+    ++held[replica.node];
+  }
+  if (!group.elastic) {
+    // Until its first replica is Ready, or ends, no more are started.
+    return !held.empty() && std::all_of(held.begin(), held.end(), [&group](const auto& here) {
+      const auto target = group.target.find(here.first);
+      return target != group.target.end() && here.second <= target->second;
+    });
+  }
+  const std::set<ReplicaId>& all = replicas_.Of(id);
+  return held == group.target && group.members.size() == all.size() &&
+         std::all_of(group.members.begin(), group.members.end(),
+                     [&all](ReplicaId member) { return all.contains(member); });
+}
+
+void Core::Impl::ReconcileAll() {
+  for (const auto& [id, live] : live_) reconcile_.insert(id);
+}
+
 // One step from what a trial has to what it should have. Called after anything has changed.
 void Core::Impl::Reconcile(TrialId id) {
   const auto it = groups_.find(id);
@@ -458,15 +554,21 @@ void Core::Impl::Reconcile(TrialId id) {
   if (StudyAt(trial.study).state != StudyState::kRunning) return;
   std::vector<Replica*> live;
   bool replaced_lives = false;
-  for (auto& [replica_id, replica] : replicas_) {
-    if (replica.trial != id || replica.leaving || replica.stopping) continue;
+  for (const ReplicaId replica_id : replicas_.Of(id)) {
+    Replica& replica = replicas_.at(replica_id);
+    if (replica.leaving || replica.stopping) continue;
     live.push_back(&replica);
     replaced_lives = replaced_lives || replica_id == group.replaced;
   }
   if (!replaced_lives) group.replaced = {};
   const std::set<ReplicaId> surplus = Surplus(group, live);
-  const bool first = !group.elastic && !ReplicasOf(id).empty();
-  if (!first && !group.ending) StartJoiners(trial, group, live);
+  if (StartAgainIfNobodyKnows(id, "a newer checkpoint than it was started from came to light",
+                              /*its_fault=*/false)) {
+    return;
+  }
+  const bool first = !group.elastic && !replicas_.Of(id).empty();
+  const bool nowhere = replicas_.Of(id).empty() && !CheckpointInReach(trial);
+  if (!first && !nowhere && !group.ending) StartJoiners(trial, group, live);
 
   // Joiners that are no longer wanted have nothing to hand over.
   std::erase_if(live, [&](Replica* replica) {

@@ -17,9 +17,9 @@ void Core::Impl::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& par
   for (const auto& [id, node] : nodes_) {
     if (node.connected && !node.draining) room += node.slots - KeptForClients(id);
   }
-  for (const TrialId id : live_) {
-    const Trial& trial = TrialAt(id);
-    const Study& study = StudyAt(trial.study);
+  for (const auto& [id, live] : live_) {
+    const Trial& trial = *live.trial;
+    const Study& study = *live.study;
     if (study.state != StudyState::kRunning || held_.contains(id)) {
       room -= SlotsHeldBy(id);
       continue;
@@ -27,12 +27,12 @@ void Core::Impl::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& par
     room -= trial.pinned_slots > 0 ? trial.pinned_slots : study.spec.min_slots;
   }
   // Processes of ended trials still hold their slots for a moment.
-  for (const auto& [id, replica] : replicas_) {
-    if (!live_.contains(replica.trial)) --room;
+  for (const auto& [trial, replicas] : replicas_.by_trial()) {
+    if (!live_.contains(trial)) room -= static_cast<int>(replicas.size());
   }
   // Where studies compete, each draws what its share has room for, and no more.
-  for (auto& [id, study] : state_.studies) {
-    if (!UsesPool(study)) continue;
+  for (const StudyId id : std::set<StudyId>(pool_studies_)) {
+    Study& study = StudyAt(id);
     const auto part = parts.find(id);
     int own = room;
     if (part != parts.end()) {
@@ -52,8 +52,8 @@ void Core::Impl::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& par
 // Slots without which the study's live trials cannot run.
 int Core::Impl::LeastSlotsOf(const Study& study) {
   int slots = 0;
-  for (const TrialId id : live_) {
-    const Trial& trial = TrialAt(id);
+  for (const auto& [id, live] : live_) {
+    const Trial& trial = *live.trial;
     if (trial.study != study.id || held_.contains(id)) continue;
     slots += trial.pinned_slots > 0 ? trial.pinned_slots : study.spec.min_slots;
   }
@@ -70,8 +70,8 @@ StudyDemand Core::Impl::DemandOf(const Study& study, int most_slots) {
   };
   if (study.spec.max_trials > 0) at_most(study.spec.max_trials - std::ssize(study.trials));
   if (study.spec.max_concurrent_trials > 0) {
-    const auto alive = std::count_if(live_.begin(), live_.end(), [&](TrialId id) {
-      return TrialAt(id).study == study.id && !held_.contains(id);
+    const auto alive = std::count_if(live_.begin(), live_.end(), [&](const auto& live) {
+      return live.second.study == &study && !held_.contains(live.first);
     });
     at_most(study.spec.max_concurrent_trials - alive);
   }
@@ -80,23 +80,38 @@ StudyDemand Core::Impl::DemandOf(const Study& study, int most_slots) {
 
 // Empty with fewer than two running studies: nothing is to be divided then.
 std::map<StudyId, StudyPart> Core::Impl::PartsOfStudies() {
-  std::map<StudyId, StudyDemand> demand;
-  for (const auto& [id, study] : state_.studies) {
-    if (UsesPool(study)) demand.emplace(id, DemandOf(study, std::max(1, SlotsTotal())));
+  PlanRequest request;
+  DescribeSharing(request);
+  return request.shared ? planner_.Divide(*request.shared, request.demand)
+                        : std::map<StudyId, StudyPart>{};
+}
+
+void Core::Impl::DescribeSharing(PlanRequest& request) {
+  for (const StudyId id : pool_studies_) {
+    request.demand.emplace(id, DemandOf(StudyAt(id), std::max(1, SlotsTotal())));
   }
-  if (demand.size() < 2) return {};
-  Pool pool = MakePool();
+  if (request.demand.size() < 2) return;
+  request.shared = MakePool();
   // Slots that ended trials are about to leave are to be divided too.
-  for (NodeCapacity& node : pool.nodes) {
+  for (NodeCapacity& node : request.shared->nodes) {
     node.slots = std::max(0, nodes_.at(node.id).slots - KeptForClients(node.id));
   }
-  speedups_.KeepOnly(pool);
-  return DivideAmongStudies(pool, speedups_, demand);
+}
+
+// By the newest plan; null while it does not know all of the studies that there are now. A new one
+// draws nothing before: it would take what is another's.
+const std::map<StudyId, StudyPart>* Core::Impl::KnownParts() const {
+  static const std::map<StudyId, StudyPart> kNothingToDivide;
+  if (pool_studies_.size() < 2) return &kNothingToDivide;
+  const bool all = std::all_of(pool_studies_.begin(), pool_studies_.end(),
+                               [this](StudyId id) { return parts_.contains(id); });
+  return all ? &parts_ : nullptr;
 }
 
 bool Core::Impl::SomeWait(const Study& study) const {
-  return std::any_of(live_.begin(), live_.end(), [&](TrialId id) {
-    return state_.trials.at(id).study == study.id && !groups_.contains(id) && !held_.contains(id);
+  return std::any_of(live_.begin(), live_.end(), [&](const auto& entry) {
+    const auto& [id, live] = entry;
+    return live.study == &study && !groups_.contains(id) && !held_.contains(id);
   });
 }
 

@@ -15,14 +15,14 @@
 
 namespace espalier {
 
-void Core::Impl::JudgePace(TrialId id, const ReplicaProgress& event) {
+void Core::Impl::JudgePace(TrialId id, const ReplicaProgress& message) {
   Group& group = groups_.at(id);
   const Trial& trial = TrialAt(id);
   const Study& study = StudyAt(trial.study);
   if (!study.spec.replace_stragglers || study.state != StudyState::kRunning) return;
   // Only a settled group is judged: nobody joins, leaves or ends.
   if (trial.state != TrialState::kRunning || group.forming || group.pausing || group.ending ||
-      group.replaced || event.generation != trial.generation) {
+      group.replaced || message.generation != trial.generation) {
     return;
   }
   int planned = 0;
@@ -30,13 +30,13 @@ void Core::Impl::JudgePace(TrialId id, const ReplicaProgress& event) {
   const auto size = group.members.size();
   if (size != ReplicasOf(id).size() || size != static_cast<std::size_t>(planned)) return;
   const bool of_all =
-      event.replica_times.size() == size &&
-      std::all_of(group.members.begin(), group.members.end(), [&event](ReplicaId member) {
-        return std::any_of(event.replica_times.begin(), event.replica_times.end(),
+      message.replica_times.size() == size &&
+      std::all_of(group.members.begin(), group.members.end(), [&message](ReplicaId member) {
+        return std::any_of(message.replica_times.begin(), message.replica_times.end(),
                            [member](const ReplicaTime& time) { return time.replica == member; });
       });
   if (!of_all) return;
-  const auto straggler = group.stragglers.Observe(now_, event.replica_times);
+  const auto straggler = group.stragglers.Observe(now_, message.replica_times);
   if (straggler) ReplaceStraggler(id, *straggler);
 }
 
@@ -74,6 +74,7 @@ void Core::Impl::ReplaceStraggler(TrialId id, const Straggler& straggler) {
                         ": no slot is free to replace it, and without it the others would "
                         "not be faster"));
   }
+  reconcile_.insert(id);
   schedule_ = true;
 }
 
@@ -94,9 +95,7 @@ std::optional<Slot> Core::Impl::SpareSlot(TrialId id, const Replica& slow) const
     if (node.gpu_type != nodes_.at(slow.node).gpu_type) continue;
     int unclaimed = node.slots;
     std::map<TrialId, int> held;
-    for (const auto& [replica_id, replica] : replicas_) {
-      if (replica.node == node_id) ++held[replica.trial];
-    }
+    for (const ReplicaId here : replicas_.On(node_id)) ++held[replicas_.at(here).trial];
     for (const auto& [trial, group] : groups_) {
       const auto target = group.target.find(node_id);
       if (target == group.target.end()) continue;
@@ -110,6 +109,9 @@ std::optional<Slot> Core::Impl::SpareSlot(TrialId id, const Replica& slow) const
       continue;
     }
     Placement placement = groups_.at(id).target;
+    Placement joined = placement;
+    ++joined[node_id];  // before the slow one leaves
+    if (SpansAny(joined, faults_.Apart(now_))) continue;
     if (--placement[slow.node] == 0) placement.erase(slow.node);
     ++placement[node_id];
     if (MaySpan(id, placement)) return Slot{node_id, *free};

@@ -145,11 +145,13 @@ class Applier {
   }
 
   void operator()(const ValueReported& c) {
-    std::vector<IntermediateValue>& values = TrialAt(c.id).values;
+    Trial& trial = TrialAt(c.id);
+    std::vector<IntermediateValue>& values = trial.values;
     const auto at = PlaceOf(values, c.value.step);
     ESPALIER_CHECK(at == values.end() || at->step != c.value.step,
                    absl::StrCat("trial ", c.id.value, " has step ", c.value.step, " already"));
     values.insert(at, c.value);
+    if (!c.extra.empty()) trial.extra[c.value.step] = c.extra;
   }
 
   void operator()(const GenerationAdvanced& c) {
@@ -178,13 +180,31 @@ class Applier {
 
   void operator()(const FiguresRecorded& c) { TrialAt(c.id).figures = c.figures; }
 
-  void operator()(const CheckpointRecorded& c) { TrialAt(c.id).checkpoint = c.path; }
+  void operator()(const CheckpointRecorded& c) {
+    Trial& trial = TrialAt(c.id);
+    trial.checkpoint = c.path;
+    trial.newest_checkpoint = c.label;
+  }
+
+  void operator()(const CheckpointCopySet& c) {
+    std::vector<CheckpointCopy>& copies = TrialAt(c.id).copies;
+    const auto at = PlaceOf(copies, c.copy.node);
+    if (at != copies.end() && at->node == c.copy.node) {
+      *at = c.copy;
+    } else {
+      copies.insert(at, c.copy);
+    }
+  }
+
+  void operator()(const CheckpointCopyGone& c) {
+    std::erase_if(TrialAt(c.id).copies, [&c](const auto& copy) { return copy.node == c.node; });
+  }
 
   void operator()(const TrialPinned& c) { TrialAt(c.id).pinned_slots = c.slots; }
 
   void operator()(const TrialRestarted& c) { TrialAt(c.id).restarts = c.restarts; }
 
-  void operator()(const DecisionMade& c) { StudyAt(c.study).decisions.push_back(c.decision); }
+  void operator()(const DecisionMade& c) { StudyAt(c.study).Note(c.decision); }
 
   void operator()(const NodeRegistered& c) {
     ESPALIER_CHECK(c.id && !state_.nodes.contains(c.id),
@@ -198,6 +218,10 @@ class Applier {
     if (c.drained) state_.drained.emplace(c.id, c.ends);
   }
 
+  void operator()(const PoolPolicySet& c) { state_.policy = c.policy; }
+
+  void operator()(const TokenKept& c) { state_.tokens.insert_or_assign(c.token.id, c.token); }
+
   void operator()(const ReplicaIdsReserved& c) {
     ESPALIER_CHECK(state_.replica_ids_below <= c.below,
                    absl::StrCat("replica ids below ", state_.replica_ids_below,
@@ -210,6 +234,12 @@ class Applier {
                                                           std::int64_t step) {
     return std::lower_bound(values.begin(), values.end(), step,
                             [](const IntermediateValue& v, std::int64_t s) { return v.step < s; });
+  }
+
+  static std::vector<CheckpointCopy>::iterator PlaceOf(std::vector<CheckpointCopy>& copies,
+                                                       NodeId node) {
+    return std::lower_bound(copies.begin(), copies.end(), node,
+                            [](const CheckpointCopy& c, NodeId n) { return c.node < n; });
   }
 
   template <typename AttributeSet>

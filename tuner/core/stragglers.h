@@ -7,7 +7,7 @@
 #include <span>
 
 #include "tuner/base/clock.h"
-#include "tuner/core/event.h"
+#include "tuner/messages/replica_messages.h"
 
 namespace espalier {
 

@@ -1,10 +1,18 @@
 // Groups whose members wait for one another in vain.
 //
-// A replica that has waited for the others for longer than any of them should take says Stuck.
-// Those of its generation that do not follow within kStuckGrace_s hang: they are stopped, and the
-// others go on without them, as after any loss. When all say so, nobody hangs: they cannot reach
-// one another. A new generation may mend that; if it does not for kMaxStuckInARow times, those on
-// rank 0's node go on alone; and if not even they can, the trial starts again from its checkpoint.
+// A replica that has waited for the others for longer than any of them should take tries each
+// one's address. One that finds others out of reach says so, Stuck with its contacts, also while
+// it waits for a group to form. kContactGrace_s after the first such word, or when all have spoken,
+// those go on who reach one another, the furthest first (see WhoGoesOn): a joiner that cannot be
+// reached leaves, and who trains is never stopped for waiting. The nodes are kept apart for a
+// while.
+//
+// Where all contacts answer, somebody hangs or is slow. In a group that trains, those of its
+// generation that do not say Stuck within kStuckGrace_s after the first one hang: they are stopped,
+// and the others go on without them, as after any loss. In one that forms nobody is blamed for
+// being late but by CheckReplicaDeadlines. When all say so, nobody hangs: a new generation may mend
+// that; if it does not for kMaxStuckInARow times, those on rank 0's node go on alone; and if not
+// even they can, the trial starts again from its checkpoint.
 
 #include <algorithm>
 #include <utility>
@@ -16,37 +24,142 @@
 
 namespace espalier {
 
-void Core::Impl::On(const ReplicaStuck& event) {
-  const auto it = replicas_.find(event.replica);
-  if (it == replicas_.end() || it->second.stopping) return;
-  const auto found = groups_.find(it->second.trial);
+void Core::Impl::Hear(const Replica& from, const ReplicaStuck& message) {
+  if (from.stopping) return;
+  const auto found = groups_.find(from.trial);
   if (found == groups_.end()) return;
-  const Trial& trial = TrialAt(it->second.trial);
+  const Trial& trial = TrialAt(from.trial);
   Group& group = found->second;
   if (trial.state != TrialState::kRunning || group.pausing || group.ending) return;
   // What an earlier generation waited for is settled by the present one.
-  if (event.generation != trial.generation) return;
-  if (std::find(group.members.begin(), group.members.end(), event.replica) == group.members.end()) {
+  if (message.generation != trial.generation) return;
+  if (std::find(group.members.begin(), group.members.end(), from.id) == group.members.end()) {
     return;
   }
-  group.stuck.insert(event.replica);
-  if (!group.stuck_ends) group.stuck_ends = After(now_, kStuckGrace_s);
-  if (group.stuck.size() == group.members.size()) NobodyIsReached(trial.id);
+  group.stuck.insert(from.id);
+  const bool cut = std::any_of(
+      message.contacts.begin(), message.contacts.end(), [&group](const ReplicaContact& contact) {
+        return OutOfReach(contact.contact) && std::find(group.members.begin(), group.members.end(),
+                                                        contact.replica) != group.members.end();
+      });
+  if (cut) {
+    group.contacts[from.id] = message.contacts;
+    if (!group.contacts_end) group.contacts_end = After(now_, kContactGrace_s);
+    timed_groups_.insert(trial.id);
+  }
+  const bool all = group.stuck.size() == group.members.size();
+  if (!group.contacts.empty()) {
+    if (all) PartThoseOutOfReach(trial.id);
+    return;
+  }
+  if (all) {
+    NobodyIsReached(trial.id);
+  } else if (!group.forming && !group.stuck_ends) {
+    group.stuck_ends = After(now_, kStuckGrace_s);
+    timed_groups_.insert(trial.id);
+  }
 }
 
 void Core::Impl::CheckStuckGroups() {
   std::vector<TrialId> due;
-  for (const auto& [id, group] : groups_) {
-    if (group.stuck_ends && *group.stuck_ends <= now_) due.push_back(id);
+  ForgetUntimedGroups();
+  for (const TrialId id : timed_groups_) {
+    const Group& group = groups_.at(id);
+    const bool hung = group.stuck_ends && *group.stuck_ends <= now_;
+    const bool cut = group.contacts_end && *group.contacts_end <= now_;
+    if (hung || cut) due.push_back(id);
   }
-  for (const TrialId id : due) StopHung(id);
+  for (const TrialId id : due) {
+    if (groups_.at(id).contacts_end) {
+      PartThoseOutOfReach(id);
+    } else {
+      StopHung(id);
+    }
+  }
+}
+
+// Who found whom out of reach, of those that are members still.
+std::set<ReplicaPair> Core::Impl::CutPairs(const Group& group) const {
+  std::set<ReplicaPair> cut;
+  const auto member = [&group](ReplicaId id) {
+    return std::find(group.members.begin(), group.members.end(), id) != group.members.end();
+  };
+  for (const auto& [from, contacts] : group.contacts) {
+    if (!member(from)) continue;
+    for (const ReplicaContact& contact : contacts) {
+      if (OutOfReach(contact.contact) && member(contact.replica)) {
+        cut.insert(PairOf(from, contact.replica));
+      }
+    }
+  }
+  return cut;
+}
+
+// Notes the nodes, and returns the words of one member for each pair of places.
+std::vector<std::string> Core::Impl::NoteOutOfReach(const Group& group) {
+  std::map<NodePair, std::string> words;
+  for (const auto& [from, contacts] : group.contacts) {
+    const auto speaker = replicas_.find(from);
+    if (speaker == replicas_.end()) continue;
+    for (const ReplicaContact& contact : contacts) {
+      const auto other = replicas_.find(contact.replica);
+      if (!OutOfReach(contact.contact) || other == replicas_.end()) continue;
+      const NodeId here = speaker->second.node;
+      const NodeId there = other->second.node;
+      words.emplace(PairOf(here, there),
+                    absl::StrCat(NodeName(here), " cannot reach ", PlaceOf(other->second), " at ",
+                                 contact.address, " (", contact.error, ")"));
+      if (here == there) continue;
+      faults_.Note(now_, {here, there, contact.address, contact.contact, contact.error, {}, {}, 0});
+    }
+  }
+  std::vector<std::string> all;
+  for (const auto& [pair, text] : words) all.push_back(text);
+  return all;
+}
+
+// Those go on who reach one another; the others leave, and may be started again elsewhere.
+void Core::Impl::PartThoseOutOfReach(TrialId id) {
+  Group& group = groups_.at(id);
+  const std::set<ReplicaPair> cut = CutPairs(group);
+  const std::vector<std::string> words = NoteOutOfReach(group);
+  group.contacts.clear();
+  group.contacts_end.reset();
+  // Who could not be reached is gone meanwhile, and a newer generation under way.
+  if (cut.empty() || group.pausing || group.ending) return;
+  std::vector<GroupMember> members;
+  for (const ReplicaId member : group.members) {
+    members.push_back({member, replicas_.at(member).generation});
+  }
+  std::vector<ReplicaId> staying = WhoGoesOn(members, cut);
+  const int before = static_cast<int>(members.size());
+  const int left = static_cast<int>(staying.size());
+  std::vector<std::string> leaving;
+  std::set<NodeId> home;
+  for (const ReplicaId member : staying) home.insert(replicas_.at(member).node);
+  for (const ReplicaId member : group.members) {
+    if (std::find(staying.begin(), staying.end(), member) != staying.end()) continue;
+    const Replica& replica = replicas_.at(member);
+    leaving.push_back(PlaceOf(replica));
+    if (--group.target[replica.node] <= 0) group.target.erase(replica.node);
+    // Nothing is learnt of nodes by which the next attempt could do better.
+    if (home.contains(replica.node)) ++group.joiner_failures;
+  }
+  Decide(TrialAt(id), DecisionKind::kShrink, before, left,
+         absl::StrCat(absl::StrJoin(words, "; "), ": ", absl::StrJoin(leaving, ", "),
+                      leaving.size() == 1 ? " leaves, " : " leave, ", left,
+                      left == 1 ? " goes on" : " go on"));
+  Regroup(id, std::move(staying), /*abandon=*/true, /*after_loss=*/true);
+  schedule_ = true;
+}
+
+std::string Core::Impl::NodeName(NodeId id) const {
+  const auto node = nodes_.find(id);
+  return node == nodes_.end() ? absl::StrCat("node ", id.value) : node->second.name;
 }
 
 std::string Core::Impl::PlaceOf(const Replica& replica) const {
-  const auto node = nodes_.find(replica.node);
-  const std::string name =
-      node == nodes_.end() ? absl::StrCat("node ", replica.node.value) : node->second.name;
-  return absl::StrCat(name, " slot ", replica.slot);
+  return absl::StrCat(NodeName(replica.node), " slot ", replica.slot);
 }
 
 // Stops the members that have not said that they wait.

@@ -34,6 +34,26 @@ bool MadeBy(const Study& study, const std::string& request_key) {
 
 }  // namespace
 
+void Core::Impl::On(const SetPoolPolicy& event) {
+  if (!options_.policy) {
+    result_.reply.status = absl::FailedPreconditionError(
+        "this pool has no policy of its own: it follows that of its oldest running study");
+    return;
+  }
+  const auto policy = MakePolicy(event.policy.name, event.policy.options);
+  if (!policy.ok()) {
+    result_.reply.status = policy.status();
+    return;
+  }
+  if (CurrentPolicy() != event.policy) {
+    const std::string reason = absl::StrCat("the pool's policy is ", TextOf(event.policy),
+                                            " from now on; it was ", TextOf(CurrentPolicy()));
+    for (const StudyId id : pool_studies_) Decide(id, -1, DecisionKind::kStudy, 0, 0, reason);
+  }
+  Emit(PoolPolicySet{event.policy});
+  schedule_ = true;
+}
+
 void Core::Impl::SetClocksAfterRestart() {
   clocks_set_ = true;
   recovery_ends_ = After(now_, options_.lease_s);
@@ -94,6 +114,12 @@ void Core::Impl::On(const CreateStudy& event) {
     Emit(StudyAttributeSet{id, true, kCreationKey, RequestKeyJson(event.request_key)});
   }
   result_.reply.study = id;
+  const std::optional<PluginSpec> own = PoolPolicy();
+  if (own && event.spec.names_policy && event.spec.policy != *own) {
+    Decide(id, -1, DecisionKind::kStudy, 0, 0,
+           absl::StrCat("its policy ", TextOf(event.spec.policy),
+                        " is not followed: the pool is divided by ", TextOf(*own)));
+  }
   schedule_ = !event.spec.ask_and_tell;
 }
 
@@ -108,8 +134,8 @@ void Core::Impl::On(const StopStudy& event) {
   const StudyId id = study->id;
   Decide(id, -1, DecisionKind::kStudy, 0, 0, "stopped by the user");
   Emit(StudyStateChanged{id, StudyState::kStopped, "stopped by the user", now_});
-  for (const TrialId trial : std::vector<TrialId>(live_.begin(), live_.end())) {
-    if (TrialAt(trial).study == id) PauseTrial(trial, "its study was stopped");
+  for (const auto& [trial, live] : std::map(live_)) {
+    if (live.trial->study == id) PauseTrial(trial, "its study was stopped");
   }
   schedule_ = true;
 }
@@ -203,8 +229,8 @@ void Core::Impl::EndStudy(StudyId id, StudyState state, const std::string& reaso
   if (StudyAt(id).state != StudyState::kRunning) return;
   Decide(id, -1, DecisionKind::kStudy, 0, 0, reason);
   Emit(StudyStateChanged{id, state, reason, now_});
-  for (const TrialId trial : std::vector<TrialId>(live_.begin(), live_.end())) {
-    const Trial& t = TrialAt(trial);
+  for (const auto& [trial, live] : std::map(live_)) {
+    const Trial& t = *live.trial;
     if (t.study != id) continue;
     std::optional<double> last;
     if (!t.values.empty()) last = t.values.back().value;
@@ -213,15 +239,15 @@ void Core::Impl::EndStudy(StudyId id, StudyState state, const std::string& reaso
   plugins_.erase(id);
   cost_check_.erase(id);
   promise_at_.erase(id);
-  equal_progress_.erase(id);
+  curves_.Forget(id);
   schedule_ = true;
 }
 
 void Core::Impl::EndStudyIfDone(StudyId id) {
   const Study& study = StudyAt(id);
   if (study.state != StudyState::kRunning) return;
-  for (const TrialId trial : live_) {
-    if (TrialAt(trial).study == id && !held_.contains(trial)) return;
+  for (const auto& [trial, live] : live_) {
+    if (live.study == &study && !held_.contains(trial)) return;
   }
   const bool all_drawn =
       study.spec.max_trials > 0 && std::ssize(study.trials) >= study.spec.max_trials;

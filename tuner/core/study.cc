@@ -1,6 +1,28 @@
 #include "tuner/core/study.h"
 
+#include "absl/strings/str_format.h"
+
 namespace espalier {
+
+TrialTimeouts Merge(const TrialTimeouts& own, const TrialTimeouts& pools) {
+  const auto either = [](double of_study, double of_pool) {
+    return of_study > 0 ? of_study : of_pool;
+  };
+  return {either(own.start_s, pools.start_s), either(own.stall_s, pools.stall_s),
+          either(own.pause_s, pools.pause_s), either(own.exit_s, pools.exit_s),
+          either(own.drain_s, pools.drain_s)};
+}
+
+std::string TextOf(const PluginSpec& plugin) {
+  std::string text = plugin.name;
+  char separator = ':';
+  for (const auto& [name, value] : plugin.options) {
+    text += separator;
+    absl::StrAppendFormat(&text, "%s=%g", name, value);
+    separator = ',';
+  }
+  return text;
+}
 
 std::string_view ToString(TrialState state) {
   switch (state) {

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "search_spaces/parameter.h"
@@ -31,6 +33,25 @@ struct PluginSpec {
   friend bool operator==(const PluginSpec&, const PluginSpec&) = default;
 };
 
+// How long the replicas of a trial may take for what takes a large one long. The defaults are for a
+// training state of 10 GB on a disk or link of 100 MB/s: docs/elastic_training_loop.md.
+struct TrialTimeouts {
+  double start_s = 600;  // until a process that is to join a group is ready
+  double stall_s = 30;   // without progress while a group forms, hands over state or saves
+  double pause_s = 300;  // to come to a step boundary, save and leave; more while bytes are written
+  double exit_s = 60;    // to exit after the trial's end, or after another replica's
+  double drain_s = 120;  // that trials leave a node before its end, of which at most half
+
+  friend bool operator==(const TrialTimeouts&, const TrialTimeouts&) = default;
+};
+inline constexpr TrialTimeouts kNoTimeouts{0, 0, 0, 0, 0};
+
+// Those of `own` that are not 0, and the others of `pools`.
+TrialTimeouts Merge(const TrialTimeouts& own, const TrialTimeouts& pools);
+
+// As command lines take it: "pollux" or "fixed:slots=2".
+std::string TextOf(const PluginSpec& plugin);
+
 inline constexpr double kMinShare = 0.001;
 inline constexpr double kMaxShare = 1000;
 
@@ -48,7 +69,8 @@ struct StudySpec {
   SearchSpace space;
   PluginSpec sampler{"tpe", {}};
   PluginSpec pruner{"none", {}};
-  PluginSpec policy{"promise_goodput", {}};
+  PluginSpec policy{"promise_goodput", {}};  // of a pool that has none of its own
+  bool names_policy = false;                 // whether the study file has the key
   std::vector<std::string> command;
   std::map<std::string, std::string> environment;
   // Files that trials read, with what to do when one is missing. Relative ones are taken from the
@@ -72,7 +94,8 @@ struct StudySpec {
   int max_restarts = 2;            // of a trial from its checkpoint, after all replicas were lost
   bool replace_stragglers = true;  // else they are left alone
   double stop_grace_s = 5;         // between SIGTERM and SIGKILL
-  std::string json;                // the study file as it was given
+  TrialTimeouts timeouts = kNoTimeouts;  // 0: as the pool has it
+  std::string json;                      // the study file as it was given
 
   // Whether the pool runs what clients enqueue, and nothing else.
   bool queue() const { return !ask_and_tell && sampler.name == kQueueSampler; }
@@ -190,6 +213,33 @@ struct TrainingFigures {
   friend bool operator==(const TrainingFigures&, const TrainingFigures&) = default;
 };
 
+// Which of a trial's checkpoints, on whatever node it lies.
+struct CheckpointLabel {
+  std::int64_t step = 0;    // optimizer steps in it
+  std::string name;         // of its file in the trial's checkpoint folder; empty: the whole folder
+  std::string fingerprint;  // of its content; empty: unknown, it cannot be fetched
+  Time at;                  // when the tuner learnt that it was saved
+  // That the replica which saved it trained in: who trained in it or in a later one is as far.
+  std::int64_t generation = 0;
+
+  // Whether it can be told from others, and fetched.
+  bool known() const { return !fingerprint.empty(); }
+  bool Is(const CheckpointLabel& other) const {
+    return known() && fingerprint == other.fingerprint && name == other.name;
+  }
+  friend bool operator==(const CheckpointLabel&, const CheckpointLabel&) = default;
+};
+
+// The newest checkpoint of a trial that a node has.
+struct CheckpointCopy {
+  NodeId node;
+  CheckpointLabel what;
+  bool fetched = false;  // from another node; else the trial wrote it there
+  std::string folder{};  // that machines share, as they mark it; empty: the node's own disk
+
+  friend bool operator==(const CheckpointCopy&, const CheckpointCopy&) = default;
+};
+
 struct Trial {
   TrialId id;
   StudyId study;
@@ -197,14 +247,18 @@ struct Trial {
   TrialState state = TrialState::kWaiting;
   Parameters parameters;
   std::vector<IntermediateValue> values;  // ascending by step, one a step
-  std::optional<double> value;            // final
-  Time created, started, ended;           // zero: not yet
-  std::string reason;                     // why it was pruned, paused or failed
-  std::string last_output;                // of a failed trial
-  std::int64_t generation = 0;            // of its replica group
+  // Further figures that the program told with a value, by step and name; few programs tell any.
+  std::map<std::int64_t, std::map<std::string, double>> extra;
+  std::optional<double> value;   // final
+  Time created, started, ended;  // zero: not yet
+  std::string reason;            // why it was pruned, paused or failed
+  std::string last_output;       // of a failed trial
+  std::int64_t generation = 0;   // of its replica group
   int restarts = 0;
   int pinned_slots = 0;
-  std::string checkpoint;  // newest one, a path; empty: none
+  std::string checkpoint;              // newest one, its path where the trial wrote it; empty: none
+  CheckpointLabel newest_checkpoint;   // the same one
+  std::vector<CheckpointCopy> copies;  // ascending by node, one a node; older ones too
   std::vector<SlotSpan> spans;
   std::vector<Resize> resizes;
   TrainingFigures figures;  // as of its newest value or its end
@@ -244,19 +298,28 @@ struct Decision {
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 
+inline constexpr std::size_t kDecisionsShown = 20000;  // of one study; the database has all
+
 struct Study {
   StudyId id;
   StudySpec spec;
   StudyState state = StudyState::kRunning;
   std::string reason;  // why it stopped or ended
   Time created;
-  Time ended;                   // zero: has not
-  double active_s = 0;          // running time before running_since
-  Time running_since;           // meaningful while running
-  std::vector<TrialId> trials;  // by number
-  std::vector<Decision> decisions;
+  Time ended;                      // zero: has not
+  double active_s = 0;             // running time before running_since
+  Time running_since;              // meaningful while running
+  std::vector<TrialId> trials;     // by number
+  std::deque<Decision> decisions;  // the newest ones, kDecisionsShown at the most
+  std::int64_t decisions_made = 0;
   Attributes attributes;
   std::vector<Suggestion> suggestions;  // no two with the same name and distribution
+
+  void Note(Decision decision) {
+    decisions.push_back(std::move(decision));
+    ++decisions_made;
+    if (decisions.size() > kDecisionsShown) decisions.pop_front();
+  }
 };
 
 }  // namespace espalier

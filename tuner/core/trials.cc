@@ -1,6 +1,7 @@
 // How trials take values, are judged, pause and end.
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -46,11 +47,13 @@ void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reaso
   held_.erase(id);
   promise_stale_.insert(trial.study);
   speeds_.erase(id);
-  for (auto& [replica_id, replica] : replicas_) {
-    if (replica.trial != id) continue;
+  keeping_.due.insert(id);
+  const TrialTimeouts timeouts = TimeoutsOf(trial);
+  for (const ReplicaId replica_id : replicas_.Of(id)) {
+    Replica& replica = replicas_.at(replica_id);
     if (state == TrialState::kComplete) {
       // The program is on its own way out; it is only helped if it does not get there.
-      replica.deadline = After(now_, kEndGrace_s);
+      replicas_.SetDeadline(replica, After(now_, timeouts.exit_s));
       replica.grace_s = StudyAt(trial.study).spec.stop_grace_s;
     } else {
       StopReplica(replica, StudyAt(trial.study).spec.stop_grace_s);
@@ -96,6 +99,7 @@ void Core::Impl::PauseTrial(TrialId id, const std::string& reason) {
   group.pausing = true;
   group.pause_reason = reason;
   group.target.clear();
+  reconcile_.insert(id);
   const double grace_s = StudyAt(trial.study).spec.stop_grace_s;
   Decide(trial, DecisionKind::kPause, SlotsHeldBy(id), 0, reason);
   const std::vector<ReplicaId> members = std::exchange(group.members, {});
@@ -103,24 +107,27 @@ void Core::Impl::PauseTrial(TrialId id, const std::string& reason) {
     // A regroup to nobody: rank 0 saves a checkpoint, then all leave. There is no step boundary to
     // wait for while a group forms or waits in vain.
     const bool abandon = group.forming || !group.stuck.empty();
+    const TrialTimeouts timeouts = TimeoutsOf(trial);
     Emit(GenerationAdvanced{id, trial.generation + 1});
     for (const ReplicaId member : members) {
       const auto replica = replicas_.find(member);
       if (replica == replicas_.end()) continue;
       replica->second.leaving = true;
-      replica->second.deadline = After(now_, kPauseGrace_s);
+      replicas_.SetDeadline(replica->second, After(now_, timeouts.pause_s));
       replica->second.grace_s = grace_s;
       result_.commands.push_back(
-          RegroupCommand{replica->second.node, member, trial.generation, {}, abandon});
+          RegroupCommand{replica->second.node, member, {trial.generation, {}, abandon}});
     }
     group.forming = false;
   }
-  for (auto& [replica_id, replica] : replicas_) {
-    if (replica.trial == id && !replica.leaving) StopReplica(replica, grace_s);
+  for (const ReplicaId replica_id : replicas_.Of(id)) {
+    if (Replica& replica = replicas_.at(replica_id); !replica.leaving)
+      StopReplica(replica, grace_s);
   }
 }
 
-void Core::Impl::TakeValue(TrialId id, IntermediateValue value) {
+void Core::Impl::TakeValue(TrialId id, IntermediateValue value,
+                           std::map<std::string, double> extra) {
   const Trial& trial = TrialAt(id);
   // The same step may come twice: from the successor of a lost rank 0, or after a restart from a
   // checkpoint. The first one stands.
@@ -132,10 +139,10 @@ void Core::Impl::TakeValue(TrialId id, IntermediateValue value) {
   if (const auto group = groups_.find(id); group != groups_.end() && group->second.progress) {
     value.batch_size = group->second.progress->global_batch_size;
   }
-  Emit(ValueReported{id, value});
+  Emit(ValueReported{id, value, std::move(extra)});
   promise_stale_.insert(trial.study);
   RecordFigures(id);
-  schedule_ = true;
+  LookAgain();
   const Study& study = StudyAt(trial.study);
   if (study.state != StudyState::kRunning) return;
   if (study.spec.target && !Better(study.spec.direction, *study.spec.target, value.value) &&
@@ -158,26 +165,6 @@ void Core::Impl::RecordFigures(TrialId id) {
   if (figures != TrialAt(id).figures) Emit(FiguresRecorded{id, figures});
 }
 
-// The curves of a study's trials by number, as pruners and promise compare them: step by step, or
-// at equal progress where batches adapt. The points are good until the study's next value.
-std::vector<Curve> Core::Impl::CurvesOf(const Study& study) {
-  const bool adaptive = study.spec.batch_mode == BatchMode::kAdaptive;
-  EqualProgress* equal = adaptive ? &equal_progress_[study.id] : nullptr;
-  std::vector<Curve> curves;
-  curves.reserve(study.trials.size());
-  if (adaptive) {
-    for (const TrialId id : study.trials) equal->Take(state_.trials.at(id));
-  }
-  for (const TrialId id : study.trials) {
-    const Trial& trial = state_.trials.at(id);
-    Curve curve{trial.number, trial.values, Ended(trial.state),
-                trial.state == TrialState::kComplete};
-    if (adaptive) curve.points = equal->Points(trial);
-    curves.push_back(curve);
-  }
-  return curves;
-}
-
 std::int64_t Core::Impl::LastStepOf(const Study& study) const {
   if (study.spec.max_step > 0) return study.spec.max_step;
   for (const auto& [id, group] : groups_) {
@@ -186,36 +173,44 @@ std::int64_t Core::Impl::LastStepOf(const Study& study) const {
   return 0;
 }
 
-void Core::Impl::JudgeTrial(TrialId id) {
-  const Trial& trial = TrialAt(id);
+PruneVerdict Core::Impl::JudgeNewest(const Trial& trial) {
   const Study& study = StudyAt(trial.study);
   const StudyPlugins& plugins = PluginsOf(study);
-  std::vector<Curve> others = CurvesOf(study);
-  const Curve whole = others[static_cast<std::size_t>(trial.number)];
-  others.erase(others.begin() + trial.number);
-  // At equal progress a new value may bring no new point, or several: each is judged once.
-  const bool adaptive = study.spec.batch_mode == BatchMode::kAdaptive;
-  const std::int64_t last_step = LastStepOf(study);
-  const std::size_t judged =
-      adaptive ? equal_progress_[study.id].PointsBeforeNewest(trial) : whole.points.size() - 1;
+  const std::span<Curve> curves = curves_.Of(state_, study);
+  Curve& own = curves[static_cast<std::size_t>(trial.number)];
+  const Curve whole = own;
+  // Until then it stands behind the others, which are all but the last then.
+  std::swap(own, curves.back());
+  const std::span<const Curve> others = curves.first(curves.size() - 1);
   const double pool_share =
       std::min(1.0, static_cast<double>(study.spec.min_slots) / std::max(1, SlotsTotal()));
-  for (std::size_t n = judged + 1; n <= whole.points.size(); ++n) {
+  PruneVerdict verdict;
+  // At equal progress a new value may bring no new point, or several: each is judged once.
+  for (std::size_t n = curves_.PointsBeforeNewest(trial) + 1; n <= whole.points.size(); ++n) {
     Curve curve = whole;
     curve.points = whole.points.first(n);
-    const PruneVerdict verdict = plugins.pruner->Judge(
-        {study.spec.direction, curve, others, last_step, study.spec.best_k, pool_share});
-    if (verdict.pause && MayPause(id)) {
-      PauseTrial(id, absl::StrCat(study.spec.pruner.name, ": ", verdict.reason));
-      return;
-    }
-    if (!verdict.prune && !verdict.pause) continue;
+    verdict = plugins.pruner->Judge(
+        {study.spec.direction, curve, others, LastStepOf(study), study.spec.best_k, pool_share});
+    if (verdict.prune || verdict.pause) break;
+  }
+  std::swap(own, curves.back());
+  return verdict;
+}
+
+void Core::Impl::JudgeTrial(TrialId id) {
+  const Trial& trial = TrialAt(id);
+  const StudySpec& spec = StudyAt(trial.study).spec;
+  if (spec.pruner.name == "none") return;  // all curves need not be gathered for it
+  const PruneVerdict verdict = JudgeNewest(trial);
+  if (verdict.pause && MayPause(id)) {
+    PauseTrial(id, absl::StrCat(spec.pruner.name, ": ", verdict.reason));
+  } else if (verdict.prune || verdict.pause) {
+    const bool adaptive = spec.batch_mode == BatchMode::kAdaptive;
     EndTrial(id, TrialState::kPruned,
-             absl::StrCat(study.spec.pruner.name, ": ", verdict.reason,
+             absl::StrCat(spec.pruner.name, ": ", verdict.reason,
                           verdict.pause ? "; its program cannot be paused" : "",
                           adaptive ? " (steps at equal progress)" : ""),
              trial.values.back().value);
-    return;
   }
 }
 
@@ -236,7 +231,7 @@ void Core::Impl::UpdateHeld(const Study& study) {
   }
   if (paused.empty()) return;
   for (const std::size_t i : paused) held_.insert(study.trials[i]);
-  const std::vector<Curve> curves = CurvesOf(study);
+  const std::span<const Curve> curves = curves_.Of(state_, study);
   for (const std::size_t i : pruner.MayGoOn(study.spec.direction, curves, paused)) {
     held_.erase(study.trials[i]);
   }

@@ -7,53 +7,82 @@
 
 namespace espalier {
 
-AgentSession::AgentSession(std::function<bool(const v1::ServiceMessage&)> write,
-                           std::function<void()> cancel, Time now)
-    : write_(std::move(write)),
-      cancel_(std::move(cancel)),
-      last_heard_(now),
-      writer_([this] { Write(); }) {}
-
-AgentSession::~AgentSession() { Close(); }
+AgentSession::AgentSession(AgentStreamCalls calls, Time now)
+    : calls_(std::move(calls)), last_heard_(now) {}
 
 void AgentSession::Send(v1::ServiceMessage message) {
-  bool full = false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (closed_ || cancelled_) return;
-    full = queue_.size() >= kMaxOutgoing;
-    if (!full) queue_.push_back(std::move(message));
+  std::unique_lock lock(mutex_);
+  if (closed_ || cancelled_) return;
+  if (queue_.size() < kMaxOutgoing) {
+    queue_.push_back(std::move(message));
+    WriteNext(lock);
+    return;
   }
-  if (full) {
-    spdlog::warn("event=agent_too_slow queued={}", kMaxOutgoing);
-    Cancel();
-  }
-  changed_.notify_one();
+  lock.unlock();
+  spdlog::warn("event=agent_too_slow queued={}", kMaxOutgoing);
+  Cancel();
 }
 
 void AgentSession::Acknowledge(std::int64_t sequence) {
-  {
-    const std::lock_guard lock(mutex_);
-    acknowledge_ = std::max(acknowledge_, sequence);
+  std::unique_lock lock(mutex_);
+  acknowledge_ = std::max(acknowledge_, sequence);
+  WriteNext(lock);
+}
+
+// The stream is called without the lock, so that it may call back at once; calls_under_way_ keeps
+// it from being ended meanwhile.
+void AgentSession::WriteNext(std::unique_lock<std::mutex>& lock) {
+  if (writing_ || closed_ || cancelled_) return;
+  if (!queue_.empty()) {
+    current_ = std::move(queue_.front());
+    queue_.pop_front();
+  } else if (acknowledge_ > 0) {
+    current_.Clear();
+    current_.mutable_acknowledge()->set_sequence(std::exchange(acknowledge_, 0));
+  } else {
+    return;
   }
-  changed_.notify_one();
+  writing_ = true;
+  ++calls_under_way_;
+  lock.unlock();
+  calls_.write(&current_);
+}
+
+void AgentSession::Written(bool ok) {
+  if (!ok) Cancel();
+  std::unique_lock lock(mutex_);
+  writing_ = false;
+  --calls_under_way_;
+  if (closed_) {
+    if (calls_under_way_ > 0) return;
+    lock.unlock();
+    calls_.end();
+    return;
+  }
+  WriteNext(lock);
 }
 
 void AgentSession::Cancel() {
-  // Under the lock, so that the stream is still there: Close comes after or not at all.
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (closed_ || cancelled_) return;
   cancelled_ = true;
-  cancel_();
+  ++calls_under_way_;
+  lock.unlock();
+  calls_.cancel();
+  lock.lock();
+  --calls_under_way_;
+  const bool ends = closed_ && calls_under_way_ == 0;
+  lock.unlock();
+  if (ends) calls_.end();
 }
 
 void AgentSession::Close() {
-  {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-  }
-  changed_.notify_one();
-  if (writer_.joinable()) writer_.join();
+  std::unique_lock lock(mutex_);
+  if (closed_) return;
+  closed_ = true;
+  const bool ends = calls_under_way_ == 0;
+  lock.unlock();
+  if (ends) calls_.end();
 }
 
 void AgentSession::Heard(Time now) {
@@ -61,32 +90,39 @@ void AgentSession::Heard(Time now) {
   last_heard_ = now;
 }
 
-Time AgentSession::last_heard() const {
+bool AgentSession::TakeEvent() {
   const std::lock_guard lock(mutex_);
-  return last_heard_;
+  ++unsettled_;
+  paused_ = unsettled_ >= kMaxUnsettled;
+  return !paused_;
+}
+
+void AgentSession::TakeHello() {
+  const std::lock_guard lock(mutex_);
+  ++unsettled_;
+  paused_ = true;
+}
+
+// Nothing ends the stream while it is not read, so that read_next finds it there.
+void AgentSession::Settled(Time now) {
+  {
+    const std::lock_guard lock(mutex_);
+    --unsettled_;
+    if (!paused_) return;
+    paused_ = false;
+    last_heard_ = now;
+  }
+  calls_.read_next();
+}
+
+bool AgentSession::Silent(Time now, double lease_s) const {
+  const std::lock_guard lock(mutex_);
+  return !paused_ && SecondsBetween(last_heard_, now) >= lease_s;
 }
 
 bool AgentSession::cancelled() const {
   const std::lock_guard lock(mutex_);
   return cancelled_;
-}
-
-void AgentSession::Write() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [this] { return closed_ || !queue_.empty() || acknowledge_ > 0; });
-    if (closed_) return;
-    std::deque<v1::ServiceMessage> batch = std::exchange(queue_, {});
-    if (const std::int64_t sequence = std::exchange(acknowledge_, 0); sequence > 0) {
-      batch.emplace_back().mutable_acknowledge()->set_sequence(sequence);
-    }
-    lock.unlock();
-    bool written = true;
-    for (const v1::ServiceMessage& message : batch) written = written && write_(message);
-    if (!written) Cancel();
-    lock.lock();
-    if (!written) return;
-  }
 }
 
 }  // namespace espalier

@@ -1,12 +1,9 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <string>
-#include <thread>
 
 #include "tuner.pb.h"
 #include "tuner/base/clock.h"
@@ -14,43 +11,66 @@
 namespace espalier {
 
 inline constexpr std::size_t kMaxOutgoing = 16384;  // messages that wait for one agent
+// Events of one agent that are queued and not durable yet; its stream is read on below that.
+inline constexpr int kMaxUnsettled = 64;
 
-// The outgoing half of one agent's stream: a bounded queue and the thread that writes it. Sending
-// never waits: an agent too slow to take its messages is cut off, and its next Hello puts things
-// right. May be used from any thread.
+// What a session asks of the stream that it stands for. Nothing here waits. The session calls none
+// of it after `end`, and `end` once, when all its other calls have returned.
+struct AgentStreamCalls {
+  // Begins to send the message, which stays as it is until the stream calls Written.
+  std::function<void(const v1::ServiceMessage*)> write;
+  std::function<void()> cancel;     // breaks the stream; the reader then finds it ended
+  std::function<void()> read_next;  // after Take said that it is not to be read on
+  std::function<void()> end;        // closed, and nothing is being written any more
+};
+
+// One agent's stream as the service sees it, without a thread: a bounded queue of messages of
+// which one at a time is being written, when the agent was last heard, and how many of its events
+// are under way. Nothing waits: an agent too slow to take its messages is cut off, and its next
+// Hello puts things right; one that says more than the service can take is not read for a while,
+// and is not silent meanwhile. May be used from any thread.
 class AgentSession {
  public:
-  // `write` sends one message, false if the stream is broken; `cancel` breaks the stream. Both
-  // must work until Close has returned.
-  AgentSession(std::function<bool(const v1::ServiceMessage&)> write, std::function<void()> cancel,
-               Time now);
-  ~AgentSession();
+  AgentSession(AgentStreamCalls calls, Time now);
 
   void Send(v1::ServiceMessage message);
   // Acknowledgements are cumulative, so only the newest waits to be sent.
   void Acknowledge(std::int64_t sequence);
-  // Breaks the stream; the reader then finds it ended.
+  // The stream has written the message that it was given; not ok: it is broken.
+  void Written(bool ok);
+  // Breaks the stream.
   void Cancel();
-  // Ends the writer. Nothing is written afterwards.
+  // Nothing new is written afterwards; `end` is called, now or when a write under way is done.
   void Close();
 
   void Heard(Time now);
-  Time last_heard() const;
+  // An event of the agent goes into the service's queue; Settled when it is durable, refused or
+  // forgotten. False: the stream is not to be read on until `read_next`.
+  bool TakeEvent();
+  // Likewise its Hello, which nothing follows until it is settled.
+  void TakeHello();
+  void Settled(Time now);
+
+  // Whether nothing was heard for `lease_s` although the service was listening.
+  bool Silent(Time now, double lease_s) const;
   bool cancelled() const;
 
  private:
-  void Write();
+  void WriteNext(std::unique_lock<std::mutex>& lock);
+  void CallDone(std::unique_lock<std::mutex>& lock);
 
-  const std::function<bool(const v1::ServiceMessage&)> write_;
-  const std::function<void()> cancel_;
+  const AgentStreamCalls calls_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
   std::deque<v1::ServiceMessage> queue_;
+  v1::ServiceMessage current_;    // while writing_
   std::int64_t acknowledge_ = 0;  // 0: none waits
+  int unsettled_ = 0;
   Time last_heard_;
+  int calls_under_way_ = 0;  // of cancel and write, until Written
+  bool writing_ = false;
+  bool paused_ = false;  // not read until an event has settled
   bool cancelled_ = false;
   bool closed_ = false;
-  std::thread writer_;
 };
 
 }  // namespace espalier

@@ -8,16 +8,41 @@
 #include "absl/strings/str_cat.h"
 #include "spdlog/spdlog.h"
 #include "tuner/api/agent_convert.h"
+#include "tuner/base/host_port.h"
+#include "tuner/credentials/hexadecimal.h"
 
 namespace espalier {
+
+namespace {
+
+constexpr std::size_t kTicketBytes = 16;
+
+// What a replica says of others that it cannot reach is for whoever keeps the network.
+void LogOutOfReach(const FromAgent& from_agent) {
+  const auto* said = from_agent.event ? std::get_if<FromReplica>(&*from_agent.event) : nullptr;
+  const auto* stuck = said == nullptr ? nullptr : std::get_if<ReplicaStuck>(&said->message);
+  if (stuck == nullptr) return;
+  for (const ReplicaContact& contact : stuck->contacts) {
+    if (!OutOfReach(contact.contact)) continue;
+    spdlog::warn("event=replica_out_of_reach from={} to={} address={} error=\"{}\"",
+                 said->replica.value, contact.replica.value, contact.address, contact.error);
+  }
+}
+
+// Good for one checkpoint, at one agent, for as long as that remembers it.
+std::string NewTicket() { return RandomHexadecimal(kTicketBytes); }
+
+}  // namespace
 
 Agents::Agents(double lease_s, std::function<Time()> clock)
     : lease_s_(lease_s), clock_(std::move(clock)) {}
 
 Agents::~Agents() { Stop(); }
 
-void Agents::Start(Loop& loop) {
+void Agents::Start(Loop& loop, TokenOf token_of, GroupSecretOf group_secret_of) {
   loop_ = &loop;
+  token_of_ = std::move(token_of);
+  group_secret_of_ = std::move(group_secret_of);
   watch_ = std::thread([this] { Watch(); });
 }
 
@@ -49,7 +74,18 @@ void Agents::Send(const std::vector<Command>& commands, const TunerState& state)
       if (route != routes_.end()) session = route->second;
     }
     if (session) {
-      session->Send(ToProto(command, state));
+      v1::ServiceMessage message = ToProto(command, state);
+      OpenSources(SourcesOf(command, message));
+      if (const auto* start = std::get_if<StartReplicaCommand>(&command); start && token_of_) {
+        message.mutable_start()->set_token(token_of_(start->trial, start->replica));
+      }
+      // Who leaves need not know how those who stay know one another.
+      if (const auto* regroup = std::get_if<RegroupCommand>(&command);
+          regroup && group_secret_of_ && regroup->membership.RankOf(regroup->replica)) {
+        message.mutable_to_replica()->mutable_command()->mutable_regroup()->set_secret(
+            group_secret_of_(regroup->membership));
+      }
+      session->Send(std::move(message));
     } else {
       spdlog::debug("event=command_dropped node={} reason=\"not connected\"",
                     NodeOf(command).value);
@@ -57,38 +93,84 @@ void Agents::Send(const std::vector<Command>& commands, const TunerState& state)
   }
 }
 
-absl::Status Agents::Join(const std::shared_ptr<AgentSession>& session, const v1::Hello& hello) {
+void Agents::OpenSources(const CommandSources& sources) {
+  for (std::size_t i = 0; i < sources.nodes.size(); ++i) {
+    v1::CheckpointSource& source = *sources.told->mutable_sources(static_cast<int>(i));
+    std::shared_ptr<AgentSession> holder;
+    {
+      const std::lock_guard lock(routes_mutex_);
+      const auto route = routes_.find(sources.nodes[i]);
+      const auto door = doors_.find(sources.nodes[i]);
+      if (route == routes_.end()) {
+        source.set_error("its agent is not connected");
+      } else if (door == doors_.end()) {
+        source.set_error("its agent has opened no port for checkpoints yet");
+      } else if (!door->second.error.empty()) {
+        source.set_error(door->second.error);
+      } else {
+        source.set_address(door->second.address);
+        source.set_certificate(door->second.certificate);
+        holder = route->second;
+      }
+    }
+    if (holder == nullptr) continue;
+    v1::ServiceMessage allow;
+    v1::AllowRead& read = *allow.mutable_allow_read();
+    read.set_ticket(NewTicket());
+    read.set_study(sources.study);
+    read.set_trial_number(sources.trial_number);
+    read.set_name(sources.told->name());
+    source.set_ticket(read.ticket());
+    holder->Send(std::move(allow));
+  }
+}
+
+void Agents::Join(const std::shared_ptr<AgentSession>& session, const v1::Hello& hello,
+                  const std::function<void(const absl::Status&)>& refused) {
+  if (const absl::Status seated = TakeSeat(session, hello, refused); !seated.ok()) refused(seated);
+}
+
+absl::Status Agents::TakeSeat(const std::shared_ptr<AgentSession>& session, const v1::Hello& hello,
+                              const std::function<void(const absl::Status&)>& refused) {
   v1::AgentMessage message;
   *message.mutable_hello() = hello;
   ESPALIER_ASSIGN_OR_RETURN(FromAgent from_agent, FromProto(message));
-
-  auto answered = std::make_shared<std::promise<Reply>>();
+  std::shared_ptr<AgentSession> before;
+  bool queued = false;
   {
     const std::lock_guard lock(seats_mutex_);
     Seat& seat = seats_[hello.node_name()];
     const bool same = seat.incarnation == hello.incarnation();
     if (seat.session && !same && !seat.session->cancelled() &&
-        SecondsBetween(seat.session->last_heard(), clock_()) < lease_s_) {
+        !seat.session->Silent(clock_(), lease_s_)) {
       return absl::AlreadyExistsError(absl::StrCat(
           "an agent named \"", hello.node_name(),
           "\" is connected already: give this one another name, or end the other first"));
     }
-    if (seat.session) seat.session->Cancel();
-    seat.session = session;
+    before = std::exchange(seat.session, session);
+    seated_.erase(before);
+    seated_[session] = hello.node_name();
     if (!same || hello.incarnation().empty()) seat.last_sequence = 0;
     seat.incarnation = hello.incarnation();
-    loop_->PostAsync(std::move(from_agent), [this, session, answered](const Reply& reply) {
-      if (reply.status.ok()) Welcome(session, reply.node);
-      answered->set_value(reply);
-    });
+    session->TakeHello();
+    const auto joined = [this, session, refused, name = hello.node_name(), slots = hello.slots(),
+                         replicas = hello.replicas_size()](const Reply& reply) {
+      if (!reply.status.ok()) {
+        refused(reply.status);
+        return;
+      }
+      Welcome(session, reply.node);
+      spdlog::info("event=agent_connected node=\"{}\" slots={} replicas={}", name, slots, replicas);
+      {
+        const std::lock_guard seats_lock(seats_mutex_);
+        seats_[name].node = reply.node;
+      }
+      session->Settled(clock_());
+    };
+    queued = loop_->PostAsync(std::move(from_agent), joined);
   }
-  const Reply reply = answered->get_future().get();
-  if (!reply.status.ok()) return reply.status;
-  const std::lock_guard lock(seats_mutex_);
-  seats_[hello.node_name()].node = reply.node;
-  spdlog::info("event=agent_connected node=\"{}\" slots={} replicas={}", hello.node_name(),
-               hello.slots(), hello.replicas_size());
-  return absl::OkStatus();
+  if (before) before->Cancel();
+  return queued ? absl::OkStatus() : Loop::Closed();
 }
 
 // On the owner thread, before the commands of the same batch are sent: they find their way.
@@ -102,16 +184,20 @@ void Agents::Welcome(const std::shared_ptr<AgentSession>& session, NodeId node) 
   if (sessions_.contains(session)) routes_[node] = session;
 }
 
-void Agents::Take(const std::shared_ptr<AgentSession>& session, const v1::AgentMessage& message) {
+bool Agents::Take(const std::shared_ptr<AgentSession>& session, const v1::AgentMessage& message) {
   session->Heard(clock_());
-  if (message.kind_case() == v1::AgentMessage::kHeartbeat) return;
+  if (message.kind_case() == v1::AgentMessage::kHeartbeat) return true;
   if (message.kind_case() == v1::AgentMessage::kOutput) {
     const std::lock_guard lock(routes_mutex_);
     // Not if nobody waits any more. The agent of another node could answer in its place, but knows
     // no number that is worth guessing: all agents of a pool have its token.
     const auto request = requests_.extract(message.output().request());
     if (!request.empty()) request.mapped().set_value(message.output().text());
-    return;
+    return true;
+  }
+  if (message.kind_case() == v1::AgentMessage::kDoor) {
+    NoteDoor(session, message.door());
+    return true;
   }
   absl::StatusOr<FromAgent> from_agent = FromProto(message);
   if (!from_agent.ok()) {
@@ -120,23 +206,56 @@ void Agents::Take(const std::shared_ptr<AgentSession>& session, const v1::AgentM
                   std::string(from_agent.status().message()));
     from_agent = FromAgent{};
   }
+  LogOutOfReach(*from_agent);
   const std::int64_t sequence = message.sequence();
   const std::lock_guard lock(seats_mutex_);
-  for (auto& [name, seat] : seats_) {
-    if (seat.session != session) continue;
-    // Resent because its acknowledgement was lost: it is queued or durable already. It goes
-    // through the queue empty, so that it is acknowledged once what precedes it is durable.
-    if (sequence > 0 && sequence <= seat.last_sequence) from_agent = FromAgent{};
-    seat.last_sequence = std::max(seat.last_sequence, sequence);
-    if (from_agent->event) {
-      if (auto* leaving = std::get_if<AgentLeaving>(&*from_agent->event)) leaving->node = seat.node;
-    }
-    loop_->PostAsync(*std::move(from_agent), [session, sequence](const Reply& reply) {
-      if (absl::IsUnavailable(reply.status)) return;
-      if (sequence > 0) session->Acknowledge(sequence);
-    });
-    return;
+  const auto name = seated_.find(session);
+  if (name == seated_.end()) return true;  // a newer session speaks for the node
+  Seat& seat = seats_.at(name->second);
+  // Resent because its acknowledgement was lost: it is queued or durable already. It goes
+  // through the queue empty, so that it is acknowledged once what precedes it is durable.
+  if (sequence > 0 && sequence <= seat.last_sequence) from_agent = FromAgent{};
+  seat.last_sequence = std::max(seat.last_sequence, sequence);
+  if (from_agent->event) {
+    // An agent speaks for its own node, whatever it says.
+    std::visit(
+        [&seat]<typename E>(E& event) {
+          if constexpr (std::is_same_v<E, AgentLeaving> || std::is_same_v<E, FromReplica> ||
+                        std::is_same_v<E, ReplicaStarted> || std::is_same_v<E, ReplicaExited> ||
+                        std::is_same_v<E, CheckpointCopied>) {
+            event.node = seat.node;
+          }
+        },
+        *from_agent->event);
   }
+  // The message may be overwritten by the next one as soon as this is queued.
+  const bool read_on = session->TakeEvent();
+  const auto settled = [this, session, sequence](const Reply& reply) {
+    if (!absl::IsUnavailable(reply.status) && sequence > 0) session->Acknowledge(sequence);
+    session->Settled(clock_());
+  };
+  if (!loop_->PostAsync(*std::move(from_agent), settled)) session->Settled(clock_());
+  return read_on;
+}
+
+void Agents::NoteDoor(const std::shared_ptr<AgentSession>& session,
+                      const v1::CheckpointDoorOpen& door) {
+  const std::lock_guard seats_lock(seats_mutex_);
+  const auto name = seated_.find(session);
+  if (name == seated_.end()) return;
+  const NodeId node = seats_.at(name->second).node;
+  if (const auto at = ParseHostPort(door.address()); at.ok()) {
+    FromAgent noted;
+    noted.node_name = name->second;
+    noted.host = at->host;
+    loop_->PostAsync(std::move(noted), nullptr);
+  }
+  if (!door.error().empty()) {
+    spdlog::warn("event=checkpoint_door_closed node=\"{}\" error=\"{}\"", name->second,
+                 door.error());
+  }
+  const std::lock_guard lock(routes_mutex_);
+  doors_[node] = {door.address(), door.certificate(), door.error()};
 }
 
 absl::StatusOr<std::string> Agents::ReadOutput(NodeId node, const std::string& study,
@@ -173,14 +292,13 @@ void Agents::Leave(const std::shared_ptr<AgentSession>& session) {
     std::erase_if(routes_, [&session](const auto& route) { return route.second == session; });
   }
   const std::lock_guard lock(seats_mutex_);
-  for (auto& [name, seat] : seats_) {
-    // Not if a newer session of the node has taken the seat: the node is not gone then.
-    if (seat.session != session) continue;
-    seat.session.reset();
-    spdlog::info("event=agent_disconnected node=\"{}\"", name);
-    if (seat.node) loop_->PostAsync({AgentGone{seat.node}, {}}, nullptr);
-    return;
-  }
+  // Not if a newer session of the node has taken the seat: the node is not gone then.
+  const auto seated = seated_.extract(session);
+  if (seated.empty()) return;
+  Seat& seat = seats_.at(seated.mapped());
+  seat.session.reset();
+  spdlog::info("event=agent_disconnected node=\"{}\"", seated.mapped());
+  if (seat.node) loop_->PostAsync({AgentGone{seat.node}, {}}, nullptr);
 }
 
 void Agents::Watch() {
@@ -192,7 +310,7 @@ void Agents::Watch() {
     const std::set<std::shared_ptr<AgentSession>> sessions = sessions_;
     lock.unlock();
     for (const auto& session : sessions) {
-      if (SecondsBetween(session->last_heard(), clock_()) > lease_s_) {
+      if (session->Silent(clock_(), lease_s_)) {
         if (!session->cancelled()) spdlog::warn("event=agent_silent lease_s={}", lease_s_);
         session->Cancel();
       } else {

@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "tuner.pb.h"
+#include "tuner/api/agent_convert.h"
 #include "tuner/server/agent_session.h"
 #include "tuner/server/loop.h"
+#include "tuner/server/send_thread.h"
 
 namespace espalier {
 
@@ -21,15 +23,21 @@ inline constexpr double kHeartbeatsPerLease = 4;
 inline constexpr double kOutputWait_s = 5;
 
 // The connected agents: who may speak for a node, where its commands go, and whether it is still
-// there. Threads: each stream's reader calls Join, Take and Leave; the owner thread of the loop
-// calls Send; one thread of its own sends heartbeats and breaks streams that fell silent.
+// there. Threads: whichever of gRPC's threads has read from a stream calls Join, Take and Leave,
+// none of which waits; the owner thread of the loop calls Send; one thread of its own sends
+// heartbeats and breaks streams that fell silent.
 class Agents {
  public:
   Agents(double lease_s, std::function<Time()> clock);
   ~Agents();
 
+  // What a replica is given to show; may be called from the owner thread.
+  using TokenOf = std::function<std::string(TrialId, ReplicaId)>;
+  // By which the members of a group know one another; likewise.
+  using GroupSecretOf = std::function<std::string(const Membership&)>;
+
   // Must be called once before anything else; the loop must live until Stop has returned.
-  void Start(Loop& loop);
+  void Start(Loop& loop, TokenOf token_of = nullptr, GroupSecretOf group_secret_of = nullptr);
   // Breaks all streams and refuses new ones.
   void Stop();
 
@@ -40,18 +48,24 @@ class Agents {
   // Leave. False: the service is shutting down.
   bool Arrive(const std::shared_ptr<AgentSession>& session);
 
-  // The session speaks for hello.node_name from now on, and gets its Welcome once the node is
-  // durable. Of two agents of one name the newer wins if it is the same agent dialling again
-  // (same incarnation) or the older has been silent; else ALREADY_EXISTS.
-  absl::Status Join(const std::shared_ptr<AgentSession>& session, const v1::Hello& hello);
+  // The session speaks for hello.node_name from now on; once the node is durable it gets its
+  // Welcome and reads on. Of two agents of one name the newer wins if it is the same agent dialling
+  // again (same incarnation) or the older has been silent; else `refused` is called with
+  // ALREADY_EXISTS, here or later on the owner thread.
+  void Join(const std::shared_ptr<AgentSession>& session, const v1::Hello& hello,
+            const std::function<void(const absl::Status&)>& refused);
 
-  // An event or heartbeat of a session that has joined. Acknowledges once it is durable.
-  void Take(const std::shared_ptr<AgentSession>& session, const v1::AgentMessage& message);
+  // An event or heartbeat of a session that has joined. Acknowledges once it is durable. False: the
+  // session says when its stream may be read on.
+  bool Take(const std::shared_ptr<AgentSession>& session, const v1::AgentMessage& message);
 
   // The newest of what the trial's processes have printed on the node. Waits for its agent, but not
   // for long; UNAVAILABLE: it is not connected, or does not answer. Not on the owner thread.
   absl::StatusOr<std::string> ReadOutput(NodeId node, const std::string& study,
                                          std::int64_t trial_number, std::int64_t max_bytes);
+
+  // By which streams send.
+  SendThread& sender() { return sender_; }
 
   // The session's stream has ended.
   void Leave(const std::shared_ptr<AgentSession>& session);
@@ -65,20 +79,37 @@ class Agents {
     NodeId node;
   };
 
+  // Where other agents fetch the node's checkpoints.
+  struct Door {
+    std::string address;
+    std::string certificate;
+    std::string error;
+  };
+
+  void NoteDoor(const std::shared_ptr<AgentSession>& session, const v1::CheckpointDoorOpen& door);
   void Watch();
+  // Says where the sources are and gives the right to read there, to both sides.
+  void OpenSources(const CommandSources& sources);
+  absl::Status TakeSeat(const std::shared_ptr<AgentSession>& session, const v1::Hello& hello,
+                        const std::function<void(const absl::Status&)>& refused);
   void Welcome(const std::shared_ptr<AgentSession>& session, NodeId node);
 
   const double lease_s_;
   const std::function<Time()> clock_;
+  SendThread sender_;
   Loop* loop_ = nullptr;
+  TokenOf token_of_;
+  GroupSecretOf group_secret_of_;
 
   // Held while events of agents are queued, so that they reach the core in the order of the
-  // seats' changes. The owner thread never takes it: it empties the queue that we may wait for.
+  // seats' changes; never while anybody waits.
   std::mutex seats_mutex_;
-  std::map<std::string, Seat> seats_;
+  std::map<std::string, Seat> seats_;                            // by node name
+  std::map<std::shared_ptr<AgentSession>, std::string> seated_;  // the same by session
 
   std::mutex routes_mutex_;  // taken last, never held while waiting
   std::map<NodeId, std::shared_ptr<AgentSession>> routes_;
+  std::map<NodeId, Door> doors_;  // as the agents said since they joined last
   std::set<std::shared_ptr<AgentSession>> sessions_;
   std::condition_variable stop_changed_;
   bool stopping_ = false;

@@ -9,7 +9,6 @@
 #include "spdlog/spdlog.h"
 #include "tuner/api/json.h"
 #include "tuner/server/http_listener.h"
-#include "tuner/server/token.h"
 
 namespace espalier {
 
@@ -19,14 +18,14 @@ constexpr std::size_t kMaxBody = optuna_dashboard::kMaxArtifactBytes / 3 * 4 + (
 
 class DashboardServerImpl final : public DashboardServer {
  public:
-  DashboardServerImpl(std::string token, const TlsFiles& tls, const DashboardOptions& options,
-                      Loop& loop, Metrics& metrics)
-      : token_(std::move(token)),
+  DashboardServerImpl(const TlsFiles& tls, const Doorkeeper& doorkeeper,
+                      const DashboardOptions& options, Loop& loop, Metrics& metrics)
+      : doorkeeper_(doorkeeper),
         dashboard_(loop, {options.page_folder, options.artifact_folder},
                    [&metrics](const std::string& route, int status) {
                      metrics.CountRequest("dashboard", route, std::to_string(status));
                    }),
-        listener_(tls, kMaxBody) {}
+        listener_(tls, doorkeeper, kMaxBody) {}
   ~DashboardServerImpl() override { Stop(); }
 
   absl::Status Listen(const ListenAddress& address) {
@@ -63,25 +62,35 @@ class DashboardServerImpl final : public DashboardServer {
   }
 
   bool Admit(const httplib::Request& request, httplib::Response& response) const {
-    const std::string authorization = request.get_header_value("Authorization");
-    if (!token_.empty() && !ShowsToken(authorization, token_) && !HasPassword(authorization)) {
-      response.set_header("WWW-Authenticate",
-                          "Basic realm=\"Espalier: the token is the password\"");
-      Refuse(401, "this tuner service needs its token, as password or as Bearer", response);
+    Shown shown = ShownBy(request);
+    if (shown.token.empty()) shown.token = PasswordOf(request.get_header_value("Authorization"));
+    const absl::Status admitted =
+        doorkeeper_.Admit(absl::StrCat("dashboard ", request.method), shown);
+    if (absl::IsPermissionDenied(admitted)) {
+      Refuse(403, std::string(admitted.message()), response);
       return false;
     }
-    const absl::Status site = CheckSite(request, !token_.empty());
+    if (!admitted.ok()) {
+      response.set_header("WWW-Authenticate",
+                          "Basic realm=\"Espalier: the token is the password\"");
+      Refuse(401,
+             absl::StrCat(std::string(admitted.message()), "; here it may be the password, too"),
+             response);
+      return false;
+    }
+    const absl::Status site = CheckSite(request, !shown.own_user);
     if (!site.ok()) Refuse(403, std::string(site.message()), response);
     return site.ok();
   }
 
-  bool HasPassword(const std::string& authorization) const {
+  // Empty: none.
+  static std::string PasswordOf(const std::string& authorization) {
     constexpr std::string_view kBasic = "Basic ";
     std::string pair;
-    if (authorization.compare(0, kBasic.size(), kBasic) != 0) return false;
-    if (!absl::Base64Unescape(authorization.substr(kBasic.size()), &pair)) return false;
+    if (authorization.compare(0, kBasic.size(), kBasic) != 0) return "";
+    if (!absl::Base64Unescape(authorization.substr(kBasic.size()), &pair)) return "";
     const std::size_t colon = pair.find(':');
-    return colon != std::string::npos && SameToken(pair.substr(colon + 1), token_);
+    return colon == std::string::npos ? "" : pair.substr(colon + 1);
   }
 
   static void Refuse(int status, const std::string& reason, httplib::Response& response) {
@@ -91,7 +100,7 @@ class DashboardServerImpl final : public DashboardServer {
     response.set_header("Connection", "close");
   }
 
-  const std::string token_;
+  const Doorkeeper& doorkeeper_;
   optuna_dashboard::Dashboard dashboard_;
   HttpListener listener_;
   httplib::Server& server_ = listener_.server();
@@ -100,10 +109,10 @@ class DashboardServerImpl final : public DashboardServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DashboardServer>> DashboardServer::Start(
-    const ListenAddress& address, const std::string& token, const TlsFiles& tls,
+    const ListenAddress& address, const TlsFiles& tls, const Doorkeeper& doorkeeper,
     const DashboardOptions& options, Loop& loop, Metrics& metrics) {
   ESPALIER_RETURN_IF_ERROR(optuna_dashboard::Check({options.page_folder, options.artifact_folder}));
-  auto server = std::make_unique<DashboardServerImpl>(token, tls, options, loop, metrics);
+  auto server = std::make_unique<DashboardServerImpl>(tls, doorkeeper, options, loop, metrics);
   ESPALIER_RETURN_IF_ERROR(server->Listen(address));
   return server;
 }

@@ -5,6 +5,7 @@
 
 #include "tuner/base/status.h"
 #include "tuner/server/dashboard_options.h"
+#include "tuner/server/doorkeeper.h"
 #include "tuner/server/listen_address.h"
 #include "tuner/server/loop.h"
 #include "tuner/server/metrics.h"
@@ -20,8 +21,8 @@ namespace espalier {
 class DashboardServer {
  public:
   static absl::StatusOr<std::unique_ptr<DashboardServer>> Start(const ListenAddress& address,
-                                                                const std::string& token,
                                                                 const TlsFiles& tls,
+                                                                const Doorkeeper& doorkeeper,
                                                                 const DashboardOptions& options,
                                                                 Loop& loop, Metrics& metrics);
   virtual ~DashboardServer() = default;

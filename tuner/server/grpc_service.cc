@@ -10,10 +10,15 @@
 #include "spdlog/spdlog.h"
 #include "tuner.grpc.pb.h"
 #include "tuner/api/operations.h"
+#include "tuner/api/token_operations.h"
 #include "tuner/api/trial_operations.h"
 #include "tuner/api/trial_output.h"
+#include "tuner/server/agent_stream.h"
+#include "tuner/server/grpc_credentials.h"
 #include "tuner/server/grpc_slots.h"
-#include "tuner/server/token.h"
+#include "tuner/server/protocol_check.h"
+#include "tuner/server/silent_connections.h"
+#include "tuner/server/trial_tokens.h"
 
 namespace espalier {
 
@@ -23,18 +28,25 @@ grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
 }
 
-bool HasToken(const grpc::ServerContextBase& context, const std::string& token) {
+std::string TokenOf(const grpc::ServerContextBase& context) {
   const auto [begin, end] = context.client_metadata().equal_range("authorization");
   for (auto it = begin; it != end; ++it) {
-    if (ShowsToken(std::string_view(it->second.data(), it->second.size()), token)) return true;
+    std::string token = BearerToken({it->second.data(), it->second.size()});
+    if (!token.empty()) return token;
   }
-  return false;
+  return "";
 }
 
-class TunerService final : public v1::Tuner::Service {
+// All methods hold a thread while they are under way, but for the agents' streams.
+class TunerService final : public v1::Tuner::WithCallbackMethod_Agent<v1::Tuner::Service> {
  public:
-  TunerService(std::string token, espalier::Tuner& tuner, Agents& agents, Metrics& metrics)
-      : token_(std::move(token)), tuner_(tuner), agents_(agents), metrics_(metrics) {}
+  TunerService(const Doorkeeper& doorkeeper, std::string certificate_hash, espalier::Tuner& tuner,
+               Agents& agents, Metrics& metrics)
+      : doorkeeper_(doorkeeper),
+        certificate_hash_(std::move(certificate_hash)),
+        tuner_(tuner),
+        agents_(agents),
+        metrics_(metrics) {}
 
   grpc::Status CreateStudy(grpc::ServerContext* context, const v1::CreateStudyRequest* request,
                            v1::Study* response) override {
@@ -113,32 +125,47 @@ class TunerService final : public v1::Tuner::Service {
     return Unary("GetPool", *context, api::GetPool, *request, *response);
   }
 
-  grpc::Status Agent(
-      grpc::ServerContext* context,
-      grpc::ServerReaderWriter<v1::ServiceMessage, v1::AgentMessage>* stream) override {
-    const auto session = std::make_shared<AgentSession>(
-        [stream](const v1::ServiceMessage& message) { return stream->Write(message); },
-        [context] { context->TryCancel(); }, Now());
-    absl::Status status = absl::UnavailableError("the tuner service is shutting down");
-    if (agents_.Arrive(session)) {
-      status = Converse(*context, *stream, session);
-      agents_.Leave(session);
-    }
-    // A refusal must still reach the agent; an ended stream has nothing left to say.
-    if (status.ok()) session->Cancel();
-    session->Close();
-    if (!status.ok() && !absl::IsUnavailable(status)) {
-      spdlog::warn("event=agent_refused peer=\"{}\" error=\"{}\"", context->peer(),
-                   std::string(status.message()));
-    }
-    return Counted("Agent", status);
+  grpc::Status SetPoolPolicy(grpc::ServerContext* context, const v1::SetPoolPolicyRequest* request,
+                             v1::Pool* response) override {
+    return Unary("SetPoolPolicy", *context, api::SetPoolPolicy, *request, *response);
+  }
+
+  grpc::Status CreateToken(grpc::ServerContext* context, const v1::CreateTokenRequest* request,
+                           v1::Token* response) override {
+    const auto create = [this](espalier::Tuner& tuner, const v1::CreateTokenRequest& wanted) {
+      return api::CreateToken(tuner, wanted, certificate_hash_);
+    };
+    return Unary("CreateToken", *context, create, *request, *response);
+  }
+  grpc::Status ListTokens(grpc::ServerContext* context, const v1::ListTokensRequest* request,
+                          v1::ListTokensResponse* response) override {
+    return Unary("ListTokens", *context, api::ListTokens, *request, *response);
+  }
+  grpc::Status RemoveToken(grpc::ServerContext* context, const v1::RemoveTokenRequest* request,
+                           v1::Token* response) override {
+    return Unary("RemoveToken", *context, api::RemoveToken, *request, *response);
+  }
+
+  grpc::ServerBidiReactor<v1::AgentMessage, v1::ServiceMessage>* Agent(
+      grpc::CallbackServerContext* context) override {
+    return StartAgentStream(*context, agents_, [this](const absl::Status& status) {
+      metrics_.CountRequest("grpc", "Agent", absl::StatusCodeToString(status.code()));
+    });
   }
 
  private:
   template <typename Operation, typename Request, typename Response>
-  grpc::Status Unary(const char* method, const grpc::ServerContext& context, Operation operation,
+  grpc::Status Unary(const char* method, grpc::ServerContext& context, Operation operation,
                      const Request& request, Response& response) {
-    if (!MayEnter(context)) return Counted(method, optuna_storage::NoToken());
+    TellProtocol(context);
+    if (const absl::Status spoken = CheckProtocol(context, "this client"); !spoken.ok()) {
+      return Counted(method, spoken);
+    }
+    if constexpr (requires { request.trial_id(); }) {
+      const absl::Status own =
+          CheckTrialToken(doorkeeper_, TokenOf(context), request.trial_id(), tuner_);
+      if (!own.ok()) return Counted(method, own);
+    }
     const auto start = std::chrono::steady_clock::now();
     auto result = operation(tuner_, request);
     if (result.ok()) response = *std::move(result);
@@ -148,63 +175,37 @@ class TunerService final : public v1::Tuner::Service {
     return Counted(method, result.status());
   }
 
-  // From Hello to the stream's end.
-  absl::Status Converse(const grpc::ServerContext& context,
-                        grpc::ServerReaderWriter<v1::ServiceMessage, v1::AgentMessage>& stream,
-                        const std::shared_ptr<AgentSession>& session) {
-    v1::AgentMessage message;
-    if (!stream.Read(&message)) return absl::OkStatus();
-    if (!message.has_hello()) {
-      return absl::InvalidArgumentError("an agent's first message must be Hello");
-    }
-    if (!MayEnter(context) && !SameToken(message.hello().token(), token_))
-      return optuna_storage::NoToken();
-    ESPALIER_RETURN_IF_ERROR(agents_.Join(session, message.hello()));
-    while (stream.Read(&message)) {
-      if (message.has_hello()) {
-        return absl::InvalidArgumentError("an agent says Hello once a stream");
-      }
-      agents_.Take(session, message);
-    }
-    return absl::OkStatus();
-  }
-
-  bool MayEnter(const grpc::ServerContext& context) const {
-    return token_.empty() || HasToken(context, token_);
-  }
-
   grpc::Status Counted(const char* method, const absl::Status& status) {
     metrics_.CountRequest("grpc", method, absl::StatusCodeToString(status.code()));
     return ToGrpc(status);
   }
 
-  const std::string token_;
+  const Doorkeeper& doorkeeper_;
+  const std::string certificate_hash_;
   espalier::Tuner& tuner_;
   Agents& agents_;
   Metrics& metrics_;
 };
 
-optuna_storage::Gate GateOf(const std::string& token, Metrics& metrics, const char* door) {
-  return {[token](const grpc::CallbackServerContext& context) {
-            return token.empty() || HasToken(context, token);
-          },
-          [&metrics, door](const char* method, const absl::Status& status, double seconds) {
-            metrics.CountRequest(door, method, absl::StatusCodeToString(status.code()));
-            metrics.CountLatency(door, method, seconds);
-          }};
+optuna_storage::Answered CountIn(Metrics& metrics, const char* door) {
+  return [&metrics, door](const char* method, const absl::Status& status, double seconds) {
+    metrics.CountRequest(door, method, absl::StatusCodeToString(status.code()));
+    metrics.CountLatency(door, method, seconds);
+  };
 }
 
 class GrpcServerImpl final : public GrpcServer {
  public:
-  GrpcServerImpl(const std::string& token, Tuner& tuner, Agents& agents, Metrics& metrics)
-      : service_(token, tuner, agents, metrics),
-        optuna_(optuna_storage::MakeStorageService(tuner, GateOf(token, metrics, "optuna"))),
-        slots_(MakeSlotsService(tuner, GateOf(token, metrics, "grpc"))) {}
+  GrpcServerImpl(const Doorkeeper& doorkeeper, const std::string& certificate_hash, Tuner& tuner,
+                 Agents& agents, Metrics& metrics)
+      : doorkeeper_(doorkeeper),
+        metrics_(metrics),
+        service_(doorkeeper, certificate_hash, tuner, agents, metrics),
+        optuna_(optuna_storage::MakeStorageService(tuner, CountIn(metrics, "optuna"))),
+        slots_(MakeSlotsService(tuner, CountIn(metrics, "grpc"))) {}
   ~GrpcServerImpl() override { Stop(); }
 
-  absl::Status Listen(ListenAddress address, const TlsPair& tls) {
-    // gRPC would log at length and keep the reason to itself.
-    ESPALIER_RETURN_IF_ERROR(CheckFree(address));
+  absl::Status Listen(const ListenAddress& address, const TlsPair& tls) {
     grpc::ServerBuilder builder;
     grpc::ResourceQuota quota("espalier");
     quota.SetMaxThreads(kMaxGrpcThreads);
@@ -214,27 +215,38 @@ class GrpcServerImpl final : public GrpcServer {
     builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
-    // Two services on one port would each get some of the calls.
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshake_s * 1000);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxGrpcIdle_s * 1000);
     builder.RegisterService(&service_);
     builder.RegisterService(optuna_.get());
     builder.RegisterService(slots_.get());
-    int port = 0;
-    builder.AddListeningPort(address.text(), Credentials(tls), &port);
+    const auto type = grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD;
+    const auto refused = [this](const absl::Status& status) {
+      metrics_.CountRequest("grpc", "refused", absl::StatusCodeToString(status.code()));
+    };
+    own_users_ = builder.experimental().AddExternalConnectionAcceptor(
+        type, GuardedCredentials(tls, doorkeeper_, /*own_user=*/true, refused));
+    others_ = builder.experimental().AddExternalConnectionAcceptor(
+        type, GuardedCredentials(tls, doorkeeper_, /*own_user=*/false, refused));
     server_ = builder.BuildAndStart();
-    if (!server_ || port == 0) {
-      return absl::FailedPreconditionError(absl::StrCat("cannot listen on ", address.text(),
-                                                        ": gRPC refused it; choose another port"));
-    }
-    address.port = port;
-    address_ = address.text();
+    if (!server_) return absl::InternalError("gRPC does not start; the log says why");
+    ESPALIER_ASSIGN_OR_RETURN(
+        listener_,
+        SilentConnections::Listen(
+            address, [this](const Peer& peer) { return doorkeeper_.Trusts(peer); },
+            [this](int socket, bool trusted) {
+              grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+              connection.fd = socket;
+              (trusted ? own_users_ : others_)->HandleNewConnection(&connection);
+            }));
     return absl::OkStatus();
   }
 
-  std::string address() const override { return address_; }
+  std::string address() const override { return listener_->address().text(); }
 
   void Stop() override {
     if (!server_) return;
+    listener_.reset();
     server_->Shutdown(std::chrono::system_clock::now() +
                       std::chrono::milliseconds(static_cast<int>(kShutdownGrace_s * 1000)));
     server_->Wait();
@@ -242,27 +254,24 @@ class GrpcServerImpl final : public GrpcServer {
   }
 
  private:
-  static std::shared_ptr<grpc::ServerCredentials> Credentials(const TlsPair& tls) {
-    if (tls.certificate.empty()) return grpc::InsecureServerCredentials();
-    grpc::SslServerCredentialsOptions options;
-    options.pem_key_cert_pairs.push_back({tls.key, tls.certificate});
-    return grpc::SslServerCredentials(options);
-  }
-
+  const Doorkeeper& doorkeeper_;
+  Metrics& metrics_;
   TunerService service_;
   const std::unique_ptr<grpc::Service> optuna_;
   const std::unique_ptr<grpc::Service> slots_;
-  std::string address_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> own_users_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> others_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<SilentConnections> listener_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const ListenAddress& address,
-                                                              const std::string& token,
-                                                              const TlsPair& tls, Tuner& tuner,
-                                                              Agents& agents, Metrics& metrics) {
-  auto server = std::make_unique<GrpcServerImpl>(token, tuner, agents, metrics);
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
+    const ListenAddress& address, const TlsPair& tls, const Doorkeeper& doorkeeper,
+    const std::string& certificate_hash, Tuner& tuner, Agents& agents, Metrics& metrics) {
+  auto server =
+      std::make_unique<GrpcServerImpl>(doorkeeper, certificate_hash, tuner, agents, metrics);
   ESPALIER_RETURN_IF_ERROR(server->Listen(address, tls));
   return server;
 }

@@ -5,6 +5,7 @@
 
 #include "tuner/base/status.h"
 #include "tuner/server/agents.h"
+#include "tuner/server/doorkeeper.h"
 #include "tuner/server/listen_address.h"
 #include "tuner/server/metrics.h"
 #include "tuner/server/tls.h"
@@ -12,17 +13,22 @@
 namespace espalier {
 
 inline constexpr int kMaxMessage = 64 << 20;   // bytes, either way
-inline constexpr int kMaxGrpcThreads = 512;    // each agent's stream takes one
+inline constexpr int kMaxGrpcThreads = 512;    // of calls under way; agents' streams take none
 inline constexpr double kShutdownGrace_s = 2;  // for calls under way
 
-// The gRPC door: espalier.v1.Tuner. Tuner, agents and metrics must outlive it.
+inline constexpr int kHandshake_s = 10;      // for a stranger to begin to speak gRPC
+inline constexpr int kMaxGrpcIdle_s = 1800;  // of a connection without a call
+
+// The gRPC door: espalier.v1.Tuner. Whose a connection is is asked when it comes (it waits outside
+// until its client says something), what a call may do when its head has come. Tuner, agents and
+// metrics must outlive it.
 class GrpcServer {
  public:
-  // Port 0 takes any free one. An empty token lets everybody in, an empty pair speaks in the clear.
-  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const ListenAddress& address,
-                                                           const std::string& token,
-                                                           const TlsPair& tls, Tuner& tuner,
-                                                           Agents& agents, Metrics& metrics);
+  // Port 0 takes any free one. An empty pair speaks in the clear. New tokens end with
+  // `certificate_hash`. The doorkeeper must outlive the server, too.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
+      const ListenAddress& address, const TlsPair& tls, const Doorkeeper& doorkeeper,
+      const std::string& certificate_hash, Tuner& tuner, Agents& agents, Metrics& metrics);
   virtual ~GrpcServer() = default;
 
   virtual std::string address() const = 0;

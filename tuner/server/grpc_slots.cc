@@ -15,26 +15,24 @@ using Reactor = grpc::ServerUnaryReactor;
 
 class SlotsService final : public v1::Slots::CallbackService {
  public:
-  SlotsService(Tuner& tuner, optuna_storage::Gate gate) : tuner_(tuner), gate_(std::move(gate)) {}
+  SlotsService(Tuner& tuner, optuna_storage::Answered answered)
+      : tuner_(tuner), answered_(std::move(answered)) {}
 
   Reactor* Acquire(Context* context, const v1::AcquireSlotsRequest* request,
                    v1::HeldSlots* response) override {
     const Call call{"AcquireSlots", context->DefaultReactor()};
-    if (!gate_.admits(*context)) return Refuse(call);
     api::AcquireSlots(tuner_, *request, Fill(call, response));
     return call.reactor;
   }
   Reactor* Renew(Context* context, const v1::TrialSlotsRequest* request,
                  v1::HeldSlots* response) override {
     const Call call{"RenewSlots", context->DefaultReactor()};
-    if (!gate_.admits(*context)) return Refuse(call);
     api::RenewSlots(tuner_, *request, Fill(call, response));
     return call.reactor;
   }
   Reactor* Release(Context* context, const v1::TrialSlotsRequest* request,
                    v1::ReleaseSlotsResponse*) override {
     const Call call{"ReleaseSlots", context->DefaultReactor()};
-    if (!gate_.admits(*context)) return Refuse(call);
     api::ReleaseSlots(tuner_, *request,
                       [this, call](const absl::Status& status) { Finish(call, status); });
     return call.reactor;
@@ -50,25 +48,20 @@ class SlotsService final : public v1::Slots::CallbackService {
     };
   }
 
-  Reactor* Refuse(const Call& call) {
-    Finish(call, optuna_storage::NoToken());
-    return call.reactor;
-  }
-
   void Finish(const Call& call, const absl::Status& status) {
-    gate_.answered(call.method, status, call.seconds());
+    answered_(call.method, status, call.seconds());
     call.reactor->Finish(
         {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())});
   }
 
   Tuner& tuner_;
-  const optuna_storage::Gate gate_;
+  const optuna_storage::Answered answered_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeSlotsService(Tuner& tuner, optuna_storage::Gate gate) {
-  return std::make_unique<SlotsService>(tuner, std::move(gate));
+std::unique_ptr<grpc::Service> MakeSlotsService(Tuner& tuner, optuna_storage::Answered answered) {
+  return std::make_unique<SlotsService>(tuner, std::move(answered));
 }
 
 }  // namespace espalier

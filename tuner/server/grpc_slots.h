@@ -9,6 +9,6 @@
 namespace espalier {
 
 // espalier.v1.Slots. Calls that wait hold no thread. `tuner` must outlive it.
-std::unique_ptr<grpc::Service> MakeSlotsService(Tuner& tuner, optuna_storage::Gate gate);
+std::unique_ptr<grpc::Service> MakeSlotsService(Tuner& tuner, optuna_storage::Answered answered);
 
 }  // namespace espalier

@@ -1,7 +1,10 @@
 #include "tuner/server/http_connections.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -32,9 +35,16 @@ using Clock = std::chrono::steady_clock;
 // One connection: what has come and is not read, what is answered and not sent yet.
 class Connection final : public httplib::Stream {
  public:
-  explicit Connection(int socket) : socket_(socket) { NamePeer(); }
+  // `tls`: null where it speaks in the clear.
+  Connection(int socket, SSL_CTX* tls, bool own_user)
+      : socket_(socket), tls_context_(tls), own_user_(own_user), shaking_(tls != nullptr) {
+    NamePeer();
+    if (tls != nullptr) ::fcntl(socket_, F_SETFL, ::fcntl(socket_, F_GETFL) | O_NONBLOCK);
+  }
   // What is still under way to us is taken first: closing would else take back the last answer.
   ~Connection() override {
+    if (tls_ != nullptr && !shaking_) SSL_shutdown(tls_.get());
+    ERR_clear_error();
     ::shutdown(socket_, SHUT_WR);
     std::array<char, 4096> rest;
     for (int i = 0; i < 64 && ::recv(socket_, rest.data(), rest.size(), MSG_DONTWAIT) > 0; ++i) {
@@ -44,10 +54,43 @@ class Connection final : public httplib::Stream {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  void BeginRequest() { request_ends_ = Clock::now() + std::chrono::seconds(kHttpRequest_s); }
+  bool own_user() const { return own_user_; }
+  // Has asked for something already.
+  bool known() const { return known_ || own_user_; }
+
+  // TLS begins with a handshake, which is led where all connections wait: each call goes as far as
+  // what has come allows.
+  enum class Handshake { kDone, kGoesOn, kFailed };
+  Handshake ShakeHands() {
+    if (!shaking_) return Handshake::kDone;
+    if (tls_ == nullptr) {
+      tls_.reset(SSL_new(tls_context_));
+      if (tls_ == nullptr) return Handshake::kFailed;
+      SSL_set_fd(tls_.get(), socket_);
+    }
+    const int done = SSL_accept(tls_.get());
+    if (done == 1) {
+      shaking_ = false;
+      return Handshake::kGoesOn;  // the request has still to come
+    }
+    const int wanted = SSL_get_error(tls_.get(), done);
+    ERR_clear_error();
+    return wanted == SSL_ERROR_WANT_READ || wanted == SSL_ERROR_WANT_WRITE ? Handshake::kGoesOn
+                                                                           : Handshake::kFailed;
+  }
+
+  void BeginRequest() {
+    known_ = true;
+    head_left_ = kMaxHttpHead;
+    request_ends_ = Clock::now() + std::chrono::seconds(kHttpRequest_s);
+  }
+  // What comes now is the body.
+  void EndHead() { head_left_ = SIZE_MAX; }
   // Takes no more of the request.
   void RefuseRest() { refused_ = true; }
-  bool HasInput() const { return at_ < in_.size(); }
+  bool HasInput() const {
+    return at_ < in_.size() || (tls_ != nullptr && SSL_pending(tls_.get()) > 0);
+  }
 
   // Sends the answer. Whether the connection may be used for another request.
   bool FinishRequest() {
@@ -63,16 +106,18 @@ class Connection final : public httplib::Stream {
   bool is_writable() const override { return true; }
 
   ssize_t read(char* to, std::size_t size) override {
-    if (!HasInput()) {
+    if (at_ >= in_.size()) {
       // Whoever waits for "100 Continue" says no more before it.
       if (refused_ || !Flush()) return -1;
       in_.resize(kBuffer);
       at_ = 0;
-      const ssize_t got = AwaitRequest() ? ::recv(socket_, in_.data(), in_.size(), 0) : -1;
+      const ssize_t got = Receive();
       in_.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
       if (got <= 0) return got;
     }
-    const std::size_t n = std::min(size, in_.size() - at_);
+    const std::size_t n = std::min({size, in_.size() - at_, head_left_});
+    if (n == 0) return -1;  // a head without an end
+    if (head_left_ != SIZE_MAX) head_left_ -= n;
     std::copy_n(in_.data() + at_, n, to);
     at_ += n;
     return static_cast<ssize_t>(n);
@@ -137,13 +182,36 @@ class Connection final : public httplib::Stream {
                  static_cast<int>(std::min<std::int64_t>(left.count(), kHttpTimeout_s * 1000)));
   }
 
+  // Something of the request; 0: the client has said all, -1: it says nothing in time.
+  ssize_t Receive() {
+    if (tls_ == nullptr) return AwaitRequest() ? ::recv(socket_, in_.data(), in_.size(), 0) : -1;
+    while (true) {
+      if (SSL_pending(tls_.get()) == 0 && !AwaitRequest()) return -1;
+      const int got = SSL_read(tls_.get(), in_.data(), static_cast<int>(in_.size()));
+      if (got > 0) return got;
+      const int wanted = SSL_get_error(tls_.get(), got);
+      ERR_clear_error();
+      if (wanted == SSL_ERROR_ZERO_RETURN) return 0;
+      if (wanted != SSL_ERROR_WANT_READ) return -1;
+    }
+  }
+
+  // As ::send without waiting.
+  ssize_t Send(const char* from, std::size_t size) {
+    if (tls_ == nullptr) return ::send(socket_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const int sent = SSL_write(tls_.get(), from, static_cast<int>(std::min(size, kTlsPiece)));
+    if (sent > 0) return sent;
+    const int wanted = SSL_get_error(tls_.get(), sent);
+    ERR_clear_error();
+    errno = wanted == SSL_ERROR_WANT_WRITE || wanted == SSL_ERROR_WANT_READ ? EAGAIN : EPIPE;
+    return -1;
+  }
+
   bool Flush() {
     std::size_t sent = 0;
     while (sent < out_.size()) {
       const ssize_t n =
-          Await(POLLOUT, kHttpTimeout_s * 1000)
-              ? ::send(socket_, out_.data() + sent, out_.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT)
-              : -1;
+          Await(POLLOUT, kHttpTimeout_s * 1000) ? Send(out_.data() + sent, out_.size() - sent) : -1;
       if (n > 0) {
         sent += static_cast<std::size_t>(n);
       } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
@@ -157,7 +225,18 @@ class Connection final : public httplib::Stream {
     return true;
   }
 
+  struct FreeTls {
+    void operator()(SSL* tls) const { SSL_free(tls); }
+  };
+  static constexpr std::size_t kTlsPiece = 64 << 10;
+
   const int socket_;
+  SSL_CTX* const tls_context_;
+  const bool own_user_;
+  std::unique_ptr<SSL, FreeTls> tls_;
+  bool shaking_;
+  bool known_ = false;
+  std::size_t head_left_ = SIZE_MAX;  // bytes of the request's head that are still taken
   std::string peer_ip_;
   int peer_port_ = 0;
   std::string in_;
@@ -199,9 +278,10 @@ class IdleConnections {
     event.events = EPOLLIN | EPOLLRDHUP;
     event.data.u64 = number;
     if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, connection->socket(), &event) != 0) return;
-    const auto ends = Clock::now() + std::chrono::seconds(kHttpIdle_s);
+    const auto ends =
+        Clock::now() + std::chrono::seconds(connection->known() ? kHttpIdle_s : kHttpFirst_s);
     parked_.emplace(number, Parked{std::move(connection), ends});
-    if (parked_.size() > kMaxHttpIdleConnections) Take(parked_.begin());
+    if (parked_.size() > kMaxHttpIdleConnections) Take(LeastMissed());
   }
 
   // Closes them all.
@@ -227,6 +307,14 @@ class IdleConnections {
     Clock::time_point ends;
   };
 
+  // Who has been silent for longest since it came, else who has been idle for longest.
+  std::map<std::uint64_t, Parked>::iterator LeastMissed() {
+    const auto stranger = std::find_if(parked_.begin(), parked_.end(), [](const auto& parked) {
+      return !parked.second.connection->known();
+    });
+    return stranger == parked_.end() ? parked_.begin() : stranger;
+  }
+
   // Requires the lock. Closed unless somebody keeps what is returned.
   ConnectionPtr Take(std::map<std::uint64_t, Parked>::iterator it) {
     ConnectionPtr connection = std::move(it->second.connection);
@@ -246,11 +334,16 @@ class IdleConnections {
         if (stopping_) return;
         for (int i = 0; i < ready; ++i) {
           const auto it = parked_.find(events[static_cast<std::size_t>(i)].data.u64);
-          if (it != parked_.end()) woken.push_back(Take(it));
+          if (it == parked_.end()) continue;
+          const Connection::Handshake led = it->second.connection->ShakeHands();
+          if (led == Connection::Handshake::kGoesOn) continue;
+          ConnectionPtr connection = Take(it);
+          if (led == Connection::Handshake::kDone) woken.push_back(std::move(connection));
         }
-        // All may be idle equally long, so that the first to come is the first to go.
-        while (!parked_.empty() && parked_.begin()->second.ends <= Clock::now()) {
-          Take(parked_.begin());
+        for (auto it = parked_.begin(); it != parked_.end();) {
+          const auto next = std::next(it);
+          if (it->second.ends <= Clock::now()) Take(it);
+          it = next;
         }
       }
       for (ConnectionPtr& connection : woken) serve_(std::move(connection));
@@ -269,7 +362,8 @@ class IdleConnections {
 
 class KeepAliveServer final : public httplib::Server {
  public:
-  KeepAliveServer() {
+  KeepAliveServer(SSL_CTX* tls, std::function<bool(const Peer&)> trusts)
+      : tls_(tls), trusts_(std::move(trusts)) {
     set_keep_alive_timeout(kHttpIdle_s);
     set_keep_alive_max_count(kManyRequests);  // which is only told
     new_task_queue = [this] {
@@ -304,7 +398,8 @@ class KeepAliveServer final : public httplib::Server {
 
   // A new connection: it has the time of an idle one to begin.
   bool process_and_close_socket(socket_t socket) override {
-    idle_->Park(std::make_shared<Connection>(socket));
+    const bool own_user = trusts_ && trusts_(AskWhoConnected(socket));
+    idle_->Park(std::make_shared<Connection>(socket, tls_.get(), own_user));
     return true;
   }
 
@@ -326,9 +421,14 @@ class KeepAliveServer final : public httplib::Server {
     do {
       connection->BeginRequest();
       bool closed = false;
-      const bool answered = process_request(
-          *connection, false, closed,
-          [this, &connection](httplib::Request& request) { CheckLength(request, *connection); });
+      const bool answered = process_request(*connection, false, closed,
+                                            [this, &connection](httplib::Request& request) {
+                                              connection->EndHead();
+                                              request.headers.erase(kOwnUserHeader);
+                                              if (connection->own_user())
+                                                request.headers.emplace(kOwnUserHeader, "1");
+                                              CheckLength(request, *connection);
+                                            });
       if (!connection->FinishRequest() || !answered || closed) return;
     } while (connection->HasInput());
     idle.Park(std::move(connection));
@@ -338,11 +438,20 @@ class KeepAliveServer final : public httplib::Server {
   static constexpr std::size_t kManyRequests = 1'000'000;
   static constexpr std::uint64_t kMaxSkippedBody = 8 << 20;  // of one that is refused
 
+  struct FreeContext {
+    void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  };
+
+  const std::unique_ptr<SSL_CTX, FreeContext> tls_;
+  const std::function<bool(const Peer&)> trusts_;
   IdleConnections* idle_ = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<httplib::Server> MakeHttpServer() { return std::make_unique<KeepAliveServer>(); }
+std::unique_ptr<httplib::Server> MakeHttpServer(SSL_CTX* tls,
+                                                std::function<bool(const Peer&)> trusts) {
+  return std::make_unique<KeepAliveServer>(tls, std::move(trusts));
+}
 
 }  // namespace espalier

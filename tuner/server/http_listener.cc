@@ -4,11 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "httplib.h"
+#include "tuner/server/http_connections.h"
 
 namespace espalier {
 
-HttpListener::HttpListener(const TlsFiles& tls, std::size_t max_body)
-    : server_(MakeHttpServer(tls)) {
+HttpListener::HttpListener(const TlsFiles& tls, const Doorkeeper& doorkeeper, std::size_t max_body)
+    : server_(MakeHttpServer(tls,
+                             [&doorkeeper](const Peer& peer) { return doorkeeper.Trusts(peer); })) {
   server_->set_payload_max_length(max_body);
   server_->set_tcp_nodelay(true);
   // Not SO_REUSEPORT, which the library sets: a second service on the port must be noticed.
@@ -40,6 +42,11 @@ void HttpListener::Stop() {
   if (!thread_.joinable()) return;
   server_->stop();
   thread_.join();
+}
+
+Shown ShownBy(const httplib::Request& request) {
+  return {request.has_header(kOwnUserHeader),
+          BearerToken(request.get_header_value("Authorization"))};
 }
 
 absl::Status CheckSite(const httplib::Request& request, bool has_token) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tuner/base/status.h"
+#include "tuner/server/doorkeeper.h"
 #include "tuner/server/listen_address.h"
 #include "tuner/server/tls.h"
 
@@ -20,8 +21,8 @@ namespace espalier {
 // before Listen, and calls Stop before what they use is gone.
 class HttpListener {
  public:
-  // Bodies of more than max_body bytes are refused.
-  HttpListener(const TlsFiles& tls, std::size_t max_body);
+  // Bodies of more than max_body bytes are refused. The doorkeeper must outlive it.
+  HttpListener(const TlsFiles& tls, const Doorkeeper& doorkeeper, std::size_t max_body);
   ~HttpListener();
 
   httplib::Server& server() { return *server_; }
@@ -42,5 +43,8 @@ class HttpListener {
 // that is (Origin), and a name under which they found us (Host), which may be the site's own where
 // no token is needed.
 absl::Status CheckSite(const httplib::Request& request, bool has_token);
+
+// Who sends a request, by the kernel's word and by what it holds: "Authorization: Bearer TOKEN".
+Shown ShownBy(const httplib::Request& request);
 
 }  // namespace espalier

@@ -6,13 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "httplib.h"
 #include "spdlog/spdlog.h"
 #include "tuner/api/json.h"
 #include "tuner/server/http_listener.h"
 #include "tuner/server/http_routes.h"
-#include "tuner/server/token.h"
+#include "tuner/server/trial_tokens.h"
 
 namespace espalier {
 
@@ -66,15 +67,15 @@ std::string RequestKey(const httplib::Request& request) {
 
 class HttpServerImpl final : public HttpServer {
  public:
-  HttpServerImpl(std::string token, const TlsFiles& tls, std::string dashboard,
+  HttpServerImpl(const TlsFiles& tls, const Doorkeeper& doorkeeper, std::string dashboard,
                  nni::Experiments& nni, Loop& loop, Metrics& metrics)
-      : token_(std::move(token)),
+      : doorkeeper_(doorkeeper),
         scheme_(tls.on() ? "https://" : "http://"),
         dashboard_(std::move(dashboard)),
         nni_(nni),
         loop_(loop),
         metrics_(metrics),
-        listener_(tls, kMaxHttpBody) {}
+        listener_(tls, doorkeeper, kMaxHttpBody) {}
   ~HttpServerImpl() override { Stop(); }
 
   absl::Status Listen(const ListenAddress& address) {
@@ -168,19 +169,30 @@ class HttpServerImpl final : public HttpServer {
     }
   }
 
+  // Before the body is read.
   absl::Status Admit(const httplib::Request& request) const {
-    if (request.path == "/healthz" || request.path == "/") return absl::OkStatus();
-    // Trials of NNI show a secret in their URL, which no page can know.
-    if (request.path.starts_with("/nni/v1/channel/")) return absl::OkStatus();
-    ESPALIER_RETURN_IF_ERROR(CheckSite(request, !token_.empty()));
-    if (token_.empty() || ShowsToken(request.get_header_value("Authorization"), token_)) {
-      return absl::OkStatus();
-    }
-    return absl::UnauthenticatedError(
-        "this tuner service needs its token: header \"Authorization: Bearer TOKEN\"");
+    const FoundRoute found = FindRoute(routes_, request.method, request.target);
+    const std::string call =
+        found.route == nullptr
+            ? absl::StrCat(request.method, " ", request.path)
+            : absl::StrCat(std::string(found.route->method), " ", std::string(found.route->path));
+    const Permission* permission = FindPermission(call);
+    if (permission != nullptr && permission->needed == Role::kNobody) return absl::OkStatus();
+    const Shown shown = ShownBy(request);
+    ESPALIER_RETURN_IF_ERROR(CheckSite(request, !shown.own_user));
+    // Who may see anything may learn that there is no such page.
+    ESPALIER_RETURN_IF_ERROR(
+        doorkeeper_.Admit(found.route == nullptr && !shown.token.empty() ? kAnyPage : call, shown));
+    const auto trial = found.path.find("trial_id");
+    if (trial == found.path.end()) return absl::OkStatus();
+    std::int64_t number = 0;
+    if (!absl::SimpleAtoi(trial->second, &number)) number = -1;  // nobody's
+    return CheckTrialToken(doorkeeper_, shown.token, number, loop_);
   }
 
-  const std::string token_;
+  static constexpr char kAnyPage[] = "GET /api/openapi.json";
+
+  const Doorkeeper& doorkeeper_;
   const std::string scheme_;
   const std::string dashboard_;
   nni::Experiments& nni_;
@@ -194,9 +206,9 @@ class HttpServerImpl final : public HttpServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
-    const ListenAddress& address, const std::string& token, const TlsFiles& tls,
+    const ListenAddress& address, const TlsFiles& tls, const Doorkeeper& doorkeeper,
     const std::string& dashboard, nni::Experiments& nni, Loop& loop, Metrics& metrics) {
-  auto server = std::make_unique<HttpServerImpl>(token, tls, dashboard, nni, loop, metrics);
+  auto server = std::make_unique<HttpServerImpl>(tls, doorkeeper, dashboard, nni, loop, metrics);
   ESPALIER_RETURN_IF_ERROR(server->Listen(address));
   return server;
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tuner/base/status.h"
+#include "tuner/server/doorkeeper.h"
 #include "tuner/server/listen_address.h"
 #include "tuner/server/loop.h"
 #include "tuner/server/metrics.h"
@@ -24,10 +25,10 @@ inline constexpr std::size_t kMaxHttpBody = 1 << 20;  // bytes
 // name of the status}.
 class HttpServer {
  public:
-  // Port 0 takes any free one. An empty token lets everybody in. `dashboard` is the URL of its
-  // pages, empty where they are not served.
+  // Port 0 takes any free one. `dashboard` is the URL of its pages, empty where they are not
+  // served. The doorkeeper must outlive it, too.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
-      const ListenAddress& address, const std::string& token, const TlsFiles& tls,
+      const ListenAddress& address, const TlsFiles& tls, const Doorkeeper& doorkeeper,
       const std::string& dashboard, nni::Experiments& nni, Loop& loop, Metrics& metrics);
   virtual ~HttpServer() = default;
 

@@ -37,7 +37,9 @@ HttpAnswer Create(const HttpCall& call) {
   return ToAnswer(absl::StatusOr<v1::Study>(created->study), created->existed ? 200 : kCreated);
 }
 
-HttpAnswer Get(const HttpCall& call) { return ToAnswer(api::GetStudy(call.loop, Wanted(call))); }
+HttpAnswer GetStudyRoute(const HttpCall& call) {
+  return ToAnswer(api::GetStudy(call.loop, Wanted(call)));
+}
 
 HttpAnswer GetTrials(const HttpCall& call) {
   const auto details = api::GetStudy(call.loop, Wanted(call));
@@ -69,7 +71,7 @@ HttpAnswer Resume(const HttpCall& call) {
 std::vector<HttpRoute> StudyRoutes() {
   return {{"GET", "/api/studies", "ListStudies", List},
           {"POST", "/api/studies", "CreateStudy", Create},
-          {"GET", "/api/studies/{study}", "GetStudy", Get},
+          {"GET", "/api/studies/{study}", "GetStudy", GetStudyRoute},
           {"DELETE", "/api/studies/{study}", "DeleteStudy", Delete},
           {"GET", "/api/studies/{study}/trials", "GetTrials", GetTrials},
           {"POST", "/api/studies/{study}/stop", "StopStudy", Stop},

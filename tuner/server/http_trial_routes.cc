@@ -53,7 +53,7 @@ HttpAnswer Best(const HttpCall& call) {
   return ToAnswer(api::GetBestTrial(call.loop, name));
 }
 
-HttpAnswer Get(const HttpCall& call) { return OnTrial<v1::TrialId>(call, api::GetTrial); }
+HttpAnswer GetTrialRoute(const HttpCall& call) { return OnTrial<v1::TrialId>(call, api::GetTrial); }
 HttpAnswer ShouldPrune(const HttpCall& call) {
   return OnTrial<v1::TrialId>(call, api::ShouldPrune);
 }
@@ -94,7 +94,7 @@ std::vector<HttpRoute> TrialRoutes() {
   return {{"POST", "/api/studies/{study}/ask", "Ask", Ask},
           {"POST", "/api/studies/{study}/enqueue", "Enqueue", Enqueue},
           {"GET", "/api/studies/{study}/best", "GetBestTrial", Best},
-          {"GET", "/api/trials/{trial_id}", "GetTrial", Get},
+          {"GET", "/api/trials/{trial_id}", "GetTrial", GetTrialRoute},
           {"POST", "/api/trials/{trial_id}/report", "Report", Report},
           {"GET", "/api/trials/{trial_id}/should-prune", "ShouldPrune", ShouldPrune},
           {"POST", "/api/trials/{trial_id}/tell", "Tell", Tell},

@@ -5,22 +5,16 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/base/local_end.h"
 
 namespace espalier {
 
-bool ListenAddress::loopback() const {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
-std::string ListenAddress::text() const {
-  const bool ipv6 = host.find(':') != std::string::npos;
-  return ipv6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
-}
+bool ListenAddress::loopback() const { return host == "localhost" || IsLoopback(host); }
 
 bool IsAddressOrLocalhost(std::string_view host) {
   if (host.starts_with('[')) return true;
@@ -29,24 +23,8 @@ bool IsAddressOrLocalhost(std::string_view host) {
 }
 
 absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
-  const absl::Status bad = absl::InvalidArgumentError(
-      absl::StrCat("address \"", text, "\": HOST:PORT is needed, such as 127.0.0.1:7077"));
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) return bad;
-  ListenAddress address;
-  address.host = text.substr(0, colon);
-  if (address.host.front() == '[' && address.host.back() == ']') {
-    address.host = address.host.substr(1, address.host.size() - 2);
-  } else if (address.host.find(':') != std::string::npos) {
-    return bad;
-  }
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data() + colon + 1, end, address.port);
-  if (address.host.empty() || parsed.ec != std::errc() || parsed.ptr != end || address.port < 0 ||
-      address.port > 65535) {
-    return bad;
-  }
-  return address;
+  ESPALIER_ASSIGN_OR_RETURN(HostPort address, ParseHostPort(text));
+  return ListenAddress{std::move(address)};
 }
 
 absl::Status CheckFree(const ListenAddress& address) {

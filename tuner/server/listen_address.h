@@ -3,17 +3,14 @@
 #include <string>
 #include <string_view>
 
+#include "tuner/base/host_port.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
 
-// Where a door listens: host:port, an IPv6 host in brackets.
-struct ListenAddress {
-  std::string host;
-  int port = 0;  // 0: any free one
-
+// Where a door listens; port 0: any free one.
+struct ListenAddress : HostPort {
   bool loopback() const;
-  std::string text() const;
 };
 
 absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text);

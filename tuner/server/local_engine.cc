@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "spdlog/spdlog.h"
 #include "tuner/base/clock.h"
+#include "tuner/base/private_files.h"
 #include "tuner/server/node_process.h"
 
 namespace espalier {
@@ -187,11 +188,9 @@ class LocalEngineImpl final : public LocalEngine {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalEngine>> LocalEngine::Make(LocalEngineOptions options) {
-  std::error_code error;
-  fs::create_directories(options.directory, error);
-  if (error) {
+  if (const absl::Status made = MakePrivateFolders(options.directory); !made.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("directory of nodes \"", options.directory, "\": ", error.message()));
+        absl::StrCat("directory of nodes \"", options.directory, "\": ", made.message()));
   }
   options.directory = fs::absolute(options.directory).lexically_normal().string();
   const std::string lock_path = (fs::path(options.directory) / "lock").string();

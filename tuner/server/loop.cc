@@ -3,28 +3,33 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <future>
 #include <iterator>
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "spdlog/spdlog.h"
+#include "tuner/api/pool_warnings.h"
+#include "tuner/base/check_scope.h"
+#include "tuner/server/event_name.h"
 
 namespace espalier {
 
 namespace {
 
-absl::Status Closed() { return absl::UnavailableError("the tuner service is shutting down"); }
-
-Reply ClosedReply() {
+Reply Refusal(const absl::Status& status) {
   Reply reply;
-  reply.status = Closed();
+  reply.status = status;
   return reply;
 }
 
-void EndProcess() {
+Reply ClosedReply() { return Refusal(Loop::Closed()); }
+
+void EndProcess(int exit_code) {
   spdlog::shutdown();
-  std::_Exit(kCommitFailedExitCode);
+  std::_Exit(exit_code);
 }
 
 }  // namespace
@@ -36,43 +41,51 @@ Loop::Loop(std::unique_ptr<Storage> storage, TunerState state, LoopOptions optio
       send_(std::move(send)),
       storage_(std::move(storage)),
       core_(std::move(state), options_.core),
+      planner_(std::make_unique<PlannerThread>(
+          [this](PlanMade plan) {
+            PostAsync({Event{std::move(plan)}, {}}, nullptr);
+          },
+          [this](const std::string& what) { PlanFailed(what); })),
       thread_([this] { Run(); }) {}
 
 Loop::~Loop() { Stop(); }
 
+absl::Status Loop::Closed() { return absl::UnavailableError("the tuner service is shutting down"); }
+
 Reply Loop::Post(Event event) {
   auto answered = std::make_shared<std::promise<Reply>>();
   std::future<Reply> reply = answered->get_future();
-  PostThen(std::move(event), [answered](const Reply& r) { answered->set_value(r); });
-  return reply.get();
+  Item item =
+      EventItem{{std::move(event), {}}, [answered](const Reply& r) { answered->set_value(r); }, {}};
+  const absl::Status queued = Enqueue(item, IfFull::kWait);
+  return queued.ok() ? reply.get() : Refusal(queued);
 }
 
-void Loop::PostAsync(FromAgent from_agent, Done done) {
+bool Loop::PostAsync(FromAgent from_agent, Done done) {
   Item item = EventItem{std::move(from_agent), std::move(done), {}};
-  if (Enqueue(item)) return;
-  const EventItem& refused = std::get<EventItem>(item);
-  if (refused.done) refused.done(ClosedReply());
+  return Enqueue(item, IfFull::kPass).ok();
 }
 
 absl::Status Loop::Read(const std::function<void(const View&)>& look) {
   auto seen = std::make_shared<std::promise<absl::Status>>();
   std::future<absl::Status> status = seen->get_future();
-  ReadThen([seen, &look](const View* view) {
+  Item item = ReadItem{[seen, &look](const View* view) {
     if (view != nullptr) look(*view);
     seen->set_value(view != nullptr ? absl::OkStatus() : Closed());
-  });
-  return status.get();
+  }};
+  const absl::Status queued = Enqueue(item, IfFull::kWait);
+  return queued.ok() ? status.get() : queued;
 }
 
 void Loop::PostThen(Event event, std::function<void(const Reply&)> done) {
-  FromAgent from_client;
-  from_client.event = std::move(event);
-  PostAsync(std::move(from_client), std::move(done));
+  Item item = EventItem{{std::move(event), {}}, std::move(done), {}};
+  const absl::Status queued = Enqueue(item, IfFull::kRefuse);
+  if (!queued.ok()) std::get<EventItem>(item).done(Refusal(queued));
 }
 
 void Loop::ReadThen(std::function<void(const View*)> look) {
   Item item = ReadItem{std::move(look)};
-  if (!Enqueue(item)) std::get<ReadItem>(item).look(nullptr);
+  if (!Enqueue(item, IfFull::kRefuse).ok()) std::get<ReadItem>(item).look(nullptr);
 }
 
 absl::StatusOr<std::string> Loop::ReadOutput(NodeId node, const std::string& study,
@@ -81,16 +94,21 @@ absl::StatusOr<std::string> Loop::ReadOutput(NodeId node, const std::string& stu
   return options_.read_output(node, study, trial_number, max_bytes);
 }
 
-// False, with `item` untouched, when the loop takes no more.
-bool Loop::Enqueue(Item& item) {
+// `item` is untouched where it is not taken.
+absl::Status Loop::Enqueue(Item& item, IfFull if_full) {
   std::unique_lock lock(mutex_);
   // The owner itself must not wait for the room that only it can make.
-  const bool own = std::this_thread::get_id() == thread_.get_id();
-  not_full_.wait(lock, [&] { return queue_.size() < kMaxQueue || own || stopping_ || broken_; });
-  if (stopping_ || broken_) return false;
+  if (if_full == IfFull::kWait && std::this_thread::get_id() != thread_.get_id()) {
+    not_full_.wait(lock, [&] { return queue_.size() < kMaxQueue || stopping_ || broken_; });
+  }
+  if (stopping_ || broken_) return Closed();
+  if (if_full == IfFull::kRefuse && queue_.size() >= kMaxOpenCalls) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the tuner service is overloaded: ", kMaxOpenCalls, " calls wait; try again later"));
+  }
   queue_.push_back(std::move(item));
   not_empty_.notify_one();
-  return true;
+  return absl::OkStatus();
 }
 
 std::size_t Loop::queued() const {
@@ -107,16 +125,18 @@ void Loop::Stop() {
   not_empty_.notify_all();
   not_full_.notify_all();
   if (thread_.joinable()) thread_.join();
+  planner_->Stop();
   storage_.reset();
 }
 
 void Loop::Run() {
   // The first step sets the clocks of studies that ran before a restart.
-  Process({});
+  ProcessTick();
   bool stopping = false;
   while (!stopping) {
-    std::vector<Item> batch = NextBatch(stopping);
-    if (!batch.empty()) Process(std::move(batch));
+    if (taken_.empty()) TakeItems(stopping);
+    if (!taken_.empty()) ProcessTaken();
+    stopping = stopping && taken_.empty();
     if (stopping) continue;
     TickIfDue();
     if (cleaning_) CleanUp();
@@ -125,7 +145,7 @@ void Loop::Run() {
 }
 
 // Waits for items or the core's next deadline. Sets `stopping` once nothing is left to do.
-std::vector<Loop::Item> Loop::NextBatch(bool& stopping) {
+void Loop::TakeItems(bool& stopping) {
   const std::optional<Time> deadline = core_.NextDeadline();
   std::unique_lock lock(mutex_);
   const auto awake = [this] { return !queue_.empty() || stopping_ || cleaning_; };
@@ -136,12 +156,9 @@ std::vector<Loop::Item> Loop::NextBatch(bool& stopping) {
   } else {
     not_empty_.wait(lock, awake);
   }
-  const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(std::min(queue_.size(), kMaxBatch));
-  std::vector<Item> batch(std::make_move_iterator(queue_.begin()), std::make_move_iterator(end));
-  queue_.erase(queue_.begin(), end);
-  stopping = stopping_ && queue_.empty();
+  taken_.swap(queue_);
+  stopping = stopping_;
   not_full_.notify_all();
-  return batch;
 }
 
 void Loop::TickIfDue() {
@@ -149,54 +166,97 @@ void Loop::TickIfDue() {
   const Time now = options_.clock();
   if (!deadline || now < *deadline) return;
   if (SecondsBetween(last_tick_, now) < kMinTickInterval_s) return;
-  Process({});
+  ProcessTick();
 }
 
-void Loop::Step(EventItem& item, Outcome& outcome) {
+template <typename Name, typename Step>
+bool Loop::Guarded(const Name& name, Step step) {
+  const CheckScope scope(name);
+  try {
+    step();
+    return true;
+  } catch (const std::exception& error) {
+    spdlog::critical("event=step_failed in=\"{}\" error=\"{}\"", name(), error.what());
+    return false;
+  }
+}
+
+void Loop::Handle(EventItem& item, Outcome& outcome) {
   NotePids(item.from_agent);
   if (!item.from_agent.event) return;
-  StepResult result = core_.Step(options_.clock(), *item.from_agent.event);
-  item.reply = std::move(result.reply);
-  item.late = std::move(result.late);
-  const auto append = [](auto& from, auto& to) {
-    std::move(from.begin(), from.end(), std::back_inserter(to));
-  };
-  append(result.changes, outcome.changes);
-  append(result.commands, outcome.commands);
-  append(result.node_requests, outcome.node_requests);
+  const Event& event = *item.from_agent.event;
+  const auto name = [&event] { return NameOf(event); };
+  outcome.failed = !Guarded(name, [&] {
+    StepResult result = core_.Handle(options_.clock(), event);
+    item.reply = std::move(result.reply);
+    Append(std::move(result), outcome.all);
+  });
 }
 
-// An empty batch is a tick.
-void Loop::Process(std::vector<Item> batch) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (broken_) return;
-  }
+void Loop::Settle(Outcome& outcome) {
+  if (outcome.failed) return;
+  const auto name = [] { return std::string("what follows from the events"); };
+  outcome.failed = !Guarded(name, [&] { Append(core_.Settle(options_.clock()), outcome.all); });
+}
+
+void Loop::ProcessTick() {
+  if (broken_) return;  // written by this thread alone
   Outcome outcome;
-  EventItem tick{{Tick{}, {}}, {}, {}};
-  if (batch.empty()) {
-    Step(tick, outcome);
-    last_tick_ = options_.clock();
-  }
-  std::size_t events = 0;
-  for (Item& item : batch) {
-    if (auto* event = std::get_if<EventItem>(&item)) {
-      Step(*event, outcome);
-      ++events;
+  std::vector<Item> tick;
+  tick.emplace_back(EventItem{{Tick{}, {}}, {}, {}});
+  Handle(std::get<EventItem>(tick.front()), outcome);
+  Settle(outcome);
+  last_tick_ = options_.clock();
+  Finish(std::move(tick), outcome);
+}
+
+void Loop::ProcessTaken() {
+  Outcome outcome;
+  std::vector<Item> batch = StepTaken(outcome);
+  Finish(std::move(batch), outcome);
+}
+
+std::vector<Loop::Item> Loop::StepTaken(Outcome& outcome) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto long_enough = [this, &start] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() >
+           options_.max_batch_s;
+  };
+  std::vector<Item> batch;
+  bool events = false;
+  while (!taken_.empty() && !outcome.failed && batch.size() < kMaxBatch &&
+         (batch.empty() || !long_enough())) {
+    batch.push_back(std::move(taken_.front()));
+    taken_.pop_front();
+    if (auto* event = std::get_if<EventItem>(&batch.back())) {
+      Handle(*event, outcome);
+      events = true;
     }
   }
-  if (!Commit(outcome.changes, events)) {
-    FailAll(batch);
+  if (events) Settle(outcome);
+  return batch;
+}
+
+void Loop::Finish(std::vector<Item> batch, const Outcome& outcome) {
+  const auto events = std::count_if(batch.begin(), batch.end(), [](const Item& item) {
+    return std::holds_alternative<EventItem>(item);
+  });
+  if (outcome.failed) {
+    FailAll(batch, "the tuner service met an error of its own and starts again",
+            kStepFailedExitCode);
     return;
   }
-  if (options_.committed && !outcome.changes.empty()) {
-    options_.committed(outcome.changes, core_.state());
+  const StepResult& all = outcome.all;
+  if (!Commit(all.changes, static_cast<std::size_t>(events))) {
+    FailAll(batch, "the tuner service cannot write its database", kCommitFailedExitCode);
+    return;
   }
-  Answer(batch);
-  Answer(tick);
-  if (!outcome.commands.empty()) send_(outcome.commands, core_.state());
+  if (all.plan) planner_->Ask(all.plan);
+  if (options_.committed && !all.changes.empty()) options_.committed(all.changes, core_.state());
+  Answer(batch, all.late);
+  if (!all.commands.empty()) send_(all.commands, core_.state());
   if (!options_.ask_engine) return;
-  for (const NodeRequest& request : outcome.node_requests) options_.ask_engine(request);
+  for (const NodeRequest& request : all.node_requests) options_.ask_engine(request);
 }
 
 bool Loop::Commit(const std::vector<Change>& changes, std::size_t events) {
@@ -231,14 +291,19 @@ void Loop::CleanUp() {
   cleaning_ = dropped || (more.ok() && *more);
 }
 
-void Loop::Answer(std::vector<Item>& batch) {
-  const View view{core_, options_.clock(), pids_, gpus_, folders_};
+void Loop::Answer(std::vector<Item>& batch, const std::map<TrialId, Reply>& late) {
+  const View view{core_, options_.clock(), pids_, gpus_, folders_, hosts_};
   for (Item& item : batch) {
     if (const auto* read = std::get_if<ReadItem>(&item)) {
       read->look(&view);
     } else {
       Answer(std::get<EventItem>(item));
     }
+  }
+  for (const auto& [trial, reply] : late) {
+    const auto waiting = waits_.extract(trial);
+    if (waiting.empty()) continue;
+    for (const Done& done : waiting.mapped()) done(reply);
   }
 }
 
@@ -249,11 +314,6 @@ void Loop::Answer(EventItem& item) {
     waits_[item.reply.trial].push_back(std::move(item.done));
   } else if (item.done) {
     item.done(item.reply);
-  }
-  for (const auto& [trial, reply] : item.late) {
-    const auto waiting = waits_.extract(trial);
-    if (waiting.empty()) continue;
-    for (const Done& done : waiting.mapped()) done(reply);
   }
 }
 
@@ -270,7 +330,12 @@ void Loop::EndWaits() {
   });
 }
 
-void Loop::FailAll(std::vector<Item>& batch) {
+void Loop::PlanFailed(const std::string& what) {
+  spdlog::critical("event=plan_failed in=\"{}\"", what);
+  options_.terminate ? options_.terminate(kStepFailedExitCode) : EndProcess(kStepFailedExitCode);
+}
+
+void Loop::FailAll(std::vector<Item>& batch, const std::string& why, int exit_code) {
   std::deque<Item> rest;
   {
     const std::lock_guard lock(mutex_);
@@ -279,9 +344,11 @@ void Loop::FailAll(std::vector<Item>& batch) {
     rest = std::exchange(queue_, {});
   }
   not_full_.notify_all();
+  std::move(taken_.begin(), taken_.end(), std::back_inserter(batch));
+  taken_.clear();
   std::move(rest.begin(), rest.end(), std::back_inserter(batch));
   Reply failed;
-  failed.status = absl::UnavailableError("the tuner service cannot write its database");
+  failed.status = absl::UnavailableError(why);
   for (Item& item : batch) {
     if (const auto* read = std::get_if<ReadItem>(&item)) {
       read->look(nullptr);
@@ -290,11 +357,19 @@ void Loop::FailAll(std::vector<Item>& batch) {
     }
   }
   AnswerAllWaits(failed);
-  options_.terminate ? options_.terminate() : EndProcess();
+  options_.terminate ? options_.terminate(exit_code) : EndProcess(exit_code);
+}
+
+void Loop::NoteHost(const FromAgent& from_agent) {
+  hosts_[from_agent.node_name] = from_agent.host;
+  for (const std::string& warning : PoolWarnings(core_.Nodes(), hosts_)) {
+    if (warned_.insert(warning).second) spdlog::warn("event=pool_warning text=\"{}\"", warning);
+  }
 }
 
 void Loop::NotePids(const FromAgent& from_agent) {
   for (const ReplicaPid& noted : from_agent.pids) pids_[noted.replica] = noted.pid;
+  if (!from_agent.host.empty()) NoteHost(from_agent);
   if (!from_agent.event) return;
   if (const auto* hello = std::get_if<AgentHello>(&*from_agent.event)) {
     gpus_[hello->node_name] = from_agent.gpus;
@@ -302,6 +377,14 @@ void Loop::NotePids(const FromAgent& from_agent) {
   }
   if (const auto* exited = std::get_if<ReplicaExited>(&*from_agent.event)) {
     pids_.erase(exited->replica);
+    if (exited->checkpoint_missing) metrics_.CountCopy(/*failed=*/true, 0);
+  }
+  if (const auto* copied = std::get_if<CheckpointCopied>(&*from_agent.event)) {
+    metrics_.CountCopy(!copied->error.empty(), copied->bytes);
+    if (!copied->error.empty()) {
+      spdlog::warn("event=checkpoint_copy_failed trial={} node={} error=\"{}\"",
+                   copied->trial.value, copied->node.value, copied->error);
+    }
   }
   // Exits of lost nodes are never reported.
   constexpr std::size_t kSlack = 64;

@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
 #include <thread>
 #include <variant>
 #include <vector>
@@ -14,16 +16,20 @@
 #include "tuner/api/agent_convert.h"
 #include "tuner/api/tuner.h"
 #include "tuner/server/metrics.h"
+#include "tuner/server/planner_thread.h"
 #include "tuner/storage/storage.h"
 
 namespace espalier {
 
-inline constexpr std::size_t kMaxQueue = 4096;  // posting waits while so many are queued
-inline constexpr std::size_t kMaxBatch = 1024;  // events of one commit
+inline constexpr std::size_t kMaxQueue = 4096;       // who can wait does while so many are queued
+inline constexpr std::size_t kMaxOpenCalls = 65536;  // who cannot is refused at so many
+inline constexpr std::size_t kMaxBatch = 1024;       // events of one commit
+inline constexpr double kMaxBatch_s = 0.01;          // that they take, less the last one
 inline constexpr double kMaxWait_s = 1.0;  // between looks at the clock while a deadline is set
 inline constexpr double kMinTickInterval_s = 0.01;
-// The process ends with it when a commit fails: see Loop.
+// The process ends with these when a commit or a step fails: see Loop.
 inline constexpr int kCommitFailedExitCode = 74;
+inline constexpr int kStepFailedExitCode = 70;
 
 // Where commands go once they may: called on the owner thread, must not wait.
 using SendCommands =
@@ -32,6 +38,7 @@ using SendCommands =
 struct LoopOptions {
   CoreOptions core;
   std::function<Time()> clock = Now;
+  double max_batch_s = kMaxBatch_s;
   // Does what the core asks of an engine, after the commit: on the owner thread, must not wait.
   std::function<void(const NodeRequest&)> ask_engine;
   // Told what has been committed, before those who wait for it are answered: on the owner thread,
@@ -41,8 +48,8 @@ struct LoopOptions {
   std::function<absl::StatusOr<std::string>(NodeId, const std::string& study,
                                             std::int64_t trial_number, std::int64_t max_bytes)>
       read_output;
-  // What follows a failed commit; by default the process ends with kCommitFailedExitCode.
-  std::function<void()> terminate;
+  // What follows a failed commit or step; by default the process ends with this code.
+  std::function<void(int exit_code)> terminate;
 };
 
 // The owner thread of core and storage. It drains a bounded queue, steps the core for each event,
@@ -50,8 +57,16 @@ struct LoopOptions {
 // to readers, and sends commands. Between batches it lets the storage clean up. All methods may be
 // called from any thread but the owner.
 //
+// Overload slows callers down. Post and Read wait for room in the queue. PostThen and ReadThen must
+// not: what bounds them is that a client waits for its answer, and beyond kMaxOpenCalls they are
+// refused. Agents bound themselves (AgentSession), so that no client's load costs them a lease.
+//
 // If a commit fails, the core is ahead of what is durable and of no more use: those who wait get
 // UNAVAILABLE, and the process ends. A restart on the same database goes on from the last commit.
+// The same follows an exception in a step, whose event is named in the log.
+//
+// Plans are made beside it, by a thread that is handed what the core asks for after the commit and
+// whose answer is an event like others.
 class Loop final : public Tuner {
  public:
   // Called on the owner thread once the event's changes are durable (or with UNAVAILABLE).
@@ -71,8 +86,10 @@ class Loop final : public Tuner {
                                          std::int64_t trial_number,
                                          std::int64_t max_bytes) override;
 
-  // Queues the event and returns; waits only while the queue is full.
-  void PostAsync(FromAgent from_agent, Done done);
+  // Queues the event and returns. Never waits: the caller bounds what it has under way. False, and
+  // `done` is not called, when the loop takes no more.
+  bool PostAsync(FromAgent from_agent, Done done);
+  static absl::Status Closed();
 
   // Who waits for slots is told that the service ends, and nobody waits for them from now on: the
   // doors can be closed.
@@ -88,32 +105,41 @@ class Loop final : public Tuner {
     FromAgent from_agent;
     Done done;
     Reply reply;
-    std::map<TrialId, Reply> late{};  // of the same step
   };
   struct ReadItem {
     std::function<void(const View*)> look;  // null: nothing to see any more
   };
   using Item = std::variant<EventItem, ReadItem>;
 
-  bool Enqueue(Item& item);
+  enum class IfFull { kWait, kRefuse, kPass };
+  absl::Status Enqueue(Item& item, IfFull if_full);
   void Run();
-  std::vector<Item> NextBatch(bool& stopping);
-  void Process(std::vector<Item> batch);
-  // What the steps of one batch lead to.
+  void TakeItems(bool& stopping);
+  void ProcessTaken();
+  // What the events of one batch lead to.
   struct Outcome {
-    std::vector<Change> changes;
-    std::vector<Command> commands;
-    std::vector<NodeRequest> node_requests;
+    StepResult all;       // without replies
+    bool failed = false;  // in a step: nothing of it is to be committed
   };
-  void Step(EventItem& item, Outcome& outcome);
+  void Handle(EventItem& item, Outcome& outcome);
+  void Settle(Outcome& outcome);
+  // False: `step` threw, and its name is in the log.
+  template <typename Name, typename Step>
+  static bool Guarded(const Name& name, Step step);
+  // The first of the items taken, as many as fit into one batch.
+  std::vector<Item> StepTaken(Outcome& outcome);
+  void ProcessTick();
+  void Finish(std::vector<Item> batch, const Outcome& outcome);
   bool Commit(const std::vector<Change>& changes, std::size_t events);
-  void Answer(std::vector<Item>& batch);
+  void Answer(std::vector<Item>& batch, const std::map<TrialId, Reply>& late);
   void Answer(EventItem& item);
   void AnswerAllWaits(const Reply& reply);
   void NotePids(const FromAgent& from_agent);
+  void NoteHost(const FromAgent& from_agent);
   void TickIfDue();
   void CleanUp();
-  void FailAll(std::vector<Item>& batch);
+  void FailAll(std::vector<Item>& batch, const std::string& why, int exit_code);
+  void PlanFailed(const std::string& what);
 
   const LoopOptions options_;
   Metrics& metrics_;
@@ -122,9 +148,12 @@ class Loop final : public Tuner {
   // Owned by the thread.
   std::unique_ptr<Storage> storage_;
   Core core_;
+  std::deque<Item> taken_;  // from the queue, not stepped yet
   std::map<ReplicaId, int> pids_;
   std::map<std::string, std::vector<NodeGpu>> gpus_;  // by node name
   std::map<std::string, std::string> folders_;        // likewise
+  std::map<std::string, std::string> hosts_;          // likewise
+  std::set<std::string> warned_;                      // of the pool as it is set up
   Time last_tick_;
   bool cleaning_ = true;  // a service before this one may have left something behind
   std::map<TrialId, std::vector<Done>> waits_;  // whose answers come later
@@ -138,7 +167,8 @@ class Loop final : public Tuner {
   bool broken_ = false;
 
   std::mutex stop_mutex_;  // one Stop at a time
-  std::thread thread_;     // last: starts when all else is there
+  std::unique_ptr<PlannerThread> planner_;
+  std::thread thread_;  // last: starts when all else is there
 };
 
 }  // namespace espalier

@@ -27,6 +27,16 @@ Metrics::Metrics()
       resize_pause_(AddHistogram(registry_, "espalier_regroup_pause_seconds",
                                  "Training pause of one regroup, longest over its replicas",
                                  {1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1, 2, 5, 10})),
+      copies_failed_(prometheus::BuildCounter()
+                         .Name("espalier_checkpoint_copies_failed_total")
+                         .Help("Copies of checkpoints that could not be brought to a node")
+                         .Register(registry_)
+                         .Add({})),
+      copied_bytes_(prometheus::BuildCounter()
+                        .Name("espalier_checkpoint_bytes_total")
+                        .Help("Bytes of checkpoints that agents have fetched from one another")
+                        .Register(registry_)
+                        .Add({})),
       requests_(prometheus::BuildCounter()
                     .Name("espalier_requests_total")
                     .Help("Requests answered, by door, method and status code")
@@ -56,5 +66,10 @@ void Metrics::CountLatency(const std::string& door, const std::string& method, d
 }
 
 void Metrics::CountResize(double pause_s) { resize_pause_.Observe(pause_s); }
+
+void Metrics::CountCopy(bool failed, std::int64_t bytes) {
+  if (failed) copies_failed_.Increment();
+  if (bytes > 0) copied_bytes_.Increment(static_cast<double>(bytes));
+}
 
 }  // namespace espalier

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ class Metrics {
   // From the request's arrival to its answer.
   void CountLatency(const std::string& door, const std::string& method, double seconds);
   void CountResize(double pause_s);
+  // Of a checkpoint, to another node.
+  void CountCopy(bool failed, std::int64_t bytes);
 
   // The text format. `queued` is the number of events that wait for the owner.
   absl::StatusOr<std::string> Text(Tuner& tuner, std::size_t queued) const;
@@ -34,6 +37,8 @@ class Metrics {
   prometheus::Histogram& batch_size_;
   prometheus::Histogram& commit_;
   prometheus::Histogram& resize_pause_;
+  prometheus::Counter& copies_failed_;
+  prometheus::Counter& copied_bytes_;
   prometheus::Family<prometheus::Counter>& requests_;
   prometheus::Family<prometheus::Histogram>& latency_;
 };

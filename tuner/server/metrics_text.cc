@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -135,6 +136,34 @@ MetricFamily NodeMetrics(const View& view) {
   return family;
 }
 
+// A series for each pair, while the allocator keeps the two apart.
+void AddFaultMetrics(const View& view, std::vector<MetricFamily>& families) {
+  const std::map<NodeId, std::string>& names = view.core.state().nodes;
+  MetricFamily family = Gauge("espalier_nodes_apart", "Pairs of nodes that cannot talk");
+  for (const NodeFault& fault : view.core.Faults()) {
+    ClientMetric metric;
+    metric.label = {{"from", names.at(fault.from)}, {"to", names.at(fault.to)}};
+    metric.gauge.value = 1;
+    family.metric.push_back(std::move(metric));
+  }
+  if (!family.metric.empty()) families.push_back(std::move(family));
+}
+
+// Second and further places count as copies.
+MetricFamily CopyMetrics(const View& view) {
+  double held = 0;
+  for (const auto& [id, trial] : view.core.state().trials) {
+    held += static_cast<double>(std::count_if(trial.copies.begin(), trial.copies.end(),
+                                              [](const auto& copy) { return copy.fetched; }));
+  }
+  MetricFamily family =
+      Gauge("espalier_checkpoint_copies", "Copies of checkpoints that nodes keep");
+  ClientMetric metric;
+  metric.gauge.value = held;
+  family.metric.push_back(std::move(metric));
+  return family;
+}
+
 }  // namespace
 
 std::vector<MetricFamily> StateMetrics(const View& view) {
@@ -149,11 +178,12 @@ std::vector<MetricFamily> StateMetrics(const View& view) {
   for (const auto& [id, study] : view.core.state().studies) ++studies[study.state];
   for (const auto& [id, trial] : view.core.state().trials) ++trials[trial.state];
   std::vector<MetricFamily> families = {
-      ByState("espalier_studies", "Studies by state", studies),
+      CopyMetrics(view), ByState("espalier_studies", "Studies by state", studies),
       ByState("espalier_trials", "Trials by state", trials),
       Single("espalier_slots_total", "Slots of the pool", view.core.SlotsTotal()),
       Single("espalier_slots_held", "Slots held by trials", view.core.SlotsHeld())};
   families.push_back(NodeMetrics(view));
+  AddFaultMetrics(view, families);
   AddTrialMetrics(view, families);
   return families;
 }

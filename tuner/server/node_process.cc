@@ -16,9 +16,10 @@ extern "C" {
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/base/private_files.h"
+#include "tuner/base/process_start.h"
 
 namespace espalier {
 
@@ -28,21 +29,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kPidFile = "node.pid";
 constexpr const char* kLogFile = "agent.log";
-
-// Clock ticks from the machine's start to the process's: with its number, what it is known by.
-// Empty: there is no such process.
-std::string StartOf(pid_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
-  std::string line;
-  std::getline(file, line);
-  const std::size_t name_ends = line.rfind(')');
-  if (name_ends == std::string::npos) return "";
-  std::istringstream fields(line.substr(name_ends + 1));
-  std::string field;
-  constexpr int kStartField = 20;  // after the name
-  for (int i = 0; i < kStartField; ++i) fields >> field;
-  return fields ? field : "";
-}
 
 // How a program is started that shall live on without us.
 class SpawnPlan {
@@ -107,11 +93,11 @@ std::optional<PidRecord> ReadPidFile(const fs::path& path) {
 
 absl::StatusOr<NodeProcess> NodeProcess::Start(const Plan& plan) {
   const fs::path folder = fs::path(plan.directory) / plan.name;
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return absl::InternalError(absl::StrCat(folder.string(), ": ", error.message()));
+  ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(folder.string()));
   std::vector<std::string> words = {plan.executable, "agent",   "--join", plan.grpc_address,
                                     "--name",        plan.name, "--dir",  folder.string()};
+  // All nodes are on this machine: what one writes the others see.
+  words.insert(words.end(), {"--shared-dir", (fs::path(plan.directory) / "checkpoints").string()});
   if (!plan.http_address.empty()) words.insert(words.end(), {"--http", plan.http_address});
   words.insert(words.end(), plan.arguments.begin(), plan.arguments.end());
   ESPALIER_ASSIGN_OR_RETURN(const pid_t pid,
@@ -119,16 +105,12 @@ absl::StatusOr<NodeProcess> NodeProcess::Start(const Plan& plan) {
   // Our child is there until it is waited for, so that the number is its.
   const int descriptor = pidfd_open(pid, 0);
   const std::string pid_file = (folder / kPidFile).string();
-  {
-    std::ofstream file(pid_file);
-    file << pid << ' ' << StartOf(pid) << ' ' << plan.grpc_address << '\n';
-    file.flush();
-    if (descriptor < 0 || !file) {
-      const int cause = errno;
-      kill(pid, SIGKILL);
-      waitpid(pid, nullptr, 0);
-      return absl::InternalError(absl::StrCat(pid_file, ": ", std::strerror(cause)));
-    }
+  const absl::Status written = WritePrivateFile(
+      pid_file, absl::StrCat(pid, " ", ProcessStart(pid), " ", plan.grpc_address, "\n"));
+  if (descriptor < 0 || !written.ok()) {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    return written.ok() ? absl::InternalError(absl::StrCat("pidfd_open of ", plan.name)) : written;
   }
   return NodeProcess(plan.name, plan.grpc_address, pid_file, pid, descriptor);
 }
@@ -142,7 +124,7 @@ std::vector<NodeProcess> NodeProcess::Find(const std::string& directory) {
     if (!record) continue;
     // The descriptor first: what is true of the number then stays true of it.
     const int descriptor = pidfd_open(record->pid, 0);
-    if (descriptor >= 0 && StartOf(record->pid) == record->start) {
+    if (descriptor >= 0 && ProcessStart(record->pid) == record->start) {
       found.push_back(NodeProcess(entry.path().filename().string(), record->service_address,
                                   pid_file.string(), record->pid, descriptor));
       continue;

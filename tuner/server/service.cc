@@ -7,9 +7,11 @@
 #include "adapters/nni/service/channel.h"
 #include "adapters/nni/service/event_feed.h"
 #include "adapters/nni/service/experiments.h"
+#include "allocator/policies/policy.h"
 #include "spdlog/spdlog.h"
 #include "tuner/server/agents.h"
 #include "tuner/server/dashboard_server.h"
+#include "tuner/server/doorkeeper.h"
 #include "tuner/server/grpc_service.h"
 #include "tuner/server/http_server.h"
 #include "tuner/server/listen_address.h"
@@ -22,15 +24,36 @@ namespace espalier {
 
 namespace {
 
-absl::StatusOr<ListenAddress> CheckAddress(const std::string& text, const std::string& token) {
+absl::StatusOr<ListenAddress> CheckAddress(const std::string& text, const ServiceOptions& options) {
   ESPALIER_ASSIGN_OR_RETURN(ListenAddress address, ParseListenAddress(text));
-  if (!address.loopback() && token.empty()) {
+  if (!address.loopback() && options.token.empty() && options.credentials_folder.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("address \"", text,
                      "\" can be reached from other machines: give a token, or "
                      "listen on 127.0.0.1"));
   }
   return address;
+}
+
+void WarnOfPlaintext(const ListenAddress& address) {
+  spdlog::warn(
+      "event=plaintext address={} reason=\"whoever is on the network reads and changes what is "
+      "said, "
+      "tokens too\" remedy=\"leave --plaintext out, or give --tls-cert\"",
+      address.text());
+}
+
+// The policy that a client has set stands over the one that the service is started with.
+absl::Status CheckPolicy(const PluginSpec& policy, const TunerState& state) {
+  ESPALIER_RETURN_IF_ERROR(MakePolicy(policy.name, policy.options).status());
+  const PluginSpec followed = state.policy.value_or(policy);
+  if (followed != policy) {
+    spdlog::warn(
+        "event=policy_kept policy=\"{}\" instead_of=\"{}\" reason=\"set by tuner pool "
+        "--policy before; the same command changes it\"",
+        TextOf(followed), TextOf(policy));
+  }
+  return absl::OkStatus();
 }
 
 class ServiceImpl final : public Service {
@@ -44,21 +67,20 @@ class ServiceImpl final : public Service {
           absl::StrCat("lease_s must be more than 0, got ", options.lease_s));
     }
     ESPALIER_ASSIGN_OR_RETURN(const ListenAddress grpc_address,
-                              CheckAddress(options.grpc_address, options.token));
-    ListenAddress http_address;
+                              CheckAddress(options.grpc_address, options));
+    ListenAddress http_address{{"localhost", 0}};
     if (!options.http_address.empty()) {
-      ESPALIER_ASSIGN_OR_RETURN(http_address, CheckAddress(options.http_address, options.token));
+      ESPALIER_ASSIGN_OR_RETURN(http_address, CheckAddress(options.http_address, options));
     }
-    ListenAddress dashboard_address;
+    ListenAddress dashboard_address{{"localhost", 0}};
     if (!options.dashboard_address.empty()) {
       ESPALIER_ASSIGN_OR_RETURN(dashboard_address,
-                                CheckAddress(options.dashboard_address, options.token));
+                                CheckAddress(options.dashboard_address, options));
     }
+    const bool reachable =
+        !grpc_address.loopback() || !http_address.loopback() || !dashboard_address.loopback();
     if (options.engine != nullptr) ESPALIER_RETURN_IF_ERROR(CheckPoolSize(options.pool_size));
-    TlsPair tls;
-    if (options.tls.on()) {
-      ESPALIER_ASSIGN_OR_RETURN(tls, ReadTls(options.tls));
-    }
+    if (options.tls.on()) ESPALIER_RETURN_IF_ERROR(ReadTls(options.tls).status());
     std::unique_ptr<Storage> storage;
     if (options.database.empty()) {
       storage = MakeMemoryStorage();
@@ -66,11 +88,26 @@ class ServiceImpl final : public Service {
       ESPALIER_ASSIGN_OR_RETURN(storage, OpenSqliteStorage(options.database));
     }
     ESPALIER_ASSIGN_OR_RETURN(TunerState state, storage->Load());
+    // After the database is open: whoever has it alone makes what is missing.
+    ESPALIER_ASSIGN_OR_RETURN(
+        credentials_, PrepareCredentials(
+                          {options.credentials_folder, options.tls, options.plaintext}, reachable));
+    doorkeeper_ = std::make_unique<Doorkeeper>(
+        DoorkeeperOptions{options.token, options.open_loopback, credentials_.trial_key, Now});
+    doorkeeper_->Load(state);
+    TlsPair tls;
+    if (const TlsFiles& files = credentials_.TlsAt(grpc_address); files.on()) {
+      ESPALIER_ASSIGN_OR_RETURN(tls, ReadTls(files));
+    }
 
     LoopOptions loop_options;
     loop_options.core.lease_s = options.lease_s;
     loop_options.core.client_lease = options.client_lease;
     loop_options.core.slot_lease_s = options.slot_lease_s;
+    loop_options.core.timeouts = options.timeouts;
+    loop_options.core.policy = options.policy;
+    loop_options.core.plan_aside = true;
+    if (options.policy) ESPALIER_RETURN_IF_ERROR(CheckPolicy(*options.policy, state));
     if (options.engine != nullptr) {
       loop_options.core.pool_size = options.pool_size;
       loop_options.ask_engine = [engine = options.engine](const NodeRequest& request) {
@@ -83,28 +120,43 @@ class ServiceImpl final : public Service {
     };
     nni_events_.Load(state);
     loop_options.committed = [this](const std::vector<Change>& changes, const TunerState& now) {
+      doorkeeper_->Take(changes);
       nni_events_.Take(changes, now);
     };
     loop_ = std::make_unique<Loop>(std::move(storage), std::move(state), std::move(loop_options),
                                    metrics_,
                                    [this](const std::vector<Command>& commands,
                                           const TunerState& now) { agents_.Send(commands, now); });
-    agents_.Start(*loop_);
+    agents_.Start(
+        *loop_,
+        [this](TrialId trial, ReplicaId replica) {
+          return doorkeeper_->TrialToken(trial, replica, credentials_.certificate_hash);
+        },
+        [this](const Membership& group) { return doorkeeper_->GroupSecret(group); });
+    if (reachable && !options.credentials_folder.empty()) {
+      ESPALIER_RETURN_IF_ERROR(
+          PrepareTokens(options.credentials_folder, *doorkeeper_, *loop_, credentials_));
+    }
     ESPALIER_ASSIGN_OR_RETURN(
-        grpc_, GrpcServer::Start(grpc_address, options.token, tls, *loop_, agents_, metrics_));
+        grpc_, GrpcServer::Start(grpc_address, tls, *doorkeeper_, credentials_.certificate_hash,
+                                 *loop_, agents_, metrics_));
     std::string dashboard_url;
     if (!options.dashboard_address.empty()) {
       ESPALIER_ASSIGN_OR_RETURN(
-          dashboard_, DashboardServer::Start(dashboard_address, options.token, options.tls,
-                                             options.dashboard, *loop_, metrics_));
+          dashboard_,
+          DashboardServer::Start(dashboard_address, credentials_.TlsAt(dashboard_address),
+                                 *doorkeeper_, options.dashboard, *loop_, metrics_));
       dashboard_address_ = dashboard_->address();
-      dashboard_url =
-          absl::StrCat(options.tls.on() ? "https://" : "http://", dashboard_address_, "/dashboard");
+      dashboard_url = absl::StrCat(scheme(dashboard_address_), dashboard_address_, "/dashboard");
     }
     if (!options.http_address.empty()) {
       nni_ = std::make_unique<nni::Experiments>(*loop_, nni_events_);
-      ESPALIER_ASSIGN_OR_RETURN(http_, HttpServer::Start(http_address, options.token, options.tls,
-                                                         dashboard_url, *nni_, *loop_, metrics_));
+      ESPALIER_ASSIGN_OR_RETURN(
+          http_, HttpServer::Start(http_address, credentials_.TlsAt(http_address), *doorkeeper_,
+                                   dashboard_url, *nni_, *loop_, metrics_));
+    }
+    for (const ListenAddress& address : {grpc_address, http_address, dashboard_address}) {
+      if (!address.loopback() && !credentials_.TlsAt(address).on()) WarnOfPlaintext(address);
     }
     grpc_address_ = grpc_->address();
     if (http_) http_address_ = http_->address();
@@ -116,6 +168,12 @@ class ServiceImpl final : public Service {
   std::string grpc_address() const override { return grpc_address_; }
   std::string http_address() const override { return http_address_; }
   std::string dashboard_address() const override { return dashboard_address_; }
+
+  const ServiceCredentials& credentials() const override { return credentials_; }
+  std::string scheme(const std::string& address) const override {
+    const absl::StatusOr<ListenAddress> parsed = ParseListenAddress(address);
+    return parsed.ok() && credentials_.TlsAt(*parsed).on() ? "https://" : "http://";
+  }
 
   void Shutdown() override {
     const std::lock_guard lock(shutdown_mutex_);
@@ -134,6 +192,8 @@ class ServiceImpl final : public Service {
   // In order of need: the later ones use the earlier.
   Metrics metrics_;
   Agents agents_;
+  ServiceCredentials credentials_;
+  std::unique_ptr<Doorkeeper> doorkeeper_;
   nni::EventFeed nni_events_{nni::NewIncarnation()};
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<nni::Experiments> nni_;

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tuner/base/status.h"
 #include "tuner/core/core.h"
 #include "tuner/core/engine.h"
 #include "tuner/server/dashboard_options.h"
+#include "tuner/server/service_credentials.h"
 #include "tuner/server/tls.h"
 
 namespace espalier {
@@ -17,11 +19,20 @@ struct ServiceOptions {
   std::string dashboard_address;             // of optuna-dashboard's pages; empty: none
   DashboardOptions dashboard{};
   std::string database;  // SQLite file; empty: in memory, lost at exit
-  std::string token;     // clients and agents must show it; empty: loopback only
+  std::string token;     // a word that everybody must show; empty: see Doorkeeper
   TlsFiles tls{};        // of all doors
+  // What makes an address that is not loopback safe: a certificate and tokens of its own, kept
+  // here. Empty: none; such an address then needs a word.
+  std::string credentials_folder{};
+  bool plaintext = false;      // such an address speaks in the clear, unless there is `tls`
+  bool open_loopback = false;  // other users of this machine are let in as the service's own
   double lease_s = 10;
   ClientLease client_lease{};  // of trials that clients run by themselves, as Optuna's do
   double slot_lease_s = 60;    // of slots that such clients hold
+  TrialTimeouts timeouts{};    // of studies that say nothing else
+  // By which the pool is divided until a client sets another. None: by that of its oldest study, as
+  // where a service has one study only.
+  std::optional<PluginSpec> policy{StudySpec{}.policy};
   // Starts and releases nodes as the rule of the pool's size says; must outlive the service. None:
   // agents are started by others.
   Engine* engine = nullptr;
@@ -33,14 +44,19 @@ struct ServiceOptions {
 class Service {
  public:
   // Refuses, naming the address and the remedy: a port in use, an address that is not loopback
-  // without a token, a database that cannot be used (see OpenSqliteStorage), a pool size that makes
-  // no sense.
+  // without a word or a folder for credentials, a database that cannot be used (see
+  // OpenSqliteStorage), a pool size that makes no sense.
   static absl::StatusOr<std::unique_ptr<Service>> Start(const ServiceOptions& options);
   virtual ~Service() = default;  // shuts down if Shutdown was not called
 
   virtual std::string grpc_address() const = 0;  // host:port really bound
   virtual std::string http_address() const = 0;  // likewise; empty: none
   virtual std::string dashboard_address() const = 0;
+
+  // What it is known by; with the tokens where it can be reached from other machines.
+  virtual const ServiceCredentials& credentials() const = 0;
+  // "https://" or "http://": what is spoken at one of the addresses above.
+  virtual std::string scheme(const std::string& address) const = 0;
 
   // Takes no more calls, finishes those under way, commits, closes the database. Trials train on
   // under their agents until the agents' own end.

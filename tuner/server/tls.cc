@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "httplib.h"
@@ -14,9 +15,6 @@
 namespace espalier {
 
 namespace {
-
-constexpr std::size_t kTlsThreads = 64;
-constexpr int kTlsIdle_s = 2;  // before an idle connection gives its thread back
 
 absl::StatusOr<std::string> ReadPem(const std::string& path, std::string_view what) {
   std::ifstream file(path, std::ios::binary);
@@ -60,14 +58,15 @@ absl::StatusOr<TlsPair> ReadTls(const TlsFiles& files) {
   return pair;
 }
 
-std::unique_ptr<httplib::Server> MakeHttpServer(const TlsFiles& files) {
-  if (!files.on()) return MakeHttpServer();
-  auto server = std::make_unique<httplib::SSLServer>(files.certificate.c_str(), files.key.c_str());
-  server->new_task_queue = [] { return new httplib::ThreadPool(kTlsThreads); };
-  server->set_keep_alive_timeout(kTlsIdle_s);
-  server->set_read_timeout(kHttpTimeout_s);
-  server->set_write_timeout(kHttpTimeout_s);
-  return server;
+std::unique_ptr<httplib::Server> MakeHttpServer(const TlsFiles& files,
+                                                std::function<bool(const Peer&)> trusts) {
+  if (!files.on()) return MakeHttpServer(nullptr, std::move(trusts));
+  SSL_CTX* context = SSL_CTX_new(TLS_server_method());
+  SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str());
+  SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM);
+  return MakeHttpServer(context, std::move(trusts));
 }
 
 }  // namespace espalier

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "tuner/base/status.h"
+#include "tuner/credentials/socket_owner.h"
 
 namespace httplib {
 class Server;
@@ -27,8 +29,9 @@ struct TlsPair {
 // Reads both and checks that they belong together. The error names the file and what is wrong.
 absl::StatusOr<TlsPair> ReadTls(const TlsFiles& files);
 
-// The server of http_connections.h; where there are files, the library's own of HTTPS, each of
-// whose connections holds a thread. The files must have been read before.
-std::unique_ptr<httplib::Server> MakeHttpServer(const TlsFiles& files);
+// The server of http_connections.h, over TLS where there are files, which must have been read
+// before.
+std::unique_ptr<httplib::Server> MakeHttpServer(const TlsFiles& files,
+                                                std::function<bool(const Peer&)> trusts);
 
 }  // namespace espalier

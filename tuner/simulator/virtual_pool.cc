@@ -27,8 +27,9 @@ double LongestStart(const VirtualPoolOptions& options) {
 // A group that pauses for long is not taken to hang.
 CoreOptions PatientOptions(const VirtualPoolOptions& options) {
   CoreOptions core = options.core;
-  core.form_timeout_s = std::max(core.form_timeout_s, 2 * options.resize_s);
-  core.start_timeout_s = std::max(core.start_timeout_s, 2 * LongestStart(options));
+  TrialTimeouts& timeouts = core.timeouts;
+  timeouts.stall_s = std::max(timeouts.stall_s, 2 * options.resize_s);
+  timeouts.start_s = std::max(timeouts.start_s, 2 * LongestStart(options));
   return core;
 }
 
@@ -141,17 +142,18 @@ void VirtualPool::Do(const RegroupCommand& command) {
   Process& process = it->second;
   const TrialId trial = process.trial;
   Training& training = trainings_.at(trial);
-  if (command.members.empty()) {  // save what there is, and leave
+  if (command.membership.members.empty()) {  // save what there is, and leave
     Halt(training);
     training.checkpoint = training.done;
     Park(command.replica);
-    Step(ReplicaCheckpoint{command.replica, absl::StrCat("step-", training.done)});
+    Step(FromReplica{command.replica, ReplicaCheckpoint{absl::StrCat("step-", training.done),
+                                                        static_cast<std::int64_t>(training.done)}});
     Exit(command.replica, 0);
     return;
   }
-  process.told = command.generation;
+  process.told = command.membership.generation;
   process.members.clear();
-  for (const GroupMember& member : command.members) process.members.push_back(member.replica);
+  for (const Member& member : command.membership.members) process.members.push_back(member.replica);
   const bool stays = std::find(process.members.begin(), process.members.end(), command.replica) !=
                      process.members.end();
   if (!stays) {
@@ -160,11 +162,11 @@ void VirtualPool::Do(const RegroupCommand& command) {
   }
   for (const ReplicaId member : process.members) {
     const auto other = processes_.find(member);
-    if (other == processes_.end() || other->second.told != command.generation) return;
+    if (other == processes_.end() || other->second.told != command.membership.generation) return;
   }
   // Members are told first; leavers of the same generation may follow.
-  if (training.generation < command.generation) {
-    Form(trial, command.generation, std::vector<ReplicaId>(process.members));
+  if (training.generation < command.membership.generation) {
+    Form(trial, command.membership.generation, std::vector<ReplicaId>(process.members));
   }
 }
 
@@ -291,7 +293,7 @@ void VirtualPool::Formed(TrialId trial) {
   // Each word may make the core regroup anew; the others are then of an older generation.
   const std::int64_t generation = training.generation;
   for (const ReplicaId member : std::vector<ReplicaId>(training.members)) {
-    Step(ReplicaRegrouped{member, generation, step, pause_s});
+    Step(FromReplica{member, ReplicaRegrouped{generation, step, pause_s}});
   }
 }
 
@@ -335,9 +337,10 @@ void VirtualPool::Work(TrialId trial) {
     ++training.reported;
     training.checkpoint = training.done;
     // The same words may end, pause or resize it.
-    Step(ReplicaReport{training.members.front(), training.truth->StepNumber(training.reported),
-                       training.truth->ValueAfter(training.reported),
-                       training.done * training.pace.iterations});
+    Step(FromReplica{training.members.front(),
+                     ReplicaReport{training.truth->StepNumber(training.reported),
+                                   training.truth->ValueAfter(training.reported),
+                                   training.done * training.pace.iterations}});
     if (training.serial != serial || !training.runs) return;
     promises_.emplace_back(trial, core_.Activity(trial).promise);
     if (training.reported >= training.truth->steps()) return Finish(trial);
@@ -356,7 +359,6 @@ void VirtualPool::TellProgress(Training& training) {
   const auto first = static_cast<std::int64_t>(training.told_done * pace.iterations + kWhole);
   const auto last = static_cast<std::int64_t>(training.done * pace.iterations + kWhole);
   ReplicaProgress progress;
-  progress.replica = training.members.front();
   progress.generation = training.generation;
   progress.step = last;
   progress.progress = training.done * pace.iterations;
@@ -378,14 +380,14 @@ void VirtualPool::TellProgress(Training& training) {
   training.warm = training.warm || last > first;
   training.told_done = training.done;
   training.told_at = now_;
-  Step(std::move(progress));
+  Step(FromReplica{training.members.front(), std::move(progress)});
 }
 
 void VirtualPool::Finish(TrialId trial) {
   Training& training = trainings_.at(trial);
   Halt(training);
   const std::vector<ReplicaId> members = training.members;
-  Step(ReplicaFinished{members.front(), std::nullopt});
+  Step(FromReplica{members.front(), ReplicaFinished{std::nullopt}});
   for (const ReplicaId member : members) {
     if (const auto it = processes_.find(member); it != processes_.end() && !it->second.leaving) {
       Exit(member, 0);
@@ -456,8 +458,8 @@ void VirtualPool::Happen(const Happening& h) {
       const auto it = processes_.find(h.replica);
       if (it == processes_.end() || it->second.leaving) return;
       const TrialTruth& truth = *trainings_.at(it->second.trial).truth;
-      Step(ReplicaReady{h.replica, absl::StrCat("replica-", h.replica.value), truth.bounds(),
-                        truth.steps()});
+      Step(FromReplica{h.replica, ReplicaReady{absl::StrCat("replica-", h.replica.value),
+                                               truth.bounds(), truth.steps()}});
       return;
     }
     case Happening::Kind::kFormed:

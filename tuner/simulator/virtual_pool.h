@@ -139,6 +139,9 @@ class VirtualPool {
   void Do(const StartReplicaCommand& command);
   void Do(const RegroupCommand& command);
   void Do(const StopReplicaCommand& command);
+  // Nodes lose nothing here, and keep no copies.
+  void Do(const CopyCheckpointCommand&) {}
+  void Do(const DropCheckpointsCommand&) {}
   void At(double delay_s, Happening happening);
   void Happen(const Happening& happening);
   void Leave(std::size_t node);

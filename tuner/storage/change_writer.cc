@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "tuner/storage/deleted_studies.h"
 #include "tuner/storage/rows.h"
 #include "tuner/study_file/study_file.h"
 
@@ -65,7 +66,11 @@ class ChangeWriter::Impl {
   }
   absl::Status operator()(const TrialStateChanged& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const ValueReported& c) {
-    return WriteValue(insert_value_, c.id, c.value);
+    ESPALIER_RETURN_IF_ERROR(WriteValue(insert_value_, c.id, c.value));
+    for (const auto& [name, value] : c.extra) {
+      ESPALIER_RETURN_IF_ERROR(insert_extra_.Bind(c.id, c.value.step, name, value).Run());
+    }
+    return absl::OkStatus();
   }
   absl::Status operator()(const GenerationAdvanced& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const SlotsHeldChanged& c);
@@ -85,6 +90,16 @@ class ChangeWriter::Impl {
         .Run();
   }
   absl::Status operator()(const CheckpointRecorded& c) { return ChangeTrial(c.id, c); }
+  absl::Status operator()(const CheckpointCopySet& c) {
+    const CheckpointCopy& copy = c.copy;
+    return set_copy_
+        .Bind(c.id, copy.node, copy.what.step, copy.what.name, copy.what.fingerprint, copy.what.at,
+              copy.what.generation, copy.fetched ? 1 : 0, copy.folder)
+        .Run();
+  }
+  absl::Status operator()(const CheckpointCopyGone& c) {
+    return delete_copy_.Bind(c.id, c.node).Run();
+  }
   absl::Status operator()(const TrialPinned& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const TrialRestarted& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const DecisionMade& c) {
@@ -97,6 +112,18 @@ class ChangeWriter::Impl {
   absl::Status operator()(const NodeDrained& c) {
     ESPALIER_RETURN_IF_ERROR(delete_drained_.Bind(c.id).Run());
     return c.drained ? insert_drained_.Bind(c.id, c.ends).Run() : absl::OkStatus();
+  }
+  absl::Status operator()(const PoolPolicySet& c) {
+    ESPALIER_RETURN_IF_ERROR(delete_policy_.Run());
+    ESPALIER_RETURN_IF_ERROR(insert_policy_.Bind(std::string(), c.policy.name, 0.0).Run());
+    for (const auto& [option, value] : c.policy.options) {
+      ESPALIER_RETURN_IF_ERROR(insert_policy_.Bind(option, c.policy.name, value).Run());
+    }
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const TokenKept& c) {
+    const KeptToken& t = c.token;
+    return set_token_.Bind(t.id, t.hash, t.role, t.name, t.created, t.expires, t.removed).Run();
   }
   absl::Status operator()(const ReplicaIdsReserved& c) {
     return set_replica_ids_.Bind(c.below).Run();
@@ -140,12 +167,15 @@ class ChangeWriter::Impl {
 
   Statement insert_study_, select_study_, update_study_;
   Statement insert_trial_, select_trial_, update_trial_;
+  Statement insert_extra_;
   Statement insert_value_, insert_resize_, insert_decision_, insert_node_, set_replica_ids_;
   Statement insert_drained_, delete_drained_;
+  Statement delete_policy_, insert_policy_, set_token_;
   Statement set_value_, rename_study_, set_study_attribute_, set_trial_attribute_;
   Statement insert_suggestion_, set_suggested_, delete_other_values_, insert_other_value_;
   Statement set_meta_, free_name_, insert_deleted_;
   Statement set_figures_;
+  Statement set_copy_, delete_copy_;
   Statement select_last_span_, delete_span_, insert_span_;
 };
 
@@ -166,6 +196,7 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
       {&insert_value_,
        "INSERT INTO trial_values (trial, step, value, progress, at_us, batch_size) "
        "VALUES (?, ?, ?, ?, ?, ?)"},
+      {&insert_extra_, "INSERT INTO extra_figures (trial, step, name, value) VALUES (?, ?, ?, ?)"},
       {&insert_resize_,
        "INSERT INTO resizes (trial, number, at_us, generation, from_replicas, to_replicas, "
        "pause_s, after_loss, form_s, broadcast_s) VALUES "
@@ -181,6 +212,15 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
       {&insert_node_, "INSERT INTO nodes (id, name) VALUES (?, ?)"},
       {&delete_drained_, "DELETE FROM drained_nodes WHERE node = ?"},
       {&insert_drained_, "INSERT INTO drained_nodes (node, ends_us) VALUES (?, ?)"},
+      {&delete_policy_, "DELETE FROM pool_policy"},
+      {&insert_policy_, "INSERT INTO pool_policy (option, name, value) VALUES (?, ?, ?)"},
+      {&set_copy_,
+       "INSERT OR REPLACE INTO checkpoint_copies (trial, node, step, name, fingerprint, saved_us, "
+       "generation, fetched, folder) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+      {&delete_copy_, "DELETE FROM checkpoint_copies WHERE trial = ? AND node = ?"},
+      {&set_token_,
+       "INSERT OR REPLACE INTO tokens (id, hash, role, name, created_us, expires_us, removed_us) "
+       "VALUES (?, ?, ?, ?, ?, ?, ?)"},
       {&set_replica_ids_,
        "INSERT OR REPLACE INTO meta (key, value) VALUES ('replica_ids_below', ?)"},
       {&set_meta_, "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"},
@@ -200,9 +240,8 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
        "VALUES (?, ?, ?, ?)"},
       {&delete_other_values_, "DELETE FROM other_values WHERE trial = ?"},
       {&insert_other_value_, "INSERT INTO other_values (trial, number, value) VALUES (?, ?, ?)"},
-      // A blob is equal to no name.
-      {&free_name_, "UPDATE studies SET name = CAST('deleted ' || id AS BLOB) WHERE id = ?"},
-      {&insert_deleted_, "INSERT INTO deleted_studies (study) VALUES (?)"},
+      {&free_name_, kFreeNameSql},
+      {&insert_deleted_, kMarkDeletedSql},
       {&select_last_span_,
        "SELECT number, from_us, to_us, slots FROM spans WHERE trial = ? "
        "ORDER BY number DESC LIMIT 1"},

@@ -1,6 +1,8 @@
 #include "tuner/storage/database.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <array>
 #include <bit>
@@ -28,6 +30,15 @@ bool SpaceIsGone(int code, int system_error) {
 // SQLite would store these as NULL and as 0.0.
 bool ChangesInSqlite(double value) {
   return std::isnan(value) || (value == 0 && std::signbit(value));
+}
+
+// A file that is not there yet is for nobody but its user; SQLite gives those that it makes beside
+// it
+// (-wal, -shm, -journal) the same mode. If it cannot be made SQLite says why. One that is there is
+// not touched: closing it here would let go of SQLite's locks.
+void MakeForThisUser(const std::string& path) {
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file >= 0) close(file);
 }
 
 }  // namespace
@@ -136,6 +147,7 @@ void Database::Close::operator()(sqlite3* connection) const { sqlite3_close_v2(c
 absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path, bool read_only) {
   std::unique_ptr<Database> database(new Database(path));
   const int access = read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  if (!read_only) MakeForThisUser(path);
   sqlite3* connection = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &connection,
                                    access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);

@@ -1,6 +1,7 @@
 #include "tuner/storage/database_file.h"
 
 #include <fcntl.h>
+#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -129,6 +130,16 @@ absl::Status CheckDatabaseFile(const std::string& path, bool read_only, const st
                                      "permissions, or give a path elsewhere"));
   }
   return absl::OkStatus();
+}
+
+void WarnIfOthersRead(const std::string& path) {
+  constexpr mode_t kOthersRead = S_IRGRP | S_IROTH;
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || (status.st_mode & kOthersRead) == 0) return;
+  spdlog::warn(
+      "database {}: other users of this machine may read it, and all studies and parameters in it "
+      "(mode {:o}): chmod 600 {}*",
+      path, status.st_mode & 07777, path);
 }
 
 std::string CanonicalPath(const std::string& path) {

@@ -32,6 +32,10 @@ class ServiceLock {
 absl::Status CheckDatabaseFile(const std::string& path, bool read_only,
                                const std::string& wanted = "an Espalier database");
 
+// Says in the log that others than the database's user may read an existing file, and what to do.
+// New ones are made so that they may not.
+void WarnIfOthersRead(const std::string& path);
+
 // Absolute and without symbolic links, so that all names of a database lead to the same lock.
 std::string CanonicalPath(const std::string& path);
 

@@ -14,10 +14,11 @@ struct Table {
   const char* name;
   const char* keys;
 };
-constexpr Table kOfTrial[] = {{"trial_values", "step"},  {"trial_attributes", "system, key"},
-                              {"spans", "number"},       {"resizes", "number"},
-                              {"figures", "trial"},      {"suggested", "position"},
-                              {"other_values", "number"}};
+constexpr Table kOfTrial[] = {{"trial_values", "step"},     {"trial_attributes", "system, key"},
+                              {"spans", "number"},          {"resizes", "number"},
+                              {"figures", "trial"},         {"suggested", "position"},
+                              {"other_values", "number"},   {"extra_figures", "step, name"},
+                              {"checkpoint_copies", "node"}};
 constexpr Table kOfStudy[] = {
     {"decisions", "number"}, {"study_attributes", "system, key"}, {"suggestions", "number"}};
 
@@ -59,6 +60,14 @@ absl::StatusOr<bool> DeletedStudies::RemoveSome() {
   next_study_.Reset();
   ESPALIER_RETURN_IF_ERROR(database_->Transact([&] { return RemoveFrom(study); }));
   return true;
+}
+
+absl::Status DeletedStudies::RemoveAll(Database& database) {
+  ESPALIER_ASSIGN_OR_RETURN(DeletedStudies deleted, Make(database));
+  while (true) {
+    ESPALIER_ASSIGN_OR_RETURN(const bool more, deleted.RemoveSome());
+    if (!more) return absl::OkStatus();
+  }
 }
 
 absl::Status DeletedStudies::RemoveFrom(std::int64_t study) {

@@ -9,6 +9,12 @@ namespace espalier {
 
 inline constexpr std::int64_t kRowsRemovedAtOnce = 500;
 
+// How a study is marked as deleted: both, of its id. Its name is free then: a blob is equal to
+// none.
+inline constexpr char kFreeNameSql[] =
+    "UPDATE studies SET name = CAST('deleted ' || id AS BLOB) WHERE id = ?";
+inline constexpr char kMarkDeletedSql[] = "INSERT INTO deleted_studies (study) VALUES (?)";
+
 // The rows of deleted studies. A deletion only marks its study, which takes no time however many
 // trials there are; what it leaves is removed here, a few rows a transaction. LoadState leaves out
 // what is marked.
@@ -19,6 +25,8 @@ class DeletedStudies {
 
   // Removes about kRowsRemovedAtOnce rows, durably; false when none are left.
   absl::StatusOr<bool> RemoveSome();
+  // All of them, of a file that nobody else has open.
+  static absl::Status RemoveAll(Database& database);
 
  private:
   explicit DeletedStudies(Database& database) : database_(&database) {}

@@ -3,9 +3,12 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "tuner/storage/rows.h"
 #include "tuner/study_file/study_file.h"
@@ -30,9 +33,14 @@ void FollowRenames(Study& study) {
   }
 }
 
+// Of an error: the study whose record it is about, as decimal digits, and the record.
+constexpr char kStudyPayload[] = "espalier.study";
+constexpr char kRecordPayload[] = "espalier.record";
+
 class Loader {
  public:
-  explicit Loader(Database& database) : database_(database) {}
+  Loader(Database& database, std::size_t decisions_of_a_study)
+      : database_(database), decisions_of_a_study_(decisions_of_a_study) {}
 
   absl::StatusOr<TunerState> Load() {
     ESPALIER_RETURN_IF_ERROR(LeaveOutDeleted());
@@ -42,6 +50,8 @@ class Loader {
     ESPALIER_RETURN_IF_ERROR(LoadDecisions());
     ESPALIER_RETURN_IF_ERROR(LoadTrials());
     ESPALIER_RETURN_IF_ERROR(LoadValues());
+    ESPALIER_RETURN_IF_ERROR(LoadExtra());
+    ESPALIER_RETURN_IF_ERROR(LoadCopies());
     ESPALIER_RETURN_IF_ERROR(LoadSpans());
     ESPALIER_RETURN_IF_ERROR(LoadResizes());
     ESPALIER_RETURN_IF_ERROR(LoadFigures());
@@ -56,29 +66,50 @@ class Loader {
     return absl::DataLossError(absl::StrCat("database ", database_.path(), ": ", std::string(what),
                                             "; restore a copy, or use another file"));
   }
+  // That one study can go its own way, and the others on.
+  absl::Status Damaged(std::string_view what, StudyId study) const {
+    absl::Status status = absl::DataLossError(absl::StrCat(
+        "database ", database_.path(), ": ", std::string(what), "; `tuner db set-aside ",
+        database_.path(), " OTHER.db` takes what is of study ", study.value,
+        " out of it, or restore a copy"));
+    status.SetPayload(kStudyPayload, absl::Cord(absl::StrCat(study.value)));
+    status.SetPayload(kRecordPayload, absl::Cord(std::string(what)));
+    return status;
+  }
 
-  // Calls read(row) for each row; an error of it is said of `what` and the integer in column 0.
-  template <typename Read>
-  absl::Status ForEach(std::string_view what, std::string_view sql, Read read) {
+  // Calls read(row) for each row; an error of it is said of `what` and the integer in column 0,
+  // which is of the study study_of(row).
+  template <typename Read, typename StudyOfRow>
+  absl::Status ForEach(std::string_view what, std::string_view sql, Read read,
+                       StudyOfRow study_of) {
     ESPALIER_ASSIGN_OR_RETURN(Statement row, database_.Prepare(sql));
     while (true) {
       ESPALIER_ASSIGN_OR_RETURN(const bool more, row.Step());
       if (!more) return absl::OkStatus();
-      if (const absl::Status status = read(std::as_const(row)); !status.ok()) {
-        return Damaged(absl::StrCat(std::string(what), " ", row.Integer(0), ": ",
-                                    std::string(status.message())));
-      }
+      const absl::Status status = read(std::as_const(row));
+      if (status.ok()) continue;
+      const std::string text =
+          absl::StrCat(std::string(what), " ", row.Integer(0), ": ", std::string(status.message()));
+      const StudyId study = study_of(std::as_const(row));
+      return study.value > 0 ? Damaged(text, study) : Damaged(text);
     }
   }
+  template <typename Read>
+  absl::Status ForEach(std::string_view what, std::string_view sql, Read read) {
+    return ForEach(what, sql, read, [](const Statement&) { return StudyId(); });
+  }
 
-  // The same for rows of studies that have not been deleted: column `study` names them.
+  // The same for rows of studies that have not been deleted: column `study` names them, and is
+  // number `study_at` of those selected.
   template <typename Read>
   absl::Status ForEachOfStudies(std::string_view what, std::string_view select,
-                                std::string_view study, std::string_view order, Read read) {
+                                std::string_view study, std::string_view order, Read read,
+                                int study_at = 0) {
     return ForEach(what,
                    absl::StrCat(std::string(select), " WHERE ", std::string(study),
                                 no_deleted_study_, " ORDER BY ", std::string(order)),
-                   read);
+                   read,
+                   [study_at](const Statement& row) { return StudyId(row.Integer(study_at)); });
   }
 
   // The same for rows of a trial, in the order of trials and then by `order`: column 0 is its id.
@@ -88,12 +119,16 @@ class Loader {
     auto trial = state_.trials.begin();
     const std::string sql = absl::StrCat(std::string(select), " WHERE trial", no_deleted_trial_,
                                          " ORDER BY trial", std::string(order));
-    return ForEach(what, sql, [&](const Statement& row) {
+    const auto read_of_trial = [&](const Statement& row) {
       while (trial != state_.trials.end() && trial->first.value < row.Integer(0)) ++trial;
       if (trial == state_.trials.end() || trial->first.value != row.Integer(0)) {
         return absl::DataLossError("there is no such trial");
       }
       return read(row, trial->second);
+    };
+    return ForEach(what, sql, read_of_trial, [this](const Statement& row) {
+      const auto known = state_.trials.find(TrialId(row.Integer(0)));
+      return known == state_.trials.end() ? StudyId() : known->second.study;
     });
   }
 
@@ -134,9 +169,35 @@ class Loader {
           state_.nodes.emplace(row.Integer(0), row.Text(1));
           return absl::OkStatus();
         }));
+    ESPALIER_RETURN_IF_ERROR(LoadPolicy());
+    ESPALIER_RETURN_IF_ERROR(LoadTokens());
     return ForEach("drained node", "SELECT node, ends_us FROM drained_nodes",
                    [&](const Statement& row) {
                      state_.drained.emplace(row.Integer(0), row.Moment(1));
+                     return absl::OkStatus();
+                   });
+  }
+
+  // One row for each option, and one without for the policy itself.
+  absl::Status LoadPolicy() {
+    return ForEach("the pool's policy", "SELECT 0, name, option, value FROM pool_policy",
+                   [&](const Statement& row) {
+                     if (!state_.policy) state_.policy.emplace();
+                     state_.policy->name = row.Text(1);
+                     if (const std::string option = row.Text(2); !option.empty()) {
+                       state_.policy->options[option] = row.Double(3);
+                     }
+                     return absl::OkStatus();
+                   });
+  }
+
+  absl::Status LoadTokens() {
+    return ForEach("token",
+                   "SELECT 0, id, hash, role, name, created_us, expires_us, removed_us FROM tokens",
+                   [&](const Statement& row) {
+                     const KeptToken token{row.Text(1),   row.Text(2),   row.Text(3),  row.Text(4),
+                                           row.Moment(5), row.Moment(6), row.Moment(7)};
+                     state_.tokens.insert_or_assign(token.id, token);
                      return absl::OkStatus();
                    });
   }
@@ -170,6 +231,8 @@ class Loader {
                             row.Int(4),    row.Int(5),     row.Text(6)};
           ESPALIER_ASSIGN_OR_RETURN(decision.kind, DecisionKindFromText(row.Text(3)));
           study->decisions.push_back(std::move(decision));
+          ++study->decisions_made;
+          if (study->decisions.size() > decisions_of_a_study_) study->decisions.pop_front();
           return absl::OkStatus();
         });
   }
@@ -177,25 +240,28 @@ class Loader {
   absl::Status LoadTrials() {
     const std::string sql = absl::StrCat("SELECT id, study, number, parameters, created_us, ",
                                          std::string(kTrialHead), " FROM trials");
-    return ForEachOfStudies("trial", sql, "study", "id", [&](const Statement& row) {
-      Trial trial;
-      trial.id = TrialId(row.Integer(0));
-      trial.study = StudyId(row.Integer(1));
-      trial.number = row.Integer(2);
-      ESPALIER_ASSIGN_OR_RETURN(trial.parameters, ParametersFromJson(row.Text(3)));
-      trial.created = row.Moment(4);
-      ESPALIER_RETURN_IF_ERROR(ReadHead(row, 5, trial));
-      const auto study = state_.studies.find(trial.study);
-      if (study == state_.studies.end() || std::ssize(study->second.trials) != trial.number) {
-        return absl::DataLossError(absl::StrCat("number ", trial.number, " in study ",
-                                                trial.study.value, " is not the next"));
-      }
-      study->second.trials.push_back(trial.id);
-      const TrialId id = trial.id;
-      state_.trials.emplace_hint(state_.trials.end(), id, std::move(trial));
-      state_.last_trial = std::max(state_.last_trial, id);
-      return absl::OkStatus();
-    });
+    return ForEachOfStudies(
+        "trial", sql, "study", "id",
+        [&](const Statement& row) {
+          Trial trial;
+          trial.id = TrialId(row.Integer(0));
+          trial.study = StudyId(row.Integer(1));
+          trial.number = row.Integer(2);
+          ESPALIER_ASSIGN_OR_RETURN(trial.parameters, ParametersFromJson(row.Text(3)));
+          trial.created = row.Moment(4);
+          ESPALIER_RETURN_IF_ERROR(ReadHead(row, 5, trial));
+          const auto study = state_.studies.find(trial.study);
+          if (study == state_.studies.end() || std::ssize(study->second.trials) != trial.number) {
+            return absl::DataLossError(absl::StrCat("number ", trial.number, " in study ",
+                                                    trial.study.value, " is not the next"));
+          }
+          study->second.trials.push_back(trial.id);
+          const TrialId id = trial.id;
+          state_.trials.emplace_hint(state_.trials.end(), id, std::move(trial));
+          state_.last_trial = std::max(state_.last_trial, id);
+          return absl::OkStatus();
+        },
+        /*study_at=*/1);
   }
 
   absl::Status LoadValues() {
@@ -207,6 +273,27 @@ class Loader {
                                                      row.Moment(4), row.Integer(5)});
                              return absl::OkStatus();
                            });
+  }
+
+  absl::Status LoadExtra() {
+    return ForEachOfTrials("figure of trial", "SELECT trial, step, name, value FROM extra_figures",
+                           ", step, name", [](const Statement& row, Trial& trial) {
+                             trial.extra[row.Integer(1)][row.Text(2)] = row.Double(3);
+                             return absl::OkStatus();
+                           });
+  }
+
+  absl::Status LoadCopies() {
+    return ForEachOfTrials(
+        "checkpoint of trial",
+        "SELECT trial, node, step, name, fingerprint, saved_us, generation, fetched, folder "
+        "FROM checkpoint_copies",
+        ", node", [](const Statement& row, Trial& trial) {
+          const CheckpointLabel what{row.Integer(2), row.Text(3), row.Text(4), row.Moment(5),
+                                     row.Integer(6)};
+          trial.copies.push_back({NodeId(row.Integer(1)), what, row.Integer(7) != 0, row.Text(8)});
+          return absl::OkStatus();
+        });
   }
 
   absl::Status LoadSpans() {
@@ -295,6 +382,7 @@ class Loader {
   }
 
   Database& database_;
+  const std::size_t decisions_of_a_study_;
   TunerState state_;
   std::string no_deleted_study_ = " IS NOT NULL";
   std::string no_deleted_trial_ = " IS NOT NULL";
@@ -302,13 +390,21 @@ class Loader {
 
 }  // namespace
 
-absl::StatusOr<TunerState> LoadState(Database& database) {
+absl::StatusOr<TunerState> LoadState(Database& database, std::size_t decisions_of_a_study) {
   // A read transaction is one moment of the database, also while a service writes on.
   ESPALIER_RETURN_IF_ERROR(database.Execute("BEGIN"));
-  absl::StatusOr<TunerState> state = Loader(database).Load();
+  absl::StatusOr<TunerState> state = Loader(database, decisions_of_a_study).Load();
   database.Rollback();
   database.ReleaseMemory();
   return state;
+}
+
+std::optional<UnloadableRecord> UnloadableRecordOf(const absl::Status& error) {
+  const auto study = error.GetPayload(kStudyPayload);
+  const auto record = error.GetPayload(kRecordPayload);
+  std::int64_t id = 0;
+  if (!study || !record || !absl::SimpleAtoi(std::string(*study), &id)) return std::nullopt;
+  return UnloadableRecord{StudyId(id), std::string(*record)};
 }
 
 }  // namespace espalier

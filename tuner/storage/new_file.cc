@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-absl::Status Refuse(const std::string& path, std::string_view why) {
+absl::Status RefuseFile(const std::string& path, std::string_view why) {
   return absl::FailedPreconditionError(absl::StrCat("file ", path, ": ", std::string(why)));
 }
 
@@ -49,12 +49,13 @@ absl::StatusOr<NewFile> NewFile::Begin(const std::string& path) {
   if (fs::exists(fs::symlink_status(canonical, error))) return ExistsAlready(path);
   const std::string folder = fs::path(canonical).parent_path().string();
   if (!fs::is_directory(folder, error)) {
-    return Refuse(path, absl::StrCat("its folder ", folder, " does not exist; create it first"));
+    return RefuseFile(path,
+                      absl::StrCat("its folder ", folder, " does not exist; create it first"));
   }
   if (eaccess(folder.c_str(), W_OK | X_OK) != 0) {
-    return Refuse(path, absl::StrCat("its folder ", folder,
-                                     " cannot be written: ", std::generic_category().message(errno),
-                                     "; give a path elsewhere"));
+    return RefuseFile(
+        path, absl::StrCat("its folder ", folder, " cannot be written: ",
+                           std::generic_category().message(errno), "; give a path elsewhere"));
   }
   NewFile file(canonical, absl::StrCat(canonical, ".unfinished-", getpid()));
   if (fs::exists(file.unfinished_, error)) fs::remove(file.unfinished_, error);

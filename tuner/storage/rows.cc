@@ -88,6 +88,12 @@ absl::Status ReadHead(const Statement& row, int first_column, Trial& trial) {
   trial.restarts = row.Int(column++);
   trial.pinned_slots = row.Int(column++);
   trial.checkpoint = row.Text(column++);
+  CheckpointLabel& newest = trial.newest_checkpoint;
+  newest.step = row.Integer(column++);
+  newest.name = row.Text(column++);
+  newest.fingerprint = row.Text(column++);
+  newest.at = row.Moment(column++);
+  newest.generation = row.Integer(column++);
   return absl::OkStatus();
 }
 
@@ -99,10 +105,12 @@ absl::Status WriteHead(Statement& update, const Study& study) {
 }
 
 absl::Status WriteHead(Statement& update, const Trial& trial) {
+  const CheckpointLabel& newest = trial.newest_checkpoint;
   return update
       .Bind(ToString(trial.state), trial.value, trial.started, trial.ended, trial.reason,
             trial.last_output, trial.generation, trial.restarts, trial.pinned_slots,
-            trial.checkpoint, trial.id)
+            trial.checkpoint, newest.step, newest.name, newest.fingerprint, newest.at,
+            newest.generation, trial.id)
       .Run();
 }
 

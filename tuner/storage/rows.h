@@ -26,7 +26,8 @@ inline constexpr std::string_view kStudyHead =
     "max_trials, time_limit_s, state, reason, ended_us, active_s, running_since_us";
 inline constexpr std::string_view kTrialHead =
     "state, value, started_us, ended_us, reason, last_output, generation, restarts, pinned_slots, "
-    "checkpoint";
+    "checkpoint, checkpoint_step, checkpoint_name, checkpoint_fingerprint, checkpoint_us, "
+    "checkpoint_generation";
 
 // The columns of a trial's figures, in the order in which they are written.
 inline constexpr std::string_view kFigures =

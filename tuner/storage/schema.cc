@@ -185,11 +185,63 @@ CREATE TABLE deleted_studies (
   study INTEGER PRIMARY KEY REFERENCES studies (id)
 );
 )sql",
+    R"sql(
+-- Further figures that trials told with their values.
+CREATE TABLE extra_figures (
+  trial INTEGER NOT NULL REFERENCES trials (id),
+  step INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  value REAL NOT NULL,
+  PRIMARY KEY (trial, step, name)
+) WITHOUT ROWID;
+)sql",
+    R"sql(
+-- By which the pool is divided, where a client has said so: a row for each option, and one with an
+-- empty option for the policy as such.
+CREATE TABLE pool_policy (
+  option TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  value REAL NOT NULL
+) WITHOUT ROWID;
+)sql",
+    R"sql(
+-- Which checkpoint is the newest, whatever its path, and which one each node has.
+ALTER TABLE trials ADD COLUMN checkpoint_step INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE trials ADD COLUMN checkpoint_name TEXT NOT NULL DEFAULT '';
+ALTER TABLE trials ADD COLUMN checkpoint_fingerprint TEXT NOT NULL DEFAULT '';
+ALTER TABLE trials ADD COLUMN checkpoint_us INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE trials ADD COLUMN checkpoint_generation INTEGER NOT NULL DEFAULT 0;
+
+CREATE TABLE checkpoint_copies (
+  trial INTEGER NOT NULL REFERENCES trials (id),
+  node INTEGER NOT NULL REFERENCES nodes (id),
+  step INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  fingerprint TEXT NOT NULL,
+  saved_us INTEGER NOT NULL,
+  generation INTEGER NOT NULL,
+  fetched INTEGER NOT NULL,
+  folder TEXT NOT NULL,  -- that machines share; empty: the node's own disk
+  PRIMARY KEY (trial, node)
+) WITHOUT ROWID;
+)sql",
+    R"sql(
+-- Who is let in: hashes of secrets.
+CREATE TABLE tokens (
+  id TEXT PRIMARY KEY,
+  hash TEXT NOT NULL,
+  role TEXT NOT NULL,
+  name TEXT NOT NULL,
+  created_us INTEGER NOT NULL,
+  expires_us INTEGER NOT NULL,
+  removed_us INTEGER NOT NULL
+) WITHOUT ROWID;
+)sql",
 };
 constexpr std::int64_t kLatestVersion = std::ssize(kMigrations);
 static_assert(kLatestVersion == kLatestSchema);
 
-absl::Status Refuse(const Database& database, std::string_view why) {
+absl::Status RefuseSchema(const Database& database, std::string_view why) {
   return absl::FailedPreconditionError(
       absl::StrCat("database ", database.path(), ": ", std::string(why)));
 }
@@ -216,12 +268,13 @@ absl::StatusOr<std::int64_t> SchemaVersion(Database& database) {
                             database.QueryInteger("SELECT count(*) FROM sqlite_schema"));
   const bool empty = id == 0 && version == 0 && tables == 0;
   if (!empty && id != kApplicationId) {
-    return Refuse(database, "is an SQLite database, but not one of Espalier's; give another path");
+    return RefuseSchema(database,
+                        "is an SQLite database, but not one of Espalier's; give another path");
   }
   if (version > kLatestVersion) {
-    return Refuse(database, absl::StrCat("was written by a newer Espalier (schema ", version,
-                                         ", this one knows ", kLatestVersion,
-                                         "); use that version, or give another file"));
+    return RefuseSchema(database, absl::StrCat("was written by a newer Espalier (schema ", version,
+                                               ", this one knows ", kLatestVersion,
+                                               "); use that version, or give another file"));
   }
   return version;
 }
@@ -229,17 +282,20 @@ absl::StatusOr<std::int64_t> SchemaVersion(Database& database) {
 absl::Status PrepareSchema(Database& database, bool read_only) {
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t version, SchemaVersion(database));
   if (read_only) {
-    if (version == 0) return Refuse(database, "is empty; give the path of an Espalier database");
+    if (version == 0)
+      return RefuseSchema(database, "is empty; give the path of an Espalier database");
     if (version == kLatestVersion) return absl::OkStatus();
-    return Refuse(database, absl::StrCat("has the older schema ", version,
-                                         "; start a service on it once, which brings it up to ",
-                                         kLatestVersion));
+    return RefuseSchema(
+        database,
+        absl::StrCat("has the older schema ", version,
+                     "; start a service on it once, which brings it up to ", kLatestVersion));
   }
   // The journal mode is part of the file, so it is set only now that the file is known to be ours.
   ESPALIER_ASSIGN_OR_RETURN(const std::string mode, database.QueryText("PRAGMA journal_mode=WAL"));
   if (mode != "wal") {
-    return Refuse(database, absl::StrCat("its file system allows no write-ahead log (journal mode ",
-                                         mode, "); use a local disk"));
+    return RefuseSchema(
+        database, absl::StrCat("its file system allows no write-ahead log (journal mode ", mode,
+                               "); use a local disk"));
   }
   ESPALIER_RETURN_IF_ERROR(database.Execute("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"));
   return version == kLatestVersion ? absl::OkStatus() : Migrate(database, version);

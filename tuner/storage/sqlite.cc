@@ -1,3 +1,4 @@
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -25,7 +26,11 @@ class SqliteStorage : public Storage {
         writer_(std::move(writer)),
         deleted_(std::move(deleted)) {}
 
-  absl::StatusOr<TunerState> Load() override { return LoadState(*database_); }
+  // Who only reads wants the whole record; a service keeps what is shown.
+  absl::StatusOr<TunerState> Load() override {
+    if (writer_) return LoadState(*database_);
+    return LoadState(*database_, std::numeric_limits<std::size_t>::max());
+  }
 
   absl::Status Commit(std::span<const Change> changes) override {
     if (!writer_) return ReadOnly();
@@ -76,6 +81,7 @@ absl::StatusOr<std::unique_ptr<Storage>> OpenSqliteStorage(const std::string& pa
   if (!read_only) {
     ESPALIER_ASSIGN_OR_RETURN(ServiceLock acquired, ServiceLock::Acquire(canonical));
     lock.emplace(std::move(acquired));
+    WarnIfOthersRead(canonical);
   }
   ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<Database> database,
                             Database::Open(canonical, read_only));

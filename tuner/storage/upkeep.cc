@@ -52,14 +52,6 @@ absl::Status CheckSound(const std::string& path, const std::string& message) {
   return absl::OkStatus();
 }
 
-absl::Status RemoveDeleted(Database& database) {
-  ESPALIER_ASSIGN_OR_RETURN(DeletedStudies deleted, DeletedStudies::Make(database));
-  while (true) {
-    ESPALIER_ASSIGN_OR_RETURN(const bool more, deleted.RemoveSome());
-    if (!more) return absl::OkStatus();
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<std::int64_t> BackUpDatabase(const std::string& from, const std::string& to) {
@@ -91,7 +83,7 @@ absl::StatusOr<CompactedSizes> CompactDatabase(const std::string& path) {
     ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
                               Database::Open(canonical, /*read_only=*/false));
     ESPALIER_ASSIGN_OR_RETURN(const std::int64_t version, OurVersion(*database));
-    if (version == kLatestSchema) ESPALIER_RETURN_IF_ERROR(RemoveDeleted(*database));
+    if (version == kLatestSchema) ESPALIER_RETURN_IF_ERROR(DeletedStudies::RemoveAll(*database));
     ESPALIER_RETURN_IF_ERROR(database->Execute("VACUUM"));
     ESPALIER_ASSIGN_OR_RETURN(const std::int64_t busy,
                               database->QueryInteger("PRAGMA wal_checkpoint(TRUNCATE)"));

@@ -35,4 +35,18 @@ struct CompactedSizes {
 // have it open. Needs as much free disk as the file takes.
 absl::StatusOr<CompactedSizes> CompactDatabase(const std::string& path);
 
+struct SetAsideStudy {
+  std::int64_t id = 0;
+  std::string name;
+  std::int64_t trials = 0;
+  std::string why;  // it does not load: the record, and what is wrong with it
+};
+
+// Takes the studies that cannot be loaded, for which a service does not start, out of the database
+// and into the new file `to`, whole and as they are. The others stay, and load. No service may have
+// the file open. Nothing is changed and no file made where all loads (none is returned), or where
+// what is wrong belongs to no study (DATA_LOSS says what).
+absl::StatusOr<std::vector<SetAsideStudy>> SetAsideStudies(const std::string& path,
+                                                           const std::string& to);
+
 }  // namespace espalier

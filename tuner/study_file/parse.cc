@@ -14,6 +14,7 @@
 #include "tuner/study_file/near_name.h"
 #include "tuner/study_file/study_file.h"
 #include "tuner/study_file/study_search_space.h"
+#include "tuner/study_file/timeout_keys.h"
 #include "tuner/study_file/words.h"
 
 namespace espalier {
@@ -32,13 +33,8 @@ constexpr std::int64_t kMaxSlots = 1'000'000;
 constexpr double kMaxTime_s = 1e9;  // thirty years
 constexpr double kMaxPrice = 1e12;
 
-constexpr char kNameCharacters[] =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
-
 // Empty for what is no text.
 std::string Word(const Json& value) { return value.is_string() ? value.get<std::string>() : ""; }
-
-bool HasNul(const std::string& text) { return text.find('\0') != std::string::npos; }
 
 class StudyReader {
  public:
@@ -56,8 +52,7 @@ class StudyReader {
     std::string_view name;
     absl::Status (StudyReader::*read)(const Json& value);
   };
-  static const std::array<Key, 28> kKeys;
-
+  static const std::array<Key, 33> kKeys;
   absl::Status Bad(std::string_view key, std::string_view problem) const {
     return absl::InvalidArgumentError(
         absl::StrCat(label_, ": \"", std::string(key), "\": ", std::string(problem)));
@@ -71,6 +66,8 @@ class StudyReader {
                        std::int64_t& result) const;
   absl::Status Count(std::string_view key, const Json& value, std::int64_t low, int& result) const;
   absl::Status Number(std::string_view key, const Json& value, double& result) const;
+  absl::Status Range(const std::string& key, const char* what, double low, double high,
+                     double& result) const;
   absl::Status Text(std::string_view key, const Json& value, std::size_t max_bytes,
                     std::string& result) const;
   absl::Status Plugin(std::string_view key, const Json& value, PluginSpec& result) const;
@@ -100,7 +97,9 @@ class StudyReader {
   }
   absl::Status Promised(const Json& value);
   absl::Status Slots(const Json& value);
-  absl::Status Share(const Json& value);
+  absl::Status Share(const Json&) {
+    return Range("share", "a number", kMinShare, kMaxShare, spec_.share);
+  }
   absl::Status Mode(const Json& value);
   absl::Status Seed(const Json& value);
   absl::Status MaxConsecutiveFailures(const Json& value) {
@@ -110,7 +109,10 @@ class StudyReader {
     return Count("max_restarts", value, 0, spec_.max_restarts);
   }
   absl::Status Stragglers(const Json& value);
-  absl::Status StopGrace(const Json& value);
+  absl::Status StopGrace(const Json&) {
+    return Range("stop_grace_s", "seconds", 0, kMaxTime_s, spec_.stop_grace_s);
+  }
+  absl::Status Timeouts(const Json& value);
   absl::Status Environment(const Json& value);
   absl::Status NeededFiles(const Json& value);
   absl::Status Directory(const Json& value);
@@ -132,7 +134,7 @@ class StudyReader {
 };
 
 // What a study file may say. README.md explains each.
-const std::array<StudyReader::Key, 28> StudyReader::kKeys = {{
+const std::array<StudyReader::Key, 33> StudyReader::kKeys = {{
     {"name", &StudyReader::Name},
     {"command", &StudyReader::Command},
     {"metric", &StudyReader::Metric},
@@ -156,6 +158,11 @@ const std::array<StudyReader::Key, 28> StudyReader::kKeys = {{
     {"max_restarts", &StudyReader::MaxRestarts},
     {"stragglers", &StudyReader::Stragglers},
     {"stop_grace_s", &StudyReader::StopGrace},
+    {"start_timeout_s", &StudyReader::Timeouts},
+    {"stall_timeout_s", &StudyReader::Timeouts},
+    {"pause_timeout_s", &StudyReader::Timeouts},
+    {"exit_timeout_s", &StudyReader::Timeouts},
+    {"drain_timeout_s", &StudyReader::Timeouts},
     {"env", &StudyReader::Environment},
     {"needs", &StudyReader::NeededFiles},
     {"directory", &StudyReader::Directory},
@@ -207,6 +214,13 @@ absl::Status StudyReader::Number(std::string_view key, const Json& value, double
   return absl::OkStatus();
 }
 
+absl::Status StudyReader::Range(const std::string& key, const char* what, double low, double high,
+                                double& result) const {
+  ESPALIER_RETURN_IF_ERROR(Number(key, json_[key], result));
+  if (result >= low && result <= high) return absl::OkStatus();
+  return Needs(key, absl::StrCat(what, " from ", low, " to ", high), json_[key]);
+}
+
 absl::Status StudyReader::Text(std::string_view key, const Json& value, std::size_t max_bytes,
                                std::string& result) const {
   if (!value.is_string()) return Needs(key, "a string", value);
@@ -246,8 +260,7 @@ absl::Status StudyReader::Name(const Json& value) {
     return absl::OkStatus();
   }
   ESPALIER_RETURN_IF_ERROR(Text("name", value, kMaxNameBytes, spec_.name));
-  if (spec_.name.front() == '.' || spec_.name.front() == '-' ||
-      spec_.name.find_first_not_of(kNameCharacters) != std::string::npos) {
+  if (!IsPlainName(spec_.name)) {
     return Needs("name",
                  "letters, digits, \"_\", \"-\" and \".\", the first a letter, digit or "
                  "\"_\"",
@@ -377,12 +390,6 @@ absl::Status StudyReader::Slots(const Json& value) {
   return absl::OkStatus();
 }
 
-absl::Status StudyReader::Share(const Json& value) {
-  ESPALIER_RETURN_IF_ERROR(Number("share", value, spec_.share));
-  if (spec_.share >= kMinShare && spec_.share <= kMaxShare) return absl::OkStatus();
-  return Needs("share", absl::StrCat("a number from ", kMinShare, " to ", kMaxShare), value);
-}
-
 absl::Status StudyReader::Mode(const Json& value) {
   if (value != "fixed" && value != "adaptive") {
     return Needs("batch_mode", "\"fixed\" or \"adaptive\"", value);
@@ -407,10 +414,13 @@ absl::Status StudyReader::Seed(const Json& value) {
   return absl::OkStatus();
 }
 
-absl::Status StudyReader::StopGrace(const Json& value) {
-  ESPALIER_RETURN_IF_ERROR(Number("stop_grace_s", value, spec_.stop_grace_s));
-  if (spec_.stop_grace_s >= 0 && spec_.stop_grace_s <= kMaxTime_s) return absl::OkStatus();
-  return Needs("stop_grace_s", absl::StrCat("seconds from 0 to ", kMaxTime_s), value);
+absl::Status StudyReader::Timeouts(const Json&) {
+  for (const auto& [key, option, help, seconds] : kTimeoutKeys) {
+    if (!json_.contains(key)) continue;
+    ESPALIER_RETURN_IF_ERROR(
+        Range(key, "seconds", kLeastTimeout_s, kMaxTime_s, spec_.timeouts.*seconds));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status StudyReader::Environment(const Json& value) {
@@ -571,6 +581,7 @@ absl::StatusOr<StudySpec> StudyReader::Read() {
     const auto value = json_.find(key.name);
     if (value == json_.end()) continue;
     ESPALIER_RETURN_IF_ERROR((this->*key.read)(*value));
+    spec_.names_policy = spec_.names_policy || key.name == "policy";
   }
   ESPALIER_RETURN_IF_ERROR(CheckRequired());
   ESPALIER_RETURN_IF_ERROR(CheckTogether());

@@ -95,4 +95,13 @@ absl::StatusOr<std::vector<std::string>> SplitWords(std::string_view line) {
   return Splitter(line).Split();
 }
 
+bool IsPlainName(std::string_view name) {
+  constexpr std::string_view kCharacters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+  return !name.empty() && name.front() != '.' && name.front() != '-' &&
+         name.find_first_not_of(kCharacters) == std::string_view::npos;
+}
+
+bool HasNul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+
 }  // namespace espalier

@@ -14,4 +14,10 @@ namespace espalier {
 // a variable) is refused unless it is quoted, rather than handed on as a strange argument.
 absl::StatusOr<std::vector<std::string>> SplitWords(std::string_view line);
 
+// Letters, digits, '_', '-' and '.', the first a letter, digit or '_'.
+bool IsPlainName(std::string_view name);
+
+// Whether there is a zero byte in it, at which programs would end it.
+bool HasNul(std::string_view text);
+
 }  // namespace espalier

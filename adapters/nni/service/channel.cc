@@ -1,20 +1,14 @@
 #include "adapters/nni/service/channel.h"
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <openssl/rand.h>
 #include <rapidjson/document.h>
 
-#include <array>
 #include <cmath>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "adapters/nni/service/body.h"
 #include "adapters/nni/service/names.h"
 #include "tuner/api/json.h"
-#include "tuner/base/check.h"
+#include "tuner/credentials/hexadecimal.h"
 
 namespace espalier::nni {
 
@@ -23,18 +17,7 @@ namespace {
 constexpr std::size_t kKeyBytes = 32;
 constexpr std::size_t kIncarnationBytes = 4;
 constexpr std::size_t kSecretBytes = 16;
-constexpr std::int64_t kMaxSequence = 1'000'000'000;
 constexpr std::size_t kMaxValueBytes = 1 << 20;
-
-std::string Hex(const unsigned char* bytes, std::size_t count) {
-  return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(bytes), count));
-}
-
-std::string RandomHex(std::size_t bytes) {
-  std::array<unsigned char, kKeyBytes> random{};
-  ESPALIER_CHECK(RAND_bytes(random.data(), random.size()) == 1, "OpenSSL has random bytes");
-  return Hex(random.data(), bytes);
-}
 
 absl::StatusOr<RecordReport> ReadMetric(const std::string& text, std::string_view trial) {
   ESPALIER_ASSIGN_OR_RETURN(Body metric, Body::Parse(text));
@@ -74,30 +57,19 @@ absl::StatusOr<RecordReport> ReadMetric(const std::string& text, std::string_vie
 
 }  // namespace
 
-std::string NewChannelKey() { return RandomHex(kKeyBytes); }
+std::string NewChannelKey() { return RandomHexadecimal(kKeyBytes); }
 
-std::string NewIncarnation() { return RandomHex(kIncarnationBytes); }
+std::string NewIncarnation() { return RandomHexadecimal(kIncarnationBytes); }
 
 std::string ChannelSecret(std::string_view key, std::string_view experiment,
                           std::string_view trial) {
   const std::string message = absl::StrCat(std::string(experiment), "/", std::string(trial));
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  const unsigned char* made = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-                                   reinterpret_cast<const unsigned char*>(message.data()),
-                                   message.size(), digest.data(), &size);
-  ESPALIER_CHECK(made != nullptr && size >= kSecretBytes, "HMAC-SHA256 has 32 bytes");
-  return Hex(digest.data(), kSecretBytes);
+  return KeyedHash(key, message).substr(0, 2 * kSecretBytes);
 }
 
 std::string ChannelPath(std::string_view key, std::string_view experiment, std::string_view trial) {
   return absl::StrCat("/nni/v1/channel/", std::string(experiment), "/", std::string(trial), "/",
                       ChannelSecret(key, experiment, trial));
-}
-
-bool SameSecret(std::string_view shown, std::string_view secret) {
-  return shown.size() == secret.size() &&
-         CRYPTO_memcmp(shown.data(), secret.data(), secret.size()) == 0;
 }
 
 absl::StatusOr<ChannelRequest> ReadChannelRequest(std::string_view body, std::string_view trial) {

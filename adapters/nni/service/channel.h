@@ -20,9 +20,6 @@ std::string ChannelSecret(std::string_view key, std::string_view experiment,
                           std::string_view trial);
 std::string ChannelPath(std::string_view key, std::string_view experiment, std::string_view trial);
 
-// Takes as long whatever was shown.
-bool SameSecret(std::string_view shown, std::string_view secret);
-
 struct ChannelRequest {
   // None: the trial asks for its parameter.
   std::optional<RecordReport> report;  // without its trial

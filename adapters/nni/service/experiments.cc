@@ -14,6 +14,7 @@
 #include "adapters/nni/service/trial_command.h"
 #include "tuner/api/json.h"
 #include "tuner/api/trial_output.h"
+#include "tuner/credentials/hexadecimal.h"
 
 namespace espalier::nni {
 
@@ -345,7 +346,7 @@ absl::Status Experiments::ReadByChannel(const std::string& experiment, const std
   const absl::Status status =
       ReadTrial(experiment, trial, [&](const Trial& t, const Study& study, const View& view) {
         const std::string key = TextAttribute(study.attributes, kChannelKey);
-        admitted = !key.empty() && SameSecret(secret, ChannelSecret(key, experiment, trial));
+        admitted = !key.empty() && SameText(secret, ChannelSecret(key, experiment, trial));
         if (admitted) look(t, study, view);
       });
   if (absl::IsUnavailable(status) || admitted) return status;

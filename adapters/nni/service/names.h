@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@ namespace espalier::nni {
 // An experiment is the study "nni-<experiment>", and a trial has its NNI id as an attribute. All
 // that is kept of them beside the study's own record are system attributes of these names.
 inline constexpr std::size_t kMaxId = 64;  // bytes
+inline constexpr std::int64_t kMaxSequence = 1'000'000'000;
 
 // Of the study.
 inline constexpr char kDefinition[] = "nni:definition";  // the body that opened it, keys in order

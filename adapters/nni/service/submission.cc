@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "adapters/nni/service/body.h"
+#include "adapters/nni/service/names.h"
 
 namespace espalier::nni {
 
@@ -11,7 +12,6 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr std::int64_t kMaxSequence = 1'000'000'000;
 constexpr char kExample[] =
     R"("{\"parameter_id\": 0, \"parameter_source\": \"algorithm\", \"parameters\": {}}")";
 

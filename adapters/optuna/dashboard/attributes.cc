@@ -17,11 +17,11 @@ namespace {
 
 constexpr char kArtifactPrefix[] = "artifacts:";
 constexpr char kPlotPrefix[] = "dashboard:plot_data:";
-constexpr unsigned kPython = rapidjson::kParseNanAndInfFlag | rapidjson::kParseIterativeFlag;
+constexpr unsigned kPythonJson = rapidjson::kParseNanAndInfFlag | rapidjson::kParseIterativeFlag;
 
 rapidjson::Document Parse(std::string_view json) {
   rapidjson::Document document;
-  document.Parse<kPython>(json.data(), json.size());
+  document.Parse<kPythonJson>(json.data(), json.size());
   if (document.HasParseError()) document.SetNull();
   return document;
 }

@@ -18,11 +18,11 @@ namespace {
 using Type = OptunaDistribution::Type;
 
 // Keys and values in one call.
-class Json {
+class JsonText {
  public:
   std::string text() const { return {buffer_.GetString(), buffer_.GetSize()}; }
 
-  Json& Key(const char* key) {
+  JsonText& Key(const char* key) {
     writer_.Key(key);
     return *this;
   }
@@ -89,7 +89,7 @@ std::string_view StateName(TrialState state) {
   return "Running";
 }
 
-void Put(Json& json, const OptunaDistribution& distribution) {
+void Put(JsonText& json, const OptunaDistribution& distribution) {
   json.Object([&] {
     json.Member("type", std::string_view(distribution.name));
     if (distribution.type == Type::kCategorical) {
@@ -121,7 +121,7 @@ void Put(Json& json, const OptunaDistribution& distribution) {
   });
 }
 
-void PutSpace(Json& json, const char* key, const std::vector<ShownParameters::Entry>& space) {
+void PutSpace(JsonText& json, const char* key, const std::vector<ShownParameters::Entry>& space) {
   json.Key(key).Array(space, [&](const ShownParameters::Entry& entry) {
     json.Object([&] {
       json.Member("name", std::string_view(entry.name));
@@ -131,13 +131,13 @@ void PutSpace(Json& json, const char* key, const std::vector<ShownParameters::En
   });
 }
 
-void PutDirections(Json& json, const StudyHead& study) {
+void PutDirections(JsonText& json, const StudyHead& study) {
   json.Key("directions").Array(study.spec.directions, [&](Direction direction) {
     json.Value(ToString(direction));
   });
 }
 
-void PutUserAttributes(Json& json, const Attributes& attributes) {
+void PutUserAttributes(JsonText& json, const Attributes& attributes) {
   json.Key("user_attrs").Array(attributes.user, [&](const auto& attribute) {
     json.Object([&] {
       json.Member("key", std::string_view(attribute.first));
@@ -146,14 +146,14 @@ void PutUserAttributes(Json& json, const Attributes& attributes) {
   });
 }
 
-void Put(Json& json, const Note& note) {
+void Put(JsonText& json, const Note& note) {
   json.Object([&] {
     json.Member("version", note.version);
     json.Member("body", std::string_view(note.body));
   });
 }
 
-void PutArtifacts(Json& json, const std::vector<Artifact>& artifacts) {
+void PutArtifacts(JsonText& json, const std::vector<Artifact>& artifacts) {
   json.Array(artifacts, [&](const Artifact& artifact) {
     json.Object([&] {
       json.Member("artifact_id", std::string_view(artifact.id));
@@ -166,7 +166,7 @@ void PutArtifacts(Json& json, const std::vector<Artifact>& artifacts) {
 }
 
 // {"x": 1} of an enqueued trial, as [{"name": "x", "param_external_value": "1"}].
-void PutFixedParameters(Json& json, const Attributes& attributes) {
+void PutFixedParameters(JsonText& json, const Attributes& attributes) {
   json.Key("fixed_params");
   rapidjson::Document fixed;
   const std::string* text = FindText(attributes.system, "fixed_params");
@@ -188,7 +188,7 @@ void PutFixedParameters(Json& json, const Attributes& attributes) {
   });
 }
 
-void PutParameters(Json& json, const ShownTrial& trial, ShownParameters& parameters) {
+void PutParameters(JsonText& json, const ShownTrial& trial, ShownParameters& parameters) {
   json.Key("params").Array(parameters.Of(trial), [&](const ShownParameter& parameter) {
     const ShownParameters::Entry& entry = parameters.entry(parameter.distribution);
     const ShownValue value = ValueShown(entry.distribution, parameter.stored);
@@ -203,7 +203,8 @@ void PutParameters(Json& json, const ShownTrial& trial, ShownParameters& paramet
   });
 }
 
-void Put(Json& json, const StudyHead& study, const ShownTrial& trial, ShownParameters& parameters) {
+void Put(JsonText& json, const StudyHead& study, const ShownTrial& trial,
+         ShownParameters& parameters) {
   json.Object([&] {
     json.Member("trial_id", trial.id.value);
     json.Member("study_id", study.id.value);
@@ -235,7 +236,7 @@ void Put(Json& json, const StudyHead& study, const ShownTrial& trial, ShownParam
 }
 
 // Trials that people compare by hand.
-void PutPreferences(Json& json, const ShownStudy& study) {
+void PutPreferences(JsonText& json, const ShownStudy& study) {
   const Texts& attributes = study.head.attributes.system;
   struct Entry {
     std::string at;
@@ -276,7 +277,7 @@ void PutPreferences(Json& json, const ShownStudy& study) {
   json.Key("skipped_trial_numbers").Array(numbers, [&](std::int64_t n) { json.Value(n); });
 }
 
-void PutSummary(Json& json, const StudyHead& study) {
+void PutSummary(JsonText& json, const StudyHead& study) {
   json.Object([&] {
     json.Member("study_id", study.id.value);
     json.Member("study_name", std::string_view(study.spec.name));
@@ -287,20 +288,20 @@ void PutSummary(Json& json, const StudyHead& study) {
 }
 
 // A program's own JSON under a key of the attributes, if it is there.
-void PutAttribute(Json& json, const Texts& attributes, std::string_view key, const char* name) {
+void PutAttribute(JsonText& json, const Texts& attributes, std::string_view key, const char* name) {
   if (const std::string* text = FindText(attributes, key)) json.Key(name).Raw(StrictJson(*text));
 }
 
 }  // namespace
 
 std::string SummaryJson(const StudyHead& study) {
-  Json json;
+  JsonText json;
   PutSummary(json, study);
   return json.text();
 }
 
 std::string SummariesJson(const std::vector<StudyHead>& studies) {
-  Json json;
+  JsonText json;
   json.Object([&] {
     json.Key("study_summaries").Array(studies, [&](const StudyHead& study) {
       PutSummary(json, study);
@@ -312,7 +313,7 @@ std::string SummariesJson(const std::vector<StudyHead>& studies) {
 std::string DetailJson(const ShownStudy& study, std::int64_t after, const StudyDigest& digest,
                        const std::vector<ShownTrial>& best, ShownParameters& parameters) {
   const Texts& attributes = study.head.attributes.system;
-  Json json;
+  JsonText json;
   json.Object([&] {
     json.Member("name", std::string_view(study.head.spec.name));
     PutDirections(json, study.head);
@@ -361,7 +362,7 @@ std::string DetailJson(const ShownStudy& study, std::int64_t after, const StudyD
 }
 
 std::string ImportancesJson(const std::vector<std::vector<Importance>>& by_objective) {
-  Json json;
+  JsonText json;
   json.Object([&] {
     json.Key("param_importances").Array(by_objective, [&](const auto& importances) {
       json.Array(importances, [&](const Importance& one) {
@@ -377,7 +378,7 @@ std::string ImportancesJson(const std::vector<std::vector<Importance>>& by_objec
 }
 
 std::string ArtifactsJson(const std::vector<Artifact>& artifacts) {
-  Json json;
+  JsonText json;
   PutArtifacts(json, artifacts);
   return json.text();
 }

@@ -12,10 +12,6 @@
 namespace espalier {
 namespace {
 
-int IntBelow(Random& random, int n) {
-  return static_cast<int>(random.Below(static_cast<std::uint64_t>(n)));
-}
-
 GoodputModel RandomModel(Random& random) {
   const auto batch = static_cast<std::int64_t>(std::pow(2, random.Uniform(4, 9)));
   const double step = random.Uniform(0.05, 0.5);

@@ -5,18 +5,15 @@
 #include <limits>
 
 #include "gtest/gtest.h"
+#include "tests/allocator/pools.h"
 #include "tuner/base/random.h"
 
 namespace espalier {
 namespace {
 
-int IntBelow(Random& random, int n) {
-  return static_cast<int>(random.Below(static_cast<std::uint64_t>(n)));
-}
-
 // Concave on the whole, with dips, as speedups are.
-std::vector<Choice> RandomItem(Random& random, int most) {
-  std::vector<Choice> choices;
+std::vector<KnapsackChoice> RandomItem(Random& random, int most) {
+  std::vector<KnapsackChoice> choices;
   const double weight = random.Uniform();
   const double bend = random.Uniform(0.3, 1);
   int slots = IntBelow(random, 2);
@@ -27,7 +24,8 @@ std::vector<Choice> RandomItem(Random& random, int most) {
   return choices;
 }
 
-int SlotsOf(const std::vector<std::vector<Choice>>& items, const std::vector<int>& solution) {
+int SlotsOf(const std::vector<std::vector<KnapsackChoice>>& items,
+            const std::vector<int>& solution) {
   int slots = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
     slots += items[i][static_cast<std::size_t>(solution[i])].slots;
@@ -35,7 +33,8 @@ int SlotsOf(const std::vector<std::vector<Choice>>& items, const std::vector<int
   return slots;
 }
 
-double ValueOf(const std::vector<std::vector<Choice>>& items, const std::vector<int>& solution) {
+double ValueOf(const std::vector<std::vector<KnapsackChoice>>& items,
+               const std::vector<int>& solution) {
   double value = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
     value += items[i][static_cast<std::size_t>(solution[i])].value;
@@ -43,10 +42,10 @@ double ValueOf(const std::vector<std::vector<Choice>>& items, const std::vector<
   return value;
 }
 
-double BestOfAll(const std::vector<std::vector<Choice>>& items, std::size_t i, int room) {
+double BestOfAll(const std::vector<std::vector<KnapsackChoice>>& items, std::size_t i, int room) {
   if (i == items.size()) return 0;
   double best = -std::numeric_limits<double>::infinity();
-  for (const Choice& choice : items[i]) {
+  for (const KnapsackChoice& choice : items[i]) {
     if (choice.slots > room) continue;
     best = std::max(best, choice.value + BestOfAll(items, i + 1, room - choice.slots));
   }
@@ -57,7 +56,7 @@ TEST(SolveKnapsack, FindsTheBestOfAllWhereSmall) {
   Random random(3);
   for (int i = 0; i < 500; ++i) {
     SCOPED_TRACE(i);
-    std::vector<std::vector<Choice>> items;
+    std::vector<std::vector<KnapsackChoice>> items;
     const int count = 1 + IntBelow(random, 5);
     for (int j = 0; j < count; ++j) items.push_back(RandomItem(random, 1 + IntBelow(random, 6)));
     const int capacity = IntBelow(random, 14);
@@ -74,7 +73,7 @@ TEST(SolveKnapsack, FindsTheBestOfAllWhereSmall) {
 
 TEST(SolveKnapsack, ComesCloseByPriceWhereLarge) {
   Random random(4);
-  std::vector<std::vector<Choice>> items;
+  std::vector<std::vector<KnapsackChoice>> items;
   for (int j = 0; j < 300; ++j) items.push_back(RandomItem(random, 40));
   const int capacity = 1200;
   const auto by_price = SolveKnapsack(items, capacity);
@@ -84,7 +83,7 @@ TEST(SolveKnapsack, ComesCloseByPriceWhereLarge) {
   std::vector<double> best(capacity + 1, 0.0);
   for (const auto& item : items) {
     std::vector<double> next(best.size(), -std::numeric_limits<double>::infinity());
-    for (const Choice& choice : item) {
+    for (const KnapsackChoice& choice : item) {
       for (auto c = static_cast<std::size_t>(choice.slots); c < best.size(); ++c) {
         next[c] =
             std::max(next[c], best[c - static_cast<std::size_t>(choice.slots)] + choice.value);
@@ -96,8 +95,8 @@ TEST(SolveKnapsack, ComesCloseByPriceWhereLarge) {
 }
 
 TEST(SolveKnapsack, SaysWhenEvenTheLeastIsTooMuch) {
-  EXPECT_FALSE(SolveKnapsack(std::vector<std::vector<Choice>>{{{2, 1.0}}, {{3, 1.0}}}, 4));
-  EXPECT_TRUE(SolveKnapsack(std::vector<std::vector<Choice>>{}, 0));
+  EXPECT_FALSE(SolveKnapsack(std::vector<std::vector<KnapsackChoice>>{{{2, 1.0}}, {{3, 1.0}}}, 4));
+  EXPECT_TRUE(SolveKnapsack(std::vector<std::vector<KnapsackChoice>>{}, 0));
 }
 
 }  // namespace

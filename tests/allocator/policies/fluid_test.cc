@@ -14,13 +14,6 @@ Job Measured(std::int64_t id, double step_s) {
   return job;
 }
 
-std::vector<int> Sizes(const Pool& pool, const std::vector<AllocationDecision>& decisions) {
-  const auto held = After(pool, decisions);
-  std::vector<int> sizes;
-  for (const Job& job : pool.jobs) sizes.push_back(Total(held.at(job.id)));
-  return sizes;
-}
-
 TEST(Fluid, GivesSlotsInProportionToWidths) {
   // Heights of 1, 1 and 6: floors of 3/8, 3/8 and 18/8 are widths of 1, 1 and 2.
   const Pool pool{{Node(1, 8)}, {Measured(1, 1), Measured(2, 1), Measured(3, 6)}};

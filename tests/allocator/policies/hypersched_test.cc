@@ -21,7 +21,7 @@ Pool ThreeTrials(int slots) {
   return pool;
 }
 
-std::vector<int> Sizes(const Pool& pool, const Options& options) {
+std::vector<int> SizesUnder(const Pool& pool, const Options& options) {
   const auto held = After(pool, Make("hypersched", options)->Allocate(pool));
   std::vector<int> sizes;
   for (const Job& job : pool.jobs) sizes.push_back(Total(held.at(job.id)));
@@ -29,16 +29,16 @@ std::vector<int> Sizes(const Pool& pool, const Options& options) {
 }
 
 TEST(HyperSched, GivesTheLeftoverToTheBest) {
-  EXPECT_EQ(Sizes(ThreeTrials(8), {}), (std::vector<int>{1, 1, 6}));
+  EXPECT_EQ(SizesUnder(ThreeTrials(8), {}), (std::vector<int>{1, 1, 6}));
 }
 
 TEST(HyperSched, GivesTheLeftoverInTurnByRank) {
-  EXPECT_EQ(Sizes(ThreeTrials(8), {{"leftover", 0}}), (std::vector<int>{3, 2, 3}));
+  EXPECT_EQ(SizesUnder(ThreeTrials(8), {{"leftover", 0}}), (std::vector<int>{3, 2, 3}));
 }
 
 TEST(HyperSched, GivesTheLeftoverBySoftmaxAndTheRestToTheBest) {
   // exp of -0.2, -0.8 and 0, of a sum of 2.268: 0.361, 0.198 and 0.441 of 13.
-  EXPECT_EQ(Sizes(ThreeTrials(16), {{"leftover", 2}}), (std::vector<int>{5, 3, 8}));
+  EXPECT_EQ(SizesUnder(ThreeTrials(16), {{"leftover", 2}}), (std::vector<int>{5, 3, 8}));
 }
 
 TEST(HyperSched, TakesBackFromWhoIsNoLongerBest) {
@@ -56,23 +56,23 @@ TEST(HyperSched, GrowsOnlyWhereTheTimeLeftPaysForTheStartup) {
     job.resize_cost_s = 30;
     job.time_left_s = 1000;
   }
-  EXPECT_EQ(Sizes(pool, {})[2], 6);
+  EXPECT_EQ(SizesUnder(pool, {})[2], 6);
   // With 35 s left a restart leaves a seventh of them: six times as fast is no gain.
   for (Job& job : pool.jobs) job.time_left_s = 35;
-  EXPECT_EQ(Sizes(pool, {})[2], 1);
+  EXPECT_EQ(SizesUnder(pool, {})[2], 1);
 }
 
 TEST(HyperSched, DoesNotGrowOntoSlotsThatBringNothing) {
   Pool pool = ThreeTrials(8);
   pool.jobs[2].goodput = Scaling(40);
-  EXPECT_EQ(Sizes(pool, {})[2], 1);
+  EXPECT_EQ(SizesUnder(pool, {})[2], 1);
 }
 
 TEST(HyperSched, MakesRoomForWaitingTrials) {
   Pool pool = ThreeTrials(8);
   pool.jobs[2].current = {{NodeId(1), 6}};
   pool.jobs.push_back(WaitingJob(4));
-  EXPECT_EQ(Sizes(pool, {}), (std::vector<int>{1, 1, 5, 1}));
+  EXPECT_EQ(SizesUnder(pool, {}), (std::vector<int>{1, 1, 5, 1}));
 }
 
 TEST(HyperSched, RefusesAnUnknownWayToDivide) {

@@ -38,8 +38,8 @@ class PolicyContract : public ::testing::TestWithParam<PolicyInfo> {
   Random Seeded(std::uint64_t salt) const { return Random(MixSeed(salt, GetParam().name)); }
 };
 
-// What a change must keep to: the trial's bounds, one GPU type, and nothing new on a node that
-// drains.
+// What a change must keep to: the trial's bounds, one GPU type and island, and nothing new on a
+// node that drains.
 void ExpectLegalChange(const Pool& pool, const Job& job, const AllocationDecision& decision) {
   EXPECT_GT(decision.reason.size(), 10u);
   EXPECT_EQ(decision.reason.find("  "), std::string::npos) << decision.reason;
@@ -49,18 +49,18 @@ void ExpectLegalChange(const Pool& pool, const Job& job, const AllocationDecisio
   if (total == 0) return;
   EXPECT_GE(total, LeastOf(job)) << decision.reason;
   EXPECT_LE(total, MostOf(job)) << decision.reason;
-  std::set<std::string> types;
+  std::set<SlotKind> kinds;
   for (const NodeCapacity& node : pool.nodes) {
     const auto now = decision.placement.find(node.id);
     if (now == decision.placement.end()) continue;
-    types.insert(node.gpu_type);
+    kinds.insert(KindOf(node));
     const auto before = job.current.find(node.id);
     const int had = before == job.current.end() ? 0 : before->second;
     if (node.draining) {
       EXPECT_LE(now->second, had) << decision.reason;
     }
   }
-  EXPECT_LE(types.size(), 1u) << decision.reason;
+  EXPECT_LE(kinds.size(), 1u) << decision.reason;
 }
 
 void ExpectLegal(const Pool& pool, const std::vector<AllocationDecision>& decisions) {

@@ -16,7 +16,7 @@ Job Known(std::int64_t id, int slots) {
   return job;
 }
 
-std::vector<int> Sizes(const std::string& policy, const Pool& pool, const Options& options = {}) {
+std::vector<int> SizesOf(const std::string& policy, const Pool& pool, const Options& options = {}) {
   const auto held = After(pool, Make(policy, options)->Allocate(pool));
   std::vector<int> sizes;
   for (const Job& job : pool.jobs) sizes.push_back(Total(held.at(job.id)));
@@ -26,11 +26,11 @@ std::vector<int> Sizes(const std::string& policy, const Pool& pool, const Option
 TEST(ScalingEfficiency, GrowsToWhereTheNextStepIsBelowTheThreshold) {
   // Efficiencies of the steps: 0.9, 0.74, 0.46, 0.27.
   const Pool pool{{Node(1, 8)}, {Known(1, 1)}};
-  EXPECT_EQ(Sizes("scaling_efficiency", pool), (std::vector<int>{3}));
-  EXPECT_EQ(Sizes("scaling_efficiency", pool, {{"threshold", 0.8}}), (std::vector<int>{2}));
-  EXPECT_EQ(Sizes("scaling_efficiency", pool, {{"threshold", 0.3}}), (std::vector<int>{4}));
+  EXPECT_EQ(SizesOf("scaling_efficiency", pool), (std::vector<int>{3}));
+  EXPECT_EQ(SizesOf("scaling_efficiency", pool, {{"threshold", 0.8}}), (std::vector<int>{2}));
+  EXPECT_EQ(SizesOf("scaling_efficiency", pool, {{"threshold", 0.3}}), (std::vector<int>{4}));
   // Two at a time: (2.6 - 1) / 2 = 0.8, then (3.2 - 2.6) / (2 * 2.6 / 3) = 0.35.
-  EXPECT_EQ(Sizes("scaling_efficiency", pool, {{"step", 2}}), (std::vector<int>{3}));
+  EXPECT_EQ(SizesOf("scaling_efficiency", pool, {{"step", 2}}), (std::vector<int>{3}));
 }
 
 TEST(ScalingEfficiency, TakesBackAStepThatWasNotWorthIt) {
@@ -43,19 +43,19 @@ TEST(ScalingEfficiency, TakesBackAStepThatWasNotWorthIt) {
 }
 
 TEST(ScalingEfficiency, SharesWhatIsFreeAndMakesRoomForWhoWaits) {
-  EXPECT_EQ(Sizes("scaling_efficiency", {{Node(1, 4)}, {Known(1, 1), Known(2, 1)}}),
+  EXPECT_EQ(SizesOf("scaling_efficiency", {{Node(1, 4)}, {Known(1, 1), Known(2, 1)}}),
             (std::vector<int>{2, 2}));
-  EXPECT_EQ(Sizes("scaling_efficiency", {{Node(1, 3)}, {Known(1, 3), Known(2, 0)}}),
+  EXPECT_EQ(SizesOf("scaling_efficiency", {{Node(1, 3)}, {Known(1, 3), Known(2, 0)}}),
             (std::vector<int>{2, 1}));
 }
 
 TEST(UtilityCost, GrowsWhileTheEarlierEndIsWorthTheSlots) {
   const Pool pool{{Node(1, 8)}, {Known(1, 1)}};
   // From one to two: the end is 0.474 of the time earlier, and costs 2 / 1.9 - 1 = 0.053 more.
-  EXPECT_EQ(Sizes("utility_cost", pool, {{"utility", 0.1}}), (std::vector<int>{1}));
-  EXPECT_EQ(Sizes("utility_cost", pool, {{"utility", 0.2}}), (std::vector<int>{2}));
-  EXPECT_EQ(Sizes("utility_cost", pool, {{"price", 0}}), (std::vector<int>{6}));
-  EXPECT_EQ(Sizes("utility_cost", {{Node(1, 8)}, {Known(1, 4)}}, {{"utility", 0.2}}),
+  EXPECT_EQ(SizesOf("utility_cost", pool, {{"utility", 0.1}}), (std::vector<int>{1}));
+  EXPECT_EQ(SizesOf("utility_cost", pool, {{"utility", 0.2}}), (std::vector<int>{2}));
+  EXPECT_EQ(SizesOf("utility_cost", pool, {{"price", 0}}), (std::vector<int>{6}));
+  EXPECT_EQ(SizesOf("utility_cost", {{Node(1, 8)}, {Known(1, 4)}}, {{"utility", 0.2}}),
             (std::vector<int>{2}));
 }
 

@@ -15,13 +15,6 @@ Job Scalable(std::int64_t id, double sync_share) {
   return job;
 }
 
-std::vector<int> Sizes(const Pool& pool, const std::vector<AllocationDecision>& decisions) {
-  const auto held = After(pool, decisions);
-  std::vector<int> sizes;
-  for (const Job& job : pool.jobs) sizes.push_back(Total(held.at(job.id)));
-  return sizes;
-}
-
 TEST(Sia, GivesMoreToWhomMoreBrings) {
   const Pool pool{{Node(1, 8)}, {Scalable(1, 0.01), Scalable(2, 3)}};
   EXPECT_EQ(Sizes(pool, Make("sia")->Allocate(pool)), (std::vector<int>{4, 1}));

@@ -1,10 +1,10 @@
 """Resizing 1->2 and 2->1 by AdaptDL 0.2.11's restart cycle, with the small workload.
 
-usage: adaptdl_resize.py: prints {"grow": [ms...], "shrink": [ms...]}
+usage: adaptdl_resize.py: prints {"grow": [[still ms, request ms]...], "shrink": ...}, as step_log.await_change
 
 Played as its controller on Kubernetes does: SIGTERM to every replica, each saves its states and exits
-with 143, then the other number of replicas starts from the checkpoint. From the signal to the first
-step of the new size; nothing is counted for pods.
+with 143, then the other number of replicas starts from the checkpoint. The request is the signal;
+nothing is counted for pods.
 
 Under torch 2.6 and later its checkpoints only load with weights_only=False, which is put back here.
 """
@@ -19,7 +19,7 @@ import time
 
 import portpicker
 
-from step_log import PATIENCE_S, await_step
+from step_log import PATIENCE_S, await_change, await_step
 
 ROUNDS = 3
 
@@ -74,7 +74,7 @@ def main():
                 assert codes == [143] * len(codes), f"exit codes {codes}: want 143"
                 running = start(replicas, restart, folder, file.name)
                 kind = "grow" if replicas > len(codes) else "shrink"
-                found[kind].append(1000 * (await_step(file.name, replicas, begun) - begun))
+                found[kind].append(await_change(file.name, replicas, begun))
         finally:
             for process in running:
                 process.kill()

@@ -1,10 +1,10 @@
 """Resizing 1->2 and 2->1 CPUs by Ray Tune's ResourceChangingScheduler, with the small workload.
 
-usage: ray_resize.py: prints {"grow": [ms...], "shrink": [ms...]}
+usage: ray_resize.py: prints {"grow": [[still ms, request ms]...], "shrink": ...}, as in step_log.await_change
 
-The scheduler pauses the trial with a checkpoint and starts it again with other resources. From the end
-of the last step before to the first step after, in what the trial itself wrote down: the scheduler
-decides upon a result and gives no other moment. The trial is one process, whose threads follow the
+The scheduler pauses the trial with a checkpoint and starts it again with other resources. The request
+is the moment at which the scheduler's allocation function first answers with the new size, which it
+does upon a result. The trial is one process, whose threads follow the
 number of CPUs; that no group of replicas has to be formed is in Ray's favour.
 """
 import json
@@ -56,8 +56,12 @@ def main():
             self.net.load_state_dict(net)
             self.optimizer.load_state_dict(optimizer)
 
+    asked = []  # (moment, size) of each size that was new
+
     def allocate(controller, trial, result, scheduler):
         size = 1 + (result["training_iteration"] // RESULTS_A_SIZE) % 2
+        if not asked or asked[-1][1] != size:
+            asked.append((time.monotonic(), size))
         return tune.PlacementGroupFactory([{"CPU": size}])
 
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
@@ -71,7 +75,8 @@ def main():
     found = {"grow": [], "shrink": []}
     for (before, old), (after, new) in zip(steps, steps[1:]):
         if old != new:
-            found["grow" if new > old else "shrink"].append(1000 * (after - before))
+            request = max(when for when, size in asked if when < after and size == new)
+            found["grow" if new > old else "shrink"].append([1000 * (after - before), 1000 * (after - request)])
     ray.shutdown()
     print(json.dumps(found))
 

@@ -1,10 +1,9 @@
 """Resizing 1->2 and 2->1 under torchrun elastic, with the small workload.
 
-usage: torchrun_resize.py: prints {"grow": [ms...], "shrink": [ms...]}
+usage: torchrun_resize.py: prints {"grow": [[still ms, request ms]...], "shrink": ...}, as step_log.await_change
 
-Two agents of torchrun --nnodes=1:2 on this machine. Grow: from the launch of the second agent to the
-first step of two. Shrink: from a SIGTERM to the second agent, which leaves the rendezvous in order, to
-the first step of one.
+Two agents of torchrun --nnodes=1:2 on this machine. The request to grow is the launch of the second
+agent; that to shrink a SIGTERM to it, upon which it leaves the rendezvous in order.
 
 Two settings stand between the defaults and a working resize: with last_call_timeout's default each
 rendezvous waits 30 s for more nodes, and torch 2.11 looks for the second round's store at the first
@@ -20,7 +19,7 @@ import time
 
 import portpicker
 
-from step_log import PATIENCE_S, await_step
+from step_log import PATIENCE_S, await_change, await_step
 
 ROUNDS = 3
 
@@ -66,11 +65,11 @@ def main():
             for _ in range(ROUNDS):
                 begun = time.monotonic()
                 agents.append(start_agent(port, file.name))
-                found["grow"].append(1000 * (await_step(file.name, 2, begun) - begun))
+                found["grow"].append(await_change(file.name, 2, begun))
                 time.sleep(1)
                 begun = time.monotonic()
                 agents[-1].send_signal(signal.SIGTERM)
-                found["shrink"].append(1000 * (await_step(file.name, 1, begun) - begun))
+                found["shrink"].append(await_change(file.name, 1, begun))
                 agents.pop().wait(timeout=PATIENCE_S)
         finally:
             for agent in agents:

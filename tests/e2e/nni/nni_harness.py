@@ -3,7 +3,6 @@ import atexit
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import threading
@@ -14,7 +13,7 @@ from nni.experiment import Experiment
 import psutil
 import yaml
 
-from harness import TunerTest, wait_for
+from harness import TunerTest, free_port, wait_for
 
 HERE = pathlib.Path(__file__).resolve().parent
 TRIAL = f"/usr/bin/python3 -S {HERE / 'channel_trial.py'}"
@@ -24,15 +23,7 @@ LIVE = ("WAITING", "RUNNING", "UNKNOWN")
 
 def two_free_ports():
     """The first of two neighbours."""
-    while True:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
-            try:
-                second.bind(("127.0.0.1", port + 1))
-                return port
-            except (OSError, OverflowError):
-                continue
+    return free_port(neighbours=2)
 
 
 class NniTest(TunerTest):

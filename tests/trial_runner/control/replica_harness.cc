@@ -12,8 +12,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "control.pb.h"
 #include "tuner/base/check.h"
+#include "tuner/messages/wire/replica_wire.h"
 
 extern char** environ;
 
@@ -31,83 +31,6 @@ bool ReceiveAll(int socket, char* start, std::size_t size) {
     size -= static_cast<std::size_t>(got);
   }
   return true;
-}
-
-ProfileEntry EntryOf(const v1::ProfileEntry& from) {
-  return {.key = {from.nodes(), from.replicas(), from.atomic_batch_size()},
-          .accumulation_count = from.accumulation_count(),
-          .accumulation_time_s = from.accumulation_time_s(),
-          .optimizer_count = from.optimizer_count(),
-          .optimizer_time_s = from.optimizer_time_s(),
-          .sync_time_s = from.sync_time_s()};
-}
-
-ReplicaWord WordOf(const v1::ReplicaMessage& message) {
-  switch (message.kind_case()) {
-    case v1::ReplicaMessage::kReady: {
-      const v1::Ready& m = message.ready();
-      const v1::BatchBounds& b = m.batch();
-      return ReplicaReady{m.address(),
-                          {.initial = b.initial_batch_size(),
-                           .max_global = b.max_batch_size(),
-                           .min_atomic = b.min_atomic_batch_size(),
-                           .max_atomic = b.max_atomic_batch_size(),
-                           .accumulation = b.accumulation(),
-                           .max_unsplit = b.max_unsplit_batch_size()},
-                          m.total_steps()};
-    }
-    case v1::ReplicaMessage::kRegrouped: {
-      const v1::Regrouped& m = message.regrouped();
-      return ReplicaRegrouped{m.generation(), m.step(),        m.pause_s(),
-                              m.form_s(),     m.broadcast_s(), m.lost_step_s()};
-    }
-    case v1::ReplicaMessage::kReport: {
-      const v1::Report& m = message.report();
-      return ReplicaReport{
-          m.generation(), m.step(), m.value(), m.progress(), {m.extra().begin(), m.extra().end()}};
-    }
-    case v1::ReplicaMessage::kProgress: {
-      const v1::Progress& m = message.progress();
-      ReplicaProgress word;
-      word.generation = m.generation();
-      word.step = m.step();
-      word.progress = m.progress();
-      word.epoch = m.epoch();
-      word.global_batch_size = m.global_batch_size();
-      word.atomic_batch_size = m.atomic_batch_size();
-      word.accumulation_steps = m.accumulation_steps();
-      word.learning_rate = m.learning_rate();
-      word.gradient_sqr = m.gradient_sqr();
-      word.gradient_var = m.gradient_var();
-      word.goodput = m.goodput();
-      word.memory_bytes = m.memory_bytes();
-      word.device_memory_bytes = m.device_memory_bytes();
-      word.skipped_steps = m.skipped_steps();
-      word.loss_scale = m.loss_scale();
-      for (const v1::ProfileEntry& entry : m.profile()) word.profile.push_back(EntryOf(entry));
-      for (const v1::ReplicaTime& time : m.replica_times()) {
-        word.replica_times.push_back(
-            {ReplicaId(time.replica_id()), time.steps(), time.compute_time_s()});
-      }
-      return word;
-    }
-    case v1::ReplicaMessage::kCheckpoint:
-      return ReplicaCheckpoint{message.checkpoint().generation(), message.checkpoint().path(),
-                               message.checkpoint().step()};
-    case v1::ReplicaMessage::kFinished: {
-      const v1::Finished& m = message.finished();
-      return ReplicaFinished{m.generation(),
-                             m.has_value() ? std::optional(m.value()) : std::nullopt, m.failure()};
-    }
-    case v1::ReplicaMessage::kStuck:
-      return ReplicaStuck{message.stuck().generation(), message.stuck().waited_s()};
-    case v1::ReplicaMessage::kHeartbeat:
-    case v1::ReplicaMessage::kParked:
-      break;  // no word of the trial's; the first only to agents that ask for it
-    case v1::ReplicaMessage::KIND_NOT_SET:
-      break;
-  }
-  ESPALIER_CHECK(false, "a replica sent what it should not");
 }
 
 // Four bytes of length, least significant first, and the message.
@@ -201,8 +124,10 @@ void ReplicaHarness::Read(const Identity& identity, int socket) {
       const std::int64_t id = *identity;
       if (message.has_parked()) {
         parked_.insert(id);
-      } else {
-        said_.push_back({id, WordOf(message), std::chrono::steady_clock::now()});
+      } else if (!message.has_greeting()) {  // that is for its agent alone
+        std::optional<ReplicaMessage> said = FromProto(message);
+        ESPALIER_CHECK(said.has_value(), "a replica sent what it should not");
+        said_.push_back({id, *std::move(said), std::chrono::steady_clock::now()});
       }
       last_heard_.push_back("replica " + std::to_string(id) + ": " + message.ShortDebugString());
       if (last_heard_.size() > kShownAtGivingUp) last_heard_.pop_front();
@@ -235,7 +160,7 @@ std::deque<ReplicaHarness::Said> ReplicaHarness::EverythingSaid() {
 
 void ReplicaHarness::AwaitReady(std::int64_t replica) {
   AwaitMessage("Ready of replica " + std::to_string(replica), [&](const Said& said) {
-    const auto* ready = std::get_if<ReplicaReady>(&said.word);
+    const auto* ready = std::get_if<ReplicaReady>(&said.message);
     if (said.replica != replica || ready == nullptr) return false;
     replicas_.at(replica).address = ready->address;
     return true;
@@ -246,15 +171,12 @@ std::int64_t ReplicaHarness::Regroup(const std::vector<std::int64_t>& members, b
                                      const std::vector<std::int64_t>& tell) {
   ++generation_;
   members_ = members;
-  v1::ReplicaCommand command;
-  command.mutable_regroup()->set_generation(generation_);
-  command.mutable_regroup()->set_abandon(abandon);
+  Membership membership{
+      generation_, {}, abandon, "secret of generation " + std::to_string(generation_)};
   for (const std::int64_t id : members) {
-    v1::Member& member = *command.mutable_regroup()->add_members();
-    member.set_replica_id(id);
-    member.set_node_id(1);
-    member.set_address(replicas_.at(id).address);
+    membership.members.push_back({ReplicaId(id), NodeId(1), replicas_.at(id).address});
   }
+  const v1::ReplicaCommand command = ToProto(membership);
   for (const auto& [id, replica] : replicas_) {
     if (replica.exit_code) continue;
     if (!tell.empty() && std::find(tell.begin(), tell.end(), id) == tell.end()) continue;
@@ -270,7 +192,7 @@ double ReplicaHarness::AwaitRegrouped(const std::vector<std::int64_t>& training)
           std::vector<std::int64_t> missing = members_;
           longest_s = 0;
           for (const Said& s : said) {
-            const auto* regrouped = std::get_if<ReplicaRegrouped>(&s.word);
+            const auto* regrouped = std::get_if<ReplicaRegrouped>(&s.message);
             if (regrouped == nullptr || regrouped->generation != generation_) continue;
             std::erase(missing, s.replica);
             const bool counts = training.empty() || std::find(training.begin(), training.end(),
@@ -292,10 +214,7 @@ std::int64_t ReplicaHarness::Adopt(std::int64_t parked, const std::string& check
   auto node = replicas_.extract(parked);
   node.key() = id;
   *node.mapped().identity = id;
-  v1::ReplicaCommand command;
-  command.mutable_adopt()->set_replica_id(id);
-  command.mutable_adopt()->set_checkpoint(checkpoint);
-  SendCommand(node.mapped().socket, command);
+  SendCommand(node.mapped().socket, ToProto(Adoption{ReplicaId(id), checkpoint}));
   replicas_.insert(std::move(node));
   return id;
 }

@@ -33,7 +33,7 @@ class ReplicaHarness {
 
   struct Said {
     std::int64_t replica = 0;
-    ReplicaWord word;
+    ReplicaMessage message;
     std::chrono::steady_clock::time_point at;
   };
 

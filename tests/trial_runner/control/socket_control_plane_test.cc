@@ -11,7 +11,9 @@
 
 #include "control.pb.h"
 #include "gtest/gtest.h"
+#include "trial_runner/control/group_progress.h"
 #include "trial_runner/control/standalone_control_plane.h"
+#include "tuner/base/protocol.h"
 
 namespace espalier {
 namespace {
@@ -38,7 +40,7 @@ class Agent {
               static_cast<ssize_t>(body.size()));
     v1::ReplicaMessage message;
     EXPECT_TRUE(message.ParseFromString(body));
-    return message;
+    return message.has_greeting() ? Receive() : message;
   }
 
   void SendRegroup(std::int64_t generation, bool abandon) const {
@@ -66,32 +68,65 @@ class Agent {
   int replica_socket_ = -1;
 };
 
-TEST(SocketControlPlane, SendsEachWordAsItsMessage) {
+TEST(SocketControlPlane, GreetsFirst) {
+  const Agent agent;
+  const auto control = MakeSocketControlPlane(agent.replica_socket(), {.lease_s = 0.004});
+  unsigned char prefix[4];
+  ASSERT_EQ(recv(agent.socket(), prefix, 4, MSG_WAITALL), 4);
+  std::string body(prefix[0], '\0');
+  ASSERT_EQ(recv(agent.socket(), body.data(), body.size(), MSG_WAITALL),
+            static_cast<ssize_t>(body.size()));
+  v1::ReplicaMessage message;
+  ASSERT_TRUE(message.ParseFromString(body));
+  EXPECT_EQ(message.greeting().protocol(), ProtocolText());
+}
+
+TEST(SocketControlPlane, SendsMessagesInOrder) {
   const Agent agent;
   const auto control = MakeSocketControlPlane(agent.replica_socket());
   control->Send(ReplicaReady{"host:9", {.initial = 32, .max_global = 64, .max_unsplit = 16}, 5});
   const v1::Ready ready = agent.Receive().ready();
   EXPECT_EQ(ready.batch().max_batch_size(), 64);
   EXPECT_EQ(ready.batch().max_unsplit_batch_size(), 16);
-  control->Send(ReplicaReport{3, 2, 0.5, 10, {{"loss", 1.5}}});
+  control->Send(ReplicaReport{2, 0.5, 10, {{"loss", 1.5}}});
   const v1::ReplicaMessage report = agent.Receive();
   EXPECT_EQ(report.report().value(), 0.5);
   EXPECT_EQ(report.report().extra().at("loss"), 1.5);
   ReplicaProgress progress;
-  progress.gradient_var = 3;
   progress.profile.push_back({.key = {1, 2, 16}, .optimizer_count = 4});
   control->Send(progress);
   EXPECT_EQ(agent.Receive().progress().profile(0).atomic_batch_size(), 16);
   control->Send(ReplicaRegrouped{.generation = 4, .step = 9, .pause_s = 0.25});
   EXPECT_EQ(agent.Receive().regrouped().pause_s(), 0.25);
-  control->Send(ReplicaCheckpoint{4, "/a/b.pt", 9});
+  control->Send(ReplicaCheckpoint{"/a/b.pt", 9});
   EXPECT_EQ(agent.Receive().checkpoint().path(), "/a/b.pt");
-  control->Send(ReplicaFinished{4, std::nullopt, "the loss is not finite"});
+  control->Send(ReplicaFinished{std::nullopt, "the loss is not finite"});
   const v1::Finished finished = agent.Receive().finished();
   EXPECT_FALSE(finished.has_value());
   EXPECT_EQ(finished.failure(), "the loss is not finite");
   control->Send(ReplicaStuck{4, 12.5});
   EXPECT_EQ(agent.Receive().stuck().waited_s(), 12.5);
+}
+
+TEST(SocketControlPlane, TellsWhatMovesWhileItMoves) {
+  const Agent agent;
+  const auto control = MakeSocketControlPlane(agent.replica_socket());
+  GroupProgress& progress = control->progress();
+  progress.Begin(GroupPhase::kHandingOver, 4);
+  progress.Expect(2000);
+  progress.Add(GroupPhase::kHandingOver, 500);
+  progress.Add(GroupPhase::kSaving, 9);
+  v1::Forming told;
+  while (told.bytes() == 0) told = agent.Receive().forming();
+  EXPECT_EQ(told.generation(), 4);
+  EXPECT_EQ(told.phase(), v1::Forming::HANDING_OVER);
+  EXPECT_EQ(told.bytes(), 500);
+  EXPECT_EQ(told.bytes_total(), 2000);
+  progress.Add(GroupPhase::kHandingOver, 500);
+  EXPECT_EQ(agent.Receive().forming().bytes(), 1000);
+  progress.End();
+  progress.Begin(GroupPhase::kSaving, 5);
+  EXPECT_EQ(agent.Receive().forming().phase(), v1::Forming::SAVING);
 }
 
 TEST(SocketControlPlane, KeepsTheHighestGenerationAndWakesWhoWaits) {
@@ -178,11 +213,10 @@ TEST(SocketControlPlane, ParksUntilItIsAdopted) {
     command.mutable_adopt()->set_replica_id(id);
     command.mutable_adopt()->set_checkpoint("/c/7.pt");
     agent.SendBytes(command.SerializeAsString());
-    const std::optional<Adoption> adoption = parked.get();
-    ASSERT_TRUE(adoption.has_value());
-    EXPECT_EQ(adoption->replica, ReplicaId(id));
-    EXPECT_EQ(adoption->checkpoint, "/c/7.pt");
-    EXPECT_EQ(adoption->generation, id);
+    const std::optional<Adopted> adopted = parked.get();
+    ASSERT_TRUE(adopted.has_value());
+    EXPECT_EQ(adopted->as, (Adoption{ReplicaId(id), "/c/7.pt"}));
+    EXPECT_EQ(adopted->generation, id);
   }
 }
 
@@ -216,7 +250,7 @@ TEST(StandaloneControlPlane, IsAGroupOfOneAsSoonAsReady) {
 TEST(StandaloneControlPlane, PrintsReports) {
   const auto control = MakeStandaloneControlPlane(ReplicaId(1));
   ::testing::internal::CaptureStdout();
-  control->Send(ReplicaReport{1, 2, 0.75, 10, {{"loss", 0.5}}});
+  control->Send(ReplicaReport{2, 0.75, 10, {{"loss", 0.5}}});
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "report step=2 value=0.75 loss=0.5\n");
 }
 

@@ -13,7 +13,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t kSeed = 7;
+constexpr std::uint64_t kReaderSeed = 7;
 
 // What was done to the streams of a data set.
 struct Account {
@@ -63,7 +63,7 @@ StreamReader<std::int64_t> ReaderOf(std::int64_t really, std::int64_t said, Acco
             ++account.opened;
             return std::make_unique<CountingStream>(epoch, really, account);
           },
-          said, kSeed};
+          said, kReaderSeed};
 }
 
 std::vector<std::int64_t> Read(StreamReader<std::int64_t>& reader, const Microbatch& microbatch) {
@@ -95,7 +95,7 @@ TEST(StreamReader, OpensTheStreamAnewToGoBackAndForEachEpoch) {
 TEST(StreamReader, SkipsWithoutReadingWhereTheStreamCan) {
   Account account;
   StreamReader<std::int64_t> reader(
-      [&](std::int64_t) { return std::make_unique<SeekableStream>(account); }, 1000, kSeed);
+      [&](std::int64_t) { return std::make_unique<SeekableStream>(account); }, 1000, kReaderSeed);
   EXPECT_THAT(Read(reader, {0, {500, 2}}), ElementsAre(500, 501));
   EXPECT_THAT(Read(reader, {0, {900, 1}}), ElementsAre(900));
   EXPECT_EQ(account.read, 3);
@@ -107,8 +107,9 @@ TEST(StreamReader, GivesEachSampleTheSeedThatItsPlaceHas) {
   auto reader = ReaderOf(20, 20, account);
   Read(reader, {0, {0, 2}});
   Read(reader, {1, {0, 1}});
-  EXPECT_THAT(account.seeds, ElementsAre(SampleSeed(kSeed, 1, 0), SampleSeed(kSeed, 1, 1),
-                                         SampleSeed(kSeed, 2, 0)));
+  EXPECT_THAT(account.seeds,
+              ElementsAre(SampleSeed(kReaderSeed, 1, 0), SampleSeed(kReaderSeed, 1, 1),
+                          SampleSeed(kReaderSeed, 2, 0)));
 }
 
 TEST(StreamReader, AStreamThatIsTooShortIsNamedWithWhereItEnded) {
@@ -133,7 +134,7 @@ TEST(StreamReader, AStreamThatIsTooLongIsFoundByWhoReadsItsEnd) {
 }
 
 TEST(StreamReader, NoStreamIsAnError) {
-  StreamReader<std::int64_t> reader([](std::int64_t) { return nullptr; }, 20, kSeed);
+  StreamReader<std::int64_t> reader([](std::int64_t) { return nullptr; }, 20, kReaderSeed);
   EXPECT_THAT(std::string(reader.Read({4, {0, 1}}).status().message()), HasSubstr("epoch 5"));
 }
 

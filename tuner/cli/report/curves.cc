@@ -12,14 +12,14 @@
 namespace espalier::report {
 namespace {
 
-constexpr double kWidth = 960;
-constexpr double kHeight = 360;
-constexpr double kLeft = 64;
-constexpr double kRight = 44;
-constexpr double kTop = 12;
-constexpr double kBottom = 40;
+constexpr double kCurvesWidth = 960;
+constexpr double kCurvesHeight = 360;
+constexpr double kCurvesLeft = 64;
+constexpr double kCurvesRight = 44;
+constexpr double kCurvesTop = 12;
+constexpr double kCurvesBottom = 40;
 
-struct Frame {
+struct CurvesFrame {
   double first_step = 0;
   double last_step = 1;
   double low = 0;
@@ -27,15 +27,17 @@ struct Frame {
   int outside = 0;  // values that the frame leaves out, and those that are no numbers
 
   double X(double step) const {
-    return kLeft + (step - first_step) / (last_step - first_step) * (kWidth - kLeft - kRight);
+    return kCurvesLeft + (step - first_step) / (last_step - first_step) *
+                             (kCurvesWidth - kCurvesLeft - kCurvesRight);
   }
   double Y(double value) const {
-    return kHeight - kBottom - (value - low) / (high - low) * (kHeight - kTop - kBottom);
+    return kCurvesHeight - kCurvesBottom -
+           (value - low) / (high - low) * (kCurvesHeight - kCurvesTop - kCurvesBottom);
   }
 };
 
-Frame MakeFrame(const v1::Study& study, const std::vector<const v1::Trial*>& trials) {
-  Frame frame;
+CurvesFrame MakeFrame(const v1::Study& study, const std::vector<const v1::Trial*>& trials) {
+  CurvesFrame frame;
   std::vector<double> values;
   frame.first_step = 1e300;
   frame.last_step = -1e300;
@@ -61,22 +63,22 @@ Frame MakeFrame(const v1::Study& study, const std::vector<const v1::Trial*>& tri
   return frame;
 }
 
-std::string Axes(const v1::Study& study, const Frame& frame) {
+std::string Axes(const v1::Study& study, const CurvesFrame& frame) {
   std::string svg;
   for (const double tick : AxisTicks(frame.low, frame.high, 6)) {
-    svg += GridLine(kLeft, kWidth - kRight, frame.Y(tick), FormatValue(tick));
+    svg += GridLine(kCurvesLeft, kCurvesWidth - kCurvesRight, frame.Y(tick), FormatValue(tick));
   }
   for (const double tick : AxisTicks(frame.first_step, frame.last_step, 10)) {
     if (tick != std::floor(tick)) continue;
     svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-                       Px(frame.X(tick)), kHeight - kBottom + 17, FormatValue(tick));
+                       Px(frame.X(tick)), kCurvesHeight - kCurvesBottom + 17, FormatValue(tick));
   }
   svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"end\">step</text>\n",
-                     kWidth - kRight, kHeight - 6);
+                     kCurvesWidth - kCurvesRight, kCurvesHeight - 6);
   svg += fmt::format(
       "<text class=\"label\" x=\"14\" y=\"{0}\" text-anchor=\"middle\" "
       "transform=\"rotate(-90 14 {0})\">{1}</text>\n",
-      kHeight / 2, Escape(study.metric()));
+      kCurvesHeight / 2, Escape(study.metric()));
   return svg;
 }
 
@@ -87,7 +89,7 @@ struct Path {
   int points = 0;
 };
 
-Path MakePath(const v1::Trial& trial, const Frame& frame) {
+Path MakePath(const v1::Trial& trial, const CurvesFrame& frame) {
   Path path;
   const int every = 1 + trial.values_size() / kMaxPointsOfCurve;
   bool pen_down = false;
@@ -101,7 +103,7 @@ Path MakePath(const v1::Trial& trial, const Frame& frame) {
     }
     path.last_x = frame.X(static_cast<double>(value.step()));
     // Far outside the clip SVG renderers lose precision; the line's direction is kept well enough.
-    path.last_y = std::clamp(frame.Y(value.value()), -10 * kHeight, 10 * kHeight);
+    path.last_y = std::clamp(frame.Y(value.value()), -10 * kCurvesHeight, 10 * kCurvesHeight);
     path.line += fmt::format("{}{} {}", pen_down ? "L" : "M", Px(path.last_x), Px(path.last_y));
     pen_down = true;
     ++path.points;
@@ -109,7 +111,7 @@ Path MakePath(const v1::Trial& trial, const Frame& frame) {
   return path;
 }
 
-std::string Curve(const v1::Study& study, const v1::Trial& trial, const Frame& frame) {
+std::string Curve(const v1::Study& study, const v1::Trial& trial, const CurvesFrame& frame) {
   const Path path = MakePath(trial, frame);
   if (path.points == 0) return {};
   const bool best = study.has_best_trial() && study.best_trial() == trial.number();
@@ -119,7 +121,7 @@ std::string Curve(const v1::Study& study, const v1::Trial& trial, const Frame& f
                   trial.has_value() ? FormatValue(trial.value()) : "no value",
                   Escape(DisplayParameters(trial)));
   const std::string color = TrialColor(trial.number());
-  const bool inside = path.last_y >= kTop && path.last_y <= kHeight - kBottom;
+  const bool inside = path.last_y >= kCurvesTop && path.last_y <= kCurvesHeight - kCurvesBottom;
   std::string svg =
       fmt::format("<g class=\"curve{}{}\">{}<path d=\"{}\" stroke=\"{}\"/>", best ? " best" : "",
                   dashed ? " dashed" : "", title, path.line, color);
@@ -144,11 +146,12 @@ std::string CurvesPicture(const v1::StudyDetails& details) {
   if (trials.empty()) return "<p>No trial has reported a value yet.</p>\n";
   const std::size_t total = trials.size();
   trials.resize(std::min(total, kMaxCurves));
-  const Frame frame = MakeFrame(details.study(), trials);
+  const CurvesFrame frame = MakeFrame(details.study(), trials);
   std::string html = fmt::format(
       "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Metric over steps\">\n"
       "<clipPath id=\"frame\"><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/></clipPath>\n",
-      kWidth, kHeight, kLeft, kTop, kWidth - kLeft, kHeight - kTop - kBottom);
+      kCurvesWidth, kCurvesHeight, kCurvesLeft, kCurvesTop, kCurvesWidth - kCurvesLeft,
+      kCurvesHeight - kCurvesTop - kCurvesBottom);
   html += Axes(details.study(), frame) + "<g clip-path=\"url(#frame)\">\n";
   // The best one is drawn last, over the others.
   for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial) {

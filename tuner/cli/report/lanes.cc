@@ -15,11 +15,11 @@
 namespace espalier::report {
 namespace {
 
-constexpr double kWidth = 960;
-constexpr double kLeft = 96;
-constexpr double kRight = 12;
-constexpr double kTop = 8;
-constexpr double kAxis = 34;
+constexpr double kLanesWidth = 960;
+constexpr double kLanesLeft = 96;
+constexpr double kLanesRight = 12;
+constexpr double kLanesTop = 8;
+constexpr double kLanesAxis = 34;
 constexpr double kDigitWidth = 6.6;
 
 constexpr double kMarkRoom = 14;  // a resize's mark, inside the slot that was gained or lost
@@ -32,9 +32,9 @@ struct Bar {
 };
 using SlotKey = std::pair<std::int64_t, int>;
 
-class Picture {
+class LanesPicture {
  public:
-  Picture(const v1::StudyDetails& details, double now)
+  LanesPicture(const v1::StudyDetails& details, double now)
       : details_(details), now_(now), lanes_(LanesOf(details)), use_(UtilisationOf(details, now)) {
     lane_height_ = lanes_.size() <= 16 ? 24 : lanes_.size() <= 48 ? 16 : 9;
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
@@ -44,10 +44,11 @@ class Picture {
 
   std::string Draw() {
     if (lanes_.empty() || use_.to <= use_.from) return "<p>No trial has held a slot yet.</p>\n";
-    const double height = kTop + lane_height_ * static_cast<double>(lanes_.size()) + kAxis;
+    const double height =
+        kLanesTop + lane_height_ * static_cast<double>(lanes_.size()) + kLanesAxis;
     std::string svg = fmt::format(
-        "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Slots held over time\">\n", kWidth,
-        Px(height));
+        "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Slots held over time\">\n",
+        kLanesWidth, Px(height));
     svg += Lanes() + Axis();
     for (const v1::Trial& trial : details_.trials()) svg += Bars(trial);
     for (const v1::Trial& trial : details_.trials()) svg += Marks(trial);
@@ -56,9 +57,10 @@ class Picture {
 
  private:
   double X(double at) const {
-    return kLeft + (at - use_.from) / (use_.to - use_.from) * (kWidth - kLeft - kRight);
+    return kLanesLeft +
+           (at - use_.from) / (use_.to - use_.from) * (kLanesWidth - kLanesLeft - kLanesRight);
   }
-  double Y(std::size_t row) const { return kTop + lane_height_ * static_cast<double>(row); }
+  double Y(std::size_t row) const { return kLanesTop + lane_height_ * static_cast<double>(row); }
   double EndOf(const v1::SlotSpan& span) const { return span.to() > 0 ? span.to() : now_; }
   std::size_t Row(const v1::Slot& slot) const { return row_.at({slot.node_id(), slot.index()}); }
 
@@ -67,12 +69,13 @@ class Picture {
     const std::size_t every = lane_height_ >= 12 ? 1 : 4;
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
       svg += fmt::format("<rect class=\"lane\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n",
-                         kLeft, Px(Y(i) + 1), kWidth - kLeft - kRight, Px(lane_height_ - 2));
+                         kLanesLeft, Px(Y(i) + 1), kLanesWidth - kLanesLeft - kLanesRight,
+                         Px(lane_height_ - 2));
       if (i % every != 0) continue;
       svg += fmt::format(
           "<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}"
           "<title>{}</title></text>\n",
-          kLeft - 8, Px(Y(i) + lane_height_ / 2 + 4), Escape(Cut(lanes_[i].name, 13)),
+          kLanesLeft - 8, Px(Y(i) + lane_height_ / 2 + 4), Escape(Cut(lanes_[i].name, 13)),
           Escape(lanes_[i].name));
     }
     return svg;
@@ -97,8 +100,8 @@ class Picture {
     std::map<std::size_t, std::vector<Bar>> rows;
     for (int i = 0; i < trial.spans_size(); ++i) {
       const v1::SlotSpan& span = trial.spans(i);
-      const bool grew = ResizedInto(trial, i) &&
-                        span.slots_size() > trial.spans(i - 1).slots_size();
+      const bool grew =
+          ResizedInto(trial, i) && span.slots_size() > trial.spans(i - 1).slots_size();
       for (const v1::Slot& slot : span.slots()) {
         std::vector<Bar>& bars = rows[Row(slot)];
         if (!bars.empty() && span.from() - bars.back().to < kSameMoment_s) {
@@ -157,7 +160,7 @@ class Picture {
     if (trial.state() != v1::TRIAL_PRUNED && !failed) return {};
     const v1::SlotSpan& last = trial.spans(trial.spans_size() - 1);
     if (last.slots().empty()) return {};
-    const double x = std::max(X(EndOf(last)) - 5, kLeft + 5);
+    const double x = std::max(X(EndOf(last)) - 5, kLanesLeft + 5);
     const double y = Y(TopRow(last)) + lane_height_ / 2;
     return fmt::format(
         "<path class=\"{}\" d=\"M{} {}L{} {}M{} {}L{} {}\"><title>trial {} {}: {}</title></path>\n",
@@ -204,7 +207,7 @@ class Picture {
 }  // namespace
 
 std::string SlotsPicture(const v1::StudyDetails& details, double now) {
-  std::string html = Picture(details, now).Draw();
+  std::string html = LanesPicture(details, now).Draw();
   return html +
          "<p class=\"legend\">Number and colour: trial. "
          "<svg class=\"mark\" viewBox=\"0 0 14 14\"><path class=\"resize\" d=\"M2 11L12 11L7 3Z\"/>"

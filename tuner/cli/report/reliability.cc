@@ -10,15 +10,15 @@
 namespace espalier::report {
 namespace {
 
-constexpr double kWidth = 900, kHeight = 260;
+constexpr double kSquareWidth = 900, kSquareHeight = 260;
 constexpr double kSide = 200;  // of the square that probabilities are drawn in
-constexpr double kLeft = 44, kTop = 14;
+constexpr double kSquareLeft = 44, kSquareTop = 14;
 constexpr double kSmallest = 2.5, kLargest = 11;  // radius of a bin's circle
 
-double X(double probability) { return kLeft + kSide * probability; }
-double Y(double probability) { return kTop + kSide * (1 - probability); }
+double X(double probability) { return kSquareLeft + kSide * probability; }
+double Y(double probability) { return kSquareTop + kSide * (1 - probability); }
 
-std::string Frame() {
+std::string SquareFrame() {
   std::string svg;
   for (const double tick : {0.0, 0.5, 1.0}) {
     svg += fmt::format(
@@ -33,7 +33,7 @@ std::string Frame() {
   return svg + fmt::format(
                    "<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">foretold; "
                    "upwards: came true</text>\n",
-                   Px(X(0.5)), Px(kHeight - 8));
+                   Px(X(0.5)), Px(kSquareHeight - 8));
 }
 
 std::string Circles(const Reliability& promise) {
@@ -52,7 +52,7 @@ std::string Circles(const Reliability& promise) {
   return svg;
 }
 
-std::string Rows(const Reliability& promise) {
+std::string BinRows(const Reliability& promise) {
   std::string html;
   for (const ReliabilityBin& bin : promise.bins) {
     if (bin.count == 0) continue;
@@ -71,12 +71,12 @@ std::string ReliabilitySection(const Reliability& promise) {
   std::string html = fmt::format(
       "<h2>How far promise could be trusted</h2>\n<svg viewBox=\"0 0 {} {}\" role=\"img\" "
       "aria-label=\"Promises against outcomes\">\n",
-      kWidth, kHeight);
-  html += Frame() + Circles(promise) + "</svg>\n";
+      kSquareWidth, kSquareHeight);
+  html += SquareFrame() + Circles(promise) + "</svg>\n";
   html +=
       "<div class=\"wide\"><table>\n<thead><tr><th>promise</th><th>times told</th><th>foretold"
       "</th><th>came true</th></tr></thead>\n<tbody>\n" +
-      Rows(promise) + "</tbody>\n</table></div>\n";
+      BinRows(promise) + "</tbody>\n</table></div>\n";
   return html +
          fmt::format(
              "<p class=\"legend\">The chance to end among the study's best, worked out again from "

@@ -62,12 +62,12 @@ std::string Table(const v1::StudyDetails& details, const Sweep& sweep) {
   return html + "</tbody></table></div>\n";
 }
 
-constexpr double kWidth = 470;
-constexpr double kHeight = 280;
-constexpr double kLeft = 64;
-constexpr double kRight = 20;
-constexpr double kTop = 28;
-constexpr double kBottom = 44;
+constexpr double kPanelWidth = 470;
+constexpr double kPanelHeight = 280;
+constexpr double kPanelLeft = 64;
+constexpr double kPanelRight = 20;
+constexpr double kPanelTop = 28;
+constexpr double kPanelBottom = 44;
 
 // One of the two pictures: batch sizes side by side, a colour a rule, a dot a trial, and a line
 // through the best of each group.
@@ -82,12 +82,14 @@ struct Panel {
 
   double X(const SweepGroup& group) const {
     const auto at = std::find(batches.begin(), batches.end(), group.batch) - batches.begin();
-    const double step = (kWidth - kLeft - kRight) / static_cast<double>(batches.size());
-    return kLeft + (static_cast<double>(at) + 0.5) * step;
+    const double step =
+        (kPanelWidth - kPanelLeft - kPanelRight) / static_cast<double>(batches.size());
+    return kPanelLeft + (static_cast<double>(at) + 0.5) * step;
   }
   double Y(double value) const {
-    return kHeight - kBottom -
-           (value - range.low) / (range.high - range.low) * (kHeight - kTop - kBottom);
+    return kPanelHeight - kPanelBottom -
+           (value - range.low) / (range.high - range.low) *
+               (kPanelHeight - kPanelTop - kPanelBottom);
   }
   // Rules side by side, so that their dots do not hide each other.
   double Shift(std::size_t rule) const {
@@ -96,22 +98,22 @@ struct Panel {
   }
 };
 
-std::string Axes(const Panel& panel, const Sweep& sweep) {
-  std::string svg = fmt::format("<text class=\"label\" x=\"{}\" y=\"14\">{}</text>\n", kLeft,
+std::string PanelAxes(const Panel& panel, const Sweep& sweep) {
+  std::string svg = fmt::format("<text class=\"label\" x=\"{}\" y=\"14\">{}</text>\n", kPanelLeft,
                                 Escape(panel.title));
   for (const double tick : AxisTicks(panel.range.low, panel.range.high, 5)) {
-    svg += GridLine(kLeft, kWidth - kRight, panel.Y(tick), panel.label(tick));
+    svg += GridLine(kPanelLeft, kPanelWidth - kPanelRight, panel.Y(tick), panel.label(tick));
   }
   std::set<std::string> named;
   for (const SweepGroup& group : sweep.groups) {
     if (!named.insert(group.batch).second) continue;
     svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-                       Px(panel.X(group)), kHeight - kBottom + 17, Escape(group.batch));
+                       Px(panel.X(group)), kPanelHeight - kPanelBottom + 17, Escape(group.batch));
   }
   return svg +
          fmt::format(
              "<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"end\">batch size</text>\n",
-             kWidth - kRight, kHeight - 8);
+             kPanelWidth - kPanelRight, kPanelHeight - 8);
 }
 
 std::string RuleMarks(const Panel& panel, const Sweep& sweep, std::size_t rule) {
@@ -136,10 +138,10 @@ std::string RuleMarks(const Panel& panel, const Sweep& sweep, std::size_t rule) 
                      dots);
 }
 
-std::string Picture(const Panel& panel, const Sweep& sweep) {
+std::string PanelPicture(const Panel& panel, const Sweep& sweep) {
   std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n",
-                                kWidth, kHeight, Escape(panel.title));
-  svg += Axes(panel, sweep);
+                                kPanelWidth, kPanelHeight, Escape(panel.title));
+  svg += PanelAxes(panel, sweep);
   for (std::size_t rule = 0; rule < panel.rules.size(); ++rule) {
     svg += RuleMarks(panel, sweep, rule);
   }
@@ -200,10 +202,10 @@ std::string SweepSection(const v1::StudyDetails& details, const Sweep& sweep) {
     const std::string metric = MetricName(details.study());
     const Panel metric_panel =
         MakePanel(sweep, metric, FormatValue, std::move(values), details.study().maximize());
-    html += "<div class=\"pair\">\n" + Picture(metric_panel, sweep);
+    html += "<div class=\"pair\">\n" + PanelPicture(metric_panel, sweep);
     if (any_time) {
-      html += Picture(MakePanel(sweep, ToTarget(sweep), FormatDuration, std::move(times), false),
-                      sweep);
+      html += PanelPicture(
+          MakePanel(sweep, ToTarget(sweep), FormatDuration, std::move(times), false), sweep);
     }
     html += "</div>\n" + Legend(metric_panel, sweep);
   }

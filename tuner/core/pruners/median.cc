@@ -13,7 +13,7 @@ namespace espalier {
 
 namespace {
 
-struct Settings {
+struct MedianSettings {
   std::int64_t startup_trials = 5;
   std::int64_t warmup_steps = 0;
   std::int64_t interval = 1;
@@ -38,7 +38,7 @@ double BestSoFar(Direction direction, const Curve& trial) {
 
 class MedianPruner : public Pruner {
  public:
-  explicit MedianPruner(Settings settings) : settings_(settings) {}
+  explicit MedianPruner(MedianSettings settings) : settings_(settings) {}
 
   PruneVerdict Judge(const PrunerInput& input) const override {
     if (input.trial.points.empty()) return {};
@@ -76,13 +76,13 @@ class MedianPruner : public Pruner {
     return interval_of(trial.points[trial.points.size() - 2].step) < now;
   }
 
-  Settings settings_;
+  MedianSettings settings_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Pruner>> MakeMedian(const Options& options) {
-  Settings settings;
+  MedianSettings settings;
   const std::array known = {CountOption{"startup_trials", &settings.startup_trials, 0},
                             CountOption{"warmup_steps", &settings.warmup_steps, 0},
                             CountOption{"interval", &settings.interval, 1}};

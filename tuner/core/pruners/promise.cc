@@ -23,7 +23,7 @@ constexpr double kUsualTrials = 128;
 constexpr double kMostBySize = 2;  // that fewer change it by
 constexpr double kMostByCost = 3;  // that what a trial still costs changes the bar by, at most
 
-struct Settings {
+struct PromiseSettings {
   double threshold = 0.3;
   double risk = 0.1;
   double cost_weight = 0.5;
@@ -62,7 +62,7 @@ double TogetherUpTo(double own, std::span<const Curve> curves, std::span<const d
 
 class PromisePruner : public Pruner {
  public:
-  explicit PromisePruner(Settings settings) : settings_(settings) {}
+  explicit PromisePruner(PromiseSettings settings) : settings_(settings) {}
 
   PruneVerdict Judge(const PrunerInput& input) const override {
     if (input.trial.points.empty()) return {};
@@ -127,13 +127,13 @@ class PromisePruner : public Pruner {
     return true;
   }
 
-  Settings settings_;
+  PromiseSettings settings_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Pruner>> MakePromise(const Options& options) {
-  Settings settings;
+  PromiseSettings settings;
   const std::array counts = {CountOption{"min_steps", &settings.min_steps, 1},
                              CountOption{"min_trials", &settings.min_trials, 2},
                              CountOption{"best_k", &settings.best_k, 0}};

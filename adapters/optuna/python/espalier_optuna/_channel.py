@@ -2,7 +2,11 @@
 from __future__ import annotations
 
 import collections
+import hashlib
+import hmac
 import random
+import socket
+import ssl
 import time
 import uuid
 
@@ -11,6 +15,7 @@ import grpc
 RETRY_S = 60.0  # for which a call is made again while the service does not answer
 FIRST_PAUSE_S = 0.1  # between two of them; doubles
 LONGEST_PAUSE_S = 5.0
+SERVICE_NAME = "tuner.espalier"  # to which services make their own certificates out
 
 # Made twice these do the same as made once.
 _REPEATABLE = frozenset(
@@ -75,11 +80,48 @@ class Pauses:
 
 
 def open_channel(address: str, token: str | None, tls_ca: str | None, retry_s: float) -> grpc.Channel:
-    """A channel to HOST:PORT; `tls_ca` is a file of certificates in PEM, without which nothing is encrypted."""
+    """A channel to HOST:PORT. `tls_ca` is a file of certificates in PEM. Without it a token that ends with the hash of the
+    service's certificate (as `tuner token create` makes them) says whom to trust; else nothing is encrypted."""
     options = [("grpc.max_receive_message_length", -1)]
-    if tls_ca is None:
-        channel = grpc.insecure_channel(address, options=options)
-    else:
+    pin = _pin_of(token)
+    if tls_ca is not None:
         with open(tls_ca, "rb") as file:
             channel = grpc.secure_channel(address, grpc.ssl_channel_credentials(file.read()), options=options)
+    elif pin is not None:
+        roots = _pinned_certificate(address, pin, retry_s)
+        options.append(("grpc.ssl_target_name_override", SERVICE_NAME))
+        channel = grpc.secure_channel(address, grpc.ssl_channel_credentials(roots), options=options)
+    else:
+        channel = grpc.insecure_channel(address, options=options)
     return grpc.intercept_channel(channel, _Interceptor(token, retry_s))
+
+
+def _pin_of(token: str | None) -> str | None:
+    parts = (token or "").strip().split(".")
+    return parts[3] if len(parts) == 4 and parts[0] == "esp1" else None
+
+
+def _pinned_certificate(address: str, pin: str, retry_s: float) -> bytes:
+    """The certificate that the service shows, PEM, if it is the one that the token is for. Nothing was sent before."""
+    host, port = address.rsplit(":", 1)
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # the hash says whom to trust
+    pauses = Pauses(retry_s)
+    while True:
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=10) as raw:
+                with context.wrap_socket(raw) as connection:
+                    shown = connection.getpeercert(binary_form=True)
+            break
+        except ssl.SSLError as error:
+            raise ConnectionError(f"the service at {address} speaks no TLS, and the token holds the hash of a certificate: it "
+                                  "is another service, or was started with --plaintext") from error
+        except OSError:
+            if not pauses.wait():
+                raise
+    if not hmac.compare_digest(hashlib.sha256(shown).hexdigest(), pin):
+        raise ConnectionError(f"the service at {address} shows another certificate than the token is for: the token is of "
+                              "another pool, the service has a new certificate (ask for a new token), or somebody stands "
+                              "between. Nothing was sent")
+    return ssl.DER_cert_to_PEM_cert(shown).encode()

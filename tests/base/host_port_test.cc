@@ -1,0 +1,28 @@
+#include "tuner/base/host_port.h"
+
+#include "gtest/gtest.h"
+
+namespace espalier {
+namespace {
+
+TEST(HostPort, IsReadAndWrittenAlike) {
+  for (const char* text : {"127.0.0.1:7077", "oak:0", "[::1]:7077", "[fd00::2]:65535"}) {
+    const auto address = ParseHostPort(text);
+    ASSERT_TRUE(address.ok()) << address.status();
+    EXPECT_EQ(address->text(), text);
+  }
+  EXPECT_EQ(ParseHostPort("[::1]:7077")->host, "::1");
+}
+
+TEST(HostPort, WhatIsNoneIsAnErrorThatQuotesIt) {
+  for (const char* text :
+       {"", "7077", ":7077", "oak", "oak:", "oak:x", "oak:70777", "oak:-1", "::1:7077", "[]:1"}) {
+    const auto address = ParseHostPort(text);
+    ASSERT_FALSE(address.ok()) << text;
+    EXPECT_NE(address.status().message().find(text), std::string::npos);
+    EXPECT_NE(address.status().message().find("HOST:PORT is needed"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+# bench: strangers - every call of every door with no, a wrong, an ended and a smaller token; 2,000 silent connections
+# builds: tuner
+"""The service is started with a word (`--token-file`), so that on loopback too nobody is let in by the kernel's word. What each
+call needs is read from the table of permissions; a call that its own role's token does not open counts as well, since else
+a service that refuses everybody would pass. Where the benchmark is root, another user of the machine also tries every call of HTTP
+at the port that `tuner connect` holds open for us with an administrator's token."""
+import http.client
+import json
+import os
+import pathlib
+import re
+import resource
+import secrets
+import socket
+import subprocess
+import tempfile
+import time
+
+from bench_run import TUNER, free_port, quantile, resident_mb, setup_optuna, usual_or_smoke
+
+HERE = pathlib.Path(__file__).parent
+TABLE = HERE.parents[1] / "tuner" / "credentials" / "permissions.cc"
+ROW = re.compile(r'\{"([^"]+)", Role::k(\w+)(, true)?\}')
+OPENED_BY = {"View": {"view", "submit", "administer"}, "Submit": {"submit", "administer"},
+             "Administer": {"administer"}, "Agent": {"agent", "administer"}}
+SILENT = usual_or_smoke(2000, 50)
+CALLS = usual_or_smoke(2000, 50)
+CLOSED = 0  # no answer at all
+REFUSED = {"UNAUTHENTICATED", "PERMISSION_DENIED", 401, 403, CLOSED}
+NOBODY = 65534
+# Prints the status of each call; run as another user.
+TRY_HTTP = """import http.client, sys
+for call in sys.argv[2:]:
+    method, path = call.split(" ")
+    connection = http.client.HTTPConnection(sys.argv[1], timeout=60)
+    try:
+        connection.request(method, path, b"" if method != "GET" else None)
+        print(connection.getresponse().status)
+    except (OSError, http.client.HTTPException):
+        print(0)
+    connection.close()
+"""
+
+
+def call_of_http(call):
+    """Method and path of a row of the table: a route, or a method of all the dashboard's routes."""
+    first, second = call.split(" ")
+    return (second, "/api/studies/1") if first == "dashboard" else (first, re.sub(r"\{\w+\}", "1", second))
+
+
+class Service:
+    def __init__(self, folder):
+        self.folder = folder
+        self.word = secrets.token_hex(32)
+        (folder / "word").write_text(self.word)
+        (folder / "word").chmod(0o600)
+        self.grpc, self.http, self.dashboard = (f"127.0.0.1:{free_port()}" for _ in range(3))
+        self.process = subprocess.Popen([TUNER, "serve", "--grpc", self.grpc, "--http", self.http, "--dashboard",
+                                         self.dashboard, "--db", folder / "pool.db", "--token-file", folder / "word"],
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for line in self.process.stdout:
+            if line.startswith("gRPC"):
+                break
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+
+    def tuner(self, *arguments):
+        return subprocess.run([TUNER, *arguments, "--service", self.grpc, "--token-file", self.folder / "word"],
+                              check=True, capture_output=True, text=True).stdout
+
+    def token(self, role, name):
+        return self.tuner("token", "create", "--role", role, "--name", name).strip()
+
+    def http_status(self, call, token):
+        door, (method, path) = self.http, call_of_http(call)
+        if call.startswith("dashboard"):
+            door = self.dashboard
+        connection = http.client.HTTPConnection(door, timeout=60)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        connection.request(method, path, b"" if method != "GET" else None, headers)
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        return answer.status
+
+
+def tries(service):
+    """(call, what is shown, token, whether it is to be let in) of each that is worth trying."""
+    tokens = {role: service.token(role, role) for role in ("view", "submit", "agent", "administer")}
+    ended = service.token("administer", "ended")
+    service.tuner("token", "rm", "ended")
+    kind, name, secret = tokens["administer"].split(".")
+    wrong = ".".join((kind, name, "0" * len(secret)))
+    for call, needed, _ in ROW.findall(TABLE.read_text()):
+        if needed == "Nobody":
+            continue
+        for shown, token in (("no token", ""), ("a wrong token", wrong), ("an ended token", ended), ("a word", "guess")):
+            yield call, shown, token, False
+        for role, token in tokens.items():
+            yield call, f"the role {role}", token, role in OPENED_BY[needed]
+
+
+def try_all(service, python):
+    wanted = list(tries(service))
+    by_grpc = [row for row in wanted if row[0].startswith("/")]
+    lines = "".join(f"{call} {token}\n" for call, _, token, _ in by_grpc)
+    done = subprocess.run([python, HERE / "peers" / "grpc_calls.py"], input=f"{service.grpc}\n{lines}", check=True,
+                          capture_output=True, text=True)
+    statuses = done.stdout.split()
+    assert len(statuses) == len(by_grpc), done.stderr
+    results = list(zip(by_grpc, statuses))
+    results += [(row, service.http_status(row[0], row[2])) for row in wanted if not row[0].startswith("/")]
+    let_in = [(row[:2], status) for row, status in results if not row[3] and status not in REFUSED]
+    shut_out = [(row[:2], status) for row, status in results if row[3] and status in REFUSED]
+    by_connect = try_connect(service)
+    let_in += [((call, "another user's port"), status) for call, status in by_connect if status not in REFUSED]
+    return {"tried": sum(not row[3] for row, _ in results) + len(by_connect), "let_in": len(let_in),
+            "shut_out_of_their_own": len(shut_out), "wrongly": [str(x) for x in let_in + shut_out][:10]}
+
+
+def try_connect(service):
+    """What another user of the machine gets at the port of `tuner connect`."""
+    if os.geteuid() != 0:
+        return []
+    token = service.folder / "connect.token"
+    token.write_text(service.token("administer", "connect"))
+    token.chmod(0o600)
+    port = f"127.0.0.1:{free_port()}"
+    connected = subprocess.Popen([TUNER, "connect", service.http, "--listen", port, "--token-file", token],
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        for line in connected.stdout:
+            if line.startswith("until"):
+                break
+        rows = [call for call, needed, _ in ROW.findall(TABLE.read_text())
+                if needed != "Nobody" and not call.startswith(("/", "dashboard"))]
+        calls = [" ".join(call_of_http(call)) for call in rows]
+        command = ["/usr/bin/python3", "-S", "-c", TRY_HTTP, port, *calls]
+        own = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+        assert not REFUSED & {int(status) for status in own}, "the port is open for us"
+        statuses = subprocess.run(command, check=True, capture_output=True, text=True, cwd="/", user=NOBODY, group=NOBODY,
+                                  extra_groups=[]).stdout.split()
+        return list(zip(rows, map(int, statuses), strict=True))
+    finally:
+        connected.terminate()
+        connected.wait()
+
+
+def calls_s(service):
+    took = []
+    connection = http.client.HTTPConnection(service.http, timeout=60)
+    headers = {"Authorization": f"Bearer {service.word}"}
+    for _ in range(CALLS):
+        begun = time.monotonic()
+        connection.request("GET", "/api/studies", headers=headers)
+        assert connection.getresponse().read()
+        took.append(time.monotonic() - begun)
+    return took
+
+
+def silence(service):
+    alone = quantile(calls_s(service), 0.99)
+    before = resident_mb(service.process.pid)
+    silent = []
+    for i in range(SILENT):
+        host, port = (service.grpc, service.http)[i % 2].split(":")
+        silent.append(socket.create_connection((host, int(port)), timeout=60))
+    beside = quantile(calls_s(service), 0.99)
+    extra = resident_mb(service.process.pid) - before
+    for connection in silent:
+        connection.close()
+    return {"others_p99_ratio": round(beside / alone, 2), "others_p99_ms": round(1000 * beside, 2),
+            "extra_mb": round(extra, 1), "silent": SILENT}
+
+
+def main():
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 65536), most))
+    python = setup_optuna("5.0.0")
+    with tempfile.TemporaryDirectory() as name:
+        service = Service(pathlib.Path(name))
+        try:
+            figures = {**try_all(service, python), **silence(service)}
+        finally:
+            service.end()
+    wrongly = figures.pop("wrongly")
+    for line in wrongly:
+        print(line)
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

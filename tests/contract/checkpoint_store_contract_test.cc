@@ -1,0 +1,160 @@
+// What every CheckpointStore keeps to: the same tests for disks of the machines' own and for a
+// folder that all see.
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "trial_runner/agent/checkpoints/checkpoint_door.h"
+#include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
+#include "trial_runner/agent/checkpoints/checkpoint_store.h"
+#include "tuner/base/checkpoint_seal.h"
+#include "tuner/base/checksum.h"
+
+namespace espalier {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// Two agents: one on whose machine checkpoints are written, and one that wants them.
+struct Machines {
+  std::string name;
+  std::function<std::unique_ptr<CheckpointStore>(const std::string& own, const std::string& common)>
+      make;
+};
+
+class CheckpointStoreContract : public ::testing::TestWithParam<Machines> {
+ protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() / absl::StrCat("espalier-store-", getpid());
+    fs::remove_all(root_);
+    const std::string common = (root_ / "common").string();
+    writer_ = GetParam().make((root_ / "a").string(), common);
+    reader_ = GetParam().make((root_ / "b").string(), common);
+    door_ = *CheckpointDoor::Open("127.0.0.1", 0, 0, [this](const CheckpointName& what) {
+      return writer_->FolderOf(what.study, what.trial_number);
+    });
+  }
+  void TearDown() override {
+    door_.reset();
+    fs::remove_all(root_);
+  }
+
+  void Write(const std::string& name, const std::string& text) const {
+    const fs::path path = fs::path(writer_->FolderOf("a/study", 3)) / name;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  absl::StatusOr<std::string> Obtain(const std::string& name, const std::string& fingerprint = "") {
+    const CheckpointName what{"a/study", 3, name};
+    door_->Allow("t", what);
+    const FetchOrder order{
+        7, what, fingerprint, {{"a", door_->address(), door_->certificate(), "t", ""}}};
+    return reader_->Obtain(
+        order, [this](double) { return ++pauses_ < 100; }, [](std::int64_t) { return true; });
+  }
+  // With a checksum of its own, as trials write them.
+  static std::string Sealed(const std::string& text) {
+    Checksum checksum;
+    checksum.Add(text.data(), text.size());
+    return text + TextOf(CheckpointSeal{0, checksum.value(), 0.5});
+  }
+  static std::string Read(const fs::path& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+
+  fs::path root_;
+  std::unique_ptr<CheckpointStore> writer_, reader_;
+  std::unique_ptr<CheckpointDoor> door_;
+  int pauses_ = 0;
+};
+
+TEST_P(CheckpointStoreContract, WhatOneWritesTheOtherReadsUnderTheSameName) {
+  Write("step-5.pt", "learnt");
+  const absl::StatusOr<std::string> path = Obtain("step-5.pt");
+  ASSERT_TRUE(path.ok()) << path.status();
+  EXPECT_EQ(*path, reader_->FolderOf("a/study", 3) + "/step-5.pt");
+  EXPECT_EQ(Read(*path), "learnt");
+}
+
+TEST_P(CheckpointStoreContract, AFolderComesAsAWhole) {
+  Write("epoch", "5");
+  Write("part/weights", "learnt");
+  ASSERT_TRUE(Obtain("").ok());
+  EXPECT_EQ(Read(reader_->FolderOf("a/study", 3) + "/part/weights"), "learnt");
+}
+
+TEST_P(CheckpointStoreContract, WhatNobodyHasIsAnErrorAndNeverAnOlderOne) {
+  Write("step-4.pt", "older");
+  const absl::StatusOr<std::string> path = Obtain("step-5.pt");
+  EXPECT_EQ(path.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(path.status().message()),
+              HasSubstr("checkpoint step-5.pt of trial 3 in study a/study"));
+}
+
+TEST_P(CheckpointStoreContract, AnotherContentOfTheNameIsAnError) {
+  Write("step-5.pt", "learnt");
+  const std::string fingerprint =
+      ReadManifest(writer_->FolderOf("a/study", 3), "step-5.pt")->fingerprint;
+  EXPECT_TRUE(Obtain("step-5.pt", fingerprint).ok());
+  Write("step-5.pt", "learnt anew");
+  EXPECT_TRUE(Obtain("step-5.pt").ok());
+  EXPECT_EQ(Obtain("step-5.pt", fingerprint).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_P(CheckpointStoreContract, ADamagedOneIsSetAsideAndSaid) {
+  // The tail, by which contents are told apart, stays as it is.
+  const std::string long_text(10'000, 'x');
+  Write("step-6.pt", Sealed(long_text));
+  const std::string large = ReadManifest(writer_->FolderOf("a/study", 3), "step-6.pt")->fingerprint;
+  ASSERT_TRUE(Obtain("step-6.pt", large).ok());
+  const fs::path damaged = fs::path(reader_->FolderOf("a/study", 3)) / "step-6.pt";
+  std::fstream(damaged, std::ios::in | std::ios::out | std::ios::binary).put('y');
+  const bool fetched_elsewhere = !reader_->shared();
+  const absl::StatusOr<std::string> again = Obtain("step-6.pt", large);
+  EXPECT_EQ(again.ok(), fetched_elsewhere) << again.status();
+  EXPECT_TRUE(fs::exists(damaged.string() + ".damaged"));
+  if (fetched_elsewhere) {
+    EXPECT_EQ(Read(*again), Sealed(long_text));
+    return;
+  }
+  EXPECT_EQ(again.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(again.status().message()),
+              HasSubstr("its own copy is damaged: its checksum is "));
+}
+
+TEST_P(CheckpointStoreContract, NamesOutsideTheFolderAreRefused) {
+  EXPECT_FALSE(Obtain("../../secret").ok());
+  EXPECT_FALSE(Obtain("/etc/hostname").ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Both, CheckpointStoreContract,
+    ::testing::Values(Machines{"OwnDisks", [](const std::string& own,
+                                              const std::string&) { return OwnDisk(own); }},
+                      Machines{"SharedFolder",
+                               [](const std::string&, const std::string& common) {
+                                 return SharedFolder(common);
+                               }}),
+    [](const auto& machines) { return machines.param.name; });
+
+TEST(SharedFolders, AllWhoSeeOneReadTheSameMark) {
+  const fs::path root = fs::temp_directory_path() / absl::StrCat("espalier-mark-", getpid());
+  const absl::StatusOr<std::string> first = MarkOfSharedFolder((root / "one").string());
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(*MarkOfSharedFolder((root / "one").string()), *first);
+  EXPECT_NE(*MarkOfSharedFolder((root / "two").string()), *first);
+  std::ofstream(root / "file") << "in the way";
+  EXPECT_THAT(std::string(MarkOfSharedFolder((root / "file").string()).status().message()),
+              HasSubstr("it should be a folder that the agents of all machines can write to"));
+  fs::remove_all(root);
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "trial_runner/agent/checkpoints/checkpoint_door.h"
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+// Disk that a transfer leaves free for others.
+inline constexpr std::int64_t kSpareDiskBytes = std::int64_t{64} << 20;
+
+// An agent that has the checkpoint.
+struct CheckpointSource {
+  std::string node;         // its name, for errors
+  std::string address;      // host:port of its CheckpointDoor; empty: it has none
+  std::string certificate;  // PEM: nobody else is believed
+  std::string ticket;
+  std::string error;  // why it has no address, if that is known
+};
+
+struct FetchOrder {
+  std::int64_t trial_id = 0;
+  CheckpointName what;
+  // Which content of that name; empty: whichever the first source has.
+  std::string fingerprint;
+  std::vector<CheckpointSource> sources;
+};
+
+struct FetchLimits {
+  std::int64_t spare_disk_bytes = kSpareDiskBytes;
+  int fruitless_rounds = 5;    // tries of all sources that bring no byte, before it gives up
+  double first_pause_s = 0.1;  // after a fruitless round; doubles
+};
+
+// Told how many bytes have come so far; false: give up.
+using FetchNote = std::function<bool(std::int64_t bytes)>;
+
+// Makes the checkpoint of the order lie in the trial's checkpoint folder `folder`, whole or not at
+// all. Where a source breaks off it goes on from the last byte, with this source or another; what
+// is not finished stays in "incoming" beside the folder for the next time. The bytes are checked
+// against the source's SHA-256 of them. The files are the owner's alone.
+//
+// `wait` pauses for so many seconds and returns false to give up. Fails with what each source
+// answered (NOT_FOUND if none of them has it), or at once with RESOURCE_EXHAUSTED if the disk has
+// no room. Blocks; one call a trial at a time.
+absl::Status FetchCheckpoint(const FetchOrder& order, const std::string& folder,
+                             const FetchLimits& limits, const std::function<bool(double)>& wait,
+                             const FetchNote& note);
+
+}  // namespace espalier

@@ -1,0 +1,207 @@
+#include "trial_runner/agent/checkpoints/incoming_checkpoint.h"
+
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "trial_runner/agent/checkpoints/checkpoint_damage.h"
+#include "trial_runner/agent/file_descriptor.h"
+#include "tuner/base/private_files.h"
+
+namespace espalier {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kReadBytes = 1 << 20;
+
+absl::Status DiskError(const std::string& path, int error) {
+  const std::string text = absl::StrCat("cannot write ", path, ": ", strerror(error));
+  if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(text);
+  return absl::FailedPreconditionError(text);
+}
+
+absl::Status Sync(const std::string& path, int flags) {
+  const FileDescriptor handle(open(path.c_str(), flags | O_CLOEXEC));
+  if (!handle.open() || fsync(handle.get()) != 0) return DiskError(path, errno);
+  return absl::OkStatus();
+}
+
+absl::Status Rename(const std::string& from, const std::string& to) {
+  if (rename(from.c_str(), to.c_str()) != 0) return DiskError(to, errno);
+  return absl::OkStatus();
+}
+
+std::string InGigabytes(std::int64_t bytes) {
+  return absl::StrCat(static_cast<double>(bytes / 1'000'000) / 1000.0, " GB");
+}
+
+}  // namespace
+
+IncomingCheckpoint::IncomingCheckpoint(std::string folder, std::string name)
+    : folder_(std::move(folder)), name_(std::move(name)) {}
+
+std::string IncomingCheckpoint::StagingOf(const std::string& fingerprint) const {
+  return (fs::path(folder_).parent_path() / "incoming" / fingerprint).string();
+}
+
+std::int64_t IncomingCheckpoint::BytesThere(const std::string& fingerprint) const {
+  if (fingerprint.empty()) return 0;
+  std::int64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : fs::recursive_directory_iterator(StagingOf(fingerprint), error)) {
+    std::error_code ignored;
+    if (entry.is_regular_file(ignored)) {
+      bytes += static_cast<std::int64_t>(entry.file_size(ignored));
+    }
+  }
+  return bytes;
+}
+
+absl::Status IncomingCheckpoint::Begin(CheckpointManifest manifest, std::int64_t offset,
+                                       std::int64_t spare_bytes) {
+  manifest_ = std::move(manifest);
+  staging_ = StagingOf(manifest_.fingerprint);
+  if (offset == 0) Discard();
+  ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(staging_));
+  struct statvfs disk {};
+  if (statvfs(staging_.c_str(), &disk) != 0) return DiskError(staging_, errno);
+  const auto free = static_cast<std::int64_t>(disk.f_bavail * disk.f_frsize);
+  if (free < manifest_.size - offset + spare_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the disk of ", staging_, " has ", InGigabytes(free), " free; the checkpoint needs ",
+        InGigabytes(manifest_.size - offset), ", and ", InGigabytes(spare_bytes), " stay free"));
+  }
+  sum_ = Sha256();
+  part_ = 0;
+  in_part_ = 0;
+  received_ = 0;
+  return HashThere(offset);
+}
+
+// Goes to the place where the next byte belongs.
+absl::Status IncomingCheckpoint::HashThere(std::int64_t offset) {
+  std::string buffer(kReadBytes, '\0');
+  for (; part_ < manifest_.parts.size() && received_ < offset; ++part_) {
+    const CheckpointPart& part = manifest_.parts[part_];
+    const std::string path = absl::StrCat(staging_, "/", part.path);
+    const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.open()) return absl::DataLossError(absl::StrCat(path, ": ", strerror(errno)));
+    const std::int64_t here = std::min(part.size, offset - received_);
+    for (in_part_ = 0; in_part_ < here;) {
+      const std::size_t most = std::min(kReadBytes, static_cast<std::size_t>(here - in_part_));
+      const ssize_t got = read(file.get(), buffer.data(), most);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return absl::DataLossError(absl::StrCat(path, ": is not what was written"));
+      sum_.Add({buffer.data(), static_cast<std::size_t>(got)});
+      in_part_ += got;
+      received_ += got;
+    }
+    if (in_part_ < part.size) return absl::OkStatus();
+    in_part_ = 0;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status IncomingCheckpoint::Add(std::string_view bytes) {
+  sum_.Add(bytes);
+  while (!bytes.empty()) {
+    if (part_ == manifest_.parts.size()) {
+      return absl::DataLossError(
+          absl::StrCat("more than the ", manifest_.size, " bytes that were announced"));
+    }
+    const CheckpointPart& part = manifest_.parts[part_];
+    const auto room = static_cast<std::size_t>(part.size - in_part_);
+    ESPALIER_RETURN_IF_ERROR(AppendToPart(bytes.substr(0, room)));
+    bytes.remove_prefix(std::min(room, bytes.size()));
+    if (in_part_ < part.size) continue;
+    ++part_;
+    in_part_ = 0;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status IncomingCheckpoint::AppendToPart(std::string_view bytes) {
+  const std::string path = absl::StrCat(staging_, "/", manifest_.parts[part_].path);
+  if (in_part_ == 0)
+    ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(fs::path(path).parent_path().string()));
+  const FileDescriptor file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.open()) return DiskError(path, errno);
+  while (!bytes.empty()) {
+    const ssize_t wrote = write(file.get(), bytes.data(), bytes.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return DiskError(path, errno);
+    in_part_ += wrote;
+    received_ += wrote;
+    bytes.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status IncomingCheckpoint::Check(std::string_view sha256) {
+  if (received_ != manifest_.size) {
+    return absl::UnavailableError(
+        absl::StrCat("it ended after ", received_, " of ", manifest_.size, " bytes"));
+  }
+  if (sum_.Take() != sha256) {
+    Discard();
+    return absl::DataLossError(
+        "the bytes that came have another SHA-256 than those that were read");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status IncomingCheckpoint::CheckForDamage(const std::function<bool()>& go_on) const {
+  return espalier::CheckForDamage(staging_, name_, go_on);
+}
+
+absl::Status IncomingCheckpoint::PutInPlace() {
+  // Empty files have never been written to.
+  for (const CheckpointPart& part : manifest_.parts) {
+    const std::string path = absl::StrCat(staging_, "/", part.path);
+    if (part.size == 0) {
+      ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(fs::path(path).parent_path().string()));
+      const FileDescriptor empty(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+      if (!empty.open()) return DiskError(path, errno);
+    }
+    ESPALIER_RETURN_IF_ERROR(Sync(path, O_RDONLY));
+  }
+  return name_.empty() ? PutFolderInPlace() : PutFileInPlace();
+}
+
+absl::Status IncomingCheckpoint::PutFileInPlace() {
+  ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(folder_));
+  ESPALIER_RETURN_IF_ERROR(
+      Rename(absl::StrCat(staging_, "/", name_), absl::StrCat(folder_, "/", name_)));
+  ESPALIER_RETURN_IF_ERROR(Sync(folder_, O_RDONLY | O_DIRECTORY));
+  std::error_code ignored;  // what else is under way there is of older checkpoints
+  fs::remove_all(fs::path(staging_).parent_path(), ignored);
+  return absl::OkStatus();
+}
+
+// By two renames: a crash between them leaves the old folder beside, and the fetch is done again.
+absl::Status IncomingCheckpoint::PutFolderInPlace() {
+  const std::string old = absl::StrCat(StagingOf("old"));
+  std::error_code ignored;
+  fs::remove_all(old, ignored);
+  if (fs::exists(folder_)) ESPALIER_RETURN_IF_ERROR(Rename(folder_, old));
+  ESPALIER_RETURN_IF_ERROR(Rename(staging_, folder_));
+  ESPALIER_RETURN_IF_ERROR(Sync(fs::path(folder_).parent_path().string(), O_RDONLY | O_DIRECTORY));
+  fs::remove_all(fs::path(staging_).parent_path(), ignored);
+  return absl::OkStatus();
+}
+
+void IncomingCheckpoint::Discard() {
+  std::error_code ignored;
+  fs::remove_all(staging_, ignored);
+}
+
+}  // namespace espalier

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
+#include "tuner/base/status.h"
+#include "tuner/credentials/sha256.h"
+
+namespace espalier {
+
+// A checkpoint that is being fetched: its files under way, in incoming/FINGERPRINT beside the
+// trial's checkpoint folder, written one after another in the manifest's order. So their sizes tell
+// how much is there, also after a crash. One thread.
+class IncomingCheckpoint {
+ public:
+  // `folder` is the trial's checkpoint folder, `name` as in CheckpointName.
+  IncomingCheckpoint(std::string folder, std::string name);
+
+  // Of an earlier attempt at this content; 0: none.
+  std::int64_t BytesThere(const std::string& fingerprint) const;
+
+  // Takes up what is there, or (offset 0) begins anew. RESOURCE_EXHAUSTED: the disk has no room for
+  // the rest and `spare_bytes` more.
+  absl::Status Begin(CheckpointManifest manifest, std::int64_t offset, std::int64_t spare_bytes);
+  absl::Status Add(std::string_view bytes);
+  // All bytes are there: compares their checksum. DATA_LOSS: it is another one; nothing of them is
+  // kept.
+  absl::Status Check(std::string_view sha256);
+  // Whether it was sound where it came from, as far as it has a checksum of its own. DATA_LOSS.
+  absl::Status CheckForDamage(const std::function<bool()>& go_on) const;
+  // Once it is checked.
+  absl::Status PutInPlace();
+  void Discard();
+
+ private:
+  std::string StagingOf(const std::string& fingerprint) const;
+  absl::Status HashThere(std::int64_t offset);
+  absl::Status AppendToPart(std::string_view bytes);
+  absl::Status PutFileInPlace();
+  absl::Status PutFolderInPlace();
+
+  const std::string folder_;
+  const std::string name_;
+  std::string staging_;
+  CheckpointManifest manifest_;
+  std::size_t part_ = 0;      // being written
+  std::int64_t in_part_ = 0;  // bytes of it
+  std::int64_t received_ = 0;
+  Sha256 sum_;
+};
+
+}  // namespace espalier

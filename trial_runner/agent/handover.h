@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "handover.pb.h"
+#include "trial_runner/agent/file_descriptor.h"
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+// The formats of AgentHandover that this release writes and reads. A change of its meaning makes a
+// new one; kOldestHandoverFormat follows when no supported release writes the older any more.
+inline constexpr std::uint32_t kHandoverFormat = 1;
+inline constexpr std::uint32_t kOldestHandoverFormat = 1;
+
+// A file without a name that holds it. It is closed by exec unless PassOn is called.
+absl::StatusOr<FileDescriptor> WriteHandover(const v1::AgentHandover& handover);
+
+// From /proc/self/fd/N, or that of the process that offers it. Fails where the format is not ours,
+// with both releases and what to do.
+absl::StatusOr<v1::AgentHandover> ReadHandover(const std::string& path);
+
+// Lets go of the file, once all in it was taken over.
+void ForgetHandover(const std::string& path);
+
+// Every descriptor that the next program in this process needs.
+std::vector<int> DescriptorsOf(const v1::AgentHandover& handover);
+
+// Becomes another program: same process, so its children stay its children. All descriptors are
+// closed but the standard ones and `kept`; signals are blocked until the program unblocks them.
+// To be called by the thread that has started the children: the others end, and with a thread end
+// the children that it has started (PR_SET_PDEATHSIG). Returns only if it could not.
+absl::Status Become(const std::string& executable, const std::vector<std::string>& arguments,
+                    const std::vector<int>& kept);
+
+// Of what was taken over: no other program shall inherit it.
+void CloseOnExec(const v1::AgentHandover& handover);
+
+}  // namespace espalier

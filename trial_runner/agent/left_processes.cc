@@ -1,0 +1,172 @@
+#include "trial_runner/agent/left_processes.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "trial_runner/agent/file_descriptor.h"
+#include "tuner/base/process_start.h"
+#include "tuner/credentials/hexadecimal.h"
+
+namespace espalier {
+namespace {
+
+struct Process {
+  pid_t parent = 0;
+  std::string start;
+};
+
+std::string ReadWhole(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::optional<pid_t> NumberIn(std::string_view name) {
+  pid_t pid = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return pid;
+}
+
+pid_t ParentOf(pid_t pid) {
+  const std::string line = ReadWhole(absl::StrCat("/proc/", pid, "/stat"));
+  const std::size_t name_ends = line.rfind(')');
+  if (name_ends == std::string::npos) return 0;
+  std::istringstream fields(line.substr(name_ends + 1));
+  std::string state;
+  pid_t parent = 0;
+  fields >> state >> parent;
+  return parent;
+}
+
+std::map<pid_t, Process> AllProcesses() {
+  std::map<pid_t, Process> all;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it("/proc", error), end; !error && it != end;
+       it.increment(error)) {
+    const std::optional<pid_t> pid = NumberIn(it->path().filename().string());
+    if (pid) all[*pid] = {ParentOf(*pid), ProcessStart(*pid)};
+  }
+  return all;
+}
+
+// Another user's environment cannot be read, and is empty here; so is that of a zombie.
+bool CarriesOneOf(pid_t pid, const std::vector<std::string>& marks) {
+  const std::string environment = ReadWhole(absl::StrCat("/proc/", pid, "/environ"));
+  const std::string wanted = absl::StrCat(kRunMarkVariable, "=");
+  const std::vector<std::string> variables = absl::StrSplit(environment, '\0');
+  for (const std::string& variable : variables) {
+    if (!variable.starts_with(wanted)) continue;
+    const std::vector<std::string> carried = absl::StrSplit(variable.substr(wanted.size()), ',');
+    return std::any_of(marks.begin(), marks.end(), [&](const std::string& mark) {
+      return std::find(carried.begin(), carried.end(), mark) != carried.end();
+    });
+  }
+  return false;
+}
+
+// An agent may have been started from within a trial of the one before it.
+std::set<pid_t> ThisAndThoseAbove(const std::map<pid_t, Process>& all) {
+  std::set<pid_t> spared = {1};
+  for (pid_t pid = getpid(); pid > 0 && spared.insert(pid).second;) {
+    const auto process = all.find(pid);
+    if (process == all.end()) break;
+    pid = process->second.parent;
+  }
+  return spared;
+}
+
+std::set<pid_t> Condemned(const std::map<pid_t, Process>& all,
+                          const std::vector<std::string>& marks) {
+  const std::set<pid_t> spared = ThisAndThoseAbove(all);
+  std::set<pid_t> condemned;
+  for (const auto& [pid, process] : all) {
+    if (!spared.contains(pid) && CarriesOneOf(pid, marks)) condemned.insert(pid);
+  }
+  for (bool found = true; found;) {
+    found = false;
+    for (const auto& [pid, process] : all) {
+      if (condemned.contains(process.parent) && !spared.contains(pid)) {
+        found = condemned.insert(pid).second || found;
+      }
+    }
+  }
+  return condemned;
+}
+
+// Nothing, if the number is another's by now.
+FileDescriptor Hold(pid_t pid, const Process& process) {
+  FileDescriptor held(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (process.start.empty() || ProcessStart(pid) != process.start) held.Close();
+  return held;
+}
+
+bool AwaitEnd(const FileDescriptor& held, std::chrono::steady_clock::time_point until) {
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+  pollfd ended{held.get(), POLLIN, 0};
+  return poll(&ended, 1, static_cast<int>(std::max<std::int64_t>(0, left.count()))) > 0;
+}
+
+}  // namespace
+
+std::string NewRunMark() {
+  constexpr std::size_t kBytes = 16;
+  return RandomHexadecimal(kBytes);
+}
+
+std::string RunMarks(const std::map<std::string, std::string>& inherited, const std::string& mark) {
+  const auto outer = inherited.find(kRunMarkVariable);
+  if (outer == inherited.end() || outer->second.empty()) return mark;
+  return absl::StrCat(outer->second, ",", mark);
+}
+
+absl::StatusOr<std::size_t> EndMarkedProcesses(const std::vector<std::string>& marks,
+                                               std::chrono::milliseconds within) {
+  const auto until = std::chrono::steady_clock::now() + within;
+  std::size_t killed = 0;
+  // Once more, until there is none: who was looked at may have forked just before it was killed.
+  while (true) {
+    const std::map<pid_t, Process> all = AllProcesses();
+    std::vector<std::pair<pid_t, FileDescriptor>> held;
+    for (const pid_t pid : Condemned(all, marks)) {
+      FileDescriptor descriptor = Hold(pid, all.at(pid));
+      if (descriptor.open()) held.emplace_back(pid, std::move(descriptor));
+    }
+    // Zombies among the descendants have ended: they only wait for their parents to see it.
+    const auto now = std::chrono::steady_clock::now();
+    std::erase_if(held, [now](const auto& process) { return AwaitEnd(process.second, now); });
+    if (held.empty()) return killed;
+    for (const auto& [pid, descriptor] : held) {
+      syscall(SYS_pidfd_send_signal, descriptor.get(), SIGKILL, nullptr, 0);
+    }
+    killed += held.size();
+    std::vector<std::string> left;
+    for (const auto& [pid, descriptor] : held) {
+      if (!AwaitEnd(descriptor, until)) left.push_back(absl::StrCat(pid));
+    }
+    if (left.empty() && std::chrono::steady_clock::now() < until) continue;
+    return absl::DeadlineExceededError(absl::StrCat(
+        "processes that do not end although they were killed: ",
+        left.empty() ? "new ones are started all the time" : absl::StrJoin(left, ", ")));
+  }
+}
+
+}  // namespace espalier

@@ -1,0 +1,75 @@
+#include "trial_runner/torch/contact_watch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "trial_runner/collectives/contacts.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::chrono::seconds kLookEvery{1};
+
+bool Closed(const ReplicaContact& contact) {
+  return contact.contact == Contact::kRefused || contact.contact == Contact::kSilent;
+}
+
+}  // namespace
+
+ContactWatch::ContactWatch(ControlPlane& control, const Collectives& collectives)
+    : control_(control), collectives_(collectives), thread_([this] { Run(); }) {}
+
+ContactWatch::~ContactWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  ended_.notify_all();
+  thread_.join();
+}
+
+void ContactWatch::Follow(const Membership& group, ReplicaId self) {
+  const std::lock_guard lock(mutex_);
+  group_ = group;
+  self_ = self;
+}
+
+std::vector<ReplicaContact> ContactWatch::Try() const {
+  std::vector<ReplicaContact> contacts;
+  std::vector<std::string> addresses;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Member& member : group_.members) {
+      if (member.replica == self_) continue;
+      contacts.push_back({member.replica, member.address});
+      addresses.push_back(member.address);
+    }
+  }
+  const std::vector<ContactAttempt> attempts = TryContacts(addresses, kAttempt_s);
+  for (std::size_t i = 0; i < attempts.size(); ++i) {
+    contacts[i].contact = attempts[i].contact;
+    contacts[i].error = attempts[i].error;
+  }
+  return contacts;
+}
+
+void ContactWatch::Run() {
+  double tried_at_s = 0;  // of the wait that goes on
+  std::unique_lock lock(mutex_);
+  while (!ended_.wait_for(lock, kLookEvery, [this] { return ending_; })) {
+    const double waiting_s = collectives_.Waiting_s();
+    if (waiting_s < tried_at_s) tried_at_s = 0;  // another wait
+    if (waiting_s < tried_at_s + kStuckAfter_s || group_.members.size() < 2) continue;
+    const std::int64_t generation = group_.generation;
+    lock.unlock();
+    const ReplicaStuck stuck{generation, waiting_s, Try()};
+    const bool cut = std::any_of(stuck.contacts.begin(), stuck.contacts.end(), Closed);
+    // What was waited for may have come while it tried.
+    if (cut && collectives_.Waiting_s() > waiting_s) control_.Send(stuck);
+    lock.lock();
+    tried_at_s = waiting_s;
+  }
+}
+
+}  // namespace espalier

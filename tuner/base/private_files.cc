@@ -1,0 +1,66 @@
+#include "tuner/base/private_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "tuner/base/status.h"
+
+namespace espalier {
+namespace {
+
+absl::Status CannotWrite(const std::string& path, int error) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot write ", path, ": ", std::strerror(error)));
+}
+
+absl::Status WriteAll(int file, const std::string& path, std::string_view left) {
+  while (!left.empty()) {
+    const ssize_t wrote = write(file, left.data(), left.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return CannotWrite(path, errno);
+    left.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status MakePrivateFolders(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path whole = fs::absolute(path, error).lexically_normal();
+  if (error) return CannotWrite(path, error.value());
+  fs::path so_far;
+  for (const fs::path& part : whole) {
+    if (part.empty()) continue;
+    so_far /= part;
+    if (mkdir(so_far.c_str(), 0700) == 0 || errno == EEXIST) continue;
+    const int cause = errno;  // a folder above that we may not write to is there all the same
+    if (!fs::is_directory(so_far, error)) return CannotWrite(so_far.string(), cause);
+  }
+  if (!fs::is_directory(whole, error)) return CannotWrite(whole.string(), ENOTDIR);
+  return absl::OkStatus();
+}
+
+absl::Status WritePrivateFile(const std::string& path, const std::string& text) {
+  const std::string fresh = path + ".new";
+  unlink(fresh.c_str());  // one that is left over would keep its mode
+  const int file = open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return CannotWrite(fresh, errno);
+  const absl::Cleanup close_file = [file] { close(file); };
+  ESPALIER_RETURN_IF_ERROR(WriteAll(file, fresh, text));
+  if (rename(fresh.c_str(), path.c_str()) != 0) return CannotWrite(path, errno);
+  return absl::OkStatus();
+}
+
+}  // namespace espalier

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace espalier {
+
+// Files and folders for nobody but this user, whatever the umask allows. Errors name the path and
+// the system's reason.
+
+// Makes a folder and what is missing above it with mode 0700. What is there already stays as it is.
+absl::Status MakePrivateFolders(const std::string& path);
+
+// Writes a file of mode 0600, by way of another name: no reader ever sees half of it.
+absl::Status WritePrivateFile(const std::string& path, const std::string& text);
+
+}  // namespace espalier

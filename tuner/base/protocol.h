@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace espalier {
+
+// The version of what service, agents, replicas and clients say to one another: the messages of
+// tuner/proto and their meaning. A release that changes the meaning of anything that its
+// predecessor says raises kProtocol; it goes on speaking its predecessor's, so that machines are
+// upgraded one after the other. New fields that may be ignored need no new version. What each
+// release said is recorded in tests/protocol and understood for as long as it is spoken.
+inline constexpr int kProtocol = 1;
+inline constexpr int kOldestProtocol = 1;
+
+// This release, as `tuner version` prints it.
+std::string Release();
+
+// One end of a conversation, as it describes itself. Who says nothing speaks the first version.
+struct Speaker {
+  std::string name;  // for messages: "agent n1", "this service"
+  int newest = 1;
+  int oldest = 1;
+  std::string release{};  // empty: it does not say
+};
+
+// This program, under the name that it has in the conversation.
+Speaker ThisSpeaker(const std::string& name);
+
+// What this program says of itself where a text is needed: newest, oldest and release, as in
+// "2 1 0.2.0". Calls carry it under kProtocolHeader, replicas find their agent's in
+// kProtocolVariable.
+inline constexpr const char* kProtocolHeader = "espalier-protocol";
+inline constexpr const char* kProtocolVariable = "ESPALIER_PROTOCOL";
+std::string ProtocolText();
+// Fails where the text is none such. What a later release adds to it is passed over.
+absl::StatusOr<Speaker> SpeakerFrom(const std::string& name, const std::string& text);
+
+// The newest version that both speak. FAILED_PRECONDITION where there is none, with both, and which
+// of the two is to be upgraded.
+absl::StatusOr<int> AgreeOnProtocol(const Speaker& other, const Speaker& self);
+
+}  // namespace espalier

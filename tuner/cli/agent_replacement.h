@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+// The words that this process was started with, less those that concern a hand-over.
+std::vector<std::string> OwnArguments();
+
+// The program by which the agent of this node and directory is to be replaced: as `tuner agent
+// --replace` has asked, or else the one that lies where this one was started from.
+std::string ProgramToBecome(const std::string& directory, const std::string& node);
+
+// Has the agent that runs there replaced by this very program, and waits until it says that it was,
+// or why not. NOT_FOUND: no agent runs there.
+absl::Status ReplaceRunningAgent(const std::string& directory, const std::string& node);
+
+}  // namespace espalier

@@ -1,0 +1,49 @@
+#include "tuner/cli/network_options.h"
+
+#include <fmt/format.h>
+
+#include "trial_runner/agent/host_address.h"
+
+namespace espalier {
+
+void NetworkArguments::AddTo(CLI::App& app) {
+  app.add_option("--address", address,
+                 "Address of this machine at which other machines reach its replicas (default: the "
+                 "one from which it reaches the service)");
+  app.add_option("--interface", interface,
+                 "Network interface whose address that is, instead of --address");
+  app.add_option(
+      "--port-range", port_range,
+      fmt::format("TCP ports at which replicas listen, LOW-HIGH, to be opened to the "
+                  "other machines of the pool; at least {} a slot, and one (default: any)",
+                  kPortsPerSlot));
+}
+
+absl::Status NetworkArguments::Resolve(AgentOptions& options) const {
+  if (!address.empty() && !interface.empty()) {
+    return absl::InvalidArgumentError(fmt::format(
+        "--address {} and --interface {}: leave one of the two out", address, interface));
+  }
+  if (!address.empty()) ESPALIER_RETURN_IF_ERROR(FindOwnAddress(address).status());
+  if (!interface.empty()) {
+    ESPALIER_RETURN_IF_ERROR(AddressOfInterface(interface, /*prefer_ipv6=*/false).status());
+  }
+  options.host_address = address;
+  options.interface = interface;
+  if (port_range.empty()) return absl::OkStatus();
+  const absl::StatusOr<PortRange> ports = ParsePortRange(port_range);
+  if (!ports.ok()) {
+    return absl::InvalidArgumentError(
+        fmt::format("--port-range: {}", std::string(ports.status().message())));
+  }
+  // And one at which other agents fetch checkpoints.
+  if (const int needed = kPortsPerSlot * options.slots + 1; ports->size() < needed) {
+    return absl::InvalidArgumentError(fmt::format(
+        "--port-range {}: has {} ports, and {} slots need {} ({} each, and one for checkpoints)",
+        port_range, ports->size(), options.slots, needed, kPortsPerSlot));
+  }
+  options.ports = *ports;
+  return absl::OkStatus();
+}
+
+}  // namespace espalier

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "trial_runner/agent/agent.h"
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+// A replica listens at one port for the rendezvous and at one for each group; those of a group that
+// was given up stay open for a while.
+inline constexpr int kPortsPerSlot = 4;
+
+// What `tuner agent` accepts about where other machines reach its replicas.
+struct NetworkArguments {
+  std::string address;
+  std::string interface;
+  std::string port_range;
+
+  void AddTo(CLI::App& app);
+  // Refuses what this machine does not have. After the slots are known.
+  absl::Status Resolve(AgentOptions& options) const;
+};
+
+}  // namespace espalier

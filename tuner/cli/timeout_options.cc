@@ -1,0 +1,28 @@
+#include "tuner/cli/timeout_options.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/study_file/timeout_keys.h"
+
+namespace espalier {
+
+void AddTimeoutsTo(CLI::App& app, TrialTimeouts& timeouts) {
+  for (const TimeoutKey& timeout : kTimeoutKeys) {
+    app.add_option(timeout.option, timeouts.*timeout.seconds,
+                   absl::StrCat(timeout.help, "; a study's own ", timeout.key, " comes first"))
+        ->capture_default_str();
+  }
+}
+
+absl::Status CheckTimeouts(const TrialTimeouts& timeouts) {
+  for (const TimeoutKey& timeout : kTimeoutKeys) {
+    const double seconds = timeouts.*timeout.seconds;
+    if (seconds >= kLeastTimeout_s && std::isfinite(seconds)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(timeout.option, " ", seconds, ": must be ",
+                                                   kLeastTimeout_s, " or more seconds"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace espalier

@@ -1,0 +1,61 @@
+// How far groups are between two steps: what moves is awaited, what does not is begun anew.
+
+#include <algorithm>
+#include <tuple>
+
+#include "tuner/core/core_impl.h"
+
+namespace espalier {
+
+namespace {
+
+bool IsFurther(const ReplicaForming& now, const ReplicaForming& before) {
+  return std::tuple(now.generation, now.phase, now.bytes) >
+         std::tuple(before.generation, before.phase, before.bytes);
+}
+
+}  // namespace
+
+void Core::Impl::Hear(Replica& from, const ReplicaForming& message) {
+  if (!IsFurther(message, from.forming)) return;
+  from.forming = message;
+  if (from.leaving) {
+    // It saves a checkpoint. One that is being stopped has had its time.
+    if (from.deadline() && !from.stopping) {
+      replicas_.SetDeadline(from, std::max(*from.deadline(), After(now_, StallOf(from.trial))));
+    }
+    return;
+  }
+  const auto group = groups_.find(from.trial);
+  if (group == groups_.end() || message.generation != TrialAt(from.trial).generation) return;
+  group->second.moved_at = now_;
+}
+
+// A group changes between two steps, and the one under way may be a long one.
+double Core::Impl::StallOf(TrialId id) const {
+  const auto group = groups_.find(id);
+  const double step_time_s = group == groups_.end() ? 0 : group->second.step_time_s;
+  return TimeoutsOf(state_.trials.at(id)).stall_s + kStallSteps * step_time_s;
+}
+
+bool Core::Impl::Stalls(TrialId id, const Group& group) const {
+  return group.forming && After(group.moved_at, StallOf(id)) <= now_;
+}
+
+ReplicaForming Core::Impl::FormingOf(TrialId id, const Group& group) const {
+  ReplicaForming most;
+  if (!group.forming && !group.pausing) return most;
+  most.generation = state_.trials.at(id).generation;
+  most.phase = group.pausing ? GroupPhase::kSaving : GroupPhase::kMeeting;
+  for (const Replica* replica : ReplicasOf(id)) {
+    const ReplicaForming& own = replica->forming;
+    if (own.generation != most.generation) continue;
+    if (std::tuple(own.phase, own.bytes_total, own.bytes) >
+        std::tuple(most.phase, most.bytes_total, most.bytes)) {
+      most = own;
+    }
+  }
+  return most;
+}
+
+}  // namespace espalier

@@ -1,0 +1,152 @@
+// Plans that are made beside the owner's thread: what they are shown, and what is left of them when
+// they come.
+
+#include <algorithm>
+#include <utility>
+
+#include "tuner/core/core_impl.h"
+
+namespace espalier {
+
+namespace {
+
+int At(const Placement& placement, NodeId node) {
+  const auto at = placement.find(node);
+  return at == placement.end() ? 0 : at->second;
+}
+
+}  // namespace
+
+// One at a time, and the planner rests as long as it has worked: whatever happens meanwhile, a
+// thousand reports for instance, is one look.
+void Core::Impl::AskForPlan() {
+  look_ = planning_ != nullptr || now_ < planner_rests_until_;
+  if (look_) return;
+  auto request = std::make_shared<PlanRequest>();
+  request->number = ++plans_asked_;
+  request->policy = CurrentPolicy();
+  for (const StudyId id : pool_studies_) {
+    const Study& study = StudyAt(id);
+    if (study.trials.size() <= kPromiseEveryReport) {
+      UpdatePromise(study);
+    } else if (PromiseIsDue(study)) {
+      StudyCurves& forecast = request->curves.emplace_back(CurvesToForecast(study));
+      for (Curve& curve : forecast.curves) {
+        const auto& points = forecast.points.emplace_back(curve.points.begin(), curve.points.end());
+        curve.points = points;
+      }
+    }
+  }
+  for (const auto& [trial, gpu_type] : std::exchange(fit_due_, {})) {
+    const auto speed = speeds_.find(trial);
+    if (speed == speeds_.end()) continue;
+    const SpeedOnType& on_type = speed->second.by_gpu_type.at(gpu_type);
+    request->speeds.push_back({trial, gpu_type, on_type.profile, on_type.fitted});
+  }
+  DescribeSharing(*request);
+  request->pool = MakePool();
+  plan_asked_at_ = now_;
+  planning_ = request;
+  result_.plan = std::move(request);
+}
+
+void Core::Impl::On(const PlanMade& event) {
+  if (!event.plan || !planning_ || event.plan->number != planning_->number) return;
+  const std::shared_ptr<const PlanRequest> shown = std::exchange(planning_, nullptr);
+  planner_rests_until_ = After(now_, SecondsBetween(plan_asked_at_, now_));
+  const bool all_taken = TakePlan(*event.plan, *shown);
+  parts_ = event.plan->parts;
+  std::erase_if(parts_, [this](const auto& part) { return !pool_studies_.contains(part.first); });
+  const std::size_t before = live_.size();
+  if (const auto* parts = KnownParts()) {
+    CreateTrialsWhereUseful(*parts);
+    GiveWayToStarving(*parts);
+  } else {
+    look_ = true;
+  }
+  look_ = look_ || live_.size() != before;
+  look_ = look_ || !all_taken || !event.plan->speeds.empty();
+  CarryOut();
+}
+
+// The pool has gone on since it was shown. What no longer holds is dropped, trial by trial, and the
+// next plan sees why. False: some was.
+bool Core::Impl::TakePlan(const Plan& plan, const PlanRequest& request) {
+  for (const auto& [trial, promise] : plan.promise) {
+    if (live_.contains(trial)) promise_[trial] = promise;
+  }
+  for (const FittedSpeed& fitted : plan.speeds) {
+    const auto speed = speeds_.find(fitted.trial);
+    if (speed != speeds_.end()) speed->second.by_gpu_type[fitted.gpu_type].fitted = fitted.params;
+  }
+  for (const JobRefusal& refusal : plan.refusals) {
+    if (live_.contains(refusal.trial)) RecordRefusal(TrialAt(refusal.trial), refusal.reason);
+  }
+  std::map<TrialId, const Job*> shown;
+  for (const Job& job : request.pool.jobs) shown.emplace(job.id, &job);
+  std::vector<AllocationDecision> meant;
+  for (const AllocationDecision& decision : plan.allocations) {
+    if (StillMeant(decision, shown)) meant.push_back(decision);
+  }
+  meant = HoldersFirst(ThatFit(std::move(meant)));
+  const bool all = meant.size() == plan.allocations.size();
+  for (const AllocationDecision& decision : meant) {
+    // Who was to leave a node that the others span may not have left it.
+    if (!all && !MaySpan(decision.trial, decision.placement)) continue;
+    TakeAllocation(decision);
+  }
+  return all;
+}
+
+// Whether the trial is as it was shown: it waits, or has the slots that it was planned to have.
+bool Core::Impl::StillMeant(const AllocationDecision& decision,
+                            const std::map<TrialId, const Job*>& shown) {
+  const TrialId id = decision.trial;
+  if (!live_.contains(id) || held_.contains(id) || recovering_.contains(id)) return false;
+  if (keeping_.Holds(id)) return false;
+  const Trial& trial = TrialAt(id);
+  if (StudyAt(trial.study).state != StudyState::kRunning) return false;
+  const Job& job = *shown.at(id);
+  const auto group = groups_.find(id);
+  if ((group != groups_.end()) != job.running) return false;
+  if (group == groups_.end()) return true;
+  if (group->second.pausing || group->second.target != job.current) return false;
+  const int slots = Total(decision.placement);
+  if (group->second.joiner_failures >= kMaxJoinerFailures) return slots <= Total(job.current);
+  const bool pinned = group->second.elastic && trial.pinned_slots > 0;
+  return !pinned || slots == 0 || slots == trial.pinned_slots;
+}
+
+// Those that leave no node with more than it has, if all of them are taken.
+std::vector<AllocationDecision> Core::Impl::ThatFit(
+    std::vector<AllocationDecision> decisions) const {
+  static const Placement kNone;
+  const auto current = [this](TrialId id) -> const Placement& {
+    const auto group = groups_.find(id);
+    return group == groups_.end() ? kNone : group->second.target;
+  };
+  std::map<NodeId, int> left;
+  for (const NodeCapacity& node : Capacities()) left[node.id] = node.slots;
+  for (const auto& [id, group] : groups_) {
+    for (const auto& [node, slots] : group.target) left[node] -= slots;
+  }
+  const auto take = [&](const AllocationDecision& decision, int sign) {
+    for (const auto& [node, slots] : current(decision.trial)) left[node] += sign * slots;
+    for (const auto& [node, slots] : decision.placement) left[node] -= sign * slots;
+  };
+  for (const AllocationDecision& decision : decisions) take(decision, 1);
+  const auto too_much = [&](const AllocationDecision& decision) {
+    return std::any_of(decision.placement.begin(), decision.placement.end(), [&](const auto& at) {
+      return left[at.first] < 0 && at.second > At(current(decision.trial), at.first);
+    });
+  };
+  // What is dropped may leave too little to another that was to have its slots.
+  while (true) {
+    const auto last = std::find_if(decisions.rbegin(), decisions.rend(), too_much);
+    if (last == decisions.rend()) return decisions;
+    take(*last, -1);
+    decisions.erase(std::prev(last.base()));
+  }
+}
+
+}  // namespace espalier

@@ -1,0 +1,71 @@
+// Tokens by which others are let in: kept here, because this is what is durable.
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/core/core_impl.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr std::size_t kMostTokens = 10'000;
+constexpr std::size_t kLongestTokenName = 100;
+
+bool GoodTokenName(const std::string& name) {
+  return !name.empty() && name.size() <= kLongestTokenName &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) { return c > 32 && c < 127; });
+}
+
+bool IsGood(const KeptToken& token, Time now) {
+  return token.removed == Time{} && (token.expires == Time{} || now < token.expires);
+}
+
+}  // namespace
+
+void Core::Impl::On(const AddToken& event) {
+  const KeptToken& token = event.token;
+  if (!GoodTokenName(token.name)) {
+    result_.reply.status = absl::InvalidArgumentError(
+        absl::StrCat("token name \"", token.name.substr(0, kLongestTokenName), "\": must be 1 to ",
+                     kLongestTokenName, " characters, without blanks"));
+    return;
+  }
+  if (token.expires != Time{} && token.expires <= now_) {
+    result_.reply.status =
+        absl::InvalidArgumentError(absl::StrCat("token ", token.name, ": its end must lie ahead"));
+    return;
+  }
+  std::size_t good = 0;
+  for (const auto& [id, other] : state_.tokens) {
+    if (!IsGood(other, now_)) continue;
+    ++good;
+    if (other.name != token.name && id != token.id) continue;
+    result_.reply.status = absl::AlreadyExistsError(absl::StrCat(
+        "there is a token named ", other.name,
+        " already: choose another name, or end it with `tuner token rm ", other.name, "`"));
+    return;
+  }
+  if (good >= kMostTokens) {
+    result_.reply.status = absl::ResourceExhaustedError(
+        absl::StrCat("there are ", good, " tokens already: remove those that nobody needs"));
+    return;
+  }
+  KeptToken kept = token;
+  kept.created = now_;
+  Emit(TokenKept{std::move(kept)});
+}
+
+void Core::Impl::On(const RemoveToken& event) {
+  for (const auto& [id, token] : state_.tokens) {
+    if (!IsGood(token, now_) || (id != event.token && token.name != event.token)) continue;
+    KeptToken removed = token;
+    removed.removed = now_;
+    Emit(TokenKept{std::move(removed)});
+    return;
+  }
+  result_.reply.status = absl::NotFoundError(absl::StrCat(
+      "there is no token \"", event.token, "\"; `tuner token ls` shows those there are"));
+}
+
+}  // namespace espalier

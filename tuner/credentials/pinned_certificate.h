@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+inline constexpr double kPinTimeout_s = 10;
+
+// The certificate that `address` (HOST:PORT) shows, PEM, if it is the one whose hash a token holds
+// and has not ended. Who then trusts only that certificate, under the name `name` (for
+// grpc.ssl_target_name_override), speaks to that service and to nobody between.
+struct PinnedService {
+  std::string certificate;
+  std::string name;
+};
+
+// UNAVAILABLE: nobody answers. FAILED_PRECONDITION: it speaks no TLS, shows another certificate, or
+// one that has ended; the error says what to do.
+absl::StatusOr<PinnedService> PinService(const std::string& address, const std::string& pin,
+                                         double timeout_s = kPinTimeout_s);
+
+}  // namespace espalier

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tuner/base/status.h"
+#include "tuner/credentials/dial.h"
+
+struct ssl_st;
+
+namespace espalier {
+
+// By what the other end is known: the hash of its certificate, as tokens carry it, or (PEM) those
+// who vouch for it and its address.
+struct TlsTrust {
+  std::string pin{};
+  std::string roots{};
+
+  bool any() const { return !pin.empty() || !roots.empty(); }
+};
+
+// A connection to somebody who is known: the handshake is done, and nothing was said before. The
+// socket does not block.
+class TlsConnection {
+ public:
+  virtual ~TlsConnection() = default;  // closes
+
+  virtual ssl_st* tls() const = 0;
+  virtual int socket() const = 0;
+  virtual const std::string& certificate() const = 0;  // PEM, what it shows
+  virtual const std::string& name() const = 0;         // that it is made out to
+};
+
+// `http2`: offers that protocol, as gRPC wants it. UNAVAILABLE: nobody answers, or not in time.
+// FAILED_PRECONDITION: it speaks no TLS, or is not who is trusted; the error says what to do.
+absl::StatusOr<std::unique_ptr<TlsConnection>> DialTls(const std::string& address,
+                                                       const TlsTrust& trust, bool http2,
+                                                       const DialLimit& limit);
+
+}  // namespace espalier

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "tuner/core/event.h"
+
+namespace espalier {
+
+// What an event is and whom it concerns, for a log: "ReplicaReport replica=17".
+std::string NameOf(const Event& event);
+
+}  // namespace espalier
