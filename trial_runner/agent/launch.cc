@@ -32,8 +32,8 @@ struct Failure {
   int error;
 };
 
-// All that the child needs, laid out before the fork: between fork and exec only async-signal-safe
-// calls are allowed, because other threads may have held any lock.
+// All that the child needs, laid out before it exists: until it executes its program it may only
+// make async-signal-safe calls, because other threads of the agent may hold any lock.
 struct Preparation {
   std::string program;
   std::string directory;
@@ -83,6 +83,24 @@ void ResetSignals() {
   if (chdir(p.directory.c_str()) != 0) Fail(kFailureFd, Stage::kEnterDirectory);
   execve(p.program.c_str(), p.argv.data(), p.envp.data());
   Fail(kFailureFd, Stage::kExecute);
+}
+
+// The child borrows this process's memory, and this thread waits, until the child executes its
+// program or exits. To copy the page tables of a service instead, and to fault in its pages again
+// afterwards, would take longer than all else that starting a trial takes. No handler of this
+// process may run in the child meanwhile, so signals are blocked until it has reset them. vfork
+// runs no atfork handlers; those of gRPC and of malloc would take locks. Negative: errno says why.
+pid_t StartChild(const Preparation& p) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t child = vfork();
+  if (child == 0) BecomeReplica(p);
+  const int error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return child;
 }
 
 absl::Status CannotStart(const std::string& what, int error) {
@@ -180,10 +198,8 @@ absl::StatusOr<LaunchedProcess> Launch(const LaunchOrder& order) {
   p.control = theirs.get();
   p.failure = failure_out.get();
 
-  // _Fork runs no atfork handlers: gRPC's and malloc's would take locks.
-  launched.pid = _Fork();
+  launched.pid = StartChild(p);
   if (launched.pid < 0) return CannotStart(order.command[0], errno);
-  if (launched.pid == 0) BecomeReplica(p);
   failure_out.Close();
   ESPALIER_RETURN_IF_ERROR(AwaitExec(failure_in.get(), launched.pid, order));
   launched.pidfd = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, launched.pid, 0)));

@@ -161,6 +161,15 @@ void Loop::TakeItems(bool& stopping) {
   not_full_.notify_all();
 }
 
+// What comes first within so long, and whatever is queued with it. Requires that nothing is taken.
+void Loop::TakeSoon(double most_s) {
+  std::unique_lock lock(mutex_);
+  not_empty_.wait_for(lock, std::chrono::duration<double>(most_s),
+                      [this] { return !queue_.empty() || stopping_; });
+  taken_.swap(queue_);
+  not_full_.notify_all();
+}
+
 void Loop::TickIfDue() {
   const std::optional<Time> deadline = core_.NextDeadline();
   const Time now = options_.clock();
@@ -197,32 +206,35 @@ void Loop::Settle(Outcome& outcome) {
   if (outcome.failed) return;
   const auto name = [] { return std::string("what follows from the events"); };
   outcome.failed = !Guarded(name, [&] { Append(core_.Settle(options_.clock()), outcome.all); });
+  outcome.plan_asked = outcome.all.plan != nullptr;
+  if (outcome.plan_asked) planner_->Ask(std::exchange(outcome.all.plan, nullptr));
 }
 
 void Loop::ProcessTick() {
   if (broken_) return;  // written by this thread alone
-  Outcome outcome;
-  std::vector<Item> tick;
-  tick.emplace_back(EventItem{{Tick{}, {}}, {}, {}});
-  Handle(std::get<EventItem>(tick.front()), outcome);
-  Settle(outcome);
+  taken_.push_front(EventItem{{Tick{}, {}}, {}, {}});
   last_tick_ = options_.clock();
-  Finish(std::move(tick), outcome);
+  ProcessTaken();
 }
 
 void Loop::ProcessTaken() {
   Outcome outcome;
-  std::vector<Item> batch = StepTaken(outcome);
+  std::vector<Item> batch;
+  StepTaken(batch, outcome);
+  // A plan that is there at once needs no commit of its own.
+  if (outcome.plan_asked && taken_.empty()) {
+    TakeSoon(kMaxPlanWait_s);
+    StepTaken(batch, outcome);
+  }
   Finish(std::move(batch), outcome);
 }
 
-std::vector<Loop::Item> Loop::StepTaken(Outcome& outcome) {
+void Loop::StepTaken(std::vector<Item>& batch, Outcome& outcome) {
   const auto start = std::chrono::steady_clock::now();
   const auto long_enough = [this, &start] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() >
            options_.max_batch_s;
   };
-  std::vector<Item> batch;
   bool events = false;
   while (!taken_.empty() && !outcome.failed && batch.size() < kMaxBatch &&
          (batch.empty() || !long_enough())) {
@@ -234,7 +246,6 @@ std::vector<Loop::Item> Loop::StepTaken(Outcome& outcome) {
     }
   }
   if (events) Settle(outcome);
-  return batch;
 }
 
 void Loop::Finish(std::vector<Item> batch, const Outcome& outcome) {
@@ -251,7 +262,6 @@ void Loop::Finish(std::vector<Item> batch, const Outcome& outcome) {
     FailAll(batch, "the tuner service cannot write its database", kCommitFailedExitCode);
     return;
   }
-  if (all.plan) planner_->Ask(all.plan);
   if (options_.committed && !all.changes.empty()) options_.committed(all.changes, core_.state());
   Answer(batch, all.late);
   if (!all.commands.empty()) send_(all.commands, core_.state());

@@ -25,6 +25,7 @@ inline constexpr std::size_t kMaxQueue = 4096;       // who can wait does while 
 inline constexpr std::size_t kMaxOpenCalls = 65536;  // who cannot is refused at so many
 inline constexpr std::size_t kMaxBatch = 1024;       // events of one commit
 inline constexpr double kMaxBatch_s = 0.01;          // that they take, less the last one
+inline constexpr double kMaxPlanWait_s = 0.002;  // before a commit, while nothing else is queued
 inline constexpr double kMaxWait_s = 1.0;  // between looks at the clock while a deadline is set
 inline constexpr double kMinTickInterval_s = 0.01;
 // The process ends with these when a commit or a step fails: see Loop.
@@ -65,8 +66,9 @@ struct LoopOptions {
 // UNAVAILABLE, and the process ends. A restart on the same database goes on from the last commit.
 // The same follows an exception in a step, whose event is named in the log.
 //
-// Plans are made beside it, by a thread that is handed what the core asks for after the commit and
-// whose answer is an event like others.
+// Plans are made beside it, by a thread that is handed what the core asks for and whose answer is
+// an event like others. Those of small pools are there at once, and are carried out with the same
+// commit.
 class Loop final : public Tuner {
  public:
   // Called on the owner thread once the event's changes are durable (or with UNAVAILABLE).
@@ -115,19 +117,21 @@ class Loop final : public Tuner {
   absl::Status Enqueue(Item& item, IfFull if_full);
   void Run();
   void TakeItems(bool& stopping);
+  void TakeSoon(double most_s);
   void ProcessTaken();
   // What the events of one batch lead to.
   struct Outcome {
-    StepResult all;       // without replies
-    bool failed = false;  // in a step: nothing of it is to be committed
+    StepResult all;           // without replies, and without the plan that was asked for
+    bool failed = false;      // in a step: nothing of it is to be committed
+    bool plan_asked = false;  // by the last Settle
   };
   void Handle(EventItem& item, Outcome& outcome);
   void Settle(Outcome& outcome);
   // False: `step` threw, and its name is in the log.
   template <typename Name, typename Step>
   static bool Guarded(const Name& name, Step step);
-  // The first of the items taken, as many as fit into one batch.
-  std::vector<Item> StepTaken(Outcome& outcome);
+  // Steps the first of the items taken and moves them to `batch`, as many as fit into one.
+  void StepTaken(std::vector<Item>& batch, Outcome& outcome);
   void ProcessTick();
   void Finish(std::vector<Item> batch, const Outcome& outcome);
   bool Commit(const std::vector<Change>& changes, std::size_t events);

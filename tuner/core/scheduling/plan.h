@@ -29,7 +29,7 @@ struct StudyCurves {
   PromiseOptions options;
   std::vector<TrialId> trials;
   std::vector<Curve> curves;
-  std::vector<std::vector<IntermediateValue>> points{};  // empty: they lie elsewhere
+  std::vector<IntermediateValue> points{};  // of all curves; empty: they lie elsewhere
 };
 
 // Step times of a trial on one GPU type that are to be explained anew.

@@ -2,6 +2,7 @@
 // they come.
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "tuner/core/core_impl.h"
@@ -15,6 +16,18 @@ int At(const Placement& placement, NodeId node) {
   return at == placement.end() ? 0 : at->second;
 }
 
+// For the trials go on while they are forecast.
+void KeepPoints(StudyCurves& study) {
+  std::size_t all = 0;
+  for (const Curve& curve : study.curves) all += curve.points.size();
+  study.points.reserve(all);
+  for (Curve& curve : study.curves) {
+    const auto from =
+        study.points.insert(study.points.end(), curve.points.begin(), curve.points.end());
+    curve.points = {from, curve.points.size()};
+  }
+}
+
 }  // namespace
 
 // One at a time, and the planner rests as long as it has worked: whatever happens meanwhile, a
@@ -25,16 +38,14 @@ void Core::Impl::AskForPlan() {
   auto request = std::make_shared<PlanRequest>();
   request->number = ++plans_asked_;
   request->policy = CurrentPolicy();
+  std::set<StudyId> with_live_trials;
+  for (const auto& [id, live] : live_) with_live_trials.insert(live.study->id);
   for (const StudyId id : pool_studies_) {
     const Study& study = StudyAt(id);
     if (study.trials.size() <= kPromiseEveryReport) {
       UpdatePromise(study);
-    } else if (PromiseIsDue(study)) {
-      StudyCurves& forecast = request->curves.emplace_back(CurvesToForecast(study));
-      for (Curve& curve : forecast.curves) {
-        const auto& points = forecast.points.emplace_back(curve.points.begin(), curve.points.end());
-        curve.points = points;
-      }
+    } else if (with_live_trials.contains(id) && PromiseIsDue(study)) {
+      KeepPoints(request->curves.emplace_back(CurvesToForecast(study)));
     }
   }
   for (const auto& [trial, gpu_type] : std::exchange(fit_due_, {})) {
