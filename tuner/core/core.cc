@@ -102,7 +102,10 @@ StepResult Core::Impl::Settle(Time now) {
 void Core::Impl::On(const Tick&) {
   schedule_ = true;
   // Should one have been overlooked, it waits no longer than this.
-  ReconcileAll();
+  if (SecondsBetween(reconciled_all_at_, now_) >= look_again_s_) {
+    reconciled_all_at_ = now_;
+    ReconcileAll();
+  }
   look_again_s_ = std::min(2 * look_again_s_, kLookAgainMost_s);
 }
 

@@ -580,6 +580,7 @@ class Core::Impl {
   bool clocks_set_ = false;
   bool schedule_ = false;  // something happened that the allocator should see
   Time scheduled_at_;      // when it looked last
+  Time reconciled_all_at_;
   double look_again_s_ = kLookAgain_s;
 
   Time now_;

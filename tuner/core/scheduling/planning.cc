@@ -11,6 +11,10 @@ namespace espalier {
 
 namespace {
 
+// Of the time that a plan took. What it is shown of a thousand trials costs the owner's thread
+// milliseconds each time.
+constexpr double kRestPerPlan = 3;
+
 int At(const Placement& placement, NodeId node) {
   const auto at = placement.find(node);
   return at == placement.end() ? 0 : at->second;
@@ -30,7 +34,7 @@ void KeepPoints(StudyCurves& study) {
 
 }  // namespace
 
-// One at a time, and the planner rests as long as it has worked: whatever happens meanwhile, a
+// One at a time, and the planner rests for longer than it has worked: whatever happens meanwhile, a
 // thousand reports for instance, is one look.
 void Core::Impl::AskForPlan() {
   look_ = planning_ != nullptr || now_ < planner_rests_until_;
@@ -64,7 +68,7 @@ void Core::Impl::AskForPlan() {
 void Core::Impl::On(const PlanMade& event) {
   if (!event.plan || !planning_ || event.plan->number != planning_->number) return;
   const std::shared_ptr<const PlanRequest> shown = std::exchange(planning_, nullptr);
-  planner_rests_until_ = After(now_, SecondsBetween(plan_asked_at_, now_));
+  planner_rests_until_ = After(now_, kRestPerPlan * SecondsBetween(plan_asked_at_, now_));
   const bool all_taken = TakePlan(*event.plan, *shown);
   parts_ = event.plan->parts;
   std::erase_if(parts_, [this](const auto& part) { return !pool_studies_.contains(part.first); });
