@@ -171,6 +171,7 @@ TEST_F(PlanningTest, WhatIsStaleIsDroppedAndLookedAtAgain) {
   now_ = After(now_, 5);
   Step(CreateStudy{spec, false});
   Settle();
+  now_ = After(now_, 10);  // the planner has rested
   Step(AgentHello{"more", 1, {}});
   ASSERT_NE(asked_, nullptr);
   Step(StopStudy{"t"});
@@ -209,7 +210,7 @@ TEST_F(PlanningTest, TheSameEventsGiveTheSameCommands) {
         step(PlanMade{std::make_shared<const Plan>(planner.Make(*std::exchange(asked, nullptr)))});
       }
     }
-    for (int i = 0; i < 5; ++i) {
+    for (int i = 0; i < 20; ++i) {
       if (asked) {
         step(PlanMade{std::make_shared<const Plan>(planner.Make(*std::exchange(asked, nullptr)))});
       }
