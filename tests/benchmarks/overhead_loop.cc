@@ -69,13 +69,17 @@ class AdaptiveLoop {
     loader_.NextEpoch(kEpochs);
   }
 
+  // As many samples as a step of the plain loop, in one microbatch or in several.
   void Step() {
-    auto indices = loader_.NextBatch();
-    while (!indices) {
-      loader_.NextEpoch(kEpochs);
-      indices = loader_.NextBatch();
+    for (std::int64_t samples = 0; samples < workload_.batch_size;) {
+      const auto indices = loader_.NextBatch();
+      if (!indices) {
+        loader_.NextEpoch(kEpochs);
+        continue;
+      }
+      samples += indices->size(0);
+      parallel_.Step(workload_.Loss(*indices));
     }
-    parallel_.Step(workload_.Loss(*indices));
   }
 
  private:

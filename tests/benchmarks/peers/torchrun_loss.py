@@ -3,7 +3,9 @@
 usage: torchrun_loss.py WORKERS: prints [ms...], from kill -9 of a worker to the first step of its successors
 
 One agent on this machine, which starts all workers again when one has died. --monitor-interval is the
-agent's shortest usual look at them; its default of 0.1 s is that of torch 2.11.
+agent's shortest usual look at them; its default of 0.1 s is that of torch 2.11. Torch 2.11 looks for the
+second round's store at the first round's address (pytorch issue 123678) unless
+TORCH_DISABLE_SHARE_RDZV_TCP_STORE is set.
 """
 import json
 import os
@@ -52,7 +54,8 @@ def main(workers):
             [sys.executable, "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={workers}",
              "--max-restarts=100", "--monitor-interval=0.1", "--rdzv-backend=c10d", "--rdzv-id=loss",
              f"--rdzv-endpoint=127.0.0.1:{portpicker.pick_unused_port()}", __file__, "--train", log],
-            env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=subprocess.DEVNULL, start_new_session=True)
+            env=os.environ | {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.DEVNULL, start_new_session=True)
         try:
             await_step(log, workers, 0)
             for i in range(ROUNDS * workers):
