@@ -74,7 +74,7 @@ class ReplicaGroup {
   absl::Status FormAndEqualise(const Membership& membership, int rank, ReplicaRegrouped& times);
   // Ends this process, or returns as a new replica with its first membership.
   Membership Leave(const Membership& membership, bool broken);
-  // Says Ready and waits for a generation above that has this replica in it, or no replica.
+  // Says Ready and waits for a generation above that has this replica in it, or no members.
   Membership AwaitMembership(std::int64_t above);
   void Finish(const ReplicaFinished& finished);
 
