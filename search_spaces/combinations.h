@@ -9,25 +9,26 @@
 
 namespace espalier {
 
-// The combinations of a space's parameters by number, where each parameter has so many values. A
-// number counts like an odometer, the last parameter fastest; each option of a nested choice counts
-// the combinations of its own parameters, so inactive ones are no combinations.
+// Numbers the combinations of a space's parameters, where each parameter has a given number of
+// values. Numbers count like an odometer, the last parameter fastest; each option of a nested
+// choice counts the combinations of its own parameters, so values of inactive parameters make no
+// combinations.
 class Combinations {
  public:
   // The number of each dimension's value, by dimension; nullopt where it is inactive.
   using Indices = std::vector<std::optional<std::uint64_t>>;
 
-  // `counts` are the values of each dimension, at least 1; a nested choice has one an option. The
-  // space must outlive this.
+  // `counts` is the number of values of each dimension, at least 1; a nested choice has one per
+  // option. The space must outlive this.
   Combinations(const SearchSpace& space, std::vector<std::uint64_t> counts);
 
-  // The largest uint64 if there are more.
+  // How many combinations there are; the largest uint64 if there are more.
   std::uint64_t count() const { return Product(roots_); }
 
   // nullopt past the last one.
   std::optional<Indices> At(std::uint64_t number) const;
 
-  // Requires the indices of a combination, and that the count is no more than a uint64 holds.
+  // Requires the indices of a combination, and a count that a uint64 holds.
   std::uint64_t NumberOf(const Indices& indices) const;
 
  private:

@@ -13,8 +13,8 @@
 namespace espalier {
 
 // What one parameter may be, in the types of NNI's search space format and with their meaning.
-// "Rounded to q" is to the nearest multiple of q, a tie to the even multiple, and then clipped to
-// the bounds where there are bounds: quniform [2, 10, 5] yields 2, 5 and 10.
+// "Rounded to q" means rounded to the nearest multiple of q, a tie to the even multiple, and then
+// clipped to the bounds where there are any: quniform [2, 10, 5] yields 2, 5 and 10.
 struct Choice {
   std::vector<ParameterValue> options;
   // The options are names (texts), and each may bring parameters of its own: dimensions of the
@@ -77,15 +77,15 @@ struct DistributionFlaw {
   std::string what;
 };
 
-// Finds what cannot be drawn from: empty or repeated options, high <= low, q <= 0, low <= 0 of a
+// Finds what cannot be drawn from: empty or repeated options, high <= low, q <= 0, low <= 0 for a
 // logarithm, sigma <= 0, numbers that are not finite.
 std::optional<DistributionFlaw> FlawOf(const Distribution& distribution);
 
-// The functions below require a distribution without flaw.
+// The functions below require a distribution without a flaw.
 
 ParameterValue Draw(const Distribution& distribution, Random& random);
 
-// True if Draw can give this value. Integers count as numbers, and q multiples may be off by a
+// True if Draw can return this value. Integers count as numbers, and multiples of q may be off by a
 // billionth of q, as hand-written ones are.
 bool Contains(const Distribution& distribution, const ParameterValue& value);
 

@@ -12,17 +12,17 @@ namespace espalier {
 std::string PointerTo(const std::string& parent, std::string_view key);
 std::string PointerTo(const std::string& parent, std::size_t index);
 
-// In which lines of a text the values of its JSON are, for messages.
+// Says in which lines of a text the values of its JSON are, for messages.
 class JsonPlaces {
  public:
-  // Of a text that is not JSON: as far as it is.
+  // A text that is not JSON is read as far as it is.
   explicit JsonPlaces(std::string_view text) : text_(text) { Value(""); }
 
-  // The line, counted from 1, in which the value begins; that of the nearest value around it where
-  // there is none.
+  // The line, counted from 1, in which the value begins; where there is no such value, the line of
+  // the nearest value around it.
   std::size_t LineOf(std::string pointer) const;
 
-  // Values whose key their object has already, with their lines.
+  // Values whose key occurred in their object before, with their lines.
   struct Place {
     std::string pointer;
     std::size_t line;

@@ -17,15 +17,15 @@ inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
 inline constexpr int kMaxDepth = 64;
 inline constexpr std::size_t kMaxKeysInObject = 1024;
 
-// Parses one JSON document, keeping key order. Refuses, beside malformed text (named by line and
-// column): duplicate keys, numbers no double can hold, and anything past the limits above. `what`
-// starts the message.
+// Parses one JSON document, keeping key order. Besides malformed text (named by line and column) it
+// refuses duplicate keys, numbers that no double can hold, and anything past the limits above.
+// `what` starts the message.
 absl::StatusOr<Json> Parse(std::string_view what, std::string_view text);
 
-// The value in a message: compact, cut when long.
+// The value as shown in a message: compact, cut when long.
 std::string Quote(const Json& value);
 
-// Booleans, numbers and strings; the message of the error says what else it was.
+// Takes booleans, numbers and strings; for anything else, the error says what it was.
 absl::StatusOr<ParameterValue> ToParameterValue(const Json& json);
 Json FromParameterValue(const ParameterValue& value);
 

@@ -6,8 +6,9 @@ namespace espalier {
 
 // The draws of numpy.random.default_rng(seed): PCG64 (O'Neill 2014) seeded by SeedSequence, with
 // numpy's bounded integers (Lemire 2019), uniform doubles and ziggurat normals (Marsaglia and Tsang
-// 2000). NNI's tuners draw by it. Integers and uniform doubles are numpy's to the bit; normals to
-// 12 digits, as the tables of numpy's ziggurat carry rounding errors that ours do not.
+// 2000). NNI's tuners draw with it. Integers and uniform doubles equal numpy's to the bit; normals
+// agree to 12 digits, because the tables of numpy's ziggurat carry rounding errors that ours do
+// not.
 class NumpyGenerator {
  public:
   explicit NumpyGenerator(std::uint64_t seed);
@@ -32,7 +33,7 @@ class NumpyGenerator {
 
   Word128 state_{};
   Word128 increment_{};
-  // The second half of a 64-bit draw of which Next32 gave out the first.
+  // The second half of a 64-bit draw of which Next32 has returned the first.
   bool has_half_ = false;
   std::uint32_t half_ = 0;
 };

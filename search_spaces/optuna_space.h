@@ -13,21 +13,22 @@ namespace espalier {
 // optuna.distributions.distribution_to_json writes each:
 // {"lr": {"name": "FloatDistribution", "attributes": {"step": null, "low": ..., "log": true}}}.
 
-// Whether the text is such an object rather than NNI's. False for what is neither.
+// Whether the text is such an object rather than a space in NNI's format. False for what is
+// neither.
 bool LooksLikeOptuna(std::string_view document);
 
 struct OptunaReading {
   SearchSpaceReading reading;
-  std::vector<std::string> notes;  // what is nearly the same but not quite, a sentence each
+  std::vector<std::string> notes;  // what is nearly but not quite the same, a sentence each
 };
 
-// Distributions that have no equal here are flaws: an integer on a logarithmic scale, choices that
-// are neither numbers, texts nor booleans.
+// Distributions that have no equivalent here are flaws: an integer on a logarithmic scale, choices
+// that are neither numbers, texts nor booleans.
 OptunaReading ReadOptunaSpace(std::string_view document);
 
 struct OptunaText {
   std::string json;                // empty where there are flaws
-  std::vector<std::string> flaws;  // one a parameter that Optuna's format cannot express
+  std::vector<std::string> flaws;  // one per parameter that Optuna's format cannot express
   std::vector<std::string> notes;
 };
 

@@ -19,7 +19,7 @@ struct Parameter {
   friend bool operator==(const Parameter&, const Parameter&) = default;
 };
 
-// What one trial runs with, in the order of its search space.
+// The parameters of one trial, in the order of its search space.
 using Parameters = std::vector<Parameter>;
 
 // Null if there is no parameter of that name.
@@ -35,7 +35,7 @@ std::string ToJson(const Parameters& parameters);  // one flat object
 
 absl::StatusOr<ParameterValue> ParameterValueFromJson(std::string_view json);
 // Takes nested choices as NNI writes them, too: {"n": {"_name": "A", "p": 0.3}} gives n = "A" and
-// n/A/p = 0.3. The other way needs to know the choices: SearchSpace::NestedJson.
+// n/A/p = 0.3. The inverse needs to know the choices: SearchSpace::NestedJson.
 absl::StatusOr<Parameters> ParametersFromJson(std::string_view json);
 
 // For tables: four significant digits, strings without quotes.

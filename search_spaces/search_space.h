@@ -17,15 +17,16 @@ inline constexpr std::size_t kMaxParameters = 256;
 inline constexpr std::size_t kMaxParameterNameBytes = 128;  // of the name in its own object
 inline constexpr std::size_t kMaxFlatNameBytes = 512;       // with the choices it depends on
 
-// The parameters of a study and what each may be, in the order of the file, depth first. A value:
-// it holds only what it was made of, and one that exists is valid (every draw from it is defined).
+// The parameters of a study and what each may be, in the order of the file, depth first. A value
+// type: it holds only what it was made of, and every SearchSpace that exists is valid (every draw
+// from it is defined).
 //
-// The options of a nested choice bring parameters of their own, which are there only where that
-// option is chosen. They are dimensions with a condition, and their names say it: parameter "p" of
-// option "A" of choice "n" is "n/A/p". Parameters that are not active are absent from a trial's.
+// The options of a nested choice bring parameters of their own, which exist only where that option
+// is chosen. They are dimensions with a condition, and their names say it: parameter "p" of option
+// "A" of choice "n" is "n/A/p". Parameters that are not active are absent from a trial's.
 class SearchSpace {
  public:
-  // What a dimension depends on: one option of a nested choice, both by their place.
+  // What a dimension depends on: one option of a nested choice, both given by index.
   struct Condition {
     std::size_t parent;
     std::size_t option;
@@ -40,20 +41,21 @@ class SearchSpace {
 
   SearchSpace() = default;  // no parameters: only a place for a real one
 
-  // An error names the parameter, the value and what would be right: the first of FlawsOf.
+  // The error is about the first of FlawsOf; it names the parameter, the value and what would be
+  // right.
   static absl::StatusOr<SearchSpace> Make(std::vector<Dimension> dimensions);
 
-  // NNI's format, {"lr": {"_type": "loguniform", "_value": [1e-5, 1]}, ...}. Other keys of a
-  // parameter than these two are ignored, as NNI does. The error names the first of the flaws that
+  // NNI's format, {"lr": {"_type": "loguniform", "_value": [1e-5, 1]}, ...}. Keys of a parameter
+  // other than these two are ignored, as in NNI. The error names the first of the flaws that
   // ReadSearchSpace (search_space_reading.h) finds.
   static absl::StatusOr<SearchSpace> FromJson(std::string_view json);
   std::string ToJson() const;
 
   const std::vector<Dimension>& dimensions() const { return dimensions_; }
-  // nullopt if there is none of that name.
+  // nullopt if there is no parameter of that name.
   std::optional<std::size_t> Find(std::string_view name) const;
 
-  // Whether the i-th dimension is there, by the values of the choices it depends on.
+  // Whether the i-th dimension is active, by the values of the choices on which it depends.
   bool IsActive(std::size_t i, const Parameters& parameters) const;
   // The name in its own object: "p" of "n/A/p".
   std::string_view OwnName(std::size_t i) const;
@@ -62,19 +64,20 @@ class SearchSpace {
 
   // OK if these are exactly the space's active parameters, in any order, with values it can yield.
   absl::Status Validate(const Parameters& parameters) const;
-  // OK if they are some of them: each is of the space, has a value it can yield, and comes with the
-  // choices that it depends on.
+  // OK if these are some of the space's parameters: each is of the space, has a value that it can
+  // yield, and comes with the choices on which it depends.
   absl::Status ValidateSome(const Parameters& parameters) const;
 
-  // The parameters as a trial gets them: one JSON object in the space's order, with an object of
-  // its "_name" and its parameters for a nested choice: {"n": {"_name": "A", "p": 0.3}}.
-  // ParametersFromJson is the other way. Parameters that are not of the space come as they are.
+  // The parameters as a trial gets them: one JSON object in the space's order, where a nested
+  // choice is an object of its "_name" and its parameters: {"n": {"_name": "A", "p": 0.3}}.
+  // ParametersFromJson is the inverse. Parameters that are not of the space are written as they
+  // are.
   std::string NestedJson(const Parameters& parameters) const;
 
   // Number of different configurations (the largest uint64 if more); nullopt if not finite.
   std::optional<std::uint64_t> Cardinality() const;
 
-  // One line a parameter, for people.
+  // One line per parameter, for people.
   std::string Describe() const;
 
  private:
@@ -86,14 +89,14 @@ class SearchSpace {
   std::vector<Dimension> dimensions_;
 };
 
-// One thing wrong with the dimensions of a space to be.
+// One thing that is wrong with the dimensions of a space that is to be made.
 struct DimensionFlaw {
   std::size_t dimension;
-  std::optional<std::size_t> value;  // of its distribution; nullopt: the whole
+  std::optional<std::size_t> value;  // of its distribution; nullopt: all of it
   std::string what;                  // without the parameter's name
 };
 
-// All that is wrong, for any dimensions whose conditions are those of nested choices before them:
+// Finds all that is wrong with dimensions whose conditions refer to nested choices before them:
 // names that are empty, repeated, too long or could be mistaken for another's, and distributions
 // with flaws.
 std::vector<DimensionFlaw> FlawsOf(const std::vector<SearchSpace::Dimension>& dimensions);

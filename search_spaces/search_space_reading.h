@@ -9,7 +9,7 @@
 
 namespace espalier {
 
-// One thing wrong with a search space's text.
+// One thing that is wrong with a search space's text.
 struct SpaceFlaw {
   std::string pointer;   // JSON pointer in the document
   std::size_t line = 0;  // in the document, from 1
@@ -21,15 +21,15 @@ struct SpaceFlaw {
 };
 
 struct SearchSpaceReading {
-  SearchSpace space;             // without parameters where there are flaws
+  SearchSpace space;             // has no parameters where there are flaws
   std::vector<SpaceFlaw> flaws;  // all of them, in the order of the text
 
   // "the first (lr/_value/0, line 3); and 2 more". InvalidArgument.
   absl::Status status() const;
 };
 
-// Reads NNI's format, in full: everything that is wrong is found. `pointer` is where the space is
-// in its document (a study file's "/search_space").
+// Reads NNI's format in full: everything that is wrong is found. `pointer` is where the space is in
+// its document (a study file's "/search_space").
 SearchSpaceReading ReadSearchSpace(std::string_view document, const std::string& pointer = "");
 
 }  // namespace espalier

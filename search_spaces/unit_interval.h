@@ -6,9 +6,10 @@
 
 namespace espalier {
 
-// Every numeric distribution seen as the unit interval: a value's place in it is the probability
-// of drawing less. The prior is uniform there, logarithms and bells are straightened, and a
-// discrete value owns a cell as wide as it is probable. Choices have no such order.
+// Maps numeric distributions to the unit interval: a value's place in it is the probability of
+// drawing less. The prior is uniform there, logarithmic and bell-shaped distributions are
+// straightened, and a discrete value owns a cell as wide as it is probable. Choices have no such
+// order.
 
 // The value at u in [0, 1].
 ParameterValue FromUnit(const Distribution& distribution, double u);
@@ -22,7 +23,7 @@ struct UnitCell {
 // Requires a numeric distribution that contains the value.
 UnitCell ToUnit(const Distribution& distribution, const ParameterValue& value);
 
-// Nearest multiple of q, a tie to the even multiple.
+// The nearest multiple of q; a tie goes to the even multiple.
 double RoundToMultiple(double x, double q);
 
 }  // namespace espalier

@@ -4,9 +4,9 @@
 
 namespace espalier {
 
-// Fills in, for the reasons of a finished division, where each grown seat's slots come from and why
-// each other one lost its own, by comparing what seats hold with what they held at first. What is
-// in Seat::lost already (why a node went) is kept.
+// Completes the reasons of a finished division: where the slots of each seat that has grown come
+// from, and why each other seat lost slots, by comparing what seats hold with what they held at
+// first. What is in Seat::lost already (why a node is gone) is kept.
 void AttributeChanges(Board& board);
 
 }  // namespace espalier

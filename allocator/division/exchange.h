@@ -10,7 +10,7 @@
 
 namespace espalier {
 
-// Of the shares, those on the node.
+// How many of the slots in `shares` are on the node.
 int SlotsOn(const Shares& shares, int node);
 
 // What a seat may be given, and whether it may be changed at all.
@@ -20,7 +20,7 @@ struct SeatLimits {
   int most = 0;
 };
 
-// What a search may spend; more finds little more.
+// What a search may spend; spending more finds little more.
 struct ExchangeEffort {
   int rounds = 50;
   std::size_t nodes_tried = 64;  // looked at for one job's growth at others' expense
@@ -28,10 +28,10 @@ struct ExchangeEffort {
   bool relocate = true;          // tries to move whole jobs for the sake of speed
 };
 
-// Betters a division of the pool step by step: jobs let go of slots that are not worth their while,
-// move to a better place, grow on free slots, and take slots on a node from those who miss them
-// least there, who shrink or move elsewhere. Every step raises the objective by more than rounding,
-// so this ends.
+// Improves a division of the pool step by step: jobs let go of slots that are not worth their cost,
+// move to a better place, grow on free slots, and take slots on a node from the jobs that miss them
+// least there, which shrink or move elsewhere. Every step raises the objective by more than
+// rounding, so this ends.
 class Exchange {
  public:
   // Keeps references; `limits` has one entry for each seat.
@@ -53,11 +53,12 @@ class Exchange {
     double loss = 0;
     Shares shares{};
   };
-  // The cheapest way to free exactly so many slots of a node: at [slots], the loss, infinite if
-  // there is none; and by resident and slots the index of its way, -1 for none.
+  // The cheapest ways to free exactly so many slots of a node: at [slots], the loss, which is
+  // infinite if there is none; and by resident and slots the index of the resident's way, -1 for
+  // none.
   struct Relief {
     std::vector<double> loss{};
-    std::vector<int> enough{};  // by slots: as many or more to free, the cheapest
+    std::vector<int> enough{};  // by slots: the cheapest number to free that is as many or more
     std::vector<std::size_t> residents{};
     std::vector<std::vector<Way>> ways{};
     std::vector<std::vector<int>> chosen{};
@@ -74,7 +75,7 @@ class Exchange {
   bool FitsNow(std::size_t j, const Shares& shares) const;
   std::vector<Shares> Places(std::size_t j, int slots);
   std::vector<int> LargerCounts(std::size_t j) const;
-  // What so many slots would be worth in the best place one could hope for.
+  // What so many slots would be worth in the best conceivable place.
   double AtBest(std::size_t j, int slots);
   double HopedFor(std::size_t j);
 
@@ -86,9 +87,9 @@ class Exchange {
   bool TakeOn(std::size_t j, int node);
   bool MoveTo(std::size_t j, int node);
   std::vector<Way> WaysOf(std::size_t resident, int node);
-  // Nobody `beside` gives; who is named by `leaving` gives all it has there.
+  // The job `beside` gives nothing; the job `leaving` gives all it has there.
   Relief ReliefOf(int node, std::size_t beside, int leaving = -1);
-  // Frees the slots; false, with nothing changed, if the ways do not go together.
+  // Frees the slots; false, with nothing changed, if the ways are not compatible.
   bool Free(const Relief& relief, int slots, std::vector<std::pair<std::size_t, Shares>>& before);
 
   Board& board_;

@@ -12,13 +12,13 @@ struct KnapsackChoice {
   double value = 0;
 };
 
-// The choice for each item, as its index there, that makes the sum of values greatest while the
-// slots sum up to at most `capacity`. Each item's choices are in ascending order of slots, at least
-// one. None if even the smallest choices do not fit. By dynamic programming, and so exact, where
-// that takes at most `kKnapsackSteps` steps; else by a price a slot (Lagrange's multiplier), which
-// is exact on the choices' concave hull, with what is left over given out by greatest gain a slot:
-// short of the optimum by less than one choice's gain. Of equally good solutions the one with fewer
-// slots for earlier items.
+// Returns the choice for each item, as its index there, for which the sum of values is greatest
+// while the slots sum up to at most `capacity`. Each item's choices are in ascending order of
+// slots, at least one. None if even the smallest choices do not fit. It works by dynamic
+// programming, and so exactly, where that takes at most `kKnapsackSteps` steps; else by a price per
+// slot (a Lagrange multiplier), which is exact on the choices' concave hull, with what is left over
+// given out by greatest gain per slot: this falls short of the optimum by less than one choice's
+// gain. Of equally good solutions it takes the one with fewer slots for earlier items.
 inline constexpr double kKnapsackSteps = 2e6;
 std::optional<std::vector<int>> SolveKnapsack(std::span<const std::vector<KnapsackChoice>> items,
                                               int capacity);

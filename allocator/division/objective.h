@@ -7,7 +7,7 @@
 
 namespace espalier {
 
-// A number of slots as far as speed depends on it.
+// A placement as far as speed depends on it.
 struct Shape {
   int nodes = 0;
   int slots = 0;
@@ -16,8 +16,9 @@ struct Shape {
 };
 Shape ShapeOf(const Board& board, const Shares& shares);
 
-// What a placement is worth to one seat of a board; the whole is worth the sum. The same whenever
-// it is asked, and finite. One owner, one thread: it may remember what it has worked out.
+// What a placement is worth to one seat of a board; a division is worth the sum. A value is finite,
+// and the same whenever it is asked for. One owner, one thread: an objective may remember what it
+// has worked out.
 class Objective {
  public:
   virtual ~Objective() = default;
@@ -26,7 +27,8 @@ class Objective {
   double WorthOf(const Board& board, std::size_t seat, const Shares& shares) {
     return Value(seat, ShapeOf(board, shares), board.MoveFor(seat, shares));
   }
-  // Whether a job may be left with less than its minimum, that is with nothing, for another's sake.
+  // Whether a job may be left with less than its minimum, that is with nothing, in favour of
+  // another.
   virtual bool MayPause() const { return false; }
 };
 
@@ -36,13 +38,13 @@ struct PromiseObjectiveOptions {
   double horizon_s = 60;
 };
 
-// The objective of tuning: weight times speedup, where the weight is the seat's. A resize costs its
-// pause, as the share of the time over which it must pay: the horizon, or 15 pauses if that is
-// longer, or the job's end if that comes first; leaving all its nodes takes two. Each slot must
-// bring min_gain in speedup to be given and half of it to be kept, and what a job loses counts more
-// by the hysteresis. With a deadline, a shape in which the job would get only part of its work done
-// is worth so much less. Of otherwise equal places one node is better than several, and one that
-// stays better than one that may be taken away.
+// The objective of tuning: the seat's weight times its speedup. A resize costs its pause, as a
+// share of the time over which it must pay: the horizon, or 15 pauses if that is longer, or the
+// job's end if that comes first; leaving all its nodes costs two pauses. Each slot must bring
+// min_gain in speedup to be given and half of that to be kept, and what a job loses counts more by
+// the hysteresis. With a deadline, a shape in which the job would get only part of its work done is
+// worth that much less. Of otherwise equal places, one node is better than several, and a node that
+// stays is better than one that may be taken away.
 class PromiseObjective : public Objective {
  public:
   PromiseObjective(Board& board, const PromiseObjectiveOptions& options);

@@ -7,7 +7,7 @@
 
 namespace espalier {
 
-// The most nodes that can be divided anew together.
+// The largest number of nodes that can be divided anew together.
 inline constexpr std::size_t kMostRedivided = 4;
 
 struct RedivisionResult {
@@ -17,11 +17,11 @@ struct RedivisionResult {
 };
 
 // Divides some nodes anew among the movable seats that are on them and nowhere else (and, where the
-// objective may pause, those that have nothing): the best of all divisions, by dynamic programming
-// over what is left of each node and which of them carries a spanning job. States that cannot lead
-// to more than there is, even if what is left could be given out regardless of nodes, are dropped.
-// Gives up after `max_steps`; then, and where nothing is better by more than rounding, nothing
-// changes. The nodes are of one GPU type and none is draining.
+// objective may pause, those that have nothing). It finds the best of all divisions, by dynamic
+// programming over what is left of each node and which of them carries a spanning job. States that
+// cannot lead to more than the present value, even if what is left could be given out regardless of
+// nodes, are dropped. Gives up after `max_steps`; then, and where nothing is better by more than
+// rounding, nothing changes. The nodes are of one GPU type and none is draining.
 RedivisionResult Redivide(Board& board, Exchange& exchange, Objective& objective,
                           const std::vector<SeatLimits>& limits, std::span<const int> nodes,
                           double max_steps);

@@ -25,7 +25,7 @@ struct FitSolution {
   double value = 0;
 };
 
-// Starts at `start` moved into the bounds. Ends when a step no longer helps or at max_iterations;
+// Starts at `start`, moved into the bounds. Ends when a step no longer helps or at max_iterations;
 // the solution is never worse than the start.
 FitSolution MinimizeWithinBounds(const FitProblem& problem, FitVector start);
 

@@ -7,11 +7,11 @@
 
 namespace espalier {
 
-// Fits the throughput model to measured step times: the sum of the root mean square errors of the
-// logarithms of both times, a pull of gamma to 1 and of the betas below their alphas, and what the
-// profile cannot tell held fixed (Pollux, section 4.1; the constants are those of AdaptDL). More
-// replicas than were ever tried are thus predicted to scale well, which invites trying them; the
-// policies bound how far.
+// Fits the throughput model to measured step times. It minimises the sum of the root mean square
+// errors of the logarithms of both times, with a pull of gamma to 1 and of the betas below their
+// alphas; what the profile cannot tell is held fixed (Pollux, section 4.1; the constants are those
+// of AdaptDL). More replicas than were ever tried are thus predicted to scale well, which invites
+// trying them; the policies bound how far.
 //
 // `warm_start` is an earlier fit of the same trial; the better of the fits from there and from the
 // standard start is returned. Without any observation the result is `warm_start`, or the default.

@@ -22,9 +22,9 @@ struct BatchBounds {
   std::int64_t max_global = 1;  // at most so many over all replicas
   std::int64_t min_atomic = 1;  // of one microbatch on one replica
   std::int64_t max_atomic = 1;
-  bool accumulation = true;  // several microbatches an optimizer step are allowed
-  // Of an optimizer step of a lone replica that takes it in one microbatch; 0: initial, and in
-  // fixed mode any.
+  bool accumulation = true;  // an optimizer step may have several microbatches
+  // The most samples of a step that a lone replica takes in one microbatch; 0: initial, and in
+  // fixed mode any number.
   std::int64_t max_unsplit = 0;
 
   // Whether a lone replica takes at least two microbatches for a step of so many samples: it
@@ -47,7 +47,8 @@ struct BatchChoice {
 };
 
 // Goodput of one trial (Pollux, section 3): how many samples a second it processes in a shape,
-// times what a sample is worth at that batch size beside one at the initial batch size. Immutable.
+// times what a sample is worth at that batch size compared with one at the initial batch size.
+// Immutable.
 class GoodputModel {
  public:
   GoodputModel(ThroughputParams params, GradientNoise noise, BatchBounds bounds);
@@ -62,11 +63,11 @@ class GoodputModel {
                  std::int64_t accumulation_steps) const;
 
   // The best batch within the bounds, among 50 global batch sizes in geometric progression.
-  // Rounding up to whole samples may exceed max_global by less than one sample a microbatch.
+  // Rounding up to whole samples may exceed max_global by less than one sample per microbatch.
   BatchChoice Optimize(int nodes, int replicas) const;
 
-  // Its goodput, or a little less: of the same batch sizes only some are looked at, which takes a
-  // third of the time. For comparing many shapes.
+  // The goodput of Optimize's choice, or a little less: only some of the same batch sizes are
+  // looked at, which takes a third of the time. For comparing many shapes.
   double NearlyOptimalGoodput(int nodes, int replicas) const;
 
   // The global batch stays what it is and is split over the replicas, with accumulation where a

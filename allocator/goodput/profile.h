@@ -36,9 +36,9 @@ struct ProfileObservation {
   double optim_time_s = 0;  // the last microbatch with its all-reduce
 };
 
-// The step times of one trial by shape. Bounded: it keeps the kMaxShapes shapes added to last, and
-// of each shape the older half of the sums fades once kFadeCount steps are in, so that a machine
-// that became slower or faster shows. Pure value, no thread rule of its own.
+// The step times of one trial by shape. Bounded: it keeps the kMaxShapes shapes that were added to
+// last, and the older half of each shape's sums fades once kFadeCount steps are in, so that a
+// machine that has become slower or faster shows. A pure value, with no thread rule of its own.
 class Profile {
  public:
   static constexpr std::size_t kMaxShapes = 128;
@@ -50,7 +50,7 @@ class Profile {
 
   // Shapes in which at least one optimizer step was timed, ascending by key.
   std::vector<ProfileObservation> Observations() const;
-  // The most replicas any optimizer step was timed with, 0 if there is none.
+  // The most replicas with which any optimizer step was timed; 0 if there is none.
   int max_replicas() const;
   bool empty() const { return shapes_.empty(); }
   std::size_t size() const { return shapes_.size(); }

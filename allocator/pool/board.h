@@ -23,11 +23,11 @@ using Shares = std::vector<Share>;
 
 int TotalSlots(const Shares& shares);
 
-// What a placement asks of a job beside the one it was shown with.
+// What a placement asks of a job, compared with the one it was shown with.
 enum class Move {
   kStay,
   kResize,    // some of its nodes stay
-  kRelocate,  // it leaves them all; whoever starts has nothing to leave
+  kRelocate,  // it leaves them all; a job that starts has none to leave
 };
 
 // One job on the board.
@@ -36,23 +36,25 @@ struct Seat {
   Shares shares;
   int total = 0;
   std::shared_ptr<SpeedupCurve> speedup;
-  double weight = 0;  // what a unit of its speedup is worth; its promise unless a policy says else
+  double weight =
+      0;  // what a unit of its speedup is worth; its promise unless a policy says otherwise
   bool damaged = false;  // lost slots with a node
   // What led here, for the reason.
   int free_slots_taken = 0;
   std::map<std::string, int> slots_from;  // taken from other trials
-  std::vector<std::string> lost;          // why slots went, each once
+  std::vector<std::string> lost;          // why slots were lost, each reason once
 };
 
-// The promise as a weight: within [0, 1], and 0 for what is not a number.
+// The promise as a weight: within [0, 1], and 0 for a NaN.
 double Weight(const Job& job);
 
 // The pool while a policy divides it: who holds what, what is free, and which moves are legal. A
 // job that spans nodes shares none of them with another that does; one that holds slots stays on
 // their GPU type and island and keeps at least one of them in Grown and Shrunk, since its state
-// lives there; what is free on a draining node is nobody's. Starts from the present placements less
-// what is lost; a node whose capacity fell may start overfull (free < 0), to be mended first. Holds
-// pointers into the pool. With a cache, speedups are kept from one board to the next.
+// lives there; free slots of a draining node are given to no job. Starts from the present
+// placements less what is lost; a node whose capacity fell may start overfull (free < 0), which is
+// to be repaired first. Holds pointers into the pool. With a cache, speedups are kept from one
+// board to the next.
 class Board {
  public:
   explicit Board(const Pool& pool, SpeedupCache* cache = nullptr);
@@ -62,7 +64,7 @@ class Board {
   Seat& seat(std::size_t j) { return seats_[j]; }
   const Seat& seat(std::size_t j) const { return seats_[j]; }
   std::size_t node_count() const { return nodes_.size(); }
-  // Slots that may be given out there.
+  // How many slots may be given out there.
   int free_on(std::size_t node) const;
   int capacity_of(std::size_t node) const { return nodes_[node].capacity; }
   bool draining(std::size_t node) const { return nodes_[node].draining; }
@@ -71,7 +73,7 @@ class Board {
   // is an index into them.
   const std::vector<std::string>& types() const { return types_; }
   int type_of(std::size_t node) const { return nodes_[node].type; }
-  // Of the nodes the job is on; -1 where it is on none.
+  // The type of the nodes that the job is on; -1 where it is on none.
   int type_of(const Shares& shares) const;
   const std::string& node_name(std::size_t node) const { return nodes_[node].name; }
   int total_free() const { return total_free_; }
@@ -86,14 +88,14 @@ class Board {
   double SpeedupNow(std::size_t j) { return SpeedupWith(j, seats_[j].shares); }
   double SpeedupWith(std::size_t j, const Shares& shares);
 
-  // Where the job would be on `slots` slots, more than it has: its own nodes first, else the fewest
-  // others. None if there is no legal place.
+  // Where the job would be with `slots` slots, more than it has: on its own nodes first, then on as
+  // few others as possible. None if there is no legal place.
   std::optional<Shares> Grown(std::size_t j, int slots) const;
   // Where it would be if it left what it has: on one node of the type if one has room, else on as
-  // few as may be. Slots that it holds now do not count as free.
+  // few as possible. Slots that it holds now do not count as free.
   std::optional<Shares> Fresh(std::size_t j, int slots, int type) const;
-  // Where it would be on `slots` slots, fewer than it has: it leaves draining nodes first, then
-  // whole nodes as far as that goes.
+  // Where it would be with `slots` slots, fewer than it has: it leaves draining nodes first, then
+  // whole nodes as far as possible.
   Shares Shrunk(std::size_t j, int slots) const;
   void Assign(std::size_t j, Shares shares);
   // What it held when the pool was shown, less what is lost.
@@ -102,9 +104,9 @@ class Board {
     return intact_[j] && shares == held_at_first_[j];
   }
   Move MoveFor(std::size_t j, const Shares& shares) const;
-  // The seat that is here and elsewhere too; -1: none.
+  // The seat that is on this node and on others too; -1: none.
   int spanning_on(int node) const { return nodes_[static_cast<std::size_t>(node)].spanning; }
-  // Whether the job may be here and elsewhere too.
+  // Whether the job may be on this node and on others too.
   bool MaySpan(std::size_t j, int node) const {
     return MaySpan(j, nodes_[static_cast<std::size_t>(node)]);
   }
@@ -120,7 +122,7 @@ class Board {
     bool spot = false;
     int capacity = 0;
     int free = 0;
-    int spanning = -1;  // seat that is here and elsewhere too
+    int spanning = -1;  // the seat that is on this node and on others too
   };
   using NodeSet = std::vector<std::uint64_t>;  // a bit for each node
 
@@ -132,7 +134,8 @@ class Board {
   template <typename Visit>
   bool AnyWithFree(int type, int free, Visit visit, const NodeSet* within = nullptr) const;
   std::optional<int> OneNodeFor(std::size_t j, int slots, int type) const;
-  // Adds `slots` to `shares` on the fewest further nodes of the type. Whether there is room.
+  // Adds `slots` to `shares` on as few further nodes of the type as possible. Returns whether there
+  // is room.
   bool Spread(std::size_t j, int slots, int type, Shares& shares) const;
   bool MaySpan(std::size_t j, const Node& node) const;
   // Types in the order in which the job would like them.

@@ -22,7 +22,7 @@ struct NodeCapacity {
   bool draining = false;   // about to go: gets nothing new, and what is there should leave
   bool spot = false;       // may be taken away at short notice
   // Nodes of one pool that cannot all talk to one another are of different islands, and a trial
-  // holds slots of one island only. See Islands.
+  // holds slots of one island only. See islands.h.
   int island = 0;
 };
 
@@ -38,19 +38,19 @@ struct Job {
   TrialId id;
   StudyId study;
   bool running = false;  // false: waiting or paused
-  Placement current;     // also names slots that are lost since, when their node is
+  Placement current;     // also names slots that have been lost since, with their node
   int min_slots = 1;
   int max_slots = 1;                    // 1: cannot be resized (a plain command)
-  int pinned_slots = 0;                 // >0: exactly so many, whatever min and max say
+  int pinned_slots = 0;                 // >0: exactly this many, whatever min and max say
   std::optional<GoodputModel> goodput;  // none until the first fit
   // Models fitted on GPU types other than the one `goodput` speaks of, by NodeCapacity::gpu_type. A
-  // type that is missing is taken to be like `goodput`.
+  // type that is missing is assumed to be like `goodput`.
   std::map<std::string, GoodputModel> goodput_by_gpu_type{};
   bool fixed_batch = true;        // the global batch does not change with the replicas
   std::int64_t global_batch = 0;  // of fixed_batch; 0: unknown, the model's initial one
   int max_profiled_replicas = 1;
   double promise = 0.5;
-  double work_left_s = 0;      // to its end if it ran on one slot from now on; 0: unknown
+  double work_left_s = 0;      // until its end if it ran on one slot from now on; 0: unknown
   double time_left_s = 0;      // until its study's deadline; 0: there is none
   double resize_cost_s = 0.1;  // training time lost by a resize
   double since_resize_s = 1e9;
@@ -63,7 +63,7 @@ struct Job {
   double attained_service = 0;  // slot-seconds held
   int resizes = 0;              // after its first placement
   std::optional<double> cost;   // its best value of the metric so far, less is better
-  // What policies without elasticity or without a fitted model go by.
+  // What policies without elasticity, or without a fitted model, use.
   int requested_slots = 0;  // what its user would ask for; 0: min_slots
   double steps_left = 0;    // optimizer steps at its present batch; 0: unknown
   // Seconds of a step on k slots packed onto whole nodes, at [k - 1], where known beforehand (the
@@ -71,7 +71,7 @@ struct Job {
   std::shared_ptr<const std::vector<double>> known_step_s{};
 };
 
-// What reasons call a job and a node.
+// The names of a job and of a node in reasons.
 std::string NameOf(const Job& job);
 std::string NameOf(const NodeCapacity& node);
 
@@ -79,7 +79,7 @@ struct Pool {
   std::vector<NodeCapacity> nodes;
   std::vector<Job> jobs;
   double now_s = 0;                    // only differences count
-  std::map<StudyId, double> shares{};  // what a study may claim beside others; 1 where missing
+  std::map<StudyId, double> shares{};  // what a study may claim relative to others; 1 where missing
 };
 
 // A new placement and why, in words and figures for the study's record. An empty placement means

@@ -10,22 +10,22 @@
 namespace espalier {
 
 // The slots of a pool while a policy that does not care where a job runs hands them out: whole
-// placements are kept or made anew, on the nodes with the most free slots first and among equals
-// by id. Nothing new is placed on a draining node, a job gets slots of one GPU type and island, and
-// unless `share_spanned` a node carries at most one job that spans nodes.
+// placements are kept or made anew, on the nodes with the most free slots first, and by id among
+// equals. Nothing new is placed on a draining node, a job gets slots of one GPU type and island,
+// and unless `share_spanned` a node carries at most one job that spans nodes.
 class SlotLedger {
  public:
   SlotLedger(const Pool& pool, bool share_spanned);
 
-  // Slots of all nodes that are not draining, taken or not.
+  // The slots of all nodes that are not draining, taken or not.
   int usable() const { return usable_; }
-  // Whether the slots a job holds are all there and not on draining nodes; one that is joining may
-  // stay on those.
+  // Whether the slots that a job holds all exist and are not on draining nodes; a job that is
+  // joining may stay on draining nodes.
   bool MayKeep(const Job& job) const;
   void Take(const Placement& placement);
   // None where there is no legal place for so many.
   std::optional<Placement> Place(int slots) const;
-  // What befell a node of the job since it was placed; empty if nothing did.
+  // What happened to a node of the job since it was placed; empty if nothing did.
   std::string Loss(const Job& job) const;
 
  private:
@@ -34,7 +34,7 @@ class SlotLedger {
     SlotKind kind;
     int free = 0;
     bool draining = false;
-    int spanning = 0;       // jobs that are here and elsewhere too
+    int spanning = 0;       // jobs that are on this node and on others too
     bool overfull = false;  // fewer slots than the jobs of the pool hold
   };
 

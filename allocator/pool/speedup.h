@@ -12,15 +12,15 @@
 namespace espalier {
 
 // How much faster a job makes useful progress on some slots than on one. A job without a model is
-// taken to scale linearly. One that does not run on a single slot (its batch does not fit) is
+// assumed to scale linearly. One that does not run on a single slot (its batch does not fit) is
 // normalised by the fewest slots it does run on. Where GPU types have models of their own, the unit
 // is the same for all of them. Values are computed when first asked for: one owner, one thread.
 class SpeedupCurve {
  public:
   explicit SpeedupCurve(const Job& job);
 
-  // Zero for no replicas, and for a shape in which the job cannot run. The model knows only whether
-  // replicas are on one node or on several.
+  // The speedup: zero for no replicas, and for a shape in which the job cannot run. The model knows
+  // only whether replicas are on one node or on several.
   double At(int nodes, int replicas, std::string_view gpu_type = {});
 
   // Whether the curve of this job would be this one.
@@ -46,7 +46,7 @@ class SpeedupCurve {
 };
 
 // The curves of the jobs that a policy sees again and again; a curve is worked out anew when its
-// job's model changed. One owner, one thread.
+// job's model has changed. One owner, one thread.
 class SpeedupCache {
  public:
   std::shared_ptr<SpeedupCurve> CurveOf(const Job& job);
@@ -60,12 +60,12 @@ class SpeedupCache {
 // The fewest and most slots the job may hold, pinning included.
 int MinSlots(const Job& job);
 int MaxSlots(const Job& job);
-// The most slots a policy may grow it to now: nobody knows how it scales beyond what was measured,
-// so each try goes at most to `factor` times that, and before anything was measured to two.
+// The most slots to which a policy may grow it now. How it scales beyond what was measured is not
+// known, so each try goes to `factor` times that at most, and to two before anything was measured.
 int GrowthCap(const Job& job, int factor = 2);
-// Likewise, by the job's pause. Each further try costs one, and a try that goes too far only those
-// slots until that is seen: so where pauses are long a try goes further, by the root of the seconds
-// up to eight times what was measured.
+// The same, with a factor that depends on the job's pause. Each further try costs a pause, while a
+// try that goes too far costs only the slots until that is seen. So where pauses are long a try
+// goes further, by the root of their seconds and up to eight times what was measured.
 int PauseAwareGrowthCap(const Job& job);
 
 }  // namespace espalier

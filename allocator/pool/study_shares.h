@@ -7,8 +7,9 @@
 
 namespace espalier {
 
-// The exponent of the power mean over studies of goodput per share. 1: the sum, whoever makes it;
-// 0: proportional fairness; -1: the harmonic mean; far below: the study that has least comes first.
+// The exponent of the power mean over studies of goodput per share. 1: the sum, whichever study
+// contributes it; 0: proportional fairness; -1: the harmonic mean; far below: the study that has
+// least comes first.
 inline constexpr double kStudyFairness = -10;
 
 // Configurations of a study that could still be started, beyond the jobs of a pool.
@@ -20,9 +21,9 @@ struct StudyDemand {
 // What one study may claim beside the others.
 struct StudyPart {
   int slots = 0;
-  double goodput = 0;  // that these would give: speedups over one slot, summed over its trials
-  // Of its trials beside those of other studies, so that a division of the whole pool by weighted
-  // speedups comes near to `slots` each.
+  double goodput = 0;  // what these would give: speedups over one slot, summed over its trials
+  // The weight of its trials beside those of other studies, such that a division of the whole pool
+  // by weighted speedups comes near to `slots` for each study.
   double weight = 1;
 };
 

@@ -25,7 +25,7 @@ struct RecordedBatch {
 // Everything recorded of one application.
 struct ApplicationRecord {
   std::string name;
-  int epochs = 1;                 // it trains so many, at any batch size
+  int epochs = 1;                 // how many it trains, at any batch size
   std::int64_t max_atomic = 0;    // 0: the largest whose step was measured
   std::int64_t pinned_batch = 0;  // >0: trains this batch on one slot, whatever is offered
   std::vector<RecordedBatch> batches{};
@@ -34,8 +34,8 @@ struct ApplicationRecord {
   std::vector<StepTimes::Tetrahedron> tetrahedra{};
 };
 
-// A training program as it was measured: the truth of a simulation. Between two recorded batch
-// sizes its statistics are linear in the batch size. Immutable.
+// A training program as it was measured, which is the truth of a simulation. Between two recorded
+// batch sizes its statistics are linear in the batch size. Immutable.
 class Application {
  public:
   // InvalidArgument names the application and what its record lacks.
@@ -47,7 +47,7 @@ class Application {
   const BatchBounds& bounds() const { return bounds_; }
   const StepTimes& step_times() const { return step_times_; }
 
-  // The progress at which so many epochs are over, with the batch size that needs least.
+  // The progress at which so many epochs are over, with the batch size that needs the least.
   double ProgressAfter(int epochs) const;
   // Steps at `global_batch` until epoch `epoch`, counted from zero, is over.
   absl::StatusOr<double> StepsThrough(std::int64_t global_batch, int epoch) const;
@@ -57,7 +57,8 @@ class Application {
   struct Neighbours {
     const RecordedBatch* lower;
     const RecordedBatch* upper;
-    // Between what both say; they are the same one where the batch size was recorded.
+    // Interpolates between the values of both; they are the same one where the batch size was
+    // recorded.
     double Mix(double of_lower, double of_upper, std::int64_t global_batch) const;
   };
 

@@ -23,7 +23,7 @@ struct ClusterJob {
   std::int64_t requested_batch = 0;  // likewise, over all replicas
 };
 
-// A workload and the machines it runs on: `nodes` alike.
+// A workload and the machines on which it runs: `nodes` of one kind.
 struct ClusterLoad {
   std::string name;
   std::vector<ClusterJob> jobs;  // in order of submission
@@ -36,17 +36,18 @@ enum class BatchRule {
   kRequested,  // the batch its user asked for, on however many slots
 };
 
-// In which order a job's replicas are laid over its nodes: recorded step times differ by it.
+// The order in which a job's replicas are laid over its nodes, on which recorded step times depend.
 enum class RingOrder { kByNode, kMostFirst };
 
 struct ClusterOptions {
-  // Between decisions; with `on_events` the longest time without one. A whole number of seconds
-  // unless `on_events`.
+  // The time between decisions; with `on_events`, the longest time without one. A whole number of
+  // seconds unless `on_events`.
   double interval_s = 60;
   // Decisions at once after an arrival, a completion, the end of an epoch and the first step times
   // of a new shape, instead of on the clock alone.
   bool on_events = false;
-  double least_gap_s = 1;  // of decisions on events: what happens within it is decided together
+  double least_gap_s =
+      1;  // between decisions on events: what happens within it is decided together
   double first_profile_s =
       1;                      // on events: what a new shape trains before its step time is reported
   double resize_cost_s = 30;  // in which a resized job does not train; also what policies are told
@@ -60,11 +61,11 @@ struct ClusterOptions {
 ClusterOptions PublishedOptions(std::string_view policy);
 
 // Runs a workload of recorded training jobs under a policy, on virtual time: how long steps take
-// and what they are worth is interpolated from measurements, what the policy sees is what a job
-// would have measured and fitted until then. With the default options it follows the simulator of
-// the Pollux paper (OSDI 2021, section 5.3) to the second. Pure and deterministic: the same load,
-// options and a policy in the same state give the same timeline. Measure a policy's own time by
-// wrapping it.
+// and what they are worth is interpolated from measurements; what the policy sees is what a job
+// would have measured and fitted by then. With the default options it follows the simulator of the
+// Pollux paper (OSDI 2021, section 5.3) to the second. Pure and deterministic: the same load, the
+// same options and a policy in the same state give the same timeline. To measure a policy's own
+// time, wrap it.
 //
 // InvalidArgument names a job or option that is not possible; Internal a policy that gave out more
 // slots than there are; DeadlineExceeded a load that takes longer than longest_s.

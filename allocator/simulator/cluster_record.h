@@ -10,7 +10,7 @@
 
 namespace espalier {
 
-// Writes down what becomes of the jobs of a load, by their index in it.
+// Records what becomes of the jobs of a load, by their index in it.
 class ClusterRecord {
  public:
   explicit ClusterRecord(const ClusterLoad& load);

@@ -39,7 +39,7 @@ class StepTimes {
  public:
   using Tetrahedron = std::array<int, 4>;
 
-  // InvalidArgument names a corner that there is not, or that nothing was measured.
+  // InvalidArgument names a corner that does not exist, or says that nothing was measured.
   static absl::StatusOr<StepTimes> Make(const std::vector<RingMeasurement>& rings,
                                         const std::vector<ScaleMeasurement>& scales,
                                         const std::vector<Tetrahedron>& tetrahedra);

@@ -6,7 +6,7 @@
 
 namespace espalier {
 
-// What a simulation leaves behind, whatever was simulated: who held which slots when, what was
+// What a simulation leaves behind, whatever was simulated: what held which slots when, what was
 // decided and why, and the figures. Times are seconds from the simulation's start.
 
 // A span in which one row held the same number of slots.
@@ -29,7 +29,7 @@ struct TimelineRow {
 
 struct TimelineDecision {
   double at_s = 0;
-  std::string row;  // whom it concerns; empty: the whole
+  std::string row;  // the row it concerns; empty: all of them
   int from_slots = 0;
   int to_slots = 0;
   std::string reason;

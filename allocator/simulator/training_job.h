@@ -17,7 +17,8 @@
 
 namespace espalier {
 
-// Step times looked up before: the same few shapes come again and again. One owner.
+// Remembers step times that were looked up before, since the same few shapes come again and again.
+// One owner.
 class StepTimeMemory {
  public:
   absl::StatusOr<StepTime> At(const Application& application, const std::vector<int>& ring,
@@ -28,7 +29,7 @@ class StepTimeMemory {
   std::map<Key, StepTime> known_;
 };
 
-// A microbatch size and how many are accumulated before the one with the all-reduce.
+// A microbatch size, and how many microbatches are accumulated before the one with the all-reduce.
 struct BatchSplit {
   std::int64_t atomic = 0;
   std::int64_t accumulation = 0;
@@ -38,10 +39,10 @@ struct BatchSplit {
 // initial one accumulates, since it has to measure its gradient noise.
 BatchSplit SplitBatch(const BatchBounds& bounds, std::int64_t global_batch, int replicas);
 
-// A recorded training job under way: an application and how far it has come. As the agent of the
-// Pollux paper does, it measures step time and noise while it trains, fits its model to them and
-// chooses its batch by the model. Progress counts steps worth as much as one at the initial batch
-// size; an epoch ends at fixed progress, whatever the batch.
+// A recorded training job under way: an application and how far it has come. Like the agent of the
+// Pollux paper, it measures step time and noise while it trains, fits its model to them and chooses
+// its batch by the model. Progress counts steps worth as much as one at the initial batch size; an
+// epoch ends at fixed progress, whatever the batch.
 class TrainingJob {
  public:
   // `job` and `memory` must outlive it.
@@ -52,7 +53,7 @@ class TrainingJob {
   absl::Status Advance(double from_s, double seconds);
   // Moves it onto other slots: replicas on each node, in the order of the ring. None: pauses it.
   absl::Status Resize(std::vector<int> ring);
-  // Seconds until it comes back from a resize, has measured a new shape, or ends an epoch; none
+  // The seconds until it comes back from a resize, has measured a new shape, or ends an epoch; none
   // while it has no slots.
   std::optional<double> ToNextEvent();
 

@@ -11,19 +11,19 @@
 
 namespace espalier {
 
-// What those who wait in a group share with those who give it up and with those who complete what
-// is waited for. Any thread calls anything.
+// Shared by threads that wait in a group, threads that give the group up, and threads that complete
+// what is waited for. Any thread may call any function.
 class Bell {
  public:
   using Clock = std::chrono::steady_clock;
 
   // Groups older than `generation` are given up: see Collectives::Abandon.
   void Abandon(std::int64_t generation, double grace_s);
-  // Whether the word, without grace, has come for a group of this generation.
+  // Whether a group of this generation has been given up without grace.
   bool Abandoned(std::int64_t generation) const;
   static absl::Status AbandonedStatus(std::int64_t generation);
 
-  // Makes a change that somebody may wait for.
+  // Makes a change for which some thread may wait.
   void Ring(const std::function<void()>& change);
 
   struct Wait {
@@ -31,15 +31,15 @@ class Bell {
     double limit_s = 0;
     // Whether the wait is over; called with the bell's lock held, each time it rings.
     std::function<bool()> done;
-    // Also called this often, for what rings no bell.
+    // `done` is also called this often, for changes that do not ring the bell.
     std::optional<std::chrono::microseconds> poll_every;
   };
 
-  // OK if `done`, even if the word came in the same moment: other members may have acted on it.
-  // Otherwise kAborted, or kDeadlineExceeded after the limit.
+  // OK if `done`, even if the group was given up at the same moment: other members may have acted
+  // on it. Otherwise kAborted, or kDeadlineExceeded after the limit.
   absl::Status WaitFor(const Wait& wait);
 
-  // How long somebody has been waiting now; 0: nobody is.
+  // How long a thread has been waiting now; 0: none is.
   double Waiting_s() const;
 
  private:
@@ -50,7 +50,7 @@ class Bell {
   std::optional<Clock::time_point> waiting_since_;
   std::condition_variable rung_;
   std::int64_t abandoned_below_ = 0;
-  // To be abandoned by those who wait for longer than `grace_`.
+  // Groups older than this are to be abandoned by threads that wait for longer than `grace_`.
   std::int64_t fading_below_ = 0;
   Clock::time_point fading_since_;
   Clock::duration grace_{};

@@ -12,7 +12,7 @@
 namespace espalier {
 
 // Memory that a collective reads and writes. `owner` keeps it alive: an abandoned collective may
-// touch it long after its caller has gone on. So after any failure the caller takes a fresh one.
+// touch it long after its caller has gone on. So after any failure the caller takes a fresh buffer.
 struct CollectiveBuffer {
   enum class Type { kFloat, kDouble, kInt64, kByte };
 
@@ -34,16 +34,16 @@ struct CollectivesOptions {
   // Address of this machine that the other replicas can reach: rendezvous and connections bind to
   // it.
   std::string host = "127.0.0.1";
-  // The network interface that holds it, for libraries that take no address (NCCL); empty: they
-  // choose.
+  // The network interface that has this address, for libraries that take no address (NCCL); empty:
+  // they choose.
   std::string interface;
   PortRange ports;  // to listen at; NCCL listens where it likes
-  // How long one collective, and one formation, may take. Both are far beyond what happens: the
-  // control plane's word ends a hopeless wait much sooner.
+  // How long one collective, and one formation, may take. Both are far longer than what happens:
+  // the control plane ends a hopeless wait much sooner.
   double collective_limit_s = 600;
   double formation_limit_s = 300;
-  // How long, when all connections of a new group stand, its members may take to confirm that they
-  // are theirs.
+  // How long the members of a new group may take, once all its connections stand, to confirm that
+  // these are theirs.
   double confirmation_limit_s = 20;
   // The GPU that the replica trains on.
   int device = CollectiveBuffer::kHost;
@@ -58,19 +58,19 @@ struct GroupPlan {
   int rank = 0;
   int size = 1;
   std::string rendezvous;  // Address() of rank 0
-  // Of the generation; members with another one do not come to form a group.
+  // The generation's secret; members with another one cannot join the group.
   std::string secret{};
 };
 
 // The seam to Gloo (and NCCL): the group of replicas and what it computes together.
 //
 // One thread calls everything but Expect(), Abandon() and Waiting_s(), which any thread may call at
-// any time. Members call the same operations in the same order. No operation waits for ever on a
+// any time. Members call the same operations in the same order. No operation waits forever for a
 // member that is gone: it ends with
 //   kAborted           the group was abandoned while (or before) it waited;
 //   kUnavailable       the transport reported a lost member;
 //   kDeadlineExceeded  it took longer than CollectivesOptions allow.
-// After any of these the group is of no use: the next call is Form() with a newer generation. A
+// After any of these the group cannot be used: the next call is Form() with a newer generation. A
 // group of one needs no transport, and its operations return at once.
 class Collectives {
  public:
@@ -84,29 +84,29 @@ class Collectives {
   // or this is not known. Any thread may ask.
   virtual double Waiting_s() const { return 0; }
 
-  // Members of the generation, whose rank 0 is this process, may come to meet here from now on:
-  // they need not wait until it calls Form() itself. Any thread.
+  // From now on members of the generation, whose rank 0 is this process, may meet here: they need
+  // not wait until it calls Form() itself. Any thread.
   virtual void Expect(std::int64_t /*generation*/, const std::string& /*secret*/) {}
 
-  // Leaves the present group, if there is one, and waits until all members of `plan` have met.
-  // May wait as long as the others take to arrive, up to the limit. kAborted also if Abandon() has
-  // already named a newer generation, and kUnavailable if a connection turns out to be that of one
-  // who does not know the secret, by the rank whose it should be.
+  // Leaves the present group, if there is one, and waits until all members of `plan` have met. May
+  // wait as long as the others take to arrive, up to the limit. kAborted also if Abandon() has
+  // already named a newer generation, and kUnavailable, naming the rank that it should belong to,
+  // if a connection turns out to be that of a process which does not know the secret.
   virtual absl::Status Form(const GroupPlan& plan) = 0;
 
-  // Begun here, done when WaitAll() says so; the buffer is not to be touched meanwhile. Operations
-  // of one kind are begun in the same order on all members (send and receive: between each two),
-  // and between the same two WaitAll.
-  // Device memory: ordered after what the calling thread's current CUDA stream holds.
+  // An operation is begun here and done when WaitAll() says so; the buffer must not be touched
+  // meanwhile. Operations of one kind are begun in the same order on all members (send and receive:
+  // between each two), and between the same two WaitAll. Device memory: ordered after what the
+  // calling thread's current CUDA stream holds.
   //
   // Replaces the buffer's content with the sum over all members, bitwise the same on each.
   virtual void StartAllReduceSum(const CollectiveBuffer& buffer) = 0;
   virtual void StartBroadcast(const CollectiveBuffer& buffer, int root) = 0;
-  // Point to point; the two buffers have one size.
+  // Point to point; the two buffers have the same size.
   virtual void StartSend(const CollectiveBuffer& buffer, int to) = 0;
   virtual void StartReceive(const CollectiveBuffer& buffer, int from) = 0;
-  // Waits for everything begun since the last time. Ends with the first error, and the group is
-  // then of no use: what was begun may still write to its buffers.
+  // Waits for everything begun since the last call. Ends with the first error; the group cannot be
+  // used then, and what was begun may still write to its buffers.
   virtual absl::Status WaitAll() = 0;
 
   absl::Status AllReduceSum(const CollectiveBuffer& buffer) {
@@ -117,16 +117,17 @@ class Collectives {
     StartBroadcast(buffer, root);
     return WaitAll();
   }
-  // Each member's values, by rank. All members give equally many.
+  // Returns each member's values, by rank. All members give the same number of values.
   virtual absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
       const std::vector<std::int64_t>& values) = 0;
 
-  // Groups older than `generation` are given up: whoever waits in one returns kAborted; at once,
-  // or after `grace_s` seconds of waiting during which the word was known.
+  // Gives up groups older than `generation`: operations that wait in one return kAborted, at once,
+  // or once they have waited for `grace_s` seconds after this call.
   virtual void Abandon(std::int64_t generation, double grace_s = 0) = 0;
 };
 
-// Collectives by the options. An unknown implementation is answered with the known ones.
+// Makes the collectives that the options name. An unknown implementation is answered with the known
+// ones.
 absl::StatusOr<std::unique_ptr<Collectives>> MakeCollectives(const CollectivesOptions& options);
 
 }  // namespace espalier

@@ -14,8 +14,8 @@ struct ContactAttempt {
 };
 
 // Connects to every address (host:port) at once and asks its server for an answer, for at most
-// `limit_s`: so a refusal, a machine that is silent and a process that does not answer are told
-// apart. In the order of the addresses. Any thread may call it.
+// `limit_s`. This tells a refusal, a silent machine and a process that does not answer apart. The
+// results are in the order of the addresses. Any thread may call it.
 std::vector<ContactAttempt> TryContacts(const std::vector<std::string>& addresses, double limit_s);
 
 }  // namespace espalier

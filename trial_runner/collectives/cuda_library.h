@@ -22,15 +22,15 @@ struct CudaLibrary {
       DeviceTransport transport);
   // Bounds what LibTorch allocates on the GPU to a share (0 to 1) of its memory.
   absl::Status (*limit_memory)(int device, double share);
-  // GPUs this process sees. An error says why CUDA cannot be asked.
+  // How many GPUs this process sees. An error says why CUDA cannot be asked.
   absl::StatusOr<int> (*device_count)();
 };
 
 // Whether this build has the library. Where it has none, Load says so.
 bool BuiltWithCuda();
 
-// Loads it, once in a process; LibTorch knows of CUDA from then on. To be called before LibTorch is
-// asked for anything but CPU tensors: what it has once found missing it does not look for again.
+// Loads the library, once per process; LibTorch knows CUDA from then on. Call it before LibTorch is
+// asked for anything but CPU tensors: LibTorch does not look again for what it once found missing.
 absl::StatusOr<const CudaLibrary*> LoadCudaLibrary();
 
 }  // namespace espalier

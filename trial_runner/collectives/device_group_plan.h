@@ -10,7 +10,7 @@ namespace espalier {
 
 // What a member of a new group says about its GPU and the communicator it has left.
 struct DeviceOffer {
-  // A GPU is there, and none of its communicators has failed to form before.
+  // There is a GPU, and none of its communicators has failed to form before.
   bool usable = false;
   std::array<std::int64_t, 2> gpu{};  // its UUID
   // The communicator's first generation, and the member's place in it; -1: there is none.
@@ -27,13 +27,13 @@ struct DeviceOffer {
 struct DeviceGroupPlan {
   enum class Kind {
     kStaged,  // through host memory: a member has no GPU, or two share one, which NCCL refuses
-    kKeep,    // the communicator all of them have is theirs alone
-    kShrink,  // it had further members
+    kKeep,    // all of them share a communicator, which has no other members
+    kShrink,  // that communicator had other members too
     kInit,    // a new communicator
   };
   Kind kind = Kind::kStaged;
   std::vector<int> excluded;  // kShrink: ranks of the old communicator that are no longer there
-  bool broken = false;        // kShrink: what the old one has under way is to be ended
+  bool broken = false;        // kShrink: operations that the old one has under way are to be ended
 };
 
 DeviceGroupPlan PlanDeviceGroup(const std::vector<DeviceOffer>& offers_by_rank);

@@ -10,15 +10,15 @@
 namespace espalier {
 
 // What every two members of a new group say to each other over the connection that they will use:
-// a transport that takes whoever connects first is then found out. Each way has words of its own,
-// so what one has heard is of no use to it elsewhere. Pure.
+// this reveals a transport that accepted a stranger because it connected first. Each direction has
+// words of its own, so what a member has heard is of no use to it elsewhere. Pure.
 
 inline constexpr std::size_t kConfirmationBytes = 32;
 
-// What this member says to each, by rank.
+// What this member says to each other member, by rank.
 std::vector<std::uint8_t> ConfirmationsOf(const GroupPlan& plan);
 
-// Whose words in what this member has heard, by rank, are missing (all zeros) or wrong.
+// The ranks whose words, in what this member has heard, are missing (all zeros) or wrong.
 struct Unconfirmed {
   std::vector<int> silent;
   std::vector<int> wrong;

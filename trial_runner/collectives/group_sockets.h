@@ -7,14 +7,15 @@
 
 namespace espalier {
 
-// This process's ends of a group's connections, which Gloo keeps to itself and lets go of only when
-// the other ends close. Shut down under it, they end whatever it waits for, as if the other members
-// had died. Any thread.
+// This process's ends of a group's connections, which Gloo does not expose and closes only when the
+// other ends close. Shutting them down ends whatever Gloo waits for, as if the other members had
+// died. Any thread.
 class GroupSockets {
  public:
-  // What a member told the others about itself: has its listening address (a sockaddr) somewhere.
+  // Notes what a member told the others about itself, which contains its listening address (a
+  // sockaddr).
   void Note(std::string_view told);
-  // Finds the connected sockets of this process that begin or end at a noted address.
+  // Shuts down the connected sockets of this process that begin or end at a noted address.
   void ShutDown() const;
 
  private:

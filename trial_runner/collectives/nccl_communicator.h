@@ -15,26 +15,27 @@
 namespace espalier {
 
 // One communicator of NCCL's with the stream its operations run on. Non-blocking: NCCL returns
-// before it is done, and what it is not done with is waited for through `Patience`, which the
-// control plane's word ends. Raw NCCL and not c10d's ProcessGroupNCCL, whose watchdog threads end
-// the process by limits of their own.
+// before it is done, and what it has not completed is waited for through `Patience`, which the
+// control plane can end. It uses raw NCCL and not c10d's ProcessGroupNCCL, whose watchdog threads
+// end the process by limits of their own.
 //
-// One thread. Never run so far: no machine with several GPUs was there.
+// One thread. It has never run so far, for want of a machine with several GPUs.
 class NcclCommunicator {
  public:
-  // Waits until the function says true. An error if the group is given up or the limit is reached.
+  // Waits until the function returns true. An error if the group is given up or the limit is
+  // reached.
   using Patience = std::function<absl::Status(const std::function<bool()>& done)>;
 
-  // How many numbers an id is, and never all zeros.
+  // How many numbers an id has; they are never all zeros.
   static constexpr std::size_t kIdNumbers = sizeof(ncclUniqueId) / sizeof(std::int64_t);
 
-  // What rank 0 makes and all members join by.
+  // The id that rank 0 makes and with which all members join.
   static absl::StatusOr<std::vector<std::int64_t>> NewId();
   static absl::StatusOr<std::unique_ptr<NcclCommunicator>> Join(const std::vector<std::int64_t>& id,
                                                                 int rank, int size, int device,
                                                                 const Patience& patience);
-  // A communicator of those members that are not excluded; called by each of them. `broken`: the
-  // members' operations under way are ended first.
+  // Makes a communicator of the members that are not excluded; called by each of them. `broken`:
+  // the members' operations under way are ended first.
   absl::StatusOr<std::unique_ptr<NcclCommunicator>> Shrink(std::vector<int> excluded, bool broken,
                                                            const Patience& patience);
   // Aborts what is under way, on a thread of its own that keeps the buffers until the GPU has let
@@ -59,7 +60,7 @@ class NcclCommunicator {
   // Waits for everything begun.
   absl::Status WaitAll(const Patience& patience);
 
-  // Ends what is under way, for good: of use is now only Shrink.
+  // Ends what is under way, for good: only Shrink can be called now.
   void Revoke();
   bool broken() const { return broken_; }
   bool busy() const { return !in_use_.empty(); }  // since the last WaitAll

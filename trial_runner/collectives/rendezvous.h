@@ -13,26 +13,27 @@
 
 namespace espalier {
 
-// What a server spends at the most. Strangers are connections that have not proved anything yet;
-// what they hold is a descriptor and 64 bytes.
+// The most that a server spends. Strangers are connections that have not proved anything yet; what
+// they hold is a descriptor and 64 bytes.
 struct RendezvousLimits {
   double silence_s = 10;           // without a whole Hello or Ping
   std::size_t strangers = 128;     // of more, silent ones are closed first, then those that wait
                                    // for a generation; the oldest first
   std::size_t connections = 4096;  // in all
   std::size_t request_bytes = 1 << 20;
-  std::size_t held_bytes = 1 << 28;  // half requests and answers that were not taken, of all
+  std::size_t held_bytes =
+      1 << 28;  // incomplete requests and answers not yet taken, over all connections
   std::size_t table_entries = 1 << 16;
   std::size_t table_bytes = 1 << 28;  // keys and values
   std::size_t generations = 4;        // the newest
 };
 
-// Where the members of a group find each other's addresses: a table of byte strings by
-// (generation, key), served over TCP on a thread of its own to those who know the generation's
-// secret. Tables of old generations are dropped as newer ones come.
+// Where the members of a group find each other's addresses: a table of byte strings by (generation,
+// key), served over TCP on a thread of its own to those that know the generation's secret. Tables
+// of old generations are dropped as newer ones come.
 //
 // LibTorch's TCPStore does the same for everybody, and looks every address up by name on
-// connecting, which takes seconds a connection where the name server does not answer.
+// connecting, which takes seconds per connection where the name server does not answer.
 class RendezvousServer {
  public:
   // Binds to a free port of `host` within the range.
@@ -44,13 +45,13 @@ class RendezvousServer {
 
   const std::string& address() const { return address_; }  // host:port
 
-  // Opens the table of a generation for those who know the secret; the first word on a generation
-  // holds. Members who come before it wait; those of older generations that were never expected
+  // Opens the table of a generation for those that know the secret; the first call for a generation
+  // counts. Members that come before it wait; those of older generations that were never expected
   // are refused. Any thread.
   void Expect(std::int64_t generation, const std::string& secret);
 
-  // Connections that were closed because they could prove nothing, or too much was asked. Also told
-  // on standard error, each time their number has ten times as many. Any thread.
+  // How many connections were closed because they could prove nothing or asked for too much. Also
+  // reported on standard error, each time that the number has grown tenfold. Any thread.
   std::int64_t turned_away() const;
 
  private:
@@ -61,7 +62,8 @@ class RendezvousServer {
   const std::string address_;
 };
 
-// What a server answers with four bytes, whatever it holds: whether it can be reached.
+// A request that a server answers with four bytes, whatever it holds: it shows whether the server
+// can be reached.
 std::string PingRequest();
 
 // One member's connection to a server, for one generation. One thread uses it; Cancel() may be
@@ -69,8 +71,8 @@ std::string PingRequest();
 class RendezvousClient {
  public:
   // Waits for the server's machine, and until the server expects the generation, for as long as
-  // `cancelled` is false. A port that nobody listens at and a server that knows another secret end
-  // it at once.
+  // `cancelled` is false. A port at which nothing listens, and a server that knows another secret,
+  // end it at once.
   static absl::StatusOr<std::unique_ptr<RendezvousClient>> Connect(
       const std::string& address, std::int64_t generation, const std::string& secret,
       const std::atomic<bool>& cancelled);

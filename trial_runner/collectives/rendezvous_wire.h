@@ -19,9 +19,9 @@ namespace espalier::rendezvous {
 
 // What a rendezvous server and its clients say. A connection begins with a Hello, whose proof only
 // a member can make, or with a Ping, after which it ends. Requests follow; each has a proof over
-// all that it says, the nonce of its connection and its number on it, and so has each answer. So
-// whoever does not know the secret can neither ask, nor answer, nor change, nor play again
-// what was said on another connection.
+// all that it says, the nonce of its connection and its number on it, and so has each answer. So a
+// stranger who does not know the secret can neither ask nor answer, nor change a message, nor
+// replay what was said on another connection.
 //
 // Every message is u32 size of the rest, and the rest:
 //   Ping     u8 operation, 12 bytes without meaning; answered by size 0
@@ -72,14 +72,14 @@ struct Request {
   std::string_view value;
 };
 
-// What both ends of a connection know once its Hello was taken.
+// What both ends of a connection know once its Hello has been accepted.
 struct Conversation {
   std::string secret;
   std::string nonce;
 
   // `number` counts a connection's requests from 1; the answer to its Hello has 0.
   std::string RequestMessage(const Request& request, std::uint64_t number) const;
-  // None: it is not of a member, or not this one. The views are into `body`.
+  // None if it is not from a member, or not the request of this number. The views are into `body`.
   std::optional<Request> ReadRequest(std::string_view body, std::uint64_t number) const;
   std::string AnswerMessage(std::string_view value, std::uint64_t number) const;
   std::optional<std::string_view> ReadAnswer(std::string_view body, std::uint64_t number) const;

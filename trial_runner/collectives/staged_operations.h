@@ -26,9 +26,10 @@ struct StagedOperation {
 
 void StartOnHost(Collectives& host, const StagedOperation& operation);
 
-// Operations on device memory by way of the host's: copied to pinned memory, done there by `host`,
-// copied back. Begun in the order of the calls, also with those on host memory, since all members
-// must begin them in one order, and the copies end when they end. One thread; `host` outlives it.
+// Operations on device memory by way of the host's memory: copied to pinned memory, done there by
+// `host`, copied back. All operations, also those on host memory, begin in the order of the calls,
+// since all members must begin them in one order, whatever the order in which copies end. One
+// thread; `host` outlives it.
 class StagedOperations {
  public:
   using Kind = StagedOperation::Kind;

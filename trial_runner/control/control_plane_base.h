@@ -13,8 +13,8 @@
 
 namespace espalier {
 
-// The half that all control planes share: the highest membership seen, between the thread that
-// receives them and those that wait. The listener runs under the lock.
+// The half that all control planes share: the highest membership seen, shared between the thread
+// that receives memberships and those that wait for them. The listener runs under the lock.
 class ControlPlaneBase : public ControlPlane {
  public:
   std::int64_t LatestGeneration() const override {
@@ -50,7 +50,7 @@ class ControlPlaneBase : public ControlPlane {
   GroupProgress& progress() override { return progress_; }
 
  protected:
-  // Of a membership that is not newer than the latest nothing is seen.
+  // A membership that is not newer than the latest is ignored.
   void Announce(Membership membership) {
     {
       const std::lock_guard lock(mutex_);

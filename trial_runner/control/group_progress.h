@@ -7,8 +7,9 @@
 
 namespace espalier {
 
-// How far this replica is between two groups. The thread that gets on with it writes it down, and
-// the control plane tells the service, so that nothing that moves is taken to hang. Any thread.
+// How far this replica is between two groups. The thread that does the work records it, and the
+// control plane tells the service, so that nothing that makes progress is taken to hang. Any
+// thread.
 class GroupProgress {
  public:
   void Begin(GroupPhase phase, std::int64_t generation) {

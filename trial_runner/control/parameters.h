@@ -12,9 +12,9 @@
 
 namespace espalier {
 
-// The values that the tuner gave a trial, by name. A program asks for what it knows and says what
-// it would take otherwise. An integer serves where a real number is asked for, and a real number
-// without fraction where an integer is.
+// The values that the tuner gave a trial, by name. A program asks for the parameters that it knows,
+// and gives the value to use otherwise. An integer serves where a real number is asked for, and a
+// real number without a fraction serves where an integer is.
 class Parameters {
  public:
   using Value = std::variant<bool, std::int64_t, double, std::string>;
@@ -22,10 +22,10 @@ class Parameters {
   // A JSON object; `origin` names it in errors. Nested choices are flattened: of {"n": {"_name":
   // "A", "p": 0.3}}, "n" is "A" and "n/A/p" is 0.3. Other objects, and lists, are kept as text.
   static absl::StatusOr<Parameters> FromJson(std::string_view json, std::string_view origin);
-  // "name=value"; the value is JSON if it reads as such, else text.
+  // Takes "name=value"; the value is JSON if it reads as such, else text.
   absl::Status Set(std::string_view assignment);
 
-  // The parameter, or `otherwise` if there is none of that name.
+  // Returns the parameter, or `otherwise` if there is none of that name.
   absl::StatusOr<double> Get(const std::string& name, double otherwise) const;
   absl::StatusOr<std::int64_t> Get(const std::string& name, std::int64_t otherwise) const;
   absl::StatusOr<bool> Get(const std::string& name, bool otherwise) const;

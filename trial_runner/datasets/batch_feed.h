@@ -13,19 +13,20 @@
 
 namespace espalier {
 
-// Gives a loader its batches: made when they are wanted, or by threads ahead of it, as far as can
-// be foretold. What turns out otherwise (the group or the batch has changed) is dropped and asked
-// for anew. One thread.
+// Gives a loader its batches: made when they are wanted, or made ahead of it by threads, as far as
+// they can be predicted. Predictions that turn out wrong (the group or the batch has changed) are
+// dropped and asked for anew. One thread.
 class BatchFeed {
  public:
-  // `make_prepare` is called once for each thread that prepares. `threads` 0: the caller's own.
-  // Otherwise each of them prepares up to `ahead` batches ahead. Without an order the requests have
-  // no indices.
+  // `make_prepare` is called once for each thread that prepares. With 0 `threads` the caller's own
+  // thread prepares; otherwise each of them prepares up to `ahead` batches ahead. Without an order
+  // the requests have no indices.
   BatchFeed(int threads, int ahead, std::optional<SampleOrder> order,
             const std::function<PrepareBatch()>& make_prepare);
 
-  // The batch of this microbatch, or the error of preparing it; throws what preparing it threw.
-  // `forecast` is asked where what was foretold before is wrong; it has to begin with `wanted`.
+  // Returns the batch of this microbatch, or the error of preparing it; throws what preparing it
+  // threw. `forecast` is called where an earlier prediction is wrong; it has to begin with
+  // `wanted`.
   absl::StatusOr<PreparedBatch> Next(const Microbatch& wanted,
                                      const std::function<MicrobatchForecast()>& forecast);
 

@@ -7,7 +7,7 @@
 
 namespace espalier {
 
-// A seed of one sample in one epoch of a trial: the same whatever the number of replicas and of
+// The seed of one sample in one epoch of a trial: the same whatever the number of replicas and of
 // threads, and however often the sample is prepared. `epoch` counts from 1.
 std::uint64_t SampleSeed(std::uint64_t trial_seed, std::int64_t epoch, std::int64_t index);
 
@@ -21,12 +21,12 @@ struct SampleSelection {
   std::uint64_t SeedOf(std::size_t i) const { return SampleSeed(trial_seed, epoch, indices[i]); }
 };
 
-// A data set whose samples can be had in any order. Most derive from MapDataset, which makes
+// A data set whose samples can be read in any order. Most derive from MapDataset, which makes
 // batches out of single samples; a data set that is quicker at whole batches derives from this.
 //
 // GetBatch is called from several threads at once, so it must not change the data set. What it
-// draws has to come from the seeds it is given: LibTorch's own generator is shared with the model.
-// An exception that it throws comes out of the loader's NextBatch.
+// draws must come from the seeds that it is given: LibTorch's own generator is shared with the
+// model. An exception that it throws comes out of the loader's NextBatch.
 template <typename BatchType>
 class Dataset {
  public:
@@ -37,7 +37,7 @@ class Dataset {
 
   virtual std::int64_t size() const = 0;
   virtual Batch GetBatch(const SampleSelection& samples) const = 0;
-  // What one thread gets its batches through. It lives no longer than the data set.
+  // Returns what one thread gets its batches through. It lives no longer than the data set.
   virtual Reader MakeReader() const {
     return [this](const SampleSelection& samples) { return GetBatch(samples); };
   }

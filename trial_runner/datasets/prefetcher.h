@@ -14,31 +14,31 @@
 
 namespace espalier {
 
-// Threads that prepare batches in the order in which they were asked for. Each starts the next one
-// that none has started, so memory is bounded by what its user asks for ahead, and by one dropped
-// batch a thread. Its methods are for one thread.
+// Threads that prepare batches in the order in which they were asked for. Each thread starts the
+// next batch that none has started, so memory is bounded by what the user asks for ahead, and by
+// one dropped batch per thread. Its methods are for one thread.
 class Prefetcher {
  public:
   // Starts one thread for each of `prepare`.
   explicit Prefetcher(std::vector<PrepareBatch> prepare);
-  // Waits for the batches that are being prepared; starts none.
+  // Waits for the batches that are being prepared, and starts no others.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
   void Request(BatchRequest request);
-  // What was asked for and not taken yet, the earliest first.
+  // How many batches were asked for and not taken yet.
   std::size_t size() const { return requested_.size(); }
   const Microbatch& front() const { return requested_.front()->request.microbatch; }
-  // Nothing of what was asked for is wanted any more. Does not wait.
+  // Drops all that was asked for. Does not wait.
   void Clear();
 
-  // The earliest that was asked for, or its error; throws what preparing it threw. Waits until it
-  // is ready. Requires size() > 0.
+  // Returns the earliest batch that was asked for, or its error; throws what preparing it threw.
+  // Waits until it is ready. Requires size() > 0.
   absl::StatusOr<PreparedBatch> Take();
 
  private:
-  // Guarded by mutex_, but for `request`, which stays as it is.
+  // Guarded by mutex_, except for `request`, which does not change.
   struct Order {
     BatchRequest request;
     bool done = false;

@@ -10,7 +10,7 @@
 
 namespace espalier {
 
-// A batch to train on. What type it has, only those who make and use it know.
+// A batch to train on. Its type is known only to what makes it and what uses it.
 using PreparedBatch = std::shared_ptr<void>;
 
 struct BatchRequest {

@@ -13,7 +13,7 @@
 
 namespace espalier {
 
-// Errors of a stream that is not what its data set says. `epoch` counts from 1.
+// Errors about a stream that is not what its data set says. `epoch` counts from 1.
 absl::Status NoStreamError(std::int64_t epoch);
 absl::Status StreamTooShortError(std::int64_t epoch, std::int64_t at, std::int64_t size);
 absl::Status StreamTooLongError(std::int64_t epoch, std::int64_t size);
@@ -28,7 +28,7 @@ class StreamReader {
   StreamReader(Open open, std::int64_t size, std::uint64_t trial_seed)
       : open_(std::move(open)), size_(size), trial_seed_(trial_seed) {}
 
-  // Whoever reads the last sample of an epoch finds out whether there are more.
+  // The replica that reads the last sample of an epoch finds out whether there are more.
   absl::StatusOr<std::vector<Example>> Read(const Microbatch& microbatch) {
     // Lost, and opened anew next time, unless all goes well.
     std::unique_ptr<SampleStream<Example>> stream = std::move(stream_);

@@ -14,14 +14,15 @@ namespace espalier {
 
 // The sums of a trial's accumulators in one replica. What the program adds is at first this
 // replica's own; Merge makes it part of the shared sums, which are the same on all members of a
-// group, are handed to those who join and saved in checkpoints. Pure; one thread.
+// group, are handed to replicas that join, and are saved in checkpoints. Pure; one thread.
 //
 // What is added between a microbatch's begin and the end of its step counts only if the step does:
-// a step that is dropped is done again, and its samples are added again.
+// a step that is dropped is repeated, and its samples are added again.
 class AccumulatedSums {
  public:
-  // Where the accumulator's values begin. Fails if there is one of that name, or a name is empty,
-  // given twice or has others than letters, digits, '_', '-' and '.' in it.
+  // Returns the index at which the accumulator's values begin. Fails if there is an accumulator of
+  // that name, or a name is empty, is given twice or has characters other than letters, digits,
+  // '_', '-' and '.' in it.
   absl::StatusOr<std::size_t> Declare(const std::string& name,
                                       const std::vector<std::string>& sums);
   bool empty() const { return own_.empty(); }
@@ -36,20 +37,21 @@ class AccumulatedSums {
   const std::vector<double>& own() const { return own_; }
   // `totals`: the sum of what all members brought.
   void Merge(std::span<const double> totals);
-  // The shared sums from `begin` on, which start again from 0.
+  // Returns the shared sums from `begin` on, which start again from 0.
   std::vector<double> Take(std::size_t begin, std::size_t count);
-  // This replica's own of them are of no account: they were counted when these samples were first
-  // evaluated, and the result was kept.
+  // Drops this replica's own part of them: it was counted when these samples were first evaluated,
+  // and the result was kept.
   void Forget(std::size_t begin, std::size_t count);
 
-  // Grows with Merge: of two replicas' sums those with more merges are further.
+  // Grows with each Merge: of two replicas' sums, those with more merges are further.
   std::int64_t merges() const { return merges_; }
 
-  // The shared part, as text. Adopt takes another replica's: own sums stay if they are not yet
-  // among those. Fails if the accumulators are not the same.
+  // The shared part, as text. Adopt takes another replica's shared part: own sums stay if they are
+  // not yet in it. Fails if the accumulators are not the same.
   std::string Encode() const;
   absl::Status Adopt(std::string_view text);
-  // From a checkpoint: own sums belong to what is done again.
+  // Takes the shared part of a checkpoint. Own sums are dropped, since they belong to what is
+  // repeated.
   absl::Status Restore(std::string_view text);
 
  private:

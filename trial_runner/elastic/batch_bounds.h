@@ -8,9 +8,9 @@
 
 namespace espalier {
 
-// What the options allow the batch of a trial to be, or the first of them that cannot be met, also
-// where the present mode does not use it: studies switch modes, programs should work in both. No
-// batch is larger than the data set.
+// Returns what the options allow the batch of a trial to be, or an error about the first option
+// that cannot be met. Options that the present mode does not use are checked too: studies switch
+// modes, and programs should work in both. No batch is larger than the data set.
 absl::StatusOr<BatchBounds> BoundsOf(const DataLoaderOptions& options, std::int64_t dataset_size,
                                      bool adaptive_batch);
 

@@ -13,15 +13,16 @@ namespace espalier {
 // and tells the others. Pure.
 class BatchTuner {
  public:
-  // A change has to promise this much: each one makes caches and averages start again.
+  // A change has to promise at least this factor, because each change makes caches and averages
+  // start again.
   static constexpr double kMinImprovement = 1.05;
 
   explicit BatchTuner(BatchBounds bounds) : bounds_(bounds) {}
 
   void Add(const std::vector<ProfileEntry>& entries);
 
-  // The batch to go on with on so many replicas, or nothing if the present one (global, atomic)
-  // is nearly as good or nothing is known yet of this number of replicas.
+  // Returns the batch to go on with on so many replicas, or nothing if the present one (global,
+  // atomic) is nearly as good or nothing is known yet about this number of replicas.
   std::optional<BatchChoice> Choose(int nodes, int replicas, const GradientNoise& noise,
                                     std::int64_t batch_size, std::int64_t atomic_batch_size);
 

@@ -14,11 +14,12 @@ class GroupProgress;
 // What a replica that has left its group comes back as.
 struct Adopted {
   Adoption as;
-  std::int64_t generation = 0;  // the highest seen before: it is not about the new replica
+  std::int64_t generation = 0;  // the highest seen before, which does not concern the new replica
 };
 
-// The seam between a replica and the service. Any thread may call any function. A control plane
-// that is lost for good ends the process: its lease is over, and another may run the trial.
+// The seam between a replica and the service. Any thread may call any function. When a control
+// plane is lost for good it ends the process: the replica's lease is over, and another one may run
+// the trial.
 class ControlPlane {
  public:
   virtual ~ControlPlane() = default;
@@ -26,7 +27,7 @@ class ControlPlane {
   // Returns when the message is on its way; messages arrive in order.
   virtual void Send(const ReplicaMessage& message) = 0;
 
-  // The highest generation seen. Cheap: asked at every step.
+  // The highest generation seen. Cheap, since it is asked at every step.
   virtual std::int64_t LatestGeneration() const = 0;
   virtual Membership Latest() const = 0;
   // Blocks until a generation above `generation` is known, and returns the highest.
@@ -39,12 +40,12 @@ class ControlPlane {
   // returns, the former listener is not running and will not be called again.
   virtual void Listen(std::function<void(const Membership&)> listener) = 0;
 
-  // What is written down there the service is told once a second, as long as it changes.
+  // The service is told once a second what is recorded there, as long as it changes.
   virtual GroupProgress& progress() = 0;
 
-  // For a replica that has left its group. Waits, as long as the agent keeps it as a spare, until
-  // it is wanted again under another id. nullopt: spares are not kept here, and it is to end with
-  // exit code 0. To the service both are the same.
+  // For a replica that has left its group. Waits, for as long as the agent keeps it as a spare,
+  // until it is wanted again under another id. nullopt: spares are not kept here, and the replica
+  // is to end with exit code 0. To the service both are the same.
   virtual std::optional<Adopted> Park() = 0;
 };
 

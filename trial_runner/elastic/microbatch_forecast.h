@@ -29,8 +29,9 @@ struct MicrobatchStart {
   std::int64_t max_atomic = 1;
 };
 
-// Foretells what a replica will be dealt as long as nothing changes about its group and its batch:
-// what to read ahead. It may turn out wrong at any step, and costs nothing but the reading then.
+// Predicts which microbatches a replica will be dealt as long as its group and its batch do not
+// change, so that they can be read ahead. The forecast may turn out wrong at any step, which costs
+// nothing but the reading.
 class MicrobatchForecast {
  public:
   // An epoch of no samples, in which nothing comes.

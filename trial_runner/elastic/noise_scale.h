@@ -11,8 +11,8 @@ struct NoiseEstimate {
   double trace = 0;
 };
 
-// What an optimizer step shows of the noise. Microbatch i of b_i samples has the mean gradient g_i;
-// the step's gradient is G = sum (b_i / B) g_i.
+// What an optimizer step shows about the noise. Microbatch i of b_i samples has the mean gradient
+// g_i; the step's gradient is G = sum (b_i / B) g_i.
 struct NoiseObservation {
   double local_sqr_mean = 0;  // mean over microbatches of |g_i|^2
   double inverse_mean = 0;    // mean over microbatches of 1 / b_i
@@ -25,15 +25,15 @@ struct NoiseObservation {
 // come out negative. None if one microbatch was the whole step: nothing to compare.
 std::optional<NoiseEstimate> EstimateNoise(const NoiseObservation& seen);
 
-// For steps of a single microbatch: this gradient g and the previous one p, both of about
-// `samples` samples, taken as two microbatches of one step twice as large. Biased by the
-// parameters' movement in between.
+// For steps of a single microbatch: this gradient g and the previous one p, both of about `samples`
+// samples, treated as two microbatches of one step twice as large. Biased by the parameters'
+// movement in between.
 std::optional<NoiseEstimate> EstimateNoiseFromPrevious(double sqr, double previous_sqr,
                                                        double product, double samples);
 
 // Bias-corrected exponential averages of the estimates. A step of `scale` times the initial batch
-// size fades them by 0.999^scale, so memory spans samples and not steps. Estimates from previous
-// gradients are biased: the first unbiased one after them starts anew.
+// size fades them by 0.999^scale, so the memory spans samples and not steps. Estimates from
+// previous gradients are biased: the first unbiased one after them starts the averages anew.
 class NoiseAverages {
  public:
   NoiseAverages() = default;

@@ -9,8 +9,8 @@
 namespace espalier {
 
 // The order in which an epoch visits the samples: a permutation that depends on seed and epoch
-// alone, so every replica of every group cuts its slices from the same one and each sample is seen
-// exactly once an epoch. Keeps the permutation of the epoch asked for last.
+// alone, so every replica of every group cuts its slices from the same one, and each sample is seen
+// exactly once an epoch. Keeps the permutation of the epoch that was asked for last.
 class SampleOrder {
  public:
   SampleOrder(std::int64_t size, std::uint64_t seed) : size_(size), seed_(seed) {}

@@ -20,16 +20,16 @@ struct ScalingContext {
   double dataset_size = 1;  // samples of an epoch
 };
 
-// By what the learning rate is multiplied for one optimizer step of a larger (or smaller) batch
-// than the one it was chosen for. Pure: the same context gives the same factor on each replica. A
-// rule of one's own is one class, handed to AdaptiveDataParallel.
+// The factor by which the learning rate is multiplied for one optimizer step with a larger (or
+// smaller) batch than the one it was chosen for. Pure: the same context gives the same factor on
+// each replica. A rule of your own is one class, handed to AdaptiveDataParallel.
 class ScalingRule {
  public:
   virtual ~ScalingRule() = default;
   virtual double Factor(const ScalingContext& context) const = 0;
 };
 
-// A rule as a name says it. A new one is one function or class and one row.
+// A rule that is known by name. A new one is one function or class and one row.
 struct ScalingRuleRow {
   std::string_view name;
   std::string_view summary;

@@ -18,7 +18,8 @@ struct StepTimes {
 // Sums of step times by shape since the last Take().
 class StepProfile {
  public:
-  // The first step of a shape in a group is left out: it pays for memory and caches once.
+  // The first step of a shape in a group is left out, because it pays the one-time cost of memory
+  // and caches.
   void StartGroup() { warm_.clear(); }
   void Add(const ProfileKey& shape, const StepTimes& times);
   std::vector<ProfileEntry> Take();

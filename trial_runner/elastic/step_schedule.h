@@ -13,14 +13,14 @@ struct SampleSlice {
   friend bool operator==(const SampleSlice&, const SampleSlice&) = default;
 };
 
-// What one replica does in one optimizer step. Its microbatches may be empty (fewer samples left
-// than replicas): it then only takes part in the all-reduce.
+// What one replica does in one optimizer step. It may have no microbatches (fewer samples left than
+// replicas): it then only takes part in the all-reduce.
 struct StepPlan {
   std::int64_t samples = 0;               // of the step, over all replicas
   std::vector<SampleSlice> microbatches;  // of this replica, none of them empty
 
-  // A microbatch's mean gradient counts by its share of the step's samples, so that the step is
-  // the mean over its samples however unevenly these were cut.
+  // A microbatch's mean gradient counts by its share of the step's samples, so that the step is the
+  // mean over its samples however unevenly these were divided.
   double WeightOf(const SampleSlice& microbatch) const {
     return static_cast<double>(microbatch.size) / static_cast<double>(samples);
   }

@@ -31,8 +31,8 @@ struct ModelPosition {
   std::int64_t skipped_steps = 0;    // in a row, up to now
 };
 
-// How far a trial's training is, beside its tensors: what a regroup hands to those who join and a
-// checkpoint keeps. The same on all members of a group between two steps.
+// How far a trial's training is, beside its tensors: what a regroup hands to replicas that join and
+// a checkpoint keeps. The same on all members of a group between two steps.
 struct TrainingPosition {
   static constexpr std::size_t kKeptEvaluations = 32;
 
@@ -44,14 +44,14 @@ struct TrainingPosition {
   std::int64_t atomic_batch_size = 0;  // chosen along with it in adaptive mode; 0: by schedule
   double progress = 0;                 // scale-invariant steps
   std::int64_t skipped_steps = 0;      // in all: their gradients were not finite
-  // Of the step under way: how many of the trial's models have done theirs. The others have yet to,
-  // on the same samples.
+  // In the step under way, how many of the trial's models have done theirs. The others have yet to
+  // do it, on the same samples.
   std::int64_t models_stepped = 0;
   std::vector<ModelPosition> models;
   std::map<EvaluationKey, std::vector<double>> evaluation_results;  // the latest
 
-  // Grows with everything that members do together: of two positions the one with the larger
-  // order is further.
+  // Grows with everything that members do together: of two positions, the one with the larger order
+  // is further.
   std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t> Order() const {
     return {step, epoch, evaluations, models_stepped};
   }
@@ -60,8 +60,8 @@ struct TrainingPosition {
   GradientNoise Noise(double samples) const;
 
   void AddEvaluation(const EvaluationKey& key, std::vector<double> result);
-  // For a program that is still on its way to an epoch that the group has reached without it: what
-  // that call came to, or the newest there is of it; NaNs if nothing is kept.
+  // For a program that is still on its way to an epoch that the group has reached without it: the
+  // result of that call, or the newest that is kept; NaNs if nothing is kept.
   std::vector<double> PastEvaluation(const EvaluationKey& key, std::size_t sums) const;
 
   // One line of text each; numbers keep all their digits.

@@ -13,21 +13,22 @@ class AdaptiveDataParallel;
 class RemainingEpochs;
 class TrainingEngine;
 
-// The passes of a trial over its data: what all loaders have. Each sample is dealt exactly once an
-// epoch, whatever happens to the group in between; a replica that joins, or a trial that is
-// resumed, starts where the group is. An epoch is one pass also in adaptive mode. (AdaptDL's ends
-// there once as many scale-invariant steps were made as a pass at the initial batch size has, and
-// deals samples several times for it; here AdaptiveDataParallel::progress() counts those steps.)
+// The passes of a trial over its data: what all loaders have in common. Each sample is dealt
+// exactly once an epoch, whatever happens to the group in between; a replica that joins, or a trial
+// that is resumed, starts where the group is. An epoch is one pass in adaptive mode too. (AdaptDL's
+// epoch then ends after as many scale-invariant steps as a pass at the initial batch size has, and
+// deals samples several times to get there; here AdaptiveDataParallel::progress() counts those
+// steps.)
 //
-// One thread. A mistake in its use ends the program with exit code 2 and a message.
+// Use it from one thread. A mistake in its use ends the program with exit code 2 and a message.
 class EpochLoader {
  public:
   EpochLoader(const EpochLoader&) = delete;
   EpochLoader& operator=(const EpochLoader&) = delete;
 
-  // AdaptDL's way to say how far adaptive mode may grow the batch: the same as the options
-  // max_batch_size, min_atomic_batch_size, max_atomic_batch_size and accumulation. Before the first
-  // epoch.
+  // Says how far adaptive mode may grow the batch, under AdaptDL's name: the same as the options
+  // max_batch_size, min_atomic_batch_size, max_atomic_batch_size and accumulation. To be called
+  // before the first epoch.
   void AutoscaleBatchSize(std::int64_t max_batch_size, AtomicBatchRange per_replica = {},
                           bool accumulation = true);
 
@@ -56,7 +57,7 @@ class EpochLoader {
   DataLoaderOptions options_;
 };
 
-// What RemainingEpochsUntil returns: to be walked through once.
+// What RemainingEpochsUntil returns. It can be iterated over once.
 class RemainingEpochs {
  public:
   struct End {};
@@ -96,8 +97,8 @@ class AdaptiveDataLoader final : public EpochLoader {
                      DataLoaderOptions options)
       : EpochLoader(parallel, dataset_size, options) {}
 
-  // This replica's next microbatch, as indices to pass to index_select; nothing when the epoch is
-  // over. Each one is to be answered with AdaptiveDataParallel::Step.
+  // Returns this replica's next microbatch, as indices to pass to index_select; nothing when the
+  // epoch is over. Answer each one with AdaptiveDataParallel::Step.
   std::optional<at::Tensor> NextBatch();
 };
 

@@ -24,29 +24,30 @@ class Trial;
 class TrainingEngine;
 
 struct DataParallelOptions {
-  // By what the learning rate follows the batch size: adascale, adamscale, linear, sqrt,
-  // legw:EPOCHS, none. Empty: adascale, or adamscale for Adam and AdamW.
+  // How the learning rate follows the batch size: adascale, adamscale, linear, sqrt, legw:EPOCHS,
+  // none. Empty: adascale, or adamscale for Adam and AdamW.
   std::string scaling_rule = {};
-  // The batch size the learning rate is meant for; 0: the loader's batch_size.
+  // The batch size for which the learning rate is meant; 0: the loader's batch_size.
   std::int64_t base_batch_size = 0;
-  // A trial with several models names each: checkpoints and errors tell them apart by it.
+  // In a trial with several models each has a name, by which checkpoints and errors tell them
+  // apart.
   std::string name = {};
   // A rule of your own, instead of a named one.
   std::shared_ptr<const ScalingRule> rule = nullptr;
-  // Longer gradients are scaled down to this norm before the optimizer steps; 0: never.
+  // Gradients with a larger norm are scaled down to this one before the optimizer steps; 0: never.
   double max_gradient_norm = 0;
-  // "bf16" or "fp16": what Autocast() computes in; fp16 also scales the loss so that small
-  // gradients do not vanish. Empty: float.
+  // "bf16" or "fp16": the precision in which Autocast() computes; fp16 also scales the loss so that
+  // small gradients do not vanish. Empty: float.
   std::string mixed_precision = {};
-  // A step whose gradients are not finite is skipped: the model stays as it is. After so many in a
-  // row the trial fails; 0: at the first; negative: never. With fp16 those by which the loss scale
-  // finds its place do not count.
+  // A step whose gradients are not finite is skipped: the model stays as it is. After so many of
+  // them in a row the trial fails; 0: at the first one; negative: never. With fp16, steps that are
+  // skipped while the loss scale finds its place do not count.
   std::int64_t max_skipped_steps = 10;
   // Gradients are reduced in pieces of about this size, while backward computes the rest.
   std::int64_t bucket_bytes = 4 << 20;
 };
 
-// While it lives operations of the forward pass compute in the precision that the model was given.
+// While it lives, operations of the forward pass compute in the precision that the model was given.
 class AutocastGuard {
  public:
   AutocastGuard(int device_type, int scalar_type);  // of LibTorch; a negative scalar type: nothing
@@ -64,17 +65,17 @@ class AutocastGuard {
 // Trains one model on however many replicas the trial has at the moment. Give it every microbatch's
 // loss; it runs backward, and in the last one of a step sums the gradients over the replicas while
 // they come in, measures the gradient noise, steps the optimizer with the learning rate that the
-// scaling rule says, and lets replicas come and go. The learning rate in the optimizer's options
+// scaling rule gives, and lets replicas come and go. The learning rate in the optimizer's options
 // stays the base rate, and the program may change it (schedules).
 //
 // A trial with several models and optimizers makes one for each, under different names, on the same
-// Trial; for each microbatch of the loader each of them is given its loss, in the order they were
-// made, and what backward leaves in the others' gradients is of no account. A loss that is computed
-// through another model sees that one's step only in the last microbatch of a step: without
-// accumulation, as in a plain loop. Evaluate may be asked of any.
+// Trial. For each microbatch of the loader each of them is given its loss, in the order in which
+// they were made; what backward leaves in the others' gradients is ignored. A loss that is computed
+// through another model sees that model's step only in the last microbatch of a step: without
+// accumulation, as in a plain loop. Evaluate may be called on any of them.
 //
-// Model and optimizer must outlive it; parameters are float and all on one device. One thread. A
-// mistake in its use ends the program with exit code 2 and a message.
+// Model and optimizer must outlive it; parameters are float and all on one device. Use it from one
+// thread. A mistake in its use ends the program with exit code 2 and a message.
 class AdaptiveDataParallel {
  public:
   AdaptiveDataParallel(Trial& trial, torch::nn::Module& model, torch::optim::Optimizer& optimizer,
@@ -83,18 +84,19 @@ class AdaptiveDataParallel {
   AdaptiveDataParallel(const AdaptiveDataParallel&) = delete;
   AdaptiveDataParallel& operator=(const AdaptiveDataParallel&) = delete;
 
-  // `loss` is the mean over the microbatch that the loader's NextBatch gave. Not to be called
-  // twice for one microbatch, nor left out.
+  // `loss` is the mean over the microbatch that the loader's NextBatch gave. Call it exactly once
+  // for each microbatch.
   void Step(const at::Tensor& loss);
 
   // For the forward pass, and for evaluation: `auto precision = parallel.Autocast();`
   AutocastGuard Autocast() const;
 
-  // Sums `sum_over(indices)` over `size` samples, cut over the replicas and there into batches of
-  // at most `batch_size`; returns the total, the same on each replica. The models are in evaluation
-  // mode and no gradients are recorded meanwhile. Each replica calls it at the same places. Whoever
-  // joined after a call was done gets its result without computing; if a replica is lost during one
-  // the others do it again, so sum_over must not count on being called once a sample.
+  // Sums `sum_over(indices)` over `size` samples, divided among the replicas and there into batches
+  // of at most `batch_size`; returns the total, the same on each replica. The models are in
+  // evaluation mode and no gradients are recorded meanwhile. Each replica calls it at the same
+  // places. A replica that joined after a call was done gets its result without computing. If a
+  // replica is lost during a call, the others repeat it, so sum_over must not count on being called
+  // once per sample.
   double Evaluate(std::int64_t size, std::int64_t batch_size,
                   const std::function<double(const at::Tensor& indices)>& sum_over);
   // The same for several sums; sum_over returns `sums` of them.
@@ -102,7 +104,7 @@ class AdaptiveDataParallel {
       std::int64_t size, std::int64_t batch_size, std::size_t sums,
       const std::function<std::vector<double>(const at::Tensor& indices)>& sum_over);
 
-  std::int64_t steps() const;       // optimizer steps done, over all replicas that ever were
+  std::int64_t steps() const;       // optimizer steps done by the trial
   std::int64_t generation() const;  // of the present group
   int rank() const;
   int replicas() const;

@@ -26,7 +26,7 @@ class InputArchive;
 
 namespace espalier {
 
-// The tensors of a module under the names they have there, as LibTorch's archives nest them.
+// The tensors of a module under their names, nested as in LibTorch's archives.
 struct ModuleTensors {
   std::vector<std::pair<std::string, at::Tensor>> parameters;
   std::vector<std::pair<std::string, at::Tensor>> buffers;
@@ -36,7 +36,7 @@ struct ModuleTensors {
 // A copy of a training state in host memory, which is written while training goes on. What it
 // writes is what torch::nn::Module::save and Optimizer::save would, under one key each. Modules
 // that override save() are not asked: what they keep beside parameters and buffers is a State's
-// business. Adding copies, on the thread that trains; Write is for any one thread.
+// business. Adding copies the tensors, on the thread that trains; Write may run on any one thread.
 class CheckpointCopy {
  public:
   CheckpointCopy();

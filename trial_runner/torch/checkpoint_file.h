@@ -20,7 +20,7 @@ struct CheckpointFile {
   std::int64_t step = 0;
   std::optional<double> value = {};  // the trial's last
   BetterValue better = BetterValue::kUnknown;
-  // Told of bytes that are safe on the disk, each some dozen megabytes.
+  // Called with the number of bytes that are newly safe on the disk, every few dozen megabytes.
   std::function<void(std::int64_t bytes)> synced = {};
 };
 
@@ -31,9 +31,9 @@ using CheckpointContent = std::function<absl::Status(const ByteSink& sink)>;
 // none: a temporary file, synced, renamed, and its folder synced. The content is a zip archive, as
 // all of LibTorch's are; a checksum of the file and the value are added as the archive's comment,
 // which other readers skip. Makes the folder; keeps the newest kKeptCheckpoints and the best one,
-// and removes older ones and what writers that were killed have left. Returns the path.
+// and removes older ones and what killed writers have left behind. Returns the path.
 //
-// While it is written the folder needs room for one more file than are kept.
+// While it is being written the folder needs room for one more file than are kept.
 inline constexpr std::size_t kKeptCheckpoints = 2;
 absl::StatusOr<std::string> WriteCheckpointFile(const CheckpointFile& file,
                                                 const CheckpointContent& content);

@@ -11,10 +11,10 @@
 namespace espalier {
 
 // Writes checkpoints on a thread of its own, one at a time, and tells the service of each that is
-// safe on the disk. One that waits is replaced by a newer one: so there are never more than two
-// copies of the training state beside itself. A checkpoint that cannot be written is said once on
-// standard error, until one can be again; training need not end for it, and the service keeps the
-// one it knows.
+// safe on the disk. One that waits is replaced by a newer one, so there are never more than two
+// copies of the training state beside the state itself. When a checkpoint cannot be written, that
+// is said on standard error once, until one can be written again; training goes on, and the service
+// keeps the one it knows.
 class CheckpointWriter {
  public:
   explicit CheckpointWriter(TrialContext& trial) : trial_(trial) {}
@@ -23,7 +23,7 @@ class CheckpointWriter {
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   void Put(std::unique_ptr<CheckpointCopy> copy);
-  // Until all that was put is written, or has failed.
+  // Waits until all that was put is written, or has failed.
   void Await();
 
  private:

@@ -10,10 +10,10 @@
 
 namespace espalier {
 
-// Tells the service whom of its group this replica cannot reach. Once it has waited for the others
-// for kStuckAfter_s, in a formation or a collective, a thread of the watch tries each one's
-// address, and again every so often. While all answer nothing is said: somebody is slow, and may
-// be.
+// Tells the service which members of its group this replica cannot reach. Once the replica has
+// waited for the others for kStuckAfter_s, in a formation or a collective, a thread of the watch
+// tries each one's address, and does so again every so often. While all of them answer nothing is
+// said: some member is slow, which it may be.
 class ContactWatch {
  public:
   static constexpr double kStuckAfter_s = 5;
@@ -25,7 +25,7 @@ class ContactWatch {
   ContactWatch(const ContactWatch&) = delete;
   ContactWatch& operator=(const ContactWatch&) = delete;
 
-  // Who is waited for from now on; without members, nobody.
+  // The members that are waited for from now on; none where the group has no members.
   void Follow(const Membership& group, ReplicaId self);
 
   // Tries all the others now.

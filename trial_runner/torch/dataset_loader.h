@@ -22,7 +22,7 @@ namespace espalier {
 
 class BatchFeed;
 
-// What loaders of batches share, whatever these are.
+// What all loaders of batches share, whatever the batches are.
 class BatchLoader : public EpochLoader {
  protected:
   enum class Samples { kShuffled, kInStreamOrder };
@@ -43,9 +43,10 @@ class BatchLoader : public EpochLoader {
 
 // Deals the samples of a data set to the replicas as batches that are ready to train on, by default
 // in an order that depends on the trial's seed alone. With `workers` in the options, threads
-// prepare them while the model trains: what this replica will need if its group and batch stay as
-// they are; after a change what does not fit is dropped. Random draws follow from the samples' own
-// seeds, so neither the threads nor the replicas change what a sample looks like.
+// prepare them while the model trains: those that this replica will need if its group and batch
+// stay as they are; after a change, batches that no longer fit are dropped. Random draws follow
+// from the samples' own seeds, so neither the threads nor the replicas change what a sample looks
+// like.
 //
 //   espalier::DatasetLoader loader(parallel, images, {.batch_size = 128, .workers = 2});
 //   while (loader.NextEpoch(90)) {
@@ -88,9 +89,9 @@ class DatasetLoader final : public BatchLoader {
     StartReading(Samples::kInStreamOrder, make_prepare);
   }
 
-  // Batches are to come on this device, for batches of tensors (see ForEachTensor). On the way to a
-  // GPU they are put into pinned memory by whoever prepares them, and copied without waiting.
-  // Before the first NextBatch.
+  // Has batches of tensors (see ForEachTensor) come on this device. On the way to a GPU they are
+  // put into pinned memory by the thread that prepares them, and copied without waiting. To be
+  // called before the first NextBatch.
   void SendTo(c10::Device device) {
     if (device.is_cuda()) {
       placement_->pin = [](Batch& batch) {
@@ -102,8 +103,8 @@ class DatasetLoader final : public BatchLoader {
     };
   }
 
-  // This replica's next microbatch; nothing when the epoch is over. Each one is to be answered with
-  // AdaptiveDataParallel::Step. Throws what the data set threw for it, and then tries it again at
+  // Returns this replica's next microbatch; nothing when the epoch is over. Answer each one with
+  // AdaptiveDataParallel::Step. Throws what the data set threw for the batch, and tries it again at
   // the next call.
   std::optional<Batch> NextBatch() {
     const PreparedBatch prepared = NextPrepared();
@@ -132,8 +133,8 @@ template <typename Data>
 DatasetLoader(AdaptiveDataParallel&, const Data&, DataLoaderOptions)
     -> DatasetLoader<typename Data::Batch>;
 
-// The batch of these samples outside of training, e.g. in AdaptiveDataParallel::Evaluate. Seeds are
-// those of epoch 0, which is none.
+// Returns the batch of these samples outside of training, e.g. in AdaptiveDataParallel::Evaluate.
+// Seeds are those of epoch 0, which no training epoch uses.
 template <typename Batch>
 Batch GetBatch(const Dataset<Batch>& dataset, const at::Tensor& indices) {
   const at::Tensor flat = indices.contiguous();

@@ -19,14 +19,14 @@ namespace espalier {
 // ready, measured, summed over the step's microbatches, and reduced over the group in buckets while
 // backward still computes the ones before. Buckets hold the parameters in reverse order, as
 // backward comes to them, and are begun in that order whatever order gradients come in, because
-// members must begin the same collectives alike. Behind the last bucket's gradients travels a tail
-// of further numbers, so that a step of a small model is one all-reduce.
+// members must begin the same collectives alike. A tail of further numbers travels behind the last
+// bucket's gradients, so that a step of a small model is one all-reduce.
 //
 // A step of a single microbatch on a single replica is left where autograd put it: nothing is
 // copied, and the gradients are kept until the next step to be compared with it.
 //
-// Where an abandoned collective may still write is replaced, never reused. One thread; backward's
-// own threads call in while Begin..End is under way.
+// Memory to which an abandoned collective may still write is replaced, never reused. Use it from
+// one thread; backward's own threads call in while Begin..End is under way.
 class GradientBuckets {
  public:
   // Numbers that are summed over the replicas together with the gradients; after these come the
@@ -35,7 +35,7 @@ class GradientBuckets {
     kPending,       // replicas that know of a newer generation
     kInverseSize,   // 1 / samples of each microbatch
     kMicrobatches,  // how many there were
-    kNextBatch,     // rank 0's wish for the following steps, or 0: global and atomic batch size
+    kNextBatch,  // what rank 0 asks for in the following steps, or 0: global and atomic batch size
     kNextAtomic,
     kNonFiniteLoss,  // microbatches whose loss was not finite
     kFixedTail,
@@ -54,7 +54,7 @@ class GradientBuckets {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   std::size_t groups() const { return groups_; }
 
-  // Norms count each element scaled by these, one a parameter; empty: as it is.
+  // Norms count each element scaled by these, one per parameter; empty: unscaled.
   void SetPreconditioners(std::vector<Preconditioner> preconditioners) {
     preconditioners_ = std::move(preconditioners);
   }
@@ -67,13 +67,13 @@ class GradientBuckets {
     bool keep = false;       // the step's only one, of weight 1 on a single replica: copies nothing
     double norm_factor = 1;  // 1 / loss scale^2
   };
-  // Gradients that come in from here to End() belong to this pass. In a last one buckets are handed
-  // to `collectives` as they fill.
+  // Gradients that come in from here to End() belong to this pass. In the last pass of a step,
+  // buckets are handed to `collectives` as they fill.
   void Begin(const Pass& pass, Collectives& collectives, int replicas);
   void End();
 
   // After the last pass: hands over what backward did not fill, tail included, and waits for all.
-  // Then the sums are the parameters' gradients; those that no replica had stay undefined.
+  // Then the parameters' gradients are the sums; those that no replica had stay undefined.
   void SetTail(Tail index, double value) { SetTailAt(index, value); }
   void SetComputeTime(int rank, double time_s);
   absl::Status Reduce();
@@ -83,8 +83,9 @@ class GradientBuckets {
   // Sum over the step's microbatches, by group: |gradient|^2 of each, without weight.
   std::vector<double> LocalSqr() const;
 
-  // Of the step's gradient, by group, after Reduce() or a kept pass. With `previous` also of the
-  // step's before, if that was kept too: else those two are empty. Once a step: what was kept goes.
+  // Of the step's gradient, by group, after Reduce() or a kept pass. With `previous`, also those of
+  // the step before, if that was kept too; else those two are empty. To be called once per step:
+  // what was kept is dropped.
   struct Norms {
     std::vector<double> sqr;
     std::vector<double> previous_sqr;
@@ -96,8 +97,8 @@ class GradientBuckets {
   double Norm() const;
   void Scale(double factor);
 
-  // Listens to the parameters' gradients anew: reading a parameter from an archive gives it another
-  // accumulator, and backward would pass the old one by.
+  // Hooks into the parameters' gradients anew: reading a parameter from an archive gives it another
+  // accumulator, and backward would bypass the hooks of the old one.
   void Attach();
 
   // Keeps the gradient of a step for the next one's comparison. Before Scale.
@@ -105,7 +106,7 @@ class GradientBuckets {
   void DropPrevious() { previous_.clear(); }
   bool has_previous() const { return !previous_.empty(); }
 
-  // Leaves the memory to whom it may concern, and goes on in fresh one.
+  // Gives the memory up to whatever may still write to it, and goes on in fresh memory.
   void Renew();
 
  private:

@@ -20,7 +20,7 @@ class MapDataset : public Dataset<Stacked<ExampleType>> {
  public:
   using Example = ExampleType;
 
-  // The sample with this index. What is random about it is to follow from the seed, which differs
+  // The sample with this index. What is random about it must follow from the seed, which differs
   // between trials, epochs and samples and depends on nothing else.
   virtual Example Get(std::int64_t index, std::uint64_t seed) const = 0;
 

@@ -4,11 +4,11 @@
 
 namespace espalier {
 
-// What gradient noise is measured by, on the CPU, each in one pass over memory. Sums of at most a
-// few thousand products are float, their sum is double. Pure; pointers need no alignment.
+// The sums by which gradient noise is measured, on the CPU, each in one pass over memory. Sums of
+// at most a few thousand products are float, their sum is double. Pure; pointers need no alignment.
 
-// By what Adam scales element i before it steps: 1 / (sqrt(second_moment[i]) * factor + epsilon),
-// with factor = 1 / sqrt(1 - beta2^t). Without second_moment: 1.
+// The factor by which Adam scales element i before it steps: 1 / (sqrt(second_moment[i]) * factor +
+// epsilon), with factor = 1 / sqrt(1 - beta2^t). Without second_moment: 1.
 struct ElementScale {
   const float* second_moment = nullptr;
   float factor = 1;

@@ -43,7 +43,7 @@ struct OptimizerKind {
 // By the optimizer's exact class: derived ones may keep more. Null if there is no row for it.
 const OptimizerKind* FindOptimizerKind(const torch::optim::Optimizer& optimizer);
 
-// The optimizer's options and state, without the parameters. LibTorch may throw.
+// Writes the optimizer's options and state, without the parameters. LibTorch may throw.
 void WriteOptimizer(const torch::optim::Optimizer& optimizer, StateWriter& to);
 absl::Status ReadOptimizer(torch::optim::Optimizer& optimizer, StateReader& from);
 

@@ -10,7 +10,7 @@ class Optimizer;
 
 namespace espalier {
 
-// By what an optimizer scales each element of one parameter's gradient before it steps:
+// The factor by which an optimizer scales each element of one parameter's gradient before it steps:
 // 1 / (sqrt(second_moment) * factor + epsilon); undefined: not at all.
 struct Preconditioner {
   at::Tensor second_moment;
@@ -21,14 +21,14 @@ struct Preconditioner {
 };
 
 // Adam and AdamW divide by sqrt(v / (1 - beta2^t)) + eps. Gradient noise is measured after that
-// scaling, since it is the scaled gradient that moves the parameters. One a parameter, in their
+// scaling, since it is the scaled gradient that moves the parameters. One per parameter, in their
 // order; empty for optimizers that do not scale, and for Adam's first steps, whose averages say
 // little. The tensors are the optimizer's own: valid until its next step.
 std::vector<Preconditioner> Preconditioners(torch::optim::Optimizer& optimizer,
                                             const std::vector<at::Tensor>& parameters,
                                             const std::vector<std::size_t>& groups);
 
-// Whether it is one of those, by type: what decides the scaling rule it gets by default.
+// Whether the optimizer is Adam or AdamW, by type, which decides its default scaling rule.
 bool IsAdam(torch::optim::Optimizer& optimizer);
 
 }  // namespace espalier

@@ -17,11 +17,11 @@
 
 namespace espalier {
 
-// This replica's place in its trial's changing group. Design: a regroup is announced by the
-// control plane; members leave together at a step boundary (Pending() rides in their all-reduce),
-// or each at once if the group is broken (Abandoned(), or a collective that failed). Regroup() then
-// forms the newest generation and brings everybody to the state of whoever is furthest. It does not
-// return to replicas that are no members any more: they end, with exit code 0, or, where the agent
+// This replica's place in its trial's changing group. A regroup is announced by the control plane;
+// members leave together at a step boundary (Pending() rides in their all-reduce), or each at once
+// if the group is broken (Abandoned(), or a collective that failed). Regroup() then forms the
+// newest generation and brings all members to the state of the one that is furthest. In replicas
+// that are no longer members it does not return: they end, with exit code 0, or, where the agent
 // keeps spares, it returns when they have been adopted as new replicas and are members again. The
 // state they then have may be any number of steps further than the one they left with.
 class ReplicaGroup {
@@ -41,9 +41,9 @@ class ReplicaGroup {
   int nodes() const { return nodes_; }
   const std::vector<ReplicaId>& members() const { return members_; }  // by rank
 
-  // A newer generation is announced: to be counted in the next all-reduce.
+  // Whether a newer generation is announced, which is to be counted in the next all-reduce.
   bool Pending() const { return trial_.control->LatestGeneration() > generation_; }
-  // A newer generation is announced that does not wait for a step boundary.
+  // Whether a newer generation is announced that does not wait for a step boundary.
   bool Abandoned() const { return abandoned_below_.load() > generation_; }
 
   // Ends with the first error; the caller then drops what it has begun, and calls Regroup.
@@ -55,10 +55,10 @@ class ReplicaGroup {
   }
 
   // Waits for a newer generation, if none is announced yet, and joins it. `training_until` is when
-  // the last finished step ended.
-  // Usually the service knows of a loss before its members do. Not told of a newer generation for
-  // kStuckAfter_s after losing touch with a member, or waiting for it in vain, the replica says
-  // that it is stuck; after kWordPatience_s it ends.
+  // the last finished step ended. Usually the service knows of a loss before the group's members
+  // do. When the replica is told of no newer generation for kStuckAfter_s after it has lost touch
+  // with a member, or has waited for one in vain, it says that it is stuck; after kWordPatience_s
+  // it ends.
   static constexpr double kStuckAfter_s = ContactWatch::kStuckAfter_s;
   static constexpr double kWordPatience_s = 300;
   void Regroup(Clock::time_point training_until);
@@ -74,7 +74,7 @@ class ReplicaGroup {
   absl::Status FormAndEqualise(const Membership& membership, int rank, ReplicaRegrouped& times);
   // Ends this process, or returns as a new replica with its first membership.
   Membership Leave(const Membership& membership, bool broken);
-  // Says Ready and waits for a generation above that has this replica in it, or nobody.
+  // Says Ready and waits for a generation above that has this replica in it, or no members.
   Membership AwaitMembership(std::int64_t above);
   void Finish(const ReplicaFinished& finished);
 

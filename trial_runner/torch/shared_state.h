@@ -11,50 +11,52 @@
 
 namespace espalier {
 
-// A state for those who take it over: a description of all of it, small tensors included, and the
-// memory of the large tensors, in the order in which the description names them.
+// A state for the replicas that take it over: a description of all of it, small tensors included,
+// and the memory of the large tensors, in the order in which the description names them.
 struct StateOffer {
   std::shared_ptr<std::vector<std::uint8_t>> description;
   std::vector<CollectiveBuffer> tensors;
 };
 
-// What members of a group have in common and hand to those who join: models, optimizers, position.
+// What members of a group have in common and hand to replicas that join: models, optimizers,
+// position.
 class SharedState {
  public:
   // The first number of an order.
   enum Kind : std::int64_t {
-    kSpoiled = -1,  // half overwritten: of no use to anybody
+    kSpoiled = -1,  // half overwritten: of no use
     kFresh = 0,     // neither trained nor loaded; two of them need not be equal
     kTrained = 1,
   };
 
   virtual ~SharedState() = default;
 
-  // Of two states the one with the larger order is further; equal orders are equal states, but for
-  // fresh ones. All orders have equally many numbers.
+  // Of two states, the one with the larger order is further; equal orders mean equal states, except
+  // for fresh ones. All orders have the same number of numbers.
   virtual std::vector<std::int64_t> Order() const = 0;
   virtual std::int64_t step() const = 0;
 
   // For another replica to take. The memory is this state's own: it stays as it is until the offer
   // is taken.
   virtual absl::StatusOr<StateOffer> Offer() = 0;
-  // Takes over what the description holds, and returns the memory where the large tensors of the
-  // offer go. The state is spoiled from here until Accept(). Fails if the offer does not fit.
+  // Takes over what the description holds, and returns the memory into which the large tensors of
+  // the offer go. The state is spoiled from here until Accept(). Fails if the offer does not fit.
   virtual absl::StatusOr<std::vector<CollectiveBuffer>> Expect(
       const std::vector<std::uint8_t>& description) = 0;
   // All that was expected has arrived.
   virtual absl::Status Accept() = 0;
-  // It has not, and may still be written to the memory that Expect() gave: the state parts with it.
+  // Not all has arrived, and some of it may still be written to the memory that Expect() gave: the
+  // state gives that memory up.
   virtual void Forsake() = 0;
 
   // Loads the checkpoint that the trial has been given, if that is further.
   virtual absl::Status CatchUp() = 0;
   // Loads the checkpoint that the trial has been given, in a replica that has not begun to train.
   virtual absl::Status Restore() = 0;
-  // Copies the state for a checkpoint, which is written in the background, and the service told, if
-  // there is a folder for it.
+  // Copies the state for a checkpoint, if there is a folder for it. It is written in the
+  // background, and the service is told.
   virtual void SaveCheckpoint() = 0;
-  // Until it is written.
+  // Waits until it is written.
   virtual void AwaitCheckpoint() = 0;
 };
 

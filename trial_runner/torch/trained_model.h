@@ -14,11 +14,11 @@
 namespace espalier {
 
 // One of a trial's models with its optimizer: its part of an optimizer step. What members of a
-// group must agree on is in its ModelPosition, which the engine owns; here is what each has for
-// itself.
+// group must agree on is in its ModelPosition, which the engine owns; this class has what each
+// member has for itself.
 class TrainedModel {
  public:
-  // kInvalidArgument: the options or the parameters are not what this can train.
+  // kInvalidArgument: these options or parameters cannot be trained with.
   static absl::StatusOr<std::unique_ptr<TrainedModel>> Make(torch::nn::Module& model,
                                                             torch::optim::Optimizer& optimizer,
                                                             const DataParallelOptions& options);
@@ -52,10 +52,10 @@ class TrainedModel {
   const GradientBuckets& gradients() const { return gradients_; }
   absl::Status Reduce() { return kept_ ? absl::OkStatus() : gradients_.Reduce(); }
 
-  // What of the step the trial knows.
+  // What the trial knows about the step.
   struct StepFacts {
     double samples = 0;
-    double batch_size = 0;     // that is meant: the last step of an epoch may be shorter
+    double batch_size = 0;     // as intended: the last step of an epoch may be shorter
     double initial_batch = 0;  // the unit of scale
     double progress = 0;
     double dataset_size = 0;

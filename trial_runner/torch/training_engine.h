@@ -27,9 +27,9 @@
 namespace espalier {
 
 // What is behind AdaptiveDataParallel and AdaptiveDataLoader: the loop over epochs, steps and
-// microbatches of one replica, one for all models of the trial. The position that members share
-// moves on only when a collective has succeeded; whatever else happens the step is planned anew
-// from it.
+// microbatches of one replica, one loop for all models of the trial. The position that members
+// share moves on only when a collective has succeeded; whatever else happens, the step is planned
+// anew from it.
 class TrainingEngine {
  public:
   using Clock = ReplicaGroup::Clock;
@@ -48,9 +48,10 @@ class TrainingEngine {
   std::int64_t epoch() const { return local_epoch_ + 1; }
   // This replica's next microbatch, the same until BeginMicrobatch; nothing when the epoch is over.
   std::optional<SampleSlice> NextMicrobatch();
-  // What will follow if nothing changes, from the one on that NextMicrobatch gave.
+  // What will follow if nothing changes, from the microbatch on that NextMicrobatch returned.
   MicrobatchForecast Forecast() const;
-  // Its samples are at hand: the time it takes counts from here, and Step has to follow.
+  // The microbatch's samples are at hand: the time that it takes counts from here, and Step has to
+  // follow.
   void BeginMicrobatch();
   // Both of these in one, as indices.
   std::optional<at::Tensor> NextBatch();
@@ -58,7 +59,7 @@ class TrainingEngine {
   std::vector<double> Evaluate(std::int64_t size, std::int64_t batch_size, std::size_t sums,
                                const SumOver& sum_over);
 
-  // For Accumulator, in whose source they are. A sum is known by its index.
+  // For Accumulator; they are defined in its source. A sum is known by its index.
   std::size_t AddAccumulator(const std::string& name, const std::vector<std::string>& sums);
   void Accumulate(std::size_t index, double value) { state_.sums.Add(index, value); }
   std::vector<double> SynchronizeSums(std::size_t begin, std::size_t count);
@@ -83,15 +84,15 @@ class TrainingEngine {
   double ComputeTime() const;
   void SendProgress();
   void WishForBatch(const ReplicaProgress& message);
-  // Leaves the present group, which all do together or which is broken, and returns in the next;
-  // what was begun is dropped.
+  // Leaves the present group, which is broken or which all members leave together, and returns in
+  // the next one; what was begun is dropped.
   void Regroup(bool broken);
   absl::Status EvaluateShare(std::int64_t size, std::int64_t batch_size, const SumOver& sum_over,
                              std::vector<double>& sums, bool& pending);
   absl::Status ShareBuffers();
   EvaluationKey NextEvaluationKey();
   void FinishEpoch();
-  // Makes what each replica has added to accumulators part of what all share.
+  // Merges what each replica has added to accumulators into the sums that all share.
   absl::Status MergeSums(bool& all_know);
   std::int64_t MaxUnsplit() const;
   std::int64_t MaxAtomic() const;

@@ -24,15 +24,15 @@ class InputArchive;
 namespace espalier {
 
 // Models, their optimizers and the position of this replica: what replicas have in common, as bytes
-// for those who join, and as a file. A checkpoint is a LibTorch archive with "model", "optimizer"
+// for those that join, and as a file. A checkpoint is a LibTorch archive with "model", "optimizer"
 // and "espalier" in it, so that other programs can load the model from it; a model with a name has
 // "model.NAME" and "optimizer.NAME", and a state of the program "state.NAME".
 class TrainingState final : public SharedState {
  public:
   explicit TrainingState(TrialContext& trial) : trial_(trial) {}
 
-  // Another model and its optimizer, which must outlive this. Before the group is joined, in the
-  // same order on each replica. Fails if there is one of that name.
+  // Adds a model and its optimizer, which must outlive this. To be called before the group is
+  // joined, in the same order on each replica. Fails if there is a model of that name.
   absl::Status AddModel(const std::string& name, torch::nn::Module& model,
                         torch::optim::Optimizer& optimizer);
 
@@ -53,9 +53,9 @@ class TrainingState final : public SharedState {
 
   // Calls Sync of the program's states.
   void SyncStates();
-  // Hands the state to itself, so that doing so in earnest is quick, and errors show early.
+  // Hands the state to itself, so that the first real hand-over is quick, and errors show early.
   absl::Status WarmUp();
-  // That one or none: another would send the trial back without a word.
+  // Loads this checkpoint or none: another one would set the trial back silently.
   absl::Status LoadCheckpoint(const std::string& path);
 
  private:

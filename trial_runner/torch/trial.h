@@ -16,12 +16,13 @@ class State;
 class TrialContext;
 
 // A trial as its program sees it: the parameters to train with, and where results go. Make one
-// first thing in main. Started by a tuner agent, the program finds the agent by its environment;
-// started by hand it runs alone, takes parameters as `--set name=value`, and prints its reports.
-// One thread. A wrong parameter ends the program with exit code 2 and a message.
+// first thing in main. When the program is started by a tuner agent, it finds the agent through its
+// environment; when started by hand it runs alone, takes parameters as `--set name=value`, and
+// prints its reports. Use it from one thread. A wrong parameter ends the program with exit code 2
+// and a message.
 //
-// Also sets LibTorch's threads to what the slot has (ESPALIER_THREADS, default 1), its random seed
-// to seed(), and glibc's allocator to keep up to 1 GiB that is freed.
+// It also sets LibTorch's threads to what the slot has (ESPALIER_THREADS, default 1), its random
+// seed to seed(), and glibc's allocator to keep up to 1 GiB that is freed.
 class Trial {
  public:
   Trial(int argc, char** argv);
@@ -50,19 +51,20 @@ class Trial {
   // the others keep it in case that one is lost.
   void Report(std::int64_t step, double value, const std::map<std::string, double>& extra = {});
 
-  // Something of the program's own that is saved in checkpoints and handed to replicas that join;
-  // state.h says what it can do. Before the first NextEpoch, the same ones in each replica; it must
-  // outlive the training.
+  // Adds something of the program's own that is saved in checkpoints and handed to replicas that
+  // join; state.h says what it can do. Call it before the first NextEpoch, with the same states in
+  // each replica; they must outlive the training.
   void AddState(State& state);
 
   // The trial is complete; the last report is its result, or `value` if given. Ends the process.
   [[noreturn]] void Finish(std::optional<double> value = std::nullopt);
 
-  // Differs between trials and not between a trial's replicas. Parameter "seed" overrides it.
+  // A seed that differs between trials and not between a trial's replicas. A parameter "seed"
+  // overrides it.
   std::uint64_t seed() const;
   // Where to put models and batches: the GPU that CUDA_VISIBLE_DEVICES names first, or the CPU.
   c10::Device device() const;
-  // The trial's number within its study, 0 without agent.
+  // The trial's number within its study; 0 without an agent.
   std::int64_t number() const;
 
   // For the rest of the library.

@@ -21,7 +21,7 @@
 
 namespace espalier {
 
-// How a program ends when what it was given is wrong.
+// The exit code of a program that was given something wrong.
 inline constexpr int kBadUseExitCode = 2;
 
 // Prints the message and ends the process.
@@ -29,7 +29,7 @@ inline constexpr int kBadUseExitCode = 2;
 // Flushes what is buffered and ends the process without running destructors: abandoned groups may
 // still have threads in LibTorch.
 [[noreturn]] void EndProcess(int exit_code);
-// The program uses the library in a way that cannot be.
+// Ends a program that uses the library in an impossible way.
 [[noreturn]] void BadUse(const std::string& message);
 
 class TrainingEngine;
@@ -60,12 +60,12 @@ class TrialContext {
   int rank = 0;
   double progress = 0;
 
-  // The one that the trial's models and loader share.
+  // The engine that the trial's models and loader share.
   std::weak_ptr<TrainingEngine> engine;
 
-  // Of the program, beside its models; by name.
+  // States of the program, beside its models; by name.
   std::map<std::string, State*> states;
-  // Fails if there is one of that name, or it is no name.
+  // Fails if there is a state of that name, or its name is not valid.
   absl::Status AddState(State& state);
 
   // Set by the group: brings the other members to the end as well.
@@ -73,7 +73,7 @@ class TrialContext {
 
   // Sends the report if this is rank 0, and keeps it.
   void Report(ReplicaReport report);
-  // Sends the kept reports again: this replica has become rank 0, and nobody knows which of them
+  // Sends the kept reports again: this replica has become rank 0, and it is not known which of them
   // its predecessor sent.
   void ResendReports();
   std::optional<double> last_value() const;

@@ -20,16 +20,16 @@ inline constexpr int kMaxEngineNodes = 256;
 
 struct PlanRequest;  // scheduling/plan.h
 
-// A pool whose nodes come from an engine: what they are, and by which rule how many.
+// A pool whose nodes come from an engine: what the nodes are, and which rule says how many.
 struct PoolSizeOptions {
   PluginSpec rule{"utility_price", {}};
   NodeTemplate node;
 };
 
-// What becomes of a trial whose client, which runs it by itself, has fallen silent.
+// What becomes of a trial whose client, which runs the trial itself, has fallen silent.
 struct ClientLease {
-  double seconds = 0;  // without a write; 0: clients may be silent for ever
-  // So often a trial is queued again, as Optuna's retry callback does: WAITING, with the same
+  double seconds = 0;  // without a write; 0: clients may be silent forever
+  // How often a trial is queued again, as Optuna's retry callback does: WAITING, with the same
   // parameters, and the system attributes failed_trial and retry_history.
   int max_retries = 0;
 };
@@ -40,15 +40,15 @@ struct CoreOptions {
   std::optional<PoolSizeOptions> pool_size{};  // none: nodes come and go as they like
   ClientLease client_lease{};
   double slot_lease_s = 60;  // a client that holds slots and is silent for so long loses them
-  // By which the pool is divided until a client says otherwise (SetPoolPolicy); none: by the policy
-  // of its oldest running study.
+  // The policy by which the pool is divided until a client says otherwise (SetPoolPolicy); none:
+  // the policy of the pool's oldest running study.
   std::optional<PluginSpec> policy{};
-  // Whether what takes long (a policy's search, promise, fits) is left to who steps the core: see
+  // Whether what takes long (a policy's search, promise, fits) is left to the caller: see
   // StepResult::plan. Else it is done within the step.
   bool plan_aside = false;
 };
 
-// What the engine is to do. May come twice.
+// What the engine is to do. A request may come twice.
 struct NodeRequest {
   bool start = false;  // else release
   std::string name;
@@ -58,25 +58,25 @@ struct StepResult {
   std::vector<Change> changes;    // commit these before anything else is done
   std::vector<Command> commands;  // then send these
   std::vector<NodeRequest> node_requests{};
-  // To be made by a Planner, on any thread, and brought back as PlanMade. There is never more than
-  // one under way: what happens meanwhile is seen by the next.
+  // The plan to be made by a Planner, on any thread, and brought back as PlanMade. There is never
+  // more than one under way: the next one sees what happens meanwhile.
   std::shared_ptr<const PlanRequest> plan{};
   Reply reply;  // then answer
-  // and those whose AcquireSlots had no answer so far: all who asked for the trial.
+  // and answer those calls of AcquireSlots that had no answer so far: all that asked for the trial.
   std::map<TrialId, Reply> late{};
 };
 
 // Adds what came later to what came first, whose reply stays.
 void Append(StepResult&& from, StepResult& to);
 
-// What a running trial does at the moment. Not durable: rebuilt from what replicas say.
+// What a running trial does at the moment. Not durable: it is rebuilt from what replicas say.
 struct TrialActivity {
   int slots = 0;     // held, by living processes or the client that runs the trial
   int replicas = 0;  // in the group
   double epoch = 0;
   double promise = 0;
   bool training = false;   // a group trains, and `figures` is what it says now
-  ReplicaForming forming;  // how far its group is between two steps, by who has most to do
+  ReplicaForming forming;  // how far its group is between two steps, by the member with most to do
   TrainingFigures figures;
 };
 
@@ -102,14 +102,14 @@ struct NodeView {
 // clock, no thread, no randomness but the studies' seeds: the same state and events give the same
 // changes and commands. Not thread safe; one owner calls it.
 //
-// Events that come together may be handled one after another and settled once: what follows from an
-// event, from several of them or from time is done by Settle, so that under load each event costs
+// Events that come together may be handled one after another and settled once: Settle does what
+// follows from an event, from several of them or from time, so that under load each event costs
 // less. Handle and Settle apply their changes to state() at once. The caller commits them, and only
 // then sends the commands and the replies; if it cannot commit it must throw the core away.
 class Core {
  public:
-  // Takes up a state that storage loaded (or an empty one). The first event after that should
-  // carry the present time soon: it sets the studies' clocks.
+  // Takes up a state that storage loaded (or an empty one). The first event should follow soon,
+  // since its time sets the studies' clocks.
   Core(TunerState state, CoreOptions options);
   ~Core();
   Core(const Core&) = delete;
@@ -120,18 +120,18 @@ class Core {
   // After one or more events, and before NextDeadline: deadlines, the allocator, what groups do
   // next, and late replies.
   StepResult Settle(Time now);
-  // Both.
+  // Handle and Settle in one.
   StepResult Step(Time now, const Event& event);
 
   // When to send Tick at the latest; nullopt: nothing is waiting for time to pass.
   std::optional<Time> NextDeadline() const;
 
-  // Gives memory of deleted studies back, a little at each call. True: there is more.
+  // Frees memory of deleted studies, a little at each call. Returns whether there is more.
   bool FreeDropped();
 
   const TunerState& state() const;
-  // Whether the trial should end now, and why: what its client goes by. Never pauses. Requires a
-  // trial of the state.
+  // Whether the trial should end now, and why, for its client. Never says that it should pause.
+  // Requires a trial of the state.
   PruneVerdict Verdict(TrialId trial) const;
   TrialActivity Activity(TrialId trial) const;
   std::vector<NodeView> Nodes() const;
@@ -150,14 +150,14 @@ class Core {
 // make sense, a command. The message names the key.
 absl::Status Validate(const StudySpec& spec);
 
-// Whether such a pool makes sense: the rule and its options, bounds, slots, seconds. The message
-// names the value.
+// Checks whether such a pool makes sense: the rule and its options, bounds, slots, seconds. The
+// message names the value.
 absl::Status CheckPoolSize(const PoolSizeOptions& options);
 
 // Seconds the study has run, without the time it was stopped.
 double ElapsedSeconds(const Study& study, Time now);
-// Slots that the study's trials have held, times how long; and what that cost at the study's price,
-// 0 where it has none.
+// How many slots the study's trials have held, times how long; and what that cost at the study's
+// price, 0 where it has none.
 double SlotSeconds(const TunerState& state, const Study& study, Time now);
 double SpentOn(const TunerState& state, const Study& study, Time now);
 
@@ -165,7 +165,8 @@ double SpentOn(const TunerState& state, const Study& study, Time now);
 // value only when nothing completed), or nullopt.
 std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& study);
 
-// The value a trial counts with: final if it has one, else its best intermediate one.
+// The value by which a trial is ranked: its final value if it has one, else its best intermediate
+// one.
 std::optional<double> BestValue(const Trial& trial, Direction direction);
 
 }  // namespace espalier

@@ -7,9 +7,9 @@
 
 namespace espalier {
 
-// Writes changes as rows, within the transaction of its caller. What a change does to the columns
-// that are not just added is not said here again: the row is read, TunerState::Apply changes it,
-// and it is written back.
+// Writes changes as rows, within the transaction of its caller. What a change does to existing
+// columns is not repeated here: the row is read, TunerState::Apply changes it, and it is written
+// back.
 class ChangeWriter {
  public:
   // `database` must have the schema, and outlive this.

@@ -21,7 +21,7 @@ namespace espalier {
 
 class Database;
 
-// A prepared statement. Strings given to Bind must live until the statement was run. Columns count
+// A prepared statement. Strings given to Bind must live until the statement has run. Columns count
 // from 0 and are only valid between a Step that returned true and the next call.
 //
 // A double is stored as REAL, which people can read and compare, unless SQLite would change it: it
@@ -36,7 +36,8 @@ class Statement {
     (BindOne(++index, values), ...);
     return *this;
   }
-  // True if there is a row, false at the end; after the end or an error the statement is reset.
+  // Returns true if there is a row, false at the end; after the end or an error the statement is
+  // reset.
   absl::StatusOr<bool> Step();
   // For statements without rows.
   absl::Status Run();
@@ -88,10 +89,10 @@ class Database {
   // The first column of the first row.
   absl::StatusOr<std::int64_t> QueryInteger(std::string_view sql);
   absl::StatusOr<std::string> QueryText(std::string_view sql);
-  // Leaves a transaction, if there still is one: SQLite ends it by itself after some errors.
+  // Rolls a transaction back, if there still is one: after some errors SQLite ends it by itself.
   void Rollback();
   void ReleaseMemory();
-  // Makes `copy` what this is at one moment; others may go on writing here.
+  // Copies this database, as it is at one moment, to `copy`; others may go on writing here.
   absl::Status CopyTo(Database& copy);
   // Runs `body` in a transaction that is committed if it succeeds, and else leaves no trace.
   absl::Status Transact(const std::function<absl::Status()>& body);

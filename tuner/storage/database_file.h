@@ -6,11 +6,11 @@
 
 namespace espalier {
 
-// Holds PATH.lock for the one service that may write a database. The kernel lets go of it with the
-// process, however that ends; a lock file that a killed service left behind holds nothing.
+// Holds PATH.lock for the one service that may write a database. The kernel releases the lock with
+// the process, however that ends; a lock file that a killed service left behind locks nothing.
 //
-// A file of its own, because SQLite's locks on the database are POSIX locks: opening and closing
-// that file a second time in this process would silently drop them.
+// It is a file of its own, because SQLite's locks on the database are POSIX locks: opening and
+// closing that file a second time in this process would silently drop them.
 class ServiceLock {
  public:
   static absl::StatusOr<ServiceLock> Acquire(const std::string& database);
@@ -27,13 +27,13 @@ class ServiceLock {
 };
 
 // Refuses what could not be used anyway, before anything is created: a folder that is missing, a
-// file of another kind, missing permissions. An absent file is right unless it is only to be read.
-// `wanted` says in messages what kind of file was to be given.
+// file of another kind, missing permissions. The file may be absent unless it is only to be read.
+// `wanted` says in messages what kind of file is expected.
 absl::Status CheckDatabaseFile(const std::string& path, bool read_only,
                                const std::string& wanted = "an Espalier database");
 
-// Says in the log that others than the database's user may read an existing file, and what to do.
-// New ones are made so that they may not.
+// Logs a warning, with what to do, if users other than the database's own may read an existing
+// file. New files are made so that they may not.
 void WarnIfOthersRead(const std::string& path);
 
 // Absolute and without symbolic links, so that all names of a database lead to the same lock.

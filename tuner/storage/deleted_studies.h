@@ -9,15 +9,15 @@ namespace espalier {
 
 inline constexpr std::int64_t kRowsRemovedAtOnce = 500;
 
-// How a study is marked as deleted: both, of its id. Its name is free then: a blob is equal to
-// none.
+// The two statements, bound to a study's id, that mark it as deleted. Its name is free then,
+// because it becomes a blob, which equals no text.
 inline constexpr char kFreeNameSql[] =
     "UPDATE studies SET name = CAST('deleted ' || id AS BLOB) WHERE id = ?";
 inline constexpr char kMarkDeletedSql[] = "INSERT INTO deleted_studies (study) VALUES (?)";
 
 // The rows of deleted studies. A deletion only marks its study, which takes no time however many
-// trials there are; what it leaves is removed here, a few rows a transaction. LoadState leaves out
-// what is marked.
+// trials there are; the rows are removed here, a few per transaction. LoadState leaves out what is
+// marked.
 class DeletedStudies {
  public:
   // `database` must have the schema, and outlive this.
@@ -25,14 +25,14 @@ class DeletedStudies {
 
   // Removes about kRowsRemovedAtOnce rows, durably; false when none are left.
   absl::StatusOr<bool> RemoveSome();
-  // All of them, of a file that nobody else has open.
+  // Removes all rows of deleted studies, in a file that nothing else has open.
   static absl::Status RemoveAll(Database& database);
 
  private:
   explicit DeletedStudies(Database& database) : database_(&database) {}
 
   absl::Status RemoveFrom(std::int64_t study);
-  // Takes what was removed from `rows`, which may be removed.
+  // Runs the statement for at most `rows` rows, and subtracts from `rows` how many it removed.
   absl::Status RunLimited(Statement& statement, std::int64_t id, std::int64_t& rows);
 
   Database* database_;

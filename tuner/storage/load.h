@@ -9,12 +9,12 @@
 namespace espalier {
 
 // Reads everything, as it was at one moment: writers may go on meanwhile. An error names what in
-// the database does not make sense.
-// Of the decisions of each study as many as given are read, the newest.
+// the database does not make sense. Of each study's decisions only as many as given are read, the
+// newest ones.
 absl::StatusOr<TunerState> LoadState(Database& database,
                                      std::size_t decisions_of_a_study = kDecisionsShown);
 
-// Why LoadState failed: a record, and of which study. None: it is of no study.
+// Why LoadState failed: the record, and its study; none where it belongs to no study.
 struct UnloadableRecord {
   StudyId study;
   std::string text;  // "trial 12: what is wrong with it"

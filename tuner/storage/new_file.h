@@ -6,9 +6,9 @@
 
 namespace espalier {
 
-// A database file in the making: written under another name in the same folder, and there under its
-// own only when it is complete and synced. What exists already is never overwritten. Unless it was
-// kept, the object's end removes all that was written.
+// A database file in the making: it is written under another name in the same folder, and gets its
+// own name only when it is complete and synced. An existing file is never overwritten. Unless the
+// file was kept, the destructor removes all that was written.
 class NewFile {
  public:
   static absl::StatusOr<NewFile> Begin(const std::string& path);
@@ -18,7 +18,7 @@ class NewFile {
   ~NewFile();
 
   const std::string& unfinished() const { return unfinished_; }  // where to write
-  // Whoever wrote must have closed the file.
+  // The writer must have closed the file.
   absl::Status Keep();
 
  private:

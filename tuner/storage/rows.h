@@ -1,6 +1,7 @@
 #pragma once
 
-// What single columns mean. The mapping from rows to core is this, load.cc and change_writer.cc.
+// What single columns mean. Together with load.cc and change_writer.cc this is the mapping from
+// rows to core.
 
 #include <string>
 #include <string_view>

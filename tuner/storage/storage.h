@@ -15,21 +15,21 @@ using NextSlice = std::function<absl::StatusOr<std::vector<Change>>()>;
 
 // Where the tuner's state survives. One owner thread calls it; the server loop is that owner.
 //
-// Commit is atomic and durable: when it returns OK all the changes will be there after a crash of
-// process or machine, when it returns an error none of them are. Doubles come back bit for bit,
-// NaN and infinities included. Load returns exactly what applying all committed changes in order
-// to an empty TunerState gives.
+// Commit is atomic and durable: when it returns OK, all the changes will be there after a crash of
+// process or machine; when it returns an error, none of them are. Doubles come back bit for bit,
+// NaN and infinities included. Load returns exactly what applying all committed changes in order to
+// an empty TunerState gives.
 class Storage {
  public:
   virtual ~Storage() = default;
 
   virtual absl::StatusOr<TunerState> Load() = 0;
   virtual absl::Status Commit(std::span<const Change> changes) = 0;
-  // The same of more changes than should be in memory at a time: `next` is asked for some until it
-  // gives none. An error of it is given back, and nothing is committed.
+  // The same for more changes than should be in memory at a time: `next` is asked for some until it
+  // gives none. If it fails, its error is returned and nothing is committed.
   virtual absl::Status CommitSlices(const NextSlice& next) = 0;
-  // Frees some of what deleted studies occupied, and says whether there is more. What it frees
-  // nobody has seen since the deletion, restarts included. Short, so that an owner may call it
+  // Frees some of what deleted studies occupied, and returns whether there is more. What it frees
+  // has not been visible since the deletion, restarts included. Short, so that an owner may call it
   // between commits.
   virtual absl::StatusOr<bool> CleanUp() { return false; }
 };

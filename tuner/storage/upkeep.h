@@ -8,7 +8,7 @@
 
 namespace espalier {
 
-// What one may do to a database file besides serving it. Errors are those of OpenSqliteStorage.
+// What can be done to a database file besides serving it. Errors are those of OpenSqliteStorage.
 
 // One point that was looked at.
 struct Finding {
@@ -17,13 +17,14 @@ struct Finding {
   std::string found;  // if not ok: all of it, a line each
 };
 
-// Looks whether the file is whole: SQLite's structure, references between rows, the schema, and
+// Checks whether the file is whole: SQLite's structure, references between rows, the schema, and
 // whether all that is stored can be loaded and makes sense. Writes nothing, and works while a
 // service has the file open. The status is only for files that are no database of ours at all.
 absl::StatusOr<std::vector<Finding>> CheckDatabase(const std::string& path);
 
-// Copies the database as it is at one moment, also while a service writes on. The copy is checked
-// and synced before it appears under its name, which must be free. Returns its bytes.
+// Copies the database as it is at one moment, even while a service goes on writing. The copy is
+// checked and synced before it appears under its name, which must be free. Returns its size in
+// bytes.
 absl::StatusOr<std::int64_t> BackUpDatabase(const std::string& from, const std::string& to);
 
 struct CompactedSizes {

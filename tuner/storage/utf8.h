@@ -4,7 +4,7 @@
 
 namespace espalier {
 
-// Whether protobuf and Python would take the text: no surrogates, no overlong forms.
+// Whether protobuf and Python would accept the text: no surrogates, no overlong forms.
 bool IsUtf8(std::string_view text);
 
 }  // namespace espalier
