@@ -46,8 +46,8 @@ bool AllOpen(const Placement& placement, const std::vector<ClientNode>& nodes) {
 void Core::Impl::On(const AcquireSlots& event) {
   const Trial* trial = TrialToTell(event.trial);
   if (trial == nullptr) return;
-  result_.reply.status = CheckRequest(*trial, event);
-  if (!result_.reply.status.ok()) return;
+  turn_.reply().status = CheckRequest(*trial, event);
+  if (!turn_.reply().status.ok()) return;
   ClientSlots& own = client_slots_[trial->id];
   if (own.slots.empty() &&
       (own.order == 0 || own.wanted != event.slots || own.node != event.node)) {
@@ -55,18 +55,18 @@ void Core::Impl::On(const AcquireSlots& event) {
     own.wanted = event.slots;
     own.node = event.node;
     own.order = ++next_slot_request_;
-    own.asked = now_;
-    schedule_ = true;
+    own.asked = turn_.now();
+    turn_.Wake();
   }
-  own.heard = own.slots.empty() ? After(now_, event.wait_s) : now_;
+  own.heard = own.slots.empty() ? After(turn_.now(), event.wait_s) : turn_.now();
   client_slots_due_ = std::min(client_slots_due_, After(*own.heard, options_.slot_lease_s));
-  slot_answers_[trial->id] = After(now_, event.wait_s);
-  result_.reply.trial = trial->id;
-  result_.reply.later = true;
+  slot_answers_[trial->id] = After(turn_.now(), event.wait_s);
+  turn_.reply().trial = trial->id;
+  turn_.reply().later = true;
 }
 
 absl::Status Core::Impl::CheckRequest(const Trial& trial, const AcquireSlots& event) const {
-  const Study& study = state_.studies.at(trial.study);
+  const Study& study = turn_.state().studies.at(trial.study);
   if (event.slots < 1) {
     return absl::InvalidArgumentError(absl::StrCat("slots must be 1 or more, got ", event.slots));
   }
@@ -103,7 +103,7 @@ absl::Status Core::Impl::CheckRequest(const Trial& trial, const AcquireSlots& ev
 absl::Status Core::Impl::CheckPossible(const AcquireSlots& event) const {
   if (!event.node.empty()) {
     const auto named = [&event](const auto& known) { return known.second == event.node; };
-    if (std::none_of(state_.nodes.begin(), state_.nodes.end(), named)) {
+    if (std::none_of(turn_.state().nodes.begin(), turn_.state().nodes.end(), named)) {
       return absl::NotFoundError(
           absl::StrCat("no node \"", event.node, "\" has ever been in this pool"));
     }
@@ -126,19 +126,19 @@ void Core::Impl::On(const RenewSlots& event) {
   if (trial == nullptr) return;
   const auto it = client_slots_.find(trial->id);
   if (it == client_slots_.end() || it->second.slots.empty()) {
-    result_.reply.status = absl::FailedPreconditionError(absl::StrCat(
+    turn_.reply().status = absl::FailedPreconditionError(absl::StrCat(
         "trial ", trial->number, " holds no slots: they were given back, not renewed for ",
         options_.slot_lease_s, " s, or lost with their node"));
     return;
   }
-  it->second.heard = now_;
-  Tell(it->second, result_.reply);
+  it->second.heard = turn_.now();
+  Tell(it->second, turn_.reply());
 }
 
 void Core::Impl::On(const ReleaseSlots& event) {
-  const auto it = state_.trials.find(event.trial);
+  const auto it = turn_.state().trials.find(event.trial);
   // With the trial its slots have been given back.
-  if (it != state_.trials.end() && Ended(it->second.state)) return;
+  if (it != turn_.state().trials.end() && Ended(it->second.state)) return;
   if (TrialToTell(event.trial) == nullptr) return;
   GiveBack(event.trial, "given back by its client");
 }
@@ -156,22 +156,23 @@ void Core::Impl::GiveBack(TrialId id, const std::string& why) {
   if (it == client_slots_.end()) return;
   const ClientSlots own = std::move(it->second);
   client_slots_.erase(it);
-  schedule_ = true;
+  turn_.Wake();
   if (slot_answers_.erase(id) > 0) {
     Reply reply;
     reply.status = absl::FailedPreconditionError(absl::StrCat("gets no slots: ", why));
     reply.trial = id;
-    result_.late.insert_or_assign(id, reply);
+    turn_.AnswerLate(id, reply);
   }
   for (const Slot& slot : own.slots) client_held_.erase(slot);
-  const auto trial = state_.trials.find(id);
-  if (own.slots.empty() || trial == state_.trials.end()) return;
+  const auto trial = turn_.state().trials.find(id);
+  if (own.slots.empty() || trial == turn_.state().trials.end()) return;
   SlotsChange(id);
-  Decide(trial->second, DecisionKind::kShrink, static_cast<int>(own.slots.size()), 0, why);
+  turn_.Decide(trial->second, DecisionKind::kShrink, static_cast<int>(own.slots.size()), 0, why);
   if (!own.in_turn || trial->second.spans.empty()) return;
   const auto [clients, pool] = SharesOfSides();
-  const double held_s = SecondsBetween(trial->second.spans.back().from, now_);
-  trials_turn_ends_ = After(now_, std::max(kShareTurn_s, held_s * pool / std::max(1e-9, clients)));
+  const double held_s = SecondsBetween(trial->second.spans.back().from, turn_.now());
+  trials_turn_ends_ =
+      After(turn_.now(), std::max(kShareTurn_s, held_s * pool / std::max(1e-9, clients)));
 }
 
 void Core::Impl::GiveBackOn(NodeId node, int from_slot, const std::string& why) {
@@ -216,17 +217,18 @@ void Core::Impl::CheckClientSlots() {
     }
     for (const NodeId id : gone) GiveBackOn(id, 0, "its node did not come back");
   }
-  if (!studies_changed && client_slots_due_ > now_) return;
-  client_slots_due_ = After(now_, options_.slot_lease_s);
+  if (!studies_changed && client_slots_due_ > turn_.now()) return;
+  client_slots_due_ = After(turn_.now(), options_.slot_lease_s);
   std::map<TrialId, std::string> ended;
   for (auto& [id, own] : client_slots_) {
-    const auto trial = state_.trials.find(id);
-    if (!own.heard) own.heard = now_;
-    if (trial == state_.trials.end()) {
+    const auto trial = turn_.state().trials.find(id);
+    if (!own.heard) own.heard = turn_.now();
+    if (trial == turn_.state().trials.end()) {
       ended[id] = "its study was deleted";
-    } else if (own.slots.empty() && StudyAt(trial->second.study).state != StudyState::kRunning) {
+    } else if (own.slots.empty() &&
+               turn_.StudyAt(trial->second.study).state != StudyState::kRunning) {
       ended[id] = "its study was stopped";
-    } else if (SecondsBetween(*own.heard, now_) >= options_.slot_lease_s) {
+    } else if (SecondsBetween(*own.heard, turn_.now()) >= options_.slot_lease_s) {
       ended[id] = absl::StrCat("its client was silent for ", options_.slot_lease_s, " s");
     } else {
       client_slots_due_ = std::min(client_slots_due_, After(*own.heard, options_.slot_lease_s));
@@ -254,9 +256,9 @@ int Core::Impl::KeptForClients(NodeId node) const {
 int Core::Impl::MayGiveOn(TrialId id, const Group& group, NodeId node) const {
   const auto here = group.target.find(node);
   if (here == group.target.end() || !group.elastic || group.pausing) return 0;
-  const Trial& trial = state_.trials.at(id);
+  const Trial& trial = turn_.state().trials.at(id);
   if (trial.pinned_slots > 0) return 0;
-  const int least = state_.studies.at(trial.study).spec.min_slots;
+  const int least = turn_.state().studies.at(trial.study).spec.min_slots;
   return std::clamp(Total(group.target) - least, 0, here->second);
 }
 
@@ -291,12 +293,12 @@ std::vector<ClientNode> Core::Impl::NodesForClients() const {
 std::pair<double, double> Core::Impl::SharesOfSides() const {
   std::set<StudyId> asking;
   for (const auto& [id, own] : client_slots_) {
-    if (const auto trial = state_.trials.find(id); trial != state_.trials.end()) {
+    if (const auto trial = turn_.state().trials.find(id); trial != turn_.state().trials.end()) {
       asking.insert(trial->second.study);
     }
   }
   std::pair<double, double> shares{0, 0};
-  for (const auto& [id, study] : state_.studies) {
+  for (const auto& [id, study] : turn_.state().studies) {
     if (asking.contains(id)) shares.first += study.spec.share;
     if (pool_studies_.contains(id)) shares.second += study.spec.share;
   }
@@ -312,13 +314,13 @@ std::vector<TrialId> Core::Impl::WaitingClients() const {
     if (own.slots.empty()) {
       waiting.emplace_back(own.order, id);
     } else {
-      served[state_.trials.at(id).study] += own.wanted;
+      served[turn_.state().trials.at(id).study] += own.wanted;
     }
   }
   std::sort(waiting.begin(), waiting.end());
   std::vector<std::tuple<double, std::int64_t, TrialId>> turns;
   for (const auto& [order, id] : waiting) {
-    const Study& study = state_.studies.at(state_.trials.at(id).study);
+    const Study& study = turn_.state().studies.at(turn_.state().trials.at(id).study);
     const int slots = served[study.id] += client_slots_.at(id).wanted;
     turns.emplace_back(slots / study.spec.share, order, id);
   }
@@ -373,7 +375,7 @@ void Core::Impl::ServeClients() {
     own.waits_for = WhyNotNow(own, nodes);
     if (own.waits_for.empty() && blocked) own.waits_for = "others have asked before it";
     const bool within = spoken_for + own.wanted <= part;
-    const bool its_turn = spoken_for == 0 && trials_turn_ends_ <= now_;
+    const bool its_turn = spoken_for == 0 && trials_turn_ends_ <= turn_.now();
     if (own.waits_for.empty() && !within && !its_turn) {
       blocked = own.node.empty() && (spoken_for > 0 || pool == 0);
       own.waits_for =
@@ -381,7 +383,7 @@ void Core::Impl::ServeClients() {
               ? absl::StrCat("trials of clients hold ", spoken_for, " of the ", Count(part),
                              pool == 0 ? " of the pool" : " that are their part of the pool")
               : absl::StrFormat("the tuner's own trials have the pool for another %.0f s",
-                                SecondsBetween(now_, trials_turn_ends_));
+                                SecondsBetween(turn_.now(), trials_turn_ends_));
     }
     if (!own.waits_for.empty()) {
       own.reserved.clear();
@@ -440,8 +442,8 @@ void Core::Impl::ServeClientsFromUnused() {
     if (!own.reserved.empty() || !WhyNotNow(own, nodes).empty()) continue;
     const std::optional<Placement> free = PlaceOnFree(own, nodes);
     if (!free) return;
-    if (id != before) unused_since_ = now_;
-    if (SecondsBetween(unused_since_, now_) >= kUnusedSlots_s) {
+    if (id != before) unused_since_ = turn_.now();
+    if (SecondsBetween(unused_since_, turn_.now()) >= kUnusedSlots_s) {
       Grant(id, *free, /*in_turn=*/false);
     } else {
       unused_for_ = id;
@@ -466,12 +468,13 @@ void Core::Impl::Grant(TrialId id, const Placement& placement, bool in_turn) {
   own.reserved.clear();
   own.waits_for.clear();
   own.in_turn = in_turn;
-  own.heard = now_;
+  own.heard = turn_.now();
   SlotsChange(id);
-  const double waited_s = SecondsBetween(own.asked, now_);
-  Decide(TrialAt(id), DecisionKind::kStart, 0, own.wanted,
-         absl::StrCat("its client asked for ", Count(own.wanted), ": ", absl::StrJoin(where, ", "),
-                      waited_s < 0.05 ? "" : absl::StrFormat(", after %.1f s", waited_s)));
+  const double waited_s = SecondsBetween(own.asked, turn_.now());
+  turn_.Decide(
+      turn_.TrialAt(id), DecisionKind::kStart, 0, own.wanted,
+      absl::StrCat("its client asked for ", Count(own.wanted), ": ", absl::StrJoin(where, ", "),
+                   waited_s < 0.05 ? "" : absl::StrFormat(", after %.1f s", waited_s)));
 }
 
 // ---- answers and deadlines
@@ -482,17 +485,17 @@ void Core::Impl::AnswerClients() {
     ClientSlots& own = client_slots_.at(id);
     if (own.slots.empty() && !own.waits_was_told) {
       own.waits_was_told = true;
-      Decide(TrialAt(id), DecisionKind::kPause, 0, 0,
-             absl::StrCat("waits for ", Count(own.wanted), ": ", own.waits_for));
+      turn_.Decide(turn_.TrialAt(id), DecisionKind::kPause, 0, 0,
+                   absl::StrCat("waits for ", Count(own.wanted), ": ", own.waits_for));
     }
-    if (own.slots.empty() && answer_by > now_) {
+    if (own.slots.empty() && answer_by > turn_.now()) {
       ++it;
       continue;
     }
     Reply reply;
     reply.trial = id;
     Tell(own, reply);
-    result_.late.insert_or_assign(id, reply);
+    turn_.AnswerLate(id, reply);
     it = slot_answers_.erase(it);
   }
 }
@@ -503,7 +506,7 @@ Time Core::Impl::NextClientSlots() const {
   if (client_nodes_unsure_ && recovery_ends_) consider(*recovery_ends_);
   for (const auto& [id, answer_by] : slot_answers_) consider(answer_by);
   if (unused_for_) consider(After(unused_since_, kUnusedSlots_s));
-  if (trials_turn_ends_ > now_) consider(trials_turn_ends_);
+  if (trials_turn_ends_ > turn_.now()) consider(trials_turn_ends_);
   return next;
 }
 

@@ -54,10 +54,12 @@ int Core::SlotsHeld() const { return impl_->SlotsHeld(); }
 // ---- Stepping --------------------------------------------------------------------------------
 
 Core::Impl::Impl(TunerState state, CoreOptions options)
-    : state_(std::move(state)), options_(options), next_replica_(state_.replica_ids_below) {
-  for (const auto& [id, trial] : state_.trials) {
+    : turn_(std::move(state), [this](const Change& change) { Observe(change); }),
+      options_(options),
+      next_replica_(turn_.state().replica_ids_below) {
+  for (const auto& [id, trial] : turn_.state().trials) {
     request_keys_.Take(trial);
-    if (StudyAt(trial.study).spec.ask_and_tell) {
+    if (turn_.StudyAt(trial.study).spec.ask_and_tell) {
       NoteWaiting(id);
       // Whose clients have all the time again that they had before the restart.
       if (trial.state == TrialState::kRunning) HeardOf(id);
@@ -71,39 +73,39 @@ Core::Impl::Impl(TunerState state, CoreOptions options)
     promise_stale_.insert(trial.study);
     for (const Resize& resize : trial.resizes) pauses_[trial.study].Add(resize.pause_s);
   }
-  for (const auto& [id, study] : state_.studies) {
+  for (const auto& [id, study] : turn_.state().studies) {
     if (UsesPool(study)) pool_studies_.insert(id);
   }
 }
 
 StepResult Core::Impl::Handle(Time now, const Event& event) {
-  now_ = std::max(now, now_);
+  turn_.Begin(now);
   if (!clocks_set_) SetClocksAfterRestart();
   std::visit([this](const auto& e) { On(e); }, event);
-  return std::exchange(result_, {});
+  return turn_.Finish();
 }
 
 StepResult Core::Impl::Settle(Time now) {
-  now_ = std::max(now, now_);
+  turn_.Begin(now);
   CheckReplicaDeadlines();
   CheckDrains();
   CheckLimits();
   CheckClientLeases();
   CheckClientSlots();
   KeepCheckpoints();
-  if (look_ && !planning_ && now_ >= planner_rests_until_) schedule_ = true;
-  if (schedule_) Schedule();
+  if (look_ && !planning_ && turn_.now() >= planner_rests_until_) turn_.Wake();
+  if (turn_.awake()) Schedule();
   if (options_.pool_size) SizePool();
   AnswerClients();
   RecordSlots();
-  return std::exchange(result_, {});
+  return turn_.Finish();
 }
 
 void Core::Impl::On(const Tick&) {
-  schedule_ = true;
+  turn_.Wake();
   // Should one have been overlooked, it waits no longer than this.
-  if (SecondsBetween(reconciled_all_at_, now_) >= look_again_s_) {
-    reconciled_all_at_ = now_;
+  if (SecondsBetween(reconciled_all_at_, turn_.now()) >= look_again_s_) {
+    reconciled_all_at_ = turn_.now();
     ReconcileAll();
   }
   look_again_s_ = std::min(2 * look_again_s_, kLookAgainMost_s);
@@ -119,7 +121,7 @@ std::optional<Time> Core::Impl::NextDeadline() const {
   for (const NodeId node : draining_) {
     for (const ReplicaId replica : replicas_.On(node)) {
       const std::optional<Time> leaves = LeaveBy(node, replicas_.at(replica).trial);
-      if (leaves && *leaves > now_) consider(leaves);
+      if (leaves && *leaves > turn_.now()) consider(leaves);
     }
   }
   for (const TrialId id : timed_groups_) {
@@ -139,7 +141,7 @@ std::optional<Time> Core::Impl::NextDeadline() const {
     consider(After(*client_leases_checked_, options_.client_lease.seconds / kLooksPerClientLease));
   }
   for (const StudyId id : pool_studies_) {
-    const Study& study = state_.studies.at(id);
+    const Study& study = turn_.state().studies.at(id);
     if (const auto check = cost_check_.find(id); check != cost_check_.end()) {
       consider(check->second.at);
     }
@@ -149,24 +151,18 @@ std::optional<Time> Core::Impl::NextDeadline() const {
   }
   // The allocator looks again when nothing happens: a resize may have become worth its cost.
   if (!pool_studies_.empty() && !replicas_.empty()) {
-    consider(std::max(now_, After(scheduled_at_, look_again_s_)));
+    consider(std::max(turn_.now(), After(scheduled_at_, look_again_s_)));
   }
   if (look_ && !planning_) consider(planner_rests_until_);
   return next;
 }
 
-void Core::Impl::Emit(Change change) {
-  state_.Apply(change);
-  Observe(change);
-  result_.changes.push_back(std::move(change));
-}
-
 // What is kept beside the state so that no step has to go through all of it.
 void Core::Impl::Observe(const Change& change) {
-  curves_.Observe(state_, change);
+  curves_.Observe(turn_.state(), change);
   const auto note_study = [this](StudyId id) {
-    const auto study = state_.studies.find(id);
-    const bool uses = study != state_.studies.end() && UsesPool(study->second);
+    const auto study = turn_.state().studies.find(id);
+    const bool uses = study != turn_.state().studies.end() && UsesPool(study->second);
     uses ? void(pool_studies_.insert(id)) : void(pool_studies_.erase(id));
   };
   if (const auto* created = std::get_if<StudyCreated>(&change)) note_study(created->id);
@@ -187,41 +183,19 @@ void Core::Impl::Observe(const Change& change) {
   if (const auto* newer = std::get_if<CheckpointRecorded>(&change)) reconcile_.insert(newer->id);
 }
 
-void Core::Impl::Decide(StudyId study, std::int64_t number, DecisionKind kind, int from, int to,
-                        std::string reason) {
-  Emit(DecisionMade{study, {now_, number, kind, from, to, std::move(reason)}});
-}
-
-void Core::Impl::Decide(const Trial& trial, DecisionKind kind, int from, int to,
-                        std::string reason) {
-  Decide(trial.study, trial.number, kind, from, to, std::move(reason));
-}
-
 ReplicaId Core::Impl::NewReplicaId() {
-  if (next_replica_ >= state_.replica_ids_below) {
-    Emit(ReplicaIdsReserved{next_replica_ + kReplicaIdBlock});
+  if (next_replica_ >= turn_.state().replica_ids_below) {
+    turn_.Emit(ReplicaIdsReserved{next_replica_ + kReplicaIdBlock});
   }
   return ReplicaId(next_replica_++);
 }
 
 TrialTimeouts Core::Impl::TimeoutsOf(const Trial& trial) const {
-  return Merge(state_.studies.at(trial.study).spec.timeouts, options_.timeouts);
-}
-
-Trial& Core::Impl::TrialAt(TrialId id) {
-  const auto it = state_.trials.find(id);
-  ESPALIER_CHECK(it != state_.trials.end(), "a trial id that the core itself holds");
-  return it->second;
-}
-
-Study& Core::Impl::StudyAt(StudyId id) {
-  const auto it = state_.studies.find(id);
-  ESPALIER_CHECK(it != state_.studies.end(), "a study id that the core itself holds");
-  return it->second;
+  return Merge(turn_.state().studies.at(trial.study).spec.timeouts, options_.timeouts);
 }
 
 void Core::Impl::AddLive(const Trial& trial) {
-  live_.emplace(trial.id, LiveTrial{&trial, &StudyAt(trial.study)});
+  live_.emplace(trial.id, LiveTrial{&trial, &turn_.StudyAt(trial.study)});
 }
 
 std::vector<const Replica*> Core::Impl::ReplicasOf(TrialId id) const {
@@ -250,10 +224,10 @@ void Core::Impl::RecordSlots() {
       slots.insert(slots.end(), client->second.slots.begin(), client->second.slots.end());
     }
     std::sort(slots.begin(), slots.end());
-    const Trial& trial = TrialAt(id);
+    const Trial& trial = turn_.TrialAt(id);
     const bool open = !trial.spans.empty() && trial.spans.back().to == Time{};
     if (open ? trial.spans.back().slots == slots : slots.empty()) continue;
-    Emit(SlotsHeldChanged{id, now_, std::move(slots)});
+    turn_.Emit(SlotsHeldChanged{id, turn_.now(), std::move(slots)});
   }
 }
 
@@ -265,8 +239,8 @@ TrialActivity Core::Impl::Activity(TrialId id) const {
   if (const auto promise = promise_.find(id); promise != promise_.end()) {
     activity.promise = promise->second;
   }
-  const auto trial = state_.trials.find(id);
-  if (trial != state_.trials.end()) activity.figures = trial->second.figures;
+  const auto trial = turn_.state().trials.find(id);
+  if (trial != turn_.state().trials.end()) activity.figures = trial->second.figures;
   const auto it = groups_.find(id);
   if (it == groups_.end()) return activity;
   const Group& group = it->second;

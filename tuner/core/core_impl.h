@@ -28,6 +28,7 @@
 #include "tuner/core/slot_time.h"
 #include "tuner/core/stragglers.h"
 #include "tuner/core/suggested_parameters.h"
+#include "tuner/core/turn.h"
 
 namespace espalier {
 
@@ -172,13 +173,13 @@ class Core::Impl {
 
   bool FreeDropped() {
     constexpr std::size_t kTrialsAtOnce = 1000;
-    return state_.dropped.Free(kTrialsAtOnce);
+    return turn_.FreeDropped(kTrialsAtOnce);
   }
-  const TunerState& state() const { return state_; }
+  const TunerState& state() const { return turn_.state(); }
   PruneVerdict Verdict(TrialId id) const;
   TrialActivity Activity(TrialId id) const;
   std::vector<NodeView> Nodes() const;
-  std::vector<NodeFault> Faults() const { return faults_.Present(now_); }
+  std::vector<NodeFault> Faults() const { return faults_.Present(turn_.now()); }
   int SlotsTotal() const;
   std::optional<PluginSpec> PoolPolicy() const;
   int SlotsHeld() const { return static_cast<int>(replicas_.size() + client_held_.size()); }
@@ -231,12 +232,8 @@ class Core::Impl {
   void Hear(const Replica& from, const ReplicaStuck& message);  // stuck_groups.cc
   void Hear(Replica& from, const ReplicaForming& message);
 
-  // ---- emitting
-  void Emit(Change change);
+  // ---- every step
   void Observe(const Change& change);
-  void Decide(StudyId study, std::int64_t number, DecisionKind kind, int from, int to,
-              std::string reason);
-  void Decide(const Trial& trial, DecisionKind kind, int from, int to, std::string reason);
   ReplicaId NewReplicaId();
 
   // ---- studies and trials (studies.cc, trials.cc)
@@ -277,8 +274,8 @@ class Core::Impl {
 
   // ---- trials of clients (ask_and_tell.cc)
   TrialId CreateFrom(StudyId study, const TrialTemplate& content);
-  Trial* OpenTrial(TrialId id);
-  Trial* TrialToTell(TrialId id);
+  const Trial* OpenTrial(TrialId id);
+  const Trial* TrialToTell(TrialId id);
   void Suggest(const Trial& trial, const Suggestion& suggestion, double value);
   absl::Status CheckKind(const Study& study, const Suggestion& suggestion);
   int IndexOf(const Study& study, const Suggestion& suggestion);
@@ -296,7 +293,7 @@ class Core::Impl {
   absl::Status CheckRequestKey(StudyId study, const char* attribute, const std::string& key);
   void KeepRequestKey(TrialId id, const char* attribute, const std::string& key);
   // What clients say of them (telling.cc).
-  Trial* RunningTrial(TrialId id);
+  const Trial* RunningTrial(TrialId id);
   void SetValue(const Trial& trial, std::int64_t step, double value);
   void EndByClient(const Trial& trial, TrialState state, std::vector<double> values);
   void AfterEndByClient(const Trial& trial);
@@ -309,7 +306,7 @@ class Core::Impl {
 
   // ---- trials that clients enqueue for the pool (queue.cc)
   void EnqueueOnPool(const Study& study, const EnqueueTrial& event);
-  Trial* TrialOfPool(TrialId id);
+  const Trial* TrialOfPool(TrialId id);
   void HoldBack(const Study& study);
 
   // ---- slots of such trials (client_slots.cc)
@@ -452,7 +449,7 @@ class Core::Impl {
   const std::map<StudyId, StudyPart>* KnownParts() const;
   StudyCurves CurvesToForecast(const Study& study);
   bool PromiseIsDue(const Study& study);
-  void CreateTrials(Study& study, int& room);
+  void CreateTrials(const Study& study, int& room);
   // Studies that share the pool (shares.cc).
   void CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& parts);
   void GiveWayToStarving(const std::map<StudyId, StudyPart>& parts);
@@ -494,11 +491,9 @@ class Core::Impl {
   void RecordSlots();
 
   TrialTimeouts TimeoutsOf(const Trial& trial) const;
-  Trial& TrialAt(TrialId id);
-  Study& StudyAt(StudyId id);
   void AddLive(const Trial& trial);
 
-  TunerState state_;
+  Turn turn_;
   CoreOptions options_;
   std::map<NodeId, Node> nodes_;
   ReplicaTable replicas_;
@@ -578,13 +573,9 @@ class Core::Impl {
   std::optional<Time> size_next_;
   std::int64_t next_replica_ = 1;
   bool clocks_set_ = false;
-  bool schedule_ = false;  // something happened that the allocator should see
-  Time scheduled_at_;      // when it looked last
+  Time scheduled_at_;  // when the allocator looked last
   Time reconciled_all_at_;
   double look_again_s_ = kLookAgain_s;
-
-  Time now_;
-  StepResult result_;
 };
 
 }  // namespace espalier

@@ -10,21 +10,21 @@ namespace espalier {
 
 void Core::Impl::On(const AgentHello& event) {
   if (event.slots < 1 || event.node_name.empty()) {
-    result_.reply.status = absl::InvalidArgumentError(absl::StrCat(
+    turn_.reply().status = absl::InvalidArgumentError(absl::StrCat(
         "node \"", event.node_name, "\" needs a name and at least 1 slot, got ", event.slots));
     return;
   }
   if (absl::Status shared = CheckSharedFolder(event); !shared.ok()) {
-    result_.reply.status = std::move(shared);
+    turn_.reply().status = std::move(shared);
     return;
   }
   NodeId id;
-  for (const auto& [node_id, name] : state_.nodes) {
+  for (const auto& [node_id, name] : turn_.state().nodes) {
     if (name == event.node_name) id = node_id;
   }
   if (!id) {
-    id = NodeId(state_.nodes.empty() ? 1 : state_.nodes.rbegin()->first.value + 1);
-    Emit(NodeRegistered{id, event.node_name});
+    id = NodeId(turn_.state().nodes.empty() ? 1 : turn_.state().nodes.rbegin()->first.value + 1);
+    turn_.Emit(NodeRegistered{id, event.node_name});
   }
   Node& node = nodes_[id];
   away_.erase(id);
@@ -48,12 +48,12 @@ void Core::Impl::On(const AgentHello& event) {
           {},
           event.checkpoints.has_value(),
           event.shared_folder};
-  if (event.leaves_in_s) node.leaves = After(now_, std::max(0.0, *event.leaves_in_s));
+  if (event.leaves_in_s) node.leaves = After(turn_.now(), std::max(0.0, *event.leaves_in_s));
   UpdateDrain(node, "its agent says that it goes away");
   heard_.insert(id);
   faults_.ForgetThoseOf(id);
-  result_.reply.node = id;
-  schedule_ = true;
+  turn_.reply().node = id;
+  turn_.Wake();
 
   GiveBackOn(id, event.slots, absl::StrCat("node ", event.node_name, " has fewer slots"));
 
@@ -74,7 +74,7 @@ void Core::Impl::On(const AgentHello& event) {
   std::set<TrialId> regroup;
   for (const LiveReplica& live : event.replicas) {
     next_replica_ = std::max(next_replica_, live.replica.value + 1);
-    const auto trial = state_.trials.find(live.trial);
+    const auto trial = turn_.state().trials.find(live.trial);
     if (const auto known = replicas_.find(live.replica); known != replicas_.end()) {
       if (known->second.node != id) continue;  // another agent's: this one does not speak for it
       // Commands may have been lost on the way: bring its group to a known generation.
@@ -89,16 +89,16 @@ void Core::Impl::On(const AgentHello& event) {
     }
     // A client got the slot when this replica's exit had been reported.
     if (client_held_.contains({id, live.slot})) {
-      result_.commands.push_back(StopReplicaCommand{id, live.replica, 0});
+      turn_.Send(StopReplicaCommand{id, live.replica, 0});
       continue;
     }
-    const bool wanted = trial != state_.trials.end() && recovering_.contains(live.trial) &&
+    const bool wanted = trial != turn_.state().trials.end() && recovering_.contains(live.trial) &&
                         trial->second.state == TrialState::kRunning;
     if (!wanted) {
       // Of an ended or lost trial: a leftover. Its slot stays taken until it is gone.
       Replica leftover(live.replica, live.trial, id, live.slot);
-      if (trial == state_.trials.end()) {
-        result_.commands.push_back(StopReplicaCommand{id, live.replica, 0});
+      if (trial == turn_.state().trials.end()) {
+        turn_.Send(StopReplicaCommand{id, live.replica, 0});
         continue;
       }
       auto [it, inserted] = replicas_.emplace(live.replica, std::move(leftover));
@@ -129,7 +129,7 @@ void Core::Impl::On(const AgentHello& event) {
             groups_.at(trial).after_loss);
   }
   for (const TrialId trial : std::set<TrialId>(recovering_)) {
-    const auto& spans = TrialAt(trial).spans;
+    const auto& spans = turn_.TrialAt(trial).spans;
     const bool all_heard =
         spans.empty() || spans.back().to != Time{} ||
         std::all_of(spans.back().slots.begin(), spans.back().slots.end(),
@@ -141,9 +141,9 @@ void Core::Impl::On(const AgentHello& event) {
 // The agents of a trial have all been heard, or had their time: what is left of it?
 void Core::Impl::TryRecover(TrialId id) {
   recovering_.erase(id);
-  const Trial& trial = TrialAt(id);
+  const Trial& trial = turn_.TrialAt(id);
   SlotsChange(id);
-  schedule_ = true;
+  turn_.Wake();
   if (trial.state != TrialState::kRunning) return;  // only its slots were still to be given back
   Group& group = groups_[id];
   std::vector<const Replica*> ready;
@@ -166,7 +166,8 @@ void Core::Impl::TryRecover(TrialId id) {
     group.members = members;
     Regroup(id, std::move(members), /*abandon=*/true, /*after_loss=*/true);
   }
-  if (StudyAt(trial.study).state != StudyState::kRunning) PauseTrial(id, "its study was stopped");
+  if (turn_.StudyAt(trial.study).state != StudyState::kRunning)
+    PauseTrial(id, "its study was stopped");
 }
 
 void Core::Impl::On(const AgentGone& event) {
@@ -177,8 +178,9 @@ void Core::Impl::On(const AgentGone& event) {
   // Of a node that was to go and holds nothing, nobody needs to come back.
   const bool empty = SlotsHeldOn(event.node) == 0;
   away_.insert(event.node);
-  it->second.lease_ends =
-      (it->second.leaving || it->second.releasing) && empty ? now_ : After(now_, options_.lease_s);
+  it->second.lease_ends = (it->second.leaving || it->second.releasing) && empty
+                              ? turn_.now()
+                              : After(turn_.now(), options_.lease_s);
 }
 
 // Trials that were to start on a node, and have not, are planned anew: it has changed.
@@ -206,7 +208,7 @@ void Core::Impl::LoseNode(NodeId id) {
     SlotsChange(replica.trial);
     ReplicaGone(replica, {replica.id, -1, 0, "", ""}, /*node_lost=*/true);
   }
-  schedule_ = true;
+  turn_.Wake();
 }
 
 }  // namespace espalier

@@ -39,14 +39,14 @@ void Core::Impl::SizePool() {
     ESPALIER_CHECK(rule.ok(), "whoever starts a core checks the rule of its pool's size");
     size_rule_ = *std::move(rule);
     // Nodes of a time before a restart come back by themselves, within their lease.
-    const bool had_some = std::any_of(state_.nodes.begin(), state_.nodes.end(),
+    const bool had_some = std::any_of(turn_.state().nodes.begin(), turn_.state().nodes.end(),
                                       [](const auto& known) { return IsEngineNode(known.second); });
-    size_next_ = had_some ? After(now_, options_.lease_s) : now_;
+    size_next_ = had_some ? After(turn_.now(), options_.lease_s) : turn_.now();
   }
   GiveUpMissingNodes();
   ReleaseEmptyNodes();
-  if (*size_next_ > now_) return;
-  size_next_ = After(now_, kPoolSizeInterval_s);
+  if (*size_next_ > turn_.now()) return;
+  size_next_ = After(turn_.now(), kPoolSizeInterval_s);
   const PoolSizeRequest request = DescribePoolSize();
   PoolSizeDecision decision = size_rule_->Decide(request);
   AddNodesForClients(decision);
@@ -65,10 +65,11 @@ void Core::Impl::ResizePool(const PoolSizeRequest& request, const PoolSizeDecisi
     GrowPool(decision.nodes - have);
   }
   if (decision.nodes >= have) return;
-  if (!too_large_since_) too_large_since_ = now_;
-  if (*too_large_since_ == now_ || decision.nodes >= most_wanted_.nodes) most_wanted_ = decision;
+  if (!too_large_since_) too_large_since_ = turn_.now();
+  if (*too_large_since_ == turn_.now() || decision.nodes >= most_wanted_.nodes)
+    most_wanted_ = decision;
   const double patience_s = std::max(kShrinkPatience_s, options_.pool_size->node.start_s);
-  if (SecondsBetween(*too_large_since_, now_) < patience_s) return;
+  if (SecondsBetween(*too_large_since_, turn_.now()) < patience_s) return;
   RecordPoolSize(have, most_wanted_.nodes,
                  absl::StrCat("pool shrinks from ", have, " to ", most_wanted_.reason));
   ShrinkPool(have - most_wanted_.nodes);
@@ -78,10 +79,11 @@ void Core::Impl::ResizePool(const PoolSizeRequest& request, const PoolSizeDecisi
 // A pool without a running study tells the one that was submitted last.
 void Core::Impl::RecordPoolSize(int from, int to, const std::string& reason) {
   std::set<StudyId> readers = pool_studies_;
-  if (readers.empty() && !state_.studies.empty()) readers = {state_.studies.rbegin()->first};
+  if (readers.empty() && !turn_.state().studies.empty())
+    readers = {turn_.state().studies.rbegin()->first};
   const int slots = options_.pool_size->node.slots;
   for (const StudyId id : readers) {
-    Decide(id, -1, DecisionKind::kPool, from * slots, to * slots, reason);
+    turn_.Decide(id, -1, DecisionKind::kPool, from * slots, to * slots, reason);
   }
 }
 
@@ -96,11 +98,11 @@ PoolSizeRequest Core::Impl::DescribePoolSize() {
   sized_pool_ = MakePool(most_slots);
   for (NodeCapacity& known : sized_pool_.nodes) known.slots = nodes_.at(known.id).slots;
   for (const JobRefusal& refusal : RefuseBadJobs(sized_pool_)) {
-    RecordRefusal(TrialAt(refusal.trial), refusal.reason);
+    RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);
   }
   PoolSizeRequest request{sized_pool_, {}, node, nodes, static_cast<int>(asked_nodes_.size())};
   for (const StudyId id : pool_studies_) {
-    const Study& study = StudyAt(id);
+    const Study& study = turn_.StudyAt(id);
     if (PluginsOf(study).too_late) continue;
     const StudyDemand demand = DemandOf(study, most_slots);
     if (demand.configurations > 0) request.demand.emplace(id, demand);
@@ -141,17 +143,17 @@ void Core::Impl::GrowPool(int nodes) {
     if (!node.releasing || node.released) continue;
     node.releasing = false;
     UpdateDrain(node, "");
-    schedule_ = true;
+    turn_.Wake();
     if (!node.draining) --nodes;
   }
   std::set<std::string> taken;
   for (const auto& [id, node] : nodes_) taken.insert(node.name);
-  for (const auto& [id, ends] : state_.drained) taken.insert(state_.nodes.at(id));
-  const Time gives_up = After(now_, StartPatience_s(options_.pool_size->node));
+  for (const auto& [id, ends] : turn_.state().drained) taken.insert(turn_.state().nodes.at(id));
+  const Time gives_up = After(turn_.now(), StartPatience_s(options_.pool_size->node));
   for (std::int64_t number = 1; nodes > 0; ++number) {
     const std::string name = absl::StrCat(std::string(kEngineNode), number);
     if (taken.contains(name) || !asked_nodes_.emplace(name, gives_up).second) continue;
-    result_.node_requests.push_back({true, name});
+    turn_.Request({true, name});
     --nodes;
   }
 }
@@ -160,7 +162,7 @@ void Core::Impl::GrowPool(int nodes) {
 void Core::Impl::ShrinkPool(int nodes) {
   for (; nodes > 0 && !asked_nodes_.empty(); --nodes) {
     const auto last = std::prev(asked_nodes_.end());
-    result_.node_requests.push_back({false, last->first});
+    turn_.Request({false, last->first});
     asked_nodes_.erase(last);
   }
   std::vector<std::pair<int, NodeId>> held;
@@ -174,12 +176,12 @@ void Core::Impl::ShrinkPool(int nodes) {
     node.releasing = true;
     UpdateDrain(node, "the pool shrinks");
   }
-  schedule_ = true;
+  turn_.Wake();
 }
 
 void Core::Impl::GiveUpMissingNodes() {
   for (auto it = asked_nodes_.begin(); it != asked_nodes_.end();) {
-    if (it->second > now_) {
+    if (it->second > turn_.now()) {
       ++it;
       continue;
     }
@@ -187,9 +189,9 @@ void Core::Impl::GiveUpMissingNodes() {
     RecordPoolSize(had, had - 1,
                    absl::StrFormat("node %s was asked for and did not come within %.0f s: given up",
                                    it->first, StartPatience_s(options_.pool_size->node)));
-    result_.node_requests.push_back({false, it->first});
+    turn_.Request({false, it->first});
     it = asked_nodes_.erase(it);
-    size_next_ = now_;
+    size_next_ = turn_.now();
   }
 }
 
@@ -197,10 +199,10 @@ void Core::Impl::GiveUpMissingNodes() {
 void Core::Impl::ReleaseEmptyNodes() {
   for (auto& [id, node] : nodes_) {
     if (!node.draining || !IsEngineNode(node.name)) continue;
-    if (node.released && SecondsBetween(*node.released, now_) < kReleaseAgain_s) continue;
+    if (node.released && SecondsBetween(*node.released, turn_.now()) < kReleaseAgain_s) continue;
     if (SlotsHeldOn(id) > 0) continue;
-    node.released = now_;
-    result_.node_requests.push_back({false, node.name});
+    node.released = turn_.now();
+    turn_.Request({false, node.name});
   }
 }
 
@@ -217,7 +219,7 @@ std::optional<Time> Core::Impl::NextPoolSize() const {
   }
   if (!pool_studies_.empty() || !client_slots_.empty() ||
       nodes != options_.pool_size->node.min_nodes) {
-    consider(size_next_.value_or(now_));
+    consider(size_next_.value_or(turn_.now()));
   }
   return next;
 }

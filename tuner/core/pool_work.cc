@@ -17,8 +17,8 @@ double Core::Impl::SecondsOfATrial(const Study& study) const {
   int training = 0;
   const auto last_step = static_cast<double>(LastStepOf(study));
   for (const TrialId id : study.trials) {
-    const Trial& trial = state_.trials.at(id);
-    const double held_s = SlotSeconds(trial, now_);
+    const Trial& trial = turn_.state().trials.at(id);
+    const double held_s = SlotSeconds(trial, turn_.now());
     if (Ended(trial.state)) {
       ended_s += held_s;
       ++ended;
@@ -36,10 +36,10 @@ double Core::Impl::SecondsOfATrial(const Study& study) const {
 void Core::Impl::DescribeWork(PoolSizeRequest& request) {
   std::map<StudyId, double> seconds_each;
   for (const StudyId id : pool_studies_) {
-    const Study& study = StudyAt(id);
+    const Study& study = turn_.StudyAt(id);
     const StudySpec& spec = study.spec;
     if (spec.time_limit_s > 0) {
-      const double left_s = std::max(1e-3, spec.time_limit_s - ElapsedSeconds(study, now_));
+      const double left_s = std::max(1e-3, spec.time_limit_s - ElapsedSeconds(study, turn_.now()));
       request.deadline_s = request.deadline_s > 0 ? std::min(request.deadline_s, left_s) : left_s;
     }
     const double each_s = SecondsOfATrial(study);

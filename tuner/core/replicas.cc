@@ -55,8 +55,8 @@ void Core::Impl::Hear(Replica& from, const ReplicaReady& message) {
   group->second.elastic = true;
   group->second.batch = message.batch;
   group->second.total_steps = message.total_steps;
-  promise_stale_.insert(TrialAt(from.trial).study);
-  schedule_ = true;
+  promise_stale_.insert(turn_.TrialAt(from.trial).study);
+  turn_.Wake();
 }
 
 void Core::Impl::Hear(Replica& from, const ReplicaRegrouped& message) {
@@ -64,17 +64,18 @@ void Core::Impl::Hear(Replica& from, const ReplicaRegrouped& message) {
   const auto found = groups_.find(from.trial);
   if (found == groups_.end()) return;
   Group& group = found->second;
-  if (!group.forming || message.generation != TrialAt(from.trial).generation) return;
+  if (!group.forming || message.generation != turn_.TrialAt(from.trial).generation) return;
   group.awaited.erase(from.id);
-  group.moved_at = now_;
+  group.moved_at = turn_.now();
   if (message.pause_s > group.longest_pause.pause_s) group.longest_pause = message;
   if (group.awaited.empty()) FinishForming(from.trial);
 }
 
 void Core::Impl::Hear(const Replica& from, const ReplicaReport& message) {
-  const Trial& trial = TrialAt(from.trial);
+  const Trial& trial = turn_.TrialAt(from.trial);
   if (trial.state != TrialState::kRunning) return;
-  TakeValue(trial.id, {message.step, message.value, message.progress, now_, 0}, message.extra);
+  TakeValue(trial.id, {message.step, message.value, message.progress, turn_.now(), 0},
+            message.extra);
 }
 
 void Core::Impl::Hear(const Replica& from, const ReplicaProgress& message) {
@@ -129,7 +130,7 @@ bool Core::Impl::LearnSpeed(TrialId id, const ReplicaProgress& message) {
 }
 
 void Core::Impl::Hear(const Replica& from, const ReplicaFinished& message) {
-  const Trial& trial = TrialAt(from.trial);
+  const Trial& trial = turn_.TrialAt(from.trial);
   if (trial.state != TrialState::kRunning) return;
   if (!message.failure.empty()) {
     EndTrial(trial.id, TrialState::kFail, message.failure, std::nullopt);
@@ -144,8 +145,8 @@ void Core::Impl::On(const ReplicaExited& event) {
   const Replica gone = it->second;
   replicas_.erase(it);
   SlotsChange(gone.trial);
-  if (TrialAt(gone.trial).newest_checkpoint.known()) keeping_.due.insert(gone.trial);
-  schedule_ = true;
+  if (turn_.TrialAt(gone.trial).newest_checkpoint.known()) keeping_.due.insert(gone.trial);
+  turn_.Wake();
   ReplicaGone(gone, event, /*node_lost=*/false);
 }
 

@@ -26,13 +26,13 @@ DecisionKind KindOfChange(const Trial& trial, int from, int to) {
 }  // namespace
 
 void Core::Impl::Schedule() {
-  schedule_ = false;
+  turn_.Rest();
   for (const StudyId id : pool_studies_) {
-    const Study& study = StudyAt(id);
+    const Study& study = turn_.StudyAt(id);
     UpdateHeld(study);
     if (study.spec.queue()) HoldBack(study);
   }
-  scheduled_at_ = now_;
+  scheduled_at_ = turn_.now();
   ServeClients();
   if (options_.plan_aside) {
     if (const auto* parts = KnownParts()) CreateTrialsWhereUseful(*parts);
@@ -41,13 +41,13 @@ void Core::Impl::Schedule() {
     const std::map<StudyId, StudyPart> parts = PartsOfStudies();
     CreateTrialsWhereUseful(parts);
     GiveWayToStarving(parts);
-    for (const StudyId id : pool_studies_) UpdatePromise(StudyAt(id));
+    for (const StudyId id : pool_studies_) UpdatePromise(turn_.StudyAt(id));
     PlanRequest request;
     request.policy = CurrentPolicy();
     request.pool = MakePool();
     const Plan plan = planner_.Make(request);
     for (const JobRefusal& refusal : plan.refusals) {
-      RecordRefusal(TrialAt(refusal.trial), refusal.reason);
+      RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);
     }
     for (const AllocationDecision& decision : HoldersFirst(plan.allocations)) {
       TakeAllocation(decision);
@@ -67,9 +67,15 @@ void Core::Impl::CarryOut() {
 }
 
 // For what changes nothing by itself: a plan should see it, soon.
-void Core::Impl::LookAgain() { (options_.plan_aside ? look_ : schedule_) = true; }
+void Core::Impl::LookAgain() {
+  if (options_.plan_aside) {
+    look_ = true;
+  } else {
+    turn_.Wake();
+  }
+}
 
-void Core::Impl::CreateTrials(Study& study, int& room) {
+void Core::Impl::CreateTrials(const Study& study, int& room) {
   StudyPlugins& plugins = PluginsOf(study);
   const StudySpec& spec = study.spec;
   if (!plugins.sampler->draws()) return;
@@ -85,7 +91,7 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
   };
   if (!another()) return;
   SamplerHistory history =
-      HistoryOf(state_, study, [](const Trial& trial) { return &trial.parameters; });
+      HistoryOf(turn_.state(), study, [](const Trial& trial) { return &trial.parameters; });
   while (another()) {
     const std::int64_t number = std::ssize(study.trials);
     Random random(MixSeed(spec.seed, static_cast<std::uint64_t>(number) + 1));
@@ -95,10 +101,10 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
       plugins.exhausted = true;
       return;
     }
-    const TrialId id(state_.last_trial.value + 1);
-    Emit(TrialCreated{id, study.id, number, *std::move(parameters), now_});
-    AddLive(TrialAt(id));
-    history.running.push_back(&TrialAt(id).parameters);
+    const TrialId id(turn_.state().last_trial.value + 1);
+    turn_.Emit(TrialCreated{id, study.id, number, *std::move(parameters), turn_.now()});
+    AddLive(turn_.TrialAt(id));
+    history.running.push_back(&turn_.TrialAt(id).parameters);
     promise_stale_.insert(study.id);
     room -= spec.min_slots;
     ++alive;
@@ -110,20 +116,20 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
 PluginSpec Core::Impl::CurrentPolicy() const {
   if (const std::optional<PluginSpec> own = PoolPolicy()) return *own;
   if (pool_studies_.empty()) return PluginSpec{"promise_goodput", {}};
-  return state_.studies.at(*pool_studies_.begin()).spec.policy;
+  return turn_.state().studies.at(*pool_studies_.begin()).spec.policy;
 }
 
 std::optional<PluginSpec> Core::Impl::PoolPolicy() const {
   if (!options_.policy) return std::nullopt;
-  return state_.policy ? state_.policy : options_.policy;
+  return turn_.state().policy ? turn_.state().policy : options_.policy;
 }
 
 bool Core::Impl::PromiseIsDue(const Study& study) {
   if (!promise_stale_.contains(study.id)) return false;
   if (study.trials.size() > kPromiseEveryReport) {
     Time& last = promise_at_[study.id];
-    if (last != Time{} && SecondsBetween(last, now_) < kPromiseInterval_s) return false;
-    last = now_;
+    if (last != Time{} && SecondsBetween(last, turn_.now()) < kPromiseInterval_s) return false;
+    last = turn_.now();
   }
   promise_stale_.erase(study.id);
   return true;
@@ -143,20 +149,20 @@ StudyCurves Core::Impl::CurvesToForecast(const Study& study) {
   forecast.direction = study.spec.direction;
   forecast.options = {study.spec.best_k, LastStepOf(study)};
   forecast.trials = study.trials;
-  const std::span<const Curve> curves = curves_.Of(state_, study);
+  const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
   forecast.curves.assign(curves.begin(), curves.end());
   return forecast;
 }
 
 void Core::Impl::DescribeHistory(const Trial& trial, Job& job) const {
-  job.age_s = SecondsBetween(trial.created, now_);
+  job.age_s = SecondsBetween(trial.created, turn_.now());
   for (const SlotSpan& span : trial.spans) {
-    const double held_s = HeldSeconds(span, now_);
+    const double held_s = HeldSeconds(span, turn_.now());
     job.held_s += held_s;
     job.attained_service += held_s * static_cast<double>(span.slots.size());
   }
   job.resizes = static_cast<int>(trial.resizes.size());
-  const Direction direction = state_.studies.at(trial.study).spec.direction;
+  const Direction direction = turn_.state().studies.at(trial.study).spec.direction;
   if (const std::optional<double> best = BestValue(trial, direction)) {
     job.cost = direction == Direction::kMinimize ? *best : -*best;
   }
@@ -167,7 +173,7 @@ void Core::Impl::RecordRefusal(const Trial& trial, const std::string& reason) {
   if (!refused_.insert(trial.id).second) return;
   const auto group = groups_.find(trial.id);
   const int held = group == groups_.end() ? 0 : Total(group->second.target);
-  Decide(
+  turn_.Decide(
       trial, DecisionKind::kStudy, held, held,
       absl::StrCat("keeps its slots, since the allocator cannot work with its numbers: ", reason));
 }
@@ -201,7 +207,7 @@ bool Core::Impl::DescribeSpeed(const Trial& trial, Job& job) {
 double Core::Impl::ShareDoneBy(const Trial& trial) const {
   const auto group = groups_.find(trial.id);
   if (group == groups_.end()) {
-    return ShareDone(trial, std::nullopt, LastStepOf(state_.studies.at(trial.study)));
+    return ShareDone(trial, std::nullopt, LastStepOf(turn_.state().studies.at(trial.study)));
   }
   if (!group->second.progress) return 0;
   return ShareDone(trial, group->second.progress->epoch, group->second.total_steps);
@@ -213,7 +219,7 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial, int most_slots) 
   job.study = study.id;
   job.order = trial.id.value;
   job.name = absl::StrCat("trial ", trial.number);
-  if (state_.studies.size() > 1) absl::StrAppend(&job.name, " of ", study.spec.name);
+  if (turn_.state().studies.size() > 1) absl::StrAppend(&job.name, " of ", study.spec.name);
   job.min_slots = study.spec.min_slots;
   job.max_slots = study.spec.min_slots;
   job.pinned_slots = trial.pinned_slots;
@@ -222,7 +228,7 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial, int most_slots) 
   DescribeHistory(trial, job);
   const bool good_numbers = DescribeSpeed(trial, job);
   const auto it = groups_.find(trial.id);
-  job.work_left_s = WorkLeft(trial, job, ShareDoneBy(trial), now_);
+  job.work_left_s = WorkLeft(trial, job, ShareDoneBy(trial), turn_.now());
   if (it == groups_.end()) {
     // A pin waits until the program has shown that it can be resized.
     if (job.pinned_slots > 0) job.pinned_slots = study.spec.min_slots;
@@ -250,7 +256,8 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial, int most_slots) 
   if (!good_numbers) job.joining = true;
   if (group.progress) job.global_batch = group.progress->global_batch_size;
   if (job.global_batch == 0) job.global_batch = group.batch.initial;
-  job.since_resize_s = group.last_resize == Time{} ? 1e9 : SecondsBetween(group.last_resize, now_);
+  job.since_resize_s =
+      group.last_resize == Time{} ? 1e9 : SecondsBetween(group.last_resize, turn_.now());
   // Its own pauses; until there is one, those of the study's other trials.
   MeasuredPauses pauses;
   for (const Resize& resize : trial.resizes) pauses.Add(resize.pause_s);
@@ -319,7 +326,7 @@ std::vector<NodeCapacity> Core::Impl::Capacities() const {
 
 Pool Core::Impl::MakePool(int most_slots) {
   Pool pool;
-  pool.now_s = Seconds(now_);
+  pool.now_s = Seconds(turn_.now());
   pool.nodes = Capacities();
   std::map<StudyId, double> time_left_s;
   for (const auto& [id, live] : live_) {
@@ -336,9 +343,9 @@ Pool Core::Impl::MakePool(int most_slots) {
     if (!time_left_s.contains(study.id)) time_left_s[study.id] = std::max(1e-3, TimeLeft(study));
     pool.jobs.back().time_left_s = time_left_s[study.id];
   }
-  for (const StudyId id : pool_studies_) pool.shares.emplace(id, StudyAt(id).spec.share);
+  for (const StudyId id : pool_studies_) pool.shares.emplace(id, turn_.StudyAt(id).spec.share);
   if (pool.shares.size() > 1) OrderByShare(pool);
-  AssignIslands(pool, faults_.Apart(now_));
+  AssignIslands(pool, faults_.Apart(turn_.now()));
   return pool;
 }
 
@@ -346,7 +353,7 @@ Pool Core::Impl::MakePool(int most_slots) {
 // the islands may move it as a whole, and then its state goes by way of its checkpoint. Of one that
 // was asked before the nodes were known to be apart nothing is taken.
 bool Core::Impl::WithinReach(const AllocationDecision& decision) {
-  const std::set<NodePair> apart = faults_.Apart(now_);
+  const std::set<NodePair> apart = faults_.Apart(turn_.now());
   if (apart.empty()) return true;
   if (SpansAny(decision.placement, apart)) return false;
   const auto group = groups_.find(decision.trial);
@@ -365,7 +372,7 @@ bool Core::Impl::WithinReach(const AllocationDecision& decision) {
 void Core::Impl::TakeAllocation(const AllocationDecision& decision) {
   look_again_s_ = kLookAgain_s;
   if (keeping_.Holds(decision.trial) || !WithinReach(decision)) return;
-  const Trial& trial = TrialAt(decision.trial);
+  const Trial& trial = turn_.TrialAt(decision.trial);
   Group& group = groups_[decision.trial];
   const int from = Total(group.target);
   const int to = Total(decision.placement);
@@ -376,7 +383,7 @@ void Core::Impl::TakeAllocation(const AllocationDecision& decision) {
   }
   group.target = decision.placement;
   reconcile_.insert(trial.id);
-  Decide(trial, kind, from, to, decision.reason);
+  turn_.Decide(trial, kind, from, to, decision.reason);
 }
 
 // On record as held by trials of which it is not known yet what is left, and nobody else's till
@@ -384,7 +391,7 @@ void Core::Impl::TakeAllocation(const AllocationDecision& decision) {
 std::set<Slot> Core::Impl::SlotsToRecover() const {
   std::set<Slot> slots;
   for (const TrialId id : recovering_) {
-    const std::vector<SlotSpan>& spans = state_.trials.at(id).spans;
+    const std::vector<SlotSpan>& spans = turn_.state().trials.at(id).spans;
     if (spans.empty() || spans.back().to != Time{}) continue;
     slots.insert(spans.back().slots.begin(), spans.back().slots.end());
   }
@@ -452,7 +459,8 @@ void Core::Impl::StartJoiners(const Trial& trial, const Group& group,
       const std::optional<int> slot = FreeSlot(node);
       if (!slot) break;
       if (trial.state != TrialState::kRunning) {
-        Emit(TrialStateChanged{trial.id, TrialState::kRunning, now_, "", std::nullopt, ""});
+        turn_.Emit(
+            TrialStateChanged{trial.id, TrialState::kRunning, turn_.now(), "", std::nullopt, ""});
       }
       StartReplica(trial, node, *slot);
       // Whether a program can share its work is known when its first replica says Ready.
@@ -506,8 +514,8 @@ void Core::Impl::KeepASource(TrialId id, std::vector<ReplicaId>& wanted) const {
   });
   if (has_one) return;
   // It may be one too many for a global batch that cannot be cut into more shares.
-  const bool fixed =
-      state_.studies.at(state_.trials.at(id).study).spec.batch_mode == BatchMode::kFixed;
+  const bool fixed = turn_.state().studies.at(turn_.state().trials.at(id).study).spec.batch_mode ==
+                     BatchMode::kFixed;
   if (fixed && group.batch.initial > 0 && wanted.size() > 1 &&
       static_cast<std::int64_t>(wanted.size()) >= group.batch.initial) {
     wanted.pop_back();
@@ -521,7 +529,8 @@ bool Core::Impl::HasWhatItShould(TrialId id) const {
   if (found == groups_.end()) return true;
   const Group& group = found->second;
   if (group.pausing || group.forming || group.ending || group.replaced) return false;
-  if (state_.studies.at(state_.trials.at(id).study).state != StudyState::kRunning) return false;
+  if (turn_.state().studies.at(turn_.state().trials.at(id).study).state != StudyState::kRunning)
+    return false;
   Placement held;
   for (const ReplicaId replica_id : replicas_.Of(id)) {
     const Replica& replica = replicas_.at(replica_id);
@@ -550,8 +559,8 @@ void Core::Impl::Reconcile(TrialId id) {
   const auto it = groups_.find(id);
   if (it == groups_.end() || it->second.pausing) return;
   Group& group = it->second;
-  const Trial& trial = TrialAt(id);
-  if (StudyAt(trial.study).state != StudyState::kRunning) return;
+  const Trial& trial = turn_.TrialAt(id);
+  if (turn_.StudyAt(trial.study).state != StudyState::kRunning) return;
   std::vector<Replica*> live;
   bool replaced_lives = false;
   for (const ReplicaId replica_id : replicas_.Of(id)) {

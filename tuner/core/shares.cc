@@ -32,7 +32,7 @@ void Core::Impl::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& par
   }
   // Where studies compete, each draws what its share has room for, and no more.
   for (const StudyId id : std::set<StudyId>(pool_studies_)) {
-    Study& study = StudyAt(id);
+    const Study& study = turn_.StudyAt(id);
     const auto part = parts.find(id);
     int own = room;
     if (part != parts.end()) {
@@ -88,7 +88,7 @@ std::map<StudyId, StudyPart> Core::Impl::PartsOfStudies() {
 
 void Core::Impl::DescribeSharing(PlanRequest& request) {
   for (const StudyId id : pool_studies_) {
-    request.demand.emplace(id, DemandOf(StudyAt(id), std::max(1, SlotsTotal())));
+    request.demand.emplace(id, DemandOf(turn_.StudyAt(id), std::max(1, SlotsTotal())));
   }
   if (request.demand.size() < 2) return;
   request.shared = MakePool();
@@ -120,17 +120,17 @@ bool Core::Impl::SomeWait(const Study& study) const {
 // that came first would keep all others out.
 void Core::Impl::GiveWayToStarving(const std::map<StudyId, StudyPart>& parts) {
   const bool starving = std::any_of(parts.begin(), parts.end(), [this](const auto& entry) {
-    const Study& study = StudyAt(entry.first);
+    const Study& study = turn_.StudyAt(entry.first);
     const int held = PlannedSlotsOf(study);
     return held + held / 10 + study.spec.min_slots <= entry.second.slots;
   });
   if (!starving) return;
   for (const auto& [id, part] : parts) {
-    const Study& study = StudyAt(id);
+    const Study& study = turn_.StudyAt(id);
     if (RunningSlotsOf(study) <= part.slots + part.slots / 10) continue;
     std::optional<TrialId> least;
     for (const auto& [trial, group] : groups_) {
-      if (TrialAt(trial).study != id) continue;
+      if (turn_.TrialAt(trial).study != id) continue;
       if (group.pausing) return;  // one at a time: its slots are not free yet
       if (!MayPauseForOthers(trial, group)) continue;
       if (!least || promise_[trial] < promise_[*least]) least = trial;
@@ -144,17 +144,17 @@ void Core::Impl::GiveWayToStarving(const std::map<StudyId, StudyPart>& parts) {
 }
 
 bool Core::Impl::MayPauseForOthers(TrialId id, const Group& group) const {
-  const Trial& trial = state_.trials.at(id);
+  const Trial& trial = turn_.state().trials.at(id);
   return trial.state == TrialState::kRunning && trial.pinned_slots == 0 && group.elastic &&
          !group.forming && !group.pausing && !group.ending && !group.members.empty() &&
-         SecondsBetween(group.last_resize, now_) >= kShareTurn_s;
+         SecondsBetween(group.last_resize, turn_.now()) >= kShareTurn_s;
 }
 
 // At the least of its trials that run.
 int Core::Impl::RunningSlotsOf(const Study& study) const {
   int slots = 0;
   for (const auto& [id, group] : groups_) {
-    const Trial& trial = state_.trials.at(id);
+    const Trial& trial = turn_.state().trials.at(id);
     if (trial.study != study.id || group.pausing) continue;
     slots += trial.pinned_slots > 0 ? trial.pinned_slots : study.spec.min_slots;
   }
@@ -164,7 +164,7 @@ int Core::Impl::RunningSlotsOf(const Study& study) const {
 int Core::Impl::PlannedSlotsOf(const Study& study) const {
   int slots = 0;
   for (const auto& [id, group] : groups_) {
-    if (state_.trials.at(id).study != study.id) continue;
+    if (turn_.state().trials.at(id).study != study.id) continue;
     for (const auto& [node, planned] : group.target) slots += planned;
   }
   return slots;

@@ -17,8 +17,8 @@ namespace espalier {
 
 void Core::Impl::JudgePace(TrialId id, const ReplicaProgress& message) {
   Group& group = groups_.at(id);
-  const Trial& trial = TrialAt(id);
-  const Study& study = StudyAt(trial.study);
+  const Trial& trial = turn_.TrialAt(id);
+  const Study& study = turn_.StudyAt(trial.study);
   if (!study.spec.replace_stragglers || study.state != StudyState::kRunning) return;
   // Only a settled group is judged: nobody joins, leaves or ends.
   if (trial.state != TrialState::kRunning || group.forming || group.pausing || group.ending ||
@@ -36,17 +36,17 @@ void Core::Impl::JudgePace(TrialId id, const ReplicaProgress& message) {
                            [member](const ReplicaTime& time) { return time.replica == member; });
       });
   if (!of_all) return;
-  const auto straggler = group.stragglers.Observe(now_, message.replica_times);
+  const auto straggler = group.stragglers.Observe(turn_.now(), message.replica_times);
   if (straggler) ReplaceStraggler(id, *straggler);
 }
 
 void Core::Impl::ReplaceStraggler(TrialId id, const Straggler& straggler) {
   Group& group = groups_.at(id);
-  const Trial& trial = TrialAt(id);
+  const Trial& trial = turn_.TrialAt(id);
   const Replica slow = replicas_.at(straggler.replica);
   const Slot slot{slow.node, slow.slot};
   const bool known = IsSlow(slot);
-  slow_slots_[slot] = After(now_, kSlowSlot_s);
+  slow_slots_[slot] = After(turn_.now(), kSlowSlot_s);
   const int size = static_cast<int>(group.members.size());
   const std::string what = absl::StrFormat("replica on %s takes %.1fx as long a step as the others",
                                            PlaceOf(slow), straggler.ratio);
@@ -58,24 +58,24 @@ void Core::Impl::ReplaceStraggler(TrialId id, const Straggler& straggler) {
     ++group.target[spare->node];
     group.replaced = slow.id;
     StartReplica(trial, spare->node, spare->index);
-    Decide(
+    turn_.Decide(
         trial, DecisionKind::kMove, size, size,
         absl::StrCat(what, ": replaced by ", nodes_.at(spare->node).name, " slot ", spare->index));
-  } else if (trial.pinned_slots == 0 && size > StudyAt(trial.study).spec.min_slots &&
+  } else if (trial.pinned_slots == 0 && size > turn_.StudyAt(trial.study).spec.min_slots &&
              FasterWithout(size, straggler.ratio)) {
     give_up_place();
     group.replaced = slow.id;
-    Decide(trial, DecisionKind::kShrink, size, size - 1,
-           absl::StrCat(what, ": no slot is free to replace it, and ", size - 1,
-                        " are faster without it"));
+    turn_.Decide(trial, DecisionKind::kShrink, size, size - 1,
+                 absl::StrCat(what, ": no slot is free to replace it, and ", size - 1,
+                              " are faster without it"));
   } else if (!known) {
-    Decide(trial, DecisionKind::kMove, size, size,
-           absl::StrCat(what,
-                        ": no slot is free to replace it, and without it the others would "
-                        "not be faster"));
+    turn_.Decide(trial, DecisionKind::kMove, size, size,
+                 absl::StrCat(what,
+                              ": no slot is free to replace it, and without it the others would "
+                              "not be faster"));
   }
   reconcile_.insert(id);
-  schedule_ = true;
+  turn_.Wake();
 }
 
 // Who was to take a straggler's place is gone: the group stays as it is, and is judged anew.
@@ -83,7 +83,7 @@ void Core::Impl::GiveUpReplacement(Group& group) {
   group.replaced = {};
   group.target.clear();
   for (const ReplicaId member : group.members) ++group.target[replicas_.at(member).node];
-  group.stragglers.Reset(now_);
+  group.stragglers.Reset(turn_.now());
 }
 
 // A free slot that nobody is to have and that is not slow itself; on another node if there is one.
@@ -111,7 +111,7 @@ std::optional<Slot> Core::Impl::SpareSlot(TrialId id, const Replica& slow) const
     Placement placement = groups_.at(id).target;
     Placement joined = placement;
     ++joined[node_id];  // before the slow one leaves
-    if (SpansAny(joined, faults_.Apart(now_))) continue;
+    if (SpansAny(joined, faults_.Apart(turn_.now()))) continue;
     if (--placement[slow.node] == 0) placement.erase(slow.node);
     ++placement[node_id];
     if (MaySpan(id, placement)) return Slot{node_id, *free};
@@ -132,14 +132,14 @@ bool Core::Impl::MaySpan(TrialId id, const Placement& placement) const {
 
 bool Core::Impl::IsSlow(Slot slot) const {
   const auto it = slow_slots_.find(slot);
-  return it != slow_slots_.end() && it->second > now_;
+  return it != slow_slots_.end() && it->second > turn_.now();
 }
 
 // Those from which a replica is leaving are as good as free.
 int Core::Impl::FreeSlowSlots(NodeId node) const {
   int count = 0;
   for (const auto& [slot, until] : slow_slots_) {
-    if (slot.node != node || until <= now_) continue;
+    if (slot.node != node || until <= turn_.now()) continue;
     const bool held = std::any_of(replicas_.begin(), replicas_.end(), [&](const auto& entry) {
       const Replica& replica = entry.second;
       const bool leaves = replica.leaving && groups_.contains(replica.trial);

@@ -28,7 +28,7 @@ void Core::Impl::Hear(const Replica& from, const ReplicaStuck& message) {
   if (from.stopping) return;
   const auto found = groups_.find(from.trial);
   if (found == groups_.end()) return;
-  const Trial& trial = TrialAt(from.trial);
+  const Trial& trial = turn_.TrialAt(from.trial);
   Group& group = found->second;
   if (trial.state != TrialState::kRunning || group.pausing || group.ending) return;
   // What an earlier generation waited for is settled by the present one.
@@ -44,7 +44,7 @@ void Core::Impl::Hear(const Replica& from, const ReplicaStuck& message) {
       });
   if (cut) {
     group.contacts[from.id] = message.contacts;
-    if (!group.contacts_end) group.contacts_end = After(now_, kContactGrace_s);
+    if (!group.contacts_end) group.contacts_end = After(turn_.now(), kContactGrace_s);
     timed_groups_.insert(trial.id);
   }
   const bool all = group.stuck.size() == group.members.size();
@@ -55,7 +55,7 @@ void Core::Impl::Hear(const Replica& from, const ReplicaStuck& message) {
   if (all) {
     NobodyIsReached(trial.id);
   } else if (!group.forming && !group.stuck_ends) {
-    group.stuck_ends = After(now_, kStuckGrace_s);
+    group.stuck_ends = After(turn_.now(), kStuckGrace_s);
     timed_groups_.insert(trial.id);
   }
 }
@@ -65,8 +65,8 @@ void Core::Impl::CheckStuckGroups() {
   ForgetUntimedGroups();
   for (const TrialId id : timed_groups_) {
     const Group& group = groups_.at(id);
-    const bool hung = group.stuck_ends && *group.stuck_ends <= now_;
-    const bool cut = group.contacts_end && *group.contacts_end <= now_;
+    const bool hung = group.stuck_ends && *group.stuck_ends <= turn_.now();
+    const bool cut = group.contacts_end && *group.contacts_end <= turn_.now();
     if (hung || cut) due.push_back(id);
   }
   for (const TrialId id : due) {
@@ -110,7 +110,8 @@ std::vector<std::string> Core::Impl::NoteOutOfReach(const Group& group) {
                     absl::StrCat(NodeName(here), " cannot reach ", PlaceOf(other->second), " at ",
                                  contact.address, " (", contact.error, ")"));
       if (here == there) continue;
-      faults_.Note(now_, {here, there, contact.address, contact.contact, contact.error, {}, {}, 0});
+      faults_.Note(turn_.now(),
+                   {here, there, contact.address, contact.contact, contact.error, {}, {}, 0});
     }
   }
   std::vector<std::string> all;
@@ -145,12 +146,12 @@ void Core::Impl::PartThoseOutOfReach(TrialId id) {
     // Nothing is learnt of nodes by which the next attempt could do better.
     if (home.contains(replica.node)) ++group.joiner_failures;
   }
-  Decide(TrialAt(id), DecisionKind::kShrink, before, left,
-         absl::StrCat(absl::StrJoin(words, "; "), ": ", absl::StrJoin(leaving, ", "),
-                      leaving.size() == 1 ? " leaves, " : " leave, ", left,
-                      left == 1 ? " goes on" : " go on"));
+  turn_.Decide(turn_.TrialAt(id), DecisionKind::kShrink, before, left,
+               absl::StrCat(absl::StrJoin(words, "; "), ": ", absl::StrJoin(leaving, ", "),
+                            leaving.size() == 1 ? " leaves, " : " leave, ", left,
+                            left == 1 ? " goes on" : " go on"));
   Regroup(id, std::move(staying), /*abandon=*/true, /*after_loss=*/true);
-  schedule_ = true;
+  turn_.Wake();
 }
 
 std::string Core::Impl::NodeName(NodeId id) const {
@@ -178,10 +179,11 @@ void Core::Impl::StopHung(TrialId id) {
   std::vector<std::string> places;
   for (const ReplicaId replica : hung) places.push_back(PlaceOf(replicas_.at(replica)));
   const int before = SlotsHeldBy(id);
-  Decide(TrialAt(id), DecisionKind::kShrink, before, before - static_cast<int>(hung.size()),
-         absl::StrCat(hung.size() == 1 ? "a replica hangs (" : "replicas hang (",
-                      absl::StrJoin(places, ", "), "): the others wait for it in vain; ",
-                      alive.size(), " go on without it"));
+  turn_.Decide(turn_.TrialAt(id), DecisionKind::kShrink, before,
+               before - static_cast<int>(hung.size()),
+               absl::StrCat(hung.size() == 1 ? "a replica hangs (" : "replicas hang (",
+                            absl::StrJoin(places, ", "), "): the others wait for it in vain; ",
+                            alive.size(), " go on without it"));
   ++group.joiner_failures;
   Regroup(id, std::move(alive), /*abandon=*/true, /*after_loss=*/true);
   for (const ReplicaId replica : hung) StopReplica(replicas_.at(replica), 0);
@@ -190,7 +192,7 @@ void Core::Impl::StopHung(TrialId id) {
 // All members of the newest generation wait for one another.
 void Core::Impl::NobodyIsReached(TrialId id) {
   Group& group = groups_.at(id);
-  const Trial& trial = TrialAt(id);
+  const Trial& trial = turn_.TrialAt(id);
   ++group.stuck_in_a_row;
   if (group.stuck_in_a_row < kMaxStuckInARow) {
     Regroup(id, std::vector<ReplicaId>(group.members), /*abandon=*/true, /*after_loss=*/true);
@@ -205,20 +207,20 @@ void Core::Impl::NobodyIsReached(TrialId id) {
       absl::StrCat("the replicas could not reach one another ", group.stuck_in_a_row, " times");
   if (near.size() < group.members.size()) {
     const int left = static_cast<int>(near.size());
-    Decide(trial, DecisionKind::kShrink, static_cast<int>(group.members.size()), left,
-           absl::StrCat(what, ": those of one node go on alone"));
+    turn_.Decide(trial, DecisionKind::kShrink, static_cast<int>(group.members.size()), left,
+                 absl::StrCat(what, ": those of one node go on alone"));
     group.target = {{home, left}};
     group.joiner_failures = kMaxJoinerFailures;  // the trial stays at its size
     Regroup(id, std::move(near), /*abandon=*/true, /*after_loss=*/true);
     return;
   }
-  const int most = StudyAt(trial.study).spec.max_restarts;
+  const int most = turn_.StudyAt(trial.study).spec.max_restarts;
   if (trial.restarts >= most) {
     EndTrial(id, TrialState::kFail, absl::StrCat(what, " and again after ", most, " restarts"),
              std::nullopt);
     return;
   }
-  Emit(TrialRestarted{id, trial.restarts + 1});
+  turn_.Emit(TrialRestarted{id, trial.restarts + 1});
   PauseTrial(id, absl::StrCat(what, "; goes on from its checkpoint (restart ", trial.restarts,
                               " of ", most, ")"));
 }

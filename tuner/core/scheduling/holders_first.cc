@@ -43,7 +43,7 @@ std::vector<AllocationDecision> Core::Impl::HoldersFirst(
   std::vector<Start> starts;
   for (AllocationDecision& decision : decisions) {
     if (groups_.contains(decision.trial) || decision.placement.size() != 1) continue;
-    starts.push_back({&decision, OwnCopiesOf(state_.trials.at(decision.trial))});
+    starts.push_back({&decision, OwnCopiesOf(turn_.state().trials.at(decision.trial))});
   }
   if (std::all_of(starts.begin(), starts.end(), [](const Start& s) { return s.content(); })) {
     return decisions;

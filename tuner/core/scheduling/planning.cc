@@ -37,7 +37,7 @@ void KeepPoints(StudyCurves& study) {
 // One at a time, and the planner rests for longer than it has worked: whatever happens meanwhile, a
 // thousand reports for instance, is one look.
 void Core::Impl::AskForPlan() {
-  look_ = planning_ != nullptr || now_ < planner_rests_until_;
+  look_ = planning_ != nullptr || turn_.now() < planner_rests_until_;
   if (look_) return;
   auto request = std::make_shared<PlanRequest>();
   request->number = ++plans_asked_;
@@ -45,7 +45,7 @@ void Core::Impl::AskForPlan() {
   std::set<StudyId> with_live_trials;
   for (const auto& [id, live] : live_) with_live_trials.insert(live.study->id);
   for (const StudyId id : pool_studies_) {
-    const Study& study = StudyAt(id);
+    const Study& study = turn_.StudyAt(id);
     if (study.trials.size() <= kPromiseEveryReport) {
       UpdatePromise(study);
     } else if (with_live_trials.contains(id) && PromiseIsDue(study)) {
@@ -60,15 +60,16 @@ void Core::Impl::AskForPlan() {
   }
   DescribeSharing(*request);
   request->pool = MakePool();
-  plan_asked_at_ = now_;
+  plan_asked_at_ = turn_.now();
   planning_ = request;
-  result_.plan = std::move(request);
+  turn_.RequestPlan(std::move(request));
 }
 
 void Core::Impl::On(const PlanMade& event) {
   if (!event.plan || !planning_ || event.plan->number != planning_->number) return;
   const std::shared_ptr<const PlanRequest> shown = std::exchange(planning_, nullptr);
-  planner_rests_until_ = After(now_, kRestPerPlan * SecondsBetween(plan_asked_at_, now_));
+  planner_rests_until_ =
+      After(turn_.now(), kRestPerPlan * SecondsBetween(plan_asked_at_, turn_.now()));
   const bool all_taken = TakePlan(*event.plan, *shown);
   parts_ = event.plan->parts;
   std::erase_if(parts_, [this](const auto& part) { return !pool_studies_.contains(part.first); });
@@ -95,7 +96,7 @@ bool Core::Impl::TakePlan(const Plan& plan, const PlanRequest& request) {
     if (speed != speeds_.end()) speed->second.by_gpu_type[fitted.gpu_type].fitted = fitted.params;
   }
   for (const JobRefusal& refusal : plan.refusals) {
-    if (live_.contains(refusal.trial)) RecordRefusal(TrialAt(refusal.trial), refusal.reason);
+    if (live_.contains(refusal.trial)) RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);
   }
   std::map<TrialId, const Job*> shown;
   for (const Job& job : request.pool.jobs) shown.emplace(job.id, &job);
@@ -119,8 +120,8 @@ bool Core::Impl::StillMeant(const AllocationDecision& decision,
   const TrialId id = decision.trial;
   if (!live_.contains(id) || held_.contains(id) || recovering_.contains(id)) return false;
   if (keeping_.Holds(id)) return false;
-  const Trial& trial = TrialAt(id);
-  if (StudyAt(trial.study).state != StudyState::kRunning) return false;
+  const Trial& trial = turn_.TrialAt(id);
+  if (turn_.StudyAt(trial.study).state != StudyState::kRunning) return false;
   const Job& job = *shown.at(id);
   const auto group = groups_.find(id);
   if ((group != groups_.end()) != job.running) return false;
