@@ -17,9 +17,9 @@ void Core::Impl::On(const DeleteStudy& event) {
   }
   const Study& study = it->second;
   const auto of_study = [&](TrialId id) { return turn_.TrialAt(id).study == study.id; };
-  const bool holds_slots = std::any_of(replicas_.begin(), replicas_.end(), [&](const auto& entry) {
-    return of_study(entry.second.trial);
-  });
+  const bool holds_slots =
+      std::any_of(pool_.replicas.begin(), pool_.replicas.end(),
+                  [&](const auto& entry) { return of_study(entry.second.trial); });
   if (!study.spec.ask_and_tell && (study.state == StudyState::kRunning || holds_slots)) {
     turn_.reply().status = absl::FailedPreconditionError(
         absl::StrCat("study \"", study.spec.name, "\" still ",
@@ -30,13 +30,13 @@ void Core::Impl::On(const DeleteStudy& event) {
   DropCopiesOfStudy(study);
   for (const TrialId trial : study.trials) {
     live_.erase(trial);
-    groups_.erase(trial);
+    pool_.groups.erase(trial);
     promise_.erase(trial);
     held_.erase(trial);
     refused_.erase(trial);
     speeds_.erase(trial);
-    recovering_.erase(trial);
-    slots_touched_.erase(trial);
+    pool_.recovering.erase(trial);
+    pool_.slots_touched.erase(trial);
     heard_of_.erase(trial);
   }
   plugins_.erase(study.id);

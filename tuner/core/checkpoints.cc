@@ -59,13 +59,13 @@ std::vector<NodeId> Core::Impl::HoldersOf(const Trial& trial) const {
   for (const CheckpointCopy& copy : trial.copies) {
     if (!copy.what.Is(trial.newest_checkpoint)) continue;
     if (copy.folder.empty()) {
-      const auto node = nodes_.find(copy.node);
-      const bool there = node != nodes_.end() && node->second.connected;
+      const auto node = pool_.nodes.find(copy.node);
+      const bool there = node != pool_.nodes.end() && node->second.connected;
       (there ? connected : away).push_back(copy.node);
       continue;
     }
     // Of a shared folder one node is as good as the other.
-    for (const auto& [id, node] : nodes_) {
+    for (const auto& [id, node] : pool_.nodes) {
       if (node.connected && node.shared_folder == copy.folder) connected.push_back(id);
     }
   }
@@ -77,8 +77,8 @@ bool Core::Impl::CheckpointInReach(const Trial& trial) const {
   if (!trial.newest_checkpoint.known()) return true;  // by its path, as far as anybody knows
   const std::vector<NodeId> holders = HoldersOf(trial);
   return std::any_of(holders.begin(), holders.end(), [this](NodeId id) {
-    const auto node = nodes_.find(id);
-    return node != nodes_.end() && node->second.connected;
+    const auto node = pool_.nodes.find(id);
+    return node != pool_.nodes.end() && node->second.connected;
   });
 }
 
@@ -105,9 +105,10 @@ void Core::Impl::Hear(Replica& from, const ReplicaCheckpoint& message) {
   }
   from.started_from = CheckpointKey(trial);
   if (!label.known()) return;
-  const auto node = nodes_.find(from.node);
+  const auto node = pool_.nodes.find(from.node);
   turn_.Emit(CheckpointCopySet{
-      trial.id, {from.node, label, false, node == nodes_.end() ? "" : node->second.shared_folder}});
+      trial.id,
+      {from.node, label, false, node == pool_.nodes.end() ? "" : node->second.shared_folder}});
   keeping_.due.insert(trial.id);
 }
 
@@ -117,7 +118,7 @@ void Core::Impl::On(const CheckpointCopied& event) {
   if (order != keeping_.under_way.end() && order->second.to == event.node) {
     keeping_.under_way.erase(order);
   }
-  if (found == turn_.state().trials.end() || !nodes_.contains(event.node)) return;
+  if (found == turn_.state().trials.end() || !pool_.nodes.contains(event.node)) return;
   const Trial& trial = found->second;
   keeping_.due.insert(trial.id);
   if (!event.error.empty()) {
@@ -125,7 +126,7 @@ void Core::Impl::On(const CheckpointCopied& event) {
     return;
   }
   keeping_.setbacks.erase(trial.id);
-  CheckpointCopy copy{event.node, event.what, true, nodes_.at(event.node).shared_folder};
+  CheckpointCopy copy{event.node, event.what, true, pool_.nodes.at(event.node).shared_folder};
   copy.what.at = turn_.now();
   for (const CheckpointCopy& known : trial.copies) {
     if (known.what.Is(event.what)) copy.what = known.what;
@@ -133,8 +134,8 @@ void Core::Impl::On(const CheckpointCopied& event) {
     if (known.node == event.node && !known.fetched && known.what.step > event.what.step) return;
   }
   // What is brought to where the trial starts is the trial's own from then on.
-  for (const ReplicaId replica : replicas_.Of(trial.id)) {
-    if (replicas_.at(replica).node != event.node) continue;
+  for (const ReplicaId replica : pool_.replicas.Of(trial.id)) {
+    if (pool_.replicas.at(replica).node != event.node) continue;
     copy.fetched = false;
     keeping_.unfetched.erase(trial.id);
   }
@@ -143,7 +144,7 @@ void Core::Impl::On(const CheckpointCopied& event) {
 
 absl::Status Core::Impl::CheckSharedFolder(const AgentHello& event) const {
   if (event.shared_folder.empty()) return absl::OkStatus();
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : pool_.nodes) {
     if (node.name == event.node_name || node.shared_folder.empty()) continue;
     if (node.shared_folder == event.shared_folder) continue;
     return absl::AbortedError(absl::StrCat(
@@ -224,7 +225,7 @@ void Core::Impl::OrderCopy(const Trial& trial) {
   int places = 0;
   for (const CheckpointCopy& copy : trial.copies) {
     if (!copy.what.Is(trial.newest_checkpoint)) continue;
-    places += copy.folder.empty() ? (nodes_.contains(copy.node) ? 1 : 0) : kCopiesWanted;
+    places += copy.folder.empty() ? (pool_.nodes.contains(copy.node) ? 1 : 0) : kCopiesWanted;
   }
   if (places >= kCopiesWanted) return DropOlderCopies(trial);
   if (keeping_.under_way.contains(trial.id)) return;
@@ -241,17 +242,17 @@ void Core::Impl::OrderCopy(const Trial& trial) {
 // One that reaches those who have it; rather one that has an older copy, or has little to do.
 std::optional<NodeId> Core::Impl::PlaceForCopy(const Trial& trial,
                                                const std::vector<NodeId>& sources) const {
-  const std::set<NodePair> apart = faults_.Apart(turn_.now());
+  const std::set<NodePair> apart = pool_.faults.Apart(turn_.now());
   std::map<NodeId, int> busy;
   for (const auto& [id, order] : keeping_.under_way) ++busy[order.to];
   std::optional<NodeId> best;
   std::pair<int, std::size_t> best_rank;
   std::size_t index = 0;
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : pool_.nodes) {
     // Trials begin their turn round the nodes at different ones.
-    const std::size_t turn =
-        (index++ + nodes_.size() - static_cast<std::size_t>(trial.id.value) % nodes_.size()) %
-        nodes_.size();
+    const std::size_t turn = (index++ + pool_.nodes.size() -
+                              static_cast<std::size_t>(trial.id.value) % pool_.nodes.size()) %
+                             pool_.nodes.size();
     const bool can = node.connected && node.keeps_checkpoints && !node.draining && !node.leaving &&
                      !node.releasing;
     if (!can || std::find(sources.begin(), sources.end(), id) != sources.end()) continue;
@@ -272,15 +273,17 @@ std::optional<NodeId> Core::Impl::PlaceForCopy(const Trial& trial,
 
 // A copy that is needed no more; the node is connected and the trial does not run there.
 bool Core::Impl::MayDrop(const Trial& trial, const CheckpointCopy& copy) const {
-  const auto node = nodes_.find(copy.node);
-  if (!copy.fetched || !copy.folder.empty() || node == nodes_.end() || !node->second.connected) {
+  const auto node = pool_.nodes.find(copy.node);
+  if (!copy.fetched || !copy.folder.empty() || node == pool_.nodes.end() ||
+      !node->second.connected) {
     return false;
   }
   const auto order = keeping_.under_way.find(trial.id);
   if (order != keeping_.under_way.end() && order->second.to == copy.node) return false;
-  const std::set<ReplicaId>& replicas = replicas_.Of(trial.id);
-  return std::none_of(replicas.begin(), replicas.end(),
-                      [&](ReplicaId replica) { return replicas_.at(replica).node == copy.node; });
+  const std::set<ReplicaId>& replicas = pool_.replicas.Of(trial.id);
+  return std::none_of(replicas.begin(), replicas.end(), [&](ReplicaId replica) {
+    return pool_.replicas.at(replica).node == copy.node;
+  });
 }
 
 void Core::Impl::Drop(const Trial& trial, NodeId node) {
@@ -300,7 +303,7 @@ void Core::Impl::DropOlderCopies(const Trial& trial) {
 void Core::Impl::DropCopiesOfEnded(const Trial& trial) {
   const CheckpointCopy* kept = nullptr;
   for (const CheckpointCopy& copy : trial.copies) {
-    if (!copy.what.Is(trial.newest_checkpoint) || !nodes_.contains(copy.node)) continue;
+    if (!copy.what.Is(trial.newest_checkpoint) || !pool_.nodes.contains(copy.node)) continue;
     if (kept == nullptr || (kept->fetched && !copy.fetched)) kept = &copy;
   }
   if (kept == nullptr) return;  // what there is may be all that is left
@@ -328,9 +331,9 @@ void Core::Impl::DropCopiesOfStudy(const Study& study) {
 bool Core::Impl::HasSource(TrialId id) const {
   const std::string key = CheckpointKey(turn_.state().trials.at(id));
   const std::int64_t generation = turn_.state().trials.at(id).newest_checkpoint.generation;
-  const std::set<ReplicaId>& all = replicas_.Of(id);
+  const std::set<ReplicaId>& all = pool_.replicas.Of(id);
   return std::any_of(all.begin(), all.end(), [&](ReplicaId replica_id) {
-    const Replica& replica = replicas_.at(replica_id);
+    const Replica& replica = pool_.replicas.at(replica_id);
     if (replica.leaving || replica.stopping) return false;
     return (replica.generation > 0 && replica.generation >= generation) ||
            replica.started_from == key;
@@ -341,9 +344,10 @@ bool Core::Impl::HasSource(TrialId id) const {
 bool Core::Impl::StartAgainIfNobodyKnows(TrialId id, const std::string& what_happened,
                                          bool its_fault) {
   const Trial& trial = turn_.TrialAt(id);
-  const auto found = groups_.find(id);
-  if (trial.checkpoint.empty() || found == groups_.end() || !found->second.elastic ||
-      found->second.pausing || found->second.ending || replicas_.Of(id).empty() || HasSource(id)) {
+  const auto found = pool_.groups.find(id);
+  if (trial.checkpoint.empty() || found == pool_.groups.end() || !found->second.elastic ||
+      found->second.pausing || found->second.ending || pool_.replicas.Of(id).empty() ||
+      HasSource(id)) {
     return false;
   }
   Group& group = found->second;
@@ -362,7 +366,7 @@ bool Core::Impl::StartAgainIfNobodyKnows(TrialId id, const std::string& what_hap
   group.target.clear();
   group.members.clear();
   group.forming = false;
-  for (const ReplicaId replica : replicas_.Of(id)) StopReplica(replicas_.at(replica), 0);
+  for (const ReplicaId replica : pool_.replicas.Of(id)) StopReplica(pool_.replicas.at(replica), 0);
   return true;
 }
 
@@ -374,8 +378,8 @@ void Core::Impl::NoteUnfetched(const Replica& replica, const ReplicaExited& exit
                       absl::StrCat(NamesOf({replica.node}), ": ", exit.error));
   if (!exit.checkpoint_gone || replica.started_from != CheckpointKey(trial)) return;
   for (const NodeId source : replica.sources) {
-    const auto node = nodes_.find(source);
-    if (node == nodes_.end() || !node->second.connected) continue;
+    const auto node = pool_.nodes.find(source);
+    if (node == pool_.nodes.end() || !node->second.connected) continue;
     const bool has = std::any_of(trial.copies.begin(), trial.copies.end(), [&](const auto& copy) {
       return copy.node == source && copy.what.Is(trial.newest_checkpoint);
     });
@@ -401,7 +405,7 @@ bool Core::Impl::CheckpointMissing(TrialId id, const ReplicaExited& exit) {
   }
   turn_.Decide(turn_.TrialAt(id), DecisionKind::kRestart, 1, 0, reason);
   turn_.Emit(TrialStateChanged{id, TrialState::kPaused, turn_.now(), reason, std::nullopt, ""});
-  groups_.erase(id);
+  pool_.groups.erase(id);
   keeping_.due.insert(id);
   turn_.Wake();
   return true;
@@ -410,19 +414,19 @@ bool Core::Impl::CheckpointMissing(TrialId id, const ReplicaExited& exit) {
 // Of a trial that could start: whether its checkpoint can be had.
 void Core::Impl::LookForHolder(TrialId id) {
   const Trial& trial = turn_.TrialAt(id);
-  const bool starts = replicas_.Of(id).empty() && !recovering_.contains(id);
+  const bool starts = pool_.replicas.Of(id).empty() && !pool_.recovering.contains(id);
   if (!starts || CheckpointInReach(trial)) {
     if (keeping_.waits.erase(id) > 0) turn_.Wake();
     return;
   }
-  groups_.erase(id);  // it was only planned to start
+  pool_.groups.erase(id);  // it was only planned to start
   const auto [at, fresh] = keeping_.waits.try_emplace(id);
   CheckpointKeeping::Wait& wait = at->second;
   // A short absence, or a service that has just started, is not worth a word.
   if (fresh) wait = {turn_.now(), After(turn_.now(), options_.lease_s), false};
   const double waited_s = SecondsBetween(wait.since, turn_.now());
   if (waited_s < options_.lease_s) return;
-  const CheckpointCopy* older = FurthestOlder(trial, nodes_);
+  const CheckpointCopy* older = FurthestOlder(trial, pool_.nodes);
   const double redone_s = older == nullptr
                               ? kHolderPatience_s
                               : SecondsBetween(older->what.at, trial.newest_checkpoint.at);
@@ -448,7 +452,7 @@ void Core::Impl::GiveUpNewest(TrialId id) {
   if (const auto failed = keeping_.unfetched.extract(id)) {
     absl::StrAppend(&where, " (", failed.mapped().why, ")");
   }
-  const CheckpointCopy* older = FurthestOlder(trial, nodes_);
+  const CheckpointCopy* older = FurthestOlder(trial, pool_.nodes);
   if (older == nullptr) {
     EndTrial(id, TrialState::kFail, absl::StrCat(where, ", and no other node has one"),
              std::nullopt);

@@ -107,7 +107,7 @@ absl::Status Core::Impl::CheckPossible(const AcquireSlots& event) const {
       return absl::NotFoundError(
           absl::StrCat("no node \"", event.node, "\" has ever been in this pool"));
     }
-    for (const auto& [id, node] : nodes_) {
+    for (const auto& [id, node] : pool_.nodes) {
       if (node.name != event.node || node.slots >= event.slots) continue;
       return absl::OutOfRangeError(absl::StrCat("node \"", event.node, "\" has ", Count(node.slots),
                                                 ", asked for ", event.slots));
@@ -163,10 +163,10 @@ void Core::Impl::GiveBack(TrialId id, const std::string& why) {
     reply.trial = id;
     turn_.AnswerLate(id, reply);
   }
-  for (const Slot& slot : own.slots) client_held_.erase(slot);
+  for (const Slot& slot : own.slots) pool_.held_by_clients.erase(slot);
   const auto trial = turn_.state().trials.find(id);
   if (own.slots.empty() || trial == turn_.state().trials.end()) return;
-  SlotsChange(id);
+  pool_.SlotsChange(id);
   turn_.Decide(trial->second, DecisionKind::kShrink, static_cast<int>(own.slots.size()), 0, why);
   if (!own.in_turn || trial->second.spans.empty()) return;
   const auto [clients, pool] = SharesOfSides();
@@ -177,7 +177,7 @@ void Core::Impl::GiveBack(TrialId id, const std::string& why) {
 
 void Core::Impl::GiveBackOn(NodeId node, int from_slot, const std::string& why) {
   std::set<TrialId> holders;
-  for (const auto& [slot, trial] : client_held_) {
+  for (const auto& [slot, trial] : pool_.held_by_clients) {
     if (slot.node == node && slot.index >= from_slot) holders.insert(trial);
   }
   for (const TrialId id : holders) GiveBack(id, why);
@@ -190,7 +190,7 @@ void Core::Impl::TakeUpClientSlots(const Trial& trial) {
   own.slots = trial.spans.back().slots;
   own.wanted = static_cast<int>(own.slots.size());
   own.order = ++next_slot_request_;
-  for (const Slot& slot : own.slots) client_held_[slot] = trial.id;
+  for (const Slot& slot : own.slots) pool_.held_by_clients[slot] = trial.id;
   client_nodes_unsure_ = true;
 }
 
@@ -209,11 +209,11 @@ void Core::Impl::CheckClientSlots() {
   for (const auto& [id, state] : std::exchange(left_by_clients_, {})) {
     GiveBack(id, absl::StrCat("its trial is ", std::string(ToString(state))));
   }
-  if (client_nodes_unsure_ && !recovery_ends_) {
+  if (client_nodes_unsure_ && !pool_.recovery_ends) {
     client_nodes_unsure_ = false;
     std::set<NodeId> gone;
-    for (const auto& [slot, trial] : client_held_) {
-      if (!nodes_.contains(slot.node)) gone.insert(slot.node);
+    for (const auto& [slot, trial] : pool_.held_by_clients) {
+      if (!pool_.nodes.contains(slot.node)) gone.insert(slot.node);
     }
     for (const NodeId id : gone) GiveBackOn(id, 0, "its node did not come back");
   }
@@ -239,49 +239,32 @@ void Core::Impl::CheckClientSlots() {
 
 // ---- who gets slots
 
-int Core::Impl::ClientSlotsOn(NodeId node) const {
-  const auto from = client_held_.lower_bound(Slot{node, 0});
-  return static_cast<int>(std::distance(
-      from, std::find_if(from, client_held_.end(),
-                         [node](const auto& held) { return held.first.node != node; })));
-}
-
 // Slots there that the pool's trials may not count on.
 int Core::Impl::KeptForClients(NodeId node) const {
   const auto reserved = reserved_.find(node);
-  return ClientSlotsOn(node) + (reserved == reserved_.end() ? 0 : reserved->second);
-}
-
-// So many slots an elastic trial could give on a node at most without pausing.
-int Core::Impl::MayGiveOn(TrialId id, const Group& group, NodeId node) const {
-  const auto here = group.target.find(node);
-  if (here == group.target.end() || !group.elastic || group.pausing) return 0;
-  const Trial& trial = turn_.state().trials.at(id);
-  if (trial.pinned_slots > 0) return 0;
-  const int least = turn_.state().studies.at(trial.study).spec.min_slots;
-  return std::clamp(Total(group.target) - least, 0, here->second);
+  return pool_.ClientSlotsOn(node) + (reserved == reserved_.end() ? 0 : reserved->second);
 }
 
 // Nodes that take trials, without what is held or reserved there.
 std::vector<ClientNode> Core::Impl::NodesForClients() const {
   std::map<NodeId, int> busy;
   std::map<std::pair<NodeId, TrialId>, int> staying;
-  for (const auto& [id, replica] : replicas_) {
+  for (const auto& [id, replica] : pool_.replicas) {
     ++busy[replica.node];
     if (!replica.leaving && !replica.stopping) ++staying[{replica.node, replica.trial}];
   }
-  for (const Slot& slot : SlotsToRecover()) ++busy[slot.node];
+  for (const Slot& slot : pool_.SlotsToRecover()) ++busy[slot.node];
   std::vector<ClientNode> nodes;
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : pool_.nodes) {
     if (!node.connected || node.draining) continue;
     ClientNode added{id, node.name, node.gpu_type, node.slots, node.slots - KeptForClients(id),
                      0,  0};
     added.free = added.open - busy[id];
-    for (const auto& [trial, group] : groups_) {
+    for (const auto& [trial, group] : pool_.groups) {
       const auto planned = group.target.find(id);
       if (planned == group.target.end()) continue;
       added.free -= std::max(0, planned->second - staying[{id, trial}]);
-      added.gives += MayGiveOn(trial, group, id);
+      added.gives += pool_.MayGiveOn(trial, group, id);
     }
     added.free = std::max(0, added.free);
     nodes.push_back(std::move(added));
@@ -300,7 +283,7 @@ std::pair<double, double> Core::Impl::SharesOfSides() const {
   std::pair<double, double> shares{0, 0};
   for (const auto& [id, study] : turn_.state().studies) {
     if (asking.contains(id)) shares.first += study.spec.share;
-    if (pool_studies_.contains(id)) shares.second += study.spec.share;
+    if (pool_.studies.contains(id)) shares.second += study.spec.share;
   }
   return shares;
 }
@@ -419,15 +402,15 @@ void Core::Impl::MakeRoomOn(NodeId node) {
   int planned = 0;
   int gives = 0;
   std::optional<TrialId> least;
-  for (const auto& [trial, group] : groups_) {
+  for (const auto& [trial, group] : pool_.groups) {
     const auto here = group.target.find(node);
     if (here == group.target.end()) continue;
     planned += here->second;
-    gives += MayGiveOn(trial, group, node);
-    if (!MayPauseForOthers(trial, group)) continue;
+    gives += pool_.MayGiveOn(trial, group, node);
+    if (!pool_.MayPauseForOthers(trial, group)) continue;
     if (!least || promise_[trial] < promise_[*least]) least = trial;
   }
-  if (!least || planned - gives <= nodes_.at(node).slots - KeptForClients(node)) return;
+  if (!least || planned - gives <= pool_.nodes.at(node).slots - KeptForClients(node)) return;
   PauseTrial(*least, "makes room for slots that a client waits for");
 }
 
@@ -457,19 +440,19 @@ void Core::Impl::Grant(TrialId id, const Placement& placement, bool in_turn) {
   std::vector<std::string> where;
   for (const auto& [node, slots] : placement) {
     for (int i = 0; i < slots; ++i) {
-      const std::optional<int> index = FreeSlot(node);
+      const std::optional<int> index = pool_.FreeSlot(node);
       ESPALIER_CHECK(index.has_value(), "a free slot is one that nobody is on");
       own.slots.push_back({node, *index});
-      client_held_[own.slots.back()] = id;
+      pool_.held_by_clients[own.slots.back()] = id;
     }
-    where.push_back(absl::StrCat(slots, " on ", nodes_.at(node).name));
+    where.push_back(absl::StrCat(slots, " on ", pool_.nodes.at(node).name));
   }
   std::sort(own.slots.begin(), own.slots.end());
   own.reserved.clear();
   own.waits_for.clear();
   own.in_turn = in_turn;
   own.heard = turn_.now();
-  SlotsChange(id);
+  pool_.SlotsChange(id);
   const double waited_s = SecondsBetween(own.asked, turn_.now());
   turn_.Decide(
       turn_.TrialAt(id), DecisionKind::kStart, 0, own.wanted,
@@ -503,7 +486,7 @@ void Core::Impl::AnswerClients() {
 Time Core::Impl::NextClientSlots() const {
   Time next = client_slots_due_;
   const auto consider = [&next](Time t) { next = std::min(next, t); };
-  if (client_nodes_unsure_ && recovery_ends_) consider(*recovery_ends_);
+  if (client_nodes_unsure_ && pool_.recovery_ends) consider(*pool_.recovery_ends);
   for (const auto& [id, answer_by] : slot_answers_) consider(answer_by);
   if (unused_for_) consider(After(unused_since_, kUnusedSlots_s));
   if (trials_turn_ends_ > turn_.now()) consider(trials_turn_ends_);

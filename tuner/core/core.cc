@@ -67,14 +67,14 @@ Core::Impl::Impl(TunerState state, CoreOptions options)
       continue;
     }
     const bool holds = !trial.spans.empty() && trial.spans.back().to == Time{};
-    if (trial.state == TrialState::kRunning || holds) recovering_.insert(id);
+    if (trial.state == TrialState::kRunning || holds) pool_.recovering.insert(id);
     if (!Ended(trial.state)) AddLive(trial);
     if (!Ended(trial.state) && trial.newest_checkpoint.known()) keeping_.due.insert(id);
     promise_stale_.insert(trial.study);
     for (const Resize& resize : trial.resizes) pauses_[trial.study].Add(resize.pause_s);
   }
   for (const auto& [id, study] : turn_.state().studies) {
-    if (UsesPool(study)) pool_studies_.insert(id);
+    if (UsesPool(study)) pool_.studies.insert(id);
   }
 }
 
@@ -116,31 +116,31 @@ std::optional<Time> Core::Impl::NextDeadline() const {
   const auto consider = [&next](std::optional<Time> t) {
     if (t && (!next || *t < *next)) next = t;
   };
-  for (const NodeId id : away_) consider(nodes_.at(id).lease_ends);
-  consider(replicas_.NextDeadline());
-  for (const NodeId node : draining_) {
-    for (const ReplicaId replica : replicas_.On(node)) {
-      const std::optional<Time> leaves = LeaveBy(node, replicas_.at(replica).trial);
+  for (const NodeId id : away_) consider(pool_.nodes.at(id).lease_ends);
+  consider(pool_.replicas.NextDeadline());
+  for (const NodeId node : pool_.draining) {
+    for (const ReplicaId replica : pool_.replicas.On(node)) {
+      const std::optional<Time> leaves = LeaveBy(node, pool_.replicas.at(replica).trial);
       if (leaves && *leaves > turn_.now()) consider(leaves);
     }
   }
   for (const TrialId id : timed_groups_) {
-    const auto found = groups_.find(id);
-    if (found == groups_.end()) continue;
+    const auto found = pool_.groups.find(id);
+    if (found == pool_.groups.end()) continue;
     const Group& group = found->second;
     consider(group.ending);
     consider(group.stuck_ends);
     if (group.forming) consider(After(group.moved_at, StallOf(id)));
     consider(group.contacts_end);
   }
-  if (!recovering_.empty()) consider(recovery_ends_);
+  if (!pool_.recovering.empty()) consider(pool_.recovery_ends);
   consider(keeping_.Next());
   if (options_.pool_size) consider(NextPoolSize());
   if (!client_slots_.empty()) consider(NextClientSlots());
   if (client_leases_checked_ && !heard_of_.empty()) {
     consider(After(*client_leases_checked_, options_.client_lease.seconds / kLooksPerClientLease));
   }
-  for (const StudyId id : pool_studies_) {
+  for (const StudyId id : pool_.studies) {
     const Study& study = turn_.state().studies.at(id);
     if (const auto check = cost_check_.find(id); check != cost_check_.end()) {
       consider(check->second.at);
@@ -150,7 +150,7 @@ std::optional<Time> Core::Impl::NextDeadline() const {
     }
   }
   // The allocator looks again when nothing happens: a resize may have become worth its cost.
-  if (!pool_studies_.empty() && !replicas_.empty()) {
+  if (!pool_.studies.empty() && !pool_.replicas.empty()) {
     consider(std::max(turn_.now(), After(scheduled_at_, look_again_s_)));
   }
   if (look_ && !planning_) consider(planner_rests_until_);
@@ -160,18 +160,9 @@ std::optional<Time> Core::Impl::NextDeadline() const {
 // What is kept beside the state so that no step has to go through all of it.
 void Core::Impl::Observe(const Change& change) {
   curves_.Observe(turn_.state(), change);
-  const auto note_study = [this](StudyId id) {
-    const auto study = turn_.state().studies.find(id);
-    const bool uses = study != turn_.state().studies.end() && UsesPool(study->second);
-    uses ? void(pool_studies_.insert(id)) : void(pool_studies_.erase(id));
-  };
-  if (const auto* created = std::get_if<StudyCreated>(&change)) note_study(created->id);
-  if (const auto* deleted = std::get_if<StudyDeleted>(&change)) {
-    note_study(deleted->id);
-    studies_changed_ = true;
-  }
-  if (const auto* study = std::get_if<StudyStateChanged>(&change)) {
-    note_study(study->id);
+  pool_.Observe(change);
+  if (std::holds_alternative<StudyDeleted>(change)) studies_changed_ = true;
+  if (std::holds_alternative<StudyStateChanged>(change)) {
     ReconcileAll();
     studies_changed_ = true;
   }
@@ -180,7 +171,6 @@ void Core::Impl::Observe(const Change& change) {
     NoteWaiting(told->id);
     NoteLeft(told->id, told->state);
   }
-  if (const auto* newer = std::get_if<CheckpointRecorded>(&change)) reconcile_.insert(newer->id);
 }
 
 ReplicaId Core::Impl::NewReplicaId() {
@@ -198,28 +188,18 @@ void Core::Impl::AddLive(const Trial& trial) {
   live_.emplace(trial.id, LiveTrial{&trial, &turn_.StudyAt(trial.study)});
 }
 
-std::vector<const Replica*> Core::Impl::ReplicasOf(TrialId id) const {
-  std::vector<const Replica*> found;
-  for (const ReplicaId replica : replicas_.Of(id)) found.push_back(&replicas_.at(replica));
-  return found;
-}
-
 int Core::Impl::SlotsHeldBy(TrialId id) const {
   const auto client = client_slots_.find(id);
   const std::size_t of_client = client == client_slots_.end() ? 0 : client->second.slots.size();
-  return static_cast<int>(replicas_.Of(id).size() + of_client);
-}
-
-void Core::Impl::SlotsChange(TrialId id) {
-  slots_touched_.insert(id);
-  reconcile_.insert(id);
+  return static_cast<int>(pool_.replicas.Of(id).size() + of_client);
 }
 
 // Writes down who holds which slots where that has changed in this step.
 void Core::Impl::RecordSlots() {
-  for (const TrialId id : std::exchange(slots_touched_, {})) {
+  for (const TrialId id : std::exchange(pool_.slots_touched, {})) {
     std::vector<Slot> slots;
-    for (const Replica* replica : ReplicasOf(id)) slots.push_back({replica->node, replica->slot});
+    for (const Replica* replica : pool_.ReplicasOf(id))
+      slots.push_back({replica->node, replica->slot});
     if (const auto client = client_slots_.find(id); client != client_slots_.end()) {
       slots.insert(slots.end(), client->second.slots.begin(), client->second.slots.end());
     }
@@ -241,8 +221,8 @@ TrialActivity Core::Impl::Activity(TrialId id) const {
   }
   const auto trial = turn_.state().trials.find(id);
   if (trial != turn_.state().trials.end()) activity.figures = trial->second.figures;
-  const auto it = groups_.find(id);
-  if (it == groups_.end()) return activity;
+  const auto it = pool_.groups.find(id);
+  if (it == pool_.groups.end()) return activity;
   const Group& group = it->second;
   activity.replicas = static_cast<int>(group.members.size());
   activity.forming = FormingOf(id, group);
@@ -251,18 +231,6 @@ TrialActivity Core::Impl::Activity(TrialId id) const {
   activity.training = true;
   activity.figures = FiguresOf(id, group);
   return activity;
-}
-
-std::optional<std::string> Core::Impl::GpuTypeOf(const Group& group) const {
-  std::optional<std::string> type;
-  for (const ReplicaId member : group.members) {
-    const auto replica = replicas_.find(member);
-    const auto node = replica == replicas_.end() ? nodes_.end() : nodes_.find(replica->second.node);
-    if (node == nodes_.end()) continue;
-    if (type && *type != node->second.gpu_type) return std::nullopt;
-    type = node->second.gpu_type;
-  }
-  return type;
 }
 
 std::optional<ThroughputParams> Core::Impl::FittedFor(
@@ -292,12 +260,13 @@ TrainingFigures Core::Impl::FiguresOf(TrialId id, const Group& group) const {
         static_cast<double>(group.batch.initial) * group.noise.var / group.noise.sqr;
   }
   const int replicas = static_cast<int>(group.members.size());
-  const std::optional<ThroughputParams> fitted = FittedFor(id, GpuTypeOf(group));
+  const std::optional<ThroughputParams> fitted = FittedFor(id, pool_.GpuTypeOf(group));
   if (fitted && replicas > 0 && CheckModel("", *fitted, group.noise, group.batch).ok()) {
     const GoodputModel model(*fitted, group.noise, group.batch);
     std::set<NodeId> nodes;
     for (const ReplicaId member : group.members) {
-      if (const auto r = replicas_.find(member); r != replicas_.end()) nodes.insert(r->second.node);
+      if (const auto r = pool_.replicas.find(member); r != pool_.replicas.end())
+        nodes.insert(r->second.node);
     }
     const BatchChoice choice = model.AtFixedGlobalBatch(std::max(1, static_cast<int>(nodes.size())),
                                                         replicas, progress.global_batch_size);
@@ -311,7 +280,7 @@ TrainingFigures Core::Impl::FiguresOf(TrialId id, const Group& group) const {
 
 std::vector<NodeView> Core::Impl::Nodes() const {
   std::vector<NodeView> views;
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : pool_.nodes) {
     NodeView view{id,
                   node.name,
                   node.slots,
@@ -322,22 +291,16 @@ std::vector<NodeView> Core::Impl::Nodes() const {
                   node.price_per_hour,
                   node.draining,
                   node.ends.value_or(Time{})};
-    for (const ReplicaId held : replicas_.On(id)) {
-      const Replica& replica = replicas_.at(held);
+    for (const ReplicaId held : pool_.replicas.On(id)) {
+      const Replica& replica = pool_.replicas.at(held);
       view.replicas.push_back({held, replica.trial, replica.slot});
     }
-    for (const auto& [slot, trial] : client_held_) {
+    for (const auto& [slot, trial] : pool_.held_by_clients) {
       if (slot.node == id) view.replicas.push_back({ReplicaId{}, trial, slot.index});
     }
     views.push_back(std::move(view));
   }
   return views;
-}
-
-int Core::Impl::SlotsTotal() const {
-  int total = 0;
-  for (const auto& [id, node] : nodes_) total += node.slots;
-  return total;
 }
 
 }  // namespace espalier

@@ -18,15 +18,13 @@
 #include "tuner/core/checkpoints.h"
 #include "tuner/core/client_slots.h"
 #include "tuner/core/compared_curves.h"
-#include "tuner/core/contacts.h"
 #include "tuner/core/core.h"
+#include "tuner/core/groups/pool_state.h"
 #include "tuner/core/pruners/pruner.h"
-#include "tuner/core/replica_table.h"
 #include "tuner/core/request_keys.h"
 #include "tuner/core/samplers/sampler.h"
 #include "tuner/core/scheduling/planner.h"
 #include "tuner/core/slot_time.h"
-#include "tuner/core/stragglers.h"
 #include "tuner/core/suggested_parameters.h"
 #include "tuner/core/turn.h"
 
@@ -37,7 +35,6 @@ inline constexpr std::size_t kPromiseEveryReport = 24;  // trials up to which it
 inline constexpr double kLookAgain_s = 1.0;  // the allocator's pause when nothing happens; doubles
 inline constexpr double kLookAgainMost_s = 5.0;      // up to this while it finds nothing to do
 inline constexpr double kSameTime = 0.01;            // step times nearer to those of the last fit
-inline constexpr double kShareTurn_s = 10;           // that a trial runs before it gives way
 inline constexpr double kReleaseAgain_s = 30;        // until the engine is told again
 inline constexpr double kStallSteps = 4;             // that a group may take to come to a boundary
 inline constexpr int kMaxFormTimeouts = 3;           // then who has not come is taken to hang
@@ -54,18 +51,6 @@ inline constexpr std::size_t kMaxLastOutput = 4096;  // bytes
 inline constexpr int kLooksPerClientLease = 4;
 inline constexpr std::int64_t kReplicaIdBlock = 1000;
 inline constexpr std::int64_t kMaxReportsPerTrial = 1'000'000;
-
-// Whether the tuner creates and runs trials of the study at present.
-inline bool UsesPool(const Study& study) {
-  return study.state == StudyState::kRunning && !study.spec.ask_and_tell;
-}
-
-// Slots on all its nodes.
-inline int Total(const Placement& placement) {
-  int total = 0;
-  for (const auto& [node, slots] : placement) total += slots;
-  return total;
-}
 
 // How fast a trial is on slots of one GPU type.
 struct SpeedOnType {
@@ -92,62 +77,6 @@ struct TrialSpeed {
   std::string gpu_type;  // on which it trained last
   GradientNoise noise;
   BatchBounds batch;
-};
-
-// What is known of a trial that has, or is about to have, replicas. Not durable.
-struct Group {
-  Placement target;                // what the allocator wants it to hold
-  std::vector<ReplicaId> members;  // of the newest generation, by rank
-  bool forming = false;            // the newest generation is not complete yet
-  std::set<ReplicaId> awaited;     // members that have not reported it
-  Time moved_at;                   // when it last got on, while it forms
-  int form_timeouts = 0;           // in a row
-  int replicas_before = 0;
-  bool after_loss = false;
-  ReplicaRegrouped longest_pause;  // reported of the forming generation
-  bool elastic = false;
-  bool pausing = false;
-  std::string pause_reason;
-  int joiner_failures = 0;
-  std::optional<Time> ending;  // a member ended well; the others are expected to follow
-  Time last_resize;
-  BatchBounds batch;
-  std::int64_t total_steps = 0;
-  GradientNoise noise;
-  std::optional<ReplicaProgress> progress;
-  double sync_share = 0;
-  double step_time_s = 0;  // mean over the last progress
-  StragglerDetector stragglers;
-  ReplicaId replaced;              // a straggler that leaves when its successor is ready; 0: none
-  std::set<ReplicaId> stuck;       // members of the newest generation that wait for the others
-  std::optional<Time> stuck_ends;  // who has not said so by then hangs
-  int stuck_in_a_row = 0;          // generations whose members all said so
-  // Of members that found others out of reach, all that they found.
-  std::map<ReplicaId, std::vector<ReplicaContact>> contacts;
-  std::optional<Time> contacts_end;  // it is decided then who goes on
-
-  // Whether time alone may change something about it.
-  bool timed() const { return forming || ending || stuck_ends || contacts_end; }
-};
-
-struct Node {
-  NodeId id;
-  std::string name;
-  int slots = 0;
-  bool connected = false;
-  std::optional<Time> lease_ends;  // set while not connected
-  std::string gpu_type;
-  bool spot = false;
-  double price_per_hour = 0;
-  bool leaving = false;            // so its agent says; else a user may have drained it
-  Time leaves;                     // with `leaving`: when
-  bool draining = false;           // either
-  std::optional<Time> ends;        // with `draining`: when it is gone or must be empty
-  Time ends_known;                 // with `ends`: since when
-  bool releasing = false;          // the pool shrinks by it
-  std::optional<Time> released;    // when the engine was told, the last time
-  bool keeps_checkpoints = false;  // others may fetch them there
-  std::string shared_folder{};     // see AgentHello
 };
 
 // Until then a cost limit cannot be reached, unless the pool has more slots by then.
@@ -179,10 +108,12 @@ class Core::Impl {
   PruneVerdict Verdict(TrialId id) const;
   TrialActivity Activity(TrialId id) const;
   std::vector<NodeView> Nodes() const;
-  std::vector<NodeFault> Faults() const { return faults_.Present(turn_.now()); }
-  int SlotsTotal() const;
+  std::vector<NodeFault> Faults() const { return pool_.faults.Present(turn_.now()); }
+  int SlotsTotal() const { return pool_.SlotsTotal(); }
   std::optional<PluginSpec> PoolPolicy() const;
-  int SlotsHeld() const { return static_cast<int>(replicas_.size() + client_held_.size()); }
+  int SlotsHeld() const {
+    return static_cast<int>(pool_.replicas.size() + pool_.held_by_clients.size());
+  }
 
  private:
   // ---- events (clients: studies.cc, agents: nodes.cc, replicas: replicas.cc)
@@ -318,9 +249,7 @@ class Core::Impl {
   void TakeUpClientSlots(const Trial& trial);
   void NoteLeft(TrialId id, TrialState state);
   void CheckClientSlots();
-  int ClientSlotsOn(NodeId node) const;
   int KeptForClients(NodeId node) const;
-  int MayGiveOn(TrialId id, const Group& group, NodeId node) const;
   std::vector<ClientNode> NodesForClients() const;
   std::pair<double, double> SharesOfSides() const;
   std::vector<TrialId> WaitingClients() const;
@@ -341,14 +270,10 @@ class Core::Impl {
   void GroupLost(TrialId id, const ReplicaExited& exit, bool node_lost);
   void TryRecover(TrialId id);
   void LoseNode(NodeId id);
-  void ForgetPlansFor(NodeId id);
   void CheckReplicaDeadlines();
   void ForgetUntimedGroups();
-  std::vector<const Replica*> ReplicasOf(TrialId id) const;
   int SlotsHeldBy(TrialId id) const;
   TrainingFigures FiguresOf(TrialId id, const Group& group) const;
-  // Of the nodes that its members are on; none while they are on several types.
-  std::optional<std::string> GpuTypeOf(const Group& group) const;
   std::optional<ThroughputParams> FittedFor(TrialId id,
                                             const std::optional<std::string>& gpu_type) const;
   // Whether that changed what is known.
@@ -387,12 +312,10 @@ class Core::Impl {
   ReplicaForming FormingOf(TrialId id, const Group& group) const;
 
   // ---- nodes that are to be emptied (drains.cc)
-  void UpdateDrain(Node& node, const std::string& why);
   void CheckDrains();
   void PlanNothingNewOn(NodeId id);
   void EmptyNode(const Node& node);
   void LeaveNode(TrialId id, const Node& node);
-  bool Draining(NodeId id) const;
   // When the trial's replicas there are told to leave at the latest; none: no such moment is known.
   std::optional<Time> LeaveBy(NodeId id, TrialId trial) const;
   bool MustLeave(NodeId id, TrialId trial) const;
@@ -410,7 +333,6 @@ class Core::Impl {
   void GrowPool(int nodes);
   void ShrinkPool(int nodes);
   void ReleaseEmptyNodes();
-  int SlotsHeldOn(NodeId id) const;
   std::optional<Time> NextPoolSize() const;
 
   // ---- groups in which some or all hang (stuck_groups.cc)
@@ -421,17 +343,12 @@ class Core::Impl {
   std::set<ReplicaPair> CutPairs(const Group& group) const;
   std::vector<std::string> NoteOutOfReach(const Group& group);
   void PartThoseOutOfReach(TrialId id);
-  std::string NodeName(NodeId id) const;
-  std::string PlaceOf(const Replica& replica) const;
 
   // ---- replicas that slow their group down (slow_replicas.cc)
   void JudgePace(TrialId id, const ReplicaProgress& message);
   void ReplaceStraggler(TrialId id, const Straggler& straggler);
   void GiveUpReplacement(Group& group);
   std::optional<Slot> SpareSlot(TrialId id, const Replica& slow) const;
-  bool MaySpan(TrialId id, const Placement& placement) const;
-  bool IsSlow(Slot slot) const;
-  int FreeSlowSlots(NodeId node) const;
 
   // ---- allocation (scheduling.cc)
   void Schedule();
@@ -454,7 +371,6 @@ class Core::Impl {
   void CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& parts);
   void GiveWayToStarving(const std::map<StudyId, StudyPart>& parts);
   bool SomeWait(const Study& study) const;
-  bool MayPauseForOthers(TrialId id, const Group& group) const;
   int RunningSlotsOf(const Study& study) const;
   int PlannedSlotsOf(const Study& study) const;
   int LeastSlotsOf(const Study& study);
@@ -462,13 +378,10 @@ class Core::Impl {
   StudyDemand DemandOf(const Study& study, int most_slots);
   std::map<StudyId, StudyPart> PartsOfStudies();
   void OrderByShare(Pool& pool) const;
-  Pool MakePool() { return MakePool(std::max(1, SlotsTotal())); }
+  Pool MakePool() { return MakePool(std::max(1, pool_.SlotsTotal())); }
   Pool MakePool(int most_slots);
   std::vector<NodeCapacity> Capacities() const;
   Job MakeJob(const Study& study, const Trial& trial, int most_slots);
-  // Whether the trial may be resized: not while a group forms, starts or takes its leave.
-  bool Settled(TrialId id, const Group& group) const;
-  int SettledGiveOn(NodeId node) const;
   void RecordRefusal(const Trial& trial, const std::string& reason);
   void DescribeHistory(const Trial& trial, Job& job) const;
   bool DescribeSpeed(const Trial& trial, Job& job);
@@ -483,11 +396,8 @@ class Core::Impl {
   std::vector<ReplicaId> WantedMembers(TrialId id, const std::vector<Replica*>& live,
                                        const std::set<ReplicaId>& surplus) const;
   void KeepASource(TrialId id, std::vector<ReplicaId>& wanted) const;
-  std::optional<int> FreeSlot(NodeId node) const;
-  std::set<Slot> SlotsToRecover() const;
   PluginSpec CurrentPolicy() const;
   void UpdatePromise(const Study& study);
-  void SlotsChange(TrialId id);
   void RecordSlots();
 
   TrialTimeouts TimeoutsOf(const Trial& trial) const;
@@ -495,23 +405,15 @@ class Core::Impl {
 
   Turn turn_;
   CoreOptions options_;
-  std::map<NodeId, Node> nodes_;
-  ReplicaTable replicas_;
-  std::map<TrialId, Group> groups_;
+  PoolState pool_{turn_};
   struct LiveTrial {
     const Trial* trial;
     const Study* study;
   };
   // WAITING, RUNNING and PAUSED trials of the pool, by submission.
   std::map<TrialId, LiveTrial> live_;
-  // Of a pool of thousands of replicas most are at peace most of the time. These are not, or may
-  // not be: nodes that are away or to be emptied, groups about which time alone may change
-  // something, and trials that may not have what they should.
-  std::set<NodeId> away_;
-  std::set<NodeId> draining_;
-  std::set<TrialId> timed_groups_;
-  std::set<TrialId> reconcile_;
-  std::set<StudyId> pool_studies_;  // those that use the pool
+  std::set<NodeId> away_;           // not connected
+  std::set<TrialId> timed_groups_;  // about which time alone may change something
   // Study::suggestions by name, and each by name and distribution.
   struct SuggestionIndex {
     std::map<std::string, int> first;
@@ -522,7 +424,6 @@ class Core::Impl {
   std::map<StudyId, SuggestedParameters> suggested_;  // of studies whose sampler was asked
   RequestKeys request_keys_;
   std::map<TrialId, ClientSlots> client_slots_;  // who holds slots or asks for some
-  std::map<Slot, TrialId> client_held_;          // the same, by slot
   // Of those, since the last look: trials that their clients run no more.
   std::map<TrialId, TrialState> left_by_clients_;
   bool studies_changed_ = false;          // since then, in their states
@@ -548,15 +449,9 @@ class Core::Impl {
   std::map<StudyId, MeasuredPauses> pauses_;  // of all resizes of its trials
   std::map<StudyId, CostCheck> cost_check_;
   CurvesOfStudies curves_;
-  std::map<Slot, Time> slow_slots_;  // until when
-  // Trials of a loaded state that run or hold slots, and whose agents have not come back yet.
-  std::set<TrialId> recovering_;
   CheckpointKeeping keeping_;
-  NodeFaults faults_;       // pairs of nodes that cannot talk
   std::set<NodeId> heard_;  // nodes that have said Hello to this core
-  std::optional<Time> recovery_ends_;
-  std::set<TrialId> slots_touched_;
-  Planner planner_;  // of plans that are made within a step
+  Planner planner_;         // of plans that are made within a step
   // And of others: the one under way, if there is one, and when the next may be asked for.
   std::shared_ptr<const PlanRequest> planning_;
   std::int64_t plans_asked_ = 0;

@@ -30,7 +30,7 @@ double SpentOn(const TunerState& state, const Study& study, Time now) {
 
 int Core::Impl::SlotsHeldByStudy(const Study& study) const {
   int held = 0;
-  for (const auto& [id, replica] : replicas_) {
+  for (const auto& [id, replica] : pool_.replicas) {
     held += turn_.state().trials.at(replica.trial).study == study.id ? 1 : 0;
   }
   return held;
@@ -39,7 +39,7 @@ int Core::Impl::SlotsHeldByStudy(const Study& study) const {
 // Slots cost until their processes are gone, and a look happens now and then: both are set aside.
 bool Core::Impl::OverCost(const Study& study) {
   CostCheck& check = cost_check_[study.id];
-  const int slots = std::max(1, SlotsTotal());
+  const int slots = std::max(1, pool_.SlotsTotal());
   if (check.at > turn_.now() && slots <= check.slots) return false;
   const double price_per_s = study.spec.slot_price_per_hour / kHour_s;
   const double left = study.spec.cost_limit - SpentOn(turn_.state(), study, turn_.now());
@@ -53,7 +53,7 @@ bool Core::Impl::OverCost(const Study& study) {
 
 void Core::Impl::CheckLimits() {
   std::map<StudyId, std::string> over;
-  for (const StudyId id : pool_studies_) {
+  for (const StudyId id : pool_.studies) {
     const Study& study = turn_.StudyAt(id);
     const StudySpec& spec = study.spec;
     if (spec.time_limit_s > 0 && ElapsedSeconds(study, turn_.now()) >= spec.time_limit_s) {

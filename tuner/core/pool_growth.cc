@@ -78,7 +78,7 @@ void Core::Impl::ResizePool(const PoolSizeRequest& request, const PoolSizeDecisi
 
 // A pool without a running study tells the one that was submitted last.
 void Core::Impl::RecordPoolSize(int from, int to, const std::string& reason) {
-  std::set<StudyId> readers = pool_studies_;
+  std::set<StudyId> readers = pool_.studies;
   if (readers.empty() && !turn_.state().studies.empty())
     readers = {turn_.state().studies.rbegin()->first};
   const int slots = options_.pool_size->node.slots;
@@ -90,18 +90,18 @@ void Core::Impl::RecordPoolSize(int from, int to, const std::string& reason) {
 PoolSizeRequest Core::Impl::DescribePoolSize() {
   const NodeTemplate& node = options_.pool_size->node;
   int nodes = 0;
-  for (const auto& [id, known] : nodes_) {
+  for (const auto& [id, known] : pool_.nodes) {
     nodes += IsEngineNode(known.name) && !known.draining ? 1 : 0;
   }
   const int most_slots =
-      std::max({1, SlotsTotal(), SlotsOfOtherNodes() + node.max_nodes * node.slots});
+      std::max({1, pool_.SlotsTotal(), SlotsOfOtherNodes() + node.max_nodes * node.slots});
   sized_pool_ = MakePool(most_slots);
-  for (NodeCapacity& known : sized_pool_.nodes) known.slots = nodes_.at(known.id).slots;
+  for (NodeCapacity& known : sized_pool_.nodes) known.slots = pool_.nodes.at(known.id).slots;
   for (const JobRefusal& refusal : RefuseBadJobs(sized_pool_)) {
     RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);
   }
   PoolSizeRequest request{sized_pool_, {}, node, nodes, static_cast<int>(asked_nodes_.size())};
-  for (const StudyId id : pool_studies_) {
+  for (const StudyId id : pool_.studies) {
     const Study& study = turn_.StudyAt(id);
     if (PluginsOf(study).too_late) continue;
     const StudyDemand demand = DemandOf(study, most_slots);
@@ -113,14 +113,8 @@ PoolSizeRequest Core::Impl::DescribePoolSize() {
 
 int Core::Impl::SlotsOfOtherNodes() const {
   int slots = 0;
-  for (const auto& [id, node] : nodes_) slots += IsEngineNode(node.name) ? 0 : node.slots;
+  for (const auto& [id, node] : pool_.nodes) slots += IsEngineNode(node.name) ? 0 : node.slots;
   return slots;
-}
-
-int Core::Impl::SlotsHeldOn(NodeId id) const {
-  const auto here = [id](const auto& r) { return r.second.node == id; };
-  return ClientSlotsOn(id) +
-         static_cast<int>(std::count_if(replicas_.begin(), replicas_.end(), here));
 }
 
 // The rule knows of the tuner's own trials only: what clients hold and wait for comes on top.
@@ -138,16 +132,16 @@ void Core::Impl::AddNodesForClients(PoolSizeDecision& decision) const {
 
 void Core::Impl::GrowPool(int nodes) {
   // Nodes that were to go, and are not gone, stay first.
-  for (auto& [id, node] : nodes_) {
+  for (auto& [id, node] : pool_.nodes) {
     if (nodes == 0) return;
     if (!node.releasing || node.released) continue;
     node.releasing = false;
-    UpdateDrain(node, "");
+    pool_.UpdateDrain(node, "");
     turn_.Wake();
     if (!node.draining) --nodes;
   }
   std::set<std::string> taken;
-  for (const auto& [id, node] : nodes_) taken.insert(node.name);
+  for (const auto& [id, node] : pool_.nodes) taken.insert(node.name);
   for (const auto& [id, ends] : turn_.state().drained) taken.insert(turn_.state().nodes.at(id));
   const Time gives_up = After(turn_.now(), StartPatience_s(options_.pool_size->node));
   for (std::int64_t number = 1; nodes > 0; ++number) {
@@ -166,15 +160,15 @@ void Core::Impl::ShrinkPool(int nodes) {
     asked_nodes_.erase(last);
   }
   std::vector<std::pair<int, NodeId>> held;
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : pool_.nodes) {
     if (!IsEngineNode(node.name) || node.draining) continue;
-    held.emplace_back(SlotsHeldOn(id), id);
+    held.emplace_back(pool_.SlotsHeldOn(id), id);
   }
   std::sort(held.begin(), held.end());
   for (std::size_t i = 0; i < held.size() && i < static_cast<std::size_t>(nodes); ++i) {
-    Node& node = nodes_.at(held[i].second);
+    Node& node = pool_.nodes.at(held[i].second);
     node.releasing = true;
-    UpdateDrain(node, "the pool shrinks");
+    pool_.UpdateDrain(node, "the pool shrinks");
   }
   turn_.Wake();
 }
@@ -197,10 +191,10 @@ void Core::Impl::GiveUpMissingNodes() {
 
 // The engine is told again where a node is still here a while later: the word may be lost.
 void Core::Impl::ReleaseEmptyNodes() {
-  for (auto& [id, node] : nodes_) {
+  for (auto& [id, node] : pool_.nodes) {
     if (!node.draining || !IsEngineNode(node.name)) continue;
     if (node.released && SecondsBetween(*node.released, turn_.now()) < kReleaseAgain_s) continue;
-    if (SlotsHeldOn(id) > 0) continue;
+    if (pool_.SlotsHeldOn(id) > 0) continue;
     node.released = turn_.now();
     turn_.Request({false, node.name});
   }
@@ -212,12 +206,12 @@ std::optional<Time> Core::Impl::NextPoolSize() const {
   const auto consider = [&next](Time t) { next = next ? std::min(*next, t) : t; };
   for (const auto& [name, gives_up] : asked_nodes_) consider(gives_up);
   int nodes = static_cast<int>(asked_nodes_.size());
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : pool_.nodes) {
     if (!IsEngineNode(node.name)) continue;
     nodes += node.draining ? 0 : 1;
     if (node.released) consider(After(*node.released, kReleaseAgain_s));
   }
-  if (!pool_studies_.empty() || !client_slots_.empty() ||
+  if (!pool_.studies.empty() || !client_slots_.empty() ||
       nodes != options_.pool_size->node.min_nodes) {
     consider(size_next_.value_or(turn_.now()));
   }

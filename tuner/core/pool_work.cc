@@ -35,7 +35,7 @@ double Core::Impl::SecondsOfATrial(const Study& study) const {
 // The nearest deadline counts, and the work of all studies before it: they share the pool.
 void Core::Impl::DescribeWork(PoolSizeRequest& request) {
   std::map<StudyId, double> seconds_each;
-  for (const StudyId id : pool_studies_) {
+  for (const StudyId id : pool_.studies) {
     const Study& study = turn_.StudyAt(id);
     const StudySpec& spec = study.spec;
     if (spec.time_limit_s > 0) {

@@ -64,7 +64,7 @@ void Core::Impl::HoldBack(const Study& study) {
     if (held == trial.attributes.system.end()) continue;
     if (held->second != "true") {
       held_.erase(id);
-    } else if (trial.state != TrialState::kRunning && !groups_.contains(id)) {
+    } else if (trial.state != TrialState::kRunning && !pool_.groups.contains(id)) {
       held_.insert(id);
     }
   }

@@ -29,18 +29,18 @@ bool SameTimes(const std::vector<ProfileObservation>& a, const std::vector<Profi
 // ended, or they are repeated. They change nothing; that is the fence around every group.
 
 void Core::Impl::On(const ReplicaStarted& event) {
-  const auto started = replicas_.find(event.replica);
-  if (started == replicas_.end() || !SpeaksFor(event.node, started->second)) return;
+  const auto started = pool_.replicas.find(event.replica);
+  if (started == pool_.replicas.end() || !SpeaksFor(event.node, started->second)) return;
   keeping_.unfetched.erase(started->second.trial);
 }
 
 void Core::Impl::On(const FromReplica& event) {
-  const auto from = replicas_.find(event.replica);
-  if (from == replicas_.end() || !SpeaksFor(event.node, from->second)) return;
+  const auto from = pool_.replicas.find(event.replica);
+  if (from == pool_.replicas.end() || !SpeaksFor(event.node, from->second)) return;
   // These two are the many, and change nothing about who is in the group.
   if (!std::holds_alternative<ReplicaReport>(event.message) &&
       !std::holds_alternative<ReplicaProgress>(event.message)) {
-    reconcile_.insert(from->second.trial);
+    pool_.reconcile.insert(from->second.trial);
   }
   std::visit([&](const auto& message) { Hear(from->second, message); }, event.message);
 }
@@ -49,9 +49,9 @@ void Core::Impl::Hear(Replica& from, const ReplicaReady& message) {
   if (from.ready || from.stopping) return;
   from.ready = true;
   from.address = message.address;
-  const auto group = groups_.find(from.trial);
-  if (group == groups_.end()) return;  // the trial has ended meanwhile; its deadline stands
-  replicas_.SetDeadline(from, std::nullopt);
+  const auto group = pool_.groups.find(from.trial);
+  if (group == pool_.groups.end()) return;  // the trial has ended meanwhile; its deadline stands
+  pool_.replicas.SetDeadline(from, std::nullopt);
   group->second.elastic = true;
   group->second.batch = message.batch;
   group->second.total_steps = message.total_steps;
@@ -61,8 +61,8 @@ void Core::Impl::Hear(Replica& from, const ReplicaReady& message) {
 
 void Core::Impl::Hear(Replica& from, const ReplicaRegrouped& message) {
   from.generation = std::max(from.generation, message.generation);
-  const auto found = groups_.find(from.trial);
-  if (found == groups_.end()) return;
+  const auto found = pool_.groups.find(from.trial);
+  if (found == pool_.groups.end()) return;
   Group& group = found->second;
   if (!group.forming || message.generation != turn_.TrialAt(from.trial).generation) return;
   group.awaited.erase(from.id);
@@ -79,8 +79,8 @@ void Core::Impl::Hear(const Replica& from, const ReplicaReport& message) {
 }
 
 void Core::Impl::Hear(const Replica& from, const ReplicaProgress& message) {
-  const auto found = groups_.find(from.trial);
-  if (found == groups_.end()) return;
+  const auto found = pool_.groups.find(from.trial);
+  if (found == pool_.groups.end()) return;
   Group& group = found->second;
   JudgePace(from.trial, message);
   double step_time_s = 0;
@@ -104,9 +104,9 @@ void Core::Impl::Hear(const Replica& from, const ReplicaProgress& message) {
 }
 
 bool Core::Impl::LearnSpeed(TrialId id, const ReplicaProgress& message) {
-  const Group& group = groups_.at(id);
+  const Group& group = pool_.groups.at(id);
   // Steps on GPUs of two types, for the moment of a move, say nothing about either.
-  const std::optional<std::string> gpu_type = GpuTypeOf(group);
+  const std::optional<std::string> gpu_type = pool_.GpuTypeOf(group);
   if (!gpu_type) return false;
   TrialSpeed& speed = speeds_[id];
   speed.gpu_type = *gpu_type;
@@ -140,11 +140,11 @@ void Core::Impl::Hear(const Replica& from, const ReplicaFinished& message) {
 }
 
 void Core::Impl::On(const ReplicaExited& event) {
-  const auto it = replicas_.find(event.replica);
-  if (it == replicas_.end() || !SpeaksFor(event.node, it->second)) return;
+  const auto it = pool_.replicas.find(event.replica);
+  if (it == pool_.replicas.end() || !SpeaksFor(event.node, it->second)) return;
   const Replica gone = it->second;
-  replicas_.erase(it);
-  SlotsChange(gone.trial);
+  pool_.replicas.erase(it);
+  pool_.SlotsChange(gone.trial);
   if (turn_.TrialAt(gone.trial).newest_checkpoint.known()) keeping_.due.insert(gone.trial);
   turn_.Wake();
   ReplicaGone(gone, event, /*node_lost=*/false);

@@ -14,7 +14,7 @@ namespace espalier {
 // trials above their minimum. Not earlier, so that the sampler knows as much as possible.
 void Core::Impl::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& parts) {
   int room = 0;
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : pool_.nodes) {
     if (node.connected && !node.draining) room += node.slots - KeptForClients(id);
   }
   for (const auto& [id, live] : live_) {
@@ -27,11 +27,11 @@ void Core::Impl::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& par
     room -= trial.pinned_slots > 0 ? trial.pinned_slots : study.spec.min_slots;
   }
   // Processes of ended trials still hold their slots for a moment.
-  for (const auto& [trial, replicas] : replicas_.by_trial()) {
+  for (const auto& [trial, replicas] : pool_.replicas.by_trial()) {
     if (!live_.contains(trial)) room -= static_cast<int>(replicas.size());
   }
   // Where studies compete, each draws what its share has room for, and no more.
-  for (const StudyId id : std::set<StudyId>(pool_studies_)) {
+  for (const StudyId id : std::set<StudyId>(pool_.studies)) {
     const Study& study = turn_.StudyAt(id);
     const auto part = parts.find(id);
     int own = room;
@@ -87,14 +87,14 @@ std::map<StudyId, StudyPart> Core::Impl::PartsOfStudies() {
 }
 
 void Core::Impl::DescribeSharing(PlanRequest& request) {
-  for (const StudyId id : pool_studies_) {
-    request.demand.emplace(id, DemandOf(turn_.StudyAt(id), std::max(1, SlotsTotal())));
+  for (const StudyId id : pool_.studies) {
+    request.demand.emplace(id, DemandOf(turn_.StudyAt(id), std::max(1, pool_.SlotsTotal())));
   }
   if (request.demand.size() < 2) return;
   request.shared = MakePool();
   // Slots that ended trials are about to leave are to be divided too.
   for (NodeCapacity& node : request.shared->nodes) {
-    node.slots = std::max(0, nodes_.at(node.id).slots - KeptForClients(node.id));
+    node.slots = std::max(0, pool_.nodes.at(node.id).slots - KeptForClients(node.id));
   }
 }
 
@@ -102,8 +102,8 @@ void Core::Impl::DescribeSharing(PlanRequest& request) {
 // draws nothing before: it would take what is another's.
 const std::map<StudyId, StudyPart>* Core::Impl::KnownParts() const {
   static const std::map<StudyId, StudyPart> kNothingToDivide;
-  if (pool_studies_.size() < 2) return &kNothingToDivide;
-  const bool all = std::all_of(pool_studies_.begin(), pool_studies_.end(),
+  if (pool_.studies.size() < 2) return &kNothingToDivide;
+  const bool all = std::all_of(pool_.studies.begin(), pool_.studies.end(),
                                [this](StudyId id) { return parts_.contains(id); });
   return all ? &parts_ : nullptr;
 }
@@ -111,7 +111,7 @@ const std::map<StudyId, StudyPart>* Core::Impl::KnownParts() const {
 bool Core::Impl::SomeWait(const Study& study) const {
   return std::any_of(live_.begin(), live_.end(), [&](const auto& entry) {
     const auto& [id, live] = entry;
-    return live.study == &study && !groups_.contains(id) && !held_.contains(id);
+    return live.study == &study && !pool_.groups.contains(id) && !held_.contains(id);
   });
 }
 
@@ -129,10 +129,10 @@ void Core::Impl::GiveWayToStarving(const std::map<StudyId, StudyPart>& parts) {
     const Study& study = turn_.StudyAt(id);
     if (RunningSlotsOf(study) <= part.slots + part.slots / 10) continue;
     std::optional<TrialId> least;
-    for (const auto& [trial, group] : groups_) {
+    for (const auto& [trial, group] : pool_.groups) {
       if (turn_.TrialAt(trial).study != id) continue;
       if (group.pausing) return;  // one at a time: its slots are not free yet
-      if (!MayPauseForOthers(trial, group)) continue;
+      if (!pool_.MayPauseForOthers(trial, group)) continue;
       if (!least || promise_[trial] < promise_[*least]) least = trial;
     }
     if (!least) continue;
@@ -143,17 +143,10 @@ void Core::Impl::GiveWayToStarving(const std::map<StudyId, StudyPart>& parts) {
   }
 }
 
-bool Core::Impl::MayPauseForOthers(TrialId id, const Group& group) const {
-  const Trial& trial = turn_.state().trials.at(id);
-  return trial.state == TrialState::kRunning && trial.pinned_slots == 0 && group.elastic &&
-         !group.forming && !group.pausing && !group.ending && !group.members.empty() &&
-         SecondsBetween(group.last_resize, turn_.now()) >= kShareTurn_s;
-}
-
 // At the least of its trials that run.
 int Core::Impl::RunningSlotsOf(const Study& study) const {
   int slots = 0;
-  for (const auto& [id, group] : groups_) {
+  for (const auto& [id, group] : pool_.groups) {
     const Trial& trial = turn_.state().trials.at(id);
     if (trial.study != study.id || group.pausing) continue;
     slots += trial.pinned_slots > 0 ? trial.pinned_slots : study.spec.min_slots;
@@ -163,7 +156,7 @@ int Core::Impl::RunningSlotsOf(const Study& study) const {
 
 int Core::Impl::PlannedSlotsOf(const Study& study) const {
   int slots = 0;
-  for (const auto& [id, group] : groups_) {
+  for (const auto& [id, group] : pool_.groups) {
     if (turn_.state().trials.at(id).study != study.id) continue;
     for (const auto& [node, planned] : group.target) slots += planned;
   }

@@ -48,7 +48,7 @@ void Core::Impl::On(const SetPoolPolicy& event) {
   if (CurrentPolicy() != event.policy) {
     const std::string reason = absl::StrCat("the pool's policy is ", TextOf(event.policy),
                                             " from now on; it was ", TextOf(CurrentPolicy()));
-    for (const StudyId id : pool_studies_) turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, reason);
+    for (const StudyId id : pool_.studies) turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, reason);
   }
   turn_.Emit(PoolPolicySet{event.policy});
   turn_.Wake();
@@ -56,7 +56,7 @@ void Core::Impl::On(const SetPoolPolicy& event) {
 
 void Core::Impl::SetClocksAfterRestart() {
   clocks_set_ = true;
-  recovery_ends_ = After(turn_.now(), options_.lease_s);
+  pool_.recovery_ends = After(turn_.now(), options_.lease_s);
   std::vector<Change> changes;
   for (const auto& [id, study] : turn_.state().studies) {
     if (study.state != StudyState::kRunning) continue;
@@ -180,9 +180,9 @@ void Core::Impl::On(const PinTrial& event) {
         "): only a live trial can be held at a number of slots"));
     return;
   }
-  if (event.slots < 0 || event.slots > std::max(1, SlotsTotal())) {
+  if (event.slots < 0 || event.slots > std::max(1, pool_.SlotsTotal())) {
     turn_.reply().status = absl::InvalidArgumentError(absl::StrCat(
-        "slots must be 0 (back to the allocator) to ", SlotsTotal(), ", got ", event.slots));
+        "slots must be 0 (back to the allocator) to ", pool_.SlotsTotal(), ", got ", event.slots));
     return;
   }
   if (trial.pinned_slots != event.slots) turn_.Emit(TrialPinned{trial.id, event.slots});

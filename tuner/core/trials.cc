@@ -42,18 +42,18 @@ void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reaso
   if (output.size() > kMaxLastOutput) output.erase(0, output.size() - kMaxLastOutput);
   turn_.Emit(TrialStateChanged{id, state, turn_.now(), reason, value, std::move(output)});
   live_.erase(id);
-  groups_.erase(id);
+  pool_.groups.erase(id);
   promise_.erase(id);
   held_.erase(id);
   promise_stale_.insert(trial.study);
   speeds_.erase(id);
   keeping_.due.insert(id);
   const TrialTimeouts timeouts = TimeoutsOf(trial);
-  for (const ReplicaId replica_id : replicas_.Of(id)) {
-    Replica& replica = replicas_.at(replica_id);
+  for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
+    Replica& replica = pool_.replicas.at(replica_id);
     if (state == TrialState::kComplete) {
       // The program is on its own way out; it is only helped if it does not get there.
-      replicas_.SetDeadline(replica, After(turn_.now(), timeouts.exit_s));
+      pool_.replicas.SetDeadline(replica, After(turn_.now(), timeouts.exit_s));
       replica.grace_s = turn_.StudyAt(trial.study).spec.stop_grace_s;
     } else {
       StopReplica(replica, turn_.StudyAt(trial.study).spec.stop_grace_s);
@@ -88,18 +88,18 @@ void Core::Impl::EndWell(TrialId id, std::optional<double> value, const std::str
 
 void Core::Impl::PauseTrial(TrialId id, const std::string& reason) {
   const Trial& trial = turn_.TrialAt(id);
-  const auto it = groups_.find(id);
+  const auto it = pool_.groups.find(id);
   if (trial.state != TrialState::kRunning) {
-    if (it != groups_.end()) groups_.erase(it);  // was only about to start
+    if (it != pool_.groups.end()) pool_.groups.erase(it);  // was only about to start
     return;
   }
-  if (it == groups_.end()) return;  // still recovering: GroupLost pauses it
+  if (it == pool_.groups.end()) return;  // still recovering: GroupLost pauses it
   Group& group = it->second;
   if (group.pausing) return;
   group.pausing = true;
   group.pause_reason = reason;
   group.target.clear();
-  reconcile_.insert(id);
+  pool_.reconcile.insert(id);
   const double grace_s = turn_.StudyAt(trial.study).spec.stop_grace_s;
   turn_.Decide(trial, DecisionKind::kPause, SlotsHeldBy(id), 0, reason);
   const std::vector<ReplicaId> members = std::exchange(group.members, {});
@@ -110,17 +110,17 @@ void Core::Impl::PauseTrial(TrialId id, const std::string& reason) {
     const TrialTimeouts timeouts = TimeoutsOf(trial);
     turn_.Emit(GenerationAdvanced{id, trial.generation + 1});
     for (const ReplicaId member : members) {
-      const auto replica = replicas_.find(member);
-      if (replica == replicas_.end()) continue;
+      const auto replica = pool_.replicas.find(member);
+      if (replica == pool_.replicas.end()) continue;
       replica->second.leaving = true;
-      replicas_.SetDeadline(replica->second, After(turn_.now(), timeouts.pause_s));
+      pool_.replicas.SetDeadline(replica->second, After(turn_.now(), timeouts.pause_s));
       replica->second.grace_s = grace_s;
       turn_.Send(RegroupCommand{replica->second.node, member, {trial.generation, {}, abandon}});
     }
     group.forming = false;
   }
-  for (const ReplicaId replica_id : replicas_.Of(id)) {
-    if (Replica& replica = replicas_.at(replica_id); !replica.leaving)
+  for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
+    if (Replica& replica = pool_.replicas.at(replica_id); !replica.leaving)
       StopReplica(replica, grace_s);
   }
 }
@@ -135,7 +135,8 @@ void Core::Impl::TakeValue(TrialId id, IntermediateValue value,
                        [](const IntermediateValue& v, std::int64_t step) { return v.step < step; });
   if (at != trial.values.end() && at->step == value.step) return;
   if (std::ssize(trial.values) >= kMaxReportsPerTrial) return;
-  if (const auto group = groups_.find(id); group != groups_.end() && group->second.progress) {
+  if (const auto group = pool_.groups.find(id);
+      group != pool_.groups.end() && group->second.progress) {
     value.batch_size = group->second.progress->global_batch_size;
   }
   turn_.Emit(ValueReported{id, value, std::move(extra)});
@@ -158,15 +159,15 @@ void Core::Impl::TakeValue(TrialId id, IntermediateValue value,
 }
 
 void Core::Impl::RecordFigures(TrialId id) {
-  const auto group = groups_.find(id);
-  if (group == groups_.end() || !group->second.progress) return;
+  const auto group = pool_.groups.find(id);
+  if (group == pool_.groups.end() || !group->second.progress) return;
   TrainingFigures figures = FiguresOf(id, group->second);
   if (figures != turn_.TrialAt(id).figures) turn_.Emit(FiguresRecorded{id, figures});
 }
 
 std::int64_t Core::Impl::LastStepOf(const Study& study) const {
   if (study.spec.max_step > 0) return study.spec.max_step;
-  for (const auto& [id, group] : groups_) {
+  for (const auto& [id, group] : pool_.groups) {
     if (group.total_steps > 0 && turn_.state().trials.at(id).study == study.id)
       return group.total_steps;
   }
@@ -183,7 +184,7 @@ PruneVerdict Core::Impl::JudgeNewest(const Trial& trial) {
   std::swap(own, curves.back());
   const std::span<const Curve> others = curves.first(curves.size() - 1);
   const double pool_share =
-      std::min(1.0, static_cast<double>(study.spec.min_slots) / std::max(1, SlotsTotal()));
+      std::min(1.0, static_cast<double>(study.spec.min_slots) / std::max(1, pool_.SlotsTotal()));
   PruneVerdict verdict;
   // At equal progress a new value may bring no new point, or several: each is judged once.
   for (std::size_t n = curves_.PointsBeforeNewest(trial) + 1; n <= whole.points.size(); ++n) {
@@ -216,8 +217,8 @@ void Core::Impl::JudgeTrial(TrialId id) {
 
 // Only a program that takes checkpoints can go on later.
 bool Core::Impl::MayPause(TrialId id) const {
-  const auto group = groups_.find(id);
-  return group != groups_.end() && group->second.elastic;
+  const auto group = pool_.groups.find(id);
+  return group != pool_.groups.end() && group->second.elastic;
 }
 
 void Core::Impl::UpdateHeld(const Study& study) {

@@ -44,7 +44,7 @@ void Core::Impl::AskForPlan() {
   request->policy = CurrentPolicy();
   std::set<StudyId> with_live_trials;
   for (const auto& [id, live] : live_) with_live_trials.insert(live.study->id);
-  for (const StudyId id : pool_studies_) {
+  for (const StudyId id : pool_.studies) {
     const Study& study = turn_.StudyAt(id);
     if (study.trials.size() <= kPromiseEveryReport) {
       UpdatePromise(study);
@@ -72,7 +72,7 @@ void Core::Impl::On(const PlanMade& event) {
       After(turn_.now(), kRestPerPlan * SecondsBetween(plan_asked_at_, turn_.now()));
   const bool all_taken = TakePlan(*event.plan, *shown);
   parts_ = event.plan->parts;
-  std::erase_if(parts_, [this](const auto& part) { return !pool_studies_.contains(part.first); });
+  std::erase_if(parts_, [this](const auto& part) { return !pool_.studies.contains(part.first); });
   const std::size_t before = live_.size();
   if (const auto* parts = KnownParts()) {
     CreateTrialsWhereUseful(*parts);
@@ -108,7 +108,7 @@ bool Core::Impl::TakePlan(const Plan& plan, const PlanRequest& request) {
   const bool all = meant.size() == plan.allocations.size();
   for (const AllocationDecision& decision : meant) {
     // Who was to leave a node that the others span may not have left it.
-    if (!all && !MaySpan(decision.trial, decision.placement)) continue;
+    if (!all && !pool_.MaySpan(decision.trial, decision.placement)) continue;
     TakeAllocation(decision);
   }
   return all;
@@ -118,14 +118,14 @@ bool Core::Impl::TakePlan(const Plan& plan, const PlanRequest& request) {
 bool Core::Impl::StillMeant(const AllocationDecision& decision,
                             const std::map<TrialId, const Job*>& shown) {
   const TrialId id = decision.trial;
-  if (!live_.contains(id) || held_.contains(id) || recovering_.contains(id)) return false;
+  if (!live_.contains(id) || held_.contains(id) || pool_.recovering.contains(id)) return false;
   if (keeping_.Holds(id)) return false;
   const Trial& trial = turn_.TrialAt(id);
   if (turn_.StudyAt(trial.study).state != StudyState::kRunning) return false;
   const Job& job = *shown.at(id);
-  const auto group = groups_.find(id);
-  if ((group != groups_.end()) != job.running) return false;
-  if (group == groups_.end()) return true;
+  const auto group = pool_.groups.find(id);
+  if ((group != pool_.groups.end()) != job.running) return false;
+  if (group == pool_.groups.end()) return true;
   if (group->second.pausing || group->second.target != job.current) return false;
   const int slots = Total(decision.placement);
   if (group->second.joiner_failures >= kMaxJoinerFailures) return slots <= Total(job.current);
@@ -138,12 +138,12 @@ std::vector<AllocationDecision> Core::Impl::ThatFit(
     std::vector<AllocationDecision> decisions) const {
   static const Placement kNone;
   const auto current = [this](TrialId id) -> const Placement& {
-    const auto group = groups_.find(id);
-    return group == groups_.end() ? kNone : group->second.target;
+    const auto group = pool_.groups.find(id);
+    return group == pool_.groups.end() ? kNone : group->second.target;
   };
   std::map<NodeId, int> left;
   for (const NodeCapacity& node : Capacities()) left[node.id] = node.slots;
-  for (const auto& [id, group] : groups_) {
+  for (const auto& [id, group] : pool_.groups) {
     for (const auto& [node, slots] : group.target) left[node] -= slots;
   }
   const auto take = [&](const AllocationDecision& decision, int sign) {
