@@ -33,8 +33,6 @@ void Core::Impl::On(const DeleteStudy& event) {
     pool_.groups.erase(trial);
     promise_.erase(trial);
     held_.erase(trial);
-    refused_.erase(trial);
-    speeds_.erase(trial);
     pool_.recovering.erase(trial);
     pool_.slots_touched.erase(trial);
     heard_of_.erase(trial);

@@ -71,7 +71,7 @@ Core::Impl::Impl(TunerState state, CoreOptions options)
     if (!Ended(trial.state)) AddLive(trial);
     if (!Ended(trial.state) && trial.newest_checkpoint.known()) keeping_.due.insert(id);
     promise_stale_.insert(trial.study);
-    for (const Resize& resize : trial.resizes) pauses_[trial.study].Add(resize.pause_s);
+    speeds_.TakeUp(trial);
   }
   for (const auto& [id, study] : turn_.state().studies) {
     if (UsesPool(study)) pool_.studies.insert(id);
@@ -161,6 +161,7 @@ std::optional<Time> Core::Impl::NextDeadline() const {
 void Core::Impl::Observe(const Change& change) {
   curves_.Observe(turn_.state(), change);
   pool_.Observe(change);
+  speeds_.Observe(change);
   if (std::holds_alternative<StudyDeleted>(change)) studies_changed_ = true;
   if (std::holds_alternative<StudyStateChanged>(change)) {
     ReconcileAll();
@@ -233,14 +234,6 @@ TrialActivity Core::Impl::Activity(TrialId id) const {
   return activity;
 }
 
-std::optional<ThroughputParams> Core::Impl::FittedFor(
-    TrialId id, const std::optional<std::string>& gpu_type) const {
-  const auto speed = speeds_.find(id);
-  if (speed == speeds_.end() || !gpu_type) return std::nullopt;
-  const auto on_type = speed->second.by_gpu_type.find(*gpu_type);
-  return on_type == speed->second.by_gpu_type.end() ? std::nullopt : on_type->second.fitted;
-}
-
 // Requires that the group has told its progress.
 TrainingFigures Core::Impl::FiguresOf(TrialId id, const Group& group) const {
   const ReplicaProgress& progress = *group.progress;
@@ -260,7 +253,8 @@ TrainingFigures Core::Impl::FiguresOf(TrialId id, const Group& group) const {
         static_cast<double>(group.batch.initial) * group.noise.var / group.noise.sqr;
   }
   const int replicas = static_cast<int>(group.members.size());
-  const std::optional<ThroughputParams> fitted = FittedFor(id, pool_.GpuTypeOf(group));
+  const std::optional<std::string> gpu_type = pool_.GpuTypeOf(group);
+  const auto fitted = gpu_type ? speeds_.FittedFor(id, *gpu_type) : std::nullopt;
   if (fitted && replicas > 0 && CheckModel("", *fitted, group.noise, group.batch).ok()) {
     const GoodputModel model(*fitted, group.noise, group.batch);
     std::set<NodeId> nodes;

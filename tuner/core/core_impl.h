@@ -11,9 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/goodput/fit.h"
-#include "allocator/goodput/goodput.h"
-#include "allocator/goodput/profile.h"
 #include "allocator/pool/study_shares.h"
 #include "tuner/core/checkpoints.h"
 #include "tuner/core/client_slots.h"
@@ -24,6 +21,7 @@
 #include "tuner/core/request_keys.h"
 #include "tuner/core/samplers/sampler.h"
 #include "tuner/core/scheduling/planner.h"
+#include "tuner/core/scheduling/speeds.h"
 #include "tuner/core/slot_time.h"
 #include "tuner/core/suggested_parameters.h"
 #include "tuner/core/turn.h"
@@ -34,7 +32,6 @@ inline constexpr double kPromiseInterval_s = 1.0;  // between promise computatio
 inline constexpr std::size_t kPromiseEveryReport = 24;  // trials up to which it is always fresh
 inline constexpr double kLookAgain_s = 1.0;  // the allocator's pause when nothing happens; doubles
 inline constexpr double kLookAgainMost_s = 5.0;      // up to this while it finds nothing to do
-inline constexpr double kSameTime = 0.01;            // step times nearer to those of the last fit
 inline constexpr double kReleaseAgain_s = 30;        // until the engine is told again
 inline constexpr double kStallSteps = 4;             // that a group may take to come to a boundary
 inline constexpr int kMaxFormTimeouts = 3;           // then who has not come is taken to hang
@@ -51,33 +48,6 @@ inline constexpr std::size_t kMaxLastOutput = 4096;  // bytes
 inline constexpr int kLooksPerClientLease = 4;
 inline constexpr std::int64_t kReplicaIdBlock = 1000;
 inline constexpr std::int64_t kMaxReportsPerTrial = 1'000'000;
-
-// How fast a trial is on slots of one GPU type.
-struct SpeedOnType {
-  Profile profile;
-  std::optional<ThroughputParams> fitted;
-  std::vector<ProfileObservation> fitted_to;  // what `fitted` rests on
-  int max_profiled = 1;                       // replicas
-};
-
-struct MeasuredPauses {
-  double sum_s = 0;
-  int count = 0;
-  void Add(double pause_s) {
-    sum_s += pause_s;
-    ++count;
-  }
-  double Mean() const { return sum_s / count; }
-};
-
-// What a trial's steps have told of its speed. Not durable, but outlives its replicas: a paused
-// trial comes back with it.
-struct TrialSpeed {
-  std::map<std::string, SpeedOnType> by_gpu_type;
-  std::string gpu_type;  // on which it trained last
-  GradientNoise noise;
-  BatchBounds batch;
-};
 
 // Until then a cost limit cannot be reached, unless the pool has more slots by then.
 struct CostCheck {
@@ -274,10 +244,6 @@ class Core::Impl {
   void ForgetUntimedGroups();
   int SlotsHeldBy(TrialId id) const;
   TrainingFigures FiguresOf(TrialId id, const Group& group) const;
-  std::optional<ThroughputParams> FittedFor(TrialId id,
-                                            const std::optional<std::string>& gpu_type) const;
-  // Whether that changed what is known.
-  bool LearnSpeed(TrialId id, const ReplicaProgress& message);
 
   // ---- where checkpoints lie (checkpoints.cc)
   // Of its newest one; connected nodes first.
@@ -384,7 +350,6 @@ class Core::Impl {
   Job MakeJob(const Study& study, const Trial& trial, int most_slots);
   void RecordRefusal(const Trial& trial, const std::string& reason);
   void DescribeHistory(const Trial& trial, Job& job) const;
-  bool DescribeSpeed(const Trial& trial, Job& job);
   double ShareDoneBy(const Trial& trial) const;
   bool WithinReach(const AllocationDecision& decision);
   void TakeAllocation(const AllocationDecision& decision);
@@ -444,9 +409,7 @@ class Core::Impl {
   // Trials that their pruner has paused and does not let go on yet, or that their client holds
   // back. Follows from curves and attributes, so that it is the same after a restart.
   std::set<TrialId> held_;
-  std::set<TrialId> refused_;  // whose bad numbers are on record
-  std::map<TrialId, TrialSpeed> speeds_;
-  std::map<StudyId, MeasuredPauses> pauses_;  // of all resizes of its trials
+  Speeds speeds_{turn_.state(), options_.plan_aside};
   std::map<StudyId, CostCheck> cost_check_;
   CurvesOfStudies curves_;
   CheckpointKeeping keeping_;
@@ -459,7 +422,6 @@ class Core::Impl {
   Time planner_rests_until_;
   bool look_ = false;                   // something has changed that a plan should see
   std::map<StudyId, StudyPart> parts_;  // by the newest plan
-  std::set<std::pair<TrialId, std::string>> fit_due_;  // by GPU type
   std::unique_ptr<PoolSizeRule> size_rule_;
   Pool sized_pool_;                          // as the rule sees it
   std::map<std::string, Time> asked_nodes_;  // that have not come, and when they are given up

@@ -112,7 +112,6 @@ void Core::Impl::FinishForming(TrialId id) {
         ResizeMeasured{id,
                        {turn_.now(), turn_.TrialAt(id).generation, group.replicas_before, replicas,
                         longest.pause_s, group.after_loss, longest.form_s, longest.broadcast_s}});
-    pauses_[turn_.TrialAt(id).study].Add(longest.pause_s);
   }
   if (replicas > group.replicas_before) group.joiner_failures = 0;
   group.after_loss = false;

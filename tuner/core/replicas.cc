@@ -1,7 +1,6 @@
 // What replicas say.
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,16 +11,6 @@ namespace espalier {
 namespace {
 
 bool SpeaksFor(NodeId node, const Replica& replica) { return !node || node == replica.node; }
-
-// Whether a fit to these would be the one there is.
-bool SameTimes(const std::vector<ProfileObservation>& a, const std::vector<ProfileObservation>& b) {
-  const auto near = [](double x, double y) { return std::abs(x - y) <= kSameTime * y; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&near](const ProfileObservation& x, const ProfileObservation& y) {
-                      return x.key == y.key && near(x.grad_time_s, y.grad_time_s) &&
-                             near(x.optim_time_s, y.optim_time_s);
-                    });
-}
 
 }  // namespace
 
@@ -98,35 +87,11 @@ void Core::Impl::Hear(const Replica& from, const ReplicaProgress& message) {
   group.progress = message;
   group.progress->profile.clear();
   group.progress->replica_times.clear();
-  // The allocator looks at what is new about speeds at once, and at how far trials are once in a
-  // while: progress of thousands of trials must not mean as many allocations.
-  if (LearnSpeed(from.trial, message)) LookAgain();
-}
-
-bool Core::Impl::LearnSpeed(TrialId id, const ReplicaProgress& message) {
-  const Group& group = pool_.groups.at(id);
   // Steps on GPUs of two types, for the moment of a move, say nothing about either.
   const std::optional<std::string> gpu_type = pool_.GpuTypeOf(group);
-  if (!gpu_type) return false;
-  TrialSpeed& speed = speeds_[id];
-  speed.gpu_type = *gpu_type;
-  speed.noise = group.noise;
-  speed.batch = group.batch;
-  SpeedOnType& on_type = speed.by_gpu_type[*gpu_type];
-  for (const ProfileEntry& entry : message.profile) {
-    // A step that waits for a straggler says nothing about steps of so many replicas.
-    if (!group.stragglers.suspects()) on_type.profile.Add(entry);
-    on_type.max_profiled = std::max(on_type.max_profiled, entry.key.replicas);
-  }
-  std::vector<ProfileObservation> observations = on_type.profile.Observations();
-  if (observations.empty() || SameTimes(observations, on_type.fitted_to)) return false;
-  if (options_.plan_aside) {
-    fit_due_.insert({id, *gpu_type});
-  } else {
-    on_type.fitted = Fit(on_type.profile, on_type.fitted);
-  }
-  on_type.fitted_to = std::move(observations);
-  return true;
+  // The allocator looks at what is new about speeds at once, and at how far trials are once in a
+  // while: progress of thousands of trials must not mean as many allocations.
+  if (gpu_type && speeds_.Learn(from.trial, *gpu_type, group, message)) LookAgain();
 }
 
 void Core::Impl::Hear(const Replica& from, const ReplicaFinished& message) {

@@ -168,40 +168,14 @@ void Core::Impl::DescribeHistory(const Trial& trial, Job& job) const {
   }
 }
 
-// Once a trial: numbers that are wrong once are so again and again.
+// Once a trial.
 void Core::Impl::RecordRefusal(const Trial& trial, const std::string& reason) {
-  if (!refused_.insert(trial.id).second) return;
+  if (!speeds_.NoteRefused(trial.id)) return;
   const auto group = pool_.groups.find(trial.id);
   const int held = group == pool_.groups.end() ? 0 : Total(group->second.target);
   turn_.Decide(
       trial, DecisionKind::kStudy, held, held,
       absl::StrCat("keeps its slots, since the allocator cannot work with its numbers: ", reason));
-}
-
-// Its model on the type that it trains on, or did last, and those on other types beside it. False:
-// the numbers of one of them are none to work with.
-bool Core::Impl::DescribeSpeed(const Trial& trial, Job& job) {
-  const auto found = speeds_.find(trial.id);
-  if (found == speeds_.end()) return true;
-  bool good_numbers = true;
-  const TrialSpeed& speed = found->second;
-  for (const auto& [gpu_type, on_type] : speed.by_gpu_type) {
-    if (!on_type.fitted) continue;
-    const absl::Status good = CheckModel(job.name, *on_type.fitted, speed.noise, speed.batch);
-    if (!good.ok()) {
-      RecordRefusal(trial, std::string(good.message()));
-      good_numbers = false;
-      continue;
-    }
-    const GoodputModel model(*on_type.fitted, speed.noise, speed.batch);
-    if (gpu_type == speed.gpu_type) {
-      job.goodput = model;
-      job.max_profiled_replicas = on_type.max_profiled;
-    } else {
-      job.goodput_by_gpu_type.emplace(gpu_type, model);
-    }
-  }
-  return good_numbers;
 }
 
 double Core::Impl::ShareDoneBy(const Trial& trial) const {
@@ -226,7 +200,8 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial, int most_slots) 
   job.fixed_batch = study.spec.batch_mode == BatchMode::kFixed;
   if (const auto p = promise_.find(trial.id); p != promise_.end()) job.promise = p->second;
   DescribeHistory(trial, job);
-  const bool good_numbers = DescribeSpeed(trial, job);
+  const absl::Status good_numbers = speeds_.Describe(trial.id, job);
+  if (!good_numbers.ok()) RecordRefusal(trial, std::string(good_numbers.message()));
   const auto it = pool_.groups.find(trial.id);
   job.work_left_s = WorkLeft(trial, job, ShareDoneBy(trial), turn_.now());
   if (it == pool_.groups.end()) {
@@ -253,20 +228,12 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial, int most_slots) 
   if (job.fixed_batch && group.batch.initial > 0) {
     job.max_slots = static_cast<int>(std::min<std::int64_t>(job.max_slots, group.batch.initial));
   }
-  if (!good_numbers) job.joining = true;
+  if (!good_numbers.ok()) job.joining = true;
   if (group.progress) job.global_batch = group.progress->global_batch_size;
   if (job.global_batch == 0) job.global_batch = group.batch.initial;
   job.since_resize_s =
       group.last_resize == Time{} ? 1e9 : SecondsBetween(group.last_resize, turn_.now());
-  // Its own pauses; until there is one, those of the study's other trials.
-  MeasuredPauses pauses;
-  for (const Resize& resize : trial.resizes) pauses.Add(resize.pause_s);
-  if (pauses.count == 0) {
-    if (const auto of_study = pauses_.find(study.id); of_study != pauses_.end()) {
-      pauses = of_study->second;
-    }
-  }
-  if (pauses.count > 0) job.resize_cost_s = pauses.Mean();
+  if (const auto cost_s = speeds_.ResizeCost_s(trial)) job.resize_cost_s = *cost_s;
   return job;
 }
 

@@ -46,7 +46,6 @@ void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reaso
   promise_.erase(id);
   held_.erase(id);
   promise_stale_.insert(trial.study);
-  speeds_.erase(id);
   keeping_.due.insert(id);
   const TrialTimeouts timeouts = TimeoutsOf(trial);
   for (const ReplicaId replica_id : pool_.replicas.Of(id)) {

@@ -52,12 +52,7 @@ void Core::Impl::AskForPlan() {
       KeepPoints(request->curves.emplace_back(CurvesToForecast(study)));
     }
   }
-  for (const auto& [trial, gpu_type] : std::exchange(fit_due_, {})) {
-    const auto speed = speeds_.find(trial);
-    if (speed == speeds_.end()) continue;
-    const SpeedOnType& on_type = speed->second.by_gpu_type.at(gpu_type);
-    request->speeds.push_back({trial, gpu_type, on_type.profile, on_type.fitted});
-  }
+  request->speeds = speeds_.TakeDue();
   DescribeSharing(*request);
   request->pool = MakePool();
   plan_asked_at_ = turn_.now();
@@ -91,10 +86,7 @@ bool Core::Impl::TakePlan(const Plan& plan, const PlanRequest& request) {
   for (const auto& [trial, promise] : plan.promise) {
     if (live_.contains(trial)) promise_[trial] = promise;
   }
-  for (const FittedSpeed& fitted : plan.speeds) {
-    const auto speed = speeds_.find(fitted.trial);
-    if (speed != speeds_.end()) speed->second.by_gpu_type[fitted.gpu_type].fitted = fitted.params;
-  }
+  for (const FittedSpeed& fitted : plan.speeds) speeds_.TakeFitted(fitted);
   for (const JobRefusal& refusal : plan.refusals) {
     if (live_.contains(refusal.trial)) RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);
   }
