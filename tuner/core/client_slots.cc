@@ -114,8 +114,7 @@ absl::Status Core::Impl::CheckPossible(const AcquireSlots& event) const {
     }
   }
   if (!options_.pool_size) return absl::OkStatus();
-  const NodeTemplate& node = options_.pool_size->node;
-  const int most = SlotsOfOtherNodes() + node.max_nodes * node.slots;
+  const int most = MostSlots(pool_, options_.pool_size->node);
   if (event.slots <= most) return absl::OkStatus();
   return absl::OutOfRangeError(
       absl::StrCat("the pool grows to ", Count(most), " at most, asked for ", event.slots));

@@ -57,6 +57,9 @@ Core::Impl::Impl(TunerState state, CoreOptions options)
     : turn_(std::move(state), [this](const Change& change) { Observe(change); }),
       options_(options),
       next_replica_(turn_.state().replica_ids_below) {
+  if (options_.pool_size) {
+    pool_sizer_.emplace(turn_, pool_, *options_.pool_size, options_.lease_s);
+  }
   for (const auto& [id, trial] : turn_.state().trials) {
     request_keys_.Take(trial);
     if (turn_.StudyAt(trial.study).spec.ask_and_tell) {
@@ -95,7 +98,7 @@ StepResult Core::Impl::Settle(Time now) {
   KeepCheckpoints();
   if (look_ && !planning_ && turn_.now() >= planner_rests_until_) turn_.Wake();
   if (turn_.awake()) Schedule();
-  if (options_.pool_size) SizePool();
+  if (pool_sizer_) SizePool();
   AnswerClients();
   RecordSlots();
   return turn_.Finish();
@@ -135,7 +138,7 @@ std::optional<Time> Core::Impl::NextDeadline() const {
   }
   if (!pool_.recovering.empty()) consider(pool_.recovery_ends);
   consider(keeping_.Next());
-  if (options_.pool_size) consider(NextPoolSize());
+  if (pool_sizer_) consider(pool_sizer_->Next(/*clients_ask=*/!client_slots_.empty()));
   if (!client_slots_.empty()) consider(NextClientSlots());
   if (client_leases_checked_ && !heard_of_.empty()) {
     consider(After(*client_leases_checked_, options_.client_lease.seconds / kLooksPerClientLease));

@@ -17,6 +17,7 @@
 #include "tuner/core/compared_curves.h"
 #include "tuner/core/core.h"
 #include "tuner/core/groups/pool_state.h"
+#include "tuner/core/pool_size/pool_sizer.h"
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/request_keys.h"
 #include "tuner/core/samplers/sampler.h"
@@ -32,16 +33,11 @@ inline constexpr double kPromiseInterval_s = 1.0;  // between promise computatio
 inline constexpr std::size_t kPromiseEveryReport = 24;  // trials up to which it is always fresh
 inline constexpr double kLookAgain_s = 1.0;  // the allocator's pause when nothing happens; doubles
 inline constexpr double kLookAgainMost_s = 5.0;      // up to this while it finds nothing to do
-inline constexpr double kReleaseAgain_s = 30;        // until the engine is told again
 inline constexpr double kStallSteps = 4;             // that a group may take to come to a boundary
 inline constexpr int kMaxFormTimeouts = 3;           // then who has not come is taken to hang
 inline constexpr double kStuckGrace_s = 2;           // between the first word of Stuck and the last
 inline constexpr double kContactGrace_s = 4;         // likewise, of who is out of reach
 inline constexpr int kMaxStuckInARow = 3;            // generations that could not train at all
-inline constexpr double kPoolSizeInterval_s = 5;     // between looks at the pool's size
-inline constexpr double kShrinkPatience_s = 30;      // that a pool is too large before it shrinks
-inline constexpr double kNodeStartPatience = 3;      // start-up times, and this much more, after
-inline constexpr double kNodeStartLeast_s = 30;      // which a node that was asked for is given up
 inline constexpr double kSlowSlot_s = 600;           // a slot that made a replica slow is avoided
 inline constexpr int kMaxJoinerFailures = 3;         // then the trial stays at its size
 inline constexpr std::size_t kMaxLastOutput = 4096;  // bytes
@@ -286,20 +282,11 @@ class Core::Impl {
   std::optional<Time> LeaveBy(NodeId id, TrialId trial) const;
   bool MustLeave(NodeId id, TrialId trial) const;
 
-  // ---- nodes of an engine (pool_growth.cc, pool_work.cc)
+  // ---- what the rule of the pool's size is shown (pool_work.cc)
   void SizePool();
-  void ResizePool(const PoolSizeRequest& request, const PoolSizeDecision& decision);
-  PoolSizeRequest DescribePoolSize();
-  void DescribeWork(PoolSizeRequest& request);
+  // The rest of the request, and how long each of the pool's jobs will take.
+  void DescribeWork(Pool& pool, PoolSizeRequest& request);
   double SecondsOfATrial(const Study& study) const;
-  int SlotsOfOtherNodes() const;
-  void AddNodesForClients(PoolSizeDecision& decision) const;
-  void RecordPoolSize(int from, int to, const std::string& reason);
-  void GiveUpMissingNodes();
-  void GrowPool(int nodes);
-  void ShrinkPool(int nodes);
-  void ReleaseEmptyNodes();
-  std::optional<Time> NextPoolSize() const;
 
   // ---- groups in which some or all hang (stuck_groups.cc)
   void CheckStuckGroups();
@@ -420,14 +407,9 @@ class Core::Impl {
   std::int64_t plans_asked_ = 0;
   Time plan_asked_at_;
   Time planner_rests_until_;
-  bool look_ = false;                   // something has changed that a plan should see
-  std::map<StudyId, StudyPart> parts_;  // by the newest plan
-  std::unique_ptr<PoolSizeRule> size_rule_;
-  Pool sized_pool_;                          // as the rule sees it
-  std::map<std::string, Time> asked_nodes_;  // that have not come, and when they are given up
-  std::optional<Time> too_large_since_;
-  PoolSizeDecision most_wanted_;  // since then: what the pool shrinks to
-  std::optional<Time> size_next_;
+  bool look_ = false;                    // something has changed that a plan should see
+  std::map<StudyId, StudyPart> parts_;   // by the newest plan
+  std::optional<PoolSizer> pool_sizer_;  // of a pool whose nodes come from an engine
   std::int64_t next_replica_ = 1;
   bool clocks_set_ = false;
   Time scheduled_at_;  // when the allocator looked last

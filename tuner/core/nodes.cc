@@ -30,7 +30,7 @@ void Core::Impl::On(const AgentHello& event) {
   away_.erase(id);
   const bool drained = node.draining;
   const bool releasing = node.releasing;
-  asked_nodes_.erase(event.node_name);
+  if (pool_sizer_) pool_sizer_->NodeCame(event.node_name);
   node = {id,
           event.node_name,
           event.slots,
