@@ -210,6 +210,22 @@ void Core::Impl::On(const SetIntermediateValue& event) {
   if (trial != nullptr) SetValue(*trial, event.step, event.value);
 }
 
+void Core::Impl::On(const AcquireSlots& event) {
+  if (const Trial* trial = TrialToTell(event.trial)) client_slots_.Acquire(*trial, event);
+}
+
+void Core::Impl::On(const RenewSlots& event) {
+  if (const Trial* trial = TrialToTell(event.trial)) client_slots_.Renew(*trial);
+}
+
+void Core::Impl::On(const ReleaseSlots& event) {
+  const auto it = turn_.state().trials.find(event.trial);
+  // With the trial its slots have been given back.
+  if (it != turn_.state().trials.end() && Ended(it->second.state)) return;
+  if (TrialToTell(event.trial) == nullptr) return;
+  client_slots_.GiveBack(event.trial, "given back by its client");
+}
+
 void Core::Impl::On(const SetTrialState& event) {
   const Trial* trial = TrialToTell(event.trial);
   if (trial == nullptr) return;

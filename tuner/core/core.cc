@@ -66,7 +66,7 @@ Core::Impl::Impl(TunerState state, CoreOptions options)
       NoteWaiting(id);
       // Whose clients have all the time again that they had before the restart.
       if (trial.state == TrialState::kRunning) HeardOf(id);
-      TakeUpClientSlots(trial);
+      client_slots_.TakeUp(trial);
       continue;
     }
     const bool holds = !trial.spans.empty() && trial.spans.back().to == Time{};
@@ -94,12 +94,12 @@ StepResult Core::Impl::Settle(Time now) {
   CheckDrains();
   CheckLimits();
   CheckClientLeases();
-  CheckClientSlots();
+  client_slots_.Check();
   KeepCheckpoints();
   if (look_ && !planning_ && turn_.now() >= planner_rests_until_) turn_.Wake();
   if (turn_.awake()) Schedule();
   if (pool_sizer_) SizePool();
-  AnswerClients();
+  client_slots_.Answer();
   RecordSlots();
   return turn_.Finish();
 }
@@ -139,7 +139,7 @@ std::optional<Time> Core::Impl::NextDeadline() const {
   if (!pool_.recovering.empty()) consider(pool_.recovery_ends);
   consider(keeping_.Next());
   if (pool_sizer_) consider(pool_sizer_->Next(/*clients_ask=*/!client_slots_.empty()));
-  if (!client_slots_.empty()) consider(NextClientSlots());
+  consider(client_slots_.Next());
   if (client_leases_checked_ && !heard_of_.empty()) {
     consider(After(*client_leases_checked_, options_.client_lease.seconds / kLooksPerClientLease));
   }
@@ -165,16 +165,9 @@ void Core::Impl::Observe(const Change& change) {
   curves_.Observe(turn_.state(), change);
   pool_.Observe(change);
   speeds_.Observe(change);
-  if (std::holds_alternative<StudyDeleted>(change)) studies_changed_ = true;
-  if (std::holds_alternative<StudyStateChanged>(change)) {
-    ReconcileAll();
-    studies_changed_ = true;
-  }
-  if (const auto* set = std::get_if<TrialStateChanged>(&change)) NoteLeft(set->id, set->state);
-  if (const auto* told = std::get_if<TrialTold>(&change)) {
-    NoteWaiting(told->id);
-    NoteLeft(told->id, told->state);
-  }
+  client_slots_.Observe(change);
+  if (std::holds_alternative<StudyStateChanged>(change)) ReconcileAll();
+  if (const auto* told = std::get_if<TrialTold>(&change)) NoteWaiting(told->id);
 }
 
 ReplicaId Core::Impl::NewReplicaId() {
@@ -193,9 +186,7 @@ void Core::Impl::AddLive(const Trial& trial) {
 }
 
 int Core::Impl::SlotsHeldBy(TrialId id) const {
-  const auto client = client_slots_.find(id);
-  const std::size_t of_client = client == client_slots_.end() ? 0 : client->second.slots.size();
-  return static_cast<int>(pool_.replicas.Of(id).size() + of_client);
+  return static_cast<int>(pool_.replicas.Of(id).size() + client_slots_.SlotsOf(id).size());
 }
 
 // Writes down who holds which slots where that has changed in this step.
@@ -204,9 +195,8 @@ void Core::Impl::RecordSlots() {
     std::vector<Slot> slots;
     for (const Replica* replica : pool_.ReplicasOf(id))
       slots.push_back({replica->node, replica->slot});
-    if (const auto client = client_slots_.find(id); client != client_slots_.end()) {
-      slots.insert(slots.end(), client->second.slots.begin(), client->second.slots.end());
-    }
+    const std::vector<Slot>& of_client = client_slots_.SlotsOf(id);
+    slots.insert(slots.end(), of_client.begin(), of_client.end());
     std::sort(slots.begin(), slots.end());
     const Trial& trial = turn_.TrialAt(id);
     const bool open = !trial.spans.empty() && trial.spans.back().to == Time{};

@@ -13,7 +13,7 @@
 
 #include "allocator/pool/study_shares.h"
 #include "tuner/core/checkpoints.h"
-#include "tuner/core/client_slots.h"
+#include "tuner/core/client_slots/client_slot_desk.h"
 #include "tuner/core/compared_curves.h"
 #include "tuner/core/core.h"
 #include "tuner/core/groups/pool_state.h"
@@ -23,7 +23,6 @@
 #include "tuner/core/samplers/sampler.h"
 #include "tuner/core/scheduling/planner.h"
 #include "tuner/core/scheduling/speeds.h"
-#include "tuner/core/slot_time.h"
 #include "tuner/core/suggested_parameters.h"
 #include "tuner/core/turn.h"
 
@@ -206,27 +205,6 @@ class Core::Impl {
   const Trial* TrialOfPool(TrialId id);
   void HoldBack(const Study& study);
 
-  // ---- slots of such trials (client_slots.cc)
-  absl::Status CheckRequest(const Trial& trial, const AcquireSlots& event) const;
-  absl::Status CheckPossible(const AcquireSlots& event) const;
-  void Tell(const ClientSlots& own, Reply& reply) const;
-  void GiveBack(TrialId id, const std::string& why);
-  void GiveBackOn(NodeId node, int from_slot, const std::string& why);
-  void TakeUpClientSlots(const Trial& trial);
-  void NoteLeft(TrialId id, TrialState state);
-  void CheckClientSlots();
-  int KeptForClients(NodeId node) const;
-  std::vector<ClientNode> NodesForClients() const;
-  std::pair<double, double> SharesOfSides() const;
-  std::vector<TrialId> WaitingClients() const;
-  std::string WhyNotNow(const ClientSlots& own, const std::vector<ClientNode>& nodes) const;
-  void ServeClients();
-  void MakeRoomOn(NodeId node);
-  void ServeClientsFromUnused();
-  void Grant(TrialId id, const Placement& placement, bool in_turn);
-  void AnswerClients();
-  Time NextClientSlots() const;
-
   // ---- replica groups (groups.cc)
   void StartReplica(const Trial& trial, NodeId node, int slot);
   void StopReplica(Replica& replica, double grace_s);
@@ -323,6 +301,7 @@ class Core::Impl {
   // Studies that share the pool (shares.cc).
   void CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& parts);
   void GiveWayToStarving(const std::map<StudyId, StudyPart>& parts);
+  void MakeRoomOn(NodeId node, int left);
   bool SomeWait(const Study& study) const;
   int RunningSlotsOf(const Study& study) const;
   int PlannedSlotsOf(const Study& study) const;
@@ -375,18 +354,8 @@ class Core::Impl {
   std::map<StudyId, std::set<TrialId>> waiting_;      // WAITING trials of ask-and-tell studies
   std::map<StudyId, SuggestedParameters> suggested_;  // of studies whose sampler was asked
   RequestKeys request_keys_;
-  std::map<TrialId, ClientSlots> client_slots_;  // who holds slots or asks for some
-  // Of those, since the last look: trials that their clients run no more.
-  std::map<TrialId, TrialState> left_by_clients_;
-  bool studies_changed_ = false;          // since then, in their states
-  std::map<NodeId, int> reserved_;        // for those who wait
-  std::map<TrialId, Time> slot_answers_;  // who waits for an answer, and until when
-  std::int64_t next_slot_request_ = 0;
-  Time client_slots_due_;  // no lease of theirs ends before
-  TrialId unused_for_;     // for whom nobody else has wanted some slots since
-  Time unused_since_;
-  Time trials_turn_ends_;             // after a request beyond the clients' part
-  bool client_nodes_unsure_ = false;  // after a restart: their agents have not all come back
+  ClientSlotDesk client_slots_{turn_, pool_, options_,
+                               [this](NodeId node, int left) { MakeRoomOn(node, left); }};
   std::map<TrialId, Time> heard_of_;  // trials of clients that run, with a lease
   std::optional<Time> client_leases_checked_;
   std::map<StudyId, StudyPlugins> plugins_;

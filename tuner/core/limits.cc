@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tuner/core/core_impl.h"
+#include "tuner/core/slot_time.h"
 
 namespace espalier {
 

@@ -55,7 +55,8 @@ void Core::Impl::On(const AgentHello& event) {
   turn_.reply().node = id;
   turn_.Wake();
 
-  GiveBackOn(id, event.slots, absl::StrCat("node ", event.node_name, " has fewer slots"));
+  client_slots_.GiveBackOn(id, event.slots,
+                           absl::StrCat("node ", event.node_name, " has fewer slots"));
 
   std::set<ReplicaId> listed;
   for (const LiveReplica& live : event.replicas) listed.insert(live.replica);
@@ -185,7 +186,7 @@ void Core::Impl::On(const AgentGone& event) {
 }
 
 void Core::Impl::LoseNode(NodeId id) {
-  GiveBackOn(id, 0, absl::StrCat("node ", pool_.nodes.at(id).name, " was lost"));
+  client_slots_.GiveBackOn(id, 0, absl::StrCat("node ", pool_.nodes.at(id).name, " was lost"));
   pool_.nodes.erase(id);
   away_.erase(id);
   pool_.draining.erase(id);

@@ -6,6 +6,7 @@
 
 #include "allocator/pool/job_check.h"
 #include "tuner/core/core_impl.h"
+#include "tuner/core/slot_time.h"
 
 namespace espalier {
 
@@ -27,9 +28,7 @@ void Core::Impl::SizePool() {
     if (demand.configurations > 0) request.demand.emplace(id, demand);
   }
   DescribeWork(pool, request);
-  int client_slots = 0;
-  for (const auto& [id, own] : client_slots_) client_slots += own.wanted;
-  pool_sizer_->Resize(std::move(request), client_slots);
+  pool_sizer_->Resize(std::move(request), client_slots_.SlotsWanted());
 }
 
 // Seconds on one slot that a trial of the study takes, about: the mean of those that have ended,

@@ -10,6 +10,7 @@
 #include "tuner/base/check.h"
 #include "tuner/core/core_impl.h"
 #include "tuner/core/sampler_history.h"
+#include "tuner/core/slot_time.h"
 #include "tuner/core/work_left.h"
 
 namespace espalier {
@@ -33,7 +34,7 @@ void Core::Impl::Schedule() {
     if (study.spec.queue()) HoldBack(study);
   }
   scheduled_at_ = turn_.now();
-  ServeClients();
+  client_slots_.Serve();
   if (options_.plan_aside) {
     if (const auto* parts = KnownParts()) CreateTrialsWhereUseful(*parts);
     AskForPlan();
@@ -62,7 +63,7 @@ void Core::Impl::CarryOut() {
     if (live_.contains(id)) Reconcile(id);
     if (!live_.contains(id) || HasWhatItShould(id)) pool_.reconcile.erase(id);
   }
-  ServeClientsFromUnused();
+  client_slots_.ServeFromUnused();
   for (const StudyId id : std::set<StudyId>(pool_.studies)) EndStudyIfDone(id);
 }
 
@@ -267,9 +268,8 @@ std::vector<NodeCapacity> Core::Impl::Capacities() const {
     if (node.draining) slots = planned;
     int capacity = std::min(most, std::max(slots, planned));
     // What clients wait for is taken from trials only as far as these can shrink.
-    if (const auto reserved = reserved_.find(id); reserved != reserved_.end()) {
-      capacity =
-          std::min(capacity, std::max(slots - reserved->second, planned - pool_.SettledGiveOn(id)));
+    if (const int reserved = client_slots_.ReservedOn(id); reserved > 0) {
+      capacity = std::min(capacity, std::max(slots - reserved, planned - pool_.SettledGiveOn(id)));
     }
     nodes.push_back({id, capacity, node.name, node.gpu_type, node.draining, node.spot});
   }

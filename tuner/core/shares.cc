@@ -15,7 +15,7 @@ namespace espalier {
 void Core::Impl::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& parts) {
   int room = 0;
   for (const auto& [id, node] : pool_.nodes) {
-    if (node.connected && !node.draining) room += node.slots - KeptForClients(id);
+    if (node.connected && !node.draining) room += node.slots - client_slots_.KeptOn(id);
   }
   for (const auto& [id, live] : live_) {
     const Trial& trial = *live.trial;
@@ -94,7 +94,7 @@ void Core::Impl::DescribeSharing(PlanRequest& request) {
   request.shared = MakePool();
   // Slots that ended trials are about to leave are to be divided too.
   for (NodeCapacity& node : request.shared->nodes) {
-    node.slots = std::max(0, pool_.nodes.at(node.id).slots - KeptForClients(node.id));
+    node.slots = std::max(0, pool_.nodes.at(node.id).slots - client_slots_.KeptOn(node.id));
   }
 }
 
@@ -106,6 +106,24 @@ const std::map<StudyId, StudyPart>* Core::Impl::KnownParts() const {
   const bool all = std::all_of(pool_.studies.begin(), pool_.studies.end(),
                                [this](StudyId id) { return parts_.contains(id); });
   return all ? &parts_ : nullptr;
+}
+
+// Where elastic trials cannot leave the node all but so many slots by shrinking, the least
+// promising one that may pause does so.
+void Core::Impl::MakeRoomOn(NodeId node, int left) {
+  int planned = 0;
+  int gives = 0;
+  std::optional<TrialId> least;
+  for (const auto& [trial, group] : pool_.groups) {
+    const auto here = group.target.find(node);
+    if (here == group.target.end()) continue;
+    planned += here->second;
+    gives += pool_.MayGiveOn(trial, group, node);
+    if (!pool_.MayPauseForOthers(trial, group)) continue;
+    if (!least || promise_[trial] < promise_[*least]) least = trial;
+  }
+  if (!least || planned - gives <= left) return;
+  PauseTrial(*least, "makes room for slots that a client waits for");
 }
 
 bool Core::Impl::SomeWait(const Study& study) const {

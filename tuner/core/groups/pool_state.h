@@ -9,7 +9,6 @@
 #include "tuner/core/contacts.h"
 #include "tuner/core/groups/group.h"
 #include "tuner/core/replica_table.h"
-#include "tuner/core/slot_time.h"
 #include "tuner/core/turn.h"
 
 namespace espalier {
