@@ -1,6 +1,6 @@
 // Slots of the pool that clients hold for trials they run by themselves.
 
-#include "tuner/core/client_slots.h"
+#include "tuner/core/client_slots/client_slots.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -321,6 +321,16 @@ TEST_F(CoreTest, AResizeKeepsThePartsOfItsLongestPause) {
   EXPECT_EQ(trial().resizes[0].broadcast_s, 0.010);
 }
 
+TEST_F(CoreTest, EventsThatSettleTogetherAllReachTheScheduler) {
+  Join(1);
+  StudySpec by_clients = Spec(1);
+  by_clients.name = "clients";
+  by_clients.ask_and_tell = true;
+  core_.Handle(now_, CreateStudy{Spec(1), false});
+  core_.Handle(now_, CreateStudy{by_clients, false});
+  EXPECT_EQ(core_.Settle(now_).commands.size(), 1u) << "the first study's trial starts";
+}
+
 TEST_F(CoreTest, ValidateNamesTheKeyAndTheKnown) {
   StudySpec spec = Spec(1);
   spec.sampler.name = "tpa";

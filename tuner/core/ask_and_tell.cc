@@ -10,18 +10,18 @@
 namespace espalier {
 
 void Core::Impl::On(const DeleteStudy& event) {
-  const auto it = state_.studies.find(event.study);
-  if (it == state_.studies.end()) {
-    result_.reply.status = NoStudy(event.study);
+  const auto it = turn_.state().studies.find(event.study);
+  if (it == turn_.state().studies.end()) {
+    turn_.reply().status = NoStudy(event.study);
     return;
   }
   const Study& study = it->second;
-  const auto of_study = [&](TrialId id) { return TrialAt(id).study == study.id; };
-  const bool holds_slots = std::any_of(replicas_.begin(), replicas_.end(), [&](const auto& entry) {
-    return of_study(entry.second.trial);
-  });
+  const auto of_study = [&](TrialId id) { return turn_.TrialAt(id).study == study.id; };
+  const bool holds_slots =
+      std::any_of(pool_.replicas.begin(), pool_.replicas.end(),
+                  [&](const auto& entry) { return of_study(entry.second.trial); });
   if (!study.spec.ask_and_tell && (study.state == StudyState::kRunning || holds_slots)) {
-    result_.reply.status = absl::FailedPreconditionError(
+    turn_.reply().status = absl::FailedPreconditionError(
         absl::StrCat("study \"", study.spec.name, "\" still ",
                      study.state == StudyState::kRunning ? "runs: stop it first"
                                                          : "holds slots: try again soon"));
@@ -30,13 +30,11 @@ void Core::Impl::On(const DeleteStudy& event) {
   DropCopiesOfStudy(study);
   for (const TrialId trial : study.trials) {
     live_.erase(trial);
-    groups_.erase(trial);
+    pool_.groups.erase(trial);
     promise_.erase(trial);
     held_.erase(trial);
-    refused_.erase(trial);
-    speeds_.erase(trial);
-    recovering_.erase(trial);
-    slots_touched_.erase(trial);
+    pool_.recovering.erase(trial);
+    pool_.slots_touched.erase(trial);
     heard_of_.erase(trial);
   }
   plugins_.erase(study.id);
@@ -48,102 +46,102 @@ void Core::Impl::On(const DeleteStudy& event) {
   suggested_.erase(study.id);
   waiting_.erase(study.id);
   request_keys_.Forget(study.id);
-  Emit(StudyDeleted{study.id, state_.last_study, state_.last_trial});
+  turn_.Emit(StudyDeleted{study.id, turn_.state().last_study, turn_.state().last_trial});
 }
 
 // Its trials, attributes and id stay, and clients at work go on. A name in use on the pool is also
 // that of folders and of what programs were told.
 void Core::Impl::On(const RenameStudy& event) {
-  const auto it = state_.studies.find(event.study);
-  if (it == state_.studies.end()) {
-    result_.reply.status = NoStudy(event.study);
+  const auto it = turn_.state().studies.find(event.study);
+  if (it == turn_.state().studies.end()) {
+    turn_.reply().status = NoStudy(event.study);
     return;
   }
   const Study& study = it->second;
   if (!study.spec.ask_and_tell) {
-    result_.reply.status = absl::PermissionDeniedError(absl::StrCat(
+    turn_.reply().status = absl::PermissionDeniedError(absl::StrCat(
         "study \"", study.spec.name, "\" runs on the tuner's pool and keeps its name"));
     return;
   }
   if (event.name == study.spec.name) return;
-  if (state_.FindStudy(event.name) != nullptr) {
-    result_.reply.status = absl::AlreadyExistsError(
+  if (turn_.state().FindStudy(event.name) != nullptr) {
+    turn_.reply().status = absl::AlreadyExistsError(
         absl::StrCat("study \"", event.name, "\" exists already: choose another name"));
     return;
   }
-  Emit(StudyRenamed{event.study, event.name, event.json});
+  turn_.Emit(StudyRenamed{event.study, event.name, event.json});
 }
 
 void Core::Impl::On(const SetStudyAttribute& event) {
-  if (!state_.studies.contains(event.study)) {
-    result_.reply.status = NoStudy(event.study);
+  if (!turn_.state().studies.contains(event.study)) {
+    turn_.reply().status = NoStudy(event.study);
     return;
   }
-  Emit(StudyAttributeSet{event.study, event.system, event.key, event.value});
+  turn_.Emit(StudyAttributeSet{event.study, event.system, event.key, event.value});
 }
 
 void Core::Impl::On(const CreateTrial& event) {
-  const auto it = state_.studies.find(event.study);
-  if (it == state_.studies.end()) {
-    result_.reply.status = NoStudy(event.study);
+  const auto it = turn_.state().studies.find(event.study);
+  if (it == turn_.state().studies.end()) {
+    turn_.reply().status = NoStudy(event.study);
     return;
   }
   const Study& study = it->second;
   if (!study.spec.ask_and_tell) {
-    result_.reply.status = RunsOnThePool(study);
+    turn_.reply().status = RunsOnThePool(study);
     return;
   }
-  result_.reply.status = CheckRequestKey(study.id, kCreationKey, event.request_key);
-  if (!result_.reply.status.ok() || result_.reply.existed) return;
+  turn_.reply().status = CheckRequestKey(study.id, kCreationKey, event.request_key);
+  if (!turn_.reply().status.ok() || turn_.reply().existed) return;
   if (study.state != StudyState::kRunning) {
-    result_.reply.status = NotRunning(study);
+    turn_.reply().status = NotRunning(study);
     return;
   }
   TrialTemplate running;
   running.state = TrialState::kRunning;
-  running.started = now_;
+  running.started = turn_.now();
   const TrialId id = CreateFrom(study.id, event.content ? *event.content : running);
   KeepRequestKey(id, kCreationKey, event.request_key);
-  result_.reply.trial = id;
+  turn_.reply().trial = id;
 }
 
 TrialId Core::Impl::CreateFrom(StudyId study, const TrialTemplate& content) {
-  const TrialId id(state_.last_trial.value + 1);
-  Emit(TrialCreated{id, study, std::ssize(StudyAt(study).trials), {}, now_});
-  const Trial& trial = TrialAt(id);
+  const TrialId id(turn_.state().last_trial.value + 1);
+  turn_.Emit(TrialCreated{id, study, std::ssize(turn_.StudyAt(study).trials), {}, turn_.now()});
+  const Trial& trial = turn_.TrialAt(id);
   for (const auto& [suggestion, value] : content.parameters) Suggest(trial, suggestion, value);
   for (const auto& [step, value] : content.intermediate_values) {
-    Emit(ValueSet{id, {step, value, 0, now_, 0}});
+    turn_.Emit(ValueSet{id, {step, value, 0, turn_.now(), 0}});
   }
   for (const auto& [key, value] : content.attributes.user) {
-    Emit(TrialAttributeSet{id, false, key, value});
+    turn_.Emit(TrialAttributeSet{id, false, key, value});
   }
   for (const auto& [key, value] : content.attributes.system) {
-    Emit(TrialAttributeSet{id, true, key, value});
+    turn_.Emit(TrialAttributeSet{id, true, key, value});
   }
-  Emit(TrialTold{id, content.state, content.values, content.started, content.ended});
+  turn_.Emit(TrialTold{id, content.state, content.values, content.started, content.ended});
   HeardOf(id);
   return id;
 }
 
 // The trial, if it has not ended; else null, and the reply says why not.
-Trial* Core::Impl::OpenTrial(TrialId id) {
-  const auto it = state_.trials.find(id);
-  if (it == state_.trials.end()) {
-    result_.reply.status = NoTrial(id);
+const Trial* Core::Impl::OpenTrial(TrialId id) {
+  const auto it = turn_.state().trials.find(id);
+  if (it == turn_.state().trials.end()) {
+    turn_.reply().status = NoTrial(id);
     return nullptr;
   }
   if (!Ended(it->second.state)) return &it->second;
-  result_.reply.status = HasEnded(it->second);
+  turn_.reply().status = HasEnded(it->second);
   return nullptr;
 }
 
 // The same of a trial that its client runs.
-Trial* Core::Impl::TrialToTell(TrialId id) {
-  Trial* trial = OpenTrial(id);
+const Trial* Core::Impl::TrialToTell(TrialId id) {
+  const Trial* trial = OpenTrial(id);
   if (trial == nullptr) return nullptr;
-  if (const Study& study = StudyAt(trial->study); !study.spec.ask_and_tell) {
-    result_.reply.status = RunsOnThePool(study);
+  if (const Study& study = turn_.StudyAt(trial->study); !study.spec.ask_and_tell) {
+    turn_.reply().status = RunsOnThePool(study);
     return nullptr;
   }
   HeardOf(id);
@@ -153,8 +151,8 @@ Trial* Core::Impl::TrialToTell(TrialId id) {
 void Core::Impl::On(const SuggestParameter& event) {
   const Trial* trial = TrialToTell(event.trial);
   if (trial == nullptr) return;
-  result_.reply.status = CheckKind(StudyAt(trial->study), event.suggestion);
-  if (result_.reply.status.ok()) Suggest(*trial, event.suggestion, event.value);
+  turn_.reply().status = CheckKind(turn_.StudyAt(trial->study), event.suggestion);
+  if (turn_.reply().status.ok()) Suggest(*trial, event.suggestion, event.value);
 }
 
 absl::Status Core::Impl::CheckKind(const Study& study, const Suggestion& suggestion) {
@@ -184,11 +182,11 @@ int Core::Impl::IndexOf(const Study& study, const Suggestion& suggestion) {
 }
 
 void Core::Impl::Suggest(const Trial& trial, const Suggestion& suggestion, double value) {
-  const Study& study = StudyAt(trial.study);
+  const Study& study = turn_.StudyAt(trial.study);
   int index = IndexOf(study, suggestion);
   if (index < 0) {
     index = static_cast<int>(study.suggestions.size());
-    Emit(SuggestionAdded{study.id, suggestion});
+    turn_.Emit(SuggestionAdded{study.id, suggestion});
   }
   const auto same = std::find_if(
       trial.suggested.begin(), trial.suggested.end(), [&](const SuggestedValue& suggested) {
@@ -196,15 +194,15 @@ void Core::Impl::Suggest(const Trial& trial, const Suggestion& suggestion, doubl
                suggestion.name;
       });
   const int position = static_cast<int>(same - trial.suggested.begin());
-  Emit(ParameterSuggested{trial.id, position, {index, value}});
+  turn_.Emit(ParameterSuggested{trial.id, position, {index, value}});
 }
 
 // Notes on trials of the pool are welcome; ended trials keep what they have.
 void Core::Impl::On(const SetTrialAttribute& event) {
   if (OpenTrial(event.trial) == nullptr) return;
-  Emit(TrialAttributeSet{event.trial, event.system, event.key, event.value});
+  turn_.Emit(TrialAttributeSet{event.trial, event.system, event.key, event.value});
   HeardOf(event.trial);
-  if (event.system && event.key == kTrialHeld) schedule_ = true;
+  if (event.system && event.key == kTrialHeld) turn_.Wake();
 }
 
 void Core::Impl::On(const SetIntermediateValue& event) {
@@ -212,16 +210,32 @@ void Core::Impl::On(const SetIntermediateValue& event) {
   if (trial != nullptr) SetValue(*trial, event.step, event.value);
 }
 
+void Core::Impl::On(const AcquireSlots& event) {
+  if (const Trial* trial = TrialToTell(event.trial)) client_slots_.Acquire(*trial, event);
+}
+
+void Core::Impl::On(const RenewSlots& event) {
+  if (const Trial* trial = TrialToTell(event.trial)) client_slots_.Renew(*trial);
+}
+
+void Core::Impl::On(const ReleaseSlots& event) {
+  const auto it = turn_.state().trials.find(event.trial);
+  // With the trial its slots have been given back.
+  if (it != turn_.state().trials.end() && Ended(it->second.state)) return;
+  if (TrialToTell(event.trial) == nullptr) return;
+  client_slots_.GiveBack(event.trial, "given back by its client");
+}
+
 void Core::Impl::On(const SetTrialState& event) {
   const Trial* trial = TrialToTell(event.trial);
   if (trial == nullptr) return;
   const bool starts = event.state == TrialState::kRunning;
   if (starts && trial->state != TrialState::kWaiting) return;  // somebody else has it
-  Emit(TrialTold{event.trial, event.state, event.values, starts ? now_ : Time{},
-                 Ended(event.state) ? now_ : Time{}});
+  turn_.Emit(TrialTold{event.trial, event.state, event.values, starts ? turn_.now() : Time{},
+                       Ended(event.state) ? turn_.now() : Time{}});
   HeardOf(event.trial);
   if (Ended(event.state)) AfterEndByClient(*trial);
-  result_.reply.updated = true;
+  turn_.reply().updated = true;
 }
 
 }  // namespace espalier

@@ -38,28 +38,28 @@ absl::Status Core::Impl::CheckRequestKey(StudyId study, const char* attribute,
                                          const std::string& key) {
   if (key.empty()) return absl::OkStatus();
   ESPALIER_RETURN_IF_ERROR(CheckKey(key));
-  result_.reply.trial = request_keys_.Find(study, attribute, key);
-  result_.reply.existed = bool{result_.reply.trial};
+  turn_.reply().trial = request_keys_.Find(study, attribute, key);
+  turn_.reply().existed = bool{turn_.reply().trial};
   return absl::OkStatus();
 }
 
 void Core::Impl::KeepRequestKey(TrialId id, const char* attribute, const std::string& key) {
   if (key.empty()) return;
-  Emit(TrialAttributeSet{id, true, attribute, RequestKeyJson(key)});
-  request_keys_.Take(TrialAt(id));
+  turn_.Emit(TrialAttributeSet{id, true, attribute, RequestKeyJson(key)});
+  request_keys_.Take(turn_.TrialAt(id));
 }
 
 // The study that clients want a trial of; null if there is to be none, or there is one already.
 const Study* Core::Impl::StudyToAsk(const std::string& name, const char* key_attribute,
                                     const std::string& key) {
-  absl::Status& status = result_.reply.status;
-  const Study* study = state_.FindStudy(name);
+  absl::Status& status = turn_.reply().status;
+  const Study* study = turn_.state().FindStudy(name);
   if (study == nullptr) {
     status = absl::NotFoundError(absl::StrCat("no study \"", name, "\""));
   } else if (!study->spec.ask_and_tell) {
     status = RunsOnThePool(*study);
   } else if (status = CheckRequestKey(study->id, key_attribute, key);
-             status.ok() && !result_.reply.existed) {
+             status.ok() && !turn_.reply().existed) {
     if (study->state == StudyState::kRunning) return study;
     status = NotRunning(*study);
   }
@@ -69,7 +69,7 @@ const Study* Core::Impl::StudyToAsk(const std::string& name, const char* key_att
 void Core::Impl::On(const AskTrial& event) {
   const Study* study = StudyToAsk(event.study, kAskKey, event.request_key);
   if (study == nullptr) return;
-  absl::Status& status = result_.reply.status;
+  absl::Status& status = turn_.reply().status;
   status = MayAsk(*study, event.fixed);
   if (!status.ok()) return;
   TrialId id;
@@ -78,8 +78,8 @@ void Core::Impl::On(const AskTrial& event) {
     status = MayCreateTrial(*study);
     if (!status.ok()) return;
   }
-  const Parameters fixed = id ? FixedOf(TrialAt(id)) : event.fixed;
-  const std::int64_t number = id ? TrialAt(id).number : std::ssize(study->trials);
+  const Parameters fixed = id ? FixedOf(turn_.TrialAt(id)) : event.fixed;
+  const std::int64_t number = id ? turn_.TrialAt(id).number : std::ssize(study->trials);
   const std::optional<Parameters> parameters = Draw(*study, number, id, fixed);
   if (!parameters) {
     PluginsOf(*study).exhausted = true;
@@ -90,17 +90,17 @@ void Core::Impl::On(const AskTrial& event) {
     return;
   }
   if (id) {
-    Emit(TrialTold{id, TrialState::kRunning, {}, now_, {}});
+    turn_.Emit(TrialTold{id, TrialState::kRunning, {}, turn_.now(), {}});
   } else {
     TrialTemplate running;
     running.state = TrialState::kRunning;
-    running.started = now_;
+    running.started = turn_.now();
     id = CreateFrom(study->id, running);
   }
-  AddDrawn(TrialAt(id), *parameters);
+  AddDrawn(turn_.TrialAt(id), *parameters);
   KeepRequestKey(id, kAskKey, event.request_key);
   HeardOf(id);
-  result_.reply.trial = id;
+  turn_.reply().trial = id;
 }
 
 absl::Status Core::Impl::MayAsk(const Study& study, const Parameters& fixed) {
@@ -114,7 +114,7 @@ absl::Status Core::Impl::MayAsk(const Study& study, const Parameters& fixed) {
   ESPALIER_RETURN_IF_ERROR(spec.space.ValidateSome(fixed));
   if (spec.max_concurrent_trials == 0) return absl::OkStatus();
   const auto running = std::count_if(study.trials.begin(), study.trials.end(), [this](TrialId id) {
-    return state_.trials.at(id).state == TrialState::kRunning;
+    return turn_.state().trials.at(id).state == TrialState::kRunning;
   });
   if (running < spec.max_concurrent_trials) return absl::OkStatus();
   return absl::ResourceExhaustedError(
@@ -129,7 +129,7 @@ absl::Status Core::Impl::MayCreateTrial(const Study& study) {
     return absl::FailedPreconditionError(absl::StrCat(
         "study \"", spec.name, "\" has all its ", spec.max_trials, " trials: resume it with more"));
   }
-  if (spec.time_limit_s > 0 && ElapsedSeconds(study, now_) >= spec.time_limit_s) {
+  if (spec.time_limit_s > 0 && ElapsedSeconds(study, turn_.now()) >= spec.time_limit_s) {
     const absl::Status status = absl::FailedPreconditionError(absl::StrCat(
         "study \"", spec.name, "\" has reached its time limit of ", spec.time_limit_s, " s"));
     EndStudy(study.id, StudyState::kComplete,
@@ -146,7 +146,7 @@ TrialId Core::Impl::FirstWaiting(const Study& study) const {
 }
 
 void Core::Impl::NoteWaiting(TrialId id) {
-  const Trial& trial = TrialAt(id);
+  const Trial& trial = turn_.TrialAt(id);
   if (trial.state == TrialState::kWaiting) {
     waiting_[trial.study].insert(id);
   } else if (const auto of_study = waiting_.find(trial.study); of_study != waiting_.end()) {
@@ -156,7 +156,7 @@ void Core::Impl::NoteWaiting(TrialId id) {
 
 // What a WAITING trial is to run with: what it has, and what was enqueued for it.
 Parameters Core::Impl::FixedOf(const Trial& trial) {
-  const Study& study = StudyAt(trial.study);
+  const Study& study = turn_.StudyAt(trial.study);
   Parameters fixed;
   const SearchSpace& space = study.spec.space;
   // In the space's order: what a parameter depends on comes before it.
@@ -170,10 +170,11 @@ Parameters Core::Impl::FixedOf(const Trial& trial) {
         fixed.push_back({name, *value});
         continue;
       }
-      Decide(trial, DecisionKind::kStudy, 0, 0,
-             absl::StrCat("parameter \"", name, "\" was enqueued as ", ToDisplay(*value),
-                          contained ? ", without the option that it belongs to: it is left out"
-                                    : ", outside its search space: it is drawn"));
+      turn_.Decide(
+          trial, DecisionKind::kStudy, 0, 0,
+          absl::StrCat("parameter \"", name, "\" was enqueued as ", ToDisplay(*value),
+                       contained ? ", without the option that it belongs to: it is left out"
+                                 : ", outside its search space: it is drawn"));
     }
   };
   take(*suggested_[study.id].Of(trial, study));
@@ -183,9 +184,9 @@ Parameters Core::Impl::FixedOf(const Trial& trial) {
   if (parameters.ok()) {
     take(*parameters);
   } else {
-    Decide(trial, DecisionKind::kStudy, 0, 0,
-           absl::StrCat("what was enqueued cannot be read, it is drawn: ",
-                        parameters.status().message()));
+    turn_.Decide(trial, DecisionKind::kStudy, 0, 0,
+                 absl::StrCat("what was enqueued cannot be read, it is drawn: ",
+                              parameters.status().message()));
   }
   return fixed;
 }
@@ -206,7 +207,7 @@ std::optional<Parameters> Core::Impl::Draw(const Study& study, std::int64_t numb
     SamplerHistory history;
     // Who does not learn still leaves out what was tried, where there is an end to that.
     if (sampler.learns() || spec.space.Cardinality()) {
-      history = HistoryOf(state_, study, [&](const Trial& trial) {
+      history = HistoryOf(turn_.state(), study, [&](const Trial& trial) {
         return trial.id == taken ? &kNone : suggested.Of(trial, study);
       });
     }
@@ -229,7 +230,7 @@ std::optional<Parameters> Core::Impl::Draw(const Study& study, std::int64_t numb
 
 // What the trial has stays as it is.
 void Core::Impl::AddDrawn(const Trial& trial, const Parameters& parameters) {
-  const Study& study = StudyAt(trial.study);
+  const Study& study = turn_.StudyAt(trial.study);
   const Parameters before = *suggested_[study.id].Of(trial, study);
   for (const Parameter& parameter : parameters) {
     if (Find(before, parameter.name) != nullptr) continue;
@@ -240,13 +241,13 @@ void Core::Impl::AddDrawn(const Trial& trial, const Parameters& parameters) {
 }
 
 void Core::Impl::On(const EnqueueTrial& event) {
-  if (const Study* queue = state_.FindStudy(event.study); queue && queue->spec.queue()) {
+  if (const Study* queue = turn_.state().FindStudy(event.study); queue && queue->spec.queue()) {
     EnqueueOnPool(*queue, event);
     return;
   }
   const Study* study = StudyToAsk(event.study, kCreationKey, event.request_key);
   if (study == nullptr) return;
-  absl::Status& status = result_.reply.status;
+  absl::Status& status = turn_.reply().status;
   // Clients that draw by themselves know what may be enqueued.
   if (!study->spec.space.dimensions().empty()) {
     status = study->spec.space.ValidateSome(event.fixed);
@@ -258,7 +259,7 @@ void Core::Impl::On(const EnqueueTrial& event) {
   waiting.attributes.system[kFixedParameters] = ToJson(event.fixed);
   const TrialId id = CreateFrom(study->id, waiting);
   KeepRequestKey(id, kCreationKey, event.request_key);
-  result_.reply.trial = id;
+  turn_.reply().trial = id;
 }
 
 }  // namespace espalier

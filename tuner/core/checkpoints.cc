@@ -59,13 +59,13 @@ std::vector<NodeId> Core::Impl::HoldersOf(const Trial& trial) const {
   for (const CheckpointCopy& copy : trial.copies) {
     if (!copy.what.Is(trial.newest_checkpoint)) continue;
     if (copy.folder.empty()) {
-      const auto node = nodes_.find(copy.node);
-      const bool there = node != nodes_.end() && node->second.connected;
+      const auto node = pool_.nodes.find(copy.node);
+      const bool there = node != pool_.nodes.end() && node->second.connected;
       (there ? connected : away).push_back(copy.node);
       continue;
     }
     // Of a shared folder one node is as good as the other.
-    for (const auto& [id, node] : nodes_) {
+    for (const auto& [id, node] : pool_.nodes) {
       if (node.connected && node.shared_folder == copy.folder) connected.push_back(id);
     }
   }
@@ -77,16 +77,16 @@ bool Core::Impl::CheckpointInReach(const Trial& trial) const {
   if (!trial.newest_checkpoint.known()) return true;  // by its path, as far as anybody knows
   const std::vector<NodeId> holders = HoldersOf(trial);
   return std::any_of(holders.begin(), holders.end(), [this](NodeId id) {
-    const auto node = nodes_.find(id);
-    return node != nodes_.end() && node->second.connected;
+    const auto node = pool_.nodes.find(id);
+    return node != pool_.nodes.end() && node->second.connected;
   });
 }
 
 std::string Core::Impl::NamesOf(const std::vector<NodeId>& nodes) const {
   std::vector<std::string> names;
   for (const NodeId node : nodes) {
-    const auto known = state_.nodes.find(node);
-    names.push_back(known == state_.nodes.end() ? absl::StrCat(node.value) : known->second);
+    const auto known = turn_.state().nodes.find(node);
+    names.push_back(known == turn_.state().nodes.end() ? absl::StrCat(node.value) : known->second);
   }
   return absl::StrCat(names.size() == 1 ? "node " : "nodes ", absl::StrJoin(names, ", "));
 }
@@ -94,56 +94,57 @@ std::string Core::Impl::NamesOf(const std::vector<NodeId>& nodes) const {
 // ---- what nodes say -----------------------------------------------------------------------------
 
 void Core::Impl::Hear(Replica& from, const ReplicaCheckpoint& message) {
-  const Trial& trial = TrialAt(from.trial);
+  const Trial& trial = turn_.TrialAt(from.trial);
   // One that was long in the writing must not take the place of a newer one.
   if (message.step < trial.newest_checkpoint.step) return;
-  const CheckpointLabel label{message.step, message.name, message.fingerprint, now_,
+  const CheckpointLabel label{message.step, message.name, message.fingerprint, turn_.now(),
                               from.generation};
   if (trial.checkpoint == message.path && trial.newest_checkpoint.Is(label)) return;
   if (trial.checkpoint != message.path || label.known()) {
-    Emit(CheckpointRecorded{trial.id, message.path, label});
+    turn_.Emit(CheckpointRecorded{trial.id, message.path, label});
   }
   from.started_from = CheckpointKey(trial);
   if (!label.known()) return;
-  const auto node = nodes_.find(from.node);
-  Emit(CheckpointCopySet{
-      trial.id, {from.node, label, false, node == nodes_.end() ? "" : node->second.shared_folder}});
+  const auto node = pool_.nodes.find(from.node);
+  turn_.Emit(CheckpointCopySet{
+      trial.id,
+      {from.node, label, false, node == pool_.nodes.end() ? "" : node->second.shared_folder}});
   keeping_.due.insert(trial.id);
 }
 
 void Core::Impl::On(const CheckpointCopied& event) {
-  const auto found = state_.trials.find(event.trial);
+  const auto found = turn_.state().trials.find(event.trial);
   const auto order = keeping_.under_way.find(event.trial);
   if (order != keeping_.under_way.end() && order->second.to == event.node) {
     keeping_.under_way.erase(order);
   }
-  if (found == state_.trials.end() || !nodes_.contains(event.node)) return;
+  if (found == turn_.state().trials.end() || !pool_.nodes.contains(event.node)) return;
   const Trial& trial = found->second;
   keeping_.due.insert(trial.id);
   if (!event.error.empty()) {
-    keeping_.FailedOnce(trial.id, now_);
+    keeping_.FailedOnce(trial.id, turn_.now());
     return;
   }
   keeping_.setbacks.erase(trial.id);
-  CheckpointCopy copy{event.node, event.what, true, nodes_.at(event.node).shared_folder};
-  copy.what.at = now_;
+  CheckpointCopy copy{event.node, event.what, true, pool_.nodes.at(event.node).shared_folder};
+  copy.what.at = turn_.now();
   for (const CheckpointCopy& known : trial.copies) {
     if (known.what.Is(event.what)) copy.what = known.what;
     // The trial has run there meanwhile, and was further.
     if (known.node == event.node && !known.fetched && known.what.step > event.what.step) return;
   }
   // What is brought to where the trial starts is the trial's own from then on.
-  for (const ReplicaId replica : replicas_.Of(trial.id)) {
-    if (replicas_.at(replica).node != event.node) continue;
+  for (const ReplicaId replica : pool_.replicas.Of(trial.id)) {
+    if (pool_.replicas.at(replica).node != event.node) continue;
     copy.fetched = false;
     keeping_.unfetched.erase(trial.id);
   }
-  Emit(CheckpointCopySet{trial.id, std::move(copy)});
+  turn_.Emit(CheckpointCopySet{trial.id, std::move(copy)});
 }
 
 absl::Status Core::Impl::CheckSharedFolder(const AgentHello& event) const {
   if (event.shared_folder.empty()) return absl::OkStatus();
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : pool_.nodes) {
     if (node.name == event.node_name || node.shared_folder.empty()) continue;
     if (node.shared_folder == event.shared_folder) continue;
     return absl::AbortedError(absl::StrCat(
@@ -163,10 +164,10 @@ void Core::Impl::TakeHeldCheckpoints(NodeId node, const AgentHello& event) {
     held[{one.study, one.number}].push_back(&one);
   }
   std::vector<TrialId> gone;
-  for (const auto& [id, trial] : state_.trials) {
+  for (const auto& [id, trial] : turn_.state().trials) {
     for (const CheckpointCopy& copy : trial.copies) {
       if (copy.node != node || !copy.folder.empty()) continue;
-      const auto there = held.find({state_.studies.at(trial.study).spec.name, trial.number});
+      const auto there = held.find({turn_.state().studies.at(trial.study).spec.name, trial.number});
       if (there == held.end() ? event.checkpoints->more : Among(there->second, copy.what)) {
         if (there != held.end()) held.erase(there);
       } else {
@@ -174,7 +175,7 @@ void Core::Impl::TakeHeldCheckpoints(NodeId node, const AgentHello& event) {
       }
     }
   }
-  for (const TrialId id : gone) Emit(CheckpointCopyGone{id, node});
+  for (const TrialId id : gone) turn_.Emit(CheckpointCopyGone{id, node});
   for (const auto& [of, files] : held) TakeUnknownFiles(node, of.first, of.second, files);
 }
 
@@ -183,17 +184,17 @@ void Core::Impl::TakeUnknownFiles(NodeId node, const std::string& study_name, st
                                   const std::vector<const HeldCheckpoint*>& files) {
   const bool fetched =
       std::any_of(files.begin(), files.end(), [](const auto* file) { return file->fetched; });
-  const Study* study = state_.FindStudy(study_name);
+  const Study* study = turn_.state().FindStudy(study_name);
   const bool known = study != nullptr && number >= 0 && number < std::ssize(study->trials);
   if (known) {
-    const Trial& trial = TrialAt(study->trials[static_cast<std::size_t>(number)]);
+    const Trial& trial = turn_.TrialAt(study->trials[static_cast<std::size_t>(number)]);
     if (Among(files, trial.newest_checkpoint)) {
-      Emit(CheckpointCopySet{trial.id, {node, trial.newest_checkpoint, fetched}});
+      turn_.Emit(CheckpointCopySet{trial.id, {node, trial.newest_checkpoint, fetched}});
       keeping_.due.insert(trial.id);
       return;
     }
   }
-  if (fetched) result_.commands.push_back(DropCheckpointsCommand{node, study_name, number});
+  if (fetched) turn_.Send(DropCheckpointsCommand{node, study_name, number});
 }
 
 void Core::Impl::LookAfterAllCheckpoints() {
@@ -205,10 +206,10 @@ void Core::Impl::LookAfterAllCheckpoints() {
 // ---- what follows -------------------------------------------------------------------------------
 
 void Core::Impl::KeepCheckpoints() {
-  if (keeping_.FindDue(now_)) schedule_ = true;
+  if (keeping_.FindDue(turn_.now())) turn_.Wake();
   for (const TrialId id : std::exchange(keeping_.due, {})) {
-    if (!state_.trials.contains(id)) continue;
-    const Trial& trial = TrialAt(id);
+    if (!turn_.state().trials.contains(id)) continue;
+    const Trial& trial = turn_.TrialAt(id);
     if (!trial.newest_checkpoint.known()) continue;
     if (!Ended(trial.state)) LookForHolder(id);
     if (Ended(trial.state)) {
@@ -224,7 +225,7 @@ void Core::Impl::OrderCopy(const Trial& trial) {
   int places = 0;
   for (const CheckpointCopy& copy : trial.copies) {
     if (!copy.what.Is(trial.newest_checkpoint)) continue;
-    places += copy.folder.empty() ? (nodes_.contains(copy.node) ? 1 : 0) : kCopiesWanted;
+    places += copy.folder.empty() ? (pool_.nodes.contains(copy.node) ? 1 : 0) : kCopiesWanted;
   }
   if (places >= kCopiesWanted) return DropOlderCopies(trial);
   if (keeping_.under_way.contains(trial.id)) return;
@@ -235,24 +236,23 @@ void Core::Impl::OrderCopy(const Trial& trial) {
   const std::optional<NodeId> to = PlaceForCopy(trial, sources);
   if (!to) return;
   keeping_.under_way[trial.id] = {*to, trial.newest_checkpoint};
-  result_.commands.push_back(
-      CopyCheckpointCommand{*to, trial.id, trial.newest_checkpoint, sources});
+  turn_.Send(CopyCheckpointCommand{*to, trial.id, trial.newest_checkpoint, sources});
 }
 
 // One that reaches those who have it; rather one that has an older copy, or has little to do.
 std::optional<NodeId> Core::Impl::PlaceForCopy(const Trial& trial,
                                                const std::vector<NodeId>& sources) const {
-  const std::set<NodePair> apart = faults_.Apart(now_);
+  const std::set<NodePair> apart = pool_.faults.Apart(turn_.now());
   std::map<NodeId, int> busy;
   for (const auto& [id, order] : keeping_.under_way) ++busy[order.to];
   std::optional<NodeId> best;
   std::pair<int, std::size_t> best_rank;
   std::size_t index = 0;
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : pool_.nodes) {
     // Trials begin their turn round the nodes at different ones.
-    const std::size_t turn =
-        (index++ + nodes_.size() - static_cast<std::size_t>(trial.id.value) % nodes_.size()) %
-        nodes_.size();
+    const std::size_t turn = (index++ + pool_.nodes.size() -
+                              static_cast<std::size_t>(trial.id.value) % pool_.nodes.size()) %
+                             pool_.nodes.size();
     const bool can = node.connected && node.keeps_checkpoints && !node.draining && !node.leaving &&
                      !node.releasing;
     if (!can || std::find(sources.begin(), sources.end(), id) != sources.end()) continue;
@@ -273,21 +273,22 @@ std::optional<NodeId> Core::Impl::PlaceForCopy(const Trial& trial,
 
 // A copy that is needed no more; the node is connected and the trial does not run there.
 bool Core::Impl::MayDrop(const Trial& trial, const CheckpointCopy& copy) const {
-  const auto node = nodes_.find(copy.node);
-  if (!copy.fetched || !copy.folder.empty() || node == nodes_.end() || !node->second.connected) {
+  const auto node = pool_.nodes.find(copy.node);
+  if (!copy.fetched || !copy.folder.empty() || node == pool_.nodes.end() ||
+      !node->second.connected) {
     return false;
   }
   const auto order = keeping_.under_way.find(trial.id);
   if (order != keeping_.under_way.end() && order->second.to == copy.node) return false;
-  const std::set<ReplicaId>& replicas = replicas_.Of(trial.id);
-  return std::none_of(replicas.begin(), replicas.end(),
-                      [&](ReplicaId replica) { return replicas_.at(replica).node == copy.node; });
+  const std::set<ReplicaId>& replicas = pool_.replicas.Of(trial.id);
+  return std::none_of(replicas.begin(), replicas.end(), [&](ReplicaId replica) {
+    return pool_.replicas.at(replica).node == copy.node;
+  });
 }
 
 void Core::Impl::Drop(const Trial& trial, NodeId node) {
-  result_.commands.push_back(
-      DropCheckpointsCommand{node, StudyAt(trial.study).spec.name, trial.number});
-  Emit(CheckpointCopyGone{trial.id, node});
+  turn_.Send(DropCheckpointsCommand{node, turn_.StudyAt(trial.study).spec.name, trial.number});
+  turn_.Emit(CheckpointCopyGone{trial.id, node});
 }
 
 void Core::Impl::DropOlderCopies(const Trial& trial) {
@@ -302,7 +303,7 @@ void Core::Impl::DropOlderCopies(const Trial& trial) {
 void Core::Impl::DropCopiesOfEnded(const Trial& trial) {
   const CheckpointCopy* kept = nullptr;
   for (const CheckpointCopy& copy : trial.copies) {
-    if (!copy.what.Is(trial.newest_checkpoint) || !nodes_.contains(copy.node)) continue;
+    if (!copy.what.Is(trial.newest_checkpoint) || !pool_.nodes.contains(copy.node)) continue;
     if (kept == nullptr || (kept->fetched && !copy.fetched)) kept = &copy;
   }
   if (kept == nullptr) return;  // what there is may be all that is left
@@ -315,11 +316,11 @@ void Core::Impl::DropCopiesOfEnded(const Trial& trial) {
 
 void Core::Impl::DropCopiesOfStudy(const Study& study) {
   for (const TrialId id : study.trials) {
-    const Trial& trial = TrialAt(id);
+    const Trial& trial = turn_.TrialAt(id);
     keeping_.Forget(id);
     for (const CheckpointCopy& copy : trial.copies) {
       if (!MayDrop(trial, copy)) continue;
-      result_.commands.push_back(DropCheckpointsCommand{copy.node, study.spec.name, trial.number});
+      turn_.Send(DropCheckpointsCommand{copy.node, study.spec.name, trial.number});
     }
   }
 }
@@ -328,11 +329,11 @@ void Core::Impl::DropCopiesOfStudy(const Study& study) {
 
 // Whether somebody in the group, or on its way to it, has what the trial has learnt.
 bool Core::Impl::HasSource(TrialId id) const {
-  const std::string key = CheckpointKey(state_.trials.at(id));
-  const std::int64_t generation = state_.trials.at(id).newest_checkpoint.generation;
-  const std::set<ReplicaId>& all = replicas_.Of(id);
+  const std::string key = CheckpointKey(turn_.state().trials.at(id));
+  const std::int64_t generation = turn_.state().trials.at(id).newest_checkpoint.generation;
+  const std::set<ReplicaId>& all = pool_.replicas.Of(id);
   return std::any_of(all.begin(), all.end(), [&](ReplicaId replica_id) {
-    const Replica& replica = replicas_.at(replica_id);
+    const Replica& replica = pool_.replicas.at(replica_id);
     if (replica.leaving || replica.stopping) return false;
     return (replica.generation > 0 && replica.generation >= generation) ||
            replica.started_from == key;
@@ -342,45 +343,47 @@ bool Core::Impl::HasSource(TrialId id) const {
 // Those who are left have been started to take over from others, who are gone: they have nothing.
 bool Core::Impl::StartAgainIfNobodyKnows(TrialId id, const std::string& what_happened,
                                          bool its_fault) {
-  const Trial& trial = TrialAt(id);
-  const auto found = groups_.find(id);
-  if (trial.checkpoint.empty() || found == groups_.end() || !found->second.elastic ||
-      found->second.pausing || found->second.ending || replicas_.Of(id).empty() || HasSource(id)) {
+  const Trial& trial = turn_.TrialAt(id);
+  const auto found = pool_.groups.find(id);
+  if (trial.checkpoint.empty() || found == pool_.groups.end() || !found->second.elastic ||
+      found->second.pausing || found->second.ending || pool_.replicas.Of(id).empty() ||
+      HasSource(id)) {
     return false;
   }
   Group& group = found->second;
   const std::string why =
       absl::StrCat(what_happened, ", and those who are left had not taken over yet");
-  const int most = StudyAt(trial.study).spec.max_restarts;
+  const int most = turn_.StudyAt(trial.study).spec.max_restarts;
   if (its_fault && trial.restarts >= most) {
     EndTrial(id, TrialState::kFail, absl::StrCat(why, ", again after ", most, " restarts"),
              std::nullopt);
     return true;
   }
-  if (its_fault) Emit(TrialRestarted{id, trial.restarts + 1});
+  if (its_fault) turn_.Emit(TrialRestarted{id, trial.restarts + 1});
   group.pausing = true;
   group.pause_reason = absl::StrCat(why, "; goes on from its checkpoint");
-  Decide(trial, DecisionKind::kRestart, SlotsHeldBy(id), 0, group.pause_reason);
+  turn_.Decide(trial, DecisionKind::kRestart, SlotsHeldBy(id), 0, group.pause_reason);
   group.target.clear();
   group.members.clear();
   group.forming = false;
-  for (const ReplicaId replica : replicas_.Of(id)) StopReplica(replicas_.at(replica), 0);
+  for (const ReplicaId replica : pool_.replicas.Of(id)) StopReplica(pool_.replicas.at(replica), 0);
   return true;
 }
 
 // Nodes that turned out not to have it, or to have it damaged, are not counted on any more.
 void Core::Impl::NoteUnfetched(const Replica& replica, const ReplicaExited& exit) {
-  const Trial& trial = TrialAt(replica.trial);
+  const Trial& trial = turn_.TrialAt(replica.trial);
   if (!CheckpointInReach(trial)) return;  // LookForHolder waits for those who are away
-  keeping_.NotFetched(trial.id, now_, absl::StrCat(NamesOf({replica.node}), ": ", exit.error));
+  keeping_.NotFetched(trial.id, turn_.now(),
+                      absl::StrCat(NamesOf({replica.node}), ": ", exit.error));
   if (!exit.checkpoint_gone || replica.started_from != CheckpointKey(trial)) return;
   for (const NodeId source : replica.sources) {
-    const auto node = nodes_.find(source);
-    if (node == nodes_.end() || !node->second.connected) continue;
+    const auto node = pool_.nodes.find(source);
+    if (node == pool_.nodes.end() || !node->second.connected) continue;
     const bool has = std::any_of(trial.copies.begin(), trial.copies.end(), [&](const auto& copy) {
       return copy.node == source && copy.what.Is(trial.newest_checkpoint);
     });
-    if (has) Emit(CheckpointCopyGone{trial.id, source});
+    if (has) turn_.Emit(CheckpointCopyGone{trial.id, source});
   }
 }
 
@@ -390,8 +393,8 @@ bool Core::Impl::CheckpointMissing(TrialId id, const ReplicaExited& exit) {
   if (!exit.checkpoint_missing) return false;
   std::string reason = exit.error;
   if (const auto failed = keeping_.unfetched.find(id); failed != keeping_.unfetched.end()) {
-    const double tried_s = SecondsBetween(failed->second.since, now_);
-    if (CheckpointInReach(TrialAt(id)) && tried_s >= kHolderPatience_s) {
+    const double tried_s = SecondsBetween(failed->second.since, turn_.now());
+    if (CheckpointInReach(turn_.TrialAt(id)) && tried_s >= kHolderPatience_s) {
       EndTrial(id, TrialState::kFail,
                absl::StrCat(failed->second.why, "; tried ", failed->second.times, " times in ",
                             std::llround(tried_s), " s"),
@@ -400,30 +403,30 @@ bool Core::Impl::CheckpointMissing(TrialId id, const ReplicaExited& exit) {
     }
     reason = failed->second.why;
   }
-  Decide(TrialAt(id), DecisionKind::kRestart, 1, 0, reason);
-  Emit(TrialStateChanged{id, TrialState::kPaused, now_, reason, std::nullopt, ""});
-  groups_.erase(id);
+  turn_.Decide(turn_.TrialAt(id), DecisionKind::kRestart, 1, 0, reason);
+  turn_.Emit(TrialStateChanged{id, TrialState::kPaused, turn_.now(), reason, std::nullopt, ""});
+  pool_.groups.erase(id);
   keeping_.due.insert(id);
-  schedule_ = true;
+  turn_.Wake();
   return true;
 }
 
 // Of a trial that could start: whether its checkpoint can be had.
 void Core::Impl::LookForHolder(TrialId id) {
-  const Trial& trial = TrialAt(id);
-  const bool starts = replicas_.Of(id).empty() && !recovering_.contains(id);
+  const Trial& trial = turn_.TrialAt(id);
+  const bool starts = pool_.replicas.Of(id).empty() && !pool_.recovering.contains(id);
   if (!starts || CheckpointInReach(trial)) {
-    if (keeping_.waits.erase(id) > 0) schedule_ = true;
+    if (keeping_.waits.erase(id) > 0) turn_.Wake();
     return;
   }
-  groups_.erase(id);  // it was only planned to start
+  pool_.groups.erase(id);  // it was only planned to start
   const auto [at, fresh] = keeping_.waits.try_emplace(id);
   CheckpointKeeping::Wait& wait = at->second;
   // A short absence, or a service that has just started, is not worth a word.
-  if (fresh) wait = {now_, After(now_, options_.lease_s), false};
-  const double waited_s = SecondsBetween(wait.since, now_);
+  if (fresh) wait = {turn_.now(), After(turn_.now(), options_.lease_s), false};
+  const double waited_s = SecondsBetween(wait.since, turn_.now());
   if (waited_s < options_.lease_s) return;
-  const CheckpointCopy* older = FurthestOlder(trial, nodes_);
+  const CheckpointCopy* older = FurthestOlder(trial, pool_.nodes);
   const double redone_s = older == nullptr
                               ? kHolderPatience_s
                               : SecondsBetween(older->what.at, trial.newest_checkpoint.at);
@@ -433,13 +436,13 @@ void Core::Impl::LookForHolder(TrialId id) {
   if (waited_s >= options_.lease_s + patience_s) return GiveUpNewest(id);
   wait.look = After(wait.since, options_.lease_s + patience_s);
   if (std::exchange(wait.said, true)) return;
-  Decide(trial, DecisionKind::kPause, 0, 0,
-         absl::StrCat("waits for ", NamesOf(away), ", where its ", TextOf(trial.newest_checkpoint),
-                      " lies"));
+  turn_.Decide(trial, DecisionKind::kPause, 0, 0,
+               absl::StrCat("waits for ", NamesOf(away), ", where its ",
+                            TextOf(trial.newest_checkpoint), " lies"));
 }
 
 void Core::Impl::GiveUpNewest(TrialId id) {
-  const Trial& trial = TrialAt(id);
+  const Trial& trial = turn_.TrialAt(id);
   keeping_.waits.erase(id);
   const std::vector<NodeId> lost = HoldersOf(trial);
   std::string where =
@@ -449,20 +452,20 @@ void Core::Impl::GiveUpNewest(TrialId id) {
   if (const auto failed = keeping_.unfetched.extract(id)) {
     absl::StrAppend(&where, " (", failed.mapped().why, ")");
   }
-  const CheckpointCopy* older = FurthestOlder(trial, nodes_);
+  const CheckpointCopy* older = FurthestOlder(trial, pool_.nodes);
   if (older == nullptr) {
     EndTrial(id, TrialState::kFail, absl::StrCat(where, ", and no other node has one"),
              std::nullopt);
     return;
   }
   const CheckpointLabel label = older->what;
-  Decide(trial, DecisionKind::kRestart, 0, 0,
-         absl::StrCat(where, ": goes on from the older ", TextOf(label), " of ",
-                      NamesOf({older->node})));
-  for (const NodeId node : lost) Emit(CheckpointCopyGone{id, node});
-  Emit(CheckpointRecorded{id, PathBeside(trial.checkpoint, label.name), label});
+  turn_.Decide(trial, DecisionKind::kRestart, 0, 0,
+               absl::StrCat(where, ": goes on from the older ", TextOf(label), " of ",
+                            NamesOf({older->node})));
+  for (const NodeId node : lost) turn_.Emit(CheckpointCopyGone{id, node});
+  turn_.Emit(CheckpointRecorded{id, PathBeside(trial.checkpoint, label.name), label});
   keeping_.due.insert(id);
-  schedule_ = true;
+  turn_.Wake();
 }
 
 }  // namespace espalier

@@ -34,10 +34,10 @@ std::vector<std::int64_t> ParseHistory(const std::string& json) {
 
 void Core::Impl::HeardOf(TrialId id) {
   if (options_.client_lease.seconds <= 0) return;
-  const Trial& trial = TrialAt(id);
-  if (trial.state == TrialState::kRunning && StudyAt(trial.study).spec.ask_and_tell) {
-    heard_of_[id] = now_;
-    if (!client_leases_checked_) client_leases_checked_ = now_;
+  const Trial& trial = turn_.TrialAt(id);
+  if (trial.state == TrialState::kRunning && turn_.StudyAt(trial.study).spec.ask_and_tell) {
+    heard_of_[id] = turn_.now();
+    if (!client_leases_checked_) client_leases_checked_ = turn_.now();
   } else {
     heard_of_.erase(id);
   }
@@ -46,26 +46,26 @@ void Core::Impl::HeardOf(TrialId id) {
 void Core::Impl::CheckClientLeases() {
   const ClientLease& lease = options_.client_lease;
   if (!client_leases_checked_ ||
-      SecondsBetween(*client_leases_checked_, now_) < lease.seconds / kLooksPerClientLease) {
+      SecondsBetween(*client_leases_checked_, turn_.now()) < lease.seconds / kLooksPerClientLease) {
     return;
   }
   // The first step after a restart is the first that knows the time.
   for (auto& [id, heard] : heard_of_) {
-    if (heard == Time{}) heard = now_;
+    if (heard == Time{}) heard = turn_.now();
   }
-  client_leases_checked_ = now_;
+  client_leases_checked_ = turn_.now();
   std::vector<TrialId> silent;
   for (const auto& [id, heard] : heard_of_) {
-    if (SecondsBetween(heard, now_) >= lease.seconds) silent.push_back(id);
+    if (SecondsBetween(heard, turn_.now()) >= lease.seconds) silent.push_back(id);
   }
   for (const TrialId id : silent) {
     heard_of_.erase(id);
-    const Trial& trial = TrialAt(id);
-    if (StudyAt(trial.study).state == StudyState::kRunning) QueueAgain(trial);
-    Decide(trial, DecisionKind::kFail, 0, 0,
-           absl::StrCat("its client was silent for ", lease.seconds, " s"));
-    Emit(TrialTold{id, TrialState::kFail, {}, {}, now_});
-    EndIfAllTold(TrialAt(id).study);
+    const Trial& trial = turn_.TrialAt(id);
+    if (turn_.StudyAt(trial.study).state == StudyState::kRunning) QueueAgain(trial);
+    turn_.Decide(trial, DecisionKind::kFail, 0, 0,
+                 absl::StrCat("its client was silent for ", lease.seconds, " s"));
+    turn_.Emit(TrialTold{id, TrialState::kFail, {}, {}, turn_.now()});
+    EndIfAllTold(turn_.TrialAt(id).study);
   }
 }
 
@@ -79,7 +79,7 @@ void Core::Impl::QueueAgain(const Trial& lost) {
   history.push_back(lost.number);
   TrialTemplate again;
   for (const SuggestedValue& suggested : lost.suggested) {
-    const std::vector<Suggestion>& known = StudyAt(lost.study).suggestions;
+    const std::vector<Suggestion>& known = turn_.StudyAt(lost.study).suggestions;
     again.parameters.emplace_back(known[static_cast<std::size_t>(suggested.suggestion)],
                                   suggested.value);
   }

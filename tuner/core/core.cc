@@ -54,56 +54,61 @@ int Core::SlotsHeld() const { return impl_->SlotsHeld(); }
 // ---- Stepping --------------------------------------------------------------------------------
 
 Core::Impl::Impl(TunerState state, CoreOptions options)
-    : state_(std::move(state)), options_(options), next_replica_(state_.replica_ids_below) {
-  for (const auto& [id, trial] : state_.trials) {
+    : turn_(std::move(state), [this](const Change& change) { Observe(change); }),
+      options_(options),
+      next_replica_(turn_.state().replica_ids_below) {
+  if (options_.pool_size) {
+    pool_sizer_.emplace(turn_, pool_, *options_.pool_size, options_.lease_s);
+  }
+  for (const auto& [id, trial] : turn_.state().trials) {
     request_keys_.Take(trial);
-    if (StudyAt(trial.study).spec.ask_and_tell) {
+    if (turn_.StudyAt(trial.study).spec.ask_and_tell) {
       NoteWaiting(id);
       // Whose clients have all the time again that they had before the restart.
       if (trial.state == TrialState::kRunning) HeardOf(id);
-      TakeUpClientSlots(trial);
+      client_slots_.TakeUp(trial);
       continue;
     }
     const bool holds = !trial.spans.empty() && trial.spans.back().to == Time{};
-    if (trial.state == TrialState::kRunning || holds) recovering_.insert(id);
+    if (trial.state == TrialState::kRunning || holds) pool_.recovering.insert(id);
     if (!Ended(trial.state)) AddLive(trial);
     if (!Ended(trial.state) && trial.newest_checkpoint.known()) keeping_.due.insert(id);
     promise_stale_.insert(trial.study);
-    for (const Resize& resize : trial.resizes) pauses_[trial.study].Add(resize.pause_s);
+    speeds_.TakeUp(trial);
   }
-  for (const auto& [id, study] : state_.studies) {
-    if (UsesPool(study)) pool_studies_.insert(id);
+  for (const auto& [id, study] : turn_.state().studies) {
+    if (UsesPool(study)) pool_.studies.insert(id);
   }
 }
 
 StepResult Core::Impl::Handle(Time now, const Event& event) {
-  now_ = std::max(now, now_);
+  turn_.Begin(now);
   if (!clocks_set_) SetClocksAfterRestart();
   std::visit([this](const auto& e) { On(e); }, event);
-  return std::exchange(result_, {});
+  return turn_.Finish();
 }
 
 StepResult Core::Impl::Settle(Time now) {
-  now_ = std::max(now, now_);
+  turn_.Begin(now);
   CheckReplicaDeadlines();
   CheckDrains();
   CheckLimits();
   CheckClientLeases();
-  CheckClientSlots();
+  client_slots_.Check();
   KeepCheckpoints();
-  if (look_ && !planning_ && now_ >= planner_rests_until_) schedule_ = true;
-  if (schedule_) Schedule();
-  if (options_.pool_size) SizePool();
-  AnswerClients();
+  if (look_ && !planning_ && turn_.now() >= planner_rests_until_) turn_.Wake();
+  if (turn_.awake()) Schedule();
+  if (pool_sizer_) SizePool();
+  client_slots_.Answer();
   RecordSlots();
-  return std::exchange(result_, {});
+  return turn_.Finish();
 }
 
 void Core::Impl::On(const Tick&) {
-  schedule_ = true;
+  turn_.Wake();
   // Should one have been overlooked, it waits no longer than this.
-  if (SecondsBetween(reconciled_all_at_, now_) >= look_again_s_) {
-    reconciled_all_at_ = now_;
+  if (SecondsBetween(reconciled_all_at_, turn_.now()) >= look_again_s_) {
+    reconciled_all_at_ = turn_.now();
     ReconcileAll();
   }
   look_again_s_ = std::min(2 * look_again_s_, kLookAgainMost_s);
@@ -114,32 +119,32 @@ std::optional<Time> Core::Impl::NextDeadline() const {
   const auto consider = [&next](std::optional<Time> t) {
     if (t && (!next || *t < *next)) next = t;
   };
-  for (const NodeId id : away_) consider(nodes_.at(id).lease_ends);
-  consider(replicas_.NextDeadline());
-  for (const NodeId node : draining_) {
-    for (const ReplicaId replica : replicas_.On(node)) {
-      const std::optional<Time> leaves = LeaveBy(node, replicas_.at(replica).trial);
-      if (leaves && *leaves > now_) consider(leaves);
+  for (const NodeId id : away_) consider(pool_.nodes.at(id).lease_ends);
+  consider(pool_.replicas.NextDeadline());
+  for (const NodeId node : pool_.draining) {
+    for (const ReplicaId replica : pool_.replicas.On(node)) {
+      const std::optional<Time> leaves = LeaveBy(node, pool_.replicas.at(replica).trial);
+      if (leaves && *leaves > turn_.now()) consider(leaves);
     }
   }
   for (const TrialId id : timed_groups_) {
-    const auto found = groups_.find(id);
-    if (found == groups_.end()) continue;
+    const auto found = pool_.groups.find(id);
+    if (found == pool_.groups.end()) continue;
     const Group& group = found->second;
     consider(group.ending);
     consider(group.stuck_ends);
     if (group.forming) consider(After(group.moved_at, StallOf(id)));
     consider(group.contacts_end);
   }
-  if (!recovering_.empty()) consider(recovery_ends_);
+  if (!pool_.recovering.empty()) consider(pool_.recovery_ends);
   consider(keeping_.Next());
-  if (options_.pool_size) consider(NextPoolSize());
-  if (!client_slots_.empty()) consider(NextClientSlots());
+  if (pool_sizer_) consider(pool_sizer_->Next(/*clients_ask=*/!client_slots_.empty()));
+  consider(client_slots_.Next());
   if (client_leases_checked_ && !heard_of_.empty()) {
     consider(After(*client_leases_checked_, options_.client_lease.seconds / kLooksPerClientLease));
   }
-  for (const StudyId id : pool_studies_) {
-    const Study& study = state_.studies.at(id);
+  for (const StudyId id : pool_.studies) {
+    const Study& study = turn_.state().studies.at(id);
     if (const auto check = cost_check_.find(id); check != cost_check_.end()) {
       consider(check->second.at);
     }
@@ -148,112 +153,55 @@ std::optional<Time> Core::Impl::NextDeadline() const {
     }
   }
   // The allocator looks again when nothing happens: a resize may have become worth its cost.
-  if (!pool_studies_.empty() && !replicas_.empty()) {
-    consider(std::max(now_, After(scheduled_at_, look_again_s_)));
+  if (!pool_.studies.empty() && !pool_.replicas.empty()) {
+    consider(std::max(turn_.now(), After(scheduled_at_, look_again_s_)));
   }
   if (look_ && !planning_) consider(planner_rests_until_);
   return next;
 }
 
-void Core::Impl::Emit(Change change) {
-  state_.Apply(change);
-  Observe(change);
-  result_.changes.push_back(std::move(change));
-}
-
 // What is kept beside the state so that no step has to go through all of it.
 void Core::Impl::Observe(const Change& change) {
-  curves_.Observe(state_, change);
-  const auto note_study = [this](StudyId id) {
-    const auto study = state_.studies.find(id);
-    const bool uses = study != state_.studies.end() && UsesPool(study->second);
-    uses ? void(pool_studies_.insert(id)) : void(pool_studies_.erase(id));
-  };
-  if (const auto* created = std::get_if<StudyCreated>(&change)) note_study(created->id);
-  if (const auto* deleted = std::get_if<StudyDeleted>(&change)) {
-    note_study(deleted->id);
-    studies_changed_ = true;
-  }
-  if (const auto* study = std::get_if<StudyStateChanged>(&change)) {
-    note_study(study->id);
-    ReconcileAll();
-    studies_changed_ = true;
-  }
-  if (const auto* set = std::get_if<TrialStateChanged>(&change)) NoteLeft(set->id, set->state);
-  if (const auto* told = std::get_if<TrialTold>(&change)) {
-    NoteWaiting(told->id);
-    NoteLeft(told->id, told->state);
-  }
-  if (const auto* newer = std::get_if<CheckpointRecorded>(&change)) reconcile_.insert(newer->id);
-}
-
-void Core::Impl::Decide(StudyId study, std::int64_t number, DecisionKind kind, int from, int to,
-                        std::string reason) {
-  Emit(DecisionMade{study, {now_, number, kind, from, to, std::move(reason)}});
-}
-
-void Core::Impl::Decide(const Trial& trial, DecisionKind kind, int from, int to,
-                        std::string reason) {
-  Decide(trial.study, trial.number, kind, from, to, std::move(reason));
+  curves_.Observe(turn_.state(), change);
+  pool_.Observe(change);
+  speeds_.Observe(change);
+  client_slots_.Observe(change);
+  if (std::holds_alternative<StudyStateChanged>(change)) ReconcileAll();
+  if (const auto* told = std::get_if<TrialTold>(&change)) NoteWaiting(told->id);
 }
 
 ReplicaId Core::Impl::NewReplicaId() {
-  if (next_replica_ >= state_.replica_ids_below) {
-    Emit(ReplicaIdsReserved{next_replica_ + kReplicaIdBlock});
+  if (next_replica_ >= turn_.state().replica_ids_below) {
+    turn_.Emit(ReplicaIdsReserved{next_replica_ + kReplicaIdBlock});
   }
   return ReplicaId(next_replica_++);
 }
 
 TrialTimeouts Core::Impl::TimeoutsOf(const Trial& trial) const {
-  return Merge(state_.studies.at(trial.study).spec.timeouts, options_.timeouts);
-}
-
-Trial& Core::Impl::TrialAt(TrialId id) {
-  const auto it = state_.trials.find(id);
-  ESPALIER_CHECK(it != state_.trials.end(), "a trial id that the core itself holds");
-  return it->second;
-}
-
-Study& Core::Impl::StudyAt(StudyId id) {
-  const auto it = state_.studies.find(id);
-  ESPALIER_CHECK(it != state_.studies.end(), "a study id that the core itself holds");
-  return it->second;
+  return Merge(turn_.state().studies.at(trial.study).spec.timeouts, options_.timeouts);
 }
 
 void Core::Impl::AddLive(const Trial& trial) {
-  live_.emplace(trial.id, LiveTrial{&trial, &StudyAt(trial.study)});
-}
-
-std::vector<const Replica*> Core::Impl::ReplicasOf(TrialId id) const {
-  std::vector<const Replica*> found;
-  for (const ReplicaId replica : replicas_.Of(id)) found.push_back(&replicas_.at(replica));
-  return found;
+  live_.emplace(trial.id, LiveTrial{&trial, &turn_.StudyAt(trial.study)});
 }
 
 int Core::Impl::SlotsHeldBy(TrialId id) const {
-  const auto client = client_slots_.find(id);
-  const std::size_t of_client = client == client_slots_.end() ? 0 : client->second.slots.size();
-  return static_cast<int>(replicas_.Of(id).size() + of_client);
-}
-
-void Core::Impl::SlotsChange(TrialId id) {
-  slots_touched_.insert(id);
-  reconcile_.insert(id);
+  return static_cast<int>(pool_.replicas.Of(id).size() + client_slots_.SlotsOf(id).size());
 }
 
 // Writes down who holds which slots where that has changed in this step.
 void Core::Impl::RecordSlots() {
-  for (const TrialId id : std::exchange(slots_touched_, {})) {
+  for (const TrialId id : std::exchange(pool_.slots_touched, {})) {
     std::vector<Slot> slots;
-    for (const Replica* replica : ReplicasOf(id)) slots.push_back({replica->node, replica->slot});
-    if (const auto client = client_slots_.find(id); client != client_slots_.end()) {
-      slots.insert(slots.end(), client->second.slots.begin(), client->second.slots.end());
-    }
+    for (const Replica* replica : pool_.ReplicasOf(id))
+      slots.push_back({replica->node, replica->slot});
+    const std::vector<Slot>& of_client = client_slots_.SlotsOf(id);
+    slots.insert(slots.end(), of_client.begin(), of_client.end());
     std::sort(slots.begin(), slots.end());
-    const Trial& trial = TrialAt(id);
+    const Trial& trial = turn_.TrialAt(id);
     const bool open = !trial.spans.empty() && trial.spans.back().to == Time{};
     if (open ? trial.spans.back().slots == slots : slots.empty()) continue;
-    Emit(SlotsHeldChanged{id, now_, std::move(slots)});
+    turn_.Emit(SlotsHeldChanged{id, turn_.now(), std::move(slots)});
   }
 }
 
@@ -265,10 +213,10 @@ TrialActivity Core::Impl::Activity(TrialId id) const {
   if (const auto promise = promise_.find(id); promise != promise_.end()) {
     activity.promise = promise->second;
   }
-  const auto trial = state_.trials.find(id);
-  if (trial != state_.trials.end()) activity.figures = trial->second.figures;
-  const auto it = groups_.find(id);
-  if (it == groups_.end()) return activity;
+  const auto trial = turn_.state().trials.find(id);
+  if (trial != turn_.state().trials.end()) activity.figures = trial->second.figures;
+  const auto it = pool_.groups.find(id);
+  if (it == pool_.groups.end()) return activity;
   const Group& group = it->second;
   activity.replicas = static_cast<int>(group.members.size());
   activity.forming = FormingOf(id, group);
@@ -277,26 +225,6 @@ TrialActivity Core::Impl::Activity(TrialId id) const {
   activity.training = true;
   activity.figures = FiguresOf(id, group);
   return activity;
-}
-
-std::optional<std::string> Core::Impl::GpuTypeOf(const Group& group) const {
-  std::optional<std::string> type;
-  for (const ReplicaId member : group.members) {
-    const auto replica = replicas_.find(member);
-    const auto node = replica == replicas_.end() ? nodes_.end() : nodes_.find(replica->second.node);
-    if (node == nodes_.end()) continue;
-    if (type && *type != node->second.gpu_type) return std::nullopt;
-    type = node->second.gpu_type;
-  }
-  return type;
-}
-
-std::optional<ThroughputParams> Core::Impl::FittedFor(
-    TrialId id, const std::optional<std::string>& gpu_type) const {
-  const auto speed = speeds_.find(id);
-  if (speed == speeds_.end() || !gpu_type) return std::nullopt;
-  const auto on_type = speed->second.by_gpu_type.find(*gpu_type);
-  return on_type == speed->second.by_gpu_type.end() ? std::nullopt : on_type->second.fitted;
 }
 
 // Requires that the group has told its progress.
@@ -318,12 +246,14 @@ TrainingFigures Core::Impl::FiguresOf(TrialId id, const Group& group) const {
         static_cast<double>(group.batch.initial) * group.noise.var / group.noise.sqr;
   }
   const int replicas = static_cast<int>(group.members.size());
-  const std::optional<ThroughputParams> fitted = FittedFor(id, GpuTypeOf(group));
+  const std::optional<std::string> gpu_type = pool_.GpuTypeOf(group);
+  const auto fitted = gpu_type ? speeds_.FittedFor(id, *gpu_type) : std::nullopt;
   if (fitted && replicas > 0 && CheckModel("", *fitted, group.noise, group.batch).ok()) {
     const GoodputModel model(*fitted, group.noise, group.batch);
     std::set<NodeId> nodes;
     for (const ReplicaId member : group.members) {
-      if (const auto r = replicas_.find(member); r != replicas_.end()) nodes.insert(r->second.node);
+      if (const auto r = pool_.replicas.find(member); r != pool_.replicas.end())
+        nodes.insert(r->second.node);
     }
     const BatchChoice choice = model.AtFixedGlobalBatch(std::max(1, static_cast<int>(nodes.size())),
                                                         replicas, progress.global_batch_size);
@@ -337,7 +267,7 @@ TrainingFigures Core::Impl::FiguresOf(TrialId id, const Group& group) const {
 
 std::vector<NodeView> Core::Impl::Nodes() const {
   std::vector<NodeView> views;
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : pool_.nodes) {
     NodeView view{id,
                   node.name,
                   node.slots,
@@ -348,22 +278,16 @@ std::vector<NodeView> Core::Impl::Nodes() const {
                   node.price_per_hour,
                   node.draining,
                   node.ends.value_or(Time{})};
-    for (const ReplicaId held : replicas_.On(id)) {
-      const Replica& replica = replicas_.at(held);
+    for (const ReplicaId held : pool_.replicas.On(id)) {
+      const Replica& replica = pool_.replicas.at(held);
       view.replicas.push_back({held, replica.trial, replica.slot});
     }
-    for (const auto& [slot, trial] : client_held_) {
+    for (const auto& [slot, trial] : pool_.held_by_clients) {
       if (slot.node == id) view.replicas.push_back({ReplicaId{}, trial, slot.index});
     }
     views.push_back(std::move(view));
   }
   return views;
-}
-
-int Core::Impl::SlotsTotal() const {
-  int total = 0;
-  for (const auto& [id, node] : nodes_) total += node.slots;
-  return total;
 }
 
 }  // namespace espalier

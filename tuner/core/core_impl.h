@@ -11,23 +11,20 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/goodput/fit.h"
-#include "allocator/goodput/goodput.h"
-#include "allocator/goodput/profile.h"
 #include "allocator/pool/study_shares.h"
 #include "tuner/core/checkpoints.h"
-#include "tuner/core/client_slots.h"
+#include "tuner/core/client_slots/client_slot_desk.h"
 #include "tuner/core/compared_curves.h"
-#include "tuner/core/contacts.h"
 #include "tuner/core/core.h"
+#include "tuner/core/groups/pool_state.h"
+#include "tuner/core/pool_size/pool_sizer.h"
 #include "tuner/core/pruners/pruner.h"
-#include "tuner/core/replica_table.h"
 #include "tuner/core/request_keys.h"
 #include "tuner/core/samplers/sampler.h"
 #include "tuner/core/scheduling/planner.h"
-#include "tuner/core/slot_time.h"
-#include "tuner/core/stragglers.h"
+#include "tuner/core/scheduling/speeds.h"
 #include "tuner/core/suggested_parameters.h"
+#include "tuner/core/turn.h"
 
 namespace espalier {
 
@@ -35,119 +32,17 @@ inline constexpr double kPromiseInterval_s = 1.0;  // between promise computatio
 inline constexpr std::size_t kPromiseEveryReport = 24;  // trials up to which it is always fresh
 inline constexpr double kLookAgain_s = 1.0;  // the allocator's pause when nothing happens; doubles
 inline constexpr double kLookAgainMost_s = 5.0;      // up to this while it finds nothing to do
-inline constexpr double kSameTime = 0.01;            // step times nearer to those of the last fit
-inline constexpr double kShareTurn_s = 10;           // that a trial runs before it gives way
-inline constexpr double kReleaseAgain_s = 30;        // until the engine is told again
 inline constexpr double kStallSteps = 4;             // that a group may take to come to a boundary
 inline constexpr int kMaxFormTimeouts = 3;           // then who has not come is taken to hang
 inline constexpr double kStuckGrace_s = 2;           // between the first word of Stuck and the last
 inline constexpr double kContactGrace_s = 4;         // likewise, of who is out of reach
 inline constexpr int kMaxStuckInARow = 3;            // generations that could not train at all
-inline constexpr double kPoolSizeInterval_s = 5;     // between looks at the pool's size
-inline constexpr double kShrinkPatience_s = 30;      // that a pool is too large before it shrinks
-inline constexpr double kNodeStartPatience = 3;      // start-up times, and this much more, after
-inline constexpr double kNodeStartLeast_s = 30;      // which a node that was asked for is given up
 inline constexpr double kSlowSlot_s = 600;           // a slot that made a replica slow is avoided
 inline constexpr int kMaxJoinerFailures = 3;         // then the trial stays at its size
 inline constexpr std::size_t kMaxLastOutput = 4096;  // bytes
 inline constexpr int kLooksPerClientLease = 4;
 inline constexpr std::int64_t kReplicaIdBlock = 1000;
 inline constexpr std::int64_t kMaxReportsPerTrial = 1'000'000;
-
-// Whether the tuner creates and runs trials of the study at present.
-inline bool UsesPool(const Study& study) {
-  return study.state == StudyState::kRunning && !study.spec.ask_and_tell;
-}
-
-// Slots on all its nodes.
-inline int Total(const Placement& placement) {
-  int total = 0;
-  for (const auto& [node, slots] : placement) total += slots;
-  return total;
-}
-
-// How fast a trial is on slots of one GPU type.
-struct SpeedOnType {
-  Profile profile;
-  std::optional<ThroughputParams> fitted;
-  std::vector<ProfileObservation> fitted_to;  // what `fitted` rests on
-  int max_profiled = 1;                       // replicas
-};
-
-struct MeasuredPauses {
-  double sum_s = 0;
-  int count = 0;
-  void Add(double pause_s) {
-    sum_s += pause_s;
-    ++count;
-  }
-  double Mean() const { return sum_s / count; }
-};
-
-// What a trial's steps have told of its speed. Not durable, but outlives its replicas: a paused
-// trial comes back with it.
-struct TrialSpeed {
-  std::map<std::string, SpeedOnType> by_gpu_type;
-  std::string gpu_type;  // on which it trained last
-  GradientNoise noise;
-  BatchBounds batch;
-};
-
-// What is known of a trial that has, or is about to have, replicas. Not durable.
-struct Group {
-  Placement target;                // what the allocator wants it to hold
-  std::vector<ReplicaId> members;  // of the newest generation, by rank
-  bool forming = false;            // the newest generation is not complete yet
-  std::set<ReplicaId> awaited;     // members that have not reported it
-  Time moved_at;                   // when it last got on, while it forms
-  int form_timeouts = 0;           // in a row
-  int replicas_before = 0;
-  bool after_loss = false;
-  ReplicaRegrouped longest_pause;  // reported of the forming generation
-  bool elastic = false;
-  bool pausing = false;
-  std::string pause_reason;
-  int joiner_failures = 0;
-  std::optional<Time> ending;  // a member ended well; the others are expected to follow
-  Time last_resize;
-  BatchBounds batch;
-  std::int64_t total_steps = 0;
-  GradientNoise noise;
-  std::optional<ReplicaProgress> progress;
-  double sync_share = 0;
-  double step_time_s = 0;  // mean over the last progress
-  StragglerDetector stragglers;
-  ReplicaId replaced;              // a straggler that leaves when its successor is ready; 0: none
-  std::set<ReplicaId> stuck;       // members of the newest generation that wait for the others
-  std::optional<Time> stuck_ends;  // who has not said so by then hangs
-  int stuck_in_a_row = 0;          // generations whose members all said so
-  // Of members that found others out of reach, all that they found.
-  std::map<ReplicaId, std::vector<ReplicaContact>> contacts;
-  std::optional<Time> contacts_end;  // it is decided then who goes on
-
-  // Whether time alone may change something about it.
-  bool timed() const { return forming || ending || stuck_ends || contacts_end; }
-};
-
-struct Node {
-  NodeId id;
-  std::string name;
-  int slots = 0;
-  bool connected = false;
-  std::optional<Time> lease_ends;  // set while not connected
-  std::string gpu_type;
-  bool spot = false;
-  double price_per_hour = 0;
-  bool leaving = false;            // so its agent says; else a user may have drained it
-  Time leaves;                     // with `leaving`: when
-  bool draining = false;           // either
-  std::optional<Time> ends;        // with `draining`: when it is gone or must be empty
-  Time ends_known;                 // with `ends`: since when
-  bool releasing = false;          // the pool shrinks by it
-  std::optional<Time> released;    // when the engine was told, the last time
-  bool keeps_checkpoints = false;  // others may fetch them there
-  std::string shared_folder{};     // see AgentHello
-};
 
 // Until then a cost limit cannot be reached, unless the pool has more slots by then.
 struct CostCheck {
@@ -172,16 +67,18 @@ class Core::Impl {
 
   bool FreeDropped() {
     constexpr std::size_t kTrialsAtOnce = 1000;
-    return state_.dropped.Free(kTrialsAtOnce);
+    return turn_.FreeDropped(kTrialsAtOnce);
   }
-  const TunerState& state() const { return state_; }
+  const TunerState& state() const { return turn_.state(); }
   PruneVerdict Verdict(TrialId id) const;
   TrialActivity Activity(TrialId id) const;
   std::vector<NodeView> Nodes() const;
-  std::vector<NodeFault> Faults() const { return faults_.Present(now_); }
-  int SlotsTotal() const;
+  std::vector<NodeFault> Faults() const { return pool_.faults.Present(turn_.now()); }
+  int SlotsTotal() const { return pool_.SlotsTotal(); }
   std::optional<PluginSpec> PoolPolicy() const;
-  int SlotsHeld() const { return static_cast<int>(replicas_.size() + client_held_.size()); }
+  int SlotsHeld() const {
+    return static_cast<int>(pool_.replicas.size() + pool_.held_by_clients.size());
+  }
 
  private:
   // ---- events (clients: studies.cc, agents: nodes.cc, replicas: replicas.cc)
@@ -231,12 +128,8 @@ class Core::Impl {
   void Hear(const Replica& from, const ReplicaStuck& message);  // stuck_groups.cc
   void Hear(Replica& from, const ReplicaForming& message);
 
-  // ---- emitting
-  void Emit(Change change);
+  // ---- every step
   void Observe(const Change& change);
-  void Decide(StudyId study, std::int64_t number, DecisionKind kind, int from, int to,
-              std::string reason);
-  void Decide(const Trial& trial, DecisionKind kind, int from, int to, std::string reason);
   ReplicaId NewReplicaId();
 
   // ---- studies and trials (studies.cc, trials.cc)
@@ -277,8 +170,8 @@ class Core::Impl {
 
   // ---- trials of clients (ask_and_tell.cc)
   TrialId CreateFrom(StudyId study, const TrialTemplate& content);
-  Trial* OpenTrial(TrialId id);
-  Trial* TrialToTell(TrialId id);
+  const Trial* OpenTrial(TrialId id);
+  const Trial* TrialToTell(TrialId id);
   void Suggest(const Trial& trial, const Suggestion& suggestion, double value);
   absl::Status CheckKind(const Study& study, const Suggestion& suggestion);
   int IndexOf(const Study& study, const Suggestion& suggestion);
@@ -296,7 +189,7 @@ class Core::Impl {
   absl::Status CheckRequestKey(StudyId study, const char* attribute, const std::string& key);
   void KeepRequestKey(TrialId id, const char* attribute, const std::string& key);
   // What clients say of them (telling.cc).
-  Trial* RunningTrial(TrialId id);
+  const Trial* RunningTrial(TrialId id);
   void SetValue(const Trial& trial, std::int64_t step, double value);
   void EndByClient(const Trial& trial, TrialState state, std::vector<double> values);
   void AfterEndByClient(const Trial& trial);
@@ -309,31 +202,8 @@ class Core::Impl {
 
   // ---- trials that clients enqueue for the pool (queue.cc)
   void EnqueueOnPool(const Study& study, const EnqueueTrial& event);
-  Trial* TrialOfPool(TrialId id);
+  const Trial* TrialOfPool(TrialId id);
   void HoldBack(const Study& study);
-
-  // ---- slots of such trials (client_slots.cc)
-  absl::Status CheckRequest(const Trial& trial, const AcquireSlots& event) const;
-  absl::Status CheckPossible(const AcquireSlots& event) const;
-  void Tell(const ClientSlots& own, Reply& reply) const;
-  void GiveBack(TrialId id, const std::string& why);
-  void GiveBackOn(NodeId node, int from_slot, const std::string& why);
-  void TakeUpClientSlots(const Trial& trial);
-  void NoteLeft(TrialId id, TrialState state);
-  void CheckClientSlots();
-  int ClientSlotsOn(NodeId node) const;
-  int KeptForClients(NodeId node) const;
-  int MayGiveOn(TrialId id, const Group& group, NodeId node) const;
-  std::vector<ClientNode> NodesForClients() const;
-  std::pair<double, double> SharesOfSides() const;
-  std::vector<TrialId> WaitingClients() const;
-  std::string WhyNotNow(const ClientSlots& own, const std::vector<ClientNode>& nodes) const;
-  void ServeClients();
-  void MakeRoomOn(NodeId node);
-  void ServeClientsFromUnused();
-  void Grant(TrialId id, const Placement& placement, bool in_turn);
-  void AnswerClients();
-  Time NextClientSlots() const;
 
   // ---- replica groups (groups.cc)
   void StartReplica(const Trial& trial, NodeId node, int slot);
@@ -344,18 +214,10 @@ class Core::Impl {
   void GroupLost(TrialId id, const ReplicaExited& exit, bool node_lost);
   void TryRecover(TrialId id);
   void LoseNode(NodeId id);
-  void ForgetPlansFor(NodeId id);
   void CheckReplicaDeadlines();
   void ForgetUntimedGroups();
-  std::vector<const Replica*> ReplicasOf(TrialId id) const;
   int SlotsHeldBy(TrialId id) const;
   TrainingFigures FiguresOf(TrialId id, const Group& group) const;
-  // Of the nodes that its members are on; none while they are on several types.
-  std::optional<std::string> GpuTypeOf(const Group& group) const;
-  std::optional<ThroughputParams> FittedFor(TrialId id,
-                                            const std::optional<std::string>& gpu_type) const;
-  // Whether that changed what is known.
-  bool LearnSpeed(TrialId id, const ReplicaProgress& message);
 
   // ---- where checkpoints lie (checkpoints.cc)
   // Of its newest one; connected nodes first.
@@ -390,31 +252,19 @@ class Core::Impl {
   ReplicaForming FormingOf(TrialId id, const Group& group) const;
 
   // ---- nodes that are to be emptied (drains.cc)
-  void UpdateDrain(Node& node, const std::string& why);
   void CheckDrains();
   void PlanNothingNewOn(NodeId id);
   void EmptyNode(const Node& node);
   void LeaveNode(TrialId id, const Node& node);
-  bool Draining(NodeId id) const;
   // When the trial's replicas there are told to leave at the latest; none: no such moment is known.
   std::optional<Time> LeaveBy(NodeId id, TrialId trial) const;
   bool MustLeave(NodeId id, TrialId trial) const;
 
-  // ---- nodes of an engine (pool_growth.cc, pool_work.cc)
+  // ---- what the rule of the pool's size is shown (pool_work.cc)
   void SizePool();
-  void ResizePool(const PoolSizeRequest& request, const PoolSizeDecision& decision);
-  PoolSizeRequest DescribePoolSize();
-  void DescribeWork(PoolSizeRequest& request);
+  // The rest of the request, and how long each of the pool's jobs will take.
+  void DescribeWork(Pool& pool, PoolSizeRequest& request);
   double SecondsOfATrial(const Study& study) const;
-  int SlotsOfOtherNodes() const;
-  void AddNodesForClients(PoolSizeDecision& decision) const;
-  void RecordPoolSize(int from, int to, const std::string& reason);
-  void GiveUpMissingNodes();
-  void GrowPool(int nodes);
-  void ShrinkPool(int nodes);
-  void ReleaseEmptyNodes();
-  int SlotsHeldOn(NodeId id) const;
-  std::optional<Time> NextPoolSize() const;
 
   // ---- groups in which some or all hang (stuck_groups.cc)
   void CheckStuckGroups();
@@ -424,17 +274,12 @@ class Core::Impl {
   std::set<ReplicaPair> CutPairs(const Group& group) const;
   std::vector<std::string> NoteOutOfReach(const Group& group);
   void PartThoseOutOfReach(TrialId id);
-  std::string NodeName(NodeId id) const;
-  std::string PlaceOf(const Replica& replica) const;
 
   // ---- replicas that slow their group down (slow_replicas.cc)
   void JudgePace(TrialId id, const ReplicaProgress& message);
   void ReplaceStraggler(TrialId id, const Straggler& straggler);
   void GiveUpReplacement(Group& group);
   std::optional<Slot> SpareSlot(TrialId id, const Replica& slow) const;
-  bool MaySpan(TrialId id, const Placement& placement) const;
-  bool IsSlow(Slot slot) const;
-  int FreeSlowSlots(NodeId node) const;
 
   // ---- allocation (scheduling.cc)
   void Schedule();
@@ -452,12 +297,12 @@ class Core::Impl {
   const std::map<StudyId, StudyPart>* KnownParts() const;
   StudyCurves CurvesToForecast(const Study& study);
   bool PromiseIsDue(const Study& study);
-  void CreateTrials(Study& study, int& room);
+  void CreateTrials(const Study& study, int& room);
   // Studies that share the pool (shares.cc).
   void CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& parts);
   void GiveWayToStarving(const std::map<StudyId, StudyPart>& parts);
+  void MakeRoomOn(NodeId node, int left);
   bool SomeWait(const Study& study) const;
-  bool MayPauseForOthers(TrialId id, const Group& group) const;
   int RunningSlotsOf(const Study& study) const;
   int PlannedSlotsOf(const Study& study) const;
   int LeastSlotsOf(const Study& study);
@@ -465,16 +310,12 @@ class Core::Impl {
   StudyDemand DemandOf(const Study& study, int most_slots);
   std::map<StudyId, StudyPart> PartsOfStudies();
   void OrderByShare(Pool& pool) const;
-  Pool MakePool() { return MakePool(std::max(1, SlotsTotal())); }
+  Pool MakePool() { return MakePool(std::max(1, pool_.SlotsTotal())); }
   Pool MakePool(int most_slots);
   std::vector<NodeCapacity> Capacities() const;
   Job MakeJob(const Study& study, const Trial& trial, int most_slots);
-  // Whether the trial may be resized: not while a group forms, starts or takes its leave.
-  bool Settled(TrialId id, const Group& group) const;
-  int SettledGiveOn(NodeId node) const;
   void RecordRefusal(const Trial& trial, const std::string& reason);
   void DescribeHistory(const Trial& trial, Job& job) const;
-  bool DescribeSpeed(const Trial& trial, Job& job);
   double ShareDoneBy(const Trial& trial) const;
   bool WithinReach(const AllocationDecision& decision);
   void TakeAllocation(const AllocationDecision& decision);
@@ -486,37 +327,24 @@ class Core::Impl {
   std::vector<ReplicaId> WantedMembers(TrialId id, const std::vector<Replica*>& live,
                                        const std::set<ReplicaId>& surplus) const;
   void KeepASource(TrialId id, std::vector<ReplicaId>& wanted) const;
-  std::optional<int> FreeSlot(NodeId node) const;
-  std::set<Slot> SlotsToRecover() const;
   PluginSpec CurrentPolicy() const;
   void UpdatePromise(const Study& study);
-  void SlotsChange(TrialId id);
   void RecordSlots();
 
   TrialTimeouts TimeoutsOf(const Trial& trial) const;
-  Trial& TrialAt(TrialId id);
-  Study& StudyAt(StudyId id);
   void AddLive(const Trial& trial);
 
-  TunerState state_;
+  Turn turn_;
   CoreOptions options_;
-  std::map<NodeId, Node> nodes_;
-  ReplicaTable replicas_;
-  std::map<TrialId, Group> groups_;
+  PoolState pool_{turn_};
   struct LiveTrial {
     const Trial* trial;
     const Study* study;
   };
   // WAITING, RUNNING and PAUSED trials of the pool, by submission.
   std::map<TrialId, LiveTrial> live_;
-  // Of a pool of thousands of replicas most are at peace most of the time. These are not, or may
-  // not be: nodes that are away or to be emptied, groups about which time alone may change
-  // something, and trials that may not have what they should.
-  std::set<NodeId> away_;
-  std::set<NodeId> draining_;
-  std::set<TrialId> timed_groups_;
-  std::set<TrialId> reconcile_;
-  std::set<StudyId> pool_studies_;  // those that use the pool
+  std::set<NodeId> away_;           // not connected
+  std::set<TrialId> timed_groups_;  // about which time alone may change something
   // Study::suggestions by name, and each by name and distribution.
   struct SuggestionIndex {
     std::map<std::string, int> first;
@@ -526,19 +354,8 @@ class Core::Impl {
   std::map<StudyId, std::set<TrialId>> waiting_;      // WAITING trials of ask-and-tell studies
   std::map<StudyId, SuggestedParameters> suggested_;  // of studies whose sampler was asked
   RequestKeys request_keys_;
-  std::map<TrialId, ClientSlots> client_slots_;  // who holds slots or asks for some
-  std::map<Slot, TrialId> client_held_;          // the same, by slot
-  // Of those, since the last look: trials that their clients run no more.
-  std::map<TrialId, TrialState> left_by_clients_;
-  bool studies_changed_ = false;          // since then, in their states
-  std::map<NodeId, int> reserved_;        // for those who wait
-  std::map<TrialId, Time> slot_answers_;  // who waits for an answer, and until when
-  std::int64_t next_slot_request_ = 0;
-  Time client_slots_due_;  // no lease of theirs ends before
-  TrialId unused_for_;     // for whom nobody else has wanted some slots since
-  Time unused_since_;
-  Time trials_turn_ends_;             // after a request beyond the clients' part
-  bool client_nodes_unsure_ = false;  // after a restart: their agents have not all come back
+  ClientSlotDesk client_slots_{turn_, pool_, options_,
+                               [this](NodeId node, int left) { MakeRoomOn(node, left); }};
   std::map<TrialId, Time> heard_of_;  // trials of clients that run, with a lease
   std::optional<Time> client_leases_checked_;
   std::map<StudyId, StudyPlugins> plugins_;
@@ -548,43 +365,25 @@ class Core::Impl {
   // Trials that their pruner has paused and does not let go on yet, or that their client holds
   // back. Follows from curves and attributes, so that it is the same after a restart.
   std::set<TrialId> held_;
-  std::set<TrialId> refused_;  // whose bad numbers are on record
-  std::map<TrialId, TrialSpeed> speeds_;
-  std::map<StudyId, MeasuredPauses> pauses_;  // of all resizes of its trials
+  Speeds speeds_{turn_.state(), options_.plan_aside};
   std::map<StudyId, CostCheck> cost_check_;
   CurvesOfStudies curves_;
-  std::map<Slot, Time> slow_slots_;  // until when
-  // Trials of a loaded state that run or hold slots, and whose agents have not come back yet.
-  std::set<TrialId> recovering_;
   CheckpointKeeping keeping_;
-  NodeFaults faults_;       // pairs of nodes that cannot talk
   std::set<NodeId> heard_;  // nodes that have said Hello to this core
-  std::optional<Time> recovery_ends_;
-  std::set<TrialId> slots_touched_;
-  Planner planner_;  // of plans that are made within a step
+  Planner planner_;         // of plans that are made within a step
   // And of others: the one under way, if there is one, and when the next may be asked for.
   std::shared_ptr<const PlanRequest> planning_;
   std::int64_t plans_asked_ = 0;
   Time plan_asked_at_;
   Time planner_rests_until_;
-  bool look_ = false;                   // something has changed that a plan should see
-  std::map<StudyId, StudyPart> parts_;  // by the newest plan
-  std::set<std::pair<TrialId, std::string>> fit_due_;  // by GPU type
-  std::unique_ptr<PoolSizeRule> size_rule_;
-  Pool sized_pool_;                          // as the rule sees it
-  std::map<std::string, Time> asked_nodes_;  // that have not come, and when they are given up
-  std::optional<Time> too_large_since_;
-  PoolSizeDecision most_wanted_;  // since then: what the pool shrinks to
-  std::optional<Time> size_next_;
+  bool look_ = false;                    // something has changed that a plan should see
+  std::map<StudyId, StudyPart> parts_;   // by the newest plan
+  std::optional<PoolSizer> pool_sizer_;  // of a pool whose nodes come from an engine
   std::int64_t next_replica_ = 1;
   bool clocks_set_ = false;
-  bool schedule_ = false;  // something happened that the allocator should see
-  Time scheduled_at_;      // when it looked last
+  Time scheduled_at_;  // when the allocator looked last
   Time reconciled_all_at_;
   double look_again_s_ = kLookAgain_s;
-
-  Time now_;
-  StepResult result_;
 };
 
 }  // namespace espalier

@@ -14,89 +14,59 @@ namespace espalier {
 
 void Core::Impl::On(const DrainNode& event) {
   NodeId id;
-  for (const auto& [node_id, name] : state_.nodes) {
+  for (const auto& [node_id, name] : turn_.state().nodes) {
     if (name == event.name) id = node_id;
   }
   if (!id) {
-    result_.reply.status = absl::NotFoundError(
+    turn_.reply().status = absl::NotFoundError(
         absl::StrCat("no node \"", event.name, "\" has ever been in this pool"));
     return;
   }
-  result_.reply.node = id;
+  turn_.reply().node = id;
   if (!(event.within_s >= 0)) {
-    result_.reply.status = absl::InvalidArgumentError(
+    turn_.reply().status = absl::InvalidArgumentError(
         absl::StrCat("node \"", event.name,
                      "\" must be empty within 0 (no limit) or more seconds, got ", event.within_s));
     return;
   }
-  if (event.undo && !state_.drained.contains(id)) return;
-  Emit(NodeDrained{id, !event.undo, event.within_s > 0 ? After(now_, event.within_s) : Time{}});
-  if (const auto node = nodes_.find(id); node != nodes_.end()) {
-    UpdateDrain(node->second, "a user drains it");
+  if (event.undo && !turn_.state().drained.contains(id)) return;
+  turn_.Emit(NodeDrained{id, !event.undo,
+                         event.within_s > 0 ? After(turn_.now(), event.within_s) : Time{}});
+  if (const auto node = pool_.nodes.find(id); node != pool_.nodes.end()) {
+    pool_.UpdateDrain(node->second, "a user drains it");
   }
-  schedule_ = true;
+  turn_.Wake();
 }
 
 void Core::Impl::On(const AgentLeaving& event) {
-  const auto it = nodes_.find(event.node);
-  if (it == nodes_.end()) return;
-  const Time leaves = After(now_, std::max(0.0, event.within_s));
+  const auto it = pool_.nodes.find(event.node);
+  if (it == pool_.nodes.end()) return;
+  const Time leaves = After(turn_.now(), std::max(0.0, event.within_s));
   // Told again it does not gain time.
   if (!it->second.leaving || leaves < it->second.leaves) it->second.leaves = leaves;
   it->second.leaving = true;
-  UpdateDrain(it->second, "its agent says that it goes away");
-  schedule_ = true;
-}
-
-// What the agent, the users and the rule of the pool's size have said, in one.
-void Core::Impl::UpdateDrain(Node& node, const std::string& why) {
-  const bool before = node.draining;
-  const auto user = state_.drained.find(node.id);
-  node.draining = node.leaving || node.releasing || user != state_.drained.end();
-  std::optional<Time> ends;
-  if (node.leaving) ends = node.leaves;
-  if (user != state_.drained.end() && user->second != Time{}) {
-    ends = ends ? std::min(*ends, user->second) : user->second;
-  }
-  if (ends != node.ends) {
-    node.ends = ends;
-    node.ends_known = now_;
-  }
-  node.draining ? void(draining_.insert(node.id)) : void(draining_.erase(node.id));
-  if (node.draining == before) return;
-  if (node.draining) ForgetPlansFor(node.id);
-  const std::string what = node.draining
-                               ? absl::StrCat("node ", node.name, " drains: ", why)
-                               : absl::StrCat("node ", node.name, " is no longer drained");
-  const std::string when =
-      ends ? absl::StrCat(", in ", static_cast<std::int64_t>(SecondsBetween(now_, *ends)), " s")
-           : "";
-  for (const StudyId id : pool_studies_) Decide(id, -1, DecisionKind::kPool, 0, 0, what + when);
-}
-
-bool Core::Impl::Draining(NodeId id) const {
-  const auto node = nodes_.find(id);
-  return node != nodes_.end() && node->second.draining;
+  pool_.UpdateDrain(it->second, "its agent says that it goes away");
+  turn_.Wake();
 }
 
 // Of a short notice half is left for moving, and half for saving.
 std::optional<Time> Core::Impl::LeaveBy(NodeId id, TrialId trial) const {
-  const auto node = nodes_.find(id);
-  if (node == nodes_.end() || !node->second.ends) return std::nullopt;
+  const auto node = pool_.nodes.find(id);
+  if (node == pool_.nodes.end() || !node->second.ends) return std::nullopt;
   const Time known = node->second.ends_known;
   const double notice_s = std::max(0.0, SecondsBetween(known, *node->second.ends));
-  const double drain_s = TimeoutsOf(state_.trials.at(trial)).drain_s;
+  const double drain_s = TimeoutsOf(turn_.state().trials.at(trial)).drain_s;
   return After(known, std::max(notice_s - drain_s, notice_s / 2));
 }
 
 bool Core::Impl::MustLeave(NodeId id, TrialId trial) const {
   const std::optional<Time> leaves = LeaveBy(id, trial);
-  return leaves && *leaves <= now_;
+  return leaves && *leaves <= turn_.now();
 }
 
 void Core::Impl::CheckDrains() {
-  for (const NodeId id : std::set<NodeId>(draining_)) {
-    const Node& node = nodes_.at(id);
+  for (const NodeId id : std::set<NodeId>(pool_.draining)) {
+    const Node& node = pool_.nodes.at(id);
     PlanNothingNewOn(id);
     if (node.ends) EmptyNode(node);
   }
@@ -105,32 +75,32 @@ void Core::Impl::CheckDrains() {
 // What was planned there and has not begun, or has ended, is not begun any more.
 void Core::Impl::PlanNothingNewOn(NodeId id) {
   std::map<TrialId, int> living;
-  for (const ReplicaId here : replicas_.On(id)) {
-    const Replica& replica = replicas_.at(here);
+  for (const ReplicaId here : pool_.replicas.On(id)) {
+    const Replica& replica = pool_.replicas.at(here);
     if (!replica.stopping && !replica.leaving) ++living[replica.trial];
   }
-  for (auto& [trial, group] : groups_) {
+  for (auto& [trial, group] : pool_.groups) {
     const auto planned = group.target.find(id);
     if (planned == group.target.end() || planned->second <= living[trial]) continue;
     planned->second = living[trial];
     if (planned->second == 0) group.target.erase(planned);
-    reconcile_.insert(trial);
-    schedule_ = true;
+    pool_.reconcile.insert(trial);
+    turn_.Wake();
   }
 }
 
 void Core::Impl::EmptyNode(const Node& node) {
   std::set<TrialId> here;
-  for (const ReplicaId id : replicas_.On(node.id)) {
-    const Replica& replica = replicas_.at(id);
+  for (const ReplicaId id : pool_.replicas.On(node.id)) {
+    const Replica& replica = pool_.replicas.at(id);
     if (!replica.stopping && !replica.leaving && MustLeave(node.id, replica.trial)) {
       here.insert(replica.trial);
     }
   }
-  if (!here.empty()) schedule_ = true;
+  if (!here.empty()) turn_.Wake();
   for (const TrialId id : here) {
-    const auto group = groups_.find(id);
-    if (group != groups_.end() && !group->second.pausing && !group->second.ending) {
+    const auto group = pool_.groups.find(id);
+    if (group != pool_.groups.end() && !group->second.pausing && !group->second.ending) {
       LeaveNode(id, node);
     }
   }
@@ -139,16 +109,16 @@ void Core::Impl::EmptyNode(const Node& node) {
 // The trial's time on this node is over: it goes on with those who train elsewhere, if these are
 // enough, and else from its checkpoint.
 void Core::Impl::LeaveNode(TrialId id, const Node& node) {
-  Group& group = groups_.at(id);
-  const Trial& trial = TrialAt(id);
+  Group& group = pool_.groups.at(id);
+  const Trial& trial = turn_.TrialAt(id);
   const std::string why = absl::StrCat("node ", node.name, " goes away");
   int stay = 0;
   for (const ReplicaId member : group.members) {
-    const auto replica = replicas_.find(member);
-    if (replica != replicas_.end() && !MustLeave(replica->second.node, id)) ++stay;
+    const auto replica = pool_.replicas.find(member);
+    if (replica != pool_.replicas.end() && !MustLeave(replica->second.node, id)) ++stay;
   }
   const int least =
-      trial.pinned_slots > 0 ? trial.pinned_slots : StudyAt(trial.study).spec.min_slots;
+      trial.pinned_slots > 0 ? trial.pinned_slots : turn_.StudyAt(trial.study).spec.min_slots;
   if (!group.elastic || stay < least) {
     PauseTrial(id, absl::StrCat(why, " and no slots elsewhere are ready for it"));
     return;
@@ -156,8 +126,8 @@ void Core::Impl::LeaveNode(TrialId id, const Node& node) {
   const auto planned = group.target.find(node.id);
   if (planned == group.target.end()) return;  // on its way
   group.target.erase(planned);
-  reconcile_.insert(id);
-  Decide(trial, DecisionKind::kShrink, SlotsHeldBy(id), stay, why);
+  pool_.reconcile.insert(id);
+  turn_.Decide(trial, DecisionKind::kShrink, SlotsHeldBy(id), stay, why);
 }
 
 }  // namespace espalier

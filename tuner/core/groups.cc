@@ -26,11 +26,12 @@ bool NeverStarted(const ReplicaExited& exit) { return !exit.error.empty() && exi
 
 void Core::Impl::StartReplica(const Trial& trial, NodeId node, int slot) {
   const ReplicaId id = NewReplicaId();
-  Replica& replica = replicas_.emplace(id, Replica(id, trial.id, node, slot)).first->second;
-  SlotsChange(trial.id);
-  const Group& group = groups_.at(trial.id);
+  Replica& replica = pool_.replicas.emplace(id, Replica(id, trial.id, node, slot)).first->second;
+  pool_.SlotsChange(trial.id);
+  const Group& group = pool_.groups.at(trial.id);
   // Only an elastic program says Ready; whether this one is, its first replica will show.
-  if (group.elastic) replicas_.SetDeadline(replica, After(now_, TimeoutsOf(trial).start_s));
+  if (group.elastic)
+    pool_.replicas.SetDeadline(replica, After(turn_.now(), TimeoutsOf(trial).start_s));
   // Who joins others is handed their state.
   StartReplicaCommand start{node, id, trial.id, slot};
   start.joins = group.elastic && HasSource(trial.id);
@@ -42,50 +43,50 @@ void Core::Impl::StartReplica(const Trial& trial, NodeId node, int slot) {
       replica.sources = start.sources;
     }
   }
-  result_.commands.push_back(std::move(start));
+  turn_.Send(std::move(start));
 }
 
 void Core::Impl::StopReplica(Replica& replica, double grace_s) {
   replica.stopping = true;
   replica.grace_s = grace_s;
   // Said again until the exit is seen: the command may be lost with the agent's stream.
-  replicas_.SetDeadline(replica, After(now_, grace_s + options_.lease_s));
-  reconcile_.insert(replica.trial);
-  result_.commands.push_back(StopReplicaCommand{replica.node, replica.id, grace_s});
+  pool_.replicas.SetDeadline(replica, After(turn_.now(), grace_s + options_.lease_s));
+  pool_.reconcile.insert(replica.trial);
+  turn_.Send(StopReplicaCommand{replica.node, replica.id, grace_s});
 }
 
 void Core::Impl::Regroup(TrialId id, std::vector<ReplicaId> members, bool abandon,
                          bool after_loss) {
   ESPALIER_CHECK(!members.empty(), "a regroup to nobody is a pause");
-  Group& group = groups_.at(id);
-  const Trial& trial = TrialAt(id);
+  Group& group = pool_.groups.at(id);
+  const Trial& trial = turn_.TrialAt(id);
   const double stall_s = StallOf(id);
-  Emit(GenerationAdvanced{id, trial.generation + 1});
+  turn_.Emit(GenerationAdvanced{id, trial.generation + 1});
   Membership membership{trial.generation, {}, abandon};
   for (const ReplicaId member : members) {
-    const Replica& replica = replicas_.at(member);
+    const Replica& replica = pool_.replicas.at(member);
     membership.members.push_back({member, replica.node, replica.address});
   }
   std::set<ReplicaId> told(members.begin(), members.end());
   for (const ReplicaId old : group.members) {
-    const auto it = replicas_.find(old);
-    if (it == replicas_.end() || told.contains(old)) continue;
+    const auto it = pool_.replicas.find(old);
+    if (it == pool_.replicas.end() || told.contains(old)) continue;
     it->second.leaving = true;
-    replicas_.SetDeadline(it->second, After(now_, stall_s));
-    it->second.grace_s = StudyAt(trial.study).spec.stop_grace_s;
+    pool_.replicas.SetDeadline(it->second, After(turn_.now(), stall_s));
+    it->second.grace_s = turn_.StudyAt(trial.study).spec.stop_grace_s;
     told.insert(old);
   }
   for (const ReplicaId to : told) {
-    result_.commands.push_back(RegroupCommand{replicas_.at(to).node, to, membership});
+    turn_.Send(RegroupCommand{pool_.replicas.at(to).node, to, membership});
   }
   // A regroup that overtakes another counts from the group that last trained.
   if (!group.forming) group.replicas_before = static_cast<int>(group.members.size());
   group.after_loss = after_loss || (group.forming && group.after_loss);
   group.members = std::move(members);
   group.forming = true;
-  group.moved_at = now_;
+  group.moved_at = turn_.now();
   timed_groups_.insert(id);
-  reconcile_.insert(id);
+  pool_.reconcile.insert(id);
   group.awaited = {group.members.begin(), group.members.end()};
   group.longest_pause = {};
   group.stuck.clear();
@@ -95,35 +96,36 @@ void Core::Impl::Regroup(TrialId id, std::vector<ReplicaId> members, bool abando
 }
 
 void Core::Impl::FinishForming(TrialId id) {
-  Group& group = groups_.at(id);
+  Group& group = pool_.groups.at(id);
   group.forming = false;
-  reconcile_.insert(id);
+  pool_.reconcile.insert(id);
   std::set<NodeId> nodes;
   for (const ReplicaId member : group.members) {
-    if (const auto r = replicas_.find(member); r != replicas_.end()) nodes.insert(r->second.node);
+    if (const auto r = pool_.replicas.find(member); r != pool_.replicas.end())
+      nodes.insert(r->second.node);
   }
-  faults_.WorkTogether(nodes);
+  pool_.faults.WorkTogether(nodes);
   const int replicas = static_cast<int>(group.members.size());
   if (group.replicas_before > 0) {
     const ReplicaRegrouped& longest = group.longest_pause;
-    Emit(ResizeMeasured{id,
-                        {now_, TrialAt(id).generation, group.replicas_before, replicas,
-                         longest.pause_s, group.after_loss, longest.form_s, longest.broadcast_s}});
-    pauses_[TrialAt(id).study].Add(longest.pause_s);
+    turn_.Emit(
+        ResizeMeasured{id,
+                       {turn_.now(), turn_.TrialAt(id).generation, group.replicas_before, replicas,
+                        longest.pause_s, group.after_loss, longest.form_s, longest.broadcast_s}});
   }
   if (replicas > group.replicas_before) group.joiner_failures = 0;
   group.after_loss = false;
-  group.last_resize = now_;
+  group.last_resize = turn_.now();
   group.form_timeouts = 0;
-  group.stragglers.Reset(now_);
-  schedule_ = true;
+  group.stragglers.Reset(turn_.now());
+  turn_.Wake();
 }
 
 void Core::Impl::ReplicaGone(const Replica& gone, const ReplicaExited& exit, bool node_lost) {
-  const Trial& trial = TrialAt(gone.trial);
-  const auto found = groups_.find(gone.trial);
+  const Trial& trial = turn_.TrialAt(gone.trial);
+  const auto found = pool_.groups.find(gone.trial);
   // A trial that is only planned to start again has nothing to lose by a leftover of its past.
-  if (trial.state != TrialState::kRunning || found == groups_.end()) return;
+  if (trial.state != TrialState::kRunning || found == pool_.groups.end()) return;
   Group& group = found->second;
   group.awaited.erase(gone.id);
   const bool expected = gone.leaving || gone.stopping;
@@ -137,7 +139,7 @@ void Core::Impl::ReplicaGone(const Replica& gone, const ReplicaExited& exit, boo
   // Only joiners are left: Reconcile makes them the group.
   if (group.members.empty()) group.forming = false;
 
-  if (ReplicasOf(gone.trial).empty()) {
+  if (pool_.ReplicasOf(gone.trial).empty()) {
     GroupLost(gone.trial, exit, node_lost || expected);
     return;
   }
@@ -159,19 +161,19 @@ void Core::Impl::ReplicaGone(const Replica& gone, const ReplicaExited& exit, boo
   }
   if (!was_member) {
     ++group.joiner_failures;
-    Decide(trial, DecisionKind::kShrink, SlotsHeldBy(trial.id) + 1, SlotsHeldBy(trial.id),
-           absl::StrCat("a replica that was to join ", DescribeExit(exit, node_lost)));
+    turn_.Decide(trial, DecisionKind::kShrink, SlotsHeldBy(trial.id) + 1, SlotsHeldBy(trial.id),
+                 absl::StrCat("a replica that was to join ", DescribeExit(exit, node_lost)));
     return;
   }
   if (ended_well) {
     // It came to its end before the others: Finished, or their own ends, should follow.
-    if (!group.ending) group.ending = After(now_, TimeoutsOf(trial).exit_s);
+    if (!group.ending) group.ending = After(turn_.now(), TimeoutsOf(trial).exit_s);
     timed_groups_.insert(gone.trial);
     return;
   }
-  Decide(trial, DecisionKind::kShrink, SlotsHeldBy(trial.id) + 1, SlotsHeldBy(trial.id),
-         absl::StrCat("a replica ", DescribeExit(exit, node_lost), "; ", group.members.size(),
-                      " go on without it"));
+  turn_.Decide(trial, DecisionKind::kShrink, SlotsHeldBy(trial.id) + 1, SlotsHeldBy(trial.id),
+               absl::StrCat("a replica ", DescribeExit(exit, node_lost), "; ", group.members.size(),
+                            " go on without it"));
   if (group.pausing) return;
   if (group.members.empty()) return;
   ++group.joiner_failures;
@@ -181,18 +183,18 @@ void Core::Impl::ReplicaGone(const Replica& gone, const ReplicaExited& exit, boo
 }
 
 void Core::Impl::GroupLost(TrialId id, const ReplicaExited& exit, bool not_its_fault) {
-  const Trial& trial = TrialAt(id);
-  const Study& study = StudyAt(trial.study);
-  Group& group = groups_.at(id);
+  const Trial& trial = turn_.TrialAt(id);
+  const Study& study = turn_.StudyAt(trial.study);
+  Group& group = pool_.groups.at(id);
   keeping_.due.insert(id);
   const bool clean = exit.exit_code == 0 && exit.signal == 0 && exit.error.empty();
   if (group.pausing || not_its_fault || study.state != StudyState::kRunning) {
     const std::string reason =
         group.pausing ? group.pause_reason : "its replicas were lost with their agent";
-    if (!group.pausing) Decide(trial, DecisionKind::kPause, 0, 0, reason);
-    Emit(TrialStateChanged{id, TrialState::kPaused, now_, reason, std::nullopt, ""});
-    groups_.erase(id);
-    schedule_ = true;
+    if (!group.pausing) turn_.Decide(trial, DecisionKind::kPause, 0, 0, reason);
+    turn_.Emit(TrialStateChanged{id, TrialState::kPaused, turn_.now(), reason, std::nullopt, ""});
+    pool_.groups.erase(id);
+    turn_.Wake();
     return;
   }
   if (clean) {
@@ -206,14 +208,14 @@ void Core::Impl::GroupLost(TrialId id, const ReplicaExited& exit, bool not_its_f
       !trial.newest_checkpoint.known() || !trial.newest_checkpoint.name.empty();
   if (!trial.checkpoint.empty() && own_checkpoint && !NeverStarted(exit) &&
       trial.restarts < study.spec.max_restarts) {
-    Emit(TrialRestarted{id, trial.restarts + 1});
+    turn_.Emit(TrialRestarted{id, trial.restarts + 1});
     const std::string reason =
         absl::StrCat("the last replica ", what, "; goes on from its checkpoint (restart ",
                      trial.restarts, " of ", study.spec.max_restarts, ")");
-    Decide(trial, DecisionKind::kRestart, 1, 0, reason);
-    Emit(TrialStateChanged{id, TrialState::kPaused, now_, reason, std::nullopt, ""});
-    groups_.erase(id);
-    schedule_ = true;
+    turn_.Decide(trial, DecisionKind::kRestart, 1, 0, reason);
+    turn_.Emit(TrialStateChanged{id, TrialState::kPaused, turn_.now(), reason, std::nullopt, ""});
+    pool_.groups.erase(id);
+    turn_.Wake();
     return;
   }
   EndTrial(id, TrialState::kFail, what, std::nullopt, exit.last_output);
@@ -221,26 +223,26 @@ void Core::Impl::GroupLost(TrialId id, const ReplicaExited& exit, bool not_its_f
 
 void Core::Impl::ForgetUntimedGroups() {
   std::erase_if(timed_groups_, [this](TrialId id) {
-    const auto group = groups_.find(id);
-    return group == groups_.end() || !group->second.timed();
+    const auto group = pool_.groups.find(id);
+    return group == pool_.groups.end() || !group->second.timed();
   });
 }
 
 void Core::Impl::CheckReplicaDeadlines() {
   std::vector<NodeId> lost;
   for (const NodeId id : away_) {
-    if (*nodes_.at(id).lease_ends <= now_) lost.push_back(id);
+    if (*pool_.nodes.at(id).lease_ends <= turn_.now()) lost.push_back(id);
   }
   for (const NodeId id : lost) LoseNode(id);
 
-  if (recovery_ends_ && *recovery_ends_ <= now_) {
-    recovery_ends_.reset();
-    for (const TrialId id : std::set<TrialId>(recovering_)) TryRecover(id);
+  if (pool_.recovery_ends && *pool_.recovery_ends <= turn_.now()) {
+    pool_.recovery_ends.reset();
+    for (const TrialId id : std::set<TrialId>(pool_.recovering)) TryRecover(id);
   }
-  for (const ReplicaId id : replicas_.Due(now_)) {
-    Replica& replica = replicas_.at(id);
-    const auto group = groups_.find(replica.trial);
-    if (!replica.ready && !replica.stopping && group != groups_.end()) {
+  for (const ReplicaId id : pool_.replicas.Due(turn_.now())) {
+    Replica& replica = pool_.replicas.at(id);
+    const auto group = pool_.groups.find(replica.trial);
+    if (!replica.ready && !replica.stopping && group != pool_.groups.end()) {
       ++group->second.joiner_failures;  // it never came to say Ready
     }
     StopReplica(replica, replica.grace_s);
@@ -250,8 +252,8 @@ void Core::Impl::CheckReplicaDeadlines() {
   std::vector<TrialId> stuck;
   ForgetUntimedGroups();
   for (const TrialId id : timed_groups_) {
-    Group& group = groups_.at(id);
-    if (group.ending && *group.ending <= now_) {
+    Group& group = pool_.groups.at(id);
+    if (group.ending && *group.ending <= turn_.now()) {
       group.ending.reset();
       if (!group.members.empty() && !group.pausing) stuck.push_back(id);
     } else if (Stalls(id, group)) {
@@ -261,7 +263,7 @@ void Core::Impl::CheckReplicaDeadlines() {
   }
   for (const TrialId id : stuck) {
     if (!StopThoseNotFormed(id)) continue;
-    Regroup(id, std::vector<ReplicaId>(groups_.at(id).members), /*abandon=*/true,
+    Regroup(id, std::vector<ReplicaId>(pool_.groups.at(id).members), /*abandon=*/true,
             /*after_loss=*/true);
   }
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tuner/core/core_impl.h"
+#include "tuner/core/slot_time.h"
 
 namespace espalier {
 
@@ -30,8 +31,8 @@ double SpentOn(const TunerState& state, const Study& study, Time now) {
 
 int Core::Impl::SlotsHeldByStudy(const Study& study) const {
   int held = 0;
-  for (const auto& [id, replica] : replicas_) {
-    held += state_.trials.at(replica.trial).study == study.id ? 1 : 0;
+  for (const auto& [id, replica] : pool_.replicas) {
+    held += turn_.state().trials.at(replica.trial).study == study.id ? 1 : 0;
   }
   return held;
 }
@@ -39,28 +40,28 @@ int Core::Impl::SlotsHeldByStudy(const Study& study) const {
 // Slots cost until their processes are gone, and a look happens now and then: both are set aside.
 bool Core::Impl::OverCost(const Study& study) {
   CostCheck& check = cost_check_[study.id];
-  const int slots = std::max(1, SlotsTotal());
-  if (check.at > now_ && slots <= check.slots) return false;
+  const int slots = std::max(1, pool_.SlotsTotal());
+  if (check.at > turn_.now() && slots <= check.slots) return false;
   const double price_per_s = study.spec.slot_price_per_hour / kHour_s;
-  const double left = study.spec.cost_limit - SpentOn(state_, study, now_);
+  const double left = study.spec.cost_limit - SpentOn(turn_.state(), study, turn_.now());
   const double reserve_s = study.spec.stop_grace_s + kSoonestCostCheck_s;
   const double free = left - SlotsHeldByStudy(study) * price_per_s * reserve_s;
   if (free <= 0) return true;
   const double soonest_s = free / (slots * price_per_s);
-  check = {After(now_, std::max(kSoonestCostCheck_s, 0.5 * soonest_s)), slots};
+  check = {After(turn_.now(), std::max(kSoonestCostCheck_s, 0.5 * soonest_s)), slots};
   return false;
 }
 
 void Core::Impl::CheckLimits() {
   std::map<StudyId, std::string> over;
-  for (const StudyId id : pool_studies_) {
-    const Study& study = StudyAt(id);
+  for (const StudyId id : pool_.studies) {
+    const Study& study = turn_.StudyAt(id);
     const StudySpec& spec = study.spec;
-    if (spec.time_limit_s > 0 && ElapsedSeconds(study, now_) >= spec.time_limit_s) {
+    if (spec.time_limit_s > 0 && ElapsedSeconds(study, turn_.now()) >= spec.time_limit_s) {
       over[id] = absl::StrCat("time limit of ", spec.time_limit_s, " s reached");
     } else if (spec.cost_limit > 0 && OverCost(study)) {
       over[id] = absl::StrFormat("cost limit of %g reached: %.4g spent, and what stopping costs",
-                                 spec.cost_limit, SpentOn(state_, study, now_));
+                                 spec.cost_limit, SpentOn(turn_.state(), study, turn_.now()));
     }
   }
   for (const auto& [id, reason] : over) EndStudy(id, StudyState::kComplete, reason);
@@ -69,9 +70,9 @@ void Core::Impl::CheckLimits() {
 double Core::Impl::TimeLeft(const Study& study) const {
   const StudySpec& spec = study.spec;
   double left_s = kNever;
-  if (spec.time_limit_s > 0) left_s = spec.time_limit_s - ElapsedSeconds(study, now_);
+  if (spec.time_limit_s > 0) left_s = spec.time_limit_s - ElapsedSeconds(study, turn_.now());
   if (spec.cost_limit > 0) {
-    const double left = spec.cost_limit - SpentOn(state_, study, now_);
+    const double left = spec.cost_limit - SpentOn(turn_.state(), study, turn_.now());
     const int held = std::max(spec.min_slots, SlotsHeldByStudy(study));
     left_s = std::min(left_s, left / (held * spec.slot_price_per_hour / kHour_s));
   }
@@ -86,7 +87,7 @@ double Core::Impl::SecondsToBeOfUse(const Study& study) const {
   double to_end_s = kNever;
   double to_value_s = kNever;
   for (const TrialId id : study.trials) {
-    const Trial& trial = state_.trials.at(id);
+    const Trial& trial = turn_.state().trials.at(id);
     if (trial.values.empty() || trial.started == Time{}) continue;
     const IntermediateValue& last = trial.values.back();
     to_value_s = std::min(to_value_s, SecondsBetween(trial.started, trial.values.front().at));
@@ -109,9 +110,9 @@ bool Core::Impl::TooLateForNewTrials(const Study& study) {
   const bool late = left_s < needed_s;
   StudyPlugins& plugins = PluginsOf(study);
   if (late && !plugins.too_late) {
-    Decide(study.id, -1, DecisionKind::kStudy, 0, 0,
-           absl::StrFormat("no new trials: %.0f s are left, the fastest so far needs %.0f s",
-                           left_s, needed_s));
+    turn_.Decide(study.id, -1, DecisionKind::kStudy, 0, 0,
+                 absl::StrFormat("no new trials: %.0f s are left, the fastest so far needs %.0f s",
+                                 left_s, needed_s));
   }
   plugins.too_late = late;
   return late;

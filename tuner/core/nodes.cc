@@ -10,27 +10,27 @@ namespace espalier {
 
 void Core::Impl::On(const AgentHello& event) {
   if (event.slots < 1 || event.node_name.empty()) {
-    result_.reply.status = absl::InvalidArgumentError(absl::StrCat(
+    turn_.reply().status = absl::InvalidArgumentError(absl::StrCat(
         "node \"", event.node_name, "\" needs a name and at least 1 slot, got ", event.slots));
     return;
   }
   if (absl::Status shared = CheckSharedFolder(event); !shared.ok()) {
-    result_.reply.status = std::move(shared);
+    turn_.reply().status = std::move(shared);
     return;
   }
   NodeId id;
-  for (const auto& [node_id, name] : state_.nodes) {
+  for (const auto& [node_id, name] : turn_.state().nodes) {
     if (name == event.node_name) id = node_id;
   }
   if (!id) {
-    id = NodeId(state_.nodes.empty() ? 1 : state_.nodes.rbegin()->first.value + 1);
-    Emit(NodeRegistered{id, event.node_name});
+    id = NodeId(turn_.state().nodes.empty() ? 1 : turn_.state().nodes.rbegin()->first.value + 1);
+    turn_.Emit(NodeRegistered{id, event.node_name});
   }
-  Node& node = nodes_[id];
+  Node& node = pool_.nodes[id];
   away_.erase(id);
   const bool drained = node.draining;
   const bool releasing = node.releasing;
-  asked_nodes_.erase(event.node_name);
+  if (pool_sizer_) pool_sizer_->NodeCame(event.node_name);
   node = {id,
           event.node_name,
           event.slots,
@@ -48,70 +48,72 @@ void Core::Impl::On(const AgentHello& event) {
           {},
           event.checkpoints.has_value(),
           event.shared_folder};
-  if (event.leaves_in_s) node.leaves = After(now_, std::max(0.0, *event.leaves_in_s));
-  UpdateDrain(node, "its agent says that it goes away");
+  if (event.leaves_in_s) node.leaves = After(turn_.now(), std::max(0.0, *event.leaves_in_s));
+  pool_.UpdateDrain(node, "its agent says that it goes away");
   heard_.insert(id);
-  faults_.ForgetThoseOf(id);
-  result_.reply.node = id;
-  schedule_ = true;
+  pool_.faults.ForgetThoseOf(id);
+  turn_.reply().node = id;
+  turn_.Wake();
 
-  GiveBackOn(id, event.slots, absl::StrCat("node ", event.node_name, " has fewer slots"));
+  client_slots_.GiveBackOn(id, event.slots,
+                           absl::StrCat("node ", event.node_name, " has fewer slots"));
 
   std::set<ReplicaId> listed;
   for (const LiveReplica& live : event.replicas) listed.insert(live.replica);
 
   // Processes the core counts on and the agent does not have: their start or end was lost.
   std::vector<Replica> missing;
-  for (const auto& [replica_id, replica] : replicas_) {
+  for (const auto& [replica_id, replica] : pool_.replicas) {
     if (replica.node == id && !listed.contains(replica_id)) missing.push_back(replica);
   }
   for (const Replica& replica : missing) {
-    replicas_.erase(replica.id);
-    SlotsChange(replica.trial);
+    pool_.replicas.erase(replica.id);
+    pool_.SlotsChange(replica.trial);
     ReplicaGone(replica, {replica.id, -1, 0, "", ""}, /*node_lost=*/true);
   }
 
   std::set<TrialId> regroup;
   for (const LiveReplica& live : event.replicas) {
     next_replica_ = std::max(next_replica_, live.replica.value + 1);
-    const auto trial = state_.trials.find(live.trial);
-    if (const auto known = replicas_.find(live.replica); known != replicas_.end()) {
+    const auto trial = turn_.state().trials.find(live.trial);
+    if (const auto known = pool_.replicas.find(live.replica); known != pool_.replicas.end()) {
       if (known->second.node != id) continue;  // another agent's: this one does not speak for it
       // Commands may have been lost on the way: bring its group to a known generation.
-      const auto group = groups_.find(live.trial);
+      const auto group = pool_.groups.find(live.trial);
       if (known->second.stopping) {
         StopReplica(known->second, known->second.grace_s);
-      } else if (group != groups_.end() && group->second.forming) {
+      } else if (group != pool_.groups.end() && group->second.forming) {
         regroup.insert(live.trial);
       }
       if (live.ready && !known->second.ready) Hear(known->second, *live.ready);
       continue;
     }
     // A client got the slot when this replica's exit had been reported.
-    if (client_held_.contains({id, live.slot})) {
-      result_.commands.push_back(StopReplicaCommand{id, live.replica, 0});
+    if (pool_.held_by_clients.contains({id, live.slot})) {
+      turn_.Send(StopReplicaCommand{id, live.replica, 0});
       continue;
     }
-    const bool wanted = trial != state_.trials.end() && recovering_.contains(live.trial) &&
+    const bool wanted = trial != turn_.state().trials.end() &&
+                        pool_.recovering.contains(live.trial) &&
                         trial->second.state == TrialState::kRunning;
     if (!wanted) {
       // Of an ended or lost trial: a leftover. Its slot stays taken until it is gone.
       Replica leftover(live.replica, live.trial, id, live.slot);
-      if (trial == state_.trials.end()) {
-        result_.commands.push_back(StopReplicaCommand{id, live.replica, 0});
+      if (trial == turn_.state().trials.end()) {
+        turn_.Send(StopReplicaCommand{id, live.replica, 0});
         continue;
       }
-      auto [it, inserted] = replicas_.emplace(live.replica, std::move(leftover));
-      SlotsChange(live.trial);
+      auto [it, inserted] = pool_.replicas.emplace(live.replica, std::move(leftover));
+      pool_.SlotsChange(live.trial);
       StopReplica(it->second, 0);
       continue;
     }
     Replica adopted(live.replica, live.trial, id, live.slot);
     adopted.generation = live.generation;
     adopted.started_from = live.started_from;
-    Group& group = groups_[live.trial];
+    Group& group = pool_.groups[live.trial];
     group.target[id] += 1;
-    reconcile_.insert(live.trial);
+    pool_.reconcile.insert(live.trial);
     if (live.ready) {
       adopted.ready = true;
       adopted.address = live.ready->address;
@@ -119,17 +121,17 @@ void Core::Impl::On(const AgentHello& event) {
       group.batch = live.ready->batch;
       group.total_steps = live.ready->total_steps;
     }
-    replicas_.emplace(live.replica, std::move(adopted));
-    SlotsChange(live.trial);
+    pool_.replicas.emplace(live.replica, std::move(adopted));
+    pool_.SlotsChange(live.trial);
   }
-  ForgetPlansFor(id);
+  pool_.ForgetPlansFor(id);
   TakeHeldCheckpoints(id, event);
   for (const TrialId trial : regroup) {
-    Regroup(trial, std::vector<ReplicaId>(groups_.at(trial).members), /*abandon=*/true,
-            groups_.at(trial).after_loss);
+    Regroup(trial, std::vector<ReplicaId>(pool_.groups.at(trial).members), /*abandon=*/true,
+            pool_.groups.at(trial).after_loss);
   }
-  for (const TrialId trial : std::set<TrialId>(recovering_)) {
-    const auto& spans = TrialAt(trial).spans;
+  for (const TrialId trial : std::set<TrialId>(pool_.recovering)) {
+    const auto& spans = turn_.TrialAt(trial).spans;
     const bool all_heard =
         spans.empty() || spans.back().to != Time{} ||
         std::all_of(spans.back().slots.begin(), spans.back().slots.end(),
@@ -140,17 +142,17 @@ void Core::Impl::On(const AgentHello& event) {
 
 // The agents of a trial have all been heard, or had their time: what is left of it?
 void Core::Impl::TryRecover(TrialId id) {
-  recovering_.erase(id);
-  const Trial& trial = TrialAt(id);
-  SlotsChange(id);
-  schedule_ = true;
+  pool_.recovering.erase(id);
+  const Trial& trial = turn_.TrialAt(id);
+  pool_.SlotsChange(id);
+  turn_.Wake();
   if (trial.state != TrialState::kRunning) return;  // only its slots were still to be given back
-  Group& group = groups_[id];
+  Group& group = pool_.groups[id];
   std::vector<const Replica*> ready;
-  for (const Replica* replica : ReplicasOf(id)) {
+  for (const Replica* replica : pool_.ReplicasOf(id)) {
     if (replica->ready) ready.push_back(replica);
   }
-  if (ReplicasOf(id).empty()) {
+  if (pool_.ReplicasOf(id).empty()) {
     GroupLost(id, {ReplicaId{}, -1, 0, "", ""}, /*not_its_fault=*/true);
     return;
   }
@@ -166,47 +168,41 @@ void Core::Impl::TryRecover(TrialId id) {
     group.members = members;
     Regroup(id, std::move(members), /*abandon=*/true, /*after_loss=*/true);
   }
-  if (StudyAt(trial.study).state != StudyState::kRunning) PauseTrial(id, "its study was stopped");
+  if (turn_.StudyAt(trial.study).state != StudyState::kRunning)
+    PauseTrial(id, "its study was stopped");
 }
 
 void Core::Impl::On(const AgentGone& event) {
-  const auto it = nodes_.find(event.node);
-  if (it == nodes_.end() || !it->second.connected) return;
+  const auto it = pool_.nodes.find(event.node);
+  if (it == pool_.nodes.end() || !it->second.connected) return;
   it->second.connected = false;
   LookAfterAllCheckpoints();
   // Of a node that was to go and holds nothing, nobody needs to come back.
-  const bool empty = SlotsHeldOn(event.node) == 0;
+  const bool empty = pool_.SlotsHeldOn(event.node) == 0;
   away_.insert(event.node);
-  it->second.lease_ends =
-      (it->second.leaving || it->second.releasing) && empty ? now_ : After(now_, options_.lease_s);
-}
-
-// Trials that were to start on a node, and have not, are planned anew: it has changed.
-void Core::Impl::ForgetPlansFor(NodeId id) {
-  for (auto it = groups_.begin(); it != groups_.end();) {
-    const bool planned = it->second.target.contains(id) && ReplicasOf(it->first).empty();
-    it = planned ? groups_.erase(it) : std::next(it);
-  }
+  it->second.lease_ends = (it->second.leaving || it->second.releasing) && empty
+                              ? turn_.now()
+                              : After(turn_.now(), options_.lease_s);
 }
 
 void Core::Impl::LoseNode(NodeId id) {
-  GiveBackOn(id, 0, absl::StrCat("node ", nodes_.at(id).name, " was lost"));
-  nodes_.erase(id);
+  client_slots_.GiveBackOn(id, 0, absl::StrCat("node ", pool_.nodes.at(id).name, " was lost"));
+  pool_.nodes.erase(id);
   away_.erase(id);
-  draining_.erase(id);
+  pool_.draining.erase(id);
   keeping_.ForgetOrdersTo(id);
   LookAfterAllCheckpoints();
-  ForgetPlansFor(id);
+  pool_.ForgetPlansFor(id);
   std::vector<Replica> lost;
-  for (const auto& [replica_id, replica] : replicas_) {
+  for (const auto& [replica_id, replica] : pool_.replicas) {
     if (replica.node == id) lost.push_back(replica);
   }
   for (const Replica& replica : lost) {
-    replicas_.erase(replica.id);
-    SlotsChange(replica.trial);
+    pool_.replicas.erase(replica.id);
+    pool_.SlotsChange(replica.trial);
     ReplicaGone(replica, {replica.id, -1, 0, "", ""}, /*node_lost=*/true);
   }
-  schedule_ = true;
+  turn_.Wake();
 }
 
 }  // namespace espalier

@@ -1,11 +1,35 @@
-// How much work the running studies have left, for rules of the pool's size that look ahead.
+// What the rule of the pool's size is shown: what the pool runs, what could still be started, and
+// how much work is left.
 
 #include <algorithm>
 #include <limits>
 
+#include "allocator/pool/job_check.h"
 #include "tuner/core/core_impl.h"
+#include "tuner/core/slot_time.h"
 
 namespace espalier {
+
+// After a division of slots: the rule sees what that has left to wish.
+void Core::Impl::SizePool() {
+  if (!pool_sizer_->Due()) return;
+  const int most_slots =
+      std::max({1, pool_.SlotsTotal(), MostSlots(pool_, options_.pool_size->node)});
+  Pool pool = MakePool(most_slots);
+  for (NodeCapacity& known : pool.nodes) known.slots = pool_.nodes.at(known.id).slots;
+  for (const JobRefusal& refusal : RefuseBadJobs(pool)) {
+    RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);
+  }
+  PoolSizeRequest request{pool, {}, {}};
+  for (const StudyId id : pool_.studies) {
+    const Study& study = turn_.StudyAt(id);
+    if (PluginsOf(study).too_late) continue;
+    const StudyDemand demand = DemandOf(study, most_slots);
+    if (demand.configurations > 0) request.demand.emplace(id, demand);
+  }
+  DescribeWork(pool, request);
+  pool_sizer_->Resize(std::move(request), client_slots_.SlotsWanted());
+}
 
 // Seconds on one slot that a trial of the study takes, about: the mean of those that have ended,
 // pruned ones among them, since the next will be pruned as often. Until one has, what those that
@@ -17,8 +41,8 @@ double Core::Impl::SecondsOfATrial(const Study& study) const {
   int training = 0;
   const auto last_step = static_cast<double>(LastStepOf(study));
   for (const TrialId id : study.trials) {
-    const Trial& trial = state_.trials.at(id);
-    const double held_s = SlotSeconds(trial, now_);
+    const Trial& trial = turn_.state().trials.at(id);
+    const double held_s = SlotSeconds(trial, turn_.now());
     if (Ended(trial.state)) {
       ended_s += held_s;
       ++ended;
@@ -33,13 +57,13 @@ double Core::Impl::SecondsOfATrial(const Study& study) const {
 }
 
 // The nearest deadline counts, and the work of all studies before it: they share the pool.
-void Core::Impl::DescribeWork(PoolSizeRequest& request) {
+void Core::Impl::DescribeWork(Pool& pool, PoolSizeRequest& request) {
   std::map<StudyId, double> seconds_each;
-  for (const StudyId id : pool_studies_) {
-    const Study& study = StudyAt(id);
+  for (const StudyId id : pool_.studies) {
+    const Study& study = turn_.StudyAt(id);
     const StudySpec& spec = study.spec;
     if (spec.time_limit_s > 0) {
-      const double left_s = std::max(1e-3, spec.time_limit_s - ElapsedSeconds(study, now_));
+      const double left_s = std::max(1e-3, spec.time_limit_s - ElapsedSeconds(study, turn_.now()));
       request.deadline_s = request.deadline_s > 0 ? std::min(request.deadline_s, left_s) : left_s;
     }
     const double each_s = SecondsOfATrial(study);
@@ -51,7 +75,7 @@ void Core::Impl::DescribeWork(PoolSizeRequest& request) {
     }
     request.work_left_s += each_s * static_cast<double>(to_start);
   }
-  for (Job& job : sized_pool_.jobs) {
+  for (Job& job : pool.jobs) {
     if (job.work_left_s > 0) continue;
     const auto each = seconds_each.find(job.study);
     if (each == seconds_each.end() || each->second <= 0) continue;

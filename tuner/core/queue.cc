@@ -30,9 +30,9 @@ absl::Status CheckGiven(const Study& study, const Parameters& given) {
 }  // namespace
 
 void Core::Impl::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
-  absl::Status& status = result_.reply.status;
+  absl::Status& status = turn_.reply().status;
   status = CheckRequestKey(study.id, kCreationKey, event.request_key);
-  if (!status.ok() || result_.reply.existed) return;
+  if (!status.ok() || turn_.reply().existed) return;
   if (study.state != StudyState::kRunning) {
     status = NotRunning(study);
     return;
@@ -40,19 +40,19 @@ void Core::Impl::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
   status = CheckGiven(study, event.fixed);
   if (status.ok()) status = MayCreateTrial(study);
   if (!status.ok()) return;
-  const TrialId id(state_.last_trial.value + 1);
-  Emit(TrialCreated{id, study.id, std::ssize(study.trials), event.fixed, now_});
+  const TrialId id(turn_.state().last_trial.value + 1);
+  turn_.Emit(TrialCreated{id, study.id, std::ssize(study.trials), event.fixed, turn_.now()});
   for (const auto& [key, value] : event.user_attributes) {
-    Emit(TrialAttributeSet{id, false, key, value});
+    turn_.Emit(TrialAttributeSet{id, false, key, value});
   }
   for (const auto& [key, value] : event.system_attributes) {
-    Emit(TrialAttributeSet{id, true, key, value});
+    turn_.Emit(TrialAttributeSet{id, true, key, value});
   }
   KeepRequestKey(id, kCreationKey, event.request_key);
-  AddLive(TrialAt(id));
+  AddLive(turn_.TrialAt(id));
   promise_stale_.insert(study.id);
-  schedule_ = true;
-  result_.reply.trial = id;
+  turn_.Wake();
+  turn_.reply().trial = id;
 }
 
 // Those that run, run on.
@@ -64,32 +64,32 @@ void Core::Impl::HoldBack(const Study& study) {
     if (held == trial.attributes.system.end()) continue;
     if (held->second != "true") {
       held_.erase(id);
-    } else if (trial.state != TrialState::kRunning && !groups_.contains(id)) {
+    } else if (trial.state != TrialState::kRunning && !pool_.groups.contains(id)) {
       held_.insert(id);
     }
   }
 }
 
 // Null, with the reason in the reply: there is none, or its client runs it.
-Trial* Core::Impl::TrialOfPool(TrialId id) {
-  const auto it = state_.trials.find(id);
-  if (it == state_.trials.end()) {
-    result_.reply.status = NoTrial(id);
+const Trial* Core::Impl::TrialOfPool(TrialId id) {
+  const auto it = turn_.state().trials.find(id);
+  if (it == turn_.state().trials.end()) {
+    turn_.reply().status = NoTrial(id);
     return nullptr;
   }
-  if (const Study& study = StudyAt(it->second.study); study.spec.ask_and_tell) {
-    result_.reply.status = absl::PermissionDeniedError(
+  if (const Study& study = turn_.StudyAt(it->second.study); study.spec.ask_and_tell) {
+    turn_.reply().status = absl::PermissionDeniedError(
         absl::StrCat("trial ", it->second.number, " of study \"", study.spec.name,
                      "\" is run by its client, which alone can end it"));
     return nullptr;
   }
-  result_.reply.trial = id;
+  turn_.reply().trial = id;
   return &it->second;
 }
 
 void Core::Impl::On(const CancelTrial& event) {
   if (event.state != TrialState::kPruned && event.state != TrialState::kFail) {
-    result_.reply.status = absl::InvalidArgumentError(absl::StrCat(
+    turn_.reply().status = absl::InvalidArgumentError(absl::StrCat(
         "a trial is cancelled as PRUNED or FAIL, got ", std::string(ToString(event.state))));
     return;
   }
@@ -107,14 +107,14 @@ void Core::Impl::On(const CancelTrial& event) {
     last = trial->values.back().value;
   }
   EndTrial(trial->id, event.state, reason, last);
-  result_.reply.updated = true;
+  turn_.reply().updated = true;
 }
 
 void Core::Impl::On(const RecordReport& event) {
   const Trial* trial = TrialOfPool(event.trial);
   if (trial == nullptr) return;
   if (Ended(trial->state) || trial->state == TrialState::kWaiting) {
-    result_.reply.status = absl::FailedPreconditionError(
+    turn_.reply().status = absl::FailedPreconditionError(
         absl::StrCat("trial ", trial->number, " is ", std::string(ToString(trial->state)),
                      " and reports nothing"));
     return;
@@ -122,18 +122,18 @@ void Core::Impl::On(const RecordReport& event) {
   const auto& known = trial->attributes.system;
   if (known.contains(event.key)) return;
   if (std::ssize(known) >= kMaxReportsPerTrial) {
-    result_.reply.status = absl::ResourceExhaustedError(
+    turn_.reply().status = absl::ResourceExhaustedError(
         absl::StrCat("trial ", trial->number, " has reported ", kMaxReportsPerTrial,
                      " values, which is the most that is kept"));
     return;
   }
-  Emit(TrialAttributeSet{trial->id, true, event.key, event.value});
-  result_.reply.updated = true;
+  turn_.Emit(TrialAttributeSet{trial->id, true, event.key, event.value});
+  turn_.reply().updated = true;
   if (!event.number || !std::isfinite(*event.number)) return;
   if (!event.step) {
-    Emit(TrialTold{trial->id, trial->state, {*event.number}, {}, {}});
+    turn_.Emit(TrialTold{trial->id, trial->state, {*event.number}, {}, {}});
   } else if (trial->state == TrialState::kRunning) {
-    TakeValue(trial->id, {*event.step, *event.number, 0, now_, 0});
+    TakeValue(trial->id, {*event.step, *event.number, 0, turn_.now(), 0});
   }
 }
 

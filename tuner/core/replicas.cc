@@ -1,7 +1,6 @@
 // What replicas say.
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,34 +12,24 @@ namespace {
 
 bool SpeaksFor(NodeId node, const Replica& replica) { return !node || node == replica.node; }
 
-// Whether a fit to these would be the one there is.
-bool SameTimes(const std::vector<ProfileObservation>& a, const std::vector<ProfileObservation>& b) {
-  const auto near = [](double x, double y) { return std::abs(x - y) <= kSameTime * y; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&near](const ProfileObservation& x, const ProfileObservation& y) {
-                      return x.key == y.key && near(x.grad_time_s, y.grad_time_s) &&
-                             near(x.optim_time_s, y.optim_time_s);
-                    });
-}
-
 }  // namespace
 
 // Messages of replicas that the core does not know are stale: their node was lost, their trial has
 // ended, or they are repeated. They change nothing; that is the fence around every group.
 
 void Core::Impl::On(const ReplicaStarted& event) {
-  const auto started = replicas_.find(event.replica);
-  if (started == replicas_.end() || !SpeaksFor(event.node, started->second)) return;
+  const auto started = pool_.replicas.find(event.replica);
+  if (started == pool_.replicas.end() || !SpeaksFor(event.node, started->second)) return;
   keeping_.unfetched.erase(started->second.trial);
 }
 
 void Core::Impl::On(const FromReplica& event) {
-  const auto from = replicas_.find(event.replica);
-  if (from == replicas_.end() || !SpeaksFor(event.node, from->second)) return;
+  const auto from = pool_.replicas.find(event.replica);
+  if (from == pool_.replicas.end() || !SpeaksFor(event.node, from->second)) return;
   // These two are the many, and change nothing about who is in the group.
   if (!std::holds_alternative<ReplicaReport>(event.message) &&
       !std::holds_alternative<ReplicaProgress>(event.message)) {
-    reconcile_.insert(from->second.trial);
+    pool_.reconcile.insert(from->second.trial);
   }
   std::visit([&](const auto& message) { Hear(from->second, message); }, event.message);
 }
@@ -49,37 +38,38 @@ void Core::Impl::Hear(Replica& from, const ReplicaReady& message) {
   if (from.ready || from.stopping) return;
   from.ready = true;
   from.address = message.address;
-  const auto group = groups_.find(from.trial);
-  if (group == groups_.end()) return;  // the trial has ended meanwhile; its deadline stands
-  replicas_.SetDeadline(from, std::nullopt);
+  const auto group = pool_.groups.find(from.trial);
+  if (group == pool_.groups.end()) return;  // the trial has ended meanwhile; its deadline stands
+  pool_.replicas.SetDeadline(from, std::nullopt);
   group->second.elastic = true;
   group->second.batch = message.batch;
   group->second.total_steps = message.total_steps;
-  promise_stale_.insert(TrialAt(from.trial).study);
-  schedule_ = true;
+  promise_stale_.insert(turn_.TrialAt(from.trial).study);
+  turn_.Wake();
 }
 
 void Core::Impl::Hear(Replica& from, const ReplicaRegrouped& message) {
   from.generation = std::max(from.generation, message.generation);
-  const auto found = groups_.find(from.trial);
-  if (found == groups_.end()) return;
+  const auto found = pool_.groups.find(from.trial);
+  if (found == pool_.groups.end()) return;
   Group& group = found->second;
-  if (!group.forming || message.generation != TrialAt(from.trial).generation) return;
+  if (!group.forming || message.generation != turn_.TrialAt(from.trial).generation) return;
   group.awaited.erase(from.id);
-  group.moved_at = now_;
+  group.moved_at = turn_.now();
   if (message.pause_s > group.longest_pause.pause_s) group.longest_pause = message;
   if (group.awaited.empty()) FinishForming(from.trial);
 }
 
 void Core::Impl::Hear(const Replica& from, const ReplicaReport& message) {
-  const Trial& trial = TrialAt(from.trial);
+  const Trial& trial = turn_.TrialAt(from.trial);
   if (trial.state != TrialState::kRunning) return;
-  TakeValue(trial.id, {message.step, message.value, message.progress, now_, 0}, message.extra);
+  TakeValue(trial.id, {message.step, message.value, message.progress, turn_.now(), 0},
+            message.extra);
 }
 
 void Core::Impl::Hear(const Replica& from, const ReplicaProgress& message) {
-  const auto found = groups_.find(from.trial);
-  if (found == groups_.end()) return;
+  const auto found = pool_.groups.find(from.trial);
+  if (found == pool_.groups.end()) return;
   Group& group = found->second;
   JudgePace(from.trial, message);
   double step_time_s = 0;
@@ -97,39 +87,15 @@ void Core::Impl::Hear(const Replica& from, const ReplicaProgress& message) {
   group.progress = message;
   group.progress->profile.clear();
   group.progress->replica_times.clear();
+  // Steps on GPUs of two types, for the moment of a move, say nothing about either.
+  const std::optional<std::string> gpu_type = pool_.GpuTypeOf(group);
   // The allocator looks at what is new about speeds at once, and at how far trials are once in a
   // while: progress of thousands of trials must not mean as many allocations.
-  if (LearnSpeed(from.trial, message)) LookAgain();
-}
-
-bool Core::Impl::LearnSpeed(TrialId id, const ReplicaProgress& message) {
-  const Group& group = groups_.at(id);
-  // Steps on GPUs of two types, for the moment of a move, say nothing about either.
-  const std::optional<std::string> gpu_type = GpuTypeOf(group);
-  if (!gpu_type) return false;
-  TrialSpeed& speed = speeds_[id];
-  speed.gpu_type = *gpu_type;
-  speed.noise = group.noise;
-  speed.batch = group.batch;
-  SpeedOnType& on_type = speed.by_gpu_type[*gpu_type];
-  for (const ProfileEntry& entry : message.profile) {
-    // A step that waits for a straggler says nothing about steps of so many replicas.
-    if (!group.stragglers.suspects()) on_type.profile.Add(entry);
-    on_type.max_profiled = std::max(on_type.max_profiled, entry.key.replicas);
-  }
-  std::vector<ProfileObservation> observations = on_type.profile.Observations();
-  if (observations.empty() || SameTimes(observations, on_type.fitted_to)) return false;
-  if (options_.plan_aside) {
-    fit_due_.insert({id, *gpu_type});
-  } else {
-    on_type.fitted = Fit(on_type.profile, on_type.fitted);
-  }
-  on_type.fitted_to = std::move(observations);
-  return true;
+  if (gpu_type && speeds_.Learn(from.trial, *gpu_type, group, message)) LookAgain();
 }
 
 void Core::Impl::Hear(const Replica& from, const ReplicaFinished& message) {
-  const Trial& trial = TrialAt(from.trial);
+  const Trial& trial = turn_.TrialAt(from.trial);
   if (trial.state != TrialState::kRunning) return;
   if (!message.failure.empty()) {
     EndTrial(trial.id, TrialState::kFail, message.failure, std::nullopt);
@@ -139,13 +105,13 @@ void Core::Impl::Hear(const Replica& from, const ReplicaFinished& message) {
 }
 
 void Core::Impl::On(const ReplicaExited& event) {
-  const auto it = replicas_.find(event.replica);
-  if (it == replicas_.end() || !SpeaksFor(event.node, it->second)) return;
+  const auto it = pool_.replicas.find(event.replica);
+  if (it == pool_.replicas.end() || !SpeaksFor(event.node, it->second)) return;
   const Replica gone = it->second;
-  replicas_.erase(it);
-  SlotsChange(gone.trial);
-  if (TrialAt(gone.trial).newest_checkpoint.known()) keeping_.due.insert(gone.trial);
-  schedule_ = true;
+  pool_.replicas.erase(it);
+  pool_.SlotsChange(gone.trial);
+  if (turn_.TrialAt(gone.trial).newest_checkpoint.known()) keeping_.due.insert(gone.trial);
+  turn_.Wake();
   ReplicaGone(gone, event, /*node_lost=*/false);
 }
 

@@ -10,6 +10,7 @@
 #include "tuner/base/check.h"
 #include "tuner/core/core_impl.h"
 #include "tuner/core/sampler_history.h"
+#include "tuner/core/slot_time.h"
 #include "tuner/core/work_left.h"
 
 namespace espalier {
@@ -26,14 +27,14 @@ DecisionKind KindOfChange(const Trial& trial, int from, int to) {
 }  // namespace
 
 void Core::Impl::Schedule() {
-  schedule_ = false;
-  for (const StudyId id : pool_studies_) {
-    const Study& study = StudyAt(id);
+  turn_.Rest();
+  for (const StudyId id : pool_.studies) {
+    const Study& study = turn_.StudyAt(id);
     UpdateHeld(study);
     if (study.spec.queue()) HoldBack(study);
   }
-  scheduled_at_ = now_;
-  ServeClients();
+  scheduled_at_ = turn_.now();
+  client_slots_.Serve();
   if (options_.plan_aside) {
     if (const auto* parts = KnownParts()) CreateTrialsWhereUseful(*parts);
     AskForPlan();
@@ -41,13 +42,13 @@ void Core::Impl::Schedule() {
     const std::map<StudyId, StudyPart> parts = PartsOfStudies();
     CreateTrialsWhereUseful(parts);
     GiveWayToStarving(parts);
-    for (const StudyId id : pool_studies_) UpdatePromise(StudyAt(id));
+    for (const StudyId id : pool_.studies) UpdatePromise(turn_.StudyAt(id));
     PlanRequest request;
     request.policy = CurrentPolicy();
     request.pool = MakePool();
     const Plan plan = planner_.Make(request);
     for (const JobRefusal& refusal : plan.refusals) {
-      RecordRefusal(TrialAt(refusal.trial), refusal.reason);
+      RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);
     }
     for (const AllocationDecision& decision : HoldersFirst(plan.allocations)) {
       TakeAllocation(decision);
@@ -58,18 +59,24 @@ void Core::Impl::Schedule() {
 
 // The steps from the present to what is planned.
 void Core::Impl::CarryOut() {
-  for (const TrialId id : std::vector<TrialId>(reconcile_.begin(), reconcile_.end())) {
+  for (const TrialId id : std::vector<TrialId>(pool_.reconcile.begin(), pool_.reconcile.end())) {
     if (live_.contains(id)) Reconcile(id);
-    if (!live_.contains(id) || HasWhatItShould(id)) reconcile_.erase(id);
+    if (!live_.contains(id) || HasWhatItShould(id)) pool_.reconcile.erase(id);
   }
-  ServeClientsFromUnused();
-  for (const StudyId id : std::set<StudyId>(pool_studies_)) EndStudyIfDone(id);
+  client_slots_.ServeFromUnused();
+  for (const StudyId id : std::set<StudyId>(pool_.studies)) EndStudyIfDone(id);
 }
 
 // For what changes nothing by itself: a plan should see it, soon.
-void Core::Impl::LookAgain() { (options_.plan_aside ? look_ : schedule_) = true; }
+void Core::Impl::LookAgain() {
+  if (options_.plan_aside) {
+    look_ = true;
+  } else {
+    turn_.Wake();
+  }
+}
 
-void Core::Impl::CreateTrials(Study& study, int& room) {
+void Core::Impl::CreateTrials(const Study& study, int& room) {
   StudyPlugins& plugins = PluginsOf(study);
   const StudySpec& spec = study.spec;
   if (!plugins.sampler->draws()) return;
@@ -85,7 +92,7 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
   };
   if (!another()) return;
   SamplerHistory history =
-      HistoryOf(state_, study, [](const Trial& trial) { return &trial.parameters; });
+      HistoryOf(turn_.state(), study, [](const Trial& trial) { return &trial.parameters; });
   while (another()) {
     const std::int64_t number = std::ssize(study.trials);
     Random random(MixSeed(spec.seed, static_cast<std::uint64_t>(number) + 1));
@@ -95,10 +102,10 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
       plugins.exhausted = true;
       return;
     }
-    const TrialId id(state_.last_trial.value + 1);
-    Emit(TrialCreated{id, study.id, number, *std::move(parameters), now_});
-    AddLive(TrialAt(id));
-    history.running.push_back(&TrialAt(id).parameters);
+    const TrialId id(turn_.state().last_trial.value + 1);
+    turn_.Emit(TrialCreated{id, study.id, number, *std::move(parameters), turn_.now()});
+    AddLive(turn_.TrialAt(id));
+    history.running.push_back(&turn_.TrialAt(id).parameters);
     promise_stale_.insert(study.id);
     room -= spec.min_slots;
     ++alive;
@@ -109,21 +116,21 @@ void Core::Impl::CreateTrials(Study& study, int& room) {
 // of its own, that of the oldest running study.
 PluginSpec Core::Impl::CurrentPolicy() const {
   if (const std::optional<PluginSpec> own = PoolPolicy()) return *own;
-  if (pool_studies_.empty()) return PluginSpec{"promise_goodput", {}};
-  return state_.studies.at(*pool_studies_.begin()).spec.policy;
+  if (pool_.studies.empty()) return PluginSpec{"promise_goodput", {}};
+  return turn_.state().studies.at(*pool_.studies.begin()).spec.policy;
 }
 
 std::optional<PluginSpec> Core::Impl::PoolPolicy() const {
   if (!options_.policy) return std::nullopt;
-  return state_.policy ? state_.policy : options_.policy;
+  return turn_.state().policy ? turn_.state().policy : options_.policy;
 }
 
 bool Core::Impl::PromiseIsDue(const Study& study) {
   if (!promise_stale_.contains(study.id)) return false;
   if (study.trials.size() > kPromiseEveryReport) {
     Time& last = promise_at_[study.id];
-    if (last != Time{} && SecondsBetween(last, now_) < kPromiseInterval_s) return false;
-    last = now_;
+    if (last != Time{} && SecondsBetween(last, turn_.now()) < kPromiseInterval_s) return false;
+    last = turn_.now();
   }
   promise_stale_.erase(study.id);
   return true;
@@ -143,65 +150,39 @@ StudyCurves Core::Impl::CurvesToForecast(const Study& study) {
   forecast.direction = study.spec.direction;
   forecast.options = {study.spec.best_k, LastStepOf(study)};
   forecast.trials = study.trials;
-  const std::span<const Curve> curves = curves_.Of(state_, study);
+  const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
   forecast.curves.assign(curves.begin(), curves.end());
   return forecast;
 }
 
 void Core::Impl::DescribeHistory(const Trial& trial, Job& job) const {
-  job.age_s = SecondsBetween(trial.created, now_);
+  job.age_s = SecondsBetween(trial.created, turn_.now());
   for (const SlotSpan& span : trial.spans) {
-    const double held_s = HeldSeconds(span, now_);
+    const double held_s = HeldSeconds(span, turn_.now());
     job.held_s += held_s;
     job.attained_service += held_s * static_cast<double>(span.slots.size());
   }
   job.resizes = static_cast<int>(trial.resizes.size());
-  const Direction direction = state_.studies.at(trial.study).spec.direction;
+  const Direction direction = turn_.state().studies.at(trial.study).spec.direction;
   if (const std::optional<double> best = BestValue(trial, direction)) {
     job.cost = direction == Direction::kMinimize ? *best : -*best;
   }
 }
 
-// Once a trial: numbers that are wrong once are so again and again.
+// Once a trial.
 void Core::Impl::RecordRefusal(const Trial& trial, const std::string& reason) {
-  if (!refused_.insert(trial.id).second) return;
-  const auto group = groups_.find(trial.id);
-  const int held = group == groups_.end() ? 0 : Total(group->second.target);
-  Decide(
+  if (!speeds_.NoteRefused(trial.id)) return;
+  const auto group = pool_.groups.find(trial.id);
+  const int held = group == pool_.groups.end() ? 0 : Total(group->second.target);
+  turn_.Decide(
       trial, DecisionKind::kStudy, held, held,
       absl::StrCat("keeps its slots, since the allocator cannot work with its numbers: ", reason));
 }
 
-// Its model on the type that it trains on, or did last, and those on other types beside it. False:
-// the numbers of one of them are none to work with.
-bool Core::Impl::DescribeSpeed(const Trial& trial, Job& job) {
-  const auto found = speeds_.find(trial.id);
-  if (found == speeds_.end()) return true;
-  bool good_numbers = true;
-  const TrialSpeed& speed = found->second;
-  for (const auto& [gpu_type, on_type] : speed.by_gpu_type) {
-    if (!on_type.fitted) continue;
-    const absl::Status good = CheckModel(job.name, *on_type.fitted, speed.noise, speed.batch);
-    if (!good.ok()) {
-      RecordRefusal(trial, std::string(good.message()));
-      good_numbers = false;
-      continue;
-    }
-    const GoodputModel model(*on_type.fitted, speed.noise, speed.batch);
-    if (gpu_type == speed.gpu_type) {
-      job.goodput = model;
-      job.max_profiled_replicas = on_type.max_profiled;
-    } else {
-      job.goodput_by_gpu_type.emplace(gpu_type, model);
-    }
-  }
-  return good_numbers;
-}
-
 double Core::Impl::ShareDoneBy(const Trial& trial) const {
-  const auto group = groups_.find(trial.id);
-  if (group == groups_.end()) {
-    return ShareDone(trial, std::nullopt, LastStepOf(state_.studies.at(trial.study)));
+  const auto group = pool_.groups.find(trial.id);
+  if (group == pool_.groups.end()) {
+    return ShareDone(trial, std::nullopt, LastStepOf(turn_.state().studies.at(trial.study)));
   }
   if (!group->second.progress) return 0;
   return ShareDone(trial, group->second.progress->epoch, group->second.total_steps);
@@ -213,17 +194,18 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial, int most_slots) 
   job.study = study.id;
   job.order = trial.id.value;
   job.name = absl::StrCat("trial ", trial.number);
-  if (state_.studies.size() > 1) absl::StrAppend(&job.name, " of ", study.spec.name);
+  if (turn_.state().studies.size() > 1) absl::StrAppend(&job.name, " of ", study.spec.name);
   job.min_slots = study.spec.min_slots;
   job.max_slots = study.spec.min_slots;
   job.pinned_slots = trial.pinned_slots;
   job.fixed_batch = study.spec.batch_mode == BatchMode::kFixed;
   if (const auto p = promise_.find(trial.id); p != promise_.end()) job.promise = p->second;
   DescribeHistory(trial, job);
-  const bool good_numbers = DescribeSpeed(trial, job);
-  const auto it = groups_.find(trial.id);
-  job.work_left_s = WorkLeft(trial, job, ShareDoneBy(trial), now_);
-  if (it == groups_.end()) {
+  const absl::Status good_numbers = speeds_.Describe(trial.id, job);
+  if (!good_numbers.ok()) RecordRefusal(trial, std::string(good_numbers.message()));
+  const auto it = pool_.groups.find(trial.id);
+  job.work_left_s = WorkLeft(trial, job, ShareDoneBy(trial), turn_.now());
+  if (it == pool_.groups.end()) {
     // A pin waits until the program has shown that it can be resized.
     if (job.pinned_slots > 0) job.pinned_slots = study.spec.min_slots;
     return job;
@@ -231,7 +213,7 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial, int most_slots) 
   const Group& group = it->second;
   job.running = true;
   job.current = group.target;
-  job.joining = !Settled(trial.id, group);
+  job.joining = !pool_.Settled(trial.id, group);
   if (!group.elastic) {
     job.pinned_slots = 0;
     job.max_slots = std::max(job.min_slots, Total(group.target));
@@ -247,35 +229,13 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial, int most_slots) 
   if (job.fixed_batch && group.batch.initial > 0) {
     job.max_slots = static_cast<int>(std::min<std::int64_t>(job.max_slots, group.batch.initial));
   }
-  if (!good_numbers) job.joining = true;
+  if (!good_numbers.ok()) job.joining = true;
   if (group.progress) job.global_batch = group.progress->global_batch_size;
   if (job.global_batch == 0) job.global_batch = group.batch.initial;
-  job.since_resize_s = group.last_resize == Time{} ? 1e9 : SecondsBetween(group.last_resize, now_);
-  // Its own pauses; until there is one, those of the study's other trials.
-  MeasuredPauses pauses;
-  for (const Resize& resize : trial.resizes) pauses.Add(resize.pause_s);
-  if (pauses.count == 0) {
-    if (const auto of_study = pauses_.find(study.id); of_study != pauses_.end()) {
-      pauses = of_study->second;
-    }
-  }
-  if (pauses.count > 0) job.resize_cost_s = pauses.Mean();
+  job.since_resize_s =
+      group.last_resize == Time{} ? 1e9 : SecondsBetween(group.last_resize, turn_.now());
+  if (const auto cost_s = speeds_.ResizeCost_s(trial)) job.resize_cost_s = *cost_s;
   return job;
-}
-
-bool Core::Impl::Settled(TrialId id, const Group& group) const {
-  return !group.forming && group.elastic && !group.members.empty() && !group.ending &&
-         !group.pausing && !group.replaced && !group.stragglers.suspects() &&
-         group.members.size() == replicas_.Of(id).size();
-}
-
-// So many slots elastic trials can give there at once.
-int Core::Impl::SettledGiveOn(NodeId node) const {
-  int gives = 0;
-  for (const auto& [id, group] : groups_) {
-    if (group.target.contains(node) && Settled(id, group)) gives += MayGiveOn(id, group, node);
-  }
-  return gives;
 }
 
 // What may be given out on each node.
@@ -283,34 +243,33 @@ std::vector<NodeCapacity> Core::Impl::Capacities() const {
   // A slot that made a replica slow is good enough for a trial that has none, and only for that.
   const bool some_wait = std::any_of(live_.begin(), live_.end(), [this](const auto& entry) {
     const auto& [id, live] = entry;
-    return live.study->state == StudyState::kRunning && !groups_.contains(id) &&
+    return live.study->state == StudyState::kRunning && !pool_.groups.contains(id) &&
            !held_.contains(id);
   });
   std::map<NodeId, int> planned_on;
-  for (const auto& [trial, group] : groups_) {
+  for (const auto& [trial, group] : pool_.groups) {
     for (const auto& [node, slots] : group.target) planned_on[node] += slots;
   }
   // Processes of ended and stopped trials hold their slots until they are gone: nothing new is
   // planned there, and what is planned stays.
   std::map<NodeId, int> leftovers;
-  for (const auto& [id, replica] : replicas_) {
-    const auto group = groups_.find(replica.trial);
-    if (group == groups_.end() || group->second.pausing) ++leftovers[replica.node];
+  for (const auto& [id, replica] : pool_.replicas) {
+    const auto group = pool_.groups.find(replica.trial);
+    if (group == pool_.groups.end() || group->second.pausing) ++leftovers[replica.node];
   }
-  for (const Slot& slot : SlotsToRecover()) ++leftovers[slot.node];
+  for (const Slot& slot : pool_.SlotsToRecover()) ++leftovers[slot.node];
   std::vector<NodeCapacity> nodes;
-  for (const auto& [id, node] : nodes_) {
-    const int most = node.slots - ClientSlotsOn(id);
+  for (const auto& [id, node] : pool_.nodes) {
+    const int most = node.slots - pool_.ClientSlotsOn(id);
     const int planned = planned_on[id];
     int slots = most - leftovers[id];
-    if (!some_wait) slots -= FreeSlowSlots(id);
+    if (!some_wait) slots -= pool_.FreeSlowSlots(id);
     // A node that is to be emptied has room for nobody, whatever a policy makes of that.
     if (node.draining) slots = planned;
     int capacity = std::min(most, std::max(slots, planned));
     // What clients wait for is taken from trials only as far as these can shrink.
-    if (const auto reserved = reserved_.find(id); reserved != reserved_.end()) {
-      capacity =
-          std::min(capacity, std::max(slots - reserved->second, planned - SettledGiveOn(id)));
+    if (const int reserved = client_slots_.ReservedOn(id); reserved > 0) {
+      capacity = std::min(capacity, std::max(slots - reserved, planned - pool_.SettledGiveOn(id)));
     }
     nodes.push_back({id, capacity, node.name, node.gpu_type, node.draining, node.spot});
   }
@@ -319,15 +278,15 @@ std::vector<NodeCapacity> Core::Impl::Capacities() const {
 
 Pool Core::Impl::MakePool(int most_slots) {
   Pool pool;
-  pool.now_s = Seconds(now_);
+  pool.now_s = Seconds(turn_.now());
   pool.nodes = Capacities();
   std::map<StudyId, double> time_left_s;
   for (const auto& [id, live] : live_) {
     const Trial& trial = *live.trial;
     const Study& study = *live.study;
-    const bool has_group = groups_.contains(id);
-    if (has_group && groups_.at(id).pausing) continue;
-    if (recovering_.contains(id) || held_.contains(id)) continue;
+    const bool has_group = pool_.groups.contains(id);
+    if (has_group && pool_.groups.at(id).pausing) continue;
+    if (pool_.recovering.contains(id) || held_.contains(id)) continue;
     if (keeping_.Holds(id)) continue;
     if (study.state != StudyState::kRunning && !has_group) continue;
     pool.jobs.push_back(MakeJob(study, trial, most_slots));
@@ -336,9 +295,9 @@ Pool Core::Impl::MakePool(int most_slots) {
     if (!time_left_s.contains(study.id)) time_left_s[study.id] = std::max(1e-3, TimeLeft(study));
     pool.jobs.back().time_left_s = time_left_s[study.id];
   }
-  for (const StudyId id : pool_studies_) pool.shares.emplace(id, StudyAt(id).spec.share);
+  for (const StudyId id : pool_.studies) pool.shares.emplace(id, turn_.StudyAt(id).spec.share);
   if (pool.shares.size() > 1) OrderByShare(pool);
-  AssignIslands(pool, faults_.Apart(now_));
+  AssignIslands(pool, pool_.faults.Apart(turn_.now()));
   return pool;
 }
 
@@ -346,14 +305,15 @@ Pool Core::Impl::MakePool(int most_slots) {
 // the islands may move it as a whole, and then its state goes by way of its checkpoint. Of one that
 // was asked before the nodes were known to be apart nothing is taken.
 bool Core::Impl::WithinReach(const AllocationDecision& decision) {
-  const std::set<NodePair> apart = faults_.Apart(now_);
+  const std::set<NodePair> apart = pool_.faults.Apart(turn_.now());
   if (apart.empty()) return true;
   if (SpansAny(decision.placement, apart)) return false;
-  const auto group = groups_.find(decision.trial);
-  if (group == groups_.end()) return true;
+  const auto group = pool_.groups.find(decision.trial);
+  if (group == pool_.groups.end()) return true;
   Placement joined = decision.placement;
   for (const ReplicaId member : group->second.members) {
-    if (const auto r = replicas_.find(member); r != replicas_.end()) ++joined[r->second.node];
+    if (const auto r = pool_.replicas.find(member); r != pool_.replicas.end())
+      ++joined[r->second.node];
   }
   if (!SpansAny(joined, apart)) return true;
   PauseTrial(decision.trial,
@@ -365,8 +325,8 @@ bool Core::Impl::WithinReach(const AllocationDecision& decision) {
 void Core::Impl::TakeAllocation(const AllocationDecision& decision) {
   look_again_s_ = kLookAgain_s;
   if (keeping_.Holds(decision.trial) || !WithinReach(decision)) return;
-  const Trial& trial = TrialAt(decision.trial);
-  Group& group = groups_[decision.trial];
+  const Trial& trial = turn_.TrialAt(decision.trial);
+  Group& group = pool_.groups[decision.trial];
   const int from = Total(group.target);
   const int to = Total(decision.placement);
   const DecisionKind kind = KindOfChange(trial, from, to);
@@ -375,42 +335,8 @@ void Core::Impl::TakeAllocation(const AllocationDecision& decision) {
     return;
   }
   group.target = decision.placement;
-  reconcile_.insert(trial.id);
-  Decide(trial, kind, from, to, decision.reason);
-}
-
-// On record as held by trials of which it is not known yet what is left, and nobody else's till
-// then: a record says of no slot that two trials hold it.
-std::set<Slot> Core::Impl::SlotsToRecover() const {
-  std::set<Slot> slots;
-  for (const TrialId id : recovering_) {
-    const std::vector<SlotSpan>& spans = state_.trials.at(id).spans;
-    if (spans.empty() || spans.back().to != Time{}) continue;
-    slots.insert(spans.back().slots.begin(), spans.back().slots.end());
-  }
-  for (const TrialId id : recovering_) {
-    for (const ReplicaId replica : replicas_.Of(id)) {
-      slots.erase({replicas_.at(replica).node, replicas_.at(replica).slot});
-    }
-  }
-  return slots;
-}
-
-std::optional<int> Core::Impl::FreeSlot(NodeId node_id) const {
-  const auto node = nodes_.find(node_id);
-  if (node == nodes_.end() || !node->second.connected) return std::nullopt;
-  std::set<int> taken;
-  for (const ReplicaId id : replicas_.On(node_id)) taken.insert(replicas_.at(id).slot);
-  for (const Slot& slot : SlotsToRecover()) {
-    if (slot.node == node_id) taken.insert(slot.index);
-  }
-  std::optional<int> slow;
-  for (int slot = 0; slot < node->second.slots; ++slot) {
-    if (taken.contains(slot) || client_held_.contains({node_id, slot})) continue;
-    if (!IsSlow({node_id, slot})) return slot;
-    if (!slow) slow = slot;
-  }
-  return slow;
+  pool_.reconcile.insert(trial.id);
+  turn_.Decide(trial, kind, from, to, decision.reason);
 }
 
 // Replicas that the target has no place for: joiners before members, high ranks before low ones. A
@@ -443,16 +369,17 @@ std::set<ReplicaId> Core::Impl::Surplus(const Group& group,
 void Core::Impl::StartJoiners(const Trial& trial, const Group& group,
                               const std::vector<Replica*>& live) {
   for (const auto& [node, wanted] : group.target) {
-    if (Draining(node)) continue;
+    if (pool_.Draining(node)) continue;
     int here = 0;
     for (const Replica* replica : live) {
       here += replica->node == node && replica->id != group.replaced ? 1 : 0;
     }
     for (; here < wanted; ++here) {
-      const std::optional<int> slot = FreeSlot(node);
+      const std::optional<int> slot = pool_.FreeSlot(node);
       if (!slot) break;
       if (trial.state != TrialState::kRunning) {
-        Emit(TrialStateChanged{trial.id, TrialState::kRunning, now_, "", std::nullopt, ""});
+        turn_.Emit(
+            TrialStateChanged{trial.id, TrialState::kRunning, turn_.now(), "", std::nullopt, ""});
       }
       StartReplica(trial, node, *slot);
       // Whether a program can share its work is known when its first replica says Ready.
@@ -466,16 +393,16 @@ void Core::Impl::StartJoiners(const Trial& trial, const Group& group,
 // whose place is taken by a joiner that is still starting: a trial moves by growing first.
 std::vector<ReplicaId> Core::Impl::WantedMembers(TrialId id, const std::vector<Replica*>& live,
                                                  const std::set<ReplicaId>& surplus) const {
-  const Group& group = groups_.at(id);
+  const Group& group = pool_.groups.at(id);
   std::size_t starting = 0;
-  for (const Replica* replica : ReplicasOf(id)) {
+  for (const Replica* replica : pool_.ReplicasOf(id)) {
     starting += !replica->ready && !replica->stopping ? 1 : 0;
   }
   std::vector<ReplicaId> wanted;
   bool shrinks = false;
   for (const ReplicaId member : group.members) {
     const bool leaves = surplus.contains(member);
-    const bool stands_in = leaves && starting > 0 && !MustLeave(replicas_.at(member).node, id);
+    const bool stands_in = leaves && starting > 0 && !MustLeave(pool_.replicas.at(member).node, id);
     if (stands_in) --starting;
     if (!leaves || stands_in) {
       wanted.push_back(member);
@@ -483,7 +410,7 @@ std::vector<ReplicaId> Core::Impl::WantedMembers(TrialId id, const std::vector<R
       shrinks = true;
     }
   }
-  const std::vector<const Replica*> all = ReplicasOf(id);
+  const std::vector<const Replica*> all = pool_.ReplicasOf(id);
   const bool all_ready = std::all_of(all.begin(), all.end(), [](const Replica* replica) {
     return replica->ready || replica->stopping;
   });
@@ -500,14 +427,14 @@ std::vector<ReplicaId> Core::Impl::WantedMembers(TrialId id, const std::vector<R
 // A trial that moves as a whole keeps one of its members for one generation more, from which the
 // others take what it has learnt.
 void Core::Impl::KeepASource(TrialId id, std::vector<ReplicaId>& wanted) const {
-  const Group& group = groups_.at(id);
+  const Group& group = pool_.groups.at(id);
   const bool has_one = std::any_of(wanted.begin(), wanted.end(), [&group](ReplicaId w) {
     return std::find(group.members.begin(), group.members.end(), w) != group.members.end();
   });
   if (has_one) return;
   // It may be one too many for a global batch that cannot be cut into more shares.
-  const bool fixed =
-      state_.studies.at(state_.trials.at(id).study).spec.batch_mode == BatchMode::kFixed;
+  const bool fixed = turn_.state().studies.at(turn_.state().trials.at(id).study).spec.batch_mode ==
+                     BatchMode::kFixed;
   if (fixed && group.batch.initial > 0 && wanted.size() > 1 &&
       static_cast<std::int64_t>(wanted.size()) >= group.batch.initial) {
     wanted.pop_back();
@@ -517,14 +444,15 @@ void Core::Impl::KeepASource(TrialId id, std::vector<ReplicaId>& wanted) const {
 
 // Whether Reconcile would find nothing to do, until something about the trial changes.
 bool Core::Impl::HasWhatItShould(TrialId id) const {
-  const auto found = groups_.find(id);
-  if (found == groups_.end()) return true;
+  const auto found = pool_.groups.find(id);
+  if (found == pool_.groups.end()) return true;
   const Group& group = found->second;
   if (group.pausing || group.forming || group.ending || group.replaced) return false;
-  if (state_.studies.at(state_.trials.at(id).study).state != StudyState::kRunning) return false;
+  if (turn_.state().studies.at(turn_.state().trials.at(id).study).state != StudyState::kRunning)
+    return false;
   Placement held;
-  for (const ReplicaId replica_id : replicas_.Of(id)) {
-    const Replica& replica = replicas_.at(replica_id);
+  for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
+    const Replica& replica = pool_.replicas.at(replica_id);
     if (replica.leaving || replica.stopping || replica.ready != group.elastic) return false;
     ++held[replica.node];
   }
@@ -535,27 +463,27 @@ bool Core::Impl::HasWhatItShould(TrialId id) const {
       return target != group.target.end() && here.second <= target->second;
     });
   }
-  const std::set<ReplicaId>& all = replicas_.Of(id);
+  const std::set<ReplicaId>& all = pool_.replicas.Of(id);
   return held == group.target && group.members.size() == all.size() &&
          std::all_of(group.members.begin(), group.members.end(),
                      [&all](ReplicaId member) { return all.contains(member); });
 }
 
 void Core::Impl::ReconcileAll() {
-  for (const auto& [id, live] : live_) reconcile_.insert(id);
+  for (const auto& [id, live] : live_) pool_.reconcile.insert(id);
 }
 
 // One step from what a trial has to what it should have. Called after anything has changed.
 void Core::Impl::Reconcile(TrialId id) {
-  const auto it = groups_.find(id);
-  if (it == groups_.end() || it->second.pausing) return;
+  const auto it = pool_.groups.find(id);
+  if (it == pool_.groups.end() || it->second.pausing) return;
   Group& group = it->second;
-  const Trial& trial = TrialAt(id);
-  if (StudyAt(trial.study).state != StudyState::kRunning) return;
+  const Trial& trial = turn_.TrialAt(id);
+  if (turn_.StudyAt(trial.study).state != StudyState::kRunning) return;
   std::vector<Replica*> live;
   bool replaced_lives = false;
-  for (const ReplicaId replica_id : replicas_.Of(id)) {
-    Replica& replica = replicas_.at(replica_id);
+  for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
+    Replica& replica = pool_.replicas.at(replica_id);
     if (replica.leaving || replica.stopping) continue;
     live.push_back(&replica);
     replaced_lives = replaced_lives || replica_id == group.replaced;
@@ -566,8 +494,8 @@ void Core::Impl::Reconcile(TrialId id) {
                               /*its_fault=*/false)) {
     return;
   }
-  const bool first = !group.elastic && !replicas_.Of(id).empty();
-  const bool nowhere = replicas_.Of(id).empty() && !CheckpointInReach(trial);
+  const bool first = !group.elastic && !pool_.replicas.Of(id).empty();
+  const bool nowhere = pool_.replicas.Of(id).empty() && !CheckpointInReach(trial);
   if (!first && !nowhere && !group.ending) StartJoiners(trial, group, live);
 
   // Joiners that are no longer wanted have nothing to hand over.

@@ -14,8 +14,8 @@ namespace espalier {
 // trials above their minimum. Not earlier, so that the sampler knows as much as possible.
 void Core::Impl::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& parts) {
   int room = 0;
-  for (const auto& [id, node] : nodes_) {
-    if (node.connected && !node.draining) room += node.slots - KeptForClients(id);
+  for (const auto& [id, node] : pool_.nodes) {
+    if (node.connected && !node.draining) room += node.slots - client_slots_.KeptOn(id);
   }
   for (const auto& [id, live] : live_) {
     const Trial& trial = *live.trial;
@@ -27,12 +27,12 @@ void Core::Impl::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& par
     room -= trial.pinned_slots > 0 ? trial.pinned_slots : study.spec.min_slots;
   }
   // Processes of ended trials still hold their slots for a moment.
-  for (const auto& [trial, replicas] : replicas_.by_trial()) {
+  for (const auto& [trial, replicas] : pool_.replicas.by_trial()) {
     if (!live_.contains(trial)) room -= static_cast<int>(replicas.size());
   }
   // Where studies compete, each draws what its share has room for, and no more.
-  for (const StudyId id : std::set<StudyId>(pool_studies_)) {
-    Study& study = StudyAt(id);
+  for (const StudyId id : std::set<StudyId>(pool_.studies)) {
+    const Study& study = turn_.StudyAt(id);
     const auto part = parts.find(id);
     int own = room;
     if (part != parts.end()) {
@@ -87,14 +87,14 @@ std::map<StudyId, StudyPart> Core::Impl::PartsOfStudies() {
 }
 
 void Core::Impl::DescribeSharing(PlanRequest& request) {
-  for (const StudyId id : pool_studies_) {
-    request.demand.emplace(id, DemandOf(StudyAt(id), std::max(1, SlotsTotal())));
+  for (const StudyId id : pool_.studies) {
+    request.demand.emplace(id, DemandOf(turn_.StudyAt(id), std::max(1, pool_.SlotsTotal())));
   }
   if (request.demand.size() < 2) return;
   request.shared = MakePool();
   // Slots that ended trials are about to leave are to be divided too.
   for (NodeCapacity& node : request.shared->nodes) {
-    node.slots = std::max(0, nodes_.at(node.id).slots - KeptForClients(node.id));
+    node.slots = std::max(0, pool_.nodes.at(node.id).slots - client_slots_.KeptOn(node.id));
   }
 }
 
@@ -102,16 +102,34 @@ void Core::Impl::DescribeSharing(PlanRequest& request) {
 // draws nothing before: it would take what is another's.
 const std::map<StudyId, StudyPart>* Core::Impl::KnownParts() const {
   static const std::map<StudyId, StudyPart> kNothingToDivide;
-  if (pool_studies_.size() < 2) return &kNothingToDivide;
-  const bool all = std::all_of(pool_studies_.begin(), pool_studies_.end(),
+  if (pool_.studies.size() < 2) return &kNothingToDivide;
+  const bool all = std::all_of(pool_.studies.begin(), pool_.studies.end(),
                                [this](StudyId id) { return parts_.contains(id); });
   return all ? &parts_ : nullptr;
+}
+
+// Where elastic trials cannot leave the node all but so many slots by shrinking, the least
+// promising one that may pause does so.
+void Core::Impl::MakeRoomOn(NodeId node, int left) {
+  int planned = 0;
+  int gives = 0;
+  std::optional<TrialId> least;
+  for (const auto& [trial, group] : pool_.groups) {
+    const auto here = group.target.find(node);
+    if (here == group.target.end()) continue;
+    planned += here->second;
+    gives += pool_.MayGiveOn(trial, group, node);
+    if (!pool_.MayPauseForOthers(trial, group)) continue;
+    if (!least || promise_[trial] < promise_[*least]) least = trial;
+  }
+  if (!least || planned - gives <= left) return;
+  PauseTrial(*least, "makes room for slots that a client waits for");
 }
 
 bool Core::Impl::SomeWait(const Study& study) const {
   return std::any_of(live_.begin(), live_.end(), [&](const auto& entry) {
     const auto& [id, live] = entry;
-    return live.study == &study && !groups_.contains(id) && !held_.contains(id);
+    return live.study == &study && !pool_.groups.contains(id) && !held_.contains(id);
   });
 }
 
@@ -120,19 +138,19 @@ bool Core::Impl::SomeWait(const Study& study) const {
 // that came first would keep all others out.
 void Core::Impl::GiveWayToStarving(const std::map<StudyId, StudyPart>& parts) {
   const bool starving = std::any_of(parts.begin(), parts.end(), [this](const auto& entry) {
-    const Study& study = StudyAt(entry.first);
+    const Study& study = turn_.StudyAt(entry.first);
     const int held = PlannedSlotsOf(study);
     return held + held / 10 + study.spec.min_slots <= entry.second.slots;
   });
   if (!starving) return;
   for (const auto& [id, part] : parts) {
-    const Study& study = StudyAt(id);
+    const Study& study = turn_.StudyAt(id);
     if (RunningSlotsOf(study) <= part.slots + part.slots / 10) continue;
     std::optional<TrialId> least;
-    for (const auto& [trial, group] : groups_) {
-      if (TrialAt(trial).study != id) continue;
+    for (const auto& [trial, group] : pool_.groups) {
+      if (turn_.TrialAt(trial).study != id) continue;
       if (group.pausing) return;  // one at a time: its slots are not free yet
-      if (!MayPauseForOthers(trial, group)) continue;
+      if (!pool_.MayPauseForOthers(trial, group)) continue;
       if (!least || promise_[trial] < promise_[*least]) least = trial;
     }
     if (!least) continue;
@@ -143,18 +161,11 @@ void Core::Impl::GiveWayToStarving(const std::map<StudyId, StudyPart>& parts) {
   }
 }
 
-bool Core::Impl::MayPauseForOthers(TrialId id, const Group& group) const {
-  const Trial& trial = state_.trials.at(id);
-  return trial.state == TrialState::kRunning && trial.pinned_slots == 0 && group.elastic &&
-         !group.forming && !group.pausing && !group.ending && !group.members.empty() &&
-         SecondsBetween(group.last_resize, now_) >= kShareTurn_s;
-}
-
 // At the least of its trials that run.
 int Core::Impl::RunningSlotsOf(const Study& study) const {
   int slots = 0;
-  for (const auto& [id, group] : groups_) {
-    const Trial& trial = state_.trials.at(id);
+  for (const auto& [id, group] : pool_.groups) {
+    const Trial& trial = turn_.state().trials.at(id);
     if (trial.study != study.id || group.pausing) continue;
     slots += trial.pinned_slots > 0 ? trial.pinned_slots : study.spec.min_slots;
   }
@@ -163,8 +174,8 @@ int Core::Impl::RunningSlotsOf(const Study& study) const {
 
 int Core::Impl::PlannedSlotsOf(const Study& study) const {
   int slots = 0;
-  for (const auto& [id, group] : groups_) {
-    if (state_.trials.at(id).study != study.id) continue;
+  for (const auto& [id, group] : pool_.groups) {
+    if (turn_.state().trials.at(id).study != study.id) continue;
     for (const auto& [node, planned] : group.target) slots += planned;
   }
   return slots;

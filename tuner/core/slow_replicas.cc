@@ -16,9 +16,9 @@
 namespace espalier {
 
 void Core::Impl::JudgePace(TrialId id, const ReplicaProgress& message) {
-  Group& group = groups_.at(id);
-  const Trial& trial = TrialAt(id);
-  const Study& study = StudyAt(trial.study);
+  Group& group = pool_.groups.at(id);
+  const Trial& trial = turn_.TrialAt(id);
+  const Study& study = turn_.StudyAt(trial.study);
   if (!study.spec.replace_stragglers || study.state != StudyState::kRunning) return;
   // Only a settled group is judged: nobody joins, leaves or ends.
   if (trial.state != TrialState::kRunning || group.forming || group.pausing || group.ending ||
@@ -28,7 +28,7 @@ void Core::Impl::JudgePace(TrialId id, const ReplicaProgress& message) {
   int planned = 0;
   for (const auto& [node, slots] : group.target) planned += slots;
   const auto size = group.members.size();
-  if (size != ReplicasOf(id).size() || size != static_cast<std::size_t>(planned)) return;
+  if (size != pool_.ReplicasOf(id).size() || size != static_cast<std::size_t>(planned)) return;
   const bool of_all =
       message.replica_times.size() == size &&
       std::all_of(group.members.begin(), group.members.end(), [&message](ReplicaId member) {
@@ -36,20 +36,20 @@ void Core::Impl::JudgePace(TrialId id, const ReplicaProgress& message) {
                            [member](const ReplicaTime& time) { return time.replica == member; });
       });
   if (!of_all) return;
-  const auto straggler = group.stragglers.Observe(now_, message.replica_times);
+  const auto straggler = group.stragglers.Observe(turn_.now(), message.replica_times);
   if (straggler) ReplaceStraggler(id, *straggler);
 }
 
 void Core::Impl::ReplaceStraggler(TrialId id, const Straggler& straggler) {
-  Group& group = groups_.at(id);
-  const Trial& trial = TrialAt(id);
-  const Replica slow = replicas_.at(straggler.replica);
+  Group& group = pool_.groups.at(id);
+  const Trial& trial = turn_.TrialAt(id);
+  const Replica slow = pool_.replicas.at(straggler.replica);
   const Slot slot{slow.node, slow.slot};
-  const bool known = IsSlow(slot);
-  slow_slots_[slot] = After(now_, kSlowSlot_s);
+  const bool known = pool_.IsSlow(slot);
+  pool_.slow_slots[slot] = After(turn_.now(), kSlowSlot_s);
   const int size = static_cast<int>(group.members.size());
   const std::string what = absl::StrFormat("replica on %s takes %.1fx as long a step as the others",
-                                           PlaceOf(slow), straggler.ratio);
+                                           pool_.PlaceOf(slow), straggler.ratio);
   const auto give_up_place = [&group, &slow] {
     if (--group.target[slow.node] == 0) group.target.erase(slow.node);
   };
@@ -58,45 +58,45 @@ void Core::Impl::ReplaceStraggler(TrialId id, const Straggler& straggler) {
     ++group.target[spare->node];
     group.replaced = slow.id;
     StartReplica(trial, spare->node, spare->index);
-    Decide(
-        trial, DecisionKind::kMove, size, size,
-        absl::StrCat(what, ": replaced by ", nodes_.at(spare->node).name, " slot ", spare->index));
-  } else if (trial.pinned_slots == 0 && size > StudyAt(trial.study).spec.min_slots &&
+    turn_.Decide(trial, DecisionKind::kMove, size, size,
+                 absl::StrCat(what, ": replaced by ", pool_.nodes.at(spare->node).name, " slot ",
+                              spare->index));
+  } else if (trial.pinned_slots == 0 && size > turn_.StudyAt(trial.study).spec.min_slots &&
              FasterWithout(size, straggler.ratio)) {
     give_up_place();
     group.replaced = slow.id;
-    Decide(trial, DecisionKind::kShrink, size, size - 1,
-           absl::StrCat(what, ": no slot is free to replace it, and ", size - 1,
-                        " are faster without it"));
+    turn_.Decide(trial, DecisionKind::kShrink, size, size - 1,
+                 absl::StrCat(what, ": no slot is free to replace it, and ", size - 1,
+                              " are faster without it"));
   } else if (!known) {
-    Decide(trial, DecisionKind::kMove, size, size,
-           absl::StrCat(what,
-                        ": no slot is free to replace it, and without it the others would "
-                        "not be faster"));
+    turn_.Decide(trial, DecisionKind::kMove, size, size,
+                 absl::StrCat(what,
+                              ": no slot is free to replace it, and without it the others would "
+                              "not be faster"));
   }
-  reconcile_.insert(id);
-  schedule_ = true;
+  pool_.reconcile.insert(id);
+  turn_.Wake();
 }
 
 // Who was to take a straggler's place is gone: the group stays as it is, and is judged anew.
 void Core::Impl::GiveUpReplacement(Group& group) {
   group.replaced = {};
   group.target.clear();
-  for (const ReplicaId member : group.members) ++group.target[replicas_.at(member).node];
-  group.stragglers.Reset(now_);
+  for (const ReplicaId member : group.members) ++group.target[pool_.replicas.at(member).node];
+  group.stragglers.Reset(turn_.now());
 }
 
 // A free slot that nobody is to have and that is not slow itself; on another node if there is one.
 std::optional<Slot> Core::Impl::SpareSlot(TrialId id, const Replica& slow) const {
   std::optional<Slot> same_node;
-  for (const auto& [node_id, node] : nodes_) {
-    const std::optional<int> free = FreeSlot(node_id);
-    if (!free || IsSlow({node_id, *free}) || node.draining) continue;
-    if (node.gpu_type != nodes_.at(slow.node).gpu_type) continue;
+  for (const auto& [node_id, node] : pool_.nodes) {
+    const std::optional<int> free = pool_.FreeSlot(node_id);
+    if (!free || pool_.IsSlow({node_id, *free}) || node.draining) continue;
+    if (node.gpu_type != pool_.nodes.at(slow.node).gpu_type) continue;
     int unclaimed = node.slots;
     std::map<TrialId, int> held;
-    for (const ReplicaId here : replicas_.On(node_id)) ++held[replicas_.at(here).trial];
-    for (const auto& [trial, group] : groups_) {
+    for (const ReplicaId here : pool_.replicas.On(node_id)) ++held[pool_.replicas.at(here).trial];
+    for (const auto& [trial, group] : pool_.groups) {
       const auto target = group.target.find(node_id);
       if (target == group.target.end()) continue;
       int& slots = held[trial];
@@ -108,46 +108,15 @@ std::optional<Slot> Core::Impl::SpareSlot(TrialId id, const Replica& slow) const
       same_node = Slot{node_id, *free};
       continue;
     }
-    Placement placement = groups_.at(id).target;
+    Placement placement = pool_.groups.at(id).target;
     Placement joined = placement;
     ++joined[node_id];  // before the slow one leaves
-    if (SpansAny(joined, faults_.Apart(now_))) continue;
+    if (SpansAny(joined, pool_.faults.Apart(turn_.now()))) continue;
     if (--placement[slow.node] == 0) placement.erase(slow.node);
     ++placement[node_id];
-    if (MaySpan(id, placement)) return Slot{node_id, *free};
+    if (pool_.MaySpan(id, placement)) return Slot{node_id, *free};
   }
   return same_node;
-}
-
-// A node carries at most one trial that spans nodes, as policies place them.
-bool Core::Impl::MaySpan(TrialId id, const Placement& placement) const {
-  if (placement.size() < 2) return true;
-  return std::none_of(groups_.begin(), groups_.end(), [&](const auto& entry) {
-    const auto& [other, group] = entry;
-    if (other == id || group.target.size() < 2) return false;
-    return std::any_of(group.target.begin(), group.target.end(),
-                       [&](const auto& share) { return placement.contains(share.first); });
-  });
-}
-
-bool Core::Impl::IsSlow(Slot slot) const {
-  const auto it = slow_slots_.find(slot);
-  return it != slow_slots_.end() && it->second > now_;
-}
-
-// Those from which a replica is leaving are as good as free.
-int Core::Impl::FreeSlowSlots(NodeId node) const {
-  int count = 0;
-  for (const auto& [slot, until] : slow_slots_) {
-    if (slot.node != node || until <= now_) continue;
-    const bool held = std::any_of(replicas_.begin(), replicas_.end(), [&](const auto& entry) {
-      const Replica& replica = entry.second;
-      const bool leaves = replica.leaving && groups_.contains(replica.trial);
-      return replica.node == node && replica.slot == slot.index && !leaves;
-    });
-    count += held ? 0 : 1;
-  }
-  return count;
 }
 
 }  // namespace espalier

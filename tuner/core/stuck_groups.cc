@@ -26,9 +26,9 @@ namespace espalier {
 
 void Core::Impl::Hear(const Replica& from, const ReplicaStuck& message) {
   if (from.stopping) return;
-  const auto found = groups_.find(from.trial);
-  if (found == groups_.end()) return;
-  const Trial& trial = TrialAt(from.trial);
+  const auto found = pool_.groups.find(from.trial);
+  if (found == pool_.groups.end()) return;
+  const Trial& trial = turn_.TrialAt(from.trial);
   Group& group = found->second;
   if (trial.state != TrialState::kRunning || group.pausing || group.ending) return;
   // What an earlier generation waited for is settled by the present one.
@@ -44,7 +44,7 @@ void Core::Impl::Hear(const Replica& from, const ReplicaStuck& message) {
       });
   if (cut) {
     group.contacts[from.id] = message.contacts;
-    if (!group.contacts_end) group.contacts_end = After(now_, kContactGrace_s);
+    if (!group.contacts_end) group.contacts_end = After(turn_.now(), kContactGrace_s);
     timed_groups_.insert(trial.id);
   }
   const bool all = group.stuck.size() == group.members.size();
@@ -55,7 +55,7 @@ void Core::Impl::Hear(const Replica& from, const ReplicaStuck& message) {
   if (all) {
     NobodyIsReached(trial.id);
   } else if (!group.forming && !group.stuck_ends) {
-    group.stuck_ends = After(now_, kStuckGrace_s);
+    group.stuck_ends = After(turn_.now(), kStuckGrace_s);
     timed_groups_.insert(trial.id);
   }
 }
@@ -64,13 +64,13 @@ void Core::Impl::CheckStuckGroups() {
   std::vector<TrialId> due;
   ForgetUntimedGroups();
   for (const TrialId id : timed_groups_) {
-    const Group& group = groups_.at(id);
-    const bool hung = group.stuck_ends && *group.stuck_ends <= now_;
-    const bool cut = group.contacts_end && *group.contacts_end <= now_;
+    const Group& group = pool_.groups.at(id);
+    const bool hung = group.stuck_ends && *group.stuck_ends <= turn_.now();
+    const bool cut = group.contacts_end && *group.contacts_end <= turn_.now();
     if (hung || cut) due.push_back(id);
   }
   for (const TrialId id : due) {
-    if (groups_.at(id).contacts_end) {
+    if (pool_.groups.at(id).contacts_end) {
       PartThoseOutOfReach(id);
     } else {
       StopHung(id);
@@ -99,18 +99,19 @@ std::set<ReplicaPair> Core::Impl::CutPairs(const Group& group) const {
 std::vector<std::string> Core::Impl::NoteOutOfReach(const Group& group) {
   std::map<NodePair, std::string> words;
   for (const auto& [from, contacts] : group.contacts) {
-    const auto speaker = replicas_.find(from);
-    if (speaker == replicas_.end()) continue;
+    const auto speaker = pool_.replicas.find(from);
+    if (speaker == pool_.replicas.end()) continue;
     for (const ReplicaContact& contact : contacts) {
-      const auto other = replicas_.find(contact.replica);
-      if (!OutOfReach(contact.contact) || other == replicas_.end()) continue;
+      const auto other = pool_.replicas.find(contact.replica);
+      if (!OutOfReach(contact.contact) || other == pool_.replicas.end()) continue;
       const NodeId here = speaker->second.node;
       const NodeId there = other->second.node;
-      words.emplace(PairOf(here, there),
-                    absl::StrCat(NodeName(here), " cannot reach ", PlaceOf(other->second), " at ",
-                                 contact.address, " (", contact.error, ")"));
+      words.emplace(PairOf(here, there), absl::StrCat(pool_.NodeName(here), " cannot reach ",
+                                                      pool_.PlaceOf(other->second), " at ",
+                                                      contact.address, " (", contact.error, ")"));
       if (here == there) continue;
-      faults_.Note(now_, {here, there, contact.address, contact.contact, contact.error, {}, {}, 0});
+      pool_.faults.Note(turn_.now(),
+                        {here, there, contact.address, contact.contact, contact.error, {}, {}, 0});
     }
   }
   std::vector<std::string> all;
@@ -120,7 +121,7 @@ std::vector<std::string> Core::Impl::NoteOutOfReach(const Group& group) {
 
 // Those go on who reach one another; the others leave, and may be started again elsewhere.
 void Core::Impl::PartThoseOutOfReach(TrialId id) {
-  Group& group = groups_.at(id);
+  Group& group = pool_.groups.at(id);
   const std::set<ReplicaPair> cut = CutPairs(group);
   const std::vector<std::string> words = NoteOutOfReach(group);
   group.contacts.clear();
@@ -129,42 +130,33 @@ void Core::Impl::PartThoseOutOfReach(TrialId id) {
   if (cut.empty() || group.pausing || group.ending) return;
   std::vector<GroupMember> members;
   for (const ReplicaId member : group.members) {
-    members.push_back({member, replicas_.at(member).generation});
+    members.push_back({member, pool_.replicas.at(member).generation});
   }
   std::vector<ReplicaId> staying = WhoGoesOn(members, cut);
   const int before = static_cast<int>(members.size());
   const int left = static_cast<int>(staying.size());
   std::vector<std::string> leaving;
   std::set<NodeId> home;
-  for (const ReplicaId member : staying) home.insert(replicas_.at(member).node);
+  for (const ReplicaId member : staying) home.insert(pool_.replicas.at(member).node);
   for (const ReplicaId member : group.members) {
     if (std::find(staying.begin(), staying.end(), member) != staying.end()) continue;
-    const Replica& replica = replicas_.at(member);
-    leaving.push_back(PlaceOf(replica));
+    const Replica& replica = pool_.replicas.at(member);
+    leaving.push_back(pool_.PlaceOf(replica));
     if (--group.target[replica.node] <= 0) group.target.erase(replica.node);
     // Nothing is learnt of nodes by which the next attempt could do better.
     if (home.contains(replica.node)) ++group.joiner_failures;
   }
-  Decide(TrialAt(id), DecisionKind::kShrink, before, left,
-         absl::StrCat(absl::StrJoin(words, "; "), ": ", absl::StrJoin(leaving, ", "),
-                      leaving.size() == 1 ? " leaves, " : " leave, ", left,
-                      left == 1 ? " goes on" : " go on"));
+  turn_.Decide(turn_.TrialAt(id), DecisionKind::kShrink, before, left,
+               absl::StrCat(absl::StrJoin(words, "; "), ": ", absl::StrJoin(leaving, ", "),
+                            leaving.size() == 1 ? " leaves, " : " leave, ", left,
+                            left == 1 ? " goes on" : " go on"));
   Regroup(id, std::move(staying), /*abandon=*/true, /*after_loss=*/true);
-  schedule_ = true;
-}
-
-std::string Core::Impl::NodeName(NodeId id) const {
-  const auto node = nodes_.find(id);
-  return node == nodes_.end() ? absl::StrCat("node ", id.value) : node->second.name;
-}
-
-std::string Core::Impl::PlaceOf(const Replica& replica) const {
-  return absl::StrCat(NodeName(replica.node), " slot ", replica.slot);
+  turn_.Wake();
 }
 
 // Stops the members that have not said that they wait.
 void Core::Impl::StopHung(TrialId id) {
-  Group& group = groups_.at(id);
+  Group& group = pool_.groups.at(id);
   const std::set<ReplicaId>& waiting = group.stuck;
   group.stuck_ends.reset();
   if (group.pausing || group.ending) return;
@@ -176,49 +168,50 @@ void Core::Impl::StopHung(TrialId id) {
   if (alive.empty()) return;  // who waited is gone meanwhile, and a newer generation under way
   if (hung.empty()) return NobodyIsReached(id);
   std::vector<std::string> places;
-  for (const ReplicaId replica : hung) places.push_back(PlaceOf(replicas_.at(replica)));
+  for (const ReplicaId replica : hung) places.push_back(pool_.PlaceOf(pool_.replicas.at(replica)));
   const int before = SlotsHeldBy(id);
-  Decide(TrialAt(id), DecisionKind::kShrink, before, before - static_cast<int>(hung.size()),
-         absl::StrCat(hung.size() == 1 ? "a replica hangs (" : "replicas hang (",
-                      absl::StrJoin(places, ", "), "): the others wait for it in vain; ",
-                      alive.size(), " go on without it"));
+  turn_.Decide(turn_.TrialAt(id), DecisionKind::kShrink, before,
+               before - static_cast<int>(hung.size()),
+               absl::StrCat(hung.size() == 1 ? "a replica hangs (" : "replicas hang (",
+                            absl::StrJoin(places, ", "), "): the others wait for it in vain; ",
+                            alive.size(), " go on without it"));
   ++group.joiner_failures;
   Regroup(id, std::move(alive), /*abandon=*/true, /*after_loss=*/true);
-  for (const ReplicaId replica : hung) StopReplica(replicas_.at(replica), 0);
+  for (const ReplicaId replica : hung) StopReplica(pool_.replicas.at(replica), 0);
 }
 
 // All members of the newest generation wait for one another.
 void Core::Impl::NobodyIsReached(TrialId id) {
-  Group& group = groups_.at(id);
-  const Trial& trial = TrialAt(id);
+  Group& group = pool_.groups.at(id);
+  const Trial& trial = turn_.TrialAt(id);
   ++group.stuck_in_a_row;
   if (group.stuck_in_a_row < kMaxStuckInARow) {
     Regroup(id, std::vector<ReplicaId>(group.members), /*abandon=*/true, /*after_loss=*/true);
     return;
   }
-  const NodeId home = replicas_.at(group.members.front()).node;
+  const NodeId home = pool_.replicas.at(group.members.front()).node;
   std::vector<ReplicaId> near;
   for (const ReplicaId member : group.members) {
-    if (replicas_.at(member).node == home) near.push_back(member);
+    if (pool_.replicas.at(member).node == home) near.push_back(member);
   }
   const std::string what =
       absl::StrCat("the replicas could not reach one another ", group.stuck_in_a_row, " times");
   if (near.size() < group.members.size()) {
     const int left = static_cast<int>(near.size());
-    Decide(trial, DecisionKind::kShrink, static_cast<int>(group.members.size()), left,
-           absl::StrCat(what, ": those of one node go on alone"));
+    turn_.Decide(trial, DecisionKind::kShrink, static_cast<int>(group.members.size()), left,
+                 absl::StrCat(what, ": those of one node go on alone"));
     group.target = {{home, left}};
     group.joiner_failures = kMaxJoinerFailures;  // the trial stays at its size
     Regroup(id, std::move(near), /*abandon=*/true, /*after_loss=*/true);
     return;
   }
-  const int most = StudyAt(trial.study).spec.max_restarts;
+  const int most = turn_.StudyAt(trial.study).spec.max_restarts;
   if (trial.restarts >= most) {
     EndTrial(id, TrialState::kFail, absl::StrCat(what, " and again after ", most, " restarts"),
              std::nullopt);
     return;
   }
-  Emit(TrialRestarted{id, trial.restarts + 1});
+  turn_.Emit(TrialRestarted{id, trial.restarts + 1});
   PauseTrial(id, absl::StrCat(what, "; goes on from its checkpoint (restart ", trial.restarts,
                               " of ", most, ")"));
 }
@@ -226,7 +219,7 @@ void Core::Impl::NobodyIsReached(TrialId id) {
 // A group was told several times to form, and some members never came: their main threads hang.
 // False if there is nobody left to tell it again.
 bool Core::Impl::StopThoseNotFormed(TrialId id) {
-  Group& group = groups_.at(id);
+  Group& group = pool_.groups.at(id);
   if (!group.forming || ++group.form_timeouts < kMaxFormTimeouts) return true;
   group.form_timeouts = 0;
   if (group.awaited.size() == group.members.size()) {
@@ -234,7 +227,7 @@ bool Core::Impl::StopThoseNotFormed(TrialId id) {
     return false;
   }
   for (const ReplicaId member : std::exchange(group.awaited, {})) {
-    StopReplica(replicas_.at(member), 0);
+    StopReplica(pool_.replicas.at(member), 0);
     std::erase(group.members, member);
   }
   return true;

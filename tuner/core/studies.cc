@@ -36,36 +36,36 @@ bool MadeBy(const Study& study, const std::string& request_key) {
 
 void Core::Impl::On(const SetPoolPolicy& event) {
   if (!options_.policy) {
-    result_.reply.status = absl::FailedPreconditionError(
+    turn_.reply().status = absl::FailedPreconditionError(
         "this pool has no policy of its own: it follows that of its oldest running study");
     return;
   }
   const auto policy = MakePolicy(event.policy.name, event.policy.options);
   if (!policy.ok()) {
-    result_.reply.status = policy.status();
+    turn_.reply().status = policy.status();
     return;
   }
   if (CurrentPolicy() != event.policy) {
     const std::string reason = absl::StrCat("the pool's policy is ", TextOf(event.policy),
                                             " from now on; it was ", TextOf(CurrentPolicy()));
-    for (const StudyId id : pool_studies_) Decide(id, -1, DecisionKind::kStudy, 0, 0, reason);
+    for (const StudyId id : pool_.studies) turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, reason);
   }
-  Emit(PoolPolicySet{event.policy});
-  schedule_ = true;
+  turn_.Emit(PoolPolicySet{event.policy});
+  turn_.Wake();
 }
 
 void Core::Impl::SetClocksAfterRestart() {
   clocks_set_ = true;
-  recovery_ends_ = After(now_, options_.lease_s);
+  pool_.recovery_ends = After(turn_.now(), options_.lease_s);
   std::vector<Change> changes;
-  for (const auto& [id, study] : state_.studies) {
+  for (const auto& [id, study] : turn_.state().studies) {
     if (study.state != StudyState::kRunning) continue;
-    const Time last = std::min(LastSeen(state_, study), now_);
+    const Time last = std::min(LastSeen(turn_.state(), study), turn_.now());
     const double active_s =
         study.active_s + std::max(0.0, SecondsBetween(study.running_since, last));
-    changes.push_back(StudyClockSet{id, active_s, now_});
+    changes.push_back(StudyClockSet{id, active_s, turn_.now()});
   }
-  for (Change& change : changes) Emit(std::move(change));
+  for (Change& change : changes) turn_.Emit(std::move(change));
 }
 
 StudyPlugins& Core::Impl::PluginsOf(const Study& study) {
@@ -86,149 +86,149 @@ bool Core::Impl::MayDraw(const Study& study) {
 }
 
 void Core::Impl::On(const CreateStudy& event) {
-  if (const Study* existing = state_.FindStudy(event.spec.name); existing != nullptr) {
-    result_.reply.study = existing->id;
-    result_.reply.existed = true;
+  if (const Study* existing = turn_.state().FindStudy(event.spec.name); existing != nullptr) {
+    turn_.reply().study = existing->id;
+    turn_.reply().existed = true;
     if (MadeBy(*existing, event.request_key)) return;
     if (!event.exist_ok) {
-      result_.reply.status = absl::AlreadyExistsError(
+      turn_.reply().status = absl::AlreadyExistsError(
           absl::StrCat("study \"", event.spec.name, "\" exists already: choose another name"));
     } else if (existing->spec.json != event.spec.json) {
-      result_.reply.status = absl::FailedPreconditionError(
+      turn_.reply().status = absl::FailedPreconditionError(
           absl::StrCat("study \"", event.spec.name,
                        "\" exists with another definition: choose another name or database"));
     }
     return;
   }
   if (absl::Status status = Validate(event.spec); !status.ok()) {
-    result_.reply.status = std::move(status);
+    turn_.reply().status = std::move(status);
     return;
   }
   if (!event.request_key.empty()) {
-    result_.reply.status = CheckKey(event.request_key);
-    if (!result_.reply.status.ok()) return;
+    turn_.reply().status = CheckKey(event.request_key);
+    if (!turn_.reply().status.ok()) return;
   }
-  const StudyId id(state_.last_study.value + 1);
-  Emit(StudyCreated{id, event.spec, now_});
+  const StudyId id(turn_.state().last_study.value + 1);
+  turn_.Emit(StudyCreated{id, event.spec, turn_.now()});
   if (!event.request_key.empty()) {
-    Emit(StudyAttributeSet{id, true, kCreationKey, RequestKeyJson(event.request_key)});
+    turn_.Emit(StudyAttributeSet{id, true, kCreationKey, RequestKeyJson(event.request_key)});
   }
-  result_.reply.study = id;
+  turn_.reply().study = id;
   const std::optional<PluginSpec> own = PoolPolicy();
   if (own && event.spec.names_policy && event.spec.policy != *own) {
-    Decide(id, -1, DecisionKind::kStudy, 0, 0,
-           absl::StrCat("its policy ", TextOf(event.spec.policy),
-                        " is not followed: the pool is divided by ", TextOf(*own)));
+    turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0,
+                 absl::StrCat("its policy ", TextOf(event.spec.policy),
+                              " is not followed: the pool is divided by ", TextOf(*own)));
   }
-  schedule_ = !event.spec.ask_and_tell;
+  if (!event.spec.ask_and_tell) turn_.Wake();
 }
 
 void Core::Impl::On(const StopStudy& event) {
-  const Study* study = state_.FindStudy(event.name);
+  const Study* study = turn_.state().FindStudy(event.name);
   if (study == nullptr) {
-    result_.reply.status = absl::NotFoundError(absl::StrCat("no study \"", event.name, "\""));
+    turn_.reply().status = absl::NotFoundError(absl::StrCat("no study \"", event.name, "\""));
     return;
   }
-  result_.reply.study = study->id;
+  turn_.reply().study = study->id;
   if (study->state != StudyState::kRunning) return;  // stopped or ended: nothing to do
   const StudyId id = study->id;
-  Decide(id, -1, DecisionKind::kStudy, 0, 0, "stopped by the user");
-  Emit(StudyStateChanged{id, StudyState::kStopped, "stopped by the user", now_});
+  turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, "stopped by the user");
+  turn_.Emit(StudyStateChanged{id, StudyState::kStopped, "stopped by the user", turn_.now()});
   for (const auto& [trial, live] : std::map(live_)) {
     if (live.trial->study == id) PauseTrial(trial, "its study was stopped");
   }
-  schedule_ = true;
+  turn_.Wake();
 }
 
 void Core::Impl::On(const ResumeStudy& event) {
-  const Study* found = state_.FindStudy(event.name);
+  const Study* found = turn_.state().FindStudy(event.name);
   if (found == nullptr) {
-    result_.reply.status = absl::NotFoundError(absl::StrCat("no study \"", event.name, "\""));
+    turn_.reply().status = absl::NotFoundError(absl::StrCat("no study \"", event.name, "\""));
     return;
   }
   const StudyId id = found->id;
-  result_.reply.study = id;
+  turn_.reply().study = id;
   if (event.max_trials > 0 || event.time_limit_s > 0) {
-    Emit(
+    turn_.Emit(
         StudyLimitsChanged{id, event.max_trials > 0 ? event.max_trials : found->spec.max_trials,
                            event.time_limit_s > 0 ? event.time_limit_s : found->spec.time_limit_s});
   }
   if (found->state == StudyState::kRunning) return;
-  Decide(id, -1, DecisionKind::kStudy, 0, 0, "resumed by the user");
-  Emit(StudyStateChanged{id, StudyState::kRunning, "", now_});
+  turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, "resumed by the user");
+  turn_.Emit(StudyStateChanged{id, StudyState::kRunning, "", turn_.now()});
   promise_stale_.insert(id);
-  schedule_ = true;
+  turn_.Wake();
 }
 
 void Core::Impl::On(const PinTrial& event) {
-  const Study* study = state_.FindStudy(event.study);
+  const Study* study = turn_.state().FindStudy(event.study);
   if (study == nullptr) {
-    result_.reply.status = absl::NotFoundError(absl::StrCat("no study \"", event.study, "\""));
+    turn_.reply().status = absl::NotFoundError(absl::StrCat("no study \"", event.study, "\""));
     return;
   }
   if (event.trial_number < 0 || event.trial_number >= std::ssize(study->trials)) {
-    result_.reply.status = absl::NotFoundError(
+    turn_.reply().status = absl::NotFoundError(
         absl::StrCat("study \"", event.study, "\" has no trial ", event.trial_number,
                      "; its trials are 0 to ", std::ssize(study->trials) - 1));
     return;
   }
-  const Trial& trial = TrialAt(study->trials[static_cast<std::size_t>(event.trial_number)]);
-  result_.reply.trial = trial.id;
+  const Trial& trial = turn_.TrialAt(study->trials[static_cast<std::size_t>(event.trial_number)]);
+  turn_.reply().trial = trial.id;
   if (Ended(trial.state)) {
-    result_.reply.status = absl::FailedPreconditionError(absl::StrCat(
+    turn_.reply().status = absl::FailedPreconditionError(absl::StrCat(
         "trial ", event.trial_number, " has ended (", std::string(ToString(trial.state)),
         "): only a live trial can be held at a number of slots"));
     return;
   }
-  if (event.slots < 0 || event.slots > std::max(1, SlotsTotal())) {
-    result_.reply.status = absl::InvalidArgumentError(absl::StrCat(
-        "slots must be 0 (back to the allocator) to ", SlotsTotal(), ", got ", event.slots));
+  if (event.slots < 0 || event.slots > std::max(1, pool_.SlotsTotal())) {
+    turn_.reply().status = absl::InvalidArgumentError(absl::StrCat(
+        "slots must be 0 (back to the allocator) to ", pool_.SlotsTotal(), ", got ", event.slots));
     return;
   }
-  if (trial.pinned_slots != event.slots) Emit(TrialPinned{trial.id, event.slots});
-  schedule_ = true;
+  if (trial.pinned_slots != event.slots) turn_.Emit(TrialPinned{trial.id, event.slots});
+  turn_.Wake();
 }
 
 void Core::Impl::On(const TellValue& event) {
-  const auto it = state_.trials.find(event.trial);
-  if (it == state_.trials.end()) {
-    result_.reply.status = NoTrial(event.trial);
+  const auto it = turn_.state().trials.find(event.trial);
+  if (it == turn_.state().trials.end()) {
+    turn_.reply().status = NoTrial(event.trial);
     return;
   }
   const Trial& trial = it->second;
-  if (Ended(trial.state) || StudyAt(trial.study).state != StudyState::kRunning) {
-    result_.reply.should_stop = true;
+  if (Ended(trial.state) || turn_.StudyAt(trial.study).state != StudyState::kRunning) {
+    turn_.reply().should_stop = true;
     return;
   }
   if (trial.state != TrialState::kRunning) {
-    result_.reply.status = absl::FailedPreconditionError(absl::StrCat(
+    turn_.reply().status = absl::FailedPreconditionError(absl::StrCat(
         "trial ", trial.number, " is ", std::string(ToString(trial.state)), ", not RUNNING"));
     return;
   }
   const std::int64_t next = trial.values.empty() ? 1 : trial.values.back().step + 1;
   if (event.step && *event.step < 0) {
-    result_.reply.status =
+    turn_.reply().status =
         absl::InvalidArgumentError(absl::StrCat("step must be 0 or more, got ", *event.step));
     return;
   }
-  if (StudyAt(trial.study).spec.ask_and_tell) {
+  if (turn_.StudyAt(trial.study).spec.ask_and_tell) {
     SetValue(trial, event.step.value_or(next), event.value);
-    if (event.final && result_.reply.status.ok()) {
+    if (event.final && turn_.reply().status.ok()) {
       EndByClient(trial, TrialState::kComplete, {event.value});
     }
     return;
   }
-  TakeValue(trial.id, {event.step.value_or(next), event.value, 0, now_, 0});
+  TakeValue(trial.id, {event.step.value_or(next), event.value, 0, turn_.now(), 0});
   if (event.final && !Ended(trial.state)) {
     EndTrial(trial.id, TrialState::kComplete, "told its final value", event.value);
   }
-  result_.reply.should_stop = Ended(trial.state) && !event.final;
+  turn_.reply().should_stop = Ended(trial.state) && !event.final;
 }
 
 void Core::Impl::EndStudy(StudyId id, StudyState state, const std::string& reason) {
-  if (StudyAt(id).state != StudyState::kRunning) return;
-  Decide(id, -1, DecisionKind::kStudy, 0, 0, reason);
-  Emit(StudyStateChanged{id, state, reason, now_});
+  if (turn_.StudyAt(id).state != StudyState::kRunning) return;
+  turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, reason);
+  turn_.Emit(StudyStateChanged{id, state, reason, turn_.now()});
   for (const auto& [trial, live] : std::map(live_)) {
     const Trial& t = *live.trial;
     if (t.study != id) continue;
@@ -240,11 +240,11 @@ void Core::Impl::EndStudy(StudyId id, StudyState state, const std::string& reaso
   cost_check_.erase(id);
   promise_at_.erase(id);
   curves_.Forget(id);
-  schedule_ = true;
+  turn_.Wake();
 }
 
 void Core::Impl::EndStudyIfDone(StudyId id) {
-  const Study& study = StudyAt(id);
+  const Study& study = turn_.StudyAt(id);
   if (study.state != StudyState::kRunning) return;
   for (const auto& [trial, live] : live_) {
     if (live.study == &study && !held_.contains(trial)) return;
@@ -269,7 +269,7 @@ int Core::Impl::ConsecutiveFailures(const Study& study) const {
   // In order of ending, newest first; those before the last start of the study do not count.
   std::vector<std::pair<Time, TrialState>> ended;
   for (const TrialId id : study.trials) {
-    const Trial& trial = state_.trials.at(id);
+    const Trial& trial = turn_.state().trials.at(id);
     const bool cancelled = trial.state == TrialState::kFail && trial.reason.starts_with(kCancelled);
     if (Ended(trial.state) && !cancelled && trial.ended >= study.running_since) {
       ended.emplace_back(trial.ended, trial.state);

@@ -60,10 +60,10 @@ absl::Status CheckEnd(const Study& study, const TellEnd& told) {
 }  // namespace
 
 // Found, and RUNNING; else null, and the reply says why not.
-Trial* Core::Impl::RunningTrial(TrialId id) {
-  Trial* trial = OpenTrial(id);
+const Trial* Core::Impl::RunningTrial(TrialId id) {
+  const Trial* trial = OpenTrial(id);
   if (trial == nullptr || trial->state == TrialState::kRunning) return trial;
-  result_.reply.status = absl::FailedPreconditionError(
+  turn_.reply().status = absl::FailedPreconditionError(
       absl::StrCat("trial ", trial->number, " (id ", id.value, ") is ",
                    std::string(ToString(trial->state)), ", not RUNNING"));
   return nullptr;
@@ -75,12 +75,12 @@ void Core::Impl::On(const ReportValue& event) {
   const std::int64_t next = trial->values.empty() ? 1 : trial->values.back().step + 1;
   const std::int64_t step = event.step.value_or(next);
   if (step < 0) {
-    result_.reply.status =
+    turn_.reply().status =
         absl::InvalidArgumentError(absl::StrCat("step must be 0 or more, got ", step));
-  } else if (StudyAt(trial->study).spec.ask_and_tell) {
+  } else if (turn_.StudyAt(trial->study).spec.ask_and_tell) {
     SetValue(*trial, step, event.value);
   } else {
-    TakeValue(trial->id, {step, event.value, 0, now_, 0});
+    TakeValue(trial->id, {step, event.value, 0, turn_.now(), 0});
   }
 }
 
@@ -88,17 +88,17 @@ void Core::Impl::On(const ReportValue& event) {
 void Core::Impl::SetValue(const Trial& trial, std::int64_t step, double value) {
   HeardOf(trial.id);
   if (std::ssize(trial.values) >= kMaxReportsPerTrial) {
-    result_.reply.status = absl::ResourceExhaustedError(
+    turn_.reply().status = absl::ResourceExhaustedError(
         absl::StrCat("trial ", trial.number, " has reported ", kMaxReportsPerTrial,
                      " values, which is the most that is kept"));
     return;
   }
-  Emit(ValueSet{trial.id, {step, value, 0, now_, 0}});
+  turn_.Emit(ValueSet{trial.id, {step, value, 0, turn_.now(), 0}});
   EndIfTargetReached(trial, value);
 }
 
 void Core::Impl::EndIfTargetReached(const Trial& trial, double value) {
-  const Study& study = StudyAt(trial.study);
+  const Study& study = turn_.StudyAt(trial.study);
   if (study.state != StudyState::kRunning || !study.spec.target || std::isnan(value)) return;
   if (Better(study.spec.direction, *study.spec.target, value)) return;
   EndStudy(study.id, StudyState::kComplete,
@@ -107,14 +107,14 @@ void Core::Impl::EndIfTargetReached(const Trial& trial, double value) {
 }
 
 void Core::Impl::On(const TellEnd& event) {
-  const auto it = state_.trials.find(event.trial);
-  if (it == state_.trials.end()) {
-    result_.reply.status = NoTrial(event.trial);
+  const auto it = turn_.state().trials.find(event.trial);
+  if (it == turn_.state().trials.end()) {
+    turn_.reply().status = NoTrial(event.trial);
     return;
   }
   const Trial& trial = it->second;
-  const Study& study = StudyAt(trial.study);
-  absl::Status& status = result_.reply.status;
+  const Study& study = turn_.StudyAt(trial.study);
+  absl::Status& status = turn_.reply().status;
   status = CheckEnd(study, event);
   if (!status.ok()) return;
   if (Ended(trial.state)) {
@@ -141,7 +141,7 @@ void Core::Impl::EndByClient(const Trial& trial, TrialState state, std::vector<d
       !std::isnan(trial.values.back().value)) {
     values.push_back(trial.values.back().value);
   }
-  Emit(TrialTold{trial.id, state, std::move(values), {}, now_});
+  turn_.Emit(TrialTold{trial.id, state, std::move(values), {}, turn_.now()});
   HeardOf(trial.id);
   AfterEndByClient(trial);
 }
@@ -153,14 +153,14 @@ void Core::Impl::AfterEndByClient(const Trial& trial) {
 
 // An ask-and-tell study ends when it may have no more trials and all have ended.
 void Core::Impl::EndIfAllTold(StudyId id) {
-  const Study& study = StudyAt(id);
+  const Study& study = turn_.StudyAt(id);
   if (study.state != StudyState::kRunning) return;
   const bool full = study.spec.max_trials > 0 && std::ssize(study.trials) >= study.spec.max_trials;
   const auto plugins = plugins_.find(id);
   const bool exhausted = plugins != plugins_.end() && plugins->second.exhausted;
   if (!full && !exhausted) return;
   const bool all_ended = std::all_of(study.trials.begin(), study.trials.end(), [this](TrialId t) {
-    return Ended(state_.trials.at(t).state);
+    return Ended(turn_.state().trials.at(t).state);
   });
   if (!all_ended) return;
   EndStudy(id, StudyState::kComplete,
@@ -171,17 +171,17 @@ void Core::Impl::EndIfAllTold(StudyId id) {
 void Core::Impl::On(const SetTrialAttributes& event) {
   if (OpenTrial(event.trial) == nullptr) return;
   for (const auto& [key, value] : event.attributes.user) {
-    Emit(TrialAttributeSet{event.trial, false, key, value});
+    turn_.Emit(TrialAttributeSet{event.trial, false, key, value});
   }
   for (const auto& [key, value] : event.attributes.system) {
-    Emit(TrialAttributeSet{event.trial, true, key, value});
+    turn_.Emit(TrialAttributeSet{event.trial, true, key, value});
   }
   HeardOf(event.trial);
 }
 
 PruneVerdict Core::Impl::Verdict(TrialId id) const {
-  const Trial& trial = state_.trials.at(id);
-  const Study& study = state_.studies.at(trial.study);
+  const Trial& trial = turn_.state().trials.at(id);
+  const Study& study = turn_.state().studies.at(trial.study);
   if (Ended(trial.state)) {
     return {true, absl::StrCat("the trial has ended: ", std::string(ToString(trial.state)),
                                trial.reason.empty() ? "" : ", ", trial.reason)};
@@ -199,7 +199,7 @@ PruneVerdict Core::Impl::Verdict(TrialId id) const {
   Curve curve;
   std::vector<Curve> others;
   others.reserve(study.trials.size());
-  state_.ForEachTrial(study, [&](const Trial& other) {
+  turn_.state().ForEachTrial(study, [&](const Trial& other) {
     const Curve read{other.number, other.values, Ended(other.state),
                      other.state == TrialState::kComplete};
     other.id == id ? void(curve = read) : others.push_back(read);

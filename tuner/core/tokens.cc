@@ -26,45 +26,45 @@ bool IsGood(const KeptToken& token, Time now) {
 void Core::Impl::On(const AddToken& event) {
   const KeptToken& token = event.token;
   if (!GoodTokenName(token.name)) {
-    result_.reply.status = absl::InvalidArgumentError(
+    turn_.reply().status = absl::InvalidArgumentError(
         absl::StrCat("token name \"", token.name.substr(0, kLongestTokenName), "\": must be 1 to ",
                      kLongestTokenName, " characters, without blanks"));
     return;
   }
-  if (token.expires != Time{} && token.expires <= now_) {
-    result_.reply.status =
+  if (token.expires != Time{} && token.expires <= turn_.now()) {
+    turn_.reply().status =
         absl::InvalidArgumentError(absl::StrCat("token ", token.name, ": its end must lie ahead"));
     return;
   }
   std::size_t good = 0;
-  for (const auto& [id, other] : state_.tokens) {
-    if (!IsGood(other, now_)) continue;
+  for (const auto& [id, other] : turn_.state().tokens) {
+    if (!IsGood(other, turn_.now())) continue;
     ++good;
     if (other.name != token.name && id != token.id) continue;
-    result_.reply.status = absl::AlreadyExistsError(absl::StrCat(
+    turn_.reply().status = absl::AlreadyExistsError(absl::StrCat(
         "there is a token named ", other.name,
         " already: choose another name, or end it with `tuner token rm ", other.name, "`"));
     return;
   }
   if (good >= kMostTokens) {
-    result_.reply.status = absl::ResourceExhaustedError(
+    turn_.reply().status = absl::ResourceExhaustedError(
         absl::StrCat("there are ", good, " tokens already: remove those that nobody needs"));
     return;
   }
   KeptToken kept = token;
-  kept.created = now_;
-  Emit(TokenKept{std::move(kept)});
+  kept.created = turn_.now();
+  turn_.Emit(TokenKept{std::move(kept)});
 }
 
 void Core::Impl::On(const RemoveToken& event) {
-  for (const auto& [id, token] : state_.tokens) {
-    if (!IsGood(token, now_) || (id != event.token && token.name != event.token)) continue;
+  for (const auto& [id, token] : turn_.state().tokens) {
+    if (!IsGood(token, turn_.now()) || (id != event.token && token.name != event.token)) continue;
     KeptToken removed = token;
-    removed.removed = now_;
-    Emit(TokenKept{std::move(removed)});
+    removed.removed = turn_.now();
+    turn_.Emit(TokenKept{std::move(removed)});
     return;
   }
-  result_.reply.status = absl::NotFoundError(absl::StrCat(
+  turn_.reply().status = absl::NotFoundError(absl::StrCat(
       "there is no token \"", event.token, "\"; `tuner token ls` shows those there are"));
 }
 

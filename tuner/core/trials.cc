@@ -31,36 +31,35 @@ DecisionKind KindOfEnd(TrialState state) {
 
 void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reason,
                           std::optional<double> value, const std::string& last_output) {
-  const Trial& trial = TrialAt(id);
+  const Trial& trial = turn_.TrialAt(id);
   if (Ended(trial.state)) return;
   // A trial that never ran cannot be COMPLETE: only RUNNING leads there.
   ESPALIER_CHECK(MayFollow(trial.state, state),
                  std::string(ToString(trial.state)) + " to " + std::string(ToString(state)));
-  Decide(trial, KindOfEnd(state), SlotsHeldBy(id), 0, reason);
+  turn_.Decide(trial, KindOfEnd(state), SlotsHeldBy(id), 0, reason);
   RecordFigures(id);
   std::string output = last_output;
   if (output.size() > kMaxLastOutput) output.erase(0, output.size() - kMaxLastOutput);
-  Emit(TrialStateChanged{id, state, now_, reason, value, std::move(output)});
+  turn_.Emit(TrialStateChanged{id, state, turn_.now(), reason, value, std::move(output)});
   live_.erase(id);
-  groups_.erase(id);
+  pool_.groups.erase(id);
   promise_.erase(id);
   held_.erase(id);
   promise_stale_.insert(trial.study);
-  speeds_.erase(id);
   keeping_.due.insert(id);
   const TrialTimeouts timeouts = TimeoutsOf(trial);
-  for (const ReplicaId replica_id : replicas_.Of(id)) {
-    Replica& replica = replicas_.at(replica_id);
+  for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
+    Replica& replica = pool_.replicas.at(replica_id);
     if (state == TrialState::kComplete) {
       // The program is on its own way out; it is only helped if it does not get there.
-      replicas_.SetDeadline(replica, After(now_, timeouts.exit_s));
-      replica.grace_s = StudyAt(trial.study).spec.stop_grace_s;
+      pool_.replicas.SetDeadline(replica, After(turn_.now(), timeouts.exit_s));
+      replica.grace_s = turn_.StudyAt(trial.study).spec.stop_grace_s;
     } else {
-      StopReplica(replica, StudyAt(trial.study).spec.stop_grace_s);
+      StopReplica(replica, turn_.StudyAt(trial.study).spec.stop_grace_s);
     }
   }
   const StudyId study_id = trial.study;
-  const Study& study = StudyAt(study_id);
+  const Study& study = turn_.StudyAt(study_id);
   if (state == TrialState::kFail && study.state == StudyState::kRunning) {
     const int failures = ConsecutiveFailures(study);
     if (failures >= study.spec.max_consecutive_failures) {
@@ -69,12 +68,12 @@ void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reaso
                             study.spec.max_consecutive_failures, "); the last: ", reason));
     }
   }
-  schedule_ = true;
+  turn_.Wake();
 }
 
 void Core::Impl::EndWell(TrialId id, std::optional<double> value, const std::string& last_output) {
-  const Trial& trial = TrialAt(id);
-  const StudySpec& spec = StudyAt(trial.study).spec;
+  const Trial& trial = turn_.TrialAt(id);
+  const StudySpec& spec = turn_.StudyAt(trial.study).spec;
   if (!value) value = trial.value;
   if (!value && !trial.values.empty()) value = trial.values.back().value;
   // Who enqueues trials decides what they are for.
@@ -87,48 +86,47 @@ void Core::Impl::EndWell(TrialId id, std::optional<double> value, const std::str
 }
 
 void Core::Impl::PauseTrial(TrialId id, const std::string& reason) {
-  const Trial& trial = TrialAt(id);
-  const auto it = groups_.find(id);
+  const Trial& trial = turn_.TrialAt(id);
+  const auto it = pool_.groups.find(id);
   if (trial.state != TrialState::kRunning) {
-    if (it != groups_.end()) groups_.erase(it);  // was only about to start
+    if (it != pool_.groups.end()) pool_.groups.erase(it);  // was only about to start
     return;
   }
-  if (it == groups_.end()) return;  // still recovering: GroupLost pauses it
+  if (it == pool_.groups.end()) return;  // still recovering: GroupLost pauses it
   Group& group = it->second;
   if (group.pausing) return;
   group.pausing = true;
   group.pause_reason = reason;
   group.target.clear();
-  reconcile_.insert(id);
-  const double grace_s = StudyAt(trial.study).spec.stop_grace_s;
-  Decide(trial, DecisionKind::kPause, SlotsHeldBy(id), 0, reason);
+  pool_.reconcile.insert(id);
+  const double grace_s = turn_.StudyAt(trial.study).spec.stop_grace_s;
+  turn_.Decide(trial, DecisionKind::kPause, SlotsHeldBy(id), 0, reason);
   const std::vector<ReplicaId> members = std::exchange(group.members, {});
   if (group.elastic && !members.empty()) {
     // A regroup to nobody: rank 0 saves a checkpoint, then all leave. There is no step boundary to
     // wait for while a group forms or waits in vain.
     const bool abandon = group.forming || !group.stuck.empty();
     const TrialTimeouts timeouts = TimeoutsOf(trial);
-    Emit(GenerationAdvanced{id, trial.generation + 1});
+    turn_.Emit(GenerationAdvanced{id, trial.generation + 1});
     for (const ReplicaId member : members) {
-      const auto replica = replicas_.find(member);
-      if (replica == replicas_.end()) continue;
+      const auto replica = pool_.replicas.find(member);
+      if (replica == pool_.replicas.end()) continue;
       replica->second.leaving = true;
-      replicas_.SetDeadline(replica->second, After(now_, timeouts.pause_s));
+      pool_.replicas.SetDeadline(replica->second, After(turn_.now(), timeouts.pause_s));
       replica->second.grace_s = grace_s;
-      result_.commands.push_back(
-          RegroupCommand{replica->second.node, member, {trial.generation, {}, abandon}});
+      turn_.Send(RegroupCommand{replica->second.node, member, {trial.generation, {}, abandon}});
     }
     group.forming = false;
   }
-  for (const ReplicaId replica_id : replicas_.Of(id)) {
-    if (Replica& replica = replicas_.at(replica_id); !replica.leaving)
+  for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
+    if (Replica& replica = pool_.replicas.at(replica_id); !replica.leaving)
       StopReplica(replica, grace_s);
   }
 }
 
 void Core::Impl::TakeValue(TrialId id, IntermediateValue value,
                            std::map<std::string, double> extra) {
-  const Trial& trial = TrialAt(id);
+  const Trial& trial = turn_.TrialAt(id);
   // The same step may come twice: from the successor of a lost rank 0, or after a restart from a
   // checkpoint. The first one stands.
   const auto at =
@@ -136,14 +134,15 @@ void Core::Impl::TakeValue(TrialId id, IntermediateValue value,
                        [](const IntermediateValue& v, std::int64_t step) { return v.step < step; });
   if (at != trial.values.end() && at->step == value.step) return;
   if (std::ssize(trial.values) >= kMaxReportsPerTrial) return;
-  if (const auto group = groups_.find(id); group != groups_.end() && group->second.progress) {
+  if (const auto group = pool_.groups.find(id);
+      group != pool_.groups.end() && group->second.progress) {
     value.batch_size = group->second.progress->global_batch_size;
   }
-  Emit(ValueReported{id, value, std::move(extra)});
+  turn_.Emit(ValueReported{id, value, std::move(extra)});
   promise_stale_.insert(trial.study);
   RecordFigures(id);
   LookAgain();
-  const Study& study = StudyAt(trial.study);
+  const Study& study = turn_.StudyAt(trial.study);
   if (study.state != StudyState::kRunning) return;
   if (study.spec.target && !Better(study.spec.direction, *study.spec.target, value.value) &&
       value.value == value.value) {
@@ -159,31 +158,32 @@ void Core::Impl::TakeValue(TrialId id, IntermediateValue value,
 }
 
 void Core::Impl::RecordFigures(TrialId id) {
-  const auto group = groups_.find(id);
-  if (group == groups_.end() || !group->second.progress) return;
+  const auto group = pool_.groups.find(id);
+  if (group == pool_.groups.end() || !group->second.progress) return;
   TrainingFigures figures = FiguresOf(id, group->second);
-  if (figures != TrialAt(id).figures) Emit(FiguresRecorded{id, figures});
+  if (figures != turn_.TrialAt(id).figures) turn_.Emit(FiguresRecorded{id, figures});
 }
 
 std::int64_t Core::Impl::LastStepOf(const Study& study) const {
   if (study.spec.max_step > 0) return study.spec.max_step;
-  for (const auto& [id, group] : groups_) {
-    if (group.total_steps > 0 && state_.trials.at(id).study == study.id) return group.total_steps;
+  for (const auto& [id, group] : pool_.groups) {
+    if (group.total_steps > 0 && turn_.state().trials.at(id).study == study.id)
+      return group.total_steps;
   }
   return 0;
 }
 
 PruneVerdict Core::Impl::JudgeNewest(const Trial& trial) {
-  const Study& study = StudyAt(trial.study);
+  const Study& study = turn_.StudyAt(trial.study);
   const StudyPlugins& plugins = PluginsOf(study);
-  const std::span<Curve> curves = curves_.Of(state_, study);
+  const std::span<Curve> curves = curves_.Of(turn_.state(), study);
   Curve& own = curves[static_cast<std::size_t>(trial.number)];
   const Curve whole = own;
   // Until then it stands behind the others, which are all but the last then.
   std::swap(own, curves.back());
   const std::span<const Curve> others = curves.first(curves.size() - 1);
   const double pool_share =
-      std::min(1.0, static_cast<double>(study.spec.min_slots) / std::max(1, SlotsTotal()));
+      std::min(1.0, static_cast<double>(study.spec.min_slots) / std::max(1, pool_.SlotsTotal()));
   PruneVerdict verdict;
   // At equal progress a new value may bring no new point, or several: each is judged once.
   for (std::size_t n = curves_.PointsBeforeNewest(trial) + 1; n <= whole.points.size(); ++n) {
@@ -198,8 +198,8 @@ PruneVerdict Core::Impl::JudgeNewest(const Trial& trial) {
 }
 
 void Core::Impl::JudgeTrial(TrialId id) {
-  const Trial& trial = TrialAt(id);
-  const StudySpec& spec = StudyAt(trial.study).spec;
+  const Trial& trial = turn_.TrialAt(id);
+  const StudySpec& spec = turn_.StudyAt(trial.study).spec;
   if (spec.pruner.name == "none") return;  // all curves need not be gathered for it
   const PruneVerdict verdict = JudgeNewest(trial);
   if (verdict.pause && MayPause(id)) {
@@ -216,8 +216,8 @@ void Core::Impl::JudgeTrial(TrialId id) {
 
 // Only a program that takes checkpoints can go on later.
 bool Core::Impl::MayPause(TrialId id) const {
-  const auto group = groups_.find(id);
-  return group != groups_.end() && group->second.elastic;
+  const auto group = pool_.groups.find(id);
+  return group != pool_.groups.end() && group->second.elastic;
 }
 
 void Core::Impl::UpdateHeld(const Study& study) {
@@ -227,11 +227,11 @@ void Core::Impl::UpdateHeld(const Study& study) {
   for (std::size_t i = 0; i < study.trials.size(); ++i) {
     const TrialId id = study.trials[i];
     held_.erase(id);
-    if (state_.trials.at(id).state == TrialState::kPaused) paused.push_back(i);
+    if (turn_.state().trials.at(id).state == TrialState::kPaused) paused.push_back(i);
   }
   if (paused.empty()) return;
   for (const std::size_t i : paused) held_.insert(study.trials[i]);
-  const std::span<const Curve> curves = curves_.Of(state_, study);
+  const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
   for (const std::size_t i : pruner.MayGoOn(study.spec.direction, curves, paused)) {
     held_.erase(study.trials[i]);
   }
@@ -240,7 +240,7 @@ void Core::Impl::UpdateHeld(const Study& study) {
 // Nobody else runs, so that nothing will change for those that wait.
 void Core::Impl::EndHeld(StudyId id) {
   for (const TrialId trial : std::vector<TrialId>(held_.begin(), held_.end())) {
-    const Trial& t = TrialAt(trial);
+    const Trial& t = turn_.TrialAt(trial);
     if (t.study != id) continue;
     std::optional<double> last;
     if (!t.values.empty()) last = t.values.back().value;

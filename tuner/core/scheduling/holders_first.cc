@@ -31,8 +31,8 @@ bool Alike(const NodeCapacity& a, const NodeCapacity& b) {
 std::set<NodeId> Core::Impl::OwnCopiesOf(const Trial& trial) const {
   std::set<NodeId> nodes;
   for (const CheckpointCopy& copy : trial.copies) {
-    const auto node = nodes_.find(copy.node);
-    if (!copy.folder.empty() || node == nodes_.end() || !node->second.connected) continue;
+    const auto node = pool_.nodes.find(copy.node);
+    if (!copy.folder.empty() || node == pool_.nodes.end() || !node->second.connected) continue;
     if (copy.what.Is(trial.newest_checkpoint)) nodes.insert(copy.node);
   }
   return nodes;
@@ -42,8 +42,8 @@ std::vector<AllocationDecision> Core::Impl::HoldersFirst(
     std::vector<AllocationDecision> decisions) const {
   std::vector<Start> starts;
   for (AllocationDecision& decision : decisions) {
-    if (groups_.contains(decision.trial) || decision.placement.size() != 1) continue;
-    starts.push_back({&decision, OwnCopiesOf(state_.trials.at(decision.trial))});
+    if (pool_.groups.contains(decision.trial) || decision.placement.size() != 1) continue;
+    starts.push_back({&decision, OwnCopiesOf(turn_.state().trials.at(decision.trial))});
   }
   if (std::all_of(starts.begin(), starts.end(), [](const Start& s) { return s.content(); })) {
     return decisions;
@@ -53,7 +53,7 @@ std::vector<AllocationDecision> Core::Impl::HoldersFirst(
   std::map<NodeId, int> left;
   for (const auto& [id, node] : nodes) left[id] = node.slots;
   std::map<TrialId, const Placement*> planned;
-  for (const auto& [id, group] : groups_) planned[id] = &group.target;
+  for (const auto& [id, group] : pool_.groups) planned[id] = &group.target;
   for (const AllocationDecision& decision : decisions) {
     planned[decision.trial] = &decision.placement;
   }

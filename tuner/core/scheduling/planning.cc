@@ -37,41 +37,37 @@ void KeepPoints(StudyCurves& study) {
 // One at a time, and the planner rests for longer than it has worked: whatever happens meanwhile, a
 // thousand reports for instance, is one look.
 void Core::Impl::AskForPlan() {
-  look_ = planning_ != nullptr || now_ < planner_rests_until_;
+  look_ = planning_ != nullptr || turn_.now() < planner_rests_until_;
   if (look_) return;
   auto request = std::make_shared<PlanRequest>();
   request->number = ++plans_asked_;
   request->policy = CurrentPolicy();
   std::set<StudyId> with_live_trials;
   for (const auto& [id, live] : live_) with_live_trials.insert(live.study->id);
-  for (const StudyId id : pool_studies_) {
-    const Study& study = StudyAt(id);
+  for (const StudyId id : pool_.studies) {
+    const Study& study = turn_.StudyAt(id);
     if (study.trials.size() <= kPromiseEveryReport) {
       UpdatePromise(study);
     } else if (with_live_trials.contains(id) && PromiseIsDue(study)) {
       KeepPoints(request->curves.emplace_back(CurvesToForecast(study)));
     }
   }
-  for (const auto& [trial, gpu_type] : std::exchange(fit_due_, {})) {
-    const auto speed = speeds_.find(trial);
-    if (speed == speeds_.end()) continue;
-    const SpeedOnType& on_type = speed->second.by_gpu_type.at(gpu_type);
-    request->speeds.push_back({trial, gpu_type, on_type.profile, on_type.fitted});
-  }
+  request->speeds = speeds_.TakeDue();
   DescribeSharing(*request);
   request->pool = MakePool();
-  plan_asked_at_ = now_;
+  plan_asked_at_ = turn_.now();
   planning_ = request;
-  result_.plan = std::move(request);
+  turn_.RequestPlan(std::move(request));
 }
 
 void Core::Impl::On(const PlanMade& event) {
   if (!event.plan || !planning_ || event.plan->number != planning_->number) return;
   const std::shared_ptr<const PlanRequest> shown = std::exchange(planning_, nullptr);
-  planner_rests_until_ = After(now_, kRestPerPlan * SecondsBetween(plan_asked_at_, now_));
+  planner_rests_until_ =
+      After(turn_.now(), kRestPerPlan * SecondsBetween(plan_asked_at_, turn_.now()));
   const bool all_taken = TakePlan(*event.plan, *shown);
   parts_ = event.plan->parts;
-  std::erase_if(parts_, [this](const auto& part) { return !pool_studies_.contains(part.first); });
+  std::erase_if(parts_, [this](const auto& part) { return !pool_.studies.contains(part.first); });
   const std::size_t before = live_.size();
   if (const auto* parts = KnownParts()) {
     CreateTrialsWhereUseful(*parts);
@@ -90,12 +86,9 @@ bool Core::Impl::TakePlan(const Plan& plan, const PlanRequest& request) {
   for (const auto& [trial, promise] : plan.promise) {
     if (live_.contains(trial)) promise_[trial] = promise;
   }
-  for (const FittedSpeed& fitted : plan.speeds) {
-    const auto speed = speeds_.find(fitted.trial);
-    if (speed != speeds_.end()) speed->second.by_gpu_type[fitted.gpu_type].fitted = fitted.params;
-  }
+  for (const FittedSpeed& fitted : plan.speeds) speeds_.TakeFitted(fitted);
   for (const JobRefusal& refusal : plan.refusals) {
-    if (live_.contains(refusal.trial)) RecordRefusal(TrialAt(refusal.trial), refusal.reason);
+    if (live_.contains(refusal.trial)) RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);
   }
   std::map<TrialId, const Job*> shown;
   for (const Job& job : request.pool.jobs) shown.emplace(job.id, &job);
@@ -107,7 +100,7 @@ bool Core::Impl::TakePlan(const Plan& plan, const PlanRequest& request) {
   const bool all = meant.size() == plan.allocations.size();
   for (const AllocationDecision& decision : meant) {
     // Who was to leave a node that the others span may not have left it.
-    if (!all && !MaySpan(decision.trial, decision.placement)) continue;
+    if (!all && !pool_.MaySpan(decision.trial, decision.placement)) continue;
     TakeAllocation(decision);
   }
   return all;
@@ -117,14 +110,14 @@ bool Core::Impl::TakePlan(const Plan& plan, const PlanRequest& request) {
 bool Core::Impl::StillMeant(const AllocationDecision& decision,
                             const std::map<TrialId, const Job*>& shown) {
   const TrialId id = decision.trial;
-  if (!live_.contains(id) || held_.contains(id) || recovering_.contains(id)) return false;
+  if (!live_.contains(id) || held_.contains(id) || pool_.recovering.contains(id)) return false;
   if (keeping_.Holds(id)) return false;
-  const Trial& trial = TrialAt(id);
-  if (StudyAt(trial.study).state != StudyState::kRunning) return false;
+  const Trial& trial = turn_.TrialAt(id);
+  if (turn_.StudyAt(trial.study).state != StudyState::kRunning) return false;
   const Job& job = *shown.at(id);
-  const auto group = groups_.find(id);
-  if ((group != groups_.end()) != job.running) return false;
-  if (group == groups_.end()) return true;
+  const auto group = pool_.groups.find(id);
+  if ((group != pool_.groups.end()) != job.running) return false;
+  if (group == pool_.groups.end()) return true;
   if (group->second.pausing || group->second.target != job.current) return false;
   const int slots = Total(decision.placement);
   if (group->second.joiner_failures >= kMaxJoinerFailures) return slots <= Total(job.current);
@@ -137,12 +130,12 @@ std::vector<AllocationDecision> Core::Impl::ThatFit(
     std::vector<AllocationDecision> decisions) const {
   static const Placement kNone;
   const auto current = [this](TrialId id) -> const Placement& {
-    const auto group = groups_.find(id);
-    return group == groups_.end() ? kNone : group->second.target;
+    const auto group = pool_.groups.find(id);
+    return group == pool_.groups.end() ? kNone : group->second.target;
   };
   std::map<NodeId, int> left;
   for (const NodeCapacity& node : Capacities()) left[node.id] = node.slots;
-  for (const auto& [id, group] : groups_) {
+  for (const auto& [id, group] : pool_.groups) {
     for (const auto& [node, slots] : group.target) left[node] -= slots;
   }
   const auto take = [&](const AllocationDecision& decision, int sign) {

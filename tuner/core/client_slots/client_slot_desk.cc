@@ -1,19 +1,17 @@
-// Slots of the pool for trials that clients run by themselves.
-//
-// A client's slots are exactly as many as it asked for, and nobody moves or takes them before it
-// gives them back, falls silent or loses their node. So they are kept out of the pool that policies
-// divide, and requests wait outside of it too. How the two sides share the pool: ServeClients.
+#include "tuner/core/client_slots/client_slot_desk.h"
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <tuple>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "tuner/base/check.h"
-#include "tuner/core/core_impl.h"
+#include "tuner/core/pool_size/pool_sizer.h"
 
 namespace espalier {
 
@@ -43,30 +41,28 @@ bool AllOpen(const Placement& placement, const std::vector<ClientNode>& nodes) {
 
 // ---- what clients say
 
-void Core::Impl::On(const AcquireSlots& event) {
-  const Trial* trial = TrialToTell(event.trial);
-  if (trial == nullptr) return;
-  result_.reply.status = CheckRequest(*trial, event);
-  if (!result_.reply.status.ok()) return;
-  ClientSlots& own = client_slots_[trial->id];
+void ClientSlotDesk::Acquire(const Trial& trial, const AcquireSlots& event) {
+  turn_.reply().status = CheckRequest(trial, event);
+  if (!turn_.reply().status.ok()) return;
+  ClientSlots& own = requests_[trial.id];
   if (own.slots.empty() &&
       (own.order == 0 || own.wanted != event.slots || own.node != event.node)) {
     own = {};
     own.wanted = event.slots;
     own.node = event.node;
-    own.order = ++next_slot_request_;
-    own.asked = now_;
-    schedule_ = true;
+    own.order = ++last_order_;
+    own.asked = turn_.now();
+    turn_.Wake();
   }
-  own.heard = own.slots.empty() ? After(now_, event.wait_s) : now_;
-  client_slots_due_ = std::min(client_slots_due_, After(*own.heard, options_.slot_lease_s));
-  slot_answers_[trial->id] = After(now_, event.wait_s);
-  result_.reply.trial = trial->id;
-  result_.reply.later = true;
+  own.heard = own.slots.empty() ? After(turn_.now(), event.wait_s) : turn_.now();
+  due_ = std::min(due_, After(*own.heard, options_.slot_lease_s));
+  answers_[trial.id] = After(turn_.now(), event.wait_s);
+  turn_.reply().trial = trial.id;
+  turn_.reply().later = true;
 }
 
-absl::Status Core::Impl::CheckRequest(const Trial& trial, const AcquireSlots& event) const {
-  const Study& study = state_.studies.at(trial.study);
+absl::Status ClientSlotDesk::CheckRequest(const Trial& trial, const AcquireSlots& event) const {
+  const Study& study = turn_.state().studies.at(trial.study);
   if (event.slots < 1) {
     return absl::InvalidArgumentError(absl::StrCat("slots must be 1 or more, got ", event.slots));
   }
@@ -84,12 +80,12 @@ absl::Status Core::Impl::CheckRequest(const Trial& trial, const AcquireSlots& ev
                                                       std::string(ToString(trial.state)),
                                                       ": only a trial that runs gets slots"));
   }
-  const auto known = client_slots_.find(trial.id);
-  if (known == client_slots_.end() && client_slots_.size() >= kMaxSlotRequests) {
+  const auto known = requests_.find(trial.id);
+  if (known == requests_.end() && requests_.size() >= kMaxSlotRequests) {
     return absl::ResourceExhaustedError(
         absl::StrCat(kMaxSlotRequests, " clients hold slots or wait for them: try again later"));
   }
-  if (known != client_slots_.end() && !known->second.slots.empty() &&
+  if (known != requests_.end() && !known->second.slots.empty() &&
       std::ssize(known->second.slots) != event.slots) {
     return absl::FailedPreconditionError(absl::StrCat(
         "trial ", trial.number, " holds ", Count(static_cast<int>(known->second.slots.size())),
@@ -100,50 +96,39 @@ absl::Status Core::Impl::CheckRequest(const Trial& trial, const AcquireSlots& ev
 
 // What no wait can bring is said at once. Nodes may join a pool at any time, so that a request for
 // more than there is at present waits, unless it is known what there may be at most.
-absl::Status Core::Impl::CheckPossible(const AcquireSlots& event) const {
+absl::Status ClientSlotDesk::CheckPossible(const AcquireSlots& event) const {
   if (!event.node.empty()) {
     const auto named = [&event](const auto& known) { return known.second == event.node; };
-    if (std::none_of(state_.nodes.begin(), state_.nodes.end(), named)) {
+    if (std::none_of(turn_.state().nodes.begin(), turn_.state().nodes.end(), named)) {
       return absl::NotFoundError(
           absl::StrCat("no node \"", event.node, "\" has ever been in this pool"));
     }
-    for (const auto& [id, node] : nodes_) {
+    for (const auto& [id, node] : pool_.nodes) {
       if (node.name != event.node || node.slots >= event.slots) continue;
       return absl::OutOfRangeError(absl::StrCat("node \"", event.node, "\" has ", Count(node.slots),
                                                 ", asked for ", event.slots));
     }
   }
   if (!options_.pool_size) return absl::OkStatus();
-  const NodeTemplate& node = options_.pool_size->node;
-  const int most = SlotsOfOtherNodes() + node.max_nodes * node.slots;
+  const int most = MostSlots(pool_, options_.pool_size->node);
   if (event.slots <= most) return absl::OkStatus();
   return absl::OutOfRangeError(
       absl::StrCat("the pool grows to ", Count(most), " at most, asked for ", event.slots));
 }
 
-void Core::Impl::On(const RenewSlots& event) {
-  const Trial* trial = TrialToTell(event.trial);
-  if (trial == nullptr) return;
-  const auto it = client_slots_.find(trial->id);
-  if (it == client_slots_.end() || it->second.slots.empty()) {
-    result_.reply.status = absl::FailedPreconditionError(absl::StrCat(
-        "trial ", trial->number, " holds no slots: they were given back, not renewed for ",
+void ClientSlotDesk::Renew(const Trial& trial) {
+  const auto it = requests_.find(trial.id);
+  if (it == requests_.end() || it->second.slots.empty()) {
+    turn_.reply().status = absl::FailedPreconditionError(absl::StrCat(
+        "trial ", trial.number, " holds no slots: they were given back, not renewed for ",
         options_.slot_lease_s, " s, or lost with their node"));
     return;
   }
-  it->second.heard = now_;
-  Tell(it->second, result_.reply);
+  it->second.heard = turn_.now();
+  Tell(it->second, turn_.reply());
 }
 
-void Core::Impl::On(const ReleaseSlots& event) {
-  const auto it = state_.trials.find(event.trial);
-  // With the trial its slots have been given back.
-  if (it != state_.trials.end() && Ended(it->second.state)) return;
-  if (TrialToTell(event.trial) == nullptr) return;
-  GiveBack(event.trial, "given back by its client");
-}
-
-void Core::Impl::Tell(const ClientSlots& own, Reply& reply) const {
+void ClientSlotDesk::Tell(const ClientSlots& own, Reply& reply) const {
   reply.slots = own.slots;
   reply.lease_s = options_.slot_lease_s;
   if (own.slots.empty()) reply.waits_for = own.waits_for;
@@ -151,135 +136,146 @@ void Core::Impl::Tell(const ClientSlots& own, Reply& reply) const {
 
 // ---- what ends a hold or a request
 
-void Core::Impl::GiveBack(TrialId id, const std::string& why) {
-  const auto it = client_slots_.find(id);
-  if (it == client_slots_.end()) return;
+void ClientSlotDesk::GiveBack(TrialId id, const std::string& why) {
+  const auto it = requests_.find(id);
+  if (it == requests_.end()) return;
   const ClientSlots own = std::move(it->second);
-  client_slots_.erase(it);
-  schedule_ = true;
-  if (slot_answers_.erase(id) > 0) {
+  requests_.erase(it);
+  turn_.Wake();
+  if (answers_.erase(id) > 0) {
     Reply reply;
     reply.status = absl::FailedPreconditionError(absl::StrCat("gets no slots: ", why));
     reply.trial = id;
-    result_.late.insert_or_assign(id, reply);
+    turn_.AnswerLate(id, reply);
   }
-  for (const Slot& slot : own.slots) client_held_.erase(slot);
-  const auto trial = state_.trials.find(id);
-  if (own.slots.empty() || trial == state_.trials.end()) return;
-  SlotsChange(id);
-  Decide(trial->second, DecisionKind::kShrink, static_cast<int>(own.slots.size()), 0, why);
+  for (const Slot& slot : own.slots) pool_.held_by_clients.erase(slot);
+  const auto trial = turn_.state().trials.find(id);
+  if (own.slots.empty() || trial == turn_.state().trials.end()) return;
+  pool_.SlotsChange(id);
+  turn_.Decide(trial->second, DecisionKind::kShrink, static_cast<int>(own.slots.size()), 0, why);
   if (!own.in_turn || trial->second.spans.empty()) return;
   const auto [clients, pool] = SharesOfSides();
-  const double held_s = SecondsBetween(trial->second.spans.back().from, now_);
-  trials_turn_ends_ = After(now_, std::max(kShareTurn_s, held_s * pool / std::max(1e-9, clients)));
+  const double held_s = SecondsBetween(trial->second.spans.back().from, turn_.now());
+  trials_turn_ends_ =
+      After(turn_.now(), std::max(kShareTurn_s, held_s * pool / std::max(1e-9, clients)));
 }
 
-void Core::Impl::GiveBackOn(NodeId node, int from_slot, const std::string& why) {
+void ClientSlotDesk::GiveBackOn(NodeId node, int from_slot, const std::string& why) {
   std::set<TrialId> holders;
-  for (const auto& [slot, trial] : client_held_) {
+  for (const auto& [slot, trial] : pool_.held_by_clients) {
     if (slot.node == node && slot.index >= from_slot) holders.insert(trial);
   }
   for (const TrialId id : holders) GiveBack(id, why);
 }
 
-// Of trials that a loaded state shows with slots.
-void Core::Impl::TakeUpClientSlots(const Trial& trial) {
+void ClientSlotDesk::TakeUp(const Trial& trial) {
   if (trial.spans.empty() || trial.spans.back().to != Time{}) return;
-  ClientSlots& own = client_slots_[trial.id];
+  ClientSlots& own = requests_[trial.id];
   own.slots = trial.spans.back().slots;
   own.wanted = static_cast<int>(own.slots.size());
-  own.order = ++next_slot_request_;
-  for (const Slot& slot : own.slots) client_held_[slot] = trial.id;
-  client_nodes_unsure_ = true;
+  own.order = ++last_order_;
+  for (const Slot& slot : own.slots) pool_.held_by_clients[slot] = trial.id;
+  nodes_unsure_ = true;
 }
 
-void Core::Impl::NoteLeft(TrialId id, TrialState state) {
-  if (!client_slots_.contains(id)) return;
-  if (state == TrialState::kRunning) {
-    left_by_clients_.erase(id);
-  } else {
-    left_by_clients_[id] = state;
+void ClientSlotDesk::Observe(const Change& change) {
+  if (const auto* set = std::get_if<TrialStateChanged>(&change)) NoteLeft(set->id, set->state);
+  if (const auto* told = std::get_if<TrialTold>(&change)) NoteLeft(told->id, told->state);
+  if (std::holds_alternative<StudyDeleted>(change) ||
+      std::holds_alternative<StudyStateChanged>(change)) {
+    studies_changed_ = true;
   }
 }
 
-void Core::Impl::CheckClientSlots() {
+void ClientSlotDesk::NoteLeft(TrialId id, TrialState state) {
+  if (!requests_.contains(id)) return;
+  if (state == TrialState::kRunning) {
+    left_.erase(id);
+  } else {
+    left_[id] = state;
+  }
+}
+
+void ClientSlotDesk::Check() {
   const bool studies_changed = std::exchange(studies_changed_, false);
-  if (client_slots_.empty()) return;
-  for (const auto& [id, state] : std::exchange(left_by_clients_, {})) {
+  if (requests_.empty()) return;
+  for (const auto& [id, state] : std::exchange(left_, {})) {
     GiveBack(id, absl::StrCat("its trial is ", std::string(ToString(state))));
   }
-  if (client_nodes_unsure_ && !recovery_ends_) {
-    client_nodes_unsure_ = false;
-    std::set<NodeId> gone;
-    for (const auto& [slot, trial] : client_held_) {
-      if (!nodes_.contains(slot.node)) gone.insert(slot.node);
-    }
-    for (const NodeId id : gone) GiveBackOn(id, 0, "its node did not come back");
-  }
-  if (!studies_changed && client_slots_due_ > now_) return;
-  client_slots_due_ = After(now_, options_.slot_lease_s);
+  CheckNodes();
+  if (!studies_changed && due_ > turn_.now()) return;
+  due_ = After(turn_.now(), options_.slot_lease_s);
   std::map<TrialId, std::string> ended;
-  for (auto& [id, own] : client_slots_) {
-    const auto trial = state_.trials.find(id);
-    if (!own.heard) own.heard = now_;
-    if (trial == state_.trials.end()) {
+  for (auto& [id, own] : requests_) {
+    const auto trial = turn_.state().trials.find(id);
+    if (!own.heard) own.heard = turn_.now();
+    if (trial == turn_.state().trials.end()) {
       ended[id] = "its study was deleted";
-    } else if (own.slots.empty() && StudyAt(trial->second.study).state != StudyState::kRunning) {
+    } else if (own.slots.empty() &&
+               turn_.StudyAt(trial->second.study).state != StudyState::kRunning) {
       ended[id] = "its study was stopped";
-    } else if (SecondsBetween(*own.heard, now_) >= options_.slot_lease_s) {
+    } else if (SecondsBetween(*own.heard, turn_.now()) >= options_.slot_lease_s) {
       ended[id] = absl::StrCat("its client was silent for ", options_.slot_lease_s, " s");
     } else {
-      client_slots_due_ = std::min(client_slots_due_, After(*own.heard, options_.slot_lease_s));
+      due_ = std::min(due_, After(*own.heard, options_.slot_lease_s));
     }
   }
   for (const auto& [id, why] : ended) GiveBack(id, why);
 }
 
+// After a restart, when nobody is waited for any more.
+void ClientSlotDesk::CheckNodes() {
+  if (!nodes_unsure_ || pool_.recovery_ends) return;
+  nodes_unsure_ = false;
+  std::set<NodeId> gone;
+  for (const auto& [slot, trial] : pool_.held_by_clients) {
+    if (!pool_.nodes.contains(slot.node)) gone.insert(slot.node);
+  }
+  for (const NodeId id : gone) GiveBackOn(id, 0, "its node did not come back");
+}
+
 // ---- who gets slots
 
-int Core::Impl::ClientSlotsOn(NodeId node) const {
-  const auto from = client_held_.lower_bound(Slot{node, 0});
-  return static_cast<int>(std::distance(
-      from, std::find_if(from, client_held_.end(),
-                         [node](const auto& held) { return held.first.node != node; })));
+const std::vector<Slot>& ClientSlotDesk::SlotsOf(TrialId id) const {
+  static const std::vector<Slot> kNone;
+  const auto own = requests_.find(id);
+  return own == requests_.end() ? kNone : own->second.slots;
 }
 
-// Slots there that the pool's trials may not count on.
-int Core::Impl::KeptForClients(NodeId node) const {
+int ClientSlotDesk::SlotsWanted() const {
+  int slots = 0;
+  for (const auto& [id, own] : requests_) slots += own.wanted;
+  return slots;
+}
+
+int ClientSlotDesk::KeptOn(NodeId node) const {
+  return pool_.ClientSlotsOn(node) + ReservedOn(node);
+}
+
+int ClientSlotDesk::ReservedOn(NodeId node) const {
   const auto reserved = reserved_.find(node);
-  return ClientSlotsOn(node) + (reserved == reserved_.end() ? 0 : reserved->second);
-}
-
-// So many slots an elastic trial could give on a node at most without pausing.
-int Core::Impl::MayGiveOn(TrialId id, const Group& group, NodeId node) const {
-  const auto here = group.target.find(node);
-  if (here == group.target.end() || !group.elastic || group.pausing) return 0;
-  const Trial& trial = state_.trials.at(id);
-  if (trial.pinned_slots > 0) return 0;
-  const int least = state_.studies.at(trial.study).spec.min_slots;
-  return std::clamp(Total(group.target) - least, 0, here->second);
+  return reserved == reserved_.end() ? 0 : reserved->second;
 }
 
 // Nodes that take trials, without what is held or reserved there.
-std::vector<ClientNode> Core::Impl::NodesForClients() const {
+std::vector<ClientNode> ClientSlotDesk::Nodes() const {
   std::map<NodeId, int> busy;
   std::map<std::pair<NodeId, TrialId>, int> staying;
-  for (const auto& [id, replica] : replicas_) {
+  for (const auto& [id, replica] : pool_.replicas) {
     ++busy[replica.node];
     if (!replica.leaving && !replica.stopping) ++staying[{replica.node, replica.trial}];
   }
-  for (const Slot& slot : SlotsToRecover()) ++busy[slot.node];
+  for (const Slot& slot : pool_.SlotsToRecover()) ++busy[slot.node];
   std::vector<ClientNode> nodes;
-  for (const auto& [id, node] : nodes_) {
+  for (const auto& [id, node] : pool_.nodes) {
     if (!node.connected || node.draining) continue;
-    ClientNode added{id, node.name, node.gpu_type, node.slots, node.slots - KeptForClients(id),
-                     0,  0};
+    ClientNode added{id, node.name, node.gpu_type, node.slots, node.slots - KeptOn(id), 0, 0};
     added.free = added.open - busy[id];
-    for (const auto& [trial, group] : groups_) {
+    for (const auto& [trial, group] : pool_.groups) {
       const auto planned = group.target.find(id);
       if (planned == group.target.end()) continue;
       added.free -= std::max(0, planned->second - staying[{id, trial}]);
-      added.gives += MayGiveOn(trial, group, id);
+      added.gives += pool_.MayGiveOn(trial, group, id);
     }
     added.free = std::max(0, added.free);
     nodes.push_back(std::move(added));
@@ -288,38 +284,38 @@ std::vector<ClientNode> Core::Impl::NodesForClients() const {
 }
 
 // Of studies whose clients hold slots or ask for them, and of those that the tuner runs.
-std::pair<double, double> Core::Impl::SharesOfSides() const {
+std::pair<double, double> ClientSlotDesk::SharesOfSides() const {
   std::set<StudyId> asking;
-  for (const auto& [id, own] : client_slots_) {
-    if (const auto trial = state_.trials.find(id); trial != state_.trials.end()) {
+  for (const auto& [id, own] : requests_) {
+    if (const auto trial = turn_.state().trials.find(id); trial != turn_.state().trials.end()) {
       asking.insert(trial->second.study);
     }
   }
   std::pair<double, double> shares{0, 0};
-  for (const auto& [id, study] : state_.studies) {
+  for (const auto& [id, study] : turn_.state().studies) {
     if (asking.contains(id)) shares.first += study.spec.share;
-    if (pool_studies_.contains(id)) shares.second += study.spec.share;
+    if (pool_.studies.contains(id)) shares.second += study.spec.share;
   }
   return shares;
 }
 
 // Who has waited longest first; where several studies ask, the first slots of each before further
 // ones of any, by their shares.
-std::vector<TrialId> Core::Impl::WaitingClients() const {
+std::vector<TrialId> ClientSlotDesk::Waiting() const {
   std::map<StudyId, int> served;
   std::vector<std::pair<std::int64_t, TrialId>> waiting;
-  for (const auto& [id, own] : client_slots_) {
+  for (const auto& [id, own] : requests_) {
     if (own.slots.empty()) {
       waiting.emplace_back(own.order, id);
     } else {
-      served[state_.trials.at(id).study] += own.wanted;
+      served[turn_.state().trials.at(id).study] += own.wanted;
     }
   }
   std::sort(waiting.begin(), waiting.end());
   std::vector<std::tuple<double, std::int64_t, TrialId>> turns;
   for (const auto& [order, id] : waiting) {
-    const Study& study = state_.studies.at(state_.trials.at(id).study);
-    const int slots = served[study.id] += client_slots_.at(id).wanted;
+    const Study& study = turn_.state().studies.at(turn_.state().trials.at(id).study);
+    const int slots = served[study.id] += requests_.at(id).wanted;
     turns.emplace_back(slots / study.spec.share, order, id);
   }
   std::sort(turns.begin(), turns.end());
@@ -329,8 +325,8 @@ std::vector<TrialId> Core::Impl::WaitingClients() const {
 }
 
 // Why the request cannot be served whatever becomes free; empty: it can.
-std::string Core::Impl::WhyNotNow(const ClientSlots& own,
-                                  const std::vector<ClientNode>& nodes) const {
+std::string ClientSlotDesk::WhyNotNow(const ClientSlots& own,
+                                      const std::vector<ClientNode>& nodes) const {
   if (nodes.empty()) return "the pool has no node that takes trials";
   std::map<std::string, int> of_type;
   for (const ClientNode& node : nodes) {
@@ -352,12 +348,12 @@ std::string Core::Impl::WhyNotNow(const ClientSlots& own,
 // checkpoint, and nothing new starts where one that cannot be resized ends. A request for more than
 // the part takes turns with the pool's trials, which have the slots for as long afterwards as it
 // held them. What clients want beyond their part they get from slots that the pool's trials leave
-// unused (ServeClientsFromUnused). Nobody who waits is passed but by requests for other nodes, and,
+// unused (ServeFromUnused). Nobody who waits is passed but by requests for other nodes, and,
 // in the trials' turn, by such as fit into the part.
-void Core::Impl::ServeClients() {
+void ClientSlotDesk::Serve() {
   reserved_.clear();
-  if (client_slots_.empty()) return;
-  std::vector<ClientNode> nodes = NodesForClients();
+  if (requests_.empty()) return;
+  std::vector<ClientNode> nodes = Nodes();
   int total = 0;
   int spoken_for = 0;
   for (const ClientNode& node : nodes) {
@@ -368,12 +364,12 @@ void Core::Impl::ServeClients() {
   const int part =
       pool == 0 ? total : static_cast<int>(std::floor(total * clients / (clients + pool) + 1e-9));
   bool blocked = false;
-  for (const TrialId id : WaitingClients()) {
-    ClientSlots& own = client_slots_.at(id);
+  for (const TrialId id : Waiting()) {
+    ClientSlots& own = requests_.at(id);
     own.waits_for = WhyNotNow(own, nodes);
     if (own.waits_for.empty() && blocked) own.waits_for = "others have asked before it";
     const bool within = spoken_for + own.wanted <= part;
-    const bool its_turn = spoken_for == 0 && trials_turn_ends_ <= now_;
+    const bool its_turn = spoken_for == 0 && trials_turn_ends_ <= turn_.now();
     if (own.waits_for.empty() && !within && !its_turn) {
       blocked = own.node.empty() && (spoken_for > 0 || pool == 0);
       own.waits_for =
@@ -381,7 +377,7 @@ void Core::Impl::ServeClients() {
               ? absl::StrCat("trials of clients hold ", spoken_for, " of the ", Count(part),
                              pool == 0 ? " of the pool" : " that are their part of the pool")
               : absl::StrFormat("the tuner's own trials have the pool for another %.0f s",
-                                SecondsBetween(now_, trials_turn_ends_));
+                                SecondsBetween(turn_.now(), trials_turn_ends_));
     }
     if (!own.waits_for.empty()) {
       own.reserved.clear();
@@ -406,42 +402,22 @@ void Core::Impl::ServeClients() {
     Take(own.reserved, nodes);
     for (const auto& [node, slots] : own.reserved) {
       reserved_[node] += slots;
-      MakeRoomOn(node);
+      make_room_(node, pool_.nodes.at(node).slots - KeptOn(node));
     }
   }
 }
 
-// Where elastic trials cannot give what is reserved there by shrinking, the least promising one
-// that may pause does so.
-void Core::Impl::MakeRoomOn(NodeId node) {
-  int planned = 0;
-  int gives = 0;
-  std::optional<TrialId> least;
-  for (const auto& [trial, group] : groups_) {
-    const auto here = group.target.find(node);
-    if (here == group.target.end()) continue;
-    planned += here->second;
-    gives += MayGiveOn(trial, group, node);
-    if (!MayPauseForOthers(trial, group)) continue;
-    if (!least || promise_[trial] < promise_[*least]) least = trial;
-  }
-  if (!least || planned - gives <= nodes_.at(node).slots - KeptForClients(node)) return;
-  PauseTrial(*least, "makes room for slots that a client waits for");
-}
-
-// After the policy has divided the pool: whoever asks for more than the clients' part may have what
-// has been left over for a while.
-void Core::Impl::ServeClientsFromUnused() {
-  if (client_slots_.empty()) return;
-  const std::vector<ClientNode> nodes = NodesForClients();
+void ClientSlotDesk::ServeFromUnused() {
+  if (requests_.empty()) return;
+  const std::vector<ClientNode> nodes = Nodes();
   const TrialId before = std::exchange(unused_for_, {});
-  for (const TrialId id : WaitingClients()) {
-    const ClientSlots& own = client_slots_.at(id);
+  for (const TrialId id : Waiting()) {
+    const ClientSlots& own = requests_.at(id);
     if (!own.reserved.empty() || !WhyNotNow(own, nodes).empty()) continue;
     const std::optional<Placement> free = PlaceOnFree(own, nodes);
     if (!free) return;
-    if (id != before) unused_since_ = now_;
-    if (SecondsBetween(unused_since_, now_) >= kUnusedSlots_s) {
+    if (id != before) unused_since_ = turn_.now();
+    if (SecondsBetween(unused_since_, turn_.now()) >= kUnusedSlots_s) {
       Grant(id, *free, /*in_turn=*/false);
     } else {
       unused_for_ = id;
@@ -450,60 +426,62 @@ void Core::Impl::ServeClientsFromUnused() {
   }
 }
 
-void Core::Impl::Grant(TrialId id, const Placement& placement, bool in_turn) {
-  ClientSlots& own = client_slots_.at(id);
+void ClientSlotDesk::Grant(TrialId id, const Placement& placement, bool in_turn) {
+  ClientSlots& own = requests_.at(id);
   std::vector<std::string> where;
   for (const auto& [node, slots] : placement) {
     for (int i = 0; i < slots; ++i) {
-      const std::optional<int> index = FreeSlot(node);
+      const std::optional<int> index = pool_.FreeSlot(node);
       ESPALIER_CHECK(index.has_value(), "a free slot is one that nobody is on");
       own.slots.push_back({node, *index});
-      client_held_[own.slots.back()] = id;
+      pool_.held_by_clients[own.slots.back()] = id;
     }
-    where.push_back(absl::StrCat(slots, " on ", nodes_.at(node).name));
+    where.push_back(absl::StrCat(slots, " on ", pool_.nodes.at(node).name));
   }
   std::sort(own.slots.begin(), own.slots.end());
   own.reserved.clear();
   own.waits_for.clear();
   own.in_turn = in_turn;
-  own.heard = now_;
-  SlotsChange(id);
-  const double waited_s = SecondsBetween(own.asked, now_);
-  Decide(TrialAt(id), DecisionKind::kStart, 0, own.wanted,
-         absl::StrCat("its client asked for ", Count(own.wanted), ": ", absl::StrJoin(where, ", "),
-                      waited_s < 0.05 ? "" : absl::StrFormat(", after %.1f s", waited_s)));
+  own.heard = turn_.now();
+  pool_.SlotsChange(id);
+  const double waited_s = SecondsBetween(own.asked, turn_.now());
+  turn_.Decide(
+      turn_.TrialAt(id), DecisionKind::kStart, 0, own.wanted,
+      absl::StrCat("its client asked for ", Count(own.wanted), ": ", absl::StrJoin(where, ", "),
+                   waited_s < 0.05 ? "" : absl::StrFormat(", after %.1f s", waited_s)));
 }
 
 // ---- answers and deadlines
 
-void Core::Impl::AnswerClients() {
-  for (auto it = slot_answers_.begin(); it != slot_answers_.end();) {
+void ClientSlotDesk::Answer() {
+  for (auto it = answers_.begin(); it != answers_.end();) {
     const auto [id, answer_by] = *it;
-    ClientSlots& own = client_slots_.at(id);
+    ClientSlots& own = requests_.at(id);
     if (own.slots.empty() && !own.waits_was_told) {
       own.waits_was_told = true;
-      Decide(TrialAt(id), DecisionKind::kPause, 0, 0,
-             absl::StrCat("waits for ", Count(own.wanted), ": ", own.waits_for));
+      turn_.Decide(turn_.TrialAt(id), DecisionKind::kPause, 0, 0,
+                   absl::StrCat("waits for ", Count(own.wanted), ": ", own.waits_for));
     }
-    if (own.slots.empty() && answer_by > now_) {
+    if (own.slots.empty() && answer_by > turn_.now()) {
       ++it;
       continue;
     }
     Reply reply;
     reply.trial = id;
     Tell(own, reply);
-    result_.late.insert_or_assign(id, reply);
-    it = slot_answers_.erase(it);
+    turn_.AnswerLate(id, reply);
+    it = answers_.erase(it);
   }
 }
 
-Time Core::Impl::NextClientSlots() const {
-  Time next = client_slots_due_;
+std::optional<Time> ClientSlotDesk::Next() const {
+  if (requests_.empty()) return std::nullopt;
+  Time next = due_;
   const auto consider = [&next](Time t) { next = std::min(next, t); };
-  if (client_nodes_unsure_ && recovery_ends_) consider(*recovery_ends_);
-  for (const auto& [id, answer_by] : slot_answers_) consider(answer_by);
+  if (nodes_unsure_ && pool_.recovery_ends) consider(*pool_.recovery_ends);
+  for (const auto& [id, answer_by] : answers_) consider(answer_by);
   if (unused_for_) consider(After(unused_since_, kUnusedSlots_s));
-  if (trials_turn_ends_ > now_) consider(trials_turn_ends_);
+  if (trials_turn_ends_ > turn_.now()) consider(trials_turn_ends_);
   return next;
 }
 

@@ -24,7 +24,7 @@ struct ClientSlots {
   Time asked;                 // first
   std::optional<Time> heard;  // none since a restart; while somebody waits: when that ends
   std::vector<Slot> slots;    // ascending; empty: waits
-  bool in_turn = false;       // holds more than its side's part: see ServeClients
+  bool in_turn = false;       // holds more than its side's part: see ClientSlotDesk::Serve
   // Of those that wait.
   Placement reserved;           // slots that are being made free for it
   std::string waits_for;        // for its client

@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "tuner/core/client_slots.h"
+#include "tuner/core/client_slots/client_slots.h"
 
 namespace espalier {
 

@@ -1,0 +1,93 @@
+#include "tuner/core/pool_size/pool_sizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace espalier {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr double kStart_s = 10;
+constexpr double kPatience_s = 3 * kStart_s + 30;
+constexpr double kLease_s = 10;
+
+// A pool that runs no trials, so that its rule wants the least.
+class PoolSizerTest : public ::testing::Test {
+ protected:
+  PoolSizerTest() { turn_.Begin(TimeFromSeconds(100)); }
+
+  static PoolSizeOptions AtLeast(int nodes) {
+    return {{"utility_price", {}},
+            {.slots = 1, .start_s = kStart_s, .min_nodes = nodes, .max_nodes = 3}};
+  }
+
+  // What the engine is told so many seconds later: "+pool-1" to start it, "-pool-1" to release it.
+  std::vector<std::string> Look(PoolSizer& sizer, double later_s = 0, int client_slots = 0) {
+    turn_.Begin(After(turn_.now(), later_s));
+    const Pool pool;
+    if (sizer.Due()) sizer.Resize(PoolSizeRequest{pool, {}, {}}, client_slots);
+    std::vector<std::string> told;
+    for (const NodeRequest& request : turn_.Finish().node_requests) {
+      told.push_back((request.start ? "+" : "-") + request.name);
+    }
+    return told;
+  }
+  void Come(PoolSizer& sizer, std::int64_t id, const std::string& name) {
+    sizer.NodeCame(name);
+    Node& node = pool_.nodes[NodeId(id)];
+    node.id = NodeId(id);
+    node.name = name;
+    node.slots = 1;
+    node.connected = true;
+  }
+
+  Turn turn_{TunerState{}, [](const Change&) {}};
+  PoolState pool_{turn_};
+};
+
+TEST_F(PoolSizerTest, NodesThatDoNotComeAreGivenUpAndAskedForAnew) {
+  PoolSizer sizer(turn_, pool_, AtLeast(2), kLease_s);
+  EXPECT_THAT(Look(sizer), ElementsAre("+pool-1", "+pool-2"));
+  Come(sizer, 1, "pool-2");
+  EXPECT_THAT(Look(sizer, kPatience_s - 1), IsEmpty());
+  EXPECT_THAT(Look(sizer, 1), ElementsAre("-pool-1", "+pool-1"));
+}
+
+TEST_F(PoolSizerTest, SlotsOfClientsComeOnTop) {
+  PoolSizer sizer(turn_, pool_, AtLeast(0), kLease_s);
+  EXPECT_THAT(Look(sizer), IsEmpty());
+  EXPECT_EQ(sizer.Next(/*clients_ask=*/false), std::nullopt) << "nothing changes by itself";
+  ASSERT_TRUE(sizer.Next(/*clients_ask=*/true).has_value());
+  EXPECT_THAT(Look(sizer, SecondsBetween(turn_.now(), *sizer.Next(true)), 2),
+              ElementsAre("+pool-1", "+pool-2"));
+}
+
+TEST_F(PoolSizerTest, ShrinksWhenItHasBeenTooLargeForAWhile) {
+  PoolSizer sizer(turn_, pool_, AtLeast(1), kLease_s);
+  Come(sizer, 1, "pool-1");
+  Come(sizer, 2, "pool-2");
+  EXPECT_THAT(Look(sizer), IsEmpty());
+  EXPECT_THAT(Look(sizer, 20), IsEmpty());
+  EXPECT_THAT(Look(sizer, 20), ElementsAre("-pool-1"));
+  EXPECT_TRUE(pool_.Draining(NodeId(1)));
+}
+
+TEST_F(PoolSizerTest, AfterARestartItWaitsForTheNodesThatThereWere) {
+  turn_.Emit(NodeRegistered{NodeId(1), "pool-1"});
+  PoolSizer sizer(turn_, pool_, AtLeast(1), kLease_s);
+  EXPECT_THAT(Look(sizer), IsEmpty());
+  EXPECT_THAT(Look(sizer, kLease_s), ElementsAre("+pool-1"));
+}
+
+TEST_F(PoolSizerTest, OtherNodesAreNotTheEngines) {
+  PoolSizer sizer(turn_, pool_, AtLeast(0), kLease_s);
+  Come(sizer, 1, "pool-1");
+  Come(sizer, 2, "pool-x");
+  EXPECT_EQ(SlotsOfOtherNodes(pool_), 1);
+  EXPECT_EQ(MostSlots(pool_, AtLeast(0).node), 4);
+}
+
+}  // namespace
+}  // namespace espalier

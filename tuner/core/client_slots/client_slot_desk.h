@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tuner/core/client_slots/client_slots.h"
+#include "tuner/core/core.h"
+#include "tuner/core/groups/pool_state.h"
+#include "tuner/core/turn.h"
+
+namespace espalier {
+
+// Gives slots of the pool to clients for trials that they run by themselves.
+//
+// A client's slots are exactly as many as it asked for, and nobody moves or takes them before it
+// gives them back, falls silent or loses their node. So they are kept out of the pool that policies
+// divide, and requests wait outside of it too. How the two sides share the pool: see Serve.
+//
+// Who holds what is durable as the trial's open span of slots, and PoolState::held_by_clients shows
+// it by slot, which nobody else changes. Requests are not durable. One owner.
+class ClientSlotDesk {
+ public:
+  // Called where the pool's trials are to leave all slots of a node but `left` to them, and plans
+  // made before do not.
+  using MakeRoom = std::function<void(NodeId node, int left)>;
+
+  ClientSlotDesk(Turn& turn, PoolState& pool, const CoreOptions& options, MakeRoom make_room)
+      : turn_(turn), pool_(pool), options_(options), make_room_(std::move(make_room)) {}
+
+  // A trial of a loaded state: its client goes on holding the slots that it held.
+  void TakeUp(const Trial& trial);
+  void Observe(const Change& change);
+
+  // ---- what is said. The reply says what was refused; slots are given, and those who wait are
+  // answered, when the step settles. Requires a trial that its client runs, and that has not ended.
+  void Acquire(const Trial& trial, const AcquireSlots& event);
+  void Renew(const Trial& trial);
+  // Whatever the trial holds or waits for.
+  void GiveBack(TrialId id, const std::string& why);
+  // Those of a node from `from_slot` on.
+  void GiveBackOn(NodeId node, int from_slot, const std::string& why);
+
+  // ---- phases of a step
+  // Ends what is due to end: holds of clients that are silent, of trials that have ended.
+  void Check();
+  void Serve();
+  // After the policy has divided the pool: whoever asks for more than the clients' part may have
+  // what has been left over for a while.
+  void ServeFromUnused();
+  void Answer();
+  // When time alone changes something.
+  std::optional<Time> Next() const;
+
+  // ---- what others go by
+  bool empty() const { return requests_.empty(); }
+  // In ascending order.
+  const std::vector<Slot>& SlotsOf(TrialId id) const;
+  // Held or asked for by all clients.
+  int SlotsWanted() const;
+  // Slots there that the pool's trials may not count on: held, or reserved for who waits.
+  int KeptOn(NodeId node) const;
+  int ReservedOn(NodeId node) const;
+
+ private:
+  absl::Status CheckRequest(const Trial& trial, const AcquireSlots& event) const;
+  absl::Status CheckPossible(const AcquireSlots& event) const;
+  void Tell(const ClientSlots& own, Reply& reply) const;
+  void NoteLeft(TrialId id, TrialState state);
+  void CheckNodes();
+  std::vector<ClientNode> Nodes() const;
+  std::pair<double, double> SharesOfSides() const;
+  std::vector<TrialId> Waiting() const;
+  std::string WhyNotNow(const ClientSlots& own, const std::vector<ClientNode>& nodes) const;
+  void Grant(TrialId id, const Placement& placement, bool in_turn);
+
+  Turn& turn_;
+  PoolState& pool_;
+  const CoreOptions& options_;
+  MakeRoom make_room_;
+  std::map<TrialId, ClientSlots> requests_;  // who holds slots or asks for some
+  // Of those, since the last look: trials that their clients run no more.
+  std::map<TrialId, TrialState> left_;
+  bool studies_changed_ = false;     // since then, in their states
+  std::map<NodeId, int> reserved_;   // for those who wait
+  std::map<TrialId, Time> answers_;  // who waits for an answer, and until when
+  std::int64_t last_order_ = 0;
+  Time due_;            // no lease of theirs ends before
+  TrialId unused_for_;  // for whom nobody else has wanted some slots since
+  Time unused_since_;
+  Time trials_turn_ends_;      // after a request beyond the clients' part
+  bool nodes_unsure_ = false;  // after a restart: their agents have not all come back
+};
+
+}  // namespace espalier

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "allocator/pool_size/pool_size.h"
+#include "tuner/core/core.h"
+#include "tuner/core/groups/pool_state.h"
+#include "tuner/core/turn.h"
+
+namespace espalier {
+
+// Slots of nodes that are not the engine's.
+int SlotsOfOtherNodes(const PoolState& pool);
+// Slots that a pool with such nodes of an engine may come to have.
+int MostSlots(const PoolState& pool, const NodeTemplate& node);
+
+// How many nodes the engine keeps: asks for them and releases them as the rule of the pool's size
+// says. Grows at once. Shrinks only when the pool has been too large for a while, and to the most
+// that was wanted meanwhile: a node that is released too soon has to be started anew. None of it is
+// stored: after a restart the agents that come back tell what there is.
+class PoolSizer {
+ public:
+  // Requires a rule that exists. After a restart it waits `lease_s` for the engine's nodes to come
+  // back before it asks for others.
+  PoolSizer(Turn& turn, PoolState& pool, const PoolSizeOptions& options, double lease_s);
+
+  // An agent of that name has said Hello.
+  void NodeCame(const std::string& name) { asked_.erase(name); }
+
+  // Gives nodes up that did not come, and releases those that are drained and empty. True: it is
+  // time for Resize.
+  bool Due();
+  // Grows or shrinks as the rule says. The request lacks nothing but what the sizer knows: the
+  // node, and how many there are. The rule knows of the tuner's own trials only; `client_slots` are
+  // held by clients or asked for, and come on top.
+  void Resize(PoolSizeRequest request, int client_slots);
+
+  // When to look again, if something may have changed by itself by then. `clients_ask`: some hold
+  // slots or wait for them.
+  std::optional<Time> Next(bool clients_ask) const;
+
+ private:
+  int NodesThere() const;
+  void AddNodesForClients(int client_slots, PoolSizeDecision& decision) const;
+  void Follow(int have, const PoolSizeDecision& decision);
+  void Record(int from, int to, const std::string& reason);
+  void GiveUpMissing();
+  void Grow(int nodes);
+  void Shrink(int nodes);
+  void ReleaseEmpty();
+
+  Turn& turn_;
+  PoolState& pool_;
+  NodeTemplate node_;
+  double lease_s_;
+  std::unique_ptr<PoolSizeRule> rule_;
+  std::map<std::string, Time> asked_;  // nodes that have not come, and when they are given up
+  std::optional<Time> too_large_since_;
+  PoolSizeDecision most_wanted_;  // since then: what the pool shrinks to
+  std::optional<Time> next_;      // look of the rule; none: before the first
+};
+
+}  // namespace espalier
