@@ -42,7 +42,7 @@ FOLDERS = {
     # One executable for every verb; `run` embeds service and agent.
     "tuner/cli": ["tuner/credentials", "tuner/forwarding", "tuner/messages", "tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage",
                   "tuner/proto", "tuner/api", "tuner/server", "tuner/simulator",
-                  "trial_runner/agent", *ALLOCATOR,
+                  "adapters/optuna/file", "trial_runner/agent", *ALLOCATOR,
                   "allocator/simulator/loads"],
     # The replicas and what starts them.
     "trial_runner/agent": ["tuner/base", "tuner/credentials", "tuner/forwarding", "tuner/proto"],
@@ -61,6 +61,8 @@ FOLDERS = {
     # Optuna's storage service and dashboard routes: doors of the service, onto its own studies.
     "adapters": ["tuner/messages", "tuner/base", "tuner/credentials", "tuner/api", "tuner/proto", "tuner/core", "tuner/study_file",
                  "search_spaces", "allocator", "allocator/goodput"],
+    # Optuna's own files, in and out.
+    "adapters/optuna/file": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage"],
     "examples": ["tuner/messages", "tuner/base", "trial_runner", "trial_runner/elastic", "trial_runner/control",
                  "trial_runner/collectives", "trial_runner/datasets", "trial_runner/torch",
                  "allocator/goodput"],
@@ -113,8 +115,8 @@ WALLS = {
         "includes": r"^nlohmann/",
         "sources": ["search_spaces", "tuner/study_file", "tuner/storage", "tuner/api",
                     "tuner/server", "tuner/cli", "trial_runner/agent", "trial_runner/control",
-                    "adapters", "examples", "tests/e2e", "tests/benchmarks", "tests/fuzz",
-                    "tests/protocol", "tests/trial_runner/golden"],
+                    "adapters", "adapters/optuna/file", "examples", "tests/e2e", "tests/benchmarks",
+                    "tests/fuzz", "tests/protocol", "tests/trial_runner/golden"],
         "headers": ["search_spaces/json_text.h", "adapters/optuna/dashboard/door.h"],
     },
     # Reads JSON as Python writes it, with NaN and Infinity, which the library above refuses.
@@ -125,7 +127,7 @@ WALLS = {
     },
     "sqlite": {
         "includes": r"^sqlite3",
-        "sources": ["tuner/storage", "tests/contract", "tests/e2e"],
+        "sources": ["tuner/storage", "tests/adapters/optuna/file", "tests/contract", "tests/e2e"],
         "headers": ["tuner/storage"],
     },
     "http": {

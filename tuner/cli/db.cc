@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "adapters/optuna/file/export.h"
+#include "adapters/optuna/file/import.h"
 #include "tuner/cli/text.h"
 #include "tuner/cli/verb.h"
-#include "tuner/storage/optuna_file/export.h"
-#include "tuner/storage/optuna_file/import.h"
 #include "tuner/storage/upkeep.h"
 
 namespace espalier {

@@ -1,4 +1,4 @@
-#include "tuner/storage/optuna_file/export.h"
+#include "adapters/optuna/file/export.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "adapters/optuna/file/schema.h"
 #include "search_spaces/optuna_distribution.h"
 #include "tuner/storage/database.h"
 #include "tuner/storage/new_file.h"
-#include "tuner/storage/optuna_file/schema.h"
 #include "tuner/storage/storage.h"
 
 namespace espalier {

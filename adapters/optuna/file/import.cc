@@ -1,4 +1,4 @@
-#include "tuner/storage/optuna_file/import.h"
+#include "adapters/optuna/file/import.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "adapters/optuna/file/trial_ids.h"
 #include "tuner/core/core.h"
-#include "tuner/storage/optuna_file/trial_ids.h"
 #include "tuner/storage/storage.h"
 #include "tuner/study_file/study_file.h"
 

@@ -1,4 +1,4 @@
-#include "tuner/storage/optuna_file/reader.h"
+#include "adapters/optuna/file/reader.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,9 +7,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "adapters/optuna/file/schema.h"
 #include "search_spaces/optuna_distribution.h"
 #include "tuner/storage/database_file.h"
-#include "tuner/storage/optuna_file/schema.h"
 #include "tuner/storage/utf8.h"
 
 namespace espalier {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "adapters/optuna/file/reader.h"
 #include "tuner/base/status.h"
-#include "tuner/storage/optuna_file/reader.h"
 
 namespace espalier {
 

@@ -1,4 +1,4 @@
-#include "tuner/storage/optuna_file/schema.h"
+#include "adapters/optuna/file/schema.h"
 
 namespace espalier {
 

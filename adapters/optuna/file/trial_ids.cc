@@ -1,4 +1,4 @@
-#include "tuner/storage/optuna_file/trial_ids.h"
+#include "adapters/optuna/file/trial_ids.h"
 
 #include <string>
 #include <string_view>

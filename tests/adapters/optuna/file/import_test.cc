@@ -1,7 +1,7 @@
 // What an import makes of a file, and what it says of one that does not make sense. Files of the
 // real Optuna are read in tests/e2e/optuna.
 
-#include "tuner/storage/optuna_file/import.h"
+#include "adapters/optuna/file/import.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "adapters/optuna/file/schema.h"
 #include "tests/storage/same_state.h"
 #include "tests/storage/scratch_folder.h"
-#include "tuner/storage/optuna_file/schema.h"
 #include "tuner/storage/storage.h"
 
 namespace espalier {

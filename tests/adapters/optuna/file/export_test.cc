@@ -1,7 +1,7 @@
 // What an export writes, as an import reads it again. The real Optuna opens such files in
 // tests/e2e/optuna.
 
-#include "tuner/storage/optuna_file/export.h"
+#include "adapters/optuna/file/export.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "adapters/optuna/file/import.h"
 #include "tests/storage/change_source.h"
 #include "tests/storage/same_state.h"
 #include "tests/storage/scratch_folder.h"
-#include "tuner/storage/optuna_file/import.h"
 #include "tuner/storage/storage.h"
 #include "tuner/study_file/study_file.h"
 
