@@ -37,12 +37,12 @@ FOLDERS = {
     "tuner/proto": [],
     "tuner/api": ["tuner/credentials", "tuner/messages", "tuner/messages/wire", "tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage",
                   "tuner/proto", *ALLOCATOR],
-    "tuner/server": ["tuner/credentials", "tuner/messages", "adapters", "tuner/base", "search_spaces", "tuner/core", "tuner/study_file",
+    "tuner/server": ["tuner/credentials", "tuner/messages", "tuner/base", "search_spaces", "tuner/core", "tuner/study_file",
                      "tuner/storage", "tuner/proto", "tuner/api", *ALLOCATOR],
     # One executable for every verb; `run` embeds service and agent.
     "tuner/cli": ["tuner/credentials", "tuner/forwarding", "tuner/messages", "tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage",
                   "tuner/proto", "tuner/api", "tuner/server", "tuner/simulator",
-                  "adapters/optuna/file", "trial_runner/agent", *ALLOCATOR,
+                  "adapters/nni", "adapters/optuna", "adapters/optuna/file", "trial_runner/agent", *ALLOCATOR,
                   "allocator/simulator/loads"],
     # The replicas and what starts them.
     "trial_runner/agent": ["tuner/base", "tuner/credentials", "tuner/forwarding", "tuner/proto"],
@@ -58,9 +58,9 @@ FOLDERS = {
                      "trial_runner/collectives", "trial_runner/datasets", "trial_runner/torch",
                      "allocator/goodput"],
     # Clients and users of the above.
-    # Optuna's storage service and dashboard routes: doors of the service, onto its own studies.
-    "adapters": ["tuner/messages", "tuner/base", "tuner/credentials", "tuner/api", "tuner/proto", "tuner/core", "tuner/study_file",
-                 "search_spaces", "allocator", "allocator/goodput"],
+    # Doors of the service, onto its own studies: it knows none of them by name.
+    "adapters/nni": ["tuner/base", "tuner/credentials", "search_spaces", "tuner/core", "tuner/study_file", "tuner/api", "tuner/server"],
+    "adapters/optuna": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/api", "tuner/server"],
     # Optuna's own files, in and out.
     "adapters/optuna/file": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage"],
     "examples": ["tuner/messages", "tuner/base", "trial_runner", "trial_runner/elastic", "trial_runner/control",
@@ -100,29 +100,30 @@ WALLS = {
     "protobuf": {
         "includes": r"^google/protobuf/|\.pb\.h$",
         "sources": ["tuner/messages/wire", "tuner/api", "tuner/server", "tuner/cli",
-                    "trial_runner/agent", "trial_runner/control", "adapters", "tests/contract",
+                    "trial_runner/agent", "trial_runner/control", "adapters/nni", "adapters/optuna",
+                    "tests/contract",
                     "tests/e2e", "tests/fuzz", "tests/benchmarks", "tests/protocol"],
         "headers": ["tuner/messages/wire", "tuner/api", "tuner/server", "tuner/cli", "trial_runner/agent",
-                    "trial_runner/control", "adapters"],
+                    "trial_runner/control", "adapters/optuna"],
     },
     "grpc": {
         "includes": r"^(grpc|grpcpp|grpc\+\+)/|\.grpc\.pb\.h$",
-        "sources": ["tuner/server", "tuner/cli", "trial_runner/agent", "adapters", "tests/e2e",
+        "sources": ["tuner/server", "tuner/cli", "trial_runner/agent", "adapters/optuna", "tests/e2e",
                     "tests/benchmarks", "tests/protocol"],
-        "headers": ["tuner/server", "tuner/cli", "trial_runner/agent", "adapters"],
+        "headers": ["tuner/server", "tuner/cli", "trial_runner/agent", "adapters/optuna"],
     },
     "json": {
         "includes": r"^nlohmann/",
         "sources": ["search_spaces", "tuner/study_file", "tuner/storage", "tuner/api",
                     "tuner/server", "tuner/cli", "trial_runner/agent", "trial_runner/control",
-                    "adapters", "adapters/optuna/file", "examples", "tests/e2e", "tests/benchmarks",
+                    "adapters/nni", "adapters/optuna", "adapters/optuna/file", "examples", "tests/e2e", "tests/benchmarks",
                     "tests/fuzz", "tests/protocol", "tests/trial_runner/golden"],
         "headers": ["search_spaces/json_text.h", "adapters/optuna/dashboard/door.h"],
     },
     # Reads JSON as Python writes it, with NaN and Infinity, which the library above refuses.
     "python json": {
         "includes": r"^rapidjson/",
-        "sources": ["search_spaces", "adapters"],
+        "sources": ["search_spaces", "adapters/nni", "adapters/optuna"],
         "headers": [],
     },
     "sqlite": {
@@ -137,7 +138,7 @@ WALLS = {
     },
     "prometheus": {
         "includes": r"^prometheus/",
-        "sources": ["tuner/server"],
+        "sources": ["tuner/server", "tests/adapters/nni"],
         "headers": ["tuner/server"],
     },
     "command line": {
@@ -148,7 +149,7 @@ WALLS = {
     "log": {
         "includes": r"^(spdlog|fmt)/",
         "sources": ["tuner/storage", "tuner/server", "tuner/cli", "trial_runner/agent",
-                    "trial_runner/control", "trial_runner/torch", "trial_runner", "adapters",
+                    "trial_runner/control", "trial_runner/torch", "trial_runner", "adapters/optuna",
                     "tests"],
         "headers": [],
     },

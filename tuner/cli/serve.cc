@@ -12,10 +12,12 @@
 #include <string>
 #include <thread>
 
+#include "adapters/optuna/dashboard/server.h"
 #include "trial_runner/agent/agent.h"
 #include "trial_runner/agent/replacement.h"
 #include "tuner/base/clock.h"
 #include "tuner/cli/agent_replacement.h"
+#include "tuner/cli/doors.h"
 #include "tuner/cli/engine_options.h"
 #include "tuner/cli/files.h"
 #include "tuner/cli/interrupts.h"
@@ -40,6 +42,7 @@ struct ServeArguments {
   ServeArguments() { options.grpc_address = kDefaultService; }
 
   ServiceOptions options;
+  optuna_dashboard::Options dashboard;
   EngineArguments engine;
   std::string token_file;
   std::string policy = StudySpec{}.policy.name;
@@ -119,6 +122,8 @@ ExitCode Serve(const ServeArguments& arguments) {
   if (!policy.ok())
     return Fail("serve", ExitCode::kBadInput, std::string(policy.status().message()));
   options.policy = *policy;
+  options.doors = AllDoors();
+  options.start_dashboard = optuna_dashboard::Server(arguments.dashboard);
   options.credentials_folder = CredentialsFolder(options.database);
   const auto engine = arguments.engine.Make(NodeTokenFile(arguments, options), options);
   if (!engine.ok()) {
@@ -272,10 +277,10 @@ VerbAction AddServe(CLI::App& app) {
                  "Address for REST, metrics and health, HOST:PORT (default: none)");
   auto* dashboard = app.add_option("--dashboard", a->options.dashboard_address,
                                    "Also serve optuna-dashboard here, HOST:PORT");
-  app.add_option("--dashboard-dir", a->options.dashboard.page_folder,
+  app.add_option("--dashboard-dir", a->dashboard.page_folder,
                  "Its pages: the folder of an installed Python package optuna_dashboard")
       ->needs(dashboard);
-  app.add_option("--artifacts", a->options.dashboard.artifact_folder,
+  app.add_option("--artifacts", a->dashboard.artifact_folder,
                  "Where files of trials are kept, as Optuna's FileSystemArtifactStore does")
       ->needs(dashboard);
   app.add_option("--db", a->options.database, "SQLite file; created if absent")->required();

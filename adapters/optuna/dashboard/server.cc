@@ -1,31 +1,26 @@
-#include "tuner/server/dashboard_server.h"
+#include "adapters/optuna/dashboard/server.h"
 
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "adapters/optuna/dashboard/routes.h"
 #include "httplib.h"
 #include "spdlog/spdlog.h"
 #include "tuner/api/json.h"
 #include "tuner/server/http_listener.h"
 
-namespace espalier {
+namespace espalier::optuna_dashboard {
 
 namespace {
 
-constexpr std::size_t kMaxBody = optuna_dashboard::kMaxArtifactBytes / 3 * 4 + (1 << 20);  // base64
+constexpr std::size_t kMaxBody = kMaxArtifactBytes / 3 * 4 + (1 << 20);  // base64
 
 class DashboardServerImpl final : public DashboardServer {
  public:
-  DashboardServerImpl(const TlsFiles& tls, const Doorkeeper& doorkeeper,
-                      const DashboardOptions& options, Loop& loop, Metrics& metrics)
-      : doorkeeper_(doorkeeper),
-        dashboard_(loop, {options.page_folder, options.artifact_folder},
-                   [&metrics](const std::string& route, int status) {
-                     metrics.CountRequest("dashboard", route, std::to_string(status));
-                   }),
-        listener_(tls, doorkeeper, kMaxBody) {}
+  DashboardServerImpl(const DashboardPlace& place, const Options& options)
+      : doorkeeper_(place.doorkeeper),
+        dashboard_(place.tuner, options, place.answered),
+        listener_(place.tls, place.doorkeeper, kMaxBody) {}
   ~DashboardServerImpl() override { Stop(); }
 
   absl::Status Listen(const ListenAddress& address) {
@@ -101,20 +96,21 @@ class DashboardServerImpl final : public DashboardServer {
   }
 
   const Doorkeeper& doorkeeper_;
-  optuna_dashboard::Dashboard dashboard_;
+  Dashboard dashboard_;
   HttpListener listener_;
   httplib::Server& server_ = listener_.server();
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DashboardServer>> DashboardServer::Start(
-    const ListenAddress& address, const TlsFiles& tls, const Doorkeeper& doorkeeper,
-    const DashboardOptions& options, Loop& loop, Metrics& metrics) {
-  ESPALIER_RETURN_IF_ERROR(optuna_dashboard::Check({options.page_folder, options.artifact_folder}));
-  auto server = std::make_unique<DashboardServerImpl>(tls, doorkeeper, options, loop, metrics);
-  ESPALIER_RETURN_IF_ERROR(server->Listen(address));
-  return server;
+StartDashboard Server(Options options) {
+  return [options = std::move(options)](
+             const DashboardPlace& place) -> absl::StatusOr<std::unique_ptr<DashboardServer>> {
+    ESPALIER_RETURN_IF_ERROR(Check(options));
+    auto server = std::make_unique<DashboardServerImpl>(place, options);
+    ESPALIER_RETURN_IF_ERROR(server->Listen(place.address));
+    return server;
+  };
 }
 
-}  // namespace espalier
+}  // namespace espalier::optuna_dashboard

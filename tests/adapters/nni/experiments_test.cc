@@ -1,3 +1,5 @@
+#include "adapters/nni/service/experiments.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +9,6 @@
 #include <thread>
 
 #include "adapters/nni/service/channel.h"
-#include "adapters/nni/service/experiments.h"
 #include "adapters/nni/service/names.h"
 #include "tests/storage/scratch_folder.h"
 #include "tuner/server/loop.h"
