@@ -6,6 +6,9 @@ A folder stands for all below it that has no row of its own.
 # What those who use the allocator see of it.
 ALLOCATOR = ["allocator", "allocator/goodput", "allocator/pool", "allocator/policies"]
 
+# The command line: what verbs are made of, and the folders below it.
+CLI = ["tuner/cli", "tuner/cli/simulate", "tuner/cli/verbs", "tuner/cli/views"]
+
 # Which of our folders a folder may include, besides itself. One row is one box of the picture in
 # ARCHITECTURE.md; what is not listed is refused, also when it is reached through another header.
 FOLDERS = {
@@ -39,11 +42,12 @@ FOLDERS = {
                   "tuner/proto", *ALLOCATOR],
     "tuner/server": ["tuner/credentials", "tuner/messages", "tuner/base", "search_spaces", "tuner/core", "tuner/study_file",
                      "tuner/storage", "tuner/proto", "tuner/api", *ALLOCATOR],
-    # One executable for every verb; `run` embeds service and agent.
-    "tuner/cli": ["tuner/credentials", "tuner/forwarding", "tuner/messages", "tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage",
-                  "tuner/proto", "tuner/api", "tuner/server", "tuner/simulator",
-                  "adapters/nni", "adapters/optuna", "adapters/optuna/file", "trial_runner/agent", *ALLOCATOR,
-                  "allocator/simulator/loads"],
+    # One executable for every verb; `run` embeds service and agent. Records as text and pages,
+    # which are pure; simulations; what verbs are made of; and the verbs themselves.
+    "tuner/cli/views": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "allocator"],
+    "tuner/cli/simulate": ["tuner/base", "tuner/core", "tuner/study_file", "tuner/storage", "tuner/simulator", "tuner/cli", "tuner/cli/views", "allocator", "allocator/simulator/loads"],
+    "tuner/cli": ["tuner/base", "tuner/credentials", "tuner/core", "tuner/study_file", "tuner/storage", "tuner/api", "tuner/server", "tuner/cli/views", "adapters/nni", "adapters/optuna", "trial_runner/agent", "allocator/policies"],
+    "tuner/cli/verbs": ["tuner/base", "tuner/credentials", "tuner/forwarding", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage", "tuner/api", "tuner/server", "tuner/cli", "tuner/cli/views", "tuner/cli/simulate", "adapters/optuna", "adapters/optuna/file", "trial_runner/agent"],
     # The replicas and what starts them.
     "trial_runner/agent": ["tuner/base", "tuner/credentials", "tuner/forwarding", "tuner/proto"],
     "trial_runner/control": ["tuner/messages", "tuner/messages/wire", "tuner/base", "tuner/proto", "trial_runner/elastic",
@@ -99,23 +103,24 @@ WALLS = {
     },
     "protobuf": {
         "includes": r"^google/protobuf/|\.pb\.h$",
-        "sources": ["tuner/messages/wire", "tuner/api", "tuner/server", "tuner/cli",
+        "sources": ["tuner/messages/wire", "tuner/api", "tuner/server", *CLI,
                     "trial_runner/agent", "trial_runner/control", "adapters/nni", "adapters/optuna",
                     "tests/contract",
                     "tests/e2e", "tests/fuzz", "tests/benchmarks", "tests/protocol"],
-        "headers": ["tuner/messages/wire", "tuner/api", "tuner/server", "tuner/cli", "trial_runner/agent",
+        "headers": ["tuner/messages/wire", "tuner/api", "tuner/server", "tuner/cli",
+                    "tuner/cli/views", "trial_runner/agent",
                     "trial_runner/control", "adapters/optuna"],
     },
     "grpc": {
         "includes": r"^(grpc|grpcpp|grpc\+\+)/|\.grpc\.pb\.h$",
-        "sources": ["tuner/server", "tuner/cli", "trial_runner/agent", "adapters/optuna", "tests/e2e",
+        "sources": ["tuner/server", "tuner/cli", "tuner/cli/simulate", "tuner/cli/verbs", "trial_runner/agent", "adapters/optuna", "tests/e2e",
                     "tests/benchmarks", "tests/protocol"],
         "headers": ["tuner/server", "tuner/cli", "trial_runner/agent", "adapters/optuna"],
     },
     "json": {
         "includes": r"^nlohmann/",
         "sources": ["search_spaces", "tuner/study_file", "tuner/storage", "tuner/api",
-                    "tuner/server", "tuner/cli", "trial_runner/agent", "trial_runner/control",
+                    "tuner/server", *CLI, "trial_runner/agent", "trial_runner/control",
                     "adapters/nni", "adapters/optuna", "adapters/optuna/file", "examples", "tests/e2e", "tests/benchmarks",
                     "tests/fuzz", "tests/protocol", "tests/trial_runner/golden"],
         "headers": ["search_spaces/json_text.h", "adapters/optuna/dashboard/door.h"],
@@ -133,7 +138,7 @@ WALLS = {
     },
     "http": {
         "includes": r"^httplib\.h$",
-        "sources": ["tuner/server", "tuner/cli", "adapters/optuna/dashboard", "tests/e2e"],
+        "sources": ["tuner/server", "adapters/optuna/dashboard", "tests/e2e"],
         "headers": ["adapters/optuna/dashboard/door.h"],
     },
     "prometheus": {
@@ -143,12 +148,12 @@ WALLS = {
     },
     "command line": {
         "includes": r"^CLI/",
-        "sources": ["tuner/cli", "examples", "tests/benchmarks", "tests/e2e"],
+        "sources": ["tuner/cli", "tuner/cli/simulate", "tuner/cli/verbs", "examples", "tests/benchmarks", "tests/e2e"],
         "headers": ["tuner/cli"],
     },
     "log": {
         "includes": r"^(spdlog|fmt)/",
-        "sources": ["tuner/storage", "tuner/server", "tuner/cli", "trial_runner/agent",
+        "sources": ["tuner/storage", "tuner/server", *CLI, "trial_runner/agent",
                     "trial_runner/control", "trial_runner/torch", "trial_runner", "adapters/optuna",
                     "tests"],
         "headers": [],

@@ -19,10 +19,10 @@
 #include "tuner/cli/interrupts.h"
 #include "tuner/cli/log.h"
 #include "tuner/cli/machine.h"
-#include "tuner/cli/report/page.h"
 #include "tuner/cli/run_checks.h"
 #include "tuner/cli/service_options.h"
 #include "tuner/cli/verb.h"
+#include "tuner/cli/views/report/page.h"
 #include "tuner/server/service.h"
 
 namespace espalier {
