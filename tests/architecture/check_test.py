@@ -79,9 +79,9 @@ class CheckTest(unittest.TestCase):
     def test_grpc_in_pure_code(self):
         self.expect_one({"allocator/a.cc": "#include <grpcpp/grpcpp.h>\n"}, "grpc")
 
-    def test_torch_in_a_root_folder_does_not_open_its_subfolders(self):
-        self.expect_clean({"trial_runner/a.cc": "#include <torch/types.h>\n"})
-        self.expect_one({"trial_runner/elastic/a.cc": "#include <torch/types.h>\n"}, "torch")
+    def test_wall_that_is_open_to_a_folder_stays_closed_to_its_subfolders(self):
+        self.expect_clean({"tuner/cli/a.cc": "#include <grpcpp/grpcpp.h>\n"})
+        self.expect_one({"tuner/cli/views/a.cc": "#include <grpcpp/grpcpp.h>\n"}, "grpc")
 
     def test_tests_see_what_the_folder_they_mirror_sees(self):
         proto = '#include "tuner.pb.h"\n'

@@ -14,62 +14,62 @@ CLI = ["tuner/cli", "tuner/cli/simulate", "tuner/cli/verbs", "tuner/cli/views"]
 FOLDERS = {
     # The leaves, and the pure parts.
     "tuner/base": [],
-    # Who may do what, and how it is proved.
     "tuner/credentials": ["tuner/base"],
-    # A port of loopback behind which a service of another machine is.
     "tuner/forwarding": ["tuner/base", "tuner/credentials"],
     "search_spaces": ["tuner/base"],
     "allocator/goodput": ["tuner/base"],
     "allocator/pool": ["tuner/base", "allocator/goodput"],
-    "allocator/division": ["tuner/base", "allocator/goodput", "allocator/pool"],
+    "allocator/division": ["tuner/base", "allocator/pool"],
     "allocator/policies": ["tuner/base", "allocator/goodput", "allocator/pool",
                            "allocator/division"],
     "allocator": ["tuner/base", "allocator/goodput", "allocator/pool", "allocator/policies"],
     # Reads recorded workloads from files; what runs them is pure.
-    "allocator/simulator/loads": ["tuner/base", *ALLOCATOR],
-    # What a replica and the service say to each other: values, and their mapping to the wire.
+    "allocator/simulator/loads": ["tuner/base", "allocator"],
     "tuner/messages": ["tuner/base", "allocator/goodput"],
-    "tuner/messages/wire": ["tuner/base", "tuner/messages", "tuner/proto", "allocator/goodput"],
-    "trial_runner/elastic": ["tuner/base", "tuner/messages", "allocator/goodput"],
+    "tuner/messages/wire": ["tuner/messages", "tuner/proto"],
     "tuner/core": ["tuner/base", "tuner/messages", "search_spaces", *ALLOCATOR],
     # Studies on virtual time, around the production core.
-    "tuner/simulator": ["tuner/messages", "tuner/base", "search_spaces", "tuner/core", *ALLOCATOR],
+    "tuner/simulator": ["tuner/base", "search_spaces", "tuner/core", *ALLOCATOR],
     # The service, from the inside out.
-    "tuner/study_file": ["tuner/messages", "tuner/base", "search_spaces", "tuner/core", *ALLOCATOR],
-    "tuner/storage": ["tuner/messages", "tuner/base", "search_spaces", "tuner/core", "tuner/study_file", *ALLOCATOR],
+    "tuner/study_file": ["tuner/base", "search_spaces", "tuner/core"],
+    "tuner/storage": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file"],
     "tuner/proto": [],
-    "tuner/api": ["tuner/credentials", "tuner/messages", "tuner/messages/wire", "tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage",
-                  "tuner/proto", *ALLOCATOR],
-    "tuner/server": ["tuner/credentials", "tuner/messages", "tuner/base", "search_spaces", "tuner/core", "tuner/study_file",
-                     "tuner/storage", "tuner/proto", "tuner/api", *ALLOCATOR],
-    # One executable for every verb; `run` embeds service and agent. Records as text and pages,
-    # which are pure; simulations; what verbs are made of; and the verbs themselves.
-    "tuner/cli/views": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "allocator"],
-    "tuner/cli/simulate": ["tuner/base", "tuner/core", "tuner/study_file", "tuner/storage", "tuner/simulator", "tuner/cli", "tuner/cli/views", "allocator", "allocator/simulator/loads"],
-    "tuner/cli": ["tuner/base", "tuner/credentials", "tuner/core", "tuner/study_file", "tuner/storage", "tuner/api", "tuner/server", "tuner/cli/views", "adapters/nni", "adapters/optuna", "trial_runner/agent", "allocator/policies"],
-    "tuner/cli/verbs": ["tuner/base", "tuner/credentials", "tuner/forwarding", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage", "tuner/api", "tuner/server", "tuner/cli", "tuner/cli/views", "tuner/cli/simulate", "adapters/optuna", "adapters/optuna/file", "trial_runner/agent"],
-    # The replicas and what starts them.
-    "trial_runner/agent": ["tuner/base", "tuner/credentials", "tuner/forwarding", "tuner/proto"],
-    "trial_runner/control": ["tuner/messages", "tuner/messages/wire", "tuner/base", "tuner/proto", "trial_runner/elastic",
-                             "allocator/goodput"],
-    # Members prove with digests that they know the secret of their generation.
-    "trial_runner/collectives": ["tuner/base", "tuner/credentials", "tuner/messages", "allocator/goodput"],
-    "trial_runner/datasets": ["tuner/messages", "tuner/base", "trial_runner/elastic", "allocator/goodput"],
-    "trial_runner/torch": ["tuner/messages", "tuner/base", "trial_runner/elastic", "trial_runner/control",
-                           "trial_runner/collectives", "trial_runner/datasets",
-                           "allocator/goodput"],
-    "trial_runner": ["tuner/messages", "tuner/base", "trial_runner/elastic", "trial_runner/control",
-                     "trial_runner/collectives", "trial_runner/datasets", "trial_runner/torch",
-                     "allocator/goodput"],
-    # Clients and users of the above.
+    "tuner/api": ["tuner/base", "tuner/credentials", "tuner/messages/wire", "search_spaces",
+                  "tuner/core", "tuner/study_file", "tuner/proto"],
+    "tuner/server": ["tuner/base", "tuner/credentials", "tuner/messages", "tuner/core",
+                     "tuner/storage", "tuner/proto", "tuner/api", "allocator/policies"],
     # Doors of the service, onto its own studies: it knows none of them by name.
-    "adapters/nni": ["tuner/base", "tuner/credentials", "search_spaces", "tuner/core", "tuner/study_file", "tuner/api", "tuner/server"],
-    "adapters/optuna": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/api", "tuner/server"],
-    # Optuna's own files, in and out.
-    "adapters/optuna/file": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file", "tuner/storage"],
-    "examples": ["tuner/messages", "tuner/base", "trial_runner", "trial_runner/elastic", "trial_runner/control",
-                 "trial_runner/collectives", "trial_runner/datasets", "trial_runner/torch",
-                 "allocator/goodput"],
+    "adapters/nni": ["tuner/base", "tuner/credentials", "search_spaces", "tuner/core",
+                     "tuner/study_file", "tuner/api", "tuner/server"],
+    "adapters/optuna": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file",
+                        "tuner/api", "tuner/server"],
+    "adapters/optuna/file": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file",
+                             "tuner/storage"],
+    # One executable for every verb; `run` embeds service and agent.
+    "tuner/cli/views": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file",
+                        "tuner/proto", "allocator"],
+    "tuner/cli": ["tuner/base", "tuner/credentials", "tuner/core", "tuner/study_file",
+                  "tuner/storage", "tuner/proto", "tuner/api", "tuner/server", "tuner/cli/views",
+                  "adapters/nni", "adapters/optuna", "allocator/policies", "trial_runner/agent"],
+    "tuner/cli/simulate": ["tuner/base", "tuner/core", "tuner/study_file", "tuner/storage",
+                           "tuner/simulator", "tuner/cli", "tuner/cli/views", "allocator",
+                           "allocator/simulator/loads"],
+    "tuner/cli/verbs": ["tuner/base", "tuner/credentials", "tuner/forwarding", "search_spaces",
+                        "tuner/core", "tuner/study_file", "tuner/storage", "tuner/api",
+                        "tuner/server", "tuner/cli", "tuner/cli/views", "tuner/cli/simulate",
+                        "adapters/optuna", "adapters/optuna/file", "trial_runner/agent"],
+    # The replicas and what starts them.
+    "trial_runner/elastic": ["tuner/base", "tuner/messages", "allocator/goodput"],
+    "trial_runner/control": ["tuner/base", "tuner/messages", "tuner/messages/wire",
+                             "trial_runner/elastic"],
+    # Members prove with digests that they know the secret of their generation.
+    "trial_runner/collectives": ["tuner/base", "tuner/credentials", "tuner/messages"],
+    "trial_runner/datasets": ["tuner/base", "trial_runner/elastic"],
+    "trial_runner/torch": ["tuner/base", "trial_runner/elastic", "trial_runner/control",
+                           "trial_runner/collectives", "trial_runner/datasets"],
+    "trial_runner/agent": ["tuner/base", "tuner/credentials", "tuner/forwarding", "tuner/proto"],
+    # Programs of users: what they see of ours is the trial runner.
+    "examples": ["tuner/base", "trial_runner/torch"],
     # Tests see everything of ours; the walls below hold for them too.
     "tests": ["*"],
 }
@@ -78,8 +78,9 @@ FOLDERS = {
 PURE = ["tuner/core", "tuner/messages", "tuner/simulator", *ALLOCATOR, "allocator/division", "search_spaces",
         "trial_runner/elastic"]
 
-# A folder of tests mirrors one of the tree: tests/cli is tuner/cli, tests/tuner/cli as well.
-MIRRORS = {"tests/": ["", "tuner/", "trial_runner/"]}
+# A folder of tests mirrors one of the tree: tests/trial_runner/agent is trial_runner/agent. Those of
+# tuner stand in tests itself: tests/cli is tuner/cli.
+MIRRORS = {"tests/": ["", "tuner/"]}
 
 # Third parties, each behind its wall. `sources` are the folders whose .cc files may include it,
 # `headers` the folders or files whose headers may. Whoever includes such a header counts as
@@ -88,7 +89,7 @@ MIRRORS = {"tests/": ["", "tuner/", "trial_runner/"]}
 WALLS = {
     "torch": {
         "includes": r"^(torch|ATen|c10|caffe2|gloo)/",
-        "sources": ["trial_runner/torch", "trial_runner/collectives", "trial_runner", "examples",
+        "sources": ["trial_runner/torch", "trial_runner/collectives", "examples",
                     "tests/benchmarks", "tests/docs", "tests/e2e", "tests/package"],
         "headers": ["trial_runner/torch", "examples",
                     "trial_runner/collectives/buffer_tensor.h",
@@ -154,7 +155,7 @@ WALLS = {
     "log": {
         "includes": r"^(spdlog|fmt)/",
         "sources": ["tuner/storage", "tuner/server", *CLI, "trial_runner/agent",
-                    "trial_runner/control", "trial_runner/torch", "trial_runner", "adapters/optuna",
+                    "trial_runner/control", "trial_runner/torch", "adapters/optuna",
                     "tests"],
         "headers": [],
     },
