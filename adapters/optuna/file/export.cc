@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "adapters/optuna/file/schema.h"
-#include "search_spaces/optuna_distribution.h"
+#include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/storage/database.h"
 #include "tuner/storage/new_file.h"
 #include "tuner/storage/storage.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "adapters/optuna/file/schema.h"
-#include "search_spaces/optuna_distribution.h"
+#include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/storage/database_file.h"
 #include "tuner/storage/utf8.h"
 

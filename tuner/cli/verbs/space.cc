@@ -1,5 +1,7 @@
 // What one may do with a search space: check, sample, describe, convert.
 
+#include "search_spaces/formats/optuna/space.h"
+
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
@@ -11,9 +13,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "search_spaces/nni_sampling.h"
-#include "search_spaces/optuna_space.h"
-#include "search_spaces/search_space_reading.h"
+#include "search_spaces/formats/nni/sampling.h"
+#include "search_spaces/formats/nni/search_space_reading.h"
 #include "tuner/cli/files.h"
 #include "tuner/cli/verb.h"
 #include "tuner/cli/views/space_text.h"

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "search_spaces/nni_sampling.h"
-#include "search_spaces/search_space_reading.h"
+#include "search_spaces/formats/nni/sampling.h"
+#include "search_spaces/formats/nni/search_space_reading.h"
 
 namespace espalier {
 namespace {

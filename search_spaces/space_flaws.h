@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "search_spaces/search_space.h"
@@ -27,9 +26,5 @@ struct SearchSpaceReading {
   // "the first (lr/_value/0, line 3); and 2 more". InvalidArgument.
   absl::Status status() const;
 };
-
-// Reads NNI's format, in full: everything that is wrong is found. `pointer` is where the space is
-// in its document (a study file's "/search_space").
-SearchSpaceReading ReadSearchSpace(std::string_view document, const std::string& pointer = "");
 
 }  // namespace espalier

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "search_spaces/distribution_json.h"
+#include "search_spaces/formats/nni/distribution_json.h"
+#include "search_spaces/formats/nni/search_space_reading.h"
 #include "search_spaces/json_text.h"
 #include "search_spaces/search_space.h"
-#include "search_spaces/search_space_reading.h"
 
 namespace espalier {
 namespace {

@@ -1,4 +1,4 @@
-#include "search_spaces/optuna_distribution.h"
+#include "search_spaces/formats/optuna/distribution.h"
 
 #include <rapidjson/document.h>
 #include <rapidjson/error/en.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Private to search_spaces/*_json.cc and search_space_reading.cc.
+// Private to this folder.
 
 #include <optional>
 #include <string>

@@ -1,8 +1,8 @@
-#include "search_spaces/numpy_generator.h"
+#include "search_spaces/formats/nni/numpy_generator.h"
 
 #include <gtest/gtest.h>
 
-#include "search_spaces/nni_sampling.h"
+#include "search_spaces/formats/nni/sampling.h"
 
 namespace espalier {
 namespace {

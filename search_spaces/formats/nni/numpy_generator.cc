@@ -1,4 +1,4 @@
-#include "search_spaces/numpy_generator.h"
+#include "search_spaces/formats/nni/numpy_generator.h"
 
 #include <array>
 #include <cmath>

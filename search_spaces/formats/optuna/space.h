@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "search_spaces/search_space.h"
-#include "search_spaces/search_space_reading.h"
+#include "search_spaces/space_flaws.h"
 
 namespace espalier {
 

@@ -1,11 +1,11 @@
-#include "search_spaces/search_space_reading.h"
+#include "search_spaces/formats/nni/search_space_reading.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "search_spaces/distribution_json.h"
+#include "search_spaces/formats/nni/distribution_json.h"
 #include "search_spaces/json_places.h"
 #include "search_spaces/json_text.h"
 
@@ -114,25 +114,6 @@ class Reader {
 };
 
 }  // namespace
-
-std::string SpaceFlaw::Text() const {
-  if (line == 0) return message;
-  return absl::StrCat("line ", line, pointer.empty() ? "" : ", " + pointer, ": ", message);
-}
-
-absl::Status SearchSpaceReading::status() const {
-  if (flaws.empty()) return absl::OkStatus();
-  const SpaceFlaw& first = flaws.front();
-  std::string text = first.message;
-  if (first.line > 0) {
-    absl::StrAppend(&text, " (", first.pointer.empty() ? "" : first.pointer + ", ", "line ",
-                    first.line, ")");
-  }
-  if (flaws.size() > 1) {
-    absl::StrAppend(&text, "; and ", flaws.size() - 1, " more, which `tuner space check` shows");
-  }
-  return absl::InvalidArgumentError(text);
-}
 
 SearchSpaceReading ReadSearchSpace(std::string_view document, const std::string& pointer) {
   return Reader(document, pointer).Read();

@@ -1,4 +1,4 @@
-#include "search_spaces/search_space_reading.h"
+#include "search_spaces/formats/nni/search_space_reading.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

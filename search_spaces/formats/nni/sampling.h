@@ -1,6 +1,6 @@
 #pragma once
 
-#include "search_spaces/numpy_generator.h"
+#include "search_spaces/formats/nni/numpy_generator.h"
 #include "search_spaces/search_space.h"
 
 namespace espalier {

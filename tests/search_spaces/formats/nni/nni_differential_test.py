@@ -13,7 +13,7 @@ import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
+ROOT = os.path.abspath(os.path.join(HERE, *[os.pardir] * 4))
 NNI = subprocess.run([os.path.join(ROOT, "scripts", "setup-nni.sh")], check=True, capture_output=True,
                      text=True).stdout.strip()
 NNI_PYTHON = os.path.join(NNI, "venv", "bin", "python")

@@ -1,4 +1,4 @@
-#include "search_spaces/optuna_space.h"
+#include "search_spaces/formats/optuna/space.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "search_spaces/optuna_space.h"
+#include "search_spaces/formats/optuna/space.h"
 
 #include <cmath>
 #include <optional>
@@ -6,9 +6,9 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "search_spaces/formats/optuna/distribution.h"
 #include "search_spaces/json_places.h"
 #include "search_spaces/json_text.h"
-#include "search_spaces/optuna_distribution.h"
 #include "search_spaces/overloaded.h"
 
 namespace espalier {

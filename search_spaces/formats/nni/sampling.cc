@@ -1,4 +1,4 @@
-#include "search_spaces/nni_sampling.h"
+#include "search_spaces/formats/nni/sampling.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "search_spaces/distribution_json.h"
+#include "search_spaces/formats/nni/distribution_json.h"
 
 #include <algorithm>
 #include <array>
