@@ -47,7 +47,7 @@ class SearchSpace {
 
   // NNI's format, {"lr": {"_type": "loguniform", "_value": [1e-5, 1]}, ...}. Keys of a parameter
   // other than these two are ignored, as in NNI. The error names the first of the flaws that
-  // ReadSearchSpace (search_space_reading.h) finds.
+  // ReadSearchSpace (formats/nni/search_space_reading.h) finds.
   static absl::StatusOr<SearchSpace> FromJson(std::string_view json);
   std::string ToJson() const;
 

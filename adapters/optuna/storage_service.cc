@@ -18,10 +18,6 @@ using Context = grpc::CallbackServerContext;
 using Reactor = grpc::ServerUnaryReactor;
 using grpc::ByteBuffer;
 
-grpc::Status ToGrpc(const absl::Status& status) {
-  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
-}
-
 absl::Status NoStudy(std::int64_t id) {
   return absl::NotFoundError(absl::StrCat("no study with id ", id));
 }
@@ -225,10 +221,10 @@ class StorageService final : public Base {
       const char* method, Context* context, ReadEvent read, Fill fill = [](const Reply&) {}) {
     absl::StatusOr<Event> event = read();
     if (!event.ok()) return Refuse(method, context, event.status());
-    const Call call{method, context->DefaultReactor()};
+    const GrpcCall call{method, context->DefaultReactor()};
     tuner_.PostThen(*std::move(event), [this, call, fill](const Reply& reply) {
       if (reply.status.ok()) fill(reply);
-      Finish(call, reply.status);
+      call.Finish(reply.status, answered_);
     });
     return call.reactor;
   }
@@ -247,9 +243,9 @@ class StorageService final : public Base {
   // `look` runs on the owner's thread and fills the reply.
   template <typename Look>
   Reactor* Read(const char* method, Context* context, Look look) {
-    const Call call{method, context->DefaultReactor()};
+    const GrpcCall call{method, context->DefaultReactor()};
     tuner_.ReadThen([this, call, look](const View* view) {
-      Finish(call, view == nullptr ? Closed() : look(view->core.state()));
+      call.Finish(view == nullptr ? Closed() : look(view->core.state()), answered_);
     });
     return call.reactor;
   }
@@ -264,14 +260,9 @@ class StorageService final : public Base {
   }
 
   Reactor* Refuse(const char* method, Context* context, const absl::Status& status) {
-    const Call call{method, context->DefaultReactor()};
-    Finish(call, status);
+    const GrpcCall call{method, context->DefaultReactor()};
+    call.Finish(status, answered_);
     return call.reactor;
-  }
-
-  void Finish(const Call& call, const absl::Status& status) {
-    answered_(call.method, status, call.seconds());
-    call.reactor->Finish(ToGrpc(status));
   }
 
   struct TrialsCall;
@@ -292,7 +283,7 @@ struct StorageService::TrialsCall {
   bool begun = false;
   std::vector<grpc::Slice> slices;
   ByteBuffer* reply = nullptr;
-  Call call{"GetTrials"};
+  GrpcCall call{"GetTrials"};
 };
 
 Reactor* StorageService::GetTrials(Context* context, const ByteBuffer* request, ByteBuffer* reply) {
@@ -316,9 +307,9 @@ Reactor* StorageService::GetTrials(Context* context, const ByteBuffer* request, 
 
 void StorageService::ReadSlice(const std::shared_ptr<TrialsCall>& call) {
   tuner_.ReadThen([this, call](const View* view) {
-    if (view == nullptr) return Finish(call->call, Closed());
+    if (view == nullptr) return call->call.Finish(Closed(), answered_);
     const auto study = FindStudy(view->core.state(), call->request.study_id());
-    if (!study.ok()) return Finish(call->call, study.status());
+    if (!study.ok()) return call->call.Finish(study.status(), answered_);
     const TunerState& state = view->core.state();
     if (!call->begun) {
       call->begun = true;
@@ -344,14 +335,21 @@ void StorageService::ReadSlice(const std::shared_ptr<TrialsCall>& call) {
       return ReadSlice(call);
     }
     *call->reply = ByteBuffer(call->slices.data(), call->slices.size());
-    Finish(call->call, absl::OkStatus());
+    call->call.Finish(absl::OkStatus(), answered_);
   });
 }
 
+class StorageDoor final : public Door {
+ public:
+  const char* name() const override { return "optuna"; }
+
+  std::unique_ptr<grpc::Service> MakeGrpcService(Tuner& tuner, Answered answered) override {
+    return std::make_unique<StorageService>(tuner, std::move(answered));
+  }
+};
+
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeStorageService(Tuner& tuner, Answered answered) {
-  return std::make_unique<StorageService>(tuner, std::move(answered));
-}
+std::unique_ptr<Door> MakeDoor() { return std::make_unique<StorageDoor>(); }
 
 }  // namespace espalier::optuna_storage

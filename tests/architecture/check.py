@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Holds the tree to rules.py: include walls, banned calls, names, lengths, unregistered tests.
+"""Holds the tree to rules.py: include walls, banned calls, names, lengths, unregistered tests, and
+the table of ARCHITECTURE.md that tells readers who may include whom.
 
 usage: check.py [ROOT]     prints one line a violation; exit status 1 when there is one
 """
@@ -60,6 +61,23 @@ def without_noise(text, suffix):
         return PY_NOISE.sub(blank, text)
     # Quoted includes look like strings; they are checked on their own.
     return C_NOISE.sub(blank, text)
+
+
+# Where readers find rules.FOLDERS: a table with one row a folder, whose last cell lists what it may
+# include.
+PAGE = "ARCHITECTURE.md"
+PAGE_ROW = re.compile(r"^\| `([\w/]+)` \|.*\| ([^|]*?) ?\|$", re.MULTILINE)
+
+
+def page_cell(folder):
+    """What the page says that a folder may include."""
+    seen = rules.FOLDERS[folder]
+    return "everything" if "*" in seen else ", ".join(seen) or "nothing of ours"
+
+
+def page_table():
+    """The rows that the page must have, without what each folder is."""
+    return "".join(f"| `{folder}` | | {page_cell(folder)} |\n" for folder in rules.FOLDERS)
 
 
 class Tree:
@@ -189,6 +207,25 @@ def check_tables():
                     yield f"rules: {folder} links {one}, and {other} by way of {target}"
 
 
+def check_page(tree):
+    """The page says what the rules say, word for word."""
+    page = tree.root / PAGE
+    rows = PAGE_ROW.findall(page.read_text(encoding="utf-8")) if page.exists() else []
+    told = dict(rows)
+    for folder in told:
+        if sum(name == folder for name, _ in rows) > 1:
+            yield f"{PAGE}: `{folder}` has two rows"
+        if folder not in rules.FOLDERS:
+            yield f"{PAGE}: `{folder}` has no row in rules.FOLDERS"
+        elif told[folder] != page_cell(folder):
+            yield (f"{PAGE}: the last cell of | `{folder}` | is not as rules.FOLDERS has it: "
+                   f"{page_cell(folder)}")
+    missing = [folder for folder in rules.FOLDERS if folder not in told]
+    if missing:
+        others = f", and none for the other {len(missing) - 1}" if missing[1:] else ""
+        yield f"{PAGE}: no row for `{missing[0]}`{others}; it is to end with {page_cell(missing[0])}"
+
+
 def check_banned(tree):
     for name, text in tree.text.items():
         suffix = Path(name).suffix
@@ -244,7 +281,8 @@ def check_registered(tree):
 def violations(root):
     tree = Tree(root)
     found = list(check_tables())
-    for check in (check_folders, check_walls, check_banned, check_files, check_registered):
+    for check in (check_folders, check_walls, check_page, check_banned, check_files,
+                  check_registered):
         found.extend(check(tree))
     return tree, found
 

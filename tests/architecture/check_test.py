@@ -9,7 +9,8 @@ from unittest import mock
 import check
 import rules
 
-BUILT = {"CMakeLists.txt": "a.cc b.cc c.cc a_test.cc check_test.py"}
+BUILT = {"CMakeLists.txt": "a.cc b.cc c.cc a_test.cc check_test.py",
+         check.PAGE: check.page_table()}
 ONCE = "#pragma once\n"
 
 
@@ -79,9 +80,9 @@ class CheckTest(unittest.TestCase):
     def test_grpc_in_pure_code(self):
         self.expect_one({"allocator/a.cc": "#include <grpcpp/grpcpp.h>\n"}, "grpc")
 
-    def test_torch_in_a_root_folder_does_not_open_its_subfolders(self):
-        self.expect_clean({"trial_runner/a.cc": "#include <torch/types.h>\n"})
-        self.expect_one({"trial_runner/elastic/a.cc": "#include <torch/types.h>\n"}, "torch")
+    def test_wall_that_is_open_to_a_folder_stays_closed_to_its_subfolders(self):
+        self.expect_clean({"tuner/cli/a.cc": "#include <grpcpp/grpcpp.h>\n"})
+        self.expect_one({"tuner/cli/views/a.cc": "#include <grpcpp/grpcpp.h>\n"}, "grpc")
 
     def test_tests_see_what_the_folder_they_mirror_sees(self):
         proto = '#include "tuner.pb.h"\n'
@@ -171,6 +172,23 @@ class CheckTest(unittest.TestCase):
 
     def test_longer_name_that_ends_alike_does_not_count_as_built(self):
         self.expect_one({"tuner/core/test.cc": "int x;\n"}, "nothing builds")
+
+    def test_page_that_lets_a_folder_see_more_than_the_rules(self):
+        more = check.page_table().replace(check.page_cell("tuner/server"),
+                                          check.page_cell("tuner/server") + ", adapters/nni")
+        self.expect_one({check.PAGE: more}, "ARCHITECTURE.md", "| `tuner/server` |",
+                        "as rules.FOLDERS has it: " + check.page_cell("tuner/server"))
+
+    def test_page_without_a_row_and_with_one_too_many(self):
+        table = check.page_table()
+        row = next(line for line in table.splitlines() if line.startswith("| `tuner/core` |"))
+        self.expect_one({check.PAGE: table.replace(row + "\n", "")}, "no row for `tuner/core`")
+        self.expect_one({check.PAGE: table + "| `tuner/attic` | old things | tuner/base |\n"},
+                        "`tuner/attic` has no row in rules.FOLDERS")
+        self.expect_one({check.PAGE: table + row + "\n"}, "`tuner/core` has two rows")
+
+    def test_tree_without_the_page(self):
+        self.expect_one({check.PAGE: ""}, "no row for", "and none for the other")
 
     def test_tables_with_a_circle(self):
         folders = {**rules.FOLDERS, "tuner/base": ["tuner/core"]}

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "search_spaces/optuna_distribution.h"
+#include "search_spaces/formats/optuna/distribution.h"
 #include "tests/core/core_fixture.h"
 #include "tuner/core/request_keys.h"
 

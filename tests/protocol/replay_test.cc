@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/agent/scripted_service.h"
+#include "tests/trial_runner/agent/scripted_service.h"
 #include "tests/protocol/client_calls.h"
 #include "tests/protocol/recording.h"
 #include "trial_runner/agent/agent.h"

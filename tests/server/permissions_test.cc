@@ -1,13 +1,18 @@
 // Every call of every door is in the one table, and the table has no other.
 #include "tuner/credentials/permissions.h"
 
+#include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "adapters/nni/service/door.h"
+#include "adapters/optuna/storage_service.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
 #include "slots.pb.h"
 #include "storage.pb.h"
+#include "tests/api/direct_tuner.h"
 #include "tuner.pb.h"
 #include "tuner/server/http_routes.h"
 
@@ -23,13 +28,22 @@ void AddMethods(const google::protobuf::FileDescriptor* file, std::set<std::stri
   }
 }
 
+void AddRoutes(const std::vector<HttpRoute>& routes, std::set<std::string>& calls) {
+  for (const HttpRoute& route : routes) {
+    calls.insert(std::string(route.method) + " " + std::string(route.path));
+  }
+}
+
 std::set<std::string> AllCalls() {
   std::set<std::string> calls;
   AddMethods(v1::GetStudyRequest::descriptor()->file(), calls);
   AddMethods(v1::AcquireSlotsRequest::descriptor()->file(), calls);
   AddMethods(::optuna::GetTrialRequest::descriptor()->file(), calls);
-  for (const HttpRoute& route : HttpRoutes()) {
-    calls.insert(std::string(route.method) + " " + std::string(route.path));
+  AddRoutes(OwnRoutes("", nullptr), calls);
+  DirectTuner tuner;
+  for (const MakeDoor& make : {MakeDoor(nni::MakeDoor), MakeDoor(optuna_storage::MakeDoor)}) {
+    const std::unique_ptr<Door> door = make();
+    AddRoutes(door->Routes(tuner), calls);
   }
   for (const char* method : {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}) {
     calls.insert(std::string("dashboard ") + method);

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "tuner/base/clock.h"
-#include "tuner/cli/plain_log.h"
-#include "tuner/cli/table.h"
-#include "tuner/cli/text.h"
+#include "tuner/cli/views/plain_log.h"
+#include "tuner/cli/views/table.h"
+#include "tuner/cli/views/text.h"
 
 namespace espalier {
 namespace {

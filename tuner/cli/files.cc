@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -41,6 +42,14 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
   }
   if (!special) std::filesystem::rename(target, path, error);
   if (error) return absl::InvalidArgumentError("cannot write \"" + path + "\": " + error.message());
+  return absl::OkStatus();
+}
+
+absl::Status WriteOut(const std::string& path, const std::string& text) {
+  if (!path.empty()) return WriteFile(path, text);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    return absl::InternalError("cannot write to stdout");
+  }
   return absl::OkStatus();
 }
 

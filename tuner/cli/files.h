@@ -11,6 +11,9 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 // Written beside and renamed into place: a reader sees the old file or the new one.
 absl::Status WriteFile(const std::string& path, const std::string& text);
 
+// Writes the file, or to stdout where there is no path.
+absl::Status WriteOut(const std::string& path, const std::string& text);
+
 // The first line of the file; it must not be empty.
 absl::StatusOr<std::string> ReadToken(const std::string& path);
 

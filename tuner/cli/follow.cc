@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <memory>
 #include <optional>
 
 #include "tuner/base/clock.h"
-#include "tuner/cli/table.h"
-#include "tuner/cli/text.h"
+#include "tuner/cli/views/plain_log.h"
+#include "tuner/cli/views/table.h"
+#include "tuner/cli/views/text.h"
 
 namespace espalier {
 namespace {
@@ -76,6 +79,27 @@ absl::StatusOr<v1::Study> FollowStudy(Client& client, const std::string& name,
     const Time now = Now();
     interrupts.Wait(std::min(end_pace.SecondsLeft(now), display_pace.SecondsLeft(now)));
   }
+}
+
+absl::StatusOr<ExitCode> WatchStudy(Client& client, const std::string& name, bool quiet,
+                                    bool from_the_start) {
+  const Interrupts interrupts;
+  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails before, Glance(client, name));
+  const std::unique_ptr<StudyDisplay> display = MakeDisplay(quiet);
+  if (!from_the_start) {
+    display->Say(StatusLine(before));
+    display->StartAfter(before);
+  }
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, FollowStudy(client, name, *display, interrupts));
+  display->Finish();
+  if (study.state() == v1::STUDY_RUNNING) {
+    std::printf("study %s goes on; watch it again with: tuner watch %s\n", name.c_str(),
+                name.c_str());
+    return ExitCode::kInterrupted;
+  }
+  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, Glance(client, name));
+  std::printf("%s", ResultText(details).c_str());
+  return ExitCodeOf(study.state());
 }
 
 absl::Status AwaitSlotsFree(Client& client, const std::string& name, StudyDisplay& display,

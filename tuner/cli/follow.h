@@ -22,6 +22,11 @@ inline constexpr double kPollShare = 0.05;
 absl::StatusOr<v1::Study> FollowStudy(Client& client, const std::string& name,
                                       StudyDisplay& display, const Interrupts& interrupts);
 
+// Shows it on the terminal to its end, then the result: what `tuner watch` does. Ctrl-C leaves the
+// study alone. Not `from_the_start`: what has happened before is a line.
+absl::StatusOr<ExitCode> WatchStudy(Client& client, const std::string& name, bool quiet,
+                                    bool from_the_start);
+
 // Waits, showing the study, until its trials hold no slot, at most this long.
 absl::Status AwaitSlotsFree(Client& client, const std::string& name, StudyDisplay& display,
                             const Interrupts& interrupts, double limit_s);

@@ -11,7 +11,7 @@
 #include "tuner/api/trial_output.h"
 #include "tuner/api/tuner.h"
 #include "tuner/base/clock.h"
-#include "tuner/cli/record.h"
+#include "tuner/cli/views/record.h"
 #include "tuner/storage/storage.h"
 
 namespace espalier {

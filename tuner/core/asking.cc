@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "search_spaces/optuna_distribution.h"
+#include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/base/check.h"
 #include "tuner/core/core_impl.h"
 #include "tuner/core/refusals.h"

@@ -3,7 +3,7 @@
 #include <map>
 #include <vector>
 
-#include "search_spaces/optuna_distribution.h"
+#include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/core/study.h"
 
 namespace espalier {

@@ -6,6 +6,7 @@
 
 #include "spdlog/spdlog.h"
 #include "tuner/server/agent_session.h"
+#include "tuner/server/grpc_call.h"
 #include "tuner/server/protocol_check.h"
 
 namespace espalier {
@@ -80,9 +81,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
     session->Close();
   }
 
-  grpc::Status Outcome() const {
-    return {static_cast<grpc::StatusCode>(status_.code()), std::string(status_.message())};
-  }
+  grpc::Status Outcome() const { return ToGrpc(status_); }
 
   grpc::CallbackServerContext& context_;
   Agents& agents_;

@@ -1,34 +1,39 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "tuner/api/tuner.h"
 #include "tuner/base/status.h"
-#include "tuner/server/dashboard_options.h"
 #include "tuner/server/doorkeeper.h"
 #include "tuner/server/listen_address.h"
-#include "tuner/server/loop.h"
-#include "tuner/server/metrics.h"
 #include "tuner/server/tls.h"
 
 namespace espalier {
 
-// optuna-dashboard's pages and what they ask for (adapters/optuna/dashboard/routes.h), at an
-// address of its own: its paths are fixed, and ours below /api mean other things.
-//
-// Browsers show the token as the password of any user; programs as "Authorization: Bearer TOKEN".
-// Requests that another site's page makes a browser send are refused.
+// Pages on all studies at an address of their own: their paths are fixed, and ours below /api mean
+// other things.
 class DashboardServer {
  public:
-  static absl::StatusOr<std::unique_ptr<DashboardServer>> Start(const ListenAddress& address,
-                                                                const TlsFiles& tls,
-                                                                const Doorkeeper& doorkeeper,
-                                                                const DashboardOptions& options,
-                                                                Loop& loop, Metrics& metrics);
   virtual ~DashboardServer() = default;
 
-  virtual std::string address() const = 0;
+  virtual std::string address() const = 0;  // host:port really bound
   virtual void Stop() = 0;
 };
+
+// What a dashboard is started with. Doorkeeper and tuner outlive it.
+struct DashboardPlace {
+  ListenAddress address;  // port 0: any free one
+  TlsFiles tls;           // empty: it speaks in the clear
+  // To be asked about each request before its body is read, as "dashboard METHOD".
+  const Doorkeeper& doorkeeper;
+  Tuner& tuner;
+  // Told of each request's route and status, from any thread.
+  std::function<void(const std::string& route, int status)> answered;
+};
+
+using StartDashboard =
+    std::function<absl::StatusOr<std::unique_ptr<DashboardServer>>(const DashboardPlace& place)>;
 
 }  // namespace espalier

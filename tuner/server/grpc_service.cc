@@ -3,9 +3,9 @@
 #include <chrono>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "adapters/optuna/storage_service.h"
 #include "grpcpp/grpcpp.h"
 #include "spdlog/spdlog.h"
 #include "tuner.grpc.pb.h"
@@ -14,6 +14,7 @@
 #include "tuner/api/trial_operations.h"
 #include "tuner/api/trial_output.h"
 #include "tuner/server/agent_stream.h"
+#include "tuner/server/grpc_call.h"
 #include "tuner/server/grpc_credentials.h"
 #include "tuner/server/grpc_slots.h"
 #include "tuner/server/protocol_check.h"
@@ -23,10 +24,6 @@
 namespace espalier {
 
 namespace {
-
-grpc::Status ToGrpc(const absl::Status& status) {
-  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
-}
 
 std::string TokenOf(const grpc::ServerContextBase& context) {
   const auto [begin, end] = context.client_metadata().equal_range("authorization");
@@ -187,7 +184,7 @@ class TunerService final : public v1::Tuner::WithCallbackMethod_Agent<v1::Tuner:
   Metrics& metrics_;
 };
 
-optuna_storage::Answered CountIn(Metrics& metrics, const char* door) {
+Answered CountIn(Metrics& metrics, const char* door) {
   return [&metrics, door](const char* method, const absl::Status& status, double seconds) {
     metrics.CountRequest(door, method, absl::StatusCodeToString(status.code()));
     metrics.CountLatency(door, method, seconds);
@@ -197,12 +194,16 @@ optuna_storage::Answered CountIn(Metrics& metrics, const char* door) {
 class GrpcServerImpl final : public GrpcServer {
  public:
   GrpcServerImpl(const Doorkeeper& doorkeeper, const std::string& certificate_hash, Tuner& tuner,
-                 Agents& agents, Metrics& metrics)
+                 Agents& agents, Metrics& metrics, const Doors& doors)
       : doorkeeper_(doorkeeper),
         metrics_(metrics),
-        service_(doorkeeper, certificate_hash, tuner, agents, metrics),
-        optuna_(optuna_storage::MakeStorageService(tuner, CountIn(metrics, "optuna"))),
-        slots_(MakeSlotsService(tuner, CountIn(metrics, "grpc"))) {}
+        service_(doorkeeper, certificate_hash, tuner, agents, metrics) {
+    services_.push_back(MakeSlotsService(tuner, CountIn(metrics, "grpc")));
+    for (const auto& door : doors) {
+      auto service = door->MakeGrpcService(tuner, CountIn(metrics, door->name()));
+      if (service != nullptr) services_.push_back(std::move(service));
+    }
+  }
   ~GrpcServerImpl() override { Stop(); }
 
   absl::Status Listen(const ListenAddress& address, const TlsPair& tls) {
@@ -218,8 +219,7 @@ class GrpcServerImpl final : public GrpcServer {
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshake_s * 1000);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxGrpcIdle_s * 1000);
     builder.RegisterService(&service_);
-    builder.RegisterService(optuna_.get());
-    builder.RegisterService(slots_.get());
+    for (const auto& service : services_) builder.RegisterService(service.get());
     const auto type = grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD;
     const auto refused = [this](const absl::Status& status) {
       metrics_.CountRequest("grpc", "refused", absl::StatusCodeToString(status.code()));
@@ -257,8 +257,7 @@ class GrpcServerImpl final : public GrpcServer {
   const Doorkeeper& doorkeeper_;
   Metrics& metrics_;
   TunerService service_;
-  const std::unique_ptr<grpc::Service> optuna_;
-  const std::unique_ptr<grpc::Service> slots_;
+  std::vector<std::unique_ptr<grpc::Service>> services_;  // slots', and the doors'
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> own_users_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> others_;
   std::unique_ptr<grpc::Server> server_;
@@ -269,9 +268,10 @@ class GrpcServerImpl final : public GrpcServer {
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
     const ListenAddress& address, const TlsPair& tls, const Doorkeeper& doorkeeper,
-    const std::string& certificate_hash, Tuner& tuner, Agents& agents, Metrics& metrics) {
+    const std::string& certificate_hash, Tuner& tuner, Agents& agents, Metrics& metrics,
+    const Doors& doors) {
   auto server =
-      std::make_unique<GrpcServerImpl>(doorkeeper, certificate_hash, tuner, agents, metrics);
+      std::make_unique<GrpcServerImpl>(doorkeeper, certificate_hash, tuner, agents, metrics, doors);
   ESPALIER_RETURN_IF_ERROR(server->Listen(address, tls));
   return server;
 }

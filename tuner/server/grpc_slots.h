@@ -2,13 +2,13 @@
 
 #include <memory>
 
-#include "adapters/optuna/storage_service.h"
 #include "grpcpp/grpcpp.h"
 #include "tuner/api/tuner.h"
+#include "tuner/server/grpc_call.h"
 
 namespace espalier {
 
 // espalier.v1.Slots. Calls that wait hold no thread. `tuner` must outlive it.
-std::unique_ptr<grpc::Service> MakeSlotsService(Tuner& tuner, optuna_storage::Answered answered);
+std::unique_ptr<grpc::Service> MakeSlotsService(Tuner& tuner, Answered answered);
 
 }  // namespace espalier

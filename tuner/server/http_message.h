@@ -5,11 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/message.h"
 #include "tuner/api/json.h"
-#include "tuner/server/http_routes.h"
+#include "tuner/server/http_route.h"
 
 namespace espalier {
 
-// Between the calls of the HTTP door and messages. Included by its routes only.
+// Between HTTP calls and messages. Included by routes only.
 
 template <typename Message>
 HttpAnswer ToAnswer(const absl::StatusOr<Message>& result, int code = 200) {

@@ -1,6 +1,7 @@
 #include "tuner/server/http_routes.h"
 
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tuner/api/json.h"
@@ -17,25 +18,24 @@ constexpr char kIndexPage[] =
     "<li><a href=\"api/pool\">pool</a></li><li><a href=\"metrics\">metrics</a></li>"
     "<li><a href=\"healthz\">health</a></li><li><a href=\"api/openapi.json\">interface</a></li>";
 
-HttpAnswer Index(const HttpCall& call) {
-  const std::string link = call.dashboard.empty() ? ""
-                                                  : absl::StrCat("<li><a href=\"", call.dashboard,
-                                                                 "\">optuna-dashboard</a></li>");
+HttpAnswer Index(const std::string& dashboard) {
+  const std::string link =
+      dashboard.empty() ? ""
+                        : absl::StrCat("<li><a href=\"", dashboard, "\">optuna-dashboard</a></li>");
   return {absl::OkStatus(), absl::StrCat(kIndexPage, link, "</ul></body></html>\n"), "text/html"};
 }
 
 HttpAnswer Health(const HttpCall& call) {
-  return {call.loop.Read([](const View&) {}), "ok\n", "text/plain"};
+  return {call.tuner.Read([](const View&) {}), "ok\n", "text/plain"};
 }
 
-HttpAnswer MetricsText(const HttpCall& call) {
-  const auto text = call.metrics.Text(call.loop, call.loop.queued());
+HttpAnswer AnswerMetrics(const absl::StatusOr<std::string>& text) {
   return {text.status(), text.ok() ? *text : "", "text/plain; version=0.0.4"};
 }
 
 HttpAnswer OpenApi(const HttpCall&) { return {absl::OkStatus(), std::string(OpenApiText())}; }
 
-HttpAnswer ShowPool(const HttpCall& call) { return ToAnswer(api::GetPool(call.loop, {})); }
+HttpAnswer ShowPool(const HttpCall& call) { return ToAnswer(api::GetPool(call.tuner, {})); }
 
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -87,18 +87,23 @@ std::optional<std::map<std::string, std::string>> Match(std::string_view pattern
 
 }  // namespace
 
-std::vector<HttpRoute> ServiceRoutes() {
-  return {{"GET", "/", "index", Index},
+std::vector<HttpRoute> ServiceRoutes(std::string dashboard, MetricsText metrics) {
+  const auto index = [dashboard = std::move(dashboard)](const HttpCall&) {
+    return Index(dashboard);
+  };
+  const auto text = [metrics = std::move(metrics)](const HttpCall& call) {
+    return AnswerMetrics(metrics(call.tuner));
+  };
+  return {{"GET", "/", "index", index},
           {"GET", "/healthz", "healthz", Health},
-          {"GET", "/metrics", "metrics", MetricsText},
+          {"GET", "/metrics", "metrics", text},
           {"GET", "/api/openapi.json", "openapi", OpenApi},
           {"GET", "/api/pool", "GetPool", ShowPool}};
 }
 
-std::vector<HttpRoute> HttpRoutes() {
-  std::vector<HttpRoute> all;
-  for (const auto& routes :
-       {ServiceRoutes(), StudyRoutes(), TrialRoutes(), SlotRoutes(), NniRoutes()}) {
+std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics) {
+  std::vector<HttpRoute> all = ServiceRoutes(std::move(dashboard), std::move(metrics));
+  for (const auto& routes : {StudyRoutes(), TrialRoutes(), SlotRoutes()}) {
     all.insert(all.end(), routes.begin(), routes.end());
   }
   return all;

@@ -1,54 +1,30 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tuner/base/status.h"
-#include "tuner/server/loop.h"
-#include "tuner/server/metrics.h"
+#include "tuner/server/http_route.h"
 
 namespace espalier {
 
-namespace nni {
-class Experiments;
-}
-
-// One call of the HTTP door, as its route sees it.
-struct HttpCall {
-  Loop& loop;
-  Metrics& metrics;
-  std::map<std::string, std::string> path;   // by the names in HttpRoute::path
-  std::map<std::string, std::string> query;  // the first of each name
-  std::string request_key;                   // header Idempotency-Key, without quotes around it
-  const std::string& body;
-  const std::string& dashboard;  // where its pages are, a URL; empty: they are not served
-  nni::Experiments& nni;
-  std::string service_url;  // where the client has reached us, without a path
-};
-
-struct HttpAnswer {
-  absl::Status status;  // where it is not OK, the rest says nothing
-  std::string body;
-  const char* type = "application/json";
-  int code = 200;
-};
-
-struct HttpRoute {
-  std::string_view method;
-  std::string_view path;  // "/api/trials/{trial_id}/tell"
-  const char* operation;  // by which it is counted
-  HttpAnswer (*answer)(const HttpCall& call);
-};
-
-// All that the door answers. docs/openapi.json describes each.
-std::vector<HttpRoute> ServiceRoutes();
+// What the service itself answers; doors bring further routes (door.h). docs/openapi.json describes
+// each.
 std::vector<HttpRoute> StudyRoutes();
 std::vector<HttpRoute> TrialRoutes();
 std::vector<HttpRoute> SlotRoutes();
-std::vector<HttpRoute> NniRoutes();
-std::vector<HttpRoute> HttpRoutes();
+
+// The text of the metrics, of a tuner.
+using MetricsText = std::function<absl::StatusOr<std::string>(Tuner&)>;
+
+// `dashboard` is the URL of its pages; empty: they are not served.
+std::vector<HttpRoute> ServiceRoutes(std::string dashboard, MetricsText metrics);
+
+// All of the above.
+std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics);
 
 // The route of a request, with what stands for the names in its path (decoded). 404: no such path;
 // 405: it takes other methods, `allowed`.

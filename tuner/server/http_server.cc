@@ -67,14 +67,13 @@ std::string RequestKey(const httplib::Request& request) {
 
 class HttpServerImpl final : public HttpServer {
  public:
-  HttpServerImpl(const TlsFiles& tls, const Doorkeeper& doorkeeper, std::string dashboard,
-                 nni::Experiments& nni, Loop& loop, Metrics& metrics)
+  HttpServerImpl(const TlsFiles& tls, const Doorkeeper& doorkeeper, std::vector<HttpRoute> routes,
+                 Tuner& tuner, Metrics& metrics)
       : doorkeeper_(doorkeeper),
         scheme_(tls.on() ? "https://" : "http://"),
-        dashboard_(std::move(dashboard)),
-        nni_(nni),
-        loop_(loop),
+        tuner_(tuner),
         metrics_(metrics),
+        routes_(std::move(routes)),
         listener_(tls, doorkeeper, kMaxHttpBody) {}
   ~HttpServerImpl() override { Stop(); }
 
@@ -146,9 +145,12 @@ class HttpServerImpl final : public HttpServer {
       response.set_header("Allow", found.allowed);
       return;
     }
-    HttpCall call{
-        loop_,      metrics_, std::move(found.path), {}, RequestKey(request), request.body,
-        dashboard_, nni_,     ServiceUrl(request)};
+    HttpCall call{.tuner = tuner_,
+                  .path = std::move(found.path),
+                  .query = {},
+                  .request_key = RequestKey(request),
+                  .body = request.body,
+                  .service_url = ServiceUrl(request)};
     for (const auto& [name, value] : request.params) call.query.emplace(name, value);
     Answer(found.route->operation, found.route->answer(call), response);
   }
@@ -187,28 +189,29 @@ class HttpServerImpl final : public HttpServer {
     if (trial == found.path.end()) return absl::OkStatus();
     std::int64_t number = 0;
     if (!absl::SimpleAtoi(trial->second, &number)) number = -1;  // nobody's
-    return CheckTrialToken(doorkeeper_, shown.token, number, loop_);
+    return CheckTrialToken(doorkeeper_, shown.token, number, tuner_);
   }
 
   static constexpr char kAnyPage[] = "GET /api/openapi.json";
 
   const Doorkeeper& doorkeeper_;
   const std::string scheme_;
-  const std::string dashboard_;
-  nni::Experiments& nni_;
-  Loop& loop_;
+  Tuner& tuner_;
   Metrics& metrics_;
-  const std::vector<HttpRoute> routes_ = HttpRoutes();
+  const std::vector<HttpRoute> routes_;
   HttpListener listener_;
   httplib::Server& server_ = listener_.server();
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
-    const ListenAddress& address, const TlsFiles& tls, const Doorkeeper& doorkeeper,
-    const std::string& dashboard, nni::Experiments& nni, Loop& loop, Metrics& metrics) {
-  auto server = std::make_unique<HttpServerImpl>(tls, doorkeeper, dashboard, nni, loop, metrics);
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const ListenAddress& address,
+                                                              const TlsFiles& tls,
+                                                              const Doorkeeper& doorkeeper,
+                                                              std::vector<HttpRoute> routes,
+                                                              Tuner& tuner, Metrics& metrics) {
+  auto server =
+      std::make_unique<HttpServerImpl>(tls, doorkeeper, std::move(routes), tuner, metrics);
   ESPALIER_RETURN_IF_ERROR(server->Listen(address));
   return server;
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "tuner/api/client_slots.h"
 #include "tuner/server/http_message.h"
+#include "tuner/server/http_routes.h"
 
 namespace espalier {
 
@@ -32,7 +33,7 @@ HttpAnswer Acquire(const HttpCall& call) {
   if (!read.ok()) return ToAnswer(read);
   request.set_trial_id(id);
   auto answered = std::make_shared<std::promise<absl::StatusOr<v1::HeldSlots>>>();
-  api::AcquireSlots(call.loop, request, [answered](const absl::StatusOr<v1::HeldSlots>& held) {
+  api::AcquireSlots(call.tuner, request, [answered](const absl::StatusOr<v1::HeldSlots>& held) {
     answered->set_value(held);
   });
   const absl::StatusOr<v1::HeldSlots> held = answered->get_future().get();
@@ -46,7 +47,7 @@ HttpAnswer Release(const HttpCall& call) {
   if (!read.ok()) return ToAnswer(read);
   request.set_trial_id(id);
   auto answered = std::make_shared<std::promise<absl::Status>>();
-  api::ReleaseSlots(call.loop, request,
+  api::ReleaseSlots(call.tuner, request,
                     [answered](const absl::Status& status) { answered->set_value(status); });
   const absl::Status status = answered->get_future().get();
   return status.ok() ? HttpAnswer{status, "{}"} : ToAnswer(status);

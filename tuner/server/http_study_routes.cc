@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "tuner/api/operations.h"
 #include "tuner/server/http_message.h"
+#include "tuner/server/http_routes.h"
 
 namespace espalier {
 
@@ -22,7 +23,7 @@ v1::GetStudyRequest Wanted(const HttpCall& call) {
   return wanted;
 }
 
-HttpAnswer List(const HttpCall& call) { return ToAnswer(api::ListStudies(call.loop, {})); }
+HttpAnswer List(const HttpCall& call) { return ToAnswer(api::ListStudies(call.tuner, {})); }
 
 // The body is a study file.
 HttpAnswer Create(const HttpCall& call) {
@@ -31,18 +32,18 @@ HttpAnswer Create(const HttpCall& call) {
   request.set_directory("/");
   request.set_exist_ok(Flag(call, "exist_ok", false));
   request.set_request_key(call.request_key);
-  const auto created = api::CreateOrFindStudy(call.loop, request);
+  const auto created = api::CreateOrFindStudy(call.tuner, request);
   if (!created.ok()) return ToAnswer(created.status());
   constexpr int kCreated = 201;
   return ToAnswer(absl::StatusOr<v1::Study>(created->study), created->existed ? 200 : kCreated);
 }
 
 HttpAnswer GetStudyRoute(const HttpCall& call) {
-  return ToAnswer(api::GetStudy(call.loop, Wanted(call)));
+  return ToAnswer(api::GetStudy(call.tuner, Wanted(call)));
 }
 
 HttpAnswer GetTrials(const HttpCall& call) {
-  const auto details = api::GetStudy(call.loop, Wanted(call));
+  const auto details = api::GetStudy(call.tuner, Wanted(call));
   if (!details.ok()) return ToAnswer(details.status());
   std::string json = "{\"trials\":[";
   for (const v1::Trial& trial : details->trials()) {
@@ -53,17 +54,17 @@ HttpAnswer GetTrials(const HttpCall& call) {
 }
 
 HttpAnswer Delete(const HttpCall& call) {
-  return ToAnswer(api::DeleteStudy(call.loop, NameOf(call)));
+  return ToAnswer(api::DeleteStudy(call.tuner, NameOf(call)));
 }
 
-HttpAnswer Stop(const HttpCall& call) { return ToAnswer(api::StopStudy(call.loop, NameOf(call))); }
+HttpAnswer Stop(const HttpCall& call) { return ToAnswer(api::StopStudy(call.tuner, NameOf(call))); }
 
 HttpAnswer Resume(const HttpCall& call) {
   v1::ResumeStudyRequest request;
   const absl::Status read = ReadBody(call, request, {"name"});
   if (!read.ok()) return ToAnswer(read);
   request.set_name(call.path.at("study"));
-  return ToAnswer(api::ResumeStudy(call.loop, request));
+  return ToAnswer(api::ResumeStudy(call.tuner, request));
 }
 
 }  // namespace

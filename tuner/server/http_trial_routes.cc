@@ -6,6 +6,7 @@
 #include "tuner/api/trial_operations.h"
 #include "tuner/api/trial_output.h"
 #include "tuner/server/http_message.h"
+#include "tuner/server/http_routes.h"
 
 namespace espalier {
 
@@ -29,7 +30,7 @@ HttpAnswer OnTrial(const HttpCall& call, Operation operation) {
   const absl::Status read = ReadBody(call, request, {"trial_id"});
   if (!read.ok()) return ToAnswer(read);
   request.set_trial_id(*id);
-  return ToAnswer(operation(call.loop, request));
+  return ToAnswer(operation(call.tuner, request));
 }
 
 template <typename Request, typename Operation>
@@ -39,7 +40,7 @@ HttpAnswer NewTrial(const HttpCall& call, Operation operation) {
   if (!read.ok()) return ToAnswer(read);
   request.set_study(call.path.at("study"));
   request.set_request_key(call.request_key);
-  return ToAnswer(operation(call.loop, request));
+  return ToAnswer(operation(call.tuner, request));
 }
 
 HttpAnswer Ask(const HttpCall& call) { return NewTrial<v1::AskRequest>(call, api::Ask); }
@@ -50,7 +51,7 @@ HttpAnswer Enqueue(const HttpCall& call) {
 HttpAnswer Best(const HttpCall& call) {
   v1::StudyName name;
   name.set_name(call.path.at("study"));
-  return ToAnswer(api::GetBestTrial(call.loop, name));
+  return ToAnswer(api::GetBestTrial(call.tuner, name));
 }
 
 HttpAnswer GetTrialRoute(const HttpCall& call) { return OnTrial<v1::TrialId>(call, api::GetTrial); }
@@ -67,7 +68,7 @@ HttpAnswer Output(const HttpCall& call) {
   const absl::StatusOr<std::int64_t> id = IdOf(call);
   if (!id.ok()) return ToAnswer(id.status());
   request.set_trial_id(*id);
-  const auto output = api::GetTrialOutput(call.loop, request);
+  const auto output = api::GetTrialOutput(call.tuner, request);
   if (!output.ok()) return ToAnswer(output.status());
   return {absl::OkStatus(), output->text(), "text/plain; charset=utf-8"};
 }

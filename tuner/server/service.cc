@@ -4,15 +4,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "adapters/nni/service/channel.h"
-#include "adapters/nni/service/event_feed.h"
-#include "adapters/nni/service/experiments.h"
 #include "allocator/policies/policy.h"
 #include "spdlog/spdlog.h"
+#include "tuner/base/check.h"
 #include "tuner/server/agents.h"
-#include "tuner/server/dashboard_server.h"
 #include "tuner/server/doorkeeper.h"
 #include "tuner/server/grpc_service.h"
+#include "tuner/server/http_routes.h"
 #include "tuner/server/http_server.h"
 #include "tuner/server/listen_address.h"
 #include "tuner/server/log.h"
@@ -58,7 +56,9 @@ absl::Status CheckPolicy(const PluginSpec& policy, const TunerState& state) {
 
 class ServiceImpl final : public Service {
  public:
-  explicit ServiceImpl(const ServiceOptions& options) : agents_(options.lease_s, Now) {}
+  explicit ServiceImpl(const ServiceOptions& options) : agents_(options.lease_s, Now) {
+    for (const MakeDoor& make : options.doors) doors_.push_back(make());
+  }
   ~ServiceImpl() override { Shutdown(); }
 
   absl::Status Open(const ServiceOptions& options) {
@@ -118,10 +118,10 @@ class ServiceImpl final : public Service {
                                       std::int64_t most) {
       return agents_.ReadOutput(node, study, number, most);
     };
-    nni_events_.Load(state);
+    for (const auto& door : doors_) door->Load(state);
     loop_options.committed = [this](const std::vector<Change>& changes, const TunerState& now) {
       doorkeeper_->Take(changes);
-      nni_events_.Take(changes, now);
+      for (const auto& door : doors_) door->Take(changes, now);
     };
     loop_ = std::make_unique<Loop>(std::move(storage), std::move(state), std::move(loop_options),
                                    metrics_,
@@ -139,21 +139,14 @@ class ServiceImpl final : public Service {
     }
     ESPALIER_ASSIGN_OR_RETURN(
         grpc_, GrpcServer::Start(grpc_address, tls, *doorkeeper_, credentials_.certificate_hash,
-                                 *loop_, agents_, metrics_));
-    std::string dashboard_url;
+                                 *loop_, agents_, metrics_, doors_));
     if (!options.dashboard_address.empty()) {
-      ESPALIER_ASSIGN_OR_RETURN(
-          dashboard_,
-          DashboardServer::Start(dashboard_address, credentials_.TlsAt(dashboard_address),
-                                 *doorkeeper_, options.dashboard, *loop_, metrics_));
-      dashboard_address_ = dashboard_->address();
-      dashboard_url = absl::StrCat(scheme(dashboard_address_), dashboard_address_, "/dashboard");
+      ESPALIER_RETURN_IF_ERROR(OpenDashboard(dashboard_address, options.start_dashboard));
     }
     if (!options.http_address.empty()) {
-      nni_ = std::make_unique<nni::Experiments>(*loop_, nni_events_);
       ESPALIER_ASSIGN_OR_RETURN(
           http_, HttpServer::Start(http_address, credentials_.TlsAt(http_address), *doorkeeper_,
-                                   dashboard_url, *nni_, *loop_, metrics_));
+                                   Routes(), *loop_, metrics_));
     }
     for (const ListenAddress& address : {grpc_address, http_address, dashboard_address}) {
       if (!address.loopback() && !credentials_.TlsAt(address).on()) WarnOfPlaintext(address);
@@ -178,7 +171,7 @@ class ServiceImpl final : public Service {
   void Shutdown() override {
     const std::lock_guard lock(shutdown_mutex_);
     if (loop_) loop_->EndWaits();
-    nni_events_.Close();
+    for (const auto& door : doors_) door->Close();
     // Doors first, while the loop still answers the calls under way; then what they posted is
     // committed, and the database closed.
     if (http_) http_->Stop();
@@ -189,14 +182,39 @@ class ServiceImpl final : public Service {
   }
 
  private:
+  absl::Status OpenDashboard(const ListenAddress& address, const StartDashboard& start) {
+    ESPALIER_CHECK(start != nullptr, "a dashboard's address comes with a dashboard");
+    const auto answered = [this](const std::string& route, int status) {
+      metrics_.CountRequest("dashboard", route, std::to_string(status));
+    };
+    ESPALIER_ASSIGN_OR_RETURN(
+        dashboard_, start({address, credentials_.TlsAt(address), *doorkeeper_, *loop_, answered}));
+    dashboard_address_ = dashboard_->address();
+    return absl::OkStatus();
+  }
+
+  // The service's own and those of its doors.
+  std::vector<HttpRoute> Routes() {
+    const std::string dashboard =
+        dashboard_address_.empty()
+            ? ""
+            : absl::StrCat(scheme(dashboard_address_), dashboard_address_, "/dashboard");
+    std::vector<HttpRoute> all = OwnRoutes(
+        dashboard, [this](Tuner& tuner) { return metrics_.Text(tuner, loop_->queued()); });
+    for (const auto& door : doors_) {
+      const std::vector<HttpRoute> more = door->Routes(*loop_);
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    return all;
+  }
+
   // In order of need: the later ones use the earlier.
   Metrics metrics_;
   Agents agents_;
   ServiceCredentials credentials_;
   std::unique_ptr<Doorkeeper> doorkeeper_;
-  nni::EventFeed nni_events_{nni::NewIncarnation()};
+  Doors doors_;
   std::unique_ptr<Loop> loop_;
-  std::unique_ptr<nni::Experiments> nni_;
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<DashboardServer> dashboard_;

@@ -3,11 +3,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tuner/base/status.h"
 #include "tuner/core/core.h"
 #include "tuner/core/engine.h"
-#include "tuner/server/dashboard_options.h"
+#include "tuner/server/dashboard_server.h"
+#include "tuner/server/door.h"
 #include "tuner/server/service_credentials.h"
 #include "tuner/server/tls.h"
 
@@ -16,11 +18,12 @@ namespace espalier {
 struct ServiceOptions {
   std::string grpc_address = "127.0.0.1:0";  // port 0: any free one
   std::string http_address;                  // empty: no HTTP
-  std::string dashboard_address;             // of optuna-dashboard's pages; empty: none
-  DashboardOptions dashboard{};
-  std::string database;  // SQLite file; empty: in memory, lost at exit
-  std::string token;     // a word that everybody must show; empty: see Doorkeeper
-  TlsFiles tls{};        // of all doors
+  std::string dashboard_address;             // of its pages; empty: none
+  StartDashboard start_dashboard{};          // where there is such an address
+  std::vector<MakeDoor> doors{};             // for clients of other systems
+  std::string database;                      // SQLite file; empty: in memory, lost at exit
+  std::string token;  // a word that everybody must show; empty: see Doorkeeper
+  TlsFiles tls{};     // of all doors
   // What makes an address that is not loopback safe: a certificate and tokens of its own, kept
   // here. Empty: none; such an address then needs a word.
   std::string credentials_folder{};

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "search_spaces/optuna_distribution.h"
+#include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/storage/database.h"
 #include "tuner/storage/database_file.h"
 #include "tuner/storage/load.h"

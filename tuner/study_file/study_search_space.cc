@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "search_spaces/search_space_reading.h"
+#include "search_spaces/formats/nni/search_space_reading.h"
 #include "tuner/study_file/text_file.h"
 
 namespace espalier {

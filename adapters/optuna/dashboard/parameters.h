@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "adapters/optuna/dashboard/study_reader.h"
-#include "search_spaces/optuna_distribution.h"
+#include "search_spaces/formats/optuna/distribution.h"
 
 namespace espalier::optuna_dashboard {
 

@@ -22,6 +22,11 @@ constexpr char kFloat[] =
 constexpr char kChoices[] =
     R"({"name": "CategoricalDistribution", "attributes": {"choices": ["a", "b"]}})";
 
+ServiceOptions WithStorage(ServiceOptions options = {}) {
+  options.doors = {optuna_storage::MakeDoor};
+  return options;
+}
+
 // A client that speaks to a whole service, over the wire.
 class OptunaClient {
  public:
@@ -139,7 +144,7 @@ class OptunaClient {
 
 class OptunaStorage : public ::testing::Test {
  protected:
-  RunningService running_;
+  RunningService running_{WithStorage()};
   OptunaClient client_{running_.service->grpc_address()};
 };
 
@@ -316,7 +321,7 @@ TEST(OptunaStorageFile, ARestartKeepsAllAndNoIdIsUsedTwice) {
   std::int64_t kept = 0;
   std::string before;
   {
-    RunningService running(options);
+    RunningService running(WithStorage(options));
     OptunaClient client(running.service->grpc_address());
     kept = client.Study("kept");
     const std::int64_t id = client.Trial(kept);
@@ -329,7 +334,7 @@ TEST(OptunaStorageFile, ARestartKeepsAllAndNoIdIsUsedTwice) {
     deleted_trial = client.Trial(deleted);
     ASSERT_EQ(client.Delete(deleted), grpc::OK);
   }
-  RunningService running(options);
+  RunningService running(WithStorage(options));
   OptunaClient client(running.service->grpc_address());
   const std::vector<optuna::Trial> trials = client.Trials(kept);
   ASSERT_EQ(trials.size(), 1u);
@@ -343,7 +348,7 @@ TEST(OptunaStorageFile, ARestartKeepsAllAndNoIdIsUsedTwice) {
 TEST(OptunaStorageToken, WhoDoesNotShowItIsNotLetIn) {
   ServiceOptions options;
   options.token = "secret";
-  RunningService running(options);
+  RunningService running(WithStorage(options));
   std::int64_t id = 0;
   EXPECT_EQ(OptunaClient(running.service->grpc_address()).CreateStudy("s", id),
             grpc::UNAUTHENTICATED);

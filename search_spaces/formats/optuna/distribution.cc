@@ -1,0 +1,288 @@
+#include "search_spaces/formats/optuna/distribution.h"
+
+#include <rapidjson/document.h>
+#include <rapidjson/error/en.h>
+#include <rapidjson/reader.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr double kSigmas = 6;
+constexpr unsigned kPython = rapidjson::kParseNanAndInfFlag | rapidjson::kParseIterativeFlag;
+
+std::string ToJson(const rapidjson::Value& value) {
+  rapidjson::StringBuffer text;
+  rapidjson::Writer<rapidjson::StringBuffer, rapidjson::UTF8<>, rapidjson::UTF8<>,
+                    rapidjson::CrtAllocator, rapidjson::kWriteNanAndInfFlag>
+      writer(text);
+  value.Accept(writer);
+  return {text.GetString(), text.GetSize()};
+}
+
+// Equal texts for values that Python's == takes for equal; NaN counts as equal to itself.
+std::string Canonical(const rapidjson::Value& value) {
+  if (value.IsBool()) return value.GetBool() ? "1" : "0";
+  if (value.IsInt64()) return absl::StrCat(value.GetInt64());
+  if (value.IsUint64()) return absl::StrCat(value.GetUint64());
+  if (value.IsDouble()) {
+    const double number = value.GetDouble();
+    constexpr double kExact = 9007199254740992;  // 2^53
+    if (number == std::floor(number) && std::abs(number) < kExact) {
+      return absl::StrCat(static_cast<std::int64_t>(number));
+    }
+    return absl::StrFormat("%.17g", number);
+  }
+  if (value.IsArray()) {
+    std::string text = "[";
+    for (const auto& item : value.GetArray()) absl::StrAppend(&text, Canonical(item), ",");
+    return text + "]";
+  }
+  return ToJson(value);
+}
+
+// Escapes of surrogates, which Python writes also where they are alone, become those of U+FFFD.
+std::string WithoutSurrogates(std::string_view text) {
+  std::string copy(text);
+  for (std::size_t i = 0; i + 5 < copy.size(); ++i) {
+    if (copy[i] != '\\') continue;
+    if (copy[i + 1] == 'u' && (copy[i + 2] == 'd' || copy[i + 2] == 'D') &&
+        std::string_view("89abcdefABCDEF").find(copy[i + 3]) != std::string_view::npos) {
+      copy.replace(i + 2, 2, "FF");
+      if (std::isxdigit(static_cast<unsigned char>(copy[i + 4])) != 0 &&
+          std::isxdigit(static_cast<unsigned char>(copy[i + 5])) != 0) {
+        copy.replace(i + 4, 2, "FD");
+      }
+    }
+    ++i;
+  }
+  return copy;
+}
+
+absl::Status ParseError(std::string_view what, rapidjson::ParseErrorCode code, std::size_t offset) {
+  return absl::InvalidArgumentError(absl::StrCat(std::string(what), " at byte ", offset, ": ",
+                                                 rapidjson::GetParseError_En(code)));
+}
+
+struct Class {
+  std::string_view name;
+  OptunaDistribution::Type type;
+  std::optional<bool> log;     // nullopt: an attribute says
+  std::string_view step = {};  // the attribute, if there is one
+};
+constexpr auto kFloat = OptunaDistribution::Type::kFloat;
+constexpr auto kInt = OptunaDistribution::Type::kInt;
+constexpr Class kClasses[] = {
+    {"FloatDistribution", kFloat, std::nullopt, "step"},
+    {"IntDistribution", kInt, std::nullopt, "step"},
+    {"CategoricalDistribution", OptunaDistribution::Type::kCategorical, false},
+    {"UniformDistribution", kFloat, false},
+    {"LogUniformDistribution", kFloat, true},
+    {"DiscreteUniformDistribution", kFloat, false, "q"},
+    {"IntUniformDistribution", kInt, false, "step"},
+    {"IntLogUniformDistribution", kInt, true, "step"},
+};
+
+absl::Status Bad(std::string_view problem, std::string_view json) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("distribution ", std::string(json.substr(0, 200)), ": ", std::string(problem)));
+}
+
+absl::StatusOr<double> Number(const rapidjson::Value& object, const char* key,
+                              std::string_view json) {
+  const auto it = object.FindMember(key);
+  if (it == object.MemberEnd() || !it->value.IsNumber()) {
+    return Bad(absl::StrCat("needs a number \"", key, "\""), json);
+  }
+  return it->value.GetDouble();
+}
+
+absl::Status ReadChoices(const rapidjson::Value& attributes, std::string_view json,
+                         OptunaDistribution& distribution) {
+  const auto choices = attributes.FindMember("choices");
+  if (choices == attributes.MemberEnd() || !choices->value.IsArray()) {
+    return Bad("needs a list \"choices\"", json);
+  }
+  for (const auto& choice : choices->value.GetArray()) {
+    distribution.choices.push_back(ToJson(choice));
+  }
+  absl::StrAppend(&distribution.kind, " ", Canonical(choices->value));
+  return absl::OkStatus();
+}
+
+absl::Status ReadRange(const rapidjson::Value& attributes, const Class& known,
+                       std::string_view json, OptunaDistribution& distribution) {
+  ESPALIER_ASSIGN_OR_RETURN(distribution.low, Number(attributes, "low", json));
+  ESPALIER_ASSIGN_OR_RETURN(distribution.high, Number(attributes, "high", json));
+  const auto log = attributes.FindMember("log");
+  distribution.log = known.log.value_or(log != attributes.MemberEnd() && log->value.IsBool() &&
+                                        log->value.GetBool());
+  const auto step = known.step.empty() ? attributes.MemberEnd()
+                                       : attributes.FindMember(std::string(known.step).c_str());
+  if (step != attributes.MemberEnd() && step->value.IsNumber()) {
+    distribution.step = step->value.GetDouble();
+  }
+  absl::StrAppend(&distribution.kind, distribution.log ? " log" : "");
+  return absl::OkStatus();
+}
+
+// Optuna's short form: {"type": "float", "low": 0, "high": 1}.
+std::string ClassOfShortForm(const rapidjson::Document& document) {
+  const auto type = document.FindMember("type");
+  if (type == document.MemberEnd() || !type->value.IsString()) return "";
+  const std::string_view text(type->value.GetString(), type->value.GetStringLength());
+  if (text == "float") return "FloatDistribution";
+  if (text == "int") return "IntDistribution";
+  return text == "categorical" ? "CategoricalDistribution" : "";
+}
+
+}  // namespace
+
+absl::StatusOr<OptunaDistribution> ParseOptunaDistribution(std::string_view json) {
+  rapidjson::Document document;
+  document.Parse<kPython>(json.data(), json.size());
+  if (document.HasParseError()) {
+    return ParseError("a distribution is not JSON", document.GetParseError(),
+                      document.GetErrorOffset());
+  }
+  if (!document.IsObject()) return Bad("needs an object", json);
+  OptunaDistribution distribution;
+  const rapidjson::Value* attributes = &document;
+  if (const auto name = document.FindMember("name");
+      name != document.MemberEnd() && name->value.IsString()) {
+    distribution.name = name->value.GetString();
+    const auto given = document.FindMember("attributes");
+    if (given == document.MemberEnd() || !given->value.IsObject()) {
+      return Bad("needs an object \"attributes\"", json);
+    }
+    attributes = &given->value;
+  } else {
+    distribution.name = ClassOfShortForm(document);
+  }
+  const auto* known = std::find_if(std::begin(kClasses), std::end(kClasses),
+                                   [&](const Class& c) { return c.name == distribution.name; });
+  if (known == std::end(kClasses)) {
+    return Bad("needs \"name\", one of Optuna's distribution classes", json);
+  }
+  distribution.type = known->type;
+  distribution.kind = distribution.name;
+  ESPALIER_RETURN_IF_ERROR(known->type == OptunaDistribution::Type::kCategorical
+                               ? ReadChoices(*attributes, json, distribution)
+                               : ReadRange(*attributes, *known, json, distribution));
+  return distribution;
+}
+
+ParameterValue OptunaValue(const OptunaDistribution& distribution, double stored) {
+  constexpr double kMostInt = 9.2e18;
+  const bool whole = stored == std::floor(stored) && std::abs(stored) < kMostInt;
+  if (distribution.type == OptunaDistribution::Type::kInt && whole) {
+    return static_cast<std::int64_t>(stored);
+  }
+  if (distribution.type != OptunaDistribution::Type::kCategorical) return stored;
+  if (!whole || stored < 0 || stored >= static_cast<double>(distribution.choices.size())) {
+    return stored;
+  }
+  const std::string& choice = distribution.choices[static_cast<std::size_t>(stored)];
+  rapidjson::Document document;
+  document.Parse<kPython>(choice.data(), choice.size());
+  if (document.HasParseError()) return choice;
+  if (document.IsBool()) return document.GetBool();
+  if (document.IsInt64()) return std::int64_t{document.GetInt64()};
+  if (document.IsNumber()) return document.GetDouble();
+  if (document.IsString()) return std::string(document.GetString(), document.GetStringLength());
+  return choice;
+}
+
+namespace {
+
+std::string Float(double low, double high, bool log) {
+  return absl::StrFormat(
+      R"({"name": "FloatDistribution", "attributes": {"step": null, "low": %s, "high": %s, "log": %s}})",
+      espalier::ToJson(ParameterValue(low)), espalier::ToJson(ParameterValue(high)),
+      log ? "true" : "false");
+}
+
+struct ToJsonOfOptuna {
+  const ParameterValue& value;
+
+  std::string operator()(const Choice& d) const {
+    std::string text = R"({"name": "CategoricalDistribution", "attributes": {"choices": [)";
+    for (std::size_t i = 0; i < d.options.size(); ++i) {
+      absl::StrAppend(&text, i > 0 ? ", " : "", espalier::ToJson(d.options[i]));
+    }
+    return text + "]}}";
+  }
+  std::string operator()(const RandInt& d) const {
+    return absl::StrFormat(
+        R"({"name": "IntDistribution", "attributes": {"log": false, "step": 1, "low": %d, "high": %d}})",
+        d.low, d.high - 1);
+  }
+  std::string operator()(const Uniform& d) const { return Float(d.low, d.high, false); }
+  std::string operator()(const QUniform& d) const { return Float(d.low, d.high, false); }
+  std::string operator()(const LogUniform& d) const { return Float(d.low, d.high, true); }
+  std::string operator()(const QLogUniform& d) const { return Float(d.low, d.high, true); }
+  std::string operator()(const Normal& d) const { return Around(d.mu, d.sigma); }
+  std::string operator()(const QNormal& d) const { return Around(d.mu, d.sigma); }
+  std::string operator()(const LogNormal& d) const { return AroundLog(d.mu, d.sigma); }
+  std::string operator()(const QLogNormal& d) const { return AroundLog(d.mu, d.sigma); }
+
+  std::string Around(double mu, double sigma) const {
+    const double v = Stored();
+    return Float(std::min(mu - kSigmas * sigma, v), std::max(mu + kSigmas * sigma, v), false);
+  }
+  // A rounded value may be 0, which no logarithmic scale has.
+  std::string AroundLog(double mu, double sigma) const {
+    const double v = Stored();
+    const double most = std::numeric_limits<double>::max();
+    const double high = std::max(std::min(std::exp(mu + kSigmas * sigma), most), v);
+    if (v <= 0) return Float(v, high, false);
+    return Float(std::min(std::exp(mu - kSigmas * sigma), v), high, true);
+  }
+  double Stored() const {
+    if (const auto* number = std::get_if<double>(&value)) return *number;
+    const auto* integer = std::get_if<std::int64_t>(&value);
+    return integer == nullptr ? 0 : static_cast<double>(*integer);
+  }
+};
+
+}  // namespace
+
+std::string ToOptunaJson(const Distribution& distribution, const ParameterValue& value) {
+  return std::visit(ToJsonOfOptuna{value}, distribution);
+}
+
+double ToOptunaStored(const Distribution& distribution, const ParameterValue& value) {
+  if (const auto* choice = std::get_if<Choice>(&distribution)) {
+    const auto at = std::find_if(choice->options.begin(), choice->options.end(),
+                                 [&](const ParameterValue& o) { return SameValue(o, value); });
+    return static_cast<double>(at - choice->options.begin());
+  }
+  return ToJsonOfOptuna{value}.Stored();
+}
+
+absl::Status CheckPythonJson(std::string_view text) {
+  std::string copy;
+  if (text.find("\\u") != std::string_view::npos) {
+    copy = WithoutSurrogates(text);
+    text = copy;
+  }
+  rapidjson::Reader reader;
+  rapidjson::BaseReaderHandler<> nothing;
+  rapidjson::MemoryStream stream(text.data(), text.size());
+  // Numbers stay text: Python has integers of any length.
+  reader.Parse<kPython | rapidjson::kParseNumbersAsStringsFlag>(stream, nothing);
+  if (!reader.HasParseError()) return absl::OkStatus();
+  return ParseError("not JSON", reader.GetParseErrorCode(), reader.GetErrorOffset());
+}
+
+}  // namespace espalier

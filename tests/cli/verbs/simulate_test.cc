@@ -1,0 +1,121 @@
+// `tuner simulate` as scripts see it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/cli/verbs/run_tuner.h"
+
+namespace espalier {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Simulate : public ::testing::Test {
+ protected:
+  Outcome Run(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "simulate");
+    return RunTuner(arguments, directory_.path());
+  }
+  std::string Text(const std::string& name) const {
+    std::ifstream file(directory_.File(name));
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+  void ExpectRefused(const std::vector<std::string>& arguments,
+                     const std::vector<std::string>& words) const {
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.errors;
+    for (const std::string& word : words) EXPECT_THAT(outcome.errors, HasSubstr(word));
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(Simulate, OnePolicyGivesItsFigures) {
+  const Outcome outcome = Run({"poolbench", "--trials", "6", "--slots", "4", "--policy", "fixed"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("6 trials on 4 slots of 1 node"));
+  for (const char* name : {"policy", "finish", "best", "slot use", "resizes", "pruned"}) {
+    EXPECT_THAT(outcome.output, HasSubstr(std::string("\n") + name));
+  }
+}
+
+TEST_F(Simulate, SeveralPoliciesGiveARowEach) {
+  const Outcome outcome = Run({"poolbench", "--trials", "6", "--slots", "4", "--policy", "fixed",
+                               "--policy", "promise_goodput:min_gain=0.1"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("\nfixed "));
+  EXPECT_THAT(outcome.output, HasSubstr("\npromise_goodput:min_gain=0.1 "));
+}
+
+TEST_F(Simulate, RecordedJobsThatAreNotInstalledAreToBeNamed) {
+  ExpectRefused({"pollux", "workload-1"},
+                {"no recorded jobs are installed at", "name their folder before workload-1"});
+}
+
+TEST_F(Simulate, SameSeedSameBytes) {
+  for (const char* file : {"a", "b", "other"}) {
+    const std::string seed = std::string(file) == "other" ? "6" : "5";
+    const Outcome outcome =
+        Run({"poolbench", "--trials", "8", "--slots", "8", "--seed", seed, "--json",
+             std::string(file) + ".json", "--decisions", std::string(file) + ".txt"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  }
+  EXPECT_EQ(Text("a.json"), Text("b.json"));
+  EXPECT_EQ(Text("a.txt"), Text("b.txt"));
+  EXPECT_NE(Text("a.json"), Text("other.json"));
+  EXPECT_THAT(Text("a.txt"), HasSubstr("starts on 1 slot: "));
+  EXPECT_THAT(Text("a.json"), HasSubstr("\"log10_lr\""));
+}
+
+TEST_F(Simulate, EachPolicyHasItsPage) {
+  const Outcome outcome = Run({"poolbench", "--trials", "4", "--slots", "2", "--policy", "fixed",
+                               "--policy", "promise_goodput", "--html", "page.html"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(Text("page-fixed.html"), HasSubstr("<svg"));
+  EXPECT_THAT(Text("page-promise_goodput.html"), HasSubstr("node-0/1"));
+}
+
+TEST_F(Simulate, AStreamEndsAtItsTarget) {
+  const Outcome outcome = Run({"poolbench", "--stream", "--target", "0.3", "--slots", "4"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("a stream of trials until 0.3"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("target                -")));
+}
+
+TEST_F(Simulate, RefusesWhatItDoesNotKnowWithARemedy) {
+  ExpectRefused({"poolbench", "--slots", "9", "--nodes", "2"}, {"--slots 9", "--slots 16"});
+  ExpectRefused({"poolbench", "--policy", "foo"}, {"\"foo\" is unknown", "fixed"});
+  ExpectRefused({"poolbench", "--policy", "fixed:x"}, {"option \"x\"", "name=number"});
+  ExpectRefused({"poolbench", "--pruner", "asha:"}, {"nothing follows the colon"});
+  ExpectRefused({"poolbench", "--rule", "cube"}, {"\"cube\"", "sqrt and linear"});
+  ExpectRefused({"study", "--db", "nowhere.db"}, {"nowhere.db", "no such file"});
+  ExpectRefused({"emulated", "nowhere.json"}, {"nowhere.json"});
+}
+
+TEST_F(Simulate, RecordedJobs) {
+  const Outcome outcome =
+      Run({"pollux", ESPALIER_POLLUX_LOADS, "workload-3", "--policy", "tiresias:share_spanned=1",
+           "--policy", "optimus:share_spanned=1", "--decisions", directory_.File("log")});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("workload-3: 160 jobs on 64 slots of 16 nodes"));
+  EXPECT_THAT(outcome.output, HasSubstr("\ntiresias:share_spanned=1  3876 "));
+  EXPECT_THAT(outcome.output, HasSubstr("\noptimus:share_spanned=1   3944 "));
+  EXPECT_THAT(Text("log"), HasSubstr("slots it asks for, from queue 1"));
+}
+
+TEST_F(Simulate, RecordedJobsNameTheKnownWorkloads) {
+  const Outcome outcome = Run({"pollux", ESPALIER_POLLUX_LOADS, "workload-9"});
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.errors, HasSubstr("known are workload-1, workload-2"));
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,227 @@
+// The executable as scripts see it: exit codes, and messages that name the thing and the remedy.
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/cli/verbs/run_tuner.h"
+
+namespace espalier {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string StudyText(const std::string& extra = "", const std::string& command = "/bin/true") {
+  return R"({"name": "small", "command": [")" + command + R"("], "trials": 2,
+  "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}})" +
+         (extra.empty() ? "" : ", " + extra) + "}";
+}
+
+class Tuner : public ::testing::Test {
+ protected:
+  Outcome Run(const std::vector<std::string>& arguments) const {
+    return RunTuner(arguments, directory_.path());
+  }
+  // `tuner run` of a study file with this text.
+  Outcome RunStudy(const std::string& text, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {"run", directory_.Write("study.json", text), "--dir",
+                                          directory_.File("out")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Run(arguments);
+  }
+  void ExpectRefused(const Outcome& outcome, const std::vector<std::string>& words) const {
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.output << outcome.errors;
+    EXPECT_THAT(outcome.errors, StartsWith("tuner"));
+    for (const std::string& word : words) EXPECT_THAT(outcome.errors, HasSubstr(word));
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(Tuner, HelpListsVerbsAndExitCodes) {
+  const Outcome outcome = Run({"--help"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("Exit codes"), HasSubstr("130"), HasSubstr("run")));
+}
+
+TEST_F(Tuner, EachVerbHasHelpWithAnExample) {
+  for (const char* verb :
+       {"run", "serve", "agent", "submit", "ls", "show", "watch", "stop", "resume", "pin", "cancel",
+        "export", "report", "tell", "simulate", "pool", "db", "version"}) {
+    const Outcome outcome = Run({verb, "--help"});
+    EXPECT_EQ(outcome.exit_code, 0) << verb;
+    EXPECT_THAT(outcome.output, HasSubstr("Example:\n  tuner " + std::string(verb)));
+  }
+}
+
+TEST_F(Tuner, HelpNamesThePoliciesWhereOneIsChosen) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"run", "--help"}, {"simulate", "poolbench", "--help"}}) {
+    EXPECT_THAT(Run(words).output,
+                AllOf(HasSubstr("promise_goodput     the greatest"), HasSubstr("tiresias")));
+  }
+}
+
+TEST_F(Tuner, VersionIsPrinted) { EXPECT_THAT(Run({"version"}).output, StartsWith("tuner 0.")); }
+
+TEST_F(Tuner, RefusesAnUnknownVerbAndListsTheKnown) {
+  ExpectRefused(Run({"dance"}), {"dance", "export"});
+  ExpectRefused(Run({}), {"run, serve"});
+}
+
+TEST_F(Tuner, RefusesAnUnknownOption) { ExpectRefused(Run({"run", "--frehs"}), {"--frehs"}); }
+
+TEST_F(Tuner, RefusesAMissingArgument) { ExpectRefused(Run({"run"}), {"study", "--help"}); }
+
+TEST_F(Tuner, RefusesAMissingStudyFile) {
+  ExpectRefused(Run({"run", "nowhere.json"}), {"tuner run: ", "nowhere.json"});
+  ExpectRefused(Run({"submit", "nowhere.json"}), {"tuner submit: ", "nowhere.json"});
+}
+
+TEST_F(Tuner, RefusesAMalformedStudyFile) {
+  ExpectRefused(RunStudy("{\"name\": "), {"study.json"});
+}
+
+TEST_F(Tuner, RefusesAnUnknownKey) {
+  ExpectRefused(RunStudy(StudyText("\"max_trails\": 3")), {"study.json", "max_trails"});
+}
+
+TEST_F(Tuner, RefusesUnknownPluginsAndListsTheKnown) {
+  ExpectRefused(RunStudy(StudyText("\"sampler\": {\"name\": \"magic\"}")),
+                {"sampler", "magic", "tpe"});
+  ExpectRefused(RunStudy(StudyText("\"pruner\": {\"name\": \"axe\"}")),
+                {"pruner", "axe", "median"});
+  ExpectRefused(RunStudy(StudyText("\"policy\": {\"name\": \"luck\"}")),
+                {"policy", "luck", "promise_goodput"});
+}
+
+TEST_F(Tuner, RefusesAnEmptyAndAContradictorySearchSpace) {
+  ExpectRefused(RunStudy(R"({"name": "s", "command": ["/bin/true"], "trials": 1,
+                            "search_space": {}})"),
+                {"search space is empty"});
+  ExpectRefused(RunStudy(R"({"name": "s", "command": ["/bin/true"], "trials": 1,
+      "search_space": {"x": {"_type": "uniform", "_value": [2, 1]}}})"),
+                {"\"x\"", "uniform"});
+}
+
+TEST_F(Tuner, RefusesACommandThatDoesNotExist) {
+  ExpectRefused(RunStudy(StudyText("", "./no-such-program")), {"no-such-program"});
+}
+
+TEST_F(Tuner, RefusesZeroSlots) {
+  ExpectRefused(RunStudy(StudyText(), {"--slots", "0"}), {"--slots 0", "must be 1"});
+  ExpectRefused(Run({"agent", "--join", "127.0.0.1:1", "--slots", "0"}), {"--slots 0"});
+  ExpectRefused(Run({"serve", "--db", "x.db", "--stall-timeout", "0.5"}),
+                {"--stall-timeout 0.5: must be 1 or more seconds"});
+  ExpectRefused(Run({"agent", "--join", "127.0.0.1:1", "--replica-lease", "0.01"}),
+                {"--replica-lease 0.01: must be 0 (none) or 0.1 to 86400 seconds"});
+  for (const char* size : {"2GB", "-1", "G", "99999999T"}) {
+    ExpectRefused(Run({"agent", "--join", "127.0.0.1:1", "--spare-memory", size}),
+                  {"--spare-memory \"" + std::string(size) + "\": must be a number of bytes"});
+  }
+}
+
+TEST_F(Tuner, RefusesAStudyThatNeedsMoreSlotsThanThereAre) {
+  ExpectRefused(RunStudy(StudyText("\"slots\": {\"min\": 3}"), {"--slots", "2"}),
+                {"at least 3 slots", "--slots"});
+}
+
+TEST_F(Tuner, RefusesAPortInUse) {
+  const int door = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(bind(door, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(door, 1), 0);
+  ASSERT_EQ(getsockname(door, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string taken = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  ExpectRefused(RunStudy(StudyText(), {"--grpc", taken}), {taken});
+  ExpectRefused(RunStudy(StudyText(), {"--http", taken}), {taken});
+  close(door);
+}
+
+TEST_F(Tuner, RefusesADatabaseThatIsNotOurs) {
+  std::filesystem::create_directories(directory_.File("out"));
+  directory_.Write("out/espalier.db", "this is a letter to my grandmother, and no database\n");
+  ExpectRefused(RunStudy(StudyText()), {"espalier.db"});
+  ExpectRefused(RunStudy(StudyText(), {"--fresh"}), {"espalier.db"});
+  ExpectRefused(Run({"ls", "--db", directory_.File("out/espalier.db")}), {"espalier.db"});
+}
+
+TEST_F(Tuner, RefusesADirectoryThatCannotBeMade) {
+  const std::string file = directory_.Write("file", "");
+  ExpectRefused(Run({"run", directory_.Write("study.json", StudyText()), "--dir", file + "/out"}),
+                {file, "--dir"});
+}
+
+TEST_F(Tuner, RefusesATokenFileThatIsEmptyAndAnOpenDoorWithoutOne) {
+  ExpectRefused(RunStudy(StudyText(), {"--token-file", directory_.Write("token", "\n")}),
+                {"token"});
+  ExpectRefused(RunStudy(StudyText(), {"--grpc", "0.0.0.0:0"}), {"0.0.0.0:0", "token"});
+}
+
+TEST_F(Tuner, SaysWhenNoServiceAnswers) {
+  const Outcome outcome = Run({"ls", "--service", "127.0.0.1:1"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.errors,
+              AllOf(StartsWith("tuner ls: "), HasSubstr("127.0.0.1:1"), HasSubstr("tuner serve")));
+  EXPECT_EQ(Run({"stop", "small", "--dir", directory_.path()}).exit_code, 3);
+}
+
+TEST_F(Tuner, TellWantsATrial) {
+  ExpectRefused(Run({"tell", "--value", "1"}), {"ESPALIER_TRIAL_ID"});
+  ExpectRefused(Run({"tell", "--value", "much", "--trial", "1"}), {"--value"});
+}
+
+TEST_F(Tuner, RunsAStudyAndLeavesItsRecord) {
+  const std::string command =
+      directory_.Write("trial.sh", "#!/bin/sh\ntuner tell --value 1 --final\n");
+  std::filesystem::permissions(command, std::filesystem::perms::owner_all);
+  const Outcome outcome = RunStudy(StudyText("", command), {"--slots", "2"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output << outcome.errors;
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("2/2 trials done: 2 complete"),
+                                    HasSubstr("trial 0 started"), HasSubstr("best trial")));
+  EXPECT_TRUE(std::filesystem::exists(directory_.File("out/report.html")));
+  EXPECT_FALSE(std::filesystem::exists(directory_.File("out/service.json")));
+
+  const std::string database = directory_.File("out/espalier.db");
+  EXPECT_THAT(Run({"ls", "--db", database}).output, HasSubstr("COMPLETE"));
+  EXPECT_THAT(Run({"ls", "--dir", directory_.File("out")}).output, HasSubstr("COMPLETE"));
+  EXPECT_THAT(Run({"show", "small", "--db", database, "--trial", "0"}).output, HasSubstr("x"));
+  EXPECT_THAT(Run({"export", "small", "--db", database}).output, StartsWith("trial,state,x,step"));
+  EXPECT_EQ(Run({"show", "large", "--db", database}).exit_code, 4);
+  EXPECT_EQ(Run({"show", "small", "--db", database, "--trial", "9"}).exit_code, 4);
+
+  const Outcome again = RunStudy(StudyText("", command), {"--slots", "2"});
+  EXPECT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_THAT(again.output, HasSubstr("complete already"));
+  ExpectRefused(RunStudy(StudyText("\"max_concurrent_trials\": 1", command)), {"--fresh"});
+  const Outcome fresh =
+      RunStudy(StudyText("\"max_concurrent_trials\": 1", command), {"--fresh", "--quiet"});
+  EXPECT_EQ(fresh.exit_code, 0) << fresh.errors;
+  EXPECT_TRUE(std::filesystem::exists(directory_.File("out/old-1/espalier.db")));
+}
+
+TEST_F(Tuner, ShowsTheLastOutputOfATrialThatFailsAndFailsAfterTooMany) {
+  const std::string command =
+      directory_.Write("trial.sh", "#!/bin/sh\necho the data set is missing >&2\nexit 3\n");
+  std::filesystem::permissions(command, std::filesystem::perms::owner_all);
+  const Outcome outcome =
+      RunStudy(StudyText("\"max_consecutive_failures\": 2", command), {"--slots", "1"});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.output << outcome.errors;
+  EXPECT_THAT(outcome.output,
+              AllOf(HasSubstr("trial 0 failed"), HasSubstr("| the data set is missing")));
+}
+
+}  // namespace
+}  // namespace espalier

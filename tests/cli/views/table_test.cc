@@ -1,0 +1,89 @@
+#include "tuner/cli/views/table.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/cli/views/sample_study.h"
+#include "tuner/cli/views/text.h"
+
+namespace espalier {
+namespace {
+
+std::vector<std::string> Texts(const std::vector<TableLine>& lines) {
+  std::vector<std::string> texts;
+  for (const TableLine& line : lines) texts.push_back(line.text);
+  return texts;
+}
+
+TableOptions Size(std::size_t width, std::size_t height) {
+  return {.width = width, .height = height, .now = kSampleStart + 19};
+}
+
+TEST(RenderTable, At100ColumnsShowsTheWholeStudy) {
+  const std::vector<std::string> expected = {
+      "mnist  RUNNING  20s  about 1m05s left  slots 2/2",
+      "[#########---------------------]  30%  3/10 trials done: 1 r"
+      "unning, 1 waiting, 1 complete, 1 pruned…",
+      "best accuracy 0.9123, trial 0: lr=0.01 batch_size=64 scaling_rule=adascale",
+      "trial  state     parameters                       accuracy  "
+      "  step  slots   batch   goodput  promise",
+      "    3  RUNNING   lr=0.05 batch_size=64 scaling…        0.8  "
+      "     2    1→2      64      1234     0.70",
+      "    0  COMPLETE  lr=0.01 batch_size=64 scaling…     0.9123       3             64",
+      "    1  PRUNED    lr=1 batch_size=64 scaling_ru…        0.1       2             64",
+      "    2  FAIL      lr=0.2 batch_size=128 scaling…",
+      "    4  WAITING   lr=0.3 batch_size=64 scaling_…             "
+      "                                    0.25",
+  };
+  EXPECT_EQ(Texts(RenderTable(SampleStudy(), Size(100, 40))), expected);
+}
+
+TEST(RenderTable, At60ColumnsLeavesOutWhatMattersLeast) {
+  const std::vector<std::string> texts = Texts(RenderTable(SampleStudy(), Size(60, 40)));
+  EXPECT_EQ(texts[3], "trial  state     parameters          accuracy    step  slots");
+  EXPECT_EQ(texts[4], "    3  RUNNING   lr=0.05 batch_si…        0.8       2    1→2");
+}
+
+TEST(RenderTable, At160ColumnsShowsParametersInFull) {
+  const std::vector<std::string> texts = Texts(RenderTable(SampleStudy(), Size(160, 40)));
+  EXPECT_NE(texts[4].find("lr=0.05 batch_size=64 scaling_rule=square_root"), std::string::npos);
+  EXPECT_NE(texts[1].find("1 pruned, 1 failed"), std::string::npos);
+}
+
+TEST(RenderTable, NoLineIsWiderThanTheTerminal) {
+  for (std::size_t width = kMinTableWidth; width <= 200; ++width) {
+    for (const TableLine& line : RenderTable(SampleStudy(), Size(width, 40))) {
+      EXPECT_LE(DisplayWidth(line.text), width) << line.text;
+    }
+  }
+}
+
+TEST(RenderTable, CountsTheRowsThatDoNotFit) {
+  const std::vector<std::string> texts = Texts(RenderTable(SampleStudy(), Size(100, 7)));
+  ASSERT_EQ(texts.size(), 7u);
+  EXPECT_EQ(texts.back(), "... 3 more: 1 FAIL 1 PRUNED 1 WAITING");
+  for (std::size_t height = 0; height < 12; ++height) {
+    EXPECT_LE(RenderTable(SampleStudy(), Size(100, height)).size(), height);
+  }
+}
+
+TEST(RenderTable, ShowsAResizeForAMomentOnly) {
+  TableOptions options = Size(100, 40);
+  options.now = kSampleStart + 18 + kResizeShown_s + 0.1;
+  const std::vector<std::string> texts = Texts(RenderTable(SampleStudy(), options));
+  EXPECT_EQ(texts[4].find("→"), std::string::npos);
+  EXPECT_NE(texts[4].find("      2      64"), std::string::npos) << texts[4];
+}
+
+TEST(RenderTable, MarksTheBestTrialAndFailures) {
+  const std::vector<TableLine> lines = RenderTable(SampleStudy(), Size(100, 40));
+  EXPECT_EQ(lines[4].style, LineStyle::kRunning);
+  EXPECT_EQ(lines[5].style, LineStyle::kBest);
+  EXPECT_EQ(lines[7].style, LineStyle::kBad);
+}
+
+TEST(RenderTable, StandsAnEmptyStudy) {
+  EXPECT_EQ(Texts(RenderTable(v1::StudyDetails(), Size(80, 10)))[2], "best: no value yet");
+}
+
+}  // namespace
+}  // namespace espalier

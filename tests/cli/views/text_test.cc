@@ -1,0 +1,57 @@
+#include "tuner/cli/views/text.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/cli/views/sample_study.h"
+
+namespace espalier {
+namespace {
+
+TEST(FormatValue, KeepsFourDigitsAndNamesWhatIsNoNumber) {
+  EXPECT_EQ(FormatValue(0.912345), "0.9123");
+  EXPECT_EQ(FormatValue(NAN), "nan");
+  EXPECT_EQ(FormatValue(-INFINITY), "-inf");
+}
+
+TEST(FormatDuration, PicksUnitsByLength) {
+  EXPECT_EQ(FormatDuration(0.44), "0.4s");
+  EXPECT_EQ(FormatDuration(59.4), "59s");
+  EXPECT_EQ(FormatDuration(65), "1m05s");
+  EXPECT_EQ(FormatDuration(3600 * 2 + 180), "2h03m");
+  EXPECT_EQ(FormatDuration(86400 * 3 + 3600 * 4), "3d04h");
+  EXPECT_EQ(FormatDuration(-1), "?");
+}
+
+TEST(Fit, CountsCodePointsAndCutsWithAnEllipsis) {
+  EXPECT_EQ(FitLeft("1→2", 5), "1→2  ");
+  EXPECT_EQ(FitRight("1→2", 5), "  1→2");
+  EXPECT_EQ(FitLeft("abcdef", 4), "abc…");
+  EXPECT_EQ(Cut("→→→", 2), "→…");
+  EXPECT_EQ(Cut("abc", 0), "");
+}
+
+TEST(Fit, TakesControlCharactersOut) { EXPECT_EQ(Cut("a\x1b[2Jb\n", 20), "a [2Jb "); }
+
+TEST(BestFirst, PutsTheBestFirstAndTrialsWithoutValueLast) {
+  const v1::StudyDetails details = SampleStudy();
+  std::vector<std::int64_t> numbers;
+  for (const v1::Trial* trial : BestFirst(details)) numbers.push_back(trial->number());
+  EXPECT_EQ(numbers, (std::vector<std::int64_t>{0, 3, 1, 2, 4}));
+}
+
+TEST(BetterFor, TakesNaNAsTheWorst) {
+  v1::Study study;
+  EXPECT_TRUE(BetterFor(study, 1, NAN));
+  EXPECT_FALSE(BetterFor(study, NAN, 1));
+  EXPECT_TRUE(BetterFor(study, 1, 2));
+}
+
+TEST(DisplayParameters, ShowsStringsWithoutQuotes) {
+  const v1::StudyDetails details = SampleStudy();
+  EXPECT_EQ(DisplayParameters(details.trials(0)), "lr=0.01 batch_size=64 scaling_rule=adascale");
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,81 @@
+#include "tuner/cli/views/trial_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/cli/views/sample_study.h"
+
+namespace espalier {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+
+TEST(TrialText, ShowsParametersCurveSlotsAndDecisions) {
+  const v1::StudyDetails details = SampleStudy();
+  EXPECT_THAT(TrialText(details, details.trials(0), kSampleStart + 20),
+              IsSupersetOf({"trial           0 of mnist (id 101)", "accuracy        0.9123",
+                            "  lr            0.01", "slot-seconds    14.0",
+                            "  2     0.9123  3.00s  64", "  4.00s  4.0s  local/0 local/1",
+                            "  4.00s  grow      1 -> 2  most promising"}));
+}
+
+TEST(TrialText, ShowsFurtherFiguresBesideTheValues) {
+  v1::StudyDetails details = SampleStudy();
+  (*details.mutable_trials(0)->mutable_values(0)->mutable_extra())["loss"] = 1.25;
+  EXPECT_THAT(TrialText(details, details.trials(0), kSampleStart + 20),
+              AllOf(Contains(HasSubstr("batch  loss")), Contains(HasSubstr("1.25"))));
+}
+
+TEST(TrialText, ShowsTheLastOutputOfAFailedTrial) {
+  const v1::StudyDetails details = SampleStudy();
+  EXPECT_THAT(TrialText(details, details.trials(2), kSampleStart + 20),
+              Contains("  out of <memory>"));
+}
+
+TEST(TrialText, ShowsWhatATrialTellsOfItsTraining) {
+  v1::StudyDetails details = SampleStudy();
+  v1::Trial& trial = *details.mutable_trials(3);
+  trial.set_step_time_s(0.0125);
+  trial.set_sync_share(0.104);
+  trial.set_atomic_batch_size(16);
+  trial.set_accumulation_steps(1);
+  trial.set_memory_bytes(3 << 20);
+  trial.set_device_memory_bytes(5 << 20);
+  trial.set_skipped_steps(2);
+  trial.set_loss_scale(1024);
+  v1::Resize& resize = *trial.add_resizes();
+  resize.set_at(kSampleStart + 18);
+  resize.set_from_replicas(1);
+  resize.set_to_replicas(2);
+  resize.set_pause_s(0.012);
+  resize.set_form_s(0.004);
+  resize.set_broadcast_s(0.003);
+  EXPECT_THAT(
+      TrialText(details, trial, kSampleStart + 20),
+      IsSupersetOf({"per replica     16 samples x 2 a step",
+                    "step time       12.500 ms, 10.4 % of it waiting for others",
+                    "memory          3.0 MiB", "device memory   5.0 MiB", "loss scale      1024",
+                    "skipped steps   2", "  18.00s  1 -> 2    12.0 ms  4.0 ms   3.0 ms  "}));
+}
+
+TEST(TrialText, ShowsHowFarItsGroupIsBetweenTwoSteps) {
+  v1::StudyDetails details = SampleStudy();
+  v1::Trial& trial = *details.mutable_trials(3);
+  trial.set_group_phase("handing over state");
+  trial.set_moved_bytes(1'200'000'000);
+  trial.set_moved_bytes_total(2'000'000'000);
+  EXPECT_THAT(TrialText(details, trial, kSampleStart + 20),
+              Contains("group           handing over state, 1.2 of 2.0 GB"));
+  trial.set_moved_bytes_total(0);
+  EXPECT_THAT(TrialText(details, trial, kSampleStart + 20),
+              Contains("group           handing over state, 1.2 GB so far"));
+  trial.set_moved_bytes(0);
+  EXPECT_THAT(TrialText(details, trial, kSampleStart + 20),
+              Contains("group           handing over state"));
+}
+
+}  // namespace
+}  // namespace espalier

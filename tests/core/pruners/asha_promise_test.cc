@@ -1,0 +1,71 @@
+#include "tuner/core/pruners/asha_promise.h"
+
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/pruners/curves.h"
+
+namespace espalier {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kLast = 27;
+
+std::vector<double> Falling(double end, std::int64_t steps) {
+  std::vector<double> values;
+  for (std::int64_t step = 1; step <= steps; ++step) {
+    values.push_back(end + 0.5 / static_cast<double>(step));
+  }
+  return values;
+}
+
+PruneVerdict JudgeAshaPromise(const Options& options, const Curve& trial, const Curves& others) {
+  const auto pruner = MakeAshaPromise(options);
+  EXPECT_TRUE(pruner.ok()) << pruner.status();
+  return (*pruner)->Judge({Direction::kMinimize, trial, others.all(), kLast, 1});
+}
+
+TEST(AshaPromise, EndsByRankAtARung) {
+  Curves others;
+  for (int i = 0; i < 6; ++i) others.Add(Falling(0.1, 3), false);
+  Curves mine;
+  const PruneVerdict verdict = JudgeAshaPromise({}, mine.Add(Falling(0.4, 1), false), others);
+  EXPECT_TRUE(verdict.prune);
+  EXPECT_THAT(verdict.reason, HasSubstr("not among the best 1/3"));
+}
+
+TEST(AshaPromise, EndsTheHopelessBetweenRungsFromItsStepOn) {
+  Curves others;
+  for (int i = 0; i < 8; ++i) others.Add(Falling(0.1 + 0.001 * i, kLast), true);
+  Curves early;
+  const Curve& young = early.Add(Falling(0.3, 5), false);
+  EXPECT_FALSE(JudgeAshaPromise({{"promise_from", 6}}, young, others).prune)
+      << "no rung, too early";
+  EXPECT_TRUE(JudgeAshaPromise({}, young, others).prune) << "beyond the second rung";
+  EXPECT_FALSE(JudgeAshaPromise({{"min_steps", 2}}, young, others).prune) << "that is at 6";
+  Curves late;
+  const Curve& hopeless = late.Add(Falling(0.3, 18), false);
+  const PruneVerdict verdict = JudgeAshaPromise({}, hopeless, others);
+  EXPECT_TRUE(verdict.prune);
+  EXPECT_THAT(verdict.reason, HasSubstr("chance to end among the best 1"));
+  EXPECT_FALSE(JudgeAshaPromise({{"promise_from", 20}}, hopeless, others).prune);
+  // At step 9 of 27 it is the model that speaks, not the rank.
+  Curves rung;
+  EXPECT_THAT(JudgeAshaPromise({}, rung.Add(Falling(0.3, 9), false), others).reason,
+              HasSubstr("chance"));
+}
+
+TEST(AshaPromise, NamesItsOptions) {
+  EXPECT_EQ(std::string(MakeAshaPromise({{"patience", 1}}).status().message()),
+            "pruner \"asha_promise\" option \"patience\" is unknown; known are promise_from, "
+            "min_steps, eta, threshold, risk, cost_weight, min_trials, best_k");
+  EXPECT_EQ(std::string(MakeAshaPromise({{"promise_from", 2.5}}).status().message()),
+            "pruner \"asha_promise\" option \"promise_from\": needs a whole number >= 0, got 2.5");
+  EXPECT_FALSE(MakeAshaPromise({{"eta", 1}}).ok());
+  EXPECT_FALSE(MakeAshaPromise({{"threshold", 2}}).ok());
+}
+
+}  // namespace
+}  // namespace espalier

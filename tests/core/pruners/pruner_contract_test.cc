@@ -1,0 +1,102 @@
+// What every row of the table of pruners must keep to.
+
+#include <algorithm>
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/pruners/curves.h"
+#include "tuner/base/random.h"
+#include "tuner/core/pruners/pruner.h"
+
+namespace espalier {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PrunerContract : public ::testing::TestWithParam<std::string> {
+ protected:
+  std::unique_ptr<Pruner> Make() {
+    auto pruner = MakePruner(GetParam(), {});
+    EXPECT_TRUE(pruner.ok()) << pruner.status();
+    return *std::move(pruner);
+  }
+};
+
+TEST_P(PrunerContract, KeepsTrialWithoutPoints) {
+  const auto pruner = Make();
+  Curves curves;
+  for (int i = 0; i < 20; ++i) curves.Complete({0.1, 0.1});
+  EXPECT_FALSE(pruner->Judge({Direction::kMinimize, Curve{}, curves.all()}).prune);
+}
+
+TEST_P(PrunerContract, KeepsALoneTrial) {
+  const auto pruner = Make();
+  Curves mine;
+  mine.Running({0.9, 0.8, 0.9});
+  const PruneVerdict verdict = pruner->Judge({Direction::kMinimize, mine.all()[0], {}});
+  EXPECT_FALSE(verdict.prune || verdict.pause);
+}
+
+TEST_P(PrunerContract, JudgesAlikeWhateverTheOrderAndKeepsTheBest) {
+  const auto pruner = Make();
+  Random random(7);
+  for (int round = 0; round < 500; ++round) {
+    Curves curves;
+    const auto trials = 1 + random.Below(30);
+    for (std::uint64_t i = 0; i < trials; ++i) {
+      std::vector<double> values;
+      const auto length = random.Below(12);
+      for (std::uint64_t s = 0; s < length; ++s) {
+        values.push_back(random.Below(20) == 0 ? NAN : random.Uniform());
+      }
+      curves.Add(values, random.Below(2) == 0);
+    }
+    const Direction direction = random.Below(2) == 0 ? Direction::kMinimize : Direction::kMaximize;
+    Curves mine;
+    std::vector<double> values(1 + random.Below(12));
+    for (double& v : values) v = random.Uniform();
+    const Curve& trial = mine.Add(values, false);
+    const PruneVerdict verdict = pruner->Judge({direction, trial, curves.all()});
+    EXPECT_EQ(verdict.prune || verdict.pause, !verdict.reason.empty());
+    EXPECT_FALSE(verdict.prune && verdict.pause);
+    std::vector<Curve> turned = curves.all();
+    std::reverse(turned.begin(), turned.end());
+    const PruneVerdict again = pruner->Judge({direction, trial, turned});
+    EXPECT_EQ(verdict.prune, again.prune);
+    EXPECT_EQ(verdict.pause, again.pause);
+    EXPECT_FALSE(verdict.pause && !pruner->pauses());
+    EXPECT_EQ(verdict.reason, again.reason);
+
+    values.back() = direction == Direction::kMinimize ? -1 : 2;
+    Curves best;
+    const PruneVerdict of_best = pruner->Judge({direction, best.Add(values, false), curves.all()});
+    EXPECT_FALSE(of_best.prune || of_best.pause);
+  }
+}
+
+TEST_P(PrunerContract, NamesUnknownOption) {
+  const auto pruner = MakePruner(GetParam(), {{"patience", 1}});
+  EXPECT_EQ(pruner.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(pruner.status().message()), HasSubstr("\"patience\""));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PrunerContract, ::testing::ValuesIn(PrunerNames()),
+                         [](const auto& row) { return row.param; });
+
+TEST(MakePruner, NamesUnknownPrunerAndListsTheKnown) {
+  const auto pruner = MakePruner("medain", {});
+  EXPECT_EQ(std::string(pruner.status().message()),
+            "pruner \"medain\" is unknown; known are none, median, asha, asha_promote, hyperband, "
+            "promise, asha_promise");
+}
+
+TEST(MakePruner, NamesOptionOutOfRange) {
+  EXPECT_EQ(std::string(MakePruner("asha", {{"eta", 1}}).status().message()),
+            "pruner \"asha\" option \"eta\": needs a whole number >= 2, got 1");
+  EXPECT_FALSE(MakePruner("asha", {{"eta", 2.5}}).ok());
+  EXPECT_FALSE(MakePruner("median", {{"interval", NAN}}).ok());
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,219 @@
+// A small but real trial program for tests and benchmarks: a perceptron on made-up data that writes
+// down which samples it was dealt in which step. Parameters: lr, batch_size, max_batch_size,
+// min_atomic and max_atomic, accumulation, samples, epochs, dropout, width, momentum, adam,
+// batch_norm, compute_ms (added to each microbatch), log (folder for the record), scaling_rule,
+// base_batch_size, evaluations (an epoch), sums (an accumulator and a state of its own), those of
+// probe_data.h. With epochs=0 it trains until there is a file "stop" in that folder, to the end of
+// an epoch. While there is a folder "hold" in it a replica stays in an evaluation, and leaves a
+// file there that says so.
+
+#include <poll.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/any.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
+#include <torch/types.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/trial_runner/torch/probe_data.h"
+#include "trial_runner/torch/accumulator.h"
+#include "trial_runner/torch/adaptive_data_loader.h"
+#include "trial_runner/torch/adaptive_data_parallel.h"
+#include "trial_runner/torch/state.h"
+#include "trial_runner/torch/trial.h"
+
+namespace {
+
+constexpr std::int64_t kFeatures = 8;
+
+class Record {
+ public:
+  explicit Record(const std::string& folder) {
+    if (!folder.empty()) out_ = std::fopen((folder + "/" + std::to_string(getpid())).c_str(), "w");
+  }
+  // generation, epoch, step about to be taken, samples
+  void Add(std::int64_t generation, std::int64_t epoch, std::int64_t step, const at::Tensor& of) {
+    if (out_ == nullptr) return;
+    std::fprintf(out_, "%lld %lld %lld", static_cast<long long>(generation),
+                 static_cast<long long>(epoch), static_cast<long long>(step));
+    for (std::int64_t i = 0; i < of.numel(); ++i) {
+      std::fprintf(out_, " %lld", static_cast<long long>(of.const_data_ptr<std::int64_t>()[i]));
+    }
+    std::fprintf(out_, "\n");
+    std::fflush(out_);
+  }
+
+ private:
+  std::FILE* out_ = nullptr;
+};
+
+void StayWhileHeld(const std::string& log) {
+  const std::filesystem::path hold = log + "/hold";
+  if (!std::filesystem::exists(hold)) return;
+  std::ofstream(hold / std::to_string(getpid())) << "here";
+  while (std::filesystem::exists(hold)) poll(nullptr, 0, 1);
+}
+
+// What the program itself remembers of the epoch before.
+class LastEpoch final : public espalier::State {
+ public:
+  std::string name() const override { return "last-epoch"; }
+  void Save(std::ostream& to) const override { to << epoch; }
+  void Load(std::istream& from) override { from >> epoch; }
+
+  std::int64_t epoch = 0;
+};
+
+torch::nn::Sequential MakeNet(espalier::Trial& trial) {
+  const auto width = trial.Get("width", std::int64_t{16});
+  torch::nn::Sequential net;
+  net->push_back(torch::nn::Linear(kFeatures, width));
+  if (trial.Get("batch_norm", false)) net->push_back(torch::nn::BatchNorm1d(width));
+  const double dropout = trial.Get("dropout", 0.0);
+  if (dropout > 0) net->push_back(torch::nn::Dropout(dropout));
+  net->push_back(torch::nn::Linear(width, 1));
+  return net;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  espalier::Trial trial(argc, argv);
+  const auto samples = trial.Get("samples", std::int64_t{1000});
+  const auto given_epochs = trial.Get("epochs", std::int64_t{2});
+  const std::int64_t epochs =
+      given_epochs > 0 ? given_epochs : std::numeric_limits<std::int64_t>::max();
+  const auto evaluations = trial.Get("evaluations", 1);
+  const int compute_ms = trial.Get("compute_ms", 0);
+  const std::string log = trial.Get("log", "");
+  Record record(log);
+
+  const auto generator = at::detail::createCPUGenerator(7);
+  const auto x = torch::randn({samples, kFeatures}, generator);
+  const auto y = x.pow(2).sum(1, true) + 0.3 * torch::randn({samples, 1}, generator);
+
+  auto net = MakeNet(trial);
+  auto second_net = MakeNet(trial);
+  const double lr = trial.Get("lr", 0.01);
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  if (trial.Get("adam", false)) {
+    optimizer = std::make_unique<torch::optim::Adam>(net->parameters(), lr);
+  } else {
+    optimizer = std::make_unique<torch::optim::SGD>(
+        net->parameters(), torch::optim::SGDOptions(lr).momentum(trial.Get("momentum", 0.9)));
+  }
+  espalier::DataParallelOptions options{
+      .scaling_rule = trial.Get("scaling_rule", ""),
+      .base_batch_size = trial.Get("base_batch_size", std::int64_t{0}),
+      .max_gradient_norm = trial.Get("max_gradient_norm", 0.0),
+      .mixed_precision = trial.Get("mixed_precision", ""),
+      .max_skipped_steps = trial.Get("max_skipped_steps", std::int64_t{10})};
+  const auto nan_from = trial.Get("nan_from", std::int64_t{0});
+  const auto nan_to = nan_from + trial.Get("nan_steps", std::int64_t{1});
+  espalier::AdaptiveDataParallel parallel(trial, *net, *optimizer, options);
+  torch::optim::Adam second_optimizer(second_net->parameters(), lr);
+  std::unique_ptr<espalier::AdaptiveDataParallel> second;
+  if (trial.Get("models", 1) == 2) {
+    options.name = "second";
+    second = std::make_unique<espalier::AdaptiveDataParallel>(trial, *second_net, second_optimizer,
+                                                              options);
+  }
+  LastEpoch last_epoch;
+  std::optional<espalier::Accumulator> seen;
+  if (trial.Get("sums", false)) {
+    trial.AddState(last_epoch);
+    seen.emplace(parallel, "seen", std::vector<std::string>{"samples", "indices"});
+  }
+  espalier::ProbeData data(trial, parallel, x, y,
+                           {.batch_size = trial.Get("batch_size", std::int64_t{32}),
+                            .max_atomic_batch_size = trial.Get("max_atomic", std::int64_t{0}),
+                            .accumulation = trial.Get("accumulation", true)});
+  espalier::EpochLoader& loader = data.loader();
+  if (const auto max = trial.Get("max_batch_size", std::int64_t{0}); max > 0) {
+    loader.AutoscaleBatchSize(max, {.min = trial.Get("min_atomic", std::int64_t{0}),
+                                    .max = trial.Get("max_atomic", std::int64_t{0})});
+  }
+
+  for (const std::int64_t epoch : loader.RemainingEpochsUntil(epochs)) {
+    net->train();
+    while (const auto batch = data.Next()) {
+      record.Add(parallel.generation(), epoch, parallel.steps() + 1, batch->indices);
+      if (seen) {
+        seen->Add("samples", static_cast<double>(batch->indices.numel()));
+        seen->Add("indices", batch->indices.sum().item<double>());
+      }
+      if (compute_ms > 0) poll(nullptr, 0, compute_ms);  // stands for a longer forward pass
+      const auto loss = [&](const at::Tensor& output) {
+        const std::int64_t step = parallel.steps() + 1;
+        const bool broken = nan_from > 0 && step >= nan_from && step < nan_to;
+        return torch::nn::functional::mse_loss(output.to(at::kFloat), batch->targets) *
+               (broken ? std::numeric_limits<float>::quiet_NaN() : 1.0F);
+      };
+      at::Tensor output;
+      {
+        const auto precision = parallel.Autocast();
+        output = net->forward(batch->inputs);
+      }
+      parallel.Step(loss(output));
+      if (second) {
+        // Through the first model, whose gradients this is not to disturb.
+        second->Step(loss(net->forward(batch->inputs) + second_net->forward(batch->inputs)));
+      }
+    }
+    double error = 0;
+    for (int i = 0; i < evaluations; ++i) {
+      error = parallel.Evaluate(samples, 256, [&](const at::Tensor& indices) {
+        StayWhileHeld(log);
+        return (net->forward(x.index_select(0, indices)) - y.index_select(0, indices))
+            .pow(2)
+            .sum()
+            .item<double>();
+      });
+    }
+    std::map<std::string, double> figures{
+        {"steps", static_cast<double>(parallel.steps())},
+        {"skipped", static_cast<double>(parallel.skipped_steps())},
+        {"batch_size", static_cast<double>(parallel.batch_size())}};
+    if (seen) {
+      figures.merge(seen->Synchronize());
+      figures["last_epoch"] = static_cast<double>(last_epoch.epoch);
+      last_epoch.epoch = epoch;
+    }
+    trial.Report(epoch, error / static_cast<double>(samples), figures);
+    // All have to come to the same answer: so it goes through a sum.
+    if (given_epochs == 0 && parallel.Evaluate(1, 1, [&](const at::Tensor&) {
+          return std::filesystem::exists(log + "/stop") ? 1.0 : 0.0;
+        }) > 0) {
+      break;
+    }
+  }
+  if (!log.empty() && parallel.rank() == 0) {
+    std::ofstream parameters(log + "/parameters");
+    parameters.precision(9);
+    std::vector<at::Tensor> trained = net->parameters();
+    if (second) {
+      for (const auto& p : second_net->parameters()) trained.push_back(p);
+    }
+    for (const auto& p : trained) {
+      const auto flat = p.detach().contiguous();
+      for (std::int64_t i = 0; i < flat.numel(); ++i) {
+        parameters << flat.const_data_ptr<float>()[i] << "\n";
+      }
+    }
+  }
+  trial.Finish();
+}

@@ -1,0 +1,151 @@
+// What a step does with models, precision and numbers that are none, in real processes.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "tests/trial_runner/torch/elastic_training.h"
+#include "tuner/base/random.h"
+
+namespace espalier {
+namespace {
+
+class ModelTraining : public ElasticTraining {
+ protected:
+  // Trains on one group of `replicas` to the end of the program.
+  std::unique_ptr<ReplicaHarness> TrainToTheEnd(const std::string& run,
+                                                const std::vector<std::string>& parameters,
+                                                int replicas) {
+    auto harness = Harness(run, parameters);
+    std::vector<std::int64_t> all;
+    for (int i = 0; i < replicas; ++i) all.push_back(harness->Start());
+    for (const std::int64_t id : all) harness->AwaitReady(id);
+    harness->Regroup(all);
+    harness->AwaitMessage("the end", IsFinished);
+    for (const std::int64_t id : all) exit_codes_.push_back(harness->AwaitExit(id));
+    return harness;
+  }
+
+  static ReplicaReport LastReport(ReplicaHarness& harness) {
+    ReplicaReport last;
+    for (const Said& said : harness.EverythingSaid()) {
+      if (const auto* report = std::get_if<ReplicaReport>(&said.message)) last = *report;
+    }
+    return last;
+  }
+
+  // Microbatches of an epoch of four steps of 16 samples, all replicas'.
+  std::int64_t Microbatches(const std::string& name, const std::vector<std::string>& more,
+                            int replicas) {
+    const std::string run = NewRun(name);
+    std::vector<std::string> parameters{"samples=64", "batch_size=16", "epochs=1", "lr=0.001"};
+    parameters.insert(parameters.end(), more.begin(), more.end());
+    TrainToTheEnd(run, parameters, replicas);
+    const std::map<std::int64_t, Attempt> steps = Steps(run);
+    EXPECT_EQ(steps.size(), 4U);
+    std::int64_t microbatches = 0;
+    for (const auto& [number, step] : steps) microbatches += step.microbatches;
+    return microbatches;
+  }
+
+  std::vector<int> exit_codes_;
+};
+
+TEST_F(ModelTraining, ALoneReplicaAboveTheBaseBatchMeasuresNoiseByTwoMicrobatches) {
+  EXPECT_EQ(Microbatches("base", {"base_batch_size=16"}, 1), 4);
+  EXPECT_EQ(Microbatches("above", {"base_batch_size=8"}, 1), 8);
+  EXPECT_EQ(Microbatches("smaller", {"base_batch_size=8", "max_atomic=4"}, 1), 16);
+  EXPECT_EQ(Microbatches("whole", {"base_batch_size=8", "accumulation=false"}, 1), 4);
+  EXPECT_EQ(Microbatches("together", {"base_batch_size=8"}, 2), 8) << "one each";
+  EXPECT_EQ(Microbatches("models", {"base_batch_size=8", "models=2"}, 1), 4);
+}
+
+TEST_F(ModelTraining, TwoModelsAreTheSameWhateverTheReplicas) {
+  const std::vector<std::string> parameters{
+      "samples=360", "batch_size=30",      "epochs=3",         "models=2",
+      "lr=0.003",    "base_batch_size=15", "scaling_rule=sqrt"};
+  const std::string one = NewRun("one");
+  const auto alone = TrainToTheEnd(one, parameters, 1);
+  const std::string two = NewRun("two");
+  const auto together = TrainToTheEnd(two, parameters, 3);
+  ExpectClose(FinalParameters(one), FinalParameters(two));
+  EXPECT_EQ(ExpectEachSampleOnceAnEpoch(two, 360), 3);
+}
+
+// Replicas are killed and stopped at any point of a step, between its two models too.
+TEST_F(ModelTraining, TwoModelsLoseNoSampleWithTheirReplicas) {
+  Random random(11);
+  const std::string run = NewRun("run");
+  const auto harness = Harness(run, {"samples=331", "batch_size=24", "models=2", "epochs=0"});
+  std::vector<std::int64_t> members;
+  for (int i = 0; i < 3; ++i) members.push_back(harness->Start());
+  for (const std::int64_t id : members) harness->AwaitReady(id);
+  harness->Regroup(members);
+  for (int loss = 0; loss < 6; ++loss) {
+    harness->AwaitRegrouped();
+    const std::int64_t joiner = harness->Start();
+    harness->AwaitReady(joiner);
+    const auto lost = static_cast<std::ptrdiff_t>(random.Below(members.size()));
+    harness->Kill(members[static_cast<std::size_t>(lost)]);
+    members.erase(members.begin() + lost);
+    members.push_back(joiner);
+    harness->Regroup(members, /*abandon=*/true);
+  }
+  harness->AwaitRegrouped();
+  Stop(run);
+  harness->AwaitMessage("the end", IsFinished);
+  for (const std::int64_t id : members) EXPECT_EQ(harness->AwaitExit(id), 0);
+  EXPECT_EQ(ReportedSteps(*harness), ExpectEachSampleOnceAnEpoch(run, 331));
+}
+
+class Skipping : public ModelTraining, public ::testing::WithParamInterface<int> {};
+
+TEST_P(Skipping, StepsWithoutFiniteGradientsAreSkippedAndCounted) {
+  const std::string run = NewRun("run");
+  const auto harness = TrainToTheEnd(
+      run, {"samples=200", "batch_size=20", "epochs=2", "nan_from=4", "nan_steps=3"}, GetParam());
+  const ReplicaReport last = LastReport(*harness);
+  EXPECT_EQ(last.extra.at("skipped"), 3);
+  EXPECT_EQ(last.extra.at("steps"), 20);
+  EXPECT_TRUE(std::isfinite(last.value));
+  for (const double p : FinalParameters(run)) EXPECT_TRUE(std::isfinite(p));
+}
+
+TEST_P(Skipping, ATrialWhoseLossStaysNotFiniteFailsAndSaysWhy) {
+  const auto harness = TrainToTheEnd(NewRun("run"),
+                                     {"samples=200", "batch_size=20", "epochs=9", "nan_from=5",
+                                      "nan_steps=500", "max_skipped_steps=2"},
+                                     GetParam());
+  std::string failure;
+  for (const Said& said : harness->EverythingSaid()) {
+    if (const auto* finished = std::get_if<ReplicaFinished>(&said.message))
+      failure = finished->failure;
+  }
+  EXPECT_NE(failure.find("not finite at step 7"), std::string::npos) << failure;
+  EXPECT_NE(failure.find("and the 2 steps before it"), std::string::npos) << failure;
+  EXPECT_EQ(exit_codes_.front(), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Replicas, Skipping, ::testing::Values(1, 2));
+
+class Precision : public ModelTraining,
+                  public ::testing::WithParamInterface<std::tuple<const char*, int>> {};
+
+TEST_P(Precision, LearnsAboutAsMuchAsInFloat) {
+  const auto [precision, replicas] = GetParam();
+  const std::vector<std::string> parameters{"samples=400", "batch_size=20", "epochs=4",
+                                            "lr=0.003",    "adam=true",     "max_gradient_norm=50"};
+  const auto plain = TrainToTheEnd(NewRun("float"), parameters, 1);
+  std::vector<std::string> with = parameters;
+  with.push_back(std::string("mixed_precision=") + precision);
+  const auto mixed = TrainToTheEnd(NewRun("mixed"), with, replicas);
+  const double expected = LastReport(*plain).value;
+  EXPECT_NEAR(LastReport(*mixed).value, expected, 0.1 * expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Precision,
+                         ::testing::Combine(::testing::Values("bf16", "fp16"),
+                                            ::testing::Values(1, 2)));
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,92 @@
+#include "tuner/cli/simulate/cluster.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "allocator/simulator/cluster.h"
+#include "allocator/simulator/loads/pollux_load.h"
+#include "tuner/cli/files.h"
+#include "tuner/cli/machine.h"
+#include "tuner/cli/plugin_argument.h"
+#include "tuner/cli/views/report/page.h"
+#include "tuner/cli/views/simulation_page.h"
+#include "tuner/cli/views/simulation_text.h"
+
+namespace espalier {
+
+namespace {
+
+ClusterOptions OptionsOf(const SimulateClusterArguments& a, const std::string& policy) {
+  // Optimus and Tiresias go by what users asked for, as in the paper.
+  ClusterOptions options = PublishedOptions(policy);
+  if (a.requested) options.batch = BatchRule::kRequested;
+  options.interval_s = a.interval_s;
+  options.on_events = a.on_events;
+  options.resize_cost_s = a.resize_s;
+  return options;
+}
+
+// cmake/EspalierInstall.cmake puts the recorded jobs beside the program.
+absl::StatusOr<std::string> FolderOf(const SimulateClusterArguments& a) {
+  if (!a.folder.empty()) return a.folder;
+  const std::filesystem::path prefix =
+      std::filesystem::path(OwnExecutable()).parent_path().parent_path();
+  const std::filesystem::path folder = prefix / "share" / "espalier" / "pollux";
+  std::error_code error;
+  if (std::filesystem::is_directory(folder, error)) return folder.string();
+  return absl::InvalidArgumentError(
+      fmt::format("no recorded jobs are installed at \"{}\": name their folder before {}, in a "
+                  "source tree allocator/simulator/loads/pollux",
+                  folder.string(), a.workload));
+}
+
+std::string TitleOf(const SimulateClusterArguments& a, const ClusterLoad& load) {
+  return fmt::format("{}: {} jobs on {} slots of {} node{}, {:g} s a resize, decisions {} {:g} s",
+                     load.name, load.jobs.size(), load.nodes * load.slots_per_node, load.nodes,
+                     load.nodes == 1 ? "" : "s", a.resize_s,
+                     a.on_events ? "on events and after at most" : "each", a.interval_s);
+}
+
+}  // namespace
+
+absl::Status SimulateRecordedCluster(const SimulateClusterArguments& a) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::string folder, FolderOf(a));
+  ESPALIER_ASSIGN_OR_RETURN(ClusterLoad load, ReadPolluxLoad(folder, a.workload));
+  load.nodes = a.nodes;
+  const std::vector<std::string> policies =
+      a.policies.empty() ? std::vector<std::string>{StudySpec{}.policy.name} : a.policies;
+  std::vector<SimulationRun> runs;
+  for (const std::string& text : policies) {
+    ESPALIER_ASSIGN_OR_RETURN(const PluginSpec spec, ParsePlugin("--policy", text));
+    ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<Policy> policy,
+                              MakePolicy(spec.name, spec.options));
+    ESPALIER_ASSIGN_OR_RETURN(Timeline timeline,
+                              SimulateCluster(load, *policy, OptionsOf(a, spec.name)));
+    runs.push_back({TextOf(spec), std::move(timeline), {}});
+  }
+  const std::string title = TitleOf(a, load);
+  std::printf("%s\n\n%s", title.c_str(), SimulationTable(runs).c_str());
+  if (!a.json_file.empty()) {
+    ESPALIER_RETURN_IF_ERROR(WriteFile(a.json_file, SimulationJson(title, runs)));
+    std::printf("%s\n", a.json_file.c_str());
+  }
+  if (!a.decisions_file.empty()) {
+    ESPALIER_RETURN_IF_ERROR(WriteFile(a.decisions_file, SimulationDecisions(runs)));
+    std::printf("%s\n", a.decisions_file.c_str());
+  }
+  for (const SimulationRun& run : runs) {
+    if (a.html_file.empty()) break;
+    const std::string policy = run.policy.substr(0, run.policy.find(':'));
+    const std::string path = SimulationPagePath(a.html_file, policy, runs.size());
+    const v1::StudyDetails details = DetailsOf(load.name + " under " + run.policy, run.timeline);
+    ESPALIER_RETURN_IF_ERROR(WriteFile(path, ReportPage(details, details.study().ended_at())));
+    std::printf("%s\n", path.c_str());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace espalier

@@ -1,0 +1,200 @@
+// `tuner agent`: this machine's slots, for a pool.
+
+#include "trial_runner/agent/agent.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "trial_runner/agent/replacement.h"
+#include "tuner/base/clock.h"
+#include "tuner/cli/agent_replacement.h"
+#include "tuner/cli/client.h"
+#include "tuner/cli/files.h"
+#include "tuner/cli/interrupts.h"
+#include "tuner/cli/machine.h"
+#include "tuner/cli/network_options.h"
+#include "tuner/cli/node_options.h"
+#include "tuner/cli/verb.h"
+
+namespace espalier {
+namespace {
+
+constexpr double kAgentIdle_s = 3600;  // between looks at whether it was interrupted
+constexpr double kAgentGrace_s = 10;   // for replicas between SIGTERM and SIGKILL
+constexpr double kDrainPace_s = 0.2;   // between looks at whether a node that leaves is empty
+
+struct AgentArguments {
+  AgentArguments() { options.directory = "espalier-trials"; }
+
+  AgentOptions options;
+  NodeArguments node;
+  NetworkArguments network;
+  std::string token_file;
+  std::string tls_ca;
+  double drain_on_term_s = 0;
+  double drain_on_usr1_s = 120;
+  bool replace = false;
+  bool check_handover = false;
+};
+
+// A directory that a child of ours can be told of.
+std::string Absolute(const std::string& directory) {
+  return std::filesystem::absolute(directory).lexically_normal().string();
+}
+
+absl::StatusOr<AgentOptions> CheckAgent(const AgentArguments& arguments) {
+  AgentOptions options = arguments.options;
+  ESPALIER_RETURN_IF_ERROR(arguments.node.Resolve(options));
+  ESPALIER_RETURN_IF_ERROR(arguments.network.Resolve(options));
+  if (options.service_address.find(':') == std::string::npos) {
+    return absl::InvalidArgumentError("--join \"" + options.service_address +
+                                      "\": must be HOST:PORT, e.g. " + kDefaultService);
+  }
+  if (!(arguments.drain_on_term_s >= 0) || !(arguments.drain_on_usr1_s >= 0)) {
+    return absl::InvalidArgumentError("--drain-on-term and --drain-on-usr1: 0 or more seconds");
+  }
+  if (options.node_name.empty()) options.node_name = HostName();
+  ESPALIER_RETURN_IF_ERROR(MakeDirectory(options.directory));
+  options.directory = Absolute(options.directory);
+  if (!options.shared_directory.empty()) {
+    options.shared_directory = Absolute(options.shared_directory);
+  }
+  options.tuner_executable = OwnExecutable();
+  if (!arguments.token_file.empty()) {
+    ESPALIER_ASSIGN_OR_RETURN(options.token, ReadToken(arguments.token_file));
+    options.token_file = std::filesystem::absolute(arguments.token_file).string();
+  }
+  if (!arguments.tls_ca.empty()) {
+    ESPALIER_ASSIGN_OR_RETURN(options.tls_roots, ReadCertificates(arguments.tls_ca));
+    options.tls_ca_file = std::filesystem::absolute(arguments.tls_ca).string();
+  }
+  return options;
+}
+
+// Until the agent is to stop: refused by its pool, interrupted, or told that its machine goes away
+// and then empty or out of time.
+void ServeUntilTheEnd(Agent& agent, const AgentArguments& arguments, const Interrupts& interrupts,
+                      const std::atomic<bool>& refused) {
+  std::optional<Time> ends;
+  const auto leave = [&](double within_s) {
+    std::printf("the machine goes away in %.0f s: emptying this node\n", within_s);
+    std::fflush(stdout);
+    agent.LeaveWithin(within_s);
+    const Time then = After(Now(), within_s);
+    ends = ends ? std::min(*ends, then) : then;
+  };
+  bool noticed = false;
+  bool terminated = false;
+  int hangups = 0;
+  while (!refused && (!ends || (Now() < *ends && !agent.empty()))) {
+    if (interrupts.interrupted() && !terminated) {
+      terminated = interrupts.terminated() && arguments.drain_on_term_s > 0;
+      if (!terminated) return;
+      leave(arguments.drain_on_term_s);
+    }
+    if (interrupts.noticed() && !noticed) {
+      noticed = true;
+      leave(arguments.drain_on_usr1_s);
+    }
+    if (interrupts.hangups() > hangups) {
+      hangups = interrupts.hangups();
+      agent.Replace(ProgramToBecome(arguments.options.directory, arguments.options.node_name),
+                    OwnArguments());
+    }
+    interrupts.Wait(ends ? kDrainPace_s : kAgentIdle_s);
+  }
+}
+
+ExitCode ReplaceAgent(const AgentArguments& arguments) {
+  const std::string node =
+      arguments.options.node_name.empty() ? HostName() : arguments.options.node_name;
+  const absl::Status replaced = ReplaceRunningAgent(Absolute(arguments.options.directory), node);
+  return replaced.ok() ? ExitCode::kOk : Fail("agent", replaced);
+}
+
+ExitCode RunAgent(AgentArguments arguments) {
+  if (arguments.replace) return ReplaceAgent(arguments);
+  const absl::StatusOr<AgentOptions> options = CheckAgent(arguments);
+  if (!options.ok()) return Fail("agent", options.status());
+  if (arguments.check_handover) {
+    const absl::Status checked = Agent::CheckTakeOver(*options);
+    return checked.ok() ? ExitCode::kOk : Fail("agent", checked);
+  }
+  arguments.options = *options;
+  const Interrupts interrupts(Hangup::kNotice);
+  const absl::StatusOr<std::unique_ptr<Agent>> agent = Agent::Make(*options);
+  if (!agent.ok()) {
+    return Fail("agent", ExitCode::kBadInput, std::string(agent.status().message()));
+  }
+  std::printf("node %s with %d slots joins %s\n", options->node_name.c_str(), options->slots,
+              options->service_address.c_str());
+  std::fflush(stdout);
+  std::atomic<bool> refused = false;
+  std::thread signals([&] {
+    ServeUntilTheEnd(**agent, arguments, interrupts, refused);
+    (*agent)->Stop(kAgentGrace_s);
+  });
+  // This thread starts the replicas: it is the one that lives on when the agent is replaced.
+  const absl::Status ended = (*agent)->Run();
+  refused = !ended.ok();
+  interrupts.Wake();
+  signals.join();
+  return ended.ok() ? ExitCode::kOk
+                    : Fail("agent", ExitCode::kBadInput, std::string(ended.message()));
+}
+
+}  // namespace
+
+VerbAction AddAgent(CLI::App& app) {
+  auto a = std::make_shared<AgentArguments>();
+  auto* join = app.add_option("--join", a->options.service_address,
+                              "gRPC address of the service, HOST:PORT");
+  a->node.AddTo(app);
+  a->network.AddTo(app);
+  app.add_option("--name", a->options.node_name,
+                 "Name of this node, unique in the pool (default: the host's name)");
+  app.add_option("--dir", a->options.directory, "Where logs, parameters and checkpoints go")
+      ->capture_default_str();
+  app.add_option("--shared-dir", a->options.shared_directory,
+                 "A folder that all agents of the pool see, perhaps under other paths: checkpoints "
+                 "go there, and none is copied (default: agents fetch them from one another)");
+  app.add_option("--token-file", a->token_file,
+                 "File with a token of the service, as its join line gives it: it also says by "
+                 "which certificate the service is known");
+  app.add_option("--tls-ca", a->tls_ca,
+                 "PEM file of the certificates to trust instead, for a service with --tls-cert");
+  app.add_option("--http", a->options.http_address,
+                 "The service's HTTP address, HOST:PORT or a URL, which trials reach through this "
+                 "agent (default: none)");
+  app.add_flag("--spot", a->options.spot, "The machine may be taken away at short notice");
+  app.add_option("--drain-on-term", a->drain_on_term_s,
+                 "SIGTERM says that the machine goes away in so many seconds: trials are moved or "
+                 "checkpointed first, then the agent ends (as Kubernetes and clouds end machines); "
+                 "0: it ends at once")
+      ->capture_default_str();
+  app.add_option("--drain-on-usr1", a->drain_on_usr1_s,
+                 "SIGUSR1 says that the machine goes away in so many seconds (as Slurm's "
+                 "--signal=USR1@120 does, or a watcher of a cloud's notice)")
+      ->capture_default_str();
+  app.add_flag("--replace", a->replace,
+               "Do not start an agent: have the one that runs as --name in --dir replaced by this "
+               "release, with the arguments it was started with. Its trials train on. SIGHUP does "
+               "the same with the program that lies where the agent was started from")
+      ->excludes(join);
+  app.add_option(kTakeOverOption, a->options.take_over)->group("");
+  app.add_flag(kTryOption, a->check_handover)->group("");
+  return [a, join] {
+    if (!a->replace && join->empty()) {
+      return Fail("agent", ExitCode::kBadInput, "--join is required; see tuner agent --help");
+    }
+    return RunAgent(*a);
+  };
+}
+
+}  // namespace espalier

@@ -1,0 +1,250 @@
+// What one may do to a database file besides serving it: check, backup, compact, set-aside,
+// import-optuna, export-optuna.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_replace.h"
+#include "adapters/optuna/file/export.h"
+#include "adapters/optuna/file/import.h"
+#include "tuner/cli/verb.h"
+#include "tuner/cli/views/text.h"
+#include "tuner/storage/upkeep.h"
+
+namespace espalier {
+namespace {
+
+struct DbArguments {
+  std::string file;
+  std::string to;
+  std::vector<std::string> studies;
+  std::vector<std::string> renames;
+  std::string times = "auto";
+};
+
+std::string Bytes(std::int64_t bytes) {
+  constexpr double kMega = 1e6;
+  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / kMega);
+}
+
+absl::StatusOr<ExitCode> Check(const DbArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::vector<Finding> findings, CheckDatabase(arguments.file));
+  bool clean = true;
+  for (const Finding& finding : findings) {
+    clean = clean && finding.ok;
+    const std::string found = absl::StrReplaceAll(finding.found, {{"\n", "\n                "}});
+    std::printf("%-11s%-4s %s\n", finding.point.c_str(), finding.ok ? "ok" : "BAD", found.c_str());
+  }
+  if (clean) return ExitCode::kOk;
+  std::fflush(stdout);
+  std::fprintf(stderr,
+               "tuner db check: %s is not sound; keep it, and go on with a copy made before\n",
+               arguments.file.c_str());
+  return ExitCode::kFailed;
+}
+
+absl::StatusOr<ExitCode> BackUp(const DbArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t bytes, BackUpDatabase(arguments.file, arguments.to));
+  std::printf("%s: %s, checked\n", arguments.to.c_str(), Bytes(bytes).c_str());
+  return ExitCode::kOk;
+}
+
+absl::StatusOr<ExitCode> Compact(const DbArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const CompactedSizes sizes, CompactDatabase(arguments.file));
+  std::printf("%s: %s before, %s after\n", arguments.file.c_str(), Bytes(sizes.before).c_str(),
+              Bytes(sizes.after).c_str());
+  return ExitCode::kOk;
+}
+
+absl::StatusOr<ExitCode> SetAside(const DbArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::vector<SetAsideStudy> studies,
+                            SetAsideStudies(arguments.file, arguments.to));
+  for (const SetAsideStudy& study : studies) {
+    std::printf("study \"%s\", %s: now in %s\n  %s\n", study.name.c_str(),
+                Count(study.trials, "trial").c_str(), arguments.to.c_str(), study.why.c_str());
+  }
+  if (studies.empty()) {
+    std::printf("all studies of %s load: nothing to set aside, no file was made\n",
+                arguments.file.c_str());
+  }
+  return ExitCode::kOk;
+}
+
+absl::StatusOr<OptunaImportOptions> ImportOptions(const DbArguments& arguments) {
+  OptunaImportOptions options;
+  options.studies = arguments.studies;
+  for (const std::string& rename : arguments.renames) {
+    const std::size_t equals = rename.find('=');
+    if (equals == std::string::npos || equals + 1 == rename.size()) {
+      return absl::InvalidArgumentError("--rename \"" + rename + "\": must be OLD=NEW");
+    }
+    const bool added =
+        options.names.emplace(rename.substr(0, equals), rename.substr(equals + 1)).second;
+    if (!added) {
+      return absl::InvalidArgumentError("--rename \"" + rename + "\": has another name already");
+    }
+  }
+  if (arguments.times == "utc") options.times = OptunaTimes::kUtc;
+  if (arguments.times == "local") options.times = OptunaTimes::kLocal;
+  return options;
+}
+
+absl::StatusOr<ExitCode> ImportFromOptuna(const DbArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const OptunaImportOptions options, ImportOptions(arguments));
+  ESPALIER_ASSIGN_OR_RETURN(const std::vector<ImportedStudy> studies,
+                            ImportOptuna(arguments.file, arguments.to, options, Now()));
+  for (const ImportedStudy& study : studies) {
+    std::printf("study \"%s\"%s: %s\n", study.name.c_str(),
+                study.name == study.name_in_file
+                    ? ""
+                    : fmt::format(" (\"{}\" in the file)", study.name_in_file).c_str(),
+                Count(study.trials, "trial").c_str());
+    if (study.renumbered > 0) {
+      std::printf("  its trial numbers had gaps: %s got new numbers\n",
+                  Count(study.renumbered, "trial").c_str());
+    }
+  }
+  if (studies.empty()) std::printf("%s holds no study\n", arguments.file.c_str());
+  return ExitCode::kOk;
+}
+
+absl::StatusOr<ExitCode> ExportToOptuna(const DbArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::vector<ExportedStudy> studies,
+                            ExportOptuna(arguments.file, arguments.to, arguments.studies));
+  for (const ExportedStudy& study : studies) {
+    std::printf("study \"%s\": %s\n", study.name.c_str(), Count(study.trials, "trial").c_str());
+    if (study.nan_values > 0) {
+      std::printf(
+          "  final values that are NaN were left out, as Optuna's files have no place for "
+          "them: of %s\n",
+          Count(study.nan_values, "trial").c_str());
+    }
+  }
+  std::printf("open it with: optuna.load_study(storage=\"sqlite:///%s\", study_name=...)\n",
+              arguments.to.c_str());
+  return ExitCode::kOk;
+}
+
+using Action = absl::StatusOr<ExitCode> (*)(const DbArguments&);
+
+struct Part {
+  CLI::App* app;
+  Action action;
+};
+
+ExitCode Run(const Part& part, const DbArguments& arguments) {
+  const std::string verb = "db " + part.app->get_name();
+  const absl::StatusOr<ExitCode> code = part.action(arguments);
+  if (code.ok()) return *code;
+  // A damaged file is bad input, which nothing was done with.
+  if (absl::IsDataLoss(code.status())) {
+    return Fail(verb, ExitCode::kBadInput, std::string(code.status().message()));
+  }
+  return Fail(verb, code.status());
+}
+
+CLI::App* AddPart(CLI::App& app, const char* name, const char* purpose, const char* example) {
+  CLI::App* part = app.add_subcommand(name, purpose);
+  part->footer(std::string("Example:\n  tuner db ") + example + "\n");
+  return part;
+}
+
+void AddFile(CLI::App& part, DbArguments& arguments, const char* help) {
+  part.add_option("file", arguments.file, help)->required()->type_name("FILE");
+}
+
+void AddTo(CLI::App& part, DbArguments& arguments, const char* help) {
+  part.add_option("to", arguments.to, help)->required()->type_name("TO");
+}
+
+void AddStudies(CLI::App& part, DbArguments& arguments) {
+  part.add_option("--study", arguments.studies,
+                  "Only this study; may be given several times (default: all)")
+      ->type_name("NAME")
+      ->expected(1)
+      ->take_all();
+}
+
+}  // namespace
+
+VerbAction AddDb(CLI::App& app) {
+  auto a = std::make_shared<DbArguments>();
+  app.require_subcommand(1);
+
+  CLI::App* check = AddPart(
+      app, "check",
+      "Say whether a database is whole: structure, schema, references, numbering, contents. "
+      "Writes nothing; a service may have it open. Exits with 1 unless all is well",
+      "check espalier.db");
+  AddFile(*check, *a, "Database of a service");
+
+  CLI::App* backup = AddPart(app, "backup",
+                             "Copy a database, also while a service writes to it. The copy is "
+                             "checked, and is there only when it is complete",
+                             "backup espalier.db espalier-monday.db");
+  AddFile(*backup, *a, "Database of a service");
+  AddTo(*backup, *a, "The copy; no such file may exist");
+
+  CLI::App* compact = AddPart(app, "compact",
+                              "Give the room of deleted studies back to the disk, and empty the "
+                              "write-ahead log. No service may have the file open",
+                              "compact espalier.db");
+  AddFile(*compact, *a, "Database of a service");
+
+  CLI::App* aside = AddPart(
+      app, "set-aside",
+      "Move the studies with records that cannot be loaded, for which no service starts, to a "
+      "database of their own, as they are; the others stay and load. No service may have the "
+      "file open",
+      "set-aside espalier.db damaged.db");
+  AddFile(*aside, *a, "Database of a service");
+  AddTo(*aside, *a, "Where they go; no such file may exist");
+
+  CLI::App* import =
+      AddPart(app, "import-optuna",
+              "Copy studies from a file of Optuna's RDBStorage (sqlite:///FILE, "
+              "Optuna 3.2 to 5.0) into a database, all or none. No service may have "
+              "the database open",
+              "import-optuna example.db espalier.db --study mine --rename mine=ours");
+  AddFile(*import, *a, "Optuna's SQLite file; it is only read");
+  AddTo(*import, *a, "Database of a service; created if absent");
+  AddStudies(*import, *a);
+  import->add_option("--rename", a->renames, "Name a study anew; may be given several times")
+      ->type_name("OLD=NEW")
+      ->expected(1)
+      ->take_all();
+  import
+      ->add_option("--times", a->times,
+                   "How the file's datetimes are meant: utc, as Optuna 5 writes them, local, as "
+                   "4 does, or auto: by the version that made the file")
+      ->check(CLI::IsMember({"auto", "utc", "local"}))
+      ->capture_default_str();
+
+  CLI::App* export_ = AddPart(app, "export-optuna",
+                              "Write studies as a file that Optuna 5 opens with sqlite:///TO. A "
+                              "service may have the database open",
+                              "export-optuna espalier.db optuna.db --study mine");
+  AddFile(*export_, *a, "Database of a service");
+  AddTo(*export_, *a, "Optuna's file; no such file may exist");
+  AddStudies(*export_, *a);
+
+  return [a, parts = std::vector<Part>{{check, Check},
+                                       {backup, BackUp},
+                                       {compact, Compact},
+                                       {aside, SetAside},
+                                       {import, ImportFromOptuna},
+                                       {export_, ExportToOptuna}}] {
+    for (const Part& part : parts) {
+      if (part.app->parsed()) return Run(part, *a);
+    }
+    return ExitCode::kBadInput;
+  };
+}
+
+}  // namespace espalier

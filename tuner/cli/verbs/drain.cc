@@ -1,0 +1,59 @@
+// `tuner drain`: empties a node, or lets it take trials again.
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "tuner/cli/connected_verb.h"
+#include "tuner/cli/verb.h"
+#include "tuner/cli/views/text.h"
+
+namespace espalier {
+namespace {
+
+struct DrainArguments {
+  ServiceArguments service;
+  std::string node;
+  bool undo = false;
+  double within_s = 0;  // 0: trials may run to their end
+};
+
+absl::StatusOr<ExitCode> Drain(Client& client, const DrainArguments& arguments) {
+  v1::DrainNodeRequest request;
+  request.set_name(arguments.node);
+  request.set_undo(arguments.undo);
+  request.set_within_s(arguments.within_s);
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Node node, client.DrainNode(request));
+  if (!node.draining()) {
+    std::printf("node %s takes trials again\n", node.name().c_str());
+  } else if (arguments.undo) {
+    std::printf("node %s still drains: its own agent says that it goes away\n",
+                node.name().c_str());
+  } else if (node.holders_size() == 0) {
+    std::printf("node %s is empty, and stays so\n", node.name().c_str());
+  } else {
+    std::printf("node %s drains; %s held there still\n", node.name().c_str(),
+                Count(node.holders_size(), "slot").c_str());
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+VerbAction AddDrain(CLI::App& app) {
+  auto a = std::make_shared<DrainArguments>();
+  app.add_option("node", a->node, "Name of the node, as `tuner pool` shows it")
+      ->required()
+      ->type_name("NODE");
+  a->service.AddTo(app);
+  app.add_option("--within", a->within_s,
+                 "Seconds after which what is still there is shrunk, or paused with a checkpoint "
+                 "(default: it may run to its end)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--undo", a->undo, "Let it take trials again");
+  return [a] {
+    return WithClient("drain", a->service, [a](Client& client) { return Drain(client, *a); });
+  };
+}
+
+}  // namespace espalier

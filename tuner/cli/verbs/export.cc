@@ -1,0 +1,50 @@
+// `tuner export`: writes a study's parameters, curves and slots as CSV or JSON.
+
+#include "tuner/cli/views/export.h"
+
+#include <memory>
+#include <string>
+
+#include "tuner/api/json.h"
+#include "tuner/cli/connected_verb.h"
+#include "tuner/cli/files.h"
+#include "tuner/cli/verb.h"
+
+namespace espalier {
+namespace {
+
+struct ExportArguments {
+  SourceArguments source;
+  std::string study;
+  std::string format = "csv";
+  std::string out;  // empty: stdout
+};
+
+absl::Status Export(StudySource& source, const ExportArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, source.GetStudy(arguments.study));
+  return WriteOut(arguments.out,
+                  arguments.format == "json" ? MessageToJson(details) + "\n" : ExportCsv(details));
+}
+
+}  // namespace
+
+VerbAction AddExport(CLI::App& app) {
+  auto a = std::make_shared<ExportArguments>();
+  AddStudyName(app, a->study);
+  a->source.AddTo(app);
+  app.add_option("--format", a->format,
+                 "csv: one row a trial and reported step, with its parameters, step, value, "
+                 "at_s (seconds since the study's creation), global_batch_size, slots held then, "
+                 "and the trial's final_value, started_s, ended_s, slot_seconds, restarts, "
+                 "reason. json: everything, as StudyDetails of tuner.proto: also the slots held "
+                 "over time and the decisions (a service tells the newest 20,000, a file with "
+                 "--db has all)")
+      ->check(CLI::IsMember({"csv", "json"}))
+      ->capture_default_str();
+  app.add_option("--out", a->out, "File to write (default: stdout)");
+  return [a] {
+    return WithSource("export", a->source, [a](StudySource& source) { return Export(source, *a); });
+  };
+}
+
+}  // namespace espalier

@@ -1,0 +1,57 @@
+// `tuner logs`: shows what a trial has printed.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tuner/cli/connected_verb.h"
+#include "tuner/cli/files.h"
+#include "tuner/cli/verb.h"
+#include "tuner/cli/views/text.h"
+
+namespace espalier {
+namespace {
+
+struct LogsArguments {
+  SourceArguments source;
+  std::string study;
+  std::int64_t trial = 0;
+  int lines = 0;  // 0: all
+};
+
+// The last lines of a text; 0: all.
+std::string_view LastLines(std::string_view text, int lines) {
+  if (lines == 0) return text;
+  std::size_t begin = text.ends_with('\n') ? text.size() - 1 : text.size();
+  for (int seen = 0; begin > 0; --begin) {
+    if (text[begin - 1] == '\n' && ++seen == lines) break;
+  }
+  return text.substr(begin);
+}
+
+absl::Status Logs(StudySource& source, const LogsArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details,
+                            source.GetStudy(arguments.study, /*with_values=*/false));
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Trial trial, NamedTrial(details, arguments.trial));
+  v1::TrialOutputRequest request;
+  request.set_trial_id(trial.id());
+  ESPALIER_ASSIGN_OR_RETURN(const v1::TrialOutput output, source.GetTrialOutput(request));
+  return WriteOut("", std::string(LastLines(output.text(), arguments.lines)));
+}
+
+}  // namespace
+
+VerbAction AddLogs(CLI::App& app) {
+  auto a = std::make_shared<LogsArguments>();
+  AddStudyName(app, a->study);
+  a->source.AddTo(app);
+  AddTrialNumber(app, a->trial)->check(CLI::NonNegativeNumber);
+  app.add_option("-n,--lines", a->lines, "Only the last so many lines (default: the newest MiB)")
+      ->check(CLI::PositiveNumber);
+  return [a] {
+    return WithSource("logs", a->source, [a](StudySource& source) { return Logs(source, *a); });
+  };
+}
+
+}  // namespace espalier

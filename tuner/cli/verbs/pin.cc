@@ -1,0 +1,56 @@
+// `tuner pin`: holds a trial at a number of slots.
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "tuner/cli/connected_verb.h"
+#include "tuner/cli/verb.h"
+#include "tuner/cli/views/text.h"
+
+namespace espalier {
+namespace {
+
+struct PinArguments {
+  ServiceArguments service;
+  std::string study;
+  std::int64_t trial = 0;
+  int slots = 0;
+};
+
+absl::StatusOr<ExitCode> Pin(Client& client, const PinArguments& arguments) {
+  if (arguments.slots < 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("--slots {}: must be 0 (back to the allocator) or more", arguments.slots));
+  }
+  v1::PinTrialRequest request;
+  request.set_study(arguments.study);
+  request.set_trial_number(arguments.trial);
+  request.set_slots(arguments.slots);
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Trial trial, client.PinTrial(request));
+  if (trial.pinned_slots() == 0) {
+    std::printf("trial %ld is the allocator's again\n", static_cast<long>(trial.number()));
+  } else {
+    std::printf("trial %ld is held at %s\n", static_cast<long>(trial.number()),
+                Count(trial.pinned_slots(), "slot").c_str());
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+VerbAction AddPin(CLI::App& app) {
+  auto a = std::make_shared<PinArguments>();
+  AddStudyName(app, a->study);
+  a->service.AddTo(app);
+  AddTrialNumber(app, a->trial);
+  app.add_option("--slots", a->slots, "Slots to hold; 0: back to the allocator")->required();
+  return [a] {
+    return WithClient("pin", a->service, [a](Client& client) { return Pin(client, *a); });
+  };
+}
+
+}  // namespace espalier

@@ -1,0 +1,124 @@
+// `tuner pool`: the nodes, and the policy by which they are divided.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tuner/base/clock.h"
+#include "tuner/cli/connected_verb.h"
+#include "tuner/cli/plugin_argument.h"
+#include "tuner/cli/verb.h"
+#include "tuner/cli/views/text.h"
+
+namespace espalier {
+namespace {
+
+struct PoolArguments {
+  ServiceArguments service;
+  std::string policy;
+};
+
+// "NVIDIA H200, spot, draining, goes in 40s": all that sets a node apart.
+std::string NodeText(const v1::Node& node) {
+  std::vector<std::string> parts;
+  if (!node.gpu_type().empty()) parts.push_back(node.gpu_type());
+  if (node.spot()) parts.push_back("spot");
+  if (node.price_per_hour() > 0)
+    parts.push_back(fmt::format("{:g} an hour", node.price_per_hour()));
+  if (!node.connected()) parts.push_back("not connected");
+  if (node.draining()) parts.push_back(node.holders_size() > 0 ? "draining" : "drained");
+  if (node.draining() && node.drain_ends_at() > 0) {
+    const double left_s = node.drain_ends_at() - Seconds(Now());
+    parts.push_back(left_s > 0 ? "goes in " + FormatDuration(left_s) : "its time is over");
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// What is wrong between two nodes, and what to do.
+std::string FaultText(const v1::NodeFault& fault) {
+  const double ago_s = std::max(0.0, Seconds(Now()) - fault.at());
+  const double left_s = std::max(0.0, fault.until() - Seconds(Now()));
+  return fmt::format(
+      "{} cannot reach {} at {}: {} ({} ago). No trial is placed on both for {} more: let TCP "
+      "connections from {} to {} through, to the ports of its replicas (tuner agent --port-range), "
+      "or give {} another --address",
+      fault.from(), fault.to(), fault.address(), fault.error(), FormatDuration(ago_s),
+      FormatDuration(left_s), fault.from(), fault.to(), fault.to());
+}
+
+void PrintPool(const v1::Pool& pool) {
+  std::printf("%d of %d slots held\n", pool.slots_held(), pool.slots());
+  if (!pool.policy().empty()) std::printf("policy %s\n", pool.policy().c_str());
+  std::vector<std::vector<std::string>> rows = {{"node", "slot", "study", "trial", "process"}};
+  for (const v1::Node& node : pool.nodes()) {
+    for (int slot = 0; slot < node.slots(); ++slot) {
+      std::vector<std::string> row = {node.name(), std::to_string(slot), "", "", ""};
+      for (const v1::SlotHolder& holder : node.holders()) {
+        if (holder.slot() != slot) continue;
+        row[2] = holder.study();
+        row[3] = std::to_string(holder.trial_number());
+        row[4] = holder.pid() > 0           ? std::to_string(holder.pid())
+                 : holder.replica_id() == 0 ? "its client's"
+                                            : "starting";
+      }
+      rows.push_back(std::move(row));
+    }
+  }
+  for (const std::string& line : Columns(rows)) std::puts(line.c_str());
+  for (const v1::Node& node : pool.nodes()) {
+    if (const std::string text = NodeText(node); !text.empty()) {
+      std::printf("%s: %s\n", node.name().c_str(), text.c_str());
+    }
+    for (const v1::Gpu& gpu : node.gpus()) {
+      std::printf("%s: %s, %.0f GiB (%s)\n", node.name().c_str(), gpu.name().c_str(),
+                  static_cast<double>(gpu.memory_bytes()) / (1 << 30), gpu.uuid().c_str());
+    }
+  }
+  for (const v1::NodeFault& fault : pool.faults()) std::puts(FaultText(fault).c_str());
+  for (const std::string& warning : pool.warnings()) std::puts(warning.c_str());
+}
+
+absl::StatusOr<ExitCode> SetPolicy(Client& client, const PluginSpec& policy) {
+  v1::SetPoolPolicyRequest request;
+  request.set_name(policy.name);
+  request.mutable_options()->insert(policy.options.begin(), policy.options.end());
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Pool pool, client.SetPoolPolicy(request));
+  std::printf("the pool is divided by %s from now on\n", pool.policy().c_str());
+  return ExitCode::kOk;
+}
+
+absl::StatusOr<ExitCode> ShowPool(Client& client) {
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Pool pool, client.GetPool());
+  PrintPool(pool);
+  return ExitCode::kOk;
+}
+
+ExitCode Pool(const PoolArguments& arguments) {
+  if (arguments.policy.empty()) return WithClient("pool", arguments.service, ShowPool);
+  const absl::StatusOr<PluginSpec> policy = ParsePlugin("--policy", arguments.policy);
+  if (!policy.ok()) {
+    return Fail("pool", ExitCode::kBadInput, std::string(policy.status().message()));
+  }
+  return WithClient("pool", arguments.service,
+                    [&policy](Client& client) { return SetPolicy(client, *policy); });
+}
+
+}  // namespace
+
+VerbAction AddPool(CLI::App& app) {
+  auto a = std::make_shared<PoolArguments>();
+  a->service.AddTo(app);
+  app.add_option("--policy", a->policy,
+                 "Divide the pool by this policy from now on, NAME or NAME:option=value,...: kept "
+                 "over restarts of the service, and in the record of its studies")
+      ->type_name("POLICY");
+  app.footer(app.get_footer() + PoliciesHelp());
+  return [a] { return Pool(*a); };
+}
+
+}  // namespace espalier

@@ -1,0 +1,70 @@
+// `tuner report`: writes a study's record as a page, or its sweep as text.
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/cli/connected_verb.h"
+#include "tuner/cli/files.h"
+#include "tuner/cli/verb.h"
+#include "tuner/cli/views/report/page.h"
+#include "tuner/cli/views/report/sweep.h"
+
+namespace espalier {
+namespace {
+
+struct ReportArguments {
+  SourceArguments source;
+  std::string study;
+  std::string format = "html";
+  std::string out;  // empty: report.html, or stdout
+  std::optional<double> target;
+};
+
+absl::Status ReportText(const v1::StudyDetails& details, double now,
+                        const ReportArguments& arguments) {
+  const report::Sweep sweep = report::SweepOf(details, arguments.target, now);
+  if (sweep.groups.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("study \"", arguments.study,
+                     "\" has no parameter batch_size or scaling_rule to compare by"));
+  }
+  std::string text;
+  for (const std::string& line : report::SweepLines(details, sweep)) {
+    absl::StrAppend(&text, line, "\n");
+  }
+  return WriteOut(arguments.out, text);
+}
+
+absl::Status Report(StudySource& source, const ReportArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, source.GetStudy(arguments.study));
+  if (arguments.format == "text") return ReportText(details, source.Now(), arguments);
+  const std::string path = arguments.out.empty() ? "report.html" : arguments.out;
+  ESPALIER_RETURN_IF_ERROR(WriteFile(path, ReportPage(details, source.Now(), arguments.target)));
+  std::printf("%s\n", path.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+VerbAction AddReport(CLI::App& app) {
+  auto a = std::make_shared<ReportArguments>();
+  AddStudyName(app, a->study);
+  a->source.AddTo(app);
+  app.add_option("--format", a->format,
+                 "html: a page with pictures. text: what the sweep showed by scaling rule and "
+                 "batch size, a table for the terminal")
+      ->check(CLI::IsMember({"html", "text"}))
+      ->capture_default_str();
+  app.add_option("--target", a->target,
+                 "Value of the metric by whose time batch sizes and scaling rules are compared "
+                 "(default: the study's target, else the best value that each of them reached)");
+  app.add_option("--out", a->out, "File to write (default: report.html; text: stdout)");
+  return [a] {
+    return WithSource("report", a->source, [a](StudySource& source) { return Report(source, *a); });
+  };
+}
+
+}  // namespace espalier

@@ -1,0 +1,51 @@
+// `tuner resume`: takes up a stopped or ended study again.
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "tuner/cli/connected_verb.h"
+#include "tuner/cli/verb.h"
+#include "tuner/cli/views/table.h"
+#include "tuner/cli/views/text.h"
+
+namespace espalier {
+namespace {
+
+struct ResumeArguments {
+  ServiceArguments service;
+  std::string study;
+  std::int64_t max_trials = 0;  // 0: as it was
+  double time_limit_s = 0;      // likewise
+};
+
+absl::StatusOr<ExitCode> Resume(Client& client, const ResumeArguments& arguments) {
+  if (arguments.max_trials < 0 || !(arguments.time_limit_s >= 0)) {
+    return absl::InvalidArgumentError("--trials and --time-limit must be more than 0");
+  }
+  v1::ResumeStudyRequest request;
+  request.set_name(arguments.study);
+  request.set_max_trials(arguments.max_trials);
+  request.set_time_limit_s(arguments.time_limit_s);
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.ResumeStudy(request));
+  std::printf("study %s is %s; %s\n", study.name().c_str(), StateName(study.state()).c_str(),
+              TrialCounts(study).c_str());
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+VerbAction AddResume(CLI::App& app) {
+  auto a = std::make_shared<ResumeArguments>();
+  AddStudyName(app, a->study);
+  a->service.AddTo(app);
+  app.add_option("--trials", a->max_trials, "New limit on all trials (default: as it was)");
+  app.add_option("--time-limit", a->time_limit_s,
+                 "New limit on running time in seconds (default: as it was)");
+  return [a] {
+    return WithClient("resume", a->service, [a](Client& client) { return Resume(client, *a); });
+  };
+}
+
+}  // namespace espalier

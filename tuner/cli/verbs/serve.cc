@@ -1,0 +1,194 @@
+// `tuner serve`: the service of a pool.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "adapters/optuna/dashboard/server.h"
+#include "tuner/cli/doors.h"
+#include "tuner/cli/engine_options.h"
+#include "tuner/cli/files.h"
+#include "tuner/cli/interrupts.h"
+#include "tuner/cli/machine.h"
+#include "tuner/cli/plugin_argument.h"
+#include "tuner/cli/service_options.h"
+#include "tuner/cli/timeout_options.h"
+#include "tuner/cli/verb.h"
+#include "tuner/server/listen_address.h"
+#include "tuner/server/service.h"
+
+namespace espalier {
+namespace {
+
+constexpr double kIdleWait_s = 3600;  // between looks at whether it was interrupted
+
+struct ServeArguments {
+  ServeArguments() { options.grpc_address = kDefaultService; }
+
+  ServiceOptions options;
+  optuna_dashboard::Options dashboard;
+  EngineArguments engine;
+  std::string token_file;
+  std::string policy = StudySpec{}.policy.name;
+};
+
+// Certificate, keys and tokens of a service lie beside its database.
+std::string CredentialsFolder(const std::string& database) { return database + ".credentials"; }
+
+// What nodes that the service starts itself show: where it can be reached from other machines, what
+// agents there show.
+std::string NodeTokenFile(const ServeArguments& arguments, const ServiceOptions& options) {
+  const absl::StatusOr<ListenAddress> address = ParseListenAddress(options.grpc_address);
+  if (!address.ok() || address->loopback()) return arguments.token_file;
+  return options.credentials_folder + "/join.token";
+}
+
+// Where other machines find what listens at `address`.
+std::string NameFromElsewhere(const std::string& address) {
+  const absl::StatusOr<ListenAddress> parsed = ParseListenAddress(address);
+  if (!parsed.ok() || (parsed->host != "0.0.0.0" && parsed->host != "::")) return address;
+  return fmt::format("{}:{}", HostName(), parsed->port);
+}
+
+void PrintDoors(const Service& service, const ServiceOptions& options) {
+  std::printf("gRPC %s\n", service.grpc_address().c_str());
+  if (const std::string http = service.http_address(); !http.empty()) {
+    std::printf("HTTP %s%s\n", service.scheme(http).c_str(), http.c_str());
+  }
+  if (const std::string dashboard = service.dashboard_address(); !dashboard.empty()) {
+    std::printf("dashboard %s%s/dashboard\n", service.scheme(dashboard).c_str(), dashboard.c_str());
+  }
+  const ServiceCredentials& credentials = service.credentials();
+  if (credentials.join_token.empty()) return;
+  if (options.plaintext && !options.tls.on()) {
+    std::printf(
+        "in the clear: tokens and commands can be read and changed by all who are on the "
+        "network (--plaintext)\n");
+  }
+  const std::string grpc = NameFromElsewhere(service.grpc_address());
+  std::printf(
+      "to join: (umask 077; echo %s > join.token) && tuner agent --join %s --slots N "
+      "--token-file join.token%s\n",
+      credentials.join_token.c_str(), grpc.c_str(), options.tls.on() ? " --tls-ca CA.pem" : "");
+  std::printf("to administer: tuner ls --service %s --token-file %s\n", grpc.c_str(),
+              credentials.administer_token_file.c_str());
+}
+
+ExitCode Serve(const ServeArguments& arguments) {
+  ServiceOptions options = arguments.options;
+  if (!(options.lease_s > 0)) {
+    return Fail("serve", ExitCode::kBadInput,
+                fmt::format("--lease {}: must be more than 0 seconds", options.lease_s));
+  }
+  const ClientLease& lease = options.client_lease;
+  if (!(lease.seconds >= 0) || std::isinf(lease.seconds)) {
+    return Fail("serve", ExitCode::kBadInput,
+                fmt::format("--client-lease {}: must be seconds, or 0 for none", lease.seconds));
+  }
+  if (lease.max_retries < 0 || (lease.max_retries > 0 && lease.seconds == 0)) {
+    return Fail("serve", ExitCode::kBadInput,
+                fmt::format("--client-retries {}: must be 0 or more, and needs --client-lease",
+                            lease.max_retries));
+  }
+  if (!(options.slot_lease_s > 0)) {
+    return Fail("serve", ExitCode::kBadInput,
+                fmt::format("--slot-lease {}: must be more than 0 seconds", options.slot_lease_s));
+  }
+  if (const absl::Status timeouts = CheckTimeouts(options.timeouts); !timeouts.ok()) {
+    return Fail("serve", timeouts);
+  }
+  if (!arguments.token_file.empty()) {
+    const absl::StatusOr<std::string> token = ReadToken(arguments.token_file);
+    if (!token.ok()) return Fail("serve", token.status());
+    options.token = *token;
+  }
+  const absl::StatusOr<PluginSpec> policy = ParsePlugin("--policy", arguments.policy);
+  if (!policy.ok())
+    return Fail("serve", ExitCode::kBadInput, std::string(policy.status().message()));
+  options.policy = *policy;
+  options.doors = AllDoors();
+  options.start_dashboard = optuna_dashboard::Server(arguments.dashboard);
+  options.credentials_folder = CredentialsFolder(options.database);
+  const auto engine = arguments.engine.Make(NodeTokenFile(arguments, options), options);
+  if (!engine.ok()) {
+    return Fail("serve", ExitCode::kBadInput, std::string(engine.status().message()));
+  }
+  const Interrupts interrupts;
+  const absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(options);
+  if (!service.ok()) {
+    return Fail("serve", ExitCode::kBadInput, std::string(service.status().message()));
+  }
+  if (*engine != nullptr) {
+    (*engine)->Open((*service)->grpc_address(), (*service)->http_address());
+  }
+  PrintDoors(**service, options);
+  std::printf("database %s\n", options.database.c_str());
+  std::fflush(stdout);
+  while (!interrupts.interrupted()) interrupts.Wait(kIdleWait_s);
+  // While the service answers: trials leave their nodes with a checkpoint.
+  if (*engine != nullptr) (*engine)->Stop();
+  (*service)->Shutdown();
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+VerbAction AddServe(CLI::App& app) {
+  auto a = std::make_shared<ServeArguments>();
+  app.add_option("--grpc", a->options.grpc_address, "Address for agents and clients, HOST:PORT")
+      ->capture_default_str();
+  app.add_option("--http", a->options.http_address,
+                 "Address for REST, metrics and health, HOST:PORT (default: none)");
+  auto* dashboard = app.add_option("--dashboard", a->options.dashboard_address,
+                                   "Also serve optuna-dashboard here, HOST:PORT");
+  app.add_option("--dashboard-dir", a->dashboard.page_folder,
+                 "Its pages: the folder of an installed Python package optuna_dashboard")
+      ->needs(dashboard);
+  app.add_option("--artifacts", a->dashboard.artifact_folder,
+                 "Where files of trials are kept, as Optuna's FileSystemArtifactStore does")
+      ->needs(dashboard);
+  app.add_option("--db", a->options.database, "SQLite file; created if absent")->required();
+  app.add_option("--token-file", a->token_file,
+                 "File with a word that all must show, on loopback too: who shows it may do "
+                 "everything (default: none; `tuner token` makes tokens for one user and role)");
+  app.add_flag("--plaintext", a->options.plaintext,
+               "Speak in the clear also on addresses that are not loopback, where the service else "
+               "makes a certificate of its own, whose hash its tokens carry");
+  app.add_flag("--open-loopback", a->options.open_loopback,
+               "Let all users of this machine in as the service's own: they can then run commands "
+               "as whoever runs an agent");
+  auto* key = app.add_option("--tls-key", a->options.tls.key,
+                             "PEM file with the private key of --tls-cert");
+  app.add_option("--tls-cert", a->options.tls.certificate,
+                 "Speak TLS on all addresses: PEM file with the service's certificate, and those "
+                 "that vouch for it")
+      ->needs(key);
+  key->needs("--tls-cert");
+  app.add_option("--lease", a->options.lease_s,
+                 "Seconds of silence after which an agent's trials are taken as lost")
+      ->capture_default_str();
+  app.add_option("--client-lease", a->options.client_lease.seconds,
+                 "Seconds without a write after which a trial that an Optuna client runs is taken "
+                 "as failed (default: clients may be silent for ever)");
+  app.add_option("--client-retries", a->options.client_lease.max_retries,
+                 "With --client-lease: queue such a trial again so often, with its parameters")
+      ->capture_default_str();
+  app.add_option("--slot-lease", a->options.slot_lease_s,
+                 "Seconds without a word after which an Optuna client loses the slots that it "
+                 "holds for a trial")
+      ->capture_default_str();
+  AddTimeoutsTo(app, a->options.timeouts);
+  app.add_option("--policy", a->policy,
+                 "By which the slots of the pool are divided, NAME or NAME:option=value,...; one "
+                 "that `tuner pool --policy` has set since stands over it")
+      ->type_name("POLICY")
+      ->capture_default_str();
+  app.footer(app.get_footer() + PoliciesHelp());
+  a->engine.AddTo(app);
+  return [a] { return Serve(*a); };
+}
+
+}  // namespace espalier

@@ -1,0 +1,66 @@
+// `tuner show`: shows a study's trials, or one trial in full.
+
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "tuner/cli/connected_verb.h"
+#include "tuner/cli/display.h"
+#include "tuner/cli/verb.h"
+#include "tuner/cli/views/promise_record.h"
+#include "tuner/cli/views/table.h"
+#include "tuner/cli/views/text.h"
+#include "tuner/cli/views/trial_text.h"
+
+namespace espalier {
+namespace {
+
+struct ShowArguments {
+  SourceArguments source;
+  std::string study;
+  std::int64_t trial = -1;  // none: the study
+};
+
+constexpr std::size_t kWidthOffTerminal = 160;
+
+absl::Status ShowTrial(const v1::StudyDetails& details, std::int64_t number, double now) {
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Trial trial, NamedTrial(details, number));
+  for (const std::string& line : TrialText(details, trial, now)) std::puts(line.c_str());
+  return absl::OkStatus();
+}
+
+void ShowStudy(const v1::StudyDetails& details, double now) {
+  const TableOptions options{.width = TerminalWidth(kWidthOffTerminal),
+                             .height = std::numeric_limits<std::size_t>::max(),
+                             .now = now};
+  for (const TableLine& line : RenderTable(details, options)) std::puts(line.text.c_str());
+  const std::string promise = PromiseLine(PromiseReliability(details));
+  if (!promise.empty()) std::puts(promise.c_str());
+  if (!details.study().notice().empty()) {
+    std::printf("note: %s\n", details.study().notice().c_str());
+  }
+}
+
+absl::Status Show(StudySource& source, const ShowArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, source.GetStudy(arguments.study));
+  if (arguments.trial >= 0) return ShowTrial(details, arguments.trial, source.Now());
+  ShowStudy(details, source.Now());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+VerbAction AddShow(CLI::App& app) {
+  auto a = std::make_shared<ShowArguments>();
+  AddStudyName(app, a->study);
+  a->source.AddTo(app);
+  app.add_option("--trial", a->trial, "Number of a trial to show in full")
+      ->check(CLI::NonNegativeNumber);
+  return [a] {
+    return WithSource("show", a->source, [a](StudySource& source) { return Show(source, *a); });
+  };
+}
+
+}  // namespace espalier

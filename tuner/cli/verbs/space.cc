@@ -1,0 +1,235 @@
+// What one may do with a search space: check, sample, describe, convert.
+
+#include "search_spaces/formats/optuna/space.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "search_spaces/formats/nni/sampling.h"
+#include "search_spaces/formats/nni/search_space_reading.h"
+#include "tuner/cli/files.h"
+#include "tuner/cli/verb.h"
+#include "tuner/cli/views/space_text.h"
+
+namespace espalier {
+namespace {
+
+struct SpaceArguments {
+  std::string file;
+  int count = 5;
+  std::uint64_t seed = 0;
+  bool as_nni = false;
+  std::string format = "json";
+  std::string to;
+};
+
+struct LoadedSpace {
+  SearchSpace space;
+  std::vector<std::string> notes;
+};
+
+std::string NameOf(const std::string& file) { return file == "-" ? "standard input" : file; }
+
+// A file's text, or that of standard input for "-".
+absl::StatusOr<std::string> ReadText(const std::string& file) {
+  if (file != "-") return ReadFile(file);
+  return std::string(std::istreambuf_iterator<char>(std::cin), {});
+}
+
+absl::Status CheckIsJson(const std::string& file, const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) return absl::InvalidArgumentError(file + ": is empty");
+  if (text[first] == '{' || text[first] == '[') return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      file,
+      ": is not JSON. Of YAML, which NNI takes too, make JSON with: python3 -c 'import json, "
+      "sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout, indent=2)' < space.yml > "
+      "space.json"));
+}
+
+// Where the space is: a study file has it under "search_space", or names another file there.
+absl::StatusOr<std::string> PointerToSpace(const std::string& file, const std::string& text) {
+  const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
+  if (!parsed.is_object()) return "";
+  const auto inner = parsed.find("search_space");
+  if (inner == parsed.end()) return "";
+  if (inner->is_string()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        file, ": is a study whose search space is the file ", inner->dump(), ": give that one"));
+  }
+  return inner->is_object() && !inner->contains("_type") ? "/search_space" : "";
+}
+
+// In NNI's format or Optuna's. What is wrong is printed, one line each.
+absl::StatusOr<LoadedSpace> Load(const std::string& path) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  const std::string file = NameOf(path);
+  ESPALIER_RETURN_IF_ERROR(CheckIsJson(file, text));
+  OptunaReading result;
+  if (LooksLikeOptuna(text)) {
+    result = ReadOptunaSpace(text);
+  } else {
+    ESPALIER_ASSIGN_OR_RETURN(const std::string pointer, PointerToSpace(file, text));
+    result.reading = ReadSearchSpace(text, pointer);
+  }
+  const std::vector<SpaceFlaw>& flaws = result.reading.flaws;
+  for (const SpaceFlaw& flaw : flaws) {
+    std::fprintf(stderr, "%s: %s\n", file.c_str(), flaw.Text().c_str());
+  }
+  if (flaws.empty()) return LoadedSpace{std::move(result.reading.space), std::move(result.notes)};
+  return absl::InvalidArgumentError(
+      absl::StrCat(file, ": ", flaws.size(), flaws.size() == 1 ? " error" : " errors"));
+}
+
+absl::StatusOr<ExitCode> Check(const SpaceArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const LoadedSpace loaded, Load(arguments.file));
+  std::printf("%s: OK, %s\n", NameOf(arguments.file).c_str(), SpaceSummary(loaded.space).c_str());
+  return ExitCode::kOk;
+}
+
+absl::StatusOr<ExitCode> Sample(const SpaceArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const LoadedSpace loaded, Load(arguments.file));
+  std::vector<Parameters> samples;
+  NumpyGenerator generator(arguments.seed);
+  for (int i = 0; i < arguments.count; ++i) {
+    if (arguments.as_nni) {
+      ESPALIER_ASSIGN_OR_RETURN(Parameters sample, SampleAsNni(loaded.space, generator));
+      samples.push_back(std::move(sample));
+    } else {
+      // As a study seeds its trials.
+      Random random(MixSeed(arguments.seed, static_cast<std::uint64_t>(i) + 1));
+      samples.push_back(loaded.space.Sample(random));
+    }
+  }
+  const std::string text = arguments.format == "csv" ? SamplesCsv(loaded.space, samples)
+                                                     : SamplesJson(loaded.space, samples);
+  std::fputs(text.c_str(), stdout);
+  return ExitCode::kOk;
+}
+
+absl::StatusOr<ExitCode> DescribeSpace(const SpaceArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const LoadedSpace loaded, Load(arguments.file));
+  std::fputs(SpaceTable(loaded.space).c_str(), stdout);
+  return ExitCode::kOk;
+}
+
+absl::StatusOr<ExitCode> Convert(const SpaceArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(LoadedSpace loaded, Load(arguments.file));
+  OptunaText converted;
+  if (arguments.to == "optuna") {
+    converted = ToOptuna(loaded.space);
+  } else {
+    converted.json = loaded.space.ToJson();
+    converted.notes = std::move(loaded.notes);
+  }
+  for (const std::string& flaw : converted.flaws) {
+    std::fprintf(stderr, "%s: %s\n", NameOf(arguments.file).c_str(), flaw.c_str());
+  }
+  if (!converted.flaws.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(NameOf(arguments.file), ": ", converted.flaws.size(),
+                     converted.flaws.size() == 1 ? " parameter has" : " parameters have",
+                     " no equal in Optuna's format; nothing was converted"));
+  }
+  for (const std::string& note : converted.notes) {
+    std::fprintf(stderr, "note: %s\n", note.c_str());
+  }
+  std::printf("%s\n", converted.json.c_str());
+  return ExitCode::kOk;
+}
+
+using Action = absl::StatusOr<ExitCode> (*)(const SpaceArguments&);
+
+struct Part {
+  CLI::App* app;
+  Action action;
+};
+
+CLI::App* AddPart(CLI::App& app, SpaceArguments& arguments, const char* name, const char* purpose,
+                  const char* examples) {
+  CLI::App* part = app.add_subcommand(name, purpose);
+  part->footer(std::string("Example:\n") + examples);
+  part->add_option("file", arguments.file,
+                   "Search space: JSON in NNI's format or Optuna's, or a study file; - reads "
+                   "standard input")
+      ->required()
+      ->type_name("FILE");
+  return part;
+}
+
+void AddSample(CLI::App& app, SpaceArguments& arguments, std::vector<Part>& parts) {
+  CLI::App* sample =
+      AddPart(app, arguments, "sample",
+              "Print parameters drawn from a search space: those that a study with the random "
+              "sampler and this seed tries, repetitions included",
+              "  tuner space sample space.json -n 20 --seed 7\n"
+              "  tuner space sample space.json -n 1000 --format csv > draws.csv\n"
+              "  tuner space sample space.json --seed 7 --as-nni\n");
+  constexpr int kMostDrawn = 1'000'000;
+  sample->add_option("-n,--count", arguments.count, "How many")
+      ->check(CLI::Range(1, kMostDrawn))
+      ->capture_default_str();
+  sample->add_option("--seed", arguments.seed, "The same seed gives the same values everywhere")
+      ->capture_default_str();
+  sample
+      ->add_option("--format", arguments.format,
+                   "json: one object a line, as trials get it; csv: flat names")
+      ->check(CLI::IsMember({"json", "csv"}))
+      ->capture_default_str();
+  sample->add_flag("--as-nni", arguments.as_nni,
+                   "Draw what NNI's Random tuner draws with this seed, before it replaces "
+                   "repetitions");
+  parts.push_back({sample, Sample});
+}
+
+void AddConvert(CLI::App& app, SpaceArguments& arguments, std::vector<Part>& parts) {
+  CLI::App* convert =
+      AddPart(app, arguments, "convert",
+              "Write a search space in the other format. What that cannot express is named, and "
+              "nothing is written",
+              "  tuner space convert space.json --to optuna > distributions.json\n"
+              "  tuner space convert distributions.json --to nni\n");
+  convert->add_option("--to", arguments.to, "Format: nni (ours, too) or optuna")
+      ->check(CLI::IsMember({"nni", "optuna"}))
+      ->required();
+  parts.push_back({convert, Convert});
+}
+
+}  // namespace
+
+VerbAction AddSpace(CLI::App& app) {
+  auto arguments = std::make_shared<SpaceArguments>();
+  app.require_subcommand(1);
+  std::vector<Part> parts;
+  parts.push_back({AddPart(app, *arguments, "check",
+                           "Say whether a search space is right, or all that is wrong with it, by "
+                           "line and JSON pointer. Exits with 2 unless it is right",
+                           "  tuner space check space.json\n"
+                           "  generate_space.py | tuner space check -\n"),
+                   Check});
+  parts.push_back({AddPart(app, *arguments, "describe",
+                           "Show a search space as a table, nested choices as a tree, with the "
+                           "number of configurations",
+                           "  tuner space describe space.json\n"),
+                   DescribeSpace});
+  AddSample(app, *arguments, parts);
+  AddConvert(app, *arguments, parts);
+  return [arguments, parts] {
+    for (const Part& part : parts) {
+      if (!part.app->parsed()) continue;
+      const absl::StatusOr<ExitCode> code = part.action(*arguments);
+      return code.ok() ? *code : Fail("space " + part.app->get_name(), code.status());
+    }
+    return ExitCode::kBadInput;
+  };
+}
+
+}  // namespace espalier

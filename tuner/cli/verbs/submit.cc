@@ -1,0 +1,57 @@
+// `tuner submit`: hands a study to a running service.
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "tuner/cli/connected_verb.h"
+#include "tuner/cli/follow.h"
+#include "tuner/cli/verb.h"
+#include "tuner/core/core.h"
+#include "tuner/study_file/study_file.h"
+
+namespace espalier {
+namespace {
+
+struct SubmitArguments {
+  ServiceArguments service;
+  std::string file;
+  bool wait = false;
+  bool quiet = false;
+};
+
+absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments) {
+  absl::StatusOr<StudySpec> spec = ReadStudyFile(arguments.file);
+  // A file that is not there is bad input; "not found" is for studies and trials.
+  if (!spec.ok()) return absl::InvalidArgumentError(spec.status().message());
+  ESPALIER_RETURN_IF_ERROR(Validate(*spec));
+  if (const absl::Status found = CheckCommand(*spec); !found.ok()) {
+    std::fprintf(stderr, "tuner submit: on this machine, %s; the agents' machines need it\n",
+                 std::string(found.message()).c_str());
+  }
+  v1::CreateStudyRequest request;
+  request.set_study_json(spec->json);
+  request.set_directory(spec->directory);
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.CreateStudy(request));
+  std::printf("study %s submitted\n", study.name().c_str());
+  if (!study.notice().empty()) {
+    std::fprintf(stderr, "tuner submit: %s\n", study.notice().c_str());
+  }
+  std::fflush(stdout);
+  return arguments.wait ? WatchStudy(client, study.name(), arguments.quiet, true) : ExitCode::kOk;
+}
+
+}  // namespace
+
+VerbAction AddSubmit(CLI::App& app) {
+  auto a = std::make_shared<SubmitArguments>();
+  app.add_option("study", a->file, "Study file")->required()->type_name("STUDY.json");
+  a->service.AddTo(app);
+  app.add_flag("--wait", a->wait, "Follow the study until it ends; exits as `tuner run` does");
+  app.add_flag("--quiet", a->quiet, "With --wait: print only the result");
+  return [a] {
+    return WithClient("submit", a->service, [a](Client& client) { return Submit(client, *a); });
+  };
+}
+
+}  // namespace espalier

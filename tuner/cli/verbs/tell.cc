@@ -1,0 +1,86 @@
+// `tuner tell`: reports a value, for commands that know nothing of Espalier.
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tuner/cli/client.h"
+#include "tuner/cli/service_options.h"
+#include "tuner/cli/verb.h"
+
+namespace espalier {
+namespace {
+
+struct TellArguments {
+  ServiceArguments service;
+  double value = 0;
+  std::optional<std::int64_t> step;
+  bool final = false;
+  std::int64_t trial = 0;
+  double timeout_s = 30;
+};
+
+absl::StatusOr<std::int64_t> TrialIdOf(const TellArguments& arguments) {
+  if (arguments.trial != 0) return arguments.trial;
+  const char* text = std::getenv("ESPALIER_TRIAL_ID");
+  if (text == nullptr) {
+    return absl::InvalidArgumentError(
+        "which trial? --trial is not given and ESPALIER_TRIAL_ID is not set; trials have it in "
+        "their environment");
+  }
+  const std::string_view view(text);
+  std::int64_t id = 0;
+  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), id);
+  if (error != std::errc() || end != view.data() + view.size() || id <= 0) {
+    return absl::InvalidArgumentError("ESPALIER_TRIAL_ID=\"" + std::string(view) +
+                                      "\": must be a trial's id, a number above 0");
+  }
+  return id;
+}
+
+absl::Status Tell(const TellArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t trial, TrialIdOf(arguments));
+  ESPALIER_ASSIGN_OR_RETURN(ClientOptions options, arguments.service.Resolve());
+  // A service that is just being restarted must not cost the trial its value. Only connecting is
+  // repeated: a value without a step would otherwise be told twice.
+  options.wait_for_ready = true;
+  options.timeout_s = arguments.timeout_s;
+  Client client(options);
+  v1::TellRequest request;
+  request.set_trial_id(trial);
+  request.set_value(arguments.value);
+  request.set_final(arguments.final);
+  if (arguments.step.has_value()) request.set_step(*arguments.step);
+  ESPALIER_ASSIGN_OR_RETURN(const v1::TellResponse response, client.Tell(request));
+  std::puts(response.should_stop() ? "stop" : "continue");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+VerbAction AddTell(CLI::App& app) {
+  auto a = std::make_shared<TellArguments>();
+  app.add_option(
+         "--value", a->value,
+         "Value of the study's metric (also nan, inf). Answered with \"stop\" on stdout when the "
+         "trial should end soon, else \"continue\"")
+      ->required();
+  app.add_option("--step", a->step, "Step it belongs to, from 1 (default: the next one)");
+  app.add_flag("--final", a->final, "This is the trial's result");
+  app.add_option("--trial", a->trial, "The trial's id (default: ESPALIER_TRIAL_ID)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--timeout", a->timeout_s, "Seconds to wait for the service")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  a->service.AddTo(app);
+  return [a] {
+    const absl::Status status = Tell(*a);
+    return status.ok() ? ExitCode::kOk : Fail("tell", status);
+  };
+}
+
+}  // namespace espalier

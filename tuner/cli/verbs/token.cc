@@ -1,0 +1,125 @@
+// `tuner token`: who else is let in.
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tuner/base/clock.h"
+#include "tuner/cli/client.h"
+#include "tuner/cli/service_options.h"
+#include "tuner/cli/verb.h"
+#include "tuner/cli/views/text.h"
+#include "tuner/credentials/certificate.h"
+
+namespace espalier {
+namespace {
+
+struct TokenArguments {
+  ServiceArguments service;
+  std::string role;
+  std::string name;
+  std::string expires = "never";
+  std::string token;
+};
+
+// "30d", "12h", "45m", "90s"; "never" is 0.
+absl::StatusOr<double> LifeOf(const std::string& text) {
+  if (text == "never") return 0.0;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const double seconds = unit == "d"   ? 86400
+                         : unit == "h" ? 3600
+                         : unit == "m" ? 60
+                         : unit == "s" ? 1
+                                       : 0;
+  if (error == std::errc() && number > 0 && seconds > 0) return number * seconds;
+  return absl::InvalidArgumentError(
+      fmt::format("--expires {}: must be a time such as 30d, 12h, 45m or 90s, or never", text));
+}
+
+// The token alone goes to stdout, so that it can be sent to a file.
+absl::Status Create(const TokenArguments& arguments) {
+  v1::CreateTokenRequest request;
+  request.set_role(arguments.role);
+  request.set_name(arguments.name);
+  ESPALIER_ASSIGN_OR_RETURN(const double life_s, LifeOf(arguments.expires));
+  request.set_expires_in_s(life_s);
+  ESPALIER_ASSIGN_OR_RETURN(const ClientOptions options, arguments.service.Resolve());
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Token token, Client(options).CreateToken(request));
+  std::fprintf(stderr,
+               "token %s (%s), role %s, %s; it is shown this once: keep it in a file of mode 0600 "
+               "and name that with --token-file\n",
+               token.name().c_str(), token.id().c_str(), token.role().c_str(),
+               token.expires_s() > 0
+                   ? ("until " + MomentText(TimeFromSeconds(token.expires_s()))).c_str()
+                   : "for ever");
+  std::printf("%s\n", token.text().c_str());
+  return absl::OkStatus();
+}
+
+std::string StateOf(const v1::Token& token) {
+  if (token.removed_s() > 0) {
+    return "removed " + MomentText(TimeFromSeconds(token.removed_s()));
+  }
+  if (token.expires_s() <= 0) return "good for ever";
+  const Time expires = TimeFromSeconds(token.expires_s());
+  return (expires <= Now() ? "ended " : "good until ") + MomentText(expires);
+}
+
+absl::Status List(const TokenArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const ClientOptions options, arguments.service.Resolve());
+  ESPALIER_ASSIGN_OR_RETURN(const v1::ListTokensResponse tokens, Client(options).ListTokens());
+  std::vector<std::vector<std::string>> rows = {{"id", "name", "role", "created", "state"}};
+  for (const v1::Token& token : tokens.tokens()) {
+    rows.push_back({token.id(), token.name(), token.role(),
+                    MomentText(TimeFromSeconds(token.created_s())), StateOf(token)});
+  }
+  for (const std::string& line : Columns(rows)) std::puts(line.c_str());
+  return absl::OkStatus();
+}
+
+absl::Status Remove(const TokenArguments& arguments) {
+  ESPALIER_ASSIGN_OR_RETURN(const ClientOptions options, arguments.service.Resolve());
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Token token, Client(options).RemoveToken(arguments.token));
+  std::printf("token %s (%s) lets nobody in any more\n", token.name().c_str(), token.id().c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+VerbAction AddTokens(CLI::App& app) {
+  auto a = std::make_shared<TokenArguments>();
+  app.require_subcommand(1);
+  CLI::App* create = app.add_subcommand("create", "Make a token and print it");
+  create->footer(
+      "Example:\n  tuner token create --role submit --name ada --expires 90d > ada.token");
+  create
+      ->add_option("--role", a->role,
+                   "administer: all of it; submit: studies and trials, commands included; view: "
+                   "look; agent: bring a machine in")
+      ->required()
+      ->check(CLI::IsMember({"administer", "submit", "view", "agent"}));
+  create->add_option("--name", a->name, "Whose it is, or what for; unique")->required();
+  create->add_option("--expires", a->expires, "When it ends: 30d, 12h, 45m, 90s or never")
+      ->capture_default_str();
+  CLI::App* list = app.add_subcommand("ls", "List tokens (never what is shown)");
+  list->footer("Example:\n  tuner token ls");
+  CLI::App* remove = app.add_subcommand("rm", "End a token, at once");
+  remove->footer("Example:\n  tuner token rm ada");
+  remove->add_option("token", a->token, "Its id or its name")->required()->type_name("TOKEN");
+  for (CLI::App* part : {create, list, remove}) a->service.AddTo(*part);
+  return [a, create, list] {
+    const absl::Status status = create->parsed() ? Create(*a)
+                                : list->parsed() ? List(*a)
+                                                 : Remove(*a);
+    return status.ok() ? ExitCode::kOk : Fail("token", status);
+  };
+}
+
+}  // namespace espalier

@@ -1,0 +1,17 @@
+// `tuner version`: prints the version.
+
+#include <cstdio>
+
+#include "tuner/base/protocol.h"
+#include "tuner/cli/verb.h"
+
+namespace espalier {
+
+VerbAction AddVersion(CLI::App&) {
+  return [] {
+    std::printf("tuner %s\n", Release().c_str());
+    return ExitCode::kOk;
+  };
+}
+
+}  // namespace espalier

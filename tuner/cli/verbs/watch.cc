@@ -1,0 +1,31 @@
+// `tuner watch`: follows a study live until it ends.
+
+#include <memory>
+#include <string>
+
+#include "tuner/cli/connected_verb.h"
+#include "tuner/cli/follow.h"
+#include "tuner/cli/verb.h"
+
+namespace espalier {
+namespace {
+
+struct WatchArguments {
+  ServiceArguments service;
+  std::string study;
+};
+
+}  // namespace
+
+VerbAction AddWatch(CLI::App& app) {
+  auto a = std::make_shared<WatchArguments>();
+  AddStudyName(app, a->study);
+  a->service.AddTo(app);
+  return [a] {
+    return WithClient("watch", a->service, [a](Client& client) {
+      return WatchStudy(client, a->study, /*quiet=*/false, /*from_the_start=*/false);
+    });
+  };
+}
+
+}  // namespace espalier

@@ -1,0 +1,80 @@
+#include "tuner/cli/views/promise_record.h"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <vector>
+
+#include "tuner/cli/views/text.h"
+#include "tuner/core/equal_progress.h"
+#include "tuner/core/promise/replay.h"
+#include "tuner/study_file/study_file.h"
+
+namespace espalier {
+namespace {
+
+TrialState StateOf(v1::TrialState state) {
+  if (state == v1::TRIAL_COMPLETE) return TrialState::kComplete;
+  return HasEnded(state) ? TrialState::kPruned : TrialState::kRunning;
+}
+
+// What curves are made of.
+Trial TrialOf(const v1::Trial& recorded) {
+  Trial trial;
+  trial.id = TrialId(recorded.number() + 1);
+  trial.number = recorded.number();
+  trial.state = StateOf(recorded.state());
+  trial.created = TimeFromSeconds(recorded.created_at());
+  trial.ended = TimeFromSeconds(recorded.ended_at());
+  for (const v1::IntermediateValue& value : recorded.values()) {
+    trial.values.push_back({value.step(), value.value(), value.progress(),
+                            TimeFromSeconds(value.at()), value.batch_size()});
+  }
+  return trial;
+}
+
+// What became of the promises above one half.
+std::string HighPromises(const Reliability& promise) {
+  double count = 0, predicted = 0, happened = 0;
+  for (const ReliabilityBin& bin : promise.bins) {
+    if (bin.low < 0.5 || bin.count == 0) continue;
+    count += bin.count;
+    predicted += bin.count * bin.predicted;
+    happened += bin.count * bin.happened;
+  }
+  if (count == 0) return "none of them above 50 %";
+  return fmt::format("of {:.0f} above 50 %, {:.0f} % came true where {:.0f} % were foretold", count,
+                     100 * happened / count, 100 * predicted / count);
+}
+
+}  // namespace
+
+Reliability PromiseReliability(const v1::StudyDetails& details) {
+  if (!HasEnded(details.study().state())) return {};
+  const absl::StatusOr<StudySpec> spec =
+      ParseStudy(details.study().study_json(), "study", details.study().directory());
+  if (!spec.ok()) return {};
+  std::vector<Trial> trials;
+  for (const v1::Trial& trial : details.trials()) trials.push_back(TrialOf(trial));
+  // As the core compares them.
+  EqualProgress equal;
+  const bool adaptive = spec->batch_mode == BatchMode::kAdaptive;
+  for (const Trial& trial : trials) {
+    if (adaptive) equal.Take(trial);
+  }
+  std::vector<PastTrial> past;
+  for (const Trial& trial : trials) {
+    const std::span<const IntermediateValue> points =
+        adaptive ? equal.Points(trial) : std::span<const IntermediateValue>(trial.values);
+    past.push_back({points, trial.created, trial.ended, trial.state == TrialState::kComplete});
+  }
+  return MeasureReliability(ReplayPromise(spec->direction, past, {spec->best_k, spec->max_step}));
+}
+
+std::string PromiseLine(const Reliability& promise) {
+  if (promise.count == 0) return {};
+  return fmt::format("promise, replayed: {} told, {}; calibration error {:.3f}", promise.count,
+                     HighPromises(promise), promise.expected_calibration_error);
+}
+
+}  // namespace espalier

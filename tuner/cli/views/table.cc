@@ -1,0 +1,241 @@
+#include "tuner/cli/views/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "tuner/cli/views/text.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::size_t kMinParameterWidth = 14;
+constexpr std::size_t kColumnGap = 2;
+
+std::int64_t CountIn(const v1::Study& study, v1::TrialState state) {
+  const auto found = study.trials_by_state().find(StateName(state));
+  return found == study.trials_by_state().end() ? 0 : found->second;
+}
+
+std::int64_t EndedTrials(const v1::Study& study) {
+  return CountIn(study, v1::TRIAL_COMPLETE) + CountIn(study, v1::TRIAL_PRUNED) +
+         CountIn(study, v1::TRIAL_FAIL);
+}
+
+// Share of the study that is done, by whichever limit is nearer; negative: it has none.
+double ShareDone(const v1::Study& study) {
+  double share = -1;
+  if (study.max_trials() > 0) {
+    share = static_cast<double>(EndedTrials(study)) / static_cast<double>(study.max_trials());
+  }
+  if (study.time_limit_s() > 0) share = std::max(share, study.elapsed_s() / study.time_limit_s());
+  if (study.state() == v1::STUDY_COMPLETE) share = 1;
+  return std::min(share, 1.0);
+}
+
+std::string ProgressBar(double share, std::size_t width) {
+  if (share < 0) return {};
+  const auto filled =
+      static_cast<std::size_t>(std::floor(share * static_cast<double>(width) + 1e-9));
+  std::string bar = "[";
+  for (std::size_t i = 0; i < width; ++i) bar += i < filled ? '#' : '-';
+  return bar + fmt::format("] {:3.0f}%", std::floor(share * 100 + 1e-9));
+}
+
+struct Column {
+  std::string heading;
+  std::size_t width;  // 0: what is left (the parameters)
+  int keep;           // columns with the lowest go first when it is narrow
+  bool right;
+  std::function<std::string(const v1::Trial&)> text;
+};
+
+// The slots of a trial; for a moment after a resize, from what to what.
+std::string SlotsText(const v1::StudyDetails& details, const v1::Trial& trial, double now) {
+  for (int i = details.decisions_size() - 1; i >= 0; --i) {
+    const v1::Decision& decision = details.decisions(i);
+    if (decision.at() < now - kResizeShown_s) break;
+    if (decision.trial_number() != trial.number()) continue;
+    if (decision.kind() == "grow" || decision.kind() == "shrink") {
+      return fmt::format("{}→{}", decision.from_slots(), decision.to_slots());
+    }
+    break;
+  }
+  return trial.slots() > 0 ? fmt::format("{}{}", trial.slots(), trial.pinned_slots() > 0 ? "*" : "")
+                           : "";
+}
+
+std::string Known(double value) { return value > 0 ? FormatValue(value) : ""; }
+
+std::vector<Column> AllColumns(const v1::StudyDetails& details, double now) {
+  const std::string metric = details.study().metric();
+  return {
+      {"trial", 5, 100, true, [](const v1::Trial& t) { return std::to_string(t.number()); }},
+      {"state", 8, 90, false, [](const v1::Trial& t) { return StateName(t.state()); }},
+      {"parameters", 0, 50, false, [](const v1::Trial& t) { return DisplayParameters(t); }},
+      {metric.empty() ? "metric" : metric, 9, 95, true,
+       [](const v1::Trial& t) { return t.has_value() ? FormatValue(t.value()) : ""; }},
+      {"step", 6, 80, true,
+       [](const v1::Trial& t) { return t.step() > 0 ? std::to_string(t.step()) : ""; }},
+      {"slots", 5, 85, true,
+       [&details, now](const v1::Trial& t) { return SlotsText(details, t, now); }},
+      {"batch", 6, 30, true,
+       [](const v1::Trial& t) { return t.batch_size() > 0 ? std::to_string(t.batch_size()) : ""; }},
+      {"goodput", 8, 20, true,
+       [](const v1::Trial& t) { return HasEnded(t.state()) ? "" : Known(t.goodput()); }},
+      {"promise", 7, 40, true,
+       [](const v1::Trial& t) {
+         return HasEnded(t.state()) ? "" : fmt::format("{:.2f}", t.promise());
+       }},
+  };
+}
+
+std::size_t FixedWidth(const std::vector<Column>& columns) {
+  std::size_t sum = 0;
+  for (const Column& column : columns) sum += column.width + kColumnGap;
+  return sum;
+}
+
+// Leaves out columns until the parameters have room, and gives these what is left.
+std::vector<Column> FitColumns(std::vector<Column> columns, std::size_t width) {
+  while (columns.size() > 3 && FixedWidth(columns) + kMinParameterWidth > width) {
+    const auto least =
+        std::min_element(columns.begin(), columns.end(), [](const Column& a, const Column& b) {
+          return (a.width == 0 ? 1000 : a.keep) < (b.width == 0 ? 1000 : b.keep);
+        });
+    columns.erase(least);
+  }
+  const std::size_t fixed = FixedWidth(columns) - kColumnGap;
+  for (Column& column : columns) {
+    if (column.width == 0) column.width = width > fixed ? width - fixed : 1;
+  }
+  return columns;
+}
+
+std::string JoinCells(const std::vector<Column>& columns,
+                      const std::function<std::string(const Column&)>& cell) {
+  std::string line;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (i > 0) line.append(kColumnGap, ' ');
+    const std::string text = cell(columns[i]);
+    line += columns[i].right ? FitRight(text, columns[i].width) : FitLeft(text, columns[i].width);
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+LineStyle StyleOf(const v1::Study& study, const v1::Trial& trial) {
+  if (study.has_best_trial() && study.best_trial() == trial.number()) return LineStyle::kBest;
+  if (trial.state() == v1::TRIAL_FAIL) return LineStyle::kBad;
+  if (trial.state() == v1::TRIAL_RUNNING) return LineStyle::kRunning;
+  if (trial.state() == v1::TRIAL_COMPLETE) return LineStyle::kPlain;
+  return LineStyle::kDim;
+}
+
+// Running, then ended ones and paused by value, then waiting.
+std::vector<const v1::Trial*> InTableOrder(const v1::StudyDetails& details) {
+  std::vector<const v1::Trial*> trials = BestFirst(details);
+  const auto rank = [](const v1::Trial* trial) {
+    if (trial->state() == v1::TRIAL_RUNNING) return 0;
+    return trial->state() == v1::TRIAL_WAITING ? 2 : 1;
+  };
+  std::stable_sort(trials.begin(), trials.end(),
+                   [&](const v1::Trial* a, const v1::Trial* b) { return rank(a) < rank(b); });
+  return trials;
+}
+
+std::string TitleLine(const v1::StudyDetails& details) {
+  const v1::Study& study = details.study();
+  std::string line = fmt::format("{}  {}  {}", study.name(), StateName(study.state()),
+                                 FormatDuration(study.elapsed_s()));
+  if (study.state() == v1::STUDY_RUNNING && study.remaining_s() >= 0) {
+    line += fmt::format("  about {} left", FormatDuration(study.remaining_s()));
+  }
+  if (study.cost_limit() > 0) {
+    line += fmt::format("  spent {} of {}", FormatValue(study.spent()),
+                        FormatValue(study.cost_limit()));
+  } else if (study.spent() > 0) {
+    line += fmt::format("  spent {}", FormatValue(study.spent()));
+  }
+  line += fmt::format("  slots {}/{}", details.pool().slots_held(), details.pool().slots());
+  if (study.state() != v1::STUDY_RUNNING && !study.reason().empty()) line += "  " + study.reason();
+  return line;
+}
+
+std::vector<TableLine> Head(const v1::StudyDetails& details, std::size_t width) {
+  std::vector<TableLine> lines;
+  lines.push_back({Cut(TitleLine(details), width), LineStyle::kTitle});
+  const std::string bar = ProgressBar(ShareDone(details.study()), width < 80 ? 16 : 30);
+  const std::string counts = TrialCounts(details.study());
+  lines.push_back({Cut(bar.empty() ? counts : bar + "  " + counts, width), LineStyle::kPlain});
+  lines.push_back({Cut(BestSoFar(details), width), LineStyle::kBest});
+  return lines;
+}
+
+// The last line: how many trials are not shown, by state.
+std::string HiddenLine(const std::vector<const v1::Trial*>& trials, std::size_t shown) {
+  std::map<std::string, int> by_state;
+  for (std::size_t i = shown; i < trials.size(); ++i) ++by_state[StateName(trials[i]->state())];
+  std::string line = fmt::format("... {} more:", trials.size() - shown);
+  for (const auto& [state, count] : by_state) line += fmt::format(" {} {}", count, state);
+  return line;
+}
+
+}  // namespace
+
+std::string TrialCounts(const v1::Study& study) {
+  std::string line = std::to_string(EndedTrials(study));
+  if (study.max_trials() > 0) line += fmt::format("/{}", study.max_trials());
+  line += " trials done";
+  const std::pair<v1::TrialState, const char*> kinds[] = {
+      {v1::TRIAL_RUNNING, "running"}, {v1::TRIAL_WAITING, "waiting"},
+      {v1::TRIAL_PAUSED, "paused"},   {v1::TRIAL_COMPLETE, "complete"},
+      {v1::TRIAL_PRUNED, "pruned"},   {v1::TRIAL_FAIL, "failed"}};
+  const char* separator = ": ";
+  for (const auto& [state, word] : kinds) {
+    if (const std::int64_t n = CountIn(study, state); n > 0) {
+      line += fmt::format("{}{} {}", separator, n, word);
+      separator = ", ";
+    }
+  }
+  return line;
+}
+
+std::string BestSoFar(const v1::StudyDetails& details) {
+  const v1::Study& study = details.study();
+  if (!study.has_best_trial()) return "best: no value yet";
+  std::string line = fmt::format("best {} {}, trial {}", study.metric(),
+                                 FormatValue(study.best_value()), study.best_trial());
+  if (const v1::Trial* trial = FindTrial(details, study.best_trial())) {
+    line += ": " + DisplayParameters(*trial);
+  }
+  return line;
+}
+
+std::vector<TableLine> RenderTable(const v1::StudyDetails& details, const TableOptions& options) {
+  const std::size_t width = std::max(options.width, kMinTableWidth);
+  std::vector<TableLine> lines = Head(details, width);
+  const std::vector<const v1::Trial*> trials = InTableOrder(details);
+  const std::vector<Column> columns = FitColumns(AllColumns(details, options.now), width);
+  lines.push_back({JoinCells(columns, [](const Column& c) { return c.heading; }), LineStyle::kDim});
+
+  const std::size_t room = options.height > lines.size() ? options.height - lines.size() : 0;
+  std::size_t shown = trials.size();
+  if (shown > room) shown = room > 0 ? room - 1 : 0;
+  for (std::size_t i = 0; i < shown; ++i) {
+    const v1::Trial& trial = *trials[i];
+    lines.push_back({JoinCells(columns, [&](const Column& c) { return c.text(trial); }),
+                     StyleOf(details.study(), trial)});
+  }
+  if (shown < trials.size() && room > 0) {
+    lines.push_back({Cut(HiddenLine(trials, shown), width), LineStyle::kDim});
+  }
+  if (lines.size() > options.height) lines.resize(options.height);
+  return lines;
+}
+
+}  // namespace espalier

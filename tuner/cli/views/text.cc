@@ -1,0 +1,184 @@
+#include "tuner/cli/views/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+
+#include "search_spaces/parameter.h"
+
+namespace espalier {
+namespace {
+
+bool StartsCodePoint(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+
+std::string Printable(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) c = ' ';
+  }
+  return out;
+}
+
+std::string WithoutPrefix(const std::string& name, std::string_view prefix) {
+  return name.rfind(prefix, 0) == 0 ? name.substr(prefix.size()) : name;
+}
+
+}  // namespace
+
+std::string FormatValue(double value) {
+  if (std::isnan(value)) return "nan";
+  return fmt::format("{:.4g}", value);
+}
+
+std::string FormatDuration(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0) return "?";
+  if (seconds < 9.95) return fmt::format("{:.1f}s", seconds);
+  const auto s = static_cast<std::int64_t>(std::llround(seconds));
+  if (s < 60) return fmt::format("{}s", s);
+  if (s < 3600) return fmt::format("{}m{:02}s", s / 60, s % 60);
+  if (s < 86400) return fmt::format("{}h{:02}m", s / 3600, s % 3600 / 60);
+  return fmt::format("{}d{:02}h", s / 86400, s % 86400 / 3600);
+}
+
+std::string FormatClock(double at) {
+  const auto t = static_cast<std::time_t>(at);
+  std::tm local{};
+  localtime_r(&t, &local);
+  return fmt::format("{:02}:{:02}:{:02}", local.tm_hour, local.tm_min, local.tm_sec);
+}
+
+std::string StateName(v1::TrialState state) {
+  return WithoutPrefix(v1::TrialState_Name(state), "TRIAL_");
+}
+
+std::string StateName(v1::StudyState state) {
+  return WithoutPrefix(v1::StudyState_Name(state), "STUDY_");
+}
+
+bool HasEnded(v1::TrialState state) {
+  return state == v1::TRIAL_COMPLETE || state == v1::TRIAL_PRUNED || state == v1::TRIAL_FAIL;
+}
+
+bool HasEnded(v1::StudyState state) {
+  return state == v1::STUDY_COMPLETE || state == v1::STUDY_FAILED;
+}
+
+std::string DisplayParameter(const v1::Parameter& parameter) {
+  const absl::StatusOr<ParameterValue> value = ParameterValueFromJson(parameter.json());
+  return value.ok() ? ToDisplay(*value) : parameter.json();
+}
+
+std::string DisplayParameters(const v1::Trial& trial) {
+  std::string out;
+  for (const v1::Parameter& parameter : trial.parameters()) {
+    if (!out.empty()) out += ' ';
+    out += parameter.name() + "=" + DisplayParameter(parameter);
+  }
+  return out;
+}
+
+const v1::Parameter* FindParameter(const v1::Trial& trial, std::string_view name) {
+  for (const v1::Parameter& parameter : trial.parameters()) {
+    if (parameter.name() == name) return &parameter;
+  }
+  return nullptr;
+}
+
+const v1::Trial* FindTrial(const v1::StudyDetails& details, std::int64_t number) {
+  for (const v1::Trial& trial : details.trials()) {
+    if (trial.number() == number) return &trial;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<v1::Trial> NamedTrial(const v1::StudyDetails& details, std::int64_t number) {
+  if (const v1::Trial* trial = FindTrial(details, number)) return *trial;
+  return absl::NotFoundError(fmt::format("study \"{}\" has no trial {}; it has {}",
+                                         details.study().name(), number,
+                                         Count(details.trials_size(), "trial")));
+}
+
+std::string MetricName(const v1::Study& study) {
+  return study.metric().empty() ? "value" : study.metric();
+}
+
+bool BetterFor(const v1::Study& study, double a, double b) {
+  if (std::isnan(a)) return false;
+  if (std::isnan(b)) return true;
+  return study.maximize() ? a > b : a < b;
+}
+
+std::vector<const v1::Trial*> BestFirst(const v1::StudyDetails& details) {
+  std::vector<const v1::Trial*> trials;
+  for (const v1::Trial& trial : details.trials()) trials.push_back(&trial);
+  const v1::Study& study = details.study();
+  const auto is_best = [&](const v1::Trial* trial) {
+    return study.has_best_trial() && trial->number() == study.best_trial();
+  };
+  std::stable_sort(trials.begin(), trials.end(), [&](const v1::Trial* a, const v1::Trial* b) {
+    // The study's own word on the best one holds: it also weighs how trials ended.
+    if (is_best(a) != is_best(b)) return is_best(a);
+    if (a->has_value() != b->has_value()) return a->has_value();
+    if (a->has_value()) {
+      if (BetterFor(study, a->value(), b->value())) return true;
+      if (BetterFor(study, b->value(), a->value())) return false;
+    }
+    return a->number() < b->number();
+  });
+  return trials;
+}
+
+std::size_t DisplayWidth(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), StartsCodePoint));
+}
+
+std::string Cut(std::string_view text, std::size_t width) {
+  std::string clean = Printable(text);
+  if (DisplayWidth(clean) <= width) return clean;
+  if (width == 0) return {};
+  std::size_t bytes = 0;
+  for (std::size_t columns = 0; bytes < clean.size(); ++bytes) {
+    if (StartsCodePoint(clean[bytes]) && columns++ == width - 1) break;
+  }
+  return clean.substr(0, bytes) + "…";
+}
+
+std::string FitLeft(std::string_view text, std::size_t width) {
+  std::string out = Cut(text, width);
+  out.append(width - DisplayWidth(out), ' ');
+  return out;
+}
+
+std::string FitRight(std::string_view text, std::size_t width) {
+  const std::string out = Cut(text, width);
+  return std::string(width - DisplayWidth(out), ' ') + out;
+}
+
+std::vector<std::string> Columns(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    if (row.size() > widths.size()) widths.resize(row.size());
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], DisplayWidth(row[i]));
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool last = i + 1 == row.size();
+      line += last ? Printable(row[i]) : FitLeft(row[i], widths[i]) + "  ";
+    }
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+std::string Count(std::int64_t n, std::string_view singular) {
+  return fmt::format("{} {}{}", n, singular, n == 1 ? "" : "s");
+}
+
+}  // namespace espalier

@@ -1,0 +1,167 @@
+#include "tuner/cli/views/trial_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "tuner/cli/views/record.h"
+#include "tuner/cli/views/text.h"
+
+namespace espalier {
+namespace {
+
+class Lines {
+ public:
+  void Add(const std::string& name, const std::string& value) {
+    if (!value.empty()) lines_.push_back(FitLeft(name, 16) + value);
+  }
+  void Known(const std::string& name, double value) {
+    if (value != 0) Add(name, FormatValue(value));
+  }
+  void Section(const std::string& title, const std::vector<std::vector<std::string>>& rows) {
+    if (rows.size() < 2) return;
+    lines_.push_back("");
+    lines_.push_back(title);
+    for (const std::string& line : Columns(rows)) lines_.push_back("  " + line);
+  }
+  void Text(const std::string& line) { lines_.push_back(line); }
+  std::vector<std::string> Take() { return std::move(lines_); }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+std::string At(const v1::StudyDetails& details, double at) {
+  return fmt::format("{:.2f}s", at - details.study().created_at());
+}
+
+std::string SlotNames(const v1::SlotSpan& span, const std::vector<Lane>& lanes) {
+  std::string names;
+  for (const v1::Slot& slot : span.slots()) {
+    for (const Lane& lane : lanes) {
+      if (lane.node_id == slot.node_id() && lane.index == slot.index()) {
+        names += (names.empty() ? "" : " ") + lane.name;
+      }
+    }
+  }
+  return names;
+}
+
+void AddHistory(const v1::StudyDetails& details, const v1::Trial& trial, double now, Lines& lines) {
+  const std::set<std::string> figures = FigureNames(trial);
+  std::vector<std::vector<std::string>> values = {{"step", "value", "at", "batch"}};
+  values[0].insert(values[0].end(), figures.begin(), figures.end());
+  for (const v1::IntermediateValue& value : trial.values()) {
+    std::vector<std::string>& row = values.emplace_back(
+        std::vector<std::string>{std::to_string(value.step()), FormatValue(value.value()),
+                                 At(details, value.at()), std::to_string(value.batch_size())});
+    for (const std::string& name : figures) {
+      const auto figure = value.extra().find(name);
+      row.push_back(figure == value.extra().end() ? "" : FormatValue(figure->second));
+    }
+  }
+  lines.Section("values", values);
+  const std::vector<Lane> lanes = LanesOf(details);
+  std::vector<std::vector<std::string>> spans = {{"from", "for", "slots"}};
+  for (const v1::SlotSpan& span : trial.spans()) {
+    const double to = span.to() > 0 ? span.to() : now;
+    spans.push_back(
+        {At(details, span.from()), FormatDuration(to - span.from()), SlotNames(span, lanes)});
+  }
+  lines.Section("slots held", spans);
+  std::vector<std::vector<std::string>> resizes = {
+      {"at", "replicas", "pause", "forming", "state", ""}};
+  for (const v1::Resize& resize : trial.resizes()) {
+    resizes.push_back({At(details, resize.at()),
+                       fmt::format("{} -> {}", resize.from_replicas(), resize.to_replicas()),
+                       fmt::format("{:.1f} ms", 1000 * resize.pause_s()),
+                       fmt::format("{:.1f} ms", 1000 * resize.form_s()),
+                       fmt::format("{:.1f} ms", 1000 * resize.broadcast_s()),
+                       resize.after_loss() ? "after a loss" : ""});
+  }
+  lines.Section("regroups", resizes);
+  std::vector<std::vector<std::string>> decisions = {{"at", "decision", "slots", "reason"}};
+  for (const v1::Decision& decision : details.decisions()) {
+    if (decision.trial_number() != trial.number()) continue;
+    decisions.push_back({At(details, decision.at()), decision.kind(),
+                         fmt::format("{} -> {}", decision.from_slots(), decision.to_slots()),
+                         decision.reason()});
+  }
+  lines.Section("decisions", decisions);
+}
+
+std::string Mebibytes(std::int64_t bytes) {
+  return bytes > 0 ? fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024)) : "";
+}
+
+// What its group is at between two steps: "handing over state, 1.2 of 2.0 GB".
+std::string GroupPhase(const v1::Trial& trial) {
+  constexpr double kGigabyte = 1e9;
+  const double moved = static_cast<double>(trial.moved_bytes()) / kGigabyte;
+  const double total = static_cast<double>(trial.moved_bytes_total()) / kGigabyte;
+  if (total > 0) return fmt::format("{}, {:.1f} of {:.1f} GB", trial.group_phase(), moved, total);
+  if (moved > 0) return fmt::format("{}, {:.1f} GB so far", trial.group_phase(), moved);
+  return trial.group_phase();
+}
+
+// What an elastic trial tells of how it trains; an ended one, what it told last.
+void AddFigures(const v1::Trial& trial, Lines& lines) {
+  if (trial.atomic_batch_size() > 0) {
+    lines.Add("per replica", fmt::format("{} samples x {} a step", trial.atomic_batch_size(),
+                                         trial.accumulation_steps() + 1));
+  }
+  if (trial.step_time_s() > 0) {
+    lines.Add("step time", fmt::format("{:.3f} ms, {:.1f} % of it waiting for others",
+                                       1000 * trial.step_time_s(), 100 * trial.sync_share()));
+  }
+  lines.Add("memory", Mebibytes(trial.memory_bytes()));
+  lines.Add("device memory", Mebibytes(trial.device_memory_bytes()));
+  lines.Known("loss scale", trial.loss_scale());
+  lines.Known("skipped steps", static_cast<double>(trial.skipped_steps()));
+}
+
+}  // namespace
+
+std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Trial& trial,
+                                   double now) {
+  Lines lines;
+  lines.Add("trial",
+            fmt::format("{} of {} (id {})", trial.number(), details.study().name(), trial.id()));
+  lines.Add("state", StateName(trial.state()));
+  lines.Add("reason", Cut(trial.reason(), 1000));
+  if (trial.has_value()) lines.Add(details.study().metric(), FormatValue(trial.value()));
+  for (const v1::Parameter& parameter : trial.parameters()) {
+    lines.Add("  " + parameter.name(), Cut(DisplayParameter(parameter), 1000));
+  }
+  lines.Add("slots", trial.slots() > 0 ? std::to_string(trial.slots()) : "");
+  lines.Add("group", GroupPhase(trial));
+  lines.Add("pinned to", trial.pinned_slots() > 0 ? std::to_string(trial.pinned_slots()) : "");
+  lines.Add("slot-seconds", fmt::format("{:.1f}", SlotSeconds(trial, now)));
+  lines.Known("batch size", static_cast<double>(trial.batch_size()));
+  lines.Known("learning rate", trial.learning_rate());
+  lines.Known("noise scale", trial.noise_scale());
+  lines.Known("goodput", trial.goodput());
+  lines.Known("throughput", trial.throughput());
+  AddFigures(trial, lines);
+  lines.Known("promise", trial.promise());
+  lines.Known("restarts", trial.restarts());
+  lines.Add("checkpoint", trial.checkpoint());
+  lines.Add("  which lies on", absl::StrJoin(trial.checkpoint_nodes(), ", "));
+  AddHistory(details, trial, now, lines);
+  if (!trial.last_output().empty()) {
+    lines.Text("");
+    lines.Text("last output");
+    std::size_t from = 0;
+    while (from < trial.last_output().size()) {
+      const std::size_t end =
+          std::min(trial.last_output().find('\n', from), trial.last_output().size());
+      lines.Text("  " + Cut(trial.last_output().substr(from, end - from), 1000));
+      from = end + 1;
+    }
+  }
+  return lines.Take();
+}
+
+}  // namespace espalier
