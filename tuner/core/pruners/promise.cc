@@ -177,7 +177,6 @@ PluginRow<Pruner> PromiseRow() {
                         .meaning = "trials that must have reported before the first verdict"},
                        {.name = "best_k",
                         .default_value = 0,
-                        .least = 0,
                         .most = kMostBestK,
                         .whole = true,
                         .meaning = "k of the best that are compared with; 0: the study's own"}}},
