@@ -45,7 +45,7 @@ TEST_F(Plugins, AreListedWithDefaultMeaningAndRangeOfEachOption) {
   EXPECT_THAT(text, HasSubstr("\n  asha                      ends a trial that is not among"));
   EXPECT_THAT(text, HasSubstr("\n    min_steps=1               first rung: a whole number >= 1\n"));
   EXPECT_THAT(text, HasSubstr(": a number > 0 and < 1\n"));
-  for (const char* kind : {"Samplers: ", "Policies: ", "Pool-size rules: "}) {
+  for (const char* kind : {"Samplers: ", "Policies: ", "Pool-size rules: ", "Engines: "}) {
     EXPECT_THAT(text, HasSubstr(kind));
   }
 }

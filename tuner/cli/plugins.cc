@@ -16,6 +16,7 @@
 #include "tuner/cli/verb.h"
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/samplers/sampler.h"
+#include "tuner/server/engines.h"
 
 namespace espalier {
 namespace {
@@ -34,7 +35,8 @@ std::vector<Kind> Kinds() {
       {"pruners", "Pruners: \"pruner\" in a study file", Pruners().Infos()},
       {"policies", "Policies: tuner serve --policy, or \"policy\" in the study file of tuner run",
        Policies().Infos()},
-      {"pool_size_rules", "Pool-size rules: tuner serve --pool-size", PoolSizeRules().Infos()}};
+      {"pool_size_rules", "Pool-size rules: tuner serve --pool-size", PoolSizeRules().Infos()},
+      {"engines", "Engines: tuner serve --engine", Engines().Infos()}};
 }
 
 constexpr const char* kHowToGiveOptions =
