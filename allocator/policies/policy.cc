@@ -19,11 +19,22 @@ PluginRow<Policy> UtilityCostRow();
 }  // namespace policies
 
 const PluginTable<Policy>& Policies() {
-  static const PluginTable<Policy> table(
-      "policy", {policies::FixedRow(), policies::FluidRow(), policies::HyperSchedRow(),
-                 policies::OptimusRow(), policies::PolluxRow(), policies::PromiseGoodputRow(),
-                 policies::ScalingEfficiencyRow(), policies::SiaPolicyRow(),
-                 policies::TiresiasRow(), policies::TopJobRow(), policies::UtilityCostRow()});
+  static const PluginTable<Policy> table{
+      "policy",
+      {
+          policies::FixedRow(),
+          policies::FluidRow(),
+          policies::HyperSchedRow(),
+          policies::OptimusRow(),
+          policies::PolluxRow(),
+          policies::PromiseGoodputRow(),
+          policies::ScalingEfficiencyRow(),
+          policies::SiaPolicyRow(),
+          policies::TiresiasRow(),
+          policies::TopJobRow(),
+          policies::UtilityCostRow(),
+      },
+  };
   return table;
 }
 

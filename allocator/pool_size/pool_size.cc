@@ -11,9 +11,14 @@ PluginRow<PoolSizeRule> LeastCostRow();
 }  // namespace pool_size_rules
 
 const PluginTable<PoolSizeRule>& PoolSizeRules() {
-  static const PluginTable<PoolSizeRule> table(
-      "pool-size rule", {pool_size_rules::UtilityPriceRow(), pool_size_rules::UtilityBandRow(),
-                         pool_size_rules::LeastCostRow()});
+  static const PluginTable<PoolSizeRule> table{
+      "pool-size rule",
+      {
+          pool_size_rules::UtilityPriceRow(),
+          pool_size_rules::UtilityBandRow(),
+          pool_size_rules::LeastCostRow(),
+      },
+  };
   return table;
 }
 

@@ -12,7 +12,7 @@ namespace espalier {
 // when it has not come in time: its agent may end at once, or never begin. Requests may come twice,
 // and for nodes that are gone or were never asked for: both change nothing. A name that was
 // released may be asked for again, and then means a new node. These two calls come from one thread
-// and must not wait.
+// and must not wait; the others come from another.
 class Engine {
  public:
   virtual ~Engine() = default;

@@ -9,7 +9,12 @@ PluginRow<Engine, NodeAgents> LocalRow();
 }  // namespace engines
 
 const PluginTable<Engine, NodeAgents>& Engines() {
-  static const PluginTable<Engine, NodeAgents> table("engine", {engines::LocalRow()});
+  static const PluginTable<Engine, NodeAgents> table{
+      "engine",
+      {
+          engines::LocalRow(),
+      },
+  };
   return table;
 }
 

@@ -15,10 +15,18 @@ PluginRow<Pruner> AshaPromiseRow();
 }  // namespace pruners
 
 const PluginTable<Pruner>& Pruners() {
-  static const PluginTable<Pruner> table(
+  static const PluginTable<Pruner> table{
       "pruner",
-      {pruners::NoneRow(), pruners::MedianRow(), pruners::AshaRow(), pruners::AshaPromoteRow(),
-       pruners::HyperbandRow(), pruners::PromiseRow(), pruners::AshaPromiseRow()});
+      {
+          pruners::NoneRow(),
+          pruners::MedianRow(),
+          pruners::AshaRow(),
+          pruners::AshaPromoteRow(),
+          pruners::HyperbandRow(),
+          pruners::PromiseRow(),
+          pruners::AshaPromiseRow(),
+      },
+  };
   return table;
 }
 

@@ -12,8 +12,15 @@ PluginRow<Sampler> QueueRow();
 }  // namespace samplers
 
 const PluginTable<Sampler>& Samplers() {
-  static const PluginTable<Sampler> table("sampler", {samplers::RandomRow(), samplers::GridRow(),
-                                                      samplers::TpeRow(), samplers::QueueRow()});
+  static const PluginTable<Sampler> table{
+      "sampler",
+      {
+          samplers::RandomRow(),
+          samplers::GridRow(),
+          samplers::TpeRow(),
+          samplers::QueueRow(),
+      },
+  };
   return table;
 }
 
