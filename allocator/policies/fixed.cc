@@ -1,14 +1,13 @@
-#include "allocator/policies/fixed.h"
-
-#include "allocator/policies/settings.h"
+#include "allocator/policies/policy.h"
 #include "allocator/pool/admission.h"
 #include "allocator/pool/board.h"
-#include "tuner/base/status.h"
 
-namespace espalier {
+namespace espalier::policies {
 
 namespace {
 
+// Every trial gets its minimum (or pinned number) of slots and keeps it to its end: what tuners
+// without elastic trials do.
 class Fixed : public Policy {
  public:
   std::vector<AllocationDecision> Allocate(const Pool& pool) override {
@@ -21,9 +20,9 @@ class Fixed : public Policy {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Policy>> MakeFixed(const Options& options) {
-  ESPALIER_RETURN_IF_ERROR(ReadSettings("fixed", options, {}));
-  return std::make_unique<Fixed>();
+PluginRow<Policy> FixedRow() {
+  return {{.name = "fixed", .summary = "each trial keeps its minimum; nothing is resized"},
+          [](const OptionValues&) { return std::make_unique<Fixed>(); }};
 }
 
-}  // namespace espalier
+}  // namespace espalier::policies

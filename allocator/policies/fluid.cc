@@ -1,20 +1,16 @@
-#include "allocator/policies/fluid.h"
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "allocator/policies/settings.h"
+#include "allocator/policies/policy.h"
 #include "allocator/pool/admission.h"
 #include "allocator/pool/board.h"
 #include "allocator/pool/sizes.h"
-#include "tuner/base/status.h"
 
-namespace espalier {
+namespace espalier::policies {
 
 namespace {
 
@@ -32,6 +28,14 @@ double HeightOf(const Job& job) {
   return 0;
 }
 
+// Fluid's water filling (Yu et al., MLSys 2021, and github.com/SymbioticLab/Fluid): the longer a
+// trial's step takes on one slot (its height h), the wider it is made, so that all trials of a
+// group end together. Widths w = min(max(floor(h * n / sum h), 1), d) for n trials are scaled to
+// the slots there are. Divided anew when a trial comes, goes or is measured for the first time, or
+// the slots change. Trials that were not measured yet have their minimum.
+//
+// Differences: no trial has less than a slot, since slots are not shared here; whole slots by the
+// largest remainder of w over what is given; all trials of the pool are one group.
 class Fluid : public Policy {
  public:
   explicit Fluid(double max_width) : max_width_(max_width) {}
@@ -124,11 +128,15 @@ class Fluid : public Policy {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Policy>> MakeFluid(const Options& options) {
-  double max_width = 4;
-  const std::array known = {SettingRow{"max_width", &max_width, 1}};
-  ESPALIER_RETURN_IF_ERROR(ReadSettings("fluid", options, known));
-  return std::make_unique<Fluid>(max_width);
+PluginRow<Policy> FluidRow() {
+  return {
+      {.name = "fluid",
+       .summary = "slots in proportion to the time of a lone step (MLSys 2021)",
+       .options = {{.name = "max_width",
+                    .default_value = 4,
+                    .least = 1,
+                    .meaning = "d, what a trial's width is at most"}}},
+      [](const OptionValues& options) { return std::make_unique<Fluid>(options["max_width"]); }};
 }
 
-}  // namespace espalier
+}  // namespace espalier::policies

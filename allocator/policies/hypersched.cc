@@ -1,25 +1,21 @@
-#include "allocator/policies/hypersched.h"
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "absl/strings/str_format.h"
-#include "allocator/policies/settings.h"
+#include "allocator/policies/policy.h"
 #include "allocator/pool/admission.h"
 #include "allocator/pool/board.h"
 #include "allocator/pool/sizes.h"
-#include "tuner/base/status.h"
 
-namespace espalier {
+namespace espalier::policies {
 
 namespace {
 
 struct HyperSchedSettings {
-  double leftover = 1;
-  double min_gain = 1.1;
+  double leftover;
+  double min_gain;
 };
 
 double CostOf(const Job& job) {
@@ -96,6 +92,14 @@ class Leftover {
   std::vector<int> targets_;
 };
 
+// HyperSched's allocation (Liaw et al., SoCC 2019, and github.com/ucbrise/hypersched): every live
+// trial gets its minimum, and what is left goes by rank of the metric. A trial shrinks at once; it
+// grows if f(new) * (T - startup) / (f(old) * T) > min_gain, with its speedup f, the time T to the
+// deadline and the 90th percentile of what resizes have cost. Without a deadline the speedup alone
+// decides. Its exploration stop is the core's business.
+//
+// Differences: decided anew at each call, not each five results; a trial without a value ranks
+// behind those with one; what a trial cannot use goes to the next.
 class HyperSched : public Policy {
  public:
   explicit HyperSched(const HyperSchedSettings& settings) : settings_(settings) {}
@@ -149,18 +153,24 @@ class HyperSched : public Policy {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Policy>> MakeHyperSched(const Options& options) {
-  HyperSchedSettings settings;
-  const std::array known = {SettingRow{"leftover", &settings.leftover, 0, 2},
-                            SettingRow{"min_gain", &settings.min_gain}};
-  ESPALIER_RETURN_IF_ERROR(ReadSettings("hypersched", options, known));
-  if (settings.leftover != std::floor(settings.leftover)) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "policy \"hypersched\" option \"leftover\": needs 0 (uniform), 1 (top job) or 2 (softmax), "
-        "got %g",
-        settings.leftover));
-  }
-  return std::make_unique<HyperSched>(settings);
+PluginRow<Policy> HyperSchedRow() {
+  return {
+      {.name = "hypersched",
+       .summary = "what minimums leave goes by rank of the metric, before a deadline (SoCC 2019)",
+       .options = {{.name = "leftover",
+                    .default_value = 1,
+                    .most = 2,
+                    .whole = true,
+                    .meaning = "what is left goes 0: round robin by rank, 1: to the best, 2: by "
+                               "softmax of the metric"},
+                   {.name = "min_gain",
+                    .default_value = 1.1,
+                    .meaning =
+                        "speedup that a larger size must bring, the pause for it counted in"}}},
+      [](const OptionValues& options) {
+        return std::make_unique<HyperSched>(
+            HyperSchedSettings{.leftover = options["leftover"], .min_gain = options["min_gain"]});
+      }};
 }
 
-}  // namespace espalier
+}  // namespace espalier::policies

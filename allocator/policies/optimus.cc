@@ -1,7 +1,4 @@
-#include "allocator/policies/optimus.h"
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -9,12 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "allocator/policies/settings.h"
+#include "allocator/policies/policy.h"
 #include "allocator/pool/slot_ledger.h"
 #include "allocator/pool/speedup.h"
-#include "tuner/base/status.h"
 
-namespace espalier {
+namespace espalier::policies {
 
 namespace {
 
@@ -159,12 +155,19 @@ std::string Division::Reason(const Growth& c, const Placement& placement,
                          c.gain_s, why);
 }
 
+// Optimus (Peng et al., EuroSys 2018) as the Pollux paper compares itself with it: every job gets
+// its minimum, and each further slot goes where it shortens the remaining time most; jobs whose
+// number of slots changed are placed anew, smallest first, on the nodes with the most free slots.
+// The time of a step is the job's known one (the paper's oracle), else by its goodput model, else
+// linear in the slots. No regard for promise, nor for what a resize costs. Smaller minima go before
+// earlier submissions.
 class Optimus : public Policy {
  public:
   explicit Optimus(bool share_spanned) : share_spanned_(share_spanned) {}
   std::vector<AllocationDecision> Allocate(const Pool& pool) override {
     return Division(pool, share_spanned_).Run();
   }
+  bool preempts() const override { return true; }
 
  private:
   bool share_spanned_;
@@ -172,11 +175,18 @@ class Optimus : public Policy {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Policy>> MakeOptimus(const Options& options) {
-  double share_spanned = 0;
-  const std::array known = {SettingRow{"share_spanned", &share_spanned, 0, 1}};
-  ESPALIER_RETURN_IF_ERROR(ReadSettings("optimus", options, known));
-  return std::make_unique<Optimus>(share_spanned != 0);
+PluginRow<Policy> OptimusRow() {
+  return {{.name = "optimus",
+           .summary = "each slot to the trial whose end it brings closest",
+           .options =
+               {{.name = "share_spanned",
+                 .default_value = 0,
+                 .most = 1,
+                 .meaning =
+                     "above 0: several jobs that span nodes may share one, as in the original"}}},
+          [](const OptionValues& options) {
+            return std::make_unique<Optimus>(options["share_spanned"] != 0);
+          }};
 }
 
-}  // namespace espalier
+}  // namespace espalier::policies

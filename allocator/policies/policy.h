@@ -1,13 +1,11 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "allocator/pool/pool.h"
-#include "tuner/base/options.h"
+#include "tuner/base/plugin.h"
 
 namespace espalier {
 
@@ -27,23 +25,19 @@ class Policy {
   virtual ~Policy() = default;
   // One entry for each job whose placement changes, in ascending order of submission.
   virtual std::vector<AllocationDecision> Allocate(const Pool& pool) = 0;
+
+  // Whether it has nothing to add when it is asked again, with its decisions applied and no time
+  // passed, and the first answer does not depend on what it was asked before. Others act in rounds
+  // or search by chance.
+  virtual bool settles() const { return true; }
+  // Whether a running trial may have to pause for another's sake.
+  virtual bool preempts() const { return false; }
 };
+
+// All there are; a row of it is the last function of its source file.
+const PluginTable<Policy>& Policies();
 
 // InvalidArgument names an unknown policy or option, or a value out of range, and what is known.
 absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name, const Options& options);
-std::vector<std::string> PolicyNames();
-
-// What the table tells of a policy.
-struct PolicyInfo {
-  std::string_view name;
-  std::string_view description;  // one line, for help and documents
-  // Whether asked again, with its decisions applied and no time passed, it has nothing to add and
-  // the first answer does not depend on what it was asked before. Others act in rounds or search
-  // by chance.
-  bool settles = true;
-  // Whether a running trial may have to pause for another's sake.
-  bool preempts = false;
-};
-std::vector<PolicyInfo> PolicyInfos();
 
 }  // namespace espalier

@@ -1,7 +1,4 @@
-#include "allocator/policies/pollux.h"
-
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <utility>
@@ -9,29 +6,36 @@
 
 #include "absl/strings/str_format.h"
 #include "allocator/policies/nsga2.h"
+#include "allocator/policies/policy.h"
 #include "allocator/policies/pollux_fitness.h"
 #include "allocator/policies/pollux_search.h"
-#include "allocator/policies/settings.h"
+#include "allocator/policies/rounds.h"
 #include "allocator/pool/admission.h"
 #include "allocator/pool/board.h"
 #include "allocator/pool/sizes.h"
 #include "allocator/pool/transition.h"
-#include "tuner/base/status.h"
 
-namespace espalier {
+namespace espalier::policies {
 
 namespace {
 
-constexpr double kClockRounding_s = 1e-6;
-
 struct PolluxSettings {
-  double interval_s = 60;
-  double generations = 100;
-  double population = 100;
-  double seed = 1;
-  PolluxFitnessOptions fitness{};
+  double interval_s;
+  double generations;
+  double population;
+  double seed;
+  PolluxFitnessOptions fitness;
 };
 
+// Pollux (Qiao et al., OSDI 2021) as its artifact has it (petuum/adaptdl, branch osdi21-artifact,
+// simulator/pollux.py): every minute NSGA-II looks for the allocation with the greatest power mean
+// of speedups (pollux_fitness.h) and, as the second objective, utility of the nodes in use. It
+// starts from the best front of the last search. Blind to the metric of a trial.
+//
+// Differences: between two searches lost slots are mended and waiting trials get their minimum on
+// free slots; a trial without a model stays at its minimum; draining nodes, GPU types and trials
+// that are being resized are respected; moves that would wait for each other are left out
+// (transition.h); no cluster autoscaling.
 class Pollux : public Policy {
  public:
   explicit Pollux(const PolluxSettings& settings)
@@ -40,8 +44,7 @@ class Pollux : public Policy {
   std::vector<AllocationDecision> Allocate(const Pool& pool) override {
     Board board(pool);
     Mend(board, /*reclaim=*/false);
-    const bool due =
-        !searched_at_s_ || pool.now_s - *searched_at_s_ >= settings_.interval_s - kClockRounding_s;
+    const bool due = RoundIsDue(searched_at_s_, pool.now_s, settings_.interval_s);
     Sizes sizes(board);
     if (due && board.size() > 0 && board.total_capacity() > 0) {
       searched_at_s_ = pool.now_s;
@@ -50,6 +53,8 @@ class Pollux : public Policy {
     sizes.Settle(/*reclaim=*/false);
     return sizes.Decisions();
   }
+  bool settles() const override { return false; }
+  bool preempts() const override { return true; }
 
  private:
   // The best front of a search, by the ids it was about.
@@ -127,16 +132,44 @@ void Pollux::SearchOn(Board& board, const Pool& pool, Sizes& sizes) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Policy>> MakePollux(const Options& options) {
-  PolluxSettings settings;
-  const std::array known = {SettingRow{"interval_s", &settings.interval_s},
-                            SettingRow{"generations", &settings.generations, 1, 10000},
-                            SettingRow{"population", &settings.population, 2, 10000},
-                            SettingRow{"fairness", &settings.fitness.fairness, -100, 1},
-                            SettingRow{"restart_delay_s", &settings.fitness.restart_delay_s},
-                            SettingRow{"seed", &settings.seed, 0, 9007199254740992.0}};
-  ESPALIER_RETURN_IF_ERROR(ReadSettings("pollux", options, known));
-  return std::make_unique<Pollux>(settings);
+PluginRow<Policy> PolluxRow() {
+  return {{.name = "pollux",
+           .summary = "genetic search for the fairest mean of speedups each minute (OSDI 2021)",
+           .options = {{.name = "interval_s",
+                        .default_value = 60,
+                        .meaning = "seconds from one search to the next"},
+                       {.name = "generations",
+                        .default_value = 100,
+                        .least = 1,
+                        .most = 10000,
+                        .meaning = "generations of a search"},
+                       {.name = "population",
+                        .default_value = 100,
+                        .least = 2,
+                        .most = 10000,
+                        .meaning = "allocations in a generation"},
+                       {.name = "fairness",
+                        .default_value = PolluxFitnessOptions{}.fairness,
+                        .least = -100,
+                        .most = 1,
+                        .meaning =
+                            "exponent of the power mean of speedups, 0: geometric; less is fairer"},
+                       {.name = "restart_delay_s",
+                        .default_value = PolluxFitnessOptions{}.restart_delay_s,
+                        .meaning = "seconds that a restart is taken to cost"},
+                       {.name = "seed",
+                        .default_value = 1,
+                        .most = 9007199254740992.0,
+                        .meaning = "of the search's draws"}}},
+          [](const OptionValues& options) {
+            return std::make_unique<Pollux>(
+                PolluxSettings{.interval_s = options["interval_s"],
+                               .generations = options["generations"],
+                               .population = options["population"],
+                               .seed = options["seed"],
+                               .fitness = {.fairness = options["fairness"],
+                                           .restart_delay_s = options["restart_delay_s"]}});
+          }};
 }
 
-}  // namespace espalier
+}  // namespace espalier::policies

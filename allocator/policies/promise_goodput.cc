@@ -1,7 +1,4 @@
-#include "allocator/policies/promise_goodput.h"
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -9,22 +6,19 @@
 
 #include "allocator/division/attribution.h"
 #include "allocator/division/division.h"
-#include "allocator/policies/pollux_objective.h"
-#include "allocator/policies/settings.h"
+#include "allocator/policies/policy.h"
 #include "allocator/pool/admission.h"
 #include "allocator/pool/study_shares.h"
-#include "tuner/base/status.h"
 
-namespace espalier {
+namespace espalier::policies {
 
 namespace {
 
-struct Settings {
+struct PromiseGoodputSettings {
   PromiseObjectiveOptions objective;
-  double min_resize_interval_s = 2;
-  double urgency = 0;
-  double fairness = kStudyFairness;
-  bool pollux_fitness = false;
+  double min_resize_interval_s;
+  double urgency;
+  double fairness;
 };
 
 // Rounds until the outcome, taken as the present, needs no further change; two or three are usual.
@@ -34,9 +28,26 @@ constexpr int kMaxRounds = 20;
 // by side rather than one after the other: a lone job on the whole pool scales worst.
 constexpr double kYetToCome = 2;
 
+// The division of slots with the greatest sum of promise-weighted speedup, less what moving costs.
+// What each trial would gain on each number of slots is worked out from its goodput model; a
+// multiple-choice knapsack says how many each should have; these are placed with as few changes as
+// possible; and exchanges between trials and nodes better what did not fit as planned. Exact or
+// nearly so where that can be checked, and a few milliseconds for hundreds of trials.
+//
+// Waiting trials come first, in order (one more trial scales linearly), and take slots back from
+// whoever misses them least; nobody who runs goes below its minimum for that. A move must pay for
+// the pause it costs: the trial's own measured one, over the time the move will last.
+//
+// The weight is promise x urgency. Urgency serves plain jobs, all of equal promise, whose mean
+// completion time counts: finishing one job earlier spares all that are behind it nothing, but
+// work done on it delays those that could end sooner; in the optimum for jobs that all scale alike
+// (Berg, Vesilo, Harchol-Balter, "heSRPT", 2020) a job's weight grows with the number of jobs that
+// have as much or more left to do. Here it is that number's share of all jobs, both counting two
+// that are yet to come, to the power of `urgency`. What is left is work_left_s, or where that is
+// unknown what the job has had so far.
 class PromiseGoodput : public Policy {
  public:
-  explicit PromiseGoodput(const Settings& settings) : settings_(settings) {}
+  explicit PromiseGoodput(const PromiseGoodputSettings& settings) : settings_(settings) {}
 
   std::vector<AllocationDecision> Allocate(const Pool& pool) override {
     cache_.KeepOnly(pool);
@@ -44,11 +55,11 @@ class PromiseGoodput : public Policy {
     if (StudiesCompete(pool)) parts_ = DivideAmongStudies(pool, cache_, {}, settings_.fairness);
     Board board(pool, &cache_);
     SetWeights(board);
-    Mend(board, !settings_.pollux_fitness);
+    Mend(board, /*reclaim=*/true);
     std::vector<std::vector<std::string>> lost;
     for (std::size_t j = 0; j < board.size(); ++j) lost.push_back(board.seat(j).lost);
-    Divide(pool, board);
-    if (!settings_.pollux_fitness) Settle(pool, board);
+    Divide(board);
+    Settle(pool, board);
     for (std::size_t j = 0; j < board.size(); ++j) {
       Seat& seat = board.seat(j);
       seat.lost = std::move(lost[j]);
@@ -61,10 +72,10 @@ class PromiseGoodput : public Policy {
 
  private:
   void SetWeights(Board& board) const;
-  void Divide(const Pool& pool, Board& board);
+  void Divide(Board& board);
   void Settle(const Pool& pool, Board& board);
 
-  const Settings settings_;
+  const PromiseGoodputSettings settings_;
   SpeedupCache cache_;
   std::map<StudyId, StudyPart> parts_;  // of the pool at hand; none where no studies compete
 };
@@ -88,13 +99,7 @@ void PromiseGoodput::SetWeights(Board& board) const {
 }
 
 // Admits those who wait, then divides among all.
-void PromiseGoodput::Divide(const Pool& pool, Board& board) {
-  if (settings_.pollux_fitness) {
-    PolluxObjective objective(board, pool);
-    BestDivision(board, objective, 0,
-                 {.polish_steps = 2e7, .polish_draws = 500, .near_bound = 1e-6});
-    return;
-  }
+void PromiseGoodput::Divide(Board& board) {
   AdmitWaiting(board, /*reclaim=*/true);
   PromiseObjective objective(board, settings_.objective);
   BestDivision(board, objective, settings_.min_resize_interval_s);
@@ -117,8 +122,8 @@ void PromiseGoodput::Settle(const Pool& pool, Board& board) {
     }
     Board again(next, &cache_);
     SetWeights(again);
-    Mend(again, !settings_.pollux_fitness);
-    Divide(next, again);
+    Mend(again, /*reclaim=*/true);
+    Divide(again);
     bool same = true;
     for (std::size_t j = 0; j < board.size(); ++j) same &= again.AsShown(j, again.seat(j).shares);
     if (same) return;
@@ -130,22 +135,42 @@ void PromiseGoodput::Settle(const Pool& pool, Board& board) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Policy>> MakePromiseGoodput(const Options& options) {
-  Settings settings;
-  const std::array known = {SettingRow{"min_gain", &settings.objective.min_gain},
-                            SettingRow{"hysteresis", &settings.objective.hysteresis},
-                            SettingRow{"min_resize_interval_s", &settings.min_resize_interval_s},
-                            SettingRow{"horizon_s", &settings.objective.horizon_s},
-                            SettingRow{"urgency", &settings.urgency},
-                            SettingRow{"fairness", &settings.fairness, -100, 1}};
-  ESPALIER_RETURN_IF_ERROR(ReadSettings("promise_goodput", options, known));
-  return std::make_unique<PromiseGoodput>(settings);
+PluginRow<Policy> PromiseGoodputRow() {
+  return {
+      {.name = "promise_goodput",
+       .summary = "the greatest promise-weighted goodput, by a knapsack over each trial's shapes",
+       .options =
+           {{.name = "min_gain",
+             .default_value = PromiseObjectiveOptions{}.min_gain,
+             .meaning = "least speedup that a slot must bring; half of it to be kept"},
+            {.name = "hysteresis",
+             .default_value = PromiseObjectiveOptions{}.hysteresis,
+             .meaning = "by how much more what a trial loses counts than what another gains"},
+            {.name = "min_resize_interval_s",
+             .default_value = 2,
+             .meaning = "seconds for which a resized trial is left alone, but for a waiting one"},
+            {.name = "horizon_s",
+             .default_value = PromiseObjectiveOptions{}.horizon_s,
+             .meaning =
+                 "seconds over which a move must pay; 15 times its pause where that is longer"},
+            {.name = "urgency",
+             .default_value = 0,
+             .meaning = "weight of having little left to do: 0 for tuning, up to 1 for plain jobs"},
+            {.name = "fairness",
+             .default_value = kStudyFairness,
+             .least = -100,
+             .most = 1,
+             .meaning = "exponent of the power mean of what studies get; less is fairer"}}},
+      [](const OptionValues& options) {
+        PromiseGoodputSettings settings;
+        settings.objective.min_gain = options["min_gain"];
+        settings.objective.hysteresis = options["hysteresis"];
+        settings.objective.horizon_s = options["horizon_s"];
+        settings.min_resize_interval_s = options["min_resize_interval_s"];
+        settings.urgency = options["urgency"];
+        settings.fairness = options["fairness"];
+        return std::make_unique<PromiseGoodput>(settings);
+      }};
 }
 
-std::unique_ptr<Policy> MakePolluxFitnessSearch() {
-  Settings settings;
-  settings.pollux_fitness = true;
-  return std::make_unique<PromiseGoodput>(settings);
-}
-
-}  // namespace espalier
+}  // namespace espalier::policies

@@ -1,16 +1,15 @@
-#include "allocator/policies/scaling_efficiency.h"
-
-#include <array>
 #include <limits>
 
+#include "allocator/policies/policy.h"
 #include "allocator/policies/scale_out.h"
-#include "allocator/policies/settings.h"
-#include "tuner/base/status.h"
 
-namespace espalier {
+namespace espalier::policies {
 
 namespace {
 
+// Throughput scaling efficiency (Or, Zhang, Freedman, MLSys 2020): a trial on k slots takes d more
+// while (R(k+d) - R(k)) / (d * R(k) / k) exceeds a threshold; 1 is linear scaling. d is `step`.
+// See scale_out.h for the pool.
 class ScalingEfficiency : public Policy {
  public:
   ScalingEfficiency(double threshold, int step) : threshold_(threshold), step_(step) {}
@@ -32,13 +31,22 @@ class ScalingEfficiency : public Policy {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Policy>> MakeScalingEfficiency(const Options& options) {
-  double threshold = 0.5;
-  double step = 1;
-  const std::array known = {SettingRow{"threshold", &threshold, 0, 1},
-                            SettingRow{"step", &step, 1, 1024}};
-  ESPALIER_RETURN_IF_ERROR(ReadSettings("scaling_efficiency", options, known));
-  return std::make_unique<ScalingEfficiency>(threshold, static_cast<int>(step));
+PluginRow<Policy> ScalingEfficiencyRow() {
+  return {{.name = "scaling_efficiency",
+           .summary = "a trial grows while its throughput scales well enough (MLSys 2020)",
+           .options = {{.name = "threshold",
+                        .default_value = 0.5,
+                        .most = 1,
+                        .meaning = "share of linear scaling that further slots must bring"},
+                       {.name = "step",
+                        .default_value = 1,
+                        .least = 1,
+                        .most = 1024,
+                        .meaning = "slots by which a trial grows or shrinks at a time"}}},
+          [](const OptionValues& options) {
+            return std::make_unique<ScalingEfficiency>(options["threshold"],
+                                                       static_cast<int>(options.Whole("step")));
+          }};
 }
 
-}  // namespace espalier
+}  // namespace espalier::policies

@@ -1,30 +1,25 @@
-#include "allocator/policies/sia.h"
-
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "allocator/policies/settings.h"
+#include "allocator/policies/policy.h"
+#include "allocator/policies/rounds.h"
 #include "allocator/policies/sia_rows.h"
 #include "allocator/pool/admission.h"
 #include "allocator/pool/board.h"
 #include "allocator/pool/sizes.h"
 #include "allocator/pool/transition.h"
-#include "tuner/base/status.h"
 
-namespace espalier {
+namespace espalier::policies {
 
 namespace {
 
-constexpr double kClockRounding_s = 1e-6;
-
 struct SiaSettings {
-  double interval_s = 60;
-  double fairness = -0.5;
-  double lambda = 1.1;
+  double interval_s;
+  double fairness;
+  double lambda;
 };
 
 // The choices of a round, brought onto the board.
@@ -78,6 +73,16 @@ class Placing {
   const std::vector<std::optional<SiaEntry>> wanted_;
 };
 
+// Sia (Jayaram Subramanya et al., SOSP 2023), section 3: each round every trial chooses one row
+// entry or none. Entries are powers of two within a node and whole nodes beyond, on one GPU type;
+// their goodput is relative to the row's least, times (T - N S) / (T + S) where the trial would
+// have to restart, with its age T, its restarts N and their cost S. The sum of
+// goodput^fairness, and of lambda for each trial that gets nothing, is made least: exactly on one
+// GPU type, by prices of the types and exactly within each on several. Blind to the metric.
+//
+// Differences: a trial keeps its nodes where it can and a choice that finds no place is halved,
+// where Sia moves others to make whole nodes; between two rounds lost slots are mended and waiting
+// trials get their minimum on free slots; no bootstrap profiling of each type.
 class Sia : public Policy {
  public:
   explicit Sia(const SiaSettings& settings) : settings_(settings) {}
@@ -87,8 +92,7 @@ class Sia : public Policy {
     cache_.KeepOnly(pool);
     Mend(board, /*reclaim=*/false);
     Sizes sizes(board);
-    const bool due =
-        !round_at_s_ || pool.now_s - *round_at_s_ >= settings_.interval_s - kClockRounding_s;
+    const bool due = RoundIsDue(round_at_s_, pool.now_s, settings_.interval_s);
     if (due && board.size() > 0 && board.total_capacity() > 0) {
       round_at_s_ = pool.now_s;
       Round(board, sizes);
@@ -96,6 +100,8 @@ class Sia : public Policy {
     sizes.Settle(/*reclaim=*/false);
     return sizes.Decisions();
   }
+  bool settles() const override { return false; }
+  bool preempts() const override { return true; }
 
  private:
   void Round(Board& board, Sizes& sizes) {
@@ -137,13 +143,25 @@ class Sia : public Policy {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Policy>> MakeSia(const Options& options) {
-  SiaSettings settings;
-  const std::array known = {SettingRow{"interval_s", &settings.interval_s},
-                            SettingRow{"fairness", &settings.fairness, -10, -0.01},
-                            SettingRow{"lambda", &settings.lambda}};
-  ESPALIER_RETURN_IF_ERROR(ReadSettings("sia", options, known));
-  return std::make_unique<Sia>(settings);
+PluginRow<Policy> SiaPolicyRow() {
+  return {{.name = "sia",
+           .summary = "the fairest choice of one row entry for each trial, in rounds (SOSP 2023)",
+           .options = {{.name = "interval_s",
+                        .default_value = 60,
+                        .meaning = "seconds from one round to the next"},
+                       {.name = "fairness",
+                        .default_value = -0.5,
+                        .least = -10,
+                        .most = -0.01,
+                        .meaning = "exponent of goodput in what is made least; less is fairer"},
+                       {.name = "lambda",
+                        .default_value = 1.1,
+                        .meaning = "what it costs that a trial gets nothing"}}},
+          [](const OptionValues& options) {
+            return std::make_unique<Sia>(SiaSettings{.interval_s = options["interval_s"],
+                                                     .fairness = options["fairness"],
+                                                     .lambda = options["lambda"]});
+          }};
 }
 
-}  // namespace espalier
+}  // namespace espalier::policies

@@ -1,5 +1,3 @@
-#include "allocator/policies/tiresias.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -8,18 +6,17 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "allocator/policies/settings.h"
+#include "allocator/policies/policy.h"
 #include "allocator/pool/slot_ledger.h"
 #include "allocator/pool/speedup.h"
-#include "tuner/base/status.h"
 
-namespace espalier {
+namespace espalier::policies {
 
 namespace {
 
-struct Settings {
-  double queue_slot_s = 16 * 3600;
-  double share_spanned = 0;
+struct TiresiasSettings {
+  double queue_slot_s;
+  double share_spanned;
 };
 
 int Requested(const Job& job) {
@@ -27,10 +24,17 @@ int Requested(const Job& job) {
   return std::clamp(wanted, MinSlots(job), MaxSlots(job));
 }
 
+// Tiresias (Gu et al., NSDI 2019) as the Pollux paper compares itself with it: least attained
+// service in two queues. A job runs on exactly the slots its user asked for, or not at all; it
+// starts in the first queue and falls to the end of the second once it has held `queue_slot_s`
+// slot-seconds. Jobs are admitted queue by queue, in the order they came in; one that does not fit
+// is passed over, and what runs behind it makes way once it does fit. Remembers the queues.
 class Tiresias : public Policy {
  public:
-  explicit Tiresias(Settings settings) : settings_(settings) {}
+  explicit Tiresias(TiresiasSettings settings) : settings_(settings) {}
   std::vector<AllocationDecision> Allocate(const Pool& pool) override;
+  bool settles() const override { return false; }
+  bool preempts() const override { return true; }
 
  private:
   struct Queued {
@@ -42,7 +46,7 @@ class Tiresias : public Policy {
   std::string Reason(const Queued& queued, const Placement& placement,
                      const std::string& loss) const;
 
-  Settings settings_;
+  TiresiasSettings settings_;
   std::array<std::vector<TrialId>, 2> queues_;
 };
 
@@ -126,12 +130,23 @@ std::vector<AllocationDecision> Tiresias::Allocate(const Pool& pool) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Policy>> MakeTiresias(const Options& options) {
-  Settings settings;
-  const std::array known = {SettingRow{"queue_slot_s", &settings.queue_slot_s},
-                            SettingRow{"share_spanned", &settings.share_spanned, 0, 1}};
-  ESPALIER_RETURN_IF_ERROR(ReadSettings("tiresias", options, known));
-  return std::make_unique<Tiresias>(settings);
+PluginRow<Policy> TiresiasRow() {
+  return {
+      {.name = "tiresias",
+       .summary = "what each trial asks for, least attained service first (NSDI 2019)",
+       .options =
+           {{.name = "queue_slot_s",
+             .default_value = 57600,
+             .meaning = "slot-seconds after which a trial falls into the second queue"},
+            {.name = "share_spanned",
+             .default_value = 0,
+             .most = 1,
+             .meaning =
+                 "above 0: several jobs that span nodes may share one, as in the original"}}},
+      [](const OptionValues& options) {
+        return std::make_unique<Tiresias>(TiresiasSettings{
+            .queue_slot_s = options["queue_slot_s"], .share_spanned = options["share_spanned"]});
+      }};
 }
 
-}  // namespace espalier
+}  // namespace espalier::policies

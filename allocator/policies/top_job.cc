@@ -1,19 +1,20 @@
-#include "allocator/policies/top_job.h"
-
 #include <cmath>
 #include <optional>
 
 #include "absl/strings/str_format.h"
-#include "allocator/policies/settings.h"
+#include "allocator/policies/policy.h"
 #include "allocator/pool/admission.h"
 #include "allocator/pool/board.h"
 #include "allocator/pool/sizes.h"
-#include "tuner/base/status.h"
 
-namespace espalier {
+namespace espalier::policies {
 
 namespace {
 
+// All free slots to the trial that is best by its metric, as Ray Tune's DistributeResourcesToTopJob
+// (ray.tune.schedulers.ResourceChangingScheduler) gives them. What earlier best trials were given
+// they keep to their end; waiting trials come first. It knows nothing of how trials scale, so that
+// only a trial's maximum limits it.
 class TopJob : public Policy {
  public:
   std::vector<AllocationDecision> Allocate(const Pool& pool) override {
@@ -38,9 +39,9 @@ class TopJob : public Policy {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Policy>> MakeTopJob(const Options& options) {
-  ESPALIER_RETURN_IF_ERROR(ReadSettings("top_job", options, {}));
-  return std::make_unique<TopJob>();
+PluginRow<Policy> TopJobRow() {
+  return {{.name = "top_job", .summary = "free slots go to the best trial (Ray Tune)"},
+          [](const OptionValues&) { return std::make_unique<TopJob>(); }};
 }
 
-}  // namespace espalier
+}  // namespace espalier::policies

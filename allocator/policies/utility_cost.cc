@@ -1,16 +1,17 @@
-#include "allocator/policies/utility_cost.h"
-
-#include <array>
 #include <limits>
 
+#include "allocator/policies/policy.h"
 #include "allocator/policies/scale_out.h"
-#include "allocator/policies/settings.h"
-#include "tuner/base/status.h"
 
-namespace espalier {
+namespace espalier::policies {
 
 namespace {
 
+// Utility against cost (Or, Zhang, Freedman, MLSys 2020): a trial on k slots takes d more while
+// what its earlier end is worth exceeds what the slots cost more until then,
+// U(T(k+d)) - U(T(k)) > P * ((k+d) * T(k+d) - k * T(k)) with T(k) = work left / R(k). Utility is
+// linear here, U(T) = -utility * T, so that the work left divides out. P is `price`, d
+// is `step`. See scale_out.h for the pool.
 class UtilityCost : public Policy {
  public:
   UtilityCost(double utility, double price, int step)
@@ -36,14 +37,21 @@ class UtilityCost : public Policy {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Policy>> MakeUtilityCost(const Options& options) {
-  double utility = 4;
-  double price = 1;
-  double step = 1;
-  const std::array known = {SettingRow{"utility", &utility}, SettingRow{"price", &price},
-                            SettingRow{"step", &step, 1, 1024}};
-  ESPALIER_RETURN_IF_ERROR(ReadSettings("utility_cost", options, known));
-  return std::make_unique<UtilityCost>(utility, price, static_cast<int>(step));
+PluginRow<Policy> UtilityCostRow() {
+  return {
+      {.name = "utility_cost",
+       .summary = "a trial grows while its earlier end is worth the slots (MLSys 2020)",
+       .options = {{.name = "utility", .default_value = 4, .meaning = "what a second is worth"},
+                   {.name = "price", .default_value = 1, .meaning = "what a slot's second costs"},
+                   {.name = "step",
+                    .default_value = 1,
+                    .least = 1,
+                    .most = 1024,
+                    .meaning = "slots by which a trial grows or shrinks at a time"}}},
+      [](const OptionValues& options) {
+        return std::make_unique<UtilityCost>(options["utility"], options["price"],
+                                             static_cast<int>(options.Whole("step")));
+      }};
 }
 
-}  // namespace espalier
+}  // namespace espalier::policies

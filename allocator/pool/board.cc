@@ -27,17 +27,16 @@ void AddSlots(Shares& shares, int node, int slots) {
   }
 }
 
-std::string Slots(int n) { return n == 1 ? "1 slot" : absl::StrCat(n, " slots"); }
-
 // "1 slot was free, 2 slots come from trial 7".
 std::string Sources(const Seat& seat) {
   std::vector<std::string> parts;
   if (seat.free_slots_taken > 0) {
-    parts.push_back(absl::StrCat(Slots(seat.free_slots_taken),
+    parts.push_back(absl::StrCat(SlotsText(seat.free_slots_taken),
                                  seat.free_slots_taken == 1 ? " was free" : " were free"));
   }
   for (const auto& [trial, slots] : seat.slots_from) {
-    parts.push_back(absl::StrCat(Slots(slots), slots == 1 ? " comes" : " come", " from ", trial));
+    parts.push_back(
+        absl::StrCat(SlotsText(slots), slots == 1 ? " comes" : " come", " from ", trial));
   }
   return absl::StrJoin(parts, ", ");
 }
@@ -48,6 +47,8 @@ int TotalSlots(const Shares& shares) {
   return std::accumulate(shares.begin(), shares.end(), 0,
                          [](int sum, const Share& s) { return sum + s.slots; });
 }
+
+std::string SlotsText(int n) { return n == 1 ? "1 slot" : absl::StrCat(n, " slots"); }
 
 double Weight(const Job& job) {
   return job.promise == job.promise ? std::clamp(job.promise, 0.0, 1.0) : 0.0;
@@ -350,7 +351,7 @@ std::string Board::Reason(std::size_t j) {
   const std::string lost = absl::StrJoin(seat.lost, ", ");
   const std::string sources = Sources(seat);
   if (before == 0) {
-    return absl::StrFormat("starts on %s: promise %.2f, %s", Slots(seat.total), job.promise,
+    return absl::StrFormat("starts on %s: promise %.2f, %s", SlotsText(seat.total), job.promise,
                            sources);
   }
   if (seat.total == 0) return absl::StrCat("pauses: ", lost, ", no room for its minimum");

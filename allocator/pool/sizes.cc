@@ -14,12 +14,10 @@ namespace {
 
 constexpr int kMostRounds = 10;
 
-std::string Slots(int n) { return n == 1 ? "1 slot" : absl::StrCat(n, " slots"); }
-
 std::string Change(const Seat& seat) {
   int before = 0;
   for (const auto& [node, slots] : seat.job->current) before += slots;
-  if (before == 0) return absl::StrCat("starts on ", Slots(seat.total));
+  if (before == 0) return absl::StrCat("starts on ", SlotsText(seat.total));
   if (seat.total == 0) return "pauses";
   if (seat.total == before) return "moves";
   return absl::StrCat(seat.total > before ? "grows " : "shrinks ", before, " -> ", seat.total);

@@ -4,11 +4,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "absl/status/statusor.h"
-#include "allocator/policies/policy.h"
+#include "allocator/pool/pool.h"
 #include "allocator/pool/study_shares.h"
+#include "tuner/base/plugin.h"
 
 namespace espalier {
 
@@ -49,37 +48,11 @@ class PoolSizeRule {
   virtual PoolSizeDecision Decide(const PoolSizeRequest& request) = 0;
 };
 
-// Rules, by name:
-//  utility_price: grows while the next node's slots add at least `min_utility` of what they would
-//   add if used in full (Or, Zhang, Freedman, MLSys 2020: throughput scaling efficiency against
-//   price), weighed by the share of the trials' time that is left after its start-up. Where growth
-//   comes in lumps, so does the pool's: several nodes at once. Shrinks when its last node adds less
-//   than half of that.
-//  utility_band: keeps the mean speedup for each slot between `low` and `high`; outside of the band
-//   it takes the size nearest to its middle (as Pollux's autoscaling does).
-//  least_cost: the smallest pool whose estimated end meets the deadline with `margin` of the time
-//  to
-//   spare (RubberBand's question), and the smallest of all until it is known how much work there
-//   is; without a deadline or an end, the largest whose cost a unit of work is within `slack` of
-//   the least.
-// InvalidArgument names what is unknown, and what is known.
+// All there are; a row of it is the last function of its source file.
+const PluginTable<PoolSizeRule>& PoolSizeRules();
+
+// InvalidArgument names an unknown rule or option, or a value out of range, and what is known.
 absl::StatusOr<std::unique_ptr<PoolSizeRule>> MakePoolSizeRule(std::string_view name,
                                                                const Options& options);
-std::vector<std::string> PoolSizeRuleNames();
-
-// Goodput, in speedups over one slot, that the trials and configurations would have on so many
-// nodes of the template beside the pool's other nodes.
-class GoodputBySize {
- public:
-  explicit GoodputBySize(const PoolSizeRequest& request) : request_(&request) {}
-  double At(int nodes);
-  // Slots of so many nodes, and of those that are not the engine's.
-  int Slots(int nodes) const;
-
- private:
-  const PoolSizeRequest* request_;
-  SpeedupCache speedups_;
-  std::map<int, double> known_;
-};
 
 }  // namespace espalier

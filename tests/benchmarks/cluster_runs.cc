@@ -69,7 +69,7 @@ PublishedResult Published(const std::string& policy, const std::string& workload
 }
 
 bool HasPolicy(const std::string& name) {
-  const auto names = PolicyNames();
+  const auto names = Policies().Names();
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 

@@ -14,11 +14,13 @@
 
 #include "allocator/division/division.h"
 #include "allocator/division/objective.h"
+#include "allocator/policies/policy.h"
 #include "allocator/policies/pollux_fitness.h"
-#include "allocator/policies/promise_goodput.h"
 #include "allocator/pool/admission.h"
+#include "allocator/pool/board.h"
 #include "nlohmann/json.hpp"
 #include "tests/allocator/division/exact_division.h"
+#include "tests/allocator/pollux_objective.h"
 #include "tests/benchmarks/smoke.h"
 #include "tuner/base/check.h"
 #include "tuner/base/random.h"
@@ -237,8 +239,14 @@ std::vector<Placement> PlacementsAfter(const Pool& pool,
   return placements;
 }
 
+// Of what our search finds where it looks for Pollux's fitness, which may leave jobs without slots.
 double OurFitness(const Pool& pool) {
-  return PolluxFitness(pool, PlacementsAfter(pool, MakePolluxFitnessSearch()->Allocate(pool)));
+  Board board(pool);
+  Mend(board, /*reclaim=*/false);
+  PolluxObjective objective(board, pool);
+  BestDivision(board, objective, /*min_resize_interval_s=*/0,
+               {.polish_steps = 2e7, .polish_draws = 500, .near_bound = 1e-6});
+  return PolluxFitness(pool, PlacementsAfter(pool, board.Decisions()));
 }
 
 double WorstOverRecorded(const std::vector<Cycle>& cycles) {

@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   std::vector<ClusterLoad> loads = PublishedLoads();
   if (IsSmoke(argc, argv)) loads.resize(1);
   double worst_s = 0;
-  for (const std::string& policy : PolicyNames()) {
+  for (const std::string& policy : Policies().Names()) {
     if (std::find(kGenetic.begin(), kGenetic.end(), policy) != kGenetic.end()) continue;
     for (const ClusterLoad& load : loads) {
       const ClusterRunResult run =

@@ -1,5 +1,6 @@
 // What every engine promises, whatever its nodes are. Processes are stand-ins for `tuner agent`.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,8 +15,9 @@
 #include <memory>
 #include <mutex>
 
+#include "tests/base/plugin_rows.h"
 #include "tests/storage/scratch_folder.h"
-#include "tuner/server/local_engine.h"
+#include "tuner/server/engines.h"
 #include "tuner/server/node_process.h"
 #include "tuner/simulator/simulated_engine.h"
 
@@ -86,12 +88,13 @@ class LocalUnderTest final : public EngineUnderTest {
     const fs::path program = fs::path(folder_.path()) / "stand-in";
     std::ofstream(program) << kStandIn;
     fs::permissions(program, fs::perms::owner_all);
-    engine_ = MakeEngine();
+    engine_ = Make();
     engine_->Open("127.0.0.1:1", "");
   }
 
-  std::unique_ptr<LocalEngine> MakeEngine() {
-    auto made = LocalEngine::Make({Program(), {"--slots", "1"}, Nodes().string(), 60});
+  std::unique_ptr<Engine> Make() {
+    auto made =
+        MakeEngine("local", {{"end_grace_s", 60}}, {Program(), {"--slots", "1"}, Nodes().string()});
     EXPECT_TRUE(made.ok()) << made.status();
     return *std::move(made);
   }
@@ -108,11 +111,11 @@ class LocalUnderTest final : public EngineUnderTest {
 
   std::string Program() const { return folder_.File("stand-in"); }
   fs::path Nodes() const { return fs::path(folder_.path()) / "nodes"; }
-  std::unique_ptr<LocalEngine>& local() { return engine_; }
+  std::unique_ptr<Engine>& local() { return engine_; }
 
  private:
   ScratchFolder folder_;
-  std::unique_ptr<LocalEngine> engine_;
+  std::unique_ptr<Engine> engine_;
 };
 
 struct EngineRow {
@@ -171,8 +174,19 @@ TEST_P(EngineContract, ANameThatWasReleasedMeansANewNode) {
   ASSERT_TRUE(made_->Await([&] { return made_->Joined("pool-1") == 2 && made_->Here("pool-1"); }));
 }
 
+TEST_P(EngineContract, NoNodeIsLeftWhenItStopsAndNoneComesAnyMore) {
+  Start("pool-1");
+  ASSERT_TRUE(Comes("pool-1"));
+  Start("pool-2");
+  made_->engine().Stop();
+  EXPECT_TRUE(Goes("pool-1"));
+  EXPECT_TRUE(Goes("pool-2"));
+  Start("pool-3");
+  EXPECT_EQ(made_->Joined("pool-3"), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(
-    Engines, EngineContract,
+    All, EngineContract,
     ::testing::Values(EngineRow{"simulated",
                                 []() -> std::unique_ptr<EngineUnderTest> {
                                   return std::make_unique<SimulatedUnderTest>();
@@ -215,10 +229,26 @@ TEST(LocalEngine, OneThatDiedIsStartedWhenItIsAskedForAgain) {
   }));
 }
 
+TEST(Engines, TellWhatTheyDoAndTake) { ExpectTold(Engines().Infos()); }
+
+TEST(Engines, AreNamedWhereTheyRefuse) {
+  const auto error = [](const char* name, const Options& options) {
+    return std::string(MakeEngine(name, options, {}).status().message());
+  };
+  EXPECT_EQ(error("cloudy", {}), "engine \"cloudy\" is unknown; known are local");
+  EXPECT_EQ(error("local", {{"nodes", 3}}),
+            "engine \"local\" has no option \"nodes\"; it has end_grace_s");
+  EXPECT_EQ(error("local", {{"end_grace_s", -1}}),
+            "engine \"local\": option \"end_grace_s\" needs a number >= 0, got -1");
+}
+
 TEST(LocalEngine, OnlyOneUsesADirectory) {
   LocalUnderTest local;
-  const auto second = LocalEngine::Make({local.Program(), {}, local.Nodes().string(), 60});
+  const auto second = MakeEngine("local", {}, {local.Program(), {}, local.Nodes().string()});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(second.status().message()),
+              ::testing::AllOf(::testing::StartsWith("engine \"local\": directory of nodes"),
+                               ::testing::HasSubstr("is used by another service")));
 }
 
 // A process that dies without ending its engine leaves nodes behind: here, ones that were started
@@ -232,7 +262,7 @@ class NodesOfADeadService : public ::testing::Test {
         {local_.Program(), {}, local_.Nodes().string(), "pool-1", "127.0.0.1:1", ""});
     ASSERT_TRUE(node.ok()) << node.status();
     ASSERT_TRUE(local_.Await([&] { return local_.Here("pool-1"); }));
-    local_.local() = local_.MakeEngine();
+    local_.local() = local_.Make();
   }
 
   LocalUnderTest local_;

@@ -138,7 +138,7 @@ TEST_P(PoolSizeInAStudy, TheSameSeedGivesTheSamePool) {
   EXPECT_EQ(RunSized(c).Reasons(), RunSized(c).Reasons());
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, PoolSizeInAStudy, ::testing::ValuesIn(PoolSizeRuleNames()),
+INSTANTIATE_TEST_SUITE_P(Rules, PoolSizeInAStudy, ::testing::ValuesIn(PoolSizeRules().Names()),
                          [](const auto& rule) { return rule.param; });
 
 using PoolSizeRules = PoolSizeInAStudy;

@@ -1,13 +1,16 @@
 #include "tuner/cli/engine_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "allocator/pool_size/pool_size.h"
 #include "tuner/cli/machine.h"
 #include "tuner/cli/plugin_argument.h"
+#include "tuner/server/engines.h"
 
 namespace espalier {
 namespace {
@@ -28,25 +31,34 @@ std::vector<std::string> AgentArguments(const NodeTemplate& node, const std::str
   return words;
 }
 
+// How an option's help names the plug-ins it takes.
+std::string ChoiceHelp(const std::vector<std::string>& names) {
+  return fmt::format("NAME or NAME:option=value,... of: {}; see tuner plugins",
+                     fmt::join(names, ", "));
+}
+
+// What is wrong, under the option that it was said with.
+absl::Status InOption(const std::string& option, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), fmt::format("{}: {}", option, std::string(status.message())));
+}
+
 }  // namespace
 
 void EngineArguments::AddTo(CLI::App& app) {
   constexpr const char* kGroup = "A pool that grows and shrinks";
   CLI::Option* engine =
       app.add_option("--engine", engine_,
-                     "What starts and ends nodes as studies need them. local: `tuner agent` "
-                     "processes on this machine (default: none, agents are started by hand)")
-          ->check(CLI::IsMember({"local"}));
+                     fmt::format("What starts and ends nodes as studies need them, {} (default: "
+                                 "none, agents are started by hand)",
+                                 ChoiceHelp(Engines().Names())));
   engine->group(kGroup);
   const auto with_engine = [engine](CLI::Option* option) {
     return option->needs(engine)->group(kGroup);
   };
-  with_engine(
-      app.add_option("--pool-size", rule_,
-                     "The rule, NAME or NAME:option=value,...: utility_price (while another "
-                     "node adds half of a full node's work), utility_band (a speedup for "
-                     "each slot of 0.35 to 0.65), least_cost (the fewest that end before "
-                     "the studies' time limit)"))
+  with_engine(app.add_option("--pool-size", rule_,
+                             "By which rule the pool's size is chosen, " +
+                                 ChoiceHelp(PoolSizeRules().Names())))
       ->capture_default_str();
   with_engine(app.add_option("--min-nodes", node_.min_nodes, "Nodes that stay in any case"))
       ->check(CLI::Range(0, kMaxEngineNodes))
@@ -69,8 +81,8 @@ void EngineArguments::AddTo(CLI::App& app) {
       ->capture_default_str();
 }
 
-absl::StatusOr<std::unique_ptr<LocalEngine>> EngineArguments::Make(const std::string& token_file,
-                                                                   ServiceOptions& options) const {
+absl::StatusOr<std::unique_ptr<Engine>> EngineArguments::Make(const std::string& token_file,
+                                                              ServiceOptions& options) const {
   if (engine_.empty()) return nullptr;
   PoolSizeOptions size;
   size.node = node_;
@@ -83,20 +95,14 @@ absl::StatusOr<std::unique_ptr<LocalEngine>> EngineArguments::Make(const std::st
                                                   node_.min_nodes, size.node.max_nodes));
   }
   ESPALIER_ASSIGN_OR_RETURN(size.rule, ParsePlugin("--pool-size", rule_));
-  const absl::Status known = CheckPoolSize(size);
-  if (!known.ok()) {
-    return absl::InvalidArgumentError(
-        fmt::format("--pool-size {}: {}", rule_, std::string(known.message())));
-  }
-  LocalEngineOptions local;
-  local.executable = OwnExecutable();
-  local.arguments = AgentArguments(size.node, token_file, options.tls);
-  local.directory = directory_;
-  absl::StatusOr<std::unique_ptr<LocalEngine>> engine = LocalEngine::Make(std::move(local));
-  if (!engine.ok()) {
-    return absl::Status(engine.status().code(),
-                        fmt::format("--node-dir: {}", std::string(engine.status().message())));
-  }
+  ESPALIER_RETURN_IF_ERROR(InOption("--pool-size " + rule_, CheckPoolSize(size)));
+  ESPALIER_ASSIGN_OR_RETURN(const PluginSpec plugin, ParsePlugin("--engine", engine_));
+  absl::StatusOr<std::unique_ptr<Engine>> engine =
+      MakeEngine(plugin.name, plugin.options,
+                 {.executable = OwnExecutable(),
+                  .arguments = AgentArguments(size.node, token_file, options.tls),
+                  .directory = directory_});
+  if (!engine.ok()) return InOption("--engine " + engine_, engine.status());
   options.engine = engine->get();
   options.pool_size = size;
   return engine;

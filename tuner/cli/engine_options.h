@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tuner/base/status.h"
-#include "tuner/server/local_engine.h"
+#include "tuner/core/engine.h"
 #include "tuner/server/service.h"
 
 namespace espalier {
@@ -17,8 +17,8 @@ class EngineArguments {
 
   // The engine that --engine names, and in `options` how large a pool it may make; null, with
   // `options` as they were, where none is named. What is wrong is named with its option.
-  absl::StatusOr<std::unique_ptr<LocalEngine>> Make(const std::string& token_file,
-                                                    ServiceOptions& options) const;
+  absl::StatusOr<std::unique_ptr<Engine>> Make(const std::string& token_file,
+                                               ServiceOptions& options) const;
 
  private:
   std::string engine_;

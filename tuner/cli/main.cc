@@ -73,6 +73,8 @@ constexpr Verb kVerbs[] = {
      "  tuner space check space.json\n  tuner space describe space.json\n"
      "  tuner space sample space.json -n 10 --seed 7",
      AddSpace},
+    {"plugins", "List samplers, pruners, policies, pool-size rules and engines, with their options",
+     "  tuner plugins\n  tuner plugins --json", AddPlugins},
     {"version", "Print the version", "  tuner version", AddVersion},
 };
 

@@ -42,8 +42,8 @@ absl::StatusOr<PluginSpec> ParsePlugin(const std::string& what, const std::strin
 
 std::string PoliciesHelp() {
   std::string text = "Policies:\n";
-  for (const PolicyInfo& info : PolicyInfos()) {
-    text += fmt::format("  {:<20}{}\n", info.name, info.description);
+  for (const PluginInfo& info : Policies().Infos()) {
+    text += fmt::format("  {:<20}{}\n", info.name, info.summary);
   }
   return text;
 }

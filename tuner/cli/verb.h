@@ -48,6 +48,7 @@ VerbAction AddTokens(CLI::App& app);
 VerbAction AddConnect(CLI::App& app);
 VerbAction AddDb(CLI::App& app);
 VerbAction AddSpace(CLI::App& app);
+VerbAction AddPlugins(CLI::App& app);
 VerbAction AddVersion(CLI::App& app);
 
 }  // namespace espalier

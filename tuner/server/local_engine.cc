@@ -1,5 +1,3 @@
-#include "tuner/server/local_engine.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -21,20 +19,29 @@
 #include "spdlog/spdlog.h"
 #include "tuner/base/clock.h"
 #include "tuner/base/private_files.h"
+#include "tuner/server/engines.h"
 #include "tuner/server/node_process.h"
 
-namespace espalier {
+namespace espalier::engines {
 
 namespace {
 
 namespace fs = std::filesystem;
 
-// What is wanted is said by any thread; one thread of its own compares it with what is there.
-class LocalEngineImpl final : public LocalEngine {
+// Nodes that are processes of this machine. They outlive a process that dies without ending its
+// engine: which they are is written down in their folders, and the next engine of the same
+// directory takes them over if they dial the same address, and else ends them. What an agent prints
+// goes to agent.log in its folder. What is wanted is said by any thread; one thread of the engine's
+// own compares it with what is there.
+class LocalEngine final : public Engine {
  public:
-  explicit LocalEngineImpl(LocalEngineOptions options, int lock)
-      : options_(std::move(options)), lock_(lock), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-  ~LocalEngineImpl() override {
+  // `lock` is the open file by which other engines are kept out of the directory.
+  LocalEngine(NodeAgents agents, double end_grace_s, int lock)
+      : agents_(std::move(agents)),
+        end_grace_s_(end_grace_s),
+        lock_(lock),
+        wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  ~LocalEngine() override {
     Stop();
     close(wake_);
     close(lock_);
@@ -45,7 +52,7 @@ class LocalEngineImpl final : public LocalEngine {
     if (thread_.joinable() || stopping_) return;
     grpc_address_ = grpc_address;
     http_address_ = http_address;
-    for (NodeProcess& node : NodeProcess::Find(options_.directory)) {
+    for (NodeProcess& node : NodeProcess::Find(agents_.directory)) {
       const bool dials_here = node.service_address() == grpc_address;
       spdlog::info("event=node_taken_over node=\"{}\" pid={} ends={}", node.name(), node.pid(),
                    !dials_here);
@@ -141,7 +148,7 @@ class LocalEngineImpl final : public LocalEngine {
         continue;
       }
       absl::StatusOr<NodeProcess> node =
-          NodeProcess::Start({options_.executable, options_.arguments, options_.directory, *it,
+          NodeProcess::Start({agents_.executable, agents_.arguments, agents_.directory, *it,
                               grpc_address_, http_address_});
       if (node.ok()) {
         spdlog::info("event=node_started node=\"{}\" pid={}", *it, node->pid());
@@ -161,17 +168,18 @@ class LocalEngineImpl final : public LocalEngine {
       if (until != ends_.end()) {
         if (until->second > Now()) continue;
         spdlog::warn("event=node_killed node=\"{}\" pid={} grace_s={}", name, node.pid(),
-                     options_.end_grace_s);
+                     end_grace_s_);
         node.Signal(SIGKILL);
-        until->second = After(Now(), options_.end_grace_s);
+        until->second = After(Now(), end_grace_s_);
       } else if (MustEnd(name)) {
         node.Signal(SIGTERM);
-        ends_[name] = After(Now(), options_.end_grace_s);
+        ends_[name] = After(Now(), end_grace_s_);
       }
     }
   }
 
-  const LocalEngineOptions options_;
+  const NodeAgents agents_;
+  const double end_grace_s_;  // between SIGTERM and SIGKILL
   const int lock_;
   const int wake_;
   std::mutex mutex_;  // guards what follows
@@ -185,27 +193,44 @@ class LocalEngineImpl final : public LocalEngine {
   std::thread thread_;
 };
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<LocalEngine>> LocalEngine::Make(LocalEngineOptions options) {
-  if (const absl::Status made = MakePrivateFolders(options.directory); !made.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("directory of nodes \"", options.directory, "\": ", made.message()));
-  }
-  options.directory = fs::absolute(options.directory).lexically_normal().string();
-  const std::string lock_path = (fs::path(options.directory) / "lock").string();
-  const int lock = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+// The lock on the directory of nodes, as an open file. Refuses a directory that cannot be written
+// to, or that another engine uses.
+absl::StatusOr<int> Lock(const std::string& directory) {
+  const auto error = [&directory](absl::StatusCode code, const std::string& what) {
+    return absl::Status(code, absl::StrCat("directory of nodes \"", directory, "\"", what));
+  };
+  const std::string path = (fs::path(directory) / "lock").string();
+  const int lock = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (lock < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("directory of nodes \"", options.directory, "\": ", std::strerror(errno)));
+    return error(absl::StatusCode::kInvalidArgument, absl::StrCat(": ", std::strerror(errno)));
   }
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
     close(lock);
-    return absl::FailedPreconditionError(absl::StrCat("directory of nodes \"", options.directory,
-                                                      "\" is used by another service: choose "
-                                                      "another one"));
+    return error(absl::StatusCode::kFailedPrecondition,
+                 " is used by another service: choose another one");
   }
-  return std::make_unique<LocalEngineImpl>(std::move(options), lock);
+  return lock;
 }
 
-}  // namespace espalier
+absl::StatusOr<std::unique_ptr<Engine>> MakeLocal(const OptionValues& options, NodeAgents agents) {
+  if (const absl::Status made = MakePrivateFolders(agents.directory); !made.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("directory of nodes \"", agents.directory, "\": ", made.message()));
+  }
+  agents.directory = fs::absolute(agents.directory).lexically_normal().string();
+  ESPALIER_ASSIGN_OR_RETURN(const int lock, Lock(agents.directory));
+  return std::make_unique<LocalEngine>(std::move(agents), options["end_grace_s"], lock);
+}
+
+}  // namespace
+
+PluginRow<Engine, NodeAgents> LocalRow() {
+  return {{.name = "local",
+           .summary = "nodes are `tuner agent` processes on the service's own machine",
+           .options = {{.name = "end_grace_s",
+                        .default_value = 20,
+                        .meaning = "seconds that an agent has to end before it is killed"}}},
+          MakeLocal};
+}
+
+}  // namespace espalier::engines

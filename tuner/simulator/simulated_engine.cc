@@ -9,7 +9,7 @@ SimulatedEngine::SimulatedEngine(double start_s, std::function<Time()> clock,
     : start_s_(start_s), clock_(std::move(clock)), wake_(std::move(wake)) {}
 
 void SimulatedEngine::StartNode(const std::string& name) {
-  if (here_.contains(name) || starting_.contains(name)) return;
+  if (stopped_ || here_.contains(name) || starting_.contains(name)) return;
   starting_.emplace(name, After(clock_(), start_s_));
   wake_(start_s_);
 }
@@ -18,6 +18,13 @@ void SimulatedEngine::ReleaseNode(const std::string& name) {
   starting_.erase(name);
   if (here_.erase(name) == 0) return;
   leaving_.insert(name);
+  wake_(0);
+}
+
+void SimulatedEngine::Stop() {
+  stopped_ = true;
+  starting_.clear();
+  leaving_.merge(here_);
   wake_(0);
 }
 

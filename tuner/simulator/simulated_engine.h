@@ -24,8 +24,10 @@ class SimulatedEngine final : public Engine {
   // perhaps.
   SimulatedEngine(double start_s, std::function<Time()> clock, std::function<void(double)> wake);
 
+  void Open(const std::string& /*grpc_address*/, const std::string& /*http_address*/) override {}
   void StartNode(const std::string& name) override;
   void ReleaseNode(const std::string& name) override;
+  void Stop() override;
 
   // What has come about since it was last asked, in order: a name that leaves and joins does so in
   // that order.
@@ -38,6 +40,7 @@ class SimulatedEngine final : public Engine {
   std::map<std::string, Time> starting_;  // until when
   std::set<std::string> here_;
   std::set<std::string> leaving_;
+  bool stopped_ = false;
 };
 
 }  // namespace espalier

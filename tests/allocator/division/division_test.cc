@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "allocator/policies/pollux_objective.h"
 #include "allocator/pool/admission.h"
 #include "gtest/gtest.h"
 #include "tests/allocator/division/exact_division.h"
+#include "tests/allocator/pollux_objective.h"
 #include "tests/allocator/pools.h"
 #include "tuner/base/random.h"
 

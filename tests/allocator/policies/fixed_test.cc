@@ -1,5 +1,4 @@
-#include "allocator/policies/fixed.h"
-
+#include "allocator/policies/policy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/allocator/pools.h"
@@ -24,7 +23,7 @@ TEST(FixedPolicy, TakesNothingFromARunningTrial) {
 
 TEST(FixedPolicy, TakesNoOptions) {
   EXPECT_THAT(std::string(MakePolicy("fixed", {{"min_gain", 1}}).status().message()),
-              ::testing::HasSubstr("takes no options, got \"min_gain\""));
+              ::testing::HasSubstr("has no option \"min_gain\"; it takes none"));
 }
 
 }  // namespace

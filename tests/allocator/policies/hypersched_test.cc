@@ -1,5 +1,4 @@
-#include "allocator/policies/hypersched.h"
-
+#include "allocator/policies/policy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/allocator/pools.h"
@@ -76,8 +75,9 @@ TEST(HyperSched, MakesRoomForWaitingTrials) {
 }
 
 TEST(HyperSched, RefusesAnUnknownWayToDivide) {
-  EXPECT_THAT(std::string(MakePolicy("hypersched", {{"leftover", 1.5}}).status().message()),
-              ::testing::HasSubstr("0 (uniform), 1 (top job) or 2 (softmax), got 1.5"));
+  EXPECT_THAT(
+      std::string(MakePolicy("hypersched", {{"leftover", 1.5}}).status().message()),
+      ::testing::HasSubstr("option \"leftover\" needs a whole number from 0 to 2, got 1.5"));
 }
 
 }  // namespace

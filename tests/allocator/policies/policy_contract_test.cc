@@ -2,29 +2,27 @@
 // our own policy.
 
 #include <algorithm>
-#include <ostream>
 #include <set>
 
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/allocator/random_pools.h"
+#include "tests/base/plugin_rows.h"
 
 namespace espalier {
-
-void PrintTo(const PolicyInfo& info, std::ostream* out) { *out << info.name; }
 
 namespace {
 
 constexpr std::string_view kOurs = "promise_goodput";
 
-class PolicyContract : public ::testing::TestWithParam<PolicyInfo> {
+class PolicyContract : public ::testing::TestWithParam<std::string> {
  protected:
   // How many pools of `share` parts of all: fewer for who searches long.
   int Pools(double share) const {
     int all = 16'000;
-    if (GetParam().name == kOurs) all = 100'000;
-    if (GetParam().name == "pollux") all = 2'000;
+    if (GetParam() == kOurs) all = 100'000;
+    if (GetParam() == "pollux") all = 2'000;
 #ifdef __SANITIZE_ADDRESS__
     all /= 8;  // each takes many times as long; the plain build goes through all
 #endif
@@ -32,10 +30,10 @@ class PolicyContract : public ::testing::TestWithParam<PolicyInfo> {
   }
   std::unique_ptr<Policy> MakeIt() const {
     Options options;
-    if (GetParam().name == "pollux") options = {{"generations", 8}, {"population", 20}};
-    return Make(std::string(GetParam().name), options);
+    if (GetParam() == "pollux") options = {{"generations", 8}, {"population", 20}};
+    return Make(GetParam(), options);
   }
-  Random Seeded(std::uint64_t salt) const { return Random(MixSeed(salt, GetParam().name)); }
+  Random Seeded(std::uint64_t salt) const { return Random(MixSeed(salt, GetParam())); }
 };
 
 // What a change must keep to: the trial's bounds, one GPU type and island, and nothing new on a
@@ -125,13 +123,13 @@ TEST_P(PolicyContract, IsLegalSettledAndBlindToTheOrderOfThings) {
     Pool turned = pool;
     ShuffleAll(random, turned.nodes);
     ShuffleAll(random, turned.jobs);
-    if (!GetParam().settles) policy = MakeIt();
+    if (!policy->settles()) policy = MakeIt();
     const auto decisions = policy->Allocate(pool);
     ExpectLegal(pool, decisions);
     for (const AllocationDecision& further : policy->Allocate(Applied(pool, decisions))) {
       ADD_FAILURE() << "not settled: trial " << further.trial.value << " " << further.reason;
     }
-    if (!GetParam().settles) policy = MakeIt();
+    if (!policy->settles()) policy = MakeIt();
     ExpectSame(decisions, policy->Allocate(turned));
   }
 }
@@ -169,13 +167,13 @@ TEST_P(PolicyContract, LosesWithANodeWhatWasOnIt) {
   for (int i = 0; i < Pools(0.2) && !HasFailure(); ++i) {
     SCOPED_TRACE(i);
     Pool pool = RandomPool(random);
-    if (!GetParam().settles) policy = MakeIt();
+    if (!policy->settles()) policy = MakeIt();
     pool = Applied(pool, policy->Allocate(pool));
     const NodeId dead = pool.nodes[random.Below(pool.nodes.size())].id;
     std::erase_if(pool.nodes, [dead](const NodeCapacity& node) { return node.id == dead; });
     const auto decisions = policy->Allocate(pool);
     ExpectLegal(pool, decisions);
-    if (GetParam().preempts) continue;
+    if (policy->preempts()) continue;
     const auto held = After(pool, decisions);
     for (const Job& job : pool.jobs) {
       Placement kept = job.current;
@@ -189,7 +187,7 @@ TEST_P(PolicyContract, LosesWithANodeWhatWasOnIt) {
       EXPECT_FALSE(now.empty()) << "trial " << job.id.value
                                 << " lost all: " << ReasonOf(decisions, job.id);
       // Ours may exchange whole places, and says for whom.
-      if (GetParam().name == kOurs) continue;
+      if (GetParam() == kOurs) continue;
       EXPECT_TRUE(std::any_of(now.begin(), now.end(),
                               [&](const auto& share) { return kept.contains(share.first); }))
           << "trial " << job.id.value
@@ -222,14 +220,10 @@ TEST_P(PolicyContract, SettlesForNoNodesAndNoJobs) {
   EXPECT_TRUE(policy->Allocate({{Node(1, 0)}, {WaitingJob(1)}}).empty());
 }
 
-TEST_P(PolicyContract, HasALineOfDescription) {
-  EXPECT_GT(GetParam().description.size(), 20u);
-  EXPECT_LT(GetParam().description.size(), 90u);
-  EXPECT_EQ(GetParam().description.find('\n'), std::string_view::npos);
-}
+TEST(Policies, TellWhatTheyDoAndTake) { ExpectTold(Policies().Infos()); }
 
-INSTANTIATE_TEST_SUITE_P(All, PolicyContract, ::testing::ValuesIn(PolicyInfos()),
-                         [](const auto& row) { return std::string(row.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, PolicyContract, ::testing::ValuesIn(Policies().Names()),
+                         [](const auto& row) { return row.param; });
 
 // The first trial that waits and could run in the pool: nobody else may hold what it needs.
 TEST(PromiseGoodput, StarvesNoWaitingTrial) {
@@ -271,7 +265,7 @@ TEST(PromiseGoodput, StarvesNoWaitingTrial) {
 
 TEST(MakePolicy, NamesUnknownPolicyAndListsTheKnown) {
   EXPECT_EQ(std::string(MakePolicy("greedy", {}).status().message()),
-            "policy \"greedy\" is unknown; known are " + absl::StrJoin(PolicyNames(), ", "));
+            "policy \"greedy\" is unknown; known are " + absl::StrJoin(Policies().Names(), ", "));
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-#include "allocator/policies/pollux.h"
-
+#include "allocator/policies/policy.h"
 #include "allocator/policies/pollux_fitness.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -96,7 +95,7 @@ TEST(Pollux, RepeatsItselfWithASeed) {
 
 TEST(Pollux, RefusesOptionsOutOfRange) {
   EXPECT_THAT(std::string(MakePolicy("pollux", {{"generations", 0}}).status().message()),
-              HasSubstr("\"generations\": needs a number between 1 and 10000, got 0"));
+              HasSubstr("option \"generations\" needs a number from 1 to 10000, got 0"));
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-#include "allocator/policies/sia.h"
-
+#include "allocator/policies/policy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/allocator/pools.h"

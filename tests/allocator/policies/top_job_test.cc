@@ -1,5 +1,4 @@
-#include "allocator/policies/top_job.h"
-
+#include "allocator/policies/policy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/allocator/pools.h"

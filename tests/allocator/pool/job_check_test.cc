@@ -99,7 +99,7 @@ TEST(RefuseBadJobs, KeepsTheJobWhereItIsUnderEveryPolicy) {
   EXPECT_EQ(refusals[0].trial, TrialId(7));
   EXPECT_EQ(refusals[1].trial, TrialId(9));
   EXPECT_FALSE(pool.jobs[0].goodput);
-  for (const std::string& name : PolicyNames()) {
+  for (const std::string& name : Policies().Names()) {
     const auto held = After(pool, Make(name)->Allocate(pool));
     EXPECT_EQ(Total(held.at(TrialId(7))), 2) << name;
     EXPECT_EQ(Total(held.at(TrialId(9))), 1) << name;

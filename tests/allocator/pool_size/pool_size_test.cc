@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tests/allocator/pools.h"
+#include "tests/base/plugin_rows.h"
 
 namespace espalier {
 namespace {
@@ -70,12 +71,29 @@ TEST_P(PoolSize, RefusesUnknownOptions) {
               HasSubstr("\"x\""));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PoolSize, ::testing::ValuesIn(PoolSizeRuleNames()),
+TEST(PoolSizeRules, TellWhatTheyDoAndTake) { ExpectTold(PoolSizeRules().Infos()); }
+
+TEST(PoolSizeRules, AreNamedAsSuchWhereTheyRefuse) {
+  const auto error = [](const char* rule, const Options& options) {
+    return std::string(MakePoolSizeRule(rule, options).status().message());
+  };
+  EXPECT_EQ(error("utility", {}),
+            "pool-size rule \"utility\" is unknown; known are utility_price, utility_band, "
+            "least_cost");
+  EXPECT_EQ(error("utility_price", {{"x", 1}}),
+            "pool-size rule \"utility_price\" has no option \"x\"; it has min_utility");
+  EXPECT_EQ(error("least_cost", {{"margin", 1}}),
+            "pool-size rule \"least_cost\": option \"margin\" needs a number from 0 to 0.9, got 1");
+  EXPECT_EQ(error("utility_band", {{"low", 0.7}}),
+            "pool-size rule \"utility_band\": option \"low\" needs at most high (0.65), got 0.7");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PoolSize, ::testing::ValuesIn(PoolSizeRules().Names()),
                          [](const auto& rule) { return rule.param; });
 
-using PoolSizeRules = PoolSize;
+using PoolSizeRuleTest = PoolSize;
 
-TEST_F(PoolSizeRules, GrowsForConfigurationsThatWait) {
+TEST_F(PoolSizeRuleTest, GrowsForConfigurationsThatWait) {
   const Pool pool = PoolOf(1, 4, 0.1);
   PoolSizeRequest request = Request(pool, 1);
   request.demand = {{StudyId(1), {12, 1}}};
@@ -83,13 +101,13 @@ TEST_F(PoolSizeRules, GrowsForConfigurationsThatWait) {
   EXPECT_GE(decision.nodes, 4) << decision.reason;
 }
 
-TEST_F(PoolSizeRules, ShrinksWhenTrialsThatAreLeftScaleBadly) {
+TEST_F(PoolSizeRuleTest, ShrinksWhenTrialsThatAreLeftScaleBadly) {
   const Pool pool = PoolOf(8, 1, 0.5);
   const PoolSizeDecision decision = Decide("utility_price", Request(pool, 8));
   EXPECT_LE(decision.nodes, 2) << decision.reason;
 }
 
-TEST_F(PoolSizeRules, StartsNothingThatWouldComeTooLate) {
+TEST_F(PoolSizeRuleTest, StartsNothingThatWouldComeTooLate) {
   Pool pool = PoolOf(1, 8, 0.02);
   for (Job& job : pool.jobs) job.work_left_s = 40;
   EXPECT_EQ(Decide("utility_price", Request(pool, 1)).nodes, 1);
@@ -97,7 +115,7 @@ TEST_F(PoolSizeRules, StartsNothingThatWouldComeTooLate) {
   EXPECT_GT(Decide("utility_price", Request(pool, 1)).nodes, 1);
 }
 
-TEST_F(PoolSizeRules, PendingNodesAreNotAskedForAgain) {
+TEST_F(PoolSizeRuleTest, PendingNodesAreNotAskedForAgain) {
   const Pool pool = PoolOf(1, 16, 0.5);
   PoolSizeRequest request = Request(pool, 1);
   const int wanted = Decide("utility_price", request).nodes;
@@ -105,14 +123,14 @@ TEST_F(PoolSizeRules, PendingNodesAreNotAskedForAgain) {
   EXPECT_EQ(Decide("utility_price", request).nodes, wanted);
 }
 
-TEST_F(PoolSizeRules, TheBandIsThatOfPollux) {
+TEST_F(PoolSizeRuleTest, TheBandIsThatOfPollux) {
   const Pool full = PoolOf(1, 20, 0.1);
   EXPECT_GT(Decide("utility_band", Request(full, 1)).nodes, 1) << "utility 1 is above 0.65";
   const Pool idle = PoolOf(10, 1, 0.5);
   EXPECT_LT(Decide("utility_band", Request(idle, 10)).nodes, 10) << "utility below 0.35";
 }
 
-TEST_F(PoolSizeRules, TheSmallestPoolThatMeetsTheDeadline) {
+TEST_F(PoolSizeRuleTest, TheSmallestPoolThatMeetsTheDeadline) {
   Pool pool = PoolOf(1, 16, 0.1);
   for (Job& job : pool.jobs) job.work_left_s = 1000;
   PoolSizeRequest request = Request(pool, 1);
@@ -127,7 +145,7 @@ TEST_F(PoolSizeRules, TheSmallestPoolThatMeetsTheDeadline) {
   EXPECT_THAT(Decide("least_cost", request).reason, HasSubstr("none surely ends within 10 s"));
 }
 
-TEST_F(PoolSizeRules, WithoutKnowingTheWorkADeadlineBuysLittle) {
+TEST_F(PoolSizeRuleTest, WithoutKnowingTheWorkADeadlineBuysLittle) {
   const Pool pool = PoolOf(0, 0, 0.1);
   PoolSizeRequest request = Request(pool, 0);
   request.demand = {{StudyId(1), {16, 1}}};

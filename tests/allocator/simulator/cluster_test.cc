@@ -106,7 +106,7 @@ TEST_P(ClusterTest, GivesTheSameBytesAgain) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ClusterTest, ::testing::ValuesIn(PolicyNames()),
+INSTANTIATE_TEST_SUITE_P(All, ClusterTest, ::testing::ValuesIn(Policies().Names()),
                          [](const auto& row) { return row.param; });
 
 TEST(SimulateCluster, DecidesAtOnceOnEvents) {

@@ -56,7 +56,7 @@ TEST_F(Tuner, HelpListsVerbsAndExitCodes) {
 TEST_F(Tuner, EachVerbHasHelpWithAnExample) {
   for (const char* verb :
        {"run", "serve", "agent", "submit", "ls", "show", "watch", "stop", "resume", "pin", "cancel",
-        "export", "report", "tell", "simulate", "pool", "db", "version"}) {
+        "export", "report", "tell", "simulate", "pool", "db", "plugins", "version"}) {
     const Outcome outcome = Run({verb, "--help"});
     EXPECT_EQ(outcome.exit_code, 0) << verb;
     EXPECT_THAT(outcome.output, HasSubstr("Example:\n  tuner " + std::string(verb)));

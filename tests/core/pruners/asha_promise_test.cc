@@ -1,10 +1,9 @@
-#include "tuner/core/pruners/asha_promise.h"
-
 #include <cmath>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/pruners/curves.h"
+#include "tuner/core/pruners/pruner.h"
 
 namespace espalier {
 namespace {
@@ -22,7 +21,7 @@ std::vector<double> Falling(double end, std::int64_t steps) {
 }
 
 PruneVerdict JudgeAshaPromise(const Options& options, const Curve& trial, const Curves& others) {
-  const auto pruner = MakeAshaPromise(options);
+  const auto pruner = MakePruner("asha_promise", options);
   EXPECT_TRUE(pruner.ok()) << pruner.status();
   return (*pruner)->Judge({Direction::kMinimize, trial, others.all(), kLast, 1});
 }
@@ -57,14 +56,46 @@ TEST(AshaPromise, EndsTheHopelessBetweenRungsFromItsStepOn) {
               HasSubstr("chance"));
 }
 
+PluginInfo InfoOf(std::string_view name) {
+  for (PluginInfo& info : Pruners().Infos()) {
+    if (info.name == name) return std::move(info);
+  }
+  ADD_FAILURE() << name;
+  return {};
+}
+
+// The option of the pruner that has it; null where it has none.
+const PluginOption* OptionOf(const PluginInfo& pruner, std::string_view name) {
+  for (const PluginOption& option : pruner.options) {
+    if (option.name == name) return &option;
+  }
+  return nullptr;
+}
+
+TEST(AshaPromise, TakesItsPartsOptionsAsTheyDo) {
+  const PluginInfo asha = InfoOf("asha");
+  const PluginInfo promise = InfoOf("promise");
+  const PluginInfo both = InfoOf("asha_promise");
+  for (const PluginOption& option : both.options) {
+    SCOPED_TRACE(std::string(option.name));
+    const PluginOption* part = OptionOf(asha, option.name);
+    if (part == nullptr) part = OptionOf(promise, option.name);
+    if (part == nullptr) continue;
+    EXPECT_EQ(option.Range(), part->Range());
+    EXPECT_EQ(option.meaning, part->meaning);
+    if (option.name == "risk") continue;
+    EXPECT_EQ(option.default_value, part->default_value);
+  }
+}
+
 TEST(AshaPromise, NamesItsOptions) {
-  EXPECT_EQ(std::string(MakeAshaPromise({{"patience", 1}}).status().message()),
-            "pruner \"asha_promise\" option \"patience\" is unknown; known are promise_from, "
-            "min_steps, eta, threshold, risk, cost_weight, min_trials, best_k");
-  EXPECT_EQ(std::string(MakeAshaPromise({{"promise_from", 2.5}}).status().message()),
-            "pruner \"asha_promise\" option \"promise_from\": needs a whole number >= 0, got 2.5");
-  EXPECT_FALSE(MakeAshaPromise({{"eta", 1}}).ok());
-  EXPECT_FALSE(MakeAshaPromise({{"threshold", 2}}).ok());
+  EXPECT_EQ(std::string(MakePruner("asha_promise", {{"patience", 1}}).status().message()),
+            "pruner \"asha_promise\" has no option \"patience\"; it has promise_from, min_steps, "
+            "eta, threshold, risk, cost_weight, min_trials, best_k");
+  EXPECT_EQ(std::string(MakePruner("asha_promise", {{"promise_from", 2.5}}).status().message()),
+            "pruner \"asha_promise\": option \"promise_from\" needs a whole number >= 0, got 2.5");
+  EXPECT_FALSE(MakePruner("asha_promise", {{"eta", 1}}).ok());
+  EXPECT_FALSE(MakePruner("asha_promise", {{"threshold", 2}}).ok());
 }
 
 }  // namespace

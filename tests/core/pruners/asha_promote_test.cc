@@ -1,10 +1,9 @@
-#include "tuner/core/pruners/asha_promote.h"
-
 #include <cmath>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/pruners/curves.h"
+#include "tuner/core/pruners/pruner.h"
 
 namespace espalier {
 namespace {
@@ -81,7 +80,7 @@ TEST(AshaPromotePruner, EndsWhatIsNotANumber) {
 
 TEST(AshaPromotePruner, ReadsTheOptionsOfAsha) {
   EXPECT_EQ(std::string(MakePruner("asha_promote", {{"eta", 1}}).status().message()),
-            "pruner \"asha_promote\" option \"eta\": needs a whole number >= 2, got 1");
+            "pruner \"asha_promote\": option \"eta\" needs a whole number >= 2, got 1");
   EXPECT_FALSE(MakePruner("asha_promote", {{"min_steps", 9}, {"max_steps", 4}}).ok());
 }
 

@@ -1,10 +1,9 @@
-#include "tuner/core/pruners/asha.h"
-
 #include <cmath>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/pruners/curves.h"
+#include "tuner/core/pruners/pruner.h"
 
 namespace espalier {
 namespace {

@@ -1,5 +1,3 @@
-#include "tuner/core/pruners/promise.h"
-
 #include <cmath>
 #include <span>
 #include <vector>
@@ -8,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/promise/studies_of_curves.h"
 #include "tests/core/pruners/curves.h"
+#include "tuner/core/pruners/pruner.h"
 
 namespace espalier {
 namespace {
@@ -190,7 +189,7 @@ TEST(PromisePruner, EndsWhatIsNotANumber) {
 
 TEST(PromisePruner, NamesOptionsOutOfRange) {
   EXPECT_EQ(std::string(MakePruner("promise", {{"threshold", 1}}).status().message()),
-            "pruner \"promise\" option \"threshold\": needs a number between 0 and 1, got 1");
+            "pruner \"promise\": option \"threshold\" needs a number > 0 and < 1, got 1");
   EXPECT_FALSE(MakePruner("promise", {{"risk", NAN}}).ok());
   EXPECT_FALSE(MakePruner("promise", {{"best_k", 2000}}).ok());
   EXPECT_FALSE(MakePruner("promise", {{"min_trials", 1}}).ok());

@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/base/plugin_rows.h"
 #include "tests/core/pruners/curves.h"
 #include "tuner/base/random.h"
 #include "tuner/core/pruners/pruner.h"
@@ -81,8 +82,10 @@ TEST_P(PrunerContract, NamesUnknownOption) {
   EXPECT_THAT(std::string(pruner.status().message()), HasSubstr("\"patience\""));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PrunerContract, ::testing::ValuesIn(PrunerNames()),
+INSTANTIATE_TEST_SUITE_P(All, PrunerContract, ::testing::ValuesIn(Pruners().Names()),
                          [](const auto& row) { return row.param; });
+
+TEST(Pruners, TellWhatTheyDoAndTake) { ExpectTold(Pruners().Infos()); }
 
 TEST(MakePruner, NamesUnknownPrunerAndListsTheKnown) {
   const auto pruner = MakePruner("medain", {});
@@ -93,7 +96,7 @@ TEST(MakePruner, NamesUnknownPrunerAndListsTheKnown) {
 
 TEST(MakePruner, NamesOptionOutOfRange) {
   EXPECT_EQ(std::string(MakePruner("asha", {{"eta", 1}}).status().message()),
-            "pruner \"asha\" option \"eta\": needs a whole number >= 2, got 1");
+            "pruner \"asha\": option \"eta\" needs a whole number >= 2, got 1");
   EXPECT_FALSE(MakePruner("asha", {{"eta", 2.5}}).ok());
   EXPECT_FALSE(MakePruner("median", {{"interval", NAN}}).ok());
 }

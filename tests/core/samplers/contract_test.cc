@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 
+#include "tests/base/plugin_rows.h"
 #include "tests/core/samplers/functions.h"
 #include "tuner/core/samplers/sampler.h"
 
@@ -50,7 +51,7 @@ struct Case {
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
-  for (const std::string& name : SamplerNames()) {
+  for (const std::string& name : Samplers().Names()) {
     if ((*MakeSampler(name, {}))->draws()) cases.push_back({name, {}});
   }
   cases.push_back({"tpe", {{"multivariate", 0}, {"startup_trials", 3}}});
@@ -129,6 +130,8 @@ TEST(SamplerContract, SuggestsValidParametersWhateverTheTrialsCameTo) {
     }
   });
 }
+
+TEST(SamplerContract, TellsWhatItDoesAndTakes) { ExpectTold(Samplers().Infos()); }
 
 TEST(SamplerContract, HasAFirstSuggestion) {
   ForEachSamplerAndSpace([](const Sampler& sampler, const SearchSpace& space) {

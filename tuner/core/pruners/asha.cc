@@ -1,16 +1,19 @@
-#include "tuner/core/pruners/asha.h"
-
-#include <array>
 #include <optional>
 
-#include "tuner/base/status.h"
 #include "tuner/core/pruners/curve_reading.h"
+#include "tuner/core/pruners/pruner.h"
 #include "tuner/core/pruners/rungs.h"
 
-namespace espalier {
+namespace espalier::pruners {
 
 namespace {
 
+// Asynchronous successive halving (Li et al., MLSys 2020) in its stopping form: rungs at min_steps
+// times the powers of eta, and a trial that reaches a rung goes on if it is among the best 1/eta of
+// those that have reached it so far (at least one, ties go on). Nobody waits: while fewer than eta
+// trials have reached a rung, all go on. A trial that reports rarely is judged by its first value
+// at or after the rung. A newest value that is not a number ends a trial at once. Rungs at or
+// beyond max_steps are left out, since there a trial ends anyway.
 class Asha : public Pruner {
  public:
   explicit Asha(Rungs rungs) : rungs_(rungs) {}
@@ -27,14 +30,14 @@ class Asha : public Pruner {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Pruner>> MakeAsha(const Options& options) {
-  Rungs rungs;
-  const std::array known = {CountOption{"min_steps", &rungs.min_steps, 1},
-                            CountOption{"eta", &rungs.eta, 2},
-                            CountOption{"max_steps", &rungs.max_steps, 0}};
-  ESPALIER_RETURN_IF_ERROR(ReadOptions("asha", options, known));
-  ESPALIER_RETURN_IF_ERROR(CheckEnd("asha", rungs));
-  return std::make_unique<Asha>(rungs);
+PluginRow<Pruner> AshaRow() {
+  return {{.name = "asha",
+           .summary = "ends a trial that is not among the best 1/eta at a rung (MLSys 2020)",
+           .options = RungOptions()},
+          [](const OptionValues& options) -> absl::StatusOr<std::unique_ptr<Pruner>> {
+            ESPALIER_ASSIGN_OR_RETURN(const Rungs rungs, ReadRungs(options));
+            return std::make_unique<Asha>(rungs);
+          }};
 }
 
-}  // namespace espalier
+}  // namespace espalier::pruners

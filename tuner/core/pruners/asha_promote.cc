@@ -1,20 +1,25 @@
-#include "tuner/core/pruners/asha_promote.h"
-
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "tuner/base/status.h"
 #include "tuner/core/pruners/curve_reading.h"
+#include "tuner/core/pruners/pruner.h"
 #include "tuner/core/pruners/rungs.h"
 
-namespace espalier {
+namespace espalier::pruners {
 
 namespace {
 
+// Asynchronous successive halving (Li et al., MLSys 2020) in its promoting form: a trial that
+// reaches a rung (rungs.h) and is not among the best 1/eta there, at least one, is paused, not
+// ended. It keeps its checkpoint, and goes on when it comes into the best 1/eta as more trials
+// arrive and slots are free, before new configurations are started. Who is still paused when
+// nothing else is left to run is ended by the core; so is at once a program that cannot be paused.
+// A newest value that is not a number ends a trial.
+//
+// Whether a paused trial may go on follows from the curves alone: nothing has to be remembered.
 class AshaPromote : public Pruner {
  public:
   explicit AshaPromote(Rungs rungs) : rungs_(rungs) {}
@@ -73,14 +78,14 @@ class AshaPromote : public Pruner {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Pruner>> MakeAshaPromote(const Options& options) {
-  Rungs rungs;
-  const std::array known = {CountOption{"min_steps", &rungs.min_steps, 1},
-                            CountOption{"eta", &rungs.eta, 2},
-                            CountOption{"max_steps", &rungs.max_steps, 0}};
-  ESPALIER_RETURN_IF_ERROR(ReadOptions("asha_promote", options, known));
-  ESPALIER_RETURN_IF_ERROR(CheckEnd("asha_promote", rungs));
-  return std::make_unique<AshaPromote>(rungs);
+PluginRow<Pruner> AshaPromoteRow() {
+  return {{.name = "asha_promote",
+           .summary = "pauses at a rung whoever is not among the best 1/eta, until it is",
+           .options = RungOptions()},
+          [](const OptionValues& options) -> absl::StatusOr<std::unique_ptr<Pruner>> {
+            ESPALIER_ASSIGN_OR_RETURN(const Rungs rungs, ReadRungs(options));
+            return std::make_unique<AshaPromote>(rungs);
+          }};
 }
 
-}  // namespace espalier
+}  // namespace espalier::pruners

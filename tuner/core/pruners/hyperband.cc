@@ -1,17 +1,14 @@
-#include "tuner/core/pruners/hyperband.h"
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "tuner/base/status.h"
 #include "tuner/core/pruners/curve_reading.h"
+#include "tuner/core/pruners/pruner.h"
 #include "tuner/core/pruners/rungs.h"
 
-namespace espalier {
+namespace espalier::pruners {
 
 namespace {
 
@@ -62,6 +59,13 @@ std::size_t BracketOf(std::int64_t trial_number, const std::vector<Bracket>& bra
   return chosen;
 }
 
+// Hyperband (Li et al., JMLR 2018), run asynchronously: brackets that begin to halve early and keep
+// few, or late and keep many, so that nothing rests on how much an early value says. With R the
+// length of a trial, bracket s has its first rung at R / eta^s, down to min_steps (s = 0: no trial
+// is ended early), and a trial is judged within its own bracket as by "asha". Trials are dealt to
+// brackets by their number: in every stretch of them each bracket has about its share,
+// (S + 1) / (s + 1) * eta^s with S the largest s. While R is unknown there is one bracket, that of
+// "asha".
 class Hyperband : public Pruner {
  public:
   explicit Hyperband(Rungs rungs) : rungs_(rungs) {}
@@ -93,14 +97,14 @@ class Hyperband : public Pruner {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Pruner>> MakeHyperband(const Options& options) {
-  Rungs rungs;
-  const std::array known = {CountOption{"min_steps", &rungs.min_steps, 1},
-                            CountOption{"eta", &rungs.eta, 2},
-                            CountOption{"max_steps", &rungs.max_steps, 0}};
-  ESPALIER_RETURN_IF_ERROR(ReadOptions("hyperband", options, known));
-  ESPALIER_RETURN_IF_ERROR(CheckEnd("hyperband", rungs));
-  return std::make_unique<Hyperband>(rungs);
+PluginRow<Pruner> HyperbandRow() {
+  return {{.name = "hyperband",
+           .summary = "ASHA in brackets that begin to halve early or late (JMLR 2018)",
+           .options = RungOptions()},
+          [](const OptionValues& options) -> absl::StatusOr<std::unique_ptr<Pruner>> {
+            ESPALIER_ASSIGN_OR_RETURN(const Rungs rungs, ReadRungs(options));
+            return std::make_unique<Hyperband>(rungs);
+          }};
 }
 
-}  // namespace espalier
+}  // namespace espalier::pruners

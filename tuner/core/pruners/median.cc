@@ -1,22 +1,19 @@
-#include "tuner/core/pruners/median.h"
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "tuner/base/status.h"
 #include "tuner/core/pruners/curve_reading.h"
+#include "tuner/core/pruners/pruner.h"
 
-namespace espalier {
+namespace espalier::pruners {
 
 namespace {
 
 struct MedianSettings {
-  std::int64_t startup_trials = 5;
-  std::int64_t warmup_steps = 0;
-  std::int64_t interval = 1;
+  std::int64_t startup_trials;
+  std::int64_t warmup_steps;
+  std::int64_t interval;
 };
 
 // Of an even number of values the mean of the two in the middle. Requires at least one.
@@ -36,6 +33,9 @@ double BestSoFar(Direction direction, const Curve& trial) {
   return best;
 }
 
+// The median stopping rule (Golovin et al., Google Vizier, KDD 2017): a trial ends when its best
+// value so far is worse than the median of what complete trials had at the same step. A newest
+// value that is not a number ends it at once.
 class MedianPruner : public Pruner {
  public:
   explicit MedianPruner(MedianSettings settings) : settings_(settings) {}
@@ -81,13 +81,28 @@ class MedianPruner : public Pruner {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Pruner>> MakeMedian(const Options& options) {
-  MedianSettings settings;
-  const std::array known = {CountOption{"startup_trials", &settings.startup_trials, 0},
-                            CountOption{"warmup_steps", &settings.warmup_steps, 0},
-                            CountOption{"interval", &settings.interval, 1}};
-  ESPALIER_RETURN_IF_ERROR(ReadOptions("median", options, known));
-  return std::make_unique<MedianPruner>(settings);
+PluginRow<Pruner> MedianRow() {
+  return {{.name = "median",
+           .summary = "ends a trial whose best value is worse than the median at the same step",
+           .options = {{.name = "startup_trials",
+                        .default_value = 5,
+                        .whole = true,
+                        .meaning = "complete trials before the first verdict"},
+                       {.name = "warmup_steps",
+                        .default_value = 0,
+                        .whole = true,
+                        .meaning = "first steps of a trial without a verdict"},
+                       {.name = "interval",
+                        .default_value = 1,
+                        .least = 1,
+                        .whole = true,
+                        .meaning = "steps after these of which only the first value is judged"}}},
+          [](const OptionValues& options) {
+            return std::make_unique<MedianPruner>(
+                MedianSettings{.startup_trials = options.Whole("startup_trials"),
+                               .warmup_steps = options.Whole("warmup_steps"),
+                               .interval = options.Whole("interval")});
+          }};
 }
 
-}  // namespace espalier
+}  // namespace espalier::pruners

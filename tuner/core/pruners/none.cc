@@ -1,12 +1,10 @@
-#include "tuner/core/pruners/none.h"
+#include "tuner/core/pruners/pruner.h"
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-
-namespace espalier {
+namespace espalier::pruners {
 
 namespace {
 
+// Keeps every trial to its end, whatever it reports.
 class None : public Pruner {
  public:
   PruneVerdict Judge(const PrunerInput&) const override { return {}; }
@@ -14,12 +12,9 @@ class None : public Pruner {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Pruner>> MakeNone(const Options& options) {
-  if (!options.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("pruner \"none\" takes no options, got \"", options.begin()->first, "\""));
-  }
-  return std::make_unique<None>();
+PluginRow<Pruner> NoneRow() {
+  return {{.name = "none", .summary = "keeps every trial to its end"},
+          [](const OptionValues&) { return std::make_unique<None>(); }};
 }
 
-}  // namespace espalier
+}  // namespace espalier::pruners

@@ -1,19 +1,15 @@
-#include "tuner/core/pruners/promise.h"
+#include "tuner/core/promise/promise.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tuner/base/status.h"
-#include "tuner/core/promise/promise.h"
 #include "tuner/core/pruners/curve_reading.h"
+#include "tuner/core/pruners/pruner.h"
 
-namespace espalier {
+namespace espalier::pruners {
 
 namespace {
 
@@ -24,12 +20,12 @@ constexpr double kMostBySize = 2;  // that fewer change it by
 constexpr double kMostByCost = 3;  // that what a trial still costs changes the bar by, at most
 
 struct PromiseSettings {
-  double threshold = 0.3;
-  double risk = 0.1;
-  double cost_weight = 0.5;
-  std::int64_t min_steps = 1;
-  std::int64_t min_trials = 3;
-  std::int64_t best_k = 0;
+  double threshold;
+  double risk;
+  double cost_weight;
+  std::int64_t min_steps;
+  std::int64_t min_trials;
+  std::int64_t best_k;
 };
 
 bool IsDue(const Curve& trial) {
@@ -60,6 +56,24 @@ double TogetherUpTo(double own, std::span<const Curve> curves, std::span<const d
   return sum;
 }
 
+// Ends a trial when the promise model (tuner/core/promise) leaves it little chance of ending among
+// the study's best k: its promise is below `threshold`, and it and all live trials that have no
+// more have less than `risk` of the k best together. The second keeps many equal trials from being
+// ended while nobody stands out, and bounds what is risked at a time however many trials there are.
+// Curves are compared where they are expected to end, so a slow starter that catches up is kept
+// where the study's curves show that such trials do.
+//
+// The bars move. `risk` is meant for 128 trials of which each holds an eighth of the pool at the
+// least; it falls with the root of the number of trials, each of which is a risk, and grows with
+// the root of that share, up to twice as much: in a large pool a trial takes little from others.
+// With c times the time left to its last step that the most promising trial has, a trial needs
+// c^cost_weight times as much of a chance, a third to three times: who is slow holds up the study's
+// end.
+//
+// Never ended are the most promising trial, one whose value is the best that any trial has had up
+// to that step, and any trial while fewer than min_trials have reported. A trial is judged at its
+// first report, and again each time that its step has grown by a sixteenth; a newest value that is
+// not a number ends it at once.
 class PromisePruner : public Pruner {
  public:
   explicit PromisePruner(PromiseSettings settings) : settings_(settings) {}
@@ -132,21 +146,49 @@ class PromisePruner : public Pruner {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Pruner>> MakePromise(const Options& options) {
-  PromiseSettings settings;
-  const std::array counts = {CountOption{"min_steps", &settings.min_steps, 1},
-                             CountOption{"min_trials", &settings.min_trials, 2},
-                             CountOption{"best_k", &settings.best_k, 0}};
-  const std::array shares = {ShareOption{"threshold", &settings.threshold},
-                             ShareOption{"risk", &settings.risk},
-                             ShareOption{"cost_weight", &settings.cost_weight}};
-  ESPALIER_RETURN_IF_ERROR(ReadOptions("promise", options, counts, shares));
-  if (settings.best_k > kMostBestK) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("pruner \"promise\" option \"best_k\": needs at most ", kMostBestK, ", got ",
-                     settings.best_k));
-  }
-  return std::make_unique<PromisePruner>(settings);
+PluginRow<Pruner> PromiseRow() {
+  return {{.name = "promise",
+           .summary = "ends a trial that has little chance to end among the best k",
+           .options = {{.name = "threshold",
+                        .default_value = 0.3,
+                        .most = 1,
+                        .open = true,
+                        .meaning = "chance to end among the best k below which a trial must be"},
+                       {.name = "risk",
+                        .default_value = 0.1,
+                        .most = 1,
+                        .open = true,
+                        .meaning =
+                            "chance of the best k that may be lost with all such trials together"},
+                       {.name = "cost_weight",
+                        .default_value = 0.5,
+                        .most = 1,
+                        .open = true,
+                        .meaning = "how much it counts that a trial is slow"},
+                       {.name = "min_steps",
+                        .default_value = 1,
+                        .least = 1,
+                        .whole = true,
+                        .meaning = "first step of a trial with a verdict"},
+                       {.name = "min_trials",
+                        .default_value = 3,
+                        .least = 2,
+                        .whole = true,
+                        .meaning = "trials that must have reported before the first verdict"},
+                       {.name = "best_k",
+                        .default_value = 0,
+                        .most = kMostBestK,
+                        .whole = true,
+                        .meaning = "k of the best that are compared with; 0: the study's own"}}},
+          [](const OptionValues& options) {
+            return std::make_unique<PromisePruner>(
+                PromiseSettings{.threshold = options["threshold"],
+                                .risk = options["risk"],
+                                .cost_weight = options["cost_weight"],
+                                .min_steps = options.Whole("min_steps"),
+                                .min_trials = options.Whole("min_trials"),
+                                .best_k = options.Whole("best_k")});
+          }};
 }
 
-}  // namespace espalier
+}  // namespace espalier::pruners

@@ -8,8 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "tuner/base/options.h"
+#include "tuner/base/plugin.h"
 #include "tuner/core/curve.h"
 
 namespace espalier {
@@ -52,8 +51,10 @@ class Pruner {
   }
 };
 
+// All there are; a row of it is the last function of its source file.
+const PluginTable<Pruner>& Pruners();
+
 // InvalidArgument names an unknown pruner or option, or a value out of range, and what is known.
 absl::StatusOr<std::unique_ptr<Pruner>> MakePruner(std::string_view name, const Options& options);
-std::vector<std::string> PrunerNames();
 
 }  // namespace espalier

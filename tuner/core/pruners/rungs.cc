@@ -57,12 +57,27 @@ PruneVerdict StopBelowTop(const Rungs& rungs, const PrunerInput& input,
                     last.value, last.step, rungs.eta, reached, needed)};
 }
 
-absl::Status CheckEnd(std::string_view pruner, const Rungs& rungs) {
-  if (rungs.max_steps == 0 || rungs.max_steps >= rungs.min_steps) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("pruner \"", std::string(pruner),
-                   "\" option \"max_steps\": needs 0 (none) or at least min_steps (",
-                   rungs.min_steps, "), got ", rungs.max_steps));
+std::vector<PluginOption> RungOptions() {
+  return {
+      {.name = "min_steps", .default_value = 1, .least = 1, .whole = true, .meaning = "first rung"},
+      {.name = "eta",
+       .default_value = 3,
+       .least = 2,
+       .whole = true,
+       .meaning = "rungs are so many times apart; the best 1/eta of a rung go on"},
+      {.name = "max_steps",
+       .default_value = 0,
+       .whole = true,
+       .meaning = "steps of a whole trial, which has no rung there; 0: unknown"}};
+}
+
+absl::StatusOr<Rungs> ReadRungs(const OptionValues& options) {
+  const Rungs rungs = {.min_steps = options.Whole("min_steps"),
+                       .eta = options.Whole("eta"),
+                       .max_steps = options.Whole("max_steps")};
+  if (rungs.max_steps == 0 || rungs.max_steps >= rungs.min_steps) return rungs;
+  return OptionNeeds("max_steps", absl::StrCat("0 or at least min_steps (", rungs.min_steps, ")"),
+                     options["max_steps"]);
 }
 
 }  // namespace espalier

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "tuner/base/plugin.h"
 #include "tuner/core/curve.h"
 #include "tuner/core/pruners/pruner.h"
 
@@ -32,7 +32,9 @@ std::vector<double> CostsAt(std::int64_t rung, Direction direction, std::span<co
 PruneVerdict StopBelowTop(const Rungs& rungs, const PrunerInput& input,
                           std::span<const Curve> others);
 
-// That a given end of trials is not before the first rung.
-absl::Status CheckEnd(std::string_view pruner, const Rungs& rungs);
+// The options by which a pruner is given rungs, and their reading: refused is an end of trials
+// before the first rung.
+std::vector<PluginOption> RungOptions();
+absl::StatusOr<Rungs> ReadRungs(const OptionValues& options);
 
 }  // namespace espalier

@@ -80,4 +80,14 @@ Parameters TriedConfigurations::DrawUntried(Random& random) const {
   return parameters;
 }
 
+Parameters DrawNew(const SearchSpace& space, const TriedConfigurations* tried, Random& random) {
+  constexpr int kAttempts = 32;
+  if (tried == nullptr) return space.Sample(random);
+  for (int i = 0; i < kAttempts; ++i) {
+    Parameters parameters = space.Sample(random);
+    if (!tried->Contains(parameters)) return parameters;
+  }
+  return tried->DrawUntried(random);
+}
+
 }  // namespace espalier::samplers

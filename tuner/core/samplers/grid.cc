@@ -3,7 +3,7 @@
 
 #include "search_spaces/combinations.h"
 #include "search_spaces/unit_interval.h"
-#include "tuner/core/samplers/table.h"
+#include "tuner/core/samplers/sampler.h"
 
 namespace espalier::samplers {
 namespace {
@@ -69,12 +69,19 @@ class GridSampler final : public Sampler {
 
 }  // namespace
 
-Row GridRow() {
-  return {"grid",
-          {{.name = "points", .standard = 5, .least = 1, .most = 1000, .whole = true}},
-          [](const Options& options) -> std::unique_ptr<Sampler> {
-            return std::make_unique<GridSampler>(static_cast<std::uint64_t>(options.at("points")));
-          }};
+PluginRow<Sampler> GridRow() {
+  return {
+      {.name = "grid",
+       .summary = "every combination, the last parameter fastest",
+       .options = {{.name = "points",
+                    .default_value = 5,
+                    .least = 1,
+                    .most = 1000,
+                    .whole = true,
+                    .meaning = "values of a continuous parameter, equally probable"}}},
+      [](const OptionValues& options) {
+        return std::make_unique<GridSampler>(static_cast<std::uint64_t>(options.Whole("points")));
+      }};
 }
 
 }  // namespace espalier::samplers

@@ -1,4 +1,4 @@
-#include "tuner/core/samplers/table.h"
+#include "tuner/core/samplers/sampler.h"
 
 namespace espalier::samplers {
 namespace {
@@ -15,10 +15,9 @@ class QueueSampler final : public Sampler {
 
 }  // namespace
 
-Row QueueRow() {
-  return {"queue", {}, [](const Options&) -> std::unique_ptr<Sampler> {
-            return std::make_unique<QueueSampler>();
-          }};
+PluginRow<Sampler> QueueRow() {
+  return {{.name = "queue", .summary = "draws nothing: the pool runs what clients enqueue"},
+          [](const OptionValues&) { return std::make_unique<QueueSampler>(); }};
 }
 
 }  // namespace espalier::samplers

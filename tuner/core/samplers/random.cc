@@ -1,10 +1,10 @@
-#include "tuner/core/samplers/random.h"
-
-#include "tuner/core/samplers/table.h"
+#include "tuner/core/samplers/configurations.h"
 
 namespace espalier::samplers {
 namespace {
 
+// Draws from the space, each parameter by its own distribution. Of a finite space no configuration
+// twice, and none when all have been tried.
 class RandomSampler final : public Sampler {
  public:
   std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const override {
@@ -16,20 +16,9 @@ class RandomSampler final : public Sampler {
 
 }  // namespace
 
-Parameters DrawNew(const SearchSpace& space, const TriedConfigurations* tried, Random& random) {
-  constexpr int kAttempts = 32;
-  if (tried == nullptr) return space.Sample(random);
-  for (int i = 0; i < kAttempts; ++i) {
-    Parameters parameters = space.Sample(random);
-    if (!tried->Contains(parameters)) return parameters;
-  }
-  return tried->DrawUntried(random);
-}
-
-Row RandomRow() {
-  return {"random", {}, [](const Options&) -> std::unique_ptr<Sampler> {
-            return std::make_unique<RandomSampler>();
-          }};
+PluginRow<Sampler> RandomRow() {
+  return {{.name = "random", .summary = "draws from the space; what was tried is not drawn again"},
+          [](const OptionValues&) { return std::make_unique<RandomSampler>(); }};
 }
 
 }  // namespace espalier::samplers

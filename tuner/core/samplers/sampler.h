@@ -4,14 +4,11 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "search_spaces/search_space.h"
-#include "tuner/base/options.h"
+#include "tuner/base/plugin.h"
 #include "tuner/base/random.h"
-#include "tuner/base/status.h"
 #include "tuner/core/curve.h"
 
 namespace espalier {
@@ -53,9 +50,10 @@ class Sampler {
   virtual bool draws() const { return true; }
 };
 
-// The error for an unknown name or option lists the known ones.
-absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(std::string_view name, const Options& options);
+// All there are; a row of it is the last function of its source file.
+const PluginTable<Sampler>& Samplers();
 
-std::vector<std::string> SamplerNames();
+// InvalidArgument names an unknown sampler or option, or a value out of range, and what is known.
+absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(std::string_view name, const Options& options);
 
 }  // namespace espalier

@@ -7,8 +7,7 @@
 #include "tuner/core/samplers/axis.h"
 #include "tuner/core/samplers/configurations.h"
 #include "tuner/core/samplers/parzen.h"
-#include "tuner/core/samplers/random.h"
-#include "tuner/core/samplers/table.h"
+#include "tuner/core/samplers/sampler.h"
 
 namespace espalier::samplers {
 namespace {
@@ -274,23 +273,44 @@ class TpeSampler final : public Sampler {
 
 }  // namespace
 
-Row TpeRow() {
-  return {"tpe",
-          {{.name = "candidates", .standard = 24, .least = 1, .most = 10000, .whole = true},
-           {.name = "gamma", .standard = 0.1, .least = 0.001, .most = 1, .whole = false},
-           {.name = "most_good", .standard = 25, .least = 1, .most = 10000, .whole = true},
-           {.name = "multivariate", .standard = 1, .least = 0, .most = 1, .whole = true},
-           {.name = "startup_trials", .standard = 10, .least = 0, .most = 10000, .whole = true}},
-          [](const Options& options) -> std::unique_ptr<Sampler> {
-            const auto whole = [&options](const char* name) {
-              return static_cast<std::size_t>(options.at(name));
-            };
-            return std::make_unique<TpeSampler>(
-                Settings{.startup_trials = whole("startup_trials"),
-                         .candidates = whole("candidates"),
-                         .gamma = options.at("gamma"),
-                         .most_good = whole("most_good"),
-                         .multivariate = options.at("multivariate") > 0});
+PluginRow<Sampler> TpeRow() {
+  return {{.name = "tpe",
+           .summary = "tree-structured Parzen estimator: draws where good trials are dense",
+           .options = {{.name = "candidates",
+                        .default_value = 24,
+                        .least = 1,
+                        .most = 10000,
+                        .whole = true,
+                        .meaning = "draws from the good density, of which the best is taken"},
+                       {.name = "gamma",
+                        .default_value = 0.1,
+                        .least = 0.001,
+                        .most = 1,
+                        .meaning = "share of the trials that counts as good"},
+                       {.name = "most_good",
+                        .default_value = 25,
+                        .least = 1,
+                        .most = 10000,
+                        .whole = true,
+                        .meaning = "trials that count as good at most"},
+                       {.name = "multivariate",
+                        .default_value = 1,
+                        .most = 1,
+                        .whole = true,
+                        .meaning = "1 models parameters together, 0 each by itself"},
+                       {.name = "startup_trials",
+                        .default_value = 10,
+                        .most = 10000,
+                        .whole = true,
+                        .meaning =
+                            "trials with a value before the first estimate; random until then"}}},
+          [](const OptionValues& options) {
+            return std::make_unique<TpeSampler>(Settings{
+                .startup_trials = static_cast<std::size_t>(options.Whole("startup_trials")),
+                .candidates = static_cast<std::size_t>(options.Whole("candidates")),
+                .gamma = options["gamma"],
+                .most_good = static_cast<std::size_t>(options.Whole("most_good")),
+                .multivariate = options["multivariate"] > 0});
           }};
 }
 

@@ -1,4 +1,4 @@
-#include "allocator/policies/pollux_objective.h"
+#include "tests/allocator/pollux_objective.h"
 
 #include <map>
 

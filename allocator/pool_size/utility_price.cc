@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "allocator/pool_size/goodput_by_size.h"
+#include "allocator/pool_size/pool_size.h"
+
+namespace espalier::pool_size_rules {
+
+namespace {
+
+constexpr int kLump = 8;  // nodes that may have to be added at once before any of them pays
+
+// Seconds for which the trials will go on, about: the most that one of them has left. Infinite
+// where nobody knows, or configurations wait.
+double TimeLeft(const PoolSizeRequest& request) {
+  double most_s = 0;
+  for (const auto& [id, demand] : request.demand) {
+    if (demand.configurations > 0) return std::numeric_limits<double>::infinity();
+  }
+  for (const Job& job : request.pool.jobs) {
+    if (!(job.work_left_s > 0)) return std::numeric_limits<double>::infinity();
+    most_s = std::max(most_s, job.work_left_s);
+  }
+  return most_s;
+}
+
+// Grows while the next node's slots add at least `min_utility` of what they would add if used in
+// full (Or, Zhang, Freedman, MLSys 2020: throughput scaling efficiency against price), weighed by
+// the share of the trials' time that is left after its start-up. Where growth comes in lumps, so
+// does the pool's: several nodes at once. Shrinks when its last node adds less than half of that.
+class UtilityPrice : public PoolSizeRule {
+ public:
+  explicit UtilityPrice(double min_utility) : min_utility_(min_utility) {}
+
+  PoolSizeDecision Decide(const PoolSizeRequest& request) override {
+    if (Idle(request)) return IdleDecision(request);
+    GoodputBySize goodput(request);
+    const NodeTemplate& node = request.node;
+    const int least = LeastThatRuns(request, goodput);
+    const int now = std::clamp(request.nodes + request.pending, least, node.max_nodes);
+    // Of a node that is asked for now, only what comes after its start is of use.
+    const double left_s = TimeLeft(request);
+    const double worth = std::isinf(left_s) ? 1 : std::max(0.0, 1 - node.start_s / left_s);
+    const int largest = Grown(goodput, now, node, worth);
+    if (largest > request.nodes + request.pending) {
+      return {largest, Reason(goodput, request, largest, worth)};
+    }
+    // Half the threshold: what was just worth starting is not at once worth ending.
+    int wanted = now;
+    while (wanted > least && Added(goodput, wanted - 1, wanted, node) < 0.5 * min_utility_) {
+      --wanted;
+    }
+    if (wanted < now) {
+      return {wanted,
+              absl::StrFormat("%s: one more adds %.2f of a full node's work, less than %.2f",
+                              Nodes(wanted), Added(goodput, wanted, wanted + 1, node),
+                              0.5 * min_utility_)};
+    }
+    return {wanted,
+            absl::StrFormat("%s: the next would add %.2f of a full node's work", Nodes(wanted),
+                            worth * Added(goodput, wanted, wanted + 1, node))};
+  }
+
+ private:
+  // How far growth goes on paying.
+  int Grown(GoodputBySize& goodput, int nodes, const NodeTemplate& node, double worth) const {
+    for (int more = 1; more <= kLump && nodes + more <= node.max_nodes;) {
+      if (worth * Added(goodput, nodes, nodes + more, node) >= min_utility_) {
+        nodes += more;
+        more = 1;
+      } else {
+        ++more;
+      }
+    }
+    return nodes;
+  }
+
+  std::string Reason(GoodputBySize& goodput, const PoolSizeRequest& request, int wanted,
+                     double worth) const {
+    const int had = request.nodes + request.pending;
+    const double each = worth * Added(goodput, had, wanted, request.node);
+    if (each < min_utility_) return absl::StrCat(Nodes(wanted), ": the fewest on which trials run");
+    return absl::StrFormat(
+        "%s: %.2f of a full node's work from each that is added, at least %.2f "
+        "is worth its price",
+        Nodes(wanted), each, min_utility_);
+  }
+
+  // Of what more nodes would add if used in full.
+  static double Added(GoodputBySize& goodput, int nodes, int more, const NodeTemplate& node) {
+    return (goodput.At(more) - goodput.At(nodes)) / ((more - nodes) * node.slots);
+  }
+
+  const double min_utility_;
+};
+
+}  // namespace
+
+PluginRow<PoolSizeRule> UtilityPriceRow() {
+  return {{.name = "utility_price",
+           .summary = "grows while another node adds half of a full node's work",
+           .options = {{.name = "min_utility",
+                        .default_value = 0.5,
+                        .least = 0.01,
+                        .most = 1,
+                        .meaning = "share of a full node's work that another must add"}}},
+          [](const OptionValues& options) {
+            return std::make_unique<UtilityPrice>(options["min_utility"]);
+          }};
+}
+
+}  // namespace espalier::pool_size_rules

@@ -1,0 +1,89 @@
+#include "tuner/base/plugin.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tuner/base/check.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr double kMostWhole = 1e15;  // exact in a double, and in a 64-bit integer
+
+std::string PluginPlace(std::string_view kind, std::string_view name) {
+  return absl::StrCat(std::string(kind), " \"", std::string(name), "\"");
+}
+
+std::string OptionNames(const PluginInfo& plugin) {
+  if (plugin.options.empty()) return "it takes none";
+  return "it has " + absl::StrJoin(plugin.options, ", ", [](std::string* out, const auto& option) {
+           out->append(option.name);
+         });
+}
+
+}  // namespace
+
+bool PluginOption::Takes(double value) const {
+  if (!std::isfinite(value)) return false;
+  if (whole && (value != std::floor(value) || std::abs(value) > kMostWhole)) return false;
+  return open ? value > least && value < most : value >= least && value <= most;
+}
+
+std::string PluginOption::Range() const {
+  const char* const number = whole ? "a whole number" : "a number";
+  if (open) return absl::StrCat(number, " > ", least, " and < ", most);
+  if (std::isinf(most)) return absl::StrCat(number, " >= ", least);
+  return absl::StrCat(number, " from ", least, " to ", most);
+}
+
+double OptionValues::operator[](std::string_view name) const {
+  const auto at = values_.find(std::string(name));
+  ESPALIER_CHECK(at != values_.end(), "a plug-in reads options of its own row only");
+  return at->second;
+}
+
+std::int64_t OptionValues::Whole(std::string_view name) const {
+  return static_cast<std::int64_t>((*this)[name]);
+}
+
+absl::Status UnknownPlugin(std::string_view kind, std::string_view name,
+                           const std::vector<std::string>& known) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(PluginPlace(kind, name), " is unknown; known are ", absl::StrJoin(known, ", ")));
+}
+
+absl::StatusOr<OptionValues> ReadOptions(std::string_view kind, const PluginInfo& plugin,
+                                         const Options& given) {
+  Options values;
+  for (const PluginOption& option : plugin.options) {
+    values[std::string(option.name)] = option.default_value;
+  }
+  for (const auto& [name, value] : given) {
+    const auto option = std::find_if(plugin.options.begin(), plugin.options.end(),
+                                     [&](const PluginOption& known) { return known.name == name; });
+    if (option == plugin.options.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          PluginPlace(kind, plugin.name), " has no option \"", name, "\"; ", OptionNames(plugin)));
+    }
+    if (!option->Takes(value)) {
+      return RefusedBy(kind, plugin.name, OptionNeeds(name, option->Range(), value));
+    }
+    values[name] = value;
+  }
+  return OptionValues(std::move(values));
+}
+
+absl::Status OptionNeeds(std::string_view option, const std::string& needed, double got) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("option \"", std::string(option), "\" needs ", needed, ", got ", got));
+}
+
+absl::Status RefusedBy(std::string_view kind, std::string_view name, const absl::Status& refusal) {
+  return absl::Status(refusal.code(),
+                      absl::StrCat(PluginPlace(kind, name), ": ", refusal.message()));
+}
+
+}  // namespace espalier

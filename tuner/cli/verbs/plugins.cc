@@ -1,0 +1,107 @@
+// `tuner plugins`: what a study or a service chooses by name, with the options of each.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "allocator/policies/policy.h"
+#include "allocator/pool_size/pool_size.h"
+#include "tuner/base/plugin.h"
+#include "tuner/cli/verb.h"
+#include "tuner/core/pruners/pruner.h"
+#include "tuner/core/samplers/sampler.h"
+#include "tuner/server/engines.h"
+
+namespace espalier {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Kind {
+  const char* key;      // in JSON
+  const char* heading;  // of the text: what they are, and where one is named
+  std::vector<PluginInfo> plugins;
+};
+
+std::vector<Kind> Kinds() {
+  return {
+      {"samplers", "Samplers: \"sampler\" in a study file", Samplers().Infos()},
+      {"pruners", "Pruners: \"pruner\" in a study file", Pruners().Infos()},
+      {"policies", "Policies: tuner serve --policy, or \"policy\" in the study file of tuner run",
+       Policies().Infos()},
+      {"pool_size_rules", "Pool-size rules: tuner serve --pool-size", PoolSizeRules().Infos()},
+      {"engines", "Engines: tuner serve --engine", Engines().Infos()}};
+}
+
+constexpr const char* kHowToGiveOptions =
+    "Options of one: {\"name\": \"asha\", \"eta\": 4} in a study file, asha:eta=4 on the command "
+    "line.\n";
+
+std::string KindText(const Kind& kind) {
+  std::string text = fmt::format("{}\n", kind.heading);
+  for (const PluginInfo& plugin : kind.plugins) {
+    text += fmt::format("  {:<26}{}\n", plugin.name, plugin.summary);
+    for (const PluginOption& option : plugin.options) {
+      text += fmt::format("    {:<24}  {}: {}\n",
+                          fmt::format("{}={:g}", option.name, option.default_value), option.meaning,
+                          option.Range());
+    }
+  }
+  return text;
+}
+
+// As JSON Schema names the parts of a range.
+Json OptionJson(const PluginOption& option) {
+  const auto number = [&option](double value) {
+    return option.whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
+  };
+  Json json = {{"name", option.name},
+               {"meaning", option.meaning},
+               {"type", option.whole ? "integer" : "number"},
+               {"default", number(option.default_value)}};
+  json[option.open ? "exclusiveMinimum" : "minimum"] = number(option.least);
+  if (std::isfinite(option.most)) {
+    json[option.open ? "exclusiveMaximum" : "maximum"] = number(option.most);
+  }
+  return json;
+}
+
+Json KindJson(const Kind& kind) {
+  Json json = Json::array();
+  for (const PluginInfo& plugin : kind.plugins) {
+    Json options = Json::array();
+    for (const PluginOption& option : plugin.options) options.push_back(OptionJson(option));
+    json.push_back({{"name", plugin.name}, {"summary", plugin.summary}, {"options", options}});
+  }
+  return json;
+}
+
+void PrintText() {
+  for (const Kind& kind : Kinds()) std::printf("%s\n", KindText(kind).c_str());
+  std::printf("%s", kHowToGiveOptions);
+}
+
+void PrintJson() {
+  Json json;
+  for (const Kind& kind : Kinds()) json[kind.key] = KindJson(kind);
+  std::printf("%s\n", json.dump(2).c_str());
+}
+
+}  // namespace
+
+VerbAction AddPlugins(CLI::App& app) {
+  auto as_json = std::make_shared<bool>(false);
+  app.add_flag("--json", *as_json, "As JSON, each option's range as JSON Schema writes it");
+  return [as_json] {
+    *as_json ? PrintJson() : PrintText();
+    return ExitCode::kOk;
+  };
+}
+
+}  // namespace espalier
