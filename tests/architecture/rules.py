@@ -53,7 +53,7 @@ FOLDERS = {
                         "tuner/proto", "allocator"],
     "tuner/cli": ["tuner/base", "tuner/credentials", "tuner/core", "tuner/study_file",
                   "tuner/storage", "tuner/proto", "tuner/api", "tuner/server", "tuner/cli/views",
-                  "adapters/nni", "adapters/optuna", "allocator/policies", "allocator/pool_size",
+                  "adapters/nni", "adapters/optuna", "allocator", "allocator/policies",
                   "trial_runner/agent"],
     "tuner/cli/simulate": ["tuner/base", "tuner/study_file", "tuner/storage", "tuner/simulator",
                            "tuner/cli", "tuner/cli/views", "allocator",
@@ -62,7 +62,7 @@ FOLDERS = {
                         "search_spaces/formats", "tuner/core", "tuner/study_file", "tuner/storage",
                         "tuner/api", "tuner/server", "tuner/cli", "tuner/cli/views",
                         "tuner/cli/simulate", "adapters/optuna", "adapters/optuna/file",
-                        "allocator/policies", "allocator/pool_size", "trial_runner/agent"],
+                        "allocator", "allocator/policies", "trial_runner/agent"],
     # The replicas and what starts them.
     "trial_runner/elastic": ["tuner/base", "tuner/messages", "allocator/goodput"],
     "trial_runner/control": ["tuner/base", "tuner/messages", "tuner/messages/wire",
