@@ -5,7 +5,7 @@
 
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tests/core/core_fixture.h"
-#include "tuner/core/request_keys.h"
+#include "tuner/core/clients/request_keys.h"
 
 namespace espalier {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "tests/core/core_fixture.h"
-#include "tuner/core/request_keys.h"
+#include "tuner/core/clients/request_keys.h"
 
 namespace espalier {
 namespace {

@@ -61,11 +61,8 @@ Core::Impl::Impl(TunerState state, CoreOptions options)
     pool_sizer_.emplace(turn_, pool_, *options_.pool_size, options_.lease_s);
   }
   for (const auto& [id, trial] : turn_.state().trials) {
-    request_keys_.Take(trial);
+    clients_.TakeUp(trial);
     if (turn_.StudyAt(trial.study).spec.ask_and_tell) {
-      NoteWaiting(id);
-      // Whose clients have all the time again that they had before the restart.
-      if (trial.state == TrialState::kRunning) HeardOf(id);
       client_slots_.TakeUp(trial);
       continue;
     }
@@ -84,7 +81,15 @@ Core::Impl::Impl(TunerState state, CoreOptions options)
 StepResult Core::Impl::Handle(Time now, const Event& event) {
   turn_.Begin(now);
   if (!clocks_set_) SetClocksAfterRestart();
-  std::visit([this](const auto& e) { On(e); }, event);
+  std::visit(
+      [this](const auto& e) {
+        if constexpr (requires { On(e); }) {
+          On(e);
+        } else {
+          clients_.On(e);
+        }
+      },
+      event);
   return turn_.Finish();
 }
 
@@ -93,7 +98,7 @@ StepResult Core::Impl::Settle(Time now) {
   CheckReplicaDeadlines();
   CheckDrains();
   CheckLimits();
-  CheckClientLeases();
+  clients_.CheckLeases();
   client_slots_.Check();
   KeepCheckpoints();
   if (look_ && !planning_ && turn_.now() >= planner_rests_until_) turn_.Wake();
@@ -140,9 +145,7 @@ std::optional<Time> Core::Impl::NextDeadline() const {
   consider(keeping_.Next());
   if (pool_sizer_) consider(pool_sizer_->Next(/*clients_ask=*/!client_slots_.empty()));
   consider(client_slots_.Next());
-  if (client_leases_checked_ && !heard_of_.empty()) {
-    consider(After(*client_leases_checked_, options_.client_lease.seconds / kLooksPerClientLease));
-  }
+  consider(clients_.NextCheck());
   for (const StudyId id : pool_.studies) {
     const Study& study = turn_.state().studies.at(id);
     if (const auto check = cost_check_.find(id); check != cost_check_.end()) {
@@ -165,9 +168,10 @@ void Core::Impl::Observe(const Change& change) {
   curves_.Observe(turn_.state(), change);
   pool_.Observe(change);
   speeds_.Observe(change);
+  plugins_.Observe(change);
+  clients_.Observe(change);
   client_slots_.Observe(change);
   if (std::holds_alternative<StudyStateChanged>(change)) ReconcileAll();
-  if (const auto* told = std::get_if<TrialTold>(&change)) NoteWaiting(told->id);
 }
 
 ReplicaId Core::Impl::NewReplicaId() {
@@ -203,6 +207,24 @@ void Core::Impl::RecordSlots() {
     if (open ? trial.spans.back().slots == slots : slots.empty()) continue;
     turn_.Emit(SlotsHeldChanged{id, turn_.now(), std::move(slots)});
   }
+}
+
+// ---- Slots of clients -------------------------------------------------------------------------
+
+void Core::Impl::On(const AcquireSlots& event) {
+  if (const Trial* trial = clients_.TrialToTell(event.trial)) client_slots_.Acquire(*trial, event);
+}
+
+void Core::Impl::On(const RenewSlots& event) {
+  if (const Trial* trial = clients_.TrialToTell(event.trial)) client_slots_.Renew(*trial);
+}
+
+void Core::Impl::On(const ReleaseSlots& event) {
+  const auto it = turn_.state().trials.find(event.trial);
+  // With the trial its slots have been given back.
+  if (it != turn_.state().trials.end() && Ended(it->second.state)) return;
+  if (clients_.TrialToTell(event.trial) == nullptr) return;
+  client_slots_.GiveBack(event.trial, "given back by its client");
 }
 
 // ---- Looking in ------------------------------------------------------------------------------

@@ -14,16 +14,16 @@
 #include "allocator/pool/study_shares.h"
 #include "tuner/core/checkpoints.h"
 #include "tuner/core/client_slots/client_slot_desk.h"
+#include "tuner/core/clients/client_trials.h"
 #include "tuner/core/compared_curves.h"
 #include "tuner/core/core.h"
 #include "tuner/core/groups/pool_state.h"
 #include "tuner/core/pool_size/pool_sizer.h"
 #include "tuner/core/pruners/pruner.h"
-#include "tuner/core/request_keys.h"
 #include "tuner/core/samplers/sampler.h"
 #include "tuner/core/scheduling/planner.h"
 #include "tuner/core/scheduling/speeds.h"
-#include "tuner/core/suggested_parameters.h"
+#include "tuner/core/study_plugins.h"
 #include "tuner/core/turn.h"
 
 namespace espalier {
@@ -40,21 +40,12 @@ inline constexpr int kMaxStuckInARow = 3;            // generations that could n
 inline constexpr double kSlowSlot_s = 600;           // a slot that made a replica slow is avoided
 inline constexpr int kMaxJoinerFailures = 3;         // then the trial stays at its size
 inline constexpr std::size_t kMaxLastOutput = 4096;  // bytes
-inline constexpr int kLooksPerClientLease = 4;
 inline constexpr std::int64_t kReplicaIdBlock = 1000;
-inline constexpr std::int64_t kMaxReportsPerTrial = 1'000'000;
 
 // Until then a cost limit cannot be reached, unless the pool has more slots by then.
 struct CostCheck {
   Time at;
   int slots = 0;
-};
-
-struct StudyPlugins {
-  std::unique_ptr<Sampler> sampler;
-  std::unique_ptr<Pruner> pruner;
-  bool exhausted = false;  // the sampler has nothing left to try
-  bool too_late = false;   // for a new trial to be of use before a limit
 };
 
 class Core::Impl {
@@ -81,32 +72,29 @@ class Core::Impl {
   }
 
  private:
-  // ---- events (clients: studies.cc, agents: nodes.cc, replicas: replicas.cc)
+  // ---- events (agents: nodes.cc, replicas: replicas.cc); others are for clients_
+  // of clients, about studies (studies.cc)
   void On(const CreateStudy& event);
   void On(const StopStudy& event);
   void On(const ResumeStudy& event);
-  void On(const TellValue& event);
-  void On(const PinTrial& event);
-  void On(const DrainNode& event);
-  // of clients that run their trials themselves (ask_and_tell.cc)
   void On(const DeleteStudy& event);
   void On(const RenameStudy& event);
   void On(const SetStudyAttribute& event);
-  void On(const CreateTrial& event);
-  void On(const AskTrial& event);
-  void On(const EnqueueTrial& event);
+  void On(const PinTrial& event);
+  void On(const SetPoolPolicy& event);
+  // about trials, whoever runs them (telling.cc)
+  void On(const TellValue& event);
   void On(const ReportValue& event);
   void On(const TellEnd& event);
-  void On(const CancelTrial& event);   // queue.cc
-  void On(const RecordReport& event);  // queue.cc
-  void On(const SetTrialAttributes& event);
-  void On(const SuggestParameter& event);
-  void On(const SetTrialAttribute& event);
-  void On(const SetIntermediateValue& event);
-  void On(const SetTrialState& event);
+  // about trials that they enqueue for the pool (queue.cc)
+  void On(const EnqueueTrial& event);
+  void On(const CancelTrial& event);
+  void On(const RecordReport& event);
+  // and about the pool's slots and nodes
   void On(const AcquireSlots& event);
   void On(const RenewSlots& event);
   void On(const ReleaseSlots& event);
+  void On(const DrainNode& event);  // drains.cc
   void On(const AgentHello& event);
   void On(const AgentLeaving& event);
   void On(const AgentGone& event);
@@ -114,7 +102,6 @@ class Core::Impl {
   void On(const FromReplica& event);
   void On(const ReplicaExited& event);
   void On(const CheckpointCopied& event);  // checkpoints.cc
-  void On(const SetPoolPolicy& event);     // studies.cc
   void On(const AddToken& event);          // tokens.cc
   void On(const RemoveToken& event);
   void On(const PlanMade& event);  // scheduling/planning.cc
@@ -133,9 +120,6 @@ class Core::Impl {
   ReplicaId NewReplicaId();
 
   // ---- studies and trials (studies.cc, trials.cc)
-  StudyPlugins& PluginsOf(const Study& study);
-  // Whether its sampler has, or may have, something left to draw.
-  bool MayDraw(const Study& study);
   void EndStudy(StudyId id, StudyState state, const std::string& reason);
   void EndStudyIfDone(StudyId id);
   void SetClocksAfterRestart();
@@ -167,38 +151,6 @@ class Core::Impl {
   // What the fastest trial would need from its start to a result that counts; 0: unknown.
   double SecondsToBeOfUse(const Study& study) const;
   bool TooLateForNewTrials(const Study& study);
-
-  // ---- trials of clients (ask_and_tell.cc)
-  TrialId CreateFrom(StudyId study, const TrialTemplate& content);
-  const Trial* OpenTrial(TrialId id);
-  const Trial* TrialToTell(TrialId id);
-  void Suggest(const Trial& trial, const Suggestion& suggestion, double value);
-  absl::Status CheckKind(const Study& study, const Suggestion& suggestion);
-  int IndexOf(const Study& study, const Suggestion& suggestion);
-  // Whose parameters the tuner draws (asking.cc).
-  const Study* StudyToAsk(const std::string& name, const char* key_attribute,
-                          const std::string& key);
-  absl::Status MayAsk(const Study& study, const Parameters& fixed);
-  absl::Status MayCreateTrial(const Study& study);
-  TrialId FirstWaiting(const Study& study) const;
-  void NoteWaiting(TrialId id);
-  Parameters FixedOf(const Trial& trial);
-  std::optional<Parameters> Draw(const Study& study, std::int64_t number, TrialId taken,
-                                 const Parameters& fixed);
-  void AddDrawn(const Trial& trial, const Parameters& parameters);
-  absl::Status CheckRequestKey(StudyId study, const char* attribute, const std::string& key);
-  void KeepRequestKey(TrialId id, const char* attribute, const std::string& key);
-  // What clients say of them (telling.cc).
-  const Trial* RunningTrial(TrialId id);
-  void SetValue(const Trial& trial, std::int64_t step, double value);
-  void EndByClient(const Trial& trial, TrialState state, std::vector<double> values);
-  void AfterEndByClient(const Trial& trial);
-  void EndIfTargetReached(const Trial& trial, double value);
-  void EndIfAllTold(StudyId id);
-  // Of clients that have fallen silent (client_leases.cc).
-  void HeardOf(TrialId id);
-  void CheckClientLeases();
-  void QueueAgain(const Trial& lost);
 
   // ---- trials that clients enqueue for the pool (queue.cc)
   void EnqueueOnPool(const Study& study, const EnqueueTrial& event);
@@ -345,20 +297,13 @@ class Core::Impl {
   std::map<TrialId, LiveTrial> live_;
   std::set<NodeId> away_;           // not connected
   std::set<TrialId> timed_groups_;  // about which time alone may change something
-  // Study::suggestions by name, and each by name and distribution.
-  struct SuggestionIndex {
-    std::map<std::string, int> first;
-    std::map<std::pair<std::string, std::string>, int> all;
-  };
-  std::map<StudyId, SuggestionIndex> suggestions_;
-  std::map<StudyId, std::set<TrialId>> waiting_;      // WAITING trials of ask-and-tell studies
-  std::map<StudyId, SuggestedParameters> suggested_;  // of studies whose sampler was asked
-  RequestKeys request_keys_;
+  PluginsOfStudies plugins_;
+  ClientTrials clients_{turn_, options_, plugins_,
+                        [this](StudyId study, const std::string& reason) {
+                          EndStudy(study, StudyState::kComplete, reason);
+                        }};
   ClientSlotDesk client_slots_{turn_, pool_, options_,
                                [this](NodeId node, int left) { MakeRoomOn(node, left); }};
-  std::map<TrialId, Time> heard_of_;  // trials of clients that run, with a lease
-  std::optional<Time> client_leases_checked_;
-  std::map<StudyId, StudyPlugins> plugins_;
   std::map<StudyId, Time> promise_at_;
   std::map<TrialId, double> promise_;
   std::set<StudyId> promise_stale_;  // studies whose curves changed since

@@ -108,7 +108,7 @@ bool Core::Impl::TooLateForNewTrials(const Study& study) {
   const double left_s = TimeLeft(study);
   const double needed_s = SecondsToBeOfUse(study);
   const bool late = left_s < needed_s;
-  StudyPlugins& plugins = PluginsOf(study);
+  StudyPlugins& plugins = plugins_.Of(study);
   if (late && !plugins.too_late) {
     turn_.Decide(study.id, -1, DecisionKind::kStudy, 0, 0,
                  absl::StrFormat("no new trials: %.0f s are left, the fastest so far needs %.0f s",

@@ -23,7 +23,7 @@ void Core::Impl::SizePool() {
   PoolSizeRequest request{pool, {}, {}};
   for (const StudyId id : pool_.studies) {
     const Study& study = turn_.StudyAt(id);
-    if (PluginsOf(study).too_late) continue;
+    if (plugins_.Of(study).too_late) continue;
     const StudyDemand demand = DemandOf(study, most_slots);
     if (demand.configurations > 0) request.demand.emplace(id, demand);
   }
@@ -69,7 +69,7 @@ void Core::Impl::DescribeWork(Pool& pool, PoolSizeRequest& request) {
     const double each_s = SecondsOfATrial(study);
     seconds_each[id] = each_s;
     std::int64_t to_start = 0;
-    if (MayDraw(study) && !PluginsOf(study).too_late) {
+    if (plugins_.MayDraw(study) && !plugins_.Of(study).too_late) {
       if (spec.max_trials == 0) request.work_left_s = std::numeric_limits<double>::infinity();
       to_start = std::max<std::int64_t>(0, spec.max_trials - std::ssize(study.trials));
     }

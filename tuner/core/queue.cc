@@ -29,16 +29,25 @@ absl::Status CheckGiven(const Study& study, const Parameters& given) {
 
 }  // namespace
 
+void Core::Impl::On(const EnqueueTrial& event) {
+  const Study* study = turn_.state().FindStudy(event.study);
+  if (study != nullptr && study->spec.queue()) {
+    EnqueueOnPool(*study, event);
+  } else {
+    clients_.On(event);
+  }
+}
+
 void Core::Impl::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
   absl::Status& status = turn_.reply().status;
-  status = CheckRequestKey(study.id, kCreationKey, event.request_key);
+  status = clients_.CheckRequestKey(study.id, kCreationKey, event.request_key);
   if (!status.ok() || turn_.reply().existed) return;
   if (study.state != StudyState::kRunning) {
     status = NotRunning(study);
     return;
   }
   status = CheckGiven(study, event.fixed);
-  if (status.ok()) status = MayCreateTrial(study);
+  if (status.ok()) status = clients_.MayCreateTrial(study);
   if (!status.ok()) return;
   const TrialId id(turn_.state().last_trial.value + 1);
   turn_.Emit(TrialCreated{id, study.id, std::ssize(study.trials), event.fixed, turn_.now()});
@@ -48,7 +57,7 @@ void Core::Impl::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
   for (const auto& [key, value] : event.system_attributes) {
     turn_.Emit(TrialAttributeSet{id, true, key, value});
   }
-  KeepRequestKey(id, kCreationKey, event.request_key);
+  clients_.KeepRequestKey(id, kCreationKey, event.request_key);
   AddLive(turn_.TrialAt(id));
   promise_stale_.insert(study.id);
   turn_.Wake();
@@ -122,9 +131,7 @@ void Core::Impl::On(const RecordReport& event) {
   const auto& known = trial->attributes.system;
   if (known.contains(event.key)) return;
   if (std::ssize(known) >= kMaxReportsPerTrial) {
-    turn_.reply().status = absl::ResourceExhaustedError(
-        absl::StrCat("trial ", trial->number, " has reported ", kMaxReportsPerTrial,
-                     " values, which is the most that is kept"));
+    turn_.reply().status = HasReportedTheMost(*trial);
     return;
   }
   turn_.Emit(TrialAttributeSet{trial->id, true, event.key, event.value});

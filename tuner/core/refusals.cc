@@ -34,4 +34,10 @@ absl::Status RunsOnThePool(const Study& study) {
                    "tuner; clients may read them and set attributes"));
 }
 
+absl::Status HasReportedTheMost(const Trial& trial) {
+  return absl::ResourceExhaustedError(absl::StrCat("trial ", trial.number, " has reported ",
+                                                   kMaxReportsPerTrial,
+                                                   " values, which is the most that is kept"));
+}
+
 }  // namespace espalier

@@ -15,6 +15,9 @@ absl::Status HasEnded(const Trial& trial);
 // To new trials of a study that is stopped or complete.
 absl::Status NotRunning(const Study& study);
 
+inline constexpr std::int64_t kMaxReportsPerTrial = 1'000'000;
+absl::Status HasReportedTheMost(const Trial& trial);
+
 // To a client that would create, run or end a trial of such a study.
 absl::Status RunsOnThePool(const Study& study);
 

@@ -77,7 +77,7 @@ void Core::Impl::LookAgain() {
 }
 
 void Core::Impl::CreateTrials(const Study& study, int& room) {
-  StudyPlugins& plugins = PluginsOf(study);
+  StudyPlugins& plugins = plugins_.Of(study);
   const StudySpec& spec = study.spec;
   if (!plugins.sampler->draws()) return;
   if (room >= spec.min_slots && TooLateForNewTrials(study)) return;

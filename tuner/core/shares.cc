@@ -63,7 +63,7 @@ int Core::Impl::LeastSlotsOf(const Study& study) {
 // Configurations that the study may still draw, as far as is known.
 StudyDemand Core::Impl::DemandOf(const Study& study, int most_slots) {
   StudyDemand demand{most_slots, study.spec.min_slots};
-  if (!MayDraw(study)) demand.configurations = 0;
+  if (!plugins_.MayDraw(study)) demand.configurations = 0;
   const auto at_most = [&demand](std::int64_t limit) {
     demand.configurations =
         static_cast<int>(std::clamp<std::int64_t>(limit, 0, demand.configurations));

@@ -68,23 +68,6 @@ void Core::Impl::SetClocksAfterRestart() {
   for (Change& change : changes) turn_.Emit(std::move(change));
 }
 
-StudyPlugins& Core::Impl::PluginsOf(const Study& study) {
-  StudyPlugins& plugins = plugins_[study.id];
-  if (!plugins.sampler) {
-    auto sampler = MakeSampler(study.spec.sampler.name, study.spec.sampler.options);
-    auto pruner = MakePruner(study.spec.pruner.name, study.spec.pruner.options);
-    ESPALIER_CHECK(sampler.ok() && pruner.ok(), "a study is validated before it is created");
-    plugins.sampler = *std::move(sampler);
-    plugins.pruner = *std::move(pruner);
-  }
-  return plugins;
-}
-
-bool Core::Impl::MayDraw(const Study& study) {
-  const StudyPlugins& plugins = PluginsOf(study);
-  return plugins.sampler->draws() && !plugins.exhausted;
-}
-
 void Core::Impl::On(const CreateStudy& event) {
   if (const Study* existing = turn_.state().FindStudy(event.spec.name); existing != nullptr) {
     turn_.reply().study = existing->id;
@@ -160,6 +143,71 @@ void Core::Impl::On(const ResumeStudy& event) {
   turn_.Wake();
 }
 
+void Core::Impl::On(const DeleteStudy& event) {
+  const auto it = turn_.state().studies.find(event.study);
+  if (it == turn_.state().studies.end()) {
+    turn_.reply().status = NoStudy(event.study);
+    return;
+  }
+  const Study& study = it->second;
+  const auto of_study = [&](TrialId id) { return turn_.TrialAt(id).study == study.id; };
+  const bool holds_slots =
+      std::any_of(pool_.replicas.begin(), pool_.replicas.end(),
+                  [&](const auto& entry) { return of_study(entry.second.trial); });
+  if (!study.spec.ask_and_tell && (study.state == StudyState::kRunning || holds_slots)) {
+    turn_.reply().status = absl::FailedPreconditionError(
+        absl::StrCat("study \"", study.spec.name, "\" still ",
+                     study.state == StudyState::kRunning ? "runs: stop it first"
+                                                         : "holds slots: try again soon"));
+    return;
+  }
+  DropCopiesOfStudy(study);
+  for (const TrialId trial : study.trials) {
+    live_.erase(trial);
+    pool_.groups.erase(trial);
+    promise_.erase(trial);
+    held_.erase(trial);
+    pool_.recovering.erase(trial);
+    pool_.slots_touched.erase(trial);
+  }
+  promise_at_.erase(study.id);
+  promise_stale_.erase(study.id);
+  cost_check_.erase(study.id);
+  curves_.Forget(study.id);
+  turn_.Emit(StudyDeleted{study.id, turn_.state().last_study, turn_.state().last_trial});
+}
+
+// Its trials, attributes and id stay, and clients at work go on. A name in use on the pool is also
+// that of folders and of what programs were told.
+void Core::Impl::On(const RenameStudy& event) {
+  const auto it = turn_.state().studies.find(event.study);
+  if (it == turn_.state().studies.end()) {
+    turn_.reply().status = NoStudy(event.study);
+    return;
+  }
+  const Study& study = it->second;
+  if (!study.spec.ask_and_tell) {
+    turn_.reply().status = absl::PermissionDeniedError(absl::StrCat(
+        "study \"", study.spec.name, "\" runs on the tuner's pool and keeps its name"));
+    return;
+  }
+  if (event.name == study.spec.name) return;
+  if (turn_.state().FindStudy(event.name) != nullptr) {
+    turn_.reply().status = absl::AlreadyExistsError(
+        absl::StrCat("study \"", event.name, "\" exists already: choose another name"));
+    return;
+  }
+  turn_.Emit(StudyRenamed{event.study, event.name, event.json});
+}
+
+void Core::Impl::On(const SetStudyAttribute& event) {
+  if (!turn_.state().studies.contains(event.study)) {
+    turn_.reply().status = NoStudy(event.study);
+    return;
+  }
+  turn_.Emit(StudyAttributeSet{event.study, event.system, event.key, event.value});
+}
+
 void Core::Impl::On(const PinTrial& event) {
   const Study* study = turn_.state().FindStudy(event.study);
   if (study == nullptr) {
@@ -189,42 +237,6 @@ void Core::Impl::On(const PinTrial& event) {
   turn_.Wake();
 }
 
-void Core::Impl::On(const TellValue& event) {
-  const auto it = turn_.state().trials.find(event.trial);
-  if (it == turn_.state().trials.end()) {
-    turn_.reply().status = NoTrial(event.trial);
-    return;
-  }
-  const Trial& trial = it->second;
-  if (Ended(trial.state) || turn_.StudyAt(trial.study).state != StudyState::kRunning) {
-    turn_.reply().should_stop = true;
-    return;
-  }
-  if (trial.state != TrialState::kRunning) {
-    turn_.reply().status = absl::FailedPreconditionError(absl::StrCat(
-        "trial ", trial.number, " is ", std::string(ToString(trial.state)), ", not RUNNING"));
-    return;
-  }
-  const std::int64_t next = trial.values.empty() ? 1 : trial.values.back().step + 1;
-  if (event.step && *event.step < 0) {
-    turn_.reply().status =
-        absl::InvalidArgumentError(absl::StrCat("step must be 0 or more, got ", *event.step));
-    return;
-  }
-  if (turn_.StudyAt(trial.study).spec.ask_and_tell) {
-    SetValue(trial, event.step.value_or(next), event.value);
-    if (event.final && turn_.reply().status.ok()) {
-      EndByClient(trial, TrialState::kComplete, {event.value});
-    }
-    return;
-  }
-  TakeValue(trial.id, {event.step.value_or(next), event.value, 0, turn_.now(), 0});
-  if (event.final && !Ended(trial.state)) {
-    EndTrial(trial.id, TrialState::kComplete, "told its final value", event.value);
-  }
-  turn_.reply().should_stop = Ended(trial.state) && !event.final;
-}
-
 void Core::Impl::EndStudy(StudyId id, StudyState state, const std::string& reason) {
   if (turn_.StudyAt(id).state != StudyState::kRunning) return;
   turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, reason);
@@ -236,7 +248,6 @@ void Core::Impl::EndStudy(StudyId id, StudyState state, const std::string& reaso
     if (!t.values.empty()) last = t.values.back().value;
     EndTrial(trial, TrialState::kPruned, absl::StrCat("the study ended: ", reason), last);
   }
-  plugins_.erase(id);
   cost_check_.erase(id);
   promise_at_.erase(id);
   curves_.Forget(id);
@@ -252,13 +263,13 @@ void Core::Impl::EndStudyIfDone(StudyId id) {
   const bool all_drawn =
       study.spec.max_trials > 0 && std::ssize(study.trials) >= study.spec.max_trials;
   const bool too_late = TooLateForNewTrials(study);
-  if (all_drawn || too_late || PluginsOf(study).exhausted) EndHeld(id);
+  if (all_drawn || too_late || plugins_.Of(study).exhausted) EndHeld(id);
   if (all_drawn) {
     EndStudy(id, StudyState::kComplete,
              absl::StrCat("all ", study.spec.max_trials, " trials have ended"));
   } else if (too_late) {
     EndStudy(id, StudyState::kComplete, "what is left of its limits is too little for a new trial");
-  } else if (PluginsOf(study).exhausted) {
+  } else if (plugins_.Of(study).exhausted) {
     EndStudy(id, StudyState::kComplete,
              absl::StrCat("every configuration of the search space was tried (",
                           std::ssize(study.trials), " trials)"));

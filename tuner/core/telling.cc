@@ -1,5 +1,4 @@
-// What clients say of the trials they run by themselves: values, how they ended, and what that
-// means for their study.
+// What clients say of trials, their own and those of the pool: values, and how they ended.
 
 #include <algorithm>
 #include <cmath>
@@ -59,18 +58,44 @@ absl::Status CheckEnd(const Study& study, const TellEnd& told) {
 
 }  // namespace
 
-// Found, and RUNNING; else null, and the reply says why not.
-const Trial* Core::Impl::RunningTrial(TrialId id) {
-  const Trial* trial = OpenTrial(id);
-  if (trial == nullptr || trial->state == TrialState::kRunning) return trial;
-  turn_.reply().status = absl::FailedPreconditionError(
-      absl::StrCat("trial ", trial->number, " (id ", id.value, ") is ",
-                   std::string(ToString(trial->state)), ", not RUNNING"));
-  return nullptr;
+void Core::Impl::On(const TellValue& event) {
+  const auto it = turn_.state().trials.find(event.trial);
+  if (it == turn_.state().trials.end()) {
+    turn_.reply().status = NoTrial(event.trial);
+    return;
+  }
+  const Trial& trial = it->second;
+  if (Ended(trial.state) || turn_.StudyAt(trial.study).state != StudyState::kRunning) {
+    turn_.reply().should_stop = true;
+    return;
+  }
+  if (trial.state != TrialState::kRunning) {
+    turn_.reply().status = absl::FailedPreconditionError(absl::StrCat(
+        "trial ", trial.number, " is ", std::string(ToString(trial.state)), ", not RUNNING"));
+    return;
+  }
+  const std::int64_t next = trial.values.empty() ? 1 : trial.values.back().step + 1;
+  if (event.step && *event.step < 0) {
+    turn_.reply().status =
+        absl::InvalidArgumentError(absl::StrCat("step must be 0 or more, got ", *event.step));
+    return;
+  }
+  if (turn_.StudyAt(trial.study).spec.ask_and_tell) {
+    clients_.SetValue(trial, event.step.value_or(next), event.value);
+    if (event.final && turn_.reply().status.ok()) {
+      clients_.EndTrial(trial, TrialState::kComplete, {event.value});
+    }
+    return;
+  }
+  TakeValue(trial.id, {event.step.value_or(next), event.value, 0, turn_.now(), 0});
+  if (event.final && !Ended(trial.state)) {
+    EndTrial(trial.id, TrialState::kComplete, "told its final value", event.value);
+  }
+  turn_.reply().should_stop = Ended(trial.state) && !event.final;
 }
 
 void Core::Impl::On(const ReportValue& event) {
-  const Trial* trial = RunningTrial(event.trial);
+  const Trial* trial = clients_.RunningTrial(event.trial);
   if (trial == nullptr) return;
   const std::int64_t next = trial->values.empty() ? 1 : trial->values.back().step + 1;
   const std::int64_t step = event.step.value_or(next);
@@ -78,32 +103,10 @@ void Core::Impl::On(const ReportValue& event) {
     turn_.reply().status =
         absl::InvalidArgumentError(absl::StrCat("step must be 0 or more, got ", step));
   } else if (turn_.StudyAt(trial->study).spec.ask_and_tell) {
-    SetValue(*trial, step, event.value);
+    clients_.SetValue(*trial, step, event.value);
   } else {
     TakeValue(trial->id, {step, event.value, 0, turn_.now(), 0});
   }
-}
-
-// Of a trial that its client runs.
-void Core::Impl::SetValue(const Trial& trial, std::int64_t step, double value) {
-  HeardOf(trial.id);
-  if (std::ssize(trial.values) >= kMaxReportsPerTrial) {
-    turn_.reply().status = absl::ResourceExhaustedError(
-        absl::StrCat("trial ", trial.number, " has reported ", kMaxReportsPerTrial,
-                     " values, which is the most that is kept"));
-    return;
-  }
-  turn_.Emit(ValueSet{trial.id, {step, value, 0, turn_.now(), 0}});
-  EndIfTargetReached(trial, value);
-}
-
-void Core::Impl::EndIfTargetReached(const Trial& trial, double value) {
-  const Study& study = turn_.StudyAt(trial.study);
-  if (study.state != StudyState::kRunning || !study.spec.target || std::isnan(value)) return;
-  if (Better(study.spec.direction, *study.spec.target, value)) return;
-  EndStudy(study.id, StudyState::kComplete,
-           absl::StrCat("trial ", trial.number, " reached the target ", *study.spec.target,
-                        " with ", value));
 }
 
 void Core::Impl::On(const TellEnd& event) {
@@ -125,58 +128,14 @@ void Core::Impl::On(const TellEnd& event) {
                      absl::StrJoin(FinalValues(trial), ", "), "], and not as it is told now"));
     return;
   }
-  if (RunningTrial(event.trial) == nullptr) return;
+  if (clients_.RunningTrial(event.trial) == nullptr) return;
   if (study.spec.ask_and_tell) {
-    EndByClient(trial, event.state, event.values);
+    clients_.EndTrial(trial, event.state, event.values);
   } else if (event.state == TrialState::kComplete) {
     EndTrial(trial.id, TrialState::kComplete, "told its final value", event.values.front());
   } else {
     status = RunsOnThePool(study);
   }
-}
-
-// A pruned trial without a value ends with the last one that it reported.
-void Core::Impl::EndByClient(const Trial& trial, TrialState state, std::vector<double> values) {
-  if (state == TrialState::kPruned && values.empty() && !trial.values.empty() &&
-      !std::isnan(trial.values.back().value)) {
-    values.push_back(trial.values.back().value);
-  }
-  turn_.Emit(TrialTold{trial.id, state, std::move(values), {}, turn_.now()});
-  HeardOf(trial.id);
-  AfterEndByClient(trial);
-}
-
-void Core::Impl::AfterEndByClient(const Trial& trial) {
-  if (trial.state == TrialState::kComplete && trial.value) EndIfTargetReached(trial, *trial.value);
-  EndIfAllTold(trial.study);
-}
-
-// An ask-and-tell study ends when it may have no more trials and all have ended.
-void Core::Impl::EndIfAllTold(StudyId id) {
-  const Study& study = turn_.StudyAt(id);
-  if (study.state != StudyState::kRunning) return;
-  const bool full = study.spec.max_trials > 0 && std::ssize(study.trials) >= study.spec.max_trials;
-  const auto plugins = plugins_.find(id);
-  const bool exhausted = plugins != plugins_.end() && plugins->second.exhausted;
-  if (!full && !exhausted) return;
-  const bool all_ended = std::all_of(study.trials.begin(), study.trials.end(), [this](TrialId t) {
-    return Ended(turn_.state().trials.at(t).state);
-  });
-  if (!all_ended) return;
-  EndStudy(id, StudyState::kComplete,
-           full ? absl::StrCat("all ", study.spec.max_trials, " trials have ended")
-                : "every configuration of the search space was tried");
-}
-
-void Core::Impl::On(const SetTrialAttributes& event) {
-  if (OpenTrial(event.trial) == nullptr) return;
-  for (const auto& [key, value] : event.attributes.user) {
-    turn_.Emit(TrialAttributeSet{event.trial, false, key, value});
-  }
-  for (const auto& [key, value] : event.attributes.system) {
-    turn_.Emit(TrialAttributeSet{event.trial, true, key, value});
-  }
-  HeardOf(event.trial);
 }
 
 PruneVerdict Core::Impl::Verdict(TrialId id) const {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "tuner/base/check.h"
 #include "tuner/core/core_impl.h"
+#include "tuner/core/refusals.h"
 
 namespace espalier {
 
@@ -175,7 +176,7 @@ std::int64_t Core::Impl::LastStepOf(const Study& study) const {
 
 PruneVerdict Core::Impl::JudgeNewest(const Trial& trial) {
   const Study& study = turn_.StudyAt(trial.study);
-  const StudyPlugins& plugins = PluginsOf(study);
+  const StudyPlugins& plugins = plugins_.Of(study);
   const std::span<Curve> curves = curves_.Of(turn_.state(), study);
   Curve& own = curves[static_cast<std::size_t>(trial.number)];
   const Curve whole = own;
@@ -221,7 +222,7 @@ bool Core::Impl::MayPause(TrialId id) const {
 }
 
 void Core::Impl::UpdateHeld(const Study& study) {
-  const Pruner& pruner = *PluginsOf(study).pruner;
+  const Pruner& pruner = *plugins_.Of(study).pruner;
   if (!pruner.pauses()) return;
   std::vector<std::size_t> paused;
   for (std::size_t i = 0; i < study.trials.size(); ++i) {

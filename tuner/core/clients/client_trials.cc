@@ -1,86 +1,36 @@
-// Trials that clients create, run and end by themselves: what Optuna's storage is asked for.
+#include "tuner/core/clients/client_trials.h"
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/core/core_impl.h"
 #include "tuner/core/refusals.h"
 
 namespace espalier {
 
-void Core::Impl::On(const DeleteStudy& event) {
-  const auto it = turn_.state().studies.find(event.study);
-  if (it == turn_.state().studies.end()) {
-    turn_.reply().status = NoStudy(event.study);
-    return;
-  }
-  const Study& study = it->second;
-  const auto of_study = [&](TrialId id) { return turn_.TrialAt(id).study == study.id; };
-  const bool holds_slots =
-      std::any_of(pool_.replicas.begin(), pool_.replicas.end(),
-                  [&](const auto& entry) { return of_study(entry.second.trial); });
-  if (!study.spec.ask_and_tell && (study.state == StudyState::kRunning || holds_slots)) {
-    turn_.reply().status = absl::FailedPreconditionError(
-        absl::StrCat("study \"", study.spec.name, "\" still ",
-                     study.state == StudyState::kRunning ? "runs: stop it first"
-                                                         : "holds slots: try again soon"));
-    return;
-  }
-  DropCopiesOfStudy(study);
-  for (const TrialId trial : study.trials) {
-    live_.erase(trial);
-    pool_.groups.erase(trial);
-    promise_.erase(trial);
-    held_.erase(trial);
-    pool_.recovering.erase(trial);
-    pool_.slots_touched.erase(trial);
-    heard_of_.erase(trial);
-  }
-  plugins_.erase(study.id);
-  promise_at_.erase(study.id);
-  promise_stale_.erase(study.id);
-  cost_check_.erase(study.id);
-  curves_.Forget(study.id);
-  suggestions_.erase(study.id);
-  suggested_.erase(study.id);
-  waiting_.erase(study.id);
-  request_keys_.Forget(study.id);
-  turn_.Emit(StudyDeleted{study.id, turn_.state().last_study, turn_.state().last_trial});
+void ClientTrials::TakeUp(const Trial& trial) {
+  request_keys_.Take(trial);
+  if (!turn_.StudyAt(trial.study).spec.ask_and_tell) return;
+  NoteWaiting(trial);
+  if (trial.state == TrialState::kRunning) HeardOf(trial.id);
 }
 
-// Its trials, attributes and id stay, and clients at work go on. A name in use on the pool is also
-// that of folders and of what programs were told.
-void Core::Impl::On(const RenameStudy& event) {
-  const auto it = turn_.state().studies.find(event.study);
-  if (it == turn_.state().studies.end()) {
-    turn_.reply().status = NoStudy(event.study);
-    return;
+void ClientTrials::Observe(const Change& change) {
+  if (const auto* told = std::get_if<TrialTold>(&change)) NoteWaiting(turn_.TrialAt(told->id));
+  if (const auto* deleted = std::get_if<StudyDeleted>(&change)) {
+    suggestions_.erase(deleted->id);
+    suggested_.erase(deleted->id);
+    waiting_.erase(deleted->id);
+    request_keys_.Forget(deleted->id);
+    // Its trials are gone already.
+    std::erase_if(heard_of_, [this](const auto& heard) {
+      return !turn_.state().trials.contains(heard.first);
+    });
   }
-  const Study& study = it->second;
-  if (!study.spec.ask_and_tell) {
-    turn_.reply().status = absl::PermissionDeniedError(absl::StrCat(
-        "study \"", study.spec.name, "\" runs on the tuner's pool and keeps its name"));
-    return;
-  }
-  if (event.name == study.spec.name) return;
-  if (turn_.state().FindStudy(event.name) != nullptr) {
-    turn_.reply().status = absl::AlreadyExistsError(
-        absl::StrCat("study \"", event.name, "\" exists already: choose another name"));
-    return;
-  }
-  turn_.Emit(StudyRenamed{event.study, event.name, event.json});
 }
 
-void Core::Impl::On(const SetStudyAttribute& event) {
-  if (!turn_.state().studies.contains(event.study)) {
-    turn_.reply().status = NoStudy(event.study);
-    return;
-  }
-  turn_.Emit(StudyAttributeSet{event.study, event.system, event.key, event.value});
-}
-
-void Core::Impl::On(const CreateTrial& event) {
+void ClientTrials::On(const CreateTrial& event) {
   const auto it = turn_.state().studies.find(event.study);
   if (it == turn_.state().studies.end()) {
     turn_.reply().status = NoStudy(event.study);
@@ -105,7 +55,7 @@ void Core::Impl::On(const CreateTrial& event) {
   turn_.reply().trial = id;
 }
 
-TrialId Core::Impl::CreateFrom(StudyId study, const TrialTemplate& content) {
+TrialId ClientTrials::CreateFrom(StudyId study, const TrialTemplate& content) {
   const TrialId id(turn_.state().last_trial.value + 1);
   turn_.Emit(TrialCreated{id, study, std::ssize(turn_.StudyAt(study).trials), {}, turn_.now()});
   const Trial& trial = turn_.TrialAt(id);
@@ -124,8 +74,7 @@ TrialId Core::Impl::CreateFrom(StudyId study, const TrialTemplate& content) {
   return id;
 }
 
-// The trial, if it has not ended; else null, and the reply says why not.
-const Trial* Core::Impl::OpenTrial(TrialId id) {
+const Trial* ClientTrials::OpenTrial(TrialId id) {
   const auto it = turn_.state().trials.find(id);
   if (it == turn_.state().trials.end()) {
     turn_.reply().status = NoTrial(id);
@@ -136,8 +85,7 @@ const Trial* Core::Impl::OpenTrial(TrialId id) {
   return nullptr;
 }
 
-// The same of a trial that its client runs.
-const Trial* Core::Impl::TrialToTell(TrialId id) {
+const Trial* ClientTrials::TrialToTell(TrialId id) {
   const Trial* trial = OpenTrial(id);
   if (trial == nullptr) return nullptr;
   if (const Study& study = turn_.StudyAt(trial->study); !study.spec.ask_and_tell) {
@@ -148,14 +96,23 @@ const Trial* Core::Impl::TrialToTell(TrialId id) {
   return trial;
 }
 
-void Core::Impl::On(const SuggestParameter& event) {
+const Trial* ClientTrials::RunningTrial(TrialId id) {
+  const Trial* trial = OpenTrial(id);
+  if (trial == nullptr || trial->state == TrialState::kRunning) return trial;
+  turn_.reply().status = absl::FailedPreconditionError(
+      absl::StrCat("trial ", trial->number, " (id ", id.value, ") is ",
+                   std::string(ToString(trial->state)), ", not RUNNING"));
+  return nullptr;
+}
+
+void ClientTrials::On(const SuggestParameter& event) {
   const Trial* trial = TrialToTell(event.trial);
   if (trial == nullptr) return;
   turn_.reply().status = CheckKind(turn_.StudyAt(trial->study), event.suggestion);
   if (turn_.reply().status.ok()) Suggest(*trial, event.suggestion, event.value);
 }
 
-absl::Status Core::Impl::CheckKind(const Study& study, const Suggestion& suggestion) {
+absl::Status ClientTrials::CheckKind(const Study& study, const Suggestion& suggestion) {
   IndexOf(study, suggestion);  // brings the index up to date
   const std::map<std::string, int>& first = suggestions_[study.id].first;
   const auto known = first.find(suggestion.name);
@@ -170,7 +127,7 @@ absl::Status Core::Impl::CheckKind(const Study& study, const Suggestion& suggest
 }
 
 // -1 if the study has not seen it.
-int Core::Impl::IndexOf(const Study& study, const Suggestion& suggestion) {
+int ClientTrials::IndexOf(const Study& study, const Suggestion& suggestion) {
   SuggestionIndex& index = suggestions_[study.id];
   for (std::size_t i = index.all.size(); i < study.suggestions.size(); ++i) {
     const Suggestion& known = study.suggestions[i];
@@ -181,7 +138,7 @@ int Core::Impl::IndexOf(const Study& study, const Suggestion& suggestion) {
   return it == index.all.end() ? -1 : it->second;
 }
 
-void Core::Impl::Suggest(const Trial& trial, const Suggestion& suggestion, double value) {
+void ClientTrials::Suggest(const Trial& trial, const Suggestion& suggestion, double value) {
   const Study& study = turn_.StudyAt(trial.study);
   int index = IndexOf(study, suggestion);
   if (index < 0) {
@@ -197,36 +154,19 @@ void Core::Impl::Suggest(const Trial& trial, const Suggestion& suggestion, doubl
   turn_.Emit(ParameterSuggested{trial.id, position, {index, value}});
 }
 
-// Notes on trials of the pool are welcome; ended trials keep what they have.
-void Core::Impl::On(const SetTrialAttribute& event) {
+void ClientTrials::On(const SetTrialAttribute& event) {
   if (OpenTrial(event.trial) == nullptr) return;
   turn_.Emit(TrialAttributeSet{event.trial, event.system, event.key, event.value});
   HeardOf(event.trial);
   if (event.system && event.key == kTrialHeld) turn_.Wake();
 }
 
-void Core::Impl::On(const SetIntermediateValue& event) {
+void ClientTrials::On(const SetIntermediateValue& event) {
   const Trial* trial = TrialToTell(event.trial);
   if (trial != nullptr) SetValue(*trial, event.step, event.value);
 }
 
-void Core::Impl::On(const AcquireSlots& event) {
-  if (const Trial* trial = TrialToTell(event.trial)) client_slots_.Acquire(*trial, event);
-}
-
-void Core::Impl::On(const RenewSlots& event) {
-  if (const Trial* trial = TrialToTell(event.trial)) client_slots_.Renew(*trial);
-}
-
-void Core::Impl::On(const ReleaseSlots& event) {
-  const auto it = turn_.state().trials.find(event.trial);
-  // With the trial its slots have been given back.
-  if (it != turn_.state().trials.end() && Ended(it->second.state)) return;
-  if (TrialToTell(event.trial) == nullptr) return;
-  client_slots_.GiveBack(event.trial, "given back by its client");
-}
-
-void Core::Impl::On(const SetTrialState& event) {
+void ClientTrials::On(const SetTrialState& event) {
   const Trial* trial = TrialToTell(event.trial);
   if (trial == nullptr) return;
   const bool starts = event.state == TrialState::kRunning;
@@ -234,7 +174,7 @@ void Core::Impl::On(const SetTrialState& event) {
   turn_.Emit(TrialTold{event.trial, event.state, event.values, starts ? turn_.now() : Time{},
                        Ended(event.state) ? turn_.now() : Time{}});
   HeardOf(event.trial);
-  if (Ended(event.state)) AfterEndByClient(*trial);
+  if (Ended(event.state)) AfterEnd(*trial);
   turn_.reply().updated = true;
 }
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/base/check.h"
-#include "tuner/core/core_impl.h"
+#include "tuner/core/clients/client_trials.h"
 #include "tuner/core/refusals.h"
 #include "tuner/core/sampler_history.h"
 
@@ -34,8 +34,8 @@ std::pair<Suggestion, double> ToSuggestion(const SearchSpace::Dimension& dimensi
 
 }  // namespace
 
-absl::Status Core::Impl::CheckRequestKey(StudyId study, const char* attribute,
-                                         const std::string& key) {
+absl::Status ClientTrials::CheckRequestKey(StudyId study, const char* attribute,
+                                           const std::string& key) {
   if (key.empty()) return absl::OkStatus();
   ESPALIER_RETURN_IF_ERROR(CheckKey(key));
   turn_.reply().trial = request_keys_.Find(study, attribute, key);
@@ -43,15 +43,15 @@ absl::Status Core::Impl::CheckRequestKey(StudyId study, const char* attribute,
   return absl::OkStatus();
 }
 
-void Core::Impl::KeepRequestKey(TrialId id, const char* attribute, const std::string& key) {
+void ClientTrials::KeepRequestKey(TrialId id, const char* attribute, const std::string& key) {
   if (key.empty()) return;
   turn_.Emit(TrialAttributeSet{id, true, attribute, RequestKeyJson(key)});
   request_keys_.Take(turn_.TrialAt(id));
 }
 
 // The study that clients want a trial of; null if there is to be none, or there is one already.
-const Study* Core::Impl::StudyToAsk(const std::string& name, const char* key_attribute,
-                                    const std::string& key) {
+const Study* ClientTrials::StudyToAsk(const std::string& name, const char* key_attribute,
+                                      const std::string& key) {
   absl::Status& status = turn_.reply().status;
   const Study* study = turn_.state().FindStudy(name);
   if (study == nullptr) {
@@ -66,7 +66,7 @@ const Study* Core::Impl::StudyToAsk(const std::string& name, const char* key_att
   return nullptr;
 }
 
-void Core::Impl::On(const AskTrial& event) {
+void ClientTrials::On(const AskTrial& event) {
   const Study* study = StudyToAsk(event.study, kAskKey, event.request_key);
   if (study == nullptr) return;
   absl::Status& status = turn_.reply().status;
@@ -82,7 +82,7 @@ void Core::Impl::On(const AskTrial& event) {
   const std::int64_t number = id ? turn_.TrialAt(id).number : std::ssize(study->trials);
   const std::optional<Parameters> parameters = Draw(*study, number, id, fixed);
   if (!parameters) {
-    PluginsOf(*study).exhausted = true;
+    plugins_.Of(*study).exhausted = true;
     status = absl::FailedPreconditionError(
         absl::StrCat("study \"", study->spec.name,
                      "\": every configuration of its search space has been tried"));
@@ -103,7 +103,7 @@ void Core::Impl::On(const AskTrial& event) {
   turn_.reply().trial = id;
 }
 
-absl::Status Core::Impl::MayAsk(const Study& study, const Parameters& fixed) {
+absl::Status ClientTrials::MayAsk(const Study& study, const Parameters& fixed) {
   const StudySpec& spec = study.spec;
   if (spec.space.dimensions().empty()) {
     return absl::FailedPreconditionError(
@@ -122,8 +122,7 @@ absl::Status Core::Impl::MayAsk(const Study& study, const Parameters& fixed) {
                    spec.max_concurrent_trials, "): tell the end of one first"));
 }
 
-// Within the study's limits; past one of them the study ends.
-absl::Status Core::Impl::MayCreateTrial(const Study& study) {
+absl::Status ClientTrials::MayCreateTrial(const Study& study) {
   const StudySpec& spec = study.spec;
   if (spec.max_trials > 0 && std::ssize(study.trials) >= spec.max_trials) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -132,30 +131,28 @@ absl::Status Core::Impl::MayCreateTrial(const Study& study) {
   if (spec.time_limit_s > 0 && ElapsedSeconds(study, turn_.now()) >= spec.time_limit_s) {
     const absl::Status status = absl::FailedPreconditionError(absl::StrCat(
         "study \"", spec.name, "\" has reached its time limit of ", spec.time_limit_s, " s"));
-    EndStudy(study.id, StudyState::kComplete,
-             absl::StrCat("time limit of ", spec.time_limit_s, " s reached"));
+    end_study_(study.id, absl::StrCat("time limit of ", spec.time_limit_s, " s reached"));
     return status;
   }
   return absl::OkStatus();
 }
 
-TrialId Core::Impl::FirstWaiting(const Study& study) const {
+TrialId ClientTrials::FirstWaiting(const Study& study) const {
   const auto waiting = waiting_.find(study.id);
   if (waiting == waiting_.end() || waiting->second.empty()) return {};
   return *waiting->second.begin();
 }
 
-void Core::Impl::NoteWaiting(TrialId id) {
-  const Trial& trial = turn_.TrialAt(id);
+void ClientTrials::NoteWaiting(const Trial& trial) {
   if (trial.state == TrialState::kWaiting) {
-    waiting_[trial.study].insert(id);
+    waiting_[trial.study].insert(trial.id);
   } else if (const auto of_study = waiting_.find(trial.study); of_study != waiting_.end()) {
-    of_study->second.erase(id);
+    of_study->second.erase(trial.id);
   }
 }
 
 // What a WAITING trial is to run with: what it has, and what was enqueued for it.
-Parameters Core::Impl::FixedOf(const Trial& trial) {
+Parameters ClientTrials::FixedOf(const Trial& trial) {
   const Study& study = turn_.StudyAt(trial.study);
   Parameters fixed;
   const SearchSpace& space = study.spec.space;
@@ -193,15 +190,15 @@ Parameters Core::Impl::FixedOf(const Trial& trial) {
 
 // Parameters for the trial of this number: fixed ones, and the sampler's. `taken` is the WAITING
 // trial that they are for, if it exists already. nullopt: nothing is left to try.
-std::optional<Parameters> Core::Impl::Draw(const Study& study, std::int64_t number, TrialId taken,
-                                           const Parameters& fixed) {
+std::optional<Parameters> ClientTrials::Draw(const Study& study, std::int64_t number, TrialId taken,
+                                             const Parameters& fixed) {
   const StudySpec& spec = study.spec;
   const auto& dimensions = spec.space.dimensions();
   const bool all_fixed = spec.space.Validate(fixed).ok();
   std::optional<Parameters> drawn = Parameters();
   Random random(MixSeed(spec.seed, static_cast<std::uint64_t>(number) + 1));
   if (!all_fixed) {
-    const Sampler& sampler = *PluginsOf(study).sampler;
+    const Sampler& sampler = *plugins_.Of(study).sampler;
     static const Parameters kNone;
     SuggestedParameters& suggested = suggested_[study.id];
     SamplerHistory history;
@@ -229,7 +226,7 @@ std::optional<Parameters> Core::Impl::Draw(const Study& study, std::int64_t numb
 }
 
 // What the trial has stays as it is.
-void Core::Impl::AddDrawn(const Trial& trial, const Parameters& parameters) {
+void ClientTrials::AddDrawn(const Trial& trial, const Parameters& parameters) {
   const Study& study = turn_.StudyAt(trial.study);
   const Parameters before = *suggested_[study.id].Of(trial, study);
   for (const Parameter& parameter : parameters) {
@@ -240,11 +237,7 @@ void Core::Impl::AddDrawn(const Trial& trial, const Parameters& parameters) {
   }
 }
 
-void Core::Impl::On(const EnqueueTrial& event) {
-  if (const Study* queue = turn_.state().FindStudy(event.study); queue && queue->spec.queue()) {
-    EnqueueOnPool(*queue, event);
-    return;
-  }
+void ClientTrials::On(const EnqueueTrial& event) {
   const Study* study = StudyToAsk(event.study, kCreationKey, event.request_key);
   if (study == nullptr) return;
   absl::Status& status = turn_.reply().status;

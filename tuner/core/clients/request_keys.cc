@@ -1,4 +1,4 @@
-#include "tuner/core/request_keys.h"
+#include "tuner/core/clients/request_keys.h"
 
 #include <algorithm>
 

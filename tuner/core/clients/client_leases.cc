@@ -8,11 +8,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "tuner/core/core_impl.h"
+#include "tuner/core/clients/client_trials.h"
 
 namespace espalier {
 
 namespace {
+
+constexpr int kLooksPerClientLease = 4;
 
 // The names by which Optuna's own callback for stale trials keeps its account.
 constexpr char kFailedTrial[] = "failed_trial";
@@ -32,28 +34,28 @@ std::vector<std::int64_t> ParseHistory(const std::string& json) {
 
 }  // namespace
 
-void Core::Impl::HeardOf(TrialId id) {
+void ClientTrials::HeardOf(TrialId id) {
   if (options_.client_lease.seconds <= 0) return;
   const Trial& trial = turn_.TrialAt(id);
   if (trial.state == TrialState::kRunning && turn_.StudyAt(trial.study).spec.ask_and_tell) {
     heard_of_[id] = turn_.now();
-    if (!client_leases_checked_) client_leases_checked_ = turn_.now();
+    if (!leases_checked_) leases_checked_ = turn_.now();
   } else {
     heard_of_.erase(id);
   }
 }
 
-void Core::Impl::CheckClientLeases() {
+void ClientTrials::CheckLeases() {
   const ClientLease& lease = options_.client_lease;
-  if (!client_leases_checked_ ||
-      SecondsBetween(*client_leases_checked_, turn_.now()) < lease.seconds / kLooksPerClientLease) {
+  if (!leases_checked_ ||
+      SecondsBetween(*leases_checked_, turn_.now()) < lease.seconds / kLooksPerClientLease) {
     return;
   }
   // The first step after a restart is the first that knows the time.
   for (auto& [id, heard] : heard_of_) {
     if (heard == Time{}) heard = turn_.now();
   }
-  client_leases_checked_ = turn_.now();
+  leases_checked_ = turn_.now();
   std::vector<TrialId> silent;
   for (const auto& [id, heard] : heard_of_) {
     if (SecondsBetween(heard, turn_.now()) >= lease.seconds) silent.push_back(id);
@@ -69,7 +71,7 @@ void Core::Impl::CheckClientLeases() {
   }
 }
 
-void Core::Impl::QueueAgain(const Trial& lost) {
+void ClientTrials::QueueAgain(const Trial& lost) {
   std::vector<std::int64_t> history;
   const std::map<std::string, std::string>& before = lost.attributes.system;
   if (const auto it = before.find(kRetryHistory); it != before.end()) {
@@ -90,6 +92,11 @@ void Core::Impl::QueueAgain(const Trial& lost) {
   again.attributes.system.try_emplace(kFailedTrial, absl::StrCat(lost.number));
   again.attributes.system[kRetryHistory] = absl::StrCat("[", absl::StrJoin(history, ", "), "]");
   CreateFrom(lost.study, again);
+}
+
+std::optional<Time> ClientTrials::NextCheck() const {
+  if (!leases_checked_ || heard_of_.empty()) return std::nullopt;
+  return After(*leases_checked_, options_.client_lease.seconds / kLooksPerClientLease);
 }
 
 }  // namespace espalier

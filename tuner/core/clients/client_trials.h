@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tuner/core/clients/request_keys.h"
+#include "tuner/core/clients/suggested_parameters.h"
+#include "tuner/core/core.h"
+#include "tuner/core/study_plugins.h"
+#include "tuner/core/turn.h"
+
+namespace espalier {
+
+// Trials that clients create, run and end by themselves: what Optuna's storage is asked for, and
+// trials whose parameters the tuner draws for them. Which of them wait to be run, how their
+// parameters were drawn, and from whom nothing was heard for a while.
+//
+// Most of it answers one event of a client: what is refused is the reply's status. One owner.
+class ClientTrials {
+ public:
+  // Ends a study as COMPLETE, for that reason.
+  using EndStudy = std::function<void(StudyId study, const std::string& reason)>;
+
+  ClientTrials(Turn& turn, const CoreOptions& options, PluginsOfStudies& plugins,
+               EndStudy end_study)
+      : turn_(turn), options_(options), plugins_(plugins), end_study_(std::move(end_study)) {}
+
+  // Any trial of a loaded state. Whoever runs one has all the time again that it had before the
+  // restart.
+  void TakeUp(const Trial& trial);
+  void Observe(const Change& change);
+
+  // ---- events
+  void On(const CreateTrial& event);
+  void On(const AskTrial& event);
+  // Of a study whose clients run its trials.
+  void On(const EnqueueTrial& event);
+  void On(const SuggestParameter& event);
+  void On(const SetIntermediateValue& event);
+  void On(const SetTrialState& event);
+  // Notes on trials of the pool are welcome; ended trials keep what they have.
+  void On(const SetTrialAttribute& event);
+  void On(const SetTrialAttributes& event);
+
+  // ---- what other events need
+  // The trial, if it has not ended; else null, and the reply says why not.
+  const Trial* OpenTrial(TrialId id);
+  // The same of one that its client runs: which has been heard by this.
+  const Trial* TrialToTell(TrialId id);
+  // The same of one that is RUNNING, whoever runs it.
+  const Trial* RunningTrial(TrialId id);
+  // Of a trial that its client runs.
+  void SetValue(const Trial& trial, std::int64_t step, double value);
+  // A pruned trial without a value ends with the last one that it reported.
+  void EndTrial(const Trial& trial, TrialState state, std::vector<double> values);
+  // Within the study's limits; past one of them the study ends.
+  absl::Status MayCreateTrial(const Study& study);
+  // Not OK: the key is none. Where a trial was made under it before, the reply names that.
+  absl::Status CheckRequestKey(StudyId study, const char* attribute, const std::string& key);
+  // Does nothing with an empty key.
+  void KeepRequestKey(TrialId id, const char* attribute, const std::string& key);
+
+  // ---- of clients that have fallen silent
+  // Ends their trials, and queues them again where they may be.
+  void CheckLeases();
+  std::optional<Time> NextCheck() const;
+
+ private:
+  // Study::suggestions by name, and each by name and distribution.
+  struct SuggestionIndex {
+    std::map<std::string, int> first;
+    std::map<std::pair<std::string, std::string>, int> all;
+  };
+
+  TrialId CreateFrom(StudyId study, const TrialTemplate& content);
+  void Suggest(const Trial& trial, const Suggestion& suggestion, double value);
+  absl::Status CheckKind(const Study& study, const Suggestion& suggestion);
+  int IndexOf(const Study& study, const Suggestion& suggestion);
+  const Study* StudyToAsk(const std::string& name, const char* key_attribute,
+                          const std::string& key);
+  absl::Status MayAsk(const Study& study, const Parameters& fixed);
+  TrialId FirstWaiting(const Study& study) const;
+  void NoteWaiting(const Trial& trial);
+  Parameters FixedOf(const Trial& trial);
+  std::optional<Parameters> Draw(const Study& study, std::int64_t number, TrialId taken,
+                                 const Parameters& fixed);
+  void AddDrawn(const Trial& trial, const Parameters& parameters);
+  void AfterEnd(const Trial& trial);
+  void EndIfTargetReached(const Trial& trial, double value);
+  void EndIfAllTold(StudyId id);
+  void HeardOf(TrialId id);
+  void QueueAgain(const Trial& lost);
+
+  Turn& turn_;
+  const CoreOptions& options_;
+  PluginsOfStudies& plugins_;
+  EndStudy end_study_;
+  std::map<StudyId, SuggestionIndex> suggestions_;
+  std::map<StudyId, SuggestedParameters> suggested_;  // of studies whose sampler was asked
+  std::map<StudyId, std::set<TrialId>> waiting_;      // WAITING trials
+  RequestKeys request_keys_;
+  std::map<TrialId, Time> heard_of_;  // trials that run, with a lease
+  std::optional<Time> leases_checked_;
+};
+
+}  // namespace espalier

@@ -1,0 +1,72 @@
+// How trials of clients take values and end, and what that means for their study.
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/core/clients/client_trials.h"
+#include "tuner/core/refusals.h"
+
+namespace espalier {
+
+void ClientTrials::SetValue(const Trial& trial, std::int64_t step, double value) {
+  HeardOf(trial.id);
+  if (std::ssize(trial.values) >= kMaxReportsPerTrial) {
+    turn_.reply().status = HasReportedTheMost(trial);
+    return;
+  }
+  turn_.Emit(ValueSet{trial.id, {step, value, 0, turn_.now(), 0}});
+  EndIfTargetReached(trial, value);
+}
+
+void ClientTrials::EndIfTargetReached(const Trial& trial, double value) {
+  const Study& study = turn_.StudyAt(trial.study);
+  if (study.state != StudyState::kRunning || !study.spec.target || std::isnan(value)) return;
+  if (Better(study.spec.direction, *study.spec.target, value)) return;
+  end_study_(study.id, absl::StrCat("trial ", trial.number, " reached the target ",
+                                    *study.spec.target, " with ", value));
+}
+
+void ClientTrials::EndTrial(const Trial& trial, TrialState state, std::vector<double> values) {
+  if (state == TrialState::kPruned && values.empty() && !trial.values.empty() &&
+      !std::isnan(trial.values.back().value)) {
+    values.push_back(trial.values.back().value);
+  }
+  turn_.Emit(TrialTold{trial.id, state, std::move(values), {}, turn_.now()});
+  HeardOf(trial.id);
+  AfterEnd(trial);
+}
+
+void ClientTrials::AfterEnd(const Trial& trial) {
+  if (trial.state == TrialState::kComplete && trial.value) EndIfTargetReached(trial, *trial.value);
+  EndIfAllTold(trial.study);
+}
+
+// An ask-and-tell study ends when it may have no more trials and all have ended.
+void ClientTrials::EndIfAllTold(StudyId id) {
+  const Study& study = turn_.StudyAt(id);
+  if (study.state != StudyState::kRunning) return;
+  const bool full = study.spec.max_trials > 0 && std::ssize(study.trials) >= study.spec.max_trials;
+  const bool exhausted = plugins_.Exhausted(id);
+  if (!full && !exhausted) return;
+  const bool all_ended = std::all_of(study.trials.begin(), study.trials.end(), [this](TrialId t) {
+    return Ended(turn_.state().trials.at(t).state);
+  });
+  if (!all_ended) return;
+  end_study_(id, full ? absl::StrCat("all ", study.spec.max_trials, " trials have ended")
+                      : "every configuration of the search space was tried");
+}
+
+void ClientTrials::On(const SetTrialAttributes& event) {
+  if (OpenTrial(event.trial) == nullptr) return;
+  for (const auto& [key, value] : event.attributes.user) {
+    turn_.Emit(TrialAttributeSet{event.trial, false, key, value});
+  }
+  for (const auto& [key, value] : event.attributes.system) {
+    turn_.Emit(TrialAttributeSet{event.trial, true, key, value});
+  }
+  HeardOf(event.trial);
+}
+
+}  // namespace espalier
