@@ -98,7 +98,7 @@ absl::StatusOr<ExitCode> ShowPool(Client& client) {
   return ExitCode::kOk;
 }
 
-ExitCode Pool(const PoolArguments& arguments) {
+ExitCode ShowOrSetPool(const PoolArguments& arguments) {
   if (arguments.policy.empty()) return WithClient("pool", arguments.service, ShowPool);
   const absl::StatusOr<PluginSpec> policy = ParsePlugin("--policy", arguments.policy);
   if (!policy.ok()) {
@@ -118,7 +118,7 @@ VerbAction AddPool(CLI::App& app) {
                  "over restarts of the service, and in the record of its studies")
       ->type_name("POLICY");
   app.footer(app.get_footer() + PoliciesHelp());
-  return [a] { return Pool(*a); };
+  return [a] { return ShowOrSetPool(*a); };
 }
 
 }  // namespace espalier
