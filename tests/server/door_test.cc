@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kStudy[] = R"({
   "name": "s", "command": ["/bin/true"], "metric": {"name": "loss", "direction": "minimize"},
-  "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}}})";
+  "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}}, "trials": 1})";
 
 // What has happened to a door.
 struct DoorRecord {
