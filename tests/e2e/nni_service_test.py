@@ -428,7 +428,7 @@ class Door(NniTest):
         self.assertEqual(self.front.send("GET", "/nni/v1/service")[0], 403)
 
     def test_every_route_is_described(self):
-        routes = re.findall(r'\{"([A-Z]+)",\s*"/nni/v1([^"]*)"', (ROOT / "tuner/server/http_nni_routes.cc").read_text())
+        routes = re.findall(r'\{"([A-Z]+)",\s*"/nni/v1([^"]*)"', (ROOT / "adapters/nni/service/door.cc").read_text())
         self.assertGreaterEqual(len(routes), 10)
         text = PROTOCOL.replace("`PUT .../trials", "`PUT /nni/v1/experiments/{experiment}/trials").replace(
             "`DELETE .../trials", "`DELETE /nni/v1/experiments/{experiment}/trials").replace(
