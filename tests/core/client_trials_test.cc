@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr StudyId kStudy{1};
+constexpr StudyId kClientStudy{1};
 
 // A study whose clients run its trials, and are silent for 10 s at the most.
 class ClientTrialsTest : public ::testing::Test {
@@ -20,7 +20,7 @@ class ClientTrialsTest : public ::testing::Test {
     spec.name = "by clients";
     spec.ask_and_tell = true;
     spec.target = 0.5;
-    turn_.Emit(StudyCreated{kStudy, spec, turn_.now()});
+    turn_.Emit(StudyCreated{kClientStudy, spec, turn_.now()});
   }
 
   static CoreOptions Options() {
@@ -29,7 +29,7 @@ class ClientTrialsTest : public ::testing::Test {
     return options;
   }
   TrialId Create(const std::string& request_key = "") {
-    CreateTrial event{kStudy, nullptr};
+    CreateTrial event{kClientStudy, nullptr};
     event.request_key = request_key;
     trials_.On(event);
     return turn_.Finish().reply.trial;
@@ -61,9 +61,9 @@ TEST_F(ClientTrialsTest, TheTrialOfASilentClientEndsAndIsQueuedAgain) {
 TEST_F(ClientTrialsTest, OfADeletedStudyNothingIsKept) {
   Create("key");
   ASSERT_TRUE(trials_.NextCheck().has_value());
-  turn_.Emit(StudyDeleted{kStudy, turn_.state().last_study, turn_.state().last_trial});
+  turn_.Emit(StudyDeleted{kClientStudy, turn_.state().last_study, turn_.state().last_trial});
   EXPECT_EQ(trials_.NextCheck(), std::nullopt);
-  ASSERT_TRUE(trials_.CheckRequestKey(kStudy, kCreationKey, "key").ok());
+  ASSERT_TRUE(trials_.CheckRequestKey(kClientStudy, kCreationKey, "key").ok());
   EXPECT_FALSE(turn_.reply().existed);
 }
 

@@ -9,7 +9,7 @@
 namespace espalier {
 namespace {
 
-constexpr StudyId kStudy(1);
+constexpr StudyId kComparedStudy(1);
 
 // A study of one state that changes at random, and its curves as kept from look to look.
 class Course {
@@ -18,13 +18,13 @@ class Course {
     StudySpec spec;
     spec.name = "s";
     spec.batch_mode = mode;
-    Apply(StudyCreated{kStudy, spec, Time{1}});
+    Apply(StudyCreated{kComparedStudy, spec, Time{1}});
   }
 
   void ChangeSomething() {
     const auto trials = static_cast<std::int64_t>(study().trials.size());
     if (trials == 0 || random_.Uniform() < 0.1) {
-      Apply(TrialCreated{TrialId(trials + 1), kStudy, trials, {}, Time{1}});
+      Apply(TrialCreated{TrialId(trials + 1), kComparedStudy, trials, {}, Time{1}});
       Enter(TrialId(trials + 1), TrialState::kRunning);
       return;
     }
@@ -74,7 +74,7 @@ class Course {
     state_.Apply(change);
     curves_.Observe(state_, change);
   }
-  const Study& study() const { return state_.studies.at(kStudy); }
+  const Study& study() const { return state_.studies.at(kComparedStudy); }
 
   Random random_;
   TunerState state_;

@@ -9,8 +9,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr double kStart_s = 10;
-constexpr double kPatience_s = 3 * kStart_s + 30;
+constexpr double kNodeStart_s = 10;
+constexpr double kNodePatience_s = 3 * kNodeStart_s + 30;
 constexpr double kLease_s = 10;
 
 // A pool that runs no trials, so that its rule wants the least.
@@ -20,7 +20,7 @@ class PoolSizerTest : public ::testing::Test {
 
   static PoolSizeOptions AtLeast(int nodes) {
     return {{"utility_price", {}},
-            {.slots = 1, .start_s = kStart_s, .min_nodes = nodes, .max_nodes = 3}};
+            {.slots = 1, .start_s = kNodeStart_s, .min_nodes = nodes, .max_nodes = 3}};
   }
 
   // What the engine is told so many seconds later: "+pool-1" to start it, "-pool-1" to release it.
@@ -51,7 +51,7 @@ TEST_F(PoolSizerTest, NodesThatDoNotComeAreGivenUpAndAskedForAnew) {
   PoolSizer sizer(turn_, pool_, AtLeast(2), kLease_s);
   EXPECT_THAT(Look(sizer), ElementsAre("+pool-1", "+pool-2"));
   Come(sizer, 1, "pool-2");
-  EXPECT_THAT(Look(sizer, kPatience_s - 1), IsEmpty());
+  EXPECT_THAT(Look(sizer, kNodePatience_s - 1), IsEmpty());
   EXPECT_THAT(Look(sizer, 1), ElementsAre("-pool-1", "+pool-1"));
 }
 
