@@ -18,7 +18,7 @@ class PoolStateTest : public ::testing::Test {
   }
 
   static constexpr NodeId kNode{1};
-  Turn turn_{TunerState{}, [](const Change&) {}};
+  Turn turn_{TunerState{}, [this](const Change& change) { pool_.Observe(change); }};
   PoolState pool_{turn_};
 };
 
@@ -58,6 +58,28 @@ TEST_F(PoolStateTest, ANodeThatDrainsIsPlannedForNoMore) {
   pool_.UpdateDrain(node, "");
   EXPECT_FALSE(pool_.Draining(kNode));
   EXPECT_TRUE(pool_.draining.empty());
+}
+
+TEST_F(PoolStateTest, ATrialLivesUntilItEndsOrItsStudyIsDeleted) {
+  StudySpec spec;
+  spec.name = "s";
+  turn_.Emit(StudyCreated{StudyId(1), spec, Time{}});
+  for (const std::int64_t id : {1, 2}) {
+    turn_.Emit(TrialCreated{TrialId(id), StudyId(1), id - 1, {}, Time{}});
+    pool_.groups[TrialId(id)];
+  }
+  EXPECT_EQ(pool_.live.size(), 2u);
+  EXPECT_EQ(pool_.studies.count(StudyId(1)), 1u);
+  turn_.Emit(TrialStateChanged{TrialId(1), TrialState::kFail, Time{}, "", std::nullopt, ""});
+  EXPECT_EQ(pool_.live.count(TrialId(1)), 0u);
+  EXPECT_EQ(pool_.groups.count(TrialId(1)), 0u);
+  EXPECT_EQ(pool_.live.count(TrialId(2)), 1u);
+  pool_.SlotsChange(TrialId(2));
+  turn_.Emit(StudyDeleted{StudyId(1), turn_.state().last_study, turn_.state().last_trial});
+  EXPECT_TRUE(pool_.live.empty());
+  EXPECT_TRUE(pool_.groups.empty());
+  EXPECT_TRUE(pool_.slots_touched.empty()) << "there is no record to write it to";
+  EXPECT_TRUE(pool_.studies.empty());
 }
 
 }  // namespace

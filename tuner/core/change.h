@@ -184,6 +184,12 @@ using Change =
                  TrialRestarted, DecisionMade, NodeRegistered, NodeDrained, PoolPolicySet,
                  TokenKept, ReplicaIdsReserved>;
 
+// What the change ends, for whoever keeps something beside the state: the trial that it lets end,
+// and the study that it lets end or deletes, with all its trials. None: it does nothing like it. A
+// study that has ended may be taken up again.
+std::optional<TrialId> TrialEndedBy(const Change& change);
+std::optional<StudyId> StudyEndedBy(const Change& change);
+
 // Everything durable. A value: copy it, compare it, replay into it.
 
 // Trials that are no one's any more: out of sight at once, their memory given back a slice at a

@@ -198,7 +198,7 @@ void Core::Impl::TakeUnknownFiles(NodeId node, const std::string& study_name, st
 }
 
 void Core::Impl::LookAfterAllCheckpoints() {
-  for (const auto& [id, live] : live_) {
+  for (const auto& [id, live] : pool_.live) {
     if (live.trial->newest_checkpoint.known()) keeping_.due.insert(id);
   }
 }

@@ -41,6 +41,7 @@ std::size_t ComparedCurves::PointsBeforeNewest(const Trial& trial) {
 }
 
 void CurvesOfStudies::Observe(const TunerState& state, const Change& change) {
+  if (const auto ended = StudyEndedBy(change)) studies_.erase(*ended);
   std::visit(
       [&](const auto& c) {
         using Kind = std::decay_t<decltype(c)>;

@@ -39,7 +39,8 @@ class ComparedCurves {
   EqualProgress equal_progress_;
 };
 
-// Those of studies that were looked at, told of changes as the core makes them.
+// Those of studies that were looked at, told of changes as the core makes them, and forgotten
+// with the study's end.
 class CurvesOfStudies {
  public:
   std::span<Curve> Of(const TunerState& state, const Study& study) {
@@ -50,7 +51,6 @@ class CurvesOfStudies {
   }
   // After it has been applied.
   void Observe(const TunerState& state, const Change& change);
-  void Forget(StudyId study) { studies_.erase(study); }
 
  private:
   std::map<StudyId, ComparedCurves> studies_;

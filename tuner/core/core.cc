@@ -66,16 +66,12 @@ Core::Impl::Impl(TunerState state, CoreOptions options)
       client_slots_.TakeUp(trial);
       continue;
     }
-    const bool holds = !trial.spans.empty() && trial.spans.back().to == Time{};
-    if (trial.state == TrialState::kRunning || holds) pool_.recovering.insert(id);
-    if (!Ended(trial.state)) AddLive(trial);
+    pool_.TakeUp(trial);
     if (!Ended(trial.state) && trial.newest_checkpoint.known()) keeping_.due.insert(id);
     promise_stale_.insert(trial.study);
     speeds_.TakeUp(trial);
   }
-  for (const auto& [id, study] : turn_.state().studies) {
-    if (UsesPool(study)) pool_.studies.insert(id);
-  }
+  for (const auto& [id, study] : turn_.state().studies) pool_.TakeUp(study);
 }
 
 StepResult Core::Impl::Handle(Time now, const Event& event) {
@@ -172,6 +168,20 @@ void Core::Impl::Observe(const Change& change) {
   clients_.Observe(change);
   client_slots_.Observe(change);
   if (std::holds_alternative<StudyStateChanged>(change)) ReconcileAll();
+  if (const auto trial = TrialEndedBy(change)) {
+    promise_.erase(*trial);
+    held_.erase(*trial);
+  }
+  if (const auto study = StudyEndedBy(change)) {
+    promise_at_.erase(*study);
+    cost_check_.erase(*study);
+  }
+  if (const auto* deleted = std::get_if<StudyDeleted>(&change)) {
+    const auto gone = [this](TrialId id) { return !turn_.state().trials.contains(id); };
+    std::erase_if(promise_, [&gone](const auto& promise) { return gone(promise.first); });
+    std::erase_if(held_, gone);
+    promise_stale_.erase(deleted->id);
+  }
 }
 
 ReplicaId Core::Impl::NewReplicaId() {
@@ -183,10 +193,6 @@ ReplicaId Core::Impl::NewReplicaId() {
 
 TrialTimeouts Core::Impl::TimeoutsOf(const Trial& trial) const {
   return Merge(turn_.state().studies.at(trial.study).spec.timeouts, options_.timeouts);
-}
-
-void Core::Impl::AddLive(const Trial& trial) {
-  live_.emplace(trial.id, LiveTrial{&trial, &turn_.StudyAt(trial.study)});
 }
 
 int Core::Impl::SlotsHeldBy(TrialId id) const {

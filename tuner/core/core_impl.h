@@ -284,17 +284,10 @@ class Core::Impl {
   void RecordSlots();
 
   TrialTimeouts TimeoutsOf(const Trial& trial) const;
-  void AddLive(const Trial& trial);
 
   Turn turn_;
   CoreOptions options_;
   PoolState pool_{turn_};
-  struct LiveTrial {
-    const Trial* trial;
-    const Study* study;
-  };
-  // WAITING, RUNNING and PAUSED trials of the pool, by submission.
-  std::map<TrialId, LiveTrial> live_;
   std::set<NodeId> away_;           // not connected
   std::set<TrialId> timed_groups_;  // about which time alone may change something
   PluginsOfStudies plugins_;

@@ -58,7 +58,6 @@ void Core::Impl::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
     turn_.Emit(TrialAttributeSet{id, true, key, value});
   }
   clients_.KeepRequestKey(id, kCreationKey, event.request_key);
-  AddLive(turn_.TrialAt(id));
   promise_stale_.insert(study.id);
   turn_.Wake();
   turn_.reply().trial = id;
@@ -66,7 +65,7 @@ void Core::Impl::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
 
 // Those that run, run on.
 void Core::Impl::HoldBack(const Study& study) {
-  for (const auto& [id, live] : live_) {
+  for (const auto& [id, live] : pool_.live) {
     const Trial& trial = *live.trial;
     if (trial.study != study.id) continue;
     const auto held = trial.attributes.system.find(kTrialHeld);

@@ -60,8 +60,8 @@ void Core::Impl::Schedule() {
 // The steps from the present to what is planned.
 void Core::Impl::CarryOut() {
   for (const TrialId id : std::vector<TrialId>(pool_.reconcile.begin(), pool_.reconcile.end())) {
-    if (live_.contains(id)) Reconcile(id);
-    if (!live_.contains(id) || HasWhatItShould(id)) pool_.reconcile.erase(id);
+    if (pool_.live.contains(id)) Reconcile(id);
+    if (!pool_.live.contains(id) || HasWhatItShould(id)) pool_.reconcile.erase(id);
   }
   client_slots_.ServeFromUnused();
   for (const StudyId id : std::set<StudyId>(pool_.studies)) EndStudyIfDone(id);
@@ -82,7 +82,7 @@ void Core::Impl::CreateTrials(const Study& study, int& room) {
   if (!plugins.sampler->draws()) return;
   if (room >= spec.min_slots && TooLateForNewTrials(study)) return;
   std::int64_t alive = 0;
-  for (const auto& [id, live] : live_) {
+  for (const auto& [id, live] : pool_.live) {
     alive += live.study == &study && !held_.contains(id) ? 1 : 0;
   }
   const auto another = [&] {
@@ -104,7 +104,6 @@ void Core::Impl::CreateTrials(const Study& study, int& room) {
     }
     const TrialId id(turn_.state().last_trial.value + 1);
     turn_.Emit(TrialCreated{id, study.id, number, *std::move(parameters), turn_.now()});
-    AddLive(turn_.TrialAt(id));
     history.running.push_back(&turn_.TrialAt(id).parameters);
     promise_stale_.insert(study.id);
     room -= spec.min_slots;
@@ -241,11 +240,12 @@ Job Core::Impl::MakeJob(const Study& study, const Trial& trial, int most_slots) 
 // What may be given out on each node.
 std::vector<NodeCapacity> Core::Impl::Capacities() const {
   // A slot that made a replica slow is good enough for a trial that has none, and only for that.
-  const bool some_wait = std::any_of(live_.begin(), live_.end(), [this](const auto& entry) {
-    const auto& [id, live] = entry;
-    return live.study->state == StudyState::kRunning && !pool_.groups.contains(id) &&
-           !held_.contains(id);
-  });
+  const bool some_wait =
+      std::any_of(pool_.live.begin(), pool_.live.end(), [this](const auto& entry) {
+        const auto& [id, live] = entry;
+        return live.study->state == StudyState::kRunning && !pool_.groups.contains(id) &&
+               !held_.contains(id);
+      });
   std::map<NodeId, int> planned_on;
   for (const auto& [trial, group] : pool_.groups) {
     for (const auto& [node, slots] : group.target) planned_on[node] += slots;
@@ -281,7 +281,7 @@ Pool Core::Impl::MakePool(int most_slots) {
   pool.now_s = Seconds(turn_.now());
   pool.nodes = Capacities();
   std::map<StudyId, double> time_left_s;
-  for (const auto& [id, live] : live_) {
+  for (const auto& [id, live] : pool_.live) {
     const Trial& trial = *live.trial;
     const Study& study = *live.study;
     const bool has_group = pool_.groups.contains(id);
@@ -470,7 +470,7 @@ bool Core::Impl::HasWhatItShould(TrialId id) const {
 }
 
 void Core::Impl::ReconcileAll() {
-  for (const auto& [id, live] : live_) pool_.reconcile.insert(id);
+  for (const auto& [id, live] : pool_.live) pool_.reconcile.insert(id);
 }
 
 // One step from what a trial has to what it should have. Called after anything has changed.

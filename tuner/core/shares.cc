@@ -17,7 +17,7 @@ void Core::Impl::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& par
   for (const auto& [id, node] : pool_.nodes) {
     if (node.connected && !node.draining) room += node.slots - client_slots_.KeptOn(id);
   }
-  for (const auto& [id, live] : live_) {
+  for (const auto& [id, live] : pool_.live) {
     const Trial& trial = *live.trial;
     const Study& study = *live.study;
     if (study.state != StudyState::kRunning || held_.contains(id)) {
@@ -28,7 +28,7 @@ void Core::Impl::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& par
   }
   // Processes of ended trials still hold their slots for a moment.
   for (const auto& [trial, replicas] : pool_.replicas.by_trial()) {
-    if (!live_.contains(trial)) room -= static_cast<int>(replicas.size());
+    if (!pool_.live.contains(trial)) room -= static_cast<int>(replicas.size());
   }
   // Where studies compete, each draws what its share has room for, and no more.
   for (const StudyId id : std::set<StudyId>(pool_.studies)) {
@@ -52,7 +52,7 @@ void Core::Impl::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& par
 // Slots without which the study's live trials cannot run.
 int Core::Impl::LeastSlotsOf(const Study& study) {
   int slots = 0;
-  for (const auto& [id, live] : live_) {
+  for (const auto& [id, live] : pool_.live) {
     const Trial& trial = *live.trial;
     if (trial.study != study.id || held_.contains(id)) continue;
     slots += trial.pinned_slots > 0 ? trial.pinned_slots : study.spec.min_slots;
@@ -70,7 +70,7 @@ StudyDemand Core::Impl::DemandOf(const Study& study, int most_slots) {
   };
   if (study.spec.max_trials > 0) at_most(study.spec.max_trials - std::ssize(study.trials));
   if (study.spec.max_concurrent_trials > 0) {
-    const auto alive = std::count_if(live_.begin(), live_.end(), [&](const auto& live) {
+    const auto alive = std::count_if(pool_.live.begin(), pool_.live.end(), [&](const auto& live) {
       return live.second.study == &study && !held_.contains(live.first);
     });
     at_most(study.spec.max_concurrent_trials - alive);
@@ -127,7 +127,7 @@ void Core::Impl::MakeRoomOn(NodeId node, int left) {
 }
 
 bool Core::Impl::SomeWait(const Study& study) const {
-  return std::any_of(live_.begin(), live_.end(), [&](const auto& entry) {
+  return std::any_of(pool_.live.begin(), pool_.live.end(), [&](const auto& entry) {
     const auto& [id, live] = entry;
     return live.study == &study && !pool_.groups.contains(id) && !held_.contains(id);
   });

@@ -271,4 +271,24 @@ const Study* TunerState::FindStudy(std::string_view name) const {
   return it == study_ids.end() ? nullptr : &studies.at(it->second);
 }
 
+std::optional<TrialId> TrialEndedBy(const Change& change) {
+  if (const auto* set = std::get_if<TrialStateChanged>(&change)) {
+    if (Ended(set->state)) return set->id;
+  }
+  if (const auto* told = std::get_if<TrialTold>(&change)) {
+    if (Ended(told->state)) return told->id;
+  }
+  return std::nullopt;
+}
+
+std::optional<StudyId> StudyEndedBy(const Change& change) {
+  if (const auto* deleted = std::get_if<StudyDeleted>(&change)) return deleted->id;
+  const auto* changed = std::get_if<StudyStateChanged>(&change);
+  if (changed == nullptr || changed->state == StudyState::kRunning ||
+      changed->state == StudyState::kStopped) {
+    return std::nullopt;
+  }
+  return changed->id;
+}
+
 }  // namespace espalier

@@ -117,7 +117,7 @@ void Core::Impl::On(const StopStudy& event) {
   const StudyId id = study->id;
   turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, "stopped by the user");
   turn_.Emit(StudyStateChanged{id, StudyState::kStopped, "stopped by the user", turn_.now()});
-  for (const auto& [trial, live] : std::map(live_)) {
+  for (const auto& [trial, live] : std::map(pool_.live)) {
     if (live.trial->study == id) PauseTrial(trial, "its study was stopped");
   }
   turn_.Wake();
@@ -162,18 +162,6 @@ void Core::Impl::On(const DeleteStudy& event) {
     return;
   }
   DropCopiesOfStudy(study);
-  for (const TrialId trial : study.trials) {
-    live_.erase(trial);
-    pool_.groups.erase(trial);
-    promise_.erase(trial);
-    held_.erase(trial);
-    pool_.recovering.erase(trial);
-    pool_.slots_touched.erase(trial);
-  }
-  promise_at_.erase(study.id);
-  promise_stale_.erase(study.id);
-  cost_check_.erase(study.id);
-  curves_.Forget(study.id);
   turn_.Emit(StudyDeleted{study.id, turn_.state().last_study, turn_.state().last_trial});
 }
 
@@ -241,23 +229,20 @@ void Core::Impl::EndStudy(StudyId id, StudyState state, const std::string& reaso
   if (turn_.StudyAt(id).state != StudyState::kRunning) return;
   turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, reason);
   turn_.Emit(StudyStateChanged{id, state, reason, turn_.now()});
-  for (const auto& [trial, live] : std::map(live_)) {
+  for (const auto& [trial, live] : std::map(pool_.live)) {
     const Trial& t = *live.trial;
     if (t.study != id) continue;
     std::optional<double> last;
     if (!t.values.empty()) last = t.values.back().value;
     EndTrial(trial, TrialState::kPruned, absl::StrCat("the study ended: ", reason), last);
   }
-  cost_check_.erase(id);
-  promise_at_.erase(id);
-  curves_.Forget(id);
   turn_.Wake();
 }
 
 void Core::Impl::EndStudyIfDone(StudyId id) {
   const Study& study = turn_.StudyAt(id);
   if (study.state != StudyState::kRunning) return;
-  for (const auto& [trial, live] : live_) {
+  for (const auto& [trial, live] : pool_.live) {
     if (live.study == &study && !held_.contains(trial)) return;
   }
   const bool all_drawn =

@@ -1,7 +1,6 @@
 #include "tuner/core/study_plugins.h"
 
 #include <utility>
-#include <variant>
 
 #include "tuner/base/check.h"
 
@@ -30,12 +29,7 @@ bool PluginsOfStudies::Exhausted(StudyId study) const {
 }
 
 void PluginsOfStudies::Observe(const Change& change) {
-  if (const auto* deleted = std::get_if<StudyDeleted>(&change)) studies_.erase(deleted->id);
-  if (const auto* changed = std::get_if<StudyStateChanged>(&change)) {
-    const bool goes_on =
-        changed->state == StudyState::kRunning || changed->state == StudyState::kStopped;
-    if (!goes_on) studies_.erase(changed->id);
-  }
+  if (const auto study = StudyEndedBy(change)) studies_.erase(*study);
 }
 
 }  // namespace espalier

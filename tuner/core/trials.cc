@@ -42,10 +42,6 @@ void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reaso
   std::string output = last_output;
   if (output.size() > kMaxLastOutput) output.erase(0, output.size() - kMaxLastOutput);
   turn_.Emit(TrialStateChanged{id, state, turn_.now(), reason, value, std::move(output)});
-  live_.erase(id);
-  pool_.groups.erase(id);
-  promise_.erase(id);
-  held_.erase(id);
   promise_stale_.insert(trial.study);
   keeping_.due.insert(id);
   const TrialTimeouts timeouts = TimeoutsOf(trial);

@@ -8,16 +8,48 @@
 
 namespace espalier {
 
+void PoolState::TakeUp(const Trial& trial) {
+  const bool holds = !trial.spans.empty() && trial.spans.back().to == Time{};
+  if (trial.state == TrialState::kRunning || holds) recovering.insert(trial.id);
+  if (!Ended(trial.state)) live[trial.id] = {&trial, &turn_.StudyAt(trial.study)};
+}
+
+void PoolState::TakeUp(const Study& study) {
+  if (UsesPool(study)) studies.insert(study.id);
+}
+
 void PoolState::Observe(const Change& change) {
-  const auto note = [this](StudyId id) {
-    const auto study = turn_.state().studies.find(id);
-    const bool uses = study != turn_.state().studies.end() && UsesPool(study->second);
-    uses ? void(studies.insert(id)) : void(studies.erase(id));
-  };
-  if (const auto* created = std::get_if<StudyCreated>(&change)) note(created->id);
-  if (const auto* deleted = std::get_if<StudyDeleted>(&change)) note(deleted->id);
-  if (const auto* changed = std::get_if<StudyStateChanged>(&change)) note(changed->id);
+  if (const auto* created = std::get_if<StudyCreated>(&change)) NoteStudy(created->id);
+  if (const auto* changed = std::get_if<StudyStateChanged>(&change)) NoteStudy(changed->id);
+  if (const auto* created = std::get_if<TrialCreated>(&change)) {
+    const Study& study = turn_.StudyAt(created->study);
+    if (!study.spec.ask_and_tell) live[created->id] = {&turn_.TrialAt(created->id), &study};
+  }
   if (const auto* newer = std::get_if<CheckpointRecorded>(&change)) reconcile.insert(newer->id);
+  if (const auto ended = TrialEndedBy(change)) {
+    live.erase(*ended);
+    groups.erase(*ended);
+  }
+  if (const auto* deleted = std::get_if<StudyDeleted>(&change)) ForgetStudy(deleted->id);
+}
+
+void PoolState::NoteStudy(StudyId id) {
+  if (UsesPool(turn_.StudyAt(id))) {
+    studies.insert(id);
+  } else {
+    studies.erase(id);
+  }
+}
+
+// Its trials are gone already.
+void PoolState::ForgetStudy(StudyId id) {
+  studies.erase(id);
+  const auto gone = [this](TrialId trial) { return !turn_.state().trials.contains(trial); };
+  const auto of_gone = [&gone](const auto& entry) { return gone(entry.first); };
+  std::erase_if(live, of_gone);
+  std::erase_if(groups, of_gone);
+  std::erase_if(recovering, gone);
+  std::erase_if(slots_touched, gone);
 }
 
 // ---- changing what belongs together -------------------------------------------------------------

@@ -48,6 +48,12 @@ struct Node {
   std::string shared_folder{};     // see AgentHello
 };
 
+// A trial that has not ended, with its study, where the state has them.
+struct LiveTrial {
+  const Trial* trial;
+  const Study* study;
+};
+
 // The pool as it is at this moment: nodes, the replicas on them, the groups that these form, and
 // who holds which slot. Not durable: after a restart agents and replicas tell it again. The parts
 // that share it answer for what they change; what several of them ask of it is answered here.
@@ -56,6 +62,9 @@ struct PoolState {
   PoolState(const PoolState&) = delete;
   PoolState& operator=(const PoolState&) = delete;
 
+  // A trial of the pool, and a study, of a loaded state.
+  void TakeUp(const Trial& trial);
+  void TakeUp(const Study& study);
   void Observe(const Change& change);
 
   // ---- changing what belongs together
@@ -107,6 +116,7 @@ struct PoolState {
   std::map<TrialId, Group> groups;
   std::map<Slot, TrialId> held_by_clients;  // slots, and whose trial its client runs there
   std::set<StudyId> studies;                // those that use the pool
+  std::map<TrialId, LiveTrial> live;        // trials of the pool that have not ended
   // Of a pool of thousands of replicas most are at peace most of the time. These are not, or may
   // not be: nodes that are to be emptied, and trials that may not have what they should.
   std::set<NodeId> draining;
@@ -120,6 +130,9 @@ struct PoolState {
   NodeFaults faults;                // pairs of nodes that cannot talk
 
  private:
+  void NoteStudy(StudyId id);
+  void ForgetStudy(StudyId id);
+
   Turn& turn_;
 };
 

@@ -43,7 +43,7 @@ void Core::Impl::AskForPlan() {
   request->number = ++plans_asked_;
   request->policy = CurrentPolicy();
   std::set<StudyId> with_live_trials;
-  for (const auto& [id, live] : live_) with_live_trials.insert(live.study->id);
+  for (const auto& [id, live] : pool_.live) with_live_trials.insert(live.study->id);
   for (const StudyId id : pool_.studies) {
     const Study& study = turn_.StudyAt(id);
     if (study.trials.size() <= kPromiseEveryReport) {
@@ -68,14 +68,14 @@ void Core::Impl::On(const PlanMade& event) {
   const bool all_taken = TakePlan(*event.plan, *shown);
   parts_ = event.plan->parts;
   std::erase_if(parts_, [this](const auto& part) { return !pool_.studies.contains(part.first); });
-  const std::size_t before = live_.size();
+  const std::size_t before = pool_.live.size();
   if (const auto* parts = KnownParts()) {
     CreateTrialsWhereUseful(*parts);
     GiveWayToStarving(*parts);
   } else {
     look_ = true;
   }
-  look_ = look_ || live_.size() != before;
+  look_ = look_ || pool_.live.size() != before;
   look_ = look_ || !all_taken || !event.plan->speeds.empty();
   CarryOut();
 }
@@ -84,11 +84,12 @@ void Core::Impl::On(const PlanMade& event) {
 // next plan sees why. False: some was.
 bool Core::Impl::TakePlan(const Plan& plan, const PlanRequest& request) {
   for (const auto& [trial, promise] : plan.promise) {
-    if (live_.contains(trial)) promise_[trial] = promise;
+    if (pool_.live.contains(trial)) promise_[trial] = promise;
   }
   for (const FittedSpeed& fitted : plan.speeds) speeds_.TakeFitted(fitted);
   for (const JobRefusal& refusal : plan.refusals) {
-    if (live_.contains(refusal.trial)) RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);
+    if (pool_.live.contains(refusal.trial))
+      RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);
   }
   std::map<TrialId, const Job*> shown;
   for (const Job& job : request.pool.jobs) shown.emplace(job.id, &job);
@@ -110,7 +111,7 @@ bool Core::Impl::TakePlan(const Plan& plan, const PlanRequest& request) {
 bool Core::Impl::StillMeant(const AllocationDecision& decision,
                             const std::map<TrialId, const Job*>& shown) {
   const TrialId id = decision.trial;
-  if (!live_.contains(id) || held_.contains(id) || pool_.recovering.contains(id)) return false;
+  if (!pool_.live.contains(id) || held_.contains(id) || pool_.recovering.contains(id)) return false;
   if (keeping_.Holds(id)) return false;
   const Trial& trial = turn_.TrialAt(id);
   if (turn_.StudyAt(trial.study).state != StudyState::kRunning) return false;

@@ -32,9 +32,7 @@ void Speeds::Observe(const Change& change) {
   if (const auto* measured = std::get_if<ResizeMeasured>(&change)) {
     pauses_[state_.trials.at(measured->id).study].Add(measured->resize.pause_s);
   }
-  if (const auto* trial = std::get_if<TrialStateChanged>(&change)) {
-    if (Ended(trial->state)) Forget(trial->id);
-  }
+  if (const auto trial = TrialEndedBy(change)) Forget(*trial);
   if (const auto* deleted = std::get_if<StudyDeleted>(&change)) ForgetStudy(deleted->id);
 }
 
