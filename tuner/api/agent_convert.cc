@@ -277,11 +277,14 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
     case v1::AgentMessage::kCopied: {
       const v1::CheckpointCopied& copied = message.copied();
       ESPALIER_RETURN_IF_ERROR(CheckCheckpoint(copied.name(), copied.fingerprint()));
-      out.event = CheckpointCopied{{},
-                                   TrialId(copied.trial_id()),
-                                   {copied.step(), copied.name(), copied.fingerprint(), {}, 0},
-                                   copied.error(),
-                                   copied.bytes()};
+      CheckpointCopied event;
+      event.trial = TrialId(copied.trial_id());
+      event.what.step = copied.step();
+      event.what.name = copied.name();
+      event.what.fingerprint = copied.fingerprint();
+      event.error = copied.error();
+      event.bytes = copied.bytes();
+      out.event = std::move(event);
       return out;
     }
     case v1::AgentMessage::kStarted: {
