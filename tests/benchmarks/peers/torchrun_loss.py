@@ -3,9 +3,7 @@
 usage: torchrun_loss.py WORKERS: prints [ms...], from kill -9 of a worker to the first step of its successors
 
 One agent on this machine, which starts all workers again when one has died. --monitor-interval is the
-agent's shortest usual look at them; its default of 0.1 s is that of torch 2.11. Torch 2.11 looks for the
-second round's store at the first round's address (pytorch issue 123678) unless
-TORCH_DISABLE_SHARE_RDZV_TCP_STORE is set.
+agent's shortest usual look at them; its default of 0.1 s is that of torch 2.11.
 """
 import json
 import os
@@ -17,32 +15,10 @@ import time
 
 import portpicker
 
+import torchrun_worker
 from step_log import PATIENCE_S, await_step
 
 ROUNDS = 3
-
-
-def train(log):
-    import torch
-    import torch.distributed
-    import torch.nn.functional as F
-    import models
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo")
-    rank, workers = torch.distributed.get_rank(), torch.distributed.get_world_size()
-    net, inputs, labels, batch = models.make("small")
-    net = torch.nn.parallel.DistributedDataParallel(net)
-    optimizer = models.make_optimizer(net)
-    open(f"{log}.{rank}", "w").write(str(os.getpid()))
-    agent = os.getppid()
-    with open(log, "a", buffering=1) as out:
-        while os.getppid() == agent:
-            rows = torch.randint(len(inputs), (batch // workers,))
-            optimizer.zero_grad()
-            F.cross_entropy(net(inputs[rows]), labels[rows]).backward()
-            optimizer.step()
-            if rank == 0:
-                out.write(f"{time.monotonic()} {workers}\n")
 
 
 def main(workers):
@@ -53,8 +29,8 @@ def main(workers):
         agent = subprocess.Popen(
             [sys.executable, "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={workers}",
              "--max-restarts=100", "--monitor-interval=0.1", "--rdzv-backend=c10d", "--rdzv-id=loss",
-             f"--rdzv-endpoint=127.0.0.1:{portpicker.pick_unused_port()}", __file__, "--train", log],
-            env=os.environ | {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "OMP_NUM_THREADS": "1"},
+             f"--rdzv-endpoint=127.0.0.1:{portpicker.pick_unused_port()}", torchrun_worker.__file__, log],
+            env=os.environ | torchrun_worker.ENVIRONMENT,
             stdout=subprocess.DEVNULL, start_new_session=True)
         try:
             await_step(log, workers, 0)
@@ -73,7 +49,4 @@ def main(workers):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--train":
-        train(sys.argv[2])
-    else:
-        main(int(sys.argv[1]))
+    main(int(sys.argv[1]))
