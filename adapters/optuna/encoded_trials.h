@@ -4,7 +4,7 @@
 #include <map>
 
 #include "grpcpp/grpcpp.h"
-#include "tuner/core/change.h"
+#include "tuner/core/state/change.h"
 
 namespace espalier::optuna_storage {
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "storage.pb.h"
-#include "tuner/core/change.h"
-#include "tuner/core/event.h"
+#include "tuner/core/state/change.h"
+#include "tuner/core/state/event.h"
 
 namespace espalier::optuna_storage {
 

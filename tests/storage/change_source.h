@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "tuner/base/random.h"
-#include "tuner/core/change.h"
+#include "tuner/core/state/change.h"
 
 namespace espalier {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tuner/core/change.h"
+#include "tuner/core/state/change.h"
 
 namespace espalier {
 

@@ -6,8 +6,8 @@
 #include "tuner.pb.h"
 #include "tuner/api/tuner.h"
 #include "tuner/base/status.h"
-#include "tuner/core/change.h"
-#include "tuner/core/event.h"
+#include "tuner/core/state/change.h"
+#include "tuner/core/state/event.h"
 
 namespace espalier {
 

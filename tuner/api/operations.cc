@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/api/convert.h"
-#include "tuner/core/refusals.h"
+#include "tuner/core/state/refusals.h"
 #include "tuner/study_file/study_file.h"
 
 namespace espalier::api {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/api/convert.h"
-#include "tuner/core/refusals.h"
+#include "tuner/core/state/refusals.h"
 
 namespace espalier::api {
 

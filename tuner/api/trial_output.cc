@@ -3,7 +3,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/core/refusals.h"
+#include "tuner/core/state/refusals.h"
 
 namespace espalier::api {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tuner/base/status.h"
-#include "tuner/core/engine.h"
+#include "tuner/core/pool_size/engine.h"
 #include "tuner/server/service.h"
 
 namespace espalier {

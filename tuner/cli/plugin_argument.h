@@ -3,7 +3,7 @@
 #include <string>
 
 #include "tuner/base/status.h"
-#include "tuner/core/study.h"
+#include "tuner/core/state/study.h"
 
 namespace espalier {
 

@@ -4,7 +4,7 @@
 
 #include "tuner/base/status.h"
 #include "tuner/cli/run_session.h"
-#include "tuner/core/study.h"
+#include "tuner/core/state/study.h"
 
 namespace espalier {
 

@@ -4,7 +4,7 @@
 
 #include "tuner/cli/exit_codes.h"
 #include "tuner/cli/node_options.h"
-#include "tuner/core/study.h"
+#include "tuner/core/state/study.h"
 
 namespace espalier {
 

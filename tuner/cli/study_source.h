@@ -7,7 +7,7 @@
 #include "tuner.pb.h"
 #include "tuner/base/status.h"
 #include "tuner/cli/service_options.h"
-#include "tuner/core/change.h"
+#include "tuner/core/state/change.h"
 
 namespace espalier {
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "allocator/pool_size/pool_size.h"
-#include "tuner/core/change.h"
-#include "tuner/core/contacts.h"
-#include "tuner/core/event.h"
+#include "tuner/core/groups/contacts.h"
 #include "tuner/core/pruners/pruner.h"
+#include "tuner/core/state/change.h"
+#include "tuner/core/state/event.h"
 #include "tuner/messages/replica_messages.h"
 
 namespace espalier {

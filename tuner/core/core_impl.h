@@ -12,18 +12,18 @@
 #include <vector>
 
 #include "allocator/pool/study_shares.h"
-#include "tuner/core/checkpoints.h"
+#include "tuner/core/checkpoints/checkpoints.h"
 #include "tuner/core/client_slots/client_slot_desk.h"
 #include "tuner/core/clients/client_trials.h"
-#include "tuner/core/compared_curves.h"
 #include "tuner/core/core.h"
 #include "tuner/core/groups/pool_state.h"
 #include "tuner/core/pool_size/pool_sizer.h"
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/samplers/sampler.h"
+#include "tuner/core/scheduling/compared_curves.h"
 #include "tuner/core/scheduling/planner.h"
 #include "tuner/core/scheduling/speeds.h"
-#include "tuner/core/study_plugins.h"
+#include "tuner/core/trials/study_plugins.h"
 #include "tuner/core/turn.h"
 
 namespace espalier {

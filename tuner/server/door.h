@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tuner/api/tuner.h"
-#include "tuner/core/change.h"
+#include "tuner/core/state/change.h"
 #include "tuner/server/grpc_call.h"
 #include "tuner/server/http_route.h"
 

@@ -12,7 +12,7 @@
 #include "tuner/base/clock.h"
 #include "tuner/base/ids.h"
 #include "tuner/base/status.h"
-#include "tuner/core/change.h"
+#include "tuner/core/state/change.h"
 #include "tuner/credentials/permissions.h"
 #include "tuner/credentials/socket_owner.h"
 #include "tuner/messages/membership.h"

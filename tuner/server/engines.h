@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tuner/base/plugin.h"
-#include "tuner/core/engine.h"
+#include "tuner/core/pool_size/engine.h"
 
 namespace espalier {
 

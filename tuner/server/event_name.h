@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "tuner/core/event.h"
+#include "tuner/core/state/event.h"
 
 namespace espalier {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <thread>
 
-#include "tuner/core/event.h"
 #include "tuner/core/scheduling/planner.h"
+#include "tuner/core/state/event.h"
 
 namespace espalier {
 

@@ -7,7 +7,7 @@
 
 #include "tuner/base/status.h"
 #include "tuner/core/core.h"
-#include "tuner/core/engine.h"
+#include "tuner/core/pool_size/engine.h"
 #include "tuner/server/dashboard_server.h"
 #include "tuner/server/door.h"
 #include "tuner/server/service_credentials.h"

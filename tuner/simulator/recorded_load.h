@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tuner/base/status.h"
-#include "tuner/core/change.h"
+#include "tuner/core/state/change.h"
 #include "tuner/simulator/workload.h"
 
 namespace espalier {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tuner/base/clock.h"
-#include "tuner/core/engine.h"
+#include "tuner/core/pool_size/engine.h"
 
 namespace espalier {
 

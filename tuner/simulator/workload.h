@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "allocator/goodput/goodput.h"
-#include "tuner/core/study.h"
+#include "tuner/core/state/study.h"
 
 namespace espalier {
 

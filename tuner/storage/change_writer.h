@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "tuner/core/change.h"
+#include "tuner/core/state/change.h"
 #include "tuner/storage/database.h"
 
 namespace espalier {

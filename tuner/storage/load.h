@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "tuner/core/change.h"
+#include "tuner/core/state/change.h"
 #include "tuner/storage/database.h"
 
 namespace espalier {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tuner/base/status.h"
-#include "tuner/core/study.h"
+#include "tuner/core/state/study.h"
 #include "tuner/storage/database.h"
 
 namespace espalier {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tuner/base/status.h"
-#include "tuner/core/change.h"
+#include "tuner/core/state/change.h"
 
 namespace espalier {
 

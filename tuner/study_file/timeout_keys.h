@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "tuner/core/study.h"
+#include "tuner/core/state/study.h"
 
 namespace espalier {
 

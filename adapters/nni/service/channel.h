@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "tuner/base/status.h"
-#include "tuner/core/event.h"
+#include "tuner/core/state/event.h"
 
 namespace espalier::nni {
 

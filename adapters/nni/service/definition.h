@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "tuner/api/tuner.h"
-#include "tuner/core/study.h"
+#include "tuner/core/state/study.h"
 
 namespace espalier::nni {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/core/change.h"
+#include "tuner/core/state/change.h"
 
 namespace espalier::nni {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "tuner/base/status.h"
-#include "tuner/core/study.h"
+#include "tuner/core/state/study.h"
 
 namespace espalier::nni {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tuner/base/status.h"
-#include "tuner/core/event.h"
+#include "tuner/core/state/event.h"
 #include "tuner/storage/database.h"
 
 namespace espalier {

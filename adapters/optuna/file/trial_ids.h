@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <map>
 
-#include "tuner/core/study.h"
+#include "tuner/core/state/study.h"
 
 namespace espalier {
 

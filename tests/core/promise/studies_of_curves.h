@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tuner/base/random.h"
-#include "tuner/core/curve.h"
+#include "tuner/core/state/curve.h"
 
 namespace espalier {
 

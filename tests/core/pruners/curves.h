@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/core/curve.h"
+#include "tuner/core/state/curve.h"
 
 namespace espalier {
 

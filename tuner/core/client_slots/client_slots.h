@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "allocator/pool/pool.h"
-#include "tuner/core/study.h"
+#include "tuner/core/state/study.h"
 
 namespace espalier {
 

@@ -7,8 +7,8 @@
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/base/check.h"
 #include "tuner/core/clients/client_trials.h"
-#include "tuner/core/refusals.h"
-#include "tuner/core/sampler_history.h"
+#include "tuner/core/state/refusals.h"
+#include "tuner/core/trials/sampler_history.h"
 
 namespace espalier {
 

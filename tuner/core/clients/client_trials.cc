@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/core/refusals.h"
+#include "tuner/core/state/refusals.h"
 
 namespace espalier {
 

@@ -12,7 +12,7 @@
 #include "tuner/core/clients/request_keys.h"
 #include "tuner/core/clients/suggested_parameters.h"
 #include "tuner/core/core.h"
-#include "tuner/core/study_plugins.h"
+#include "tuner/core/trials/study_plugins.h"
 #include "tuner/core/turn.h"
 
 namespace espalier {

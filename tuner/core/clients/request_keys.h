@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "tuner/base/status.h"
-#include "tuner/core/study.h"
+#include "tuner/core/state/study.h"
 
 namespace espalier {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "search_spaces/formats/optuna/distribution.h"
-#include "tuner/core/study.h"
+#include "tuner/core/state/study.h"
 
 namespace espalier {
 

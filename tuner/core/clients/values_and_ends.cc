@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/core/clients/client_trials.h"
-#include "tuner/core/refusals.h"
+#include "tuner/core/state/refusals.h"
 
 namespace espalier {
 

@@ -11,7 +11,7 @@
 #include "allocator/pool/pool.h"
 #include "tuner/base/clock.h"
 #include "tuner/base/ids.h"
-#include "tuner/core/stragglers.h"
+#include "tuner/core/groups/stragglers.h"
 #include "tuner/messages/replica_messages.h"
 
 namespace espalier {

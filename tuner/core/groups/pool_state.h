@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tuner/core/contacts.h"
+#include "tuner/core/groups/contacts.h"
 #include "tuner/core/groups/group.h"
-#include "tuner/core/replica_table.h"
+#include "tuner/core/groups/replica_table.h"
 #include "tuner/core/turn.h"
 
 namespace espalier {

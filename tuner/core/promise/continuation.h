@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "tuner/core/curve.h"
 #include "tuner/core/promise/forecast.h"
+#include "tuner/core/state/curve.h"
 
 namespace espalier {
 

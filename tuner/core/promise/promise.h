@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "tuner/core/curve.h"
 #include "tuner/core/promise/forecast.h"
+#include "tuner/core/state/curve.h"
 
 namespace espalier {
 

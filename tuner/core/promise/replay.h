@@ -3,9 +3,9 @@
 #include <span>
 #include <vector>
 
-#include "tuner/core/curve.h"
 #include "tuner/core/promise/promise.h"
 #include "tuner/core/promise/reliability.h"
+#include "tuner/core/state/curve.h"
 
 namespace espalier {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "tuner/core/curve.h"
+#include "tuner/core/state/curve.h"
 
 namespace espalier {
 

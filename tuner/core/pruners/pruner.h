@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tuner/base/plugin.h"
-#include "tuner/core/curve.h"
+#include "tuner/core/state/curve.h"
 
 namespace espalier {
 

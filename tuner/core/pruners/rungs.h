@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tuner/base/plugin.h"
-#include "tuner/core/curve.h"
 #include "tuner/core/pruners/pruner.h"
+#include "tuner/core/state/curve.h"
 
 namespace espalier {
 

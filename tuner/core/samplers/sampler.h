@@ -9,7 +9,7 @@
 #include "search_spaces/search_space.h"
 #include "tuner/base/plugin.h"
 #include "tuner/base/random.h"
-#include "tuner/core/curve.h"
+#include "tuner/core/state/curve.h"
 
 namespace espalier {
 

@@ -11,9 +11,9 @@
 #include "allocator/pool/job_check.h"
 #include "allocator/pool/pool.h"
 #include "allocator/pool/study_shares.h"
-#include "tuner/core/curve.h"
 #include "tuner/core/promise/promise.h"
-#include "tuner/core/study.h"
+#include "tuner/core/state/curve.h"
+#include "tuner/core/state/study.h"
 
 namespace espalier {
 

@@ -12,9 +12,9 @@
 #include "allocator/goodput/goodput.h"
 #include "allocator/goodput/profile.h"
 #include "allocator/pool/pool.h"
-#include "tuner/core/change.h"
 #include "tuner/core/groups/group.h"
 #include "tuner/core/scheduling/plan.h"
+#include "tuner/core/state/change.h"
 
 namespace espalier {
 

@@ -1,0 +1,471 @@
+// Checkpoints belong to the pool: which nodes have them, and that one lost node does not lose them.
+//
+// The newest checkpoint of each trial that has not ended is on two nodes as soon as there are two
+// that can keep it: where the trial wrote it, and a copy. When the copy of a newer one is there,
+// older copies go. A trial that starts where its newest checkpoint is not is told who has it. One
+// that joins a group that trains needs none; should those who train be lost before it has taken
+// over, it is stopped, and the trial goes on from its checkpoint.
+//
+// Where no node that has the newest checkpoint is connected the trial waits (see
+// kHolderPatience_s). Then it goes on from an older one if a connected node has it, and the study's
+// record says so; else it ends as FAIL, with the reason.
+
+#include "tuner/core/checkpoints/checkpoints.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tuner/core/core_impl.h"
+
+namespace espalier {
+
+namespace {
+
+// Of older ones whose nodes are connected the one that is furthest; null: there is none.
+const CheckpointCopy* FurthestOlder(const Trial& trial, const std::map<NodeId, Node>& nodes) {
+  const CheckpointCopy* furthest = nullptr;
+  for (const CheckpointCopy& copy : trial.copies) {
+    const auto node = nodes.find(copy.node);
+    if (copy.what.Is(trial.newest_checkpoint) || node == nodes.end()) continue;
+    if (!node->second.connected || !copy.what.known()) continue;
+    if (furthest == nullptr || furthest->what.step < copy.what.step) furthest = &copy;
+  }
+  return furthest;
+}
+
+using HeldByTrial =
+    std::map<std::pair<std::string, std::int64_t>, std::vector<const HeldCheckpoint*>>;
+
+bool Among(const std::vector<const HeldCheckpoint*>& files, const CheckpointLabel& label) {
+  return label.known() && std::any_of(files.begin(), files.end(), [&label](const auto* file) {
+           return file->fingerprint == label.fingerprint && file->name == label.name;
+         });
+}
+
+std::string PathBeside(const std::string& path, const std::string& name) {
+  const std::size_t slash = path.rfind('/');
+  if (name.empty() || slash == std::string::npos) return name.empty() ? path : name;
+  return absl::StrCat(path.substr(0, slash + 1), name);
+}
+
+}  // namespace
+
+std::vector<NodeId> Core::Impl::HoldersOf(const Trial& trial) const {
+  std::vector<NodeId> connected;
+  std::vector<NodeId> away;
+  for (const CheckpointCopy& copy : trial.copies) {
+    if (!copy.what.Is(trial.newest_checkpoint)) continue;
+    if (copy.folder.empty()) {
+      const auto node = pool_.nodes.find(copy.node);
+      const bool there = node != pool_.nodes.end() && node->second.connected;
+      (there ? connected : away).push_back(copy.node);
+      continue;
+    }
+    // Of a shared folder one node is as good as the other.
+    for (const auto& [id, node] : pool_.nodes) {
+      if (node.connected && node.shared_folder == copy.folder) connected.push_back(id);
+    }
+  }
+  connected.insert(connected.end(), away.begin(), away.end());
+  return connected;
+}
+
+bool Core::Impl::CheckpointInReach(const Trial& trial) const {
+  if (!trial.newest_checkpoint.known()) return true;  // by its path, as far as anybody knows
+  const std::vector<NodeId> holders = HoldersOf(trial);
+  return std::any_of(holders.begin(), holders.end(), [this](NodeId id) {
+    const auto node = pool_.nodes.find(id);
+    return node != pool_.nodes.end() && node->second.connected;
+  });
+}
+
+std::string Core::Impl::NamesOf(const std::vector<NodeId>& nodes) const {
+  std::vector<std::string> names;
+  for (const NodeId node : nodes) {
+    const auto known = turn_.state().nodes.find(node);
+    names.push_back(known == turn_.state().nodes.end() ? absl::StrCat(node.value) : known->second);
+  }
+  return absl::StrCat(names.size() == 1 ? "node " : "nodes ", absl::StrJoin(names, ", "));
+}
+
+// ---- what nodes say -----------------------------------------------------------------------------
+
+void Core::Impl::Hear(Replica& from, const ReplicaCheckpoint& message) {
+  const Trial& trial = turn_.TrialAt(from.trial);
+  // One that was long in the writing must not take the place of a newer one.
+  if (message.step < trial.newest_checkpoint.step) return;
+  const CheckpointLabel label{message.step, message.name, message.fingerprint, turn_.now(),
+                              from.generation};
+  if (trial.checkpoint == message.path && trial.newest_checkpoint.Is(label)) return;
+  if (trial.checkpoint != message.path || label.known()) {
+    turn_.Emit(CheckpointRecorded{trial.id, message.path, label});
+  }
+  from.started_from = CheckpointKey(trial);
+  if (!label.known()) return;
+  const auto node = pool_.nodes.find(from.node);
+  turn_.Emit(CheckpointCopySet{
+      trial.id,
+      {from.node, label, false, node == pool_.nodes.end() ? "" : node->second.shared_folder}});
+  keeping_.due.insert(trial.id);
+}
+
+void Core::Impl::On(const CheckpointCopied& event) {
+  const auto found = turn_.state().trials.find(event.trial);
+  const auto order = keeping_.under_way.find(event.trial);
+  if (order != keeping_.under_way.end() && order->second.to == event.node) {
+    keeping_.under_way.erase(order);
+  }
+  if (found == turn_.state().trials.end() || !pool_.nodes.contains(event.node)) return;
+  const Trial& trial = found->second;
+  keeping_.due.insert(trial.id);
+  if (!event.error.empty()) {
+    keeping_.FailedOnce(trial.id, turn_.now());
+    return;
+  }
+  keeping_.setbacks.erase(trial.id);
+  CheckpointCopy copy{event.node, event.what, true, pool_.nodes.at(event.node).shared_folder};
+  copy.what.at = turn_.now();
+  for (const CheckpointCopy& known : trial.copies) {
+    if (known.what.Is(event.what)) copy.what = known.what;
+    // The trial has run there meanwhile, and was further.
+    if (known.node == event.node && !known.fetched && known.what.step > event.what.step) return;
+  }
+  // What is brought to where the trial starts is the trial's own from then on.
+  for (const ReplicaId replica : pool_.replicas.Of(trial.id)) {
+    if (pool_.replicas.at(replica).node != event.node) continue;
+    copy.fetched = false;
+    keeping_.unfetched.erase(trial.id);
+  }
+  turn_.Emit(CheckpointCopySet{trial.id, std::move(copy)});
+}
+
+absl::Status Core::Impl::CheckSharedFolder(const AgentHello& event) const {
+  if (event.shared_folder.empty()) return absl::OkStatus();
+  for (const auto& [id, node] : pool_.nodes) {
+    if (node.name == event.node_name || node.shared_folder.empty()) continue;
+    if (node.shared_folder == event.shared_folder) continue;
+    return absl::AbortedError(absl::StrCat(
+        "the --shared-dir of node ", event.node_name, " is not the folder of node ", node.name,
+        ": what one writes there the other does not see; mount the same folder on both machines"));
+  }
+  return absl::OkStatus();
+}
+
+// What is on record of the node is held against what it has.
+void Core::Impl::TakeHeldCheckpoints(NodeId node, const AgentHello& event) {
+  keeping_.ForgetOrdersTo(node);
+  LookAfterAllCheckpoints();
+  if (!event.checkpoints || !event.shared_folder.empty()) return;
+  HeldByTrial held;
+  for (const HeldCheckpoint& one : event.checkpoints->files) {
+    held[{one.study, one.number}].push_back(&one);
+  }
+  std::vector<TrialId> gone;
+  for (const auto& [id, trial] : turn_.state().trials) {
+    for (const CheckpointCopy& copy : trial.copies) {
+      if (copy.node != node || !copy.folder.empty()) continue;
+      const auto there = held.find({turn_.state().studies.at(trial.study).spec.name, trial.number});
+      if (there == held.end() ? event.checkpoints->more : Among(there->second, copy.what)) {
+        if (there != held.end()) held.erase(there);
+      } else {
+        gone.push_back(id);
+      }
+    }
+  }
+  for (const TrialId id : gone) turn_.Emit(CheckpointCopyGone{id, node});
+  for (const auto& [of, files] : held) TakeUnknownFiles(node, of.first, of.second, files);
+}
+
+// Of a trial of which the node is not on record. (Most often because its word was lost with it.)
+void Core::Impl::TakeUnknownFiles(NodeId node, const std::string& study_name, std::int64_t number,
+                                  const std::vector<const HeldCheckpoint*>& files) {
+  const bool fetched =
+      std::any_of(files.begin(), files.end(), [](const auto* file) { return file->fetched; });
+  const Study* study = turn_.state().FindStudy(study_name);
+  const bool known = study != nullptr && number >= 0 && number < std::ssize(study->trials);
+  if (known) {
+    const Trial& trial = turn_.TrialAt(study->trials[static_cast<std::size_t>(number)]);
+    if (Among(files, trial.newest_checkpoint)) {
+      turn_.Emit(CheckpointCopySet{trial.id, {node, trial.newest_checkpoint, fetched}});
+      keeping_.due.insert(trial.id);
+      return;
+    }
+  }
+  if (fetched) turn_.Send(DropCheckpointsCommand{node, study_name, number});
+}
+
+void Core::Impl::LookAfterAllCheckpoints() {
+  for (const auto& [id, live] : pool_.live) {
+    if (live.trial->newest_checkpoint.known()) keeping_.due.insert(id);
+  }
+}
+
+// ---- what follows -------------------------------------------------------------------------------
+
+void Core::Impl::KeepCheckpoints() {
+  if (keeping_.FindDue(turn_.now())) turn_.Wake();
+  for (const TrialId id : std::exchange(keeping_.due, {})) {
+    if (!turn_.state().trials.contains(id)) continue;
+    const Trial& trial = turn_.TrialAt(id);
+    if (!trial.newest_checkpoint.known()) continue;
+    if (!Ended(trial.state)) LookForHolder(id);
+    if (Ended(trial.state)) {
+      keeping_.Forget(id);
+      DropCopiesOfEnded(trial);
+    } else {
+      OrderCopy(trial);
+    }
+  }
+}
+
+void Core::Impl::OrderCopy(const Trial& trial) {
+  int places = 0;
+  for (const CheckpointCopy& copy : trial.copies) {
+    if (!copy.what.Is(trial.newest_checkpoint)) continue;
+    places += copy.folder.empty() ? (pool_.nodes.contains(copy.node) ? 1 : 0) : kCopiesWanted;
+  }
+  if (places >= kCopiesWanted) return DropOlderCopies(trial);
+  if (keeping_.under_way.contains(trial.id)) return;
+  const auto setback = keeping_.setbacks.find(trial.id);
+  if (setback != keeping_.setbacks.end() && setback->second.again) return;
+  const std::vector<NodeId> sources = HoldersOf(trial);
+  if (sources.empty() || !CheckpointInReach(trial)) return;
+  const std::optional<NodeId> to = PlaceForCopy(trial, sources);
+  if (!to) return;
+  keeping_.under_way[trial.id] = {*to, trial.newest_checkpoint};
+  turn_.Send(CopyCheckpointCommand{*to, trial.id, trial.newest_checkpoint, sources});
+}
+
+// One that reaches those who have it; rather one that has an older copy, or has little to do.
+std::optional<NodeId> Core::Impl::PlaceForCopy(const Trial& trial,
+                                               const std::vector<NodeId>& sources) const {
+  const std::set<NodePair> apart = pool_.faults.Apart(turn_.now());
+  std::map<NodeId, int> busy;
+  for (const auto& [id, order] : keeping_.under_way) ++busy[order.to];
+  std::optional<NodeId> best;
+  std::pair<int, std::size_t> best_rank;
+  std::size_t index = 0;
+  for (const auto& [id, node] : pool_.nodes) {
+    // Trials begin their turn round the nodes at different ones.
+    const std::size_t turn = (index++ + pool_.nodes.size() -
+                              static_cast<std::size_t>(trial.id.value) % pool_.nodes.size()) %
+                             pool_.nodes.size();
+    const bool can = node.connected && node.keeps_checkpoints && !node.draining && !node.leaving &&
+                     !node.releasing;
+    if (!can || std::find(sources.begin(), sources.end(), id) != sources.end()) continue;
+    const bool reaches = std::any_of(sources.begin(), sources.end(), [&](NodeId source) {
+      return !apart.contains(NodePair{std::min(source, id), std::max(source, id)});
+    });
+    if (!reaches) continue;
+    const bool has_older = std::any_of(
+        trial.copies.begin(), trial.copies.end(),
+        [node_id = id](const CheckpointCopy& c) { return c.node == node_id && c.fetched; });
+    const std::pair<int, std::size_t> rank{has_older ? -1 : busy[id], turn};
+    if (best && best_rank <= rank) continue;
+    best = id;
+    best_rank = rank;
+  }
+  return best;
+}
+
+// A copy that is needed no more; the node is connected and the trial does not run there.
+bool Core::Impl::MayDrop(const Trial& trial, const CheckpointCopy& copy) const {
+  const auto node = pool_.nodes.find(copy.node);
+  if (!copy.fetched || !copy.folder.empty() || node == pool_.nodes.end() ||
+      !node->second.connected) {
+    return false;
+  }
+  const auto order = keeping_.under_way.find(trial.id);
+  if (order != keeping_.under_way.end() && order->second.to == copy.node) return false;
+  const std::set<ReplicaId>& replicas = pool_.replicas.Of(trial.id);
+  return std::none_of(replicas.begin(), replicas.end(), [&](ReplicaId replica) {
+    return pool_.replicas.at(replica).node == copy.node;
+  });
+}
+
+void Core::Impl::Drop(const Trial& trial, NodeId node) {
+  turn_.Send(DropCheckpointsCommand{node, turn_.StudyAt(trial.study).spec.name, trial.number});
+  turn_.Emit(CheckpointCopyGone{trial.id, node});
+}
+
+void Core::Impl::DropOlderCopies(const Trial& trial) {
+  std::vector<NodeId> older;
+  for (const CheckpointCopy& copy : trial.copies) {
+    if (!copy.what.Is(trial.newest_checkpoint) && MayDrop(trial, copy)) older.push_back(copy.node);
+  }
+  for (const NodeId node : older) Drop(trial, node);
+}
+
+// Of an ended trial one place is enough: rather the one where the trial wrote it, with its best.
+void Core::Impl::DropCopiesOfEnded(const Trial& trial) {
+  const CheckpointCopy* kept = nullptr;
+  for (const CheckpointCopy& copy : trial.copies) {
+    if (!copy.what.Is(trial.newest_checkpoint) || !pool_.nodes.contains(copy.node)) continue;
+    if (kept == nullptr || (kept->fetched && !copy.fetched)) kept = &copy;
+  }
+  if (kept == nullptr) return;  // what there is may be all that is left
+  std::vector<NodeId> dropped;
+  for (const CheckpointCopy& copy : trial.copies) {
+    if (&copy != kept && MayDrop(trial, copy)) dropped.push_back(copy.node);
+  }
+  for (const NodeId node : dropped) Drop(trial, node);
+}
+
+void Core::Impl::DropCopiesOfStudy(const Study& study) {
+  for (const TrialId id : study.trials) {
+    const Trial& trial = turn_.TrialAt(id);
+    keeping_.Forget(id);
+    for (const CheckpointCopy& copy : trial.copies) {
+      if (!MayDrop(trial, copy)) continue;
+      turn_.Send(DropCheckpointsCommand{copy.node, study.spec.name, trial.number});
+    }
+  }
+}
+
+// ---- starts -------------------------------------------------------------------------------------
+
+// Whether somebody in the group, or on its way to it, has what the trial has learnt.
+bool Core::Impl::HasSource(TrialId id) const {
+  const std::string key = CheckpointKey(turn_.state().trials.at(id));
+  const std::int64_t generation = turn_.state().trials.at(id).newest_checkpoint.generation;
+  const std::set<ReplicaId>& all = pool_.replicas.Of(id);
+  return std::any_of(all.begin(), all.end(), [&](ReplicaId replica_id) {
+    const Replica& replica = pool_.replicas.at(replica_id);
+    if (replica.leaving || replica.stopping) return false;
+    return (replica.generation > 0 && replica.generation >= generation) ||
+           replica.started_from == key;
+  });
+}
+
+// Those who are left have been started to take over from others, who are gone: they have nothing.
+bool Core::Impl::StartAgainIfNobodyKnows(TrialId id, const std::string& what_happened,
+                                         bool its_fault) {
+  const Trial& trial = turn_.TrialAt(id);
+  const auto found = pool_.groups.find(id);
+  if (trial.checkpoint.empty() || found == pool_.groups.end() || !found->second.elastic ||
+      found->second.pausing || found->second.ending || pool_.replicas.Of(id).empty() ||
+      HasSource(id)) {
+    return false;
+  }
+  Group& group = found->second;
+  const std::string why =
+      absl::StrCat(what_happened, ", and those who are left had not taken over yet");
+  const int most = turn_.StudyAt(trial.study).spec.max_restarts;
+  if (its_fault && trial.restarts >= most) {
+    EndTrial(id, TrialState::kFail, absl::StrCat(why, ", again after ", most, " restarts"),
+             std::nullopt);
+    return true;
+  }
+  if (its_fault) turn_.Emit(TrialRestarted{id, trial.restarts + 1});
+  group.pausing = true;
+  group.pause_reason = absl::StrCat(why, "; goes on from its checkpoint");
+  turn_.Decide(trial, DecisionKind::kRestart, SlotsHeldBy(id), 0, group.pause_reason);
+  group.target.clear();
+  group.members.clear();
+  group.forming = false;
+  for (const ReplicaId replica : pool_.replicas.Of(id)) StopReplica(pool_.replicas.at(replica), 0);
+  return true;
+}
+
+// Nodes that turned out not to have it, or to have it damaged, are not counted on any more.
+void Core::Impl::NoteUnfetched(const Replica& replica, const ReplicaExited& exit) {
+  const Trial& trial = turn_.TrialAt(replica.trial);
+  if (!CheckpointInReach(trial)) return;  // LookForHolder waits for those who are away
+  keeping_.NotFetched(trial.id, turn_.now(),
+                      absl::StrCat(NamesOf({replica.node}), ": ", exit.error));
+  if (!exit.checkpoint_gone || replica.started_from != CheckpointKey(trial)) return;
+  for (const NodeId source : replica.sources) {
+    const auto node = pool_.nodes.find(source);
+    if (node == pool_.nodes.end() || !node->second.connected) continue;
+    const bool has = std::any_of(trial.copies.begin(), trial.copies.end(), [&](const auto& copy) {
+      return copy.node == source && copy.what.Is(trial.newest_checkpoint);
+    });
+    if (has) turn_.Emit(CheckpointCopyGone{trial.id, source});
+  }
+}
+
+// True: seen to. Its start failed because nobody who has its checkpoint could give it, which is no
+// fault of its program.
+bool Core::Impl::CheckpointMissing(TrialId id, const ReplicaExited& exit) {
+  if (!exit.checkpoint_missing) return false;
+  std::string reason = exit.error;
+  if (const auto failed = keeping_.unfetched.find(id); failed != keeping_.unfetched.end()) {
+    const double tried_s = SecondsBetween(failed->second.since, turn_.now());
+    if (CheckpointInReach(turn_.TrialAt(id)) && tried_s >= kHolderPatience_s) {
+      EndTrial(id, TrialState::kFail,
+               absl::StrCat(failed->second.why, "; tried ", failed->second.times, " times in ",
+                            std::llround(tried_s), " s"),
+               std::nullopt);
+      return true;
+    }
+    reason = failed->second.why;
+  }
+  turn_.Decide(turn_.TrialAt(id), DecisionKind::kRestart, 1, 0, reason);
+  turn_.Emit(TrialStateChanged{id, TrialState::kPaused, turn_.now(), reason, std::nullopt, ""});
+  pool_.groups.erase(id);
+  keeping_.due.insert(id);
+  turn_.Wake();
+  return true;
+}
+
+// Of a trial that could start: whether its checkpoint can be had.
+void Core::Impl::LookForHolder(TrialId id) {
+  const Trial& trial = turn_.TrialAt(id);
+  const bool starts = pool_.replicas.Of(id).empty() && !pool_.recovering.contains(id);
+  if (!starts || CheckpointInReach(trial)) {
+    if (keeping_.waits.erase(id) > 0) turn_.Wake();
+    return;
+  }
+  pool_.groups.erase(id);  // it was only planned to start
+  const auto [at, fresh] = keeping_.waits.try_emplace(id);
+  CheckpointKeeping::Wait& wait = at->second;
+  // A short absence, or a service that has just started, is not worth a word.
+  if (fresh) wait = {turn_.now(), After(turn_.now(), options_.lease_s), false};
+  const double waited_s = SecondsBetween(wait.since, turn_.now());
+  if (waited_s < options_.lease_s) return;
+  const CheckpointCopy* older = FurthestOlder(trial, pool_.nodes);
+  const double redone_s = older == nullptr
+                              ? kHolderPatience_s
+                              : SecondsBetween(older->what.at, trial.newest_checkpoint.at);
+  const std::vector<NodeId> away = HoldersOf(trial);
+  const double patience_s =
+      away.empty() ? 0 : std::clamp(redone_s, kHolderPatienceLeast_s, kHolderPatience_s);
+  if (waited_s >= options_.lease_s + patience_s) return GiveUpNewest(id);
+  wait.look = After(wait.since, options_.lease_s + patience_s);
+  if (std::exchange(wait.said, true)) return;
+  turn_.Decide(trial, DecisionKind::kPause, 0, 0,
+               absl::StrCat("waits for ", NamesOf(away), ", where its ",
+                            TextOf(trial.newest_checkpoint), " lies"));
+}
+
+void Core::Impl::GiveUpNewest(TrialId id) {
+  const Trial& trial = turn_.TrialAt(id);
+  keeping_.waits.erase(id);
+  const std::vector<NodeId> lost = HoldersOf(trial);
+  std::string where =
+      lost.empty()
+          ? absl::StrCat("no node has its ", TextOf(trial.newest_checkpoint), " any more")
+          : absl::StrCat("its ", TextOf(trial.newest_checkpoint), " was lost with ", NamesOf(lost));
+  if (const auto failed = keeping_.unfetched.extract(id)) {
+    absl::StrAppend(&where, " (", failed.mapped().why, ")");
+  }
+  const CheckpointCopy* older = FurthestOlder(trial, pool_.nodes);
+  if (older == nullptr) {
+    EndTrial(id, TrialState::kFail, absl::StrCat(where, ", and no other node has one"),
+             std::nullopt);
+    return;
+  }
+  const CheckpointLabel label = older->what;
+  turn_.Decide(trial, DecisionKind::kRestart, 0, 0,
+               absl::StrCat(where, ": goes on from the older ", TextOf(label), " of ",
+                            NamesOf({older->node})));
+  for (const NodeId node : lost) turn_.Emit(CheckpointCopyGone{id, node});
+  turn_.Emit(CheckpointRecorded{id, PathBeside(trial.checkpoint, label.name), label});
+  keeping_.due.insert(id);
+  turn_.Wake();
+}
+
+}  // namespace espalier

@@ -1,0 +1,252 @@
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tuner/core/state/kept_token.h"
+#include "tuner/core/state/study.h"
+
+namespace espalier {
+
+// The one vocabulary of change. The core emits these, storage commits them, a restart and the
+// simulator replay them; TunerState::Apply is the only code that gives them a meaning.
+
+struct StudyCreated {
+  StudyId id;
+  StudySpec spec;
+  Time at;
+};
+struct StudyStateChanged {
+  StudyId id;
+  StudyState state;
+  std::string reason;
+  Time at;
+};
+// New limits when a stopped study is taken up again.
+struct StudyLimitsChanged {
+  StudyId id;
+  std::int64_t max_trials;
+  double time_limit_s;
+};
+// Sets the study's clock; emitted after a restart so that down time does not count.
+struct StudyClockSet {
+  StudyId id;
+  double active_s;
+  Time running_since;
+};
+// The study and its trials are gone; ids up to these are not used again.
+struct StudyDeleted {
+  StudyId id;
+  StudyId last_study;
+  TrialId last_trial;
+};
+struct StudyRenamed {
+  StudyId id;
+  std::string name;
+  std::string json;
+};
+struct StudyAttributeSet {
+  StudyId id;
+  bool system;  // else the user's
+  std::string key;
+  std::string value;
+};
+struct SuggestionAdded {
+  StudyId id;
+  Suggestion suggestion;
+};
+struct TrialCreated {
+  TrialId id;
+  StudyId study;
+  std::int64_t number;
+  Parameters parameters;
+  Time at;
+};
+struct TrialStateChanged {
+  TrialId id;
+  TrialState state;
+  Time at;
+  std::string reason;
+  std::optional<double> value;  // final value, with COMPLETE and (last one) PRUNED
+  std::string last_output;      // with FAIL
+};
+// What the client that runs an ask-and-tell trial says of it. Zero times: none, or as it was.
+struct TrialTold {
+  TrialId id;
+  TrialState state;
+  std::vector<double> values;  // final; empty: as they were
+  Time started;
+  Time ended;
+};
+// `position` is that of an earlier value of the same parameter, or the next.
+struct ParameterSuggested {
+  TrialId id;
+  int position;
+  SuggestedValue value;
+};
+struct TrialAttributeSet {
+  TrialId id;
+  bool system;  // else the user's
+  std::string key;
+  std::string value;
+};
+// Replaces the value of the same step, if there is one.
+struct ValueSet {
+  TrialId id;
+  IntermediateValue value;
+};
+struct ValueReported {
+  TrialId id;
+  IntermediateValue value;
+  std::map<std::string, double> extra{};  // further figures of the same step
+};
+// The trial's replica group entered a new generation; generations are never used twice.
+struct GenerationAdvanced {
+  TrialId id;
+  std::int64_t generation;
+};
+// Closes the open span of slots and, unless `slots` is empty, opens the next.
+struct SlotsHeldChanged {
+  TrialId id;
+  Time at;
+  std::vector<Slot> slots;
+};
+struct ResizeMeasured {
+  TrialId id;
+  Resize resize;
+};
+struct FiguresRecorded {
+  TrialId id;
+  TrainingFigures figures;
+};
+// The trial's newest checkpoint, which it goes on from.
+struct CheckpointRecorded {
+  TrialId id;
+  std::string path;
+  CheckpointLabel label{};
+};
+// The newest one that a node has, and that it has none any more.
+struct CheckpointCopySet {
+  TrialId id;
+  CheckpointCopy copy;
+};
+struct CheckpointCopyGone {
+  TrialId id;
+  NodeId node;
+};
+struct TrialPinned {
+  TrialId id;
+  int slots;
+};
+struct TrialRestarted {
+  TrialId id;
+  int restarts;
+};
+struct DecisionMade {
+  StudyId study;
+  Decision decision;
+};
+struct NodeRegistered {
+  NodeId id;
+  std::string name;
+};
+// A user's word that a node is to be emptied, or (not drained) is not any more.
+struct NodeDrained {
+  NodeId id;
+  bool drained;
+  Time ends;  // when it must be empty; zero: no such moment
+};
+// The policy of the pool, by a client's word.
+struct PoolPolicySet {
+  PluginSpec policy;
+};
+// A new token, or another state of the one with its id.
+struct TokenKept {
+  KeptToken token;
+};
+// Replica ids below `below` may be in use: a restarted service goes on from there.
+struct ReplicaIdsReserved {
+  std::int64_t below;
+};
+
+using Change =
+    std::variant<StudyCreated, StudyStateChanged, StudyLimitsChanged, StudyClockSet, StudyDeleted,
+                 StudyRenamed, StudyAttributeSet, SuggestionAdded, TrialCreated, TrialStateChanged,
+                 TrialTold, ParameterSuggested, TrialAttributeSet, ValueSet, ValueReported,
+                 GenerationAdvanced, SlotsHeldChanged, ResizeMeasured, FiguresRecorded,
+                 CheckpointRecorded, CheckpointCopySet, CheckpointCopyGone, TrialPinned,
+                 TrialRestarted, DecisionMade, NodeRegistered, NodeDrained, PoolPolicySet,
+                 TokenKept, ReplicaIdsReserved>;
+
+// What the change ends, for whoever keeps something beside the state: the trial that it lets end,
+// and the study that it lets end or deletes, with all its trials. None: it does nothing like it. A
+// study that has ended may be taken up again.
+std::optional<TrialId> TrialEndedBy(const Change& change);
+std::optional<StudyId> StudyEndedBy(const Change& change);
+
+// Everything durable. A value: copy it, compare it, replay into it.
+
+// Trials that are no one's any more: out of sight at once, their memory given back a slice at a
+// time, as 100,000 of them would hold everybody up. A copy has none.
+class DroppedTrials {
+ public:
+  using Trials = std::map<TrialId, Trial>;
+
+  DroppedTrials() = default;
+  DroppedTrials(const DroppedTrials&) {}
+  DroppedTrials& operator=(const DroppedTrials&) { return *this; }
+  DroppedTrials(DroppedTrials&&) = default;
+  DroppedTrials& operator=(DroppedTrials&&) = default;
+
+  void Take(Trials::node_type trial) { trials_.push_back(std::move(trial)); }
+
+  // True: some are left.
+  bool Free(std::size_t most) {
+    trials_.resize(trials_.size() - std::min(most, trials_.size()));
+    if (trials_.empty()) trials_.shrink_to_fit();
+    return !trials_.empty();
+  }
+
+ private:
+  std::vector<Trials::node_type> trials_;
+};
+
+struct TunerState {
+  std::map<StudyId, Study> studies;
+  std::map<TrialId, Trial> trials;
+  std::map<NodeId, std::string> nodes;  // every node ever seen, by name
+  std::map<NodeId, Time> drained;       // by a user, and when they must be empty; zero: no matter
+  std::optional<PluginSpec> policy;     // of the pool; none: nobody has set one
+  std::map<std::string, KeptToken> tokens;  // by id
+  std::int64_t replica_ids_below = 1;
+  // The highest ones ever given, deleted ones included: ids are never used twice.
+  StudyId last_study;
+  TrialId last_trial;
+  std::map<std::string, StudyId, std::less<>> study_ids;  // by name, of all studies
+  DroppedTrials dropped;
+
+  // Aborts on a change that does not fit the state: those come from a broken core or database.
+  void Apply(const Change& change);
+
+  const Study* FindStudy(std::string_view name) const;
+
+  // Calls see(trial) for each trial of the study, by number. Of a large study that takes a tenth of
+  // what looking up each of them takes: mostly they lie side by side.
+  template <typename See>
+  void ForEachTrial(const Study& study, See see) const {
+    auto at = trials.end();
+    for (const TrialId id : study.trials) {
+      if (at != trials.end()) ++at;
+      if (at == trials.end() || at->first != id) at = trials.find(id);
+      see(at->second);
+    }
+  }
+};
+
+}  // namespace espalier

@@ -1,0 +1,351 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tuner/base/status.h"
+#include "tuner/core/state/kept_token.h"
+#include "tuner/core/state/study.h"
+#include "tuner/messages/membership.h"
+#include "tuner/messages/replica_messages.h"
+
+namespace espalier {
+
+// ---- Events: all that the core ever learns ---------------------------------------------------
+
+// From clients. Each is answered by the Reply of the same Step.
+// What is made with a request key is made once: a repeated event with the same key is answered with
+// what the first one made. Empty: no key.
+struct CreateStudy {
+  StudySpec spec;
+  bool exist_ok = false;
+  std::string request_key{};
+};
+struct StopStudy {
+  std::string name;
+};
+struct ResumeStudy {
+  std::string name;
+  std::int64_t max_trials = 0;  // 0: as it was
+  double time_limit_s = 0;      // 0: as it was
+};
+struct TellValue {
+  TrialId trial;
+  std::optional<std::int64_t> step;  // absent: the one after the last
+  double value = 0;
+  bool final = false;
+};
+struct PinTrial {
+  std::string study;
+  std::int64_t trial_number = 0;
+  int slots = 0;  // 0: back to the allocator
+};
+// Nothing new is planned on the node, and what runs there leaves: elsewhere where slots allow, else
+// at its end, or by `within_s`. Holds until it is undone.
+struct DrainNode {
+  std::string name;
+  bool undo = false;
+  double within_s = 0;  // what is still there then is shrunk or paused; 0: no such moment
+};
+
+// From clients that run trials themselves, in ask-and-tell studies. Attributes are for all studies.
+struct DeleteStudy {
+  StudyId study;
+};
+// The definition is to be as it was but for the name.
+struct RenameStudy {
+  StudyId study;
+  std::string name;
+  std::string json;  // the study file with that name
+};
+struct SetStudyAttribute {
+  StudyId study;
+  bool system = false;  // else the user's
+  std::string key;
+  std::string value;  // JSON
+};
+struct SuggestParameter {
+  TrialId trial;
+  double value = 0;  // of a choice: its index
+  Suggestion suggestion;
+};
+struct SetTrialAttribute {
+  TrialId trial;
+  bool system = false;  // else the user's
+  std::string key;
+  std::string value;  // JSON
+};
+struct SetIntermediateValue {
+  TrialId trial;
+  std::int64_t step = 0;
+  double value = 0;
+};
+// RUNNING is for a WAITING trial only: of all who ask, one gets it.
+struct SetTrialState {
+  TrialId trial;
+  TrialState state = TrialState::kRunning;
+  std::vector<double> values;  // final; empty: as they were
+};
+// A trial as it was elsewhere, or as it is to be run.
+struct TrialTemplate {
+  TrialState state = TrialState::kWaiting;
+  std::vector<double> values;
+  Time started, ended;  // zero: none
+  std::vector<std::pair<Suggestion, double>> parameters;
+  std::map<std::int64_t, double> intermediate_values;
+  Attributes attributes;
+};
+struct CreateTrial {
+  StudyId study;
+  std::shared_ptr<const TrialTemplate> content;  // null: an empty one that runs from now on
+  std::string request_key{};
+};
+// A trial to run now: the first WAITING one, or a new one. What has no value yet is drawn by the
+// study's sampler.
+struct AskTrial {
+  std::string study;
+  Parameters fixed;  // if there are any, the trial is a new one
+  std::string request_key;
+};
+// Of an ask-and-tell study: a trial that the next who asks gets, with these parameters and what is
+// drawn then. Of one whose sampler is "queue": a trial that the pool runs, with these parameters.
+struct EnqueueTrial {
+  std::string study;
+  Parameters fixed;
+  std::map<std::string, std::string> user_attributes;
+  std::string request_key;
+  std::map<std::string, std::string> system_attributes{};
+};
+// System attributes of enqueued trials that the pool goes by.
+// An object of texts: variables for the trial's processes, beside the study's.
+inline constexpr char kTrialEnvironment[] = "espalier:environment";
+// An object: what the trial's parameter file says, to the letter.
+inline constexpr char kTrialParameters[] = "espalier:parameters";
+// "true": the trial, which does not run, waits until this is "false", also where its study runs.
+inline constexpr char kTrialHeld[] = "espalier:held";
+
+// Ends a trial of the pool as PRUNED or FAIL: its processes are stopped, one that waits never
+// starts. One that has ended stays as it is.
+struct CancelTrial {
+  TrialId trial;
+  TrialState state = TrialState::kFail;
+  std::string reason{};  // empty: by the user
+};
+// Reasons of trials that were cancelled as FAIL begin so.
+inline constexpr char kCancelled[] = "cancelled";
+
+// What the program of an enqueued trial tells, once under its key.
+struct RecordReport {
+  TrialId trial;
+  std::string key;                 // a system attribute; if there is one, nothing happens
+  std::string value;               // JSON
+  std::optional<double> number{};  // of it; what is no finite number enters no curve
+  std::optional<std::int64_t>
+      step{};  // absent: it is final, and counts once the trial has succeeded
+};
+// An intermediate value of a RUNNING trial.
+struct ReportValue {
+  TrialId trial;
+  std::optional<std::int64_t> step;  // absent: the one after the last
+  double value = 0;
+};
+// How a RUNNING trial ended. Told again with the same content it changes nothing and is answered
+// alike.
+struct TellEnd {
+  TrialId trial;
+  TrialState state = TrialState::kComplete;
+  std::vector<double> values;  // of COMPLETE: one a direction
+};
+struct SetTrialAttributes {
+  TrialId trial;
+  Attributes attributes;  // others stay
+};
+
+// Slots of the pool for a trial that its client runs. Answered when they are the trial's, or after
+// `wait_s` with what the request waits for; it stays in the queue then, for as long as its client
+// asks again. Asked again by who holds them they are renewed.
+struct AcquireSlots {
+  TrialId trial;
+  int slots = 1;
+  std::string node;  // by name; empty: any
+  double wait_s = 0;
+};
+// Who is silent for longer than the lease loses its slots.
+struct RenewSlots {
+  TrialId trial;
+};
+// Also takes back a request that waits.
+struct ReleaseSlots {
+  TrialId trial;
+};
+
+// From agents.
+struct LiveReplica {
+  ReplicaId replica;
+  TrialId trial;
+  int slot = 0;
+  std::int64_t generation = 0;
+  std::optional<ReplicaReady> ready;
+  std::string started_from{};  // fingerprint of the checkpoint that it was given, else its path
+};
+// A checkpoint of a trial that a node has.
+struct HeldCheckpoint {
+  std::string study;
+  std::int64_t number = 0;  // the trial's
+  std::string name;         // of its file in the trial's checkpoint folder; empty: the whole folder
+  std::string fingerprint;
+  bool fetched = false;  // a copy: the trial has not run there since
+};
+struct HeldCheckpoints {
+  std::vector<HeldCheckpoint> files;
+  bool more = false;  // there are, of other trials
+};
+// An agent joins or comes back. `replicas` are those whose exit it has not yet reported.
+struct AgentHello {
+  std::string node_name;
+  int slots = 0;
+  std::vector<LiveReplica> replicas;
+  std::string gpu_type{};                        // slots of one node are alike; empty: CPU slots
+  bool spot = false;                             // may be taken away at short notice
+  double price_per_hour = 0;                     // of the whole node; 0: not told
+  std::optional<double> leaves_in_s{};           // it has been told to go
+  std::optional<HeldCheckpoints> checkpoints{};  // none: it copies none, and gives none away
+  // The mark of the folder that it shares with others for checkpoints; empty: its own disk.
+  std::string shared_folder{};
+};
+// The node goes away in so many seconds, as a cloud or batch system has told its agent.
+struct AgentLeaving {
+  NodeId node;
+  double within_s = 0;
+};
+// The agent's stream broke. Its replicas are lost only when its lease runs out.
+struct AgentGone {
+  NodeId node;
+};
+// In the next three `node` is that of the agent who says so, which speaks for its own replicas
+// alone; none: it is known to.
+struct ReplicaStarted {
+  ReplicaId replica;
+  NodeId node{};
+};
+// What a replica says, as its agent passes it on.
+struct FromReplica {
+  ReplicaId replica;
+  ReplicaMessage message;
+  NodeId node{};
+};
+struct ReplicaExited {
+  ReplicaId replica;
+  int exit_code = 0;  // -1: by a signal, or never started
+  int signal = 0;
+  std::string last_output;
+  std::string error;  // why it could not be started; with a signal: why the agent killed it
+  bool checkpoint_missing = false;  // that is why: its checkpoint could not be had
+  NodeId node{};
+  bool checkpoint_gone = false;  // and none of the nodes that it was to come from has it whole
+};
+// A checkpoint of the trial has come to the node, or (with an error) could not be brought there.
+struct CheckpointCopied {
+  NodeId node;
+  TrialId trial;
+  CheckpointLabel what;
+  std::string error{};
+  std::int64_t bytes = 0;  // over the network
+};
+
+// The pool is divided by this policy from now on, whatever studies name; also after a restart.
+struct SetPoolPolicy {
+  PluginSpec policy;
+};
+
+// Who shows what has this hash may do what its role says, from now on.
+struct AddToken {
+  KeptToken token;
+};
+// By its id, or by its name.
+struct RemoveToken {
+  std::string token;
+};
+
+struct Plan;  // scheduling/plan.h
+// The answer to StepResult::plan.
+struct PlanMade {
+  std::shared_ptr<const Plan> plan;
+};
+
+// Time passed: at Core::NextDeadline, or at any other moment.
+struct Tick {};
+
+using Event =
+    std::variant<CreateStudy, StopStudy, ResumeStudy, TellValue, PinTrial, DrainNode, DeleteStudy,
+                 RenameStudy, SetStudyAttribute, CreateTrial, AskTrial, EnqueueTrial, ReportValue,
+                 TellEnd, CancelTrial, RecordReport, SetTrialAttributes, SuggestParameter,
+                 SetTrialAttribute, SetIntermediateValue, SetTrialState, AcquireSlots, RenewSlots,
+                 ReleaseSlots, AgentHello, AgentLeaving, AgentGone, ReplicaStarted, FromReplica,
+                 ReplicaExited, CheckpointCopied, SetPoolPolicy, AddToken, RemoveToken, PlanMade,
+                 Tick>;
+
+// ---- Commands: all that the core ever asks for -----------------------------------------------
+// They go to the agent of `node` after the changes of their step are committed. Each can be
+// repeated or lost; the next AgentHello puts things right.
+
+struct StartReplicaCommand {
+  NodeId node;
+  ReplicaId replica;
+  TrialId trial;
+  int slot = 0;
+  bool joins = false;  // others of its group hand it the training state: it needs no checkpoint
+  // The trial's newest checkpoint, and nodes that have it, connected ones first. None: its path is
+  // all there is to know, or it has none.
+  CheckpointLabel from{};
+  std::vector<NodeId> sources{};
+};
+struct RegroupCommand {
+  NodeId node;
+  ReplicaId replica;      // to whom
+  Membership membership;  // without members: checkpoint and leave
+};
+struct StopReplicaCommand {
+  NodeId node;
+  ReplicaId replica;
+  double grace_s = 0;
+};
+// The node is to fetch that checkpoint from one of the sources and keep it.
+struct CopyCheckpointCommand {
+  NodeId node;
+  TrialId trial;
+  CheckpointLabel what;
+  std::vector<NodeId> sources;
+};
+// Copies of the trial's checkpoints are not needed there any more. The trial may be deleted.
+struct DropCheckpointsCommand {
+  NodeId node;
+  std::string study;
+  std::int64_t trial_number = 0;
+};
+using Command = std::variant<StartReplicaCommand, RegroupCommand, StopReplicaCommand,
+                             CopyCheckpointCommand, DropCheckpointsCommand>;
+
+// The answer to a client's event, or to AgentHello.
+struct Reply {
+  absl::Status status;
+  StudyId study;             // CreateStudy, StopStudy, ResumeStudy
+  TrialId trial;             // PinTrial, CreateTrial, AskTrial, EnqueueTrial
+  NodeId node;               // AgentHello, DrainNode
+  bool should_stop = false;  // TellValue
+  bool updated = false;      // SetTrialState, CancelTrial, RecordReport
+  bool existed = false;      // CreateStudy, AskTrial, EnqueueTrial: made by an earlier event
+  // AcquireSlots, RenewSlots: what the trial holds, and for how long without a word; or what it
+  // waits for.
+  std::vector<Slot> slots{};
+  double lease_s = 0;
+  std::string waits_for{};
+  bool later = false;  // AcquireSlots: this is no answer, it comes in StepResult::late
+};
+
+}  // namespace espalier

@@ -1,0 +1,43 @@
+#include "tuner/core/state/refusals.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace espalier {
+
+absl::Status NoStudy(StudyId id) {
+  return absl::NotFoundError(absl::StrCat("no study with id ", id.value));
+}
+
+absl::Status NoTrial(TrialId id) {
+  return absl::NotFoundError(absl::StrCat("no trial with id ", id.value));
+}
+
+absl::Status HasEnded(const Trial& trial) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("trial ", trial.number, " (id ", trial.id.value, ") has ended (",
+                   std::string(ToString(trial.state)), ") and cannot be changed any more"));
+}
+
+absl::Status NotRunning(const Study& study) {
+  const std::string why = study.reason.empty() ? "" : absl::StrCat(" (", study.reason, ")");
+  return absl::FailedPreconditionError(absl::StrCat("study \"", study.spec.name, "\" is ",
+                                                    std::string(ToString(study.state)), why,
+                                                    ": resume it for new trials"));
+}
+
+absl::Status RunsOnThePool(const Study& study) {
+  return absl::PermissionDeniedError(
+      absl::StrCat("study \"", study.spec.name,
+                   "\" runs on the tuner's pool: its trials are created, run and ended by the "
+                   "tuner; clients may read them and set attributes"));
+}
+
+absl::Status HasReportedTheMost(const Trial& trial) {
+  return absl::ResourceExhaustedError(absl::StrCat("trial ", trial.number, " has reported ",
+                                                   kMaxReportsPerTrial,
+                                                   " values, which is the most that is kept"));
+}
+
+}  // namespace espalier

@@ -1,0 +1,100 @@
+#include "tuner/core/state/study.h"
+
+#include "absl/strings/str_format.h"
+
+namespace espalier {
+
+TrialTimeouts Merge(const TrialTimeouts& own, const TrialTimeouts& pools) {
+  const auto either = [](double of_study, double of_pool) {
+    return of_study > 0 ? of_study : of_pool;
+  };
+  return {either(own.start_s, pools.start_s), either(own.stall_s, pools.stall_s),
+          either(own.pause_s, pools.pause_s), either(own.exit_s, pools.exit_s),
+          either(own.drain_s, pools.drain_s)};
+}
+
+std::string TextOf(const PluginSpec& plugin) {
+  std::string text = plugin.name;
+  char separator = ':';
+  for (const auto& [name, value] : plugin.options) {
+    text += separator;
+    absl::StrAppendFormat(&text, "%s=%g", name, value);
+    separator = ',';
+  }
+  return text;
+}
+
+std::string_view ToString(TrialState state) {
+  switch (state) {
+    case TrialState::kWaiting:
+      return "WAITING";
+    case TrialState::kRunning:
+      return "RUNNING";
+    case TrialState::kPaused:
+      return "PAUSED";
+    case TrialState::kComplete:
+      return "COMPLETE";
+    case TrialState::kPruned:
+      return "PRUNED";
+    case TrialState::kFail:
+      return "FAIL";
+  }
+  return "?";
+}
+
+std::string_view ToString(StudyState state) {
+  switch (state) {
+    case StudyState::kRunning:
+      return "RUNNING";
+    case StudyState::kStopped:
+      return "STOPPED";
+    case StudyState::kComplete:
+      return "COMPLETE";
+    case StudyState::kFailed:
+      return "FAILED";
+  }
+  return "?";
+}
+
+std::string_view ToString(Direction direction) {
+  return direction == Direction::kMaximize ? "maximize" : "minimize";
+}
+
+std::optional<Direction> DirectionOf(std::string_view word) {
+  for (const Direction direction : {Direction::kMinimize, Direction::kMaximize}) {
+    if (word == ToString(direction)) return direction;
+  }
+  return std::nullopt;
+}
+
+std::string_view ToString(DecisionKind kind) {
+  switch (kind) {
+    case DecisionKind::kStart:
+      return "start";
+    case DecisionKind::kGrow:
+      return "grow";
+    case DecisionKind::kShrink:
+      return "shrink";
+    case DecisionKind::kMove:
+      return "move";
+    case DecisionKind::kPrune:
+      return "prune";
+    case DecisionKind::kPause:
+      return "pause";
+    case DecisionKind::kResume:
+      return "resume";
+    case DecisionKind::kRestart:
+      return "restart";
+    case DecisionKind::kFinish:
+      return "finish";
+    case DecisionKind::kFail:
+      return "fail";
+    case DecisionKind::kPool:
+      return "pool";
+    case DecisionKind::kStudy:
+      return "study";
+  }
+  return "?";
+}
+
+}  // namespace espalier

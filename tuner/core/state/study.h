@@ -1,0 +1,325 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "search_spaces/parameter.h"
+#include "search_spaces/search_space.h"
+#include "tuner/base/clock.h"
+#include "tuner/base/ids.h"
+#include "tuner/base/options.h"
+#include "tuner/core/state/curve.h"
+
+namespace espalier {
+
+// ---- What a user asks for ------------------------------------------------------------------
+
+enum class BatchMode {
+  kFixed,     // the global batch stays; replicas and accumulation change under it
+  kAdaptive,  // the global batch grows within its range by goodput and the scaling rule
+};
+
+// A sampler, pruner or policy by name, with its numeric settings.
+struct PluginSpec {
+  std::string name;
+  Options options;
+
+  friend bool operator==(const PluginSpec&, const PluginSpec&) = default;
+};
+
+// How long the replicas of a trial may take for what takes a large one long. The defaults are for a
+// training state of 10 GB on a disk or link of 100 MB/s: docs/elastic_training_loop.md.
+struct TrialTimeouts {
+  double start_s = 600;  // until a process that is to join a group is ready
+  double stall_s = 30;   // without progress while a group forms, hands over state or saves
+  double pause_s = 300;  // to come to a step boundary, save and leave; more while bytes are written
+  double exit_s = 60;    // to exit after the trial's end, or after another replica's
+  double drain_s = 120;  // that trials leave a node before its end, of which at most half
+
+  friend bool operator==(const TrialTimeouts&, const TrialTimeouts&) = default;
+};
+inline constexpr TrialTimeouts kNoTimeouts{0, 0, 0, 0, 0};
+
+// Those of `own` that are not 0, and the others of `pools`.
+TrialTimeouts Merge(const TrialTimeouts& own, const TrialTimeouts& pools);
+
+// As command lines take it: "pollux" or "fixed:slots=2".
+std::string TextOf(const PluginSpec& plugin);
+
+inline constexpr double kMinShare = 0.001;
+inline constexpr double kMaxShare = 1000;
+
+// The sampler of studies whose trials clients enqueue and the pool runs.
+inline constexpr char kQueueSampler[] = "queue";
+
+struct StudySpec {
+  std::string name;
+  std::string metric = "value";  // only shown; a trial reports one metric
+  Direction direction = Direction::kMinimize;
+  // Clients create, run and end the trials of such a study; the pool has no part in it. Its trials
+  // may have several final values, one a direction, and parameters that no search space names.
+  bool ask_and_tell = false;
+  std::vector<Direction> directions{Direction::kMinimize};  // `direction` is the first of them
+  SearchSpace space;
+  PluginSpec sampler{"tpe", {}};
+  PluginSpec pruner{"none", {}};
+  PluginSpec policy{"promise_goodput", {}};  // of a pool that has none of its own
+  bool names_policy = false;                 // whether the study file has the key
+  std::vector<std::string> command;
+  std::map<std::string, std::string> environment;
+  // Files that trials read, with what to do when one is missing. Relative ones are taken from the
+  // study file's folder.
+  std::map<std::string, std::string> needs;
+  std::string directory;                   // working directory of the trials, absolute
+  std::int64_t max_trials = 0;             // 0: no limit
+  double time_limit_s = 0;                 // 0: no limit
+  double cost_limit = 0;                   // of the slots held, 0: no limit
+  double slot_price_per_hour = 0;          // 0: unknown
+  std::optional<double> target;            // the study ends when a trial reports this or better
+  std::int64_t max_concurrent_trials = 0;  // 0: as many as slots allow
+  std::int64_t max_step = 0;               // last step a trial will report, 0: unknown
+  int best_k = 1;                          // promise: the chance to end among so many best trials
+  int min_slots = 1;
+  int max_slots = 0;  // 0: as many as the pool has
+  double share = 1;   // of a pool on which several studies run, beside theirs
+  BatchMode batch_mode = BatchMode::kFixed;
+  std::uint64_t seed = 0;
+  int max_consecutive_failures = 5;
+  int max_restarts = 2;            // of a trial from its checkpoint, after all replicas were lost
+  bool replace_stragglers = true;  // else they are left alone
+  double stop_grace_s = 5;         // between SIGTERM and SIGKILL
+  TrialTimeouts timeouts = kNoTimeouts;  // 0: as the pool has it
+  std::string json;                      // the study file as it was given
+
+  // Whether the pool runs what clients enqueue, and nothing else.
+  bool queue() const { return !ask_and_tell && sampler.name == kQueueSampler; }
+};
+
+// ---- What becomes of it --------------------------------------------------------------------
+
+// JSON texts by key, kept as they were written. Those of users and those of programs (samplers,
+// pruners, dashboards) are kept apart.
+struct Attributes {
+  std::map<std::string, std::string> user;
+  std::map<std::string, std::string> system;
+
+  friend bool operator==(const Attributes&, const Attributes&) = default;
+};
+
+// A parameter that a client drew by itself, from a distribution of its own.
+struct Suggestion {
+  std::string name;
+  std::string distribution;  // JSON, in Optuna's format
+  std::string kind;          // equal where two distributions of one name may stand side by side
+
+  friend bool operator==(const Suggestion&, const Suggestion&) = default;
+};
+
+// What a trial has for it.
+struct SuggestedValue {
+  int suggestion = 0;  // index in Study::suggestions
+  double value = 0;    // of a choice: its index
+
+  friend bool operator==(const SuggestedValue&, const SuggestedValue&) = default;
+};
+
+enum class StudyState { kRunning, kStopped, kComplete, kFailed };
+
+enum class TrialState { kWaiting, kRunning, kPaused, kComplete, kPruned, kFail };
+
+// The single truth about which trial state may follow which.
+constexpr bool MayFollow(TrialState from, TrialState to) {
+  switch (from) {
+    case TrialState::kWaiting:
+      return to == TrialState::kRunning || to == TrialState::kPruned || to == TrialState::kFail;
+    case TrialState::kRunning:
+      return to == TrialState::kPaused || to == TrialState::kComplete ||
+             to == TrialState::kPruned || to == TrialState::kFail;
+    case TrialState::kPaused:
+      return to == TrialState::kRunning || to == TrialState::kPruned || to == TrialState::kFail;
+    case TrialState::kComplete:
+    case TrialState::kPruned:
+    case TrialState::kFail:
+      return false;
+  }
+  return false;
+}
+
+constexpr bool Ended(TrialState state) {
+  return state == TrialState::kComplete || state == TrialState::kPruned ||
+         state == TrialState::kFail;
+}
+
+// Upper-case names, as users, the wire and the database see them.
+std::string_view ToString(TrialState state);
+std::string_view ToString(StudyState state);
+
+// "minimize" and "maximize", as study files and Optuna write them.
+std::string_view ToString(Direction direction);
+std::optional<Direction> DirectionOf(std::string_view word);
+
+struct Slot {
+  NodeId node;
+  int index = 0;
+
+  friend auto operator<=>(const Slot&, const Slot&) = default;
+};
+
+// A span of time in which a trial held the same slots. `to` is zero while it lasts.
+struct SlotSpan {
+  Time from;
+  Time to;
+  std::vector<Slot> slots;
+
+  friend bool operator==(const SlotSpan&, const SlotSpan&) = default;
+};
+
+// One regroup, as the replicas measured it.
+struct Resize {
+  Time at;
+  std::int64_t generation = 0;
+  int from_replicas = 0;
+  int to_replicas = 0;
+  double pause_s = 0;  // longest over the members
+  bool after_loss = false;
+  double form_s = 0;       // of the longest pause: forming the group
+  double broadcast_s = 0;  // of the longest pause: parameters and state
+
+  friend bool operator==(const Resize&, const Resize&) = default;
+};
+
+// What an elastic trial last told of how it trains. Zero: unknown, or there is none.
+struct TrainingFigures {
+  double step_time_s = 0;  // mean of an optimizer step with its accumulation
+  double sync_share = 0;   // of the step time: waiting for the all-reduce
+  double noise_scale = 0;  // gradient noise scale, samples
+  double learning_rate = 0;
+  double goodput = 0;                  // samples a second that count
+  double throughput = 0;               // samples a second
+  double loss_scale = 0;               // of mixed precision
+  std::int64_t batch_size = 0;         // global
+  std::int64_t atomic_batch_size = 0;  // of one forward pass on one replica
+  std::int64_t accumulation_steps = 0;
+  std::int64_t memory_bytes = 0;         // resident, of rank 0
+  std::int64_t device_memory_bytes = 0;  // on its accelerator
+  std::int64_t skipped_steps = 0;        // so far: their gradients were not finite
+
+  friend bool operator==(const TrainingFigures&, const TrainingFigures&) = default;
+};
+
+// Which of a trial's checkpoints, on whatever node it lies.
+struct CheckpointLabel {
+  std::int64_t step = 0;    // optimizer steps in it
+  std::string name;         // of its file in the trial's checkpoint folder; empty: the whole folder
+  std::string fingerprint;  // of its content; empty: unknown, it cannot be fetched
+  Time at;                  // when the tuner learnt that it was saved
+  // That the replica which saved it trained in: who trained in it or in a later one is as far.
+  std::int64_t generation = 0;
+
+  // Whether it can be told from others, and fetched.
+  bool known() const { return !fingerprint.empty(); }
+  bool Is(const CheckpointLabel& other) const {
+    return known() && fingerprint == other.fingerprint && name == other.name;
+  }
+  friend bool operator==(const CheckpointLabel&, const CheckpointLabel&) = default;
+};
+
+// The newest checkpoint of a trial that a node has.
+struct CheckpointCopy {
+  NodeId node;
+  CheckpointLabel what;
+  bool fetched = false;  // from another node; else the trial wrote it there
+  std::string folder{};  // that machines share, as they mark it; empty: the node's own disk
+
+  friend bool operator==(const CheckpointCopy&, const CheckpointCopy&) = default;
+};
+
+struct Trial {
+  TrialId id;
+  StudyId study;
+  std::int64_t number = 0;  // in its study, from 0
+  TrialState state = TrialState::kWaiting;
+  Parameters parameters;
+  std::vector<IntermediateValue> values;  // ascending by step, one a step
+  // Further figures that the program told with a value, by step and name; few programs tell any.
+  std::map<std::int64_t, std::map<std::string, double>> extra;
+  std::optional<double> value;   // final
+  Time created, started, ended;  // zero: not yet
+  std::string reason;            // why it was pruned, paused or failed
+  std::string last_output;       // of a failed trial
+  std::int64_t generation = 0;   // of its replica group
+  int restarts = 0;
+  int pinned_slots = 0;
+  std::string checkpoint;              // newest one, its path where the trial wrote it; empty: none
+  CheckpointLabel newest_checkpoint;   // the same one
+  std::vector<CheckpointCopy> copies;  // ascending by node, one a node; older ones too
+  std::vector<SlotSpan> spans;
+  std::vector<Resize> resizes;
+  TrainingFigures figures;  // as of its newest value or its end
+  // Of ask-and-tell studies only, but for the attributes.
+  std::vector<double> other_values;       // final, of the second direction and further ones
+  std::vector<SuggestedValue> suggested;  // in the order in which they were drawn
+  Attributes attributes;
+
+  friend bool operator==(const Trial&, const Trial&) = default;
+};
+
+enum class DecisionKind {
+  kStart,
+  kGrow,
+  kShrink,
+  kMove,
+  kPrune,
+  kPause,
+  kResume,
+  kRestart,
+  kFinish,
+  kFail,
+  kPool,  // of nodes, which concerns every running study
+  kStudy,
+};
+std::string_view ToString(DecisionKind kind);  // lower case: "grow"
+
+// What was decided and why: the study's record.
+struct Decision {
+  Time at;
+  std::int64_t trial_number = -1;  // -1: the study as a whole
+  DecisionKind kind = DecisionKind::kStudy;
+  int from_slots = 0;
+  int to_slots = 0;
+  std::string reason;
+
+  friend bool operator==(const Decision&, const Decision&) = default;
+};
+
+inline constexpr std::size_t kDecisionsShown = 20000;  // of one study; the database has all
+
+struct Study {
+  StudyId id;
+  StudySpec spec;
+  StudyState state = StudyState::kRunning;
+  std::string reason;  // why it stopped or ended
+  Time created;
+  Time ended;                      // zero: has not
+  double active_s = 0;             // running time before running_since
+  Time running_since;              // meaningful while running
+  std::vector<TrialId> trials;     // by number
+  std::deque<Decision> decisions;  // the newest ones, kDecisionsShown at the most
+  std::int64_t decisions_made = 0;
+  Attributes attributes;
+  std::vector<Suggestion> suggestions;  // no two with the same name and distribution
+
+  void Note(Decision decision) {
+    decisions.push_back(std::move(decision));
+    ++decisions_made;
+    if (decisions.size() > kDecisionsShown) decisions.pop_front();
+  }
+};
+
+}  // namespace espalier

@@ -1,0 +1,146 @@
+// Trials that clients enqueue and the pool runs: how they come in, are held back and cancelled, and
+// what their programs tell.
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tuner/core/core_impl.h"
+#include "tuner/core/state/refusals.h"
+
+namespace espalier {
+
+namespace {
+
+// All of the space that is active, where there is one, and nothing else.
+absl::Status CheckGiven(const Study& study, const Parameters& given) {
+  const SearchSpace& space = study.spec.space;
+  if (space.dimensions().empty()) return absl::OkStatus();
+  std::vector<std::string> missing;
+  for (std::size_t i = 0; i < space.dimensions().size(); ++i) {
+    const std::string& name = space.dimensions()[i].name;
+    if (space.IsActive(i, given) && Find(given, name) == nullptr) missing.push_back(name);
+  }
+  if (missing.empty()) return space.Validate(given);
+  return absl::InvalidArgumentError(
+      absl::StrCat("study \"", study.spec.name, "\" draws nothing: parameter \"",
+                   absl::StrJoin(missing, "\", \""), "\" is needed too"));
+}
+
+}  // namespace
+
+void Core::Impl::On(const EnqueueTrial& event) {
+  const Study* study = turn_.state().FindStudy(event.study);
+  if (study != nullptr && study->spec.queue()) {
+    EnqueueOnPool(*study, event);
+  } else {
+    clients_.On(event);
+  }
+}
+
+void Core::Impl::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
+  absl::Status& status = turn_.reply().status;
+  status = clients_.CheckRequestKey(study.id, kCreationKey, event.request_key);
+  if (!status.ok() || turn_.reply().existed) return;
+  if (study.state != StudyState::kRunning) {
+    status = NotRunning(study);
+    return;
+  }
+  status = CheckGiven(study, event.fixed);
+  if (status.ok()) status = clients_.MayCreateTrial(study);
+  if (!status.ok()) return;
+  const TrialId id(turn_.state().last_trial.value + 1);
+  turn_.Emit(TrialCreated{id, study.id, std::ssize(study.trials), event.fixed, turn_.now()});
+  for (const auto& [key, value] : event.user_attributes) {
+    turn_.Emit(TrialAttributeSet{id, false, key, value});
+  }
+  for (const auto& [key, value] : event.system_attributes) {
+    turn_.Emit(TrialAttributeSet{id, true, key, value});
+  }
+  clients_.KeepRequestKey(id, kCreationKey, event.request_key);
+  promise_stale_.insert(study.id);
+  turn_.Wake();
+  turn_.reply().trial = id;
+}
+
+// Those that run, run on.
+void Core::Impl::HoldBack(const Study& study) {
+  for (const auto& [id, live] : pool_.live) {
+    const Trial& trial = *live.trial;
+    if (trial.study != study.id) continue;
+    const auto held = trial.attributes.system.find(kTrialHeld);
+    if (held == trial.attributes.system.end()) continue;
+    if (held->second != "true") {
+      held_.erase(id);
+    } else if (trial.state != TrialState::kRunning && !pool_.groups.contains(id)) {
+      held_.insert(id);
+    }
+  }
+}
+
+// Null, with the reason in the reply: there is none, or its client runs it.
+const Trial* Core::Impl::TrialOfPool(TrialId id) {
+  const auto it = turn_.state().trials.find(id);
+  if (it == turn_.state().trials.end()) {
+    turn_.reply().status = NoTrial(id);
+    return nullptr;
+  }
+  if (const Study& study = turn_.StudyAt(it->second.study); study.spec.ask_and_tell) {
+    turn_.reply().status = absl::PermissionDeniedError(
+        absl::StrCat("trial ", it->second.number, " of study \"", study.spec.name,
+                     "\" is run by its client, which alone can end it"));
+    return nullptr;
+  }
+  turn_.reply().trial = id;
+  return &it->second;
+}
+
+void Core::Impl::On(const CancelTrial& event) {
+  if (event.state != TrialState::kPruned && event.state != TrialState::kFail) {
+    turn_.reply().status = absl::InvalidArgumentError(absl::StrCat(
+        "a trial is cancelled as PRUNED or FAIL, got ", std::string(ToString(event.state))));
+    return;
+  }
+  const Trial* trial = TrialOfPool(event.trial);
+  if (trial == nullptr || Ended(trial->state)) return;
+  std::string reason = event.reason;
+  if (event.state == TrialState::kFail) {
+    reason = reason.empty() ? absl::StrCat(kCancelled, " by the user")
+                            : absl::StrCat(kCancelled, ": ", reason);
+  } else if (reason.empty()) {
+    reason = "stopped early by the user";
+  }
+  std::optional<double> last;
+  if (event.state == TrialState::kPruned && !trial->values.empty()) {
+    last = trial->values.back().value;
+  }
+  EndTrial(trial->id, event.state, reason, last);
+  turn_.reply().updated = true;
+}
+
+void Core::Impl::On(const RecordReport& event) {
+  const Trial* trial = TrialOfPool(event.trial);
+  if (trial == nullptr) return;
+  if (Ended(trial->state) || trial->state == TrialState::kWaiting) {
+    turn_.reply().status = absl::FailedPreconditionError(
+        absl::StrCat("trial ", trial->number, " is ", std::string(ToString(trial->state)),
+                     " and reports nothing"));
+    return;
+  }
+  const auto& known = trial->attributes.system;
+  if (known.contains(event.key)) return;
+  if (std::ssize(known) >= kMaxReportsPerTrial) {
+    turn_.reply().status = HasReportedTheMost(*trial);
+    return;
+  }
+  turn_.Emit(TrialAttributeSet{trial->id, true, event.key, event.value});
+  turn_.reply().updated = true;
+  if (!event.number || !std::isfinite(*event.number)) return;
+  if (!event.step) {
+    turn_.Emit(TrialTold{trial->id, trial->state, {*event.number}, {}, {}});
+  } else if (trial->state == TrialState::kRunning) {
+    TakeValue(trial->id, {*event.step, *event.number, 0, turn_.now(), 0});
+  }
+}
+
+}  // namespace espalier

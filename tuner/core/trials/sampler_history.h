@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "tuner/core/samplers/sampler.h"
+#include "tuner/core/state/change.h"
+
+namespace espalier {
+
+// What a sampler learns from: the results of trials that have ended, and who is under way.
+struct SamplerHistory {
+  std::vector<Observation> ended;
+  std::vector<const Parameters*> running;
+};
+
+// `parameters_of` says with what a trial runs: a pointer that outlives the history.
+template <typename ParametersOf>
+SamplerHistory HistoryOf(const TunerState& state, const Study& study, ParametersOf parameters_of) {
+  SamplerHistory history;
+  state.ForEachTrial(study, [&](const Trial& trial) {
+    if (!Ended(trial.state)) {
+      history.running.push_back(parameters_of(trial));
+    } else if (trial.state != TrialState::kFail) {
+      history.ended.push_back({trial.number, parameters_of(trial),
+                               trial.value.value_or(std::nan("")),
+                               trial.state == TrialState::kPruned,
+                               trial.values.empty() ? 0 : trial.values.back().step});
+    }
+  });
+  return history;
+}
+
+}  // namespace espalier

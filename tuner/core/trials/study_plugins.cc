@@ -1,0 +1,35 @@
+#include "tuner/core/trials/study_plugins.h"
+
+#include <utility>
+
+#include "tuner/base/check.h"
+
+namespace espalier {
+
+StudyPlugins& PluginsOfStudies::Of(const Study& study) {
+  StudyPlugins& plugins = studies_[study.id];
+  if (!plugins.sampler) {
+    auto sampler = MakeSampler(study.spec.sampler.name, study.spec.sampler.options);
+    auto pruner = MakePruner(study.spec.pruner.name, study.spec.pruner.options);
+    ESPALIER_CHECK(sampler.ok() && pruner.ok(), "a study is validated before it is created");
+    plugins.sampler = *std::move(sampler);
+    plugins.pruner = *std::move(pruner);
+  }
+  return plugins;
+}
+
+bool PluginsOfStudies::MayDraw(const Study& study) {
+  const StudyPlugins& plugins = Of(study);
+  return plugins.sampler->draws() && !plugins.exhausted;
+}
+
+bool PluginsOfStudies::Exhausted(StudyId study) const {
+  const auto known = studies_.find(study);
+  return known != studies_.end() && known->second.exhausted;
+}
+
+void PluginsOfStudies::Observe(const Change& change) {
+  if (const auto study = StudyEndedBy(change)) studies_.erase(*study);
+}
+
+}  // namespace espalier

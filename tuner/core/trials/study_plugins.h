@@ -1,0 +1,36 @@
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "tuner/core/pruners/pruner.h"
+#include "tuner/core/samplers/sampler.h"
+#include "tuner/core/state/change.h"
+
+namespace espalier {
+
+struct StudyPlugins {
+  std::unique_ptr<Sampler> sampler;
+  std::unique_ptr<Pruner> pruner;
+  bool exhausted = false;  // the sampler has nothing left to try
+  bool too_late = false;   // for a new trial to be of use before a limit
+};
+
+// Samplers and pruners of the studies that have asked for theirs. Not durable; a study's are
+// forgotten with its end. One owner.
+class PluginsOfStudies {
+ public:
+  // Good until the study ends. Requires a valid spec.
+  StudyPlugins& Of(const Study& study);
+  // Whether its sampler has, or may have, something left to draw.
+  bool MayDraw(const Study& study);
+  // Whether it is known that there is nothing left.
+  bool Exhausted(StudyId study) const;
+
+  void Observe(const Change& change);
+
+ private:
+  std::map<StudyId, StudyPlugins> studies_;
+};
+
+}  // namespace espalier

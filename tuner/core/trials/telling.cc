@@ -1,0 +1,172 @@
+// What clients say of trials, their own and those of the pool: values, and how they ended.
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tuner/core/core_impl.h"
+#include "tuner/core/state/refusals.h"
+
+namespace espalier {
+
+namespace {
+
+std::vector<double> FinalValues(const Trial& trial) {
+  std::vector<double> values;
+  if (trial.value) values.push_back(*trial.value);
+  values.insert(values.end(), trial.other_values.begin(), trial.other_values.end());
+  return values;
+}
+
+bool SameNumber(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+// Whether an ended trial ended as it is told now. Values that are not told are as they were.
+bool EndedSo(const Trial& trial, const TellEnd& told) {
+  if (trial.state != told.state) return false;
+  const std::vector<double> values = FinalValues(trial);
+  return told.values.empty() || std::equal(values.begin(), values.end(), told.values.begin(),
+                                           told.values.end(), SameNumber);
+}
+
+absl::Status CheckEnd(const Study& study, const TellEnd& told) {
+  const std::size_t directions = study.spec.directions.size();
+  const std::string state(ToString(told.state));
+  if (!Ended(told.state)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a trial ends as COMPLETE, PRUNED or FAIL, got ", state));
+  }
+  const std::size_t needed = told.state == TrialState::kComplete ? directions : 0;
+  if (told.values.size() < needed) {
+    return absl::InvalidArgumentError(absl::StrCat("a COMPLETE trial of study \"", study.spec.name,
+                                                   "\" needs ", needed, " value(s), got ",
+                                                   told.values.size()));
+  }
+  const std::size_t most = told.state == TrialState::kFail ? 0 : directions;
+  if (told.values.size() > most) {
+    return absl::InvalidArgumentError(absl::StrCat("a trial of study \"", study.spec.name,
+                                                   "\" that ends as ", state, " has at most ", most,
+                                                   " value(s), got ", told.values.size()));
+  }
+  if (std::any_of(told.values.begin(), told.values.end(), [](double v) { return std::isnan(v); })) {
+    return absl::InvalidArgumentError(absl::StrCat("the final value of a trial that ends as ",
+                                                   state, " is a number, got NaN: tell FAIL"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void Core::Impl::On(const TellValue& event) {
+  const auto it = turn_.state().trials.find(event.trial);
+  if (it == turn_.state().trials.end()) {
+    turn_.reply().status = NoTrial(event.trial);
+    return;
+  }
+  const Trial& trial = it->second;
+  if (Ended(trial.state) || turn_.StudyAt(trial.study).state != StudyState::kRunning) {
+    turn_.reply().should_stop = true;
+    return;
+  }
+  if (trial.state != TrialState::kRunning) {
+    turn_.reply().status = absl::FailedPreconditionError(absl::StrCat(
+        "trial ", trial.number, " is ", std::string(ToString(trial.state)), ", not RUNNING"));
+    return;
+  }
+  const std::int64_t next = trial.values.empty() ? 1 : trial.values.back().step + 1;
+  if (event.step && *event.step < 0) {
+    turn_.reply().status =
+        absl::InvalidArgumentError(absl::StrCat("step must be 0 or more, got ", *event.step));
+    return;
+  }
+  if (turn_.StudyAt(trial.study).spec.ask_and_tell) {
+    clients_.SetValue(trial, event.step.value_or(next), event.value);
+    if (event.final && turn_.reply().status.ok()) {
+      clients_.EndTrial(trial, TrialState::kComplete, {event.value});
+    }
+    return;
+  }
+  TakeValue(trial.id, {event.step.value_or(next), event.value, 0, turn_.now(), 0});
+  if (event.final && !Ended(trial.state)) {
+    EndTrial(trial.id, TrialState::kComplete, "told its final value", event.value);
+  }
+  turn_.reply().should_stop = Ended(trial.state) && !event.final;
+}
+
+void Core::Impl::On(const ReportValue& event) {
+  const Trial* trial = clients_.RunningTrial(event.trial);
+  if (trial == nullptr) return;
+  const std::int64_t next = trial->values.empty() ? 1 : trial->values.back().step + 1;
+  const std::int64_t step = event.step.value_or(next);
+  if (step < 0) {
+    turn_.reply().status =
+        absl::InvalidArgumentError(absl::StrCat("step must be 0 or more, got ", step));
+  } else if (turn_.StudyAt(trial->study).spec.ask_and_tell) {
+    clients_.SetValue(*trial, step, event.value);
+  } else {
+    TakeValue(trial->id, {step, event.value, 0, turn_.now(), 0});
+  }
+}
+
+void Core::Impl::On(const TellEnd& event) {
+  const auto it = turn_.state().trials.find(event.trial);
+  if (it == turn_.state().trials.end()) {
+    turn_.reply().status = NoTrial(event.trial);
+    return;
+  }
+  const Trial& trial = it->second;
+  const Study& study = turn_.StudyAt(trial.study);
+  absl::Status& status = turn_.reply().status;
+  status = CheckEnd(study, event);
+  if (!status.ok()) return;
+  if (Ended(trial.state)) {
+    if (EndedSo(trial, event)) return;
+    status = absl::FailedPreconditionError(
+        absl::StrCat("trial ", trial.number, " (id ", trial.id.value, ") has ended as ",
+                     std::string(ToString(trial.state)), " with [",
+                     absl::StrJoin(FinalValues(trial), ", "), "], and not as it is told now"));
+    return;
+  }
+  if (clients_.RunningTrial(event.trial) == nullptr) return;
+  if (study.spec.ask_and_tell) {
+    clients_.EndTrial(trial, event.state, event.values);
+  } else if (event.state == TrialState::kComplete) {
+    EndTrial(trial.id, TrialState::kComplete, "told its final value", event.values.front());
+  } else {
+    status = RunsOnThePool(study);
+  }
+}
+
+PruneVerdict Core::Impl::Verdict(TrialId id) const {
+  const Trial& trial = turn_.state().trials.at(id);
+  const Study& study = turn_.state().studies.at(trial.study);
+  if (Ended(trial.state)) {
+    return {true, absl::StrCat("the trial has ended: ", std::string(ToString(trial.state)),
+                               trial.reason.empty() ? "" : ", ", trial.reason)};
+  }
+  if (study.state != StudyState::kRunning) {
+    return {true, absl::StrCat("its study is ", std::string(ToString(study.state)),
+                               study.reason.empty() ? "" : ": ", study.reason)};
+  }
+  // Trials of the pool are judged, and ended, at each value.
+  if (!study.spec.ask_and_tell || study.spec.directions.size() != 1) return {};
+  if (study.spec.pruner.name == "none") return {};  // needs no look at all curves
+  const absl::StatusOr<std::unique_ptr<Pruner>> pruner =
+      MakePruner(study.spec.pruner.name, study.spec.pruner.options);
+  if (!pruner.ok()) return {};
+  Curve curve;
+  std::vector<Curve> others;
+  others.reserve(study.trials.size());
+  turn_.state().ForEachTrial(study, [&](const Trial& other) {
+    const Curve read{other.number, other.values, Ended(other.state),
+                     other.state == TrialState::kComplete};
+    other.id == id ? void(curve = read) : others.push_back(read);
+  });
+  PruneVerdict verdict = (*pruner)->Judge(
+      {study.spec.direction, curve, others, study.spec.max_step, study.spec.best_k});
+  if (!verdict.prune && !verdict.pause) return {};
+  return {true, absl::StrCat(study.spec.pruner.name, ": ", verdict.reason)};
+}
+
+}  // namespace espalier

@@ -1,0 +1,248 @@
+// How trials take values, are judged, pause and end.
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/base/check.h"
+#include "tuner/core/core_impl.h"
+#include "tuner/core/state/refusals.h"
+
+namespace espalier {
+
+namespace {
+
+DecisionKind KindOfEnd(TrialState state) {
+  switch (state) {
+    case TrialState::kComplete:
+      return DecisionKind::kFinish;
+    case TrialState::kFail:
+      return DecisionKind::kFail;
+    case TrialState::kPruned:
+    case TrialState::kWaiting:
+    case TrialState::kRunning:
+    case TrialState::kPaused:
+      return DecisionKind::kPrune;
+  }
+  return DecisionKind::kPrune;
+}
+
+}  // namespace
+
+void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reason,
+                          std::optional<double> value, const std::string& last_output) {
+  const Trial& trial = turn_.TrialAt(id);
+  if (Ended(trial.state)) return;
+  // A trial that never ran cannot be COMPLETE: only RUNNING leads there.
+  ESPALIER_CHECK(MayFollow(trial.state, state),
+                 std::string(ToString(trial.state)) + " to " + std::string(ToString(state)));
+  turn_.Decide(trial, KindOfEnd(state), SlotsHeldBy(id), 0, reason);
+  RecordFigures(id);
+  std::string output = last_output;
+  if (output.size() > kMaxLastOutput) output.erase(0, output.size() - kMaxLastOutput);
+  turn_.Emit(TrialStateChanged{id, state, turn_.now(), reason, value, std::move(output)});
+  promise_stale_.insert(trial.study);
+  keeping_.due.insert(id);
+  const TrialTimeouts timeouts = TimeoutsOf(trial);
+  for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
+    Replica& replica = pool_.replicas.at(replica_id);
+    if (state == TrialState::kComplete) {
+      // The program is on its own way out; it is only helped if it does not get there.
+      pool_.replicas.SetDeadline(replica, After(turn_.now(), timeouts.exit_s));
+      replica.grace_s = turn_.StudyAt(trial.study).spec.stop_grace_s;
+    } else {
+      StopReplica(replica, turn_.StudyAt(trial.study).spec.stop_grace_s);
+    }
+  }
+  const StudyId study_id = trial.study;
+  const Study& study = turn_.StudyAt(study_id);
+  if (state == TrialState::kFail && study.state == StudyState::kRunning) {
+    const int failures = ConsecutiveFailures(study);
+    if (failures >= study.spec.max_consecutive_failures) {
+      EndStudy(study_id, StudyState::kFailed,
+               absl::StrCat(failures, " trials failed one after another (limit ",
+                            study.spec.max_consecutive_failures, "); the last: ", reason));
+    }
+  }
+  turn_.Wake();
+}
+
+void Core::Impl::EndWell(TrialId id, std::optional<double> value, const std::string& last_output) {
+  const Trial& trial = turn_.TrialAt(id);
+  const StudySpec& spec = turn_.StudyAt(trial.study).spec;
+  if (!value) value = trial.value;
+  if (!value && !trial.values.empty()) value = trial.values.back().value;
+  // Who enqueues trials decides what they are for.
+  if (value || spec.queue()) {
+    EndTrial(id, TrialState::kComplete, "ran to its end", value);
+  } else {
+    EndTrial(id, TrialState::kFail, absl::StrCat("ended without reporting ", spec.metric),
+             std::nullopt, last_output);
+  }
+}
+
+void Core::Impl::PauseTrial(TrialId id, const std::string& reason) {
+  const Trial& trial = turn_.TrialAt(id);
+  const auto it = pool_.groups.find(id);
+  if (trial.state != TrialState::kRunning) {
+    if (it != pool_.groups.end()) pool_.groups.erase(it);  // was only about to start
+    return;
+  }
+  if (it == pool_.groups.end()) return;  // still recovering: GroupLost pauses it
+  Group& group = it->second;
+  if (group.pausing) return;
+  group.pausing = true;
+  group.pause_reason = reason;
+  group.target.clear();
+  pool_.reconcile.insert(id);
+  const double grace_s = turn_.StudyAt(trial.study).spec.stop_grace_s;
+  turn_.Decide(trial, DecisionKind::kPause, SlotsHeldBy(id), 0, reason);
+  const std::vector<ReplicaId> members = std::exchange(group.members, {});
+  if (group.elastic && !members.empty()) {
+    // A regroup to nobody: rank 0 saves a checkpoint, then all leave. There is no step boundary to
+    // wait for while a group forms or waits in vain.
+    const bool abandon = group.forming || !group.stuck.empty();
+    const TrialTimeouts timeouts = TimeoutsOf(trial);
+    turn_.Emit(GenerationAdvanced{id, trial.generation + 1});
+    for (const ReplicaId member : members) {
+      const auto replica = pool_.replicas.find(member);
+      if (replica == pool_.replicas.end()) continue;
+      replica->second.leaving = true;
+      pool_.replicas.SetDeadline(replica->second, After(turn_.now(), timeouts.pause_s));
+      replica->second.grace_s = grace_s;
+      turn_.Send(RegroupCommand{replica->second.node, member, {trial.generation, {}, abandon}});
+    }
+    group.forming = false;
+  }
+  for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
+    if (Replica& replica = pool_.replicas.at(replica_id); !replica.leaving)
+      StopReplica(replica, grace_s);
+  }
+}
+
+void Core::Impl::TakeValue(TrialId id, IntermediateValue value,
+                           std::map<std::string, double> extra) {
+  const Trial& trial = turn_.TrialAt(id);
+  // The same step may come twice: from the successor of a lost rank 0, or after a restart from a
+  // checkpoint. The first one stands.
+  const auto at =
+      std::lower_bound(trial.values.begin(), trial.values.end(), value.step,
+                       [](const IntermediateValue& v, std::int64_t step) { return v.step < step; });
+  if (at != trial.values.end() && at->step == value.step) return;
+  if (std::ssize(trial.values) >= kMaxReportsPerTrial) return;
+  if (const auto group = pool_.groups.find(id);
+      group != pool_.groups.end() && group->second.progress) {
+    value.batch_size = group->second.progress->global_batch_size;
+  }
+  turn_.Emit(ValueReported{id, value, std::move(extra)});
+  promise_stale_.insert(trial.study);
+  RecordFigures(id);
+  LookAgain();
+  const Study& study = turn_.StudyAt(trial.study);
+  if (study.state != StudyState::kRunning) return;
+  if (study.spec.target && !Better(study.spec.direction, *study.spec.target, value.value) &&
+      value.value == value.value) {
+    const StudyId study_id = study.id;
+    const std::string reason =
+        absl::StrCat("trial ", trial.number, " reached the target ", *study.spec.target, " with ",
+                     value.value, " at step ", value.step);
+    EndTrial(id, TrialState::kComplete, reason, value.value);
+    EndStudy(study_id, StudyState::kComplete, reason);
+    return;
+  }
+  JudgeTrial(id);
+}
+
+void Core::Impl::RecordFigures(TrialId id) {
+  const auto group = pool_.groups.find(id);
+  if (group == pool_.groups.end() || !group->second.progress) return;
+  TrainingFigures figures = FiguresOf(id, group->second);
+  if (figures != turn_.TrialAt(id).figures) turn_.Emit(FiguresRecorded{id, figures});
+}
+
+std::int64_t Core::Impl::LastStepOf(const Study& study) const {
+  if (study.spec.max_step > 0) return study.spec.max_step;
+  for (const auto& [id, group] : pool_.groups) {
+    if (group.total_steps > 0 && turn_.state().trials.at(id).study == study.id)
+      return group.total_steps;
+  }
+  return 0;
+}
+
+PruneVerdict Core::Impl::JudgeNewest(const Trial& trial) {
+  const Study& study = turn_.StudyAt(trial.study);
+  const StudyPlugins& plugins = plugins_.Of(study);
+  const std::span<Curve> curves = curves_.Of(turn_.state(), study);
+  Curve& own = curves[static_cast<std::size_t>(trial.number)];
+  const Curve whole = own;
+  // Until then it stands behind the others, which are all but the last then.
+  std::swap(own, curves.back());
+  const std::span<const Curve> others = curves.first(curves.size() - 1);
+  const double pool_share =
+      std::min(1.0, static_cast<double>(study.spec.min_slots) / std::max(1, pool_.SlotsTotal()));
+  PruneVerdict verdict;
+  // At equal progress a new value may bring no new point, or several: each is judged once.
+  for (std::size_t n = curves_.PointsBeforeNewest(trial) + 1; n <= whole.points.size(); ++n) {
+    Curve curve = whole;
+    curve.points = whole.points.first(n);
+    verdict = plugins.pruner->Judge(
+        {study.spec.direction, curve, others, LastStepOf(study), study.spec.best_k, pool_share});
+    if (verdict.prune || verdict.pause) break;
+  }
+  std::swap(own, curves.back());
+  return verdict;
+}
+
+void Core::Impl::JudgeTrial(TrialId id) {
+  const Trial& trial = turn_.TrialAt(id);
+  const StudySpec& spec = turn_.StudyAt(trial.study).spec;
+  if (spec.pruner.name == "none") return;  // all curves need not be gathered for it
+  const PruneVerdict verdict = JudgeNewest(trial);
+  if (verdict.pause && MayPause(id)) {
+    PauseTrial(id, absl::StrCat(spec.pruner.name, ": ", verdict.reason));
+  } else if (verdict.prune || verdict.pause) {
+    const bool adaptive = spec.batch_mode == BatchMode::kAdaptive;
+    EndTrial(id, TrialState::kPruned,
+             absl::StrCat(spec.pruner.name, ": ", verdict.reason,
+                          verdict.pause ? "; its program cannot be paused" : "",
+                          adaptive ? " (steps at equal progress)" : ""),
+             trial.values.back().value);
+  }
+}
+
+// Only a program that takes checkpoints can go on later.
+bool Core::Impl::MayPause(TrialId id) const {
+  const auto group = pool_.groups.find(id);
+  return group != pool_.groups.end() && group->second.elastic;
+}
+
+void Core::Impl::UpdateHeld(const Study& study) {
+  const Pruner& pruner = *plugins_.Of(study).pruner;
+  if (!pruner.pauses()) return;
+  std::vector<std::size_t> paused;
+  for (std::size_t i = 0; i < study.trials.size(); ++i) {
+    const TrialId id = study.trials[i];
+    held_.erase(id);
+    if (turn_.state().trials.at(id).state == TrialState::kPaused) paused.push_back(i);
+  }
+  if (paused.empty()) return;
+  for (const std::size_t i : paused) held_.insert(study.trials[i]);
+  const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
+  for (const std::size_t i : pruner.MayGoOn(study.spec.direction, curves, paused)) {
+    held_.erase(study.trials[i]);
+  }
+}
+
+// Nobody else runs, so that nothing will change for those that wait.
+void Core::Impl::EndHeld(StudyId id) {
+  for (const TrialId trial : std::vector<TrialId>(held_.begin(), held_.end())) {
+    const Trial& t = turn_.TrialAt(trial);
+    if (t.study != id) continue;
+    std::optional<double> last;
+    if (!t.values.empty()) last = t.values.back().value;
+    EndTrial(trial, TrialState::kPruned, absl::StrCat(t.reason, "; was never promoted"), last);
+  }
+}
+
+}  // namespace espalier
