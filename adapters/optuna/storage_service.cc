@@ -339,7 +339,7 @@ void StorageService::ReadSlice(const std::shared_ptr<TrialsCall>& call) {
   });
 }
 
-class StorageDoor final : public Door {
+class StorageFrontend final : public Frontend {
  public:
   const char* name() const override { return "optuna"; }
 
@@ -350,6 +350,6 @@ class StorageDoor final : public Door {
 
 }  // namespace
 
-std::unique_ptr<Door> MakeDoor() { return std::make_unique<StorageDoor>(); }
+std::unique_ptr<Frontend> MakeFrontend() { return std::make_unique<StorageFrontend>(); }
 
 }  // namespace espalier::optuna_storage

@@ -61,21 +61,21 @@ class Fluid : public Policy {
     std::map<std::size_t, double> heights;  // of those that are divided among
     int slots = board.total_free();
     for (std::size_t j = 0; j < board.size(); ++j) {
-      const Seat& seat = board.seat(j);
-      if (seat.total == 0) continue;
-      const double height = HeightOf(*seat.job);
-      group.measured[seat.job->id] = height > 0;
+      const Holder& holder = board.holder(j);
+      if (holder.total == 0) continue;
+      const double height = HeightOf(*holder.job);
+      group.measured[holder.job->id] = height > 0;
       if (!sizes.MayResize(j) || !(height > 0)) continue;
       heights[j] = height;
-      slots += seat.total;
+      slots += holder.total;
     }
     if (group != group_) {
       group_ = std::move(group);
       widths_.clear();
-      for (const auto& [j, width] : Widths(heights)) widths_[board.seat(j).job->id] = width;
+      for (const auto& [j, width] : Widths(heights)) widths_[board.holder(j).job->id] = width;
     }
     sizes.BringTo(Targets(board, heights, slots), [&](std::size_t j) {
-      return absl::StrFormat("its width is %g", WidthOf(*board.seat(j).job));
+      return absl::StrFormat("its width is %g", WidthOf(*board.holder(j).job));
     });
   }
 
@@ -100,16 +100,16 @@ class Fluid : public Policy {
                            int slots) const {
     std::vector<int> targets(board.size());
     for (std::size_t j = 0; j < board.size(); ++j) {
-      targets[j] = board.seat(j).total;
+      targets[j] = board.holder(j).total;
       if (!heights.contains(j)) continue;
-      targets[j] = std::min(targets[j], MinSlots(*board.seat(j).job));
+      targets[j] = std::min(targets[j], MinSlots(*board.holder(j).job));
       slots -= targets[j];
     }
     for (; slots > 0; --slots) {
       int neediest = -1;
       double most = 0;
       for (const auto& [j, height] : heights) {
-        const Job& job = *board.seat(j).job;
+        const Job& job = *board.holder(j).job;
         const double need = WidthOf(job) / (targets[j] + 1);
         if (targets[j] >= GrowthCap(job) || need <= most) continue;
         most = need;

@@ -37,15 +37,15 @@ class Leftover {
   Leftover(const Board& board, const Sizes& sizes) : board_(board), targets_(board.size()) {
     left_ = board.total_free();
     for (std::size_t j = 0; j < board.size(); ++j) {
-      const Seat& seat = board.seat(j);
-      targets_[j] = seat.total;
+      const Holder& holder = board.holder(j);
+      targets_[j] = holder.total;
       if (!sizes.MayResize(j)) continue;
-      targets_[j] = std::min(seat.total, MinSlots(*seat.job));
-      left_ += seat.total - targets_[j];
+      targets_[j] = std::min(holder.total, MinSlots(*holder.job));
+      left_ += holder.total - targets_[j];
       by_rank_.push_back(j);
     }
     std::stable_sort(by_rank_.begin(), by_rank_.end(), [&](std::size_t a, std::size_t b) {
-      return CostOf(*board.seat(a).job) < CostOf(*board.seat(b).job);
+      return CostOf(*board.holder(a).job) < CostOf(*board.holder(b).job);
     });
   }
 
@@ -62,10 +62,10 @@ class Leftover {
 
   void Softmax() {
     std::vector<double> weights;
-    const double best = by_rank_.empty() ? 0 : CostOf(*board_.seat(by_rank_.front()).job);
+    const double best = by_rank_.empty() ? 0 : CostOf(*board_.holder(by_rank_.front()).job);
     if (!std::isfinite(best)) return Uniform();
     for (const std::size_t j : by_rank_) {
-      weights.push_back(std::exp(best - CostOf(*board_.seat(j).job)));
+      weights.push_back(std::exp(best - CostOf(*board_.holder(j).job)));
     }
     const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
     const int all = left_;
@@ -75,12 +75,12 @@ class Leftover {
     TopJob();
   }
 
-  const std::vector<int>& targets() const { return targets_; }  // by seat
+  const std::vector<int>& targets() const { return targets_; }  // by holder
 
  private:
   int Give(std::size_t j, int slots) {
     const int given =
-        std::clamp(GrowthCap(*board_.seat(j).job) - targets_[j], 0, std::min(slots, left_));
+        std::clamp(GrowthCap(*board_.holder(j).job) - targets_[j], 0, std::min(slots, left_));
     targets_[j] += given;
     left_ -= given;
     return given;
@@ -130,13 +130,13 @@ class HyperSched : public Policy {
       return absl::StrFormat("its share by rank is %d", targets[j]);
     };
     for (std::size_t j = 0; j < board.size(); ++j) {
-      if (sizes.MayResize(j) && board.seat(j).total > targets[j]) {
+      if (sizes.MayResize(j) && board.holder(j).total > targets[j]) {
         sizes.Shrink(j, targets[j], why(j));
       }
     }
     for (std::size_t j = 0; j < board.size(); ++j) {
-      if (!sizes.MayResize(j) || board.seat(j).total >= targets[j]) continue;
-      const Job& job = *board.seat(j).job;
+      if (!sizes.MayResize(j) || board.holder(j).total >= targets[j]) continue;
+      const Job& job = *board.holder(j).job;
       double kept = 1;  // share of the time left that a restart leaves
       if (job.time_left_s > 0) kept = std::max(0.0, 1 - startup_s / job.time_left_s);
       const double now = board.SpeedupNow(j);

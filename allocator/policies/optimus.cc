@@ -26,9 +26,9 @@ struct Growth {
   explicit Growth(const Job& j) : job(&j), speedup(j) {}
 };
 
-class Division {
+class AllocationSearch {
  public:
-  Division(const Pool& pool, bool share_spanned) : ledger_(pool, share_spanned) {
+  AllocationSearch(const Pool& pool, bool share_spanned) : ledger_(pool, share_spanned) {
     for (const NodeCapacity& node : pool.nodes) {
       slots_per_node_ = std::max(slots_per_node_, node.slots);
     }
@@ -71,7 +71,7 @@ class Division {
   int slots_per_node_ = 1;
 };
 
-double Division::Gain(Growth& c, int slots) {
+double AllocationSearch::Gain(Growth& c, int slots) {
   const auto index = static_cast<std::size_t>(slots);
   if (const auto& known = c.job->known_step_s; known && index < known->size()) {
     return ((*known)[index - 1] - (*known)[index]) * c.job->steps_left;
@@ -84,7 +84,7 @@ double Division::Gain(Growth& c, int slots) {
   return left_s(slots) - left_s(slots + 1);
 }
 
-void Division::GiveMinima() {
+void AllocationSearch::GiveMinima() {
   std::stable_sort(candidates_.begin(), candidates_.end(), [](const Growth& a, const Growth& b) {
     return MinSlots(*a.job) < MinSlots(*b.job);
   });
@@ -96,7 +96,7 @@ void Division::GiveMinima() {
   }
 }
 
-bool Division::GiveOne() {
+bool AllocationSearch::GiveOne() {
   const auto best =
       std::max_element(candidates_.begin(), candidates_.end(),
                        [](const Growth& a, const Growth& b) { return a.gain_s < b.gain_s; });
@@ -109,7 +109,7 @@ bool Division::GiveOne() {
 
 // Where the spanning rule leaves no room for all its slots, a job makes do with fewer. On as many
 // as it has it stays where it is.
-std::optional<Placement> Division::FindPlace(const Growth& c) const {
+std::optional<Placement> AllocationSearch::FindPlace(const Growth& c) const {
   for (int slots = c.slots; slots >= MinSlots(*c.job) && slots > 0; --slots) {
     auto placement = ledger_.Place(slots);
     if (!placement) continue;
@@ -119,7 +119,7 @@ std::optional<Placement> Division::FindPlace(const Growth& c) const {
   return std::nullopt;
 }
 
-std::vector<AllocationDecision> Division::PlaceAll() {
+std::vector<AllocationDecision> AllocationSearch::PlaceAll() {
   for (Growth& c : candidates_) {
     c.kept = c.slots == TotalSlots(c.job->current) && ledger_.MayKeep(*c.job);
     if (c.kept) ledger_.Take(c.job->current);
@@ -143,8 +143,8 @@ std::vector<AllocationDecision> Division::PlaceAll() {
   return decisions;
 }
 
-std::string Division::Reason(const Growth& c, const Placement& placement,
-                             const std::string& loss) const {
+std::string AllocationSearch::Reason(const Growth& c, const Placement& placement,
+                                     const std::string& loss) const {
   const std::string why = loss.empty() ? "" : absl::StrCat(", ", loss);
   const int slots = TotalSlots(placement);
   if (slots == 0) return absl::StrCat("pauses: no slots are left for it", why);
@@ -165,7 +165,7 @@ class Optimus : public Policy {
  public:
   explicit Optimus(bool share_spanned) : share_spanned_(share_spanned) {}
   std::vector<AllocationDecision> Allocate(const Pool& pool) override {
-    return Division(pool, share_spanned_).Run();
+    return AllocationSearch(pool, share_spanned_).Run();
   }
   bool preempts() const override { return true; }
 

@@ -99,7 +99,7 @@ void Pollux::SearchOn(Board& board, const Pool& pool, Sizes& sizes) {
   PolluxSearch search(board, pool, settings_.fitness);
   Memory now;
   for (std::size_t r = 0; r < search.rows(); ++r) {
-    now.trials.push_back(board.seat(search.seat_of(r)).job->id);
+    now.trials.push_back(board.holder(search.seat_of(r)).job->id);
   }
   for (const NodeCapacity& node : pool.nodes) now.nodes.push_back(node.id);
   std::sort(now.nodes.begin(), now.nodes.end());

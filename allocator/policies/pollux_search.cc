@@ -48,9 +48,9 @@ PolluxSearch::PolluxSearch(const Board& board, const Pool& pool,
   }
   types_ = static_cast<int>(types.size());
   for (std::size_t s = 0; s < board.size(); ++s) {
-    const Job& job = *board.seat(s).job;
-    const int most = job.goodput ? GrowthCap(job) : std::max(MinSlots(job), board.seat(s).total);
-    rows_.push_back({.seat = s,
+    const Job& job = *board.holder(s).job;
+    const int most = job.goodput ? GrowthCap(job) : std::max(MinSlots(job), board.holder(s).total);
+    rows_.push_back({.holder = s,
                      .job = static_cast<std::size_t>(&job - pool.jobs.data()),
                      .least = MinSlots(job),
                      .most = std::min(most, MaxSlots(job)),
@@ -59,11 +59,11 @@ PolluxSearch::PolluxSearch(const Board& board, const Pool& pool,
   std::sort(rows_.begin(), rows_.end(), [&](const Row& a, const Row& b) {
     const double served_a = pool.jobs[a.job].attained_service;
     const double served_b = pool.jobs[b.job].attained_service;
-    return std::tuple(!a.stays, served_a, a.seat) < std::tuple(!b.stays, served_b, b.seat);
+    return std::tuple(!a.stays, served_a, a.holder) < std::tuple(!b.stays, served_b, b.holder);
   });
   base_.assign(rows() * columns(), 0);
   for (std::size_t r = 0; r < rows(); ++r) {
-    for (const Share& share : board.seat(rows_[r].seat).shares) {
+    for (const Share& share : board.holder(rows_[r].holder).shares) {
       const auto n = static_cast<std::size_t>(share.node);
       base_[r * columns() + n] = static_cast<std::uint16_t>(share.slots);
       nodes_[n].capacity += share.slots;

@@ -21,7 +21,7 @@ class PolluxSearch : public GeneticProblem {
 
   std::size_t rows() const { return rows_.size(); }
   std::size_t columns() const { return nodes_.size(); }
-  std::size_t seat_of(std::size_t row) const { return rows_[row].seat; }
+  std::size_t seat_of(std::size_t row) const { return rows_[row].holder; }
   const Genome& base() const { return base_; }
 
   void Cross(Genome& a, Genome& b, Random& random) override;
@@ -31,8 +31,8 @@ class PolluxSearch : public GeneticProblem {
 
  private:
   struct Row {
-    std::size_t seat = 0;  // on the board
-    std::size_t job = 0;   // in the pool
+    std::size_t holder = 0;  // on the board
+    std::size_t job = 0;     // in the pool
     int least = 1;
     int most = 1;
     bool stays = false;

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "allocator/division/attribution.h"
-#include "allocator/division/division.h"
+#include "allocator/allocation/best_allocation.h"
+#include "allocator/allocation/explain_changes.h"
 #include "allocator/policies/policy.h"
 #include "allocator/pool/admission.h"
 #include "allocator/pool/study_shares.h"
@@ -28,8 +28,8 @@ constexpr int kMaxRounds = 20;
 // by side rather than one after the other: a lone job on the whole pool scales worst.
 constexpr double kYetToCome = 2;
 
-// The division of slots with the greatest sum of promise-weighted speedup, less what moving costs.
-// What each trial would gain on each number of slots is worked out from its goodput model; a
+// The allocation of slots with the greatest sum of promise-weighted speedup, less what moving
+// costs. What each trial would gain on each number of slots is worked out from its goodput model; a
 // multiple-choice knapsack says how many each should have; these are placed with as few changes as
 // possible; and exchanges between trials and nodes better what did not fit as planned. Exact or
 // nearly so where that can be checked, and a few milliseconds for hundreds of trials.
@@ -57,16 +57,16 @@ class PromiseGoodput : public Policy {
     SetWeights(board);
     Mend(board, /*reclaim=*/true);
     std::vector<std::vector<std::string>> lost;
-    for (std::size_t j = 0; j < board.size(); ++j) lost.push_back(board.seat(j).lost);
+    for (std::size_t j = 0; j < board.size(); ++j) lost.push_back(board.holder(j).lost);
     Divide(board);
     Settle(pool, board);
     for (std::size_t j = 0; j < board.size(); ++j) {
-      Seat& seat = board.seat(j);
-      seat.lost = std::move(lost[j]);
-      seat.free_slots_taken = 0;
-      seat.slots_from.clear();
+      Holder& holder = board.holder(j);
+      holder.lost = std::move(lost[j]);
+      holder.free_slots_taken = 0;
+      holder.slots_from.clear();
     }
-    AttributeChanges(board);
+    ExplainChanges(board);
     return board.Decisions();
   }
 
@@ -82,18 +82,18 @@ class PromiseGoodput : public Policy {
 
 void PromiseGoodput::SetWeights(Board& board) const {
   for (std::size_t j = 0; j < board.size() && !parts_.empty(); ++j) {
-    board.seat(j).weight *= parts_.at(board.seat(j).job->study).weight;
+    board.holder(j).weight *= parts_.at(board.holder(j).job->study).weight;
   }
   if (settings_.urgency == 0) return;
   std::vector<std::pair<double, std::size_t>> left;
   for (std::size_t j = 0; j < board.size(); ++j) {
-    const Job& job = *board.seat(j).job;
+    const Job& job = *board.holder(j).job;
     left.emplace_back(job.work_left_s > 0 ? job.work_left_s : job.attained_service, j);
   }
   std::sort(left.begin(), left.end());
   const double all = static_cast<double>(left.size()) + kYetToCome;
   for (std::size_t i = 0; i < left.size(); ++i) {
-    board.seat(left[i].second).weight *=
+    board.holder(left[i].second).weight *=
         std::pow((all - static_cast<double>(i)) / all, settings_.urgency);
   }
 }
@@ -102,7 +102,7 @@ void PromiseGoodput::SetWeights(Board& board) const {
 void PromiseGoodput::Divide(Board& board) {
   AdmitWaiting(board, /*reclaim=*/true);
   PromiseObjective objective(board, settings_.objective);
-  BestDivision(board, objective, settings_.min_resize_interval_s);
+  BestAllocation(board, objective, settings_.min_resize_interval_s);
 }
 
 // What is decided must be what would be decided again: takes the outcome for the present until
@@ -125,11 +125,11 @@ void PromiseGoodput::Settle(const Pool& pool, Board& board) {
     Mend(again, /*reclaim=*/true);
     Divide(again);
     bool same = true;
-    for (std::size_t j = 0; j < board.size(); ++j) same &= again.AsShown(j, again.seat(j).shares);
+    for (std::size_t j = 0; j < board.size(); ++j) same &= again.AsShown(j, again.holder(j).shares);
     if (same) return;
     // First all places are given up, so that no node is overfull on the way.
     for (std::size_t j = 0; j < board.size(); ++j) board.Assign(j, {});
-    for (std::size_t j = 0; j < board.size(); ++j) board.Assign(j, again.seat(j).shares);
+    for (std::size_t j = 0; j < board.size(); ++j) board.Assign(j, again.holder(j).shares);
   }
 }
 

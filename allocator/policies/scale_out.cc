@@ -22,9 +22,9 @@ class Scaling {
   void TakeBack() {
     for (std::size_t j = 0; j < board_.size(); ++j) {
       while (sizes_.MayResize(j)) {
-        const int fewer = std::max(board_.seat(j).total - step_, MinSlots(*board_.seat(j).job));
-        if (fewer >= board_.seat(j).total) break;
-        const double worth = Worth(j, board_.Shrunk(j, fewer), board_.seat(j).shares);
+        const int fewer = std::max(board_.holder(j).total - step_, MinSlots(*board_.holder(j).job));
+        if (fewer >= board_.holder(j).total) break;
+        const double worth = Worth(j, board_.Shrunk(j, fewer), board_.holder(j).shares);
         if (worth > -kWorthRounding) break;
         sizes_.Shrink(j, fewer, absl::StrFormat("%s of the last step is %+.3f", measure_, worth));
       }
@@ -67,7 +67,7 @@ class Scaling {
   }
 
   double Rate(std::size_t j, const Shares& shares) {
-    const Job& job = *board_.seat(j).job;
+    const Job& job = *board_.holder(j).job;
     const int slots = TotalSlots(shares);
     if (job.goodput || !job.known_step_s) return board_.SpeedupWith(j, shares);
     const std::vector<double>& step_s = *job.known_step_s;
@@ -84,12 +84,12 @@ class Scaling {
 
   Growth Next(std::size_t j) {
     if (!sizes_.MayResize(j)) return {};
-    const Seat& seat = board_.seat(j);
-    const int slots = std::min(seat.total + step_, GrowthCap(*seat.job));
-    if (slots <= seat.total) return {};
+    const Holder& holder = board_.holder(j);
+    const int slots = std::min(holder.total + step_, GrowthCap(*holder.job));
+    if (slots <= holder.total) return {};
     const std::optional<Shares> grown = board_.Grown(j, slots);
     if (!grown) return {};
-    return {slots, Worth(j, seat.shares, *grown)};
+    return {slots, Worth(j, holder.shares, *grown)};
   }
 
   Board& board_;

@@ -36,9 +36,9 @@ class Placing {
       const SiaEntry& entry = *wanted_[j];
       if (entry.slots == 0) {
         board_.Assign(j, {});
-      } else if (SameType(j) && entry.slots < board_.seat(j).total) {
+      } else if (SameType(j) && entry.slots < board_.holder(j).total) {
         board_.Assign(j, board_.Shrunk(j, entry.slots));
-      } else if (!SameType(j) || entry.slots > board_.seat(j).total) {
+      } else if (!SameType(j) || entry.slots > board_.holder(j).total) {
         order.push_back(j);
       }
     }
@@ -50,14 +50,14 @@ class Placing {
 
  private:
   bool SameType(std::size_t j) const {
-    return board_.type_of(board_.seat(j).shares) == wanted_[j]->type;
+    return board_.type_of(board_.holder(j).shares) == wanted_[j]->type;
   }
 
   void Place(std::size_t j) {
     const SiaEntry& entry = *wanted_[j];
-    const int least = MinSlots(*board_.seat(j).job);
+    const int least = MinSlots(*board_.holder(j).job);
     for (int slots = entry.slots; slots >= least; slots /= 2) {
-      if (SameType(j) && slots <= board_.seat(j).total) return;
+      if (SameType(j) && slots <= board_.holder(j).total) return;
       std::optional<Shares> shares;
       if (SameType(j)) shares = board_.Grown(j, slots);
       if (!shares || static_cast<int>(shares->size()) > entry.nodes) {
@@ -111,10 +111,10 @@ class Sia : public Policy {
     }
     std::vector<SiaRow> rows(board.size());
     for (std::size_t j = 0; j < board.size(); ++j) {
-      const Seat& seat = board.seat(j);
-      if (seat.job->joining) continue;
+      const Holder& holder = board.holder(j);
+      if (holder.job->joining) continue;
       rows[j] = SiaRowOf(board, j, settings_.fairness, settings_.lambda);
-      for (const Share& share : seat.shares) {
+      for (const Share& share : holder.shares) {
         const auto n = static_cast<std::size_t>(share.node);
         if (board.draining(n)) continue;
         capacity[static_cast<std::size_t>(board.type_of(n))] += share.slots;
@@ -123,13 +123,13 @@ class Sia : public Policy {
     const std::vector<int> chosen = ChooseEntries(rows, capacity);
     std::vector<std::optional<SiaEntry>> wanted(board.size());
     for (std::size_t j = 0; j < board.size(); ++j) {
-      if (board.seat(j).job->joining) continue;
+      if (board.holder(j).job->joining) continue;
       wanted[j] = chosen[j] < 0 ? SiaEntry{} : rows[j][static_cast<std::size_t>(chosen[j])];
     }
     Board plan = board;
     Placing(plan, wanted).Run();
     std::vector<Shares> planned;
-    for (std::size_t j = 0; j < plan.size(); ++j) planned.push_back(plan.seat(j).shares);
+    for (std::size_t j = 0; j < plan.size(); ++j) planned.push_back(plan.holder(j).shares);
     KeepMovesPossible(board, planned);
     sizes.Take(planned, [&](std::size_t j) {
       return absl::StrFormat("%d slots for it are best for all in this round", wanted[j]->slots);

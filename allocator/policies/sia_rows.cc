@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "allocator/division/knapsack.h"
+#include "allocator/allocation/knapsack.h"
 
 namespace espalier {
 
@@ -102,9 +102,9 @@ void ChooseWithin(const std::vector<SiaRow>& rows, const std::vector<std::size_t
 }  // namespace
 
 SiaRow SiaRowOf(Board& board, std::size_t j, double fairness, double lambda) {
-  const Seat& seat = board.seat(j);
-  const Job& job = *seat.job;
-  const int present_type = board.type_of(seat.shares);
+  const Holder& holder = board.holder(j);
+  const Job& job = *holder.job;
+  const int present_type = board.type_of(holder.shares);
   std::map<int, int> node_slots;
   for (std::size_t n = 0; n < board.node_count(); ++n) {
     if (board.draining(n)) continue;
@@ -116,12 +116,12 @@ SiaRow SiaRowOf(Board& board, std::size_t j, double fairness, double lambda) {
   double least = 0;
   for (const auto& [type, size] : node_slots) {
     if (size == 0) continue;
-    const int present = type == present_type ? seat.total : 0;
+    const int present = type == present_type ? holder.total : 0;
     for (const int slots : Counts(size, MinSlots(job), most, present)) {
       SiaEntry entry{.type = type, .nodes = (slots + size - 1) / size, .slots = slots};
-      if (slots == present) entry.nodes = static_cast<int>(seat.shares.size());
+      if (slots == present) entry.nodes = static_cast<int>(holder.shares.size());
       entry.value =
-          seat.speedup->At(entry.nodes, slots, board.types()[static_cast<std::size_t>(type)]);
+          holder.speedup->At(entry.nodes, slots, board.types()[static_cast<std::size_t>(type)]);
       if (!(entry.value > 0)) continue;
       if (least == 0 || entry.value < least) least = entry.value;
       row.push_back(entry);
@@ -129,8 +129,8 @@ SiaRow SiaRowOf(Board& board, std::size_t j, double fairness, double lambda) {
   }
   for (SiaEntry& entry : row) {
     double goodput = entry.value / least;
-    const bool stays = entry.type == present_type && entry.slots == seat.total;
-    if (!seat.shares.empty() && !stays) goodput *= RestartFactor(job);
+    const bool stays = entry.type == present_type && entry.slots == holder.total;
+    if (!holder.shares.empty() && !stays) goodput *= RestartFactor(job);
     entry.value = lambda - std::pow(std::max(goodput, kLeastGoodput), fairness);
   }
   return row;

@@ -24,13 +24,13 @@ class TopJob : public Policy {
     Sizes sizes(board);
     std::optional<std::size_t> best;
     for (std::size_t j = 0; j < board.size(); ++j) {
-      const Job& job = *board.seat(j).job;
-      if (!job.cost || std::isnan(*job.cost) || board.seat(j).total == 0) continue;
-      if (!best || *job.cost < *board.seat(*best).job->cost) best = j;
+      const Job& job = *board.holder(j).job;
+      if (!job.cost || std::isnan(*job.cost) || board.holder(j).total == 0) continue;
+      if (!best || *job.cost < *board.holder(*best).job->cost) best = j;
     }
     if (best && sizes.MayResize(*best)) {
-      const Seat& seat = board.seat(*best);
-      const int most = std::min(MaxSlots(*seat.job), seat.total + board.total_free());
+      const Holder& holder = board.holder(*best);
+      const int most = std::min(MaxSlots(*holder.job), holder.total + board.total_free());
       sizes.Grow(*best, most, "takes what is free as the best trial so far");
     }
     return sizes.Decisions();

@@ -12,7 +12,9 @@ namespace espalier {
 
 namespace {
 
-bool MayGive(const Seat& seat) { return !seat.job->joining && seat.total > MinSlots(*seat.job); }
+bool MayGive(const Holder& holder) {
+  return !holder.job->joining && holder.total > MinSlots(*holder.job);
+}
 
 // What each trial would miss if it gave one slot, remembered while it holds as many as it did.
 class Losses {
@@ -24,7 +26,7 @@ class Losses {
     std::optional<std::size_t> least;
     double least_loss = 0;
     for (std::size_t j = 0; j < board_->size(); ++j) {
-      if (j == beside || !MayGive(board_->seat(j))) continue;
+      if (j == beside || !MayGive(board_->holder(j))) continue;
       const double loss = Of(j);
       // Of equals the one submitted last gives: the earlier ones are closer to their end.
       if (!least || loss <= least_loss) {
@@ -43,10 +45,10 @@ class Losses {
   };
 
   double Of(std::size_t j) {
-    const Seat& seat = board_->seat(j);
+    const Holder& holder = board_->holder(j);
     Known& known = known_[j];
-    if (known.total != seat.total || known.nodes != seat.shares.size()) {
-      known = {seat.total, seat.shares.size(), LossPerSlot(*board_, j, seat.total - 1)};
+    if (known.total != holder.total || known.nodes != holder.shares.size()) {
+      known = {holder.total, holder.shares.size(), LossPerSlot(*board_, j, holder.total - 1)};
     }
     return known.loss;
   }
@@ -58,8 +60,8 @@ class Losses {
 int Reclaimable(const Board& board, std::size_t beside) {
   int slots = 0;
   for (std::size_t j = 0; j < board.size(); ++j) {
-    if (j == beside || !MayGive(board.seat(j))) continue;
-    slots += board.seat(j).total - MinSlots(*board.seat(j).job);
+    if (j == beside || !MayGive(board.holder(j))) continue;
+    slots += board.holder(j).total - MinSlots(*board.holder(j).job);
   }
   return slots;
 }
@@ -67,7 +69,7 @@ int Reclaimable(const Board& board, std::size_t beside) {
 // Brings the trial up to `slots`, taking slots from others one by one while it does not fit. All
 // or nothing.
 bool BringUpTo(Board& board, Losses& losses, std::size_t j, int slots, bool reclaim) {
-  const int wanted = slots - board.seat(j).total;
+  const int wanted = slots - board.holder(j).total;
   const int reachable = board.total_free() + (reclaim ? Reclaimable(board, j) : 0);
   if (wanted > reachable) return false;
   std::vector<std::pair<std::size_t, Shares>> taken;  // whom from, and what they had
@@ -75,26 +77,27 @@ bool BringUpTo(Board& board, Losses& losses, std::size_t j, int slots, bool recl
   while (!(grown = board.Grown(j, slots))) {
     const auto giver = reclaim ? losses.LeastMissed(j) : std::nullopt;
     if (!giver) break;
-    taken.emplace_back(*giver, board.seat(*giver).shares);
-    board.Assign(*giver, board.Shrunk(*giver, board.seat(*giver).total - 1));
+    taken.emplace_back(*giver, board.holder(*giver).shares);
+    board.Assign(*giver, board.Shrunk(*giver, board.holder(*giver).total - 1));
   }
   if (!grown) {
     for (auto it = taken.rbegin(); it != taken.rend(); ++it) board.Assign(it->first, it->second);
     return false;
   }
   board.Assign(j, *std::move(grown));
-  const std::string room = absl::StrCat(
-      "makes room for ", board.seat(j).job->running ? "" : "waiting ", NameOf(*board.seat(j).job));
+  const std::string room =
+      absl::StrCat("makes room for ", board.holder(j).job->running ? "" : "waiting ",
+                   NameOf(*board.holder(j).job));
   // More may have been taken than needed, to free the right node; what is over stays free.
   int from_others = 0;
   for (const auto& [giver, before] : taken) {
-    std::vector<std::string>& lost = board.seat(giver).lost;
+    std::vector<std::string>& lost = board.holder(giver).lost;
     if (std::find(lost.begin(), lost.end(), room) == lost.end()) lost.push_back(room);
     if (from_others == wanted) continue;
-    ++board.seat(j).slots_from[NameOf(*board.seat(giver).job)];
+    ++board.holder(j).slots_from[NameOf(*board.holder(giver).job)];
     ++from_others;
   }
-  board.seat(j).free_slots_taken += wanted - from_others;
+  board.holder(j).free_slots_taken += wanted - from_others;
   return true;
 }
 
@@ -105,37 +108,37 @@ void RelieveNode(Board& board, int node) {
   double giver_loss = 0;
   bool giver_pauses = false;
   for (std::size_t j = 0; j < board.size(); ++j) {
-    const Seat& seat = board.seat(j);
-    const bool here = std::any_of(seat.shares.begin(), seat.shares.end(),
+    const Holder& holder = board.holder(j);
+    const bool here = std::any_of(holder.shares.begin(), holder.shares.end(),
                                   [node](const Share& s) { return s.node == node; });
     if (!here) continue;
-    const bool pauses = seat.total <= MinSlots(*seat.job);
-    const double loss = pauses ? seat.weight : LossPerSlot(board, j, seat.total - 1);
+    const bool pauses = holder.total <= MinSlots(*holder.job);
+    const double loss = pauses ? holder.weight : LossPerSlot(board, j, holder.total - 1);
     if (!giver || std::pair(pauses, loss) <= std::pair(giver_pauses, giver_loss)) {
       giver = j;
       giver_loss = loss;
       giver_pauses = pauses;
     }
   }
-  Seat& seat = board.seat(*giver);
-  Shares shares = seat.shares;
+  Holder& holder = board.holder(*giver);
+  Shares shares = holder.shares;
   const auto at =
       std::find_if(shares.begin(), shares.end(), [node](const Share& s) { return s.node == node; });
   at->slots -= giver_pauses ? at->slots : 1;
   if (at->slots == 0) shares.erase(at);
   const std::string why = board.node_name(static_cast<std::size_t>(node)) + " has fewer slots";
-  if (std::find(seat.lost.begin(), seat.lost.end(), why) == seat.lost.end()) {
-    seat.lost.push_back(why);
+  if (std::find(holder.lost.begin(), holder.lost.end(), why) == holder.lost.end()) {
+    holder.lost.push_back(why);
   }
-  seat.damaged = true;
+  holder.damaged = true;
   board.Assign(*giver, std::move(shares));
 }
 
 // Moves the trial off nodes that are draining: as many slots elsewhere if they are free, at least
 // its minimum if that can be had. Otherwise it stays until the node is gone.
 void LeaveDraining(Board& board, Losses& losses, std::size_t j, bool reclaim) {
-  const Shares before = board.seat(j).shares;
-  const int total = board.seat(j).total;
+  const Shares before = board.holder(j).shares;
+  const int total = board.holder(j).total;
   Shares staying;
   std::string why;
   for (const Share& share : before) {
@@ -149,19 +152,19 @@ void LeaveDraining(Board& board, Losses& losses, std::size_t j, bool reclaim) {
   if (why.empty()) return;
   const int kept = TotalSlots(staying);
   board.Assign(j, std::move(staying));
-  const int least = MinSlots(*board.seat(j).job);
+  const int least = MinSlots(*board.holder(j).job);
   for (int slots = total; slots > kept; --slots) {
     if (slots < least) break;
     if (std::optional<Shares> moved = board.Grown(j, slots)) {
       board.Assign(j, *std::move(moved));
-      board.seat(j).free_slots_taken += slots - kept;
+      board.holder(j).free_slots_taken += slots - kept;
       break;
     }
   }
-  const bool gone = board.seat(j).total >= least ||
+  const bool gone = board.holder(j).total >= least ||
                     (reclaim && BringUpTo(board, losses, j, least, /*reclaim=*/true));
   if (gone) {
-    board.seat(j).lost.push_back(why);
+    board.holder(j).lost.push_back(why);
   } else {
     board.Assign(j, before);
   }
@@ -171,7 +174,7 @@ void LeaveDraining(Board& board, Losses& losses, std::size_t j, bool reclaim) {
 
 double LossPerSlot(Board& board, std::size_t j, int slots) {
   const double lost = board.SpeedupNow(j) - board.SpeedupWith(j, board.Shrunk(j, slots));
-  return board.seat(j).weight * lost / (board.seat(j).total - slots);
+  return board.holder(j).weight * lost / (board.holder(j).total - slots);
 }
 
 void Mend(Board& board, bool reclaim) {
@@ -180,20 +183,20 @@ void Mend(Board& board, bool reclaim) {
     while (board.free_on(n) < 0) RelieveNode(board, static_cast<int>(n));
   }
   for (std::size_t j = 0; j < board.size(); ++j) {
-    Seat& seat = board.seat(j);
-    const int most = MaxSlots(*seat.job);
-    if (seat.total <= most || seat.job->joining) continue;
-    seat.lost.push_back(absl::StrFormat("may hold at most %d", most));
+    Holder& holder = board.holder(j);
+    const int most = MaxSlots(*holder.job);
+    if (holder.total <= most || holder.job->joining) continue;
+    holder.lost.push_back(absl::StrFormat("may hold at most %d", most));
     board.Assign(j, board.Shrunk(j, most));
   }
   for (std::size_t j = 0; j < board.size(); ++j) {
-    const Seat& seat = board.seat(j);
-    const int least = MinSlots(*seat.job);
-    if (!seat.damaged || seat.total == 0 || seat.total >= least) continue;
+    const Holder& holder = board.holder(j);
+    const int least = MinSlots(*holder.job);
+    if (!holder.damaged || holder.total == 0 || holder.total >= least) continue;
     if (!BringUpTo(board, losses, j, least, reclaim)) board.Assign(j, {});
   }
   for (std::size_t j = 0; j < board.size(); ++j) {
-    if (!board.seat(j).job->joining) LeaveDraining(board, losses, j, reclaim);
+    if (!board.holder(j).job->joining) LeaveDraining(board, losses, j, reclaim);
   }
 }
 
@@ -201,14 +204,14 @@ bool AdmitWaiting(Board& board, bool reclaim) {
   bool changed = false;
   Losses losses(board);
   for (std::size_t j = 0; j < board.size(); ++j) {
-    const Seat& seat = board.seat(j);
-    const int least = MinSlots(*seat.job);
-    const bool left_alone = seat.job->joining && !seat.damaged;
-    if (seat.total >= least || least > board.largest_hold() || left_alone) continue;
+    const Holder& holder = board.holder(j);
+    const int least = MinSlots(*holder.job);
+    const bool left_alone = holder.job->joining && !holder.damaged;
+    if (holder.total >= least || least > board.largest_hold() || left_alone) continue;
     const bool admitted = BringUpTo(board, losses, j, least, reclaim);
     changed |= admitted;
     // Those behind it wait too, or a stream of small trials would keep a large one out for ever.
-    if (!admitted && seat.total == 0) break;
+    if (!admitted && holder.total == 0) break;
   }
   return changed;
 }

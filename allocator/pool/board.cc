@@ -28,13 +28,13 @@ void AddSlots(Shares& shares, int node, int slots) {
 }
 
 // "1 slot was free, 2 slots come from trial 7".
-std::string Sources(const Seat& seat) {
+std::string Sources(const Holder& holder) {
   std::vector<std::string> parts;
-  if (seat.free_slots_taken > 0) {
-    parts.push_back(absl::StrCat(SlotsText(seat.free_slots_taken),
-                                 seat.free_slots_taken == 1 ? " was free" : " were free"));
+  if (holder.free_slots_taken > 0) {
+    parts.push_back(absl::StrCat(SlotsText(holder.free_slots_taken),
+                                 holder.free_slots_taken == 1 ? " was free" : " were free"));
   }
-  for (const auto& [trial, slots] : seat.slots_from) {
+  for (const auto& [trial, slots] : holder.slots_from) {
     parts.push_back(
         absl::StrCat(SlotsText(slots), slots == 1 ? " comes" : " come", " from ", trial));
   }
@@ -97,12 +97,12 @@ Board::Board(const Pool& pool, SpeedupCache* cache) {
   std::sort(jobs.begin(), jobs.end(), [](const Job* a, const Job* b) {
     return std::tie(a->order, a->id) < std::tie(b->order, b->id);
   });
-  seats_.reserve(jobs.size());
+  holders_.reserve(jobs.size());
   for (const Job* job : jobs) {
-    Seat& seat = seats_.emplace_back();
-    seat.job = job;
-    seat.weight = Weight(*job);
-    seat.speedup = cache != nullptr ? cache->CurveOf(*job) : std::make_shared<SpeedupCurve>(*job);
+    Holder& holder = holders_.emplace_back();
+    holder.job = job;
+    holder.weight = Weight(*job);
+    holder.speedup = cache != nullptr ? cache->CurveOf(*job) : std::make_shared<SpeedupCurve>(*job);
     Shares shares;
     for (const auto& [node, slots] : job->current) {
       const auto at = index.find(node);
@@ -110,12 +110,12 @@ Board::Board(const Pool& pool, SpeedupCache* cache) {
         AddSlots(shares, at->second, slots);
         continue;
       }
-      seat.damaged = true;
-      seat.lost.push_back(absl::StrCat("node ", node.value, " is gone"));
+      holder.damaged = true;
+      holder.lost.push_back(absl::StrCat("node ", node.value, " is gone"));
     }
     held_at_first_.push_back(shares);
-    intact_.push_back(!seat.damaged);
-    Assign(seats_.size() - 1, std::move(shares));
+    intact_.push_back(!holder.damaged);
+    Assign(holders_.size() - 1, std::move(shares));
   }
 }
 
@@ -141,10 +141,10 @@ void Board::SetFree(std::size_t node, int free) {
   total_free_ += after - before;
 }
 
-void Board::SetSpanning(std::size_t node, int seat) {
-  nodes_[node].spanning = seat;
+void Board::SetSpanning(std::size_t node, int holder) {
+  nodes_[node].spanning = holder;
   const std::uint64_t bit = std::uint64_t{1} << (node % 64);
-  if (seat < 0) {
+  if (holder < 0) {
     unspanned_[node / 64] |= bit;
   } else {
     unspanned_[node / 64] &= ~bit;
@@ -188,11 +188,11 @@ bool Board::MaySpan(std::size_t j, const Node& node) const {
 std::vector<int> Board::TypesFor(std::size_t j) const {
   std::vector<int> order(types_.size());
   std::iota(order.begin(), order.end(), 0);
-  if (order.size() == 1 || seats_[j].job->goodput_by_gpu_type.empty()) return order;
-  const int slots = MinSlots(*seats_[j].job);
+  if (order.size() == 1 || holders_[j].job->goodput_by_gpu_type.empty()) return order;
+  const int slots = MinSlots(*holders_[j].job);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return seats_[j].speedup->At(1, slots, types_[static_cast<std::size_t>(a)]) >
-           seats_[j].speedup->At(1, slots, types_[static_cast<std::size_t>(b)]);
+    return holders_[j].speedup->At(1, slots, types_[static_cast<std::size_t>(a)]) >
+           holders_[j].speedup->At(1, slots, types_[static_cast<std::size_t>(b)]);
   });
   return order;
 }
@@ -202,7 +202,7 @@ std::vector<int> Board::TypesFor(std::size_t j) const {
 // nodes the promising keep off those that may be taken away, and the others keep off the rest.
 std::optional<int> Board::OneNodeFor(std::size_t j, int slots, int type) const {
   const int most = static_cast<int>(by_free_[static_cast<std::size_t>(type)].size()) - 1;
-  const bool wants_spot = seats_[j].weight < 0.5;
+  const bool wants_spot = holders_[j].weight < 0.5;
   const bool emptiest = slots == 1;
   for (int step = 0; step <= most - slots; ++step) {
     std::optional<int> best;
@@ -227,7 +227,7 @@ bool Board::Spread(std::size_t j, int slots, int type, Shares& shares) const {
     return at != shares.end() && at->node == node;
   };
   // Only who spans already may find more on nodes that carry a spanning job: itself.
-  const NodeSet* within = seats_[j].shares.size() > 1 ? nullptr : &unspanned_;
+  const NodeSet* within = holders_[j].shares.size() > 1 ? nullptr : &unspanned_;
   const int most = static_cast<int>(by_free_[static_cast<std::size_t>(type)].size()) - 1;
   Shares added;
   // The largest gaps first; the last one is the smallest that holds what is still missing.
@@ -275,17 +275,17 @@ std::optional<Shares> Board::Fresh(std::size_t j, int slots, int type) const {
 }
 
 std::optional<Shares> Board::Grown(std::size_t j, int slots) const {
-  const Seat& seat = seats_[j];
-  int wanted = slots - seat.total;
+  const Holder& holder = holders_[j];
+  int wanted = slots - holder.total;
   ESPALIER_CHECK(wanted > 0, "growing means more slots");
   if (wanted > total_free_) return std::nullopt;
-  if (seat.total == 0) {
+  if (holder.total == 0) {
     for (const int type : TypesFor(j)) {
       if (auto fresh = Fresh(j, slots, type)) return fresh;
     }
     return std::nullopt;
   }
-  Shares shares = seat.shares;
+  Shares shares = holder.shares;
   for (Share& share : shares) {
     const int free = free_on(static_cast<std::size_t>(share.node));
     const int taken = std::clamp(free, 0, wanted);
@@ -299,8 +299,8 @@ std::optional<Shares> Board::Grown(std::size_t j, int slots) const {
 }
 
 Shares Board::Shrunk(std::size_t j, int slots) const {
-  Shares shares = seats_[j].shares;
-  int surplus = seats_[j].total - slots;
+  Shares shares = holders_[j].shares;
+  int surplus = holders_[j].total - slots;
   while (surplus > 0) {
     // Draining nodes first; else the largest share that may go as a whole; else part of the least.
     const auto rank = [&](const Share& s) {
@@ -320,63 +320,63 @@ Shares Board::Shrunk(std::size_t j, int slots) const {
 }
 
 void Board::Assign(std::size_t j, Shares shares) {
-  Seat& seat = seats_[j];
-  for (const Share& share : seat.shares) {
+  Holder& holder = holders_[j];
+  for (const Share& share : holder.shares) {
     const auto n = static_cast<std::size_t>(share.node);
     SetFree(n, nodes_[n].free + share.slots);
     if (nodes_[n].spanning == static_cast<int>(j)) SetSpanning(n, -1);
   }
-  seat.shares = std::move(shares);
-  seat.total = TotalSlots(seat.shares);
-  for (const Share& share : seat.shares) {
+  holder.shares = std::move(shares);
+  holder.total = TotalSlots(holder.shares);
+  for (const Share& share : holder.shares) {
     const auto n = static_cast<std::size_t>(share.node);
     SetFree(n, nodes_[n].free - share.slots);
-    if (seat.shares.size() > 1 && nodes_[n].spanning < 0) SetSpanning(n, static_cast<int>(j));
+    if (holder.shares.size() > 1 && nodes_[n].spanning < 0) SetSpanning(n, static_cast<int>(j));
   }
 }
 
-Placement Board::PlacementOf(const Seat& seat) const {
+Placement Board::PlacementOf(const Holder& holder) const {
   Placement placement;
-  for (const Share& share : seat.shares) {
+  for (const Share& share : holder.shares) {
     placement[nodes_[static_cast<std::size_t>(share.node)].id] = share.slots;
   }
   return placement;
 }
 
 std::string Board::Reason(std::size_t j) {
-  const Seat& seat = seats_[j];
-  const Job& job = *seat.job;
+  const Holder& holder = holders_[j];
+  const Job& job = *holder.job;
   int before = 0;
   for (const auto& [node, slots] : job.current) before += slots;
-  const std::string lost = absl::StrJoin(seat.lost, ", ");
-  const std::string sources = Sources(seat);
+  const std::string lost = absl::StrJoin(holder.lost, ", ");
+  const std::string sources = Sources(holder);
   if (before == 0) {
-    return absl::StrFormat("starts on %s: promise %.2f, %s", SlotsText(seat.total), job.promise,
+    return absl::StrFormat("starts on %s: promise %.2f, %s", SlotsText(holder.total), job.promise,
                            sources);
   }
-  if (seat.total == 0) return absl::StrCat("pauses: ", lost, ", no room for its minimum");
-  if (seat.total < before) {
-    return absl::StrFormat("shrinks %d -> %d: promise %.2f, %s", before, seat.total, job.promise,
+  if (holder.total == 0) return absl::StrCat("pauses: ", lost, ", no room for its minimum");
+  if (holder.total < before) {
+    return absl::StrFormat("shrinks %d -> %d: promise %.2f, %s", before, holder.total, job.promise,
                            lost);
   }
-  if (seat.total == before) {
+  if (holder.total == before) {
     return absl::StrCat("moves: ", lost, lost.empty() || sources.empty() ? "" : ", ", sources);
   }
-  const int type = type_of(held_at_first_[j].empty() ? seat.shares : held_at_first_[j]);
-  const double then = seat.speedup->At(static_cast<int>(job.current.size()), before,
-                                       types_[static_cast<std::size_t>(type)]);
+  const int type = type_of(held_at_first_[j].empty() ? holder.shares : held_at_first_[j]);
+  const double then = holder.speedup->At(static_cast<int>(job.current.size()), before,
+                                         types_[static_cast<std::size_t>(type)]);
   const double now = SpeedupNow(j);
   return absl::StrFormat("grows %d -> %d: promise %.2f, speedup %.2f -> %.2f (%+.2f weighted), %s",
-                         before, seat.total, job.promise, then, now, job.promise * (now - then),
+                         before, holder.total, job.promise, then, now, job.promise * (now - then),
                          sources);
 }
 
 std::vector<AllocationDecision> Board::Decisions() {
   std::vector<AllocationDecision> decisions;
-  for (std::size_t j = 0; j < seats_.size(); ++j) {
-    Placement placement = PlacementOf(seats_[j]);
-    if (placement == seats_[j].job->current) continue;
-    decisions.push_back({seats_[j].job->id, std::move(placement), Reason(j)});
+  for (std::size_t j = 0; j < holders_.size(); ++j) {
+    Placement placement = PlacementOf(holders_[j]);
+    if (placement == holders_[j].job->current) continue;
+    decisions.push_back({holders_[j].job->id, std::move(placement), Reason(j)});
   }
   return decisions;
 }

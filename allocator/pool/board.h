@@ -33,7 +33,7 @@ enum class Move {
 };
 
 // One job on the board.
-struct Seat {
+struct Holder {
   const Job* job;
   Shares shares;
   int total = 0;
@@ -61,10 +61,10 @@ class Board {
  public:
   explicit Board(const Pool& pool, SpeedupCache* cache = nullptr);
 
-  // Seats in order of submission.
-  std::size_t size() const { return seats_.size(); }
-  Seat& seat(std::size_t j) { return seats_[j]; }
-  const Seat& seat(std::size_t j) const { return seats_[j]; }
+  // Holders in order of submission.
+  std::size_t size() const { return holders_.size(); }
+  Holder& holder(std::size_t j) { return holders_[j]; }
+  const Holder& holder(std::size_t j) const { return holders_[j]; }
   std::size_t node_count() const { return nodes_.size(); }
   // How many slots may be given out there.
   int free_on(std::size_t node) const;
@@ -85,9 +85,9 @@ class Board {
   int largest_hold() const { return largest_hold_; }
 
   double SpeedupIn(std::size_t j, int nodes, int slots, int type) {
-    return seats_[j].speedup->At(nodes, slots, types_[static_cast<std::size_t>(type)]);
+    return holders_[j].speedup->At(nodes, slots, types_[static_cast<std::size_t>(type)]);
   }
-  double SpeedupNow(std::size_t j) { return SpeedupWith(j, seats_[j].shares); }
+  double SpeedupNow(std::size_t j) { return SpeedupWith(j, holders_[j].shares); }
   double SpeedupWith(std::size_t j, const Shares& shares);
 
   // Where the job would be with `slots` slots, more than it has: on its own nodes first, then on as
@@ -106,7 +106,7 @@ class Board {
     return intact_[j] && shares == held_at_first_[j];
   }
   Move MoveFor(std::size_t j, const Shares& shares) const;
-  // The seat that is on this node and on others too; -1: none.
+  // The holder that is on this node and on others too; -1: none.
   int spanning_on(int node) const { return nodes_[static_cast<std::size_t>(node)].spanning; }
   // Whether the job may be on this node and on others too.
   bool MaySpan(std::size_t j, int node) const {
@@ -124,13 +124,13 @@ class Board {
     bool spot = false;
     int capacity = 0;
     int free = 0;
-    int spanning = -1;  // the seat that is on this node and on others too
+    int spanning = -1;  // the holder that is on this node and on others too
   };
   using NodeSet = std::vector<std::uint64_t>;  // a bit for each node
 
   void AddNodes(const Pool& pool);
   void SetFree(std::size_t node, int free);
-  void SetSpanning(std::size_t node, int seat);
+  void SetSpanning(std::size_t node, int holder);
   // Visits nodes of the type with exactly so many free slots, ascending, until `visit` says true;
   // only those in `within`, if given.
   template <typename Visit>
@@ -142,7 +142,7 @@ class Board {
   bool MaySpan(std::size_t j, const Node& node) const;
   // Types in the order in which the job would like them.
   std::vector<int> TypesFor(std::size_t j) const;
-  Placement PlacementOf(const Seat& seat) const;
+  Placement PlacementOf(const Holder& holder) const;
   std::string Reason(std::size_t j);
 
   std::vector<Node> nodes_;  // ascending by id
@@ -151,7 +151,7 @@ class Board {
       by_free_;        // by type and free slots: nodes that are not draining
   NodeSet unspanned_;  // nodes that carry no spanning job
   std::vector<int> free_of_type_;
-  std::vector<Seat> seats_;
+  std::vector<Holder> holders_;
   std::vector<Shares> held_at_first_;
   std::vector<bool> intact_;
   int total_free_ = 0;

@@ -36,7 +36,7 @@ class Sizes {
   // submission. Trials that may not be resized stay. `why` is called for each that changes.
   void BringTo(const std::vector<int>& targets, const std::function<std::string(std::size_t)>& why);
 
-  // Gives each seat what is planned for it, all at once.
+  // Gives each holder what is planned for it, all at once.
   void Take(const std::vector<Shares>& planned, const std::function<std::string(std::size_t)>& why);
 
   // The board's decisions, with the reasons given here.

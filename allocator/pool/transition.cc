@@ -35,7 +35,7 @@ std::vector<std::size_t> Stuck(const Board& board, const std::vector<Shares>& pl
   for (std::size_t n = 0; n < free.size(); ++n) free[n] = board.free_on(n);
   std::vector<std::size_t> waiting;
   for (std::size_t j = 0; j < planned.size(); ++j) {
-    const Shares& now = board.seat(j).shares;
+    const Shares& now = board.holder(j).shares;
     if (now.empty()) continue;
     const Shares common = Common(now, planned[j]);
     if (common.empty() && !planned[j].empty()) {
@@ -50,7 +50,7 @@ std::vector<std::size_t> Stuck(const Board& board, const std::vector<Shares>& pl
         std::find_if(planned[j].begin(), planned[j].end(),
                      [&free](const Share& share) { return free[Index(share.node)] > 0; });
     if (goal == planned[j].end()) return false;
-    Change(free, board.seat(j).shares, +1);
+    Change(free, board.holder(j).shares, +1);
     --free[Index(goal->node)];
     return true;
   };
@@ -65,7 +65,7 @@ bool Illegal(const Board& board, const std::vector<Shares>& planned, std::size_t
   int given = 0;
   int spanning = 0;
   for (std::size_t j = 0; j < planned.size(); ++j) {
-    capacity += SlotsOn(board.seat(j).shares, static_cast<int>(node));
+    capacity += SlotsOn(board.holder(j).shares, static_cast<int>(node));
     const int slots = SlotsOn(planned[j], static_cast<int>(node));
     given += slots;
     spanning += slots > 0 && planned[j].size() > 1 ? 1 : 0;
@@ -79,10 +79,10 @@ bool MakeRoom(const Board& board, std::vector<Shares>& planned) {
   for (std::size_t n = 0; n < board.node_count(); ++n) {
     if (!Illegal(board, planned, n)) continue;
     for (std::size_t j = 0; j < planned.size(); ++j) {
-      if (planned[j] == board.seat(j).shares || SlotsOn(planned[j], static_cast<int>(n)) == 0) {
+      if (planned[j] == board.holder(j).shares || SlotsOn(planned[j], static_cast<int>(n)) == 0) {
         continue;
       }
-      planned[j] = board.seat(j).shares;
+      planned[j] = board.holder(j).shares;
       changed = true;
     }
   }
@@ -95,7 +95,7 @@ void KeepMovesPossible(const Board& board, std::vector<Shares>& planned) {
   for (;;) {
     const std::vector<std::size_t> stuck = Stuck(board, planned);
     if (stuck.empty()) return;
-    for (const std::size_t j : stuck) planned[j] = board.seat(j).shares;
+    for (const std::size_t j : stuck) planned[j] = board.holder(j).shares;
     while (MakeRoom(board, planned)) {
     }
   }

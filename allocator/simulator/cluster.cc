@@ -65,14 +65,14 @@ class ClusterRun {
   absl::StatusOr<Timeline> Run();
 
  private:
-  struct Seat {
+  struct Holder {
     TrainingJob job;
     Placement placement;
     double resized_s;
   };
 
-  bool Waits(const Seat& seat) const {
-    return seat.job.job().submitted_s <= now_s_ && !seat.job.done();
+  bool Waits(const Holder& holder) const {
+    return holder.job.job().submitted_s <= now_s_ && !holder.job.done();
   }
   bool AllDone() const;
   double NextDecision();
@@ -89,14 +89,15 @@ class ClusterRun {
   const ClusterOptions& options_;
   StepTimeMemory memory_;
   ClusterRecord record_;
-  std::vector<Seat> jobs_;  // job i is trial i + 1
+  std::vector<Holder> jobs_;  // job i is trial i + 1
   std::map<std::pair<const Application*, std::int64_t>, std::shared_ptr<const std::vector<double>>>
       known_step_times_;
   double now_s_ = 0;
 };
 
 bool ClusterRun::AllDone() const {
-  return std::all_of(jobs_.begin(), jobs_.end(), [](const Seat& seat) { return seat.job.done(); });
+  return std::all_of(jobs_.begin(), jobs_.end(),
+                     [](const Holder& holder) { return holder.job.done(); });
 }
 
 absl::StatusOr<Timeline> ClusterRun::Run() {
@@ -116,10 +117,10 @@ double ClusterRun::NextDecision() {
   const double latest = now_s_ + options_.interval_s;
   if (!options_.on_events) return latest;
   double event_s = latest;
-  for (Seat& seat : jobs_) {
-    if (seat.job.job().submitted_s > now_s_) {
-      event_s = std::min(event_s, seat.job.job().submitted_s);
-    } else if (const auto to_event = seat.job.ToNextEvent()) {
+  for (Holder& holder : jobs_) {
+    if (holder.job.job().submitted_s > now_s_) {
+      event_s = std::min(event_s, holder.job.job().submitted_s);
+    } else if (const auto to_event = holder.job.ToNextEvent()) {
       event_s = std::min(event_s, now_s_ + *to_event);
     }
   }
@@ -158,8 +159,8 @@ std::shared_ptr<const std::vector<double>> ClusterRun::KnownStepTimes(const Trai
 }
 
 absl::StatusOr<Job> ClusterRun::Describe(std::size_t index) {
-  Seat& seat = jobs_[index];
-  TrainingJob& training = seat.job;
+  Holder& holder = jobs_[index];
+  TrainingJob& training = holder.job;
   const ClusterJob& submitted = training.job();
   Job job;
   job.id = TrialId(static_cast<std::int64_t>(index) + 1);
@@ -167,7 +168,7 @@ absl::StatusOr<Job> ClusterRun::Describe(std::size_t index) {
   job.name = submitted.name;
   job.order = static_cast<std::int64_t>(index);
   job.running = training.slots() > 0;
-  job.current = seat.placement;
+  job.current = holder.placement;
   job.max_slots = training.MaxSlots();
   job.goodput = training.Model();
   job.fixed_batch = training.fixed_batch() > 0;
@@ -175,7 +176,7 @@ absl::StatusOr<Job> ClusterRun::Describe(std::size_t index) {
   job.max_profiled_replicas = training.max_profiled_replicas();
   job.work_left_s = training.WorkLeftOnOneSlot();
   job.resize_cost_s = options_.resize_cost_s;
-  job.since_resize_s = now_s_ - seat.resized_s;
+  job.since_resize_s = now_s_ - holder.resized_s;
   job.joining = training.resizing();
   job.age_s = now_s_ - submitted.submitted_s;
   job.held_s = training.held_s();
@@ -219,20 +220,20 @@ absl::Status ClusterRun::Apply(const AllocationDecision& decision) {
     return absl::InternalError(
         absl::StrCat("the policy decided on trial ", decision.trial.value, ", which is not there"));
   }
-  Seat& seat = jobs_[static_cast<std::size_t>(index)];
-  if (seat.placement == decision.placement) return absl::OkStatus();
-  seat.placement = decision.placement;
-  seat.resized_s = now_s_;
-  ESPALIER_RETURN_IF_ERROR(seat.job.Resize(RingOf(decision.placement)));
-  record_.Decided(static_cast<std::size_t>(index), now_s_, seat.job.slots(), seat.job.nodes(),
-                  seat.job.resizes(), decision.reason);
+  Holder& holder = jobs_[static_cast<std::size_t>(index)];
+  if (holder.placement == decision.placement) return absl::OkStatus();
+  holder.placement = decision.placement;
+  holder.resized_s = now_s_;
+  ESPALIER_RETURN_IF_ERROR(holder.job.Resize(RingOf(decision.placement)));
+  record_.Decided(static_cast<std::size_t>(index), now_s_, holder.job.slots(), holder.job.nodes(),
+                  holder.job.resizes(), decision.reason);
   return absl::OkStatus();
 }
 
 absl::Status ClusterRun::CheckCapacity() const {
   std::map<NodeId, int> used;
-  for (const Seat& seat : jobs_) {
-    for (const auto& [node, slots] : seat.placement) used[node] += slots;
+  for (const Holder& holder : jobs_) {
+    for (const auto& [node, slots] : holder.placement) used[node] += slots;
   }
   for (const auto& [node, slots] : used) {
     const bool known = node.value >= 1 && node.value <= load_.nodes;

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "allocator/division/objective.h"
+#include "allocator/allocation/objective.h"
 #include "allocator/policies/pollux_fitness.h"
 
 namespace espalier {
@@ -13,12 +13,12 @@ namespace espalier {
 class PolluxObjective : public Objective {
  public:
   PolluxObjective(const Board& board, const Pool& pool);
-  double Value(std::size_t seat, const Shape& shape, Move move) override;
+  double Value(std::size_t holder, const Shape& shape, Move move) override;
   bool MayPause() const override { return true; }
 
  private:
   PolluxObjectives terms_;
-  std::vector<std::size_t> job_of_;  // by seat, its index in the pool
+  std::vector<std::size_t> job_of_;  // by holder, its index in the pool
 };
 
 }  // namespace espalier

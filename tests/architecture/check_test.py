@@ -91,7 +91,7 @@ class CheckTest(unittest.TestCase):
 
     def test_http_in_a_header_even_where_sources_may(self):
         self.expect_one({"tuner/server/a.h": ONCE + "#include <httplib.h>\n"},
-                        "http", "headers of adapters/optuna/dashboard/door.h")
+                        "http", "headers of adapters/optuna/dashboard/listener.h")
 
     def test_third_party_that_a_header_carries_out_of_its_folder(self):
         self.expect_one({"tuner/storage/a.h": ONCE + "#include <sqlite3.h>\n",

@@ -21,9 +21,9 @@ FOLDERS = {
     "search_spaces/formats": ["tuner/base", "search_spaces"],
     "allocator/goodput": ["tuner/base"],
     "allocator/pool": ["tuner/base", "allocator/goodput"],
-    "allocator/division": ["tuner/base", "allocator/pool"],
+    "allocator/allocation": ["tuner/base", "allocator/pool"],
     "allocator/policies": ["tuner/base", "allocator/goodput", "allocator/pool",
-                           "allocator/division"],
+                           "allocator/allocation"],
     "allocator": ["tuner/base", "allocator/goodput", "allocator/pool", "allocator/policies"],
     # Reads recorded workloads from files; what runs them is pure.
     "allocator/simulator/loads": ["tuner/base", "allocator"],
@@ -41,7 +41,7 @@ FOLDERS = {
                   "search_spaces/formats", "tuner/core", "tuner/study_file", "tuner/proto"],
     "tuner/server": ["tuner/base", "tuner/credentials", "tuner/messages", "tuner/core",
                      "tuner/storage", "tuner/proto", "tuner/api", "allocator/policies"],
-    # Doors of the service, onto its own studies: it knows none of them by name.
+    # Frontends of the service, onto its own studies: it knows none of them by name.
     "adapters/nni": ["tuner/base", "tuner/credentials", "search_spaces", "tuner/core",
                      "tuner/study_file", "tuner/api", "tuner/server"],
     "adapters/optuna": ["tuner/base", "search_spaces", "search_spaces/formats", "tuner/core",
@@ -80,7 +80,7 @@ FOLDERS = {
 }
 
 # Decide, and do nothing else: no I/O, clock, thread or hidden randomness.
-PURE = ["tuner/core", "tuner/messages", "tuner/simulator", *ALLOCATOR, "allocator/division",
+PURE = ["tuner/core", "tuner/messages", "tuner/simulator", *ALLOCATOR, "allocator/allocation",
         "search_spaces", "search_spaces/formats", "trial_runner/elastic"]
 
 # A folder of tests mirrors one of the tree: tests/trial_runner/agent is trial_runner/agent. Those
@@ -129,7 +129,7 @@ WALLS = {
                     "adapters/nni", "adapters/optuna", "adapters/optuna/file", "examples",
                     "tests/e2e", "tests/benchmarks", "tests/fuzz", "tests/protocol",
                     "tests/trial_runner/golden"],
-        "headers": ["search_spaces/json_text.h", "adapters/optuna/dashboard/door.h"],
+        "headers": ["search_spaces/json_text.h", "adapters/optuna/dashboard/listener.h"],
     },
     # Reads JSON as Python writes it, with NaN and Infinity, which the library above refuses.
     "python json": {
@@ -145,7 +145,7 @@ WALLS = {
     "http": {
         "includes": r"^httplib\.h$",
         "sources": ["tuner/server", "adapters/optuna/dashboard", "tests/e2e"],
-        "headers": ["adapters/optuna/dashboard/door.h"],
+        "headers": ["adapters/optuna/dashboard/listener.h"],
     },
     "prometheus": {
         "includes": r"^prometheus/",

@@ -12,14 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "allocator/division/division.h"
-#include "allocator/division/objective.h"
+#include "allocator/allocation/best_allocation.h"
+#include "allocator/allocation/objective.h"
 #include "allocator/policies/policy.h"
 #include "allocator/policies/pollux_fitness.h"
 #include "allocator/pool/admission.h"
 #include "allocator/pool/board.h"
 #include "nlohmann/json.hpp"
-#include "tests/allocator/division/exact_division.h"
+#include "tests/allocator/allocation/exact_allocation.h"
 #include "tests/allocator/pollux_objective.h"
 #include "tests/benchmarks/smoke.h"
 #include "tuner/base/check.h"
@@ -169,7 +169,7 @@ double WorstOfOptimum(int pools) {
       AdmitWaiting(board, /*reclaim=*/true);
       PromiseObjective objective(board, {});
       const double best = ExactWorth(board, objective);
-      BestDivision(board, objective, 0);
+      BestAllocation(board, objective, 0);
       const double found = TotalWorth(board, objective);
       if (best > 0) worst = std::min(worst, found / best);
       Apply(pool, policy->Allocate(pool));
@@ -244,8 +244,8 @@ double OurFitness(const Pool& pool) {
   Board board(pool);
   Mend(board, /*reclaim=*/false);
   PolluxObjective objective(board, pool);
-  BestDivision(board, objective, /*min_resize_interval_s=*/0,
-               {.polish_steps = 2e7, .polish_draws = 500, .near_bound = 1e-6});
+  BestAllocation(board, objective, /*min_resize_interval_s=*/0,
+                 {.polish_steps = 2e7, .polish_draws = 500, .near_bound = 1e-6});
   return PolluxFitness(pool, PlacementsAfter(pool, board.Decisions()));
 }
 

@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "trial_runner/agent/checkpoints/checkpoint_door.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
+#include "trial_runner/agent/checkpoints/checkpoint_server.h"
 #include "trial_runner/agent/checkpoints/checkpoint_store.h"
 #include "tuner/base/checkpoint_seal.h"
 #include "tuner/base/checksum.h"
@@ -35,12 +35,12 @@ class CheckpointStoreContract : public ::testing::TestWithParam<Machines> {
     const std::string common = (root_ / "common").string();
     writer_ = GetParam().make((root_ / "a").string(), common);
     reader_ = GetParam().make((root_ / "b").string(), common);
-    door_ = *CheckpointDoor::Open("127.0.0.1", 0, 0, [this](const CheckpointName& what) {
+    server_ = *CheckpointServer::Open("127.0.0.1", 0, 0, [this](const CheckpointName& what) {
       return writer_->FolderOf(what.study, what.trial_number);
     });
   }
   void TearDown() override {
-    door_.reset();
+    server_.reset();
     fs::remove_all(root_);
   }
 
@@ -51,9 +51,9 @@ class CheckpointStoreContract : public ::testing::TestWithParam<Machines> {
   }
   absl::StatusOr<std::string> Obtain(const std::string& name, const std::string& fingerprint = "") {
     const CheckpointName what{"a/study", 3, name};
-    door_->Allow("t", what);
+    server_->Allow("t", what);
     const FetchOrder order{
-        7, what, fingerprint, {{"a", door_->address(), door_->certificate(), "t", ""}}};
+        7, what, fingerprint, {{"a", server_->address(), server_->certificate(), "t", ""}}};
     return reader_->Obtain(
         order, [this](double) { return ++pauses_ < 100; }, [](std::int64_t) { return true; });
   }
@@ -71,7 +71,7 @@ class CheckpointStoreContract : public ::testing::TestWithParam<Machines> {
 
   fs::path root_;
   std::unique_ptr<CheckpointStore> writer_, reader_;
-  std::unique_ptr<CheckpointDoor> door_;
+  std::unique_ptr<CheckpointServer> server_;
   int pauses_ = 0;
 };
 

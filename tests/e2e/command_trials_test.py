@@ -123,7 +123,7 @@ class RunCommands(TunerTest):
         done = self.run_tuner("run", changed, "--dir", self.dir / "run", code=2)
         self.assertIn("--fresh", done.stderr)
 
-    def test_http_door(self):
+    def test_http_listener(self):
         port = free_port()
         study = self.study([self.script(steps=50, pause="sleep 0.1")], trials=1)
         run = self.start("run", study, "--dir", self.dir / "run", "--slots", 1, "--http", f"127.0.0.1:{port}")

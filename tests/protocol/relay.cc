@@ -10,9 +10,9 @@
 
 namespace espalier {
 
-class Relay::Door final : public v1::Tuner::Service {
+class Relay::Server final : public v1::Tuner::Service {
  public:
-  Door(Relay& relay, const std::string& service_address)
+  Server(Relay& relay, const std::string& service_address)
       : relay_(relay),
         stub_(v1::Tuner::NewStub(
             grpc::CreateChannel(service_address, grpc::InsecureChannelCredentials()))) {
@@ -21,7 +21,7 @@ class Relay::Door final : public v1::Tuner::Service {
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
-  ~Door() override { server_->Shutdown(std::chrono::system_clock::now()); }
+  ~Server() override { server_->Shutdown(std::chrono::system_clock::now()); }
 
   int port() const { return port_; }
 
@@ -55,11 +55,11 @@ class Relay::Door final : public v1::Tuner::Service {
 };
 
 Relay::Relay(const std::string& service_address)
-    : door_(std::make_unique<Door>(*this, service_address)) {}
+    : front_(std::make_unique<Server>(*this, service_address)) {}
 
 Relay::~Relay() = default;
 
-std::string Relay::address() const { return "127.0.0.1:" + std::to_string(door_->port()); }
+std::string Relay::address() const { return "127.0.0.1:" + std::to_string(front_->port()); }
 
 void Relay::Note(const std::string& by, const std::string& bytes) {
   {

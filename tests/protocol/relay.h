@@ -24,12 +24,12 @@ class Relay {
   Recording TakeRecording();
 
  private:
-  class Door;
+  class Server;
 
   std::mutex mutex_;
   std::condition_variable heard_;
   Recording recording_;
-  std::unique_ptr<Door> door_;
+  std::unique_ptr<Server> front_;
 };
 
 }  // namespace espalier

@@ -98,10 +98,10 @@ TEST(AgentStream, ACopyIsOrderedWithATicketThatItsHolderKnows) {
   ASSERT_TRUE(running.Create(CreateRequest()).ok());
   ScriptedAgent holder(running, HelloOf("oak"));
   const v1::StartReplica start = holder.AwaitStart();
-  v1::AgentMessage door;
-  door.mutable_door()->set_address("10.0.0.1:7");
-  door.mutable_door()->set_certificate("PEM");
-  holder.Say(door);
+  v1::AgentMessage opened;
+  opened.mutable_checkpoint_server()->set_address("10.0.0.1:7");
+  opened.mutable_checkpoint_server()->set_certificate("PEM");
+  holder.Say(opened);
   v1::AgentMessage saved;
   saved.mutable_from_replica()->set_replica_id(start.replica_id());
   v1::CheckpointSaved& checkpoint =

@@ -1,4 +1,4 @@
-// Every call of every door is in the one table, and the table has no other.
+// Every call of every frontend is in the one table, and the table has no other.
 #include "tuner/credentials/permissions.h"
 
 #include <memory>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/nni/service/door.h"
+#include "adapters/nni/service/frontend.h"
 #include "adapters/optuna/storage_service.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
@@ -41,9 +41,10 @@ std::set<std::string> AllCalls() {
   AddMethods(::optuna::GetTrialRequest::descriptor()->file(), calls);
   AddRoutes(OwnRoutes("", nullptr), calls);
   DirectTuner tuner;
-  for (const MakeDoor& make : {MakeDoor(nni::MakeDoor), MakeDoor(optuna_storage::MakeDoor)}) {
-    const std::unique_ptr<Door> door = make();
-    AddRoutes(door->Routes(tuner), calls);
+  for (const MakeFrontend& make :
+       {MakeFrontend(nni::MakeFrontend), MakeFrontend(optuna_storage::MakeFrontend)}) {
+    const std::unique_ptr<Frontend> frontend = make();
+    AddRoutes(frontend->Routes(tuner), calls);
   }
   for (const char* method : {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}) {
     calls.insert(std::string("dashboard ") + method);
@@ -57,7 +58,7 @@ TEST(Permissions, HaveEachMethodAndRouteAndNoOther) {
   for (const std::string& call : calls) EXPECT_NE(FindPermission(call), nullptr) << call;
   std::set<std::string> seen;
   for (const Permission& row : Permissions()) {
-    EXPECT_TRUE(calls.contains(std::string(row.call))) << row.call << " is no call of any door";
+    EXPECT_TRUE(calls.contains(std::string(row.call))) << row.call << " is no call of any frontend";
     EXPECT_TRUE(seen.insert(std::string(row.call)).second) << row.call << " is there twice";
   }
 }

@@ -21,10 +21,10 @@ namespace {
 using testing::HasSubstr;
 
 // Anything that speaks TLS with a certificate of the test's.
-class TlsDoor {
+class TlsServer {
  public:
-  explicit TlsDoor(const Certificate& certificate) {
-    const std::string folder = testing::TempDir() + "/espalier_tls_door";
+  explicit TlsServer(const Certificate& certificate) {
+    const std::string folder = testing::TempDir() + "/espalier_tls_server";
     EXPECT_TRUE(MakePrivateFolders(folder).ok());
     EXPECT_TRUE(WritePrivateFile(folder + "/cert", certificate.pem).ok());
     EXPECT_TRUE(WritePrivateFile(folder + "/key", certificate.key_pem).ok());
@@ -34,7 +34,7 @@ class TlsDoor {
     thread_ = std::thread([this] { server_->listen_after_bind(); });
     while (!server_->is_running()) std::this_thread::yield();
   }
-  ~TlsDoor() {
+  ~TlsServer() {
     server_->stop();
     thread_.join();
   }
@@ -48,13 +48,13 @@ class TlsDoor {
 
 TEST(PinService, TrustsTheCertificateOfTheTokenAndNoOther) {
   const Certificate certificate = *MakeCertificate(kServiceCertificateName);
-  const TlsDoor door(certificate);
-  const auto pinned = PinService(door.address(), *CertificateHash(certificate.pem));
+  const TlsServer server(certificate);
+  const auto pinned = PinService(server.address(), *CertificateHash(certificate.pem));
   ASSERT_TRUE(pinned.ok()) << pinned.status();
   EXPECT_EQ(*CertificateHash(pinned->certificate), *CertificateHash(certificate.pem));
   EXPECT_EQ(pinned->name, kServiceCertificateName);
 
-  const auto other = PinService(door.address(), std::string(64, '0'));
+  const auto other = PinService(server.address(), std::string(64, '0'));
   EXPECT_TRUE(absl::IsFailedPrecondition(other.status()));
   EXPECT_THAT(std::string(other.status().message()), HasSubstr("another pool"));
   EXPECT_THAT(std::string(other.status().message()), HasSubstr("tuner token create"));
@@ -85,11 +85,11 @@ TEST(PinService, RefusesACertificateThatHasEndedOrIsNotGoodYet) {
   const Certificate made = *MakeCertificate(kServiceCertificateName);
   const auto refusal = [&](std::int64_t from_s, std::int64_t to_s) {
     const Certificate certificate = MadeGood(made, from_s, to_s);
-    const TlsDoor door(certificate);
-    const auto pinned = PinService(door.address(), *CertificateHash(certificate.pem));
+    const TlsServer server(certificate);
+    const auto pinned = PinService(server.address(), *CertificateHash(certificate.pem));
     EXPECT_TRUE(absl::IsFailedPrecondition(pinned.status())) << pinned.status();
     EXPECT_THAT(std::string(pinned.status().message()),
-                HasSubstr("the certificate of the service at " + door.address()));
+                HasSubstr("the certificate of the service at " + server.address()));
     return std::string(pinned.status().message());
   };
   const std::string ended = refusal(-2 * kDay_s, -kDay_s);

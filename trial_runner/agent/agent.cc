@@ -43,8 +43,8 @@ absl::Status Check(const AgentOptions& options) {
   return absl::OkStatus();
 }
 
-// Whether the service's HTTP door does, where its address does not say so: with a certificate that
-// the service was given all its doors do, with its own those that other machines reach.
+// Whether the service's HTTP endpoint does, where its address does not say so: with a certificate that
+// the service was given all its proxy do, with its own those that other machines reach.
 bool SpeaksTls(const AgentOptions& options) {
   if (!options.tls_roots.empty()) return true;
   const absl::StatusOr<HostPort> where = ParseHostPort(options.http_address);
@@ -106,16 +106,16 @@ absl::StatusOr<std::unique_ptr<AgentLoop>> MakeLoop(const AgentOptions& options)
   if (complete.take_over.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(AgentHome home,
                               AgentHome::Take(complete.directory, complete.node_name));
-    ESPALIER_ASSIGN_OR_RETURN(TrialDoors doors, TrialDoors::Open(complete, nullptr));
+    ESPALIER_ASSIGN_OR_RETURN(TrialProxy proxy, TrialProxy::Open(complete, nullptr));
     ESPALIER_ASSIGN_OR_RETURN(std::string mark, home.Begin());
-    return std::make_unique<AgentLoop>(std::move(complete), std::move(home), std::move(doors),
+    return std::make_unique<AgentLoop>(std::move(complete), std::move(home), std::move(proxy),
                                        std::move(mark), std::move(folder_mark), std::move(wake));
   }
   ESPALIER_ASSIGN_OR_RETURN(const v1::AgentHandover handover, HandedTo(complete));
   CloseOnExec(handover);
   AgentHome home = AgentHome::TakeOver(complete.directory, complete.node_name, handover.lock());
-  ESPALIER_ASSIGN_OR_RETURN(TrialDoors doors, TrialDoors::Open(complete, &handover));
-  auto loop = std::make_unique<AgentLoop>(std::move(complete), std::move(home), std::move(doors),
+  ESPALIER_ASSIGN_OR_RETURN(TrialProxy proxy, TrialProxy::Open(complete, &handover));
+  auto loop = std::make_unique<AgentLoop>(std::move(complete), std::move(home), std::move(proxy),
                                           handover.mark(), std::move(folder_mark), std::move(wake));
   loop->TakeOver(handover);
   ForgetHandover(options.take_over);

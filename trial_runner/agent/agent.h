@@ -17,7 +17,7 @@ inline constexpr double kMaxReplicaLease_s = 86400;
 
 struct AgentOptions {
   std::string service_address;  // gRPC host:port of the service
-  std::string http_address;     // the service's HTTP door, for commands; may be empty
+  std::string http_address;     // the service's HTTP endpoint, for commands; may be empty
   std::string node_name;        // unique in the pool
   int slots = 1;
   std::string directory;  // logs, parameter files and checkpoints; created if absent
@@ -28,7 +28,7 @@ struct AgentOptions {
   bool keep_checkpoints = true;
   std::string token;      // empty: none
   std::string tls_roots;  // PEM of whom to trust; empty: the connection is in the clear
-  // Where commands that speak with the service themselves (trial_doors.h) find both:
+  // Where commands that speak with the service themselves (trial_proxy.h) find both:
   // ESPALIER_TOKEN_FILE and ESPALIER_TLS_CA. Absolute, may be empty.
   std::string token_file;
   std::string tls_ca_file;

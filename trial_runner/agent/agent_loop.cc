@@ -27,12 +27,12 @@ constexpr std::chrono::milliseconds kLeavingPace{200};   // between looks at whe
 
 }  // namespace
 
-AgentLoop::AgentLoop(AgentOptions options, AgentHome home, TrialDoors doors, std::string mark,
+AgentLoop::AgentLoop(AgentOptions options, AgentHome home, TrialProxy proxy, std::string mark,
                      std::string folder_mark, FileDescriptor wake)
     : options_(std::move(options)),
       inherited_environment_(OwnEnvironment()),
       home_(std::move(home)),
-      doors_(std::move(doors)),
+      proxy_(std::move(proxy)),
       incarnation_(std::move(mark)),
       wake_(std::move(wake)),
       replica_lease_(std::chrono::duration_cast<Clock::duration>(
@@ -386,9 +386,9 @@ void AgentLoop::Welcomed(const v1::Welcome& welcome) {
   node_id_ = welcome.node_id();
   ever_welcomed_ = true;
   if (keeper_.on()) {
-    v1::AgentMessage door;
-    *door.mutable_door() = keeper_.OpenDoor(host_);
-    stream_->Send(stream_number_, door);
+    v1::AgentMessage opened;
+    *opened.mutable_checkpoint_server() = keeper_.OpenServer(host_);
+    stream_->Send(stream_number_, opened);
   }
   lease_s_ = welcome.lease_s();
   next_heartbeat_ = Clock::now();
@@ -458,7 +458,7 @@ bool AgentLoop::AdoptSpare(const v1::StartReplica& start) {
   if (gpu != nullptr) spares_.EndIf(on_this_gpu);
   if (spare == nullptr) return false;
   // It goes on writing where it has always written; who looks for the new replica's log finds that.
-  if (const absl::StatusOr<TrialFiles> files = MakeTrialFiles(options_, doors_.access(), start);
+  if (const absl::StatusOr<TrialFiles> files = MakeTrialFiles(options_, proxy_.access(), start);
       files.ok()) {
     std::error_code error;
     std::filesystem::create_symlink(std::filesystem::path(spare->log_path()).filename(), files->log,
@@ -483,13 +483,13 @@ void AgentLoop::Running(std::unique_ptr<ReplicaProcess> replica) {
 absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
     const v1::StartReplica& start) {
   ESPALIER_ASSIGN_OR_RETURN(const TrialFiles files,
-                            MakeTrialFiles(options_, doors_.access(), start));
+                            MakeTrialFiles(options_, proxy_.access(), start));
   LaunchOrder order;
   order.command.assign(start.command().begin(), start.command().end());
   order.directory = start.directory().empty() ? files.directory : start.directory();
   order.log_path = files.log;
   ESPALIER_ASSIGN_OR_RETURN(order.environment,
-                            TrialEnvironment(inherited_environment_, options_, doors_.access(),
+                            TrialEnvironment(inherited_environment_, options_, proxy_.access(),
                                              node_id_, host_, start, files));
   order.environment[kRunMarkVariable] = RunMarks(inherited_environment_, incarnation_);
   ESPALIER_ASSIGN_OR_RETURN(LaunchedProcess process, Launch(order));

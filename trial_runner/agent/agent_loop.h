@@ -24,7 +24,7 @@
 #include "trial_runner/agent/replica_process.h"
 #include "trial_runner/agent/service_stream.h"
 #include "trial_runner/agent/spare_pool.h"
-#include "trial_runner/agent/trial_doors.h"
+#include "trial_runner/agent/trial_proxy.h"
 
 namespace espalier {
 
@@ -35,7 +35,7 @@ namespace espalier {
 class AgentLoop : public Agent {
  public:
   // `mark` is that of this run (left_processes.h), `folder_mark` that of the shared folder.
-  AgentLoop(AgentOptions options, AgentHome home, TrialDoors doors, std::string mark,
+  AgentLoop(AgentOptions options, AgentHome home, TrialProxy proxy, std::string mark,
             std::string folder_mark, FileDescriptor wake);
   ~AgentLoop() override;
 
@@ -116,7 +116,7 @@ class AgentLoop : public Agent {
   const AgentOptions options_;
   const std::map<std::string, std::string> inherited_environment_;
   const AgentHome home_;
-  const TrialDoors doors_;
+  const TrialProxy proxy_;
   const std::string incarnation_;  // the run's mark
   const FileDescriptor wake_;
   const Clock::duration replica_lease_;  // 0: none
@@ -152,7 +152,7 @@ class AgentLoop : public Agent {
   Clock::time_point last_heard_;
   Clock::time_point next_heartbeat_;
   Clock::time_point event_sent_;  // the last one
-  std::string last_break_;  // so that a lasting absence is logged once
+  std::string last_break_;        // so that a lasting absence is logged once
   Clock::time_point listened_until_ = Clock::now();
   bool stopping_ = false;
   std::optional<ReplaceOrder> replacing_;

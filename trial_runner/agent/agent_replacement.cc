@@ -95,7 +95,7 @@ v1::AgentHandover AgentLoop::HandOver() const {
   handover.set_directory(options_.directory);
   handover.set_mark(incarnation_);
   handover.set_lock(home_.lock());
-  doors_.HandOver(handover);
+  proxy_.HandOver(handover);
   handover.set_node_id(node_id_);
   handover.set_host_address(host_.address);
   handover.set_host_interface(host_.interface);

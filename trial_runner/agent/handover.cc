@@ -62,8 +62,8 @@ void ForgetHandover(const std::string& path) {
 
 std::vector<int> DescriptorsOf(const v1::AgentHandover& handover) {
   std::vector<int> all = {handover.lock()};
-  if (handover.has_service_door()) all.push_back(handover.service_door());
-  if (handover.has_http_door()) all.push_back(handover.http_door());
+  if (handover.has_service_listener()) all.push_back(handover.service_listener());
+  if (handover.has_http_listener()) all.push_back(handover.http_listener());
   for (const auto* replicas : {&handover.running(), &handover.spares()}) {
     for (const v1::HandedReplica& replica : *replicas) {
       all.push_back(replica.pidfd());

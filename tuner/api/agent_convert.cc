@@ -299,7 +299,7 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
       return out;
     case v1::AgentMessage::kHeartbeat:
     case v1::AgentMessage::kOutput:
-    case v1::AgentMessage::kDoor:
+    case v1::AgentMessage::kCheckpointServer:
     case v1::AgentMessage::KIND_NOT_SET:
       break;
   }

@@ -30,7 +30,7 @@ struct FromAgent {
   std::vector<ReplicaPid> pids;
   std::vector<NodeGpu> gpus = {};  // of a Hello
   std::string folder = {};         // likewise: of its trials' files
-  // Of a CheckpointDoorOpen: at which address the node's replicas are reached.
+  // Of a CheckpointServerOpen: at which address the node's replicas are reached.
   std::string node_name = {};
   std::string host = {};
 };

@@ -13,9 +13,9 @@
 #include "tuner/base/clock.h"
 #include "tuner/cli/client.h"
 #include "tuner/cli/display.h"
-#include "tuner/cli/doors.h"
 #include "tuner/cli/files.h"
 #include "tuner/cli/follow.h"
+#include "tuner/cli/frontends.h"
 #include "tuner/cli/interrupts.h"
 #include "tuner/cli/log.h"
 #include "tuner/cli/machine.h"
@@ -66,7 +66,7 @@ class Session {
     options.database = plan_.arguments.memory ? "" : DatabasePath(plan_.directory);
     options.token = plan_.token;
     options.timeouts = plan_.arguments.timeouts;
-    options.doors = AllDoors();
+    options.frontends = AllFrontends();
     options.policy.reset();  // the study's own is followed
     ESPALIER_RETURN_IF_ERROR(LogToFile(LogPath()));
     ESPALIER_ASSIGN_OR_RETURN(service_, Service::Start(options));

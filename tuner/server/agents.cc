@@ -100,16 +100,16 @@ void Agents::OpenSources(const CommandSources& sources) {
     {
       const std::lock_guard lock(routes_mutex_);
       const auto route = routes_.find(sources.nodes[i]);
-      const auto door = doors_.find(sources.nodes[i]);
+      const auto server = checkpoint_servers_.find(sources.nodes[i]);
       if (route == routes_.end()) {
         source.set_error("its agent is not connected");
-      } else if (door == doors_.end()) {
+      } else if (server == checkpoint_servers_.end()) {
         source.set_error("its agent has opened no port for checkpoints yet");
-      } else if (!door->second.error.empty()) {
-        source.set_error(door->second.error);
+      } else if (!server->second.error.empty()) {
+        source.set_error(server->second.error);
       } else {
-        source.set_address(door->second.address);
-        source.set_certificate(door->second.certificate);
+        source.set_address(server->second.address);
+        source.set_certificate(server->second.certificate);
         holder = route->second;
       }
     }
@@ -127,31 +127,33 @@ void Agents::OpenSources(const CommandSources& sources) {
 
 void Agents::Join(const std::shared_ptr<AgentSession>& session, const v1::Hello& hello,
                   const std::function<void(const absl::Status&)>& refused) {
-  if (const absl::Status seated = TakeSeat(session, hello, refused); !seated.ok()) refused(seated);
+  if (const absl::Status seated = AttachNode(session, hello, refused); !seated.ok())
+    refused(seated);
 }
 
-absl::Status Agents::TakeSeat(const std::shared_ptr<AgentSession>& session, const v1::Hello& hello,
-                              const std::function<void(const absl::Status&)>& refused) {
+absl::Status Agents::AttachNode(const std::shared_ptr<AgentSession>& session,
+                                const v1::Hello& hello,
+                                const std::function<void(const absl::Status&)>& refused) {
   v1::AgentMessage message;
   *message.mutable_hello() = hello;
   ESPALIER_ASSIGN_OR_RETURN(FromAgent from_agent, FromProto(message));
   std::shared_ptr<AgentSession> before;
   bool queued = false;
   {
-    const std::lock_guard lock(seats_mutex_);
-    Seat& seat = seats_[hello.node_name()];
-    const bool same = seat.incarnation == hello.incarnation();
-    if (seat.session && !same && !seat.session->cancelled() &&
-        !seat.session->Silent(clock_(), lease_s_)) {
+    const std::lock_guard lock(node_sessions_mutex_);
+    NodeSession& node_session = node_sessions_[hello.node_name()];
+    const bool same = node_session.incarnation == hello.incarnation();
+    if (node_session.session && !same && !node_session.session->cancelled() &&
+        !node_session.session->Silent(clock_(), lease_s_)) {
       return absl::AlreadyExistsError(absl::StrCat(
           "an agent named \"", hello.node_name(),
           "\" is connected already: give this one another name, or end the other first"));
     }
-    before = std::exchange(seat.session, session);
-    seated_.erase(before);
-    seated_[session] = hello.node_name();
-    if (!same || hello.incarnation().empty()) seat.last_sequence = 0;
-    seat.incarnation = hello.incarnation();
+    before = std::exchange(node_session.session, session);
+    node_names_.erase(before);
+    node_names_[session] = hello.node_name();
+    if (!same || hello.incarnation().empty()) node_session.last_sequence = 0;
+    node_session.incarnation = hello.incarnation();
     session->TakeHello();
     const auto joined = [this, session, refused, name = hello.node_name(), slots = hello.slots(),
                          replicas = hello.replicas_size()](const Reply& reply) {
@@ -162,8 +164,8 @@ absl::Status Agents::TakeSeat(const std::shared_ptr<AgentSession>& session, cons
       Welcome(session, reply.node);
       spdlog::info("event=agent_connected node=\"{}\" slots={} replicas={}", name, slots, replicas);
       {
-        const std::lock_guard seats_lock(seats_mutex_);
-        seats_[name].node = reply.node;
+        const std::lock_guard seats_lock(node_sessions_mutex_);
+        node_sessions_[name].node = reply.node;
       }
       session->Settled(clock_());
     };
@@ -195,8 +197,8 @@ bool Agents::Take(const std::shared_ptr<AgentSession>& session, const v1::AgentM
     if (!request.empty()) request.mapped().set_value(message.output().text());
     return true;
   }
-  if (message.kind_case() == v1::AgentMessage::kDoor) {
-    NoteDoor(session, message.door());
+  if (message.kind_case() == v1::AgentMessage::kCheckpointServer) {
+    NoteCheckpointServer(session, message.checkpoint_server());
     return true;
   }
   absl::StatusOr<FromAgent> from_agent = FromProto(message);
@@ -208,22 +210,22 @@ bool Agents::Take(const std::shared_ptr<AgentSession>& session, const v1::AgentM
   }
   LogOutOfReach(*from_agent);
   const std::int64_t sequence = message.sequence();
-  const std::lock_guard lock(seats_mutex_);
-  const auto name = seated_.find(session);
-  if (name == seated_.end()) return true;  // a newer session speaks for the node
-  Seat& seat = seats_.at(name->second);
+  const std::lock_guard lock(node_sessions_mutex_);
+  const auto name = node_names_.find(session);
+  if (name == node_names_.end()) return true;  // a newer session speaks for the node
+  NodeSession& node_session = node_sessions_.at(name->second);
   // Resent because its acknowledgement was lost: it is queued or durable already. It goes
   // through the queue empty, so that it is acknowledged once what precedes it is durable.
-  if (sequence > 0 && sequence <= seat.last_sequence) from_agent = FromAgent{};
-  seat.last_sequence = std::max(seat.last_sequence, sequence);
+  if (sequence > 0 && sequence <= node_session.last_sequence) from_agent = FromAgent{};
+  node_session.last_sequence = std::max(node_session.last_sequence, sequence);
   if (from_agent->event) {
     // An agent speaks for its own node, whatever it says.
     std::visit(
-        [&seat]<typename E>(E& event) {
+        [&node_session]<typename E>(E& event) {
           if constexpr (std::is_same_v<E, AgentLeaving> || std::is_same_v<E, FromReplica> ||
                         std::is_same_v<E, ReplicaStarted> || std::is_same_v<E, ReplicaExited> ||
                         std::is_same_v<E, CheckpointCopied>) {
-            event.node = seat.node;
+            event.node = node_session.node;
           }
         },
         *from_agent->event);
@@ -238,24 +240,24 @@ bool Agents::Take(const std::shared_ptr<AgentSession>& session, const v1::AgentM
   return read_on;
 }
 
-void Agents::NoteDoor(const std::shared_ptr<AgentSession>& session,
-                      const v1::CheckpointDoorOpen& door) {
-  const std::lock_guard seats_lock(seats_mutex_);
-  const auto name = seated_.find(session);
-  if (name == seated_.end()) return;
-  const NodeId node = seats_.at(name->second).node;
-  if (const auto at = ParseHostPort(door.address()); at.ok()) {
+void Agents::NoteCheckpointServer(const std::shared_ptr<AgentSession>& session,
+                                  const v1::CheckpointServerOpen& server) {
+  const std::lock_guard seats_lock(node_sessions_mutex_);
+  const auto name = node_names_.find(session);
+  if (name == node_names_.end()) return;
+  const NodeId node = node_sessions_.at(name->second).node;
+  if (const auto at = ParseHostPort(server.address()); at.ok()) {
     FromAgent noted;
     noted.node_name = name->second;
     noted.host = at->host;
     loop_->PostAsync(std::move(noted), nullptr);
   }
-  if (!door.error().empty()) {
-    spdlog::warn("event=checkpoint_door_closed node=\"{}\" error=\"{}\"", name->second,
-                 door.error());
+  if (!server.error().empty()) {
+    spdlog::warn("event=checkpoint_server_closed node=\"{}\" error=\"{}\"", name->second,
+                 server.error());
   }
   const std::lock_guard lock(routes_mutex_);
-  doors_[node] = {door.address(), door.certificate(), door.error()};
+  checkpoint_servers_[node] = {server.address(), server.certificate(), server.error()};
 }
 
 absl::StatusOr<std::string> Agents::ReadOutput(NodeId node, const std::string& study,
@@ -291,14 +293,14 @@ void Agents::Leave(const std::shared_ptr<AgentSession>& session) {
     sessions_.erase(session);
     std::erase_if(routes_, [&session](const auto& route) { return route.second == session; });
   }
-  const std::lock_guard lock(seats_mutex_);
-  // Not if a newer session of the node has taken the seat: the node is not gone then.
-  const auto seated = seated_.extract(session);
+  const std::lock_guard lock(node_sessions_mutex_);
+  // Not if a newer session of the node has taken the node_session: the node is not gone then.
+  const auto seated = node_names_.extract(session);
   if (seated.empty()) return;
-  Seat& seat = seats_.at(seated.mapped());
-  seat.session.reset();
+  NodeSession& node_session = node_sessions_.at(seated.mapped());
+  node_session.session.reset();
   spdlog::info("event=agent_disconnected node=\"{}\"", seated.mapped());
-  if (seat.node) loop_->PostAsync({AgentGone{seat.node}, {}}, nullptr);
+  if (node_session.node) loop_->PostAsync({AgentGone{node_session.node}, {}}, nullptr);
 }
 
 void Agents::Watch() {

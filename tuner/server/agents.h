@@ -72,7 +72,7 @@ class Agents {
 
  private:
   // Who speaks for a node, by its name.
-  struct Seat {
+  struct NodeSession {
     std::shared_ptr<AgentSession> session;  // null: nobody at the moment
     std::string incarnation;
     std::int64_t last_sequence = 0;  // of the events taken from this incarnation
@@ -80,18 +80,19 @@ class Agents {
   };
 
   // Where other agents fetch the node's checkpoints.
-  struct Door {
+  struct CheckpointServer {
     std::string address;
     std::string certificate;
     std::string error;
   };
 
-  void NoteDoor(const std::shared_ptr<AgentSession>& session, const v1::CheckpointDoorOpen& door);
+  void NoteCheckpointServer(const std::shared_ptr<AgentSession>& session,
+                            const v1::CheckpointServerOpen& server);
   void Watch();
   // Says where the sources are and gives the right to read there, to both sides.
   void OpenSources(const CommandSources& sources);
-  absl::Status TakeSeat(const std::shared_ptr<AgentSession>& session, const v1::Hello& hello,
-                        const std::function<void(const absl::Status&)>& refused);
+  absl::Status AttachNode(const std::shared_ptr<AgentSession>& session, const v1::Hello& hello,
+                          const std::function<void(const absl::Status&)>& refused);
   void Welcome(const std::shared_ptr<AgentSession>& session, NodeId node);
 
   const double lease_s_;
@@ -102,14 +103,15 @@ class Agents {
   GroupSecretOf group_secret_of_;
 
   // Held while events of agents are queued, so that they reach the core in the order of the
-  // seats' changes; never while anybody waits.
-  std::mutex seats_mutex_;
-  std::map<std::string, Seat> seats_;                            // by node name
-  std::map<std::shared_ptr<AgentSession>, std::string> seated_;  // the same by session
+  // nodes' changes; never while anybody waits.
+  std::mutex node_sessions_mutex_;
+  std::map<std::string, NodeSession> node_sessions_;                 // by node name
+  std::map<std::shared_ptr<AgentSession>, std::string> node_names_;  // the same by session
 
   std::mutex routes_mutex_;  // taken last, never held while waiting
   std::map<NodeId, std::shared_ptr<AgentSession>> routes_;
-  std::map<NodeId, Door> doors_;  // as the agents said since they joined last
+  std::map<NodeId, CheckpointServer>
+      checkpoint_servers_;  // as the agents said since they joined last
   std::set<std::shared_ptr<AgentSession>> sessions_;
   std::condition_variable stop_changed_;
   bool stopping_ = false;

@@ -6,7 +6,7 @@
 
 #include "tuner/api/tuner.h"
 #include "tuner/base/status.h"
-#include "tuner/server/doorkeeper.h"
+#include "tuner/server/access_control.h"
 #include "tuner/server/listen_address.h"
 #include "tuner/server/tls.h"
 
@@ -22,12 +22,12 @@ class DashboardServer {
   virtual void Stop() = 0;
 };
 
-// What a dashboard is started with. Doorkeeper and tuner outlive it.
+// What a dashboard is started with. AccessControl and tuner outlive it.
 struct DashboardPlace {
   ListenAddress address;  // port 0: any free one
   TlsFiles tls;           // empty: it speaks in the clear
   // To be asked about each request before its body is read, as "dashboard METHOD".
-  const Doorkeeper& doorkeeper;
+  const AccessControl& access;
   Tuner& tuner;
   // Told of each request's route and status, from any thread.
   std::function<void(const std::string& route, int status)> answered;

@@ -13,7 +13,7 @@ namespace espalier {
 namespace {
 
 struct Guard {
-  const Doorkeeper& doorkeeper;
+  const AccessControl& access;
   bool own_user;
   std::function<void(const absl::Status&)> refused;
 };
@@ -35,7 +35,7 @@ void Ask(void* state, grpc_auth_context*, const grpc_metadata* metadata, std::si
       shown.token = BearerToken(SliceText(metadata[i].value));
     }
   }
-  const absl::Status status = guard.doorkeeper.Admit(path, shown);
+  const absl::Status status = guard.access.Admit(path, shown);
   if (!status.ok()) guard.refused(status);
   const std::string message(status.message());
   done(call, nullptr, 0, nullptr, 0, static_cast<grpc_status_code>(status.code()),
@@ -76,10 +76,10 @@ class GuardedServerCredentials final : public grpc::ServerCredentials {
 }  // namespace
 
 std::shared_ptr<grpc::ServerCredentials> GuardedCredentials(
-    const TlsPair& tls, const Doorkeeper& doorkeeper, bool own_user,
+    const TlsPair& tls, const AccessControl& access, bool own_user,
     std::function<void(const absl::Status&)> refused) {
-  return std::make_shared<GuardedServerCredentials>(
-      tls, Guard{doorkeeper, own_user, std::move(refused)});
+  return std::make_shared<GuardedServerCredentials>(tls,
+                                                    Guard{access, own_user, std::move(refused)});
 }
 
 }  // namespace espalier

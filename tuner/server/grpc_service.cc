@@ -37,9 +37,9 @@ std::string TokenOf(const grpc::ServerContextBase& context) {
 // All methods hold a thread while they are under way, but for the agents' streams.
 class TunerService final : public v1::Tuner::WithCallbackMethod_Agent<v1::Tuner::Service> {
  public:
-  TunerService(const Doorkeeper& doorkeeper, std::string certificate_hash, espalier::Tuner& tuner,
+  TunerService(const AccessControl& access, std::string certificate_hash, espalier::Tuner& tuner,
                Agents& agents, Metrics& metrics)
-      : doorkeeper_(doorkeeper),
+      : access_(access),
         certificate_hash_(std::move(certificate_hash)),
         tuner_(tuner),
         agents_(agents),
@@ -160,7 +160,7 @@ class TunerService final : public v1::Tuner::WithCallbackMethod_Agent<v1::Tuner:
     }
     if constexpr (requires { request.trial_id(); }) {
       const absl::Status own =
-          CheckTrialToken(doorkeeper_, TokenOf(context), request.trial_id(), tuner_);
+          CheckTrialToken(access_, TokenOf(context), request.trial_id(), tuner_);
       if (!own.ok()) return Counted(method, own);
     }
     const auto start = std::chrono::steady_clock::now();
@@ -177,30 +177,30 @@ class TunerService final : public v1::Tuner::WithCallbackMethod_Agent<v1::Tuner:
     return ToGrpc(status);
   }
 
-  const Doorkeeper& doorkeeper_;
+  const AccessControl& access_;
   const std::string certificate_hash_;
   espalier::Tuner& tuner_;
   Agents& agents_;
   Metrics& metrics_;
 };
 
-Answered CountIn(Metrics& metrics, const char* door) {
-  return [&metrics, door](const char* method, const absl::Status& status, double seconds) {
-    metrics.CountRequest(door, method, absl::StatusCodeToString(status.code()));
-    metrics.CountLatency(door, method, seconds);
+Answered CountIn(Metrics& metrics, const char* frontend) {
+  return [&metrics, frontend](const char* method, const absl::Status& status, double seconds) {
+    metrics.CountRequest(frontend, method, absl::StatusCodeToString(status.code()));
+    metrics.CountLatency(frontend, method, seconds);
   };
 }
 
 class GrpcServerImpl final : public GrpcServer {
  public:
-  GrpcServerImpl(const Doorkeeper& doorkeeper, const std::string& certificate_hash, Tuner& tuner,
-                 Agents& agents, Metrics& metrics, const Doors& doors)
-      : doorkeeper_(doorkeeper),
+  GrpcServerImpl(const AccessControl& access, const std::string& certificate_hash, Tuner& tuner,
+                 Agents& agents, Metrics& metrics, const Frontends& frontends)
+      : access_(access),
         metrics_(metrics),
-        service_(doorkeeper, certificate_hash, tuner, agents, metrics) {
+        service_(access, certificate_hash, tuner, agents, metrics) {
     services_.push_back(MakeSlotsService(tuner, CountIn(metrics, "grpc")));
-    for (const auto& door : doors) {
-      auto service = door->MakeGrpcService(tuner, CountIn(metrics, door->name()));
+    for (const auto& frontend : frontends) {
+      auto service = frontend->MakeGrpcService(tuner, CountIn(metrics, frontend->name()));
       if (service != nullptr) services_.push_back(std::move(service));
     }
   }
@@ -225,15 +225,15 @@ class GrpcServerImpl final : public GrpcServer {
       metrics_.CountRequest("grpc", "refused", absl::StatusCodeToString(status.code()));
     };
     own_users_ = builder.experimental().AddExternalConnectionAcceptor(
-        type, GuardedCredentials(tls, doorkeeper_, /*own_user=*/true, refused));
+        type, GuardedCredentials(tls, access_, /*own_user=*/true, refused));
     others_ = builder.experimental().AddExternalConnectionAcceptor(
-        type, GuardedCredentials(tls, doorkeeper_, /*own_user=*/false, refused));
+        type, GuardedCredentials(tls, access_, /*own_user=*/false, refused));
     server_ = builder.BuildAndStart();
     if (!server_) return absl::InternalError("gRPC does not start; the log says why");
     ESPALIER_ASSIGN_OR_RETURN(
         listener_,
         SilentConnections::Listen(
-            address, [this](const Peer& peer) { return doorkeeper_.Trusts(peer); },
+            address, [this](const Peer& peer) { return access_.Trusts(peer); },
             [this](int socket, bool trusted) {
               grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
               connection.fd = socket;
@@ -254,10 +254,10 @@ class GrpcServerImpl final : public GrpcServer {
   }
 
  private:
-  const Doorkeeper& doorkeeper_;
+  const AccessControl& access_;
   Metrics& metrics_;
   TunerService service_;
-  std::vector<std::unique_ptr<grpc::Service>> services_;  // slots', and the doors'
+  std::vector<std::unique_ptr<grpc::Service>> services_;  // slots', and the frontends'
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> own_users_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> others_;
   std::unique_ptr<grpc::Server> server_;
@@ -267,11 +267,11 @@ class GrpcServerImpl final : public GrpcServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
-    const ListenAddress& address, const TlsPair& tls, const Doorkeeper& doorkeeper,
+    const ListenAddress& address, const TlsPair& tls, const AccessControl& access,
     const std::string& certificate_hash, Tuner& tuner, Agents& agents, Metrics& metrics,
-    const Doors& doors) {
+    const Frontends& frontends) {
   auto server =
-      std::make_unique<GrpcServerImpl>(doorkeeper, certificate_hash, tuner, agents, metrics, doors);
+      std::make_unique<GrpcServerImpl>(access, certificate_hash, tuner, agents, metrics, frontends);
   ESPALIER_RETURN_IF_ERROR(server->Listen(address, tls));
   return server;
 }

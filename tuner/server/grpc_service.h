@@ -4,9 +4,9 @@
 #include <string>
 
 #include "tuner/base/status.h"
+#include "tuner/server/access_control.h"
 #include "tuner/server/agents.h"
-#include "tuner/server/door.h"
-#include "tuner/server/doorkeeper.h"
+#include "tuner/server/frontend.h"
 #include "tuner/server/listen_address.h"
 #include "tuner/server/metrics.h"
 #include "tuner/server/tls.h"
@@ -20,19 +20,17 @@ inline constexpr double kShutdownGrace_s = 2;  // for calls under way
 inline constexpr int kHandshake_s = 10;      // for a stranger to begin to speak gRPC
 inline constexpr int kMaxGrpcIdle_s = 1800;  // of a connection without a call
 
-// The gRPC services: espalier.v1.Tuner, espalier.v1.Slots and those of the doors. Whose a
+// The gRPC services: espalier.v1.Tuner, espalier.v1.Slots and those of the frontends. Whose a
 // connection is is asked when it comes (it waits outside until its client says something), what a
-// call may do when its head has come. Tuner, agents, metrics and doors must outlive it.
+// call may do when its head has come. Tuner, agents, metrics and frontends must outlive it.
 class GrpcServer {
  public:
   // Port 0 takes any free one. An empty pair speaks in the clear. New tokens end with
-  // `certificate_hash`. The doorkeeper must outlive the server, too.
-  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const ListenAddress& address,
-                                                           const TlsPair& tls,
-                                                           const Doorkeeper& doorkeeper,
-                                                           const std::string& certificate_hash,
-                                                           Tuner& tuner, Agents& agents,
-                                                           Metrics& metrics, const Doors& doors);
+  // `certificate_hash`. The access must outlive the server, too.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
+      const ListenAddress& address, const TlsPair& tls, const AccessControl& access,
+      const std::string& certificate_hash, Tuner& tuner, Agents& agents, Metrics& metrics,
+      const Frontends& frontends);
   virtual ~GrpcServer() = default;
 
   virtual std::string address() const = 0;

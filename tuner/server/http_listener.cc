@@ -8,9 +8,8 @@
 
 namespace espalier {
 
-HttpListener::HttpListener(const TlsFiles& tls, const Doorkeeper& doorkeeper, std::size_t max_body)
-    : server_(MakeHttpServer(tls,
-                             [&doorkeeper](const Peer& peer) { return doorkeeper.Trusts(peer); })) {
+HttpListener::HttpListener(const TlsFiles& tls, const AccessControl& access, std::size_t max_body)
+    : server_(MakeHttpServer(tls, [&access](const Peer& peer) { return access.Trusts(peer); })) {
   server_->set_payload_max_length(max_body);
   server_->set_tcp_nodelay(true);
   // Not SO_REUSEPORT, which the library sets: a second service on the port must be noticed.

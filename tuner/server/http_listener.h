@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "tuner/base/status.h"
-#include "tuner/server/doorkeeper.h"
+#include "tuner/server/access_control.h"
 #include "tuner/server/listen_address.h"
 #include "tuner/server/tls.h"
 
@@ -21,8 +21,8 @@ namespace espalier {
 // before Listen, and calls Stop before what they use is gone.
 class HttpListener {
  public:
-  // Bodies of more than max_body bytes are refused. The doorkeeper must outlive it.
-  HttpListener(const TlsFiles& tls, const Doorkeeper& doorkeeper, std::size_t max_body);
+  // Bodies of more than max_body bytes are refused. The access must outlive it.
+  HttpListener(const TlsFiles& tls, const AccessControl& access, std::size_t max_body);
   ~HttpListener();
 
   httplib::Server& server() { return *server_; }

@@ -11,8 +11,8 @@
 
 namespace espalier {
 
-// What the service itself answers; doors bring further routes (door.h). docs/openapi.json describes
-// each.
+// What the service itself answers; frontends bring further routes (frontend.h). docs/openapi.json
+// describes each.
 std::vector<HttpRoute> StudyRoutes();
 std::vector<HttpRoute> TrialRoutes();
 std::vector<HttpRoute> SlotRoutes();

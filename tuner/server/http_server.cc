@@ -67,14 +67,14 @@ std::string RequestKey(const httplib::Request& request) {
 
 class HttpServerImpl final : public HttpServer {
  public:
-  HttpServerImpl(const TlsFiles& tls, const Doorkeeper& doorkeeper, std::vector<HttpRoute> routes,
+  HttpServerImpl(const TlsFiles& tls, const AccessControl& access, std::vector<HttpRoute> routes,
                  Tuner& tuner, Metrics& metrics)
-      : doorkeeper_(doorkeeper),
+      : access_(access),
         scheme_(tls.on() ? "https://" : "http://"),
         tuner_(tuner),
         metrics_(metrics),
         routes_(std::move(routes)),
-        listener_(tls, doorkeeper, kMaxHttpBody) {}
+        listener_(tls, access, kMaxHttpBody) {}
   ~HttpServerImpl() override { Stop(); }
 
   absl::Status Listen(const ListenAddress& address) {
@@ -184,17 +184,17 @@ class HttpServerImpl final : public HttpServer {
     ESPALIER_RETURN_IF_ERROR(CheckSite(request, !shown.own_user));
     // Who may see anything may learn that there is no such page.
     ESPALIER_RETURN_IF_ERROR(
-        doorkeeper_.Admit(found.route == nullptr && !shown.token.empty() ? kAnyPage : call, shown));
+        access_.Admit(found.route == nullptr && !shown.token.empty() ? kAnyPage : call, shown));
     const auto trial = found.path.find("trial_id");
     if (trial == found.path.end()) return absl::OkStatus();
     std::int64_t number = 0;
     if (!absl::SimpleAtoi(trial->second, &number)) number = -1;  // nobody's
-    return CheckTrialToken(doorkeeper_, shown.token, number, tuner_);
+    return CheckTrialToken(access_, shown.token, number, tuner_);
   }
 
   static constexpr char kAnyPage[] = "GET /api/openapi.json";
 
-  const Doorkeeper& doorkeeper_;
+  const AccessControl& access_;
   const std::string scheme_;
   Tuner& tuner_;
   Metrics& metrics_;
@@ -207,11 +207,10 @@ class HttpServerImpl final : public HttpServer {
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const ListenAddress& address,
                                                               const TlsFiles& tls,
-                                                              const Doorkeeper& doorkeeper,
+                                                              const AccessControl& access,
                                                               std::vector<HttpRoute> routes,
                                                               Tuner& tuner, Metrics& metrics) {
-  auto server =
-      std::make_unique<HttpServerImpl>(tls, doorkeeper, std::move(routes), tuner, metrics);
+  auto server = std::make_unique<HttpServerImpl>(tls, access, std::move(routes), tuner, metrics);
   ESPALIER_RETURN_IF_ERROR(server->Listen(address));
   return server;
 }

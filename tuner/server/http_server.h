@@ -7,7 +7,7 @@
 
 #include "tuner/api/tuner.h"
 #include "tuner/base/status.h"
-#include "tuner/server/doorkeeper.h"
+#include "tuner/server/access_control.h"
 #include "tuner/server/http_route.h"
 #include "tuner/server/listen_address.h"
 #include "tuner/server/metrics.h"
@@ -19,14 +19,14 @@ inline constexpr std::size_t kMaxHttpBody = 1 << 20;  // bytes
 
 // HTTP by a table of routes: the service's own, which are health, metrics, and JSON of the public
 // messages through the same operations as gRPC (http_routes.h; docs/http.md tells users about
-// them), and those of its doors. Connections are kept (http_connections.h). Errors are {"error":
+// them), and those of its frontends. Connections are kept (http_connections.h). Errors are {"error":
 // message, "code": name of the status}.
 class HttpServer {
  public:
-  // Port 0 takes any free one. Doorkeeper, tuner and metrics must outlive the server.
+  // Port 0 takes any free one. AccessControl, tuner and metrics must outlive the server.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const ListenAddress& address,
                                                            const TlsFiles& tls,
-                                                           const Doorkeeper& doorkeeper,
+                                                           const AccessControl& access,
                                                            std::vector<HttpRoute> routes,
                                                            Tuner& tuner, Metrics& metrics);
   virtual ~HttpServer() = default;

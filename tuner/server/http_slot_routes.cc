@@ -1,4 +1,4 @@
-// Routes of the HTTP door: slots of the pool for trials that clients run by themselves.
+// Routes of the HTTP endpoint: slots of the pool for trials that clients run by themselves.
 
 #include <future>
 #include <memory>

@@ -1,4 +1,4 @@
-// Routes of the HTTP door: studies.
+// Routes of the HTTP endpoint: studies.
 
 #include "absl/strings/str_cat.h"
 #include "tuner/api/operations.h"

@@ -1,4 +1,4 @@
-// Routes of the HTTP door: trials that clients ask for, run and tell.
+// Routes of the HTTP endpoint: trials that clients ask for, run and tell.
 
 #include <charconv>
 

@@ -8,7 +8,7 @@
 
 namespace espalier {
 
-// Where a door listens; port 0: any free one.
+// Where an endpoint listens; port 0: any free one.
 struct ListenAddress : HostPort {
   bool loopback() const;
 };

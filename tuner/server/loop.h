@@ -94,7 +94,7 @@ class Loop final : public Tuner {
   static absl::Status Closed();
 
   // Who waits for slots is told that the service ends, and nobody waits for them from now on: the
-  // doors can be closed.
+  // endpoints can be closed.
   void EndWaits();
 
   // Takes no more, finishes what is queued, ends the thread and closes the storage.

@@ -52,14 +52,14 @@ void Metrics::CountBatch(std::size_t events, double commit_s) {
   if (commit_s > 0) commit_.Observe(commit_s);
 }
 
-void Metrics::CountRequest(const std::string& door, const std::string& method,
+void Metrics::CountRequest(const std::string& frontend, const std::string& method,
                            const std::string& code) {
-  requests_.Add({{"door", door}, {"method", method}, {"code", code}}).Increment();
+  requests_.Add({{"door", frontend}, {"method", method}, {"code", code}}).Increment();
 }
 
-void Metrics::CountLatency(const std::string& door, const std::string& method, double seconds) {
+void Metrics::CountLatency(const std::string& frontend, const std::string& method, double seconds) {
   latency_
-      .Add({{"door", door}, {"method", method}},
+      .Add({{"door", frontend}, {"method", method}},
            Histogram::BucketBoundaries{1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1,
                                        0.2, 0.5, 1, 5})
       .Observe(seconds);

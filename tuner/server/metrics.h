@@ -21,9 +21,10 @@ class Metrics {
 
   // commit_s 0: there was nothing to commit.
   void CountBatch(std::size_t events, double commit_s);
-  void CountRequest(const std::string& door, const std::string& method, const std::string& code);
+  void CountRequest(const std::string& frontend, const std::string& method,
+                    const std::string& code);
   // From the request's arrival to its answer.
-  void CountLatency(const std::string& door, const std::string& method, double seconds);
+  void CountLatency(const std::string& frontend, const std::string& method, double seconds);
   void CountResize(double pause_s);
   // Of a checkpoint, to another node.
   void CountCopy(bool failed, std::int64_t bytes);

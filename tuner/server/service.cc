@@ -7,8 +7,8 @@
 #include "allocator/policies/policy.h"
 #include "spdlog/spdlog.h"
 #include "tuner/base/check.h"
+#include "tuner/server/access_control.h"
 #include "tuner/server/agents.h"
-#include "tuner/server/doorkeeper.h"
 #include "tuner/server/grpc_service.h"
 #include "tuner/server/http_routes.h"
 #include "tuner/server/http_server.h"
@@ -57,7 +57,7 @@ absl::Status CheckPolicy(const PluginSpec& policy, const TunerState& state) {
 class ServiceImpl final : public Service {
  public:
   explicit ServiceImpl(const ServiceOptions& options) : agents_(options.lease_s, Now) {
-    for (const MakeDoor& make : options.doors) doors_.push_back(make());
+    for (const MakeFrontend& make : options.frontends) frontends_.push_back(make());
   }
   ~ServiceImpl() override { Shutdown(); }
 
@@ -92,9 +92,9 @@ class ServiceImpl final : public Service {
     ESPALIER_ASSIGN_OR_RETURN(
         credentials_, PrepareCredentials(
                           {options.credentials_folder, options.tls, options.plaintext}, reachable));
-    doorkeeper_ = std::make_unique<Doorkeeper>(
-        DoorkeeperOptions{options.token, options.open_loopback, credentials_.trial_key, Now});
-    doorkeeper_->Load(state);
+    access_ = std::make_unique<AccessControl>(
+        AccessControlOptions{options.token, options.open_loopback, credentials_.trial_key, Now});
+    access_->Load(state);
     TlsPair tls;
     if (const TlsFiles& files = credentials_.TlsAt(grpc_address); files.on()) {
       ESPALIER_ASSIGN_OR_RETURN(tls, ReadTls(files));
@@ -118,10 +118,10 @@ class ServiceImpl final : public Service {
                                       std::int64_t most) {
       return agents_.ReadOutput(node, study, number, most);
     };
-    for (const auto& door : doors_) door->Load(state);
+    for (const auto& frontend : frontends_) frontend->Load(state);
     loop_options.committed = [this](const std::vector<Change>& changes, const TunerState& now) {
-      doorkeeper_->Take(changes);
-      for (const auto& door : doors_) door->Take(changes, now);
+      access_->Take(changes);
+      for (const auto& frontend : frontends_) frontend->Take(changes, now);
     };
     loop_ = std::make_unique<Loop>(std::move(storage), std::move(state), std::move(loop_options),
                                    metrics_,
@@ -130,22 +130,22 @@ class ServiceImpl final : public Service {
     agents_.Start(
         *loop_,
         [this](TrialId trial, ReplicaId replica) {
-          return doorkeeper_->TrialToken(trial, replica, credentials_.certificate_hash);
+          return access_->TrialToken(trial, replica, credentials_.certificate_hash);
         },
-        [this](const Membership& group) { return doorkeeper_->GroupSecret(group); });
+        [this](const Membership& group) { return access_->GroupSecret(group); });
     if (reachable && !options.credentials_folder.empty()) {
       ESPALIER_RETURN_IF_ERROR(
-          PrepareTokens(options.credentials_folder, *doorkeeper_, *loop_, credentials_));
+          PrepareTokens(options.credentials_folder, *access_, *loop_, credentials_));
     }
     ESPALIER_ASSIGN_OR_RETURN(
-        grpc_, GrpcServer::Start(grpc_address, tls, *doorkeeper_, credentials_.certificate_hash,
-                                 *loop_, agents_, metrics_, doors_));
+        grpc_, GrpcServer::Start(grpc_address, tls, *access_, credentials_.certificate_hash, *loop_,
+                                 agents_, metrics_, frontends_));
     if (!options.dashboard_address.empty()) {
       ESPALIER_RETURN_IF_ERROR(OpenDashboard(dashboard_address, options.start_dashboard));
     }
     if (!options.http_address.empty()) {
       ESPALIER_ASSIGN_OR_RETURN(
-          http_, HttpServer::Start(http_address, credentials_.TlsAt(http_address), *doorkeeper_,
+          http_, HttpServer::Start(http_address, credentials_.TlsAt(http_address), *access_,
                                    Routes(), *loop_, metrics_));
     }
     for (const ListenAddress& address : {grpc_address, http_address, dashboard_address}) {
@@ -171,8 +171,8 @@ class ServiceImpl final : public Service {
   void Shutdown() override {
     const std::lock_guard lock(shutdown_mutex_);
     if (loop_) loop_->EndWaits();
-    for (const auto& door : doors_) door->Close();
-    // Doors first, while the loop still answers the calls under way; then what they posted is
+    for (const auto& frontend : frontends_) frontend->Close();
+    // Frontends first, while the loop still answers the calls under way; then what they posted is
     // committed, and the database closed.
     if (http_) http_->Stop();
     if (dashboard_) dashboard_->Stop();
@@ -188,12 +188,12 @@ class ServiceImpl final : public Service {
       metrics_.CountRequest("dashboard", route, std::to_string(status));
     };
     ESPALIER_ASSIGN_OR_RETURN(
-        dashboard_, start({address, credentials_.TlsAt(address), *doorkeeper_, *loop_, answered}));
+        dashboard_, start({address, credentials_.TlsAt(address), *access_, *loop_, answered}));
     dashboard_address_ = dashboard_->address();
     return absl::OkStatus();
   }
 
-  // The service's own and those of its doors.
+  // The service's own and those of its frontends.
   std::vector<HttpRoute> Routes() {
     const std::string dashboard =
         dashboard_address_.empty()
@@ -201,8 +201,8 @@ class ServiceImpl final : public Service {
             : absl::StrCat(scheme(dashboard_address_), dashboard_address_, "/dashboard");
     std::vector<HttpRoute> all = OwnRoutes(
         dashboard, [this](Tuner& tuner) { return metrics_.Text(tuner, loop_->queued()); });
-    for (const auto& door : doors_) {
-      const std::vector<HttpRoute> more = door->Routes(*loop_);
+    for (const auto& frontend : frontends_) {
+      const std::vector<HttpRoute> more = frontend->Routes(*loop_);
       all.insert(all.end(), more.begin(), more.end());
     }
     return all;
@@ -212,8 +212,8 @@ class ServiceImpl final : public Service {
   Metrics metrics_;
   Agents agents_;
   ServiceCredentials credentials_;
-  std::unique_ptr<Doorkeeper> doorkeeper_;
-  Doors doors_;
+  std::unique_ptr<AccessControl> access_;
+  Frontends frontends_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<HttpServer> http_;

@@ -9,7 +9,7 @@
 #include "tuner/core/core.h"
 #include "tuner/core/pool_size/engine.h"
 #include "tuner/server/dashboard_server.h"
-#include "tuner/server/door.h"
+#include "tuner/server/frontend.h"
 #include "tuner/server/service_credentials.h"
 #include "tuner/server/tls.h"
 
@@ -20,10 +20,10 @@ struct ServiceOptions {
   std::string http_address;                  // empty: no HTTP
   std::string dashboard_address;             // of its pages; empty: none
   StartDashboard start_dashboard{};          // where there is such an address
-  std::vector<MakeDoor> doors{};             // for clients of other systems
+  std::vector<MakeFrontend> frontends{};     // for clients of other systems
   std::string database;                      // SQLite file; empty: in memory, lost at exit
-  std::string token;  // a word that everybody must show; empty: see Doorkeeper
-  TlsFiles tls{};     // of all doors
+  std::string token;  // a word that everybody must show; empty: see AccessControl
+  TlsFiles tls{};     // of all endpoints
   // What makes an address that is not loopback safe: a certificate and tokens of its own, kept
   // here. Empty: none; such an address then needs a word.
   std::string credentials_folder{};
@@ -42,7 +42,7 @@ struct ServiceOptions {
   PoolSizeOptions pool_size{};
 };
 
-// The tuner service: storage, core, its owner thread, and the gRPC and HTTP doors. Starts threads
+// The tuner service: storage, core, its owner thread, and the gRPC and HTTP endpoints. Starts threads
 // of its own; all methods may be called from any thread.
 class Service {
  public:

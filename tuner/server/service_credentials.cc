@@ -40,10 +40,10 @@ absl::StatusOr<std::string> KeepTrialKey(const std::string& folder) {
 // The token in the file, if it opens `call` and names the certificate; else a new one.
 absl::StatusOr<std::string> KeepToken(const std::string& file, Role role, const std::string& name,
                                       std::string_view call, const std::string& certificate_hash,
-                                      const Doorkeeper& doorkeeper, Tuner& tuner) {
+                                      const AccessControl& access, Tuner& tuner) {
   const std::string kept = FirstLineOf(file);
   if (LooksLikeAccessToken(kept) && PinOf(kept) == certificate_hash &&
-      doorkeeper.Admit(call, {false, kept}).ok()) {
+      access.Admit(call, {false, kept}).ok()) {
     return kept;
   }
   v1::RemoveTokenRequest stale;
@@ -80,17 +80,16 @@ absl::StatusOr<ServiceCredentials> PrepareCredentials(const CredentialOptions& o
   return credentials;
 }
 
-absl::Status PrepareTokens(const std::string& folder, const Doorkeeper& doorkeeper, Tuner& tuner,
+absl::Status PrepareTokens(const std::string& folder, const AccessControl& access, Tuner& tuner,
                            ServiceCredentials& credentials) {
   credentials.join_token_file = InFolder(folder, "join.token");
   credentials.administer_token_file = InFolder(folder, "administer.token");
   ESPALIER_ASSIGN_OR_RETURN(
       credentials.join_token,
       KeepToken(credentials.join_token_file, Role::kAgent, "join", "/espalier.v1.Tuner/Agent",
-                credentials.certificate_hash, doorkeeper, tuner));
+                credentials.certificate_hash, access, tuner));
   return KeepToken(credentials.administer_token_file, Role::kAdminister, "administer",
-                   "/espalier.v1.Tuner/CreateToken", credentials.certificate_hash, doorkeeper,
-                   tuner)
+                   "/espalier.v1.Tuner/CreateToken", credentials.certificate_hash, access, tuner)
       .status();
 }
 

@@ -4,7 +4,7 @@
 
 #include "tuner/api/tuner.h"
 #include "tuner/base/status.h"
-#include "tuner/server/doorkeeper.h"
+#include "tuner/server/access_control.h"
 #include "tuner/server/listen_address.h"
 #include "tuner/server/tls.h"
 
@@ -15,8 +15,8 @@ namespace espalier {
 // administer.
 struct CredentialOptions {
   std::string folder;      // empty: nothing is kept
-  TlsFiles tls{};          // given by the user: all doors speak TLS with it
-  bool plaintext = false;  // no door makes a certificate of its own
+  TlsFiles tls{};          // given by the user: all endpoints speak TLS with it
+  bool plaintext = false;  // no endpoint makes a certificate of its own
 };
 
 struct ServiceCredentials {
@@ -29,19 +29,19 @@ struct ServiceCredentials {
   std::string join_token_file;
   std::string administer_token_file;
 
-  // What a door at this address speaks: on loopback no certificate of our own is needed.
+  // What an endpoint at this address speaks: on loopback no certificate of our own is needed.
   const TlsFiles& TlsAt(const ListenAddress& address) const {
     return address.loopback() ? given_tls : given_tls.on() ? given_tls : own_tls;
   }
 };
 
-// `reachable`: some door can be reached from other machines. Makes what is missing.
+// `reachable`: some endpoint can be reached from other machines. Makes what is missing.
 absl::StatusOr<ServiceCredentials> PrepareCredentials(const CredentialOptions& options,
                                                       bool reachable);
 
 // Tokens to join and to administer with, as files in the folder: those there are if they are good
 // still, else new ones.
-absl::Status PrepareTokens(const std::string& folder, const Doorkeeper& doorkeeper, Tuner& tuner,
+absl::Status PrepareTokens(const std::string& folder, const AccessControl& access, Tuner& tuner,
                            ServiceCredentials& credentials);
 
 }  // namespace espalier

@@ -20,9 +20,9 @@ bool HasProcesses(const View& view, TrialId trial) {
 
 }  // namespace
 
-absl::Status CheckTrialToken(const Doorkeeper& doorkeeper, const std::string& token,
+absl::Status CheckTrialToken(const AccessControl& access, const std::string& token,
                              std::int64_t trial, Tuner& tuner) {
-  const std::optional<TrialId> own = doorkeeper.TrialOf(token);
+  const std::optional<TrialId> own = access.TrialOf(token);
   if (!own) return absl::OkStatus();
   if (own->value != trial) {
     return absl::PermissionDeniedError(absl::StrCat(

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "adapters/optuna/dashboard/attributes.h"
-#include "adapters/optuna/dashboard/door.h"
+#include "adapters/optuna/dashboard/listener.h"
 #include "adapters/optuna/dashboard/python_text.h"
 #include "adapters/optuna/dashboard/study_json.h"
 #include "tuner/api/json.h"
@@ -62,7 +62,7 @@ absl::StatusOr<Answer> Content(const ArtifactFolder& folder, const std::vector<A
 
 }  // namespace
 
-void Dashboard::Door::AddArtifacts(httplib::Server& server) {
+void Dashboard::Listener::AddArtifacts(httplib::Server& server) {
   const auto need_folder = [this]() {
     return artifacts.available() ? absl::OkStatus()
                                  : absl::InvalidArgumentError("Cannot access to the artifacts.");

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "adapters/optuna/dashboard/door.h"
+#include "adapters/optuna/dashboard/listener.h"
 
 namespace espalier::optuna_dashboard {
 
@@ -58,7 +58,7 @@ absl::StatusOr<Answer> File(const std::filesystem::path& folder, const std::stri
 
 }  // namespace
 
-void Dashboard::Door::AddPages(httplib::Server& server) {
+void Dashboard::Listener::AddPages(httplib::Server& server) {
   const std::filesystem::path folder = options.page_folder;
   server.Get("/", Route("index", [](const httplib::Request&) -> absl::StatusOr<Answer> {
                return Answer{302, "", "text/plain", {{"Location", "/dashboard"}}};

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "adapters/optuna/dashboard/attributes.h"
-#include "adapters/optuna/dashboard/door.h"
+#include "adapters/optuna/dashboard/listener.h"
 #include "adapters/optuna/dashboard/python_text.h"
 #include "tuner/api/json.h"
 
@@ -61,7 +61,7 @@ std::string HistoryJson(const std::string& id, const Choice& choice) {
 
 }  // namespace
 
-void Dashboard::Door::AddPreferences(httplib::Server& server) {
+void Dashboard::Listener::AddPreferences(httplib::Server& server) {
   server.Post(
       "/api/studies/([0-9]+)/preference/?",
       Route("preference", [this](const Request& request) -> absl::StatusOr<Answer> {

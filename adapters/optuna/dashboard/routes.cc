@@ -5,7 +5,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "adapters/optuna/dashboard/door.h"
+#include "adapters/optuna/dashboard/listener.h"
 #include "tuner/api/json.h"
 
 namespace espalier::optuna_dashboard {
@@ -45,20 +45,20 @@ absl::Status Check(const Options& options) {
 }
 
 Dashboard::Dashboard(Tuner& tuner, Options options, Answered answered)
-    : door_(new Door{
+    : listener_(new Listener{
           tuner, options, std::move(answered), ArtifactFolder(options.artifact_folder), {}}) {}
 
 Dashboard::~Dashboard() = default;
 
 void Dashboard::AddRoutes(httplib::Server& server) {
-  door_->AddPages(server);
-  door_->AddStudies(server);
-  door_->AddTrials(server);
-  door_->AddPreferences(server);
-  door_->AddArtifacts(server);
+  listener_->AddPages(server);
+  listener_->AddStudies(server);
+  listener_->AddTrials(server);
+  listener_->AddPreferences(server);
+  listener_->AddArtifacts(server);
 }
 
-httplib::Server::Handler Dashboard::Door::Route(std::string name, Act act) {
+httplib::Server::Handler Dashboard::Listener::Route(std::string name, Act act) {
   return [this, name = std::move(name), act = std::move(act)](const httplib::Request& request,
                                                               httplib::Response& response) {
     absl::StatusOr<Answer> answer = act(request);

@@ -39,8 +39,8 @@ class Dashboard {
   void AddRoutes(httplib::Server& server);
 
  private:
-  struct Door;
-  std::unique_ptr<Door> door_;
+  struct Listener;
+  std::unique_ptr<Listener> listener_;
 };
 
 }  // namespace espalier::optuna_dashboard

@@ -18,9 +18,9 @@ constexpr std::size_t kMaxBody = kMaxArtifactBytes / 3 * 4 + (1 << 20);  // base
 class DashboardServerImpl final : public DashboardServer {
  public:
   DashboardServerImpl(const DashboardPlace& place, const Options& options)
-      : doorkeeper_(place.doorkeeper),
+      : access_(place.access),
         dashboard_(place.tuner, options, place.answered),
-        listener_(place.tls, place.doorkeeper, kMaxBody) {}
+        listener_(place.tls, place.access, kMaxBody) {}
   ~DashboardServerImpl() override { Stop(); }
 
   absl::Status Listen(const ListenAddress& address) {
@@ -59,8 +59,7 @@ class DashboardServerImpl final : public DashboardServer {
   bool Admit(const httplib::Request& request, httplib::Response& response) const {
     Shown shown = ShownBy(request);
     if (shown.token.empty()) shown.token = PasswordOf(request.get_header_value("Authorization"));
-    const absl::Status admitted =
-        doorkeeper_.Admit(absl::StrCat("dashboard ", request.method), shown);
+    const absl::Status admitted = access_.Admit(absl::StrCat("dashboard ", request.method), shown);
     if (absl::IsPermissionDenied(admitted)) {
       Refuse(403, std::string(admitted.message()), response);
       return false;
@@ -95,7 +94,7 @@ class DashboardServerImpl final : public DashboardServer {
     response.set_header("Connection", "close");
   }
 
-  const Doorkeeper& doorkeeper_;
+  const AccessControl& access_;
   Dashboard dashboard_;
   HttpListener listener_;
   httplib::Server& server_ = listener_.server();

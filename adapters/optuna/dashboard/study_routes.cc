@@ -8,8 +8,8 @@
 #include "absl/strings/str_split.h"
 #include "adapters/optuna/dashboard/attributes.h"
 #include "adapters/optuna/dashboard/best_trials.h"
-#include "adapters/optuna/dashboard/door.h"
 #include "adapters/optuna/dashboard/importance.h"
+#include "adapters/optuna/dashboard/listener.h"
 #include "adapters/optuna/dashboard/study_json.h"
 #include "adapters/optuna/dashboard/trial_table.h"
 #include "tuner/study_file/study_file.h"
@@ -181,7 +181,7 @@ absl::StatusOr<Answer> Table(Tuner& tuner, const Request& request) {
 
 }  // namespace
 
-void Dashboard::Door::AddStudies(httplib::Server& server) {
+void Dashboard::Listener::AddStudies(httplib::Server& server) {
   server.Get("/api/studies/?",
              Route("studies", [this](const Request&) { return Summaries(tuner); }));
   server.Post("/api/studies/?",

@@ -5,7 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "adapters/optuna/dashboard/attributes.h"
-#include "adapters/optuna/dashboard/door.h"
+#include "adapters/optuna/dashboard/listener.h"
 #include "adapters/optuna/dashboard/python_text.h"
 #include "tuner/api/json.h"
 
@@ -57,7 +57,7 @@ Answer Conflict(const Note& stored) {
 
 }  // namespace
 
-void Dashboard::Door::AddTrials(httplib::Server& server) {
+void Dashboard::Listener::AddTrials(httplib::Server& server) {
   server.Post("/api/trials/([0-9]+)/tell/?",
               Route("tell", [this](const Request& request) -> absl::StatusOr<Answer> {
                 ESPALIER_ASSIGN_OR_RETURN(const std::int64_t id, IdInPath(request, 1, "trial_id"));

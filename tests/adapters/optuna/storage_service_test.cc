@@ -23,7 +23,7 @@ constexpr char kChoices[] =
     R"({"name": "CategoricalDistribution", "attributes": {"choices": ["a", "b"]}})";
 
 ServiceOptions WithStorage(ServiceOptions options = {}) {
-  options.doors = {optuna_storage::MakeDoor};
+  options.frontends = {optuna_storage::MakeFrontend};
   return options;
 }
 
@@ -281,7 +281,7 @@ TEST_F(OptunaStorage, LargeAttributesAreTaken) {
             grpc::RESOURCE_EXHAUSTED);
 }
 
-TEST_F(OptunaStorage, OneTruthForBothDoors) {
+TEST_F(OptunaStorage, OneTruthForBothFrontends) {
   ASSERT_TRUE(running_.Create(CreateRequest()).ok());
   const std::int64_t study = client_.Study("by optuna");
   const std::int64_t id = client_.Trial(study);

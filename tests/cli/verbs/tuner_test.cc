@@ -136,18 +136,18 @@ TEST_F(Tuner, RefusesAStudyThatNeedsMoreSlotsThanThereAre) {
 }
 
 TEST_F(Tuner, RefusesAPortInUse) {
-  const int door = socket(AF_INET, SOCK_STREAM, 0);
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof(address);
-  ASSERT_EQ(bind(door, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(listen(door, 1), 0);
-  ASSERT_EQ(getsockname(door, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
   const std::string taken = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
   ExpectRefused(RunStudy(StudyText(), {"--grpc", taken}), {taken});
   ExpectRefused(RunStudy(StudyText(), {"--http", taken}), {taken});
-  close(door);
+  close(listener);
 }
 
 TEST_F(Tuner, RefusesADatabaseThatIsNotOurs) {
@@ -164,7 +164,7 @@ TEST_F(Tuner, RefusesADirectoryThatCannotBeMade) {
                 {file, "--dir"});
 }
 
-TEST_F(Tuner, RefusesATokenFileThatIsEmptyAndAnOpenDoorWithoutOne) {
+TEST_F(Tuner, RefusesATokenFileThatIsEmptyAndAnOpenServiceWithoutOne) {
   ExpectRefused(RunStudy(StudyText(), {"--token-file", directory_.Write("token", "\n")}),
                 {"token"});
   ExpectRefused(RunStudy(StudyText(), {"--grpc", "0.0.0.0:0"}), {"0.0.0.0:0", "token"});

@@ -19,9 +19,10 @@ class Eldest final : public Policy {
     AdmitWaiting(board, /*reclaim=*/false);
     Sizes sizes(board);
     for (std::size_t j = 0; j < board.size(); ++j) {
-      const Seat& seat = board.seat(j);
-      const int slots = std::min({most_, MaxSlots(*seat.job), seat.total + board.total_free()});
-      if (slots > seat.total && sizes.MayResize(j)) sizes.Grow(j, slots, "is the eldest that can");
+      const Holder& holder = board.holder(j);
+      const int slots = std::min({most_, MaxSlots(*holder.job), holder.total + board.total_free()});
+      if (slots > holder.total && sizes.MayResize(j))
+        sizes.Grow(j, slots, "is the eldest that can");
     }
     return sizes.Decisions();
   }

@@ -39,8 +39,8 @@ grpc::Status ScriptedService::Agent(grpc::ServerContext* context, Stream* stream
       stream_ = stream;
     } else if (message.has_heartbeat()) {
       ++heartbeats_;
-    } else if (message.has_door()) {
-      doors_.push_back(message.door());
+    } else if (message.has_checkpoint_server()) {
+      checkpoint_servers_.push_back(message.checkpoint_server());
     } else {
       events_.push_back(message);
     }
@@ -101,10 +101,11 @@ v1::ReplicaExited ScriptedService::AwaitExit(std::int64_t replica_id) {
   return exited;
 }
 
-v1::CheckpointDoorOpen ScriptedService::AwaitDoor() {
+v1::CheckpointServerOpen ScriptedService::AwaitCheckpointServer() {
   std::unique_lock lock(mutex_);
-  EXPECT_TRUE(changed_.wait_for(lock, std::chrono::minutes(1), [&] { return !doors_.empty(); }));
-  return doors_.empty() ? v1::CheckpointDoorOpen() : doors_.back();
+  EXPECT_TRUE(changed_.wait_for(lock, std::chrono::minutes(1),
+                                [&] { return !checkpoint_servers_.empty(); }));
+  return checkpoint_servers_.empty() ? v1::CheckpointServerOpen() : checkpoint_servers_.back();
 }
 
 ScriptedService::Events ScriptedService::events() {

@@ -37,9 +37,9 @@ class ScriptedService : private v1::Tuner::Service {
   v1::ReplicaExited AwaitExit(std::int64_t replica_id);
 
   // Where the agent gives its checkpoints away.
-  v1::CheckpointDoorOpen AwaitDoor();
+  v1::CheckpointServerOpen AwaitCheckpointServer();
 
-  Events events();  // without Hello, heartbeats and doors
+  Events events();  // without Hello, heartbeats and endpoints
   std::vector<v1::Hello> hellos();
   std::string authorization();
 
@@ -54,7 +54,7 @@ class ScriptedService : private v1::Tuner::Service {
   Stream* stream_ = nullptr;
   Events events_;
   std::vector<v1::Hello> hellos_;
-  std::vector<v1::CheckpointDoorOpen> doors_;
+  std::vector<v1::CheckpointServerOpen> checkpoint_servers_;
   std::string authorization_;
   int heartbeats_ = 0;
 };

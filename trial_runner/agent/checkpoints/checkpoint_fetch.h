@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trial_runner/agent/checkpoints/checkpoint_door.h"
+#include "trial_runner/agent/checkpoints/checkpoint_server.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
@@ -16,7 +16,7 @@ inline constexpr std::int64_t kSpareDiskBytes = std::int64_t{64} << 20;
 // An agent that has the checkpoint.
 struct CheckpointSource {
   std::string node;         // its name, for errors
-  std::string address;      // host:port of its CheckpointDoor; empty: it has none
+  std::string address;      // host:port of its CheckpointServer; empty: it has none
   std::string certificate;  // PEM: nobody else is believed
   std::string ticket;
   std::string error;  // why it has no address, if that is known

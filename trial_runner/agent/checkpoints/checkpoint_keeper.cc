@@ -65,35 +65,35 @@ void CheckpointKeeper::Describe(v1::Hello& hello) const {
   }
 }
 
-v1::CheckpointDoorOpen CheckpointKeeper::OpenDoor(const HostAddress& host) {
-  if (door_ == nullptr || door_host_ != host.address) {
-    door_.reset();
-    door_host_ = host.address;
-    auto opened = CheckpointDoor::Open(host.address, ports_.low, ports_.high,
-                                       [store = store_](const CheckpointName& what) {
-                                         return store->FolderOf(what.study, what.trial_number);
-                                       });
+v1::CheckpointServerOpen CheckpointKeeper::OpenServer(const HostAddress& host) {
+  if (server_ == nullptr || server_host_ != host.address) {
+    server_.reset();
+    server_host_ = host.address;
+    auto opened = CheckpointServer::Open(host.address, ports_.low, ports_.high,
+                                         [store = store_](const CheckpointName& what) {
+                                           return store->FolderOf(what.study, what.trial_number);
+                                         });
     if (opened.ok()) {
-      door_ = *std::move(opened);
-      spdlog::info("other agents fetch checkpoints of this node at {}", door_->address());
+      server_ = *std::move(opened);
+      spdlog::info("other agents fetch checkpoints of this node at {}", server_->address());
     } else {
-      door_error_ = std::string(opened.status().message());
-      spdlog::warn("checkpoints of this node cannot be fetched: {}", door_error_);
+      server_error_ = std::string(opened.status().message());
+      spdlog::warn("checkpoints of this node cannot be fetched: {}", server_error_);
     }
   }
-  v1::CheckpointDoorOpen told;
-  if (door_ == nullptr) {
-    told.set_error(door_error_);
+  v1::CheckpointServerOpen told;
+  if (server_ == nullptr) {
+    told.set_error(server_error_);
     return told;
   }
-  told.set_address(door_->address());
-  told.set_certificate(door_->certificate());
+  told.set_address(server_->address());
+  told.set_certificate(server_->certificate());
   return told;
 }
 
 void CheckpointKeeper::Allow(const v1::AllowRead& read) {
-  if (door_ == nullptr) return;
-  door_->Allow(read.ticket(), {read.study(), read.trial_number(), read.name()});
+  if (server_ == nullptr) return;
+  server_->Allow(read.ticket(), {read.study(), read.trial_number(), read.name()});
 }
 
 absl::Status CheckpointKeeper::Put(std::int64_t trial_id, const std::string& study,

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trial_runner/agent/agent.h"
-#include "trial_runner/agent/checkpoints/checkpoint_door.h"
+#include "trial_runner/agent/checkpoints/checkpoint_server.h"
 #include "trial_runner/agent/checkpoints/checkpoint_store.h"
 #include "trial_runner/agent/checkpoints/checkpoint_transfers.h"
 #include "trial_runner/agent/checkpoints/folder_watch.h"
@@ -42,11 +42,11 @@ class CheckpointKeeper {
 
   // For Hello.
   void Describe(v1::Hello& hello) const;
-  // Opens the door at that address unless it is open there. What other agents are to know of it.
-  v1::CheckpointDoorOpen OpenDoor(const HostAddress& host);
+  // Opens the server at that address unless it is open there. What other agents are to know of it.
+  v1::CheckpointServerOpen OpenServer(const HostAddress& host);
   void Allow(const v1::AllowRead& read);
   // Whether others are at it, or about to be, to fetch something.
-  bool giving() const { return door_ != nullptr && door_->busy(); }
+  bool giving() const { return server_ != nullptr && server_->busy(); }
 
   void Copy(const v1::CopyCheckpoint& copy);
   // Whether the checkpoint that the start names is here, and cannot be checked: then `start` has
@@ -74,9 +74,9 @@ class CheckpointKeeper {
   const PortRange ports_;
   const std::string directory_;
   const std::shared_ptr<const CheckpointStore> store_;
-  std::string door_host_;
-  std::string door_error_;
-  std::unique_ptr<CheckpointDoor> door_;
+  std::string server_host_;
+  std::string server_error_;
+  std::unique_ptr<CheckpointServer> server_;
   FolderWatch folders_;
   std::unique_ptr<CheckpointTransfers> transfers_;  // last: uses the store
 };

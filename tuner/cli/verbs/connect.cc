@@ -40,7 +40,7 @@ TlsTrust TrustFor(const ClientOptions& options) {
   return {PinOf(options.token), {}};
 }
 
-// What a door of HTTP answers to a request that shows the token, as far as it is of interest.
+// What an endpoint of HTTP answers to a request that shows the token, as far as it is of interest.
 absl::StatusOr<std::string> AskByHttp(const ClientOptions& options) {
   const DialLimit limit = DialLimit::Within(kAnswer_s);
   ESPALIER_ASSIGN_OR_RETURN(
@@ -65,18 +65,19 @@ absl::StatusOr<std::string> AskByHttp(const ClientOptions& options) {
   return answer;
 }
 
-enum class Door { kGrpc, kHttp };
+enum class Frontend { kGrpc, kHttp };
 
-// Which of a service's doors that is. An error if nobody answers, if somebody else does, or if the
+// Which of a service's endpoints that is. An error if nobody answers, if somebody else does, or if the
 // token is not good there.
-absl::StatusOr<Door> LookAtDoor(const ClientOptions& options) {
+absl::StatusOr<Frontend> LookAtEndpoint(const ClientOptions& options) {
   const absl::Status grpc = Client(options).ListStudies().status();
-  // Of a role that may not list studies: it is a door all the same.
-  if (grpc.ok() || absl::IsPermissionDenied(grpc)) return Door::kGrpc;
+  // Of a role that may not list studies: it is an endpoint all the same.
+  if (grpc.ok() || absl::IsPermissionDenied(grpc)) return Frontend::kGrpc;
   if (!absl::IsUnavailable(grpc)) return grpc;
   const absl::StatusOr<std::string> answer = AskByHttp(options);
   if (!answer.ok() || !answer->starts_with("HTTP/1.")) return grpc;
-  if (answer->substr(0, answer->find('\r')).find(" 401") == std::string::npos) return Door::kHttp;
+  if (answer->substr(0, answer->find('\r')).find(" 401") == std::string::npos)
+    return Frontend::kHttp;
   const std::size_t body = answer->find("\r\n\r\n");
   return absl::UnauthenticatedError(body == std::string::npos ? *answer : answer->substr(body + 4));
 }
@@ -101,7 +102,7 @@ absl::StatusOr<std::unique_ptr<Forwarder>> OpenPort(const ConnectArguments& argu
         "user, makes one");
   }
   options.timeout_s = kAnswer_s;
-  ESPALIER_ASSIGN_OR_RETURN(const Door door, LookAtDoor(options));
+  ESPALIER_ASSIGN_OR_RETURN(const Frontend frontend, LookAtEndpoint(options));
   ESPALIER_ASSIGN_OR_RETURN(const int listener, ListenFor(arguments, where));
   const auto failed = [](const absl::Status& status) {
     std::fprintf(stderr, "tuner connect: %s\n", std::string(status.message()).c_str());
@@ -112,7 +113,7 @@ absl::StatusOr<std::unique_ptr<Forwarder>> OpenPort(const ConnectArguments& argu
   ESPALIER_ASSIGN_OR_RETURN(const HostPort opened, ParseHostPort(here));
   std::printf("%s is the service at %s, for programs of this user\n", here.c_str(),
               address.c_str());
-  if (door == Door::kGrpc) {
+  if (frontend == Frontend::kGrpc) {
     std::printf("  optuna.storages.GrpcStorageProxy(host=\"%s\", port=%d)\n", opened.host.c_str(),
                 opened.port);
   } else {

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "adapters/optuna/dashboard/server.h"
-#include "tuner/cli/doors.h"
 #include "tuner/cli/engine_options.h"
 #include "tuner/cli/files.h"
+#include "tuner/cli/frontends.h"
 #include "tuner/cli/interrupts.h"
 #include "tuner/cli/machine.h"
 #include "tuner/cli/plugin_argument.h"
@@ -53,7 +53,7 @@ std::string NameFromElsewhere(const std::string& address) {
   return fmt::format("{}:{}", HostName(), parsed->port);
 }
 
-void PrintDoors(const Service& service, const ServiceOptions& options) {
+void PrintEndpoints(const Service& service, const ServiceOptions& options) {
   std::printf("gRPC %s\n", service.grpc_address().c_str());
   if (const std::string http = service.http_address(); !http.empty()) {
     std::printf("HTTP %s%s\n", service.scheme(http).c_str(), http.c_str());
@@ -109,7 +109,7 @@ ExitCode Serve(const ServeArguments& arguments) {
   if (!policy.ok())
     return Fail("serve", ExitCode::kBadInput, std::string(policy.status().message()));
   options.policy = *policy;
-  options.doors = AllDoors();
+  options.frontends = AllFrontends();
   options.start_dashboard = optuna_dashboard::Server(arguments.dashboard);
   options.credentials_folder = CredentialsFolder(options.database);
   const auto engine = arguments.engine.Make(NodeTokenFile(arguments, options), options);
@@ -124,7 +124,7 @@ ExitCode Serve(const ServeArguments& arguments) {
   if (*engine != nullptr) {
     (*engine)->Open((*service)->grpc_address(), (*service)->http_address());
   }
-  PrintDoors(**service, options);
+  PrintEndpoints(**service, options);
   std::printf("database %s\n", options.database.c_str());
   std::fflush(stdout);
   while (!interrupts.interrupted()) interrupts.Wait(kIdleWait_s);

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/trial_runner/agent/agent_fixture.h"
-#include "trial_runner/agent/checkpoints/checkpoint_door.h"
 #include "trial_runner/agent/checkpoints/checkpoint_fetch.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
+#include "trial_runner/agent/checkpoints/checkpoint_server.h"
 #include "tuner/base/checkpoint_seal.h"
 #include "tuner/base/checksum.h"
 
@@ -25,9 +25,9 @@ class KeepingTest : public AgentTest {
  protected:
   KeepingTest() {
     fs::create_directories(other_);
-    door_ = *CheckpointDoor::Open("127.0.0.1", 0, 0,
-                                  [this](const CheckpointName&) { return other_.string(); });
-    door_->Allow("ticket", {"mnist", 2, "step-7.pt"});
+    server_ = *CheckpointServer::Open("127.0.0.1", 0, 0,
+                                      [this](const CheckpointName&) { return other_.string(); });
+    server_->Allow("ticket", {"mnist", 2, "step-7.pt"});
     std::ofstream(other_ / "step-7.pt") << "learnt";
     fingerprint_ = ReadManifest(other_.string(), "step-7.pt")->fingerprint;
   }
@@ -41,8 +41,8 @@ class KeepingTest : public AgentTest {
     from.set_step(7);
     v1::CheckpointSource& source = *from.add_sources();
     source.set_node("other");
-    source.set_address(door_->address());
-    source.set_certificate(door_->certificate());
+    source.set_address(server_->address());
+    source.set_certificate(server_->certificate());
     source.set_ticket("ticket");
   }
   // Once there is an agent.
@@ -52,7 +52,7 @@ class KeepingTest : public AgentTest {
   }
   // A program that writes what it was given to "seen".
   void StartWhereNobodyElseHasIt() {
-    door_.reset();
+    server_.reset();
     v1::StartReplica start = Shell(1, "cat $ESPALIER_CHECKPOINT > seen");
     start.mutable_from()->set_name("step-7.pt");
     start.mutable_from()->set_fingerprint(fingerprint_);
@@ -87,7 +87,7 @@ class KeepingTest : public AgentTest {
   }
 
   fs::path other_ = folder_ / "other";
-  std::unique_ptr<CheckpointDoor> door_;
+  std::unique_ptr<CheckpointServer> server_;
   std::string fingerprint_;
   std::int64_t turn_ = 90;
 };
@@ -252,7 +252,7 @@ TEST_F(KeepingTest, TellsWhatOthersNeedToKnowAndGivesItAway) {
   }
   EXPECT_EQ(told.name(), "step-9.pt");
   ASSERT_FALSE(told.fingerprint().empty());
-  const v1::CheckpointDoorOpen door = service_.AwaitDoor();
+  const v1::CheckpointServerOpen checkpoint_server = service_.AwaitCheckpointServer();
   v1::ServiceMessage allow;
   allow.mutable_allow_read()->set_ticket("mine");
   allow.mutable_allow_read()->set_study("mnist");
@@ -263,7 +263,7 @@ TEST_F(KeepingTest, TellsWhatOthersNeedToKnowAndGivesItAway) {
   const FetchOrder order{31,
                          {"mnist", 2, "step-9.pt"},
                          told.fingerprint(),
-                         {{"node-a", door.address(), door.certificate(), "mine", ""}}};
+                         {{"node-a", server.address(), server.certificate(), "mine", ""}}};
   const absl::Status fetched = FetchCheckpoint(
       order, (folder_ / "mine").string(), {}, [](double) { return false; },
       [](std::int64_t) { return true; });

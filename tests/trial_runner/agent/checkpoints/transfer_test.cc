@@ -1,4 +1,4 @@
-// Agents' checkpoints over real sockets: a door on one side, a fetch on the other.
+// Agents' checkpoints over real sockets: a server on one side, a fetch on the other.
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "transfer.grpc.pb.h"
-#include "trial_runner/agent/checkpoints/checkpoint_door.h"
 #include "trial_runner/agent/checkpoints/checkpoint_fetch.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
+#include "trial_runner/agent/checkpoints/checkpoint_server.h"
 #include "tuner/base/checkpoint_seal.h"
 #include "tuner/base/checksum.h"
 #include "tuner/credentials/certificate.h"
@@ -33,18 +33,18 @@ class TransferTest : public ::testing::Test {
     holder_ = (root_ / "a" / "trial-2" / "checkpoints").string();
     mine_ = (root_ / "b" / "trial-2" / "checkpoints").string();
     fs::create_directories(holder_);
-    door_ = Open(holder_);
+    server_ = Open(holder_);
   }
   void TearDown() override {
-    door_.reset();
+    server_.reset();
     fs::remove_all(root_);
   }
 
-  static std::unique_ptr<CheckpointDoor> Open(const std::string& folder) {
-    auto door =
-        CheckpointDoor::Open("127.0.0.1", 0, 0, [folder](const CheckpointName&) { return folder; });
-    EXPECT_TRUE(door.ok()) << door.status();
-    return *std::move(door);
+  static std::unique_ptr<CheckpointServer> Open(const std::string& folder) {
+    auto server = CheckpointServer::Open("127.0.0.1", 0, 0,
+                                         [folder](const CheckpointName&) { return folder; });
+    EXPECT_TRUE(server.ok()) << server.status();
+    return *std::move(server);
   }
 
   static void Write(const fs::path& path, const std::string& bytes) {
@@ -65,14 +65,14 @@ class TransferTest : public ::testing::Test {
     return bytes;
   }
 
-  static CheckpointSource SourceAt(CheckpointDoor& door, const CheckpointName& what,
+  static CheckpointSource SourceAt(CheckpointServer& server, const CheckpointName& what,
                                    const std::string& node = "a") {
-    door.Allow("the-ticket", what);
-    return {node, door.address(), door.certificate(), "the-ticket", ""};
+    server.Allow("the-ticket", what);
+    return {node, server.address(), server.certificate(), "the-ticket", ""};
   }
   FetchOrder OrderFor(const std::string& name) {
     const CheckpointName what{"mnist", 2, name};
-    return {31, what, "", {SourceAt(*door_, what)}};
+    return {31, what, "", {SourceAt(*server_, what)}};
   }
   absl::Status Fetch(const FetchOrder& order, FetchLimits limits = {}) {
     limits.first_pause_s = 0.001;
@@ -87,7 +87,7 @@ class TransferTest : public ::testing::Test {
 
   fs::path root_;
   std::string holder_, mine_;
-  std::unique_ptr<CheckpointDoor> door_;
+  std::unique_ptr<CheckpointServer> server_;
   std::int64_t received_ = 0;
   std::function<void()> on_bytes_;
   int pauses_ = 0;
@@ -135,14 +135,14 @@ TEST_F(TransferTest, GoesOnFromTheLastByteAfterABreak) {
   Write(holder_ + "/step-7.pt", Large());
   const std::string copy = (root_ / "c" / "trial-2" / "checkpoints").string();
   Write(copy + "/step-7.pt", Large());
-  const std::unique_ptr<CheckpointDoor> other = Open(copy);
+  const std::unique_ptr<CheckpointServer> other = Open(copy);
   FetchOrder order = OrderFor("step-7.pt");
   order.sources.push_back(SourceAt(*other, order.what, "c"));
   on_bytes_ = [this] {
-    if (received_ >= 10 * static_cast<std::int64_t>(kCheckpointPieceBytes)) door_.reset();
+    if (received_ >= 10 * static_cast<std::int64_t>(kCheckpointPieceBytes)) server_.reset();
   };
   ASSERT_EQ(Fetch(order), absl::OkStatus());
-  EXPECT_EQ(door_, nullptr);
+  EXPECT_EQ(server_, nullptr);
   EXPECT_EQ(Read(mine_ + "/step-7.pt"), Large());
   EXPECT_EQ(received_, std::ssize(Large())) << "no byte came twice";
 }
@@ -182,7 +182,7 @@ TEST_F(TransferTest, WhatIsDamagedWhereItComesFromIsTakenFromAnother) {
   Write(holder_ + "/step-7.pt", damaged);
   const std::string copy = (root_ / "c" / "trial-2" / "checkpoints").string();
   Write(copy + "/step-7.pt", sound);
-  const std::unique_ptr<CheckpointDoor> other = Open(copy);
+  const std::unique_ptr<CheckpointServer> other = Open(copy);
   FetchOrder order = OrderFor("step-7.pt");
   order.fingerprint = ReadManifest(copy, "step-7.pt")->fingerprint;
   ASSERT_EQ(ReadManifest(holder_, "step-7.pt")->fingerprint, order.fingerprint);
@@ -302,7 +302,7 @@ TEST_F(TransferTest, WhoHasItNotAndWhoIsNotThereAreNamed) {
       std::string(status.message()),
       HasSubstr("checkpoint step-7.pt of trial 2 in study mnist cannot be fetched: node a at "
                 "127.0.0.1:"));
-  door_.reset();
+  server_.reset();
   order.sources.push_back({"b", "", "", "", ""});
   status = Fetch(order);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
@@ -344,13 +344,13 @@ TEST_F(TransferTest, MoreReadersThanAllowedComeAgainLater) {
   // More than sockets and streams have room for.
   Write(holder_ + "/step-8.pt", "");
   fs::resize_file(holder_ + "/step-8.pt", std::uintmax_t{1} << 30);
-  door_->Allow("the-ticket", {"mnist", 2, "step-8.pt"});
+  server_->Allow("the-ticket", {"mnist", 2, "step-8.pt"});
   const FetchOrder order = OrderFor("step-7.pt");
-  grpc::SslCredentialsOptions options{door_->certificate(), "", ""};
+  grpc::SslCredentialsOptions options{server_->certificate(), "", ""};
   grpc::ChannelArguments arguments;
   arguments.SetSslTargetNameOverride(kAgentCertificateName);
   const auto stub = v1::CheckpointTransfer::NewStub(
-      grpc::CreateCustomChannel(door_->address(), grpc::SslCredentials(options), arguments));
+      grpc::CreateCustomChannel(server_->address(), grpc::SslCredentials(options), arguments));
   v1::ReadCheckpoint request;
   request.set_study("mnist");
   request.set_trial_number(2);
@@ -384,9 +384,9 @@ TEST(CheckpointPaths, StayInTheirFolder) {
   EXPECT_FALSE(StaysInside(std::string(kMaxCheckpointPath + 1, 'a')));
 }
 
-TEST(CheckpointDoors, AnAddressOfAnotherMachineIsRefused) {
-  const auto door = CheckpointDoor::Open("192.0.2.1", 0, 0, [](const auto&) { return ""; });
-  EXPECT_THAT(std::string(door.status().message()),
+TEST(CheckpointServers, AnAddressOfAnotherMachineIsRefused) {
+  const auto server = CheckpointServer::Open("192.0.2.1", 0, 0, [](const auto&) { return ""; });
+  EXPECT_THAT(std::string(server.status().message()),
               HasSubstr("cannot listen on 192.0.2.1, port 0, for agents that fetch checkpoints"));
 }
 

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "allocator/pool/board.h"
+
+namespace espalier {
+
+// Completes the reasons of a finished allocation: where the slots of each holder that has grown
+// come from, and why each other holder lost slots, by comparing what holders hold with what they
+// held at first. What is in Holder::lost already (why a node is gone) is kept.
+void ExplainChanges(Board& board);
+
+}  // namespace espalier

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+inline constexpr int kMaxCheckpointReaders = 4;       // at a time; others are told to come again
+inline constexpr std::size_t kMaxReadTickets = 4096;  // the oldest goes
+inline constexpr std::chrono::seconds kTicketUse{5};
+inline constexpr std::size_t kCheckpointPieceBytes = 256 << 10;
+
+// Which checkpoint of which trial a ticket is good for.
+struct CheckpointName {
+  std::string study;
+  std::int64_t trial_number = 0;
+  std::string name;  // of a file in the trial's checkpoint folder; empty: the whole folder
+
+  friend bool operator==(const CheckpointName&, const CheckpointName&) = default;
+};
+
+// Where other agents read this one's checkpoints: a port with TLS and a certificate of its own. Who
+// has no ticket of the service gets nothing, and a ticket is good for one checkpoint. Memory is a
+// piece a reader. Methods may be called from any thread.
+class CheckpointServer {
+ public:
+  using FolderOf = std::function<std::string(const CheckpointName&)>;
+
+  // Listens on the first free port of first_port to last_port (0: any) of the host, a literal
+  // address. `folder_of` is called from several threads.
+  static absl::StatusOr<std::unique_ptr<CheckpointServer>> Open(const std::string& host,
+                                                                int first_port, int last_port,
+                                                                FolderOf folder_of);
+  virtual ~CheckpointServer() = default;  // breaks off what is under way
+
+  virtual const std::string& address() const = 0;      // host:port
+  virtual const std::string& certificate() const = 0;  // PEM
+  virtual void Allow(std::string ticket, CheckpointName what) = 0;
+  // Whether somebody reads, or has been given a ticket lately (kTicketUse) and has not come yet.
+  virtual bool busy() = 0;
+};
+
+}  // namespace espalier

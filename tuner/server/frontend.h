@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tuner/api/tuner.h"
+#include "tuner/core/state/change.h"
+#include "tuner/server/grpc_call.h"
+#include "tuner/server/http_route.h"
+
+namespace grpc {
+class Service;
+}
+
+namespace espalier {
+
+// A way into the service for the clients of another system, in that system's protocol: NNI's
+// manager, programs that use Optuna. A frontend brings what it answers over HTTP and over gRPC. The
+// service listens for all of its frontends, lets in whom the table of permissions allows, and counts
+// the calls; it knows none of them by name.
+class Frontend {
+ public:
+  virtual ~Frontend() = default;
+
+  // By which metrics count its gRPC calls.
+  virtual const char* name() const = 0;
+
+  // What is stored when the service starts. Called first.
+  virtual void Load(const TunerState& /*state*/) {}
+  // What has been committed: on the owner's thread, before those who wait for it are answered. Must
+  // not wait.
+  virtual void Take(const std::vector<Change>& /*changes*/, const TunerState& /*state*/) {}
+
+  // Its routes, asked for once, where HTTP is served. Frontend and tuner outlive them.
+  virtual std::vector<HttpRoute> Routes(Tuner& /*tuner*/) { return {}; }
+  // Its gRPC service, asked for once; null: it has none. It tells `answered` of each call. Frontend
+  // and tuner outlive it.
+  virtual std::unique_ptr<grpc::Service> MakeGrpcService(Tuner& tuner, Answered answered);
+
+  // The service shuts down: calls that wait are answered, and none waits from now on. May be called
+  // again.
+  virtual void Close() {}
+};
+
+using Frontends = std::vector<std::unique_ptr<Frontend>>;
+using MakeFrontend = std::function<std::unique_ptr<Frontend>()>;
+
+}  // namespace espalier
