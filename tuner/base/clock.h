@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
+#include <optional>
 
 namespace espalier {
 
@@ -19,6 +21,10 @@ constexpr Time TimeFromSeconds(double seconds) {
 constexpr double Seconds(Time t) { return static_cast<double>(t.us) * 1e-6; }
 constexpr double SecondsBetween(Time from, Time to) {
   return static_cast<double>(to.us - from.us) * 1e-6;
+}
+// The earlier of two moments, either of which there may not be.
+constexpr std::optional<Time> Earlier(std::optional<Time> a, std::optional<Time> b) {
+  return a && b ? std::min(a, b) : (a ? a : b);
 }
 constexpr Time After(Time t, double seconds) {
   return Time{t.us + static_cast<std::int64_t>(seconds * 1e6)};

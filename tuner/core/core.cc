@@ -4,9 +4,30 @@
 #include <iterator>
 #include <utility>
 
-#include "allocator/pool/job_check.h"
-#include "tuner/base/check.h"
-#include "tuner/core/core_impl.h"
+#include "tuner/core/checkpoints/checkpoint_copies.h"
+#include "tuner/core/checkpoints/checkpoints.h"
+#include "tuner/core/client_slots/client_slot_desk.h"
+#include "tuner/core/clients/client_trials.h"
+#include "tuner/core/clients/queued_trials.h"
+#include "tuner/core/groups/groups.h"
+#include "tuner/core/groups/nodes.h"
+#include "tuner/core/groups/pool_state.h"
+#include "tuner/core/groups/replica_watch.h"
+#include "tuner/core/pool_size/pool_sizer.h"
+#include "tuner/core/pool_size/pool_work.h"
+#include "tuner/core/scheduling/compared_curves.h"
+#include "tuner/core/scheduling/pool_policy.h"
+#include "tuner/core/scheduling/pool_view.h"
+#include "tuner/core/scheduling/promises.h"
+#include "tuner/core/scheduling/reconciler.h"
+#include "tuner/core/scheduling/scheduler.h"
+#include "tuner/core/scheduling/speeds.h"
+#include "tuner/core/tokens.h"
+#include "tuner/core/trials/limits.h"
+#include "tuner/core/trials/studies.h"
+#include "tuner/core/trials/study_plugins.h"
+#include "tuner/core/trials/trials.h"
+#include "tuner/core/turn.h"
 
 namespace espalier {
 
@@ -15,6 +36,22 @@ namespace {
 template <typename T>
 void Append(std::vector<T>&& from, std::vector<T>& to) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+template <typename Part, typename E>
+concept Takes = requires(Part& part, const E& event) {
+  part.On(event);
+};
+
+template <typename E, typename Part>
+void GiveIfTaken(const E& event, Part& part) {
+  if constexpr (Takes<Part, E>) part.On(event);
+}
+
+template <typename E, typename... Parts>
+void GiveToItsPart(const E& event, Parts&... parts) {
+  static_assert((static_cast<int>(Takes<Parts, E>) + ...) == 1, "one part takes each event");
+  (GiveIfTaken(event, parts), ...);
 }
 
 }  // namespace
@@ -27,7 +64,89 @@ void Append(StepResult&& from, StepResult& to) {
   to.late.merge(from.late);
 }
 
-// ---- The public face -------------------------------------------------------------------------
+// Leads the parts of the core from step to step: an event goes to the part that takes it, a change
+// to all that keep something beside the state, and what follows is done by all in one order. Parts
+// further down the list of members know those above them, and not the other way round.
+class Core::Impl {
+ public:
+  Impl(TunerState state, CoreOptions options);
+
+  StepResult Handle(Time now, const Event& event);
+  StepResult Settle(Time now);
+  std::optional<Time> NextDeadline() const;
+
+  bool FreeDropped() {
+    constexpr std::size_t kTrialsAtOnce = 1000;
+    return turn_.FreeDropped(kTrialsAtOnce);
+  }
+  const TunerState& state() const { return turn_.state(); }
+  PruneVerdict Verdict(TrialId id) const { return clients_.Verdict(id); }
+  TrialActivity Activity(TrialId id) const;
+  std::vector<NodeView> Nodes() const { return nodes_.Views(); }
+  std::vector<NodeFault> Faults() const { return pool_.faults.Present(turn_.now()); }
+  std::optional<PluginSpec> OwnPolicy() const {
+    return espalier::PoolPolicy(options_, turn_.state());
+  }
+  int SlotsTotal() const { return pool_.SlotsTotal(); }
+  int SlotsHeld() const {
+    return static_cast<int>(pool_.replicas.size() + pool_.held_by_clients.size());
+  }
+
+  // Events that take two parts.
+  void On(const AgentHello& event);
+  void On(const AcquireSlots& event);
+  void On(const RenewSlots& event);
+  void On(const ReleaseSlots& event);
+
+ private:
+  void Observe(const Change& change);
+  void SizePool();
+  void RecordSlots();
+
+  Turn turn_;
+  CoreOptions options_;
+  PoolState pool_{turn_};
+  PluginsOfStudies plugins_;
+  CurvesOfStudies curves_;
+  Speeds speeds_{turn_.state(), options_.plan_aside};
+  Promises promises_{turn_};
+  CheckpointCopies copies_{turn_, pool_};
+  Groups groups_{turn_, pool_, options_, copies_, speeds_};
+  Limits limits_{turn_, pool_, plugins_};
+  Trials trials_{turn_, pool_, groups_, plugins_, curves_};
+  Checkpoints checkpoints_{turn_, pool_, options_, copies_, groups_, trials_};
+  Studies studies_{turn_, pool_, options_, plugins_, limits_, trials_, checkpoints_};
+  ClientTrials clients_{turn_, options_, plugins_, trials_};
+  QueuedTrials queued_{turn_, trials_, clients_};
+  ClientSlotDesk client_slots_{turn_, pool_, options_, promises_, trials_};
+  ReplicaWatch watch_{turn_, pool_, copies_, groups_, trials_, checkpoints_, speeds_, promises_};
+  espalier::Nodes nodes_{turn_,   pool_,        options_,      copies_, groups_,
+                         trials_, checkpoints_, client_slots_, watch_};
+  PoolView view_{turn_,   pool_,   speeds_,      promises_,    plugins_,
+                 limits_, trials_, checkpoints_, client_slots_};
+  Reconciler reconciler_{turn_, pool_, copies_, groups_, checkpoints_, nodes_};
+  Scheduler scheduler_{turn_,
+                       {.options = options_,
+                        .pool = pool_,
+                        .plugins = plugins_,
+                        .curves = curves_,
+                        .speeds = speeds_,
+                        .promises = promises_,
+                        .limits = limits_,
+                        .trials = trials_,
+                        .studies = studies_,
+                        .checkpoints = checkpoints_,
+                        .copies = copies_,
+                        .client_slots = client_slots_,
+                        .view = view_,
+                        .reconciler = reconciler_}};
+  PoolWork pool_work_{turn_, pool_, plugins_, view_};
+  std::optional<PoolSizer> pool_sizer_;  // of a pool whose nodes come from an engine
+  Tokens tokens_{turn_};
+  bool clocks_set_ = false;
+};
+
+// ---- the public face --------------------------------------------------------------------------
 
 Core::Core(TunerState state, CoreOptions options)
     : impl_(std::make_unique<Impl>(std::move(state), options)) {}
@@ -47,16 +166,15 @@ PruneVerdict Core::Verdict(TrialId trial) const { return impl_->Verdict(trial); 
 TrialActivity Core::Activity(TrialId trial) const { return impl_->Activity(trial); }
 std::vector<NodeView> Core::Nodes() const { return impl_->Nodes(); }
 std::vector<NodeFault> Core::Faults() const { return impl_->Faults(); }
-std::optional<PluginSpec> Core::PoolPolicy() const { return impl_->PoolPolicy(); }
+std::optional<PluginSpec> Core::PoolPolicy() const { return impl_->OwnPolicy(); }
 int Core::SlotsTotal() const { return impl_->SlotsTotal(); }
 int Core::SlotsHeld() const { return impl_->SlotsHeld(); }
 
-// ---- Stepping --------------------------------------------------------------------------------
+// ---- stepping ---------------------------------------------------------------------------------
 
 Core::Impl::Impl(TunerState state, CoreOptions options)
     : turn_(std::move(state), [this](const Change& change) { Observe(change); }),
-      options_(options),
-      next_replica_(turn_.state().replica_ids_below) {
+      options_(std::move(options)) {
   if (options_.pool_size) {
     pool_sizer_.emplace(turn_, pool_, *options_.pool_size, options_.lease_s);
   }
@@ -67,8 +185,8 @@ Core::Impl::Impl(TunerState state, CoreOptions options)
       continue;
     }
     pool_.TakeUp(trial);
-    if (!Ended(trial.state) && trial.newest_checkpoint.known()) keeping_.due.insert(id);
-    promise_stale_.insert(trial.study);
+    checkpoints_.TakeUp(trial);
+    promises_.TakeUp(trial.study);
     speeds_.TakeUp(trial);
   }
   for (const auto& [id, study] : turn_.state().studies) pool_.TakeUp(study);
@@ -76,14 +194,11 @@ Core::Impl::Impl(TunerState state, CoreOptions options)
 
 StepResult Core::Impl::Handle(Time now, const Event& event) {
   turn_.Begin(now);
-  if (!clocks_set_) SetClocksAfterRestart();
+  if (!std::exchange(clocks_set_, true)) studies_.SetClocksAfterRestart();
   std::visit(
       [this](const auto& e) {
-        if constexpr (requires { On(e); }) {
-          On(e);
-        } else {
-          clients_.On(e);
-        }
+        GiveToItsPart(e, *this, studies_, clients_, queued_, nodes_, watch_, checkpoints_,
+                      scheduler_, tokens_);
       },
       event);
   return turn_.Finish();
@@ -91,112 +206,50 @@ StepResult Core::Impl::Handle(Time now, const Event& event) {
 
 StepResult Core::Impl::Settle(Time now) {
   turn_.Begin(now);
-  CheckReplicaDeadlines();
-  CheckDrains();
-  CheckLimits();
+  nodes_.CheckLeases();
+  watch_.CheckDeadlines();
+  nodes_.CheckDrains();
+  studies_.EndThoseOverLimits();
   clients_.CheckLeases();
   client_slots_.Check();
-  KeepCheckpoints();
-  if (look_ && !planning_ && turn_.now() >= planner_rests_until_) turn_.Wake();
-  if (turn_.awake()) Schedule();
+  checkpoints_.Keep();
+  scheduler_.Settle();
   if (pool_sizer_) SizePool();
   client_slots_.Answer();
   RecordSlots();
   return turn_.Finish();
 }
 
-void Core::Impl::On(const Tick&) {
-  turn_.Wake();
-  // Should one have been overlooked, it waits no longer than this.
-  if (SecondsBetween(reconciled_all_at_, turn_.now()) >= look_again_s_) {
-    reconciled_all_at_ = turn_.now();
-    ReconcileAll();
-  }
-  look_again_s_ = std::min(2 * look_again_s_, kLookAgainMost_s);
-}
-
 std::optional<Time> Core::Impl::NextDeadline() const {
   std::optional<Time> next;
-  const auto consider = [&next](std::optional<Time> t) {
-    if (t && (!next || *t < *next)) next = t;
-  };
-  for (const NodeId id : away_) consider(pool_.nodes.at(id).lease_ends);
-  consider(pool_.replicas.NextDeadline());
-  for (const NodeId node : pool_.draining) {
-    for (const ReplicaId replica : pool_.replicas.On(node)) {
-      const std::optional<Time> leaves = LeaveBy(node, pool_.replicas.at(replica).trial);
-      if (leaves && *leaves > turn_.now()) consider(leaves);
-    }
+  for (const std::optional<Time> due :
+       {nodes_.Next(), watch_.Next(), checkpoints_.Next(), client_slots_.Next(),
+        clients_.NextCheck(), limits_.Next(), scheduler_.Next()}) {
+    next = Earlier(next, due);
   }
-  for (const TrialId id : timed_groups_) {
-    const auto found = pool_.groups.find(id);
-    if (found == pool_.groups.end()) continue;
-    const Group& group = found->second;
-    consider(group.ending);
-    consider(group.stuck_ends);
-    if (group.forming) consider(After(group.moved_at, StallOf(id)));
-    consider(group.contacts_end);
-  }
-  if (!pool_.recovering.empty()) consider(pool_.recovery_ends);
-  consider(keeping_.Next());
-  if (pool_sizer_) consider(pool_sizer_->Next(/*clients_ask=*/!client_slots_.empty()));
-  consider(client_slots_.Next());
-  consider(clients_.NextCheck());
-  for (const StudyId id : pool_.studies) {
-    const Study& study = turn_.state().studies.at(id);
-    if (const auto check = cost_check_.find(id); check != cost_check_.end()) {
-      consider(check->second.at);
-    }
-    if (study.spec.time_limit_s > 0) {
-      consider(After(study.running_since, study.spec.time_limit_s - study.active_s));
-    }
-  }
-  // The allocator looks again when nothing happens: a resize may have become worth its cost.
-  if (!pool_.studies.empty() && !pool_.replicas.empty()) {
-    consider(std::max(turn_.now(), After(scheduled_at_, look_again_s_)));
-  }
-  if (look_ && !planning_) consider(planner_rests_until_);
-  return next;
+  if (!pool_sizer_) return next;
+  return Earlier(next, pool_sizer_->Next(/*clients_ask=*/!client_slots_.empty()));
 }
 
-// What is kept beside the state so that no step has to go through all of it.
+// What is kept beside the state, so that no step has to go through all of it.
 void Core::Impl::Observe(const Change& change) {
   curves_.Observe(turn_.state(), change);
   pool_.Observe(change);
   speeds_.Observe(change);
+  promises_.Observe(change);
   plugins_.Observe(change);
+  limits_.Observe(change);
+  trials_.Observe(change);
+  checkpoints_.Observe(change);
   clients_.Observe(change);
   client_slots_.Observe(change);
-  if (std::holds_alternative<StudyStateChanged>(change)) ReconcileAll();
-  if (const auto trial = TrialEndedBy(change)) {
-    promise_.erase(*trial);
-    held_.erase(*trial);
-  }
-  if (const auto study = StudyEndedBy(change)) {
-    promise_at_.erase(*study);
-    cost_check_.erase(*study);
-  }
-  if (const auto* deleted = std::get_if<StudyDeleted>(&change)) {
-    const auto gone = [this](TrialId id) { return !turn_.state().trials.contains(id); };
-    std::erase_if(promise_, [&gone](const auto& promise) { return gone(promise.first); });
-    std::erase_if(held_, gone);
-    promise_stale_.erase(deleted->id);
-  }
 }
 
-ReplicaId Core::Impl::NewReplicaId() {
-  if (next_replica_ >= turn_.state().replica_ids_below) {
-    turn_.Emit(ReplicaIdsReserved{next_replica_ + kReplicaIdBlock});
-  }
-  return ReplicaId(next_replica_++);
-}
-
-TrialTimeouts Core::Impl::TimeoutsOf(const Trial& trial) const {
-  return Merge(turn_.state().studies.at(trial.study).spec.timeouts, options_.timeouts);
-}
-
-int Core::Impl::SlotsHeldBy(TrialId id) const {
-  return static_cast<int>(pool_.replicas.Of(id).size() + client_slots_.SlotsOf(id).size());
+void Core::Impl::SizePool() {
+  if (!pool_sizer_->Due()) return;
+  const int most_slots =
+      std::max({1, pool_.SlotsTotal(), MostSlots(pool_, options_.pool_size->node)});
+  pool_sizer_->Resize(pool_work_.Describe(most_slots), client_slots_.SlotsWanted());
 }
 
 // Writes down who holds which slots where that has changed in this step.
@@ -215,7 +268,10 @@ void Core::Impl::RecordSlots() {
   }
 }
 
-// ---- Slots of clients -------------------------------------------------------------------------
+void Core::Impl::On(const AgentHello& event) {
+  nodes_.Join(event);
+  if (pool_sizer_ && turn_.reply().status.ok()) pool_sizer_->NodeCame(event.node_name);
+}
 
 void Core::Impl::On(const AcquireSlots& event) {
   if (const Trial* trial = clients_.TrialToTell(event.trial)) client_slots_.Acquire(*trial, event);
@@ -233,89 +289,24 @@ void Core::Impl::On(const ReleaseSlots& event) {
   client_slots_.GiveBack(event.trial, "given back by its client");
 }
 
-// ---- Looking in ------------------------------------------------------------------------------
+// ---- looking in -------------------------------------------------------------------------------
 
 TrialActivity Core::Impl::Activity(TrialId id) const {
   TrialActivity activity;
-  activity.slots = SlotsHeldBy(id);
-  if (const auto promise = promise_.find(id); promise != promise_.end()) {
-    activity.promise = promise->second;
-  }
+  activity.slots = pool_.SlotsHeldBy(id) + static_cast<int>(client_slots_.SlotsOf(id).size());
+  if (const auto promise = promises_.Find(id)) activity.promise = *promise;
   const auto trial = turn_.state().trials.find(id);
   if (trial != turn_.state().trials.end()) activity.figures = trial->second.figures;
   const auto it = pool_.groups.find(id);
   if (it == pool_.groups.end()) return activity;
   const Group& group = it->second;
   activity.replicas = static_cast<int>(group.members.size());
-  activity.forming = FormingOf(id, group);
+  activity.forming = groups_.FormingOf(id, group);
   if (!group.progress) return activity;
   activity.epoch = group.progress->epoch;
   activity.training = true;
-  activity.figures = FiguresOf(id, group);
+  activity.figures = groups_.FiguresOf(id, group);
   return activity;
-}
-
-// Requires that the group has told its progress.
-TrainingFigures Core::Impl::FiguresOf(TrialId id, const Group& group) const {
-  const ReplicaProgress& progress = *group.progress;
-  TrainingFigures figures;
-  figures.step_time_s = group.step_time_s;
-  figures.sync_share = group.sync_share;
-  figures.learning_rate = progress.learning_rate;
-  figures.loss_scale = progress.loss_scale;
-  figures.batch_size = progress.global_batch_size;
-  figures.atomic_batch_size = progress.atomic_batch_size;
-  figures.accumulation_steps = progress.accumulation_steps;
-  figures.memory_bytes = progress.memory_bytes;
-  figures.device_memory_bytes = progress.device_memory_bytes;
-  figures.skipped_steps = progress.skipped_steps;
-  if (group.noise.sqr > 0) {
-    figures.noise_scale =
-        static_cast<double>(group.batch.initial) * group.noise.var / group.noise.sqr;
-  }
-  const int replicas = static_cast<int>(group.members.size());
-  const std::optional<std::string> gpu_type = pool_.GpuTypeOf(group);
-  const auto fitted = gpu_type ? speeds_.FittedFor(id, *gpu_type) : std::nullopt;
-  if (fitted && replicas > 0 && CheckModel("", *fitted, group.noise, group.batch).ok()) {
-    const GoodputModel model(*fitted, group.noise, group.batch);
-    std::set<NodeId> nodes;
-    for (const ReplicaId member : group.members) {
-      if (const auto r = pool_.replicas.find(member); r != pool_.replicas.end())
-        nodes.insert(r->second.node);
-    }
-    const BatchChoice choice = model.AtFixedGlobalBatch(std::max(1, static_cast<int>(nodes.size())),
-                                                        replicas, progress.global_batch_size);
-    figures.goodput = choice.goodput;
-    figures.throughput = choice.throughput;
-  }
-  // What the trial itself works with is nearer to the truth than our model of it.
-  if (progress.goodput > 0) figures.goodput = progress.goodput;
-  return figures;
-}
-
-std::vector<NodeView> Core::Impl::Nodes() const {
-  std::vector<NodeView> views;
-  for (const auto& [id, node] : pool_.nodes) {
-    NodeView view{id,
-                  node.name,
-                  node.slots,
-                  node.connected,
-                  {},
-                  node.gpu_type,
-                  node.spot,
-                  node.price_per_hour,
-                  node.draining,
-                  node.ends.value_or(Time{})};
-    for (const ReplicaId held : pool_.replicas.On(id)) {
-      const Replica& replica = pool_.replicas.at(held);
-      view.replicas.push_back({held, replica.trial, replica.slot});
-    }
-    for (const auto& [slot, trial] : pool_.held_by_clients) {
-      if (slot.node == id) view.replicas.push_back({ReplicaId{}, trial, slot.index});
-    }
-    views.push_back(std::move(view));
-  }
-  return views;
 }
 
 }  // namespace espalier

@@ -1,9 +1,8 @@
-// Tokens by which others are let in: kept here, because this is what is durable.
+#include "tuner/core/tokens.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/core/core_impl.h"
 
 namespace espalier {
 
@@ -23,7 +22,7 @@ bool IsGood(const KeptToken& token, Time now) {
 
 }  // namespace
 
-void Core::Impl::On(const AddToken& event) {
+void Tokens::On(const AddToken& event) {
   const KeptToken& token = event.token;
   if (!GoodTokenName(token.name)) {
     turn_.reply().status = absl::InvalidArgumentError(
@@ -56,7 +55,7 @@ void Core::Impl::On(const AddToken& event) {
   turn_.Emit(TokenKept{std::move(kept)});
 }
 
-void Core::Impl::On(const RemoveToken& event) {
+void Tokens::On(const RemoveToken& event) {
   for (const auto& [id, token] : turn_.state().tokens) {
     if (!IsGood(token, turn_.now()) || (id != event.token && token.name != event.token)) continue;
     KeptToken removed = token;

@@ -61,6 +61,8 @@ class Turn {
 
   // Something happened that the scheduler should see: it looks at the pool when the step settles.
   void Wake() { awake_ = true; }
+  // Something has changed that a plan should see soon, and that changes nothing by itself.
+  void LookAgain() { look_again_ = true; }
 
   // ---- for the core itself, which leads from step to step
   void Begin(Time now) { now_ = std::max(now, now_); }
@@ -68,6 +70,7 @@ class Turn {
   StepResult Finish() { return std::exchange(result_, {}); }
   bool awake() const { return awake_; }
   void Rest() { awake_ = false; }
+  bool TakeLookAgain() { return std::exchange(look_again_, false); }
   // See Core::FreeDropped.
   bool FreeDropped(std::size_t most) { return state_.dropped.Free(most); }
 
@@ -77,6 +80,7 @@ class Turn {
   Time now_;
   StepResult result_;
   bool awake_ = false;
+  bool look_again_ = false;
 };
 
 }  // namespace espalier

@@ -1,12 +1,11 @@
 // Where checkpoints lie, and what a trial starts from.
 
-#include "tuner/core/checkpoints/checkpoints.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 #include "tests/core/core_fixture.h"
+#include "tuner/core/checkpoints/checkpoint_keeping.h"
 
 namespace espalier {
 namespace {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/core/parts_fixture.h"
+
 namespace espalier {
 namespace {
 
@@ -11,41 +13,29 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-constexpr NodeId kNode{1};
 constexpr TrialId kTrial{1};        // which its client runs
 constexpr TrialId kTrialOfPool{2};  // of a study that the tuner runs
 
-// A node of two slots, and a study of either kind.
-class ClientSlotDeskTest : public ::testing::Test {
+// A study of either kind.
+class ClientSlotDeskTest : public PartsFixture {
  protected:
   ClientSlotDeskTest() {
-    turn_.Begin(TimeFromSeconds(100));
+    observe_ = [this](const Change& change) { desk_.Observe(change); };
     StudySpec spec;
     spec.name = "by clients";
     spec.ask_and_tell = true;
-    turn_.Emit(StudyCreated{StudyId(1), spec, turn_.now()});
+    Create(StudyId(1), spec);
     turn_.Emit(TrialCreated{kTrial, StudyId(1), 0, {}, turn_.now()});
     turn_.Emit(TrialTold{kTrial, TrialState::kRunning, {}, turn_.now(), {}});
-    Node& node = pool_.nodes[kNode];
-    node.id = kNode;
-    node.name = "a";
-    node.slots = 2;
-    node.connected = true;
   }
 
   // A trial of the pool trains on both slots.
-  void FillByPool() {
+  void FillByPool(int min_slots) {
     StudySpec spec;
     spec.name = "by the tuner";
-    turn_.Emit(StudyCreated{StudyId(2), spec, turn_.now()});
-    turn_.Emit(TrialCreated{kTrialOfPool, StudyId(2), 0, {}, turn_.now()});
-    Group& group = pool_.groups[kTrialOfPool];
-    group.target = {{kNode, 2}};
-    for (const int slot : {0, 1}) {
-      const ReplicaId id(slot + 1);
-      pool_.replicas.emplace(id, Replica(id, kTrialOfPool, kNode, slot));
-      group.members.push_back(id);
-    }
+    spec.min_slots = min_slots;
+    Create(StudyId(2), spec);
+    Train(kTrialOfPool, StudyId(2));
   }
 
   const Trial& Own() { return turn_.TrialAt(kTrial); }
@@ -56,15 +46,7 @@ class ClientSlotDeskTest : public ::testing::Test {
     return turn_.Finish();
   }
 
-  Turn turn_{TunerState{}, [this](const Change& change) {
-               pool_.Observe(change);
-               desk_.Observe(change);
-             }};
-  PoolState pool_{turn_};
-  CoreOptions options_;
-  std::vector<std::pair<NodeId, int>> room_;
-  ClientSlotDesk desk_{turn_, pool_, options_,
-                       [this](NodeId node, int left) { room_.emplace_back(node, left); }};
+  ClientSlotDesk desk_{turn_, pool_, options_, promises_, trials_};
 };
 
 TEST_F(ClientSlotDeskTest, FreeSlotsAreGivenAtOnce) {
@@ -75,19 +57,27 @@ TEST_F(ClientSlotDeskTest, FreeSlotsAreGivenAtOnce) {
   EXPECT_THAT(desk_.SlotsOf(kTrial), ElementsAre(Slot{kNode, 0}));
   EXPECT_THAT(pool_.held_by_clients, ElementsAre(Pair(Slot{kNode, 0}, kTrial)));
   EXPECT_EQ(desk_.KeptOn(kNode), 1);
-  EXPECT_THAT(room_, IsEmpty());
 }
 
 TEST_F(ClientSlotDeskTest, ThePoolsTrialsMakeRoomForTheClientsPart) {
-  FillByPool();
+  FillByPool(/*min_slots=*/1);
   desk_.Acquire(Own(), {kTrial, 1, "", 10});
   EXPECT_THAT(Settle().late, IsEmpty()) << "waits";
-  EXPECT_THAT(room_, ElementsAre(Pair(kNode, 1)));
   EXPECT_EQ(desk_.ReservedOn(kNode), 1);
+  EXPECT_FALSE(pool_.groups.at(kTrialOfPool).pausing) << "it can shrink";
   pool_.groups[kTrialOfPool].target = {{kNode, 1}};
   pool_.replicas.erase(ReplicaId(2));
   EXPECT_THAT(Settle().late.at(kTrial).slots, ElementsAre(Slot{kNode, 1}));
   EXPECT_EQ(desk_.ReservedOn(kNode), 0);
+}
+
+TEST_F(ClientSlotDeskTest, ATrialThatCannotShrinkPausesForTheClientsPart) {
+  FillByPool(/*min_slots=*/2);
+  desk_.Acquire(Own(), {kTrial, 1, "", 10});
+  Settle();
+  EXPECT_EQ(desk_.ReservedOn(kNode), 1);
+  EXPECT_TRUE(pool_.groups.at(kTrialOfPool).pausing);
+  EXPECT_THAT(pool_.groups.at(kTrialOfPool).pause_reason, HasSubstr("a client waits for"));
 }
 
 TEST_F(ClientSlotDeskTest, WhatASilentClientHoldsIsGivenBack) {

@@ -3,45 +3,37 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/core/parts_fixture.h"
+
 namespace espalier {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr StudyId kClientStudy{1};
 
 // A study whose clients run its trials, and are silent for 10 s at the most.
-class ClientTrialsTest : public ::testing::Test {
+class ClientTrialsTest : public PartsFixture {
  protected:
   ClientTrialsTest() {
-    turn_.Begin(TimeFromSeconds(100));
+    observe_ = [this](const Change& change) { client_trials_.Observe(change); };
+    options_.client_lease = {.seconds = 10, .max_retries = 1};
     StudySpec spec;
     spec.name = "by clients";
     spec.ask_and_tell = true;
     spec.target = 0.5;
-    turn_.Emit(StudyCreated{kClientStudy, spec, turn_.now()});
+    PartsFixture::Create(kClientStudy, spec);
   }
 
-  static CoreOptions Options() {
-    CoreOptions options;
-    options.client_lease = {.seconds = 10, .max_retries = 1};
-    return options;
-  }
   TrialId Create(const std::string& request_key = "") {
     CreateTrial event{kClientStudy, nullptr};
     event.request_key = request_key;
-    trials_.On(event);
+    client_trials_.On(event);
     return turn_.Finish().reply.trial;
   }
   TrialState StateOf(TrialId id) { return turn_.TrialAt(id).state; }
 
-  Turn turn_{TunerState{}, [this](const Change& change) { trials_.Observe(change); }};
-  CoreOptions options_ = Options();
-  PluginsOfStudies plugins_;
-  std::vector<std::string> ended_;  // why the study was to end
-  ClientTrials trials_{turn_, options_, plugins_,
-                       [this](StudyId, const std::string& reason) { ended_.push_back(reason); }};
+  ClientTrials client_trials_{turn_, options_, plugins_, trials_};
 };
 
 TEST_F(ClientTrialsTest, TheTrialOfASilentClientEndsAndIsQueuedAgain) {
@@ -49,8 +41,8 @@ TEST_F(ClientTrialsTest, TheTrialOfASilentClientEndsAndIsQueuedAgain) {
   turn_.Begin(After(turn_.now(), 6));
   const TrialId heard = Create();
   turn_.Begin(After(turn_.now(), 4));
-  EXPECT_EQ(trials_.NextCheck(), TimeFromSeconds(102.5)) << "four times a lease";
-  trials_.CheckLeases();
+  EXPECT_EQ(client_trials_.NextCheck(), TimeFromSeconds(102.5)) << "four times a lease";
+  client_trials_.CheckLeases();
   EXPECT_EQ(StateOf(silent), TrialState::kFail);
   EXPECT_EQ(StateOf(heard), TrialState::kRunning);
   const TrialId again = turn_.state().last_trial;
@@ -60,10 +52,10 @@ TEST_F(ClientTrialsTest, TheTrialOfASilentClientEndsAndIsQueuedAgain) {
 
 TEST_F(ClientTrialsTest, OfADeletedStudyNothingIsKept) {
   Create("key");
-  ASSERT_TRUE(trials_.NextCheck().has_value());
+  ASSERT_TRUE(client_trials_.NextCheck().has_value());
   turn_.Emit(StudyDeleted{kClientStudy, turn_.state().last_study, turn_.state().last_trial});
-  EXPECT_EQ(trials_.NextCheck(), std::nullopt);
-  ASSERT_TRUE(trials_.CheckRequestKey(kClientStudy, kCreationKey, "key").ok());
+  EXPECT_EQ(client_trials_.NextCheck(), std::nullopt);
+  ASSERT_TRUE(client_trials_.CheckRequestKey(kClientStudy, kCreationKey, "key").ok());
   EXPECT_FALSE(turn_.reply().existed);
 }
 
@@ -75,10 +67,11 @@ TEST_F(ClientTrialsTest, ARequestThatIsRepeatedNamesTheTrialThatItMade) {
 
 TEST_F(ClientTrialsTest, AValueThatReachesTheTargetEndsTheStudy) {
   const Trial& trial = turn_.TrialAt(Create());
-  trials_.SetValue(trial, 1, 0.6);
-  EXPECT_TRUE(ended_.empty());
-  trials_.SetValue(trial, 2, 0.4);
-  EXPECT_THAT(ended_, ElementsAre(HasSubstr("reached the target 0.5 with 0.4")));
+  client_trials_.SetValue(trial, 1, 0.6);
+  EXPECT_EQ(turn_.StudyAt(kClientStudy).state, StudyState::kRunning);
+  client_trials_.SetValue(trial, 2, 0.4);
+  EXPECT_EQ(turn_.StudyAt(kClientStudy).state, StudyState::kComplete);
+  EXPECT_THAT(turn_.StudyAt(kClientStudy).reason, HasSubstr("reached the target 0.5 with 0.4"));
 }
 
 TEST_F(ClientTrialsTest, TheTrialsOfThePoolAreNotForClientsToRun) {
@@ -86,8 +79,8 @@ TEST_F(ClientTrialsTest, TheTrialsOfThePoolAreNotForClientsToRun) {
   spec.name = "by the tuner";
   turn_.Emit(StudyCreated{StudyId(2), spec, turn_.now()});
   turn_.Emit(TrialCreated{TrialId(1), StudyId(2), 0, {}, turn_.now()});
-  EXPECT_NE(trials_.OpenTrial(TrialId(1)), nullptr) << "but for notes";
-  EXPECT_EQ(trials_.TrialToTell(TrialId(1)), nullptr);
+  EXPECT_NE(client_trials_.OpenTrial(TrialId(1)), nullptr) << "but for notes";
+  EXPECT_EQ(client_trials_.TrialToTell(TrialId(1)), nullptr);
   EXPECT_FALSE(turn_.reply().status.ok());
 }
 

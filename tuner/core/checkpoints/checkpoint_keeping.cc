@@ -1,9 +1,10 @@
+#include "tuner/core/checkpoints/checkpoint_keeping.h"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/core/checkpoints/checkpoints.h"
 
 namespace espalier {
 

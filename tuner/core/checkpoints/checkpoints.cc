@@ -1,15 +1,3 @@
-// Checkpoints belong to the pool: which nodes have them, and that one lost node does not lose them.
-//
-// The newest checkpoint of each trial that has not ended is on two nodes as soon as there are two
-// that can keep it: where the trial wrote it, and a copy. When the copy of a newer one is there,
-// older copies go. A trial that starts where its newest checkpoint is not is told who has it. One
-// that joins a group that trains needs none; should those who train be lost before it has taken
-// over, it is stopped, and the trial goes on from its checkpoint.
-//
-// Where no node that has the newest checkpoint is connected the trial waits (see
-// kHolderPatience_s). Then it goes on from an older one if a connected node has it, and the study's
-// record says so; else it ends as FAIL, with the reason.
-
 #include "tuner/core/checkpoints/checkpoints.h"
 
 #include <algorithm>
@@ -18,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "tuner/core/core_impl.h"
 
 namespace espalier {
 
@@ -53,47 +40,18 @@ std::string PathBeside(const std::string& path, const std::string& name) {
 
 }  // namespace
 
-std::vector<NodeId> Core::Impl::HoldersOf(const Trial& trial) const {
-  std::vector<NodeId> connected;
-  std::vector<NodeId> away;
-  for (const CheckpointCopy& copy : trial.copies) {
-    if (!copy.what.Is(trial.newest_checkpoint)) continue;
-    if (copy.folder.empty()) {
-      const auto node = pool_.nodes.find(copy.node);
-      const bool there = node != pool_.nodes.end() && node->second.connected;
-      (there ? connected : away).push_back(copy.node);
-      continue;
-    }
-    // Of a shared folder one node is as good as the other.
-    for (const auto& [id, node] : pool_.nodes) {
-      if (node.connected && node.shared_folder == copy.folder) connected.push_back(id);
-    }
-  }
-  connected.insert(connected.end(), away.begin(), away.end());
-  return connected;
-}
-
-bool Core::Impl::CheckpointInReach(const Trial& trial) const {
-  if (!trial.newest_checkpoint.known()) return true;  // by its path, as far as anybody knows
-  const std::vector<NodeId> holders = HoldersOf(trial);
-  return std::any_of(holders.begin(), holders.end(), [this](NodeId id) {
-    const auto node = pool_.nodes.find(id);
-    return node != pool_.nodes.end() && node->second.connected;
-  });
-}
-
-std::string Core::Impl::NamesOf(const std::vector<NodeId>& nodes) const {
-  std::vector<std::string> names;
-  for (const NodeId node : nodes) {
-    const auto known = turn_.state().nodes.find(node);
-    names.push_back(known == turn_.state().nodes.end() ? absl::StrCat(node.value) : known->second);
-  }
-  return absl::StrCat(names.size() == 1 ? "node " : "nodes ", absl::StrJoin(names, ", "));
-}
-
 // ---- what nodes say -----------------------------------------------------------------------------
 
-void Core::Impl::Hear(Replica& from, const ReplicaCheckpoint& message) {
+void Checkpoints::TakeUp(const Trial& trial) {
+  if (!Ended(trial.state) && trial.newest_checkpoint.known()) keeping_.due.insert(trial.id);
+}
+
+void Checkpoints::Observe(const Change& change) {
+  const auto* changed = std::get_if<TrialStateChanged>(&change);
+  if (changed != nullptr && Ended(changed->state)) keeping_.due.insert(changed->id);
+}
+
+void Checkpoints::Hear(Replica& from, const ReplicaCheckpoint& message) {
   const Trial& trial = turn_.TrialAt(from.trial);
   // One that was long in the writing must not take the place of a newer one.
   if (message.step < trial.newest_checkpoint.step) return;
@@ -112,7 +70,7 @@ void Core::Impl::Hear(Replica& from, const ReplicaCheckpoint& message) {
   keeping_.due.insert(trial.id);
 }
 
-void Core::Impl::On(const CheckpointCopied& event) {
+void Checkpoints::On(const CheckpointCopied& event) {
   const auto found = turn_.state().trials.find(event.trial);
   const auto order = keeping_.under_way.find(event.trial);
   if (order != keeping_.under_way.end() && order->second.to == event.node) {
@@ -142,7 +100,7 @@ void Core::Impl::On(const CheckpointCopied& event) {
   turn_.Emit(CheckpointCopySet{trial.id, std::move(copy)});
 }
 
-absl::Status Core::Impl::CheckSharedFolder(const AgentHello& event) const {
+absl::Status Checkpoints::CheckSharedFolder(const AgentHello& event) const {
   if (event.shared_folder.empty()) return absl::OkStatus();
   for (const auto& [id, node] : pool_.nodes) {
     if (node.name == event.node_name || node.shared_folder.empty()) continue;
@@ -155,9 +113,8 @@ absl::Status Core::Impl::CheckSharedFolder(const AgentHello& event) const {
 }
 
 // What is on record of the node is held against what it has.
-void Core::Impl::TakeHeldCheckpoints(NodeId node, const AgentHello& event) {
-  keeping_.ForgetOrdersTo(node);
-  LookAfterAllCheckpoints();
+void Checkpoints::TakeHeldCheckpoints(NodeId node, const AgentHello& event) {
+  NodeLost(node);
   if (!event.checkpoints || !event.shared_folder.empty()) return;
   HeldByTrial held;
   for (const HeldCheckpoint& one : event.checkpoints->files) {
@@ -180,8 +137,8 @@ void Core::Impl::TakeHeldCheckpoints(NodeId node, const AgentHello& event) {
 }
 
 // Of a trial of which the node is not on record. (Most often because its word was lost with it.)
-void Core::Impl::TakeUnknownFiles(NodeId node, const std::string& study_name, std::int64_t number,
-                                  const std::vector<const HeldCheckpoint*>& files) {
+void Checkpoints::TakeUnknownFiles(NodeId node, const std::string& study_name, std::int64_t number,
+                                   const std::vector<const HeldCheckpoint*>& files) {
   const bool fetched =
       std::any_of(files.begin(), files.end(), [](const auto* file) { return file->fetched; });
   const Study* study = turn_.state().FindStudy(study_name);
@@ -197,7 +154,14 @@ void Core::Impl::TakeUnknownFiles(NodeId node, const std::string& study_name, st
   if (fetched) turn_.Send(DropCheckpointsCommand{node, study_name, number});
 }
 
-void Core::Impl::LookAfterAllCheckpoints() {
+void Checkpoints::NodeGone() { LookAfterAllCheckpoints(); }
+
+void Checkpoints::NodeLost(NodeId node) {
+  keeping_.ForgetOrdersTo(node);
+  LookAfterAllCheckpoints();
+}
+
+void Checkpoints::LookAfterAllCheckpoints() {
   for (const auto& [id, live] : pool_.live) {
     if (live.trial->newest_checkpoint.known()) keeping_.due.insert(id);
   }
@@ -205,7 +169,7 @@ void Core::Impl::LookAfterAllCheckpoints() {
 
 // ---- what follows -------------------------------------------------------------------------------
 
-void Core::Impl::KeepCheckpoints() {
+void Checkpoints::Keep() {
   if (keeping_.FindDue(turn_.now())) turn_.Wake();
   for (const TrialId id : std::exchange(keeping_.due, {})) {
     if (!turn_.state().trials.contains(id)) continue;
@@ -221,7 +185,7 @@ void Core::Impl::KeepCheckpoints() {
   }
 }
 
-void Core::Impl::OrderCopy(const Trial& trial) {
+void Checkpoints::OrderCopy(const Trial& trial) {
   int places = 0;
   for (const CheckpointCopy& copy : trial.copies) {
     if (!copy.what.Is(trial.newest_checkpoint)) continue;
@@ -231,8 +195,8 @@ void Core::Impl::OrderCopy(const Trial& trial) {
   if (keeping_.under_way.contains(trial.id)) return;
   const auto setback = keeping_.setbacks.find(trial.id);
   if (setback != keeping_.setbacks.end() && setback->second.again) return;
-  const std::vector<NodeId> sources = HoldersOf(trial);
-  if (sources.empty() || !CheckpointInReach(trial)) return;
+  const std::vector<NodeId> sources = copies_.HoldersOf(trial);
+  if (sources.empty() || !copies_.CheckpointInReach(trial)) return;
   const std::optional<NodeId> to = PlaceForCopy(trial, sources);
   if (!to) return;
   keeping_.under_way[trial.id] = {*to, trial.newest_checkpoint};
@@ -240,8 +204,8 @@ void Core::Impl::OrderCopy(const Trial& trial) {
 }
 
 // One that reaches those who have it; rather one that has an older copy, or has little to do.
-std::optional<NodeId> Core::Impl::PlaceForCopy(const Trial& trial,
-                                               const std::vector<NodeId>& sources) const {
+std::optional<NodeId> Checkpoints::PlaceForCopy(const Trial& trial,
+                                                const std::vector<NodeId>& sources) const {
   const std::set<NodePair> apart = pool_.faults.Apart(turn_.now());
   std::map<NodeId, int> busy;
   for (const auto& [id, order] : keeping_.under_way) ++busy[order.to];
@@ -272,7 +236,7 @@ std::optional<NodeId> Core::Impl::PlaceForCopy(const Trial& trial,
 }
 
 // A copy that is needed no more; the node is connected and the trial does not run there.
-bool Core::Impl::MayDrop(const Trial& trial, const CheckpointCopy& copy) const {
+bool Checkpoints::MayDrop(const Trial& trial, const CheckpointCopy& copy) const {
   const auto node = pool_.nodes.find(copy.node);
   if (!copy.fetched || !copy.folder.empty() || node == pool_.nodes.end() ||
       !node->second.connected) {
@@ -286,12 +250,12 @@ bool Core::Impl::MayDrop(const Trial& trial, const CheckpointCopy& copy) const {
   });
 }
 
-void Core::Impl::Drop(const Trial& trial, NodeId node) {
+void Checkpoints::Drop(const Trial& trial, NodeId node) {
   turn_.Send(DropCheckpointsCommand{node, turn_.StudyAt(trial.study).spec.name, trial.number});
   turn_.Emit(CheckpointCopyGone{trial.id, node});
 }
 
-void Core::Impl::DropOlderCopies(const Trial& trial) {
+void Checkpoints::DropOlderCopies(const Trial& trial) {
   std::vector<NodeId> older;
   for (const CheckpointCopy& copy : trial.copies) {
     if (!copy.what.Is(trial.newest_checkpoint) && MayDrop(trial, copy)) older.push_back(copy.node);
@@ -300,7 +264,7 @@ void Core::Impl::DropOlderCopies(const Trial& trial) {
 }
 
 // Of an ended trial one place is enough: rather the one where the trial wrote it, with its best.
-void Core::Impl::DropCopiesOfEnded(const Trial& trial) {
+void Checkpoints::DropCopiesOfEnded(const Trial& trial) {
   const CheckpointCopy* kept = nullptr;
   for (const CheckpointCopy& copy : trial.copies) {
     if (!copy.what.Is(trial.newest_checkpoint) || !pool_.nodes.contains(copy.node)) continue;
@@ -314,7 +278,7 @@ void Core::Impl::DropCopiesOfEnded(const Trial& trial) {
   for (const NodeId node : dropped) Drop(trial, node);
 }
 
-void Core::Impl::DropCopiesOfStudy(const Study& study) {
+void Checkpoints::DropCopiesOfStudy(const Study& study) {
   for (const TrialId id : study.trials) {
     const Trial& trial = turn_.TrialAt(id);
     keeping_.Forget(id);
@@ -325,29 +289,14 @@ void Core::Impl::DropCopiesOfStudy(const Study& study) {
   }
 }
 
-// ---- starts -------------------------------------------------------------------------------------
-
-// Whether somebody in the group, or on its way to it, has what the trial has learnt.
-bool Core::Impl::HasSource(TrialId id) const {
-  const std::string key = CheckpointKey(turn_.state().trials.at(id));
-  const std::int64_t generation = turn_.state().trials.at(id).newest_checkpoint.generation;
-  const std::set<ReplicaId>& all = pool_.replicas.Of(id);
-  return std::any_of(all.begin(), all.end(), [&](ReplicaId replica_id) {
-    const Replica& replica = pool_.replicas.at(replica_id);
-    if (replica.leaving || replica.stopping) return false;
-    return (replica.generation > 0 && replica.generation >= generation) ||
-           replica.started_from == key;
-  });
-}
-
 // Those who are left have been started to take over from others, who are gone: they have nothing.
-bool Core::Impl::StartAgainIfNobodyKnows(TrialId id, const std::string& what_happened,
-                                         bool its_fault) {
+bool Checkpoints::StartAgainIfNobodyKnows(TrialId id, const std::string& what_happened,
+                                          bool its_fault) {
   const Trial& trial = turn_.TrialAt(id);
   const auto found = pool_.groups.find(id);
   if (trial.checkpoint.empty() || found == pool_.groups.end() || !found->second.elastic ||
       found->second.pausing || found->second.ending || pool_.replicas.Of(id).empty() ||
-      HasSource(id)) {
+      copies_.HasSource(id)) {
     return false;
   }
   Group& group = found->second;
@@ -355,27 +304,28 @@ bool Core::Impl::StartAgainIfNobodyKnows(TrialId id, const std::string& what_hap
       absl::StrCat(what_happened, ", and those who are left had not taken over yet");
   const int most = turn_.StudyAt(trial.study).spec.max_restarts;
   if (its_fault && trial.restarts >= most) {
-    EndTrial(id, TrialState::kFail, absl::StrCat(why, ", again after ", most, " restarts"),
-             std::nullopt);
+    trials_.EndTrial(id, TrialState::kFail, absl::StrCat(why, ", again after ", most, " restarts"),
+                     std::nullopt);
     return true;
   }
   if (its_fault) turn_.Emit(TrialRestarted{id, trial.restarts + 1});
   group.pausing = true;
   group.pause_reason = absl::StrCat(why, "; goes on from its checkpoint");
-  turn_.Decide(trial, DecisionKind::kRestart, SlotsHeldBy(id), 0, group.pause_reason);
+  turn_.Decide(trial, DecisionKind::kRestart, pool_.SlotsHeldBy(id), 0, group.pause_reason);
   group.target.clear();
   group.members.clear();
   group.forming = false;
-  for (const ReplicaId replica : pool_.replicas.Of(id)) StopReplica(pool_.replicas.at(replica), 0);
+  for (const ReplicaId replica : pool_.replicas.Of(id))
+    groups_.StopReplica(pool_.replicas.at(replica), 0);
   return true;
 }
 
 // Nodes that turned out not to have it, or to have it damaged, are not counted on any more.
-void Core::Impl::NoteUnfetched(const Replica& replica, const ReplicaExited& exit) {
+void Checkpoints::NoteUnfetched(const Replica& replica, const ReplicaExited& exit) {
   const Trial& trial = turn_.TrialAt(replica.trial);
-  if (!CheckpointInReach(trial)) return;  // LookForHolder waits for those who are away
+  if (!copies_.CheckpointInReach(trial)) return;  // LookForHolder waits for those who are away
   keeping_.NotFetched(trial.id, turn_.now(),
-                      absl::StrCat(NamesOf({replica.node}), ": ", exit.error));
+                      absl::StrCat(copies_.NamesOf({replica.node}), ": ", exit.error));
   if (!exit.checkpoint_gone || replica.started_from != CheckpointKey(trial)) return;
   for (const NodeId source : replica.sources) {
     const auto node = pool_.nodes.find(source);
@@ -389,16 +339,16 @@ void Core::Impl::NoteUnfetched(const Replica& replica, const ReplicaExited& exit
 
 // True: seen to. Its start failed because nobody who has its checkpoint could give it, which is no
 // fault of its program.
-bool Core::Impl::CheckpointMissing(TrialId id, const ReplicaExited& exit) {
+bool Checkpoints::CheckpointMissing(TrialId id, const ReplicaExited& exit) {
   if (!exit.checkpoint_missing) return false;
   std::string reason = exit.error;
   if (const auto failed = keeping_.unfetched.find(id); failed != keeping_.unfetched.end()) {
     const double tried_s = SecondsBetween(failed->second.since, turn_.now());
-    if (CheckpointInReach(turn_.TrialAt(id)) && tried_s >= kHolderPatience_s) {
-      EndTrial(id, TrialState::kFail,
-               absl::StrCat(failed->second.why, "; tried ", failed->second.times, " times in ",
-                            std::llround(tried_s), " s"),
-               std::nullopt);
+    if (copies_.CheckpointInReach(turn_.TrialAt(id)) && tried_s >= kHolderPatience_s) {
+      trials_.EndTrial(id, TrialState::kFail,
+                       absl::StrCat(failed->second.why, "; tried ", failed->second.times,
+                                    " times in ", std::llround(tried_s), " s"),
+                       std::nullopt);
       return true;
     }
     reason = failed->second.why;
@@ -412,10 +362,10 @@ bool Core::Impl::CheckpointMissing(TrialId id, const ReplicaExited& exit) {
 }
 
 // Of a trial that could start: whether its checkpoint can be had.
-void Core::Impl::LookForHolder(TrialId id) {
+void Checkpoints::LookForHolder(TrialId id) {
   const Trial& trial = turn_.TrialAt(id);
   const bool starts = pool_.replicas.Of(id).empty() && !pool_.recovering.contains(id);
-  if (!starts || CheckpointInReach(trial)) {
+  if (!starts || copies_.CheckpointInReach(trial)) {
     if (keeping_.waits.erase(id) > 0) turn_.Wake();
     return;
   }
@@ -430,38 +380,38 @@ void Core::Impl::LookForHolder(TrialId id) {
   const double redone_s = older == nullptr
                               ? kHolderPatience_s
                               : SecondsBetween(older->what.at, trial.newest_checkpoint.at);
-  const std::vector<NodeId> away = HoldersOf(trial);
+  const std::vector<NodeId> away = copies_.HoldersOf(trial);
   const double patience_s =
       away.empty() ? 0 : std::clamp(redone_s, kHolderPatienceLeast_s, kHolderPatience_s);
   if (waited_s >= options_.lease_s + patience_s) return GiveUpNewest(id);
   wait.look = After(wait.since, options_.lease_s + patience_s);
   if (std::exchange(wait.said, true)) return;
   turn_.Decide(trial, DecisionKind::kPause, 0, 0,
-               absl::StrCat("waits for ", NamesOf(away), ", where its ",
+               absl::StrCat("waits for ", copies_.NamesOf(away), ", where its ",
                             TextOf(trial.newest_checkpoint), " lies"));
 }
 
-void Core::Impl::GiveUpNewest(TrialId id) {
+void Checkpoints::GiveUpNewest(TrialId id) {
   const Trial& trial = turn_.TrialAt(id);
   keeping_.waits.erase(id);
-  const std::vector<NodeId> lost = HoldersOf(trial);
+  const std::vector<NodeId> lost = copies_.HoldersOf(trial);
   std::string where =
-      lost.empty()
-          ? absl::StrCat("no node has its ", TextOf(trial.newest_checkpoint), " any more")
-          : absl::StrCat("its ", TextOf(trial.newest_checkpoint), " was lost with ", NamesOf(lost));
+      lost.empty() ? absl::StrCat("no node has its ", TextOf(trial.newest_checkpoint), " any more")
+                   : absl::StrCat("its ", TextOf(trial.newest_checkpoint), " was lost with ",
+                                  copies_.NamesOf(lost));
   if (const auto failed = keeping_.unfetched.extract(id)) {
     absl::StrAppend(&where, " (", failed.mapped().why, ")");
   }
   const CheckpointCopy* older = FurthestOlder(trial, pool_.nodes);
   if (older == nullptr) {
-    EndTrial(id, TrialState::kFail, absl::StrCat(where, ", and no other node has one"),
-             std::nullopt);
+    trials_.EndTrial(id, TrialState::kFail, absl::StrCat(where, ", and no other node has one"),
+                     std::nullopt);
     return;
   }
   const CheckpointLabel label = older->what;
   turn_.Decide(trial, DecisionKind::kRestart, 0, 0,
                absl::StrCat(where, ": goes on from the older ", TextOf(label), " of ",
-                            NamesOf({older->node})));
+                            copies_.NamesOf({older->node})));
   for (const NodeId node : lost) turn_.Emit(CheckpointCopyGone{id, node});
   turn_.Emit(CheckpointRecorded{id, PathBeside(trial.checkpoint, label.name), label});
   keeping_.due.insert(id);

@@ -1,79 +1,101 @@
 #pragma once
 
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
+#include <vector>
 
-#include "tuner/base/clock.h"
-#include "tuner/base/ids.h"
-#include "tuner/core/state/study.h"
+#include "tuner/core/checkpoints/checkpoint_copies.h"
+#include "tuner/core/checkpoints/checkpoint_keeping.h"
+#include "tuner/core/groups/groups.h"
+#include "tuner/core/groups/pool_state.h"
+#include "tuner/core/trials/trials.h"
+#include "tuner/core/turn.h"
 
 namespace espalier {
 
-// A trial whose newest checkpoint is on nodes that have gone waits for them for as long as it would
-// take to train again what is lost without them, and no longer than this.
-inline constexpr double kHolderPatience_s = 600;
-inline constexpr double kHolderPatienceLeast_s = 1;
-inline constexpr int kCopiesWanted = 2;  // of the newest checkpoint, with the first
-// A copy that failed is ordered again after this long, and twice as long each time it fails again.
-inline constexpr double kCopyAgain_s = 1;
-inline constexpr double kCopyAgainMost_s = 300;
-// A start that failed because nobody could give the trial its newest checkpoint is tried again
-// likewise, for kHolderPatience_s.
-inline constexpr double kStartAgain_s = 1;
-inline constexpr double kStartAgainMost_s = 60;
+// Checkpoints belong to the pool: which nodes have them, and that one lost node does not lose them.
+//
+// The newest checkpoint of each trial that has not ended is on two nodes as soon as there are two
+// that can keep it: where the trial wrote it, and a copy. When the copy of a newer one is there,
+// older copies go. A trial that starts where its newest checkpoint is not is told which nodes have
+// it. One that joins a group that trains needs none; should those that train be lost before it has
+// taken over, it is stopped, and the trial goes on from its checkpoint.
+//
+// Where no node that has the newest checkpoint is connected the trial waits (see
+// kHolderPatience_s). Then it goes on from an older one if a connected node has it, and the study's
+// record says so; else it ends as FAIL, with the reason.
+//
+// One owner.
+class Checkpoints {
+ public:
+  Checkpoints(Turn& turn, PoolState& pool, const CoreOptions& options,
+              const CheckpointCopies& copies, Groups& groups, Trials& trials)
+      : turn_(turn),
+        pool_(pool),
+        options_(options),
+        copies_(copies),
+        groups_(groups),
+        trials_(trials) {}
 
-// What is under way to keep checkpoints in reach. Not durable: which nodes have which checkpoint is
-// (Trial::copies), and what was under way is ordered again after a restart.
-struct CheckpointKeeping {
-  struct Order {
-    NodeId to;
-    CheckpointLabel what;
-  };
-  struct Setback {
-    int times = 0;
-    std::optional<Time> again;  // none: it is being tried
-  };
-  // Of a trial that could start, but for its checkpoint.
-  struct Wait {
-    Time since;
-    Time look;          // next
-    bool said = false;  // in the study's record
-  };
+  // A trial of the pool, of a loaded state.
+  void TakeUp(const Trial& trial);
+  void Observe(const Change& change);
 
-  // Of a trial whose start failed for want of it, though nodes that should have it are connected.
-  struct Unfetched {
-    Time since;
-    int times = 0;
-    std::optional<Time> again;  // none: it may start
-    std::string why;
-  };
+  // ---- what is said
+  void On(const CheckpointCopied& event);
+  void Hear(Replica& from, const ReplicaCheckpoint& message);
+  // Nodes that share a folder for checkpoints share the same one.
+  absl::Status CheckSharedFolder(const AgentHello& event) const;
+  // An agent has said which checkpoints it has: what is on record of its node is compared with
+  // them.
+  void TakeHeldCheckpoints(NodeId node, const AgentHello& event);
+  void NodeGone();  // for now
+  void NodeLost(NodeId node);
+  // A replica of the trial has been started, and so has what it starts from.
+  void NoteStarted(TrialId id) { keeping_.unfetched.erase(id); }
+  // A replica could not be started, since nobody gave its node the checkpoint. Nodes that turned
+  // out not to have it, or to have it damaged, are not counted on any more.
+  void NoteUnfetched(const Replica& replica, const ReplicaExited& exit);
 
-  std::map<TrialId, Order> under_way;
-  std::map<TrialId, Setback> setbacks;
-  std::map<TrialId, Wait> waits;
-  std::map<TrialId, Unfetched> unfetched;
-  std::set<TrialId> due;  // to be looked at in this step
+  // ---- phases of a step
+  // The trial is looked at in this step.
+  void LookAfter(TrialId id) { keeping_.due.insert(id); }
+  // Orders copies, drops those that are not needed, and gives up waiting for lost ones.
+  void Keep();
+  std::optional<Time> Next() const { return keeping_.Next(); }
 
-  void Forget(TrialId trial);
-  // The node knows of no order any more.
-  void ForgetOrdersTo(NodeId node);
-  void FailedOnce(TrialId trial, Time now);
-  // The trial's start has failed, for that reason.
-  void NotFetched(TrialId trial, Time now, std::string why);
+  // ---- starts
   // Whether the trial must not be started for now.
-  bool Holds(TrialId trial) const;
-  // Moves what is due by now to `due`; true: a trial may start that was held back. The next moment
-  // that something will be due.
-  bool FindDue(Time now);
-  std::optional<Time> Next() const;
+  bool Holds(TrialId id) const { return keeping_.Holds(id); }
+  // Starts the trial again from its checkpoint where those that are left of its group have been
+  // started to take over from others, which are gone: they have nothing. True: it does.
+  bool StartAgainIfNobodyKnows(TrialId id, const std::string& what_happened, bool its_fault);
+  // True: the trial's start failed because nobody that has its checkpoint could give it, which is
+  // no fault of its program, and this has been seen to.
+  bool CheckpointMissing(TrialId id, const ReplicaExited& exit);
+  // Before the study is deleted.
+  void DropCopiesOfStudy(const Study& study);
+
+ private:
+  void TakeUnknownFiles(NodeId node, const std::string& study_name, std::int64_t number,
+                        const std::vector<const HeldCheckpoint*>& files);
+  void LookAfterAllCheckpoints();
+  void OrderCopy(const Trial& trial);
+  std::optional<NodeId> PlaceForCopy(const Trial& trial, const std::vector<NodeId>& sources) const;
+  bool MayDrop(const Trial& trial, const CheckpointCopy& copy) const;
+  void Drop(const Trial& trial, NodeId node);
+  void DropOlderCopies(const Trial& trial);
+  void DropCopiesOfEnded(const Trial& trial);
+  void LookForHolder(TrialId id);
+  void GiveUpNewest(TrialId id);
+
+  Turn& turn_;
+  PoolState& pool_;
+  const CoreOptions& options_;
+  const CheckpointCopies& copies_;
+  Groups& groups_;
+  Trials& trials_;
+  CheckpointKeeping keeping_;
 };
-
-// By what a start from the trial's newest checkpoint is told from others: "" if it has none.
-std::string CheckpointKey(const Trial& trial);
-
-// "checkpoint step-120.pt".
-std::string TextOf(const CheckpointLabel& label);
 
 }  // namespace espalier

@@ -402,9 +402,27 @@ void ClientSlotDesk::Serve() {
     Take(own.reserved, nodes);
     for (const auto& [node, slots] : own.reserved) {
       reserved_[node] += slots;
-      make_room_(node, pool_.nodes.at(node).slots - KeptOn(node));
+      MakeRoomOn(node, pool_.nodes.at(node).slots - KeptOn(node));
     }
   }
+}
+
+// Where elastic trials cannot leave the node all but so many slots by shrinking, the least
+// promising one that may pause does so.
+void ClientSlotDesk::MakeRoomOn(NodeId node, int left) {
+  int planned = 0;
+  int gives = 0;
+  std::optional<TrialId> least;
+  for (const auto& [trial, group] : pool_.groups) {
+    const auto here = group.target.find(node);
+    if (here == group.target.end()) continue;
+    planned += here->second;
+    gives += pool_.MayGiveOn(trial, group, node);
+    if (!pool_.MayPauseForOthers(trial, group)) continue;
+    if (!least || promises_.Of(trial) < promises_.Of(*least)) least = trial;
+  }
+  if (!least || planned - gives <= left) return;
+  trials_.PauseTrial(*least, "makes room for slots that a client waits for");
 }
 
 void ClientSlotDesk::ServeFromUnused() {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,6 +10,8 @@
 #include "tuner/core/client_slots/client_slots.h"
 #include "tuner/core/core.h"
 #include "tuner/core/groups/pool_state.h"
+#include "tuner/core/scheduling/promises.h"
+#include "tuner/core/trials/trials.h"
 #include "tuner/core/turn.h"
 
 namespace espalier {
@@ -25,12 +26,9 @@ namespace espalier {
 // it by slot, which nobody else changes. Requests are not durable. One owner.
 class ClientSlotDesk {
  public:
-  // Called where the pool's trials are to leave all slots of a node but `left` to them, and plans
-  // made before do not.
-  using MakeRoom = std::function<void(NodeId node, int left)>;
-
-  ClientSlotDesk(Turn& turn, PoolState& pool, const CoreOptions& options, MakeRoom make_room)
-      : turn_(turn), pool_(pool), options_(options), make_room_(std::move(make_room)) {}
+  ClientSlotDesk(Turn& turn, PoolState& pool, const CoreOptions& options, const Promises& promises,
+                 Trials& trials)
+      : turn_(turn), pool_(pool), options_(options), promises_(promises), trials_(trials) {}
 
   // A trial of a loaded state: its client goes on holding the slots that it held.
   void TakeUp(const Trial& trial);
@@ -76,12 +74,15 @@ class ClientSlotDesk {
   std::pair<double, double> SharesOfSides() const;
   std::vector<TrialId> Waiting() const;
   std::string WhyNotNow(const ClientSlots& own, const std::vector<ClientNode>& nodes) const;
+  // The pool's trials are to leave all slots of the node but `left` to clients.
+  void MakeRoomOn(NodeId node, int left);
   void Grant(TrialId id, const Placement& placement, bool in_turn);
 
   Turn& turn_;
   PoolState& pool_;
   const CoreOptions& options_;
-  MakeRoom make_room_;
+  const Promises& promises_;
+  Trials& trials_;
   std::map<TrialId, ClientSlots> requests_;  // who holds slots or asks for some
   // Of those, since the last look: trials that their clients run no more.
   std::map<TrialId, TrialState> left_;

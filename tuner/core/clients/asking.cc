@@ -131,7 +131,8 @@ absl::Status ClientTrials::MayCreateTrial(const Study& study) {
   if (spec.time_limit_s > 0 && ElapsedSeconds(study, turn_.now()) >= spec.time_limit_s) {
     const absl::Status status = absl::FailedPreconditionError(absl::StrCat(
         "study \"", spec.name, "\" has reached its time limit of ", spec.time_limit_s, " s"));
-    end_study_(study.id, absl::StrCat("time limit of ", spec.time_limit_s, " s reached"));
+    trials_.EndStudy(study.id, StudyState::kComplete,
+                     absl::StrCat("time limit of ", spec.time_limit_s, " s reached"));
     return status;
   }
   return absl::OkStatus();
@@ -237,7 +238,7 @@ void ClientTrials::AddDrawn(const Trial& trial, const Parameters& parameters) {
   }
 }
 
-void ClientTrials::On(const EnqueueTrial& event) {
+void ClientTrials::Enqueue(const EnqueueTrial& event) {
   const Study* study = StudyToAsk(event.study, kCreationKey, event.request_key);
   if (study == nullptr) return;
   absl::Status& status = turn_.reply().status;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,7 +11,9 @@
 #include "tuner/core/clients/request_keys.h"
 #include "tuner/core/clients/suggested_parameters.h"
 #include "tuner/core/core.h"
+#include "tuner/core/pruners/pruner.h"
 #include "tuner/core/trials/study_plugins.h"
+#include "tuner/core/trials/trials.h"
 #include "tuner/core/turn.h"
 
 namespace espalier {
@@ -24,12 +25,8 @@ namespace espalier {
 // Most of it answers one event of a client: what is refused is the reply's status. One owner.
 class ClientTrials {
  public:
-  // Ends a study as COMPLETE, for that reason.
-  using EndStudy = std::function<void(StudyId study, const std::string& reason)>;
-
-  ClientTrials(Turn& turn, const CoreOptions& options, PluginsOfStudies& plugins,
-               EndStudy end_study)
-      : turn_(turn), options_(options), plugins_(plugins), end_study_(std::move(end_study)) {}
+  ClientTrials(Turn& turn, const CoreOptions& options, PluginsOfStudies& plugins, Trials& trials)
+      : turn_(turn), options_(options), plugins_(plugins), trials_(trials) {}
 
   // Any trial of a loaded state. Whoever runs one has all the time again that it had before the
   // restart.
@@ -40,13 +37,19 @@ class ClientTrials {
   void On(const CreateTrial& event);
   void On(const AskTrial& event);
   // Of a study whose clients run its trials.
-  void On(const EnqueueTrial& event);
+  void Enqueue(const EnqueueTrial& event);
   void On(const SuggestParameter& event);
   void On(const SetIntermediateValue& event);
   void On(const SetTrialState& event);
   // Notes on trials of the pool are welcome; ended trials keep what they have.
   void On(const SetTrialAttribute& event);
   void On(const SetTrialAttributes& event);
+  // Of any trial, whoever runs it: values, and how it ended.
+  void On(const TellValue& event);
+  void On(const ReportValue& event);
+  void On(const TellEnd& event);
+  // Whether the trial should end now, and why. Never says that it should pause.
+  PruneVerdict Verdict(TrialId id) const;
 
   // ---- what other events need
   // The trial, if it has not ended; else null, and the reply says why not.
@@ -100,7 +103,7 @@ class ClientTrials {
   Turn& turn_;
   const CoreOptions& options_;
   PluginsOfStudies& plugins_;
-  EndStudy end_study_;
+  Trials& trials_;
   std::map<StudyId, SuggestionIndex> suggestions_;
   std::map<StudyId, SuggestedParameters> suggested_;  // of studies whose sampler was asked
   std::map<StudyId, std::set<TrialId>> waiting_;      // WAITING trials

@@ -24,8 +24,9 @@ void ClientTrials::EndIfTargetReached(const Trial& trial, double value) {
   const Study& study = turn_.StudyAt(trial.study);
   if (study.state != StudyState::kRunning || !study.spec.target || std::isnan(value)) return;
   if (Better(study.spec.direction, *study.spec.target, value)) return;
-  end_study_(study.id, absl::StrCat("trial ", trial.number, " reached the target ",
-                                    *study.spec.target, " with ", value));
+  trials_.EndStudy(study.id, StudyState::kComplete,
+                   absl::StrCat("trial ", trial.number, " reached the target ", *study.spec.target,
+                                " with ", value));
 }
 
 void ClientTrials::EndTrial(const Trial& trial, TrialState state, std::vector<double> values) {
@@ -54,8 +55,9 @@ void ClientTrials::EndIfAllTold(StudyId id) {
     return Ended(turn_.state().trials.at(t).state);
   });
   if (!all_ended) return;
-  end_study_(id, full ? absl::StrCat("all ", study.spec.max_trials, " trials have ended")
-                      : "every configuration of the search space was tried");
+  trials_.EndStudy(id, StudyState::kComplete,
+                   full ? absl::StrCat("all ", study.spec.max_trials, " trials have ended")
+                        : "every configuration of the search space was tried");
 }
 
 void ClientTrials::On(const SetTrialAttributes& event) {

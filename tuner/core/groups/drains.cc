@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/core/core_impl.h"
+#include "tuner/core/groups/nodes.h"
 
 namespace espalier {
 
-void Core::Impl::On(const DrainNode& event) {
+void Nodes::On(const DrainNode& event) {
   NodeId id;
   for (const auto& [node_id, name] : turn_.state().nodes) {
     if (name == event.name) id = node_id;
@@ -38,7 +38,7 @@ void Core::Impl::On(const DrainNode& event) {
   turn_.Wake();
 }
 
-void Core::Impl::On(const AgentLeaving& event) {
+void Nodes::On(const AgentLeaving& event) {
   const auto it = pool_.nodes.find(event.node);
   if (it == pool_.nodes.end()) return;
   const Time leaves = After(turn_.now(), std::max(0.0, event.within_s));
@@ -50,21 +50,21 @@ void Core::Impl::On(const AgentLeaving& event) {
 }
 
 // Of a short notice half is left for moving, and half for saving.
-std::optional<Time> Core::Impl::LeaveBy(NodeId id, TrialId trial) const {
+std::optional<Time> Nodes::LeaveBy(NodeId id, TrialId trial) const {
   const auto node = pool_.nodes.find(id);
   if (node == pool_.nodes.end() || !node->second.ends) return std::nullopt;
   const Time known = node->second.ends_known;
   const double notice_s = std::max(0.0, SecondsBetween(known, *node->second.ends));
-  const double drain_s = TimeoutsOf(turn_.state().trials.at(trial)).drain_s;
+  const double drain_s = groups_.TimeoutsOf(turn_.state().trials.at(trial)).drain_s;
   return After(known, std::max(notice_s - drain_s, notice_s / 2));
 }
 
-bool Core::Impl::MustLeave(NodeId id, TrialId trial) const {
+bool Nodes::MustLeave(NodeId id, TrialId trial) const {
   const std::optional<Time> leaves = LeaveBy(id, trial);
   return leaves && *leaves <= turn_.now();
 }
 
-void Core::Impl::CheckDrains() {
+void Nodes::CheckDrains() {
   for (const NodeId id : std::set<NodeId>(pool_.draining)) {
     const Node& node = pool_.nodes.at(id);
     PlanNothingNewOn(id);
@@ -73,7 +73,7 @@ void Core::Impl::CheckDrains() {
 }
 
 // What was planned there and has not begun, or has ended, is not begun any more.
-void Core::Impl::PlanNothingNewOn(NodeId id) {
+void Nodes::PlanNothingNewOn(NodeId id) {
   std::map<TrialId, int> living;
   for (const ReplicaId here : pool_.replicas.On(id)) {
     const Replica& replica = pool_.replicas.at(here);
@@ -89,7 +89,7 @@ void Core::Impl::PlanNothingNewOn(NodeId id) {
   }
 }
 
-void Core::Impl::EmptyNode(const Node& node) {
+void Nodes::EmptyNode(const Node& node) {
   std::set<TrialId> here;
   for (const ReplicaId id : pool_.replicas.On(node.id)) {
     const Replica& replica = pool_.replicas.at(id);
@@ -108,7 +108,7 @@ void Core::Impl::EmptyNode(const Node& node) {
 
 // The trial's time on this node is over: it goes on with those who train elsewhere, if these are
 // enough, and else from its checkpoint.
-void Core::Impl::LeaveNode(TrialId id, const Node& node) {
+void Nodes::LeaveNode(TrialId id, const Node& node) {
   Group& group = pool_.groups.at(id);
   const Trial& trial = turn_.TrialAt(id);
   const std::string why = absl::StrCat("node ", node.name, " goes away");
@@ -120,14 +120,14 @@ void Core::Impl::LeaveNode(TrialId id, const Node& node) {
   const int least =
       trial.pinned_slots > 0 ? trial.pinned_slots : turn_.StudyAt(trial.study).spec.min_slots;
   if (!group.elastic || stay < least) {
-    PauseTrial(id, absl::StrCat(why, " and no slots elsewhere are ready for it"));
+    trials_.PauseTrial(id, absl::StrCat(why, " and no slots elsewhere are ready for it"));
     return;
   }
   const auto planned = group.target.find(node.id);
   if (planned == group.target.end()) return;  // on its way
   group.target.erase(planned);
   pool_.reconcile.insert(id);
-  turn_.Decide(trial, DecisionKind::kShrink, SlotsHeldBy(id), stay, why);
+  turn_.Decide(trial, DecisionKind::kShrink, pool_.SlotsHeldBy(id), stay, why);
 }
 
 }  // namespace espalier

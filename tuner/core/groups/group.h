@@ -16,6 +16,8 @@
 
 namespace espalier {
 
+inline constexpr int kMaxJoinerFailures = 3;  // then the trial stays at its size
+
 // What is known of a trial that has, or is about to have, replicas. Not durable.
 struct Group {
   Placement target;                // what the allocator wants it to hold

@@ -1,30 +1,31 @@
-// Replica groups: how they are started, regrouped, and what a loss means.
+#include "tuner/core/groups/groups.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tuner/base/check.h"
-#include "tuner/core/core_impl.h"
 
 namespace espalier {
 
 namespace {
 
-std::string DescribeExit(const ReplicaExited& exit, bool node_lost) {
-  if (node_lost) return "its agent was lost";
-  if (!exit.error.empty()) return exit.error;
-  if (exit.signal != 0) return absl::StrCat("was killed by signal ", exit.signal);
-  return absl::StrCat("exited with code ", exit.exit_code);
-}
-
-// What could not be started will not start the next time. (What the agent had to kill, because it
-// hung say, has a signal along with its error.)
-bool NeverStarted(const ReplicaExited& exit) { return !exit.error.empty() && exit.signal == 0; }
+constexpr std::int64_t kReplicaIdBlock = 1000;  // ids that one commit reserves
 
 }  // namespace
 
-void Core::Impl::StartReplica(const Trial& trial, NodeId node, int slot) {
+ReplicaId Groups::NewReplicaId() {
+  if (next_replica_ >= turn_.state().replica_ids_below) {
+    turn_.Emit(ReplicaIdsReserved{next_replica_ + kReplicaIdBlock});
+  }
+  return ReplicaId(next_replica_++);
+}
+
+TrialTimeouts Groups::TimeoutsOf(const Trial& trial) const {
+  return Merge(turn_.state().studies.at(trial.study).spec.timeouts, options_.timeouts);
+}
+
+void Groups::StartReplica(const Trial& trial, NodeId node, int slot) {
   const ReplicaId id = NewReplicaId();
   Replica& replica = pool_.replicas.emplace(id, Replica(id, trial.id, node, slot)).first->second;
   pool_.SlotsChange(trial.id);
@@ -34,19 +35,19 @@ void Core::Impl::StartReplica(const Trial& trial, NodeId node, int slot) {
     pool_.replicas.SetDeadline(replica, After(turn_.now(), TimeoutsOf(trial).start_s));
   // Who joins others is handed their state.
   StartReplicaCommand start{node, id, trial.id, slot};
-  start.joins = group.elastic && HasSource(trial.id);
+  start.joins = group.elastic && copies_.HasSource(trial.id);
   if (!start.joins) {
     replica.started_from = CheckpointKey(trial);
     if (trial.newest_checkpoint.known()) {
       start.from = trial.newest_checkpoint;
-      start.sources = HoldersOf(trial);
+      start.sources = copies_.HoldersOf(trial);
       replica.sources = start.sources;
     }
   }
   turn_.Send(std::move(start));
 }
 
-void Core::Impl::StopReplica(Replica& replica, double grace_s) {
+void Groups::StopReplica(Replica& replica, double grace_s) {
   replica.stopping = true;
   replica.grace_s = grace_s;
   // Said again until the exit is seen: the command may be lost with the agent's stream.
@@ -55,8 +56,7 @@ void Core::Impl::StopReplica(Replica& replica, double grace_s) {
   turn_.Send(StopReplicaCommand{replica.node, replica.id, grace_s});
 }
 
-void Core::Impl::Regroup(TrialId id, std::vector<ReplicaId> members, bool abandon,
-                         bool after_loss) {
+void Groups::Regroup(TrialId id, std::vector<ReplicaId> members, bool abandon, bool after_loss) {
   ESPALIER_CHECK(!members.empty(), "a regroup to nobody is a pause");
   Group& group = pool_.groups.at(id);
   const Trial& trial = turn_.TrialAt(id);
@@ -85,7 +85,7 @@ void Core::Impl::Regroup(TrialId id, std::vector<ReplicaId> members, bool abando
   group.members = std::move(members);
   group.forming = true;
   group.moved_at = turn_.now();
-  timed_groups_.insert(id);
+  pool_.timed.insert(id);
   pool_.reconcile.insert(id);
   group.awaited = {group.members.begin(), group.members.end()};
   group.longest_pause = {};
@@ -95,7 +95,7 @@ void Core::Impl::Regroup(TrialId id, std::vector<ReplicaId> members, bool abando
   group.contacts_end.reset();
 }
 
-void Core::Impl::FinishForming(TrialId id) {
+void Groups::FinishForming(TrialId id) {
   Group& group = pool_.groups.at(id);
   group.forming = false;
   pool_.reconcile.insert(id);
@@ -121,151 +121,42 @@ void Core::Impl::FinishForming(TrialId id) {
   turn_.Wake();
 }
 
-void Core::Impl::ReplicaGone(const Replica& gone, const ReplicaExited& exit, bool node_lost) {
-  const Trial& trial = turn_.TrialAt(gone.trial);
-  const auto found = pool_.groups.find(gone.trial);
-  // A trial that is only planned to start again has nothing to lose by a leftover of its past.
-  if (trial.state != TrialState::kRunning || found == pool_.groups.end()) return;
-  Group& group = found->second;
-  group.awaited.erase(gone.id);
-  const bool expected = gone.leaving || gone.stopping;
-  if (exit.checkpoint_missing) NoteUnfetched(gone, exit);
-  const auto member = std::find(group.members.begin(), group.members.end(), gone.id);
-  const bool was_member = member != group.members.end();
-  if (was_member) group.members.erase(member);
-  group.stuck.erase(gone.id);
-  group.contacts.erase(gone.id);
-  if (group.replaced && !was_member) GiveUpReplacement(group);
-  // Only joiners are left: Reconcile makes them the group.
-  if (group.members.empty()) group.forming = false;
-
-  if (pool_.ReplicasOf(gone.trial).empty()) {
-    GroupLost(gone.trial, exit, node_lost || expected);
-    return;
+// Requires that the group has told its progress.
+TrainingFigures Groups::FiguresOf(TrialId id, const Group& group) const {
+  const ReplicaProgress& progress = *group.progress;
+  TrainingFigures figures;
+  figures.step_time_s = group.step_time_s;
+  figures.sync_share = group.sync_share;
+  figures.learning_rate = progress.learning_rate;
+  figures.loss_scale = progress.loss_scale;
+  figures.batch_size = progress.global_batch_size;
+  figures.atomic_batch_size = progress.atomic_batch_size;
+  figures.accumulation_steps = progress.accumulation_steps;
+  figures.memory_bytes = progress.memory_bytes;
+  figures.device_memory_bytes = progress.device_memory_bytes;
+  figures.skipped_steps = progress.skipped_steps;
+  if (group.noise.sqr > 0) {
+    figures.noise_scale =
+        static_cast<double>(group.batch.initial) * group.noise.var / group.noise.sqr;
   }
-  const bool ended_well =
-      was_member && !expected && !node_lost && exit.exit_code == 0 && exit.error.empty();
-  if (!ended_well &&
-      StartAgainIfNobodyKnows(
-          gone.trial, absl::StrCat("a replica ", expected ? "left" : DescribeExit(exit, node_lost)),
-          !expected && !node_lost && !exit.checkpoint_missing)) {
-    return;
-  }
-  if (expected) {
-    // A member that was stopped because it had not left for the new generation in time, or a
-    // joiner that is no longer wanted.
-    if (group.forming && group.awaited.empty() && !group.members.empty()) {
-      FinishForming(gone.trial);
+  const int replicas = static_cast<int>(group.members.size());
+  const std::optional<std::string> gpu_type = pool_.GpuTypeOf(group);
+  const auto fitted = gpu_type ? speeds_.FittedFor(id, *gpu_type) : std::nullopt;
+  if (fitted && replicas > 0 && CheckModel("", *fitted, group.noise, group.batch).ok()) {
+    const GoodputModel model(*fitted, group.noise, group.batch);
+    std::set<NodeId> nodes;
+    for (const ReplicaId member : group.members) {
+      if (const auto r = pool_.replicas.find(member); r != pool_.replicas.end())
+        nodes.insert(r->second.node);
     }
-    return;
+    const BatchChoice choice = model.AtFixedGlobalBatch(std::max(1, static_cast<int>(nodes.size())),
+                                                        replicas, progress.global_batch_size);
+    figures.goodput = choice.goodput;
+    figures.throughput = choice.throughput;
   }
-  if (!was_member) {
-    ++group.joiner_failures;
-    turn_.Decide(trial, DecisionKind::kShrink, SlotsHeldBy(trial.id) + 1, SlotsHeldBy(trial.id),
-                 absl::StrCat("a replica that was to join ", DescribeExit(exit, node_lost)));
-    return;
-  }
-  if (ended_well) {
-    // It came to its end before the others: Finished, or their own ends, should follow.
-    if (!group.ending) group.ending = After(turn_.now(), TimeoutsOf(trial).exit_s);
-    timed_groups_.insert(gone.trial);
-    return;
-  }
-  turn_.Decide(trial, DecisionKind::kShrink, SlotsHeldBy(trial.id) + 1, SlotsHeldBy(trial.id),
-               absl::StrCat("a replica ", DescribeExit(exit, node_lost), "; ", group.members.size(),
-                            " go on without it"));
-  if (group.pausing) return;
-  if (group.members.empty()) return;
-  ++group.joiner_failures;
-  Regroup(gone.trial, group.members, /*abandon=*/true, /*after_loss=*/true);
-  group.replicas_before =
-      std::max(group.replicas_before, static_cast<int>(group.members.size()) + 1);
-}
-
-void Core::Impl::GroupLost(TrialId id, const ReplicaExited& exit, bool not_its_fault) {
-  const Trial& trial = turn_.TrialAt(id);
-  const Study& study = turn_.StudyAt(trial.study);
-  Group& group = pool_.groups.at(id);
-  keeping_.due.insert(id);
-  const bool clean = exit.exit_code == 0 && exit.signal == 0 && exit.error.empty();
-  if (group.pausing || not_its_fault || study.state != StudyState::kRunning) {
-    const std::string reason =
-        group.pausing ? group.pause_reason : "its replicas were lost with their agent";
-    if (!group.pausing) turn_.Decide(trial, DecisionKind::kPause, 0, 0, reason);
-    turn_.Emit(TrialStateChanged{id, TrialState::kPaused, turn_.now(), reason, std::nullopt, ""});
-    pool_.groups.erase(id);
-    turn_.Wake();
-    return;
-  }
-  if (clean) {
-    EndWell(id, std::nullopt, exit.last_output);
-    return;
-  }
-  if (CheckpointMissing(id, exit)) return;
-  const std::string what = DescribeExit(exit, false);
-  // A program that knows nothing of us is started again only where it was lost with its node.
-  const bool own_checkpoint =
-      !trial.newest_checkpoint.known() || !trial.newest_checkpoint.name.empty();
-  if (!trial.checkpoint.empty() && own_checkpoint && !NeverStarted(exit) &&
-      trial.restarts < study.spec.max_restarts) {
-    turn_.Emit(TrialRestarted{id, trial.restarts + 1});
-    const std::string reason =
-        absl::StrCat("the last replica ", what, "; goes on from its checkpoint (restart ",
-                     trial.restarts, " of ", study.spec.max_restarts, ")");
-    turn_.Decide(trial, DecisionKind::kRestart, 1, 0, reason);
-    turn_.Emit(TrialStateChanged{id, TrialState::kPaused, turn_.now(), reason, std::nullopt, ""});
-    pool_.groups.erase(id);
-    turn_.Wake();
-    return;
-  }
-  EndTrial(id, TrialState::kFail, what, std::nullopt, exit.last_output);
-}
-
-void Core::Impl::ForgetUntimedGroups() {
-  std::erase_if(timed_groups_, [this](TrialId id) {
-    const auto group = pool_.groups.find(id);
-    return group == pool_.groups.end() || !group->second.timed();
-  });
-}
-
-void Core::Impl::CheckReplicaDeadlines() {
-  std::vector<NodeId> lost;
-  for (const NodeId id : away_) {
-    if (*pool_.nodes.at(id).lease_ends <= turn_.now()) lost.push_back(id);
-  }
-  for (const NodeId id : lost) LoseNode(id);
-
-  if (pool_.recovery_ends && *pool_.recovery_ends <= turn_.now()) {
-    pool_.recovery_ends.reset();
-    for (const TrialId id : std::set<TrialId>(pool_.recovering)) TryRecover(id);
-  }
-  for (const ReplicaId id : pool_.replicas.Due(turn_.now())) {
-    Replica& replica = pool_.replicas.at(id);
-    const auto group = pool_.groups.find(replica.trial);
-    if (!replica.ready && !replica.stopping && group != pool_.groups.end()) {
-      ++group->second.joiner_failures;  // it never came to say Ready
-    }
-    StopReplica(replica, replica.grace_s);
-  }
-  CheckStuckGroups();
-  // The other members of a group one of which has come to its end did not follow.
-  std::vector<TrialId> stuck;
-  ForgetUntimedGroups();
-  for (const TrialId id : timed_groups_) {
-    Group& group = pool_.groups.at(id);
-    if (group.ending && *group.ending <= turn_.now()) {
-      group.ending.reset();
-      if (!group.members.empty() && !group.pausing) stuck.push_back(id);
-    } else if (Stalls(id, group)) {
-      // Members were told and have not all come: whoever lives is told again.
-      stuck.push_back(id);
-    }
-  }
-  for (const TrialId id : stuck) {
-    if (!StopThoseNotFormed(id)) continue;
-    Regroup(id, std::vector<ReplicaId>(pool_.groups.at(id).members), /*abandon=*/true,
-            /*after_loss=*/true);
-  }
+  // What the trial itself works with is nearer to the truth than our model of it.
+  if (progress.goodput > 0) figures.goodput = progress.goodput;
+  return figures;
 }
 
 }  // namespace espalier

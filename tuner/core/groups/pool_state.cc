@@ -20,7 +20,10 @@ void PoolState::TakeUp(const Study& study) {
 
 void PoolState::Observe(const Change& change) {
   if (const auto* created = std::get_if<StudyCreated>(&change)) NoteStudy(created->id);
-  if (const auto* changed = std::get_if<StudyStateChanged>(&change)) NoteStudy(changed->id);
+  if (const auto* changed = std::get_if<StudyStateChanged>(&change)) {
+    NoteStudy(changed->id);
+    for (const auto& [id, trial] : live) reconcile.insert(id);
+  }
   if (const auto* created = std::get_if<TrialCreated>(&change)) {
     const Study& study = turn_.StudyAt(created->study);
     if (!study.spec.ask_and_tell) live[created->id] = {&turn_.TrialAt(created->id), &study};
@@ -90,6 +93,15 @@ void PoolState::ForgetPlansFor(NodeId id) {
     const bool planned = it->second.target.contains(id) && ReplicasOf(it->first).empty();
     it = planned ? groups.erase(it) : std::next(it);
   }
+}
+
+std::int64_t PoolState::LastStepOf(const Study& study) const {
+  if (study.spec.max_step > 0) return study.spec.max_step;
+  for (const auto& [id, group] : groups) {
+    if (group.total_steps > 0 && turn_.state().trials.at(id).study == study.id)
+      return group.total_steps;
+  }
+  return 0;
 }
 
 // ---- nodes and their slots ----------------------------------------------------------------------

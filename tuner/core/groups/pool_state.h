@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -95,6 +96,10 @@ struct PoolState {
   int FreeSlowSlots(NodeId node) const;
 
   // ---- replicas and groups
+  // By replicas of the trial.
+  int SlotsHeldBy(TrialId id) const { return static_cast<int>(replicas.Of(id).size()); }
+  // Where the study's curves end, as far as its file or its programs tell; 0: unknown.
+  std::int64_t LastStepOf(const Study& study) const;
   std::vector<const Replica*> ReplicasOf(TrialId id) const;
   // "node-1 slot 2".
   std::string PlaceOf(const Replica& replica) const;
@@ -121,6 +126,7 @@ struct PoolState {
   // not be: nodes that are to be emptied, and trials that may not have what they should.
   std::set<NodeId> draining;
   std::set<TrialId> reconcile;
+  std::set<TrialId> timed;          // about whose groups time alone may change something
   std::set<TrialId> slots_touched;  // in this step
   // Trials of a loaded state that run or hold slots, and whose agents have not come back yet; and
   // when they are not waited for any more.

@@ -11,11 +11,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tuner/core/core_impl.h"
+#include "tuner/core/groups/replica_watch.h"
 
 namespace espalier {
 
-void Core::Impl::JudgePace(TrialId id, const ReplicaProgress& message) {
+namespace {
+
+constexpr double kSlowSlot_s = 600;  // that a slot is avoided which made a replica slow
+
+}  // namespace
+
+void ReplicaWatch::JudgePace(TrialId id, const ReplicaProgress& message) {
   Group& group = pool_.groups.at(id);
   const Trial& trial = turn_.TrialAt(id);
   const Study& study = turn_.StudyAt(trial.study);
@@ -40,7 +46,7 @@ void Core::Impl::JudgePace(TrialId id, const ReplicaProgress& message) {
   if (straggler) ReplaceStraggler(id, *straggler);
 }
 
-void Core::Impl::ReplaceStraggler(TrialId id, const Straggler& straggler) {
+void ReplicaWatch::ReplaceStraggler(TrialId id, const Straggler& straggler) {
   Group& group = pool_.groups.at(id);
   const Trial& trial = turn_.TrialAt(id);
   const Replica slow = pool_.replicas.at(straggler.replica);
@@ -57,7 +63,7 @@ void Core::Impl::ReplaceStraggler(TrialId id, const Straggler& straggler) {
     give_up_place();
     ++group.target[spare->node];
     group.replaced = slow.id;
-    StartReplica(trial, spare->node, spare->index);
+    groups_.StartReplica(trial, spare->node, spare->index);
     turn_.Decide(trial, DecisionKind::kMove, size, size,
                  absl::StrCat(what, ": replaced by ", pool_.nodes.at(spare->node).name, " slot ",
                               spare->index));
@@ -79,7 +85,7 @@ void Core::Impl::ReplaceStraggler(TrialId id, const Straggler& straggler) {
 }
 
 // Who was to take a straggler's place is gone: the group stays as it is, and is judged anew.
-void Core::Impl::GiveUpReplacement(Group& group) {
+void ReplicaWatch::GiveUpReplacement(Group& group) {
   group.replaced = {};
   group.target.clear();
   for (const ReplicaId member : group.members) ++group.target[pool_.replicas.at(member).node];
@@ -87,7 +93,7 @@ void Core::Impl::GiveUpReplacement(Group& group) {
 }
 
 // A free slot that nobody is to have and that is not slow itself; on another node if there is one.
-std::optional<Slot> Core::Impl::SpareSlot(TrialId id, const Replica& slow) const {
+std::optional<Slot> ReplicaWatch::SpareSlot(TrialId id, const Replica& slow) const {
   std::optional<Slot> same_node;
   for (const auto& [node_id, node] : pool_.nodes) {
     const std::optional<int> free = pool_.FreeSlot(node_id);

@@ -20,11 +20,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "tuner/core/core_impl.h"
+#include "tuner/core/groups/replica_watch.h"
 
 namespace espalier {
 
-void Core::Impl::Hear(const Replica& from, const ReplicaStuck& message) {
+namespace {
+
+constexpr int kMaxFormTimeouts = 3;    // then a member that has not come is taken to hang
+constexpr double kStuckGrace_s = 2;    // between the first member's Stuck and the last one's
+constexpr double kContactGrace_s = 4;  // likewise, of those that are out of reach
+constexpr int kMaxStuckInARow = 3;     // generations that could not train at all
+
+}  // namespace
+
+void ReplicaWatch::Hear(const Replica& from, const ReplicaStuck& message) {
   if (from.stopping) return;
   const auto found = pool_.groups.find(from.trial);
   if (found == pool_.groups.end()) return;
@@ -45,7 +54,7 @@ void Core::Impl::Hear(const Replica& from, const ReplicaStuck& message) {
   if (cut) {
     group.contacts[from.id] = message.contacts;
     if (!group.contacts_end) group.contacts_end = After(turn_.now(), kContactGrace_s);
-    timed_groups_.insert(trial.id);
+    pool_.timed.insert(trial.id);
   }
   const bool all = group.stuck.size() == group.members.size();
   if (!group.contacts.empty()) {
@@ -56,14 +65,14 @@ void Core::Impl::Hear(const Replica& from, const ReplicaStuck& message) {
     NobodyIsReached(trial.id);
   } else if (!group.forming && !group.stuck_ends) {
     group.stuck_ends = After(turn_.now(), kStuckGrace_s);
-    timed_groups_.insert(trial.id);
+    pool_.timed.insert(trial.id);
   }
 }
 
-void Core::Impl::CheckStuckGroups() {
+void ReplicaWatch::CheckStuckGroups() {
   std::vector<TrialId> due;
   ForgetUntimedGroups();
-  for (const TrialId id : timed_groups_) {
+  for (const TrialId id : pool_.timed) {
     const Group& group = pool_.groups.at(id);
     const bool hung = group.stuck_ends && *group.stuck_ends <= turn_.now();
     const bool cut = group.contacts_end && *group.contacts_end <= turn_.now();
@@ -79,7 +88,7 @@ void Core::Impl::CheckStuckGroups() {
 }
 
 // Who found whom out of reach, of those that are members still.
-std::set<ReplicaPair> Core::Impl::CutPairs(const Group& group) const {
+std::set<ReplicaPair> ReplicaWatch::CutPairs(const Group& group) const {
   std::set<ReplicaPair> cut;
   const auto member = [&group](ReplicaId id) {
     return std::find(group.members.begin(), group.members.end(), id) != group.members.end();
@@ -96,7 +105,7 @@ std::set<ReplicaPair> Core::Impl::CutPairs(const Group& group) const {
 }
 
 // Notes the nodes, and returns the words of one member for each pair of places.
-std::vector<std::string> Core::Impl::NoteOutOfReach(const Group& group) {
+std::vector<std::string> ReplicaWatch::NoteOutOfReach(const Group& group) {
   std::map<NodePair, std::string> words;
   for (const auto& [from, contacts] : group.contacts) {
     const auto speaker = pool_.replicas.find(from);
@@ -120,7 +129,7 @@ std::vector<std::string> Core::Impl::NoteOutOfReach(const Group& group) {
 }
 
 // Those go on who reach one another; the others leave, and may be started again elsewhere.
-void Core::Impl::PartThoseOutOfReach(TrialId id) {
+void ReplicaWatch::PartThoseOutOfReach(TrialId id) {
   Group& group = pool_.groups.at(id);
   const std::set<ReplicaPair> cut = CutPairs(group);
   const std::vector<std::string> words = NoteOutOfReach(group);
@@ -150,12 +159,12 @@ void Core::Impl::PartThoseOutOfReach(TrialId id) {
                absl::StrCat(absl::StrJoin(words, "; "), ": ", absl::StrJoin(leaving, ", "),
                             leaving.size() == 1 ? " leaves, " : " leave, ", left,
                             left == 1 ? " goes on" : " go on"));
-  Regroup(id, std::move(staying), /*abandon=*/true, /*after_loss=*/true);
+  groups_.Regroup(id, std::move(staying), /*abandon=*/true, /*after_loss=*/true);
   turn_.Wake();
 }
 
 // Stops the members that have not said that they wait.
-void Core::Impl::StopHung(TrialId id) {
+void ReplicaWatch::StopHung(TrialId id) {
   Group& group = pool_.groups.at(id);
   const std::set<ReplicaId>& waiting = group.stuck;
   group.stuck_ends.reset();
@@ -169,24 +178,25 @@ void Core::Impl::StopHung(TrialId id) {
   if (hung.empty()) return NobodyIsReached(id);
   std::vector<std::string> places;
   for (const ReplicaId replica : hung) places.push_back(pool_.PlaceOf(pool_.replicas.at(replica)));
-  const int before = SlotsHeldBy(id);
+  const int before = pool_.SlotsHeldBy(id);
   turn_.Decide(turn_.TrialAt(id), DecisionKind::kShrink, before,
                before - static_cast<int>(hung.size()),
                absl::StrCat(hung.size() == 1 ? "a replica hangs (" : "replicas hang (",
                             absl::StrJoin(places, ", "), "): the others wait for it in vain; ",
                             alive.size(), " go on without it"));
   ++group.joiner_failures;
-  Regroup(id, std::move(alive), /*abandon=*/true, /*after_loss=*/true);
-  for (const ReplicaId replica : hung) StopReplica(pool_.replicas.at(replica), 0);
+  groups_.Regroup(id, std::move(alive), /*abandon=*/true, /*after_loss=*/true);
+  for (const ReplicaId replica : hung) groups_.StopReplica(pool_.replicas.at(replica), 0);
 }
 
 // All members of the newest generation wait for one another.
-void Core::Impl::NobodyIsReached(TrialId id) {
+void ReplicaWatch::NobodyIsReached(TrialId id) {
   Group& group = pool_.groups.at(id);
   const Trial& trial = turn_.TrialAt(id);
   ++group.stuck_in_a_row;
   if (group.stuck_in_a_row < kMaxStuckInARow) {
-    Regroup(id, std::vector<ReplicaId>(group.members), /*abandon=*/true, /*after_loss=*/true);
+    groups_.Regroup(id, std::vector<ReplicaId>(group.members), /*abandon=*/true,
+                    /*after_loss=*/true);
     return;
   }
   const NodeId home = pool_.replicas.at(group.members.front()).node;
@@ -202,32 +212,32 @@ void Core::Impl::NobodyIsReached(TrialId id) {
                  absl::StrCat(what, ": those of one node go on alone"));
     group.target = {{home, left}};
     group.joiner_failures = kMaxJoinerFailures;  // the trial stays at its size
-    Regroup(id, std::move(near), /*abandon=*/true, /*after_loss=*/true);
+    groups_.Regroup(id, std::move(near), /*abandon=*/true, /*after_loss=*/true);
     return;
   }
   const int most = turn_.StudyAt(trial.study).spec.max_restarts;
   if (trial.restarts >= most) {
-    EndTrial(id, TrialState::kFail, absl::StrCat(what, " and again after ", most, " restarts"),
-             std::nullopt);
+    trials_.EndTrial(id, TrialState::kFail,
+                     absl::StrCat(what, " and again after ", most, " restarts"), std::nullopt);
     return;
   }
   turn_.Emit(TrialRestarted{id, trial.restarts + 1});
-  PauseTrial(id, absl::StrCat(what, "; goes on from its checkpoint (restart ", trial.restarts,
-                              " of ", most, ")"));
+  trials_.PauseTrial(id, absl::StrCat(what, "; goes on from its checkpoint (restart ",
+                                      trial.restarts, " of ", most, ")"));
 }
 
 // A group was told several times to form, and some members never came: their main threads hang.
 // False if there is nobody left to tell it again.
-bool Core::Impl::StopThoseNotFormed(TrialId id) {
+bool ReplicaWatch::StopThoseNotFormed(TrialId id) {
   Group& group = pool_.groups.at(id);
   if (!group.forming || ++group.form_timeouts < kMaxFormTimeouts) return true;
   group.form_timeouts = 0;
   if (group.awaited.size() == group.members.size()) {
-    PauseTrial(id, "none of its replicas comes to form a group");
+    trials_.PauseTrial(id, "none of its replicas comes to form a group");
     return false;
   }
   for (const ReplicaId member : std::exchange(group.awaited, {})) {
-    StopReplica(pool_.replicas.at(member), 0);
+    groups_.StopReplica(pool_.replicas.at(member), 0);
     std::erase(group.members, member);
   }
   return true;

@@ -1,45 +1,39 @@
-// What the rule of the pool's size is shown: what the pool runs, what could still be started, and
-// how much work is left.
+#include "tuner/core/pool_size/pool_work.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "allocator/pool/job_check.h"
-#include "tuner/core/core_impl.h"
 #include "tuner/core/state/slot_time.h"
 
 namespace espalier {
 
-// After a division of slots: the rule sees what that has left to wish.
-void Core::Impl::SizePool() {
-  if (!pool_sizer_->Due()) return;
-  const int most_slots =
-      std::max({1, pool_.SlotsTotal(), MostSlots(pool_, options_.pool_size->node)});
-  Pool pool = MakePool(most_slots);
-  for (NodeCapacity& known : pool.nodes) known.slots = pool_.nodes.at(known.id).slots;
-  for (const JobRefusal& refusal : RefuseBadJobs(pool)) {
-    RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);
+PoolSizeRequest PoolWork::Describe(int most_slots) {
+  pool_shown_ = view_.MakePool(most_slots);
+  for (NodeCapacity& known : pool_shown_.nodes) known.slots = pool_.nodes.at(known.id).slots;
+  for (const JobRefusal& refusal : RefuseBadJobs(pool_shown_)) {
+    view_.RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);
   }
-  PoolSizeRequest request{pool, {}, {}};
+  PoolSizeRequest request{pool_shown_, {}, {}};
   for (const StudyId id : pool_.studies) {
     const Study& study = turn_.StudyAt(id);
     if (plugins_.Of(study).too_late) continue;
-    const StudyDemand demand = DemandOf(study, most_slots);
+    const StudyDemand demand = view_.DemandOf(study, most_slots);
     if (demand.configurations > 0) request.demand.emplace(id, demand);
   }
-  DescribeWork(pool, request);
-  pool_sizer_->Resize(std::move(request), client_slots_.SlotsWanted());
+  DescribeWork(pool_shown_, request);
+  return request;
 }
 
 // Seconds on one slot that a trial of the study takes, about: the mean of those that have ended,
 // pruned ones among them, since the next will be pruned as often. Until one has, what those that
 // train now will have taken by their end. 0: nobody has told yet.
-double Core::Impl::SecondsOfATrial(const Study& study) const {
+double PoolWork::SecondsOfATrial(const Study& study) const {
   double ended_s = 0;
   double training_s = 0;
   int ended = 0;
   int training = 0;
-  const auto last_step = static_cast<double>(LastStepOf(study));
+  const auto last_step = static_cast<double>(pool_.LastStepOf(study));
   for (const TrialId id : study.trials) {
     const Trial& trial = turn_.state().trials.at(id);
     const double held_s = SlotSeconds(trial, turn_.now());
@@ -57,7 +51,7 @@ double Core::Impl::SecondsOfATrial(const Study& study) const {
 }
 
 // The nearest deadline counts, and the work of all studies before it: they share the pool.
-void Core::Impl::DescribeWork(Pool& pool, PoolSizeRequest& request) {
+void PoolWork::DescribeWork(Pool& pool, PoolSizeRequest& request) {
   std::map<StudyId, double> seconds_each;
   for (const StudyId id : pool_.studies) {
     const Study& study = turn_.StudyAt(id);

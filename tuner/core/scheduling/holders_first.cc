@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "tuner/core/core_impl.h"
+#include "tuner/core/scheduling/scheduler.h"
 
 namespace espalier {
 
@@ -28,28 +28,18 @@ bool Alike(const NodeCapacity& a, const NodeCapacity& b) {
 
 }  // namespace
 
-std::set<NodeId> Core::Impl::OwnCopiesOf(const Trial& trial) const {
-  std::set<NodeId> nodes;
-  for (const CheckpointCopy& copy : trial.copies) {
-    const auto node = pool_.nodes.find(copy.node);
-    if (!copy.folder.empty() || node == pool_.nodes.end() || !node->second.connected) continue;
-    if (copy.what.Is(trial.newest_checkpoint)) nodes.insert(copy.node);
-  }
-  return nodes;
-}
-
-std::vector<AllocationDecision> Core::Impl::HoldersFirst(
+std::vector<AllocationDecision> Scheduler::HoldersFirst(
     std::vector<AllocationDecision> decisions) const {
   std::vector<Start> starts;
   for (AllocationDecision& decision : decisions) {
     if (pool_.groups.contains(decision.trial) || decision.placement.size() != 1) continue;
-    starts.push_back({&decision, OwnCopiesOf(turn_.state().trials.at(decision.trial))});
+    starts.push_back({&decision, copies_.OwnCopiesOf(turn_.state().trials.at(decision.trial))});
   }
   if (std::all_of(starts.begin(), starts.end(), [](const Start& s) { return s.content(); })) {
     return decisions;
   }
   std::map<NodeId, NodeCapacity> nodes;
-  for (NodeCapacity& node : Capacities()) nodes.emplace(node.id, std::move(node));
+  for (NodeCapacity& node : view_.Capacities()) nodes.emplace(node.id, std::move(node));
   std::map<NodeId, int> left;
   for (const auto& [id, node] : nodes) left[id] = node.slots;
   std::map<TrialId, const Placement*> planned;

@@ -59,7 +59,7 @@ struct FittedSpeed {
   ThroughputParams params;
 };
 
-// What came of it. The pool may have changed since: see Core::Impl::TakePlan.
+// What came of it. The pool may have changed since: see Scheduler::TakePlan.
 struct Plan {
   std::int64_t number = 0;
   std::vector<JobRefusal> refusals;

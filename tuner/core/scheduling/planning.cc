@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "tuner/core/core_impl.h"
+#include "tuner/core/scheduling/scheduler.h"
 
 namespace espalier {
 
@@ -36,7 +36,7 @@ void KeepPoints(StudyCurves& study) {
 
 // One at a time, and the planner rests for longer than it has worked: whatever happens meanwhile, a
 // thousand reports for instance, is one look.
-void Core::Impl::AskForPlan() {
+void Scheduler::AskForPlan() {
   look_ = planning_ != nullptr || turn_.now() < planner_rests_until_;
   if (look_) return;
   auto request = std::make_shared<PlanRequest>();
@@ -46,21 +46,21 @@ void Core::Impl::AskForPlan() {
   for (const auto& [id, live] : pool_.live) with_live_trials.insert(live.study->id);
   for (const StudyId id : pool_.studies) {
     const Study& study = turn_.StudyAt(id);
-    if (study.trials.size() <= kPromiseEveryReport) {
+    if (study.trials.size() <= Promises::kEveryReport) {
       UpdatePromise(study);
-    } else if (with_live_trials.contains(id) && PromiseIsDue(study)) {
+    } else if (with_live_trials.contains(id) && promises_.TakeDue(study)) {
       KeepPoints(request->curves.emplace_back(CurvesToForecast(study)));
     }
   }
   request->speeds = speeds_.TakeDue();
-  DescribeSharing(*request);
-  request->pool = MakePool();
+  view_.DescribeSharing(*request);
+  request->pool = view_.MakePool();
   plan_asked_at_ = turn_.now();
   planning_ = request;
   turn_.RequestPlan(std::move(request));
 }
 
-void Core::Impl::On(const PlanMade& event) {
+void Scheduler::On(const PlanMade& event) {
   if (!event.plan || !planning_ || event.plan->number != planning_->number) return;
   const std::shared_ptr<const PlanRequest> shown = std::exchange(planning_, nullptr);
   planner_rests_until_ =
@@ -82,14 +82,14 @@ void Core::Impl::On(const PlanMade& event) {
 
 // The pool has gone on since it was shown. What no longer holds is dropped, trial by trial, and the
 // next plan sees why. False: some was.
-bool Core::Impl::TakePlan(const Plan& plan, const PlanRequest& request) {
+bool Scheduler::TakePlan(const Plan& plan, const PlanRequest& request) {
   for (const auto& [trial, promise] : plan.promise) {
-    if (pool_.live.contains(trial)) promise_[trial] = promise;
+    if (pool_.live.contains(trial)) promises_.Set(trial, promise);
   }
   for (const FittedSpeed& fitted : plan.speeds) speeds_.TakeFitted(fitted);
   for (const JobRefusal& refusal : plan.refusals) {
     if (pool_.live.contains(refusal.trial))
-      RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);
+      view_.RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);
   }
   std::map<TrialId, const Job*> shown;
   for (const Job& job : request.pool.jobs) shown.emplace(job.id, &job);
@@ -108,11 +108,11 @@ bool Core::Impl::TakePlan(const Plan& plan, const PlanRequest& request) {
 }
 
 // Whether the trial is as it was shown: it waits, or has the slots that it was planned to have.
-bool Core::Impl::StillMeant(const AllocationDecision& decision,
-                            const std::map<TrialId, const Job*>& shown) {
+bool Scheduler::StillMeant(const AllocationDecision& decision,
+                           const std::map<TrialId, const Job*>& shown) {
   const TrialId id = decision.trial;
-  if (!pool_.live.contains(id) || held_.contains(id) || pool_.recovering.contains(id)) return false;
-  if (keeping_.Holds(id)) return false;
+  if (!pool_.live.contains(id) || trials_.Held(id) || pool_.recovering.contains(id)) return false;
+  if (checkpoints_.Holds(id)) return false;
   const Trial& trial = turn_.TrialAt(id);
   if (turn_.StudyAt(trial.study).state != StudyState::kRunning) return false;
   const Job& job = *shown.at(id);
@@ -127,7 +127,7 @@ bool Core::Impl::StillMeant(const AllocationDecision& decision,
 }
 
 // Those that leave no node with more than it has, if all of them are taken.
-std::vector<AllocationDecision> Core::Impl::ThatFit(
+std::vector<AllocationDecision> Scheduler::ThatFit(
     std::vector<AllocationDecision> decisions) const {
   static const Placement kNone;
   const auto current = [this](TrialId id) -> const Placement& {
@@ -135,7 +135,7 @@ std::vector<AllocationDecision> Core::Impl::ThatFit(
     return group == pool_.groups.end() ? kNone : group->second.target;
   };
   std::map<NodeId, int> left;
-  for (const NodeCapacity& node : Capacities()) left[node.id] = node.slots;
+  for (const NodeCapacity& node : view_.Capacities()) left[node.id] = node.slots;
   for (const auto& [id, group] : pool_.groups) {
     for (const auto& [node, slots] : group.target) left[node] -= slots;
   }

@@ -1,11 +1,10 @@
-// What ends a study before its trials do: time and money, and when it is too late for a new trial.
+#include "tuner/core/trials/limits.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tuner/core/core_impl.h"
 #include "tuner/core/state/slot_time.h"
 
 namespace espalier {
@@ -29,7 +28,25 @@ double SpentOn(const TunerState& state, const Study& study, Time now) {
   return SlotSeconds(state, study, now) / kHour_s * study.spec.slot_price_per_hour;
 }
 
-int Core::Impl::SlotsHeldByStudy(const Study& study) const {
+void Limits::Observe(const Change& change) {
+  if (const auto study = StudyEndedBy(change)) cost_check_.erase(*study);
+}
+
+std::optional<Time> Limits::Next() const {
+  std::optional<Time> next;
+  for (const StudyId id : pool_.studies) {
+    const Study& study = turn_.StudyAt(id);
+    if (const auto check = cost_check_.find(id); check != cost_check_.end()) {
+      next = Earlier(next, check->second.at);
+    }
+    if (study.spec.time_limit_s > 0) {
+      next = Earlier(next, After(study.running_since, study.spec.time_limit_s - study.active_s));
+    }
+  }
+  return next;
+}
+
+int Limits::SlotsHeldByStudy(const Study& study) const {
   int held = 0;
   for (const auto& [id, replica] : pool_.replicas) {
     held += turn_.state().trials.at(replica.trial).study == study.id ? 1 : 0;
@@ -38,7 +55,7 @@ int Core::Impl::SlotsHeldByStudy(const Study& study) const {
 }
 
 // Slots cost until their processes are gone, and a look happens now and then: both are set aside.
-bool Core::Impl::OverCost(const Study& study) {
+bool Limits::OverCost(const Study& study) {
   CostCheck& check = cost_check_[study.id];
   const int slots = std::max(1, pool_.SlotsTotal());
   if (check.at > turn_.now() && slots <= check.slots) return false;
@@ -52,7 +69,7 @@ bool Core::Impl::OverCost(const Study& study) {
   return false;
 }
 
-void Core::Impl::CheckLimits() {
+std::map<StudyId, std::string> Limits::Over() {
   std::map<StudyId, std::string> over;
   for (const StudyId id : pool_.studies) {
     const Study& study = turn_.StudyAt(id);
@@ -64,10 +81,10 @@ void Core::Impl::CheckLimits() {
                                  spec.cost_limit, SpentOn(turn_.state(), study, turn_.now()));
     }
   }
-  for (const auto& [id, reason] : over) EndStudy(id, StudyState::kComplete, reason);
+  return over;
 }
 
-double Core::Impl::TimeLeft(const Study& study) const {
+double Limits::TimeLeft(const Study& study) const {
   const StudySpec& spec = study.spec;
   double left_s = kNever;
   if (spec.time_limit_s > 0) left_s = spec.time_limit_s - ElapsedSeconds(study, turn_.now());
@@ -82,8 +99,8 @@ double Core::Impl::TimeLeft(const Study& study) const {
 // Trials that have run to their end are compared before all others, so that one that cannot get
 // there will not be the study's best. While no end is in sight a first value is all that can be
 // asked for.
-double Core::Impl::SecondsToBeOfUse(const Study& study) const {
-  const std::int64_t last_step = LastStepOf(study);
+double Limits::SecondsToBeOfUse(const Study& study) const {
+  const std::int64_t last_step = pool_.LastStepOf(study);
   double to_end_s = kNever;
   double to_value_s = kNever;
   for (const TrialId id : study.trials) {
@@ -103,7 +120,7 @@ double Core::Impl::SecondsToBeOfUse(const Study& study) const {
   return to_value_s < kNever ? to_value_s : 0;
 }
 
-bool Core::Impl::TooLateForNewTrials(const Study& study) {
+bool Limits::TooLateForNewTrials(const Study& study) {
   if (study.spec.time_limit_s <= 0 && study.spec.cost_limit <= 0) return false;
   const double left_s = TimeLeft(study);
   const double needed_s = SecondsToBeOfUse(study);

@@ -1,11 +1,12 @@
-// Client events, and how a study begins and ends.
+#include "tuner/core/trials/studies.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tuner/base/check.h"
-#include "tuner/core/core_impl.h"
+#include "tuner/core/clients/request_keys.h"
+#include "tuner/core/scheduling/pool_policy.h"
 #include "tuner/core/state/refusals.h"
 
 namespace espalier {
@@ -34,28 +35,7 @@ bool MadeBy(const Study& study, const std::string& request_key) {
 
 }  // namespace
 
-void Core::Impl::On(const SetPoolPolicy& event) {
-  if (!options_.policy) {
-    turn_.reply().status = absl::FailedPreconditionError(
-        "this pool has no policy of its own: it follows that of its oldest running study");
-    return;
-  }
-  const auto policy = MakePolicy(event.policy.name, event.policy.options);
-  if (!policy.ok()) {
-    turn_.reply().status = policy.status();
-    return;
-  }
-  if (CurrentPolicy() != event.policy) {
-    const std::string reason = absl::StrCat("the pool's policy is ", TextOf(event.policy),
-                                            " from now on; it was ", TextOf(CurrentPolicy()));
-    for (const StudyId id : pool_.studies) turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, reason);
-  }
-  turn_.Emit(PoolPolicySet{event.policy});
-  turn_.Wake();
-}
-
-void Core::Impl::SetClocksAfterRestart() {
-  clocks_set_ = true;
+void Studies::SetClocksAfterRestart() {
   pool_.recovery_ends = After(turn_.now(), options_.lease_s);
   std::vector<Change> changes;
   for (const auto& [id, study] : turn_.state().studies) {
@@ -68,7 +48,7 @@ void Core::Impl::SetClocksAfterRestart() {
   for (Change& change : changes) turn_.Emit(std::move(change));
 }
 
-void Core::Impl::On(const CreateStudy& event) {
+void Studies::On(const CreateStudy& event) {
   if (const Study* existing = turn_.state().FindStudy(event.spec.name); existing != nullptr) {
     turn_.reply().study = existing->id;
     turn_.reply().existed = true;
@@ -97,7 +77,7 @@ void Core::Impl::On(const CreateStudy& event) {
     turn_.Emit(StudyAttributeSet{id, true, kCreationKey, RequestKeyJson(event.request_key)});
   }
   turn_.reply().study = id;
-  const std::optional<PluginSpec> own = PoolPolicy();
+  const std::optional<PluginSpec> own = PoolPolicy(options_, turn_.state());
   if (own && event.spec.names_policy && event.spec.policy != *own) {
     turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0,
                  absl::StrCat("its policy ", TextOf(event.spec.policy),
@@ -106,7 +86,7 @@ void Core::Impl::On(const CreateStudy& event) {
   if (!event.spec.ask_and_tell) turn_.Wake();
 }
 
-void Core::Impl::On(const StopStudy& event) {
+void Studies::On(const StopStudy& event) {
   const Study* study = turn_.state().FindStudy(event.name);
   if (study == nullptr) {
     turn_.reply().status = absl::NotFoundError(absl::StrCat("no study \"", event.name, "\""));
@@ -118,12 +98,12 @@ void Core::Impl::On(const StopStudy& event) {
   turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, "stopped by the user");
   turn_.Emit(StudyStateChanged{id, StudyState::kStopped, "stopped by the user", turn_.now()});
   for (const auto& [trial, live] : std::map(pool_.live)) {
-    if (live.trial->study == id) PauseTrial(trial, "its study was stopped");
+    if (live.trial->study == id) trials_.PauseTrial(trial, "its study was stopped");
   }
   turn_.Wake();
 }
 
-void Core::Impl::On(const ResumeStudy& event) {
+void Studies::On(const ResumeStudy& event) {
   const Study* found = turn_.state().FindStudy(event.name);
   if (found == nullptr) {
     turn_.reply().status = absl::NotFoundError(absl::StrCat("no study \"", event.name, "\""));
@@ -139,11 +119,10 @@ void Core::Impl::On(const ResumeStudy& event) {
   if (found->state == StudyState::kRunning) return;
   turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, "resumed by the user");
   turn_.Emit(StudyStateChanged{id, StudyState::kRunning, "", turn_.now()});
-  promise_stale_.insert(id);
   turn_.Wake();
 }
 
-void Core::Impl::On(const DeleteStudy& event) {
+void Studies::On(const DeleteStudy& event) {
   const auto it = turn_.state().studies.find(event.study);
   if (it == turn_.state().studies.end()) {
     turn_.reply().status = NoStudy(event.study);
@@ -161,13 +140,13 @@ void Core::Impl::On(const DeleteStudy& event) {
                                                          : "holds slots: try again soon"));
     return;
   }
-  DropCopiesOfStudy(study);
+  checkpoints_.DropCopiesOfStudy(study);
   turn_.Emit(StudyDeleted{study.id, turn_.state().last_study, turn_.state().last_trial});
 }
 
 // Its trials, attributes and id stay, and clients at work go on. A name in use on the pool is also
 // that of folders and of what programs were told.
-void Core::Impl::On(const RenameStudy& event) {
+void Studies::On(const RenameStudy& event) {
   const auto it = turn_.state().studies.find(event.study);
   if (it == turn_.state().studies.end()) {
     turn_.reply().status = NoStudy(event.study);
@@ -188,7 +167,7 @@ void Core::Impl::On(const RenameStudy& event) {
   turn_.Emit(StudyRenamed{event.study, event.name, event.json});
 }
 
-void Core::Impl::On(const SetStudyAttribute& event) {
+void Studies::On(const SetStudyAttribute& event) {
   if (!turn_.state().studies.contains(event.study)) {
     turn_.reply().status = NoStudy(event.study);
     return;
@@ -196,7 +175,7 @@ void Core::Impl::On(const SetStudyAttribute& event) {
   turn_.Emit(StudyAttributeSet{event.study, event.system, event.key, event.value});
 }
 
-void Core::Impl::On(const PinTrial& event) {
+void Studies::On(const PinTrial& event) {
   const Study* study = turn_.state().FindStudy(event.study);
   if (study == nullptr) {
     turn_.reply().status = absl::NotFoundError(absl::StrCat("no study \"", event.study, "\""));
@@ -225,59 +204,33 @@ void Core::Impl::On(const PinTrial& event) {
   turn_.Wake();
 }
 
-void Core::Impl::EndStudy(StudyId id, StudyState state, const std::string& reason) {
-  if (turn_.StudyAt(id).state != StudyState::kRunning) return;
-  turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, reason);
-  turn_.Emit(StudyStateChanged{id, state, reason, turn_.now()});
-  for (const auto& [trial, live] : std::map(pool_.live)) {
-    const Trial& t = *live.trial;
-    if (t.study != id) continue;
-    std::optional<double> last;
-    if (!t.values.empty()) last = t.values.back().value;
-    EndTrial(trial, TrialState::kPruned, absl::StrCat("the study ended: ", reason), last);
+void Studies::EndThoseOverLimits() {
+  for (const auto& [id, reason] : limits_.Over()) {
+    trials_.EndStudy(id, StudyState::kComplete, reason);
   }
-  turn_.Wake();
 }
 
-void Core::Impl::EndStudyIfDone(StudyId id) {
+void Studies::EndStudyIfDone(StudyId id) {
   const Study& study = turn_.StudyAt(id);
   if (study.state != StudyState::kRunning) return;
   for (const auto& [trial, live] : pool_.live) {
-    if (live.study == &study && !held_.contains(trial)) return;
+    if (live.study == &study && !trials_.Held(trial)) return;
   }
   const bool all_drawn =
       study.spec.max_trials > 0 && std::ssize(study.trials) >= study.spec.max_trials;
-  const bool too_late = TooLateForNewTrials(study);
-  if (all_drawn || too_late || plugins_.Of(study).exhausted) EndHeld(id);
+  const bool too_late = limits_.TooLateForNewTrials(study);
+  if (all_drawn || too_late || plugins_.Of(study).exhausted) trials_.EndHeld(id);
   if (all_drawn) {
-    EndStudy(id, StudyState::kComplete,
-             absl::StrCat("all ", study.spec.max_trials, " trials have ended"));
+    trials_.EndStudy(id, StudyState::kComplete,
+                     absl::StrCat("all ", study.spec.max_trials, " trials have ended"));
   } else if (too_late) {
-    EndStudy(id, StudyState::kComplete, "what is left of its limits is too little for a new trial");
+    trials_.EndStudy(id, StudyState::kComplete,
+                     "what is left of its limits is too little for a new trial");
   } else if (plugins_.Of(study).exhausted) {
-    EndStudy(id, StudyState::kComplete,
-             absl::StrCat("every configuration of the search space was tried (",
-                          std::ssize(study.trials), " trials)"));
+    trials_.EndStudy(id, StudyState::kComplete,
+                     absl::StrCat("every configuration of the search space was tried (",
+                                  std::ssize(study.trials), " trials)"));
   }
-}
-
-int Core::Impl::ConsecutiveFailures(const Study& study) const {
-  // In order of ending, newest first; those before the last start of the study do not count.
-  std::vector<std::pair<Time, TrialState>> ended;
-  for (const TrialId id : study.trials) {
-    const Trial& trial = turn_.state().trials.at(id);
-    const bool cancelled = trial.state == TrialState::kFail && trial.reason.starts_with(kCancelled);
-    if (Ended(trial.state) && !cancelled && trial.ended >= study.running_since) {
-      ended.emplace_back(trial.ended, trial.state);
-    }
-  }
-  std::stable_sort(ended.begin(), ended.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  int failures = 0;
-  for (auto it = ended.rbegin(); it != ended.rend() && it->second == TrialState::kFail; ++it) {
-    ++failures;
-  }
-  return failures;
 }
 
 }  // namespace espalier

@@ -1,4 +1,4 @@
-// How trials take values, are judged, pause and end.
+#include "tuner/core/trials/trials.h"
 
 #include <algorithm>
 #include <span>
@@ -6,12 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/base/check.h"
-#include "tuner/core/core_impl.h"
 #include "tuner/core/state/refusals.h"
 
 namespace espalier {
 
 namespace {
+
+constexpr std::size_t kMaxLastOutput = 4096;  // bytes
 
 DecisionKind KindOfEnd(TrialState state) {
   switch (state) {
@@ -30,21 +31,26 @@ DecisionKind KindOfEnd(TrialState state) {
 
 }  // namespace
 
-void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reason,
-                          std::optional<double> value, const std::string& last_output) {
+void Trials::Observe(const Change& change) {
+  if (const auto trial = TrialEndedBy(change)) held_.erase(*trial);
+  if (std::holds_alternative<StudyDeleted>(change)) {
+    std::erase_if(held_, [this](TrialId id) { return !turn_.state().trials.contains(id); });
+  }
+}
+
+void Trials::EndTrial(TrialId id, TrialState state, const std::string& reason,
+                      std::optional<double> value, const std::string& last_output) {
   const Trial& trial = turn_.TrialAt(id);
   if (Ended(trial.state)) return;
   // A trial that never ran cannot be COMPLETE: only RUNNING leads there.
   ESPALIER_CHECK(MayFollow(trial.state, state),
                  std::string(ToString(trial.state)) + " to " + std::string(ToString(state)));
-  turn_.Decide(trial, KindOfEnd(state), SlotsHeldBy(id), 0, reason);
+  turn_.Decide(trial, KindOfEnd(state), pool_.SlotsHeldBy(id), 0, reason);
   RecordFigures(id);
   std::string output = last_output;
   if (output.size() > kMaxLastOutput) output.erase(0, output.size() - kMaxLastOutput);
   turn_.Emit(TrialStateChanged{id, state, turn_.now(), reason, value, std::move(output)});
-  promise_stale_.insert(trial.study);
-  keeping_.due.insert(id);
-  const TrialTimeouts timeouts = TimeoutsOf(trial);
+  const TrialTimeouts timeouts = groups_.TimeoutsOf(trial);
   for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
     Replica& replica = pool_.replicas.at(replica_id);
     if (state == TrialState::kComplete) {
@@ -52,7 +58,7 @@ void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reaso
       pool_.replicas.SetDeadline(replica, After(turn_.now(), timeouts.exit_s));
       replica.grace_s = turn_.StudyAt(trial.study).spec.stop_grace_s;
     } else {
-      StopReplica(replica, turn_.StudyAt(trial.study).spec.stop_grace_s);
+      groups_.StopReplica(replica, turn_.StudyAt(trial.study).spec.stop_grace_s);
     }
   }
   const StudyId study_id = trial.study;
@@ -68,7 +74,7 @@ void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reaso
   turn_.Wake();
 }
 
-void Core::Impl::EndWell(TrialId id, std::optional<double> value, const std::string& last_output) {
+void Trials::EndWell(TrialId id, std::optional<double> value, const std::string& last_output) {
   const Trial& trial = turn_.TrialAt(id);
   const StudySpec& spec = turn_.StudyAt(trial.study).spec;
   if (!value) value = trial.value;
@@ -82,7 +88,7 @@ void Core::Impl::EndWell(TrialId id, std::optional<double> value, const std::str
   }
 }
 
-void Core::Impl::PauseTrial(TrialId id, const std::string& reason) {
+void Trials::PauseTrial(TrialId id, const std::string& reason) {
   const Trial& trial = turn_.TrialAt(id);
   const auto it = pool_.groups.find(id);
   if (trial.state != TrialState::kRunning) {
@@ -97,13 +103,13 @@ void Core::Impl::PauseTrial(TrialId id, const std::string& reason) {
   group.target.clear();
   pool_.reconcile.insert(id);
   const double grace_s = turn_.StudyAt(trial.study).spec.stop_grace_s;
-  turn_.Decide(trial, DecisionKind::kPause, SlotsHeldBy(id), 0, reason);
+  turn_.Decide(trial, DecisionKind::kPause, pool_.SlotsHeldBy(id), 0, reason);
   const std::vector<ReplicaId> members = std::exchange(group.members, {});
   if (group.elastic && !members.empty()) {
     // A regroup to nobody: rank 0 saves a checkpoint, then all leave. There is no step boundary to
     // wait for while a group forms or waits in vain.
     const bool abandon = group.forming || !group.stuck.empty();
-    const TrialTimeouts timeouts = TimeoutsOf(trial);
+    const TrialTimeouts timeouts = groups_.TimeoutsOf(trial);
     turn_.Emit(GenerationAdvanced{id, trial.generation + 1});
     for (const ReplicaId member : members) {
       const auto replica = pool_.replicas.find(member);
@@ -117,12 +123,11 @@ void Core::Impl::PauseTrial(TrialId id, const std::string& reason) {
   }
   for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
     if (Replica& replica = pool_.replicas.at(replica_id); !replica.leaving)
-      StopReplica(replica, grace_s);
+      groups_.StopReplica(replica, grace_s);
   }
 }
 
-void Core::Impl::TakeValue(TrialId id, IntermediateValue value,
-                           std::map<std::string, double> extra) {
+void Trials::TakeValue(TrialId id, IntermediateValue value, std::map<std::string, double> extra) {
   const Trial& trial = turn_.TrialAt(id);
   // The same step may come twice: from the successor of a lost rank 0, or after a restart from a
   // checkpoint. The first one stands.
@@ -136,9 +141,8 @@ void Core::Impl::TakeValue(TrialId id, IntermediateValue value,
     value.batch_size = group->second.progress->global_batch_size;
   }
   turn_.Emit(ValueReported{id, value, std::move(extra)});
-  promise_stale_.insert(trial.study);
   RecordFigures(id);
-  LookAgain();
+  turn_.LookAgain();
   const Study& study = turn_.StudyAt(trial.study);
   if (study.state != StudyState::kRunning) return;
   if (study.spec.target && !Better(study.spec.direction, *study.spec.target, value.value) &&
@@ -154,23 +158,14 @@ void Core::Impl::TakeValue(TrialId id, IntermediateValue value,
   JudgeTrial(id);
 }
 
-void Core::Impl::RecordFigures(TrialId id) {
+void Trials::RecordFigures(TrialId id) {
   const auto group = pool_.groups.find(id);
   if (group == pool_.groups.end() || !group->second.progress) return;
-  TrainingFigures figures = FiguresOf(id, group->second);
+  TrainingFigures figures = groups_.FiguresOf(id, group->second);
   if (figures != turn_.TrialAt(id).figures) turn_.Emit(FiguresRecorded{id, figures});
 }
 
-std::int64_t Core::Impl::LastStepOf(const Study& study) const {
-  if (study.spec.max_step > 0) return study.spec.max_step;
-  for (const auto& [id, group] : pool_.groups) {
-    if (group.total_steps > 0 && turn_.state().trials.at(id).study == study.id)
-      return group.total_steps;
-  }
-  return 0;
-}
-
-PruneVerdict Core::Impl::JudgeNewest(const Trial& trial) {
+PruneVerdict Trials::JudgeNewest(const Trial& trial) {
   const Study& study = turn_.StudyAt(trial.study);
   const StudyPlugins& plugins = plugins_.Of(study);
   const std::span<Curve> curves = curves_.Of(turn_.state(), study);
@@ -186,15 +181,15 @@ PruneVerdict Core::Impl::JudgeNewest(const Trial& trial) {
   for (std::size_t n = curves_.PointsBeforeNewest(trial) + 1; n <= whole.points.size(); ++n) {
     Curve curve = whole;
     curve.points = whole.points.first(n);
-    verdict = plugins.pruner->Judge(
-        {study.spec.direction, curve, others, LastStepOf(study), study.spec.best_k, pool_share});
+    verdict = plugins.pruner->Judge({study.spec.direction, curve, others, pool_.LastStepOf(study),
+                                     study.spec.best_k, pool_share});
     if (verdict.prune || verdict.pause) break;
   }
   std::swap(own, curves.back());
   return verdict;
 }
 
-void Core::Impl::JudgeTrial(TrialId id) {
+void Trials::JudgeTrial(TrialId id) {
   const Trial& trial = turn_.TrialAt(id);
   const StudySpec& spec = turn_.StudyAt(trial.study).spec;
   if (spec.pruner.name == "none") return;  // all curves need not be gathered for it
@@ -212,12 +207,65 @@ void Core::Impl::JudgeTrial(TrialId id) {
 }
 
 // Only a program that takes checkpoints can go on later.
-bool Core::Impl::MayPause(TrialId id) const {
+bool Trials::MayPause(TrialId id) const {
   const auto group = pool_.groups.find(id);
   return group != pool_.groups.end() && group->second.elastic;
 }
 
-void Core::Impl::UpdateHeld(const Study& study) {
+void Trials::EndStudy(StudyId id, StudyState state, const std::string& reason) {
+  if (turn_.StudyAt(id).state != StudyState::kRunning) return;
+  turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, reason);
+  turn_.Emit(StudyStateChanged{id, state, reason, turn_.now()});
+  for (const auto& [trial, live] : std::map(pool_.live)) {
+    const Trial& t = *live.trial;
+    if (t.study != id) continue;
+    std::optional<double> last;
+    if (!t.values.empty()) last = t.values.back().value;
+    EndTrial(trial, TrialState::kPruned, absl::StrCat("the study ended: ", reason), last);
+  }
+  turn_.Wake();
+}
+
+int Trials::ConsecutiveFailures(const Study& study) const {
+  // In order of ending, newest first; those before the last start of the study do not count.
+  std::vector<std::pair<Time, TrialState>> ended;
+  for (const TrialId id : study.trials) {
+    const Trial& trial = turn_.state().trials.at(id);
+    const bool cancelled = trial.state == TrialState::kFail && trial.reason.starts_with(kCancelled);
+    if (Ended(trial.state) && !cancelled && trial.ended >= study.running_since) {
+      ended.emplace_back(trial.ended, trial.state);
+    }
+  }
+  std::stable_sort(ended.begin(), ended.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  int failures = 0;
+  for (auto it = ended.rbegin(); it != ended.rend() && it->second == TrialState::kFail; ++it) {
+    ++failures;
+  }
+  return failures;
+}
+
+// Those that run, run on.
+void Trials::HoldBack(const Study& study) {
+  for (const auto& [id, live] : pool_.live) {
+    const Trial& trial = *live.trial;
+    if (trial.study != study.id) continue;
+    const auto held = trial.attributes.system.find(kTrialHeld);
+    if (held == trial.attributes.system.end()) continue;
+    if (held->second != "true") {
+      held_.erase(id);
+    } else if (trial.state != TrialState::kRunning && !pool_.groups.contains(id)) {
+      held_.insert(id);
+    }
+  }
+}
+
+void Trials::UpdateHeld(const Study& study) {
+  AskPruner(study);
+  if (study.spec.queue()) HoldBack(study);
+}
+
+void Trials::AskPruner(const Study& study) {
   const Pruner& pruner = *plugins_.Of(study).pruner;
   if (!pruner.pauses()) return;
   std::vector<std::size_t> paused;
@@ -235,7 +283,7 @@ void Core::Impl::UpdateHeld(const Study& study) {
 }
 
 // Nobody else runs, so that nothing will change for those that wait.
-void Core::Impl::EndHeld(StudyId id) {
+void Trials::EndHeld(StudyId id) {
   for (const TrialId trial : std::vector<TrialId>(held_.begin(), held_.end())) {
     const Trial& t = turn_.TrialAt(trial);
     if (t.study != id) continue;

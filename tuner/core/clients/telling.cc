@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "tuner/core/core_impl.h"
+#include "tuner/core/clients/client_trials.h"
 #include "tuner/core/state/refusals.h"
 
 namespace espalier {
@@ -58,7 +58,7 @@ absl::Status CheckEnd(const Study& study, const TellEnd& told) {
 
 }  // namespace
 
-void Core::Impl::On(const TellValue& event) {
+void ClientTrials::On(const TellValue& event) {
   const auto it = turn_.state().trials.find(event.trial);
   if (it == turn_.state().trials.end()) {
     turn_.reply().status = NoTrial(event.trial);
@@ -81,21 +81,21 @@ void Core::Impl::On(const TellValue& event) {
     return;
   }
   if (turn_.StudyAt(trial.study).spec.ask_and_tell) {
-    clients_.SetValue(trial, event.step.value_or(next), event.value);
+    SetValue(trial, event.step.value_or(next), event.value);
     if (event.final && turn_.reply().status.ok()) {
-      clients_.EndTrial(trial, TrialState::kComplete, {event.value});
+      EndTrial(trial, TrialState::kComplete, {event.value});
     }
     return;
   }
-  TakeValue(trial.id, {event.step.value_or(next), event.value, 0, turn_.now(), 0});
+  trials_.TakeValue(trial.id, {event.step.value_or(next), event.value, 0, turn_.now(), 0});
   if (event.final && !Ended(trial.state)) {
-    EndTrial(trial.id, TrialState::kComplete, "told its final value", event.value);
+    trials_.EndTrial(trial.id, TrialState::kComplete, "told its final value", event.value);
   }
   turn_.reply().should_stop = Ended(trial.state) && !event.final;
 }
 
-void Core::Impl::On(const ReportValue& event) {
-  const Trial* trial = clients_.RunningTrial(event.trial);
+void ClientTrials::On(const ReportValue& event) {
+  const Trial* trial = RunningTrial(event.trial);
   if (trial == nullptr) return;
   const std::int64_t next = trial->values.empty() ? 1 : trial->values.back().step + 1;
   const std::int64_t step = event.step.value_or(next);
@@ -103,13 +103,13 @@ void Core::Impl::On(const ReportValue& event) {
     turn_.reply().status =
         absl::InvalidArgumentError(absl::StrCat("step must be 0 or more, got ", step));
   } else if (turn_.StudyAt(trial->study).spec.ask_and_tell) {
-    clients_.SetValue(*trial, step, event.value);
+    SetValue(*trial, step, event.value);
   } else {
-    TakeValue(trial->id, {step, event.value, 0, turn_.now(), 0});
+    trials_.TakeValue(trial->id, {step, event.value, 0, turn_.now(), 0});
   }
 }
 
-void Core::Impl::On(const TellEnd& event) {
+void ClientTrials::On(const TellEnd& event) {
   const auto it = turn_.state().trials.find(event.trial);
   if (it == turn_.state().trials.end()) {
     turn_.reply().status = NoTrial(event.trial);
@@ -128,17 +128,17 @@ void Core::Impl::On(const TellEnd& event) {
                      absl::StrJoin(FinalValues(trial), ", "), "], and not as it is told now"));
     return;
   }
-  if (clients_.RunningTrial(event.trial) == nullptr) return;
+  if (RunningTrial(event.trial) == nullptr) return;
   if (study.spec.ask_and_tell) {
-    clients_.EndTrial(trial, event.state, event.values);
+    EndTrial(trial, event.state, event.values);
   } else if (event.state == TrialState::kComplete) {
-    EndTrial(trial.id, TrialState::kComplete, "told its final value", event.values.front());
+    trials_.EndTrial(trial.id, TrialState::kComplete, "told its final value", event.values.front());
   } else {
     status = RunsOnThePool(study);
   }
 }
 
-PruneVerdict Core::Impl::Verdict(TrialId id) const {
+PruneVerdict ClientTrials::Verdict(TrialId id) const {
   const Trial& trial = turn_.state().trials.at(id);
   const Study& study = turn_.state().studies.at(trial.study);
   if (Ended(trial.state)) {

@@ -1,11 +1,9 @@
-// Trials that clients enqueue and the pool runs: how they come in, are held back and cancelled, and
-// what their programs tell.
+#include "tuner/core/clients/queued_trials.h"
 
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "tuner/core/core_impl.h"
 #include "tuner/core/state/refusals.h"
 
 namespace espalier {
@@ -29,16 +27,16 @@ absl::Status CheckGiven(const Study& study, const Parameters& given) {
 
 }  // namespace
 
-void Core::Impl::On(const EnqueueTrial& event) {
+void QueuedTrials::On(const EnqueueTrial& event) {
   const Study* study = turn_.state().FindStudy(event.study);
   if (study != nullptr && study->spec.queue()) {
     EnqueueOnPool(*study, event);
   } else {
-    clients_.On(event);
+    clients_.Enqueue(event);
   }
 }
 
-void Core::Impl::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
+void QueuedTrials::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
   absl::Status& status = turn_.reply().status;
   status = clients_.CheckRequestKey(study.id, kCreationKey, event.request_key);
   if (!status.ok() || turn_.reply().existed) return;
@@ -58,28 +56,12 @@ void Core::Impl::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
     turn_.Emit(TrialAttributeSet{id, true, key, value});
   }
   clients_.KeepRequestKey(id, kCreationKey, event.request_key);
-  promise_stale_.insert(study.id);
   turn_.Wake();
   turn_.reply().trial = id;
 }
 
-// Those that run, run on.
-void Core::Impl::HoldBack(const Study& study) {
-  for (const auto& [id, live] : pool_.live) {
-    const Trial& trial = *live.trial;
-    if (trial.study != study.id) continue;
-    const auto held = trial.attributes.system.find(kTrialHeld);
-    if (held == trial.attributes.system.end()) continue;
-    if (held->second != "true") {
-      held_.erase(id);
-    } else if (trial.state != TrialState::kRunning && !pool_.groups.contains(id)) {
-      held_.insert(id);
-    }
-  }
-}
-
 // Null, with the reason in the reply: there is none, or its client runs it.
-const Trial* Core::Impl::TrialOfPool(TrialId id) {
+const Trial* QueuedTrials::TrialOfPool(TrialId id) {
   const auto it = turn_.state().trials.find(id);
   if (it == turn_.state().trials.end()) {
     turn_.reply().status = NoTrial(id);
@@ -95,7 +77,7 @@ const Trial* Core::Impl::TrialOfPool(TrialId id) {
   return &it->second;
 }
 
-void Core::Impl::On(const CancelTrial& event) {
+void QueuedTrials::On(const CancelTrial& event) {
   if (event.state != TrialState::kPruned && event.state != TrialState::kFail) {
     turn_.reply().status = absl::InvalidArgumentError(absl::StrCat(
         "a trial is cancelled as PRUNED or FAIL, got ", std::string(ToString(event.state))));
@@ -114,11 +96,11 @@ void Core::Impl::On(const CancelTrial& event) {
   if (event.state == TrialState::kPruned && !trial->values.empty()) {
     last = trial->values.back().value;
   }
-  EndTrial(trial->id, event.state, reason, last);
+  trials_.EndTrial(trial->id, event.state, reason, last);
   turn_.reply().updated = true;
 }
 
-void Core::Impl::On(const RecordReport& event) {
+void QueuedTrials::On(const RecordReport& event) {
   const Trial* trial = TrialOfPool(event.trial);
   if (trial == nullptr) return;
   if (Ended(trial->state) || trial->state == TrialState::kWaiting) {
@@ -139,7 +121,7 @@ void Core::Impl::On(const RecordReport& event) {
   if (!event.step) {
     turn_.Emit(TrialTold{trial->id, trial->state, {*event.number}, {}, {}});
   } else if (trial->state == TrialState::kRunning) {
-    TakeValue(trial->id, {*event.step, *event.number, 0, turn_.now(), 0});
+    trials_.TakeValue(trial->id, {*event.step, *event.number, 0, turn_.now(), 0});
   }
 }
 

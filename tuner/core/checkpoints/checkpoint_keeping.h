@@ -1,0 +1,79 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "tuner/base/clock.h"
+#include "tuner/base/ids.h"
+#include "tuner/core/state/study.h"
+
+namespace espalier {
+
+// A trial whose newest checkpoint is on nodes that have gone waits for them for as long as it would
+// take to train again what is lost without them, and no longer than this.
+inline constexpr double kHolderPatience_s = 600;
+inline constexpr double kHolderPatienceLeast_s = 1;
+inline constexpr int kCopiesWanted = 2;  // of the newest checkpoint, with the first
+// A copy that failed is ordered again after this long, and twice as long each time it fails again.
+inline constexpr double kCopyAgain_s = 1;
+inline constexpr double kCopyAgainMost_s = 300;
+// A start that failed because nobody could give the trial its newest checkpoint is tried again
+// likewise, for kHolderPatience_s.
+inline constexpr double kStartAgain_s = 1;
+inline constexpr double kStartAgainMost_s = 60;
+
+// What is under way to keep checkpoints in reach. Not durable: which nodes have which checkpoint is
+// (Trial::copies), and what was under way is ordered again after a restart.
+struct CheckpointKeeping {
+  struct Order {
+    NodeId to;
+    CheckpointLabel what;
+  };
+  struct Setback {
+    int times = 0;
+    std::optional<Time> again;  // none: it is being tried
+  };
+  // Of a trial that could start, but for its checkpoint.
+  struct Wait {
+    Time since;
+    Time look;          // next
+    bool said = false;  // in the study's record
+  };
+
+  // Of a trial whose start failed for want of it, though nodes that should have it are connected.
+  struct Unfetched {
+    Time since;
+    int times = 0;
+    std::optional<Time> again;  // none: it may start
+    std::string why;
+  };
+
+  std::map<TrialId, Order> under_way;
+  std::map<TrialId, Setback> setbacks;
+  std::map<TrialId, Wait> waits;
+  std::map<TrialId, Unfetched> unfetched;
+  std::set<TrialId> due;  // to be looked at in this step
+
+  void Forget(TrialId trial);
+  // The node knows of no order any more.
+  void ForgetOrdersTo(NodeId node);
+  void FailedOnce(TrialId trial, Time now);
+  // The trial's start has failed, for that reason.
+  void NotFetched(TrialId trial, Time now, std::string why);
+  // Whether the trial must not be started for now.
+  bool Holds(TrialId trial) const;
+  // Moves what is due by now to `due`; true: a trial may start that was held back. The next moment
+  // that something will be due.
+  bool FindDue(Time now);
+  std::optional<Time> Next() const;
+};
+
+// By what a start from the trial's newest checkpoint is told from others: "" if it has none.
+std::string CheckpointKey(const Trial& trial);
+
+// "checkpoint step-120.pt".
+std::string TextOf(const CheckpointLabel& label);
+
+}  // namespace espalier

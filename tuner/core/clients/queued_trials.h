@@ -1,0 +1,31 @@
+#pragma once
+
+#include "tuner/core/clients/client_trials.h"
+#include "tuner/core/trials/trials.h"
+#include "tuner/core/turn.h"
+
+namespace espalier {
+
+// Trials that clients enqueue and the pool runs: how they come in and are cancelled, and what their
+// programs tell through clients. What is refused is the reply's status. One owner.
+class QueuedTrials {
+ public:
+  QueuedTrials(Turn& turn, Trials& trials, ClientTrials& clients)
+      : turn_(turn), trials_(trials), clients_(clients) {}
+
+  // Of any study: one whose clients run its trials goes on to them.
+  void On(const EnqueueTrial& event);
+  void On(const CancelTrial& event);
+  void On(const RecordReport& event);
+
+ private:
+  void EnqueueOnPool(const Study& study, const EnqueueTrial& event);
+  // Null, with the reason in the reply: there is none, or its client runs it.
+  const Trial* TrialOfPool(TrialId id);
+
+  Turn& turn_;
+  Trials& trials_;
+  ClientTrials& clients_;
+};
+
+}  // namespace espalier

@@ -1,0 +1,252 @@
+#include "tuner/core/scheduling/pool_view.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/pool/job_check.h"
+#include "tuner/base/check.h"
+#include "tuner/core/scheduling/work_left.h"
+#include "tuner/core/state/slot_time.h"
+#include "tuner/core/trials/sampler_history.h"
+
+namespace espalier {
+
+// What may be given out on each node.
+std::vector<NodeCapacity> PoolView::Capacities() const {
+  // A slot that made a replica slow is good enough for a trial that has none, and only for that.
+  const bool some_wait =
+      std::any_of(pool_.live.begin(), pool_.live.end(), [this](const auto& entry) {
+        const auto& [id, live] = entry;
+        return live.study->state == StudyState::kRunning && !pool_.groups.contains(id) &&
+               !trials_.Held(id);
+      });
+  std::map<NodeId, int> planned_on;
+  for (const auto& [trial, group] : pool_.groups) {
+    for (const auto& [node, slots] : group.target) planned_on[node] += slots;
+  }
+  // Processes of ended and stopped trials hold their slots until they are gone: nothing new is
+  // planned there, and what is planned stays.
+  std::map<NodeId, int> leftovers;
+  for (const auto& [id, replica] : pool_.replicas) {
+    const auto group = pool_.groups.find(replica.trial);
+    if (group == pool_.groups.end() || group->second.pausing) ++leftovers[replica.node];
+  }
+  for (const Slot& slot : pool_.SlotsToRecover()) ++leftovers[slot.node];
+  std::vector<NodeCapacity> nodes;
+  for (const auto& [id, node] : pool_.nodes) {
+    const int most = node.slots - pool_.ClientSlotsOn(id);
+    const int planned = planned_on[id];
+    int slots = most - leftovers[id];
+    if (!some_wait) slots -= pool_.FreeSlowSlots(id);
+    // A node that is to be emptied has room for nobody, whatever a policy makes of that.
+    if (node.draining) slots = planned;
+    int capacity = std::min(most, std::max(slots, planned));
+    // What clients wait for is taken from trials only as far as these can shrink.
+    if (const int reserved = client_slots_.ReservedOn(id); reserved > 0) {
+      capacity = std::min(capacity, std::max(slots - reserved, planned - pool_.SettledGiveOn(id)));
+    }
+    nodes.push_back({id, capacity, node.name, node.gpu_type, node.draining, node.spot});
+  }
+  return nodes;
+}
+
+Pool PoolView::MakePool(int most_slots) {
+  Pool pool;
+  pool.now_s = Seconds(turn_.now());
+  pool.nodes = Capacities();
+  std::map<StudyId, double> time_left_s;
+  for (const auto& [id, live] : pool_.live) {
+    const Trial& trial = *live.trial;
+    const Study& study = *live.study;
+    const bool has_group = pool_.groups.contains(id);
+    if (has_group && pool_.groups.at(id).pausing) continue;
+    if (pool_.recovering.contains(id) || trials_.Held(id)) continue;
+    if (checkpoints_.Holds(id)) continue;
+    if (study.state != StudyState::kRunning && !has_group) continue;
+    pool.jobs.push_back(MakeJob(study, trial, most_slots));
+    if (study.spec.time_limit_s <= 0 && study.spec.cost_limit <= 0) continue;
+    // A look at all trials of the study: once for all of them.
+    if (!time_left_s.contains(study.id))
+      time_left_s[study.id] = std::max(1e-3, limits_.TimeLeft(study));
+    pool.jobs.back().time_left_s = time_left_s[study.id];
+  }
+  for (const StudyId id : pool_.studies) pool.shares.emplace(id, turn_.StudyAt(id).spec.share);
+  if (pool.shares.size() > 1) OrderByShare(pool);
+  AssignIslands(pool, pool_.faults.Apart(turn_.now()));
+  return pool;
+}
+
+Job PoolView::MakeJob(const Study& study, const Trial& trial, int most_slots) {
+  Job job;
+  job.id = trial.id;
+  job.study = study.id;
+  job.order = trial.id.value;
+  job.name = absl::StrCat("trial ", trial.number);
+  if (turn_.state().studies.size() > 1) absl::StrAppend(&job.name, " of ", study.spec.name);
+  job.min_slots = study.spec.min_slots;
+  job.max_slots = study.spec.min_slots;
+  job.pinned_slots = trial.pinned_slots;
+  job.fixed_batch = study.spec.batch_mode == BatchMode::kFixed;
+  job.promise = promises_.Of(trial.id);
+  DescribeHistory(trial, job);
+  const absl::Status good_numbers = speeds_.Describe(trial.id, job);
+  if (!good_numbers.ok()) RecordRefusal(trial, std::string(good_numbers.message()));
+  const auto it = pool_.groups.find(trial.id);
+  job.work_left_s = WorkLeft(trial, job, ShareDoneBy(trial), turn_.now());
+  if (it == pool_.groups.end()) {
+    // A pin waits until the program has shown that it can be resized.
+    if (job.pinned_slots > 0) job.pinned_slots = study.spec.min_slots;
+    return job;
+  }
+  const Group& group = it->second;
+  job.running = true;
+  job.current = group.target;
+  job.joining = !pool_.Settled(trial.id, group);
+  if (!group.elastic) {
+    job.pinned_slots = 0;
+    job.max_slots = std::max(job.min_slots, Total(group.target));
+    return job;
+  }
+  job.max_slots = study.spec.max_slots > 0 ? study.spec.max_slots : most_slots;
+  if (group.joiner_failures >= kMaxJoinerFailures) {
+    job.max_slots = std::max<int>(1, static_cast<int>(group.members.size()));
+    job.pinned_slots = 0;
+  }
+  job.min_slots = std::min(job.min_slots, job.max_slots);
+  // A fixed global batch cannot be cut into more shares than it has samples.
+  if (job.fixed_batch && group.batch.initial > 0) {
+    job.max_slots = static_cast<int>(std::min<std::int64_t>(job.max_slots, group.batch.initial));
+  }
+  if (!good_numbers.ok()) job.joining = true;
+  if (group.progress) job.global_batch = group.progress->global_batch_size;
+  if (job.global_batch == 0) job.global_batch = group.batch.initial;
+  job.since_resize_s =
+      group.last_resize == Time{} ? 1e9 : SecondsBetween(group.last_resize, turn_.now());
+  if (const auto cost_s = speeds_.ResizeCost_s(trial)) job.resize_cost_s = *cost_s;
+  return job;
+}
+
+void PoolView::DescribeHistory(const Trial& trial, Job& job) const {
+  job.age_s = SecondsBetween(trial.created, turn_.now());
+  for (const SlotSpan& span : trial.spans) {
+    const double held_s = HeldSeconds(span, turn_.now());
+    job.held_s += held_s;
+    job.attained_service += held_s * static_cast<double>(span.slots.size());
+  }
+  job.resizes = static_cast<int>(trial.resizes.size());
+  const Direction direction = turn_.state().studies.at(trial.study).spec.direction;
+  if (const std::optional<double> best = BestValue(trial, direction)) {
+    job.cost = direction == Direction::kMinimize ? *best : -*best;
+  }
+}
+
+double PoolView::ShareDoneBy(const Trial& trial) const {
+  const auto group = pool_.groups.find(trial.id);
+  if (group == pool_.groups.end()) {
+    return ShareDone(trial, std::nullopt, pool_.LastStepOf(turn_.state().studies.at(trial.study)));
+  }
+  if (!group->second.progress) return 0;
+  return ShareDone(trial, group->second.progress->epoch, group->second.total_steps);
+}
+
+// Once a trial.
+void PoolView::RecordRefusal(const Trial& trial, const std::string& reason) {
+  if (!speeds_.NoteRefused(trial.id)) return;
+  const auto group = pool_.groups.find(trial.id);
+  const int held = group == pool_.groups.end() ? 0 : Total(group->second.target);
+  turn_.Decide(
+      trial, DecisionKind::kStudy, held, held,
+      absl::StrCat("keeps its slots, since the allocator cannot work with its numbers: ", reason));
+}
+
+// Who is served first where studies compete: the first trial of each before the second of any, and
+// of a study with twice the share two before another's one. In a study those that run come
+// first, then the others in order of submission.
+void PoolView::OrderByShare(Pool& pool) const {
+  std::map<StudyId, std::int64_t> served;
+  std::vector<std::tuple<double, TrialId, Job*>> turns;
+  for (const bool running : {true, false}) {
+    for (Job& job : pool.jobs) {  // ascending by id
+      if (job.running != running) continue;
+      const auto share = pool.shares.find(job.study);
+      const auto nth = static_cast<double>(++served[job.study]);
+      turns.emplace_back(share == pool.shares.end() ? 0 : nth / share->second, job.id, &job);
+    }
+  }
+  std::sort(turns.begin(), turns.end());
+  std::int64_t order = 0;
+  for (const auto& [turn, id, job] : turns) job->order = ++order;
+}
+
+// Configurations that the study may still draw, as far as is known.
+StudyDemand PoolView::DemandOf(const Study& study, int most_slots) {
+  StudyDemand demand{most_slots, study.spec.min_slots};
+  if (!plugins_.MayDraw(study)) demand.configurations = 0;
+  const auto at_most = [&demand](std::int64_t limit) {
+    demand.configurations =
+        static_cast<int>(std::clamp<std::int64_t>(limit, 0, demand.configurations));
+  };
+  if (study.spec.max_trials > 0) at_most(study.spec.max_trials - std::ssize(study.trials));
+  if (study.spec.max_concurrent_trials > 0) {
+    const auto alive = std::count_if(pool_.live.begin(), pool_.live.end(), [&](const auto& live) {
+      return live.second.study == &study && !trials_.Held(live.first);
+    });
+    at_most(study.spec.max_concurrent_trials - alive);
+  }
+  return demand;
+}
+
+void PoolView::DescribeSharing(PlanRequest& request) {
+  for (const StudyId id : pool_.studies) {
+    request.demand.emplace(id, DemandOf(turn_.StudyAt(id), std::max(1, pool_.SlotsTotal())));
+  }
+  if (request.demand.size() < 2) return;
+  request.shared = MakePool();
+  // Slots that ended trials are about to leave are to be divided too.
+  for (NodeCapacity& node : request.shared->nodes) {
+    node.slots = std::max(0, pool_.nodes.at(node.id).slots - client_slots_.KeptOn(node.id));
+  }
+}
+
+// Slots without which the study's live trials cannot run.
+int PoolView::LeastSlotsOf(const Study& study) const {
+  int slots = 0;
+  for (const auto& [id, live] : pool_.live) {
+    const Trial& trial = *live.trial;
+    if (trial.study != study.id || trials_.Held(id)) continue;
+    slots += trial.pinned_slots > 0 ? trial.pinned_slots : study.spec.min_slots;
+  }
+  return slots;
+}
+
+bool PoolView::SomeWait(const Study& study) const {
+  return std::any_of(pool_.live.begin(), pool_.live.end(), [&](const auto& entry) {
+    const auto& [id, live] = entry;
+    return live.study == &study && !pool_.groups.contains(id) && !trials_.Held(id);
+  });
+}
+
+// At the least of its trials that run.
+int PoolView::RunningSlotsOf(const Study& study) const {
+  int slots = 0;
+  for (const auto& [id, group] : pool_.groups) {
+    const Trial& trial = turn_.state().trials.at(id);
+    if (trial.study != study.id || group.pausing) continue;
+    slots += trial.pinned_slots > 0 ? trial.pinned_slots : study.spec.min_slots;
+  }
+  return slots;
+}
+
+int PoolView::PlannedSlotsOf(const Study& study) const {
+  int slots = 0;
+  for (const auto& [id, group] : pool_.groups) {
+    if (turn_.state().trials.at(id).study != study.id) continue;
+    for (const auto& [node, planned] : group.target) slots += planned;
+  }
+  return slots;
+}
+
+}  // namespace espalier

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "allocator/pool/pool.h"
+#include "allocator/pool/study_shares.h"
+#include "tuner/core/checkpoints/checkpoints.h"
+#include "tuner/core/client_slots/client_slot_desk.h"
+#include "tuner/core/groups/pool_state.h"
+#include "tuner/core/scheduling/plan.h"
+#include "tuner/core/scheduling/promises.h"
+#include "tuner/core/scheduling/speeds.h"
+#include "tuner/core/trials/limits.h"
+#include "tuner/core/trials/study_plugins.h"
+#include "tuner/core/trials/trials.h"
+#include "tuner/core/turn.h"
+
+namespace espalier {
+
+// The pool as policies and the rule of its size are shown it: nodes with what may be given out
+// there, and a job for each trial that may have slots.
+class PoolView {
+ public:
+  PoolView(Turn& turn, const PoolState& pool, Speeds& speeds, const Promises& promises,
+           PluginsOfStudies& plugins, const Limits& limits, const Trials& trials,
+           const Checkpoints& checkpoints, const ClientSlotDesk& client_slots)
+      : turn_(turn),
+        pool_(pool),
+        speeds_(speeds),
+        promises_(promises),
+        plugins_(plugins),
+        limits_(limits),
+        trials_(trials),
+        checkpoints_(checkpoints),
+        client_slots_(client_slots) {}
+
+  Pool MakePool() { return MakePool(std::max(1, pool_.SlotsTotal())); }
+  // Of a pool that has, or may come to have, so many slots.
+  Pool MakePool(int most_slots);
+  // What may be given out on each node.
+  std::vector<NodeCapacity> Capacities() const;
+  // The trial keeps what it has, since the allocator cannot work with its numbers: once a trial
+  // that goes on record.
+  void RecordRefusal(const Trial& trial, const std::string& reason);
+
+  // ---- studies that share the pool
+  // Configurations that the study may still draw, as far as is known.
+  StudyDemand DemandOf(const Study& study, int most_slots);
+  // Fills in what is divided among the studies, where there are several.
+  void DescribeSharing(PlanRequest& request);
+  // Slots without which the study's live trials cannot run.
+  int LeastSlotsOf(const Study& study) const;
+  // Slots that those of its trials that run have at the least.
+  int RunningSlotsOf(const Study& study) const;
+  int PlannedSlotsOf(const Study& study) const;
+  // Whether a trial of it could start.
+  bool SomeWait(const Study& study) const;
+
+ private:
+  Job MakeJob(const Study& study, const Trial& trial, int most_slots);
+  void DescribeHistory(const Trial& trial, Job& job) const;
+  double ShareDoneBy(const Trial& trial) const;
+  void OrderByShare(Pool& pool) const;
+
+  Turn& turn_;
+  const PoolState& pool_;
+  Speeds& speeds_;
+  const Promises& promises_;
+  PluginsOfStudies& plugins_;
+  const Limits& limits_;
+  const Trials& trials_;
+  const Checkpoints& checkpoints_;
+  const ClientSlotDesk& client_slots_;
+};
+
+}  // namespace espalier

@@ -1,0 +1,48 @@
+#include "tuner/core/scheduling/promises.h"
+
+#include <variant>
+
+#include "tuner/core/groups/pool_state.h"
+
+namespace espalier {
+
+void Promises::Observe(const Change& change) {
+  if (const auto* created = std::get_if<TrialCreated>(&change)) {
+    if (!turn_.StudyAt(created->study).spec.ask_and_tell) stale_.insert(created->study);
+  }
+  if (const auto* value = std::get_if<ValueReported>(&change)) {
+    stale_.insert(turn_.TrialAt(value->id).study);
+  }
+  if (const auto* trial = std::get_if<TrialStateChanged>(&change); trial && Ended(trial->state)) {
+    stale_.insert(turn_.TrialAt(trial->id).study);
+  }
+  if (const auto* study = std::get_if<StudyStateChanged>(&change)) {
+    if (UsesPool(turn_.StudyAt(study->id))) stale_.insert(study->id);
+  }
+  if (const auto trial = TrialEndedBy(change)) promise_.erase(*trial);
+  if (const auto study = StudyEndedBy(change)) computed_.erase(*study);
+  if (const auto* deleted = std::get_if<StudyDeleted>(&change)) {
+    std::erase_if(promise_, [this](const auto& promise) {
+      return !turn_.state().trials.contains(promise.first);
+    });
+    stale_.erase(deleted->id);
+  }
+}
+
+bool Promises::TakeDue(const Study& study) {
+  if (!stale_.contains(study.id)) return false;
+  if (study.trials.size() > kEveryReport) {
+    Time& last = computed_[study.id];
+    if (last != Time{} && SecondsBetween(last, turn_.now()) < kInterval_s) return false;
+    last = turn_.now();
+  }
+  stale_.erase(study.id);
+  return true;
+}
+
+std::optional<double> Promises::Find(TrialId trial) const {
+  const auto found = promise_.find(trial);
+  return found == promise_.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace espalier

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "tuner/core/checkpoints/checkpoints.h"
+#include "tuner/core/groups/groups.h"
+#include "tuner/core/groups/nodes.h"
+#include "tuner/core/groups/pool_state.h"
+#include "tuner/core/turn.h"
+
+namespace espalier {
+
+// The steps from the replicas that a trial has to those that are planned for it.
+class Reconciler {
+ public:
+  Reconciler(Turn& turn, PoolState& pool, const CheckpointCopies& copies, Groups& groups,
+             Checkpoints& checkpoints, const Nodes& nodes)
+      : turn_(turn),
+        pool_(pool),
+        copies_(copies),
+        groups_(groups),
+        checkpoints_(checkpoints),
+        nodes_(nodes) {}
+
+  // One step for each trial that may not have what it should.
+  void ReconcileAll();
+
+ private:
+  void Reconcile(TrialId id);
+  bool HasWhatItShould(TrialId id) const;
+  std::set<ReplicaId> Surplus(const Group& group, const std::vector<Replica*>& live) const;
+  void StartJoiners(const Trial& trial, const Group& group, const std::vector<Replica*>& live);
+  std::vector<ReplicaId> WantedMembers(TrialId id, const std::vector<Replica*>& live,
+                                       const std::set<ReplicaId>& surplus) const;
+  void KeepASource(TrialId id, std::vector<ReplicaId>& wanted) const;
+
+  Turn& turn_;
+  PoolState& pool_;
+  const CheckpointCopies& copies_;
+  Groups& groups_;
+  Checkpoints& checkpoints_;
+  const Nodes& nodes_;
+};
+
+}  // namespace espalier

@@ -1,0 +1,232 @@
+#include "tuner/core/scheduling/scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/pool/job_check.h"
+#include "tuner/base/check.h"
+#include "tuner/core/scheduling/pool_policy.h"
+#include "tuner/core/scheduling/work_left.h"
+#include "tuner/core/state/slot_time.h"
+#include "tuner/core/trials/sampler_history.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr double kLookAgain_s = 1.0;      // between looks when nothing happens; doubles up to
+constexpr double kLookAgainMost_s = 5.0;  // this while there is nothing to do
+
+DecisionKind KindOfChange(const Trial& trial, int from, int to) {
+  if (to == 0) return DecisionKind::kPause;
+  if (from == 0) return trial.started == Time{} ? DecisionKind::kStart : DecisionKind::kResume;
+  if (to > from) return DecisionKind::kGrow;
+  return to < from ? DecisionKind::kShrink : DecisionKind::kMove;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(Turn& turn, const Parts& parts)
+    : turn_(turn),
+      options_(parts.options),
+      pool_(parts.pool),
+      plugins_(parts.plugins),
+      curves_(parts.curves),
+      speeds_(parts.speeds),
+      promises_(parts.promises),
+      limits_(parts.limits),
+      trials_(parts.trials),
+      studies_(parts.studies),
+      checkpoints_(parts.checkpoints),
+      copies_(parts.copies),
+      client_slots_(parts.client_slots),
+      view_(parts.view),
+      reconciler_(parts.reconciler),
+      look_again_s_(kLookAgain_s) {}
+
+void Scheduler::On(const Tick&) {
+  turn_.Wake();
+  // Should one have been overlooked, it waits no longer than this.
+  if (SecondsBetween(reconciled_all_at_, turn_.now()) >= look_again_s_) {
+    reconciled_all_at_ = turn_.now();
+    for (const auto& [id, live] : pool_.live) pool_.reconcile.insert(id);
+  }
+  look_again_s_ = std::min(2 * look_again_s_, kLookAgainMost_s);
+}
+
+void Scheduler::Settle() {
+  // Without a planner beside this thread a plan is made within this step.
+  if (turn_.TakeLookAgain()) options_.plan_aside ? void(look_ = true) : turn_.Wake();
+  if (look_ && !planning_ && turn_.now() >= planner_rests_until_) turn_.Wake();
+  if (turn_.awake()) Schedule();
+}
+
+std::optional<Time> Scheduler::Next() const {
+  std::optional<Time> next;
+  if (!pool_.studies.empty() && !pool_.replicas.empty()) {
+    next = std::max(turn_.now(), After(scheduled_at_, look_again_s_));
+  }
+  if (look_ && !planning_) next = Earlier(next, planner_rests_until_);
+  return next;
+}
+
+void Scheduler::On(const SetPoolPolicy& event) {
+  if (!options_.policy) {
+    turn_.reply().status = absl::FailedPreconditionError(
+        "this pool has no policy of its own: it follows that of its oldest running study");
+    return;
+  }
+  const auto policy = MakePolicy(event.policy.name, event.policy.options);
+  if (!policy.ok()) {
+    turn_.reply().status = policy.status();
+    return;
+  }
+  if (CurrentPolicy() != event.policy) {
+    const std::string reason = absl::StrCat("the pool's policy is ", TextOf(event.policy),
+                                            " from now on; it was ", TextOf(CurrentPolicy()));
+    for (const StudyId id : pool_.studies) turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, reason);
+  }
+  turn_.Emit(PoolPolicySet{event.policy});
+  turn_.Wake();
+}
+
+void Scheduler::Schedule() {
+  turn_.Rest();
+  for (const StudyId id : pool_.studies) {
+    trials_.UpdateHeld(turn_.StudyAt(id));
+  }
+  scheduled_at_ = turn_.now();
+  client_slots_.Serve();
+  if (options_.plan_aside) {
+    if (const auto* parts = KnownParts()) CreateTrialsWhereUseful(*parts);
+    AskForPlan();
+  } else {
+    const std::map<StudyId, StudyPart> parts = PartsOfStudies();
+    CreateTrialsWhereUseful(parts);
+    GiveWayToStarving(parts);
+    for (const StudyId id : pool_.studies) UpdatePromise(turn_.StudyAt(id));
+    PlanRequest request;
+    request.policy = CurrentPolicy();
+    request.pool = view_.MakePool();
+    const Plan plan = planner_.Make(request);
+    for (const JobRefusal& refusal : plan.refusals) {
+      view_.RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);
+    }
+    for (const AllocationDecision& decision : HoldersFirst(plan.allocations)) {
+      TakeAllocation(decision);
+    }
+  }
+  CarryOut();
+}
+
+// The steps from the present to what is planned.
+void Scheduler::CarryOut() {
+  reconciler_.ReconcileAll();
+  client_slots_.ServeFromUnused();
+  for (const StudyId id : std::set<StudyId>(pool_.studies)) studies_.EndStudyIfDone(id);
+}
+
+void Scheduler::CreateTrials(const Study& study, int& room) {
+  StudyPlugins& plugins = plugins_.Of(study);
+  const StudySpec& spec = study.spec;
+  if (!plugins.sampler->draws()) return;
+  if (room >= spec.min_slots && limits_.TooLateForNewTrials(study)) return;
+  std::int64_t alive = 0;
+  for (const auto& [id, live] : pool_.live) {
+    alive += live.study == &study && !trials_.Held(id) ? 1 : 0;
+  }
+  const auto another = [&] {
+    return room >= spec.min_slots && !plugins.exhausted &&
+           (spec.max_trials == 0 || std::ssize(study.trials) < spec.max_trials) &&
+           (spec.max_concurrent_trials == 0 || alive < spec.max_concurrent_trials);
+  };
+  if (!another()) return;
+  SamplerHistory history =
+      HistoryOf(turn_.state(), study, [](const Trial& trial) { return &trial.parameters; });
+  while (another()) {
+    const std::int64_t number = std::ssize(study.trials);
+    Random random(MixSeed(spec.seed, static_cast<std::uint64_t>(number) + 1));
+    std::optional<Parameters> parameters = plugins.sampler->Suggest(
+        {spec.space, spec.direction, history.ended, history.running, number}, random);
+    if (!parameters) {
+      plugins.exhausted = true;
+      return;
+    }
+    const TrialId id(turn_.state().last_trial.value + 1);
+    turn_.Emit(TrialCreated{id, study.id, number, *std::move(parameters), turn_.now()});
+    history.running.push_back(&turn_.TrialAt(id).parameters);
+    room -= spec.min_slots;
+    ++alive;
+  }
+}
+
+// One policy a pool: what a client has said, or the service was started with; where a pool has none
+// of its own, that of the oldest running study.
+PluginSpec Scheduler::CurrentPolicy() const {
+  if (const std::optional<PluginSpec> own = PoolPolicy(options_, turn_.state())) return *own;
+  if (pool_.studies.empty()) return PluginSpec{"promise_goodput", {}};
+  return turn_.state().studies.at(*pool_.studies.begin()).spec.policy;
+}
+
+void Scheduler::UpdatePromise(const Study& study) {
+  if (!promises_.TakeDue(study)) return;
+  for (const auto& [trial, promise] : PromiseOf(CurvesToForecast(study))) {
+    promises_.Set(trial, promise);
+  }
+}
+
+// Its points lie with the trials, until the study's next value.
+StudyCurves Scheduler::CurvesToForecast(const Study& study) {
+  StudyCurves forecast;
+  forecast.study = study.id;
+  forecast.direction = study.spec.direction;
+  forecast.options = {study.spec.best_k, pool_.LastStepOf(study)};
+  forecast.trials = study.trials;
+  const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
+  forecast.curves.assign(curves.begin(), curves.end());
+  return forecast;
+}
+
+// Whether the trial can get there within its group, or is seen to otherwise. A policy that keeps to
+// the islands may move it as a whole, and then its state goes by way of its checkpoint. Of one that
+// was asked before the nodes were known to be apart nothing is taken.
+bool Scheduler::WithinReach(const AllocationDecision& decision) {
+  const std::set<NodePair> apart = pool_.faults.Apart(turn_.now());
+  if (apart.empty()) return true;
+  if (SpansAny(decision.placement, apart)) return false;
+  const auto group = pool_.groups.find(decision.trial);
+  if (group == pool_.groups.end()) return true;
+  Placement joined = decision.placement;
+  for (const ReplicaId member : group->second.members) {
+    if (const auto r = pool_.replicas.find(member); r != pool_.replicas.end())
+      ++joined[r->second.node];
+  }
+  if (!SpansAny(joined, apart)) return true;
+  trials_.PauseTrial(
+      decision.trial,
+      absl::StrCat(decision.reason, ", by way of its checkpoint: the nodes that it is on ",
+                   "and is to go to cannot talk"));
+  return false;
+}
+
+void Scheduler::TakeAllocation(const AllocationDecision& decision) {
+  look_again_s_ = kLookAgain_s;
+  if (checkpoints_.Holds(decision.trial) || !WithinReach(decision)) return;
+  const Trial& trial = turn_.TrialAt(decision.trial);
+  Group& group = pool_.groups[decision.trial];
+  const int from = Total(group.target);
+  const int to = Total(decision.placement);
+  const DecisionKind kind = KindOfChange(trial, from, to);
+  if (to == 0) {
+    trials_.PauseTrial(trial.id, decision.reason);
+    return;
+  }
+  group.target = decision.placement;
+  pool_.reconcile.insert(trial.id);
+  turn_.Decide(trial, kind, from, to, decision.reason);
+}
+
+}  // namespace espalier

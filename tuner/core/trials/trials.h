@@ -1,0 +1,66 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "tuner/core/groups/groups.h"
+#include "tuner/core/groups/pool_state.h"
+#include "tuner/core/pruners/pruner.h"
+#include "tuner/core/scheduling/compared_curves.h"
+#include "tuner/core/trials/study_plugins.h"
+#include "tuner/core/turn.h"
+
+namespace espalier {
+
+// Trials of the pool: how they take values, are judged by their pruner, pause and end, and how a
+// study ends with its trials. One owner.
+class Trials {
+ public:
+  Trials(Turn& turn, PoolState& pool, Groups& groups, PluginsOfStudies& plugins,
+         CurvesOfStudies& curves)
+      : turn_(turn), pool_(pool), groups_(groups), plugins_(plugins), curves_(curves) {}
+
+  void Observe(const Change& change);
+
+  // Ends a trial that has not ended, and sees its replicas off.
+  void EndTrial(TrialId id, TrialState state, const std::string& reason,
+                std::optional<double> value, const std::string& last_output = {});
+  // Ends a trial whose program came to its own end, perhaps with a value.
+  void EndWell(TrialId id, std::optional<double> value, const std::string& last_output);
+  // Takes the trial's slots away; where its program takes checkpoints, after one more.
+  void PauseTrial(TrialId id, const std::string& reason);
+  // Takes a reported value, and judges the trial by it.
+  void TakeValue(TrialId id, IntermediateValue value, std::map<std::string, double> extra = {});
+  // Ends a running study, and its trials of the pool with it.
+  void EndStudy(StudyId id, StudyState state, const std::string& reason);
+
+  // ---- trials that are held back: paused by their pruner, which does not let them go on yet, or
+  // kept waiting by their client
+  bool Held(TrialId id) const { return held_.contains(id); }
+  // Asks the study's pruner, and looks at what its clients say.
+  void UpdateHeld(const Study& study);
+  // Ends those of the study that are: nothing will change for them.
+  void EndHeld(StudyId id);
+
+ private:
+  void RecordFigures(TrialId id);
+  void JudgeTrial(TrialId id);
+  // By its newest value; where that brought several points, by the first that does not keep it.
+  PruneVerdict JudgeNewest(const Trial& trial);
+  bool MayPause(TrialId id) const;
+  int ConsecutiveFailures(const Study& study) const;
+  void AskPruner(const Study& study);
+  void HoldBack(const Study& study);
+
+  Turn& turn_;
+  PoolState& pool_;
+  Groups& groups_;
+  PluginsOfStudies& plugins_;
+  CurvesOfStudies& curves_;
+  // Follows from curves and attributes, so that it is the same after a restart.
+  std::set<TrialId> held_;
+};
+
+}  // namespace espalier
