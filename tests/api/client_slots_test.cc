@@ -19,7 +19,6 @@ class ClientSlotsOperations : public testing::Test {
     StudySpec spec;
     spec.name = "clients";
     spec.ask_and_tell = true;
-    spec.json = "{}";
     study_ = tuner_.Post(CreateStudy{spec, false}).study;
     tuner_.gpus["oak"] = {{"H200", "GPU-0", 100}, {"H200", "GPU-1", 100}};
     ASSERT_TRUE(tuner_.Post(AgentHello{"oak", 3, {}}).status.ok());

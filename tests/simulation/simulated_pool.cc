@@ -62,7 +62,6 @@ StudySpec SimulatedPool::MakeStudy(const std::string& name, bool elastic, BatchM
   spec.stop_grace_s = 1;
   spec.seed = 7;
   spec.batch_mode = mode;
-  spec.json = absl::StrCat(R"({"name":")", spec.name, R"("})");
   return spec;
 }
 
@@ -458,7 +457,6 @@ void SimulatedPool::ActAsClient() {
     StudySpec spec;
     spec.name = kClients;
     spec.ask_and_tell = true;
-    spec.json = "{}";
     StepCore(CreateStudy{spec, true});
     return;
   }

@@ -175,9 +175,8 @@ std::optional<Change> ChangeSource::Make(Draw<StudyDeleted>) {
 std::optional<Change> ChangeSource::Make(Draw<StudyRenamed>) {
   const Study* study = AnyStudy();
   if (study == nullptr) return std::nullopt;
-  const StudySpec renamed =
-      SpecForTests("renamed-" + std::to_string(study->id.value) + "." + std::to_string(Small(9)));
-  return StudyRenamed{study->id, renamed.name, renamed.json};
+  return StudyRenamed{
+      study->id, "renamed-" + std::to_string(study->id.value) + "." + std::to_string(Small(9))};
 }
 
 std::optional<Change> ChangeSource::Make(Draw<StudyAttributeSet>) {

@@ -19,6 +19,7 @@
 #include "tests/storage/scratch_folder.h"
 #include "tuner/storage/storage.h"
 #include "tuner/storage/upkeep.h"
+#include "tuner/study_file/study_file.h"
 
 namespace espalier {
 namespace {
@@ -223,7 +224,8 @@ TEST_F(SqliteFiles, RunsTheSuccessorOfAReplacedPolicy) {
   const StudySpec& spec = state->studies.at(StudyId(1)).spec;
   EXPECT_EQ(spec.policy.name, "promise_goodput");
   EXPECT_EQ(spec.policy.options.size(), 1u);
-  EXPECT_THAT(spec.json, HasSubstr("marginal_gain")) << "what the user wrote";
+  EXPECT_THAT(WriteStudy(DefinitionOf(state->studies.at(StudyId(1)))), HasSubstr("marginal_gain"))
+      << "what the user wrote";
 }
 
 TEST_F(SqliteFiles, RefusesAMissingFolder) {

@@ -252,7 +252,7 @@ v1::Study ToProto(const Study& study, const View& view) {
   }
   out.set_created_at(SecondsOrZero(study.created));
   out.set_ended_at(SecondsOrZero(study.ended));
-  out.set_study_json(study.spec.json);
+  out.set_study_json(WriteStudy(DefinitionOf(study)));
   out.set_directory(study.spec.directory);
   return out;
 }

@@ -22,7 +22,6 @@ class ClientSlotsTest : public CoreTest {
     spec.name = name;
     spec.ask_and_tell = true;
     spec.share = share;
-    spec.json = "{}";
     return Step(CreateStudy{spec, false}).study;
   }
   TrialId NewTrial() { return NewTrial(clients_); }

@@ -29,7 +29,6 @@ class Asking : public CoreTest {
     spec.ask_and_tell = true;
     spec.space = *SearchSpace::FromJson(space);
     spec.sampler = {"random", {}};
-    spec.json = "{}";
     return spec;
   }
 

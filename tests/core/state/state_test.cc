@@ -45,7 +45,7 @@ TEST_F(State, FindsAStudyByName) {
 }
 
 TEST_F(State, FindsAStudyByTheNameThatItHasNow) {
-  Apply(StudyRenamed{kStudy, "t", "{}"});
+  Apply(StudyRenamed{kStudy, "t"});
   EXPECT_EQ(state_.FindStudy("s"), nullptr);
   EXPECT_EQ(state_.FindStudy("t"), &study());
   Apply(StudyDeleted{kStudy, kStudy, kTrial});

@@ -21,7 +21,6 @@ class Telling : public CoreTest {
     spec.space = *SearchSpace::FromJson(R"({"x": {"_type": "uniform", "_value": [0, 1]}})");
     spec.pruner = pruner;
     spec.target = target;
-    spec.json = "{}";
     ASSERT_TRUE(Step(CreateStudy{spec, false}).status.ok());
   }
   TrialId Ask() { return Step(AskTrial{"told", {}, {}}).trial; }

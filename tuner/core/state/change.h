@@ -49,7 +49,6 @@ struct StudyDeleted {
 struct StudyRenamed {
   StudyId id;
   std::string name;
-  std::string json;
 };
 struct StudyAttributeSet {
   StudyId id;

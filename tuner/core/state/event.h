@@ -61,7 +61,6 @@ struct DeleteStudy {
 struct RenameStudy {
   StudyId study;
   std::string name;
-  std::string json;  // the study file with that name
 };
 struct SetStudyAttribute {
   StudyId study;

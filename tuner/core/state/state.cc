@@ -22,6 +22,7 @@ class Applier {
     Study study;
     study.id = c.id;
     study.spec = c.spec;
+    study.asked = AskedForBy(c.spec);
     study.created = c.at;
     study.running_since = c.at;
     state_.studies.emplace(c.id, std::move(study));
@@ -89,11 +90,10 @@ class Applier {
   }
 
   void operator()(const StudyRenamed& c) {
-    StudySpec& spec = StudyAt(c.id).spec;
-    state_.study_ids.erase(spec.name);
+    std::string& name = StudyAt(c.id).spec.name;
+    state_.study_ids.erase(name);
     state_.study_ids.emplace(c.name, c.id);
-    spec.name = c.name;
-    spec.json = c.json;
+    name = c.name;
   }
 
   void operator()(const StudyAttributeSet& c) { Set(StudyAt(c.id).attributes, c); }

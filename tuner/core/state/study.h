@@ -58,6 +58,15 @@ inline constexpr double kMaxShare = 1000;
 // The sampler of studies whose trials clients enqueue and the pool runs.
 inline constexpr char kQueueSampler[] = "queue";
 
+// How a study file words its keys: the JSON text of each that can be worded in several ways. It
+// says nothing that the fields of the study do not say, and two studies that are worded differently
+// are the same study.
+struct StudyWording {
+  std::map<std::string, std::string> texts;  // by key
+
+  friend bool operator==(const StudyWording&, const StudyWording&) { return true; }
+};
+
 struct StudySpec {
   std::string name;
   std::string metric = "value";  // only shown; a trial reports one metric
@@ -95,10 +104,12 @@ struct StudySpec {
   bool replace_stragglers = true;  // else they are left alone
   double stop_grace_s = 5;         // between SIGTERM and SIGKILL
   TrialTimeouts timeouts = kNoTimeouts;  // 0: as the pool has it
-  std::string json;                      // the study file as it was given
+  StudyWording wording;                  // for writing it as it was written
 
   // Whether the pool runs what clients enqueue, and nothing else.
   bool queue() const { return !ask_and_tell && sampler.name == kQueueSampler; }
+
+  friend bool operator==(const StudySpec&, const StudySpec&) = default;
 };
 
 // ---- What becomes of it --------------------------------------------------------------------
@@ -300,9 +311,20 @@ struct Decision {
 
 inline constexpr std::size_t kDecisionsShown = 20000;  // of one study; the database has all
 
+// What a study was asked for, where it may have got another value since.
+struct AskedFor {
+  std::int64_t max_trials = 0;
+  double time_limit_s = 0;
+  std::string policy;
+
+  friend bool operator==(const AskedFor&, const AskedFor&) = default;
+};
+AskedFor AskedForBy(const StudySpec& spec);
+
 struct Study {
   StudyId id;
-  StudySpec spec;
+  StudySpec spec;  // as it is run: with its newest limits, and a policy that there still is
+  AskedFor asked;
   StudyState state = StudyState::kRunning;
   std::string reason;  // why it stopped or ended
   Time created;
@@ -321,5 +343,8 @@ struct Study {
     if (decisions.size() > kDecisionsShown) decisions.pop_front();
   }
 };
+
+// The study as its study file has it.
+StudySpec DefinitionOf(const Study& study);
 
 }  // namespace espalier

@@ -76,7 +76,7 @@ void Core::Impl::On(const CreateStudy& event) {
     if (!event.exist_ok) {
       turn_.reply().status = absl::AlreadyExistsError(
           absl::StrCat("study \"", event.spec.name, "\" exists already: choose another name"));
-    } else if (existing->spec.json != event.spec.json) {
+    } else if (DefinitionOf(*existing) != event.spec) {
       turn_.reply().status = absl::FailedPreconditionError(
           absl::StrCat("study \"", event.spec.name,
                        "\" exists with another definition: choose another name or database"));
@@ -185,7 +185,7 @@ void Core::Impl::On(const RenameStudy& event) {
         absl::StrCat("study \"", event.name, "\" exists already: choose another name"));
     return;
   }
-  turn_.Emit(StudyRenamed{event.study, event.name, event.json});
+  turn_.Emit(StudyRenamed{event.study, event.name});
 }
 
 void Core::Impl::On(const SetStudyAttribute& event) {
