@@ -107,12 +107,27 @@ TEST(ParseStudy, EndsByItselfOnAFiniteSpace) {
 TEST(ParseStudy, AQueueNeedsNeitherSpaceNorEnd) {
   const StudySpec spec =
       MustParse(R"({"name": "q", "sampler": "queue", "command": "t"})", "q.json");
-  EXPECT_TRUE(spec.queue());
+  EXPECT_TRUE(spec.queued());
   EXPECT_TRUE(Validate(spec).ok());
   StudySpec asked = spec;
-  asked.ask_and_tell = true;
-  EXPECT_FALSE(asked.queue());
+  asked.kind = StudyKind::kByClients;
   EXPECT_FALSE(Validate(asked).ok());
+  asked.kind = StudyKind::kTuned;
+  EXPECT_FALSE(Validate(asked).ok()) << "its sampler is that of queued studies";
+  asked.kind = StudyKind::kQueued;
+  asked.sampler.name = "random";
+  EXPECT_FALSE(Validate(asked).ok()) << "its sampler draws";
+}
+
+TEST(ParseStudy, TellsWhoMakesAndRunsTheTrials) {
+  EXPECT_EQ(MustParse(kSmallest).kind, StudyKind::kTuned);
+  EXPECT_EQ(MustParse(R"({"name": "q", "sampler": {"name": "queue"}, "command": "t"})").kind,
+            StudyKind::kQueued);
+  EXPECT_EQ(MustParse(R"({"name": "a", "ask_and_tell": true})").kind, StudyKind::kByClients);
+  EXPECT_EQ(MustParse(R"({"name": "q", "ask_and_tell": false, "sampler": "queue",
+                          "command": "t"})")
+                .kind,
+            StudyKind::kQueued);
 }
 
 TEST(ParseStudy, WritesTextThatReadsTheSameAnywhere) {

@@ -235,7 +235,7 @@ v1::Study ToProto(const Study& study, const View& view) {
   out.set_cost_limit(study.spec.cost_limit);
   out.set_notice(NoticeOf(study, view));
   if (study.spec.target) out.set_target(*study.spec.target);
-  out.set_ask_and_tell(study.spec.ask_and_tell);
+  out.set_ask_and_tell(study.spec.by_clients());
   for (const Direction direction : study.spec.directions) {
     out.add_directions(std::string(ToString(direction)));
   }

@@ -34,7 +34,6 @@ constexpr std::int64_t kMaxSlots = 1'000'000;
 constexpr double kMaxTime_s = 1e9;  // thirty years
 constexpr double kMaxPrice = 1e12;
 
-// Empty for what is no text.
 std::string Word(const Json& value) { return value.is_string() ? value.get<std::string>() : ""; }
 
 class StudyReader {
@@ -469,7 +468,7 @@ absl::Status StudyReader::Directory(const Json& value) {
 
 absl::Status StudyReader::AskAndTell(const Json& value) {
   if (!value.is_boolean()) return Needs("ask_and_tell", "true or false", value);
-  spec_.ask_and_tell = value.get<bool>();
+  if (value == true) spec_.kind = StudyKind::kByClients;
   return absl::OkStatus();
 }
 
@@ -502,7 +501,7 @@ absl::Status StudyReader::ReadName() {
 }
 
 absl::Status StudyReader::CheckRequired() const {
-  if (spec_.ask_and_tell) {
+  if (spec_.by_clients()) {
     if (!json_.contains("command")) return absl::OkStatus();
     return Bad("command",
                "has no place in a study with \"ask_and_tell\": its clients run the trials");
@@ -510,7 +509,7 @@ absl::Status StudyReader::CheckRequired() const {
   if (!json_.contains("command")) {
     return Bad("command", R"(is missing; give what a trial runs, as in ["python3", "train.py"])");
   }
-  if (!json_.contains("search_space") && !spec_.queue()) {
+  if (!json_.contains("search_space") && !spec_.queued()) {
     return Bad("search_space",
                R"(is missing; give parameters, as in {"lr": {"_type": "loguniform", "_value": )"
                "[1e-5, 1]}}");
@@ -519,14 +518,14 @@ absl::Status StudyReader::CheckRequired() const {
 }
 
 absl::Status StudyReader::CheckTogether() const {
-  if (spec_.ask_and_tell) return absl::OkStatus();
+  if (spec_.by_clients()) return absl::OkStatus();
   if (spec_.cost_limit > 0 && spec_.slot_price_per_hour == 0) {
     return Bad("cost_limit",
                "needs \"slot_price_per_hour\" too, what a slot costs in the same money");
   }
   const bool limited = spec_.max_trials > 0 || spec_.time_limit_s > 0 || spec_.cost_limit > 0 ||
                        spec_.target.has_value();
-  if (!limited && !spec_.queue() && !spec_.space.Cardinality()) {
+  if (!limited && !spec_.queued() && !spec_.space.Cardinality()) {
     return absl::InvalidArgumentError(absl::StrCat(
         label_, ": the study would never end: its search space is infinite; give \"trials\", ",
         "\"time_limit_s\", \"cost_limit\" or \"target\""));
@@ -560,6 +559,8 @@ absl::Status StudyReader::ReadFields() {
     ESPALIER_RETURN_IF_ERROR((this->*key.read)(*value));
     spec_.names_policy = spec_.names_policy || key.name == "policy";
   }
+  const bool queued = !spec_.by_clients() && spec_.sampler.name == kQueueSampler;
+  if (queued) spec_.kind = StudyKind::kQueued;
   return absl::OkStatus();
 }
 

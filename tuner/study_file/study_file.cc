@@ -30,7 +30,7 @@ absl::StatusOr<StudySpec> StudyOfClients(std::string name, std::vector<Direction
   StudySpec spec;
   spec.name = std::move(name);
   spec.directory = "/";
-  spec.ask_and_tell = true;
+  spec.kind = StudyKind::kByClients;
   if (!directions.empty()) spec.direction = directions.front();
   spec.directions = std::move(directions);
   ESPALIER_RETURN_IF_ERROR(CheckStudySize(spec, "study"));

@@ -36,12 +36,12 @@ Json JsonOf(const PluginSpec& plugin) {
 }
 
 Json MetricJson(const StudySpec& spec) {
-  if (spec.ask_and_tell || spec.direction == Direction::kMinimize) return spec.metric;
+  if (spec.by_clients() || spec.direction == Direction::kMinimize) return spec.metric;
   return {{"name", spec.metric}, {"direction", ToString(spec.direction)}};
 }
 
 Json DirectionsJson(const StudySpec& spec) {
-  if (!spec.ask_and_tell) return {};
+  if (!spec.by_clients()) return {};
   Json directions = Json::array();
   for (const Direction direction : spec.directions) directions.push_back(ToString(direction));
   return directions;
@@ -111,7 +111,7 @@ constexpr std::array<WrittenKey, 33> kWrittenKeys = {{
     {"env", [](const StudySpec& s) { return Json(s.environment); }},
     {"needs", [](const StudySpec& s) { return Json(s.needs); }},
     {"directory", [](const StudySpec& s) { return Json(s.directory); }},
-    {"ask_and_tell", [](const StudySpec& s) { return Json(s.ask_and_tell); }},
+    {"ask_and_tell", [](const StudySpec& s) { return Json(s.by_clients()); }},
     {"directions", DirectionsJson},
 }};
 

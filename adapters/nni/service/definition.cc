@@ -70,6 +70,7 @@ absl::StatusOr<PluginSpec> AssessorOf(const std::string& options) {
 absl::StatusOr<StudySpec> ReadSpec(std::string_view experiment, Body& body, int gpus_per_trial) {
   StudySpec spec;
   spec.name = StudyName(experiment);
+  spec.kind = StudyKind::kQueued;
   spec.sampler = {kQueueSampler, {}};
   body.Needs("command", "the shell command line of a trial, such as \"python3 train.py\"");
   spec.command = TrialCommand(body.Text("command"));

@@ -22,7 +22,7 @@ class ClientSlotDeskTest : public ::testing::Test {
     turn_.Begin(TimeFromSeconds(100));
     StudySpec spec;
     spec.name = "by clients";
-    spec.ask_and_tell = true;
+    spec.kind = StudyKind::kByClients;
     turn_.Emit(StudyCreated{StudyId(1), spec, turn_.now()});
     turn_.Emit(TrialCreated{kTrial, StudyId(1), 0, {}, turn_.now()});
     turn_.Emit(TrialTold{kTrial, TrialState::kRunning, {}, turn_.now(), {}});

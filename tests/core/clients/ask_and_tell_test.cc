@@ -15,7 +15,7 @@ class AskAndTell : public CoreTest {
   void SetUp() override {
     StudySpec spec;
     spec.name = "by clients";
-    spec.ask_and_tell = true;
+    spec.kind = StudyKind::kByClients;
     const Reply reply = Step(CreateStudy{spec, false});
     ASSERT_TRUE(reply.status.ok()) << reply.status;
     study_ = reply.study;
@@ -76,7 +76,7 @@ TEST_F(AskAndTell, ARenamedStudyKeepsItsIdAndTrials) {
   const TrialId trial = Create();
   StudySpec other;
   other.name = "taken";
-  other.ask_and_tell = true;
+  other.kind = StudyKind::kByClients;
   ASSERT_TRUE(Step(CreateStudy{other, false}).status.ok());
   EXPECT_TRUE(absl::IsAlreadyExists(Step(RenameStudy{study_, "taken"}).status));
   ASSERT_TRUE(Step(RenameStudy{study_, "new name"}).status.ok());

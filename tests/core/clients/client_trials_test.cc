@@ -18,7 +18,7 @@ class ClientTrialsTest : public ::testing::Test {
     turn_.Begin(TimeFromSeconds(100));
     StudySpec spec;
     spec.name = "by clients";
-    spec.ask_and_tell = true;
+    spec.kind = StudyKind::kByClients;
     spec.target = 0.5;
     turn_.Emit(StudyCreated{kClientStudy, spec, turn_.now()});
   }

@@ -18,6 +18,7 @@ class Queue : public CoreTest {
   StudySpec QueueSpec() {
     StudySpec spec = Spec(0);
     spec.space = {};
+    spec.kind = StudyKind::kQueued;
     spec.sampler = {kQueueSampler, {}};
     return spec;
   }
@@ -77,6 +78,7 @@ TEST_F(Queue, ARepeatedRequestEnqueuesNothingNewAlsoAfterARestart) {
 
 TEST_F(Queue, ASearchSpaceIsToBeGivenInFull) {
   StudySpec spec = Spec(0);
+  spec.kind = StudyKind::kQueued;
   spec.sampler = {kQueueSampler, {}};
   Open(spec, 1);
   EXPECT_THAT(std::string(Step(EnqueueTrial{"s", {}, {}, ""}).status.message()),
@@ -87,6 +89,7 @@ TEST_F(Queue, ASearchSpaceIsToBeGivenInFull) {
 
 TEST_F(Queue, OnlyActiveParametersAreToBeGiven) {
   StudySpec spec = Spec(0);
+  spec.kind = StudyKind::kQueued;
   spec.sampler = {kQueueSampler, {}};
   spec.space = *SearchSpace::FromJson(R"({"n": {"_type": "choice", "_value": [
       {"_name": "A", "p": {"_type": "uniform", "_value": [0, 1]}}, {"_name": "B"}]}})");
@@ -173,7 +176,7 @@ TEST_F(Queue, OnlyTrialsOfThePoolAreCancelled) {
       absl::IsInvalidArgument(Step(CancelTrial{Enqueue("a"), TrialState::kComplete, ""}).status));
   StudySpec asked = Spec(0);
   asked.name = "asked";
-  asked.ask_and_tell = true;
+  asked.kind = StudyKind::kByClients;
   Step(CreateStudy{asked, false});
   const Reply trial = Step(AskTrial{"asked", {}, ""});
   EXPECT_TRUE(absl::IsPermissionDenied(Step(CancelTrial{trial.trial}).status));

@@ -11,7 +11,7 @@ namespace espalier {
 
 void ClientTrials::TakeUp(const Trial& trial) {
   request_keys_.Take(trial);
-  if (!turn_.StudyAt(trial.study).spec.ask_and_tell) return;
+  if (!turn_.StudyAt(trial.study).spec.by_clients()) return;
   NoteWaiting(trial);
   if (trial.state == TrialState::kRunning) HeardOf(trial.id);
 }
@@ -37,7 +37,7 @@ void ClientTrials::On(const CreateTrial& event) {
     return;
   }
   const Study& study = it->second;
-  if (!study.spec.ask_and_tell) {
+  if (!study.spec.by_clients()) {
     turn_.reply().status = RunsOnThePool(study);
     return;
   }
@@ -88,7 +88,7 @@ const Trial* ClientTrials::OpenTrial(TrialId id) {
 const Trial* ClientTrials::TrialToTell(TrialId id) {
   const Trial* trial = OpenTrial(id);
   if (trial == nullptr) return nullptr;
-  if (const Study& study = turn_.StudyAt(trial->study); !study.spec.ask_and_tell) {
+  if (const Study& study = turn_.StudyAt(trial->study); !study.spec.by_clients()) {
     turn_.reply().status = RunsOnThePool(study);
     return nullptr;
   }

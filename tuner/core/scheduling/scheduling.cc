@@ -31,7 +31,7 @@ void Core::Impl::Schedule() {
   for (const StudyId id : pool_.studies) {
     const Study& study = turn_.StudyAt(id);
     UpdateHeld(study);
-    if (study.spec.queue()) HoldBack(study);
+    if (study.spec.queued()) HoldBack(study);
   }
   scheduled_at_ = turn_.now();
   client_slots_.Serve();

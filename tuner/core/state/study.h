@@ -55,7 +55,16 @@ std::string TextOf(const PluginSpec& plugin);
 inline constexpr double kMinShare = 0.001;
 inline constexpr double kMaxShare = 1000;
 
-// The sampler of studies whose trials clients enqueue and the pool runs.
+// Who makes a study's trials, and who runs them.
+enum class StudyKind {
+  kTuned,   // the sampler draws them and the pool runs them
+  kQueued,  // clients enqueue them with all of their parameters and the pool runs them
+  // Clients create, run and end them; the pool has no part in it. Trials may have several final
+  // values, one a direction, and parameters that no search space names.
+  kByClients,
+};
+
+// The sampler of queued studies, which draws nothing, and of no others.
 inline constexpr char kQueueSampler[] = "queue";
 
 // How a study file words its keys: the JSON text of each that can be worded in several ways. It
@@ -71,9 +80,7 @@ struct StudySpec {
   std::string name;
   std::string metric = "value";  // only shown; a trial reports one metric
   Direction direction = Direction::kMinimize;
-  // Clients create, run and end the trials of such a study; the pool has no part in it. Its trials
-  // may have several final values, one a direction, and parameters that no search space names.
-  bool ask_and_tell = false;
+  StudyKind kind = StudyKind::kTuned;
   std::vector<Direction> directions{Direction::kMinimize};  // `direction` is the first of them
   SearchSpace space;
   PluginSpec sampler{"tpe", {}};
@@ -106,8 +113,8 @@ struct StudySpec {
   TrialTimeouts timeouts = kNoTimeouts;  // 0: as the pool has it
   StudyWording wording;                  // for writing it as it was written
 
-  // Whether the pool runs what clients enqueue, and nothing else.
-  bool queue() const { return !ask_and_tell && sampler.name == kQueueSampler; }
+  bool queued() const { return kind == StudyKind::kQueued; }
+  bool by_clients() const { return kind == StudyKind::kByClients; }
 
   friend bool operator==(const StudySpec&, const StudySpec&) = default;
 };

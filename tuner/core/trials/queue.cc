@@ -31,7 +31,7 @@ absl::Status CheckGiven(const Study& study, const Parameters& given) {
 
 void Core::Impl::On(const EnqueueTrial& event) {
   const Study* study = turn_.state().FindStudy(event.study);
-  if (study != nullptr && study->spec.queue()) {
+  if (study != nullptr && study->spec.queued()) {
     EnqueueOnPool(*study, event);
   } else {
     clients_.On(event);
@@ -85,7 +85,7 @@ const Trial* Core::Impl::TrialOfPool(TrialId id) {
     turn_.reply().status = NoTrial(id);
     return nullptr;
   }
-  if (const Study& study = turn_.StudyAt(it->second.study); study.spec.ask_and_tell) {
+  if (const Study& study = turn_.StudyAt(it->second.study); study.spec.by_clients()) {
     turn_.reply().status = absl::PermissionDeniedError(
         absl::StrCat("trial ", it->second.number, " of study \"", study.spec.name,
                      "\" is run by its client, which alone can end it"));

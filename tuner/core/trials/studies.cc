@@ -103,7 +103,7 @@ void Core::Impl::On(const CreateStudy& event) {
                  absl::StrCat("its policy ", TextOf(event.spec.policy),
                               " is not followed: the pool is divided by ", TextOf(*own)));
   }
-  if (!event.spec.ask_and_tell) turn_.Wake();
+  if (!event.spec.by_clients()) turn_.Wake();
 }
 
 void Core::Impl::On(const StopStudy& event) {
@@ -154,7 +154,7 @@ void Core::Impl::On(const DeleteStudy& event) {
   const bool holds_slots =
       std::any_of(pool_.replicas.begin(), pool_.replicas.end(),
                   [&](const auto& entry) { return of_study(entry.second.trial); });
-  if (!study.spec.ask_and_tell && (study.state == StudyState::kRunning || holds_slots)) {
+  if (!study.spec.by_clients() && (study.state == StudyState::kRunning || holds_slots)) {
     turn_.reply().status = absl::FailedPreconditionError(
         absl::StrCat("study \"", study.spec.name, "\" still ",
                      study.state == StudyState::kRunning ? "runs: stop it first"
@@ -174,7 +174,7 @@ void Core::Impl::On(const RenameStudy& event) {
     return;
   }
   const Study& study = it->second;
-  if (!study.spec.ask_and_tell) {
+  if (!study.spec.by_clients()) {
     turn_.reply().status = absl::PermissionDeniedError(absl::StrCat(
         "study \"", study.spec.name, "\" runs on the tuner's pool and keeps its name"));
     return;

@@ -74,7 +74,7 @@ void Core::Impl::EndWell(TrialId id, std::optional<double> value, const std::str
   if (!value) value = trial.value;
   if (!value && !trial.values.empty()) value = trial.values.back().value;
   // Who enqueues trials decides what they are for.
-  if (value || spec.queue()) {
+  if (value || spec.queued()) {
     EndTrial(id, TrialState::kComplete, "ran to its end", value);
   } else {
     EndTrial(id, TrialState::kFail, absl::StrCat("ended without reporting ", spec.metric),
