@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "search_spaces/formats/optuna/distribution.h"
+#include "tuner/api/shown_attributes.h"
 #include "tuner/study_file/study_file.h"
 
 namespace espalier::optuna_storage {
@@ -92,7 +92,7 @@ optuna::Trial ToMessage(const Trial& trial, const Study& study) {
   message.set_datetime_complete(ToLocalTime(trial.ended));
   AddDrawn(trial, study, message);
   AddSuggested(trial, study, message);
-  AddAttributes(trial.attributes, message);
+  AddAttributes(ShownAttributes(trial), message);
   for (const IntermediateValue& value : trial.values) {
     (*message.mutable_intermediate_values())[value.step] = value.value;
   }

@@ -216,6 +216,20 @@ std::optional<Change> ChangeSource::Make(Draw<TrialAttributeSet>) {
   return TrialAttributeSet{trial->id, Small(2) > 0, ReadableText(), AnyText()};
 }
 
+std::optional<Change> ChangeSource::Make(Draw<TrialHeld>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  return TrialHeld{trial->id, Small(2) > 0};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<TrialEnvironmentSet>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  std::map<std::string, std::string> variables;
+  for (int i = Small(3); i > 0; --i) variables[ReadableText()] = ReadableText();
+  return TrialEnvironmentSet{trial->id, {variables.begin(), variables.end()}};
+}
+
 std::optional<Change> ChangeSource::Make(Draw<ValueSet>) {
   const Trial* trial = AnyTrial();
   if (trial == nullptr) return std::nullopt;

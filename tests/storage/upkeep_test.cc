@@ -164,7 +164,7 @@ TEST_F(Upkeep, BackUpOfAnOpenDatabaseHasWhatItAcknowledged) {
 }
 
 TEST_F(Upkeep, OlderSchemasAreCheckedCopiedAndCompactedAsTheyAre) {
-  ExecuteRaw(kUndoTokensSql + kUndoCopiesSql +
+  ExecuteRaw(kUndoControlSql + kUndoTokensSql + kUndoCopiesSql +
              "DROP TABLE pool_policy; DROP TABLE extra_figures; DROP TABLE deleted_studies; "
              "PRAGMA user_version = 4");
   const auto findings = CheckDatabase(path());

@@ -89,6 +89,8 @@ class Core::Impl {
   // about trials that they enqueue for the pool (queue.cc)
   void On(const EnqueueTrial& event);
   void On(const CancelTrial& event);
+  void On(const HoldTrial& event);
+  void On(const SetTrialEnvironment& event);
   void On(const RecordReport& event);
   // and about the pool's slots and nodes
   void On(const AcquireSlots& event);
@@ -125,7 +127,8 @@ class Core::Impl {
   void SetClocksAfterRestart();
   // Ends a running, waiting or paused trial and sees its replicas off.
   void EndTrial(TrialId id, TrialState state, const std::string& reason,
-                std::optional<double> value, const std::string& last_output = {});
+                std::optional<double> value, const std::string& last_output = {},
+                bool cancelled = false);
   // Of a program that came to its own end, perhaps with a value.
   void EndWell(TrialId id, std::optional<double> value, const std::string& last_output);
   void PauseTrial(TrialId id, const std::string& reason);

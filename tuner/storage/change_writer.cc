@@ -55,6 +55,8 @@ class ChangeWriter::Impl {
   absl::Status operator()(const TrialAttributeSet& c) {
     return set_trial_attribute_.Bind(c.id, c.system ? 1 : 0, c.key, c.value).Run();
   }
+  absl::Status operator()(const TrialHeld& c) { return ChangeTrial(c.id, c); }
+  absl::Status operator()(const TrialEnvironmentSet& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const ValueSet& c) { return WriteValue(set_value_, c.id, c.value); }
   absl::Status operator()(const TrialCreated& c) {
     const std::string parameters = ToJson(c.parameters);

@@ -158,7 +158,6 @@ void ClientTrials::On(const SetTrialAttribute& event) {
   if (OpenTrial(event.trial) == nullptr) return;
   turn_.Emit(TrialAttributeSet{event.trial, event.system, event.key, event.value});
   HeardOf(event.trial);
-  if (event.system && event.key == kTrialHeld) turn_.Wake();
 }
 
 void ClientTrials::On(const SetIntermediateValue& event) {

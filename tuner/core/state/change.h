@@ -74,6 +74,7 @@ struct TrialStateChanged {
   std::string reason;
   std::optional<double> value;  // final value, with COMPLETE and (last one) PRUNED
   std::string last_output;      // with FAIL
+  bool cancelled = false;       // with FAIL: see Trial
 };
 // What the client that runs an ask-and-tell trial says of it. Zero times: none, or as it was.
 struct TrialTold {
@@ -94,6 +95,14 @@ struct TrialAttributeSet {
   bool system;  // else the user's
   std::string key;
   std::string value;
+};
+struct TrialHeld {
+  TrialId id;
+  bool held;
+};
+struct TrialEnvironmentSet {
+  TrialId id;
+  TrialEnvironment environment;
 };
 // Replaces the value of the same step, if there is one.
 struct ValueSet {
@@ -177,11 +186,11 @@ struct ReplicaIdsReserved {
 using Change =
     std::variant<StudyCreated, StudyStateChanged, StudyLimitsChanged, StudyClockSet, StudyDeleted,
                  StudyRenamed, StudyAttributeSet, SuggestionAdded, TrialCreated, TrialStateChanged,
-                 TrialTold, ParameterSuggested, TrialAttributeSet, ValueSet, ValueReported,
-                 GenerationAdvanced, SlotsHeldChanged, ResizeMeasured, FiguresRecorded,
-                 CheckpointRecorded, CheckpointCopySet, CheckpointCopyGone, TrialPinned,
-                 TrialRestarted, DecisionMade, NodeRegistered, NodeDrained, PoolPolicySet,
-                 TokenKept, ReplicaIdsReserved>;
+                 TrialTold, ParameterSuggested, TrialAttributeSet, TrialHeld, TrialEnvironmentSet,
+                 ValueSet, ValueReported, GenerationAdvanced, SlotsHeldChanged, ResizeMeasured,
+                 FiguresRecorded, CheckpointRecorded, CheckpointCopySet, CheckpointCopyGone,
+                 TrialPinned, TrialRestarted, DecisionMade, NodeRegistered, NodeDrained,
+                 PoolPolicySet, TokenKept, ReplicaIdsReserved>;
 
 // What the change ends, for whoever keeps something beside the state: the trial that it lets end,
 // and the study that it lets end or deletes, with all its trials. None: it does nothing like it. A

@@ -121,6 +121,10 @@ class Applier {
     if (c.ended != Time{}) trial.ended = c.ended;
   }
 
+  void operator()(const TrialHeld& c) { TrialAt(c.id).held = c.held; }
+
+  void operator()(const TrialEnvironmentSet& c) { TrialAt(c.id).environment = c.environment; }
+
   void operator()(const ValueSet& c) {
     std::vector<IntermediateValue>& values = TrialAt(c.id).values;
     const auto at = PlaceOf(values, c.value.step);
@@ -141,6 +145,7 @@ class Applier {
     trial.state = c.state;
     trial.reason = c.reason;
     trial.last_output = c.last_output;
+    trial.cancelled = c.cancelled;
     if (c.value) trial.value = c.value;
   }
 

@@ -258,11 +258,16 @@ struct CheckpointCopy {
   friend bool operator==(const CheckpointCopy&, const CheckpointCopy&) = default;
 };
 
+// Variables for a trial's processes, beside the study's: ascending by name, one a name.
+using TrialEnvironment = std::vector<std::pair<std::string, std::string>>;
+
 struct Trial {
   TrialId id;
   StudyId study;
   std::int64_t number = 0;  // in its study, from 0
   TrialState state = TrialState::kWaiting;
+  bool held = false;       // it does not run before it is let go, also where its study runs
+  bool cancelled = false;  // it ended as FAIL by somebody's word: no failure of its study
   Parameters parameters;
   std::vector<IntermediateValue> values;  // ascending by step, one a step
   // Further figures that the program told with a value, by step and name; few programs tell any.
@@ -279,7 +284,8 @@ struct Trial {
   std::vector<CheckpointCopy> copies;  // ascending by node, one a node; older ones too
   std::vector<SlotSpan> spans;
   std::vector<Resize> resizes;
-  TrainingFigures figures;  // as of its newest value or its end
+  TrainingFigures figures;       // as of its newest value or its end
+  TrialEnvironment environment;  // of queued studies only
   // Of ask-and-tell studies only, but for the attributes.
   std::vector<double> other_values;       // final, of the second direction and further ones
   std::vector<SuggestedValue> suggested;  // in the order in which they were drawn

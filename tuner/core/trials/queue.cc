@@ -57,6 +57,7 @@ void Core::Impl::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
   for (const auto& [key, value] : event.system_attributes) {
     turn_.Emit(TrialAttributeSet{id, true, key, value});
   }
+  if (!event.environment.empty()) turn_.Emit(TrialEnvironmentSet{id, event.environment});
   clients_.KeepRequestKey(id, kCreationKey, event.request_key);
   promise_stale_.insert(study.id);
   turn_.Wake();
@@ -68,9 +69,7 @@ void Core::Impl::HoldBack(const Study& study) {
   for (const auto& [id, live] : pool_.live) {
     const Trial& trial = *live.trial;
     if (trial.study != study.id) continue;
-    const auto held = trial.attributes.system.find(kTrialHeld);
-    if (held == trial.attributes.system.end()) continue;
-    if (held->second != "true") {
+    if (!trial.held) {
       held_.erase(id);
     } else if (trial.state != TrialState::kRunning && !pool_.groups.contains(id)) {
       held_.insert(id);
@@ -105,8 +104,7 @@ void Core::Impl::On(const CancelTrial& event) {
   if (trial == nullptr || Ended(trial->state)) return;
   std::string reason = event.reason;
   if (event.state == TrialState::kFail) {
-    reason = reason.empty() ? absl::StrCat(kCancelled, " by the user")
-                            : absl::StrCat(kCancelled, ": ", reason);
+    reason = reason.empty() ? "cancelled by the user" : absl::StrCat("cancelled: ", reason);
   } else if (reason.empty()) {
     reason = "stopped early by the user";
   }
@@ -114,8 +112,22 @@ void Core::Impl::On(const CancelTrial& event) {
   if (event.state == TrialState::kPruned && !trial->values.empty()) {
     last = trial->values.back().value;
   }
-  EndTrial(trial->id, event.state, reason, last);
+  EndTrial(trial->id, event.state, reason, last, {}, event.state == TrialState::kFail);
   turn_.reply().updated = true;
+}
+
+void Core::Impl::On(const HoldTrial& event) {
+  const Trial* trial = clients_.OpenTrial(event.trial);
+  if (trial == nullptr || TrialOfPool(event.trial) == nullptr) return;
+  if (trial->held == event.held) return;
+  turn_.Emit(TrialHeld{trial->id, event.held});
+  turn_.Wake();
+}
+
+void Core::Impl::On(const SetTrialEnvironment& event) {
+  const Trial* trial = clients_.OpenTrial(event.trial);
+  if (trial == nullptr || TrialOfPool(event.trial) == nullptr) return;
+  turn_.Emit(TrialEnvironmentSet{trial->id, event.environment});
 }
 
 void Core::Impl::On(const RecordReport& event) {

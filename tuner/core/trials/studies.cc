@@ -266,8 +266,7 @@ int Core::Impl::ConsecutiveFailures(const Study& study) const {
   std::vector<std::pair<Time, TrialState>> ended;
   for (const TrialId id : study.trials) {
     const Trial& trial = turn_.state().trials.at(id);
-    const bool cancelled = trial.state == TrialState::kFail && trial.reason.starts_with(kCancelled);
-    if (Ended(trial.state) && !cancelled && trial.ended >= study.running_since) {
+    if (Ended(trial.state) && !trial.cancelled && trial.ended >= study.running_since) {
       ended.emplace_back(trial.ended, trial.state);
     }
   }

@@ -31,7 +31,8 @@ DecisionKind KindOfEnd(TrialState state) {
 }  // namespace
 
 void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reason,
-                          std::optional<double> value, const std::string& last_output) {
+                          std::optional<double> value, const std::string& last_output,
+                          bool cancelled) {
   const Trial& trial = turn_.TrialAt(id);
   if (Ended(trial.state)) return;
   // A trial that never ran cannot be COMPLETE: only RUNNING leads there.
@@ -41,7 +42,8 @@ void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reaso
   RecordFigures(id);
   std::string output = last_output;
   if (output.size() > kMaxLastOutput) output.erase(0, output.size() - kMaxLastOutput);
-  turn_.Emit(TrialStateChanged{id, state, turn_.now(), reason, value, std::move(output)});
+  turn_.Emit(
+      TrialStateChanged{id, state, turn_.now(), reason, value, std::move(output), cancelled});
   promise_stale_.insert(trial.study);
   keeping_.due.insert(id);
   const TrialTimeouts timeouts = TimeoutsOf(trial);
