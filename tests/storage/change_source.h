@@ -50,7 +50,7 @@ class ChangeSource {
   std::optional<Change> Make(Draw<TrialAttributeSet>);
   std::optional<Change> Make(Draw<TrialHeld>);
   std::optional<Change> Make(Draw<TrialEnvironmentSet>);
-  std::optional<Change> Make(Draw<ValueSet>);
+  std::optional<Change> Make(Draw<FinalValueReported>);
   std::optional<Change> Make(Draw<TrialStateChanged>);
   std::optional<Change> Make(Draw<ValueReported>);
   std::optional<Change> Make(Draw<GenerationAdvanced>);

@@ -39,7 +39,7 @@ class Upkeep : public testing::Test {
       changes.push_back(ParameterSuggested{id, 0, {0, 0.5}});
       changes.push_back(TrialAttributeSet{id, false, "note", "NaN"});
       for (int step = 0; step < 400; ++step) {
-        changes.push_back(ValueSet{id, {step, 0.5, 0, Time{3}, 0}});
+        changes.push_back(ValueReported{id, {step, 0.5, 0, Time{3}, 0}});
       }
     }
     EXPECT_TRUE(storage->Commit(changes).ok());

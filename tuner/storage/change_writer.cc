@@ -57,7 +57,7 @@ class ChangeWriter::Impl {
   }
   absl::Status operator()(const TrialHeld& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const TrialEnvironmentSet& c) { return ChangeTrial(c.id, c); }
-  absl::Status operator()(const ValueSet& c) { return WriteValue(set_value_, c.id, c.value); }
+  absl::Status operator()(const FinalValueReported& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const TrialCreated& c) {
     const std::string parameters = ToJson(c.parameters);
     return insert_trial_
@@ -66,7 +66,7 @@ class ChangeWriter::Impl {
   }
   absl::Status operator()(const TrialStateChanged& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const ValueReported& c) {
-    ESPALIER_RETURN_IF_ERROR(WriteValue(insert_value_, c.id, c.value));
+    ESPALIER_RETURN_IF_ERROR(WriteValue(c.replace ? set_value_ : insert_value_, c.id, c.value));
     for (const auto& [name, value] : c.extra) {
       ESPALIER_RETURN_IF_ERROR(insert_extra_.Bind(c.id, c.value.step, name, value).Run());
     }

@@ -72,6 +72,12 @@ TEST_F(AskAndTell, AnEndedTrialKeepsWhatItHas) {
   EXPECT_EQ(At(id), before);
 }
 
+TEST_F(AskAndTell, AClientDoesNotPauseItsTrial) {
+  const TrialId id = Create();
+  EXPECT_TRUE(absl::IsInvalidArgument(Step(SetTrialState{id, TrialState::kPaused, {}}).status));
+  EXPECT_EQ(At(id).state, TrialState::kRunning);
+}
+
 TEST_F(AskAndTell, ARenamedStudyKeepsItsIdAndTrials) {
   const TrialId trial = Create();
   StudySpec other;

@@ -76,13 +76,19 @@ struct TrialStateChanged {
   std::string last_output;      // with FAIL
   bool cancelled = false;       // with FAIL: see Trial
 };
-// What the client that runs an ask-and-tell trial says of it. Zero times: none, or as it was.
+// What the client that runs a trial says of it. Zero times: none, or as it was.
 struct TrialTold {
   TrialId id;
   TrialState state;
   std::vector<double> values;  // final; empty: as they were
   Time started;
   Time ended;
+  StateSource source = StateSource::kClient;
+};
+// The final value that the program of a trial of the pool has told before its end.
+struct FinalValueReported {
+  TrialId id;
+  double value;
 };
 // `position` is that of an earlier value of the same parameter, or the next.
 struct ParameterSuggested {
@@ -104,15 +110,11 @@ struct TrialEnvironmentSet {
   TrialId id;
   TrialEnvironment environment;
 };
-// Replaces the value of the same step, if there is one.
-struct ValueSet {
-  TrialId id;
-  IntermediateValue value;
-};
 struct ValueReported {
   TrialId id;
   IntermediateValue value;
   std::map<std::string, double> extra{};  // further figures of the same step
+  bool replace = false;                   // the value of that step, if there is one; else it is new
 };
 // The trial's replica group entered a new generation; generations are never used twice.
 struct GenerationAdvanced {
@@ -187,10 +189,10 @@ using Change =
     std::variant<StudyCreated, StudyStateChanged, StudyLimitsChanged, StudyClockSet, StudyDeleted,
                  StudyRenamed, StudyAttributeSet, SuggestionAdded, TrialCreated, TrialStateChanged,
                  TrialTold, ParameterSuggested, TrialAttributeSet, TrialHeld, TrialEnvironmentSet,
-                 ValueSet, ValueReported, GenerationAdvanced, SlotsHeldChanged, ResizeMeasured,
-                 FiguresRecorded, CheckpointRecorded, CheckpointCopySet, CheckpointCopyGone,
-                 TrialPinned, TrialRestarted, DecisionMade, NodeRegistered, NodeDrained,
-                 PoolPolicySet, TokenKept, ReplicaIdsReserved>;
+                 FinalValueReported, ValueReported, GenerationAdvanced, SlotsHeldChanged,
+                 ResizeMeasured, FiguresRecorded, CheckpointRecorded, CheckpointCopySet,
+                 CheckpointCopyGone, TrialPinned, TrialRestarted, DecisionMade, NodeRegistered,
+                 NodeDrained, PoolPolicySet, TokenKept, ReplicaIdsReserved>;
 
 // What the change ends, for whoever keeps something beside the state: the trial that it lets end,
 // and the study that it lets end or deletes, with all its trials. None: it does nothing like it. A

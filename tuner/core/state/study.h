@@ -151,8 +151,24 @@ enum class StudyState { kRunning, kStopped, kComplete, kFailed };
 
 enum class TrialState { kWaiting, kRunning, kPaused, kComplete, kPruned, kFail };
 
+// By whose word a trial changes its state.
+enum class StateSource {
+  kPool,    // which runs it
+  kClient,  // which runs it
+  kImport,  // it was elsewhere, and begins here as it was
+};
+
 // The single truth about which trial state may follow which.
-constexpr bool MayFollow(TrialState from, TrialState to) {
+constexpr bool MayFollow(TrialState from, TrialState to, StateSource source) {
+  switch (source) {
+    case StateSource::kImport:
+      return from == TrialState::kWaiting && to != TrialState::kPaused;
+    case StateSource::kClient:
+      return (from == TrialState::kWaiting || from == TrialState::kRunning) &&
+             to != TrialState::kPaused;
+    case StateSource::kPool:
+      break;
+  }
   switch (from) {
     case TrialState::kWaiting:
       return to == TrialState::kRunning || to == TrialState::kPruned || to == TrialState::kFail;

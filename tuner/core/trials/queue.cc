@@ -149,7 +149,7 @@ void Core::Impl::On(const RecordReport& event) {
   turn_.reply().updated = true;
   if (!event.number || !std::isfinite(*event.number)) return;
   if (!event.step) {
-    turn_.Emit(TrialTold{trial->id, trial->state, {*event.number}, {}, {}});
+    turn_.Emit(FinalValueReported{trial->id, *event.number});
   } else if (trial->state == TrialState::kRunning) {
     TakeValue(trial->id, {*event.step, *event.number, 0, turn_.now(), 0});
   }

@@ -36,7 +36,7 @@ void Core::Impl::EndTrial(TrialId id, TrialState state, const std::string& reaso
   const Trial& trial = turn_.TrialAt(id);
   if (Ended(trial.state)) return;
   // A trial that never ran cannot be COMPLETE: only RUNNING leads there.
-  ESPALIER_CHECK(MayFollow(trial.state, state),
+  ESPALIER_CHECK(MayFollow(trial.state, state, StateSource::kPool),
                  std::string(ToString(trial.state)) + " to " + std::string(ToString(state)));
   turn_.Decide(trial, KindOfEnd(state), SlotsHeldBy(id), 0, reason);
   RecordFigures(id);
