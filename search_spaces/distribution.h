@@ -20,46 +20,66 @@ struct Choice {
   // The options are names (texts), and each may bring parameters of its own: dimensions of the
   // search space with a condition.
   bool nested = false;
+
+  friend bool operator==(const Choice&, const Choice&) = default;
 };
 struct RandInt {
   std::int64_t low;
   std::int64_t high;  // exclusive
+
+  friend bool operator==(const RandInt&, const RandInt&) = default;
 };
 struct Uniform {
   double low;
   double high;
+
+  friend bool operator==(const Uniform&, const Uniform&) = default;
 };
 struct QUniform {
   double low;
   double high;
   double q;
+
+  friend bool operator==(const QUniform&, const QUniform&) = default;
 };
 struct LogUniform {  // uniform in the logarithm
   double low;
   double high;
+
+  friend bool operator==(const LogUniform&, const LogUniform&) = default;
 };
 struct QLogUniform {
   double low;
   double high;
   double q;
+
+  friend bool operator==(const QLogUniform&, const QLogUniform&) = default;
 };
 struct Normal {
   double mu;
   double sigma;
+
+  friend bool operator==(const Normal&, const Normal&) = default;
 };
 struct QNormal {  // not clipped: may be negative
   double mu;
   double sigma;
   double q;
+
+  friend bool operator==(const QNormal&, const QNormal&) = default;
 };
 struct LogNormal {  // mu and sigma are of the logarithm
   double mu;
   double sigma;
+
+  friend bool operator==(const LogNormal&, const LogNormal&) = default;
 };
 struct QLogNormal {
   double mu;
   double sigma;
   double q;
+
+  friend bool operator==(const QLogNormal&, const QLogNormal&) = default;
 };
 
 using Distribution = std::variant<Choice, RandInt, Uniform, QUniform, LogUniform, QLogUniform,

@@ -37,6 +37,8 @@ class SearchSpace {
     std::string name;  // flat
     Distribution distribution;
     std::optional<Condition> condition = std::nullopt;  // nullopt: always there
+
+    friend bool operator==(const Dimension&, const Dimension&) = default;
   };
 
   SearchSpace() = default;  // no parameters: only a place for a real one
@@ -76,6 +78,8 @@ class SearchSpace {
 
   // Number of different configurations (the largest uint64 if more); nullopt if not finite.
   std::optional<std::uint64_t> Cardinality() const;
+
+  friend bool operator==(const SearchSpace&, const SearchSpace&) = default;
 
   // One line per parameter, for people.
   std::string Describe() const;

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "search_spaces/formats/optuna/distribution.h"
+#include "tuner/api/shown_attributes.h"
 #include "tuner/study_file/study_file.h"
 
 namespace espalier::optuna_storage {
@@ -92,7 +92,7 @@ optuna::Trial ToMessage(const Trial& trial, const Study& study) {
   message.set_datetime_complete(ToLocalTime(trial.ended));
   AddDrawn(trial, study, message);
   AddSuggested(trial, study, message);
-  AddAttributes(trial.attributes, message);
+  AddAttributes(ShownAttributes(trial), message);
   for (const IntermediateValue& value : trial.values) {
     (*message.mutable_intermediate_values())[value.step] = value.value;
   }
@@ -153,17 +153,16 @@ absl::StatusOr<std::shared_ptr<const TrialTemplate>> FromMessage(const optuna::T
 }
 
 absl::StatusOr<StudySpec> MakeSpec(const optuna::CreateNewStudyRequest& request) {
-  nlohmann::ordered_json json = {{"name", request.study_name()}, {"ask_and_tell", true}};
-  json["directions"] = nlohmann::ordered_json::array();
+  std::vector<Direction> directions;
   for (const int direction : request.directions()) {
     if (!optuna::StudyDirection_IsValid(direction)) {
       return Unknown("directions",
                      absl::StrCat("needs 0 (MINIMIZE) or 1 (MAXIMIZE), got ", direction));
     }
-    json["directions"].push_back(
-        ToString(direction == optuna::MINIMIZE ? Direction::kMinimize : Direction::kMaximize));
+    directions.push_back(direction == optuna::MINIMIZE ? Direction::kMinimize
+                                                       : Direction::kMaximize);
   }
-  return ParseStudy(json.dump(), "study", "/");
+  return StudyOfClients(request.study_name(), std::move(directions));
 }
 
 std::string ToLocalTime(Time time) {

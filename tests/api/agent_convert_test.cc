@@ -206,16 +206,14 @@ TEST(AgentConvert, AnEnqueuedTrialHasItsOwnEnvironmentAndItsParametersToTheLette
   Trial& trial = state.trials[TrialId(4)];
   trial.study = StudyId(1);
   trial.parameters = {{"lr", 0.5}};
-  trial.attributes.system = {{kTrialEnvironment, R"({"A": "trial", "number": 3})"},
-                             {kTrialParameters, R"({"lr": 5e-1})"}};
+  trial.environment = {{"A", "trial"}, {"C", "3"}};
+  trial.attributes.system = {{kTrialParameters, R"({"lr": 5e-1})"}};
   const Command command = StartReplicaCommand{NodeId(2), ReplicaId(8), TrialId(4), 1};
   const v1::ServiceMessage message = ToProto(command, state);
   EXPECT_EQ(message.start().environment().at("A"), "trial");
   EXPECT_EQ(message.start().environment().at("B"), "study");
-  EXPECT_FALSE(message.start().environment().contains("number"));
+  EXPECT_EQ(message.start().environment().at("C"), "3");
   EXPECT_EQ(message.start().parameters_json(), R"({"lr": 5e-1})");
-  trial.attributes.system[kTrialEnvironment] = "no JSON";
-  EXPECT_EQ(ToProto(command, state).start().environment().at("A"), "study");
 }
 
 TEST(AgentConvert, KeepsTheRankOrderOfARegroup) {

@@ -18,8 +18,7 @@ class ClientSlotsOperations : public testing::Test {
   void SetUp() override {
     StudySpec spec;
     spec.name = "clients";
-    spec.ask_and_tell = true;
-    spec.json = "{}";
+    spec.kind = StudyKind::kByClients;
     study_ = tuner_.Post(CreateStudy{spec, false}).study;
     tuner_.gpus["oak"] = {{"H200", "GPU-0", 100}, {"H200", "GPU-1", 100}};
     ASSERT_TRUE(tuner_.Post(AgentHello{"oak", 3, {}}).status.ok());

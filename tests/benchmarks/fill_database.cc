@@ -73,7 +73,7 @@ std::vector<espalier::Change> OptunaTrial(std::int64_t number, int values) {
         espalier::ParameterSuggested{id, i, {i, 0.001 * static_cast<double>(number)}});
   }
   for (int step = 0; step < values; ++step) {
-    changes.push_back(espalier::ValueSet{id, {step, 1.0 / (step + 1), 0, start, 0}});
+    changes.push_back(espalier::ValueReported{id, {step, 1.0 / (step + 1), 0, start, 0}});
   }
   changes.push_back(espalier::TrialAttributeSet{id, false, "note", "\"hello\""});
   changes.push_back(espalier::TrialTold{

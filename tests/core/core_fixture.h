@@ -21,7 +21,6 @@ class CoreTest : public ::testing::Test {
     spec.command = {"program"};
     spec.max_trials = trials;
     spec.sampler = {"random", {}};
-    spec.json = "{}";
     return spec;
   }
 

@@ -325,7 +325,7 @@ TEST_F(CoreTest, EventsThatSettleTogetherAllReachTheScheduler) {
   Join(1);
   StudySpec by_clients = Spec(1);
   by_clients.name = "clients";
-  by_clients.ask_and_tell = true;
+  by_clients.kind = StudyKind::kByClients;
   core_.Handle(now_, CreateStudy{Spec(1), false});
   core_.Handle(now_, CreateStudy{by_clients, false});
   EXPECT_EQ(core_.Settle(now_).commands.size(), 1u) << "the first study's trial starts";

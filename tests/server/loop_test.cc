@@ -102,7 +102,7 @@ class LoopTest : public testing::Test {
   // A trial that its client runs, on a pool of one slot.
   TrialId Trial() {
     StudySpec spec = Spec("clients");
-    spec.ask_and_tell = true;
+    spec.kind = StudyKind::kByClients;
     const StudyId study = loop_->Post(CreateStudy{spec, true}).study;
     loop_->Post(AgentHello{"node", 1, {}});
     return loop_->Post(CreateTrial{study, nullptr}).trial;
@@ -374,7 +374,7 @@ TEST_F(LoopTest, ACheckThatFailsInAStepNamesItsEvent) {
         Study study;
         study.id = StudyId(8);
         study.spec = Spec("torn");
-        study.spec.ask_and_tell = true;
+        study.spec.kind = StudyKind::kByClients;
         TunerState state;
         state.study_ids.emplace("torn", StudyId(7));
         state.studies.emplace(StudyId(7), study);

@@ -47,7 +47,6 @@ TEST(Metrics, GaugesOfATrialExistWhileItTrains) {
   spec.command = {"program"};
   spec.max_trials = 1;
   spec.sampler = {"random", {}};
-  spec.json = "{}";
   ASSERT_TRUE(tuner.Post(CreateStudy{spec, false}).status.ok());
   ASSERT_TRUE(tuner.Post(AgentHello{"oak", 1, {}}).status.ok());
   const Metrics metrics;

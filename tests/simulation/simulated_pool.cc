@@ -62,7 +62,6 @@ StudySpec SimulatedPool::MakeStudy(const std::string& name, bool elastic, BatchM
   spec.stop_grace_s = 1;
   spec.seed = 7;
   spec.batch_mode = mode;
-  spec.json = absl::StrCat(R"({"name":")", spec.name, R"("})");
   return spec;
 }
 
@@ -457,8 +456,7 @@ void SimulatedPool::ActAsClient() {
   if (study == nullptr) {
     StudySpec spec;
     spec.name = kClients;
-    spec.ask_and_tell = true;
-    spec.json = "{}";
+    spec.kind = StudyKind::kByClients;
     StepCore(CreateStudy{spec, true});
     return;
   }
@@ -488,7 +486,7 @@ void SimulatedPool::ActAsClient() {
 void SimulatedPool::CheckGrant(const SlotsHeldChanged& grant) {
   const auto trial = core_->state().trials.find(grant.id);
   if (grant.slots.empty() || trial == core_->state().trials.end()) return;
-  if (!core_->state().studies.at(trial->second.study).spec.ask_and_tell) return;
+  if (!core_->state().studies.at(trial->second.study).spec.by_clients()) return;
   ++client_grants_;
   for (const Slot& slot : grant.slots) {
     const std::string& name = core_->state().nodes.at(slot.node);
@@ -530,7 +528,7 @@ bool SimulatedPool::AllStudiesEnded() const {
   const auto& studies = core_->state().studies;
   return std::all_of(studies.begin(), studies.end(), [](const auto& entry) {
     return entry.second.state == StudyState::kComplete ||
-           entry.second.state == StudyState::kFailed || entry.second.spec.ask_and_tell;
+           entry.second.state == StudyState::kFailed || entry.second.spec.by_clients();
   });
 }
 

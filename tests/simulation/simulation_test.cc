@@ -14,7 +14,7 @@ void ExpectAllEnded(const SimulatedPool& pool, std::uint64_t seed) {
   EXPECT_TRUE(pool.AllStudiesEnded())
       << "seed " << seed << ": not ended at " << pool.now_s() << " s";
   for (const auto& [id, trial] : pool.state().trials) {
-    EXPECT_TRUE(Ended(trial.state) || pool.state().studies.at(trial.study).spec.ask_and_tell)
+    EXPECT_TRUE(Ended(trial.state) || pool.state().studies.at(trial.study).spec.by_clients())
         << "seed " << seed << ": trial " << id.value << " is left " << ToString(trial.state);
     EXPECT_TRUE(trial.spans.empty() || trial.spans.back().to != Time{}) << "seed " << seed;
   }

@@ -29,7 +29,6 @@ class EvenLoad : public Workload {
     spec.sampler = {"random", {}};
     spec.command = {"program"};
     spec.directory = "/";
-    spec.json = "{}";
     return spec;
   }
   std::unique_ptr<TrialTruth> Begin(const Trial&) override {

@@ -45,7 +45,6 @@ class Loads : public Workload {
     spec.sampler = {"random", {}};
     spec.command = {"program"};
     spec.directory = "/";
-    spec.json = "{}";
     return spec;
   }
   StudySpec Study(const std::string& name, std::int64_t trials, double share = 1) {

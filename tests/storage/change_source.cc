@@ -1,5 +1,6 @@
 #include "tests/storage/change_source.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -175,9 +176,8 @@ std::optional<Change> ChangeSource::Make(Draw<StudyDeleted>) {
 std::optional<Change> ChangeSource::Make(Draw<StudyRenamed>) {
   const Study* study = AnyStudy();
   if (study == nullptr) return std::nullopt;
-  const StudySpec renamed =
-      SpecForTests("renamed-" + std::to_string(study->id.value) + "." + std::to_string(Small(9)));
-  return StudyRenamed{study->id, renamed.name, renamed.json};
+  return StudyRenamed{
+      study->id, "renamed-" + std::to_string(study->id.value) + "." + std::to_string(Small(9))};
 }
 
 std::optional<Change> ChangeSource::Make(Draw<StudyAttributeSet>) {
@@ -195,11 +195,17 @@ std::optional<Change> ChangeSource::Make(Draw<SuggestionAdded>) {
 
 std::optional<Change> ChangeSource::Make(Draw<TrialTold>) {
   const Trial* trial = AnyTrial();
-  if (trial == nullptr || Ended(trial->state)) return std::nullopt;
+  const auto source = Small(2) > 0 ? StateSource::kClient : StateSource::kImport;
+  const auto state = static_cast<TrialState>(Small(6));
+  if (trial == nullptr || !MayFollow(trial->state, state, source)) return std::nullopt;
   std::vector<double> values;
   for (int i = Small(4); i > 0; --i) values.push_back(AnyDouble());
-  return TrialTold{trial->id, static_cast<TrialState>(Small(6)), std::move(values),
-                   Small(2) > 0 ? LaterTime() : Time{}, Small(2) > 0 ? LaterTime() : Time{}};
+  return TrialTold{trial->id,
+                   state,
+                   std::move(values),
+                   Small(2) > 0 ? LaterTime() : Time{},
+                   Small(2) > 0 ? LaterTime() : Time{},
+                   source};
 }
 
 std::optional<Change> ChangeSource::Make(Draw<ParameterSuggested>) {
@@ -217,10 +223,24 @@ std::optional<Change> ChangeSource::Make(Draw<TrialAttributeSet>) {
   return TrialAttributeSet{trial->id, Small(2) > 0, ReadableText(), AnyText()};
 }
 
-std::optional<Change> ChangeSource::Make(Draw<ValueSet>) {
+std::optional<Change> ChangeSource::Make(Draw<TrialHeld>) {
   const Trial* trial = AnyTrial();
   if (trial == nullptr) return std::nullopt;
-  return ValueSet{trial->id, {Small(20) - 10, AnyDouble(), AnyDouble(), LaterTime(), AnyInteger()}};
+  return TrialHeld{trial->id, Small(2) > 0};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<TrialEnvironmentSet>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  std::map<std::string, std::string> variables;
+  for (int i = Small(3); i > 0; --i) variables[ReadableText()] = ReadableText();
+  return TrialEnvironmentSet{trial->id, {variables.begin(), variables.end()}};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<FinalValueReported>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  return FinalValueReported{trial->id, AnyDouble()};
 }
 
 std::optional<Change> ChangeSource::Make(Draw<TrialCreated>) {
@@ -235,7 +255,7 @@ std::optional<Change> ChangeSource::Make(Draw<TrialStateChanged>) {
   const Trial* trial = AnyTrial();
   if (trial == nullptr) return std::nullopt;
   const auto state = static_cast<TrialState>(Small(6));
-  if (!MayFollow(trial->state, state)) return std::nullopt;
+  if (!MayFollow(trial->state, state, StateSource::kPool)) return std::nullopt;
   std::optional<double> value;
   if (random_.Below(2) == 0) value = AnyDouble();
   return TrialStateChanged{trial->id, state, LaterTime(), AnyText(), value, AnyText()};
@@ -244,12 +264,14 @@ std::optional<Change> ChangeSource::Make(Draw<TrialStateChanged>) {
 std::optional<Change> ChangeSource::Make(Draw<ValueReported>) {
   const Trial* trial = AnyTrial();
   if (trial == nullptr) return std::nullopt;
-  const std::int64_t step = Small(200);
-  for (const IntermediateValue& value : trial->values) {
-    if (value.step == step) return std::nullopt;
-  }
-  ValueReported change{trial->id, {step, AnyDouble(), AnyDouble(), LaterTime(), AnyInteger()}};
-  for (int i = Small(3); i > 0; --i) change.extra[AnyText()] = AnyDouble();
+  const std::int64_t step = Small(60) - 10;
+  const bool known = std::any_of(trial->values.begin(), trial->values.end(),
+                                 [&](const IntermediateValue& v) { return v.step == step; });
+  ValueReported change{trial->id,
+                       {step, AnyDouble(), AnyDouble(), LaterTime(), AnyInteger()},
+                       {},
+                       known || Small(2) > 0};
+  for (int i = known ? 0 : Small(3); i > 0; --i) change.extra[AnyText()] = AnyDouble();
   return change;
 }
 

@@ -48,7 +48,9 @@ class ChangeSource {
   std::optional<Change> Make(Draw<TrialTold>);
   std::optional<Change> Make(Draw<ParameterSuggested>);
   std::optional<Change> Make(Draw<TrialAttributeSet>);
-  std::optional<Change> Make(Draw<ValueSet>);
+  std::optional<Change> Make(Draw<TrialHeld>);
+  std::optional<Change> Make(Draw<TrialEnvironmentSet>);
+  std::optional<Change> Make(Draw<FinalValueReported>);
   std::optional<Change> Make(Draw<TrialStateChanged>);
   std::optional<Change> Make(Draw<ValueReported>);
   std::optional<Change> Make(Draw<GenerationAdvanced>);

@@ -36,7 +36,7 @@ std::vector<Change> FilledStudy(StudyId id, const std::string& name, std::int64_
     changes.push_back(ResizeMeasured{trial, {}});
     changes.push_back(CheckpointCopySet{trial, {NodeId(1), {7, "step-7.pt", "f", Time{4}}}});
     for (int step = 0; step < kValues; ++step) {
-      changes.push_back(ValueSet{trial, {step, 1.0, 0, Time{5}, 0}});
+      changes.push_back(ValueReported{trial, {step, 1.0, 0, Time{5}, 0}});
     }
     changes.push_back(ValueReported{trial, {kValues, 1.0, 0, Time{5}, 0}, {{"loss", 0.5}}});
     changes.push_back(TrialTold{trial, TrialState::kComplete, {1, 2}, Time{4}, Time{6}});

@@ -7,7 +7,10 @@
 
 namespace espalier {
 
-// What the newest schemas added, undone: from 9 to 8, and from 8 to 7.
+// What the newest schemas added, undone: from 10 to 9, from 9 to 8, and from 8 to 7.
+inline const std::string kUndoControlSql =
+    "ALTER TABLE trials DROP COLUMN held; ALTER TABLE trials DROP COLUMN cancelled; "
+    "ALTER TABLE trials DROP COLUMN environment; ";
 inline const std::string kUndoTokensSql = "DROP TABLE tokens; ";
 inline const std::string kUndoCopiesSql =
     "DROP TABLE checkpoint_copies; ALTER TABLE trials DROP COLUMN checkpoint_step; "

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "tuner/study_file/study_file.h"
+
 namespace espalier {
 
 namespace {
@@ -55,33 +57,8 @@ void ExpectSameTrial(Trial actual, Trial expected) {
 
 void ExpectSameSpec(StudySpec actual, StudySpec expected) {
   EXPECT_EQ(TakeBits(actual.time_limit_s), TakeBits(expected.time_limit_s));
-  EXPECT_EQ(actual.name, expected.name);
-  EXPECT_EQ(actual.metric, expected.metric);
-  EXPECT_EQ(actual.direction, expected.direction);
-  EXPECT_EQ(actual.space.ToJson(), expected.space.ToJson());
-  EXPECT_EQ(actual.sampler, expected.sampler);
-  EXPECT_EQ(actual.pruner, expected.pruner);
-  EXPECT_EQ(actual.policy, expected.policy);
-  EXPECT_EQ(actual.command, expected.command);
-  EXPECT_EQ(actual.environment, expected.environment);
-  EXPECT_EQ(actual.directory, expected.directory);
-  EXPECT_EQ(actual.max_trials, expected.max_trials);
-  EXPECT_EQ(actual.target, expected.target);
-  EXPECT_EQ(actual.max_concurrent_trials, expected.max_concurrent_trials);
-  EXPECT_EQ(actual.max_step, expected.max_step);
-  EXPECT_EQ(actual.min_slots, expected.min_slots);
-  EXPECT_EQ(actual.max_slots, expected.max_slots);
-  EXPECT_EQ(actual.ask_and_tell, expected.ask_and_tell);
-  EXPECT_EQ(actual.directions, expected.directions);
-  EXPECT_EQ(actual.batch_mode, expected.batch_mode);
-  EXPECT_EQ(actual.seed, expected.seed);
-  EXPECT_EQ(actual.max_consecutive_failures, expected.max_consecutive_failures);
-  EXPECT_EQ(actual.max_restarts, expected.max_restarts);
-  EXPECT_EQ(actual.replace_stragglers, expected.replace_stragglers);
-  EXPECT_EQ(actual.share, expected.share);
-  EXPECT_EQ(actual.stop_grace_s, expected.stop_grace_s);
-  EXPECT_EQ(actual.timeouts, expected.timeouts);
-  EXPECT_EQ(actual.json, expected.json);
+  EXPECT_EQ(WriteStudy(actual), WriteStudy(expected));
+  EXPECT_TRUE(actual == expected);
 }
 
 void ExpectSameStudy(Study actual, Study expected) {
@@ -89,6 +66,7 @@ void ExpectSameStudy(Study actual, Study expected) {
   ExpectSameSpec(actual.spec, expected.spec);
   EXPECT_EQ(TakeBits(actual.active_s), TakeBits(expected.active_s));
   EXPECT_EQ(actual.id, expected.id);
+  EXPECT_EQ(actual.asked, expected.asked);
   EXPECT_EQ(actual.state, expected.state);
   EXPECT_EQ(actual.reason, expected.reason);
   EXPECT_EQ(actual.created, expected.created);

@@ -37,7 +37,7 @@ class SetAside : public testing::Test {
         const TrialId id(10 * study.value + 1 + number);
         changes.push_back(TrialCreated{id, study, number, {}, Time{2}});
         changes.push_back(TrialAttributeSet{id, false, "note", "1"});
-        changes.push_back(ValueSet{id, {1, 0.5, 0, Time{3}, 0}});
+        changes.push_back(ValueReported{id, {1, 0.5, 0, Time{3}, 0}});
       }
       EXPECT_TRUE((*storage)->Commit(changes).ok());
       for (const Change& change : changes) state_.Apply(change);

@@ -135,12 +135,16 @@ TEST_F(SqliteFailures, LeaveNothingWhenTheDiskIsFullAndGoOnWhenItIsNot) {
 }
 
 TEST_F(SqliteFailures, RefuseAStudyThatCouldNotBeReadBack) {
-  StudySpec spec = SpecForTests("s");
-  spec.json = "{}";
-  const std::vector<Change> changes = {StudyCreated{StudyId(1), spec, Time{5}}};
-  const absl::Status status = storage_->Commit(changes);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("\"s\""));
+  StudySpec without_command = SpecForTests("s");
+  without_command.command.clear();
+  StudySpec elsewhere = SpecForTests("s");
+  elsewhere.directory = "relative/folder";
+  for (const StudySpec& spec : {without_command, elsewhere}) {
+    const std::vector<Change> changes = {StudyCreated{StudyId(1), spec, Time{5}}};
+    const absl::Status status = storage_->Commit(changes);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("\"s\""));
+  }
   ExpectLoads(TunerState{});
 }
 

@@ -19,6 +19,7 @@
 #include "tests/storage/scratch_folder.h"
 #include "tuner/storage/storage.h"
 #include "tuner/storage/upkeep.h"
+#include "tuner/study_file/study_file.h"
 
 namespace espalier {
 namespace {
@@ -162,7 +163,7 @@ TEST_F(SqliteFiles, RefusesTheSchemaOfANewerEspalier) {
 TEST_F(SqliteFiles, BringsAnOlderSchemaUpToTheLatest) {
   MustOpen();
   ExecuteRaw(
-      kUndoTokensSql + kUndoCopiesSql +
+      kUndoControlSql + kUndoTokensSql + kUndoCopiesSql +
       "DROP TABLE pool_policy; DROP TABLE extra_figures; DROP TABLE deleted_studies; "
       "DROP TABLE study_attributes; DROP TABLE trial_attributes; DROP TABLE suggested; "
       "DROP TABLE suggestions; DROP TABLE other_values; "
@@ -193,21 +194,74 @@ TEST_F(SqliteFiles, BringsAnOlderSchemaUpToTheLatest) {
   EXPECT_TRUE(trial.resizes[0].after_loss);
 }
 
+// Makes a new database one of that version, from 4 on; `dropped` is what 7 and 6 added.
+std::string OlderSchemaSql(int version, const std::string& dropped) {
+  return absl::StrCat(kUndoControlSql, version < 9 ? kUndoTokensSql : "",
+                      version < 8 ? kUndoCopiesSql : "", dropped,
+                      "PRAGMA user_version = ", version);
+}
+
 TEST_F(SqliteFiles, BringsTheLastSchemasUpToTheLatest) {
   MustOpen();
   for (const auto& [version, dropped] : std::vector<std::pair<int, std::string>>{
+           {9, ""},
            {8, ""},
            {7, ""},
            {6, "DROP TABLE pool_policy; "},
            {5, "DROP TABLE pool_policy; DROP TABLE extra_figures; "}}) {
-    ExecuteRaw(absl::StrCat(kUndoTokensSql, version < 8 ? kUndoCopiesSql : "", dropped,
-                            "PRAGMA user_version = ", version));
+    ExecuteRaw(OlderSchemaSql(version, dropped));
     EXPECT_THAT(Refusal(Database(), true), HasSubstr(absl::StrCat("older schema ", version)));
     EXPECT_TRUE(MustOpen()->Load().ok());
     ExecuteRaw("SELECT trial, step, name, value FROM extra_figures");
     ExecuteRaw("SELECT option, name, value FROM pool_policy");
     ExecuteRaw("SELECT t.checkpoint_step, c.node FROM trials t, checkpoint_copies c");
     ExecuteRaw("SELECT id, hash, role, name, created_us, expires_us, removed_us FROM tokens");
+    ExecuteRaw("SELECT held, cancelled, environment FROM trials");
+  }
+}
+
+// Before schema 10 they were system attributes and the first word of a reason.
+TEST_F(SqliteFiles, TakesWhatClientsSaidOfQueuedTrialsFromOlderSchemas) {
+  const std::string trial =
+      "INSERT INTO trials (id, study, number, parameters, created_us, state, started_us, ended_us, "
+      "reason, last_output, generation, restarts, pinned_slots, checkpoint) VALUES ";
+  for (const auto& [version, dropped] : std::vector<std::pair<int, std::string>>{
+           {9, ""},
+           {8, ""},
+           {7, ""},
+           {6, "DROP TABLE pool_policy; "},
+           {5, "DROP TABLE pool_policy; DROP TABLE extra_figures; "},
+           {4, "DROP TABLE pool_policy; DROP TABLE extra_figures; DROP TABLE deleted_studies; "}}) {
+    SCOPED_TRACE(version);
+    std::filesystem::remove(Database());
+    MustOpen();
+    ExecuteRaw(absl::StrCat(
+        OlderSchemaSql(version, dropped),
+        "; INSERT INTO studies SELECT 1, 's', '{\"name\": \"s\", \"sampler\": \"queue\", "
+        "\"command\": [\"x\"]}', 0, 0, 'RUNNING', '', 1, 0, 0, 1; ",
+        trial, "(1, 1, 0, '{}', 1, 'PAUSED', 1, 0, '', '', 0, 0, 0, ''), ",
+        "(2, 1, 1, '{}', 1, 'FAIL', 1, 2, 'cancelled by the user', '', 0, 0, 0, ''), ",
+        "(3, 1, 2, '{}', 1, 'FAIL', 1, 2, 'exit code 1', '', 0, 0, 0, ''), ",
+        "(4, 1, 3, '{}', 1, 'PRUNED', 1, 2, 'cancelled', '', 0, 0, 0, ''); ",
+        "INSERT INTO trial_attributes VALUES (1, 1, 'espalier:held', 'true'), ",
+        "(3, 1, 'espalier:held', 'false'), (4, 0, 'espalier:held', 'true'), ",
+        "(1, 1, 'espalier:environment', '{\"B\": \"2\", \"A\": \"x y\", \"N\": 3}'), ",
+        "(2, 1, 'espalier:environment', 'no JSON'), (1, 1, 'nni:trial', '\"t\"')"));
+    const auto state = MustOpen()->Load();
+    ASSERT_TRUE(state.ok()) << state.status();
+    const auto& trials = state->trials;
+    const Trial& first = trials.at(TrialId(1));
+    EXPECT_TRUE(first.held);
+    EXPECT_EQ(first.environment, (TrialEnvironment{{"A", "x y"}, {"B", "2"}}));
+    EXPECT_EQ(first.attributes.system,
+              (std::map<std::string, std::string>{{"nni:trial", "\"t\""}}));
+    EXPECT_TRUE(trials.at(TrialId(2)).cancelled);
+    EXPECT_TRUE(trials.at(TrialId(2)).environment.empty());
+    EXPECT_FALSE(trials.at(TrialId(3)).held);
+    EXPECT_FALSE(trials.at(TrialId(3)).cancelled);
+    EXPECT_FALSE(trials.at(TrialId(4)).held) << "a user's own attribute";
+    EXPECT_FALSE(trials.at(TrialId(4)).cancelled);
+    EXPECT_EQ(trials.at(TrialId(4)).attributes.user.size(), 1u);
   }
 }
 
@@ -223,7 +277,8 @@ TEST_F(SqliteFiles, RunsTheSuccessorOfAReplacedPolicy) {
   const StudySpec& spec = state->studies.at(StudyId(1)).spec;
   EXPECT_EQ(spec.policy.name, "promise_goodput");
   EXPECT_EQ(spec.policy.options.size(), 1u);
-  EXPECT_THAT(spec.json, HasSubstr("marginal_gain")) << "what the user wrote";
+  EXPECT_THAT(WriteStudy(DefinitionOf(state->studies.at(StudyId(1)))), HasSubstr("marginal_gain"))
+      << "what the user wrote";
 }
 
 TEST_F(SqliteFiles, RefusesAMissingFolder) {

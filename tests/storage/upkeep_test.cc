@@ -39,7 +39,7 @@ class Upkeep : public testing::Test {
       changes.push_back(ParameterSuggested{id, 0, {0, 0.5}});
       changes.push_back(TrialAttributeSet{id, false, "note", "NaN"});
       for (int step = 0; step < 400; ++step) {
-        changes.push_back(ValueSet{id, {step, 0.5, 0, Time{3}, 0}});
+        changes.push_back(ValueReported{id, {step, 0.5, 0, Time{3}, 0}});
       }
     }
     EXPECT_TRUE(storage->Commit(changes).ok());
@@ -164,7 +164,7 @@ TEST_F(Upkeep, BackUpOfAnOpenDatabaseHasWhatItAcknowledged) {
 }
 
 TEST_F(Upkeep, OlderSchemasAreCheckedCopiedAndCompactedAsTheyAre) {
-  ExecuteRaw(kUndoTokensSql + kUndoCopiesSql +
+  ExecuteRaw(kUndoControlSql + kUndoTokensSql + kUndoCopiesSql +
              "DROP TABLE pool_policy; DROP TABLE extra_figures; DROP TABLE deleted_studies; "
              "PRAGMA user_version = 4");
   const auto findings = CheckDatabase(path());

@@ -107,23 +107,37 @@ TEST(ParseStudy, EndsByItselfOnAFiniteSpace) {
 TEST(ParseStudy, AQueueNeedsNeitherSpaceNorEnd) {
   const StudySpec spec =
       MustParse(R"({"name": "q", "sampler": "queue", "command": "t"})", "q.json");
-  EXPECT_TRUE(spec.queue());
+  EXPECT_TRUE(spec.queued());
   EXPECT_TRUE(Validate(spec).ok());
   StudySpec asked = spec;
-  asked.ask_and_tell = true;
-  EXPECT_FALSE(asked.queue());
+  asked.kind = StudyKind::kByClients;
   EXPECT_FALSE(Validate(asked).ok());
+  asked.kind = StudyKind::kTuned;
+  EXPECT_FALSE(Validate(asked).ok()) << "its sampler is that of queued studies";
+  asked.kind = StudyKind::kQueued;
+  asked.sampler.name = "random";
+  EXPECT_FALSE(Validate(asked).ok()) << "its sampler draws";
+}
+
+TEST(ParseStudy, TellsWhoMakesAndRunsTheTrials) {
+  EXPECT_EQ(MustParse(kSmallest).kind, StudyKind::kTuned);
+  EXPECT_EQ(MustParse(R"({"name": "q", "sampler": {"name": "queue"}, "command": "t"})").kind,
+            StudyKind::kQueued);
+  EXPECT_EQ(MustParse(R"({"name": "a", "ask_and_tell": true})").kind, StudyKind::kByClients);
+  EXPECT_EQ(MustParse(R"({"name": "q", "ask_and_tell": false, "sampler": "queue",
+                          "command": "t"})")
+                .kind,
+            StudyKind::kQueued);
 }
 
 TEST(ParseStudy, WritesTextThatReadsTheSameAnywhere) {
   const StudySpec spec = MustParse(kSmallest);
-  const absl::StatusOr<StudySpec> again = ParseStudy(spec.json, "study_json", "/elsewhere");
+  const absl::StatusOr<StudySpec> again = ParseStudy(WriteStudy(spec), "study_json", "/elsewhere");
   ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(again->json, spec.json);
+  EXPECT_EQ(*again, spec);
+  EXPECT_EQ(WriteStudy(*again), WriteStudy(spec));
   EXPECT_EQ(again->name, "small");
   EXPECT_EQ(again->directory, "/home/me/work");
-  EXPECT_EQ(again->command, spec.command);
-  EXPECT_EQ(again->space.ToJson(), spec.space.ToJson());
 }
 
 TEST(ParseStudy, WritesTheSameTextForTheSameStudyLaidOutOtherwise) {
@@ -131,7 +145,8 @@ TEST(ParseStudy, WritesTheSameTextForTheSameStudyLaidOutOtherwise) {
       R"({"trials":3,"search_space":{"lr":{"_value":[0,1.0],"_type":"uniform"}},
           "name":"small","command":"./train --fast 'a b'"})",
       "other.json");
-  EXPECT_EQ(other.json, MustParse(kSmallest).json);
+  EXPECT_EQ(other, MustParse(kSmallest));
+  EXPECT_EQ(WriteStudy(other), WriteStudy(MustParse(kSmallest)));
 }
 
 TEST(ReadStudyFile, TakesFoldersAndSpacesFromWhereTheFileLies) {
@@ -147,7 +162,7 @@ TEST(ReadStudyFile, TakesFoldersAndSpacesFromWhereTheFileLies) {
 
   // What is stored no longer needs the second file.
   std::filesystem::remove(folder.File("space.json"));
-  const absl::StatusOr<StudySpec> again = ParseStudy(spec->json, "x", "/");
+  const absl::StatusOr<StudySpec> again = ParseStudy(WriteStudy(*spec), "x", "/");
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->space.ToJson(), spec->space.ToJson());
 }

@@ -1,7 +1,6 @@
 #include "tuner/api/agent_convert.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -161,15 +160,6 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
   return out;
 }
 
-// Whoever enqueued the trial wrote it; what is no text is passed over.
-void AddEnvironment(const std::string& json, v1::StartReplica& start) {
-  const auto variables = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (!variables.is_object()) return;
-  for (const auto& [name, value] : variables.items()) {
-    if (value.is_string()) (*start.mutable_environment())[name] = value.get<std::string>();
-  }
-}
-
 std::vector<std::string> NamesOf(const std::vector<NodeId>& nodes, const TunerState& state) {
   std::vector<std::string> names;
   for (const NodeId node : nodes) names.push_back(state.nodes.at(node));
@@ -199,10 +189,10 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   (*start.mutable_environment())[kBatchModeVariable] =
       study.spec.batch_mode == BatchMode::kAdaptive ? "adaptive" : "fixed";
   (*start.mutable_environment())[kDirectionVariable] = std::string(ToString(study.spec.direction));
-  const auto& attributes = trial->second.attributes.system;
-  if (const auto own = attributes.find(kTrialEnvironment); own != attributes.end()) {
-    AddEnvironment(own->second, start);
+  for (const auto& [name, value] : trial->second.environment) {
+    (*start.mutable_environment())[name] = value;
   }
+  const auto& attributes = trial->second.attributes.system;
   const auto verbatim = attributes.find(kTrialParameters);
   start.set_parameters_json(verbatim == attributes.end()
                                 ? study.spec.space.NestedJson(trial->second.parameters)

@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/api/pool_warnings.h"
+#include "tuner/api/shown_attributes.h"
 #include "tuner/base/check.h"
+#include "tuner/study_file/study_file.h"
 
 namespace espalier {
 
@@ -235,7 +237,7 @@ v1::Study ToProto(const Study& study, const View& view) {
   out.set_cost_limit(study.spec.cost_limit);
   out.set_notice(NoticeOf(study, view));
   if (study.spec.target) out.set_target(*study.spec.target);
-  out.set_ask_and_tell(study.spec.ask_and_tell);
+  out.set_ask_and_tell(study.spec.by_clients());
   for (const Direction direction : study.spec.directions) {
     out.add_directions(std::string(ToString(direction)));
   }
@@ -252,7 +254,7 @@ v1::Study ToProto(const Study& study, const View& view) {
   }
   out.set_created_at(SecondsOrZero(study.created));
   out.set_ended_at(SecondsOrZero(study.ended));
-  out.set_study_json(study.spec.json);
+  out.set_study_json(WriteStudy(DefinitionOf(study)));
   out.set_directory(study.spec.directory);
   return out;
 }
@@ -269,7 +271,7 @@ v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves) {
     added.set_json(JsonOrText(parameter.value));
   }
   out.mutable_other_values()->Add(trial.other_values.begin(), trial.other_values.end());
-  if (with_curves) AddAttributes(trial.attributes, out);
+  if (with_curves) AddAttributes(ShownAttributes(trial), out);
   const Direction direction = study.spec.direction;
   if (const auto value = BestValue(trial, direction)) out.set_value(*value);
   out.set_created_at(SecondsOrZero(trial.created));
@@ -316,7 +318,7 @@ v1::TrialRecord ToRecord(const Trial& trial, const View& view) {
   for (const IntermediateValue& value : trial.values) {
     *out.add_intermediate_values() = ToProto(value, trial);
   }
-  AddAttributes(trial.attributes, out);
+  AddAttributes(ShownAttributes(trial), out);
   out.set_created_at(SecondsOrZero(trial.created));
   out.set_started_at(SecondsOrZero(trial.started));
   out.set_ended_at(SecondsOrZero(trial.ended));

@@ -26,7 +26,7 @@ absl::StatusOr<Places> PlacesOf(TrialId id, const View& view) {
   const auto trial = state.trials.find(id);
   if (trial == state.trials.end()) return NoTrial(id);
   const Study& study = state.studies.at(trial->second.study);
-  if (study.spec.ask_and_tell) {
+  if (study.spec.by_clients()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "trial ", trial->second.number, " of study \"", study.spec.name,
         "\" is run by its client, who has what it prints: the pool's own trials are kept here"));

@@ -24,6 +24,7 @@
 #include "tuner/cli/verb.h"
 #include "tuner/cli/views/report/page.h"
 #include "tuner/server/service.h"
+#include "tuner/study_file/study_file.h"
 
 namespace espalier {
 namespace {
@@ -73,7 +74,7 @@ class Session {
     client_ = std::make_unique<Client>(
         ClientOptions{.address = service_->grpc_address(), .token = plan_.token});
     v1::CreateStudyRequest request;
-    request.set_study_json(plan_.spec.json);
+    request.set_study_json(WriteStudy(plan_.spec));
     request.set_directory(plan_.spec.directory);
     request.set_exist_ok(true);
     absl::StatusOr<v1::Study> study = client_->CreateStudy(request);

@@ -180,7 +180,7 @@ Core::Impl::Impl(TunerState state, CoreOptions options)
   }
   for (const auto& [id, trial] : turn_.state().trials) {
     clients_.TakeUp(trial);
-    if (turn_.StudyAt(trial.study).spec.ask_and_tell) {
+    if (turn_.StudyAt(trial.study).spec.by_clients()) {
       client_slots_.TakeUp(trial);
       continue;
     }

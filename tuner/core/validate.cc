@@ -24,7 +24,7 @@ absl::Status ValidateForPool(const StudySpec& spec) {
   if (spec.command.empty() || spec.command.front().empty()) {
     return absl::InvalidArgumentError("\"command\": a study needs the program that a trial runs");
   }
-  if (spec.space.dimensions().empty() && !spec.queue()) {
+  if (spec.space.dimensions().empty() && !spec.queued()) {
     return absl::InvalidArgumentError("\"search_space\": needs at least one parameter");
   }
   return absl::OkStatus();
@@ -49,12 +49,17 @@ absl::Status ValidateForSeveralDirections(const StudySpec& spec) {
 }  // namespace
 
 absl::Status Validate(const StudySpec& spec) {
-  if (spec.ask_and_tell && spec.sampler.name == kQueueSampler) {
+  if (spec.by_clients() && spec.sampler.name == kQueueSampler) {
     return absl::InvalidArgumentError(
         "\"sampler\": \"queue\" is for studies whose trials the pool runs; with \"ask_and_tell\" "
         "clients enqueue trials whatever the sampler is");
   }
-  if (!spec.ask_and_tell) ESPALIER_RETURN_IF_ERROR(ValidateForPool(spec));
+  if (!spec.by_clients() && spec.queued() != (spec.sampler.name == kQueueSampler)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"sampler\": \"", kQueueSampler, "\" is that of queued studies alone, got \"",
+        spec.sampler.name, "\" for a study that is ", spec.queued() ? "" : "not ", "queued"));
+  }
+  if (!spec.by_clients()) ESPALIER_RETURN_IF_ERROR(ValidateForPool(spec));
   if (spec.directions.size() > 1) ESPALIER_RETURN_IF_ERROR(ValidateForSeveralDirections(spec));
   ESPALIER_RETURN_IF_ERROR(
       InKey("sampler", MakeSampler(spec.sampler.name, spec.sampler.options).status()));

@@ -70,7 +70,6 @@ class PoolbenchLoad : public Workload {
     spec.directory = "/";
     spec.max_step = kPoolbenchEpochs;
     spec.seed = options_.seed;
-    spec.json = "{}";
     return spec;
   }
 

@@ -163,6 +163,7 @@ class Recorded : public RecordedLoad {
     if (pauses > 0) mean_pause_s_ = pause_s / pauses;
     exponent_ = FitExponent(trials_);
     spec_.max_trials = std::ssize(trials_);
+    if (spec_.queued()) spec_.kind = StudyKind::kTuned;
     spec_.sampler = {"random", {}};  // its choices are replaced by what was recorded
     spec_.batch_mode = BatchMode::kFixed;
     spec_.time_limit_s = 0;

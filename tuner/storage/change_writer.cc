@@ -40,9 +40,7 @@ class ChangeWriter::Impl {
   absl::Status operator()(const StudyLimitsChanged& c) { return ChangeStudy(c.id, c); }
   absl::Status operator()(const StudyClockSet& c) { return ChangeStudy(c.id, c); }
   absl::Status operator()(const StudyDeleted& c);
-  absl::Status operator()(const StudyRenamed& c) {
-    return rename_study_.Bind(c.name, c.json, c.id).Run();
-  }
+  absl::Status operator()(const StudyRenamed& c);
   absl::Status operator()(const StudyAttributeSet& c) {
     return set_study_attribute_.Bind(c.id, c.system ? 1 : 0, c.key, c.value).Run();
   }
@@ -57,7 +55,9 @@ class ChangeWriter::Impl {
   absl::Status operator()(const TrialAttributeSet& c) {
     return set_trial_attribute_.Bind(c.id, c.system ? 1 : 0, c.key, c.value).Run();
   }
-  absl::Status operator()(const ValueSet& c) { return WriteValue(set_value_, c.id, c.value); }
+  absl::Status operator()(const TrialHeld& c) { return ChangeTrial(c.id, c); }
+  absl::Status operator()(const TrialEnvironmentSet& c) { return ChangeTrial(c.id, c); }
+  absl::Status operator()(const FinalValueReported& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const TrialCreated& c) {
     const std::string parameters = ToJson(c.parameters);
     return insert_trial_
@@ -66,7 +66,7 @@ class ChangeWriter::Impl {
   }
   absl::Status operator()(const TrialStateChanged& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const ValueReported& c) {
-    ESPALIER_RETURN_IF_ERROR(WriteValue(insert_value_, c.id, c.value));
+    ESPALIER_RETURN_IF_ERROR(WriteValue(c.replace ? set_value_ : insert_value_, c.id, c.value));
     for (const auto& [name, value] : c.extra) {
       ESPALIER_RETURN_IF_ERROR(insert_extra_.Bind(c.id, c.value.step, name, value).Run());
     }
@@ -171,7 +171,8 @@ class ChangeWriter::Impl {
   Statement insert_value_, insert_resize_, insert_decision_, insert_node_, set_replica_ids_;
   Statement insert_drained_, delete_drained_;
   Statement delete_policy_, insert_policy_, set_token_;
-  Statement set_value_, rename_study_, set_study_attribute_, set_trial_attribute_;
+  Statement set_value_, select_study_text_, rename_study_, set_study_attribute_,
+      set_trial_attribute_;
   Statement insert_suggestion_, set_suggested_, delete_other_values_, insert_other_value_;
   Statement set_meta_, free_name_, insert_deleted_;
   Statement set_figures_;
@@ -227,6 +228,7 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
       {&set_value_,
        "INSERT OR REPLACE INTO trial_values (trial, step, value, progress, at_us, batch_size) "
        "VALUES (?, ?, ?, ?, ?, ?)"},
+      {&select_study_text_, "SELECT json FROM studies WHERE id = ?"},
       {&rename_study_, "UPDATE studies SET name = ?, json = ? WHERE id = ?"},
       {&set_study_attribute_,
        "INSERT OR REPLACE INTO study_attributes (study, system, key, value) VALUES (?, ?, ?, ?)"},
@@ -275,17 +277,29 @@ absl::Status ChangeWriter::Impl::operator()(const TrialTold& c) {
 }
 
 absl::Status ChangeWriter::Impl::operator()(const StudyCreated& c) {
+  const std::string text = WriteStudy(c.spec);
   // What could not be read back must not be acknowledged: this is the last moment to notice.
-  const absl::StatusOr<StudySpec> spec = ParseStudy(c.spec.json, c.spec.name, "/");
-  if (!spec.ok() || spec->name != c.spec.name || spec->json != c.spec.json) {
+  const absl::StatusOr<StudySpec> read = ParseStudy(text, c.spec.name, "/");
+  if (!read.ok() || *read != c.spec) {
     return absl::InternalError(
-        absl::StrCat("study \"", c.spec.name, "\" does not carry the text that it was read from",
-                     spec.ok() ? "" : ": " + std::string(spec.status().message())));
+        absl::StrCat("study \"", c.spec.name, "\" would be read back as another one",
+                     read.ok() ? "" : ": " + std::string(read.status().message())));
   }
   return insert_study_
-      .Bind(c.id, c.spec.name, c.spec.json, c.at, c.at, c.spec.max_trials, c.spec.time_limit_s,
+      .Bind(c.id, c.spec.name, text, c.at, c.at, c.spec.max_trials, c.spec.time_limit_s,
             ToString(StudyState::kRunning))
       .Run();
+}
+
+absl::Status ChangeWriter::Impl::operator()(const StudyRenamed& c) {
+  ESPALIER_ASSIGN_OR_RETURN(const bool found, select_study_text_.Bind(c.id).Step());
+  if (!found) return absl::InternalError(absl::StrCat("no study with id ", c.id.value));
+  absl::StatusOr<StudySpec> spec = ParseStudy(select_study_text_.Text(0), c.name, "/");
+  select_study_text_.Reset();
+  if (!spec.ok()) return spec.status();
+  spec->name = c.name;
+  const std::string text = WriteStudy(*spec);
+  return rename_study_.Bind(c.name, text, c.id).Run();
 }
 
 absl::Status ChangeWriter::Impl::operator()(const SlotsHeldChanged& c) {

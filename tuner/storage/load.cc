@@ -211,6 +211,7 @@ class Loader {
       // The text has its name and directory in it: neither is taken from here.
       ESPALIER_ASSIGN_OR_RETURN(study.spec, ParseStudy(row.Text(1), row.Text(2), "/"));
       study.created = row.Moment(3);
+      study.asked = AskedForBy(study.spec);
       ESPALIER_RETURN_IF_ERROR(ReadHead(row, 4, study));
       FollowRenames(study);
       const StudyId id = study.id;

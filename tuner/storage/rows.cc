@@ -1,5 +1,7 @@
 #include "tuner/storage/rows.h"
 
+#include <nlohmann/json.hpp>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -64,6 +66,24 @@ absl::StatusOr<std::vector<Slot>> SlotsFromText(std::string_view text) {
   return slots;
 }
 
+std::string EnvironmentToText(const TrialEnvironment& environment) {
+  if (environment.empty()) return "";
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [name, value] : environment) json[name] = value;
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+TrialEnvironment EnvironmentFromText(const std::string& text) {
+  if (text.empty()) return {};
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return {};
+  TrialEnvironment environment;
+  for (const auto& [name, value] : json.items()) {
+    if (value.is_string()) environment.emplace_back(name, value.get<std::string>());
+  }
+  return environment;
+}
+
 absl::Status ReadHead(const Statement& row, int first_column, Study& study) {
   int column = first_column;
   study.spec.max_trials = row.Integer(column++);
@@ -94,6 +114,9 @@ absl::Status ReadHead(const Statement& row, int first_column, Trial& trial) {
   newest.fingerprint = row.Text(column++);
   newest.at = row.Moment(column++);
   newest.generation = row.Integer(column++);
+  trial.held = row.Int(column++) != 0;
+  trial.cancelled = row.Int(column++) != 0;
+  trial.environment = EnvironmentFromText(row.Text(column++));
   return absl::OkStatus();
 }
 
@@ -110,7 +133,8 @@ absl::Status WriteHead(Statement& update, const Trial& trial) {
       .Bind(ToString(trial.state), trial.value, trial.started, trial.ended, trial.reason,
             trial.last_output, trial.generation, trial.restarts, trial.pinned_slots,
             trial.checkpoint, newest.step, newest.name, newest.fingerprint, newest.at,
-            newest.generation, trial.id)
+            newest.generation, trial.held ? 1 : 0, trial.cancelled ? 1 : 0,
+            EnvironmentToText(trial.environment), trial.id)
       .Run();
 }
 

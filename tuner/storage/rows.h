@@ -21,6 +21,10 @@ absl::StatusOr<DecisionKind> DecisionKindFromText(std::string_view text);
 std::string SlotsToText(const std::vector<Slot>& slots);
 absl::StatusOr<std::vector<Slot>> SlotsFromText(std::string_view text);
 
+// "{"A":"b"}"; empty: none. Values that are no texts are left out.
+std::string EnvironmentToText(const TrialEnvironment& environment);
+TrialEnvironment EnvironmentFromText(const std::string& text);
+
 // The columns of a study and of a trial that change after its creation, in the order in which the
 // functions below bind and read them. `id` is bound last.
 inline constexpr std::string_view kStudyHead =
@@ -28,7 +32,7 @@ inline constexpr std::string_view kStudyHead =
 inline constexpr std::string_view kTrialHead =
     "state, value, started_us, ended_us, reason, last_output, generation, restarts, pinned_slots, "
     "checkpoint, checkpoint_step, checkpoint_name, checkpoint_fingerprint, checkpoint_us, "
-    "checkpoint_generation";
+    "checkpoint_generation, held, cancelled, environment";
 
 // The columns of a trial's figures, in the order in which they are written.
 inline constexpr std::string_view kFigures =

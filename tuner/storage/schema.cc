@@ -237,6 +237,22 @@ CREATE TABLE tokens (
   removed_us INTEGER NOT NULL
 ) WITHOUT ROWID;
 )sql",
+    R"sql(
+-- What a client has said of a trial that it enqueued, which were system attributes and the first
+-- word of a reason. An environment is an object of texts; empty: none.
+ALTER TABLE trials ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE trials ADD COLUMN cancelled INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE trials ADD COLUMN environment TEXT NOT NULL DEFAULT '';
+UPDATE trials SET held = 1 WHERE id IN (SELECT trial FROM trial_attributes
+  WHERE system = 1 AND key = 'espalier:held' AND value = 'true');
+UPDATE trials SET cancelled = 1 WHERE state = 'FAIL' AND substr(reason, 1, 9) = 'cancelled';
+UPDATE trials SET environment = (SELECT value FROM trial_attributes
+    WHERE trial = trials.id AND system = 1 AND key = 'espalier:environment')
+  WHERE id IN (SELECT trial FROM trial_attributes
+    WHERE system = 1 AND key = 'espalier:environment');
+DELETE FROM trial_attributes
+  WHERE system = 1 AND key IN ('espalier:held', 'espalier:environment');
+)sql",
 };
 constexpr std::int64_t kLatestVersion = std::ssize(kMigrations);
 static_assert(kLatestVersion == kLatestSchema);

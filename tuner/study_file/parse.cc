@@ -1,4 +1,4 @@
-// JSON to StudySpec. The only source of this folder that sees the JSON library.
+// JSON to StudySpec.
 
 #include <algorithm>
 #include <array>
@@ -10,11 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "search_spaces/json_text.h"
+#include "tuner/base/check.h"
 #include "tuner/core/promise/promise.h"
 #include "tuner/study_file/near_name.h"
 #include "tuner/study_file/study_file.h"
 #include "tuner/study_file/study_search_space.h"
 #include "tuner/study_file/timeout_keys.h"
+#include "tuner/study_file/wording.h"
 #include "tuner/study_file/words.h"
 
 namespace espalier {
@@ -26,14 +28,12 @@ using search_spaces_json::Quote;
 
 constexpr std::size_t kMaxNameBytes = 128;         // of a study, metric or plug-in
 constexpr std::size_t kMaxWords = 1024;            // of a command
-constexpr std::size_t kMaxVariables = 1024;        // of the environment
 constexpr std::size_t kMaxRemedyBytes = 1024;      // for a needed file that is missing
 constexpr std::int64_t kMaxCount = 1'000'000'000;  // trials, steps, failures
 constexpr std::int64_t kMaxSlots = 1'000'000;
 constexpr double kMaxTime_s = 1e9;  // thirty years
 constexpr double kMaxPrice = 1e12;
 
-// Empty for what is no text.
 std::string Word(const Json& value) { return value.is_string() ? value.get<std::string>() : ""; }
 
 class StudyReader {
@@ -46,6 +46,11 @@ class StudyReader {
         folder_(std::move(directory)) {}
 
   absl::StatusOr<StudySpec> Read();
+  // Of a file that has been read before, which need not be whole.
+  StudySpec Fields() {
+    ESPALIER_CHECK(ReadFields().ok(), "a study's wording is of a study file that was read");
+    return std::move(spec_);
+  }
 
  private:
   struct Key {
@@ -124,7 +129,8 @@ class StudyReader {
   bool ByClients() const { return json_.value("ask_and_tell", Json(false)) == true; }
   absl::Status CheckRequired() const;
   absl::Status CheckTogether() const;
-  absl::Status WriteJson();
+  absl::Status ReadFields();
+  void KeepWording();
 
   const std::string_view text_;
   const Json json_;
@@ -287,9 +293,7 @@ absl::Status StudyReader::Command(const Json& value) {
   } else {
     return Needs("command", kWhat, value);
   }
-  if (spec_.command.empty() || spec_.command.front().empty()) {
-    return Needs("command", kWhat, value);
-  }
+  if (spec_.command.empty() || spec_.command.front().empty()) return Needs("command", kWhat, value);
   if (spec_.command.size() > kMaxWords) {
     return Bad("command",
                absl::StrCat("needs at most ", kMaxWords, " words, got ", spec_.command.size()));
@@ -407,9 +411,7 @@ absl::Status StudyReader::Stragglers(const Json& value) {
 }
 
 absl::Status StudyReader::Seed(const Json& value) {
-  if (!value.is_number_unsigned()) {
-    return Needs("seed", "an integer from 0 to 2^64 - 1", value);
-  }
+  if (!value.is_number_unsigned()) return Needs("seed", "an integer from 0 to 2^64 - 1", value);
   spec_.seed = value.get<std::uint64_t>();
   return absl::OkStatus();
 }
@@ -430,7 +432,7 @@ absl::Status StudyReader::Environment(const Json& value) {
                absl::StrCat("needs at most ", kMaxVariables, " variables, got ", value.size()));
   }
   for (const auto& [name, setting] : value.items()) {
-    if (name.empty() || HasNul(name) || name.find('=') != std::string::npos) {
+    if (!IsVariableName(name)) {
       return Bad("env", absl::StrCat("a variable's name is not empty and has no \"=\", got ",
                                      Quote(name)));
     }
@@ -466,7 +468,7 @@ absl::Status StudyReader::Directory(const Json& value) {
 
 absl::Status StudyReader::AskAndTell(const Json& value) {
   if (!value.is_boolean()) return Needs("ask_and_tell", "true or false", value);
-  spec_.ask_and_tell = value.get<bool>();
+  if (value == true) spec_.kind = StudyKind::kByClients;
   return absl::OkStatus();
 }
 
@@ -499,7 +501,7 @@ absl::Status StudyReader::ReadName() {
 }
 
 absl::Status StudyReader::CheckRequired() const {
-  if (spec_.ask_and_tell) {
+  if (spec_.by_clients()) {
     if (!json_.contains("command")) return absl::OkStatus();
     return Bad("command",
                "has no place in a study with \"ask_and_tell\": its clients run the trials");
@@ -507,7 +509,7 @@ absl::Status StudyReader::CheckRequired() const {
   if (!json_.contains("command")) {
     return Bad("command", R"(is missing; give what a trial runs, as in ["python3", "train.py"])");
   }
-  if (!json_.contains("search_space") && !spec_.queue()) {
+  if (!json_.contains("search_space") && !spec_.queued()) {
     return Bad("search_space",
                R"(is missing; give parameters, as in {"lr": {"_type": "loguniform", "_value": )"
                "[1e-5, 1]}}");
@@ -516,14 +518,14 @@ absl::Status StudyReader::CheckRequired() const {
 }
 
 absl::Status StudyReader::CheckTogether() const {
-  if (spec_.ask_and_tell) return absl::OkStatus();
+  if (spec_.by_clients()) return absl::OkStatus();
   if (spec_.cost_limit > 0 && spec_.slot_price_per_hour == 0) {
     return Bad("cost_limit",
                "needs \"slot_price_per_hour\" too, what a slot costs in the same money");
   }
   const bool limited = spec_.max_trials > 0 || spec_.time_limit_s > 0 || spec_.cost_limit > 0 ||
                        spec_.target.has_value();
-  if (!limited && !spec_.queue() && !spec_.space.Cardinality()) {
+  if (!limited && !spec_.queued() && !spec_.space.Cardinality()) {
     return absl::InvalidArgumentError(absl::StrCat(
         label_, ": the study would never end: its search space is infinite; give \"trials\", ",
         "\"time_limit_s\", \"cost_limit\" or \"target\""));
@@ -539,30 +541,26 @@ absl::Status StudyReader::CheckTogether() const {
   return absl::OkStatus();
 }
 
-// Name, directory and search space no longer depend on where the file lies, and the keys come in
-// one order: the same study gives the same text wherever and however often it is read.
-absl::Status StudyReader::WriteJson() {
-  Json inlined = Json::object();
+// What is written from the fields alone, so that it no longer depends on where the file lies, is
+// not kept as it was worded.
+void StudyReader::KeepWording() {
+  for (const auto& [key, value] : json_.items()) {
+    if (key == "name" || key == "directory") continue;
+    if (key == "search_space" && !spec_.space.dimensions().empty()) continue;
+    const Json& kept = key == "needs" ? Json(spec_.needs) : value;
+    spec_.wording.texts[key] = kept.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+}
+
+absl::Status StudyReader::ReadFields() {
   for (const Key& key : kKeys) {
-    const std::string name(key.name);
-    if (name == "name") {
-      inlined[name] = spec_.name;
-    } else if (name == "search_space" && !spec_.space.dimensions().empty()) {
-      inlined[name] = Json::parse(spec_.space.ToJson());
-    } else if (name == "directory") {
-      inlined[name] = spec_.directory;
-    } else if (name == "needs" && json_.contains(name)) {
-      inlined[name] = spec_.needs;
-    } else if (json_.contains(name)) {
-      inlined[name] = json_[name];
-    }
+    const auto value = json_.find(key.name);
+    if (value == json_.end()) continue;
+    ESPALIER_RETURN_IF_ERROR((this->*key.read)(*value));
+    spec_.names_policy = spec_.names_policy || key.name == "policy";
   }
-  spec_.json = inlined.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (spec_.json.size() > search_spaces_json::kMaxTextBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(label_, ": has ", spec_.json.size(), " bytes with its search space, at most ",
-                     search_spaces_json::kMaxTextBytes, " are accepted"));
-  }
+  const bool queued = !spec_.by_clients() && spec_.sampler.name == kQueueSampler;
+  if (queued) spec_.kind = StudyKind::kQueued;
   return absl::OkStatus();
 }
 
@@ -577,15 +575,11 @@ absl::StatusOr<StudySpec> StudyReader::Read() {
   ESPALIER_RETURN_IF_ERROR(CheckKeys("", json_, known));
   ESPALIER_RETURN_IF_ERROR(ReadName());
   spec_.directory = std::filesystem::path(folder_).lexically_normal().string();
-  for (const Key& key : kKeys) {
-    const auto value = json_.find(key.name);
-    if (value == json_.end()) continue;
-    ESPALIER_RETURN_IF_ERROR((this->*key.read)(*value));
-    spec_.names_policy = spec_.names_policy || key.name == "policy";
-  }
+  ESPALIER_RETURN_IF_ERROR(ReadFields());
   ESPALIER_RETURN_IF_ERROR(CheckRequired());
   ESPALIER_RETURN_IF_ERROR(CheckTogether());
-  ESPALIER_RETURN_IF_ERROR(WriteJson());
+  KeepWording();
+  ESPALIER_RETURN_IF_ERROR(CheckStudySize(spec_, label_));
   return std::move(spec_);
 }
 
@@ -595,6 +589,12 @@ absl::StatusOr<StudySpec> ParseStudy(std::string_view json, const std::string& l
                                      const std::string& directory) {
   ESPALIER_ASSIGN_OR_RETURN(Json parsed, search_spaces_json::Parse(label, json));
   return StudyReader(json, std::move(parsed), label, directory).Read();
+}
+
+StudySpec FieldsOf(const StudyWording& wording) {
+  Json json = Json::object();
+  for (const auto& [key, text] : wording.texts) json[key] = Json::parse(text);
+  return StudyReader("", std::move(json), "wording", "").Fields();
 }
 
 }  // namespace espalier

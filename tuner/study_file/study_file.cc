@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tuner/study_file/text_file.h"
@@ -23,6 +24,17 @@ absl::StatusOr<StudySpec> ReadStudyFile(const std::string& path) {
         absl::StrCat("study file ", path, ": no current folder: ", error.message()));
   }
   return ParseStudy(*text, path, absolute.lexically_normal().parent_path().string());
+}
+
+absl::StatusOr<StudySpec> StudyOfClients(std::string name, std::vector<Direction> directions) {
+  StudySpec spec;
+  spec.name = std::move(name);
+  spec.directory = "/";
+  spec.kind = StudyKind::kByClients;
+  if (!directions.empty()) spec.direction = directions.front();
+  spec.directions = std::move(directions);
+  ESPALIER_RETURN_IF_ERROR(CheckStudySize(spec, "study"));
+  return spec;
 }
 
 }  // namespace espalier

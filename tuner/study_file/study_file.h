@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tuner/base/status.h"
 #include "tuner/core/state/study.h"
@@ -13,12 +14,21 @@ namespace espalier {
 //
 // `label` names the text in messages (usually the file's path); `directory` is the absolute
 // folder that relative paths in it are taken from (search_space may name a file there).
-// spec.json is the same study with the search space inline: reading that again gives an equal
-// spec, which is what storage keeps.
 absl::StatusOr<StudySpec> ParseStudy(std::string_view json, const std::string& label,
                                      const std::string& directory);
 
 absl::StatusOr<StudySpec> ReadStudyFile(const std::string& path);
+
+// The study file of a study, its search space inline, which reads the same wherever it lies: what
+// storage keeps and users are shown. Keys come in one order, worded as they were where the study
+// was read from a file that has them; else those are written that are not as they are by default.
+std::string WriteStudy(const StudySpec& spec);
+
+// Whether the study file is one that ParseStudy takes. `label` is as for ParseStudy.
+absl::Status CheckStudySize(const StudySpec& spec, std::string_view label);
+
+// A study whose trials its clients run, as Optuna's users make them: the name may be any text.
+absl::StatusOr<StudySpec> StudyOfClients(std::string name, std::vector<Direction> directions);
 
 // Whether the study's command can be started: found in its directory or PATH, and executable.
 absl::Status CheckCommand(const StudySpec& spec);

@@ -102,6 +102,10 @@ bool IsPlainName(std::string_view name) {
          name.find_first_not_of(kCharacters) == std::string_view::npos;
 }
 
+bool IsVariableName(std::string_view name) {
+  return !name.empty() && !HasNul(name) && name.find('=') == std::string_view::npos;
+}
+
 bool HasNul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
 }  // namespace espalier

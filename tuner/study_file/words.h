@@ -17,6 +17,11 @@ absl::StatusOr<std::vector<std::string>> SplitWords(std::string_view line);
 // Letters, digits, '_', '-' and '.', the first a letter, digit or '_'.
 bool IsPlainName(std::string_view name);
 
+inline constexpr std::size_t kMaxVariables = 1024;  // of an environment
+
+// Neither empty nor with a '=' or a zero byte.
+bool IsVariableName(std::string_view name);
+
 // Whether there is a zero byte in it, at which programs would end it.
 bool HasNul(std::string_view text);
 

@@ -1,7 +1,10 @@
 #include "adapters/nni/service/definition.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +13,7 @@
 #include "adapters/nni/service/names.h"
 #include "adapters/nni/service/trial_command.h"
 #include "tuner/study_file/study_file.h"
+#include "tuner/study_file/words.h"
 
 namespace espalier::nni {
 
@@ -30,36 +34,65 @@ absl::Status CheckAbsolute(std::string_view key, const std::string& path) {
       absl::StrCat("\"", std::string(key), "\": needs an absolute path, got \"", path, "\""));
 }
 
-nlohmann::json StudyJson(std::string_view experiment, Body& body, const Definition& definition) {
-  nlohmann::json study;
-  study["name"] = StudyName(experiment);
-  study["sampler"] = kQueueSampler;
+absl::Status CheckVariables(const std::map<std::string, std::string>& variables) {
+  if (variables.size() > kMaxVariables) {
+    return absl::InvalidArgumentError(absl::StrCat("\"environment\": needs at most ", kMaxVariables,
+                                                   " variables, got ", variables.size()));
+  }
+  for (const auto& [name, value] : variables) {
+    if (!IsVariableName(name)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "\"environment\": a variable's name is not empty and has no \"=\", got \"", name, "\""));
+    }
+    if (HasNul(value)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "\"environment.", name, "\": needs a text without zero bytes, got one with them"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The pruner "promise", with the options that the JSON object gives, as an assessor.
+absl::StatusOr<PluginSpec> AssessorOf(const std::string& options) {
+  PluginSpec pruner{"promise", {{"min_steps", kFirstVerdict}}};
+  for (const auto& [option, value] : nlohmann::json::parse(options).items()) {
+    if (option == "name") continue;
+    if (!value.is_number()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "\"promise_assessor.", option, "\": needs a number, got ", value.dump(-1, ' ', true)));
+    }
+    pruner.options[option] = value.get<double>();
+  }
+  return pruner;
+}
+
+// The body's own mistakes are told by its Finish; what else may be wrong ReadDefinition looks at.
+absl::StatusOr<StudySpec> ReadSpec(std::string_view experiment, Body& body, int gpus_per_trial) {
+  StudySpec spec;
+  spec.name = StudyName(experiment);
+  spec.kind = StudyKind::kQueued;
+  spec.sampler = {kQueueSampler, {}};
   body.Needs("command", "the shell command line of a trial, such as \"python3 train.py\"");
-  study["command"] = TrialCommand(body.Text("command"));
+  spec.command = TrialCommand(body.Text("command"));
   body.Needs("directory", "the absolute path of the folder in which trials run");
-  study["directory"] = body.Text("directory");
-  const bool maximize = body.Flag("maximize", false);
-  study["metric"] = {{"name", "default"}, {"direction", maximize ? "maximize" : "minimize"}};
-  std::int64_t min_slots = body.Integer("min_slots", 1, kMaxSlots, 1);
-  min_slots = std::max<std::int64_t>(min_slots, definition.gpus_per_trial);
-  const std::int64_t max_slots = body.Integer("max_slots", 0, kMaxSlots, 0);
-  study["slots"] = {{"min", min_slots}};
-  if (max_slots > 0) {
-    study["slots"]["max"] = std::max<std::int64_t>(definition.gpus_per_trial, max_slots);
-  }
-  study["share"] = body.Number("priority", kMinShare, kMaxShare, 1);
-  study["batch_mode"] = body.Flag("adaptive", false) ? "adaptive" : "fixed";
-  study["pruner"] = {{"name", "none"}};
+  spec.directory = body.Text("directory");
+  spec.metric = "default";
+  spec.direction = body.Flag("maximize", false) ? Direction::kMaximize : Direction::kMinimize;
+  spec.directions = {spec.direction};
+  spec.min_slots =
+      std::max(static_cast<int>(body.Integer("min_slots", 1, kMaxSlots, 1)), gpus_per_trial);
+  spec.max_slots = static_cast<int>(body.Integer("max_slots", 0, kMaxSlots, 0));
+  if (spec.max_slots > 0) spec.max_slots = std::max(spec.max_slots, gpus_per_trial);
+  spec.share = body.Number("priority", kMinShare, kMaxShare, 1);
+  spec.batch_mode = body.Flag("adaptive", false) ? BatchMode::kAdaptive : BatchMode::kFixed;
   if (const std::string options = body.Options("promise_assessor"); !options.empty()) {
-    study["pruner"] = {{"min_steps", kFirstVerdict}};
-    study["pruner"].update(nlohmann::json::parse(options));
-    study["pruner"]["name"] = "promise";
+    ESPALIER_ASSIGN_OR_RETURN(spec.pruner, AssessorOf(options));
   }
-  study["stop_grace_s"] = body.Number("stop_grace_s", 0, kMaxGrace_s, 5);
-  study["max_consecutive_failures"] = kNeverGivenUp;
-  study["env"] = body.Texts("environment");
-  if (definition.gpus_per_trial == 0) study["env"]["CUDA_VISIBLE_DEVICES"] = "";
-  return study;
+  spec.stop_grace_s = body.Number("stop_grace_s", 0, kMaxGrace_s, 5);
+  spec.max_consecutive_failures = kNeverGivenUp;
+  spec.environment = body.Texts("environment");
+  if (gpus_per_trial == 0) spec.environment["CUDA_VISIBLE_DEVICES"] = "";
+  return spec;
 }
 
 int Gpus(const View& view) {
@@ -80,21 +113,27 @@ absl::StatusOr<Definition> ReadDefinition(std::string_view experiment, std::stri
   definition.gpus_per_trial = static_cast<int>(body.Integer("gpus_per_trial", 0, kMaxGpus, -1));
   definition.slots_per_gpu = static_cast<int>(body.Integer("slots_per_gpu", 1, kMaxGpus, 0));
   definition.checkpoint_directory = body.Text("checkpoint_directory");
-  const nlohmann::json study = StudyJson(experiment, body, definition);
+  ESPALIER_ASSIGN_OR_RETURN(definition.study,
+                            ReadSpec(experiment, body, definition.gpus_per_trial));
+  StudySpec& study = definition.study;
   body.Flag(kResume, false);
   ESPALIER_RETURN_IF_ERROR(body.Finish());
-  if (study["command"].back().get<std::string>().empty()) {
+  if (study.command.back().empty()) {
     return absl::InvalidArgumentError("\"command\": is empty: needs what a trial runs");
   }
-  const std::string directory = study["directory"];
-  if (directory.empty()) return absl::InvalidArgumentError("\"directory\": is empty");
-  ESPALIER_RETURN_IF_ERROR(CheckAbsolute("directory", directory));
+  if (study.directory.empty()) return absl::InvalidArgumentError("\"directory\": is empty");
+  ESPALIER_RETURN_IF_ERROR(CheckAbsolute("directory", study.directory));
   ESPALIER_RETURN_IF_ERROR(CheckAbsolute("checkpoint_directory", definition.checkpoint_directory));
-  ESPALIER_ASSIGN_OR_RETURN(
-      definition.study,
-      ParseStudy(study.dump(-1, ' ', true), absl::StrCat("experiment ", std::string(experiment)),
-                 directory));
-  ESPALIER_RETURN_IF_ERROR(Validate(definition.study));
+  ESPALIER_RETURN_IF_ERROR(CheckVariables(study.environment));
+  if (study.max_slots > 0 && study.max_slots < study.min_slots) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"slots.max\": needs an integer >= slots.min, which is ", study.min_slots,
+                     ", got ", study.max_slots));
+  }
+  study.directory = std::filesystem::path(study.directory).lexically_normal().string();
+  ESPALIER_RETURN_IF_ERROR(Validate(study));
+  ESPALIER_RETURN_IF_ERROR(
+      CheckStudySize(study, absl::StrCat("experiment ", std::string(experiment))));
   definition.canonical = body.Canonical(kResume);
   return definition;
 }

@@ -33,7 +33,9 @@ template <typename Change>
 TrialId TouchedBy(const Change& change) {
   if constexpr (std::is_same_v<Change, TrialCreated> || std::is_same_v<Change, TrialStateChanged> ||
                 std::is_same_v<Change, TrialTold> || std::is_same_v<Change, TrialAttributeSet> ||
-                std::is_same_v<Change, ValueReported> || std::is_same_v<Change, SlotsHeldChanged>) {
+                std::is_same_v<Change, ValueReported> ||
+                std::is_same_v<Change, FinalValueReported> ||
+                std::is_same_v<Change, SlotsHeldChanged>) {
     return change.id;
   } else {
     return {};

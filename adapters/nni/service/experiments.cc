@@ -20,25 +20,14 @@ namespace espalier::nni {
 
 namespace {
 
-constexpr char kHeldJson[] = "true";
-constexpr char kFreeJson[] = "false";
-
 absl::Status NoExperiment(const std::string& experiment) {
   return absl::NotFoundError(absl::StrCat(
       "no experiment \"", experiment, "\": it is opened by PUT /nni/v1/experiments/", experiment));
 }
 
-std::string EnvironmentJson(const TrialPlace& place) {
-  std::string json = "{";
-  for (const auto& [name, value] : TrialVariables(place)) {
-    absl::StrAppend(&json, json.size() > 1 ? "," : "", QuoteJson(name), ":", QuoteJson(value));
-  }
-  return json + "}";
-}
-
-bool IsHeld(const Trial& trial) {
-  const std::string* held = Attribute(trial.attributes, kTrialHeld);
-  return held != nullptr && *held == kHeldJson;
+TrialEnvironment EnvironmentOf(const TrialPlace& place) {
+  const std::map<std::string, std::string> variables = TrialVariables(place);
+  return {variables.begin(), variables.end()};
 }
 
 // What was decided for the trial, a line each.
@@ -61,7 +50,7 @@ struct Before {
   TrialId trial;  // zero: it is new
   bool ended = false;
   bool held = false;
-  std::string environment;
+  TrialEnvironment environment;
   std::string definition;
   std::string channel_key;
   StudyState study = StudyState::kRunning;
@@ -237,13 +226,13 @@ absl::Status Experiments::TakeUp(const std::string& experiment) {
   ESPALIER_RETURN_IF_ERROR(ReadStudy(experiment, [&](const Study& study, const View& view) {
     stopped = study.state != StudyState::kRunning;
     view.core.state().ForEachTrial(study, [&](const Trial& trial) {
-      if (!Ended(trial.state) && !IsHeld(trial)) to_hold.push_back(trial.id);
+      if (!Ended(trial.state) && !trial.held) to_hold.push_back(trial.id);
     });
   }));
   if (!stopped) return absl::OkStatus();
   for (const TrialId trial : to_hold) {
     // One that has ended meanwhile needs no holding.
-    const absl::Status status = SetAttribute(trial, kTrialHeld, kHeldJson);
+    const absl::Status status = tuner_.Post(HoldTrial{trial, true}).status;
     if (!status.ok() && !absl::IsFailedPrecondition(status)) return status;
   }
   return tuner_.Post(ResumeStudy{StudyName(experiment)}).status;
@@ -278,10 +267,8 @@ absl::StatusOr<std::string> Experiments::Submit(const std::string& experiment,
     if (it == view.core.state().trials.end()) return;
     before.trial = it->first;
     before.ended = Ended(it->second.state);
-    before.held = IsHeld(it->second);
-    if (const auto* environment = Attribute(it->second.attributes, kTrialEnvironment)) {
-      before.environment = *environment;
-    }
+    before.held = it->second.held;
+    before.environment = it->second.environment;
   }));
   if (before.ended) return Show(experiment, trial);
   if (before.study != StudyState::kRunning) {
@@ -289,10 +276,10 @@ absl::StatusOr<std::string> Experiments::Submit(const std::string& experiment,
         absl::StrCat("experiment \"", experiment, "\" is ", std::string(ToString(before.study)),
                      ": open it again first, by PUT /nni/v1/experiments/", experiment));
   }
-  const std::string environment =
-      EnvironmentJson({experiment, trial, submission.sequence, service_url,
-                       ChannelPath(before.channel_key, experiment, trial),
-                       CheckpointFolder(before.definition, trial)});
+  const TrialEnvironment environment =
+      EnvironmentOf({experiment, trial, submission.sequence, service_url,
+                     ChannelPath(before.channel_key, experiment, trial),
+                     CheckpointFolder(before.definition, trial)});
   if (!before.trial) {
     EnqueueTrial event{StudyName(experiment),
                        submission.for_showing,
@@ -301,17 +288,17 @@ absl::StatusOr<std::string> Experiments::Submit(const std::string& experiment,
                        {{kTrial, QuoteJson(trial)},
                         {kSequence, absl::StrCat(submission.sequence)},
                         {kParameter, QuoteJson(submission.parameter)},
-                        {kTrialParameters, submission.parameters},
-                        {kTrialEnvironment, environment}}};
+                        {kTrialParameters, submission.parameters}},
+                       environment};
     const Reply reply = tuner_.Post(std::move(event));
     if (!reply.status.ok()) return reply.status;
     return Show(experiment, trial);
   }
   // The service may be found elsewhere than when the trial was new.
   if (before.environment != environment) {
-    ESPALIER_RETURN_IF_ERROR(SetAttribute(before.trial, kTrialEnvironment, environment));
+    ESPALIER_RETURN_IF_ERROR(tuner_.Post(SetTrialEnvironment{before.trial, environment}).status);
   }
-  if (before.held) ESPALIER_RETURN_IF_ERROR(SetAttribute(before.trial, kTrialHeld, kFreeJson));
+  if (before.held) ESPALIER_RETURN_IF_ERROR(tuner_.Post(HoldTrial{before.trial, false}).status);
   return Show(experiment, trial);
 }
 

@@ -32,7 +32,7 @@ std::string StudyName(std::string_view experiment) {
 }
 
 std::optional<std::string> ExperimentOf(const StudySpec& spec) {
-  if (!spec.queue() || !spec.name.starts_with(kStudyPrefix)) return std::nullopt;
+  if (!spec.queued() || !spec.name.starts_with(kStudyPrefix)) return std::nullopt;
   std::string experiment = spec.name.substr(kStudyPrefix.size());
   if (!IsId(experiment)) return std::nullopt;
   return experiment;

@@ -85,7 +85,7 @@ const char* StateOf(const Trial& trial) {
       return HoldsSlots(trial) ? "RUNNING" : "EARLY_STOPPED";
     case TrialState::kFail:
       if (HoldsSlots(trial)) return "RUNNING";
-      return trial.reason.starts_with(kCancelled) ? "USER_CANCELED" : "FAILED";
+      return trial.cancelled ? "USER_CANCELED" : "FAILED";
   }
   return "UNKNOWN";
 }

@@ -20,8 +20,7 @@ StudyHead SummaryOf(const Study& study) {
 
 StudyHead HeadOf(const Study& study) {
   StudyHead head = SummaryOf(study);
-  head.spec.space = study.spec.space;
-  head.spec.json = study.spec.json;
+  head.spec = study.spec;
   head.suggestions = study.suggestions;
   return head;
 }

@@ -33,20 +33,20 @@ absl::StatusOr<std::string> NameIn(const Json& body) {
 }
 
 absl::StatusOr<StudySpec> SpecFrom(const Json& body) {
-  Json file = {{"ask_and_tell", true}, {"directions", Json::array()}};
-  ESPALIER_ASSIGN_OR_RETURN(file["name"], NameIn(body));
-  const Json directions = body.contains("directions") ? body["directions"] : Json();
-  for (const Json& direction : directions.is_array() ? directions : Json::array()) {
-    const std::string word =
-        direction.is_string() ? absl::AsciiStrToLower(direction.get<std::string>()) : "";
-    if (!DirectionOf(word)) file["directions"].clear();
-    if (!DirectionOf(word)) break;
-    file["directions"].push_back(word);
+  ESPALIER_ASSIGN_OR_RETURN(std::string name, NameIn(body));
+  std::vector<Direction> directions;
+  const Json words = body.contains("directions") ? body["directions"] : Json();
+  for (const Json& word : words.is_array() ? words : Json::array()) {
+    const auto direction = DirectionOf(
+        word.is_string() ? absl::AsciiStrToLower(word.get<std::string>()) : std::string());
+    if (!direction) directions.clear();
+    if (!direction) break;
+    directions.push_back(*direction);
   }
-  if (file["directions"].empty()) {
+  if (directions.empty()) {
     return absl::InvalidArgumentError("You need to set study_name and direction");
   }
-  return ParseStudy(file.dump(), "study", "/");
+  return StudyOfClients(std::move(name), std::move(directions));
 }
 
 // The words that the front end's users know.
@@ -73,11 +73,10 @@ absl::StatusOr<Answer> Rename(Tuner& tuner, const Request& request) {
   ESPALIER_ASSIGN_OR_RETURN(const StudyId id, StudyIn(request));
   ESPALIER_ASSIGN_OR_RETURN(const Json body, Body(request));
   ESPALIER_ASSIGN_OR_RETURN(const std::string name, NameIn(body));
-  ESPALIER_ASSIGN_OR_RETURN(const StudyHead before, ReadHead(tuner, id));
-  ESPALIER_ASSIGN_OR_RETURN(Json file, search_spaces_json::Parse("study", before.spec.json));
-  file["name"] = name;
-  ESPALIER_ASSIGN_OR_RETURN(const StudySpec spec, ParseStudy(file.dump(), "study", "/"));
-  ESPALIER_RETURN_IF_ERROR(NameTaken(tuner.Post(RenameStudy{id, spec.name, spec.json}).status));
+  ESPALIER_ASSIGN_OR_RETURN(StudyHead before, ReadHead(tuner, id));
+  before.spec.name = name;
+  ESPALIER_RETURN_IF_ERROR(CheckStudySize(before.spec, "study"));
+  ESPALIER_RETURN_IF_ERROR(NameTaken(tuner.Post(RenameStudy{id, name}).status));
   ESPALIER_ASSIGN_OR_RETURN(const StudyHead after, ReadHead(tuner, id));
   return Answer{201, SummaryJson(after)};
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
@@ -25,15 +24,6 @@ struct PlannedStudy {
   OptunaFileStudy source;
   std::string name;
 };
-
-absl::StatusOr<StudySpec> MakeSpec(const PlannedStudy& study) {
-  nlohmann::ordered_json json = {{"name", study.name}, {"ask_and_tell", true}};
-  json["directions"] = nlohmann::ordered_json::array();
-  for (const Direction direction : study.source.directions) {
-    json["directions"].push_back(ToString(direction));
-  }
-  return ParseStudy(json.dump(), absl::StrCat("study \"", study.name, "\""), "/");
-}
 
 absl::Status NoSuchStudy(const std::string& from, const std::string& name,
                          const std::vector<OptunaFileStudy>& studies) {
@@ -122,7 +112,7 @@ class Importer {
     const PlannedStudy& study = studies_[next_];
     core_ = std::make_unique<Core>(begin_, CoreOptions{});
     if (study.source.first_start != Time{}) now_ = study.source.first_start;
-    ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, MakeSpec(study));
+    ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, StudyOfClients(study.name, study.source.directions));
     ESPALIER_ASSIGN_OR_RETURN(const Reply reply, Step(CreateStudy{std::move(spec), false}));
     study_ = reply.study;
     new_ids_.clear();

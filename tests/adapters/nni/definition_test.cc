@@ -20,7 +20,7 @@ Definition Read(const std::string& more) {
 TEST(Definition, AnExperimentIsAStudyThatDrawsNothing) {
   const StudySpec spec = Read("").study;
   EXPECT_EQ(spec.name, "nni-e");
-  EXPECT_TRUE(spec.queue());
+  EXPECT_TRUE(spec.queued());
   EXPECT_EQ(spec.directory, "/code");
   EXPECT_EQ(spec.command.back(), "python3 train.py");
   EXPECT_EQ(spec.min_slots, 1);

@@ -21,6 +21,7 @@ class EventFeedTest : public testing::Test {
   EventFeedTest() {
     StudySpec spec;
     spec.name = "nni-e";
+    spec.kind = StudyKind::kQueued;
     spec.sampler = {kQueueSampler, {}};
     Commit({StudyCreated{kStudy, spec, Time{1}}});
   }

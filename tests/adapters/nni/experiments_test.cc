@@ -161,12 +161,13 @@ TEST_F(ExperimentsTest, ATrialRunsWithNnisParametersToTheLetter) {
             json::parse(R"({"x": 1e-5, "list": [1, 2], "whole": 5.0, "none": null, "name": "n"})"));
   EXPECT_EQ(*Find(trial.parameters, "list"), ParameterValue(std::string("[1,2]")));
   EXPECT_EQ(*Find(trial.parameters, "whole"), ParameterValue(5.0));
-  const json environment = json::parse(trial.attributes.system.at(kTrialEnvironment));
-  EXPECT_EQ(environment["NNI_TRIAL_JOB_ID"], "a");
-  EXPECT_EQ(environment["NNI_TRIAL_SEQ_ID"], "3");
-  EXPECT_EQ(environment["ESPALIER_NNI_SERVICE"], kUrl);
-  EXPECT_EQ(environment["ESPALIER_NNI_CHANNEL"], "/nni/v1/channel/e/a/" + Secret("a"));
-  EXPECT_EQ(environment["ESPALIER_NNI_CHECKPOINTS"], "/c/a");
+  const std::map<std::string, std::string> environment(trial.environment.begin(),
+                                                       trial.environment.end());
+  EXPECT_EQ(environment.at("NNI_TRIAL_JOB_ID"), "a");
+  EXPECT_EQ(environment.at("NNI_TRIAL_SEQ_ID"), "3");
+  EXPECT_EQ(environment.at("ESPALIER_NNI_SERVICE"), kUrl);
+  EXPECT_EQ(environment.at("ESPALIER_NNI_CHANNEL"), "/nni/v1/channel/e/a/" + Secret("a"));
+  EXPECT_EQ(environment.at("ESPALIER_NNI_CHECKPOINTS"), "/c/a");
 }
 
 TEST_F(ExperimentsTest, ReportsCountOnceAndComeBeforeTheEnd) {

@@ -471,7 +471,7 @@ TEST_F(CheckpointsTest, AStudyOfThePoolKeepsItsNameAndSoDoItsCopies) {
   Train();
   Save(10);
   Copied(b_, 10);
-  const Reply renamed = Step(RenameStudy{StudyId(1), "t", "{}"});
+  const Reply renamed = Step(RenameStudy{StudyId(1), "t"});
   EXPECT_EQ(renamed.status.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_THAT(std::string(renamed.status.message()),
               HasSubstr("study \"s\" runs on the tuner's pool and keeps its name"));

@@ -23,7 +23,7 @@ class ClientSlotDeskTest : public PartsFixture {
     observe_ = [this](const Change& change) { desk_.Observe(change); };
     StudySpec spec;
     spec.name = "by clients";
-    spec.ask_and_tell = true;
+    spec.kind = StudyKind::kByClients;
     Create(StudyId(1), spec);
     turn_.Emit(TrialCreated{kTrial, StudyId(1), 0, {}, turn_.now()});
     turn_.Emit(TrialTold{kTrial, TrialState::kRunning, {}, turn_.now(), {}});

@@ -20,9 +20,8 @@ class ClientSlotsTest : public CoreTest {
   StudyId NewStudy(const std::string& name, double share = 1) {
     StudySpec spec;
     spec.name = name;
-    spec.ask_and_tell = true;
+    spec.kind = StudyKind::kByClients;
     spec.share = share;
-    spec.json = "{}";
     return Step(CreateStudy{spec, false}).study;
   }
   TrialId NewTrial() { return NewTrial(clients_); }

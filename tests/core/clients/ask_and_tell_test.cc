@@ -15,8 +15,7 @@ class AskAndTell : public CoreTest {
   void SetUp() override {
     StudySpec spec;
     spec.name = "by clients";
-    spec.ask_and_tell = true;
-    spec.json = "{}";
+    spec.kind = StudyKind::kByClients;
     const Reply reply = Step(CreateStudy{spec, false});
     ASSERT_TRUE(reply.status.ok()) << reply.status;
     study_ = reply.study;
@@ -73,21 +72,26 @@ TEST_F(AskAndTell, AnEndedTrialKeepsWhatItHas) {
   EXPECT_EQ(At(id), before);
 }
 
+TEST_F(AskAndTell, AClientDoesNotPauseItsTrial) {
+  const TrialId id = Create();
+  EXPECT_TRUE(absl::IsInvalidArgument(Step(SetTrialState{id, TrialState::kPaused, {}}).status));
+  EXPECT_EQ(At(id).state, TrialState::kRunning);
+}
+
 TEST_F(AskAndTell, ARenamedStudyKeepsItsIdAndTrials) {
   const TrialId trial = Create();
   StudySpec other;
   other.name = "taken";
-  other.ask_and_tell = true;
+  other.kind = StudyKind::kByClients;
   ASSERT_TRUE(Step(CreateStudy{other, false}).status.ok());
-  EXPECT_TRUE(absl::IsAlreadyExists(Step(RenameStudy{study_, "taken", "{}"}).status));
-  ASSERT_TRUE(Step(RenameStudy{study_, "new name", R"({"name": "new name"})"}).status.ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(Step(RenameStudy{study_, "taken"}).status));
+  ASSERT_TRUE(Step(RenameStudy{study_, "new name"}).status.ok());
   const Study& study = core_.state().studies.at(study_);
   EXPECT_EQ(study.spec.name, "new name");
-  EXPECT_EQ(study.spec.json, R"({"name": "new name"})");
   EXPECT_EQ(study.trials, std::vector<TrialId>{trial});
   EXPECT_EQ(core_.state().FindStudy("by clients"), nullptr);
   EXPECT_EQ(core_.state().FindStudy("new name"), &study);
-  EXPECT_TRUE(absl::IsNotFound(Step(RenameStudy{StudyId(99), "x", "{}"}).status));
+  EXPECT_TRUE(absl::IsNotFound(Step(RenameStudy{StudyId(99), "x"}).status));
 }
 
 TEST_F(AskAndTell, AParameterKeepsItsKindOfDistribution) {

@@ -26,10 +26,9 @@ class Asking : public CoreTest {
   static StudySpec AskSpec(const char* space = kSpace) {
     StudySpec spec;
     spec.name = "asked";
-    spec.ask_and_tell = true;
+    spec.kind = StudyKind::kByClients;
     spec.space = *SearchSpace::FromJson(space);
     spec.sampler = {"random", {}};
-    spec.json = "{}";
     return spec;
   }
 

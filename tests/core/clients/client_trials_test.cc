@@ -20,7 +20,7 @@ class ClientTrialsTest : public PartsFixture {
     options_.client_lease = {.seconds = 10, .max_retries = 1};
     StudySpec spec;
     spec.name = "by clients";
-    spec.ask_and_tell = true;
+    spec.kind = StudyKind::kByClients;
     spec.target = 0.5;
     PartsFixture::Create(kClientStudy, spec);
   }

@@ -202,7 +202,6 @@ TEST_F(PlanningTest, TheSameEventsGiveTheSameCommands) {
     spec.command = {"program"};
     spec.sampler = {"random", {}};
     spec.max_trials = 30;
-    spec.json = "{}";
     step(CreateStudy{spec, false});
     for (int node = 0; node < 4; ++node) {
       step(AgentHello{"node-" + std::to_string(node), 2, {}});

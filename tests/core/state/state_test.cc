@@ -45,7 +45,7 @@ TEST_F(State, FindsAStudyByName) {
 }
 
 TEST_F(State, FindsAStudyByTheNameThatItHasNow) {
-  Apply(StudyRenamed{kStudy, "t", "{}"});
+  Apply(StudyRenamed{kStudy, "t"});
   EXPECT_EQ(state_.FindStudy("s"), nullptr);
   EXPECT_EQ(state_.FindStudy("t"), &study());
   Apply(StudyDeleted{kStudy, kStudy, kTrial});
@@ -172,6 +172,53 @@ TEST_F(StateDeath, RefusesChangesThatDoNotFit) {
   EXPECT_DEATH(Apply(GenerationAdvanced{kTrial, 2}), "generation 2 after 2");
   Apply(NodeRegistered{NodeId(1), "n"});
   EXPECT_DEATH(Apply(NodeRegistered{NodeId(1), "m"}), "is not new");
+}
+
+TEST_F(State, AReportedValueReplacesOneOnlyWhereItSaysSo) {
+  Apply(ValueReported{kTrial, {1, 0.5, 0, At(1), 0}, {{"loss", 2}}});
+  Apply(ValueReported{kTrial, {1, 0.25, 0, At(2), 0}, {}, true});
+  Apply(ValueReported{kTrial, {0, 0.75, 0, At(3), 0}, {}, true});
+  ASSERT_EQ(trial().values.size(), 2U);
+  EXPECT_EQ(trial().values[0].value, 0.75);
+  EXPECT_EQ(trial().values[1].value, 0.25);
+  EXPECT_EQ(trial().extra.at(1).at("loss"), 2) << "its further figures stay";
+}
+
+TEST_F(State, WhatIsToldBeforeTheEndIsTheFinalValue) {
+  Enter(TrialState::kRunning, 12);
+  Apply(FinalValueReported{kTrial, 0.5});
+  EXPECT_EQ(trial().value, 0.5);
+  EXPECT_EQ(trial().state, TrialState::kRunning);
+}
+
+TEST(MayFollow, HasARowForEachSource) {
+  using enum TrialState;
+  EXPECT_FALSE(MayFollow(kWaiting, kComplete, StateSource::kPool)) << "what never ran";
+  EXPECT_TRUE(MayFollow(kRunning, kPaused, StateSource::kPool));
+  EXPECT_TRUE(MayFollow(kWaiting, kComplete, StateSource::kClient));
+  EXPECT_TRUE(MayFollow(kRunning, kWaiting, StateSource::kClient));
+  EXPECT_TRUE(MayFollow(kWaiting, kWaiting, StateSource::kImport));
+  EXPECT_TRUE(MayFollow(kWaiting, kFail, StateSource::kImport));
+  EXPECT_FALSE(MayFollow(kRunning, kComplete, StateSource::kImport)) << "it is here already";
+  for (const TrialState any : {kWaiting, kRunning, kPaused, kComplete, kPruned, kFail}) {
+    EXPECT_FALSE(MayFollow(any, kPaused, StateSource::kClient));
+    EXPECT_FALSE(MayFollow(any, kPaused, StateSource::kImport));
+    for (const TrialState ended : {kComplete, kPruned, kFail}) {
+      for (const auto source : {StateSource::kPool, StateSource::kClient, StateSource::kImport}) {
+        EXPECT_FALSE(MayFollow(ended, any, source));
+      }
+    }
+  }
+}
+
+TEST_F(StateDeath, OnWhatAClientMayNotTell) {
+  EXPECT_DEATH(Apply(TrialTold{kTrial, TrialState::kPaused, {}, {}, {}}), "PAUSED after WAITING");
+  Enter(TrialState::kRunning, 12);
+  EXPECT_DEATH(
+      Apply(TrialTold{kTrial, TrialState::kComplete, {1}, {}, At(13), StateSource::kImport}),
+      "COMPLETE after RUNNING");
+  Enter(TrialState::kPaused, 13);
+  EXPECT_DEATH(Apply(TrialTold{kTrial, TrialState::kFail, {}, {}, At(14)}), "FAIL after PAUSED");
 }
 
 }  // namespace

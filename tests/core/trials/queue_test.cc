@@ -10,7 +10,6 @@ namespace espalier {
 namespace {
 
 using testing::HasSubstr;
-using testing::StartsWith;
 
 // A core with one study whose trials clients enqueue, and one node.
 class Queue : public CoreTest {
@@ -18,6 +17,7 @@ class Queue : public CoreTest {
   StudySpec QueueSpec() {
     StudySpec spec = Spec(0);
     spec.space = {};
+    spec.kind = StudyKind::kQueued;
     spec.sampler = {kQueueSampler, {}};
     return spec;
   }
@@ -77,6 +77,7 @@ TEST_F(Queue, ARepeatedRequestEnqueuesNothingNewAlsoAfterARestart) {
 
 TEST_F(Queue, ASearchSpaceIsToBeGivenInFull) {
   StudySpec spec = Spec(0);
+  spec.kind = StudyKind::kQueued;
   spec.sampler = {kQueueSampler, {}};
   Open(spec, 1);
   EXPECT_THAT(std::string(Step(EnqueueTrial{"s", {}, {}, ""}).status.message()),
@@ -87,6 +88,7 @@ TEST_F(Queue, ASearchSpaceIsToBeGivenInFull) {
 
 TEST_F(Queue, OnlyActiveParametersAreToBeGiven) {
   StudySpec spec = Spec(0);
+  spec.kind = StudyKind::kQueued;
   spec.sampler = {kQueueSampler, {}};
   spec.space = *SearchSpace::FromJson(R"({"n": {"_type": "choice", "_value": [
       {"_name": "A", "p": {"_type": "uniform", "_value": [0, 1]}}, {"_name": "B"}]}})");
@@ -120,13 +122,14 @@ TEST_F(Queue, HeldTrialsStayWhereTheyAreUntilTheyAreLetGo) {
   Step(ReplicaExited{ReplicaId(1), -1, 15, "", ""});
   Step(ReplicaExited{ReplicaId(2), -1, 15, "", ""});
   EXPECT_EQ(StateOf(held), TrialState::kPaused);
-  Step(SetTrialAttribute{held, true, kTrialHeld, "true"});
+  EXPECT_TRUE(Step(HoldTrial{held}).status.ok());
   Step(ResumeStudy{"s"});
   ASSERT_EQ(starts_.size(), 1U);
   EXPECT_EQ(starts_[0].trial, other);
   Core restarted(core_.state(), {});
   EXPECT_EQ(restarted.state().trials.at(held).state, TrialState::kPaused);
-  Step(SetTrialAttribute{held, true, kTrialHeld, "false"});
+  EXPECT_TRUE(restarted.state().trials.at(held).held);
+  EXPECT_TRUE(Step(HoldTrial{held, false}).status.ok());
   ASSERT_EQ(starts_.size(), 1U);
   EXPECT_EQ(starts_[0].trial, held);
 }
@@ -162,8 +165,39 @@ TEST_F(Queue, CancelledTrialsAreNoFailuresOfTheStudy) {
   for (const char* key : {"a", "b", "c"}) {
     Step(CancelTrial{Enqueue(key), TrialState::kFail, "too slow"});
   }
-  EXPECT_THAT(trial().reason, StartsWith(kCancelled));
+  EXPECT_TRUE(trial().cancelled);
   EXPECT_EQ(study().state, StudyState::kRunning);
+}
+
+TEST_F(Queue, AFailureThatSaysCancelledIsAFailure) {
+  StudySpec spec = QueueSpec();
+  spec.max_consecutive_failures = 1;
+  Open(spec, 1);
+  const TrialId id = Enqueue("a");
+  const ReplicaId replica = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Step(FromReplica{replica, ReplicaFinished{std::nullopt, "cancelled by its own program"}});
+  EXPECT_EQ(StateOf(id), TrialState::kFail);
+  EXPECT_FALSE(trial().cancelled);
+  EXPECT_EQ(study().state, StudyState::kFailed);
+}
+
+TEST_F(Queue, OnlyTrialsOfThePoolAreHeldAndGivenAnEnvironment) {
+  Open(1);
+  const TrialId id = Enqueue("a");
+  EXPECT_TRUE(Step(SetTrialEnvironment{id, {{"A", "b"}}}).status.ok());
+  EXPECT_EQ(trial().environment, (TrialEnvironment{{"A", "b"}}));
+  EXPECT_TRUE(absl::IsNotFound(Step(HoldTrial{TrialId(9)}).status));
+  Step(CancelTrial{id});
+  EXPECT_TRUE(absl::IsFailedPrecondition(Step(HoldTrial{id}).status)) << "it has ended";
+  EXPECT_TRUE(absl::IsFailedPrecondition(Step(SetTrialEnvironment{id, {}}).status));
+  EXPECT_EQ(trial().environment, (TrialEnvironment{{"A", "b"}}));
+  StudySpec asked = Spec(0);
+  asked.name = "asked";
+  asked.kind = StudyKind::kByClients;
+  Step(CreateStudy{asked, false});
+  const Reply other = Step(AskTrial{"asked", {}, ""});
+  EXPECT_TRUE(absl::IsPermissionDenied(Step(HoldTrial{other.trial}).status));
 }
 
 TEST_F(Queue, OnlyTrialsOfThePoolAreCancelled) {
@@ -173,7 +207,7 @@ TEST_F(Queue, OnlyTrialsOfThePoolAreCancelled) {
       absl::IsInvalidArgument(Step(CancelTrial{Enqueue("a"), TrialState::kComplete, ""}).status));
   StudySpec asked = Spec(0);
   asked.name = "asked";
-  asked.ask_and_tell = true;
+  asked.kind = StudyKind::kByClients;
   Step(CreateStudy{asked, false});
   const Reply trial = Step(AskTrial{"asked", {}, ""});
   EXPECT_TRUE(absl::IsPermissionDenied(Step(CancelTrial{trial.trial}).status));

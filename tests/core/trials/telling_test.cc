@@ -17,11 +17,10 @@ class Telling : public CoreTest {
   void Create(const PluginSpec& pruner = {"none", {}}, std::optional<double> target = {}) {
     StudySpec spec;
     spec.name = "told";
-    spec.ask_and_tell = true;
+    spec.kind = StudyKind::kByClients;
     spec.space = *SearchSpace::FromJson(R"({"x": {"_type": "uniform", "_value": [0, 1]}})");
     spec.pruner = pruner;
     spec.target = target;
-    spec.json = "{}";
     ASSERT_TRUE(Step(CreateStudy{spec, false}).status.ok());
   }
   TrialId Ask() { return Step(AskTrial{"told", {}, {}}).trial; }

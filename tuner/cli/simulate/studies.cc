@@ -117,6 +117,8 @@ absl::StatusOr<StudySpec> SpecOf(const Workload& load, bool recorded,
   }
   if (!a.sampler.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(spec.sampler, ParsePlugin("--sampler", a.sampler));
+    const bool queue = spec.sampler.name == kQueueSampler;
+    if (!spec.by_clients()) spec.kind = queue ? StudyKind::kQueued : StudyKind::kTuned;
   }
   if (a.seed >= 0) spec.seed = static_cast<std::uint64_t>(a.seed);
   if (a.trials > 0) {

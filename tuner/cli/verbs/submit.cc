@@ -30,7 +30,7 @@ absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments
                  std::string(found.message()).c_str());
   }
   v1::CreateStudyRequest request;
-  request.set_study_json(spec->json);
+  request.set_study_json(WriteStudy(*spec));
   request.set_directory(spec->directory);
   ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.CreateStudy(request));
   std::printf("study %s submitted\n", study.name().c_str());

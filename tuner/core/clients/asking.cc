@@ -56,7 +56,7 @@ const Study* ClientTrials::StudyToAsk(const std::string& name, const char* key_a
   const Study* study = turn_.state().FindStudy(name);
   if (study == nullptr) {
     status = absl::NotFoundError(absl::StrCat("no study \"", name, "\""));
-  } else if (!study->spec.ask_and_tell) {
+  } else if (!study->spec.by_clients()) {
     status = RunsOnThePool(*study);
   } else if (status = CheckRequestKey(study->id, key_attribute, key);
              status.ok() && !turn_.reply().existed) {

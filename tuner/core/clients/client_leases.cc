@@ -37,7 +37,7 @@ std::vector<std::int64_t> ParseHistory(const std::string& json) {
 void ClientTrials::HeardOf(TrialId id) {
   if (options_.client_lease.seconds <= 0) return;
   const Trial& trial = turn_.TrialAt(id);
-  if (trial.state == TrialState::kRunning && turn_.StudyAt(trial.study).spec.ask_and_tell) {
+  if (trial.state == TrialState::kRunning && turn_.StudyAt(trial.study).spec.by_clients()) {
     heard_of_[id] = turn_.now();
     if (!leases_checked_) leases_checked_ = turn_.now();
   } else {

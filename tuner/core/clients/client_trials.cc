@@ -11,7 +11,7 @@ namespace espalier {
 
 void ClientTrials::TakeUp(const Trial& trial) {
   request_keys_.Take(trial);
-  if (!turn_.StudyAt(trial.study).spec.ask_and_tell) return;
+  if (!turn_.StudyAt(trial.study).spec.by_clients()) return;
   NoteWaiting(trial);
   if (trial.state == TrialState::kRunning) HeardOf(trial.id);
 }
@@ -37,7 +37,7 @@ void ClientTrials::On(const CreateTrial& event) {
     return;
   }
   const Study& study = it->second;
-  if (!study.spec.ask_and_tell) {
+  if (!study.spec.by_clients()) {
     turn_.reply().status = RunsOnThePool(study);
     return;
   }
@@ -61,7 +61,7 @@ TrialId ClientTrials::CreateFrom(StudyId study, const TrialTemplate& content) {
   const Trial& trial = turn_.TrialAt(id);
   for (const auto& [suggestion, value] : content.parameters) Suggest(trial, suggestion, value);
   for (const auto& [step, value] : content.intermediate_values) {
-    turn_.Emit(ValueSet{id, {step, value, 0, turn_.now(), 0}});
+    turn_.Emit(ValueReported{id, {step, value, 0, turn_.now(), 0}});
   }
   for (const auto& [key, value] : content.attributes.user) {
     turn_.Emit(TrialAttributeSet{id, false, key, value});
@@ -69,7 +69,8 @@ TrialId ClientTrials::CreateFrom(StudyId study, const TrialTemplate& content) {
   for (const auto& [key, value] : content.attributes.system) {
     turn_.Emit(TrialAttributeSet{id, true, key, value});
   }
-  turn_.Emit(TrialTold{id, content.state, content.values, content.started, content.ended});
+  turn_.Emit(TrialTold{id, content.state, content.values, content.started, content.ended,
+                       StateSource::kImport});
   HeardOf(id);
   return id;
 }
@@ -88,7 +89,7 @@ const Trial* ClientTrials::OpenTrial(TrialId id) {
 const Trial* ClientTrials::TrialToTell(TrialId id) {
   const Trial* trial = OpenTrial(id);
   if (trial == nullptr) return nullptr;
-  if (const Study& study = turn_.StudyAt(trial->study); !study.spec.ask_and_tell) {
+  if (const Study& study = turn_.StudyAt(trial->study); !study.spec.by_clients()) {
     turn_.reply().status = RunsOnThePool(study);
     return nullptr;
   }
@@ -158,7 +159,6 @@ void ClientTrials::On(const SetTrialAttribute& event) {
   if (OpenTrial(event.trial) == nullptr) return;
   turn_.Emit(TrialAttributeSet{event.trial, event.system, event.key, event.value});
   HeardOf(event.trial);
-  if (event.system && event.key == kTrialHeld) turn_.Wake();
 }
 
 void ClientTrials::On(const SetIntermediateValue& event) {
@@ -171,6 +171,13 @@ void ClientTrials::On(const SetTrialState& event) {
   if (trial == nullptr) return;
   const bool starts = event.state == TrialState::kRunning;
   if (starts && trial->state != TrialState::kWaiting) return;  // somebody else has it
+  if (!MayFollow(trial->state, event.state, StateSource::kClient)) {
+    turn_.reply().status = absl::InvalidArgumentError(absl::StrCat(
+        "trial ", trial->number, " (id ", trial->id.value, ") is run by its client, which says ",
+        "RUNNING, WAITING, COMPLETE, PRUNED or FAIL of it, got ",
+        std::string(ToString(event.state))));
+    return;
+  }
   turn_.Emit(TrialTold{event.trial, event.state, event.values, starts ? turn_.now() : Time{},
                        Ended(event.state) ? turn_.now() : Time{}});
   HeardOf(event.trial);

@@ -29,7 +29,7 @@ absl::Status CheckGiven(const Study& study, const Parameters& given) {
 
 void QueuedTrials::On(const EnqueueTrial& event) {
   const Study* study = turn_.state().FindStudy(event.study);
-  if (study != nullptr && study->spec.queue()) {
+  if (study != nullptr && study->spec.queued()) {
     EnqueueOnPool(*study, event);
   } else {
     clients_.Enqueue(event);
@@ -55,6 +55,7 @@ void QueuedTrials::EnqueueOnPool(const Study& study, const EnqueueTrial& event) 
   for (const auto& [key, value] : event.system_attributes) {
     turn_.Emit(TrialAttributeSet{id, true, key, value});
   }
+  if (!event.environment.empty()) turn_.Emit(TrialEnvironmentSet{id, event.environment});
   clients_.KeepRequestKey(id, kCreationKey, event.request_key);
   turn_.Wake();
   turn_.reply().trial = id;
@@ -67,7 +68,7 @@ const Trial* QueuedTrials::TrialOfPool(TrialId id) {
     turn_.reply().status = NoTrial(id);
     return nullptr;
   }
-  if (const Study& study = turn_.StudyAt(it->second.study); study.spec.ask_and_tell) {
+  if (const Study& study = turn_.StudyAt(it->second.study); study.spec.by_clients()) {
     turn_.reply().status = absl::PermissionDeniedError(
         absl::StrCat("trial ", it->second.number, " of study \"", study.spec.name,
                      "\" is run by its client, which alone can end it"));
@@ -87,8 +88,7 @@ void QueuedTrials::On(const CancelTrial& event) {
   if (trial == nullptr || Ended(trial->state)) return;
   std::string reason = event.reason;
   if (event.state == TrialState::kFail) {
-    reason = reason.empty() ? absl::StrCat(kCancelled, " by the user")
-                            : absl::StrCat(kCancelled, ": ", reason);
+    reason = reason.empty() ? "cancelled by the user" : absl::StrCat("cancelled: ", reason);
   } else if (reason.empty()) {
     reason = "stopped early by the user";
   }
@@ -96,8 +96,22 @@ void QueuedTrials::On(const CancelTrial& event) {
   if (event.state == TrialState::kPruned && !trial->values.empty()) {
     last = trial->values.back().value;
   }
-  trials_.EndTrial(trial->id, event.state, reason, last);
+  trials_.EndTrial(trial->id, event.state, reason, last, {}, event.state == TrialState::kFail);
   turn_.reply().updated = true;
+}
+
+void QueuedTrials::On(const HoldTrial& event) {
+  const Trial* trial = clients_.OpenTrial(event.trial);
+  if (trial == nullptr || TrialOfPool(event.trial) == nullptr) return;
+  if (trial->held == event.held) return;
+  turn_.Emit(TrialHeld{trial->id, event.held});
+  turn_.Wake();
+}
+
+void QueuedTrials::On(const SetTrialEnvironment& event) {
+  const Trial* trial = clients_.OpenTrial(event.trial);
+  if (trial == nullptr || TrialOfPool(event.trial) == nullptr) return;
+  turn_.Emit(TrialEnvironmentSet{trial->id, event.environment});
 }
 
 void QueuedTrials::On(const RecordReport& event) {
@@ -119,7 +133,7 @@ void QueuedTrials::On(const RecordReport& event) {
   turn_.reply().updated = true;
   if (!event.number || !std::isfinite(*event.number)) return;
   if (!event.step) {
-    turn_.Emit(TrialTold{trial->id, trial->state, {*event.number}, {}, {}});
+    turn_.Emit(FinalValueReported{trial->id, *event.number});
   } else if (trial->state == TrialState::kRunning) {
     trials_.TakeValue(trial->id, {*event.step, *event.number, 0, turn_.now(), 0});
   }

@@ -16,6 +16,8 @@ class QueuedTrials {
   // Of any study: one whose clients run its trials goes on to them.
   void On(const EnqueueTrial& event);
   void On(const CancelTrial& event);
+  void On(const HoldTrial& event);
+  void On(const SetTrialEnvironment& event);
   void On(const RecordReport& event);
 
  private:

@@ -80,7 +80,7 @@ void ClientTrials::On(const TellValue& event) {
         absl::InvalidArgumentError(absl::StrCat("step must be 0 or more, got ", *event.step));
     return;
   }
-  if (turn_.StudyAt(trial.study).spec.ask_and_tell) {
+  if (turn_.StudyAt(trial.study).spec.by_clients()) {
     SetValue(trial, event.step.value_or(next), event.value);
     if (event.final && turn_.reply().status.ok()) {
       EndTrial(trial, TrialState::kComplete, {event.value});
@@ -102,7 +102,7 @@ void ClientTrials::On(const ReportValue& event) {
   if (step < 0) {
     turn_.reply().status =
         absl::InvalidArgumentError(absl::StrCat("step must be 0 or more, got ", step));
-  } else if (turn_.StudyAt(trial->study).spec.ask_and_tell) {
+  } else if (turn_.StudyAt(trial->study).spec.by_clients()) {
     SetValue(*trial, step, event.value);
   } else {
     trials_.TakeValue(trial->id, {step, event.value, 0, turn_.now(), 0});
@@ -129,7 +129,7 @@ void ClientTrials::On(const TellEnd& event) {
     return;
   }
   if (RunningTrial(event.trial) == nullptr) return;
-  if (study.spec.ask_and_tell) {
+  if (study.spec.by_clients()) {
     EndTrial(trial, event.state, event.values);
   } else if (event.state == TrialState::kComplete) {
     trials_.EndTrial(trial.id, TrialState::kComplete, "told its final value", event.values.front());
@@ -150,7 +150,7 @@ PruneVerdict ClientTrials::Verdict(TrialId id) const {
                                study.reason.empty() ? "" : ": ", study.reason)};
   }
   // Trials of the pool are judged, and ended, at each value.
-  if (!study.spec.ask_and_tell || study.spec.directions.size() != 1) return {};
+  if (!study.spec.by_clients() || study.spec.directions.size() != 1) return {};
   if (study.spec.pruner.name == "none") return {};  // needs no look at all curves
   const absl::StatusOr<std::unique_ptr<Pruner>> pruner =
       MakePruner(study.spec.pruner.name, study.spec.pruner.options);

@@ -16,7 +16,7 @@ void ClientTrials::SetValue(const Trial& trial, std::int64_t step, double value)
     turn_.reply().status = HasReportedTheMost(trial);
     return;
   }
-  turn_.Emit(ValueSet{trial.id, {step, value, 0, turn_.now(), 0}});
+  turn_.Emit(ValueReported{trial.id, {step, value, 0, turn_.now(), 0}, {}, /*replace=*/true});
   EndIfTargetReached(trial, value);
 }
 

@@ -26,7 +26,7 @@ void PoolState::Observe(const Change& change) {
   }
   if (const auto* created = std::get_if<TrialCreated>(&change)) {
     const Study& study = turn_.StudyAt(created->study);
-    if (!study.spec.ask_and_tell) live[created->id] = {&turn_.TrialAt(created->id), &study};
+    if (!study.spec.by_clients()) live[created->id] = {&turn_.TrialAt(created->id), &study};
   }
   if (const auto* newer = std::get_if<CheckpointRecorded>(&change)) reconcile.insert(newer->id);
   if (const auto ended = TrialEndedBy(change)) {

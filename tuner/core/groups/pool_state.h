@@ -18,7 +18,7 @@ inline constexpr double kShareTurn_s = 10;  // that a trial runs before it gives
 
 // Whether the tuner creates and runs trials of the study at present.
 inline bool UsesPool(const Study& study) {
-  return study.state == StudyState::kRunning && !study.spec.ask_and_tell;
+  return study.state == StudyState::kRunning && !study.spec.by_clients();
 }
 
 // Slots on all its nodes.

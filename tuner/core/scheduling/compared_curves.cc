@@ -46,7 +46,7 @@ void CurvesOfStudies::Observe(const TunerState& state, const Change& change) {
       [&](const auto& c) {
         using Kind = std::decay_t<decltype(c)>;
         constexpr bool kMovesCurve =
-            std::is_same_v<Kind, ValueReported> || std::is_same_v<Kind, ValueSet> ||
+            std::is_same_v<Kind, ValueReported> || std::is_same_v<Kind, FinalValueReported> ||
             std::is_same_v<Kind, TrialStateChanged> || std::is_same_v<Kind, TrialTold>;
         if constexpr (kMovesCurve) {
           const Trial& trial = state.trials.at(c.id);

@@ -6,15 +6,20 @@
 
 namespace espalier {
 
+// With a new trial, value or end of one the study's other trials compare anew.
+void Promises::NoteChangeOf(const Trial& trial) {
+  if (!turn_.StudyAt(trial.study).spec.by_clients()) stale_.insert(trial.study);
+}
+
 void Promises::Observe(const Change& change) {
   if (const auto* created = std::get_if<TrialCreated>(&change)) {
-    if (!turn_.StudyAt(created->study).spec.ask_and_tell) stale_.insert(created->study);
+    NoteChangeOf(turn_.TrialAt(created->id));
   }
   if (const auto* value = std::get_if<ValueReported>(&change)) {
-    stale_.insert(turn_.TrialAt(value->id).study);
+    NoteChangeOf(turn_.TrialAt(value->id));
   }
   if (const auto* trial = std::get_if<TrialStateChanged>(&change); trial && Ended(trial->state)) {
-    stale_.insert(turn_.TrialAt(trial->id).study);
+    NoteChangeOf(turn_.TrialAt(trial->id));
   }
   if (const auto* study = std::get_if<StudyStateChanged>(&change)) {
     if (UsesPool(turn_.StudyAt(study->id))) stale_.insert(study->id);

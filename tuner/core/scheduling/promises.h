@@ -35,6 +35,8 @@ class Promises {
   double Of(TrialId trial) const { return Find(trial).value_or(Job{}.promise); }
 
  private:
+  void NoteChangeOf(const Trial& trial);
+
   Turn& turn_;
   std::map<TrialId, double> promise_;
   std::map<StudyId, Time> computed_;  // of large studies

@@ -49,7 +49,6 @@ struct StudyDeleted {
 struct StudyRenamed {
   StudyId id;
   std::string name;
-  std::string json;
 };
 struct StudyAttributeSet {
   StudyId id;
@@ -75,14 +74,21 @@ struct TrialStateChanged {
   std::string reason;
   std::optional<double> value;  // final value, with COMPLETE and (last one) PRUNED
   std::string last_output;      // with FAIL
+  bool cancelled = false;       // with FAIL: see Trial
 };
-// What the client that runs an ask-and-tell trial says of it. Zero times: none, or as it was.
+// What the client that runs a trial says of it. Zero times: none, or as it was.
 struct TrialTold {
   TrialId id;
   TrialState state;
   std::vector<double> values;  // final; empty: as they were
   Time started;
   Time ended;
+  StateSource source = StateSource::kClient;
+};
+// The final value that the program of a trial of the pool has told before its end.
+struct FinalValueReported {
+  TrialId id;
+  double value;
 };
 // `position` is that of an earlier value of the same parameter, or the next.
 struct ParameterSuggested {
@@ -96,15 +102,19 @@ struct TrialAttributeSet {
   std::string key;
   std::string value;
 };
-// Replaces the value of the same step, if there is one.
-struct ValueSet {
+struct TrialHeld {
   TrialId id;
-  IntermediateValue value;
+  bool held;
+};
+struct TrialEnvironmentSet {
+  TrialId id;
+  TrialEnvironment environment;
 };
 struct ValueReported {
   TrialId id;
   IntermediateValue value;
   std::map<std::string, double> extra{};  // further figures of the same step
+  bool replace = false;                   // the value of that step, if there is one; else it is new
 };
 // The trial's replica group entered a new generation; generations are never used twice.
 struct GenerationAdvanced {
@@ -178,11 +188,11 @@ struct ReplicaIdsReserved {
 using Change =
     std::variant<StudyCreated, StudyStateChanged, StudyLimitsChanged, StudyClockSet, StudyDeleted,
                  StudyRenamed, StudyAttributeSet, SuggestionAdded, TrialCreated, TrialStateChanged,
-                 TrialTold, ParameterSuggested, TrialAttributeSet, ValueSet, ValueReported,
-                 GenerationAdvanced, SlotsHeldChanged, ResizeMeasured, FiguresRecorded,
-                 CheckpointRecorded, CheckpointCopySet, CheckpointCopyGone, TrialPinned,
-                 TrialRestarted, DecisionMade, NodeRegistered, NodeDrained, PoolPolicySet,
-                 TokenKept, ReplicaIdsReserved>;
+                 TrialTold, ParameterSuggested, TrialAttributeSet, TrialHeld, TrialEnvironmentSet,
+                 FinalValueReported, ValueReported, GenerationAdvanced, SlotsHeldChanged,
+                 ResizeMeasured, FiguresRecorded, CheckpointRecorded, CheckpointCopySet,
+                 CheckpointCopyGone, TrialPinned, TrialRestarted, DecisionMade, NodeRegistered,
+                 NodeDrained, PoolPolicySet, TokenKept, ReplicaIdsReserved>;
 
 // What the change ends, for whoever keeps something beside the state: the trial that it lets end,
 // and the study that it lets end or deletes, with all its trials. None: it does nothing like it. A

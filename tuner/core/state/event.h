@@ -61,7 +61,6 @@ struct DeleteStudy {
 struct RenameStudy {
   StudyId study;
   std::string name;
-  std::string json;  // the study file with that name
 };
 struct SetStudyAttribute {
   StudyId study;
@@ -120,14 +119,22 @@ struct EnqueueTrial {
   std::map<std::string, std::string> user_attributes;
   std::string request_key;
   std::map<std::string, std::string> system_attributes{};
+  TrialEnvironment environment{};  // of a trial that the pool runs
 };
-// System attributes of enqueued trials that the pool goes by.
-// An object of texts: variables for the trial's processes, beside the study's.
-inline constexpr char kTrialEnvironment[] = "espalier:environment";
-// An object: what the trial's parameter file says, to the letter.
+// A system attribute of such trials, an object: what the trial's parameter file says, to the
+// letter.
 inline constexpr char kTrialParameters[] = "espalier:parameters";
-// "true": the trial, which does not run, waits until this is "false", also where its study runs.
-inline constexpr char kTrialHeld[] = "espalier:held";
+
+// A trial of the pool which does not run waits until it is let go, also where its study runs.
+struct HoldTrial {
+  TrialId trial;
+  bool held = true;  // false: lets it go
+};
+// For the processes of a trial of the pool that are yet to start.
+struct SetTrialEnvironment {
+  TrialId trial;
+  TrialEnvironment environment;
+};
 
 // Ends a trial of the pool as PRUNED or FAIL: its processes are stopped, one that waits never
 // starts. One that has ended stays as it is.
@@ -136,8 +143,6 @@ struct CancelTrial {
   TrialState state = TrialState::kFail;
   std::string reason{};  // empty: by the user
 };
-// Reasons of trials that were cancelled as FAIL begin so.
-inline constexpr char kCancelled[] = "cancelled";
 
 // What the program of an enqueued trial tells, once under its key.
 struct RecordReport {
@@ -284,11 +289,11 @@ struct Tick {};
 using Event =
     std::variant<CreateStudy, StopStudy, ResumeStudy, TellValue, PinTrial, DrainNode, DeleteStudy,
                  RenameStudy, SetStudyAttribute, CreateTrial, AskTrial, EnqueueTrial, ReportValue,
-                 TellEnd, CancelTrial, RecordReport, SetTrialAttributes, SuggestParameter,
-                 SetTrialAttribute, SetIntermediateValue, SetTrialState, AcquireSlots, RenewSlots,
-                 ReleaseSlots, AgentHello, AgentLeaving, AgentGone, ReplicaStarted, FromReplica,
-                 ReplicaExited, CheckpointCopied, SetPoolPolicy, AddToken, RemoveToken, PlanMade,
-                 Tick>;
+                 TellEnd, CancelTrial, HoldTrial, SetTrialEnvironment, RecordReport,
+                 SetTrialAttributes, SuggestParameter, SetTrialAttribute, SetIntermediateValue,
+                 SetTrialState, AcquireSlots, RenewSlots, ReleaseSlots, AgentHello, AgentLeaving,
+                 AgentGone, ReplicaStarted, FromReplica, ReplicaExited, CheckpointCopied,
+                 SetPoolPolicy, AddToken, RemoveToken, PlanMade, Tick>;
 
 // ---- Commands: all that the core ever asks for -----------------------------------------------
 // They go to the agent of `node` after the changes of their step are committed. Each can be

@@ -22,6 +22,7 @@ class Applier {
     Study study;
     study.id = c.id;
     study.spec = c.spec;
+    study.asked = AskedForBy(c.spec);
     study.created = c.at;
     study.running_since = c.at;
     state_.studies.emplace(c.id, std::move(study));
@@ -89,11 +90,10 @@ class Applier {
   }
 
   void operator()(const StudyRenamed& c) {
-    StudySpec& spec = StudyAt(c.id).spec;
-    state_.study_ids.erase(spec.name);
+    std::string& name = StudyAt(c.id).spec.name;
+    state_.study_ids.erase(name);
     state_.study_ids.emplace(c.name, c.id);
-    spec.name = c.name;
-    spec.json = c.json;
+    name = c.name;
   }
 
   void operator()(const StudyAttributeSet& c) { Set(StudyAt(c.id).attributes, c); }
@@ -111,7 +111,7 @@ class Applier {
 
   void operator()(const TrialTold& c) {
     Trial& trial = TrialAt(c.id);
-    ESPALIER_CHECK(!Ended(trial.state), absl::StrCat("trial ", c.id.value, " has ended"));
+    CheckMayFollow(trial, c.state, c.source);
     trial.state = c.state;
     if (!c.values.empty()) {
       trial.value = c.values.front();
@@ -121,26 +121,21 @@ class Applier {
     if (c.ended != Time{}) trial.ended = c.ended;
   }
 
-  void operator()(const ValueSet& c) {
-    std::vector<IntermediateValue>& values = TrialAt(c.id).values;
-    const auto at = PlaceOf(values, c.value.step);
-    if (at != values.end() && at->step == c.value.step) {
-      *at = c.value;
-    } else {
-      values.insert(at, c.value);
-    }
-  }
+  void operator()(const TrialHeld& c) { TrialAt(c.id).held = c.held; }
+
+  void operator()(const TrialEnvironmentSet& c) { TrialAt(c.id).environment = c.environment; }
+
+  void operator()(const FinalValueReported& c) { TrialAt(c.id).value = c.value; }
 
   void operator()(const TrialStateChanged& c) {
     Trial& trial = TrialAt(c.id);
-    ESPALIER_CHECK(MayFollow(trial.state, c.state),
-                   absl::StrCat("trial ", c.id.value, ": ", std::string(ToString(c.state)),
-                                " after ", std::string(ToString(trial.state))));
+    CheckMayFollow(trial, c.state, StateSource::kPool);
     if (c.state == TrialState::kRunning && trial.started == Time{}) trial.started = c.at;
     if (Ended(c.state)) trial.ended = c.at;
     trial.state = c.state;
     trial.reason = c.reason;
     trial.last_output = c.last_output;
+    trial.cancelled = c.cancelled;
     if (c.value) trial.value = c.value;
   }
 
@@ -148,9 +143,13 @@ class Applier {
     Trial& trial = TrialAt(c.id);
     std::vector<IntermediateValue>& values = trial.values;
     const auto at = PlaceOf(values, c.value.step);
-    ESPALIER_CHECK(at == values.end() || at->step != c.value.step,
-                   absl::StrCat("trial ", c.id.value, " has step ", c.value.step, " already"));
-    values.insert(at, c.value);
+    if (at == values.end() || at->step != c.value.step) {
+      values.insert(at, c.value);
+    } else {
+      ESPALIER_CHECK(c.replace,
+                     absl::StrCat("trial ", c.id.value, " has step ", c.value.step, " already"));
+      *at = c.value;
+    }
     if (!c.extra.empty()) trial.extra[c.value.step] = c.extra;
   }
 
@@ -230,6 +229,12 @@ class Applier {
   }
 
  private:
+  static void CheckMayFollow(const Trial& trial, TrialState to, StateSource source) {
+    ESPALIER_CHECK(MayFollow(trial.state, to, source),
+                   absl::StrCat("trial ", trial.id.value, ": ", std::string(ToString(to)),
+                                " after ", std::string(ToString(trial.state))));
+  }
+
   static std::vector<IntermediateValue>::iterator PlaceOf(std::vector<IntermediateValue>& values,
                                                           std::int64_t step) {
     return std::lower_bound(values.begin(), values.end(), step,

@@ -13,6 +13,18 @@ TrialTimeouts Merge(const TrialTimeouts& own, const TrialTimeouts& pools) {
           either(own.drain_s, pools.drain_s)};
 }
 
+AskedFor AskedForBy(const StudySpec& spec) {
+  return {spec.max_trials, spec.time_limit_s, spec.policy.name};
+}
+
+StudySpec DefinitionOf(const Study& study) {
+  StudySpec spec = study.spec;
+  spec.max_trials = study.asked.max_trials;
+  spec.time_limit_s = study.asked.time_limit_s;
+  spec.policy.name = study.asked.policy;
+  return spec;
+}
+
 std::string TextOf(const PluginSpec& plugin) {
   std::string text = plugin.name;
   char separator = ':';

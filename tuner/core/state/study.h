@@ -55,16 +55,32 @@ std::string TextOf(const PluginSpec& plugin);
 inline constexpr double kMinShare = 0.001;
 inline constexpr double kMaxShare = 1000;
 
-// The sampler of studies whose trials clients enqueue and the pool runs.
+// Who makes a study's trials, and who runs them.
+enum class StudyKind {
+  kTuned,   // the sampler draws them and the pool runs them
+  kQueued,  // clients enqueue them with all of their parameters and the pool runs them
+  // Clients create, run and end them; the pool has no part in it. Trials may have several final
+  // values, one a direction, and parameters that no search space names.
+  kByClients,
+};
+
+// The sampler of queued studies, which draws nothing, and of no others.
 inline constexpr char kQueueSampler[] = "queue";
+
+// How a study file words its keys: the JSON text of each that can be worded in several ways. It
+// says nothing that the fields of the study do not say, and two studies that are worded differently
+// are the same study.
+struct StudyWording {
+  std::map<std::string, std::string> texts;  // by key
+
+  friend bool operator==(const StudyWording&, const StudyWording&) { return true; }
+};
 
 struct StudySpec {
   std::string name;
   std::string metric = "value";  // only shown; a trial reports one metric
   Direction direction = Direction::kMinimize;
-  // Clients create, run and end the trials of such a study; the pool has no part in it. Its trials
-  // may have several final values, one a direction, and parameters that no search space names.
-  bool ask_and_tell = false;
+  StudyKind kind = StudyKind::kTuned;
   std::vector<Direction> directions{Direction::kMinimize};  // `direction` is the first of them
   SearchSpace space;
   PluginSpec sampler{"tpe", {}};
@@ -95,10 +111,12 @@ struct StudySpec {
   bool replace_stragglers = true;  // else they are left alone
   double stop_grace_s = 5;         // between SIGTERM and SIGKILL
   TrialTimeouts timeouts = kNoTimeouts;  // 0: as the pool has it
-  std::string json;                      // the study file as it was given
+  StudyWording wording;                  // for writing it as it was written
 
-  // Whether the pool runs what clients enqueue, and nothing else.
-  bool queue() const { return !ask_and_tell && sampler.name == kQueueSampler; }
+  bool queued() const { return kind == StudyKind::kQueued; }
+  bool by_clients() const { return kind == StudyKind::kByClients; }
+
+  friend bool operator==(const StudySpec&, const StudySpec&) = default;
 };
 
 // ---- What becomes of it --------------------------------------------------------------------
@@ -133,8 +151,24 @@ enum class StudyState { kRunning, kStopped, kComplete, kFailed };
 
 enum class TrialState { kWaiting, kRunning, kPaused, kComplete, kPruned, kFail };
 
+// By whose word a trial changes its state.
+enum class StateSource {
+  kPool,    // which runs it
+  kClient,  // which runs it
+  kImport,  // it was elsewhere, and begins here as it was
+};
+
 // The single truth about which trial state may follow which.
-constexpr bool MayFollow(TrialState from, TrialState to) {
+constexpr bool MayFollow(TrialState from, TrialState to, StateSource source) {
+  switch (source) {
+    case StateSource::kImport:
+      return from == TrialState::kWaiting && to != TrialState::kPaused;
+    case StateSource::kClient:
+      return (from == TrialState::kWaiting || from == TrialState::kRunning) &&
+             to != TrialState::kPaused;
+    case StateSource::kPool:
+      break;
+  }
   switch (from) {
     case TrialState::kWaiting:
       return to == TrialState::kRunning || to == TrialState::kPruned || to == TrialState::kFail;
@@ -240,11 +274,16 @@ struct CheckpointCopy {
   friend bool operator==(const CheckpointCopy&, const CheckpointCopy&) = default;
 };
 
+// Variables for a trial's processes, beside the study's: ascending by name, one a name.
+using TrialEnvironment = std::vector<std::pair<std::string, std::string>>;
+
 struct Trial {
   TrialId id;
   StudyId study;
   std::int64_t number = 0;  // in its study, from 0
   TrialState state = TrialState::kWaiting;
+  bool held = false;       // it does not run before it is let go, also where its study runs
+  bool cancelled = false;  // it ended as FAIL by somebody's word: no failure of its study
   Parameters parameters;
   std::vector<IntermediateValue> values;  // ascending by step, one a step
   // Further figures that the program told with a value, by step and name; few programs tell any.
@@ -261,7 +300,8 @@ struct Trial {
   std::vector<CheckpointCopy> copies;  // ascending by node, one a node; older ones too
   std::vector<SlotSpan> spans;
   std::vector<Resize> resizes;
-  TrainingFigures figures;  // as of its newest value or its end
+  TrainingFigures figures;       // as of its newest value or its end
+  TrialEnvironment environment;  // of queued studies only
   // Of ask-and-tell studies only, but for the attributes.
   std::vector<double> other_values;       // final, of the second direction and further ones
   std::vector<SuggestedValue> suggested;  // in the order in which they were drawn
@@ -300,9 +340,20 @@ struct Decision {
 
 inline constexpr std::size_t kDecisionsShown = 20000;  // of one study; the database has all
 
+// What a study was asked for, where it may have got another value since.
+struct AskedFor {
+  std::int64_t max_trials = 0;
+  double time_limit_s = 0;
+  std::string policy;
+
+  friend bool operator==(const AskedFor&, const AskedFor&) = default;
+};
+AskedFor AskedForBy(const StudySpec& spec);
+
 struct Study {
   StudyId id;
-  StudySpec spec;
+  StudySpec spec;  // as it is run: with its newest limits, and a policy that there still is
+  AskedFor asked;
   StudyState state = StudyState::kRunning;
   std::string reason;  // why it stopped or ended
   Time created;
@@ -321,5 +372,8 @@ struct Study {
     if (decisions.size() > kDecisionsShown) decisions.pop_front();
   }
 };
+
+// The study as its study file has it.
+StudySpec DefinitionOf(const Study& study);
 
 }  // namespace espalier

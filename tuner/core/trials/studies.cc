@@ -56,7 +56,7 @@ void Studies::On(const CreateStudy& event) {
     if (!event.exist_ok) {
       turn_.reply().status = absl::AlreadyExistsError(
           absl::StrCat("study \"", event.spec.name, "\" exists already: choose another name"));
-    } else if (existing->spec.json != event.spec.json) {
+    } else if (DefinitionOf(*existing) != event.spec) {
       turn_.reply().status = absl::FailedPreconditionError(
           absl::StrCat("study \"", event.spec.name,
                        "\" exists with another definition: choose another name or database"));
@@ -83,7 +83,7 @@ void Studies::On(const CreateStudy& event) {
                  absl::StrCat("its policy ", TextOf(event.spec.policy),
                               " is not followed: the pool is divided by ", TextOf(*own)));
   }
-  if (!event.spec.ask_and_tell) turn_.Wake();
+  if (!event.spec.by_clients()) turn_.Wake();
 }
 
 void Studies::On(const StopStudy& event) {
@@ -133,7 +133,7 @@ void Studies::On(const DeleteStudy& event) {
   const bool holds_slots =
       std::any_of(pool_.replicas.begin(), pool_.replicas.end(),
                   [&](const auto& entry) { return of_study(entry.second.trial); });
-  if (!study.spec.ask_and_tell && (study.state == StudyState::kRunning || holds_slots)) {
+  if (!study.spec.by_clients() && (study.state == StudyState::kRunning || holds_slots)) {
     turn_.reply().status = absl::FailedPreconditionError(
         absl::StrCat("study \"", study.spec.name, "\" still ",
                      study.state == StudyState::kRunning ? "runs: stop it first"
@@ -153,7 +153,7 @@ void Studies::On(const RenameStudy& event) {
     return;
   }
   const Study& study = it->second;
-  if (!study.spec.ask_and_tell) {
+  if (!study.spec.by_clients()) {
     turn_.reply().status = absl::PermissionDeniedError(absl::StrCat(
         "study \"", study.spec.name, "\" runs on the tuner's pool and keeps its name"));
     return;
@@ -164,7 +164,7 @@ void Studies::On(const RenameStudy& event) {
         absl::StrCat("study \"", event.name, "\" exists already: choose another name"));
     return;
   }
-  turn_.Emit(StudyRenamed{event.study, event.name, event.json});
+  turn_.Emit(StudyRenamed{event.study, event.name});
 }
 
 void Studies::On(const SetStudyAttribute& event) {

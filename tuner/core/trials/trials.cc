@@ -39,17 +39,18 @@ void Trials::Observe(const Change& change) {
 }
 
 void Trials::EndTrial(TrialId id, TrialState state, const std::string& reason,
-                      std::optional<double> value, const std::string& last_output) {
+                      std::optional<double> value, const std::string& last_output, bool cancelled) {
   const Trial& trial = turn_.TrialAt(id);
   if (Ended(trial.state)) return;
   // A trial that never ran cannot be COMPLETE: only RUNNING leads there.
-  ESPALIER_CHECK(MayFollow(trial.state, state),
+  ESPALIER_CHECK(MayFollow(trial.state, state, StateSource::kPool),
                  std::string(ToString(trial.state)) + " to " + std::string(ToString(state)));
   turn_.Decide(trial, KindOfEnd(state), pool_.SlotsHeldBy(id), 0, reason);
   RecordFigures(id);
   std::string output = last_output;
   if (output.size() > kMaxLastOutput) output.erase(0, output.size() - kMaxLastOutput);
-  turn_.Emit(TrialStateChanged{id, state, turn_.now(), reason, value, std::move(output)});
+  turn_.Emit(
+      TrialStateChanged{id, state, turn_.now(), reason, value, std::move(output), cancelled});
   const TrialTimeouts timeouts = groups_.TimeoutsOf(trial);
   for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
     Replica& replica = pool_.replicas.at(replica_id);
@@ -80,7 +81,7 @@ void Trials::EndWell(TrialId id, std::optional<double> value, const std::string&
   if (!value) value = trial.value;
   if (!value && !trial.values.empty()) value = trial.values.back().value;
   // Who enqueues trials decides what they are for.
-  if (value || spec.queue()) {
+  if (value || spec.queued()) {
     EndTrial(id, TrialState::kComplete, "ran to its end", value);
   } else {
     EndTrial(id, TrialState::kFail, absl::StrCat("ended without reporting ", spec.metric),
@@ -231,8 +232,7 @@ int Trials::ConsecutiveFailures(const Study& study) const {
   std::vector<std::pair<Time, TrialState>> ended;
   for (const TrialId id : study.trials) {
     const Trial& trial = turn_.state().trials.at(id);
-    const bool cancelled = trial.state == TrialState::kFail && trial.reason.starts_with(kCancelled);
-    if (Ended(trial.state) && !cancelled && trial.ended >= study.running_since) {
+    if (Ended(trial.state) && !trial.cancelled && trial.ended >= study.running_since) {
       ended.emplace_back(trial.ended, trial.state);
     }
   }
@@ -250,9 +250,7 @@ void Trials::HoldBack(const Study& study) {
   for (const auto& [id, live] : pool_.live) {
     const Trial& trial = *live.trial;
     if (trial.study != study.id) continue;
-    const auto held = trial.attributes.system.find(kTrialHeld);
-    if (held == trial.attributes.system.end()) continue;
-    if (held->second != "true") {
+    if (!trial.held) {
       held_.erase(id);
     } else if (trial.state != TrialState::kRunning && !pool_.groups.contains(id)) {
       held_.insert(id);
@@ -262,7 +260,7 @@ void Trials::HoldBack(const Study& study) {
 
 void Trials::UpdateHeld(const Study& study) {
   AskPruner(study);
-  if (study.spec.queue()) HoldBack(study);
+  if (study.spec.queued()) HoldBack(study);
 }
 
 void Trials::AskPruner(const Study& study) {

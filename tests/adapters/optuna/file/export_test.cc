@@ -74,9 +74,9 @@ TEST_F(OptunaExport, ComesBackAsItWas) {
         TrialCreated{TrialId(1), StudyId(1), 0, {}, kAt},
         SuggestionAdded{StudyId(1), {"x", kFloat, "FloatDistribution"}},
         ParameterSuggested{TrialId(1), 0, {0, 0.25}},
-        ValueSet{TrialId(1), {-1, Limits::quiet_NaN(), 0, kAt, 0}},
-        ValueSet{TrialId(1), {2, -Limits::infinity(), 0, kAt, 0}},
-        ValueSet{TrialId(1), {3, 0.125, 0, kAt, 0}},
+        ValueReported{TrialId(1), {-1, Limits::quiet_NaN(), 0, kAt, 0}},
+        ValueReported{TrialId(1), {2, -Limits::infinity(), 0, kAt, 0}},
+        ValueReported{TrialId(1), {3, 0.125, 0, kAt, 0}},
         TrialAttributeSet{TrialId(1), false, "k", "[NaN, 12345678901234567890]"},
         TrialTold{
             TrialId(1), TrialState::kComplete, {0.5, Limits::infinity()}, kAt, Time{kAt.us + 7}},

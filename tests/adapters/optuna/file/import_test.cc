@@ -103,7 +103,7 @@ TEST_F(OptunaImport, TakesStudiesWithAllTheyHave) {
   EXPECT_EQ(imported[0].renumbered, 0);
   const TunerState state = Load();
   const Study& study = *state.FindStudy("first");
-  EXPECT_TRUE(study.spec.ask_and_tell);
+  EXPECT_TRUE(study.spec.by_clients());
   EXPECT_EQ(study.spec.directions,
             (std::vector<Direction>{Direction::kMinimize, Direction::kMaximize}));
   EXPECT_EQ(study.attributes.user.at("who"), "\"é\"");

@@ -1,0 +1,217 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tuner/base/random.h"
+#include "tuner/core/core.h"
+#include "tuner/study_file/study_file.h"
+
+namespace espalier {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using testing::HasSubstr;
+
+constexpr const char* kOrder[] = {"name",
+                                  "command",
+                                  "metric",
+                                  "search_space",
+                                  "sampler",
+                                  "pruner",
+                                  "policy",
+                                  "trials",
+                                  "time_limit_s",
+                                  "cost_limit",
+                                  "slot_price_per_hour",
+                                  "target",
+                                  "max_concurrent_trials",
+                                  "max_step",
+                                  "promise",
+                                  "slots",
+                                  "share",
+                                  "batch_mode",
+                                  "seed",
+                                  "max_consecutive_failures",
+                                  "max_restarts",
+                                  "stragglers",
+                                  "stop_grace_s",
+                                  "start_timeout_s",
+                                  "stall_timeout_s",
+                                  "pause_timeout_s",
+                                  "exit_timeout_s",
+                                  "drain_timeout_s",
+                                  "env",
+                                  "needs",
+                                  "directory",
+                                  "ask_and_tell",
+                                  "directions"};
+
+// The keys of the file in one order and as they were given, but for those that say where it lies.
+std::string InOrder(const Json& file, const StudySpec& spec) {
+  Json written = Json::object();
+  for (const std::string key : kOrder) {
+    if (key == "name") {
+      written[key] = spec.name;
+    } else if (key == "directory") {
+      written[key] = spec.directory;
+    } else if (key == "search_space" && !spec.space.dimensions().empty()) {
+      written[key] = Json::parse(spec.space.ToJson());
+    } else if (key == "needs" && file.contains(key)) {
+      written[key] = spec.needs;
+    } else if (file.contains(key)) {
+      written[key] = file[key];
+    }
+  }
+  return written.dump();
+}
+
+void ExpectWrittenAsItWas(const std::string& text, const std::string& label,
+                          const std::string& folder) {
+  SCOPED_TRACE(text);
+  const absl::StatusOr<StudySpec> spec = ParseStudy(text, label, folder);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  const std::string written = WriteStudy(*spec);
+  EXPECT_EQ(written, InOrder(Json::parse(text), *spec));
+  absl::StatusOr<StudySpec> again = ParseStudy(written, "again", "/");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, *spec);
+  EXPECT_EQ(WriteStudy(*again), written);
+  // The fields alone say as much.
+  again->wording = {};
+  const absl::StatusOr<StudySpec> unworded = ParseStudy(WriteStudy(*again), "unworded", "/");
+  ASSERT_TRUE(unworded.ok()) << unworded.status();
+  EXPECT_EQ(*unworded, *spec);
+}
+
+TEST(WriteStudy, KeepsTheExamplesAsTheyAreWritten) {
+  int found = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(EXAMPLES_FOLDER)) {
+    if (entry.path().filename() != "study.json" && entry.path().filename() != "sweep.json") {
+      continue;
+    }
+    std::stringstream text;
+    text << std::ifstream(entry.path()).rdbuf();
+    ExpectWrittenAsItWas(text.str(), entry.path().string(), entry.path().parent_path().string());
+    ++found;
+  }
+  EXPECT_GE(found, 8);
+}
+
+struct Wordings {
+  const char* key;
+  std::vector<const char*> values;
+};
+
+const std::vector<Wordings>& PoolWordings() {
+  static const std::vector<Wordings> wordings = {
+      {"metric",
+       {R"("error")", R"("value")", R"({})", R"({"direction": "maximize"})",
+        R"({"direction": "minimize", "name": "x"})",
+        R"({"name": "é\u0001\"", "direction": "maximize"})"}},
+      {"sampler",
+       {R"("grid")", R"({"name": "random"})", R"({"name": "tpe", "startup_trials": 6})",
+        R"({"startup_trials": 6.0, "name": "tpe", "gamma": 1e-1})", R"("tpe")"}},
+      {"pruner", {R"("none")", R"({"name": "asha", "min_steps": 1, "eta": 3})", R"("median")"}},
+      {"policy", {R"("promise_goodput")", R"({"name": "fixed", "slots": 2})"}},
+      {"time_limit_s", {"90", "90.0", "0.1", "1e3"}},
+      {"slot_price_per_hour", {"2", "0.25"}},
+      {"target", {"0", "-0.0", "0.99", "1e-300"}},
+      {"max_concurrent_trials", {"2"}},
+      {"max_step", {"30"}},
+      {"promise", {"{}", R"({"best_k": 1})", R"({"best_k": 4})"}},
+      {"slots", {"1", "3", "{}", R"({"max": 4})", R"({"min": 2})", R"({"min": 2, "max": 2})"}},
+      {"share", {"1", "0.5", "1.0"}},
+      {"batch_mode", {R"("fixed")", R"("adaptive")"}},
+      {"seed", {"0", "18446744073709551615"}},
+      {"max_consecutive_failures", {"5", "1000000000"}},
+      {"max_restarts", {"2", "0"}},
+      {"stragglers", {R"("replace")", R"("ignore")"}},
+      {"stop_grace_s", {"5", "0", "2.5"}},
+      {"start_timeout_s", {"1", "600"}},
+      {"drain_timeout_s", {"120.5"}},
+      {"env", {"{}", R"({"B": 2, "A": "2", "C": 0.50, "E": ""})"}},
+      {"needs", {"{}", R"({"d/x": "get x", "/y": "get y"})"}},
+      {"directory", {R"("../runs/./a")", R"("/srv")"}},
+      {"name", {R"("named")"}},
+      {"trials", {"3"}},
+  };
+  return wordings;
+}
+
+std::string Generated(Random& random) {
+  std::vector<std::string> entries = {
+      R"("command": )" + std::string(random.Below(2) == 0 ? R"("./train --fast 'a b'")"
+                                                          : R"(["python3", "train.py", ""])"),
+      R"("search_space": {"lr": {"_type": "choice", "_value": [1, 2.50, "a", true]}})"};
+  for (const auto& [key, values] : PoolWordings()) {
+    if (random.Below(2) == 0) continue;
+    entries.push_back("\"" + std::string(key) + "\": " + values[random.Below(values.size())]);
+  }
+  std::string text = "{";
+  for (; !entries.empty(); text += entries.empty() ? "" : ", ") {
+    const auto next = entries.begin() + static_cast<std::ptrdiff_t>(random.Below(entries.size()));
+    text += *next;
+    entries.erase(next);
+  }
+  return text + "}";
+}
+
+TEST(WriteStudy, KeepsAnyStudyFileAsItIsWritten) {
+  Random random(5);
+  for (int i = 0; i < 500; ++i) ExpectWrittenAsItWas(Generated(random), "my.json", "/home/me");
+}
+
+TEST(WriteStudy, KeepsStudiesOfClientsAndQueues) {
+  for (const char* text : {
+           R"({"name": "any name, even \" this", "ask_and_tell": true})",
+           R"({"name": "n", "ask_and_tell": true, "metric": {"direction": "maximize"}})",
+           R"({"name": "n", "directions": ["maximize", "minimize"], "ask_and_tell": true})",
+           R"({"name": "n", "ask_and_tell": true, "sampler": "random", "trials": 4,
+               "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}}})",
+           R"({"name": "n", "ask_and_tell": false, "sampler": "queue", "command": "t"})",
+       }) {
+    ExpectWrittenAsItWas(text, "x", "/");
+  }
+}
+
+TEST(WriteStudy, WritesWhatOptunasUsersMake) {
+  const absl::StatusOr<StudySpec> spec =
+      StudyOfClients("mine \"✂\"", {Direction::kMinimize, Direction::kMaximize});
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_TRUE(Validate(*spec).ok());
+  const std::string text = WriteStudy(*spec);
+  EXPECT_EQ(text,
+            "{\"name\":\"mine \\\"✂\\\"\",\"directory\":\"/\",\"ask_and_tell\":true,"
+            "\"directions\":[\"minimize\",\"maximize\"]}");
+  const absl::StatusOr<StudySpec> read = ParseStudy(text, "x", "/");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, *spec);
+  EXPECT_THAT(WriteStudy(*StudyOfClients("one", {Direction::kMinimize})),
+              HasSubstr(R"("directions":["minimize"])"));
+  const absl::Status large = StudyOfClients(std::string(2 << 20, 'n'), {}).status();
+  EXPECT_THAT(std::string(large.message()), HasSubstr("at most 1048576 are accepted"));
+}
+
+TEST(WriteStudy, AFieldThatChangedIsWrittenAsItIsNow) {
+  StudySpec spec = *ParseStudy(R"({"name": "n", "command": "a b", "trials": 5, "sampler": "random",
+      "slots": {"max": 4}, "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}}})",
+                               "x", "/");
+  spec.name = "other";
+  spec.max_trials = 6;
+  spec.seed = 3;
+  spec.sampler = {"tpe", {{"gamma", 0.5}}};
+  const std::string text = WriteStudy(spec);
+  EXPECT_EQ(text, R"({"name":"other","command":"a b","search_space":{"x":{"_type":"uniform",)"
+                  R"("_value":[0,1]}},"sampler":{"name":"tpe","gamma":0.5},"trials":6,)"
+                  R"("slots":{"max":4},"seed":3,"directory":"/"})");
+  EXPECT_EQ(*ParseStudy(text, "x", "/"), spec);
+}
+
+}  // namespace
+}  // namespace espalier
