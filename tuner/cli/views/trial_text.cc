@@ -106,7 +106,7 @@ std::string GroupPhase(const v1::Trial& trial) {
 }
 
 // Empty: it is not known, or another figure's line has it.
-std::string FigureText(const FigureRow& row, const TrainingFigures& figures) {
+std::string TextOfFigure(const FigureRow& row, const TrainingFigures& figures) {
   const double value = figures[row.figure];
   switch (row.shown) {
     case ShownAs::kNumber:
@@ -130,7 +130,7 @@ std::string FigureText(const FigureRow& row, const TrainingFigures& figures) {
 // What an elastic trial tells of how it trains; an ended one, what it told last.
 void AddFigures(const TrainingFigures& figures, Lines& lines) {
   for (const FigureRow& row : kFigureRows) {
-    lines.Add(std::string(row.label), FigureText(row, figures));
+    lines.Add(std::string(row.label), TextOfFigure(row, figures));
   }
 }
 
