@@ -1,10 +1,16 @@
 #include "tuner/api/convert.h"
 
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/api/direct_tuner.h"
+#include "tuner/api/json.h"
+#include "tuner/messages/wire/figures_wire.h"
 
 namespace espalier {
 namespace {
+
+using testing::HasSubstr;
 
 TEST(Convert, StatesHaveTheNamesOfTheCore) {
   for (const StudyState state :
@@ -26,9 +32,9 @@ TEST(Convert, ATrialKeepsItsCurveSpansAndResizes) {
   state.Apply(SlotsHeldChanged{TrialId(5), TimeFromSeconds(5), {{NodeId(2), 1}}});
   state.Apply(ResizeMeasured{TrialId(5), {TimeFromSeconds(6), 2, 1, 2, 0.01, true, 0.003, 0.002}});
   TrainingFigures figures;
-  figures.step_time_s = 0.25;
-  figures.goodput = 300;
-  figures.skipped_steps = 2;
+  figures[Figure::kStepTime] = 0.25;
+  figures[Figure::kGoodput] = 300;
+  figures[Figure::kSkippedSteps] = 2;
   state.Apply(FiguresRecorded{TrialId(5), figures});
   const Core core(state, CoreOptions{});
   const std::map<ReplicaId, int> no_pids;
@@ -64,6 +70,21 @@ TEST(Convert, ATrialKeepsItsCurveSpansAndResizes) {
   const v1::Trial brief = ToProto(state.trials.at(TrialId(5)), view, /*with_curves=*/false);
   EXPECT_EQ(brief.values_size() + brief.spans_size() + brief.resizes_size(), 0);
   EXPECT_EQ(brief.value(), 0.75);
+}
+
+TEST(Convert, ATrialsMessageHasEveryFigure) {
+  TrainingFigures figures;
+  double next = 1;
+  for (const FigureRow& row : kFigureRows) figures[row.figure] = next++;
+  v1::Trial trial;
+  SetFigures(figures, trial);
+  EXPECT_EQ(FiguresIn(trial), figures);
+  const std::string json = MessageToJson(trial);
+  for (const FigureRow& row : kFigureRows) {
+    EXPECT_THAT(json,
+                HasSubstr(absl::StrCat("\"", std::string(row.name), "\":", figures[row.figure])));
+  }
+  EXPECT_TRUE(trial.figures().empty()) << "these are said as the first protocol says them";
 }
 
 // A study that has run from second 0 with two trials, the first of them ended.

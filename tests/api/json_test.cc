@@ -56,6 +56,14 @@ TEST(QuoteJson, PutsAMarkWhereThereIsNoUtf8) {
   }
 }
 
+TEST(MessageToJson, PutsFiguresBesideTheFields) {
+  v1::Trial trial;
+  EXPECT_THAT(MessageToJson(trial), testing::Not(HasSubstr("figures")));
+  (*trial.mutable_figures())["b"] = 0.5;
+  (*trial.mutable_figures())["a"] = 2;
+  EXPECT_THAT(MessageToJson(trial), HasSubstr("\"moved_bytes_total\":0,\"a\":2,\"b\":0.5,"));
+}
+
 TEST(MessageToJson, IsReadByTheProtobufReader) {
   v1::StudyDetails details;
   details.mutable_study()->set_name("mnist");

@@ -28,14 +28,15 @@ FOLDERS = {
     # Reads recorded workloads from files; what runs them is pure.
     "allocator/simulator/loads": ["tuner/base", "allocator"],
     "tuner/messages": ["tuner/base", "allocator/goodput"],
-    "tuner/messages/wire": ["tuner/messages", "tuner/proto"],
+    "tuner/messages/wire": ["tuner/base", "tuner/messages", "tuner/proto"],
     "tuner/core": ["tuner/base", "tuner/messages", "search_spaces", "search_spaces/formats",
                    *ALLOCATOR],
     # Studies on virtual time, around the production core.
     "tuner/simulator": ["tuner/base", "tuner/core", "allocator", "allocator/goodput"],
     # The service, from the inside out.
     "tuner/study_file": ["tuner/base", "search_spaces", "search_spaces/formats", "tuner/core"],
-    "tuner/storage": ["tuner/base", "search_spaces/formats", "tuner/core", "tuner/study_file"],
+    "tuner/storage": ["tuner/base", "search_spaces/formats", "tuner/core", "tuner/messages",
+                      "tuner/study_file"],
     "tuner/proto": [],
     "tuner/api": ["tuner/base", "tuner/credentials", "tuner/messages/wire", "search_spaces",
                   "search_spaces/formats", "tuner/core", "tuner/study_file", "tuner/proto"],
@@ -50,7 +51,7 @@ FOLDERS = {
                              "tuner/study_file", "tuner/storage"],
     # One executable for every verb; `run` embeds service and agent.
     "tuner/cli/views": ["tuner/base", "search_spaces", "tuner/core", "tuner/study_file",
-                        "tuner/proto", "allocator"],
+                        "tuner/messages", "tuner/messages/wire", "tuner/proto", "allocator"],
     "tuner/cli": ["tuner/base", "tuner/credentials", "tuner/core", "tuner/study_file",
                   "tuner/storage", "tuner/proto", "tuner/api", "tuner/server", "tuner/cli/views",
                   "adapters/nni", "adapters/optuna", "allocator", "allocator/policies",

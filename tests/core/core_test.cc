@@ -285,23 +285,24 @@ TEST_F(CoreTest, FiguresOutliveTheGroup) {
   Form(regroups_);
   ReplicaProgress progress;
   progress.global_batch_size = 64;
-  progress.goodput = 123;
+  progress.figures[Figure::kGoodput] = 123;
   progress.noise = {2, 4};
-  progress.memory_bytes = 1 << 20;
+  progress.figures[Figure::kMemory] = 1 << 20;
   progress.profile.push_back({{1, 1, 64}, 10, 1.0, 10, 1.5, 0.5});
   Step(FromReplica{replica, progress});
   EXPECT_EQ(trial().figures, TrainingFigures{}) << "written down with values, not every second";
-  EXPECT_EQ(core_.Activity(TrialId(1)).figures.goodput, 123) << "the trial's own, not the model's";
+  EXPECT_EQ(core_.Activity(TrialId(1)).figures[Figure::kGoodput], 123)
+      << "the trial's own, not the model's";
   Step(FromReplica{replica, ReplicaReport{1, 0.5, 0}});
   EXPECT_EQ(trial().figures, core_.Activity(TrialId(1)).figures);
-  EXPECT_DOUBLE_EQ(trial().figures.step_time_s, 0.25);
-  EXPECT_DOUBLE_EQ(trial().figures.sync_share, 0.2);
-  EXPECT_DOUBLE_EQ(trial().figures.noise_scale, 128);
-  progress.goodput = 456;
+  EXPECT_DOUBLE_EQ(trial().figures[Figure::kStepTime], 0.25);
+  EXPECT_DOUBLE_EQ(trial().figures[Figure::kSyncShare], 0.2);
+  EXPECT_DOUBLE_EQ(trial().figures[Figure::kNoiseScale], 128);
+  progress.figures[Figure::kGoodput] = 456;
   Step(FromReplica{replica, progress});
   Step(FromReplica{replica, ReplicaFinished{0.25, ""}});
-  EXPECT_EQ(trial().figures.goodput, 456);
-  EXPECT_EQ(core_.Activity(TrialId(1)).figures.goodput, 456);
+  EXPECT_EQ(trial().figures[Figure::kGoodput], 456);
+  EXPECT_EQ(core_.Activity(TrialId(1)).figures[Figure::kGoodput], 456);
   EXPECT_FALSE(core_.Activity(TrialId(1)).training);
 }
 

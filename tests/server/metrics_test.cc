@@ -53,8 +53,8 @@ TEST(Metrics, GaugesOfATrialExistWhileItTrains) {
   EXPECT_THAT(*metrics.Text(tuner, 0), testing::Not(HasSubstr("espalier_trial_step_seconds")));
   const ReplicaId replica = std::get<StartReplicaCommand>(tuner.commands.at(0)).replica;
   ReplicaProgress progress;
-  progress.goodput = 250;
-  progress.memory_bytes = 4096;
+  progress.figures[Figure::kGoodput] = 250;
+  progress.figures[Figure::kMemory] = 4096;
   progress.profile.push_back({{1, 1, 32}, 0, 0, 10, 2.5, 0.5});
   tuner.Post(FromReplica{replica, progress});
   const std::string text = *metrics.Text(tuner, 0);

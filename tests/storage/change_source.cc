@@ -300,10 +300,9 @@ std::optional<Change> ChangeSource::Make(Draw<ResizeMeasured>) {
 std::optional<Change> ChangeSource::Make(Draw<FiguresRecorded>) {
   const Trial* trial = AnyTrial();
   if (trial == nullptr) return std::nullopt;
-  return FiguresRecorded{
-      trial->id,
-      {AnyDouble(), AnyDouble(), AnyDouble(), AnyDouble(), AnyDouble(), AnyDouble(), AnyDouble(),
-       AnyInteger(), AnyInteger(), AnyInteger(), AnyInteger(), AnyInteger(), AnyInteger()}};
+  FiguresRecorded change{trial->id, {}};
+  for (const FigureRow& row : kFigureRows) change.figures[row.figure] = AnyDouble();
+  return change;
 }
 
 std::optional<Change> ChangeSource::Make(Draw<CheckpointRecorded>) {

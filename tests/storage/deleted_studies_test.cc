@@ -26,13 +26,15 @@ std::vector<Change> FilledStudy(StudyId id, const std::string& name, std::int64_
       StudyCreated{id, SpecForTests(name), Time{1}},
       StudyAttributeSet{id, false, "note", "\"kept\""}, SuggestionAdded{id, {"x", "d", "k"}},
       DecisionMade{id, {Time{2}, -1, DecisionKind::kStudy, 0, 0, "began"}}};
+  TrainingFigures figures;
+  figures[Figure::kGoodput] = 1;
   for (int number = 0; number < kTrials; ++number) {
     const TrialId trial(first_trial + number);
     changes.push_back(TrialCreated{trial, id, number, {}, Time{3}});
     changes.push_back(ParameterSuggested{trial, 0, {0, 0.5}});
     changes.push_back(TrialAttributeSet{trial, true, "a", "1"});
     changes.push_back(SlotsHeldChanged{trial, Time{4}, {{NodeId(1), 0}}});
-    changes.push_back(FiguresRecorded{trial, {}});
+    changes.push_back(FiguresRecorded{trial, figures});
     changes.push_back(ResizeMeasured{trial, {}});
     changes.push_back(CheckpointCopySet{trial, {NodeId(1), {7, "step-7.pt", "f", Time{4}}}});
     for (int step = 0; step < kValues; ++step) {

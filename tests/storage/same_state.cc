@@ -34,11 +34,7 @@ std::vector<std::uint64_t> TakeDoubles(Trial& trial) {
   }
   for (double& value : trial.other_values) bits.push_back(TakeBits(value));
   for (SuggestedValue& suggested : trial.suggested) bits.push_back(TakeBits(suggested.value));
-  TrainingFigures& f = trial.figures;
-  for (double* figure : {&f.step_time_s, &f.sync_share, &f.noise_scale, &f.learning_rate,
-                         &f.goodput, &f.throughput, &f.loss_scale}) {
-    bits.push_back(TakeBits(*figure));
-  }
+  for (const FigureRow& row : kFigureRows) bits.push_back(TakeBits(trial.figures[row.figure]));
   for (Parameter& parameter : trial.parameters) {
     if (auto* number = std::get_if<double>(&parameter.value)) bits.push_back(TakeBits(*number));
   }

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -163,21 +164,16 @@ TEST_F(SqliteFiles, RefusesTheSchemaOfANewerEspalier) {
 TEST_F(SqliteFiles, BringsAnOlderSchemaUpToTheLatest) {
   MustOpen();
   ExecuteRaw(
-      kUndoControlSql + kUndoTokensSql + kUndoCopiesSql +
-      "DROP TABLE pool_policy; DROP TABLE extra_figures; DROP TABLE deleted_studies; "
-      "DROP TABLE study_attributes; DROP TABLE trial_attributes; DROP TABLE suggested; "
-      "DROP TABLE suggestions; DROP TABLE other_values; "
-      "DROP TABLE drained_nodes; DROP TABLE figures; ALTER TABLE resizes DROP COLUMN form_s; "
-      "ALTER TABLE resizes DROP COLUMN broadcast_s; "
+      UndoTo(1) +
       "INSERT INTO studies SELECT 1, 's', '{\"name\": \"s\", \"trials\": 1, \"command\": [\"x\"], "
       "\"search_space\": {\"a\": {\"_type\": \"uniform\", \"_value\": [0, 1]}}}', 0, 0, "
       "'RUNNING', '', 1, 0, 0, 1; "
       "INSERT INTO trials SELECT 1, 1, 0, '{\"a\": 0.5}', 1, 'RUNNING', NULL, 1, 0, '', '', 1, 0, "
-      "0, ''; INSERT INTO resizes SELECT 1, 0, 5, 2, 1, 2, 0.25, 1; PRAGMA user_version = 1");
+      "0, ''; INSERT INTO resizes SELECT 1, 0, 5, 2, 1, 2, 0.25, 1");
   EXPECT_THAT(Refusal(Database(), true), HasSubstr("older schema 1"));
   const std::unique_ptr<Storage> storage = MustOpen();
   TrainingFigures figures;
-  figures.goodput = 12.5;
+  figures[Figure::kGoodput] = 12.5;
   const std::vector<Change> changes = {
       FiguresRecorded{TrialId(1), figures}, TrialAttributeSet{TrialId(1), false, "note", "\"old\""},
       ValueReported{TrialId(1), {3, 0.5, 0, Time{7}, 0}, {{"loss", 1.5}}}};
@@ -194,28 +190,17 @@ TEST_F(SqliteFiles, BringsAnOlderSchemaUpToTheLatest) {
   EXPECT_TRUE(trial.resizes[0].after_loss);
 }
 
-// Makes a new database one of that version, from 4 on; `dropped` is what 7 and 6 added.
-std::string OlderSchemaSql(int version, const std::string& dropped) {
-  return absl::StrCat(kUndoControlSql, version < 9 ? kUndoTokensSql : "",
-                      version < 8 ? kUndoCopiesSql : "", dropped,
-                      "PRAGMA user_version = ", version);
-}
-
-TEST_F(SqliteFiles, BringsTheLastSchemasUpToTheLatest) {
+TEST_F(SqliteFiles, BringsEveryOlderSchemaUpToTheLatest) {
   MustOpen();
-  for (const auto& [version, dropped] : std::vector<std::pair<int, std::string>>{
-           {9, ""},
-           {8, ""},
-           {7, ""},
-           {6, "DROP TABLE pool_policy; "},
-           {5, "DROP TABLE pool_policy; DROP TABLE extra_figures; "}}) {
-    ExecuteRaw(OlderSchemaSql(version, dropped));
+  for (const auto& [version, undo] : kUndoSql) {
+    ExecuteRaw(UndoTo(version));
     EXPECT_THAT(Refusal(Database(), true), HasSubstr(absl::StrCat("older schema ", version)));
     EXPECT_TRUE(MustOpen()->Load().ok());
     ExecuteRaw("SELECT trial, step, name, value FROM extra_figures");
     ExecuteRaw("SELECT option, name, value FROM pool_policy");
     ExecuteRaw("SELECT t.checkpoint_step, c.node FROM trials t, checkpoint_copies c");
     ExecuteRaw("SELECT id, hash, role, name, created_us, expires_us, removed_us FROM tokens");
+    ExecuteRaw("SELECT trial, name, value FROM figures");
     ExecuteRaw("SELECT held, cancelled, environment FROM trials");
   }
 }
@@ -225,19 +210,13 @@ TEST_F(SqliteFiles, TakesWhatClientsSaidOfQueuedTrialsFromOlderSchemas) {
   const std::string trial =
       "INSERT INTO trials (id, study, number, parameters, created_us, state, started_us, ended_us, "
       "reason, last_output, generation, restarts, pinned_slots, checkpoint) VALUES ";
-  for (const auto& [version, dropped] : std::vector<std::pair<int, std::string>>{
-           {9, ""},
-           {8, ""},
-           {7, ""},
-           {6, "DROP TABLE pool_policy; "},
-           {5, "DROP TABLE pool_policy; DROP TABLE extra_figures; "},
-           {4, "DROP TABLE pool_policy; DROP TABLE extra_figures; DROP TABLE deleted_studies; "}}) {
+  for (int version = 4; version <= 9; ++version) {
     SCOPED_TRACE(version);
     std::filesystem::remove(Database());
     MustOpen();
     ExecuteRaw(absl::StrCat(
-        OlderSchemaSql(version, dropped),
-        "; INSERT INTO studies SELECT 1, 's', '{\"name\": \"s\", \"sampler\": \"queue\", "
+        UndoTo(version),
+        "INSERT INTO studies SELECT 1, 's', '{\"name\": \"s\", \"sampler\": \"queue\", "
         "\"command\": [\"x\"]}', 0, 0, 'RUNNING', '', 1, 0, 0, 1; ",
         trial, "(1, 1, 0, '{}', 1, 'PAUSED', 1, 0, '', '', 0, 0, 0, ''), ",
         "(2, 1, 1, '{}', 1, 'FAIL', 1, 2, 'cancelled by the user', '', 0, 0, 0, ''), ",
@@ -262,6 +241,64 @@ TEST_F(SqliteFiles, TakesWhatClientsSaidOfQueuedTrialsFromOlderSchemas) {
     EXPECT_FALSE(trials.at(TrialId(4)).held) << "a user's own attribute";
     EXPECT_FALSE(trials.at(TrialId(4)).cancelled);
     EXPECT_EQ(trials.at(TrialId(4)).attributes.user.size(), 1u);
+  }
+}
+
+// Each figure with a number of its own, one of them not a number.
+TrainingFigures EveryFigure() {
+  TrainingFigures figures;
+  double next = 1;
+  for (const FigureRow& row : kFigureRows) figures[row.figure] = next++;
+  figures[Figure::kMemory] = 9007199254740992.0;
+  figures[Figure::kLossScale] = std::numeric_limits<double>::quiet_NaN();
+  return figures;
+}
+
+void ExpectSameFigures(const TrainingFigures& actual, const TrainingFigures& expected) {
+  for (const FigureRow& row : kFigureRows) {
+    const double value = expected[row.figure];
+    EXPECT_THAT(actual[row.figure], testing::NanSensitiveDoubleEq(value)) << row.name;
+  }
+}
+
+TrainingFigures GoodputAlone() {
+  TrainingFigures figures;
+  figures[Figure::kGoodput] = 12.5;
+  return figures;
+}
+
+// Trial 1 with every figure, trial 2 with one.
+std::vector<Change> TrialsWithFigures() {
+  return {StudyCreated{StudyId(1), SpecForTests("s"), Time{1}},
+          TrialCreated{TrialId(1), StudyId(1), 0, {}, Time{2}},
+          TrialCreated{TrialId(2), StudyId(1), 1, {}, Time{2}},
+          FiguresRecorded{TrialId(1), EveryFigure()}, FiguresRecorded{TrialId(2), GoodputAlone()}};
+}
+
+TEST_F(SqliteFiles, KeepsEveryFigureAndForgetsTheFormerOne) {
+  ASSERT_TRUE(MustOpen()->Commit(TrialsWithFigures()).ok());
+  auto state = MustOpen()->Load();
+  ASSERT_TRUE(state.ok()) << state.status();
+  ExpectSameFigures(state->trials.at(TrialId(1)).figures, EveryFigure());
+  EXPECT_EQ(state->trials.at(TrialId(2)).figures, GoodputAlone());
+  const std::vector<Change> later = {FiguresRecorded{TrialId(1), GoodputAlone()}};
+  ASSERT_TRUE(MustOpen()->Commit(later).ok());
+  ExecuteRaw("INSERT INTO figures VALUES (1, 'of_another_release', 7)");
+  state = MustOpen()->Load();
+  ASSERT_TRUE(state.ok()) << state.status();
+  EXPECT_EQ(state->trials.at(TrialId(1)).figures, GoodputAlone());
+}
+
+TEST_F(SqliteFiles, TakesEveryFigureOverFromEveryOlderSchemaThatHasThem) {
+  ASSERT_TRUE(MustOpen()->Commit(TrialsWithFigures()).ok());
+  for (const auto& [version, undo] : kUndoSql) {
+    if (version < 2) continue;
+    SCOPED_TRACE(absl::StrCat("schema ", version));
+    ExecuteRaw(UndoTo(version));
+    const auto state = MustOpen()->Load();
+    ASSERT_TRUE(state.ok()) << state.status();
+    ExpectSameFigures(state->trials.at(TrialId(1)).figures, EveryFigure());
+    EXPECT_EQ(state->trials.at(TrialId(2)).figures, GoodputAlone());
   }
 }
 

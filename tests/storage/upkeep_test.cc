@@ -164,9 +164,7 @@ TEST_F(Upkeep, BackUpOfAnOpenDatabaseHasWhatItAcknowledged) {
 }
 
 TEST_F(Upkeep, OlderSchemasAreCheckedCopiedAndCompactedAsTheyAre) {
-  ExecuteRaw(kUndoControlSql + kUndoTokensSql + kUndoCopiesSql +
-             "DROP TABLE pool_policy; DROP TABLE extra_figures; DROP TABLE deleted_studies; "
-             "PRAGMA user_version = 4");
+  ExecuteRaw(UndoTo(4));
   const auto findings = CheckDatabase(path());
   ASSERT_TRUE(findings.ok()) << findings.status();
   EXPECT_THAT(findings->at(1).found, HasSubstr("version 4, older"));

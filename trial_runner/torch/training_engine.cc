@@ -432,9 +432,6 @@ void TrainingEngine::SendProgress() {
   message.epoch = static_cast<double>(p.epoch) +
                   static_cast<double>(p.cursor) / static_cast<double>(order_->size());
   message.global_batch_size = p.batch_size;
-  message.atomic_batch_size = plan.microbatches.front().size;
-  message.accumulation_steps = static_cast<std::int64_t>(plan.microbatches.size()) - 1;
-  message.learning_rate = models_.front()->LearningRate(Facts(), p.models.front());
   message.noise = noise;
   message.profile = profile_.Take();
   message.replica_times = std::exchange(replica_times_, {});
@@ -443,11 +440,15 @@ void TrainingEngine::SendProgress() {
   }
   const double scale = static_cast<double>(p.batch_size) / initial;
   const double throughput = trained_samples_ / SecondsBetween(last_progress_, Clock::now());
-  message.goodput = throughput * Gain(noise.sqr, noise.var, scale) / scale;
-  message.memory_bytes = ResidentMemory();
-  message.device_memory_bytes = AllocatedBytes(trial_.device);
-  message.skipped_steps = p.skipped_steps;
-  message.loss_scale = p.models.front().loss_scale;
+  TrainingFigures& figures = message.figures;
+  figures[Figure::kAtomicBatchSize] = static_cast<double>(plan.microbatches.front().size);
+  figures[Figure::kAccumulationSteps] = static_cast<double>(plan.microbatches.size()) - 1;
+  figures[Figure::kLearningRate] = models_.front()->LearningRate(Facts(), p.models.front());
+  figures[Figure::kGoodput] = throughput * Gain(noise.sqr, noise.var, scale) / scale;
+  figures[Figure::kMemory] = static_cast<double>(ResidentMemory());
+  figures[Figure::kDeviceMemory] = static_cast<double>(AllocatedBytes(trial_.device));
+  figures[Figure::kSkippedSteps] = static_cast<double>(p.skipped_steps);
+  figures[Figure::kLossScale] = p.models.front().loss_scale;
   if (tuner_) WishForBatch(message);
   trial_.control->Send(message);
 }
@@ -460,8 +461,8 @@ void TrainingEngine::WishForBatch(const ReplicaProgress& message) {
                        [](const NoiseAverages& n) { return !n.empty(); });
   });
   const GradientNoise noise = known ? message.noise : GradientNoise{};
-  const auto choice =
-      tuner_->Choose(group_.nodes(), group_.size(), noise, p.batch_size, message.atomic_batch_size);
+  const auto choice = tuner_->Choose(group_.nodes(), group_.size(), noise, p.batch_size,
+                                     message.figures.Whole(Figure::kAtomicBatchSize));
   if (!choice) return;
   wished_batch_ = choice->global();
   wished_atomic_ = choice->atomic_batch_size;

@@ -10,6 +10,7 @@
 #include "tuner/api/pool_warnings.h"
 #include "tuner/api/shown_attributes.h"
 #include "tuner/base/check.h"
+#include "tuner/messages/wire/figures_wire.h"
 #include "tuner/study_file/study_file.h"
 
 namespace espalier {
@@ -78,22 +79,6 @@ void AddCurves(const Trial& trial, v1::Trial& out) {
   }
 }
 
-void AddFigures(const TrainingFigures& figures, v1::Trial& out) {
-  if (figures.batch_size > 0) out.set_batch_size(figures.batch_size);
-  out.set_step_time_s(figures.step_time_s);
-  out.set_sync_share(figures.sync_share);
-  out.set_noise_scale(figures.noise_scale);
-  out.set_learning_rate(figures.learning_rate);
-  out.set_goodput(figures.goodput);
-  out.set_throughput(figures.throughput);
-  out.set_loss_scale(figures.loss_scale);
-  out.set_atomic_batch_size(figures.atomic_batch_size);
-  out.set_accumulation_steps(figures.accumulation_steps);
-  out.set_memory_bytes(figures.memory_bytes);
-  out.set_device_memory_bytes(figures.device_memory_bytes);
-  out.set_skipped_steps(figures.skipped_steps);
-}
-
 std::string_view PhaseName(GroupPhase phase) {
   switch (phase) {
     case GroupPhase::kNone:
@@ -115,7 +100,7 @@ void AddActivity(const TrialActivity& activity, v1::Trial& out) {
   out.set_group_phase(std::string(PhaseName(activity.forming.phase)));
   out.set_moved_bytes(activity.forming.bytes);
   out.set_moved_bytes_total(activity.forming.bytes_total);
-  AddFigures(activity.figures, out);
+  SetFigures(activity.figures, out);
 }
 
 // Trials' worth of work done: an ended trial is one, a running one the share of its steps.

@@ -148,7 +148,7 @@ void AppendValue(const Message& message, const FieldDescriptor& field, int index
 }
 
 // Map entries come in no order of their own; by key, the same message gives the same text.
-void AppendMap(const Message& message, const FieldDescriptor& field, std::string& out) {
+void AppendEntries(const Message& message, const FieldDescriptor& field, std::string& out) {
   const FieldDescriptor& key = *field.message_type()->map_key();
   const FieldDescriptor& value = *field.message_type()->map_value();
   std::vector<std::pair<std::string, std::string>> entries;
@@ -166,18 +166,18 @@ void AppendMap(const Message& message, const FieldDescriptor& field, std::string
     entries.push_back(std::move(texts));
   }
   std::sort(entries.begin(), entries.end());
-  out += '{';
   for (const auto& [key_text, value_text] : entries) {
     if (out.back() != '{') out += ',';
     absl::StrAppend(&out, key_text, ":", value_text);
   }
-  out += '}';
 }
 
 void AppendField(const Message& message, const FieldDescriptor& field, std::string& out) {
   const Reflection& in = *message.GetReflection();
   if (field.is_map()) {
-    AppendMap(message, field, out);
+    out += '{';
+    AppendEntries(message, field, out);
+    out += '}';
   } else if (field.is_repeated()) {
     out += '[';
     const int size = in.FieldSize(message, &field);
@@ -199,7 +199,11 @@ void AppendMessage(const Message& message, std::string& out) {
   out += '{';
   const auto* descriptor = message.GetDescriptor();
   for (int i = 0; i < descriptor->field_count(); ++i) {
-    if (i > 0) out += ',';
+    if (descriptor->field(i)->options().GetExtension(v1::json_inline)) {
+      AppendEntries(message, *descriptor->field(i), out);
+      continue;
+    }
+    if (out.back() != '{') out += ',';
     AppendString(descriptor->field(i)->name(), out);
     out += ':';
     AppendField(message, *descriptor->field(i), out);

@@ -11,8 +11,8 @@ namespace espalier {
 
 // A message as JSON for REST: names as in the .proto, every field present (an absent optional one
 // is null), enums by name, 64-bit integers as numbers, NaN and infinities as the strings "NaN",
-// "Infinity" and "-Infinity", and texts that are JSON themselves (json_text) as what they stand
-// for.
+// "Infinity" and "-Infinity", texts that are JSON themselves (json_text) as what they stand for,
+// and the entries of some maps (json_inline) beside the message's own fields.
 std::string MessageToJson(const google::protobuf::Message& message);
 
 // A JSON string, with its quotes.

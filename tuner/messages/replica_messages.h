@@ -14,6 +14,7 @@
 #include "allocator/goodput/goodput.h"
 #include "allocator/goodput/profile.h"
 #include "tuner/base/ids.h"
+#include "tuner/messages/training_figures.h"
 
 namespace espalier {
 
@@ -68,17 +69,10 @@ struct ReplicaProgress {
   double progress = 0;
   double epoch = 0;  // passes over the data, with fraction
   std::int64_t global_batch_size = 0;
-  std::int64_t atomic_batch_size = 0;
-  std::int64_t accumulation_steps = 0;
-  double learning_rate = 0;
   GradientNoise noise;
   std::vector<ProfileEntry> profile;       // since the last ReplicaProgress
   std::vector<ReplicaTime> replica_times;  // likewise
-  double goodput = 0;                      // the trial's own figure, 0: unknown
-  std::int64_t memory_bytes = 0;           // resident, of rank 0
-  std::int64_t device_memory_bytes = 0;    // 0: no accelerator
-  std::int64_t skipped_steps = 0;          // so far: their gradients were not finite
-  double loss_scale = 0;                   // of mixed precision, 0: none
+  TrainingFigures figures;                 // those that the replica knows
 
   friend bool operator==(const ReplicaProgress&, const ReplicaProgress&) = default;
 };

@@ -10,7 +10,9 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "prometheus/text_serializer.h"
+#include "tuner/messages/training_figures.h"
 #include "tuner/server/metrics.h"
 
 namespace espalier {
@@ -51,49 +53,16 @@ MetricFamily ByState(const std::string& name, const std::string& text,
   return family;
 }
 
-// One gauge of what a trial last told of how it trains.
-struct TrialGauge {
-  const char* name;
-  const char* text;
-  double (*value)(const TrainingFigures& figures);
-};
-
-constexpr TrialGauge kTrialGauges[] = {
-    {"espalier_trial_step_seconds", "Mean time of an optimizer step",
-     [](const TrainingFigures& f) { return f.step_time_s; }},
-    {"espalier_trial_sync_share", "Share of the step time spent waiting for the all-reduce",
-     [](const TrainingFigures& f) { return f.sync_share; }},
-    {"espalier_trial_noise_scale", "Gradient noise scale in samples",
-     [](const TrainingFigures& f) { return f.noise_scale; }},
-    {"espalier_trial_batch_size", "Global batch size",
-     [](const TrainingFigures& f) { return static_cast<double>(f.batch_size); }},
-    {"espalier_trial_atomic_batch_size", "Samples of one forward pass on one replica",
-     [](const TrainingFigures& f) { return static_cast<double>(f.atomic_batch_size); }},
-    {"espalier_trial_accumulation_steps", "Forward passes of a step before its last one",
-     [](const TrainingFigures& f) { return static_cast<double>(f.accumulation_steps); }},
-    {"espalier_trial_learning_rate", "Learning rate",
-     [](const TrainingFigures& f) { return f.learning_rate; }},
-    {"espalier_trial_goodput", "Samples a second that count",
-     [](const TrainingFigures& f) { return f.goodput; }},
-    {"espalier_trial_throughput", "Samples a second",
-     [](const TrainingFigures& f) { return f.throughput; }},
-    {"espalier_trial_memory_bytes", "Resident memory of rank 0",
-     [](const TrainingFigures& f) { return static_cast<double>(f.memory_bytes); }},
-    {"espalier_trial_device_memory_bytes", "Memory of rank 0 on its accelerator",
-     [](const TrainingFigures& f) { return static_cast<double>(f.device_memory_bytes); }},
-    {"espalier_trial_skipped_steps", "Steps so far whose gradients were not finite",
-     [](const TrainingFigures& f) { return static_cast<double>(f.skipped_steps); }},
-    {"espalier_trial_loss_scale", "Loss scale of mixed precision",
-     [](const TrainingFigures& f) { return f.loss_scale; }},
-};
-
 // Trials with series of their own at one time; more would be slow to scrape and to keep.
 constexpr std::size_t kMaxTrialSeries = 500;
 
 // Series exist only while a trial trains, so that a long study does not leave thousands behind.
 void AddTrialMetrics(const View& view, std::vector<MetricFamily>& families) {
   std::vector<MetricFamily> gauges;
-  for (const TrialGauge& gauge : kTrialGauges) gauges.push_back(Gauge(gauge.name, gauge.text));
+  for (const FigureRow& row : kFigureRows) {
+    gauges.push_back(
+        Gauge(absl::StrCat("espalier_trial_", std::string(row.metric)), std::string(row.help)));
+  }
   std::set<TrialId> training;
   for (const NodeView& node : view.core.Nodes()) {
     for (const ReplicaView& replica : node.replicas) training.insert(replica.trial);
@@ -108,7 +77,7 @@ void AddTrialMetrics(const View& view, std::vector<MetricFamily>& families) {
       ClientMetric metric;
       metric.label = {{"study", view.core.state().studies.at(trial.study).spec.name},
                       {"trial", std::to_string(trial.number)}};
-      metric.gauge.value = kTrialGauges[i].value(activity.figures);
+      metric.gauge.value = activity.figures[kFigureRows[i].figure];
       gauges[i].metric.push_back(std::move(metric));
     }
   }

@@ -155,7 +155,8 @@ class Recorded : public RecordedLoad {
         ++pauses;
       }
       if (trial.values.empty()) continue;
-      const std::int64_t batch = std::max(trial.figures.batch_size, trial.values.back().batch_size);
+      const std::int64_t batch =
+          std::max(trial.figures.Whole(Figure::kBatchSize), trial.values.back().batch_size);
       trials_.push_back({trial.parameters, trial.values, trial.state == TrialState::kComplete,
                          std::max<std::int64_t>(1, batch), StepSeconds(trial)});
       longest_ = std::max(longest_, static_cast<std::int64_t>(trial.values.size()));

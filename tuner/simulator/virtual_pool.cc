@@ -364,18 +364,18 @@ void VirtualPool::TellProgress(Training& training) {
   progress.progress = training.done * pace.iterations;
   progress.epoch = training.done;
   progress.global_batch_size = batch;
-  progress.atomic_batch_size = (batch + replicas - 1) / replicas;
+  const std::int64_t atomic_batch = (batch + replicas - 1) / replicas;
+  progress.figures[Figure::kAtomicBatchSize] = static_cast<double>(atomic_batch);
   progress.noise = training.truth->noise();
   const std::int64_t timed = last - first - (training.warm ? 0 : 1);
   if (timed > 0) {
     const auto count = static_cast<double>(timed);
-    progress.profile.push_back(
-        {{training.nodes, static_cast<int>(replicas), progress.atomic_batch_size},
-         0,
-         0,
-         timed,
-         count * pace.iteration_s,
-         count * (pace.iteration_s - pace.grad_s)});
+    progress.profile.push_back({{training.nodes, static_cast<int>(replicas), atomic_batch},
+                                0,
+                                0,
+                                timed,
+                                count * pace.iteration_s,
+                                count * (pace.iteration_s - pace.grad_s)});
   }
   training.warm = training.warm || last > first;
   training.told_done = training.done;

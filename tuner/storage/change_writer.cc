@@ -1,5 +1,6 @@
 #include "tuner/storage/change_writer.h"
 
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,12 +83,13 @@ class ChangeWriter::Impl {
         .Run();
   }
   absl::Status operator()(const FiguresRecorded& c) {
-    const TrainingFigures& f = c.figures;
-    return set_figures_
-        .Bind(c.id, f.step_time_s, f.sync_share, f.noise_scale, f.learning_rate, f.goodput,
-              f.throughput, f.loss_scale, f.batch_size, f.atomic_batch_size, f.accumulation_steps,
-              f.memory_bytes, f.device_memory_bytes, f.skipped_steps)
-        .Run();
+    ESPALIER_RETURN_IF_ERROR(delete_figures_.Bind(c.id).Run());
+    for (const FigureRow& row : kFigureRows) {
+      const double value = c.figures[row.figure];
+      if (value == 0 && !std::signbit(value)) continue;
+      ESPALIER_RETURN_IF_ERROR(insert_figure_.Bind(c.id, row.name, value).Run());
+    }
+    return absl::OkStatus();
   }
   absl::Status operator()(const CheckpointRecorded& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const CheckpointCopySet& c) {
@@ -175,7 +177,8 @@ class ChangeWriter::Impl {
       set_trial_attribute_;
   Statement insert_suggestion_, set_suggested_, delete_other_values_, insert_other_value_;
   Statement set_meta_, free_name_, insert_deleted_;
-  Statement set_figures_;
+  Statement delete_figures_;
+  Statement insert_figure_;
   Statement set_copy_, delete_copy_;
   Statement select_last_span_, delete_span_, insert_span_;
 };
@@ -203,8 +206,8 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
        "pause_s, after_loss, form_s, broadcast_s) VALUES "
        "(?1, (SELECT ifnull(max(number), -1) + 1 FROM resizes WHERE trial = ?1), "
        "?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"},
-      {&set_figures_, absl::StrCat("INSERT OR REPLACE INTO figures (trial, ", std::string(kFigures),
-                                   ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")},
+      {&delete_figures_, "DELETE FROM figures WHERE trial = ?"},
+      {&insert_figure_, "INSERT INTO figures (trial, name, value) VALUES (?, ?, ?)"},
       {&insert_decision_,
        "INSERT INTO decisions (study, number, at_us, trial_number, kind, from_slots, to_slots, "
        "reason) VALUES "

@@ -16,7 +16,7 @@ struct Table {
 };
 constexpr Table kOfTrial[] = {{"trial_values", "step"},     {"trial_attributes", "system, key"},
                               {"spans", "number"},          {"resizes", "number"},
-                              {"figures", "trial"},         {"suggested", "position"},
+                              {"figures", "name"},          {"suggested", "position"},
                               {"other_values", "number"},   {"extra_figures", "step, name"},
                               {"checkpoint_copies", "node"}};
 constexpr Table kOfStudy[] = {

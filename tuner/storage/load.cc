@@ -322,14 +322,14 @@ class Loader {
   }
 
   absl::Status LoadFigures() {
-    const std::string sql = absl::StrCat("SELECT trial, ", std::string(kFigures), " FROM figures");
-    return ForEachOfTrials("figures of trial", sql, "", [](const Statement& row, Trial& trial) {
-      trial.figures = {row.Double(1),  row.Double(2),   row.Double(3),   row.Double(4),
-                       row.Double(5),  row.Double(6),   row.Double(7),   row.Integer(8),
-                       row.Integer(9), row.Integer(10), row.Integer(11), row.Integer(12),
-                       row.Integer(13)};
-      return absl::OkStatus();
-    });
+    return ForEachOfTrials("figures of trial", "SELECT trial, name, value FROM figures", ", name",
+                           [](const Statement& row, Trial& trial) {
+                             // Another release may know figures that this one does not.
+                             if (const FigureRow* known = FindFigure(row.Text(1))) {
+                               trial.figures[known->figure] = row.Double(2);
+                             }
+                             return absl::OkStatus();
+                           });
   }
 
   absl::Status LoadAttributes() {

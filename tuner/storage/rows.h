@@ -34,12 +34,6 @@ inline constexpr std::string_view kTrialHead =
     "checkpoint, checkpoint_step, checkpoint_name, checkpoint_fingerprint, checkpoint_us, "
     "checkpoint_generation, held, cancelled, environment";
 
-// The columns of a trial's figures, in the order in which they are written.
-inline constexpr std::string_view kFigures =
-    "step_time_s, sync_share, noise_scale, learning_rate, goodput, throughput, loss_scale, "
-    "batch_size, atomic_batch_size, accumulation_steps, memory_bytes, device_memory_bytes, "
-    "skipped_steps";
-
 // Rows of table meta: the highest ids that were given before a study was deleted.
 inline constexpr std::string_view kLastStudy = "last_study";
 inline constexpr std::string_view kLastTrial = "last_trial";

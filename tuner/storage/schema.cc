@@ -108,24 +108,6 @@ CREATE TABLE resizes (
     R"sql(
 ALTER TABLE resizes ADD COLUMN form_s REAL NOT NULL DEFAULT 0;
 ALTER TABLE resizes ADD COLUMN broadcast_s REAL NOT NULL DEFAULT 0;
-
--- What a trial last told of how it trains.
-CREATE TABLE figures (
-  trial INTEGER PRIMARY KEY REFERENCES trials (id),
-  step_time_s REAL NOT NULL,
-  sync_share REAL NOT NULL,
-  noise_scale REAL NOT NULL,
-  learning_rate REAL NOT NULL,
-  goodput REAL NOT NULL,
-  throughput REAL NOT NULL,
-  loss_scale REAL NOT NULL,
-  batch_size INTEGER NOT NULL,
-  atomic_batch_size INTEGER NOT NULL,
-  accumulation_steps INTEGER NOT NULL,
-  memory_bytes INTEGER NOT NULL,
-  device_memory_bytes INTEGER NOT NULL,
-  skipped_steps INTEGER NOT NULL
-);
 )sql",
     R"sql(
 -- Nodes that a user wants emptied, and by when.
@@ -253,25 +235,64 @@ UPDATE trials SET environment = (SELECT value FROM trial_attributes
 DELETE FROM trial_attributes
   WHERE system = 1 AND key IN ('espalier:held', 'espalier:environment');
 )sql",
+    R"sql(
+-- What a trial last told of how it trains; 0 is not written. See TakeOverFigures.
+CREATE TABLE figures (
+  trial INTEGER NOT NULL REFERENCES trials (id),
+  name TEXT NOT NULL,
+  value REAL NOT NULL,
+  PRIMARY KEY (trial, name)
+) WITHOUT ROWID;
+)sql",
 };
 constexpr std::int64_t kLatestVersion = std::ssize(kMigrations);
 static_assert(kLatestVersion == kLatestSchema);
+// The first version that keeps a figure as a row.
+constexpr std::int64_t kFiguresByName = 11;
 
 absl::Status RefuseSchema(const Database& database, std::string_view why) {
   return absl::FailedPreconditionError(
       absl::StrCat("database ", database.path(), ": ", std::string(why)));
 }
 
-absl::Status Migrate(Database& database, std::int64_t from) {
-  std::string sql = "BEGIN IMMEDIATE;";
-  for (std::int64_t version = from; version < kLatestVersion; ++version) {
-    absl::StrAppend(&sql, kMigrations[version]);
+// Versions 2 to 10 had the figures of a trial as a row of a table, with a column of its name for
+// each. The migration takes them from the columns that are there, so that it names no figure.
+constexpr char kFigureColumns[] =
+    "SELECT name FROM pragma_table_info('figures') WHERE name <> 'trial'";
+
+// Ahead of the migrations: makes room for the new table, and answers with what is to be run when it
+// is there.
+absl::StatusOr<std::string> TakeOverFigures(Database& database) {
+  std::string sql;
+  {
+    ESPALIER_ASSIGN_OR_RETURN(Statement column, database.Prepare(kFigureColumns));
+    while (true) {
+      ESPALIER_ASSIGN_OR_RETURN(const bool found, column.Step());
+      if (!found) break;
+      const std::string name = column.Text(0);
+      absl::StrAppend(&sql, "INSERT INTO figures SELECT trial, '", name, "', \"", name,
+                      "\" FROM former_figures WHERE \"", name, "\" <> 0;");
+    }
   }
-  absl::StrAppend(&sql, "PRAGMA application_id = ", kApplicationId,
-                  "; PRAGMA user_version = ", kLatestVersion, "; COMMIT;");
-  const absl::Status status = database.Execute(sql.c_str());
-  if (!status.ok()) database.Rollback();
-  return status;
+  if (sql.empty()) return sql;
+  ESPALIER_RETURN_IF_ERROR(database.Execute("ALTER TABLE figures RENAME TO former_figures"));
+  return sql + "DROP TABLE former_figures;";
+}
+
+absl::Status Migrate(Database& database, std::int64_t from) {
+  return database.Transact([&database, from]() -> absl::Status {
+    std::string take_over;
+    if (from < kFiguresByName) {
+      ESPALIER_ASSIGN_OR_RETURN(take_over, TakeOverFigures(database));
+    }
+    std::string sql;
+    for (std::int64_t version = from; version < kLatestVersion; ++version) {
+      absl::StrAppend(&sql, kMigrations[version]);
+    }
+    absl::StrAppend(&sql, take_over, "PRAGMA application_id = ", kApplicationId,
+                    "; PRAGMA user_version = ", kLatestVersion, ";");
+    return database.Execute(sql.c_str());
+  });
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ TEST_F(BadNumbers, AreRefusedWithTheTrialsNameOnce) {
   // It goes on where it is.
   EXPECT_EQ(trial().state, TrialState::kRunning);
   EXPECT_EQ(core_.SlotsHeld(), 2);
-  EXPECT_EQ(core_.Activity(TrialId(1)).figures.throughput, 0) << "nothing is made of such numbers";
+  EXPECT_EQ(core_.Activity(TrialId(1)).figures[Figure::kThroughput], 0)
+      << "nothing is made of such numbers";
 }
 
 TEST_F(BadNumbers, OfBatchesAreRefusedBeforeTheyAreUsed) {

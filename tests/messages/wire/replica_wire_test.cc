@@ -25,6 +25,7 @@ class Filler {
     const Descriptor& type = *message.GetDescriptor();
     for (int i = 0; i < type.field_count(); ++i) {
       const FieldDescriptor& field = *type.field(i);
+      if (field.name() == "figures") continue;  // by names of a table: figures_wire_test.cc
       for (int n = 0; n < (field.is_repeated() ? 2 : 1); ++n) Set(message, field);
     }
   }

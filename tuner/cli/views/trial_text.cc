@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "tuner/cli/views/record.h"
 #include "tuner/cli/views/text.h"
+#include "tuner/messages/wire/figures_wire.h"
 
 namespace espalier {
 namespace {
@@ -92,9 +93,7 @@ void AddHistory(const v1::StudyDetails& details, const v1::Trial& trial, double 
   lines.Section("decisions", decisions);
 }
 
-std::string Mebibytes(std::int64_t bytes) {
-  return bytes > 0 ? fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024)) : "";
-}
+std::string Mebibytes(double bytes) { return fmt::format("{:.1f} MiB", bytes / (1024 * 1024)); }
 
 // What its group is at between two steps: "handing over state, 1.2 of 2.0 GB".
 std::string GroupPhase(const v1::Trial& trial) {
@@ -106,20 +105,33 @@ std::string GroupPhase(const v1::Trial& trial) {
   return trial.group_phase();
 }
 
+// Empty: it is not known, or another figure's line has it.
+std::string TextOfFigure(const FigureRow& row, const TrainingFigures& figures) {
+  const double value = figures[row.figure];
+  switch (row.shown) {
+    case ShownAs::kNumber:
+      return value != 0 ? FormatValue(value) : "";
+    case ShownAs::kBytes:
+      return value > 0 ? Mebibytes(value) : "";
+    case ShownAs::kSamplesAStep:
+      if (!(value > 0)) return "";
+      return fmt::format("{} samples x {} a step", figures.Whole(row.figure),
+                         figures.Whole(Figure::kAccumulationSteps) + 1);
+    case ShownAs::kStepTime:
+      if (!(value > 0)) return "";
+      return fmt::format("{:.3f} ms, {:.1f} % of it waiting for others", 1000 * value,
+                         100 * figures[Figure::kSyncShare]);
+    case ShownAs::kNothing:
+      return "";
+  }
+  return "";
+}
+
 // What an elastic trial tells of how it trains; an ended one, what it told last.
-void AddFigures(const v1::Trial& trial, Lines& lines) {
-  if (trial.atomic_batch_size() > 0) {
-    lines.Add("per replica", fmt::format("{} samples x {} a step", trial.atomic_batch_size(),
-                                         trial.accumulation_steps() + 1));
+void AddFigures(const TrainingFigures& figures, Lines& lines) {
+  for (const FigureRow& row : kFigureRows) {
+    lines.Add(std::string(row.label), TextOfFigure(row, figures));
   }
-  if (trial.step_time_s() > 0) {
-    lines.Add("step time", fmt::format("{:.3f} ms, {:.1f} % of it waiting for others",
-                                       1000 * trial.step_time_s(), 100 * trial.sync_share()));
-  }
-  lines.Add("memory", Mebibytes(trial.memory_bytes()));
-  lines.Add("device memory", Mebibytes(trial.device_memory_bytes()));
-  lines.Known("loss scale", trial.loss_scale());
-  lines.Known("skipped steps", static_cast<double>(trial.skipped_steps()));
 }
 
 }  // namespace
@@ -139,12 +151,7 @@ std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Tr
   lines.Add("group", GroupPhase(trial));
   lines.Add("pinned to", trial.pinned_slots() > 0 ? std::to_string(trial.pinned_slots()) : "");
   lines.Add("slot-seconds", fmt::format("{:.1f}", SlotSeconds(trial, now)));
-  lines.Known("batch size", static_cast<double>(trial.batch_size()));
-  lines.Known("learning rate", trial.learning_rate());
-  lines.Known("noise scale", trial.noise_scale());
-  lines.Known("goodput", trial.goodput());
-  lines.Known("throughput", trial.throughput());
-  AddFigures(trial, lines);
+  AddFigures(FiguresIn(trial), lines);
   lines.Known("promise", trial.promise());
   lines.Known("restarts", trial.restarts());
   lines.Add("checkpoint", trial.checkpoint());

@@ -124,21 +124,15 @@ void Groups::FinishForming(TrialId id) {
 // Requires that the group has told its progress.
 TrainingFigures Groups::FiguresOf(TrialId id, const Group& group) const {
   const ReplicaProgress& progress = *group.progress;
-  TrainingFigures figures;
-  figures.step_time_s = group.step_time_s;
-  figures.sync_share = group.sync_share;
-  figures.learning_rate = progress.learning_rate;
-  figures.loss_scale = progress.loss_scale;
-  figures.batch_size = progress.global_batch_size;
-  figures.atomic_batch_size = progress.atomic_batch_size;
-  figures.accumulation_steps = progress.accumulation_steps;
-  figures.memory_bytes = progress.memory_bytes;
-  figures.device_memory_bytes = progress.device_memory_bytes;
-  figures.skipped_steps = progress.skipped_steps;
+  TrainingFigures figures = progress.figures;
+  figures[Figure::kStepTime] = group.step_time_s;
+  figures[Figure::kSyncShare] = group.sync_share;
+  figures[Figure::kBatchSize] = static_cast<double>(progress.global_batch_size);
   if (group.noise.sqr > 0) {
-    figures.noise_scale =
+    figures[Figure::kNoiseScale] =
         static_cast<double>(group.batch.initial) * group.noise.var / group.noise.sqr;
   }
+  double modelled_goodput = 0;
   const int replicas = static_cast<int>(group.members.size());
   const std::optional<std::string> gpu_type = pool_.GpuTypeOf(group);
   const auto fitted = gpu_type ? speeds_.FittedFor(id, *gpu_type) : std::nullopt;
@@ -151,11 +145,11 @@ TrainingFigures Groups::FiguresOf(TrialId id, const Group& group) const {
     }
     const BatchChoice choice = model.AtFixedGlobalBatch(std::max(1, static_cast<int>(nodes.size())),
                                                         replicas, progress.global_batch_size);
-    figures.goodput = choice.goodput;
-    figures.throughput = choice.throughput;
+    modelled_goodput = choice.goodput;
+    figures[Figure::kThroughput] = choice.throughput;
   }
   // What the trial itself works with is nearer to the truth than our model of it.
-  if (progress.goodput > 0) figures.goodput = progress.goodput;
+  if (!(figures[Figure::kGoodput] > 0)) figures[Figure::kGoodput] = modelled_goodput;
   return figures;
 }
 

@@ -15,6 +15,7 @@
 #include "tuner/base/ids.h"
 #include "tuner/base/options.h"
 #include "tuner/core/state/curve.h"
+#include "tuner/messages/training_figures.h"
 
 namespace espalier {
 
@@ -226,25 +227,6 @@ struct Resize {
   double broadcast_s = 0;  // of the longest pause: parameters and state
 
   friend bool operator==(const Resize&, const Resize&) = default;
-};
-
-// What an elastic trial last told of how it trains. Zero: unknown, or there is none.
-struct TrainingFigures {
-  double step_time_s = 0;  // mean of an optimizer step with its accumulation
-  double sync_share = 0;   // of the step time: waiting for the all-reduce
-  double noise_scale = 0;  // gradient noise scale, samples
-  double learning_rate = 0;
-  double goodput = 0;                  // samples a second that count
-  double throughput = 0;               // samples a second
-  double loss_scale = 0;               // of mixed precision
-  std::int64_t batch_size = 0;         // global
-  std::int64_t atomic_batch_size = 0;  // of one forward pass on one replica
-  std::int64_t accumulation_steps = 0;
-  std::int64_t memory_bytes = 0;         // resident, of rank 0
-  std::int64_t device_memory_bytes = 0;  // on its accelerator
-  std::int64_t skipped_steps = 0;        // so far: their gradients were not finite
-
-  friend bool operator==(const TrainingFigures&, const TrainingFigures&) = default;
 };
 
 // Which of a trial's checkpoints, on whatever node it lies.

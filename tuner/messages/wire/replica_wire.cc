@@ -1,5 +1,7 @@
 #include "tuner/messages/wire/replica_wire.h"
 
+#include "tuner/messages/wire/figures_wire.h"
+
 namespace espalier {
 namespace {
 
@@ -75,9 +77,6 @@ void Fill(const ReplicaProgress& from, v1::ReplicaMessage& message) {
   to.set_progress(from.progress);
   to.set_epoch(from.epoch);
   to.set_global_batch_size(from.global_batch_size);
-  to.set_atomic_batch_size(from.atomic_batch_size);
-  to.set_accumulation_steps(from.accumulation_steps);
-  to.set_learning_rate(from.learning_rate);
   to.set_gradient_sqr(from.noise.sqr);
   to.set_gradient_var(from.noise.var);
   for (const ProfileEntry& entry : from.profile) Fill(entry, *to.add_profile());
@@ -87,11 +86,7 @@ void Fill(const ReplicaProgress& from, v1::ReplicaMessage& message) {
     t.set_steps(time.steps);
     t.set_compute_time_s(time.compute_time_s);
   }
-  to.set_goodput(from.goodput);
-  to.set_memory_bytes(from.memory_bytes);
-  to.set_device_memory_bytes(from.device_memory_bytes);
-  to.set_skipped_steps(from.skipped_steps);
-  to.set_loss_scale(from.loss_scale);
+  SetFigures(from.figures, to);
 }
 
 ReplicaProgress Read(const v1::Progress& from) {
@@ -101,19 +96,12 @@ ReplicaProgress Read(const v1::Progress& from) {
   to.progress = from.progress();
   to.epoch = from.epoch();
   to.global_batch_size = from.global_batch_size();
-  to.atomic_batch_size = from.atomic_batch_size();
-  to.accumulation_steps = from.accumulation_steps();
-  to.learning_rate = from.learning_rate();
   to.noise = {from.gradient_sqr(), from.gradient_var()};
   for (const v1::ProfileEntry& entry : from.profile()) to.profile.push_back(Read(entry));
   for (const v1::ReplicaTime& time : from.replica_times()) {
     to.replica_times.push_back({ReplicaId(time.replica_id()), time.steps(), time.compute_time_s()});
   }
-  to.goodput = from.goodput();
-  to.memory_bytes = from.memory_bytes();
-  to.device_memory_bytes = from.device_memory_bytes();
-  to.skipped_steps = from.skipped_steps();
-  to.loss_scale = from.loss_scale();
+  to.figures = FiguresIn(from);
   return to;
 }
 
