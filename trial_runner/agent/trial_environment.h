@@ -6,7 +6,6 @@
 
 #include "trial_runner/agent/agent.h"
 #include "trial_runner/agent/host_address.h"
-#include "trial_runner/agent/trial_folder.h"
 #include "trial_runner/agent/trial_proxy.h"
 #include "tuner.pb.h"
 

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "trial_runner/agent/checkpoints/checkpoint_damage.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
-#include "trial_runner/agent/trial_folder.h"
 
 namespace espalier {
 namespace {
