@@ -17,6 +17,8 @@
 #include "trial_runner/agent/left_processes.h"
 #include "trial_runner/agent/trial_environment.h"
 #include "trial_runner/agent/trial_output.h"
+#include "tuner/base/protocol.h"
+#include "tuner/base/trial_folder.h"
 
 namespace espalier {
 namespace {
@@ -371,7 +373,7 @@ void AgentLoop::StopReplica(const v1::StopReplica& stop) {
 
 // Whoever wants it asks again where this does not arrive.
 void AgentLoop::SendOutput(const v1::ReadOutput& request) {
-  const std::int64_t most = std::clamp<std::int64_t>(request.max_bytes(), 0, kMaxTrialOutput);
+  const std::int64_t most = std::clamp<std::int64_t>(request.max_bytes(), 0, kMaxTrialOutput_bytes);
   v1::AgentMessage message;
   message.mutable_output()->set_request(request.request());
   message.mutable_output()->set_text(

@@ -5,8 +5,6 @@
 
 namespace espalier::api {
 
-inline constexpr std::int64_t kMaxOutput = 1 << 20;  // bytes
-
 // What the processes of a trial have printed on each node on which it ran, the newest of it. Waits
 // for agents: not on the owner's thread. NOT_FOUND says where it is, where no agent can be asked
 // for it; FAILED_PRECONDITION: a client runs the trial.
