@@ -116,8 +116,8 @@ class Loop final : public Tuner {
   enum class IfFull { kWait, kRefuse, kPass };
   absl::Status Enqueue(Item& item, IfFull if_full);
   void Run();
-  void TakeItems(bool& stopping);
-  void TakeSoon(double most_s);
+  std::optional<double> MostWait_s();
+  bool TakeQueued(std::optional<double> most_s);
   void ProcessTaken();
   // What the events of one batch lead to.
   struct Outcome {
