@@ -52,8 +52,8 @@ absl::StatusOr<v1::TrialOutput> GetTrialOutput(Tuner& tuner,
                                                const v1::TrialOutputRequest& request) {
   const std::int64_t most = request.max_bytes() == 0 ? kMaxTrialOutput_bytes : request.max_bytes();
   if (most < 1 || most > kMaxTrialOutput_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("max_bytes ", most, ": needs 1 to ", kMaxTrialOutput_bytes, ", or 0 for the most"));
+    return absl::InvalidArgumentError(absl::StrCat("max_bytes ", most, ": needs 1 to ",
+                                                   kMaxTrialOutput_bytes, ", or 0 for the most"));
   }
   absl::StatusOr<Places> trial;
   ESPALIER_RETURN_IF_ERROR(
