@@ -27,7 +27,7 @@ class GeneticProblem {
 struct Candidate {
   Genome genome{};
   Costs costs{};
-  int rank = 0;         // of its front; 0: nobody is better in both objectives
+  int rank = 0;         // of its front; 0: no candidate is better in both objectives
   double crowding = 0;  // how far its neighbours in the front are; more is lonelier
 };
 

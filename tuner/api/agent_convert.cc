@@ -161,7 +161,7 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
   return out;
 }
 
-// Whoever enqueued the trial wrote it; what is no text is passed over.
+// A client wrote it when it enqueued the trial; what is no text is passed over.
 void AddEnvironment(const std::string& json, v1::StartReplica& start) {
   const auto variables = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (!variables.is_object()) return;

@@ -73,7 +73,7 @@ class Agents {
  private:
   // The session that speaks for a node, by the node's name.
   struct NodeSession {
-    std::shared_ptr<AgentSession> session;  // null: nobody at the moment
+    std::shared_ptr<AgentSession> session;  // null: none at the moment
     std::string incarnation;
     std::int64_t last_sequence = 0;  // of the events taken from this incarnation
     NodeId node;

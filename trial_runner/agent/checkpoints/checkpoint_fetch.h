@@ -17,7 +17,7 @@ inline constexpr std::int64_t kSpareDiskBytes = std::int64_t{64} << 20;
 struct CheckpointSource {
   std::string node;         // its name, for errors
   std::string address;      // host:port of its CheckpointServer; empty: it has none
-  std::string certificate;  // PEM: nobody else is believed
+  std::string certificate;  // PEM: no other certificate is accepted
   std::string ticket;
   std::string error;  // why it has no address, if that is known
 };

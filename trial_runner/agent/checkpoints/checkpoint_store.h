@@ -62,8 +62,8 @@ struct StoredCheckpoint {
 // a folder that has none of a trial of ours the whole of it is one, if there is anything in it.
 std::vector<StoredCheckpoint> StoredCheckpoints(const std::string& directory, std::size_t most);
 
-// Of fetched checkpoints in the trial's folder the newest kKeptCopies stay. What the trial has
-// written there by itself is kept; the trial removes it.
+// Removes all but the newest kKeptCopies of the fetched checkpoints in the trial's folder. What the
+// trial has written there by itself is kept; the trial removes it.
 inline constexpr std::size_t kKeptCopies = 2;
 void RemoveOldCopies(const std::string& folder);
 
