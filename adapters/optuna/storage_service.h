@@ -7,8 +7,8 @@
 namespace espalier::optuna_storage {
 
 // Optuna's storage service (optuna.StorageService) on the tuner's own studies and trials: what one
-// frontend writes the other shows. All 19 calls are answered without a thread that waits: writes when
-// they are durable, reads from memory between two commits.
+// frontend writes the other shows. All 19 calls are answered without a thread that waits: writes
+// when they are durable, reads from memory between two commits.
 //
 // Codes are those of Optuna's own server: NOT_FOUND for unknown ids and names, ALREADY_EXISTS for a
 // study's name, FAILED_PRECONDITION for a trial that has ended, INVALID_ARGUMENT for a distribution

@@ -28,7 +28,7 @@ struct ExchangeEffort {
   bool relocate = true;          // tries to move whole jobs for the sake of speed
 };
 
-// Improves a allocation of the pool step by step: jobs let go of slots that are not worth their
+// Improves an allocation of the pool step by step: jobs let go of slots that are not worth their
 // cost, move to a better place, grow on free slots, and take slots on a node from the jobs that
 // miss them least there, which shrink or move elsewhere. Every step raises the objective by more
 // than rounding, so this ends.

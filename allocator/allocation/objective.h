@@ -16,7 +16,7 @@ struct Shape {
 };
 Shape ShapeOf(const Board& board, const Shares& shares);
 
-// What a placement is worth to one holder of a board; a allocation is worth the sum. A value is
+// What a placement is worth to one holder of a board; an allocation is worth the sum. A value is
 // finite, and the same whenever it is asked for. One owner, one thread: an objective may remember
 // what it has worked out.
 class Objective {

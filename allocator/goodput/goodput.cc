@@ -22,6 +22,11 @@ bool BatchBounds::SplitsAlone(double batch_size) const {
                                           kSampleRounding;
 }
 
+bool BatchBounds::SplitsFixedAlone(std::int64_t batch_size) const {
+  return max_unsplit > 0 && CeilDivide(batch_size, 2) >= min_atomic &&
+         SplitsAlone(static_cast<double>(batch_size));
+}
+
 GoodputModel::GoodputModel(ThroughputParams params, GradientNoise noise, BatchBounds bounds)
     : params_(params), noise_(noise), bounds_(bounds) {
   ESPALIER_CHECK(
@@ -120,11 +125,7 @@ BatchChoice GoodputModel::AtFixedGlobalBatch(int nodes, int replicas,
   const std::int64_t share = CeilDivide(global_batch_size, replicas);
   if (global_batch_size < replicas || share < bounds_.min_atomic) return choice;
   std::int64_t s = CeilDivide(share, bounds_.max_atomic) - 1;
-  // Trials of others, as those of the published workloads, keep a fixed batch whole.
-  if (replicas == 1 && bounds_.max_unsplit > 0 && bounds_.SplitsAlone(static_cast<double>(share)) &&
-      CeilDivide(share, 2) >= bounds_.min_atomic) {
-    s = std::max<std::int64_t>(s, 1);
-  }
+  if (replicas == 1 && bounds_.SplitsFixedAlone(share)) s = std::max<std::int64_t>(s, 1);
   if (s > 0 && !bounds_.accumulation) return choice;
   choice.accumulation_steps = s;
   choice.atomic_batch_size = CeilDivide(share, s + 1);

@@ -30,6 +30,10 @@ struct BatchBounds {
   // Whether a lone replica takes at least two microbatches for a step of so many samples: it
   // measures the gradient noise between them.
   bool SplitsAlone(double batch_size) const;
+  // Whether it also splits a batch of exactly so many samples, which no model has chosen: into
+  // halves of at least min_atomic. A trial that tells no max_unsplit, as those of published
+  // workloads, keeps such a batch whole.
+  bool SplitsFixedAlone(std::int64_t batch_size) const;
 
   friend bool operator==(const BatchBounds&, const BatchBounds&) = default;
 };

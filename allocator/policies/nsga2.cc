@@ -70,7 +70,7 @@ void SetCrowding(std::vector<Candidate>& candidates, const std::vector<std::size
     for (const std::size_t i : front) candidates[i].crowding = kLoneliest;
     return;
   }
-  // Of those with equal costs the first counts, the others are not lonely at all.
+  // Among candidates of equal costs only the first counts; the others have no distance at all.
   std::vector<std::size_t> distinct;
   for (const std::size_t i : front) {
     candidates[i].crowding = 0;
@@ -102,7 +102,7 @@ std::size_t Winner(const std::vector<Candidate>& population, std::size_t a, std:
   return random.Below(2) == 0 ? a : b;
 }
 
-// The winners of tournaments in which everybody fights equally often.
+// The winners of tournaments in which each candidate fights equally often.
 std::vector<std::size_t> Parents(const std::vector<Candidate>& population, std::size_t count,
                                  Random& random) {
   std::vector<std::size_t> fighters;

@@ -9,7 +9,7 @@
 
 namespace espalier {
 
-// A candidate as a row of small counts; what they mean is the problem's.
+// A candidate as a row of small counts, whose meaning the problem knows.
 using Genome = std::vector<std::uint16_t>;
 using Costs = std::array<double, 2>;  // two objectives, less is better
 
@@ -27,7 +27,7 @@ class GeneticProblem {
 struct Candidate {
   Genome genome{};
   Costs costs{};
-  int rank = 0;         // of its front; 0: nobody is better in both objectives
+  int rank = 0;         // of its front; 0: no candidate is better in both objectives
   double crowding = 0;  // how far its neighbours in the front are; more is lonelier
 };
 
@@ -38,9 +38,9 @@ struct Nsga2Options {
 
 // NSGA-II for two objectives (Deb et al., 2002), in the details as pymoo 0.4.2 does it, since that
 // is what Pollux's artifact runs: binary tournaments by domination, then crowding; nine of ten
-// couples cross; whoever is already there is not taken twice; the best fronts survive, the last of
-// them by crowding. Starts from `first` (at least one genome, repaired here). Returns the last
-// population, best front first.
+// couples cross; no genome is taken twice; the best fronts survive, the last of them by crowding.
+// Starts from `first` (at least one genome, repaired here). Returns the last population, best front
+// first.
 std::vector<Candidate> Nsga2(GeneticProblem& problem, const std::vector<Genome>& first,
                              const Nsga2Options& options, Random& random);
 

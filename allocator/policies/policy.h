@@ -26,18 +26,19 @@ class Policy {
   // One entry for each job whose placement changes, in ascending order of submission.
   virtual std::vector<AllocationDecision> Allocate(const Pool& pool) = 0;
 
-  // Whether it has nothing to add when it is asked again, with its decisions applied and no time
-  // passed, and the first answer does not depend on what it was asked before. Others act in rounds
-  // or search by chance.
+  // Whether the policy has nothing to add when it is asked again, with its decisions applied and no
+  // time passed, and its first answer does not depend on earlier calls. Other policies act in
+  // rounds or search by chance.
   virtual bool settles() const { return true; }
-  // Whether a running trial may have to pause for another's sake.
+  // Whether a running trial may have to pause for the sake of another.
   virtual bool preempts() const { return false; }
 };
 
-// All there are; a row of it is the last function of its source file.
+// All policies. Each row is the last function of its policy's source file.
 const PluginTable<Policy>& Policies();
 
-// InvalidArgument names an unknown policy or option, or a value out of range, and what is known.
+// InvalidArgument: the policy or an option is unknown, or a value is out of range; the error names
+// it and what is known.
 absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name, const Options& options);
 
 }  // namespace espalier

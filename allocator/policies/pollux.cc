@@ -21,9 +21,9 @@ namespace {
 
 struct PolluxSettings {
   double interval_s;
-  double generations;
-  double population;
-  double seed;
+  int generations;
+  int population;
+  std::uint64_t seed;
   PolluxFitnessOptions fitness;
 };
 
@@ -38,8 +38,7 @@ struct PolluxSettings {
 // (transition.h); no cluster autoscaling.
 class Pollux : public Policy {
  public:
-  explicit Pollux(const PolluxSettings& settings)
-      : settings_(settings), random_(static_cast<std::uint64_t>(settings.seed)) {}
+  explicit Pollux(const PolluxSettings& settings) : settings_(settings), random_(settings.seed) {}
 
   std::vector<AllocationDecision> Allocate(const Pool& pool) override {
     Board board(pool);
@@ -105,9 +104,7 @@ void Pollux::SearchOn(Board& board, const Pool& pool, Sizes& sizes) {
   std::sort(now.nodes.begin(), now.nodes.end());
   const std::vector<Candidate> found =
       Nsga2(search, FirstPopulation(search, now),
-            {.population = static_cast<int>(settings_.population),
-             .generations = static_cast<int>(settings_.generations)},
-            random_);
+            {.population = settings_.population, .generations = settings_.generations}, random_);
   for (const Candidate& candidate : found) {
     if (candidate.rank == 0) now.front.push_back(candidate.genome);
   }
@@ -142,11 +139,13 @@ PluginRow<Policy> PolluxRow() {
                         .default_value = 100,
                         .least = 1,
                         .most = 10000,
+                        .whole = true,
                         .meaning = "generations of a search"},
                        {.name = "population",
                         .default_value = 100,
                         .least = 2,
                         .most = 10000,
+                        .whole = true,
                         .meaning = "allocations in a generation"},
                        {.name = "fairness",
                         .default_value = PolluxFitnessOptions{}.fairness,
@@ -159,14 +158,15 @@ PluginRow<Policy> PolluxRow() {
                         .meaning = "seconds that a restart is taken to cost"},
                        {.name = "seed",
                         .default_value = 1,
-                        .most = 9007199254740992.0,
+                        .most = 9007199254740992,
+                        .whole = true,
                         .meaning = "of the search's draws"}}},
           [](const OptionValues& options) {
             return std::make_unique<Pollux>(
                 PolluxSettings{.interval_s = options["interval_s"],
-                               .generations = options["generations"],
-                               .population = options["population"],
-                               .seed = options["seed"],
+                               .generations = static_cast<int>(options.Whole("generations")),
+                               .population = static_cast<int>(options.Whole("population")),
+                               .seed = static_cast<std::uint64_t>(options.Whole("seed")),
                                .fitness = {.fairness = options["fairness"],
                                            .restart_delay_s = options["restart_delay_s"]}});
           }};

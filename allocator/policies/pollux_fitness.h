@@ -23,8 +23,8 @@ class PolluxObjectives {
  public:
   PolluxObjectives(const Pool& pool, const PolluxFitnessOptions& options);
 
-  // Goodput on that shape beside the goodput of a fair share; 0 for no replicas. A job without a
-  // model is taken to scale linearly.
+  // The goodput on that shape relative to the goodput of a fair share; 0 for no replicas. A job
+  // without a model is taken to scale linearly.
   double Speedup(std::size_t job, int nodes, int replicas);
   // The factor for a job that changes its placement, for the restarts it has had in its age.
   double RestartFactor(std::size_t job) const { return restart_factors_[job]; }

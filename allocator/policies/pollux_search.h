@@ -12,9 +12,9 @@ namespace espalier {
 
 // What Pollux searches: a matrix of replicas by job and node, in the artifact's operators
 // (simulator/pollux.py of petuum/adaptdl, branch osdi21-artifact). A genome is the matrix row by
-// row; rows are jobs by attained service, those that are left alone first, since rows that come
-// first take what several want. Costs are the negated power mean and the negated utility. The
-// placements on the board are what a restart is counted from. Holds pointers to board and pool.
+// row; rows are jobs by attained service. Jobs that are left alone come first, since earlier rows
+// take what several want. Costs are the negated power mean and the negated utility. The placements
+// on the board are what a restart is counted from. Holds pointers to board and pool.
 class PolluxSearch : public GeneticProblem {
  public:
   PolluxSearch(const Board& board, const Pool& pool, const PolluxFitnessOptions& options);
@@ -46,7 +46,7 @@ class PolluxSearch : public GeneticProblem {
   void RepairRow(std::size_t row, std::uint16_t* cells, Random& random);
   void KeepOneType(std::uint16_t* cells) const;
   void CapReplicas(std::uint16_t* cells, int most, Random& random);
-  // What the cell may hold at most.
+  // The most that the cell may hold.
   int Cap(std::size_t row, std::size_t column) const;
 
   PolluxObjectives objectives_;
@@ -54,7 +54,7 @@ class PolluxSearch : public GeneticProblem {
   std::vector<Column> nodes_;
   int types_ = 1;
   Genome base_;
-  // Kept between calls to be spared the allocation.
+  // Kept between calls so that they need not be allocated again.
   std::vector<int> left_;
   std::vector<char> spanned_;
   std::vector<double> speedups_;

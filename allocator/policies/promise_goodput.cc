@@ -35,8 +35,8 @@ constexpr double kYetToCome = 2;
 // nearly so where that can be checked, and a few milliseconds for hundreds of trials.
 //
 // Waiting trials come first, in order (one more trial scales linearly), and take slots back from
-// whoever misses them least; nobody who runs goes below its minimum for that. A move must pay for
-// the pause it costs: the trial's own measured one, over the time the move will last.
+// the trials that miss them least; no running trial goes below its minimum for that. A move must
+// pay for the pause it costs: the trial's own measured one, over the time the move will last.
 //
 // The weight is promise x urgency. Urgency serves plain jobs, all of equal promise, whose mean
 // completion time counts: finishing one job earlier spares all that are behind it nothing, but
@@ -98,7 +98,7 @@ void PromiseGoodput::SetWeights(Board& board) const {
   }
 }
 
-// Admits those who wait, then divides among all.
+// Admits the trials that wait, then divides the slots among all.
 void PromiseGoodput::Divide(Board& board) {
   AdmitWaiting(board, /*reclaim=*/true);
   PromiseObjective objective(board, settings_.objective);

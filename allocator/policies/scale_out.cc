@@ -115,4 +115,13 @@ std::vector<AllocationDecision> ScaleOut(const Pool& pool, int step, const StepW
   return scaling.Decisions();
 }
 
+PluginOption StepOption() {
+  return {.name = "step",
+          .default_value = 1,
+          .least = 1,
+          .most = 1024,
+          .whole = true,
+          .meaning = "slots by which a trial grows or shrinks at a time"};
+}
+
 }  // namespace espalier

@@ -27,4 +27,7 @@ using StepWorth = std::function<double(const ScalingStep&)>;
 std::vector<AllocationDecision> ScaleOut(const Pool& pool, int step, const StepWorth& worth,
                                          const std::string& measure);
 
+// The option `step` of the policies that use this.
+PluginOption StepOption();
+
 }  // namespace espalier

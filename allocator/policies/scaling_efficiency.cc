@@ -38,11 +38,7 @@ PluginRow<Policy> ScalingEfficiencyRow() {
                         .default_value = 0.5,
                         .most = 1,
                         .meaning = "share of linear scaling that further slots must bring"},
-                       {.name = "step",
-                        .default_value = 1,
-                        .least = 1,
-                        .most = 1024,
-                        .meaning = "slots by which a trial grows or shrinks at a time"}}},
+                       StepOption()}},
           [](const OptionValues& options) {
             return std::make_unique<ScalingEfficiency>(options["threshold"],
                                                        static_cast<int>(options.Whole("step")));

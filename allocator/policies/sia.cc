@@ -28,7 +28,8 @@ class Placing {
   Placing(Board& board, std::vector<std::optional<SiaEntry>> wanted)
       : board_(board), wanted_(std::move(wanted)) {}
 
-  // Who has more than it shall have gives it up, then the largest choices are placed first.
+  // Trials that have more than they shall have give it up; then the largest choices are placed
+  // first.
   void Run() {
     std::vector<std::size_t> order;
     for (std::size_t j = 0; j < board_.size(); ++j) {

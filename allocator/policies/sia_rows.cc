@@ -154,7 +154,7 @@ std::vector<int> ChooseEntries(const std::vector<SiaRow>& rows, const std::vecto
     ChooseWithin(rows, members[t], static_cast<int>(t), capacity[t], chosen);
   }
   if (!several) return chosen;
-  // Who got nothing, or less than it could have of what is left on some type, takes that.
+  // A trial that got nothing, or less than it could have of what is left on some type, takes that.
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const int had = std::exchange(chosen[i], -1);
     int best = had;

@@ -43,11 +43,7 @@ PluginRow<Policy> UtilityCostRow() {
        .summary = "a trial grows while its earlier end is worth the slots (MLSys 2020)",
        .options = {{.name = "utility", .default_value = 4, .meaning = "what a second is worth"},
                    {.name = "price", .default_value = 1, .meaning = "what a slot's second costs"},
-                   {.name = "step",
-                    .default_value = 1,
-                    .least = 1,
-                    .most = 1024,
-                    .meaning = "slots by which a trial grows or shrinks at a time"}}},
+                   StepOption()}},
       [](const OptionValues& options) {
         return std::make_unique<UtilityCost>(options["utility"], options["price"],
                                              static_cast<int>(options.Whole("step")));

@@ -22,7 +22,7 @@ struct StudyDemand {
 struct StudyPart {
   int slots = 0;
   double goodput = 0;  // what these would give: speedups over one slot, summed over its trials
-  // The weight of its trials beside those of other studies, such that a allocation of the whole
+  // The weight of its trials beside those of other studies, such that an allocation of the whole
   // pool by weighted speedups comes near to `slots` for each study.
   double weight = 1;
 };

@@ -64,7 +64,7 @@ def main():
         time.sleep(EPOCH_TIME_S)
         loss = (x * x + 10 * y * y) / 2
         print(f"epoch {epoch}/{EPOCHS}: loss {loss:.6g}", flush=True)
-        # Both ways do the same; the first epoch goes by HTTP where the service has that door.
+        # Both ways do the same; the first epoch goes by HTTP where the service has that endpoint.
         by_http = epoch == 1 and os.environ.get("ESPALIER_HTTP")
         should_stop = (tell_by_http if by_http else tell_by_command)(epoch, loss)
         if stopping or should_stop:

@@ -4,6 +4,7 @@
 #include "gtest/gtest.h"
 #include "tests/api/direct_tuner.h"
 #include "tuner/api/operations.h"
+#include "tuner/base/protocol.h"
 
 namespace espalier {
 namespace {
@@ -50,7 +51,8 @@ TEST_F(TrialOutput, WhereItIsIsSaidIfNobodyCanBeAsked) {
 TEST_F(TrialOutput, BoundsAndTrialsOfClientsAreRefused) {
   Join();
   EXPECT_THAT(std::string(Output(-1).status().message()), HasSubstr("max_bytes -1: needs 1 to"));
-  EXPECT_THAT(std::string(Output(api::kMaxOutput + 1).status().message()), HasSubstr("max_bytes"));
+  EXPECT_THAT(std::string(Output(kMaxTrialOutput_bytes + 1).status().message()),
+              HasSubstr("max_bytes"));
   DirectTuner clients;
   ASSERT_TRUE(api::CreateStudy(clients, CreateRequest(R"({"name": "asked", "ask_and_tell": true,
       "search_space": {"lr": {"_type": "uniform", "_value": [0, 1]}}})"))

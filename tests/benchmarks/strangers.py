@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# bench: strangers - every call of every door with no, a wrong, an ended and a smaller token; 2,000 silent connections
+# bench: strangers - every call of every endpoint with no, a wrong, an ended and a smaller token; 2,000 silent connections
 # builds: tuner
 """The service is started with a word (`--token-file`), so that on loopback too nobody is let in by the kernel's word. What each
 call needs is read from the table of permissions; a call that its own role's token does not open counts as well, since else
@@ -75,10 +75,10 @@ class Service:
         return self.tuner("token", "create", "--role", role, "--name", name).strip()
 
     def http_status(self, call, token):
-        door, (method, path) = self.http, call_of_http(call)
+        endpoint, (method, path) = self.http, call_of_http(call)
         if call.startswith("dashboard"):
-            door = self.dashboard
-        connection = http.client.HTTPConnection(door, timeout=60)
+            endpoint = self.dashboard
+        connection = http.client.HTTPConnection(endpoint, timeout=60)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         connection.request(method, path, b"" if method != "GET" else None, headers)
         answer = connection.getresponse()

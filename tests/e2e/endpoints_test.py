@@ -55,7 +55,7 @@ class Frontends(TunerTest):
         return str(path)
 
 
-class Loopback(Doors):
+class Loopback(Frontends):
     def http_status_as_nobody(self, path, token=None):
         code = ("import sys, urllib.request, urllib.error\n"
                 "request = urllib.request.Request(sys.argv[1])\n"
@@ -133,7 +133,7 @@ class Loopback(Doors):
                               capture_output=True).returncode
 
 
-class Reachable(Doors):
+class Reachable(Frontends):
     """A service on all addresses: TLS, and tokens that carry the hash of its certificate. Clients come over loopback, but
     speak TLS as from elsewhere; the test of a word keeps the kernel's word out of it."""
 

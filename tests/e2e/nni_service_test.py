@@ -325,7 +325,7 @@ report("FINAL", 0, step)
         self.assertEqual(metrics[("a", "FINAL", 0)], "4", "by the channel that the trial knew before")
 
 
-class Door(NniTest):
+class Frontend(NniTest):
     def test_the_service_says_who_it_is(self):
         self.assertEqual(self.call("GET", "/service"),
                          {"name": "espalier", "version": self.run_tuner("version").stdout.split()[1], "protocol": 1,
@@ -428,7 +428,7 @@ class Door(NniTest):
         self.assertEqual(self.front.send("GET", "/nni/v1/service")[0], 403)
 
     def test_every_route_is_described(self):
-        routes = re.findall(r'\{"([A-Z]+)",\s*"/nni/v1([^"]*)"', (ROOT / "adapters/nni/service/door.cc").read_text())
+        routes = re.findall(r'\{"([A-Z]+)",\s*"/nni/v1([^"]*)"', (ROOT / "adapters/nni/service/frontend.cc").read_text())
         self.assertGreaterEqual(len(routes), 10)
         text = PROTOCOL.replace("`PUT .../trials", "`PUT /nni/v1/experiments/{experiment}/trials").replace(
             "`DELETE .../trials", "`DELETE /nni/v1/experiments/{experiment}/trials").replace(

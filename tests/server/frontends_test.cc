@@ -45,7 +45,7 @@ constexpr char kSubmit[] = "/espalier.v1.Tuner/CreateStudy";
 constexpr char kView[] = "GET /api/studies";
 constexpr char kTell[] = "/espalier.v1.Tuner/Tell";
 
-// A access of a pool with one token of each role, and one that has ended in two ways.
+// The access control of a pool with one token of each role, and one that has ended in two ways.
 class AccessControlTest : public testing::Test {
  protected:
   AccessControlTest() : access_({.trial_key = "key", .clock = [] { return Time{1000}; }}) {

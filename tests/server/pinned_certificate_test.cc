@@ -1,8 +1,12 @@
 #include "tuner/credentials/pinned_certificate.h"
 
+#include <netinet/in.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -19,6 +23,7 @@ namespace espalier {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 // Anything that speaks TLS with a certificate of the test's.
 class TlsServer {
@@ -115,6 +120,44 @@ TEST(PinService, SaysThatTheServiceSpeaksNoTls) {
   thread.join();
   EXPECT_TRUE(absl::IsFailedPrecondition(plain.status()));
   EXPECT_THAT(std::string(plain.status().message()), HasSubstr("--plaintext"));
+}
+
+// What PinService says of a server that closes each connection once it has sent `answer`.
+std::string RefusalOfOneThatCloses(std::string_view answer, absl::StatusCode code) {
+  const int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  EXPECT_EQ(bind(server, reinterpret_cast<sockaddr*>(&at), size), 0);
+  EXPECT_EQ(getsockname(server, reinterpret_cast<sockaddr*>(&at), &size), 0);
+  EXPECT_EQ(listen(server, 1), 0);
+  std::thread thread([&] {
+    const int client = accept(server, nullptr, nullptr);
+    std::array<char, 4096> hello{};
+    EXPECT_GT(recv(client, hello.data(), hello.size(), 0), 0);
+    EXPECT_EQ(send(client, answer.data(), answer.size(), MSG_NOSIGNAL), std::ssize(answer));
+    close(client);
+  });
+  const auto pinned =
+      PinService("127.0.0.1:" + std::to_string(ntohs(at.sin_port)), std::string(64, '0'));
+  thread.join();
+  close(server);
+  EXPECT_EQ(pinned.status().code(), code) << pinned.status();
+  return std::string(pinned.status().message());
+}
+
+TEST(PinService, TellsAConnectionThatIsBrokenOffFromAServiceWithoutTls) {
+  const std::string broken = RefusalOfOneThatCloses("", absl::StatusCode::kUnavailable);
+  EXPECT_THAT(broken, HasSubstr("broke the connection off in the TLS handshake (closed)"));
+  EXPECT_THAT(broken, Not(HasSubstr("speaks no TLS")));
+  // The fatal alert "handshake failure".
+  EXPECT_THAT(RefusalOfOneThatCloses({"\x15\x03\x03\x00\x02\x02\x28", 7},
+                                     absl::StatusCode::kFailedPrecondition),
+              HasSubstr("refuses the TLS handshake: "));
+  EXPECT_THAT(RefusalOfOneThatCloses("HTTP/1.1 400 Bad Request\r\n\r\n",
+                                     absl::StatusCode::kFailedPrecondition),
+              HasSubstr("speaks no TLS, and the token holds the hash of a certificate"));
 }
 
 }  // namespace

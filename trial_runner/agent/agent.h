@@ -21,13 +21,13 @@ struct AgentOptions {
   std::string node_name;        // unique in the pool
   int slots = 1;
   std::string directory;  // logs, parameter files and checkpoints; created if absent
-  // Where checkpoints go instead: a folder that all agents of the pool see, perhaps under other
-  // paths. Empty: in `directory`, and agents fetch them from one another.
+  // A folder that all agents of the pool see, perhaps under other paths, and in which checkpoints
+  // are kept. Empty: they are kept in `directory`, and agents fetch them from one another.
   std::string shared_directory;
   // Whether other agents may fetch checkpoints here, and this one keeps copies of theirs.
   bool keep_checkpoints = true;
   std::string token;      // empty: none
-  std::string tls_roots;  // PEM of whom to trust; empty: the connection is in the clear
+  std::string tls_roots;  // PEM of the roots to trust; empty: the connection is in the clear
   // Where commands that speak with the service themselves (trial_proxy.h) find both:
   // ESPALIER_TOKEN_FILE and ESPALIER_TLS_CA. Absolute, may be empty.
   std::string token_file;
@@ -37,7 +37,7 @@ struct AgentOptions {
   std::string host_address;
   std::string interface;
   PortRange ports;  // that replicas listen at
-  // An elastic replica from which nothing is heard for so many seconds is killed; 0: none is.
+  // An elastic replica that is silent for so many seconds is killed; 0: none is.
   double replica_lease_s = kDefaultReplicaLease_s;
   // Memory for elastic replicas that have left their group, so that the trial's next one need not
   // be started anew; 0: they end.
@@ -51,8 +51,8 @@ struct AgentOptions {
   bool spot = false;             // the machine may be taken away at short notice
   double price_per_hour = 0;     // of the machine; 0: not told
   std::string tuner_executable;  // path of `tuner`, put first in PATH so that commands find it
-  // What the agent whose place this one takes, in the same process, hands over: a file. Empty:
-  // none.
+  // The file in which the agent that ran before in this process hands over its replicas to this
+  // one. Empty: there was none.
   std::string take_over;
 };
 

@@ -13,9 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "trial_runner/agent/left_processes.h"
-#include "trial_runner/agent/trial_environment.h"
 #include "tuner/base/private_files.h"
 #include "tuner/base/process_start.h"
+#include "tuner/base/trial_folder.h"
 
 namespace espalier {
 namespace {

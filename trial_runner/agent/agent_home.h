@@ -10,30 +10,31 @@
 
 namespace espalier {
 
-// Who runs, or ran last, as an agent of one node in one directory.
+// The process that runs, or ran last, as the agent of one node in one directory.
 struct AgentRecord {
   pid_t pid = 0;
   std::string start;               // ProcessStart of pid
   std::vector<std::string> marks;  // of runs whose processes may still be there, the newest last
 };
 
-// The part of an agent's directory in which the agents of one node that follow one another know of
-// each other: <directory>/.agent/<node>, for nobody but this user. It holds
+// The part of an agent's directory by which successive agents of one node know of each other:
+// <directory>/.agent/<node>, which only this user can read. It holds
 //   lock   locked (flock) while an agent of the node lives here
 //   run    its AgentRecord
 // Agents of other nodes may share the directory, which may lie on a disk that machines share.
 class AgentHome {
  public:
-  // Locks it. ALREADY_EXISTS: an agent of this node runs here, and what to do about it.
+  // Locks the home. ALREADY_EXISTS: an agent of this node runs here; the error says what to do
+  // about it.
   static absl::StatusOr<AgentHome> Take(const std::string& directory, const std::string& node);
-  // Of an agent that was replaced by this process: the lock is held through `lock`.
+  // The home of an agent that this process replaces: the lock is still held through `lock`.
   static AgentHome TakeOver(const std::string& directory, const std::string& node, int lock);
 
   // Ends what former runs have left (EndMarkedProcesses); then this process is on record as the
   // agent, with a mark of its own, before it starts anything. What cannot be ended now stays on
   // record for the next one.
   absl::StatusOr<std::string> Begin();
-  // The record after a clean end: nothing of the run is left.
+  // Writes the record of a clean end: nothing of the run is left.
   void End() const;
 
   int lock() const { return lock_.get(); }
@@ -50,7 +51,7 @@ class AgentHome {
 // <directory>/.agent/<node>. Pure.
 std::string AgentHomeFolder(const std::string& directory, const std::string& node);
 
-// What is on record there; NOT_FOUND: nothing is.
+// The record there; NOT_FOUND: there is none.
 absl::StatusOr<AgentRecord> ReadAgentRecord(const std::string& folder);
 
 }  // namespace espalier

@@ -17,6 +17,8 @@
 #include "trial_runner/agent/left_processes.h"
 #include "trial_runner/agent/trial_environment.h"
 #include "trial_runner/agent/trial_output.h"
+#include "tuner/base/protocol.h"
+#include "tuner/base/trial_folder.h"
 
 namespace espalier {
 namespace {
@@ -214,7 +216,7 @@ void AgentLoop::Wait(Clock::time_point now) {
   const bool listen = !outbox_.full();
   for (const auto& [id, replica] : running_) {
     const int events = (listen ? POLLIN : 0) | (replica->has_waiting_commands() ? POLLOUT : 0);
-    // A socket nobody waits for is left out (-1), or its hang-up would keep the loop awake.
+    // A socket that is not waited for is left out (-1), or its hang-up would keep the loop awake.
     fds.push_back({events != 0 ? replica->control_fd() : -1, static_cast<short>(events), 0});
     fds.push_back({replica->pidfd(), POLLIN, 0});
     ids.push_back(id);
@@ -369,9 +371,9 @@ void AgentLoop::StopReplica(const v1::StopReplica& stop) {
   replica->second->Terminate(stop.grace_s(), Clock::now());
 }
 
-// Whoever wants it asks again where this does not arrive.
+// If the answer does not arrive, the service asks again.
 void AgentLoop::SendOutput(const v1::ReadOutput& request) {
-  const std::int64_t most = std::clamp<std::int64_t>(request.max_bytes(), 0, kMaxTrialOutput);
+  const std::int64_t most = std::clamp<std::int64_t>(request.max_bytes(), 0, kMaxTrialOutput_bytes);
   v1::AgentMessage message;
   message.mutable_output()->set_request(request.request());
   message.mutable_output()->set_text(
@@ -454,10 +456,10 @@ bool AgentLoop::AdoptSpare(const v1::StartReplica& start) {
     return GpuOfSlot(options_, spare.identity().slot()) == gpu;
   };
   std::unique_ptr<ReplicaProcess> spare = spares_.Take(start, on_this_gpu);
-  // A spare still holds memory of its GPU, which whoever comes now may count on.
+  // A spare still holds memory of its GPU, which the replica that starts now may count on.
   if (gpu != nullptr) spares_.EndIf(on_this_gpu);
   if (spare == nullptr) return false;
-  // It goes on writing where it has always written; who looks for the new replica's log finds that.
+  // The process goes on writing to its old log, which is also found under the new replica's name.
   if (const absl::StatusOr<TrialFiles> files = MakeTrialFiles(options_, proxy_.access(), start);
       files.ok()) {
     std::error_code error;

@@ -67,16 +67,18 @@ class AgentLoop : public Agent {
   void ObeyStop(Clock::time_point now);
   void ObeyLeave(Clock::time_point now);
   void NoteWhetherEmpty();
-  // Of another program in this place: tries it, and if it can, does not return.
+  // Obeys an order to replace the program: tries the new one, and does not return if that can take
+  // over.
   void ObeyReplace(Clock::time_point now);
   absl::StatusOr<Replacement> TryReplacement() const;
   absl::Status GiveWay() const;
   v1::AgentHandover HandOver() const;
-  // Poll and hear who is ready.
+  // Polls all descriptors and handles those that are ready.
   void Wait(Clock::time_point now);
   int WaitMs(Clock::time_point now) const;
   void KeepTime(Clock::time_point now);
-  // Counts the time since the last call as silence of the replicas: before they are read.
+  // Counts the time since the last call as silence of the replicas. To be called before they are
+  // read.
   void ListenedSince(bool listening);
   void Wake();
 
@@ -85,7 +87,7 @@ class AgentLoop : public Agent {
   void Obey(const v1::ServiceMessage& message);
   void SendOutput(const v1::ReadOutput& request);
   void Welcomed(const v1::Welcome& welcome);
-  // At each new stream: the machine may have moved to another network.
+  // Called for each new stream, because the machine may have moved to another network.
   void LearnHostAddress(const std::string& service_peer);
   void Broken(const absl::Status& status);
   void Acknowledged(std::int64_t sequence);
@@ -93,12 +95,12 @@ class AgentLoop : public Agent {
   void SetConnected(bool connected);
 
   void StartReplica(v1::StartReplica start);
-  // With its checkpoint here.
+  // Starts the replica, whose checkpoint is here.
   void BeginReplica(const v1::StartReplica& start);
   enum class CheckpointFailure { kNone, kMissing, kGone };
   void NotStarted(const v1::StartReplica& start, const std::string& error,
                   CheckpointFailure checkpoint);
-  // Of transfers: what has come.
+  // Takes up the results of transfers.
   void TakeCheckpoints();
   void StopReplica(const v1::StopReplica& stop);
   void LookAtFolders(Clock::time_point now);
@@ -121,7 +123,7 @@ class AgentLoop : public Agent {
   const FileDescriptor wake_;
   const Clock::duration replica_lease_;  // 0: none
 
-  // Asked for from other threads.
+  // What other threads ask for.
   mutable std::mutex mutex_;
   std::condition_variable connection_changed_;
   bool connected_ = false;
@@ -131,15 +133,16 @@ class AgentLoop : public Agent {
   bool empty_ = false;
   std::mutex join_mutex_;  // a second Stop may hurry the first one up, and waits with it
 
-  // The owner thread's alone.
+  // Used by the owner thread alone.
   std::map<std::int64_t, std::unique_ptr<ReplicaProcess>> running_;
   SparePool spares_;
   CheckpointKeeper keeper_;
-  std::map<std::int64_t, v1::StartReplica> fetching_;  // whose checkpoint is on its way
+  std::map<std::int64_t, v1::StartReplica> fetching_;  // their checkpoints are on their way
   absl::Status refused_;                               // by the pool, for good
   bool ever_welcomed_ = false;
-  Clock::time_point busy_until_;  // of a machine that goes away: something may still be fetched
-  // All that the service may not know the end of: running, or their exit is not acknowledged.
+  // While the machine goes away: until then checkpoints may still be fetched.
+  Clock::time_point busy_until_;
+  // Every replica whose end the service may not know: it runs, or its exit is not acknowledged.
   std::map<std::int64_t, v1::LiveReplica> unfinished_;
   std::set<std::int64_t> ended_;
   Outbox outbox_;

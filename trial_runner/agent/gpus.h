@@ -35,12 +35,12 @@ class GpuDriver {
   virtual absl::StatusOr<std::vector<Gpu>> Look() = 0;
 };
 
-// Those of `gpus` that a process with this CUDA_VISIBLE_DEVICES may use: indices or UUIDs (their
-// beginnings do), up to the first that does not exist.
+// The GPUs that a process with this CUDA_VISIBLE_DEVICES may use: it lists indices or (beginnings
+// of) UUIDs, and counts up to the first that does not exist.
 std::vector<Gpu> VisibleGpus(const std::vector<Gpu>& gpus, std::string_view visible);
 
-// Those that `--gpus` asks for: "all", "none", or indices like "0,2". An unknown index, one named
-// twice or one in trouble is an error.
+// The GPUs that `--gpus` asks for: "all", "none", or indices like "0,2". An index that is unknown,
+// named twice or of a GPU in trouble is an error.
 absl::StatusOr<std::vector<Gpu>> ChooseGpus(const std::vector<Gpu>& gpus, std::string_view asked);
 
 }  // namespace espalier

@@ -15,14 +15,15 @@ namespace espalier {
 inline constexpr std::uint32_t kHandoverFormat = 1;
 inline constexpr std::uint32_t kOldestHandoverFormat = 1;
 
-// A file without a name that holds it. It is closed by exec unless PassOn is called.
+// Writes the hand-over to a file without a name. The file is closed by exec unless PassOn is
+// called.
 absl::StatusOr<FileDescriptor> WriteHandover(const v1::AgentHandover& handover);
 
-// From /proc/self/fd/N, or that of the process that offers it. Fails where the format is not ours,
-// with both releases and what to do.
+// Reads a hand-over from /proc/self/fd/N, or from the same of the process that offers it. Fails
+// where the format is not ours; the error names both releases and what to do.
 absl::StatusOr<v1::AgentHandover> ReadHandover(const std::string& path);
 
-// Lets go of the file, once all in it was taken over.
+// Closes the file, once all in it has been taken over.
 void ForgetHandover(const std::string& path);
 
 // Every descriptor that the next program in this process needs.
@@ -35,7 +36,7 @@ std::vector<int> DescriptorsOf(const v1::AgentHandover& handover);
 absl::Status Become(const std::string& executable, const std::vector<std::string>& arguments,
                     const std::vector<int>& kept);
 
-// Of what was taken over: no other program shall inherit it.
+// Keeps a descriptor that was taken over from being inherited by other programs.
 void CloseOnExec(const v1::AgentHandover& handover);
 
 }  // namespace espalier

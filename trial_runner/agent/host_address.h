@@ -17,20 +17,21 @@ struct HostAddress {
   friend bool operator==(const HostAddress&, const HostAddress&) = default;
 };
 
-// Of the interfaces that are up. Those that are valid on one link only (fe80::) are left out: they
-// mean nothing to another machine.
+// The addresses of the interfaces that are up. Those that are valid on one link only (fe80::) are
+// left out, because they mean nothing to another machine.
 std::vector<HostAddress> OwnAddresses();
 
-// What `tuner agent --address` names. The error lists what this machine has.
+// The address that `tuner agent --address` names. The error lists those that this machine has.
 absl::StatusOr<HostAddress> FindOwnAddress(const std::string& address);
-// What `tuner agent --interface` names: its first address, rather of the family that is preferred.
+// The first address of the interface that `tuner agent --interface` names, of the preferred family
+// if it has one.
 absl::StatusOr<HostAddress> AddressOfInterface(const std::string& interface, bool prefer_ipv6);
 
 // The address from which this machine reaches `peer`, as gRPC writes the other end of a connection
 // ("ipv4:10.0.0.1:7077"). 127.0.0.1 if that is within the machine. Sends nothing.
 absl::StatusOr<HostAddress> AddressTowards(const std::string& peer);
 
-// By the options where they say, else towards the service.
+// The address that the options name, else the one from which the service is reached.
 absl::StatusOr<HostAddress> ChooseHostAddress(const AgentOptions& options,
                                               const std::string& service_peer);
 

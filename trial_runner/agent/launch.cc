@@ -70,7 +70,7 @@ void ResetSignals() {
   const int control = fcntl(p.control, F_DUPFD_CLOEXEC, kFirstSpareFd);
   if (pipe < 0 || input < 0 || log < 0 || control < 0) Fail(p.failure, Stage::kPrepare);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) Fail(pipe, Stage::kPrepare);
-  // The agent may have died before prctl took effect; then nobody would ever kill this process.
+  // The agent may have died before prctl took effect; then this process would never be killed.
   if (getppid() != p.parent) _exit(127);
   if (setpgid(0, 0) != 0) Fail(pipe, Stage::kPrepare);
   ResetSignals();

@@ -142,7 +142,7 @@ absl::StatusOr<std::size_t> EndMarkedProcesses(const std::vector<std::string>& m
                                                std::chrono::milliseconds within) {
   const auto until = std::chrono::steady_clock::now() + within;
   std::size_t killed = 0;
-  // Once more, until there is none: who was looked at may have forked just before it was killed.
+  // Once more, until there is none: a process may have forked just before it was killed.
   while (true) {
     const std::map<pid_t, Process> all = AllProcesses();
     std::vector<std::pair<pid_t, FileDescriptor>> held;

@@ -10,9 +10,10 @@
 
 namespace espalier {
 
-// Each run of an agent has a mark, which is in the environment of all that its trials start: of
-// what a replica starts in its turn, too, in whatever session or process group, whoever its parent
-// is by now. What was started within a trial of another agent carries both marks.
+// Each run of an agent has a mark, which is in the environment of every process that its trials
+// start. That includes what a replica starts in its turn, in whatever session or process group, and
+// whatever process is its parent by now. What was started within a trial of another agent carries
+// both marks.
 inline constexpr const char* kRunMarkVariable = "ESPALIER_AGENT_RUN";
 
 // 128 random bits as text.
@@ -22,12 +23,12 @@ std::string NewRunMark();
 std::string RunMarks(const std::map<std::string, std::string>& inherited, const std::string& mark);
 
 // Kills every process of this user that carries one of the marks, and all that descend from one,
-// and waits until they are gone. Never this process, those above it, or who carries no mark and
-// descends from nobody who does: a mark is looked up in the process itself, and the process is held
-// by a descriptor when it is killed, so numbers that are used again harm nobody. Returns how many
-// it killed; fails if some were still there after `within`, with their numbers.
+// and waits until they are gone. It never kills this process, its ancestors, or a process that
+// carries no mark and descends from none that does. The mark is looked up in the process itself,
+// which is held by a descriptor when it is killed, so that reused process ids do no harm. Returns
+// how many it killed; fails, with their ids, if some were still there after `within`.
 //
-// Not found: who has cleared its environment and has lost its parent.
+// A process that has cleared its environment and lost its parent is not found.
 absl::StatusOr<std::size_t> EndMarkedProcesses(const std::vector<std::string>& marks,
                                                std::chrono::milliseconds within);
 

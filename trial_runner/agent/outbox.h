@@ -26,18 +26,19 @@ class Outbox {
   // The next event to send on this stream; nullptr: all are sent. MarkSent goes on to the next.
   const v1::AgentMessage* NextToSend() const;
   void MarkSent();
-  // A new stream: everything not acknowledged is to be sent again, in order.
+  // A new stream was opened: everything that is not acknowledged is sent again, in order.
   void SendAllAgain() { next_ = 0; }
 
   // Drops the events up to `sequence`; returns the replicas whose exit was among them.
   std::vector<std::int64_t> Acknowledge(std::int64_t sequence);
 
-  // Time to stop reading from replicas until the service has caught up.
+  // Whether it is time to stop reading from replicas until the service has caught up.
   bool full() const { return events_.size() >= kMaxWaitingEvents || bytes_ >= kMaxWaitingBytes; }
   bool empty() const { return events_.empty(); }
   std::size_t size() const { return events_.size(); }
 
-  // For the agent that is next in this process, and in it, before anything was added.
+  // Hands the events over to the next agent in this process, which takes them over before it adds
+  // any.
   void HandOver(v1::AgentHandover& handover) const;
   void TakeOver(const v1::AgentHandover& handover);
 

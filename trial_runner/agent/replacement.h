@@ -18,7 +18,7 @@ class Replacement {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Starts it. Its words go to `log`, which is begun anew.
+  // Starts the program. What it prints goes to `log`, which is emptied first.
   static absl::StatusOr<Replacement> Try(const std::string& executable,
                                          const v1::AgentHandover& handover,
                                          const LaunchOrder& order);
@@ -29,7 +29,8 @@ class Replacement {
   int pidfd() const { return process_.pidfd.get(); }
   Clock::time_point deadline() const { return deadline_; }
 
-  // Nothing: it still tries, and has time. OK: it can. Otherwise what it said.
+  // nullopt: the program still tries, and has time left. OK: it can take over. Otherwise: what it
+  // said.
   std::optional<absl::Status> Verdict(Clock::time_point now);
 
  private:
@@ -49,9 +50,10 @@ class Replacement {
 inline constexpr const char* kTakeOverOption = "--take-over";
 inline constexpr const char* kTryOption = "--check-handover";
 
-// In the agent's folder: "yes RELEASE", by the one that has taken over, or "no REASON".
+// A file in the agent's folder with the outcome: "yes RELEASE", written by the agent that has taken
+// over, or "no REASON".
 inline constexpr const char* kReplacedFile = "replaced";
-// There, by who asks for a replacement: the path of the program.
+// A file beside it, written by the command that asks for a replacement: the path of the program.
 inline constexpr const char* kReplaceByFile = "replace-by";
 
 }  // namespace espalier

@@ -17,13 +17,13 @@ namespace espalier {
 // because a replica obeys the highest generation it has seen.
 inline constexpr std::size_t kMaxWaitingCommands = 64;
 
-// Of a replica that has not run yet.
+// The identity of a replica that has not run yet.
 v1::LiveReplica IdentityOf(const v1::StartReplica& start);
 
 // Whether this agent understands a replica that greets like this.
 absl::Status CheckReplicaProtocol(std::int64_t replica_id, const std::string& protocol);
 
-// How often its keeper listens within a replica's lease, at least.
+// How often, at least, the agent listens to a replica within its lease.
 inline constexpr int kTurnsPerLease = 4;
 
 // One running replica: its process group, control socket and log. Never blocks. Belongs to the
@@ -41,7 +41,7 @@ class ReplicaProcess {
   };
 
   ReplicaProcess(LaunchedProcess process, v1::StartReplica start, std::string log_path);
-  // One that the agent before this one in the same process has started.
+  // Takes over a replica that the former agent in this process has started.
   explicit ReplicaProcess(const v1::HandedReplica& handed);
   ~ReplicaProcess();  // kills and reaps what is left
 
@@ -55,8 +55,8 @@ class ReplicaProcess {
   int control_fd() const { return process_.control.get(); }  // -1: it has closed its end
   bool has_waiting_commands() const { return !commands_.empty(); }
 
-  // What it has said so far, less its heartbeats. One that breaks the protocol is killed, and
-  // Ending says why.
+  // The messages that have arrived, without heartbeats. A replica that breaks the protocol is
+  // killed, and Ending says why.
   std::vector<v1::ReplicaMessage> Read();
   void Send(const v1::ReplicaCommand& command);
   // Goes on sending what the socket had no room for.
@@ -67,21 +67,23 @@ class ReplicaProcess {
   // not listen is not its replicas' silence.
   void ListenedInVain(Clock::duration time) { silence_ += time; }
   void KillIfSilent(Clock::duration lease);
-  // What is left of its lease; nullopt: it has none, or is being killed.
+  // The rest of the replica's lease; nullopt: it has none, or is being killed.
   std::optional<Clock::duration> LeaseLeft(Clock::duration lease) const;
 
-  // SIGTERM to the group now, SIGKILL at the deadline. Asked twice: the earlier deadline counts.
+  // Sends SIGTERM to the group now and SIGKILL at the deadline. Of two calls the earlier deadline
+  // counts.
   void Terminate(double grace_s, Clock::time_point now);
   std::optional<Clock::time_point> kill_at() const { return kill_at_; }
   void KillIfDue(Clock::time_point now);
 
-  // It has parked; from here on it is the replica that `start` asks for.
+  // Makes a parked process the replica that `start` asks for.
   void Adopt(v1::StartReplica start);
 
-  // For the agent that is next in this process; all but parked_at_ns and ending.
+  // What the next agent in this process needs to go on with it; all but parked_at_ns and ending.
   v1::HandedReplica HandOver() const;
 
-  // After its pidfd became readable: ends what is left of the group and tells how it went.
+  // To be called once its pidfd is readable: ends what is left of the group, and returns how the
+  // replica ended.
   Ending Reap();
 
  private:

@@ -45,7 +45,7 @@ class ServiceStream {
   // Queues a message for that stream. False: it is not open any more or its queue is full; nothing
   // was queued.
   bool Send(std::int64_t stream, const v1::AgentMessage& message);
-  // Gives the present stream up, to dial again.
+  // Gives the present stream up and dials again.
   void Break();
 
  private:

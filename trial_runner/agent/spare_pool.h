@@ -15,7 +15,7 @@
 
 namespace espalier {
 
-// However much memory there is: a trial that has not wanted it back for so long hardly will.
+// A spare is ended after so long, however much memory there is: its trial hardly wants it back.
 inline constexpr std::chrono::minutes kMaxSpareAge{5};
 
 // Replicas that have left their group and wait, loaded and warm, to be their trial's next ones. To
@@ -28,7 +28,8 @@ class SparePool {
 
   // Takes a parked replica in. Ends the longest parked until the rest fit into the memory.
   void Add(std::unique_ptr<ReplicaProcess> spare, Clock::time_point now);
-  // The one parked last of those that were started as `start` asks, and that suits; nullptr: none.
+  // The spare that was parked last among those that were started as `start` asks; nullptr: there is
+  // none.
   std::unique_ptr<ReplicaProcess> Take(const v1::StartReplica& start,
                                        const std::function<bool(const ReplicaProcess&)>& suits);
 
@@ -40,12 +41,12 @@ class SparePool {
   void Hear(std::span<const pollfd> fds);
   void ListenedInVain(Clock::duration time);
   void KeepTime(Clock::time_point now, Clock::duration lease);
-  // When KeepTime has something to do; max: not by itself.
+  // The next moment at which KeepTime has something to do; max: there is none.
   Clock::time_point NextTime(Clock::time_point now, Clock::duration lease) const;
 
   std::size_t size() const { return spares_.size(); }
 
-  // For the agent that is next in this process, and in it.
+  // Hands the spares over to the next agent in this process, and takes them over there.
   void HandOver(v1::AgentHandover& handover) const;
   void TakeOver(const v1::AgentHandover& handover);
 
@@ -63,8 +64,8 @@ class SparePool {
   std::vector<Spare> spares_;  // by time of parking
 };
 
-// Memory that the end of a process would free: resident, less what it shares with others. 0: it is
-// gone.
+// The memory that the end of a process would free: its resident memory less what it shares with
+// others. 0: the process is gone.
 std::int64_t OwnMemoryBytes(int pid);
 
 }  // namespace espalier

@@ -13,6 +13,7 @@
 #include "tuner/base/nested_choice.h"
 #include "tuner/base/private_files.h"
 #include "tuner/base/protocol.h"
+#include "tuner/base/trial_folder.h"
 #include "tuner/credentials/access_token.h"
 
 namespace espalier {

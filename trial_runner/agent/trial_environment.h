@@ -6,7 +6,6 @@
 
 #include "trial_runner/agent/agent.h"
 #include "trial_runner/agent/host_address.h"
-#include "trial_runner/agent/trial_folder.h"
 #include "trial_runner/agent/trial_proxy.h"
 #include "tuner.pb.h"
 
@@ -18,7 +17,8 @@ struct TrialFiles {
   std::string parameters;   // the flat JSON object
   std::string checkpoints;  // a folder
   std::string log;          // of one replica
-  std::string token;        // likewise, what it shows to the service; empty: the agent's own
+  // of one replica, with the token that it shows to the service; empty: the agent's own is used
+  std::string token;
 };
 
 // Makes the trial's folders and its parameter file.

@@ -1,12 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 
 namespace espalier {
-
-inline constexpr std::int64_t kMaxTrialOutput = 1 << 20;  // bytes
 
 // The newest of what the trial's replicas have printed, in the order in which they were started,
 // with a line between those of several; at most so many bytes. Empty: nothing, or no such folder.

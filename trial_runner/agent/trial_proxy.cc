@@ -103,7 +103,7 @@ absl::StatusOr<TrialProxy> TrialProxy::Open(const AgentOptions& options,
     return proxy;
   }
   ESPALIER_ASSIGN_OR_RETURN(const HttpPlace place, ReadUrl(options.http_address));
-  // Likewise, or it is known by those whom the system trusts.
+  // Likewise, or the roots that the system trusts vouch for it.
   if (place.tls ? !trust.any() : OnLoopback(place.address)) {
     CloseHanded(http_listener);
     return proxy;

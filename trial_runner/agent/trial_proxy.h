@@ -19,16 +19,17 @@ struct ServiceAccess {
   bool forwarded = false;
 };
 
-// As the options say: trials speak with the service themselves.
+// The access that the options name, where trials speak with the service themselves.
 ServiceAccess DirectAccess(const AgentOptions& options);
 
 // Two ports of loopback, for gRPC and for HTTP, behind which the service is: trials need neither
-// its address nor its certificate, and may be programs that speak no TLS. None where agent and
-// service share a machine and speak in the clear: the kernel is to see whose the trials'
-// connections are.
+// its address nor its certificate, and may be programs that speak no TLS. There are none where
+// agent and service share a machine and speak in the clear, because there the kernel has to see
+// whose connections those of the trials are.
 class TrialProxy {
  public:
-  // Opens them, or goes on with those of the agent before. The error says why none can be opened.
+  // Opens the ports, or goes on with those of the former agent. The error says why none can be
+  // opened.
   static absl::StatusOr<TrialProxy> Open(const AgentOptions& options,
                                          const v1::AgentHandover* handover);
 

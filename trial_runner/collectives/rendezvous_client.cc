@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "trial_runner/collectives/rendezvous.h"
 #include "trial_runner/collectives/rendezvous_wire.h"
+#include "tuner/base/connect.h"
 #include "tuner/base/status.h"
 #include "tuner/credentials/hexadecimal.h"
 
@@ -25,27 +26,20 @@ constexpr int kLongestPause_ms = 1000;
 
 absl::Status Cancelled() { return absl::CancelledError("rendezvous: given up"); }
 
-// Like connect(), but ends when the caller has lost interest: the system's own limit is minutes.
+// Gives up when the caller has lost interest.
 bool ConnectWhileWanted(int socket, const addrinfo& to, const std::atomic<bool>& cancelled) {
-  const int flags = fcntl(socket, F_GETFL);
-  fcntl(socket, F_SETFL, flags | O_NONBLOCK);
-  if (connect(socket, to.ai_addr, to.ai_addrlen) != 0) {
-    if (errno != EINPROGRESS) return false;
-    pollfd polled{socket, POLLOUT, 0};
+  const auto await = [&cancelled](int connecting) {
+    pollfd polled{connecting, POLLOUT, 0};
     while (poll(&polled, 1, kLookEvery_ms) <= 0) {
       if (!cancelled) continue;
       errno = ECANCELED;
       return false;
     }
-    int error = 0;
-    socklen_t size = sizeof error;
-    getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) {
-      errno = error;
-      return false;
-    }
-  }
-  return fcntl(socket, F_SETFL, flags) == 0;
+    return true;
+  };
+  const int flags = fcntl(socket, F_GETFL);
+  fcntl(socket, F_SETFL, flags | O_NONBLOCK);
+  return Connect(socket, to.ai_addr, to.ai_addrlen, await) && fcntl(socket, F_SETFL, flags) == 0;
 }
 
 absl::Status SendAll(int socket, std::string_view bytes) {

@@ -154,10 +154,8 @@ std::int64_t TrainingEngine::MaxUnsplit() const {
 std::int64_t TrainingEngine::MaxAtomic() const {
   const TrainingPosition& p = state_.position;
   const std::int64_t most = p.atomic_batch_size > 0 ? p.atomic_batch_size : bounds_.max_atomic;
-  const std::int64_t half = (p.batch_size + 1) / 2;
-  const bool in_two = group_.size() == 1 && half >= bounds_.min_atomic &&
-                      bounds_.SplitsAlone(static_cast<double>(p.batch_size));
-  return in_two ? std::min(most, half) : most;
+  const bool in_two = group_.size() == 1 && bounds_.SplitsFixedAlone(p.batch_size);
+  return in_two ? std::min(most, (p.batch_size + 1) / 2) : most;
 }
 
 void TrainingEngine::PlanNextStep() {

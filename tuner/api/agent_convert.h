@@ -17,7 +17,7 @@ inline constexpr std::size_t kMaxNodeName = 256;  // bytes
 inline constexpr std::size_t kMaxNodePath = 4096;
 inline constexpr std::size_t kMaxCheckpointName = 1024;  // bytes
 inline constexpr std::size_t kMaxFingerprint = 128;      // likewise
-inline constexpr int kMaxHeldCheckpoints = 100'000;      // that a Hello tells
+inline constexpr int kMaxHeldCheckpoints = 100'000;      // in a Hello
 
 struct ReplicaPid {
   ReplicaId replica;
@@ -30,22 +30,22 @@ struct FromAgent {
   std::vector<ReplicaPid> pids;
   std::vector<NodeGpu> gpus = {};  // of a Hello
   std::string folder = {};         // likewise: of its trials' files
-  // Of a CheckpointServerOpen: at which address the node's replicas are reached.
+  // The address at which the node's replicas are reached, of a CheckpointServerOpen.
   std::string node_name = {};
   std::string host = {};
 };
 
-// An AgentLeaving and a CheckpointCopied come without their node, which whoever holds the stream
-// knows. INVALID_ARGUMENT, naming the replica, the field and its value, for what the core must not
-// see.
+// An AgentLeaving and a CheckpointCopied come without their node, which the owner of the stream
+// knows. INVALID_ARGUMENT: the core must not see the message; the error names the replica, the
+// field and its value.
 absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message);
 
-// What the command's agent is to be told. StartReplica is filled from `state`. Where it names
-// sources of a checkpoint it says nothing of how to reach them: see SourcesOf.
+// The message that carries the command to its agent. StartReplica is filled from `state`. Where it
+// names sources of a checkpoint it does not say how to reach them: see SourcesOf.
 v1::ServiceMessage ToProto(const Command& command, const TunerState& state);
 
-// The nodes that the command names as sources, and the part of its message that says so. Null: it
-// names none.
+// The nodes that the command names as sources, and the part of its message that lists them. Null:
+// it names none.
 struct CommandSources {
   std::vector<NodeId> nodes;
   v1::CheckpointSources* told = nullptr;

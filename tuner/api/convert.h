@@ -5,20 +5,21 @@
 
 namespace espalier {
 
-// Core to wire. With agent_convert.h the only code that knows both.
+// The mapping from the core to the wire. This and agent_convert.h are the only code that knows
+// both.
 
 v1::StudyState ToProto(StudyState state);
 v1::TrialState ToProto(TrialState state);
 v1::Decision ToProto(const Decision& decision);
 v1::Study ToProto(const Study& study, const View& view);
 
-// Without curves: no intermediate values, slot spans and resizes.
+// `with_curves`: with intermediate values, slot spans and resizes.
 v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves = true);
 
-// As the client sees it that runs it.
+// The trial as the client that runs it sees it.
 v1::TrialRecord ToRecord(const Trial& trial, const View& view);
 
-// What the trial runs with, whoever drew it.
+// The parameters that the trial runs with, whether the study's sampler or a client drew them.
 Parameters ParametersOf(const Trial& trial, const Study& study);
 
 v1::Pool PoolToProto(const View& view);

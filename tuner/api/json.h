@@ -15,12 +15,13 @@ namespace espalier {
 // and the entries of some maps (json_inline) beside the message's own fields.
 std::string MessageToJson(const google::protobuf::Message& message);
 
-// A JSON string, with its quotes.
+// The text as a JSON string, with its quotes.
 std::string QuoteJson(std::string_view text);
 
-// The other way. Infinities may be "inf" and "-inf" too, in any case; enums lower case and without
-// their prefix; null is as if the key were absent. INVALID_ARGUMENT names the key, what it needs
-// and what was given; keys that are unknown, or in `elsewhere` (a path gives them), are refused.
+// The message of a JSON text. Infinities may be "inf" and "-inf" too, in any case; enums lower case
+// and without their prefix; null is as if the key were absent. INVALID_ARGUMENT names the key, what
+// it needs and what was given; keys that are unknown, or in `elsewhere` (a path gives them), are
+// refused.
 absl::Status MessageFromJson(std::string_view json, google::protobuf::Message& message,
                              std::initializer_list<std::string_view> elsewhere = {});
 

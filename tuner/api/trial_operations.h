@@ -5,9 +5,9 @@
 
 namespace espalier::api {
 
-// Operations on trials that clients run by themselves: see operations.h.
+// Operations on trials that clients run by themselves; otherwise as those of operations.h.
 
-// Of a repeated request (request_key) the trial that the first one got.
+// A repeated request (with the same request_key) gets the trial that the first one got.
 absl::StatusOr<v1::TrialRecord> Ask(Tuner& tuner, const v1::AskRequest& request);
 absl::StatusOr<v1::TrialRecord> Enqueue(Tuner& tuner, const v1::EnqueueRequest& request);
 absl::StatusOr<v1::Verdict> Report(Tuner& tuner, const v1::ReportRequest& request);

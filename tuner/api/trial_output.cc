@@ -3,6 +3,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/base/protocol.h"
 #include "tuner/core/state/refusals.h"
 
 namespace espalier::api {
@@ -49,10 +50,10 @@ absl::StatusOr<Places> PlacesOf(TrialId id, const View& view) {
 
 absl::StatusOr<v1::TrialOutput> GetTrialOutput(Tuner& tuner,
                                                const v1::TrialOutputRequest& request) {
-  const std::int64_t most = request.max_bytes() == 0 ? kMaxOutput : request.max_bytes();
-  if (most < 1 || most > kMaxOutput) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("max_bytes ", most, ": needs 1 to ", kMaxOutput, ", or 0 for the most"));
+  const std::int64_t most = request.max_bytes() == 0 ? kMaxTrialOutput_bytes : request.max_bytes();
+  if (most < 1 || most > kMaxTrialOutput_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("max_bytes ", most, ": needs 1 to ",
+                                                   kMaxTrialOutput_bytes, ", or 0 for the most"));
   }
   absl::StatusOr<Places> trial;
   ESPALIER_RETURN_IF_ERROR(

@@ -5,11 +5,9 @@
 
 namespace espalier::api {
 
-inline constexpr std::int64_t kMaxOutput = 1 << 20;  // bytes
-
-// What the processes of a trial have printed on each node on which it ran, the newest of it. Waits
-// for agents: not on the owner's thread. NOT_FOUND says where it is, where no agent can be asked
-// for it; FAILED_PRECONDITION: a client runs the trial.
+// The newest part of what the processes of a trial have printed on each node on which it ran. Waits
+// for agents, so it must not be called on the owner's thread. NOT_FOUND: no agent can be asked for
+// it; the error says where it lies. FAILED_PRECONDITION: a client runs the trial.
 absl::StatusOr<v1::TrialOutput> GetTrialOutput(Tuner& tuner, const v1::TrialOutputRequest& request);
 
 }  // namespace espalier::api

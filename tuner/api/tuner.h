@@ -20,17 +20,18 @@ struct NodeGpu {
   std::int64_t memory_bytes = 0;
 };
 
-// What one may look at between two steps of the core.
+// What may be looked at between two steps of the core.
 struct View {
   const Core& core;
   Time now;
-  const std::map<ReplicaId, int>& pids;                     // of replicas whose agent has named one
+  // of replicas whose agents have reported one
+  const std::map<ReplicaId, int>& pids;
   const std::map<std::string, std::vector<NodeGpu>>& gpus;  // by node name
   const std::map<std::string, std::string>& folders;        // of trials' files, by node name
   const std::map<std::string, std::string>& hosts;          // where replicas are reached, likewise
 };
 
-// The seam between the operations and whoever owns the core. May be called from any thread but the
+// The seam between the operations and the owner of the core. May be called from any thread but the
 // owner's: both calls wait for the owner.
 class Tuner {
  public:
@@ -40,13 +41,13 @@ class Tuner {
   // reply with UNAVAILABLE, in which case nothing was promised.
   virtual Reply Post(Event event) = 0;
 
-  // Runs `look` on the owner's thread; it sees only what is durable. Keep it short: everybody
-  // waits.
+  // Runs `look` on the owner's thread; it sees only what is durable. It must be short: everything
+  // else waits.
   virtual absl::Status Read(const std::function<void(const View&)>& look) = 0;
 
-  // The same for callers who go on: `done` gets Post's reply, `look` null instead of a view once
-  // there is nothing to see any more. Where the core has an owner of its own they are called on its
-  // thread, and nothing waits; here, before these return.
+  // The same for callers that do not wait: `done` gets Post's reply, and `look` gets a view, or
+  // null once there is nothing to see any more. Where the core has an owner thread they are called
+  // on that, and nothing waits; in this default they are called before these return.
   virtual void PostThen(Event event, std::function<void(const Reply&)> done) {
     done(Post(std::move(event)));
   }
@@ -54,9 +55,9 @@ class Tuner {
     if (!Read([&look](const View& view) { look(&view); }).ok()) look(nullptr);
   }
 
-  // The newest of what the processes of a study's trial have printed on the node, at most so many
-  // bytes, from its agent: waits for that, but not for long. UNAVAILABLE: it is not connected, or
-  // does not answer. Not on the owner's thread.
+  // The newest part of what the processes of a study's trial have printed on the node, at most so
+  // many bytes. Asks its agent and waits, but not for long. UNAVAILABLE: the agent is not
+  // connected, or does not answer. Must not be called on the owner's thread.
   virtual absl::StatusOr<std::string> ReadOutput(NodeId /*node*/, const std::string& /*study*/,
                                                  std::int64_t /*trial_number*/,
                                                  std::int64_t /*max_bytes*/) {

@@ -11,7 +11,7 @@ namespace espalier {
 
 namespace {
 
-constexpr double kMostWhole = 1e15;  // exact in a double, and in a 64-bit integer
+constexpr double kMostWhole = 9007199254740992;  // 2^53: exact in a double as in an integer
 
 std::string PluginPlace(std::string_view kind, std::string_view name) {
   return absl::StrCat(std::string(kind), " \"", std::string(name), "\"");

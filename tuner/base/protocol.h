@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -13,6 +14,10 @@ namespace espalier {
 // release said is recorded in tests/protocol and understood for as long as it is spoken.
 inline constexpr int kProtocol = 1;
 inline constexpr int kOldestProtocol = 1;
+
+// The most of a trial's output that the service asks an agent for at a time, and that an agent
+// sends. A later release may only raise it with kProtocol.
+inline constexpr std::int64_t kMaxTrialOutput_bytes = 1 << 20;
 
 // This release, as `tuner version` prints it.
 std::string Release();

@@ -14,8 +14,8 @@ std::vector<std::string> OwnArguments();
 // --replace` has asked, or else the one that lies where this one was started from.
 std::string ProgramToBecome(const std::string& directory, const std::string& node);
 
-// Has the agent that runs there replaced by this very program, and waits until it says that it was,
-// or why not. NOT_FOUND: no agent runs there.
+// Replaces the agent that runs there by this very program, and waits until that agent says that it
+// was replaced, or why not. NOT_FOUND: no agent runs there.
 absl::Status ReplaceRunningAgent(const std::string& directory, const std::string& node);
 
 }  // namespace espalier

@@ -16,17 +16,17 @@ inline constexpr const char* kDefaultService = "127.0.0.1:7077";
 
 struct ClientOptions {
   std::string address = kDefaultService;
-  // Empty: none. One with the hash of a certificate says that the service speaks TLS, and with
-  // which certificate.
+  // The access token. Empty: none. One with the hash of a certificate says that the service speaks
+  // TLS, and with which certificate.
   std::string token;
-  // PEM of whom to trust instead; both empty: the connection is in the clear.
+  // PEM of the roots to trust instead; both empty: the connection is in the clear.
   std::string tls_roots{};
   double timeout_s = 30;        // of one call
   bool wait_for_ready = false;  // keep trying to connect until the timeout
 };
 
 // A connection to the tuner service. Each method is one call; may be used from several threads.
-// An error says what the service said; UNAVAILABLE names the address and the remedy.
+// Errors are the service's own; UNAVAILABLE names the address and the remedy.
 class Client {
  public:
   explicit Client(ClientOptions options);
@@ -56,7 +56,7 @@ class Client {
                                                                         const Request&, Response*),
                                 const Request& request);
 
-  // Before the first call: a service that is known by its token's hash is asked for its
+  // Called before the first call: asks a service that is known by its token's hash for its
   // certificate.
   absl::Status Connect();
 

@@ -12,16 +12,16 @@
 
 namespace espalier {
 
-// What verbs have in common that talk to a service or read its studies.
+// What the verbs that talk to a service or read its studies have in common.
 
 // The name of a study, as the verb's first argument.
 void AddStudyName(CLI::App& app, std::string& name);
 
-// The number of a trial, as its next one.
+// The number of a trial, as the verb's next argument.
 CLI::Option* AddTrialNumber(CLI::App& app, std::int64_t& number);
 
-// Runs `action` on a connection to the service. What goes wrong is printed in the verb's name, and
-// becomes its exit code.
+// Runs `action` on a connection to the service. An error is printed in the verb's name, and gives
+// the exit code.
 ExitCode WithClient(const std::string& verb, const ServiceArguments& service,
                     const std::function<absl::StatusOr<ExitCode>(Client&)>& action);
 

@@ -7,25 +7,25 @@
 
 namespace espalier {
 
-// Where a person follows a study.
+// Shows a study to a person who follows it.
 class StudyDisplay {
  public:
   virtual ~StudyDisplay() = default;
-  // What happened up to here is not told.
+  // What happened up to this record is not shown.
   virtual void StartAfter(const v1::StudyDetails& details) = 0;
-  // A newer look at the study, without curves.
+  // Shows a newer record of the study, without curves.
   virtual void Show(const v1::StudyDetails& details) = 0;
-  // A line that stays.
+  // Prints a line that stays.
   virtual void Say(const std::string& line) = 0;
   // Shows nothing more after this; leaves the terminal in order.
   virtual void Finish() = 0;
 };
 
-// On a terminal a table that is redrawn in place, else one line an event; with quiet nothing.
-// To stdout.
+// On a terminal a table that is redrawn in place, else one line for each event; with `quiet`
+// nothing. Writes to stdout.
 std::unique_ptr<StudyDisplay> MakeDisplay(bool quiet);
 
-// Columns of the terminal at stdout; `otherwise` if it is none.
+// Columns of the terminal at stdout; `otherwise` if stdout is no terminal.
 std::size_t TerminalWidth(std::size_t otherwise);
 
 }  // namespace espalier

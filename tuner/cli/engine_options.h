@@ -16,7 +16,7 @@ class EngineArguments {
   void AddTo(CLI::App& app);
 
   // The engine that --engine names, and in `options` how large a pool it may make; null, with
-  // `options` as they were, where none is named. What is wrong is named with its option.
+  // `options` as they were, where none is named. Errors name the option.
   absl::StatusOr<std::unique_ptr<Engine>> Make(const std::string& token_file,
                                                ServiceOptions& options) const;
 

@@ -8,16 +8,16 @@ namespace espalier {
 
 // Errors name the path and what is wrong with it (kInvalidArgument).
 absl::StatusOr<std::string> ReadFile(const std::string& path);
-// Written beside and renamed into place: a reader sees the old file or the new one.
+// Writes beside the file and renames: a reader sees the old file or the new one.
 absl::Status WriteFile(const std::string& path, const std::string& text);
 
-// Writes the file, or to stdout where there is no path.
+// Writes the file, or to stdout if the path is empty.
 absl::Status WriteOut(const std::string& path, const std::string& text);
 
 // The first line of the file; it must not be empty.
 absl::StatusOr<std::string> ReadToken(const std::string& path);
 
-// A PEM file of certificates, whole.
+// Reads a whole PEM file of certificates.
 absl::StatusOr<std::string> ReadCertificates(const std::string& path);
 
 // Creates the directory with its parents; it must be writable.

@@ -22,8 +22,8 @@ inline constexpr double kPollShare = 0.05;
 absl::StatusOr<v1::Study> FollowStudy(Client& client, const std::string& name,
                                       StudyDisplay& display, const Interrupts& interrupts);
 
-// Shows it on the terminal to its end, then the result: what `tuner watch` does. Ctrl-C leaves the
-// study alone. Not `from_the_start`: what has happened before is a line.
+// Shows the study on the terminal to its end, then the result, as `tuner watch` does. Ctrl-C leaves
+// the study alone. Without `from_the_start`, what has happened before is summed up in a line.
 absl::StatusOr<ExitCode> WatchStudy(Client& client, const std::string& name, bool quiet,
                                     bool from_the_start);
 
@@ -37,7 +37,7 @@ absl::StatusOr<v1::StudyDetails> Glance(Client& client, const std::string& name)
 // The end of a study for people: state, counts, best trial with its parameters.
 std::string ResultText(const v1::StudyDetails& details);
 
-// What a study's state means to a script that waited for it.
+// The exit code that a study's state gives to a script that waited for it.
 ExitCode ExitCodeOf(v1::StudyState state);
 
 }  // namespace espalier

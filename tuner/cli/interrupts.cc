@@ -75,7 +75,7 @@ Interrupts::Interrupts(Hangup hangup) {
   for (std::size_t i = 0; i < std::size(kSignals); ++i) {
     sigaction(kSignals[i], &action, &former[i]);
   }
-  // Whoever became this program by exec may have kept them back until now.
+  // The program that became this one by exec may have blocked them until now.
   sigset_t ours;
   sigemptyset(&ours);
   for (const int signal : kSignals) sigaddset(&ours, signal);

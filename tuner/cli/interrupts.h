@@ -2,8 +2,8 @@
 
 namespace espalier {
 
-// What a SIGHUP means: the end, as that of Ctrl-C, or, if somebody has sent it and it is not that
-// our terminal has gone, a notice.
+// What a SIGHUP means: the end, as Ctrl-C does; or a notice, if a process has sent it (it is not
+// that our terminal has gone).
 enum class Hangup { kEnds, kNotice };
 
 // Ctrl-C, SIGTERM and SIGHUP (and, as a notice, SIGUSR1) as something to wait for. The first is
@@ -17,11 +17,13 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
 
   bool interrupted() const;
-  // The first was a SIGTERM: nobody at a keyboard, but whoever runs the machine.
+  // Whether the first was a SIGTERM, which comes from the machine's administration rather than from
+  // a keyboard.
   bool terminated() const;
-  // SIGUSR1 came, the notice that batch systems give before they end a job. No interrupt.
+  // Whether SIGUSR1 came, the notice that batch systems give before they end a job. It is no
+  // interrupt.
   bool noticed() const;
-  // How often SIGHUP came as a notice. No interrupt.
+  // How often SIGHUP came as a notice, which is no interrupt.
   int hangups() const;
   // Returns when the time has passed, or earlier when the first interrupt or a notice comes
   // meanwhile.

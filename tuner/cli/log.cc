@@ -34,7 +34,7 @@ absl::Status LogToFile(const std::string& path) {
     Install(std::make_shared<spdlog::logger>(
                 "tuner", std::make_shared<spdlog::sinks::basic_file_sink_mt>(path)),
             level);
-    // Somebody who follows the file sees lines soon, without a write each.
+    // A reader that follows the file sees lines soon, without one write for each.
     spdlog::flush_every(std::chrono::seconds(1));
   } catch (const spdlog::spdlog_ex& error) {
     return absl::InvalidArgumentError("cannot write the log \"" + path + "\": " + error.what());

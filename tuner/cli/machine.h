@@ -5,7 +5,7 @@
 
 namespace espalier {
 
-// Those that this process may run on.
+// The cores that this process may run on.
 int CpuCores();
 
 // Memory that this process may use: the machine's, or its control group's if that is less.

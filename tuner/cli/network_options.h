@@ -19,7 +19,8 @@ struct NetworkArguments {
   std::string port_range;
 
   void AddTo(CLI::App& app);
-  // Refuses what this machine does not have. After the slots are known.
+  // Refuses addresses and interfaces that this machine does not have. To be called once the slots
+  // are known.
   absl::Status Resolve(AgentOptions& options) const;
 };
 

@@ -23,7 +23,7 @@ std::string DatabasePath(const std::string& directory);
 std::string TrialsPath(const std::string& directory);
 
 // How a client verb finds its service: --service, --dir, ESPALIER_SERVICE or the default, in this
-// order; the token from --token-file or ESPALIER_TOKEN_FILE, whom to trust from --tls-ca or
+// order; the token from --token-file or ESPALIER_TOKEN_FILE, the roots to trust from --tls-ca or
 // ESPALIER_TLS_CA.
 struct ServiceArguments {
   std::string service;

@@ -5,12 +5,12 @@
 #include <map>
 #include <utility>
 
-#include "trial_runner/agent/trial_environment.h"
 #include "trial_runner/agent/trial_output.h"
 #include "tuner/api/operations.h"
 #include "tuner/api/trial_output.h"
 #include "tuner/api/tuner.h"
 #include "tuner/base/clock.h"
+#include "tuner/base/trial_folder.h"
 #include "tuner/cli/views/record.h"
 #include "tuner/storage/storage.h"
 

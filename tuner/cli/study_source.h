@@ -11,12 +11,12 @@
 
 namespace espalier {
 
-// Where a reading verb has its studies from: a running service, or a database file without one.
+// The source from which a verb reads studies: a running service, or a database file without one.
 class StudySource {
  public:
   virtual ~StudySource() = default;
   virtual absl::StatusOr<v1::ListStudiesResponse> ListStudies() = 0;
-  // Without its trials' values if they are not wanted.
+  // Leaves out the trials' values if they are not wanted.
   virtual absl::StatusOr<v1::StudyDetails> GetStudy(const std::string& name,
                                                     bool with_values = true) = 0;
   // See api::GetTrialOutput. Without a service: what a `tuner run` has left beside its database.
@@ -25,8 +25,8 @@ class StudySource {
   virtual double Now() const = 0;
 };
 
-// The options that choose it: --db, or those of ServiceArguments. --dir of a run that has ended
-// reads the run's database.
+// The options that choose the source: --db, or those of ServiceArguments. With --dir of a run that
+// has ended the run's database is read.
 struct SourceArguments {
   ServiceArguments service;
   std::string database;

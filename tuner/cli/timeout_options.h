@@ -7,10 +7,10 @@
 
 namespace espalier {
 
-// Options of who runs a service: how long the replicas of trials may take for this and that, where
-// their study says nothing.
+// Options of the service: how long the replicas of trials may take for each task, where their study
+// says nothing.
 void AddTimeoutsTo(CLI::App& app, TrialTimeouts& timeouts);
-// Refuses what is less than a second, by the option's name.
+// Refuses times of less than a second, by the option's name.
 absl::Status CheckTimeouts(const TrialTimeouts& timeouts);
 
 }  // namespace espalier

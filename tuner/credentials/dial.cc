@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/base/connect.h"
 #include "tuner/base/host_port.h"
 
 namespace espalier {
@@ -25,17 +26,13 @@ int ConnectWithin(const addrinfo& to, const DialLimit& limit) {
   const int socket =
       ::socket(to.ai_family, to.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, to.ai_protocol);
   if (socket < 0) return -1;
-  int error = 0;
-  if (connect(socket, to.ai_addr, to.ai_addrlen) != 0) error = errno;
-  if (error == EINPROGRESS) {
-    socklen_t size = sizeof(error);
-    if (!AwaitSocket(socket, POLLOUT, limit)) {
-      error = limit.over() ? ETIMEDOUT : ECANCELED;
-    } else {
-      getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
-    }
-  }
-  if (error == 0) return socket;
+  const auto await = [&limit](int connecting) {
+    if (AwaitSocket(connecting, POLLOUT, limit)) return true;
+    errno = limit.over() ? ETIMEDOUT : ECANCELED;
+    return false;
+  };
+  if (Connect(socket, to.ai_addr, to.ai_addrlen, await)) return socket;
+  const int error = errno;
   close(socket);
   errno = error;
   return -1;

@@ -8,8 +8,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "tuner/base/clock.h"
 #include "tuner/base/host_port.h"
@@ -27,13 +30,56 @@ using OpenSslConnection = std::unique_ptr<SSL, OpenSslFree<SSL_free>>;
 using PeerCertificate = std::unique_ptr<X509, OpenSslFree<X509_free>>;
 using MemoryText = std::unique_ptr<BIO, OpenSslFree<BIO_free_all>>;
 
-bool ShakeHands(SSL* tls, int socket, const DialLimit& limit) {
+// Why the handshake failed. `error` is SSL_get_error's.
+absl::Status HandshakeFailure(SSL* tls, int error, const std::string& address,
+                              const TlsTrust& trust) {
+  const int system_error = errno;
+  const unsigned long of_openssl = ERR_peek_error();
+  const int reason = ERR_GET_REASON(of_openssl);
+  const std::string service = absl::StrCat("the service at ", address);
+  if (const long doubt = SSL_get_verify_result(tls); doubt != X509_V_OK) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(service, " is not known by the certificates that are trusted (--tls-ca): ",
+                     X509_verify_cert_error_string(doubt)));
+  }
+  if (error == SSL_ERROR_SYSCALL || reason == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
+    const bool reset = error == SSL_ERROR_SYSCALL && system_error != 0;
+    return absl::UnavailableError(
+        absl::StrCat(service, " broke the connection off in the TLS handshake (",
+                     reset ? std::strerror(system_error) : "closed",
+                     "): try again; if it goes on doing so, it is another service"));
+  }
+  if (reason >= SSL_AD_REASON_OFFSET) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(service, " refuses the TLS handshake: ", ERR_reason_error_string(of_openssl)));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(service, " speaks no TLS, and ",
+                   trust.pin.empty() ? "certificates that are trusted were given (--tls-ca)"
+                                     : "the token holds the hash of a certificate",
+                   ": it is another service, or was started with --plaintext (then leave ",
+                   trust.pin.empty() ? "--tls-ca" : "the last part of the token", " out)"));
+}
+
+// `address` and `trust` are for what is said where it fails.
+absl::Status ShakeHands(SSL* tls, int socket, const std::string& address, const TlsTrust& trust,
+                        const DialLimit& limit) {
+  const absl::Cleanup forget = [] { ERR_clear_error(); };
   while (true) {
+    ERR_clear_error();
+    errno = 0;
     const int done = SSL_connect(tls);
-    if (done == 1) return true;
-    const int wanted = SSL_get_error(tls, done);
-    if (wanted != SSL_ERROR_WANT_READ && wanted != SSL_ERROR_WANT_WRITE) return false;
-    if (!AwaitSocket(socket, wanted == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, limit)) return false;
+    if (done == 1) return absl::OkStatus();
+    const int error = SSL_get_error(tls, done);
+    if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) {
+      return HandshakeFailure(tls, error, address, trust);
+    }
+    if (AwaitSocket(socket, error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, limit)) continue;
+    if (!limit.over()) {
+      return absl::CancelledError(absl::StrCat("the call to the service at ", address, " is over"));
+    }
+    return absl::UnavailableError(
+        absl::StrCat("the service at ", address, " does not answer in time"));
   }
 }
 
@@ -168,25 +214,7 @@ absl::StatusOr<std::unique_ptr<TlsConnection>> DialTls(const std::string& addres
   auto connection = std::make_unique<DialledConnection>(socket);
   ESPALIER_RETURN_IF_ERROR(connection->Prepare(where.host, trust, http2));
   // Whom to trust is told by the hash, or by OpenSSL; nothing is said before.
-  if (!ShakeHands(connection->tls(), socket, limit)) {
-    const long doubt = SSL_get_verify_result(connection->tls());
-    ERR_clear_error();
-    if (limit.over()) {
-      return absl::UnavailableError(
-          absl::StrCat("the service at ", address, " does not answer in time"));
-    }
-    if (doubt != X509_V_OK) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("the service at ", address,
-                       " is not known by the certificates that are "
-                       "trusted (--tls-ca): ",
-                       X509_verify_cert_error_string(doubt)));
-    }
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the service at ", address,
-        " speaks no TLS, and the token holds the hash of a certificate: it is another service, or "
-        "was started with --plaintext (then leave the last part of the token out)"));
-  }
+  ESPALIER_RETURN_IF_ERROR(ShakeHands(connection->tls(), socket, address, trust, limit));
   ESPALIER_RETURN_IF_ERROR(connection->LookAtCertificate());
   if (!trust.pin.empty()) {
     ESPALIER_RETURN_IF_ERROR(CheckShown(address, connection->certificate(), trust.pin));

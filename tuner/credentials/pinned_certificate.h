@@ -16,8 +16,9 @@ struct PinnedService {
   std::string name;
 };
 
-// UNAVAILABLE: nobody answers. FAILED_PRECONDITION: it speaks no TLS, shows another certificate, or
-// one that has ended; the error says what to do.
+// UNAVAILABLE: nobody answers, or the connection breaks off in the handshake. FAILED_PRECONDITION:
+// the service speaks no TLS, or shows another certificate, or one that has ended. Each error says
+// what to do.
 absl::StatusOr<PinnedService> PinService(const std::string& address, const std::string& pin,
                                          double timeout_s = kPinTimeout_s);
 

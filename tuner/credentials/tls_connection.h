@@ -31,8 +31,9 @@ class TlsConnection {
   virtual const std::string& name() const = 0;         // that it is made out to
 };
 
-// `http2`: offers that protocol, as gRPC wants it. UNAVAILABLE: nobody answers, or not in time.
-// FAILED_PRECONDITION: it speaks no TLS, or is not who is trusted; the error says what to do.
+// `http2`: offers that protocol, as gRPC wants it. UNAVAILABLE: nobody answers, or not in time, or
+// the connection breaks off in the handshake. CANCELLED: by the limit. FAILED_PRECONDITION: the
+// other end speaks no TLS, or is not the one that is trusted. Each error says what to do.
 absl::StatusOr<std::unique_ptr<TlsConnection>> DialTls(const std::string& address,
                                                        const TlsTrust& trust, bool http2,
                                                        const DialLimit& limit);

@@ -24,8 +24,8 @@ struct Membership {
   std::int64_t generation = 0;  // 0: none yet
   std::vector<Member> members;  // by rank
   bool abandon = false;         // do not wait for a step boundary: the present group is broken
-  // By which members of this generation know one another: theirs, their agents' and the service's
-  // alone. Not to be shown, logged or kept. Empty: from a service that gives none.
+  // The secret by which members of this generation know one another, which only they, their agents
+  // and the service know. It must not be shown, logged or stored. Empty: the service gives none.
   std::string secret{};
 
   std::optional<int> RankOf(ReplicaId replica) const;

@@ -38,7 +38,7 @@ struct ReplicaRegrouped {
   friend bool operator==(const ReplicaRegrouped&, const ReplicaRegrouped&) = default;
 };
 
-// Of one report.
+// The bounds of one report.
 inline constexpr std::size_t kMaxExtraFigures = 100;
 inline constexpr std::size_t kMaxFigureName = 256;  // bytes
 
@@ -62,7 +62,7 @@ struct ReplicaTime {
   friend bool operator==(const ReplicaTime&, const ReplicaTime&) = default;
 };
 
-// Rank 0, about once a second while training: what the goodput model is fitted to.
+// What the goodput model is fitted to. Rank 0 sends it about once a second while training.
 struct ReplicaProgress {
   std::int64_t generation = 0;
   std::int64_t step = 0;  // optimizer steps
@@ -71,7 +71,7 @@ struct ReplicaProgress {
   std::int64_t global_batch_size = 0;
   GradientNoise noise;
   std::vector<ProfileEntry> profile;       // since the last ReplicaProgress
-  std::vector<ReplicaTime> replica_times;  // likewise
+  std::vector<ReplicaTime> replica_times;  // since the last ReplicaProgress
   TrainingFigures figures;                 // those that the replica knows
 
   friend bool operator==(const ReplicaProgress&, const ReplicaProgress&) = default;
@@ -80,14 +80,14 @@ struct ReplicaProgress {
 struct ReplicaCheckpoint {
   std::string path;
   std::int64_t step = 0;  // optimizer steps in it
-  // Filled in by the agent, for one in the folder that the trial was given.
+  // Filled in by the agent, for a checkpoint in the folder that the trial was given.
   std::string name{};         // of its file there; empty: the whole folder
   std::string fingerprint{};  // of its content; empty: it cannot be copied
 
   friend bool operator==(const ReplicaCheckpoint&, const ReplicaCheckpoint&) = default;
 };
 
-// The program has come to its end. From rank 0.
+// The program has come to its end. Rank 0 says so.
 struct ReplicaFinished {
   std::optional<double> value{};  // final; without it the last reported value is
   std::string failure{};          // why the program gave up by its own verdict; empty: it did not
@@ -122,16 +122,16 @@ struct ReplicaStuck {
   friend bool operator==(const ReplicaStuck&, const ReplicaStuck&) = default;
 };
 
-// What a replica is at between two groups.
+// What a replica does between two groups.
 enum class GroupPhase {
-  kNone,         // nothing: it trains, or waits for a word
+  kNone,         // nothing: it trains, or waits for the service
   kMeeting,      // the others of its new group
   kHandingOver,  // or taking over the training state
   kSaving,       // a checkpoint, before it leaves
 };
 
-// How far a replica is on its way to the group of `generation`, or out. Told while it moves, so
-// that nothing that moves is taken to hang.
+// How far a replica has come on its way to the group of `generation`, or out. It is sent while
+// there is progress, so that no replica that makes progress is taken to hang.
 struct ReplicaForming {
   std::int64_t generation = 0;
   GroupPhase phase = GroupPhase::kNone;

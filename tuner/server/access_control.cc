@@ -50,7 +50,7 @@ void AccessControl::Take(const std::vector<Change>& changes) {
 }
 
 bool AccessControl::Trusts(const Peer& peer) const {
-  // A word is to be shown by everybody, as whoever gave it wants.
+  // A word, where one is given, has to be shown by every caller.
   if (!options_.word.empty()) return false;
   return peer.kind == PeerKind::kOwnUser ||
          (options_.open_loopback && peer.kind == PeerKind::kOtherUser);

@@ -20,43 +20,45 @@
 namespace espalier {
 
 struct AccessControlOptions {
-  std::string word{};          // that everybody is to show, administrators' (--token-file)
+  // the administrators' word, which every caller has to show (--token-file)
+  std::string word{};
   bool open_loopback = false;  // all users of this machine are let in as the service's own
-  // What trials' tokens and the secrets of their groups follow from; empty: a new one.
+  // The key from which trials' tokens and the secrets of their groups are derived; empty: a new
+  // one.
   std::string trial_key{};
   std::function<Time()> clock = Now;
 };
 
-// What a caller shows by the time that somebody looks at it.
+// What is known of a caller when its rights are checked.
 struct Shown {
-  bool own_user = false;  // the kernel says so, or nobody asks
+  bool own_user = false;  // the kernel says so, or it is not asked
   std::string token{};    // empty: none
 };
 
-// Who is let in at which call. The endpoints ask before they read more than the head of a request.
-// May be called from any thread.
+// Decides which callers may make which calls. The endpoints ask it before they read more than the
+// head of a request. Methods may be called from any thread.
 class AccessControl {
  public:
   explicit AccessControl(AccessControlOptions options);
 
-  // The tokens that are kept, at the start and after each commit.
+  // Sets the tokens that are kept: to be called at the start and after each commit.
   void Load(const TunerState& state);
   void Take(const std::vector<Change>& changes);
 
   // Whether a connection's user is taken for the service's own.
   bool Trusts(const Peer& peer) const;
 
-  // `call` is a row of the table of permissions. UNAUTHENTICATED: nothing, or nothing good, is
-  // shown. PERMISSION_DENIED: its role is too small, or there is no such row. Both say what to do.
+  // `call` is a row of the table of permissions. UNAUTHENTICATED: the caller shows no token, or
+  // none that is good. PERMISSION_DENIED: its role is too small, or there is no such row. Both say
+  // what to do.
   absl::Status Admit(std::string_view call, const Shown& shown) const;
 
-  // What a replica of a trial is to show; good for its trial, as long as that has not ended.
+  // The token that a replica of a trial has to show, which is good for its trial until that ends.
   std::string TrialToken(TrialId trial, ReplicaId replica,
                          const std::string& certificate_hash) const;
-  // By which the members of that group know one another: the same for each of them, another for
-  // every group.
+  // The secret by which the members of that group know one another. Each group has another.
   std::string GroupSecret(const Membership& group) const;
-  // Whose token that is; none: no trial's.
+  // The trial whose token that is; none: it is no trial's.
   std::optional<TrialId> TrialOf(const std::string& token) const;
 
  private:

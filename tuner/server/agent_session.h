@@ -11,16 +11,17 @@
 namespace espalier {
 
 inline constexpr std::size_t kMaxOutgoing = 16384;  // messages that wait for one agent
-// Events of one agent that are queued and not durable yet; its stream is read on below that.
+// Events of one agent that are queued and not durable yet; its stream is read while there are
+// fewer.
 inline constexpr int kMaxUnsettled = 64;
 
-// What a session asks of the stream that it stands for. Nothing here waits. The session calls none
-// of it after `end`, and `end` once, when all its other calls have returned.
+// What a session asks of its stream. None of these waits. The session calls `end` once, when all
+// its other calls have returned, and none of them afterwards.
 struct AgentStreamCalls {
   // Begins to send the message, which stays as it is until the stream calls Written.
   std::function<void(const v1::ServiceMessage*)> write;
   std::function<void()> cancel;     // breaks the stream; the reader then finds it ended
-  std::function<void()> read_next;  // after Take said that it is not to be read on
+  std::function<void()> read_next;  // after Take has said that reading has to pause
   std::function<void()> end;        // closed, and nothing is being written any more
 };
 
@@ -47,7 +48,7 @@ class AgentSession {
   // An event of the agent goes into the service's queue; Settled when it is durable, refused or
   // forgotten. False: the stream is not to be read on until `read_next`.
   bool TakeEvent();
-  // Likewise its Hello, which nothing follows until it is settled.
+  // The same of its Hello, after which nothing is read until it is settled.
   void TakeHello();
   void Settled(Time now);
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kTicketBytes = 16;
 
-// What a replica says of others that it cannot reach is for whoever keeps the network.
+// Logs what a replica says of others that it cannot reach, for the network's administrator.
 void LogOutOfReach(const FromAgent& from_agent) {
   const auto* said = from_agent.event ? std::get_if<FromReplica>(&*from_agent.event) : nullptr;
   const auto* stuck = said == nullptr ? nullptr : std::get_if<ReplicaStuck>(&said->message);
@@ -79,7 +79,7 @@ void Agents::Send(const std::vector<Command>& commands, const TunerState& state)
       if (const auto* start = std::get_if<StartReplicaCommand>(&command); start && token_of_) {
         message.mutable_start()->set_token(token_of_(start->trial, start->replica));
       }
-      // Who leaves need not know how those who stay know one another.
+      // A replica that leaves need not know the secret of those that stay.
       if (const auto* regroup = std::get_if<RegroupCommand>(&command);
           regroup && group_secret_of_ && regroup->membership.RankOf(regroup->replica)) {
         message.mutable_to_replica()->mutable_command()->mutable_regroup()->set_secret(

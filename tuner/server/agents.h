@@ -22,18 +22,18 @@ namespace espalier {
 inline constexpr double kHeartbeatsPerLease = 4;
 inline constexpr double kOutputWait_s = 5;
 
-// The connected agents: who may speak for a node, where its commands go, and whether it is still
-// there. Threads: whichever of gRPC's threads has read from a stream calls Join, Take and Leave,
-// none of which waits; the owner thread of the loop calls Send; one thread of its own sends
+// The connected agents: which of them speaks for a node, where its commands go, and whether it is
+// still there. Threads: whichever of gRPC's threads has read from a stream calls Join, Take and
+// Leave, none of which waits; the owner thread of the loop calls Send; one thread of its own sends
 // heartbeats and breaks streams that fell silent.
 class Agents {
  public:
   Agents(double lease_s, std::function<Time()> clock);
   ~Agents();
 
-  // What a replica is given to show; may be called from the owner thread.
+  // The token that a replica is given; may be called from the owner thread.
   using TokenOf = std::function<std::string(TrialId, ReplicaId)>;
-  // By which the members of a group know one another; likewise.
+  // The secret by which the members of a group know one another; likewise.
   using GroupSecretOf = std::function<std::string(const Membership&)>;
 
   // Must be called once before anything else; the loop must live until Stop has returned.
@@ -44,8 +44,8 @@ class Agents {
   // Commands for nodes that are not connected are dropped: the core repairs at their next Hello.
   void Send(const std::vector<Command>& commands, const TunerState& state);
 
-  // A stream that has not said Hello yet. It is watched for silence from here on; to be undone by
-  // Leave. False: the service is shutting down.
+  // A stream that has not said Hello yet is watched for silence from here on, until Leave. False:
+  // the service is shutting down.
   bool Arrive(const std::shared_ptr<AgentSession>& session);
 
   // The session speaks for hello.node_name from now on; once the node is durable it gets its
@@ -64,16 +64,16 @@ class Agents {
   absl::StatusOr<std::string> ReadOutput(NodeId node, const std::string& study,
                                          std::int64_t trial_number, std::int64_t max_bytes);
 
-  // By which streams send.
+  // The thread on which streams send.
   SendThread& sender() { return sender_; }
 
   // The session's stream has ended.
   void Leave(const std::shared_ptr<AgentSession>& session);
 
  private:
-  // Who speaks for a node, by its name.
+  // The session that speaks for a node, by the node's name.
   struct NodeSession {
-    std::shared_ptr<AgentSession> session;  // null: nobody at the moment
+    std::shared_ptr<AgentSession> session;  // null: none at the moment
     std::string incarnation;
     std::int64_t last_sequence = 0;  // of the events taken from this incarnation
     NodeId node;
@@ -89,7 +89,8 @@ class Agents {
   void NoteCheckpointServer(const std::shared_ptr<AgentSession>& session,
                             const v1::CheckpointServerOpen& server);
   void Watch();
-  // Says where the sources are and gives the right to read there, to both sides.
+  // Tells the agent where the sources of a checkpoint are, and both sides of its right to read
+  // there.
   void OpenSources(const CommandSources& sources);
   absl::Status AttachNode(const std::shared_ptr<AgentSession>& session, const v1::Hello& hello,
                           const std::function<void(const absl::Status&)>& refused);
@@ -103,7 +104,7 @@ class Agents {
   GroupSecretOf group_secret_of_;
 
   // Held while events of agents are queued, so that they reach the core in the order of the
-  // nodes' changes; never while anybody waits.
+  // nodes' changes; never while a thread waits.
   std::mutex node_sessions_mutex_;
   std::map<std::string, NodeSession> node_sessions_;                 // by node name
   std::map<std::shared_ptr<AgentSession>, std::string> node_names_;  // the same by session

@@ -12,8 +12,8 @@
 
 namespace espalier {
 
-// Pages on all studies at an address of their own: their paths are fixed, and ours below /api mean
-// other things.
+// Pages on all studies. They have an address of their own because their paths are fixed, and
+// collide with ours below /api.
 class DashboardServer {
  public:
   virtual ~DashboardServer() = default;
@@ -26,10 +26,10 @@ class DashboardServer {
 struct DashboardPlace {
   ListenAddress address;  // port 0: any free one
   TlsFiles tls;           // empty: it speaks in the clear
-  // To be asked about each request before its body is read, as "dashboard METHOD".
+  // Asked about each request before its body is read, as "dashboard METHOD".
   const AccessControl& access;
   Tuner& tuner;
-  // Told of each request's route and status, from any thread.
+  // Called with each request's route and status, from any thread.
   std::function<void(const std::string& route, int status)> answered;
 };
 

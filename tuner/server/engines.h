@@ -18,11 +18,12 @@ struct NodeAgents {
   std::string directory;  // of all nodes; each has a folder in it, by its name
 };
 
-// All there are; a row of it is the last function of its source file.
+// All engines. Each row is the last function of its engine's source file.
 const PluginTable<Engine, NodeAgents>& Engines();
 
-// An engine that is yet to be opened. InvalidArgument names an unknown engine or option, or a value
-// out of range, and what is known; an engine may also refuse the directory.
+// Makes an engine, which is yet to be opened. InvalidArgument: the engine or an option is unknown,
+// or a value is out of range; the error names it and what is known. An engine may also refuse the
+// directory.
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(std::string_view name, const Options& options,
                                                    const NodeAgents& agents);
 

@@ -6,7 +6,7 @@
 
 namespace espalier {
 
-// What an event is and whom it concerns, for a log: "ReplicaReport replica=17".
+// What an event is and what it concerns, for a log: "ReplicaReport replica=17".
 std::string NameOf(const Event& event);
 
 }  // namespace espalier

@@ -17,19 +17,19 @@ namespace espalier {
 
 // A way into the service for the clients of another system, in that system's protocol: NNI's
 // manager, programs that use Optuna. A frontend brings what it answers over HTTP and over gRPC. The
-// service listens for all of its frontends, lets in whom the table of permissions allows, and counts
-// the calls; it knows none of them by name.
+// service listens for all of its frontends, lets callers in as the table of permissions says, and
+// counts the calls; it knows none of them by name.
 class Frontend {
  public:
   virtual ~Frontend() = default;
 
-  // By which metrics count its gRPC calls.
+  // The name under which metrics count its gRPC calls.
   virtual const char* name() const = 0;
 
-  // What is stored when the service starts. Called first.
+  // Takes the state that is stored when the service starts. Called first.
   virtual void Load(const TunerState& /*state*/) {}
-  // What has been committed: on the owner's thread, before those who wait for it are answered. Must
-  // not wait.
+  // Takes what has been committed: on the owner's thread, before the clients that wait for it are
+  // answered. Must not wait.
   virtual void Take(const std::vector<Change>& /*changes*/, const TunerState& /*state*/) {}
 
   // Its routes, asked for once, where HTTP is served. Frontend and tuner outlive them.

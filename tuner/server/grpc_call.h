@@ -12,7 +12,7 @@ class Status;
 
 namespace espalier {
 
-// Told of each answer of a gRPC service and how long it took, from any thread.
+// Called with each answer of a gRPC service and how long it took, from any thread.
 using Answered =
     std::function<void(const char* method, const absl::Status& status, double seconds)>;
 

@@ -9,11 +9,10 @@
 
 namespace espalier {
 
-// Credentials of a gRPC port that ask the access by a call's metadata, before gRPC reads any of
-// its messages or gives it a thread. gRPC's own have a place for that only with TLS; this has one
-// without too, where `tls` is empty. `own_user`: all of the port's connections are the service's
-// own user's. `refused` is told of each call that is not let in. The access must outlive the
-// server.
+// Credentials of a gRPC port that check a call's metadata with AccessControl, before gRPC reads any
+// of its messages or gives it a thread. gRPC's own do so only with TLS; these do so without, too,
+// where `tls` is empty. `own_user`: all connections of the port are the service's own user's.
+// `refused` is called with each call that is not let in. AccessControl must outlive the server.
 std::shared_ptr<grpc::ServerCredentials> GuardedCredentials(
     const TlsPair& tls, const AccessControl& access, bool own_user,
     std::function<void(const absl::Status&)> refused);

@@ -20,13 +20,13 @@ inline constexpr double kShutdownGrace_s = 2;  // for calls under way
 inline constexpr int kHandshake_s = 10;      // for a stranger to begin to speak gRPC
 inline constexpr int kMaxGrpcIdle_s = 1800;  // of a connection without a call
 
-// The gRPC services: espalier.v1.Tuner, espalier.v1.Slots and those of the frontends. Whose a
-// connection is is asked when it comes (it waits outside until its client says something), what a
-// call may do when its head has come. Tuner, agents, metrics and frontends must outlive it.
+// The gRPC services: espalier.v1.Tuner, espalier.v1.Slots and those of the frontends. The user of a
+// connection is looked up when it comes (it waits outside until its client says something), the
+// rights of a call when its head has come. Tuner, agents, metrics and frontends must outlive it.
 class GrpcServer {
  public:
   // Port 0 takes any free one. An empty pair speaks in the clear. New tokens end with
-  // `certificate_hash`. The access must outlive the server, too.
+  // `certificate_hash`. AccessControl must outlive the server, too.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
       const ListenAddress& address, const TlsPair& tls, const AccessControl& access,
       const std::string& certificate_hash, Tuner& tuner, Agents& agents, Metrics& metrics,

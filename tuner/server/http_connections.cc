@@ -107,7 +107,7 @@ class Connection final : public httplib::Stream {
 
   ssize_t read(char* to, std::size_t size) override {
     if (at_ >= in_.size()) {
-      // Whoever waits for "100 Continue" says no more before it.
+      // A client that waits for "100 Continue" says no more before it.
       if (refused_ || !Flush()) return -1;
       in_.resize(kBuffer);
       at_ = 0;
@@ -125,7 +125,8 @@ class Connection final : public httplib::Stream {
 
   ssize_t write(const char* from, std::size_t size) override {
     out_.append(from, size);
-    // Of an answer that does not fit the buffer the head is gone at the end: it is the last one.
+    // The head of an answer that does not fit the buffer is gone at the end: then it is the last
+    // answer.
     if (out_.size() > kMaxBuffered) {
       long_ = true;
       if (!Flush()) return -1;
@@ -300,14 +301,16 @@ class IdleConnections {
 
  private:
   static constexpr std::uint64_t kWake = 0;
-  static constexpr int kLook_ms = 1000;  // between looks at who has been idle too long
+  // between looks for connections that have been idle too long
+  static constexpr int kLook_ms = 1000;
 
   struct Parked {
     ConnectionPtr connection;
     Clock::time_point ends;
   };
 
-  // Who has been silent for longest since it came, else who has been idle for longest.
+  // The connection that has been silent for longest since it came, else the one that has been idle
+  // for longest.
   std::map<std::uint64_t, Parked>::iterator LeastMissed() {
     const auto stranger = std::find_if(parked_.begin(), parked_.end(), [](const auto& parked) {
       return !parked.second.connection->known();
@@ -315,7 +318,7 @@ class IdleConnections {
     return stranger == parked_.end() ? parked_.begin() : stranger;
   }
 
-  // Requires the lock. Closed unless somebody keeps what is returned.
+  // Requires the lock. The connection is closed unless the caller keeps what is returned.
   ConnectionPtr Take(std::map<std::uint64_t, Parked>::iterator it) {
     ConnectionPtr connection = std::move(it->second.connection);
     ::epoll_ctl(epoll_, EPOLL_CTL_DEL, connection->socket(), nullptr);

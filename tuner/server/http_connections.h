@@ -23,15 +23,15 @@ inline constexpr std::size_t kMaxHttpIdleConnections = 256;  // then the longest
 inline constexpr int kHttpFirst_s = 10;  // for a stranger to begin, handshake included
 inline constexpr std::size_t kMaxHttpHead = 64 << 10;  // bytes of a request before its body
 
-// Tells handlers that the kernel says that the request comes from the service's own user; one that
-// a client sends is taken away.
+// The header by which handlers learn that, as the kernel says, a request comes from the service's
+// own user. One that a client sends is removed.
 inline constexpr char kOwnUserHeader[] = "Espalier-Own-User";
 
-// A server of the library's whose connections hold a thread only while a request is under way: a
-// client may keep its connection as long as it likes. Connections that are idle for kHttpIdle_s, or
-// are too many, are closed (strangers that have said nothing first); so is one after an answer with
-// "Connection: close". With TLS (a context of OpenSSL's, which it takes over) the same: no thread
-// waits for a handshake.
+// The library's server, changed so that a connection holds a thread only while a request is under
+// way: a client may keep its connection as long as it likes. Connections are closed that are idle
+// for kHttpIdle_s, that are too many (silent strangers first), or after an answer with "Connection:
+// close". The same holds with TLS (a context of OpenSSL's, which it takes over): no thread waits
+// for a handshake.
 std::unique_ptr<httplib::Server> MakeHttpServer(ssl_ctx_st* tls,
                                                 std::function<bool(const Peer&)> trusts);
 

@@ -17,11 +17,11 @@ struct Request;
 
 namespace espalier {
 
-// A server of HTTP with its address and the thread that listens. Its owner adds routes and handlers
+// An HTTP server with its address and the thread that listens. Its owner adds routes and handlers
 // before Listen, and calls Stop before what they use is gone.
 class HttpListener {
  public:
-  // Bodies of more than max_body bytes are refused. The access must outlive it.
+  // Bodies of more than max_body bytes are refused. AccessControl must outlive it.
   HttpListener(const TlsFiles& tls, const AccessControl& access, std::size_t max_body);
   ~HttpListener();
 
@@ -39,12 +39,12 @@ class HttpListener {
   std::thread thread_;
 };
 
-// Any page may make a browser send requests to this machine. Browsers name the site whose page
-// that is (Origin), and a name under which they found us (Host), which may be the site's own where
-// no token is needed.
+// Any page may make a browser send requests to this machine. Browsers name the site of that page
+// (Origin), and the name under which they found us (Host). Where no token is needed, a foreign name
+// is refused: it may be the site's own.
 absl::Status CheckSite(const httplib::Request& request, bool has_token);
 
-// Who sends a request, by the kernel's word and by what it holds: "Authorization: Bearer TOKEN".
+// The sender of a request, by what the kernel says and by its header "Authorization: Bearer TOKEN".
 Shown ShownBy(const httplib::Request& request);
 
 }  // namespace espalier

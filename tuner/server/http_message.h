@@ -9,7 +9,7 @@
 
 namespace espalier {
 
-// Between HTTP calls and messages. Included by routes only.
+// Mappings between HTTP calls and messages. Included by routes only.
 
 template <typename Message>
 HttpAnswer ToAnswer(const absl::StatusOr<Message>& result, int code = 200) {
@@ -21,8 +21,8 @@ HttpAnswer ToAnswer(const absl::StatusOr<Message>& result, int code = 200) {
 
 inline HttpAnswer ToAnswer(const absl::Status& status) { return {status, ""}; }
 
-// The body as a message. An empty one is as good as {}. Keys `elsewhere` are for the path or a
-// header to say.
+// The body as a message. An empty one counts as {}. The keys `elsewhere` are given by the path or a
+// header.
 inline absl::Status ReadBody(const HttpCall& call, google::protobuf::Message& message,
                              std::initializer_list<std::string_view> elsewhere) {
   return MessageFromJson(call.body.empty() ? "{}" : call.body, message, elsewhere);

@@ -17,7 +17,7 @@ struct HttpCall {
   std::map<std::string, std::string> query;  // the first of each name
   std::string request_key;                   // header Idempotency-Key, without quotes around it
   const std::string& body;
-  std::string service_url;  // where the client has reached us, without a path
+  std::string service_url;  // where the client has reached the service, without a path
 };
 
 struct HttpAnswer {
@@ -27,12 +27,12 @@ struct HttpAnswer {
   int code = 200;
 };
 
-// Who may call it is said by the row "METHOD PATH" of the table of permissions
-// (tuner/credentials/permissions.h); without a row only administrators may.
+// The row "METHOD PATH" of the table of permissions (tuner/credentials/permissions.h) says which
+// roles may call it; without a row only administrators may.
 struct HttpRoute {
   std::string_view method;
   std::string_view path;  // "/api/trials/{trial_id}/tell"
-  const char* operation;  // by which it is counted
+  const char* operation;  // the name under which it is counted
   // Called from many threads at once.
   std::function<HttpAnswer(const HttpCall& call)> answer;
 };

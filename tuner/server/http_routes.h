@@ -11,8 +11,8 @@
 
 namespace espalier {
 
-// What the service itself answers; frontends bring further routes (frontend.h). docs/openapi.json
-// describes each.
+// The service's own routes; frontends bring further ones (frontend.h). docs/openapi.json describes
+// each.
 std::vector<HttpRoute> StudyRoutes();
 std::vector<HttpRoute> TrialRoutes();
 std::vector<HttpRoute> SlotRoutes();
@@ -23,11 +23,11 @@ using MetricsText = std::function<absl::StatusOr<std::string>(Tuner&)>;
 // `dashboard` is the URL of its pages; empty: they are not served.
 std::vector<HttpRoute> ServiceRoutes(std::string dashboard, MetricsText metrics);
 
-// All of the above.
+// All of the routes above.
 std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics);
 
-// The route of a request, with what stands for the names in its path (decoded). 404: no such path;
-// 405: it takes other methods, `allowed`.
+// The route of a request, with the decoded values of the names in its path. 404: there is no such
+// path; 405: it takes other methods, `allowed`.
 struct FoundRoute {
   const HttpRoute* route = nullptr;
   std::map<std::string, std::string> path;

@@ -182,13 +182,13 @@ class HttpServerImpl final : public HttpServer {
     if (permission != nullptr && permission->needed == Role::kNobody) return absl::OkStatus();
     const Shown shown = ShownBy(request);
     ESPALIER_RETURN_IF_ERROR(CheckSite(request, !shown.own_user));
-    // Who may see anything may learn that there is no such page.
+    // A caller that may see anything may learn that there is no such page.
     ESPALIER_RETURN_IF_ERROR(
         access_.Admit(found.route == nullptr && !shown.token.empty() ? kAnyPage : call, shown));
     const auto trial = found.path.find("trial_id");
     if (trial == found.path.end()) return absl::OkStatus();
     std::int64_t number = 0;
-    if (!absl::SimpleAtoi(trial->second, &number)) number = -1;  // nobody's
+    if (!absl::SimpleAtoi(trial->second, &number)) number = -1;  // no trial's
     return CheckTrialToken(access_, shown.token, number, tuner_);
   }
 

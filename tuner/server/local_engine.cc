@@ -128,7 +128,7 @@ class LocalEngine final : public Engine {
     eventfd_read(wake_, &ignored);
   }
 
-  // One that ended by itself is not started again: whoever asked will see that it is gone.
+  // A node that ended by itself is not started again: the core will see that it is gone.
   void Bury() {
     for (auto it = nodes_.begin(); it != nodes_.end();) {
       if (!it->second.Ended()) {

@@ -134,7 +134,7 @@ void Loop::Run() {
   ProcessTick();
   bool stopping = false;
   while (!stopping) {
-    if (taken_.empty()) TakeItems(stopping);
+    if (taken_.empty()) stopping = TakeQueued(MostWait_s());
     if (!taken_.empty()) ProcessTaken();
     stopping = stopping && taken_.empty();
     if (stopping) continue;
@@ -144,30 +144,27 @@ void Loop::Run() {
   AnswerAllWaits(ClosedReply());
 }
 
-// Waits for items or the core's next deadline. Sets `stopping` once nothing is left to do.
-void Loop::TakeItems(bool& stopping) {
+// How long nothing but an item has to be done; nullopt: for good.
+std::optional<double> Loop::MostWait_s() {
+  if (cleaning_) return 0;
   const std::optional<Time> deadline = core_.NextDeadline();
+  if (!deadline) return std::nullopt;
+  return std::clamp(SecondsBetween(options_.clock(), *deadline), kMinTickInterval_s, kMaxWait_s);
+}
+
+// Waits at most so long for an item, and takes all that are queued. True: the service is stopping,
+// and nothing comes after them. Requires that nothing is taken.
+bool Loop::TakeQueued(std::optional<double> most_s) {
+  const auto awake = [this] { return !queue_.empty() || stopping_; };
   std::unique_lock lock(mutex_);
-  const auto awake = [this] { return !queue_.empty() || stopping_ || cleaning_; };
-  if (deadline) {
-    const double wait_s =
-        std::clamp(SecondsBetween(options_.clock(), *deadline), kMinTickInterval_s, kMaxWait_s);
-    not_empty_.wait_for(lock, std::chrono::duration<double>(wait_s), awake);
+  if (most_s) {
+    not_empty_.wait_for(lock, std::chrono::duration<double>(*most_s), awake);
   } else {
     not_empty_.wait(lock, awake);
   }
   taken_.swap(queue_);
-  stopping = stopping_;
   not_full_.notify_all();
-}
-
-// What comes first within so long, and whatever is queued with it. Requires that nothing is taken.
-void Loop::TakeSoon(double most_s) {
-  std::unique_lock lock(mutex_);
-  not_empty_.wait_for(lock, std::chrono::duration<double>(most_s),
-                      [this] { return !queue_.empty() || stopping_; });
-  taken_.swap(queue_);
-  not_full_.notify_all();
+  return stopping_;
 }
 
 void Loop::TickIfDue() {
@@ -223,7 +220,7 @@ void Loop::ProcessTaken() {
   StepTaken(batch, outcome);
   // A plan that is there at once needs no commit of its own.
   if (outcome.plan_asked && taken_.empty()) {
-    TakeSoon(kMaxPlanWait_s);
+    TakeQueued(kMaxPlanWait_s);
     StepTaken(batch, outcome);
   }
   Finish(std::move(batch), outcome);

@@ -21,8 +21,9 @@
 
 namespace espalier {
 
-inline constexpr std::size_t kMaxQueue = 4096;       // who can wait does while so many are queued
-inline constexpr std::size_t kMaxOpenCalls = 65536;  // who cannot is refused at so many
+// callers that can wait do so while so many are queued
+inline constexpr std::size_t kMaxQueue = 4096;
+inline constexpr std::size_t kMaxOpenCalls = 65536;  // callers that cannot are refused at so many
 inline constexpr std::size_t kMaxBatch = 1024;       // events of one commit
 inline constexpr double kMaxBatch_s = 0.01;          // that they take, less the last one
 inline constexpr double kMaxPlanWait_s = 0.002;  // before a commit, while nothing else is queued
@@ -32,7 +33,7 @@ inline constexpr double kMinTickInterval_s = 0.01;
 inline constexpr int kCommitFailedExitCode = 74;
 inline constexpr int kStepFailedExitCode = 70;
 
-// Where commands go once they may: called on the owner thread, must not wait.
+// Sends commands, once what they follow from is durable. Called on the owner thread; must not wait.
 using SendCommands =
     std::function<void(const std::vector<Command>& commands, const TunerState& state)>;
 
@@ -42,14 +43,14 @@ struct LoopOptions {
   double max_batch_s = kMaxBatch_s;
   // Does what the core asks of an engine, after the commit: on the owner thread, must not wait.
   std::function<void(const NodeRequest&)> ask_engine;
-  // Told what has been committed, before those who wait for it are answered: on the owner thread,
-  // must not wait.
+  // Called with what has been committed, before the clients that wait for it are answered: on the
+  // owner thread, must not wait.
   std::function<void(const std::vector<Change>&, const TunerState&)> committed;
   // See Tuner::ReadOutput.
   std::function<absl::StatusOr<std::string>(NodeId, const std::string& study,
                                             std::int64_t trial_number, std::int64_t max_bytes)>
       read_output;
-  // What follows a failed commit or step; by default the process ends with this code.
+  // Called after a failed commit or step; by default the process ends with this code.
   std::function<void(int exit_code)> terminate;
 };
 
@@ -59,16 +60,15 @@ struct LoopOptions {
 // called from any thread but the owner.
 //
 // Overload slows callers down. Post and Read wait for room in the queue. PostThen and ReadThen must
-// not: what bounds them is that a client waits for its answer, and beyond kMaxOpenCalls they are
-// refused. Agents bound themselves (AgentSession), so that no client's load costs them a lease.
+// not wait: they are bounded because a client waits for its answer, and beyond kMaxOpenCalls they
+// are refused. Agents bound themselves (AgentSession), so that no client's load costs them a lease.
 //
-// If a commit fails, the core is ahead of what is durable and of no more use: those who wait get
+// If a commit fails, the core is ahead of what is durable and of no more use: callers that wait get
 // UNAVAILABLE, and the process ends. A restart on the same database goes on from the last commit.
 // The same follows an exception in a step, whose event is named in the log.
 //
-// Plans are made beside it, by a thread that is handed what the core asks for and whose answer is
-// an event like others. Those of small pools are there at once, and are carried out with the same
-// commit.
+// Plans are made by another thread, which is handed what the core asks for and answers with an
+// event. Plans for small pools are there at once, and are carried out with the same commit.
 class Loop final : public Tuner {
  public:
   // Called on the owner thread once the event's changes are durable (or with UNAVAILABLE).
@@ -93,8 +93,8 @@ class Loop final : public Tuner {
   bool PostAsync(FromAgent from_agent, Done done);
   static absl::Status Closed();
 
-  // Who waits for slots is told that the service ends, and nobody waits for them from now on: the
-  // endpoints can be closed.
+  // Tells all clients that wait for slots that the service ends. From now on none waits for them,
+  // so that the endpoints can be closed.
   void EndWaits();
 
   // Takes no more, finishes what is queued, ends the thread and closes the storage.
@@ -116,8 +116,8 @@ class Loop final : public Tuner {
   enum class IfFull { kWait, kRefuse, kPass };
   absl::Status Enqueue(Item& item, IfFull if_full);
   void Run();
-  void TakeItems(bool& stopping);
-  void TakeSoon(double most_s);
+  std::optional<double> MostWait_s();
+  bool TakeQueued(std::optional<double> most_s);
   void ProcessTaken();
   // What the events of one batch lead to.
   struct Outcome {
@@ -160,7 +160,7 @@ class Loop final : public Tuner {
   std::set<std::string> warned_;                      // of the pool as it is set up
   Time last_tick_;
   bool cleaning_ = true;  // a service before this one may have left something behind
-  std::map<TrialId, std::vector<Done>> waits_;  // whose answers come later
+  std::map<TrialId, std::vector<Done>> waits_;  // the trials whose answers come later
   bool waits_ended_ = false;
 
   mutable std::mutex mutex_;  // guards what follows

@@ -23,10 +23,10 @@ class Metrics {
   void CountBatch(std::size_t events, double commit_s);
   void CountRequest(const std::string& frontend, const std::string& method,
                     const std::string& code);
-  // From the request's arrival to its answer.
+  // The time is that from the request's arrival to its answer.
   void CountLatency(const std::string& frontend, const std::string& method, double seconds);
   void CountResize(double pause_s);
-  // Of a checkpoint, to another node.
+  // Counts a copy of a checkpoint to another node.
   void CountCopy(bool failed, std::int64_t bytes);
 
   // The text format. `queued` is the number of events that wait for the owner.
@@ -44,8 +44,8 @@ class Metrics {
   prometheus::Family<prometheus::Histogram>& latency_;
 };
 
-// Metric families for what is true now: studies and trials by state, slots, and
-// what each trial that trains tells of it.
+// The metric families of the present state: studies and trials by state, slots, and the figures of
+// each trial that trains.
 std::vector<prometheus::MetricFamily> StateMetrics(const View& view);
 
 // Resident memory of this process in bytes, 0 where it cannot be read.

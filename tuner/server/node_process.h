@@ -25,9 +25,9 @@ class NodeProcess {
     std::string http_address;  // empty: none
   };
 
-  // Starts in a session of its own, with no descriptors but the standard ones.
+  // Starts the agent in a session of its own, with no descriptors but the standard ones.
   static absl::StatusOr<NodeProcess> Start(const Plan& plan);
-  // Those that live, of the folders in `directory`; what is written of dead ones is removed.
+  // The agents that live, by the folders in `directory`. The records of dead ones are removed.
   static std::vector<NodeProcess> Find(const std::string& directory);
 
   NodeProcess(NodeProcess&& other) noexcept;
@@ -40,7 +40,7 @@ class NodeProcess {
   int descriptor() const { return descriptor_; }  // readable once it has ended
 
   void Signal(int signal) const;
-  // Whether it has; then its traces in the process table and its folder are gone too.
+  // Whether it has ended. Then it is gone from the process table, and its record from the folder.
   bool Ended() const;
 
  private:

@@ -17,7 +17,7 @@ class SendThread {
   SendThread();
   ~SendThread();  // does what is left
 
-  // How much waits is bounded by who posts: one message a stream.
+  // The callers bound what waits: one message a stream.
   void Post(std::function<void()> send);
 
  private:

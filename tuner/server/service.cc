@@ -88,7 +88,7 @@ class ServiceImpl final : public Service {
       ESPALIER_ASSIGN_OR_RETURN(storage, OpenSqliteStorage(options.database));
     }
     ESPALIER_ASSIGN_OR_RETURN(TunerState state, storage->Load());
-    // After the database is open: whoever has it alone makes what is missing.
+    // After the database is open: only the service that has it makes what is missing.
     ESPALIER_ASSIGN_OR_RETURN(
         credentials_, PrepareCredentials(
                           {options.credentials_folder, options.tls, options.plaintext}, reachable));

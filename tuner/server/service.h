@@ -22,7 +22,7 @@ struct ServiceOptions {
   StartDashboard start_dashboard{};          // where there is such an address
   std::vector<MakeFrontend> frontends{};     // for clients of other systems
   std::string database;                      // SQLite file; empty: in memory, lost at exit
-  std::string token;  // a word that everybody must show; empty: see AccessControl
+  std::string token;  // a word that every caller must show; empty: see AccessControl
   TlsFiles tls{};     // of all endpoints
   // What makes an address that is not loopback safe: a certificate and tokens of its own, kept
   // here. Empty: none; such an address then needs a word.
@@ -33,8 +33,8 @@ struct ServiceOptions {
   ClientLease client_lease{};  // of trials that clients run by themselves, as Optuna's do
   double slot_lease_s = 60;    // of slots that such clients hold
   TrialTimeouts timeouts{};    // of studies that say nothing else
-  // By which the pool is divided until a client sets another. None: by that of its oldest study, as
-  // where a service has one study only.
+  // The policy by which the pool is divided until a client sets another. None: that of its oldest
+  // study, which suits a service with one study only.
   std::optional<PluginSpec> policy{StudySpec{}.policy};
   // Starts and releases nodes as the rule of the pool's size says; must outlive the service. None:
   // agents are started by others.
@@ -42,8 +42,8 @@ struct ServiceOptions {
   PoolSizeOptions pool_size{};
 };
 
-// The tuner service: storage, core, its owner thread, and the gRPC and HTTP endpoints. Starts threads
-// of its own; all methods may be called from any thread.
+// The tuner service: storage, core, its owner thread, and the gRPC and HTTP endpoints. Starts
+// threads of its own; all methods may be called from any thread.
 class Service {
  public:
   // Refuses, naming the address and the remedy: a port in use, an address that is not loopback
@@ -56,7 +56,7 @@ class Service {
   virtual std::string http_address() const = 0;  // likewise; empty: none
   virtual std::string dashboard_address() const = 0;
 
-  // What it is known by; with the tokens where it can be reached from other machines.
+  // What the service is known by, and its tokens where it can be reached from other machines.
   virtual const ServiceCredentials& credentials() const = 0;
   // "https://" or "http://": what is spoken at one of the addresses above.
   virtual std::string scheme(const std::string& address) const = 0;

@@ -10,9 +10,8 @@
 
 namespace espalier {
 
-// What a service is known by and lets others in with, in a folder of its user's alone: its
-// certificate and key, the key of trials' tokens, and the tokens with which agents join and users
-// administer.
+// The credentials of a service, in a folder that only its user can read: its certificate and key,
+// the key of trials' tokens, and the tokens with which agents join and users administer.
 struct CredentialOptions {
   std::string folder;      // empty: nothing is kept
   TlsFiles tls{};          // given by the user: all endpoints speak TLS with it
@@ -25,22 +24,23 @@ struct ServiceCredentials {
   std::string certificate_hash;  // of its own
   bool replaced = false;         // the certificate before had (nearly) ended
   std::string trial_key;
-  std::string join_token;  // of agents; empty: nobody is expected from elsewhere
+  std::string join_token;  // of agents; empty: none is expected from other machines
   std::string join_token_file;
   std::string administer_token_file;
 
-  // What an endpoint at this address speaks: on loopback no certificate of our own is needed.
+  // The certificate of an endpoint at this address: on loopback it needs none of our own.
   const TlsFiles& TlsAt(const ListenAddress& address) const {
     return address.loopback() ? given_tls : given_tls.on() ? given_tls : own_tls;
   }
 };
 
-// `reachable`: some endpoint can be reached from other machines. Makes what is missing.
+// Reads the credentials and makes those that are missing. `reachable`: some endpoint can be reached
+// from other machines.
 absl::StatusOr<ServiceCredentials> PrepareCredentials(const CredentialOptions& options,
                                                       bool reachable);
 
-// Tokens to join and to administer with, as files in the folder: those there are if they are good
-// still, else new ones.
+// Tokens to join and to administer with, as files in the folder: the present ones if they are still
+// good, else new ones.
 absl::Status PrepareTokens(const std::string& folder, const AccessControl& access, Tuner& tuner,
                            ServiceCredentials& credentials);
 

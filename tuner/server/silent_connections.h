@@ -11,13 +11,14 @@
 
 namespace espalier {
 
-inline constexpr double kFirstByte_s = 10;               // for a stranger to say something
+// within which a stranger has to say something
+inline constexpr double kFirstByte_s = 10;
 inline constexpr std::size_t kMaxSilentStrangers = 256;  // then the longest silent is closed
 
 // Listens at an address and holds new connections until something comes on them: a descriptor and a
-// few words each, no thread and no buffer, however many there are. Who waits longer than
-// kFirstByte_s, or is the longest waiting of too many, is closed; connections of users whom
-// `trusts` knows may be silent. One thread.
+// few words each, no thread and no buffer, however many there are. A connection that waits longer
+// than kFirstByte_s, or longest of too many, is closed; those of users that `trusts` accepts may be
+// silent. Uses one thread.
 class SilentConnections {
  public:
   using Trusts = std::function<bool(const Peer&)>;

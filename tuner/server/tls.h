@@ -13,7 +13,8 @@ class Server;
 
 namespace espalier {
 
-// With what the service proves who it is. Both empty: its endpoints speak in the clear.
+// The certificate by which the service proves its identity. Both empty: its endpoints speak in the
+// clear.
 struct TlsFiles {
   std::string certificate;  // PEM file: the service's own, then those that vouch for it
   std::string key;          // PEM file

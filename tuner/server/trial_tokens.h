@@ -8,8 +8,8 @@
 
 namespace espalier {
 
-// OK unless `token` is that of a replica: then `trial` has to be its own, and to live. Waits for
-// the owner of the core only where it is.
+// OK unless `token` is a replica's: then `trial` has to be that replica's own, and to live. Waits
+// for the owner of the core only for such a token.
 absl::Status CheckTrialToken(const AccessControl& access, const std::string& token,
                              std::int64_t trial, Tuner& tuner);
 

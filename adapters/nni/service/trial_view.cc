@@ -8,6 +8,7 @@
 #include "adapters/nni/service/names.h"
 #include "search_spaces/parameter.h"
 #include "tuner/api/json.h"
+#include "tuner/base/trial_folder.h"
 
 namespace espalier::nni {
 
@@ -66,7 +67,7 @@ std::string NewestFolder(const Trial& trial, const Study& study, const View& vie
   if (node == nodes.end()) return "";
   const auto folder = view.folders.find(node->second);
   if (folder == view.folders.end() || folder->second.empty()) return "";
-  return absl::StrCat(folder->second, "/", study.spec.name, "/trial-", trial.number);
+  return TrialFolder(folder->second, study.spec.name, trial.number);
 }
 
 }  // namespace

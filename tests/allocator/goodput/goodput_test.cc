@@ -139,6 +139,21 @@ TEST(Goodput, ALoneReplicaSplitsWhatIsAboveItsLimit) {
   EXPECT_EQ(GoodputModel(kParams, {}, bounds).AtFixedGlobalBatch(1, 1, 128).accumulation_steps, 0);
 }
 
+TEST(BatchBounds, AFixedBatchIsSplitAloneIntoHalvesThatMayBe) {
+  BatchBounds bounds = {
+      .initial = 64, .max_global = 64, .min_atomic = 20, .max_atomic = 64, .max_unsplit = 32};
+  EXPECT_TRUE(bounds.SplitsFixedAlone(64));
+  EXPECT_TRUE(bounds.SplitsFixedAlone(39)) << "into 20 and 19: the larger half counts";
+  EXPECT_FALSE(bounds.SplitsFixedAlone(38)) << "its halves are too small";
+  EXPECT_FALSE(bounds.SplitsFixedAlone(32)) << "not above what stays whole";
+  bounds.max_unsplit = 0;
+  EXPECT_FALSE(bounds.SplitsFixedAlone(128)) << "this trial does not tell what stays whole";
+  EXPECT_TRUE(bounds.SplitsAlone(128)) << "where a model chooses the batch it does split";
+  bounds.max_unsplit = 32;
+  bounds.accumulation = false;
+  EXPECT_FALSE(bounds.SplitsFixedAlone(64));
+}
+
 TEST(GoodputModel, FindsNearlyTheBestBatchWithFewerLooks) {
   for (const std::int64_t max_atomic : {64, 256, 1024}) {
     for (const double noise : {0.5, 5.0, 50.0}) {

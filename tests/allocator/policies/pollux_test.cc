@@ -94,8 +94,19 @@ TEST(Pollux, RepeatsItselfWithASeed) {
 }
 
 TEST(Pollux, RefusesOptionsOutOfRange) {
-  EXPECT_THAT(std::string(MakePolicy("pollux", {{"generations", 0}}).status().message()),
-              HasSubstr("option \"generations\" needs a number from 1 to 10000, got 0"));
+  const auto refusal = [](const Options& options) {
+    return std::string(MakePolicy("pollux", options).status().message());
+  };
+  EXPECT_EQ(
+      refusal({{"generations", 0}}),
+      "policy \"pollux\": option \"generations\" needs a whole number from 1 to 10000, got 0");
+  EXPECT_EQ(
+      refusal({{"generations", 2.5}}),
+      "policy \"pollux\": option \"generations\" needs a whole number from 1 to 10000, got 2.5");
+  EXPECT_EQ(
+      refusal({{"population", 99.5}}),
+      "policy \"pollux\": option \"population\" needs a whole number from 2 to 10000, got 99.5");
+  EXPECT_THAT(refusal({{"seed", 0.5}}), HasSubstr("option \"seed\" needs a whole number"));
 }
 
 }  // namespace

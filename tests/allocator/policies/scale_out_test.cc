@@ -7,6 +7,8 @@
 namespace espalier {
 namespace {
 
+using ::testing::HasSubstr;
+
 // Steps of known times: R(k) = 1, 1.9, 2.6, 3.0, 3.2, 3.3.
 Job Known(std::int64_t id, int slots) {
   Job job = slots > 0 ? RunningJob(id, {{NodeId(1), slots}}, 0.5) : WaitingJob(id);
@@ -38,8 +40,8 @@ TEST(ScalingEfficiency, TakesBackAStepThatWasNotWorthIt) {
   const auto decisions = Make("scaling_efficiency")->Allocate(pool);
   ASSERT_EQ(decisions.size(), 1u);
   EXPECT_EQ(Total(decisions[0].placement), 3);
-  EXPECT_THAT(decisions[0].reason, ::testing::HasSubstr("shrinks 5 -> 3"));
-  EXPECT_THAT(decisions[0].reason, ::testing::HasSubstr("scaling efficiency"));
+  EXPECT_THAT(decisions[0].reason, HasSubstr("shrinks 5 -> 3"));
+  EXPECT_THAT(decisions[0].reason, HasSubstr("scaling efficiency"));
 }
 
 TEST(ScalingEfficiency, SharesWhatIsFreeAndMakesRoomForWhoWaits) {
@@ -57,6 +59,13 @@ TEST(UtilityCost, GrowsWhileTheEarlierEndIsWorthTheSlots) {
   EXPECT_EQ(SizesOf("utility_cost", pool, {{"price", 0}}), (std::vector<int>{6}));
   EXPECT_EQ(SizesOf("utility_cost", {{Node(1, 8)}, {Known(1, 4)}}, {{"utility", 0.2}}),
             (std::vector<int>{2}));
+}
+
+TEST(ScaleOut, GrowsByWholeSlotsOnly) {
+  for (const char* policy : {"scaling_efficiency", "utility_cost"}) {
+    EXPECT_THAT(std::string(MakePolicy(policy, {{"step", 1.5}}).status().message()),
+                HasSubstr("option \"step\" needs a whole number from 1 to 1024, got 1.5"));
+  }
 }
 
 }  // namespace

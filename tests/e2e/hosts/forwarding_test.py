@@ -88,7 +88,7 @@ class Forwarding(HostsTest):
         before = self.listening_ports(self.two)
         self.client("submit", self.study(["/bin/sleep", "1000"], trials=1))
         wait_for(self.trial, "the trial")
-        # What other hosts reach here is the checkpoints' door.
+        # What other hosts reach here is the server of checkpoints.
         self.assertEqual(self.listening_ports(self.two), before)
         self.assertLessEqual(len(before), 1)
 

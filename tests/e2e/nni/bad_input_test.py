@@ -125,7 +125,7 @@ class ManagerTest(NniTest):
         self.http = f"127.0.0.1:{server.server_address[1]}"
         about = {"name": "espalier", "version": "9.9", "slots": 1, "nodes": 1}
         for answer, words in [
-                ((404, "nothing here"), ["has no door for NNI", "Check serviceAddress"]),
+                ((404, "nothing here"), ["has no interface for NNI", "Check serviceAddress"]),
                 ((200, json.dumps({**about, "protocol": 2})), ["Espalier 9.9", "the package is the older one", "update it"]),
                 ((200, json.dumps({**about, "protocol": 0})), ["Espalier 9.9", "the service is the older one", "update it"])]:
             OtherService.answer = answer

@@ -1,4 +1,4 @@
-"""Odd, hostile and idle clients of Optuna's door; others are served meanwhile."""
+"""Odd, hostile and idle clients of Optuna's frontend; others are served meanwhile."""
 import environment
 
 environment.run_inside(__file__)

@@ -9,6 +9,7 @@
 
 #include "tests/trial_runner/agent/agent_fixture.h"
 #include "trial_runner/agent/frames.h"
+#include "tuner/base/protocol.h"
 
 namespace espalier {
 namespace {
@@ -68,6 +69,24 @@ TEST_F(AgentTest, TellsStartExitCodeAndLastOutput) {
   EXPECT_EQ(events[0].sequence(), 1);
   EXPECT_EQ(events[1].sequence(), 2);
   EXPECT_EQ(ReadFile("agent/mnist/trial-2/replica-1.log"), "to out\nto err\n");
+}
+
+TEST_F(AgentTest, SendsNoMoreOfATrialsOutputThanTheProtocolAllows) {
+  StartAgent();
+  std::filesystem::create_directories(Path("agent/mnist/trial-2"));
+  WriteFile("agent/mnist/trial-2/replica-1.log",
+            std::string(static_cast<std::size_t>(kMaxTrialOutput_bytes) + 1, 'x'));
+  v1::ServiceMessage asked;
+  asked.mutable_read_output()->set_request(5);
+  asked.mutable_read_output()->set_study("mnist");
+  asked.mutable_read_output()->set_trial_number(2);
+  asked.mutable_read_output()->set_max_bytes(2 * kMaxTrialOutput_bytes);
+  service_.Send(asked);
+  ASSERT_TRUE(
+      service_.Await([](const ScriptedService::Events& events) { return !events.empty(); }));
+  const v1::Output output = service_.events().front().output();
+  EXPECT_EQ(output.request(), 5);
+  EXPECT_EQ(std::ssize(output.text()), kMaxTrialOutput_bytes);
 }
 
 TEST_F(AgentTest, TellsWhyACommandDoesNotStart) {

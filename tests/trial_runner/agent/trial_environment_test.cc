@@ -8,13 +8,6 @@
 namespace espalier {
 namespace {
 
-TEST(FolderName, StaysOneFolder) {
-  EXPECT_EQ(FolderName("fashion mnist-2.1"), "fashion mnist-2.1");
-  EXPECT_EQ(FolderName("../a/b"), "%2E.%2Fa%2Fb");
-  EXPECT_EQ(FolderName(".."), "%2E.");
-  EXPECT_NE(FolderName("a%2Fb"), FolderName("a/b"));
-}
-
 TEST(ParameterVariable, IsUpperCaseWithUnderscores) {
   EXPECT_EQ(ParameterVariable("conv1/lr.base"), "ESPALIER_PARAM_CONV1_LR_BASE");
 }

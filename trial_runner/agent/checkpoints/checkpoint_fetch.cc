@@ -82,7 +82,7 @@ class Fetch {
         damaged_here_ = false;
         answers_[i] = ReadFrom(order_.sources[i]);
         damaged_[i] = damaged_here_;
-        // Of this machine, or done: no other source makes a difference.
+        // The error is this machine's, or the fetch is done: no other source makes a difference.
         if (answers_[i].ok() || here_) return Annotated(answers_[i]);
         some_may_have_it = some_may_have_it || !absl::IsNotFound(answers_[i]);
         damaged = damaged || absl::IsDataLoss(answers_[i]);

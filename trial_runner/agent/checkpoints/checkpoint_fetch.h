@@ -10,14 +10,14 @@
 
 namespace espalier {
 
-// Disk that a transfer leaves free for others.
+// The disk space that a transfer leaves free for others.
 inline constexpr std::int64_t kSpareDiskBytes = std::int64_t{64} << 20;
 
 // An agent that has the checkpoint.
 struct CheckpointSource {
   std::string node;         // its name, for errors
   std::string address;      // host:port of its CheckpointServer; empty: it has none
-  std::string certificate;  // PEM: nobody else is believed
+  std::string certificate;  // PEM: no other certificate is accepted
   std::string ticket;
   std::string error;  // why it has no address, if that is known
 };
@@ -25,7 +25,7 @@ struct CheckpointSource {
 struct FetchOrder {
   std::int64_t trial_id = 0;
   CheckpointName what;
-  // Which content of that name; empty: whichever the first source has.
+  // Identifies the content under that name; empty: whichever the first source has.
   std::string fingerprint;
   std::vector<CheckpointSource> sources;
 };
@@ -36,13 +36,13 @@ struct FetchLimits {
   double first_pause_s = 0.1;  // after a fruitless round; doubles
 };
 
-// Told how many bytes have come so far; false: give up.
+// Called with the number of bytes that have come so far; returns false to give up.
 using FetchNote = std::function<bool(std::int64_t bytes)>;
 
-// Makes the checkpoint of the order lie in the trial's checkpoint folder `folder`, whole or not at
-// all. Where a source breaks off it goes on from the last byte, with this source or another; what
-// is not finished stays in "incoming" beside the folder for the next time. The bytes are checked
-// against the source's SHA-256 of them. The files are the owner's alone.
+// Fetches the checkpoint of the order into the trial's checkpoint folder `folder`, whole or not at
+// all. Where a source breaks off, the fetch goes on from the last byte, with this source or
+// another; what is not finished stays in "incoming" beside the folder for the next time. The bytes
+// are checked against the source's SHA-256 of them. Only the owner can read the files.
 //
 // `wait` pauses for so many seconds and returns false to give up. Fails with what each source
 // answered (NOT_FOUND if none of them has it), or at once with RESOURCE_EXHAUSTED if the disk has

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "trial_runner/agent/checkpoints/checkpoint_damage.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
-#include "trial_runner/agent/trial_folder.h"
 
 namespace espalier {
 namespace {
@@ -47,7 +46,7 @@ void CheckpointKeeper::Describe(v1::Hello& hello) const {
   if (!on_) return;
   v1::HeldCheckpoints& held = *hello.mutable_checkpoints();
   hello.set_shared_folder(mark_);
-  if (store_->shared()) return;  // they are everybody's
+  if (store_->shared()) return;  // they belong to all agents
   const std::vector<StoredCheckpoint> stored =
       StoredCheckpoints(directory_, kMaxToldCheckpoints + 1);
   held.set_more(stored.size() > kMaxToldCheckpoints);
@@ -103,7 +102,7 @@ absl::Status CheckpointKeeper::Put(std::int64_t trial_id, const std::string& stu
                          replica_id);
 }
 
-// Who orders it is told how it went in any case, so that it can be ordered again.
+// The service is told the outcome in any case, so that it can order the copy again.
 void CheckpointKeeper::Copy(const v1::CopyCheckpoint& copy) {
   const absl::Status put = Put(copy.trial_id(), copy.study(), copy.trial_number(), copy.from(), 0);
   if (!put.ok()) spdlog::warn("{}", std::string(put.message()));

@@ -16,17 +16,17 @@
 
 namespace espalier {
 
-// Beyond so many trials a Hello says that there are more.
+// A Hello lists at most so many trials, and says where there are more.
 inline constexpr std::size_t kMaxToldCheckpoints = 50'000;
 
 // An agent's part in keeping the pool's checkpoints: it gives its own to other agents, fetches
-// those that it is told to, and removes copies that are not needed. The owner thread of the agent
-// alone.
+// those that it is told to, and removes copies that are not needed. Used by the agent's owner
+// thread alone.
 class CheckpointKeeper {
  public:
-  // What a transfer has come to.
+  // The outcome of a transfer.
   struct Arrived {
-    std::int64_t replica_id = 0;  // that waits for it; 0: a copy that was ordered
+    std::int64_t replica_id = 0;  // the replica that waits for it; 0: a copy that was ordered
     v1::CheckpointCopied told;
     std::string path;   // if there is no error
     bool gone = false;  // if there is one: no source has it whole
@@ -37,25 +37,26 @@ class CheckpointKeeper {
   CheckpointKeeper(const AgentOptions& options, std::string mark, std::function<void()> wake);
   ~CheckpointKeeper();
 
-  // Whether it gives and takes at all.
+  // Whether it exchanges checkpoints with other agents at all.
   bool on() const { return on_; }
 
-  // For Hello.
+  // Adds what a Hello tells of checkpoints.
   void Describe(v1::Hello& hello) const;
-  // Opens the server at that address unless it is open there. What other agents are to know of it.
+  // Opens the server at that address unless it is open there. Returns what other agents need to
+  // know of it.
   v1::CheckpointServerOpen OpenServer(const HostAddress& host);
   void Allow(const v1::AllowRead& read);
-  // Whether others are at it, or about to be, to fetch something.
+  // Whether other agents fetch something, or are about to.
   bool giving() const { return server_ != nullptr && server_->busy(); }
 
   void Copy(const v1::CopyCheckpoint& copy);
   // Whether the checkpoint that the start names is here, and cannot be checked: then `start` has
   // its path here.
   bool IsHere(v1::StartReplica& start) const;
-  // Brings it here for the replica, or checks what is here.
+  // Fetches the checkpoint for the replica, or checks the one that is here.
   absl::Status Fetch(const v1::StartReplica& start);
   std::vector<Arrived> TakeArrived();
-  // The trial runs here from now on: what lies here is its own.
+  // The trial runs here from now on, so that the checkpoints that lie here are its own.
   void TrialRunsHere(const v1::StartReplica& start);
   FolderWatch& folders() { return folders_; }
   const FolderWatch& folders() const { return folders_; }

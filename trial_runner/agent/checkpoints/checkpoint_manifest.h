@@ -21,13 +21,14 @@ struct CheckpointPart {
 struct CheckpointManifest {
   std::vector<CheckpointPart> parts;  // by path
   std::int64_t size = 0;              // of all of them
-  // Of paths, sizes and the last bytes of each part, where a checkpoint of a trial has its own
-  // checksum. Tells two checkpoints of one name apart without reading them.
+  // A hash of the paths, the sizes and the last bytes of each part; a checkpoint of a trial has its
+  // own checksum in those. Tells two checkpoints of one name apart without reading them.
   std::string fingerprint;
 };
 
-// Of the file `name` in the folder; of everything in it if the name is empty, less what is hidden
-// (".x"), under way (".tmp") or no regular file. NOT_FOUND: it has no such file, or is empty.
+// The manifest of the file `name` in the folder. If the name is empty: of everything in the folder
+// but hidden files (".x"), unfinished ones (".tmp") and what is no regular file. NOT_FOUND: there
+// is no such file, or nothing.
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder, const std::string& name);
 
 // Whether a path that a stranger names stays in the folder that it is relative to. Pure.

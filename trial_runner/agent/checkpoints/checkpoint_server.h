@@ -10,7 +10,7 @@
 
 namespace espalier {
 
-inline constexpr int kMaxCheckpointReaders = 4;       // at a time; others are told to come again
+inline constexpr int kMaxCheckpointReaders = 4;       // at a time; others are told to try again
 inline constexpr std::size_t kMaxReadTickets = 4096;  // the oldest goes
 inline constexpr std::chrono::seconds kTicketUse{5};
 inline constexpr std::size_t kCheckpointPieceBytes = 256 << 10;
@@ -24,9 +24,9 @@ struct CheckpointName {
   friend bool operator==(const CheckpointName&, const CheckpointName&) = default;
 };
 
-// Where other agents read this one's checkpoints: a port with TLS and a certificate of its own. Who
-// has no ticket of the service gets nothing, and a ticket is good for one checkpoint. Memory is a
-// piece a reader. Methods may be called from any thread.
+// Serves this agent's checkpoints to other agents, at a port with TLS and a certificate of its own.
+// A reader needs a ticket of the service, which is good for one checkpoint. Each reader costs the
+// memory of one piece. Methods may be called from any thread.
 class CheckpointServer {
  public:
   using FolderOf = std::function<std::string(const CheckpointName&)>;
@@ -41,7 +41,7 @@ class CheckpointServer {
   virtual const std::string& address() const = 0;      // host:port
   virtual const std::string& certificate() const = 0;  // PEM
   virtual void Allow(std::string ticket, CheckpointName what) = 0;
-  // Whether somebody reads, or has been given a ticket lately (kTicketUse) and has not come yet.
+  // Whether an agent reads, or was given a ticket lately (kTicketUse) and has not used it yet.
   virtual bool busy() = 0;
 };
 

@@ -17,8 +17,8 @@
 #include "trial_runner/agent/checkpoints/checkpoint_damage.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
 #include "trial_runner/agent/file_descriptor.h"
-#include "trial_runner/agent/trial_folder.h"
 #include "tuner/base/private_files.h"
+#include "tuner/base/trial_folder.h"
 #include "tuner/credentials/hexadecimal.h"
 
 namespace espalier {
@@ -66,7 +66,7 @@ void RemoveCopy(const fs::path& folder, const std::string& name) {
   fs::remove(CopyMarkOf(folder, name), ignored);
 }
 
-// Of the order's own content only: another one of that name may be a newer trial's.
+// Considers the order's own content only: another one of that name may be a newer trial's.
 absl::Status CheckWhatIsHere(const FetchOrder& order, const std::string& folder,
                              const FetchNote& note) {
   const absl::StatusOr<CheckpointManifest> here = ReadManifest(folder, order.what.name);
@@ -148,7 +148,7 @@ class FolderStore final : public StoreBelow {
           (order.fingerprint.empty() || order.fingerprint == manifest->fingerprint)) {
         return absl::StrCat(folder, "/", order.what.name);
       }
-      // Of a node that has a disk of its own.
+      // The source is a node that has a disk of its own.
       if (look == kLooksIntoSharedFolder && !order.sources.empty()) {
         ESPALIER_RETURN_IF_ERROR(
             Besides(FetchCheckpoint(order, folder, limits_, wait, note), here));

@@ -12,10 +12,10 @@
 
 namespace espalier {
 
-// Where the checkpoints of the pool's trials lie, as one agent sees it. There are two: disks of the
-// machines' own, between which agents fetch checkpoints from one another, and a folder that all
-// machines see. Whichever it is, what Obtain has brought is there whole, under the same name, and
-// programs read it as a plain file.
+// The place of the pool's checkpoints as one agent sees it. There are two kinds: the machines' own
+// disks, between which agents fetch checkpoints from one another, and a folder that all machines
+// see. In both, what Obtain has brought is there whole, under the same name, and programs read it
+// as a plain file.
 //
 // Methods may be called from any thread.
 class CheckpointStore {
@@ -30,21 +30,22 @@ class CheckpointStore {
   // that is right: one that is damaged is set aside (checkpoint_damage.h), and fetched. Blocks;
   // `wait` pauses for so many seconds and `note` is told how many bytes have come over the network;
   // either returns false to give up. Fails with what stands in the way, never with an older one.
-  // NOT_FOUND: nobody whom the order names has it whole.
+  // NOT_FOUND: none of the sources in the order has it whole.
   virtual absl::StatusOr<std::string> Obtain(const FetchOrder& order,
                                              const std::function<bool(double)>& wait,
                                              const FetchNote& note) const = 0;
 };
 
-// Below `directory`, on a disk of this machine's own.
+// A store below `directory`, on this machine's own disk.
 std::unique_ptr<CheckpointStore> OwnDisk(std::string directory, FetchLimits limits = {});
 
-// Below `directory`, which several machines see, perhaps under other paths. What one that does not
-// has is fetched from it.
+// A store below `directory`, which several machines see, perhaps under other paths. What a machine
+// that does not see it has is fetched from there.
 std::unique_ptr<CheckpointStore> SharedFolder(std::string directory, FetchLimits limits = {});
 
-// What every agent that sees this very folder reads in it; the first one writes it. Agents that say
-// something else have another folder, whatever its path. Fails if the folder cannot be written to.
+// The mark of a shared folder. The first agent writes it, and every agent that sees this very
+// folder reads it there: agents with different marks have different folders, whatever their paths.
+// Fails if the folder cannot be written to.
 absl::StatusOr<std::string> MarkOfSharedFolder(const std::string& directory);
 
 // "step-120.pt" -> 120: as the trial runner names checkpoints.
@@ -61,15 +62,15 @@ struct StoredCheckpoint {
 // a folder that has none of a trial of ours the whole of it is one, if there is anything in it.
 std::vector<StoredCheckpoint> StoredCheckpoints(const std::string& directory, std::size_t most);
 
-// Of fetched checkpoints in the trial's folder the newest kKeptCopies stay. What the trial has
-// written there by itself is kept and removed by who writes it.
+// Removes all but the newest kKeptCopies of the fetched checkpoints in the trial's folder. What the
+// trial has written there by itself is kept; the trial removes it.
 inline constexpr std::size_t kKeptCopies = 2;
 void RemoveOldCopies(const std::string& folder);
 
 // Removes all that was fetched, and what is under way; the folder too, if nothing else is in it.
 void RemoveCopies(const std::string& folder);
 
-// The trial runs there: what lies in the folder is its own from now on.
+// Notes that the trial runs there, so that what lies in the folder is its own from now on.
 void KeepCopiesAsOwn(const std::string& folder);
 
 }  // namespace espalier

@@ -16,14 +16,14 @@
 namespace espalier {
 
 inline constexpr int kCheckpointThreads = 3;  // fetches at a time
-inline constexpr int kCopyThreads = 2;        // of those: copies that nobody waits for
+inline constexpr int kCopyThreads = 2;        // of those: copies that no replica waits for
 inline constexpr std::size_t kMaxWaitingFetches = 4096;
 
 // Fetches checkpoints on threads of its own, one at a time for each trial: first those that a
 // replica waits for, then copies, first come first served. Methods may be called from any thread.
 class CheckpointTransfers {
  public:
-  // Step and replica are the caller's own.
+  // Step and replica are as the caller gave them.
   struct Done {
     FetchOrder order;
     std::int64_t step = 0;
@@ -36,7 +36,7 @@ class CheckpointTransfers {
   CheckpointTransfers(const CheckpointStore& store, std::function<void()> done);
   ~CheckpointTransfers();  // gives up what is under way; it is taken up where it stopped
 
-  // RESOURCE_EXHAUSTED: too many wait.
+  // RESOURCE_EXHAUSTED: too many orders wait.
   absl::Status Put(FetchOrder order, std::int64_t step, std::int64_t replica_id);
   std::vector<Done> TakeDone();
 

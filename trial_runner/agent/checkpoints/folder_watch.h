@@ -12,27 +12,27 @@
 
 namespace espalier {
 
-// Between looks at the folder of a program that does not say when it has saved something.
+// The time between two looks at the folder of a program that does not say when it has saved.
 inline constexpr std::chrono::seconds kFolderLook{5};
 
-// Checkpoint folders of programs that know nothing of us (NNI's trials, scripts): such a program
-// writes files when it likes, and tells nobody. A folder that was the same at two looks one after
-// another, and is not what was told last, counts as saved; so does what is there when the program
-// has ended. Who writes for longer than that between two files writes to NAME.tmp and renames. The
-// owner thread of the agent alone.
+// Watches the checkpoint folders of programs that know nothing of us (NNI's trials, scripts). Such
+// a program writes files when it likes, and reports nothing. A folder that was the same at two
+// successive looks, and differs from what was reported last, counts as a checkpoint; so does what
+// is there when the program has ended. A program that pauses for longer than that between two files
+// has to write to NAME.tmp and rename. Used by the agent's owner thread alone.
 class FolderWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Of a replica that begins.
+  // A replica begins.
   void Add(const v1::StartReplica& start, std::string folder);
-  // It tells of its checkpoints by itself, or has ended.
+  // The replica reports its checkpoints by itself, or has ended.
   void Remove(std::int64_t replica_id) { watched_.erase(replica_id); }
 
   std::optional<Clock::time_point> NextLook() const;
-  // What was saved, by replica, if it is time to look.
+  // The checkpoints that were saved since, by replica, if it is time to look.
   std::vector<std::pair<std::int64_t, v1::CheckpointSaved>> Look(Clock::time_point now);
-  // Its program has ended.
+  // The replica's program has ended: what is in its folder counts.
   std::optional<v1::CheckpointSaved> LastLook(std::int64_t replica_id);
 
  private:

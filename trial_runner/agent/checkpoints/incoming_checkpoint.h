@@ -12,27 +12,28 @@
 
 namespace espalier {
 
-// A checkpoint that is being fetched: its files under way, in incoming/FINGERPRINT beside the
-// trial's checkpoint folder, written one after another in the manifest's order. So their sizes tell
-// how much is there, also after a crash. One thread.
+// A checkpoint that is being fetched. Its files are written one after another, in the manifest's
+// order, to incoming/FINGERPRINT beside the trial's checkpoint folder, so that their sizes tell how
+// much is there, also after a crash. Used by one thread.
 class IncomingCheckpoint {
  public:
   // `folder` is the trial's checkpoint folder, `name` as in CheckpointName.
   IncomingCheckpoint(std::string folder, std::string name);
 
-  // Of an earlier attempt at this content; 0: none.
+  // Bytes that an earlier attempt at this content has left; 0: none.
   std::int64_t BytesThere(const std::string& fingerprint) const;
 
-  // Takes up what is there, or (offset 0) begins anew. RESOURCE_EXHAUSTED: the disk has no room for
-  // the rest and `spare_bytes` more.
+  // Goes on with what is there, or (offset 0) begins anew. RESOURCE_EXHAUSTED: the disk has no room
+  // for the rest and `spare_bytes` more.
   absl::Status Begin(CheckpointManifest manifest, std::int64_t offset, std::int64_t spare_bytes);
   absl::Status Add(std::string_view bytes);
-  // All bytes are there: compares their checksum. DATA_LOSS: it is another one; nothing of them is
+  // Compares the checksum once all bytes are there. DATA_LOSS: it differs, and nothing of them is
   // kept.
   absl::Status Check(std::string_view sha256);
-  // Whether it was sound where it came from, as far as it has a checksum of its own. DATA_LOSS.
+  // Whether the checkpoint was sound at its source, where it has a checksum of its own. DATA_LOSS:
+  // it was not.
   absl::Status CheckForDamage(const std::function<bool()>& go_on) const;
-  // Once it is checked.
+  // Moves it into the checkpoint folder. To be called once it is checked.
   absl::Status PutInPlace();
   void Discard();
 

@@ -34,7 +34,7 @@ struct ProcessModel {
   bool whole_steps = false;
 };
 
-// Of examples/emulated with one agent on a machine of two processors, measured.
+// Measured with examples/emulated and one agent on a machine of two processors.
 constexpr ProcessModel kEmulatedProcesses = {0, {0.23, 2, 0.08, 0}, 0.02, true};
 
 struct Prepared {

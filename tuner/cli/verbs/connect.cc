@@ -25,7 +25,7 @@
 namespace espalier {
 namespace {
 
-constexpr double kAnswer_s = 10;                   // for a service to say who it is
+constexpr double kAnswer_s = 10;                   // for a service to identify itself
 constexpr std::size_t kMaxAnswer = 64 << 10;       // bytes of that
 constexpr double kBetweenInterruptLooks_s = 3600;  // an interrupt ends the wait
 
@@ -67,11 +67,11 @@ absl::StatusOr<std::string> AskByHttp(const ClientOptions& options) {
 
 enum class Frontend { kGrpc, kHttp };
 
-// Which of a service's endpoints that is. An error if nobody answers, if somebody else does, or if the
-// token is not good there.
+// Which of a service's endpoints that is. An error if nothing answers, if it is another program, or
+// if the token is not good there.
 absl::StatusOr<Frontend> LookAtEndpoint(const ClientOptions& options) {
   const absl::Status grpc = Client(options).ListStudies().status();
-  // Of a role that may not list studies: it is an endpoint all the same.
+  // The token's role may not list studies: it is an endpoint all the same.
   if (grpc.ok() || absl::IsPermissionDenied(grpc)) return Frontend::kGrpc;
   if (!absl::IsUnavailable(grpc)) return grpc;
   const absl::StatusOr<std::string> answer = AskByHttp(options);

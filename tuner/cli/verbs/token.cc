@@ -1,4 +1,4 @@
-// `tuner token`: who else is let in.
+// `tuner token`: access tokens, made, listed and removed.
 
 #include <fmt/format.h>
 

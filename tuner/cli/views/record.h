@@ -34,7 +34,7 @@ struct ResizeCounts {
 };
 ResizeCounts CountResizes(const v1::Trial& trial);
 
-// Of what the trial's program told beside its metric.
+// The names of the figures that the trial's program reported beside its metric.
 std::set<std::string> FigureNames(const v1::Trial& trial);
 
 // The step of the best reported value; 0: none was reported.

@@ -19,7 +19,8 @@ struct Begin {
   const TimelineSpan* span = nullptr;
 };
 
-// Deals out slots in order of time: who goes on keeps its own first, new ones are the lowest free.
+// Deals out slots in order of time: rows that go on keep their own first, new ones are the lowest
+// free.
 class Dealer {
  public:
   explicit Dealer(int slots) {
@@ -65,7 +66,7 @@ void AddSpans(const Timeline& timeline, v1::StudyDetails& details) {
       if (span.slots > 0) begins.push_back({span.from_s, row, &span});
     }
   }
-  // Who shrinks goes first, so that there is room for who grows at the same moment.
+  // Rows that shrink go first, so that there is room for those that grow at the same moment.
   std::stable_sort(begins.begin(), begins.end(), [](const Begin& a, const Begin& b) {
     return a.at != b.at ? a.at < b.at : a.span->slots < b.span->slots;
   });

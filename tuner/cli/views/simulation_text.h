@@ -18,7 +18,7 @@ struct SimulationRun {
 // The figures: one run as a column of names and values, several as a table with a row each.
 std::string SimulationTable(const std::vector<SimulationRun>& runs);
 
-// Who got what when and why, a line a decision, each run under its heading.
+// Each decision with its time and reason in a line, each run under its heading.
 std::string SimulationDecisions(const std::vector<SimulationRun>& runs);
 
 // Everything: figures, rows with their slots over time, decisions. `title` says what was simulated.

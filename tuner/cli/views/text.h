@@ -29,7 +29,7 @@ std::string DisplayParameters(const v1::Trial& trial);
 const v1::Parameter* FindParameter(const v1::Trial& trial, std::string_view name);
 
 const v1::Trial* FindTrial(const v1::StudyDetails& details, std::int64_t number);
-// The same for a user who names the trial: NOT_FOUND.
+// The same for a trial that a user names. NOT_FOUND: there is none of that number.
 absl::StatusOr<v1::Trial> NamedTrial(const v1::StudyDetails& details, std::int64_t number);
 
 // What the study calls its metric; "value" where it has no name for it.

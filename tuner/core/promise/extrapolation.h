@@ -34,9 +34,9 @@ class Extrapolation {
     double now = 0;  // the curve's cost at its newest point, without the noise
     Forecast end;    // the value that it will report at the last step
   };
-  // Of a curve with at least one point that goes on to the last step.
+  // The forecast for a curve with at least one point that goes on to the last step.
   Ending End(std::span<const CurvePoint> points);
-  // Of a trial that nothing is known of.
+  // The forecast for a trial of which nothing is known.
   Forecast Prior() const { return {prior_.end, prior_.end_v + noise_}; }
 
  private:
@@ -45,7 +45,7 @@ class Extrapolation {
     double start = 0, end = 0;                  // means
     double start_v = 1, both_v = 0, end_v = 1;  // variances, covariance
   };
-  // Of the products of a curve's two coefficients and its costs.
+  // Sums of the products of a curve's two coefficients and its costs.
   struct Sums {
     double ss = 0, se = 0, ee = 0, sy = 0, ey = 0, yy = 0;
     double points() const { return ss + 2 * se + ee; }
@@ -72,7 +72,7 @@ class Extrapolation {
   Posterior Update(const Precision& prior, const Sums& sums) const;
   // Fills posteriors_ and likely_ (the posterior weights of the shapes).
   void Infer(std::span<const Sums> sums);
-  // Of the curve last inferred, at `step`, without noise.
+  // The forecast for the curve that was inferred last, at `step`, without noise.
   Forecast At(double step);
 
   CurveShapes shapes_;

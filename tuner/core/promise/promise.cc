@@ -11,7 +11,7 @@ namespace espalier {
 
 namespace {
 
-// No forecast is surer than that, and a trial that runs is worth a slot that nobody else can use.
+// No forecast is surer than that, and a trial that runs is worth a slot that no other can use.
 constexpr double kLeast = 1e-6;
 constexpr std::size_t kMostLearnt = 48;  // curves that the extrapolation learns from
 

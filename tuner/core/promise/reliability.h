@@ -5,7 +5,7 @@
 
 namespace espalier {
 
-// A probability that was given, and whether what it spoke of came true.
+// A probability that was given, and whether its event came true.
 struct Prediction {
   double probability = 0;
   bool happened = false;

@@ -34,7 +34,7 @@ std::int64_t LastStep(std::span<const PastTrial> trials) {
   return last;
 }
 
-// Of the times of all reports, so many, evenly by count and without the last one of all.
+// So many of the times of all reports, spread evenly by count, without the last one.
 std::vector<Time> Moments(std::span<const PastTrial> trials, int count) {
   std::vector<Time> reports;
   for (const PastTrial& trial : trials) {

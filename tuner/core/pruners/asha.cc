@@ -10,9 +10,9 @@ namespace {
 
 // Asynchronous successive halving (Li et al., MLSys 2020) in its stopping form: rungs at min_steps
 // times the powers of eta, and a trial that reaches a rung goes on if it is among the best 1/eta of
-// those that have reached it so far (at least one, ties go on). Nobody waits: while fewer than eta
-// trials have reached a rung, all go on. A trial that reports rarely is judged by its first value
-// at or after the rung. A newest value that is not a number ends a trial at once. Rungs at or
+// those that have reached it so far (at least one, ties go on). No trial waits: while fewer than
+// eta trials have reached a rung, all go on. A trial that reports rarely is judged by its first
+// value at or after the rung. A newest value that is not a number ends a trial at once. Rungs at or
 // beyond max_steps are left out, since there a trial ends anyway.
 class Asha : public Pruner {
  public:

@@ -13,7 +13,7 @@ namespace espalier {
 const IntermediateValue* PointAt(const Curve& curve, std::int64_t step);
 const IntermediateValue* FirstPointFrom(const Curve& curve, std::int64_t step);
 
-// Why a trial whose newest value is not a number ends; nullopt if it is a number.
+// The reason to end a trial whose newest value is not a number; nullopt if it is a number.
 std::optional<std::string> NotANumber(const Curve& trial);
 
 }  // namespace espalier

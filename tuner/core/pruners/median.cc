@@ -16,7 +16,7 @@ struct MedianSettings {
   std::int64_t interval;
 };
 
-// Of an even number of values the mean of the two in the middle. Requires at least one.
+// The median; of an even number of values the mean of the two in the middle. Requires at least one.
 double Median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());

@@ -59,7 +59,7 @@ double TogetherUpTo(double own, std::span<const Curve> curves, std::span<const d
 // Ends a trial when the promise model (tuner/core/promise) leaves it little chance of ending among
 // the study's best k: its promise is below `threshold`, and it and all live trials that have no
 // more have less than `risk` of the k best together. The second keeps many equal trials from being
-// ended while nobody stands out, and bounds what is risked at a time however many trials there are.
+// ended while none stands out, and bounds what is risked at a time however many trials there are.
 // Curves are compared where they are expected to end, so a slow starter that catches up is kept
 // where the study's curves show that such trials do.
 //
@@ -67,8 +67,8 @@ double TogetherUpTo(double own, std::span<const Curve> curves, std::span<const d
 // least; it falls with the root of the number of trials, each of which is a risk, and grows with
 // the root of that share, up to twice as much: in a large pool a trial takes little from others.
 // With c times the time left to its last step that the most promising trial has, a trial needs
-// c^cost_weight times as much of a chance, a third to three times: who is slow holds up the study's
-// end.
+// c^cost_weight times as much of a chance, a third to three times: a slow trial holds up the
+// study's end.
 //
 // Never ended are the most promising trial, one whose value is the best that any trial has had up
 // to that step, and any trial while fewer than min_trials have reported. A trial is judged at its

@@ -13,19 +13,19 @@
 
 namespace espalier {
 
-// What a verdict rests on. `others` are all other trials of the study, those that ended included,
-// in any order.
+// The facts on which a verdict rests. `others` are all other trials of the study, ended ones
+// included, in any order.
 struct PrunerInput {
   Direction direction = Direction::kMinimize;
   const Curve& trial;
   std::span<const Curve> others;
   std::int64_t max_step = 0;  // where a trial's curve ends, 0: unknown
   int best_k = 1;             // how many best trials the study is after
-  // Of the pool's slots, the share that a trial holds at the least: what keeping it costs others.
+  // The least share of the pool's slots that the trial holds: what keeping it costs the others.
   double pool_share = 0.125;
 };
 
-// Keep, pause or end: at most one of the two is set.
+// Whether to keep, pause or end a trial: at most one of the two is set.
 struct PruneVerdict {
   bool prune = false;
   std::string reason{};  // with figures; empty while the trial is kept
@@ -40,10 +40,10 @@ class Pruner {
   virtual ~Pruner() = default;
   virtual PruneVerdict Judge(const PrunerInput& input) const = 0;
 
-  // Whether it ever pauses a trial. Only then is MayGoOn asked.
+  // Whether the pruner ever pauses a trial. MayGoOn is called only if so.
   virtual bool pauses() const { return false; }
-  // Of the paused trials of a study (indices into all its curves), those that may run again, in the
-  // same order. A trial that was paused for another reason than a verdict may.
+  // Which of the paused trials of a study (indices into all its curves) may run again, in the same
+  // order. A trial that was paused for another reason than a verdict may.
   virtual std::vector<std::size_t> MayGoOn(Direction /*direction*/,
                                            std::span<const Curve> /*curves*/,
                                            std::span<const std::size_t> paused) const {
@@ -51,10 +51,11 @@ class Pruner {
   }
 };
 
-// All there are; a row of it is the last function of its source file.
+// All pruners. Each row is the last function of its pruner's source file.
 const PluginTable<Pruner>& Pruners();
 
-// InvalidArgument names an unknown pruner or option, or a value out of range, and what is known.
+// InvalidArgument: the pruner or an option is unknown, or a value is out of range; the error names
+// it and what is known.
 absl::StatusOr<std::unique_ptr<Pruner>> MakePruner(std::string_view name, const Options& options);
 
 }  // namespace espalier

@@ -24,7 +24,7 @@ struct Rungs {
 
 // Less is better; what is not a number comes last.
 double CostOf(Direction direction, double value);
-// Of the curves that have reached a rung, the costs they had there.
+// The costs at a rung of the curves that have reached it.
 std::vector<double> CostsAt(std::int64_t rung, Direction direction, std::span<const Curve> curves);
 
 // Ends the trial unless it is among the best 1/eta (at least one, ties go on) of those that have
@@ -32,8 +32,8 @@ std::vector<double> CostsAt(std::int64_t rung, Direction direction, std::span<co
 PruneVerdict StopBelowTop(const Rungs& rungs, const PrunerInput& input,
                           std::span<const Curve> others);
 
-// The options by which a pruner is given rungs, and their reading: refused is an end of trials
-// before the first rung.
+// The options by which a pruner is given rungs, and how they are read: max_steps below the first
+// rung is refused.
 std::vector<PluginOption> RungOptions();
 absl::StatusOr<Rungs> ReadRungs(const OptionValues& options);
 

@@ -9,7 +9,7 @@
 
 namespace espalier::samplers {
 
-// Which configurations of a finite space have been tried or are running.
+// The configurations of a finite space that have been tried or are running.
 class TriedConfigurations {
  public:
   // nullopt if the space is not finite, or so large (over 2^53) that a repetition cannot happen.
@@ -18,7 +18,7 @@ class TriedConfigurations {
   bool Exhausted() const { return tried_.size() == combinations_.count(); }
   bool Contains(const Parameters& parameters) const;
 
-  // Each untried configuration equally likely. Requires that there is one.
+  // Draws an untried configuration, each with the same probability. Requires that there is one.
   Parameters DrawUntried(Random& random) const;
 
  private:

@@ -30,30 +30,33 @@ struct SamplerInput {
   std::int64_t trial_number;  // of the trial to come, from 0 in its study
 };
 
-// Chooses what the next trial of a study runs with. Samplers keep nothing between calls: the
+// Chooses the parameters of a study's next trial. Samplers keep nothing between calls: the
 // suggestion follows from the input and from the generator, which the caller seeds for each trial.
 // So any number of threads may ask one sampler, and a restarted service goes on with the same
-// draws. Parameters in the input that are not of the space (a user's own trial) are passed over.
+// draws. Parameters in the input that the space does not contain (of a user's own trial) are
+// ignored.
 class Sampler {
  public:
   virtual ~Sampler() = default;
 
-  // Every active parameter of the space, in its order, with a value it contains. nullopt: all there
-  // is to try has been tried or is running, and no further trial makes sense.
+  // Every active parameter of the space, in its order, with a value that the space contains.
+  // nullopt: every configuration has been tried or is running, so that no further trial makes
+  // sense.
   virtual std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const = 0;
 
-  // Whether it goes by the values of trials, and so by one direction.
+  // Whether the sampler uses the values of trials, and so needs one direction.
   virtual bool learns() const { return false; }
 
-  // Whether there are suggestions at all. Otherwise the study's trials are all enqueued by clients,
-  // and Suggest is not asked.
+  // Whether the sampler makes suggestions at all. If not, clients enqueue all trials of the study,
+  // and Suggest is not called.
   virtual bool draws() const { return true; }
 };
 
-// All there are; a row of it is the last function of its source file.
+// All samplers. Each row is the last function of its sampler's source file.
 const PluginTable<Sampler>& Samplers();
 
-// InvalidArgument names an unknown sampler or option, or a value out of range, and what is known.
+// InvalidArgument: the sampler or an option is unknown, or a value is out of range; the error names
+// it and what is known.
 absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(std::string_view name, const Options& options);
 
 }  // namespace espalier

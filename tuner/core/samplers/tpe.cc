@@ -20,8 +20,8 @@ struct Settings {
   bool multivariate;
 };
 
-// Of more bad trials the newest count: the older ones have faded, and a study of any length draws
-// as quickly as one of so many.
+// If there are more bad trials, the newest count: the older ones have faded, and a study of any
+// length draws as quickly as one of so many.
 constexpr std::size_t kMostBad = 1000;
 
 // What an observation counts as.

@@ -200,8 +200,6 @@ using Change =
 std::optional<TrialId> TrialEndedBy(const Change& change);
 std::optional<StudyId> StudyEndedBy(const Change& change);
 
-// Everything durable. A value: copy it, compare it, replay into it.
-
 // Trials that are no one's any more: out of sight at once, their memory given back a slice at a
 // time, as 100,000 of them would hold everybody up. A copy has none.
 class DroppedTrials {
@@ -227,6 +225,7 @@ class DroppedTrials {
   std::vector<Trials::node_type> trials_;
 };
 
+// Everything durable. It is a value, which can be copied and into which changes can be replayed.
 struct TunerState {
   std::map<StudyId, Study> studies;
   std::map<TrialId, Trial> trials;

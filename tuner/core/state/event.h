@@ -84,7 +84,7 @@ struct SetIntermediateValue {
   std::int64_t step = 0;
   double value = 0;
 };
-// RUNNING is for a WAITING trial only: of all who ask, one gets it.
+// RUNNING is for a WAITING trial only: of all clients that ask, one gets it.
 struct SetTrialState {
   TrialId trial;
   TrialState state = TrialState::kRunning;
@@ -173,14 +173,14 @@ struct SetTrialAttributes {
 
 // Slots of the pool for a trial that its client runs. Answered when they are the trial's, or after
 // `wait_s` with what the request waits for; it stays in the queue then, for as long as its client
-// asks again. Asked again by who holds them they are renewed.
+// asks again. If their holder asks again, they are renewed.
 struct AcquireSlots {
   TrialId trial;
   int slots = 1;
   std::string node;  // by name; empty: any
   double wait_s = 0;
 };
-// Who is silent for longer than the lease loses its slots.
+// A client that is silent for longer than the lease loses its slots.
 struct RenewSlots {
   TrialId trial;
 };
@@ -268,7 +268,7 @@ struct SetPoolPolicy {
   PluginSpec policy;
 };
 
-// Who shows what has this hash may do what its role says, from now on.
+// From now on a caller whose token has this hash may do what its role says.
 struct AddToken {
   KeptToken token;
 };
@@ -312,7 +312,7 @@ struct StartReplicaCommand {
 };
 struct RegroupCommand {
   NodeId node;
-  ReplicaId replica;      // to whom
+  ReplicaId replica;      // the addressee
   Membership membership;  // without members: checkpoint and leave
 };
 struct StopReplicaCommand {

@@ -6,8 +6,9 @@
 
 namespace espalier {
 
-// A token as it is kept: a hash of its secret and never the secret. What its role means is not the
-// core's affair. One that was removed stays, so that who still shows it is told so.
+// A token as it is kept: a hash of its secret and never the secret. The core does not know what its
+// role means. A token that was removed stays on record, so that a caller which still shows it is
+// told so.
 struct KeptToken {
   std::string id;
   std::string hash;

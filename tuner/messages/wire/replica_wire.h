@@ -15,8 +15,8 @@ v1::ReplicaMessage ToProto(const ReplicaMessage& message);
 v1::ReplicaCommand ToProto(const Membership& membership);
 v1::ReplicaCommand ToProto(const Adoption& adoption);
 
-// nullopt: for the agent alone (a heartbeat, Parked, Greeting), or of a kind this build does not
-// know.
+// nullopt: the message is for the agent alone (a heartbeat, Parked, Greeting), or of a kind that
+// this build does not know.
 std::optional<ReplicaMessage> FromProto(const v1::ReplicaMessage& message);
 ReplicaReady FromProto(const v1::Ready& ready);
 Membership FromProto(const v1::Regroup& regroup);

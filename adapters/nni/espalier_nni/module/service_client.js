@@ -54,7 +54,7 @@ class ServiceClient {
             service = await this.call('GET', '/nni/v1/service');
         } catch (error) {
             if (error instanceof Refused && error.status === 404) {
-                throw new Refused(404, `What answers at ${this.address} has no door for NNI: it is another program, or an ` +
+                throw new Refused(404, `What answers at ${this.address} has no interface for NNI: it is another program, or an ` +
                     `Espalier older than ${PACKAGE}. Check serviceAddress (tuner serve prints it as "HTTP"), or update the service.`);
             }
             throw error;

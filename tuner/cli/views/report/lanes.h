@@ -6,7 +6,8 @@
 
 namespace espalier::report {
 
-// Who held which slot when: one lane a slot, bars in the trials' colours, resizes and ends marked.
+// Which trial held which slot when: one lane for each slot, with bars in the trials' colours, and
+// resizes and ends marked.
 std::string SlotsPicture(const v1::StudyDetails& details, double now);
 
 }  // namespace espalier::report

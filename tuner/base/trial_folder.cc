@@ -1,4 +1,4 @@
-#include "trial_runner/agent/trial_folder.h"
+#include "tuner/base/trial_folder.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

@@ -1,0 +1,29 @@
+#include "adapters/nni/service/trial_view.h"
+
+#include <gtest/gtest.h>
+
+#include "tuner/base/trial_folder.h"
+
+namespace espalier::nni {
+namespace {
+
+// The agent makes the folder with the same function.
+TEST(TrialView, TellsTheFolderThatTheAgentMade) {
+  constexpr NodeId kNode(1);
+  Study study;
+  study.spec.name = "../a/b";
+  Trial trial;
+  trial.number = 7;
+  trial.spans = {{Time{1}, {}, {{kNode, 0}}}};
+  TunerState state;
+  state.nodes[kNode] = "node";
+  const Core core(state, {});
+  const std::map<std::string, std::string> folders = {{"node", "/trials"}};
+  const View view{core, {}, {}, {}, folders, {}};
+  const std::string folder = ViewOf(trial, study, {}, view).directory;
+  EXPECT_EQ(folder, TrialFolder("/trials", "../a/b", 7));
+  EXPECT_EQ(folder, "/trials/%2E.%2Fa%2Fb/trial-7");
+}
+
+}  // namespace
+}  // namespace espalier::nni
