@@ -24,7 +24,7 @@ bool SimulatedPool::StateHasMoved(TrialId trial, std::int64_t generation, std::s
   const bool stalls = random_.Uniform() < faults_.stalled_state;
   transfer.stops_after = stalls ? static_cast<int>(random_.Below(30)) : transfer.seconds;
   transfers_.emplace(std::pair(trial, generation), transfer);
-  At(1, {Happening::Kind::kMove, 0, 0, {}, {}, {}, {}, trial, generation});
+  agenda_.In(1, [this, trial, generation] { MoveState(trial, generation); });
   return false;
 }
 
@@ -52,7 +52,7 @@ void SimulatedPool::MoveState(TrialId trial, std::int64_t generation) {
     return;
   }
   if (transfer.moved < transfer.seconds) {
-    return At(1, {Happening::Kind::kMove, 0, 0, {}, {}, {}, {}, trial, generation});
+    return agenda_.In(1, [this, trial, generation] { MoveState(trial, generation); });
   }
   ++handovers_.done;
   TryForm(trial, generation);

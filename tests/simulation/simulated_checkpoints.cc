@@ -28,7 +28,10 @@ void SimulatedPool::LoseNode(std::size_t index, bool with_disk, double back_afte
   ++met_["node lost"];
   met_["disk lost"] += with_disk ? 1 : 0;
   if (connected) StepCore(AgentGone{node.id});
-  At(back_after_s, {Happening::Kind::kNodeUp, index, 0, {}, {}, {}, {}});
+  agenda_.In(back_after_s, [this, index] {
+    nodes_[index].up = true;
+    Dial(index);
+  });
 }
 
 const SimulatedPool::DiskFile* SimulatedPool::OnDisk(std::size_t index, TrialId trial,
@@ -113,6 +116,11 @@ void SimulatedPool::GoOnFetching(std::size_t index, Process& process) {
        /*checkpoint_missing=*/true, fetched == Fetch::kNowhere);
 }
 
+void SimulatedPool::Do(std::size_t index, const CopyCheckpointCommand& command) {
+  const Time at = After(agenda_.now(), random_.Uniform(0.05, 0.6));
+  OnStream(index, at, [this, index, command] { CopyTo(index, command); });
+}
+
 void SimulatedPool::CopyTo(std::size_t index, const CopyCheckpointCommand& command) {
   const bool here = FetchTo(index, command.trial, command.what, command.sources) == Fetch::kHere;
   if (here) ++checkpoints_.copies;
@@ -121,9 +129,9 @@ void SimulatedPool::CopyTo(std::size_t index, const CopyCheckpointCommand& comma
                         here ? "" : "cannot be fetched", 1000});
 }
 
-void SimulatedPool::DropOn(std::size_t index, const DropCheckpointsCommand& command) {
+void SimulatedPool::Do(std::size_t index, const DropCheckpointsCommand& command) {
   SimNode& node = nodes_[index];
-  const Study* study = core_->state().FindStudy(command.study);
+  const Study* study = state().FindStudy(command.study);
   if (study == nullptr) return;
   const TrialId trial = study->trials.at(static_cast<std::size_t>(command.trial_number));
   std::vector<DiskFile>& files = node.disk[trial];
@@ -134,12 +142,11 @@ void SimulatedPool::DropOn(std::size_t index, const DropCheckpointsCommand& comm
 HeldCheckpoints SimulatedPool::HeldOn(std::size_t index) const {
   HeldCheckpoints held;
   for (const auto& [id, files] : nodes_[index].disk) {
-    const auto trial = core_->state().trials.find(id);
-    if (trial == core_->state().trials.end()) continue;
+    const auto trial = state().trials.find(id);
+    if (trial == state().trials.end()) continue;
     for (const DiskFile& file : files) {
-      held.files.push_back({core_->state().studies.at(trial->second.study).spec.name,
-                            trial->second.number, NameOf(file.step), file.fingerprint,
-                            file.fetched});
+      held.files.push_back({state().studies.at(trial->second.study).spec.name, trial->second.number,
+                            NameOf(file.step), file.fingerprint, file.fetched});
     }
   }
   return held;

@@ -20,7 +20,10 @@ void SimulatedPool::InjectHangs(std::size_t index) {
     if (random_.Uniform() < faults_.freeze) {
       process.hung = true;
       ++met_["replica frozen"];
-      At(3, {Happening::Kind::kLease, index, 0, {}, {}, id, {}});
+      agenda_.In(3, [this, index, frozen = id] {
+        if (!nodes_[index].processes.contains(frozen)) return;
+        Exit(index, frozen, -1, 9, "hung: not heard of for 3 s");
+      });
     }
   }
 }
@@ -61,12 +64,12 @@ void SimulatedPool::InjectFaults() {
     Damage(index);
   }
   if (random_.Uniform() < faults_.stop_study) {
-    const auto& studies = core_->state().studies;
+    const auto& studies = state().studies;
     const std::string name =
         std::next(studies.begin(), static_cast<std::ptrdiff_t>(pick(studies.size())))
             ->second.spec.name;
     if (StepCore(StopStudy{name}).status.ok()) ++met_["study stopped"];
-    At(random_.Uniform(0.1, 5), {Happening::Kind::kResume, 0, 0, {}, {}, {}, name});
+    agenda_.In(random_.Uniform(0.1, 5), [this, name] { Resume(name); });
   }
 }
 

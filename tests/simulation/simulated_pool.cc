@@ -42,10 +42,10 @@ SimulatedPool::SimulatedPool(std::uint64_t seed, int nodes, int slots_per_node, 
       slow_slots_.emplace(i, slot);
       ++met_["slow slot"];
     }
-    At(random_.Uniform(0, 0.1),
-       {Happening::Kind::kDial, static_cast<std::size_t>(i), 0, {}, {}, {}, {}});
+    const auto index = static_cast<std::size_t>(i);
+    OnStream(index, After(agenda_.now(), random_.Uniform(0, 0.1)), [this, index] { Dial(index); });
   }
-  At(0.2, {Happening::Kind::kTick, 0, 0, {}, {}, {}, {}});
+  agenda_.In(0.2, [this] { KeepTicking(); });
 }
 
 StudySpec SimulatedPool::MakeStudy(const std::string& name, bool elastic, BatchMode mode) const {
@@ -65,8 +65,10 @@ StudySpec SimulatedPool::MakeStudy(const std::string& name, bool elastic, BatchM
   return spec;
 }
 
-void SimulatedPool::At(double delay_s, Happening happening) {
-  agenda_.emplace(After(now_, delay_s), std::move(happening));
+void SimulatedPool::OnStream(std::size_t index, Time at, std::function<void()> happening) {
+  agenda_.Add(at, [this, index, session = nodes_[index].session, act = std::move(happening)] {
+    if (nodes_[index].session == session) act();
+  });
 }
 
 void SimulatedPool::Fail(const std::string& what) {
@@ -93,9 +95,9 @@ Reply SimulatedPool::Client(const Event& event) { return StepCore(event); }
 
 Reply SimulatedPool::StepCore(const Event& event) {
   ++steps_;
-  StepResult result = core_->Handle(now_, event);
+  StepResult result = core_->Handle(agenda_.now(), event);
   const bool settles = faults_.together == 0 || random_.Uniform() >= faults_.together;
-  if (settles) Append(core_->Settle(now_), result);
+  if (settles) Append(core_->Settle(agenda_.now()), result);
   const bool crash = random_.Uniform() < faults_.crash_service;
   if (crash && random_.Uniform() < 0.5) {
     ++met_["service crashed before the commit"];
@@ -147,7 +149,18 @@ void SimulatedPool::BreakStream(std::size_t index) {
   if (!node.up) return;
   node.connected = false;
   ++node.session;
-  At(random_.Uniform(0.05, 1.0), {Happening::Kind::kDial, index, node.session, {}, {}, {}, {}});
+  const Time at = After(agenda_.now(), random_.Uniform(0.05, 1.0));
+  OnStream(index, at, [this, index] { Dial(index); });
+}
+
+void SimulatedPool::KeepTicking() {
+  StepCore(Tick{});
+  agenda_.In(0.5, [this] { KeepTicking(); });
+}
+
+void SimulatedPool::Resume(const std::string& study) {
+  if (StepCore(ResumeStudy{study, 0, 0}).status.ok()) return;
+  agenda_.In(1, [this, study] { Resume(study); });
 }
 
 void SimulatedPool::Dial(std::size_t index) {
@@ -171,22 +184,36 @@ void SimulatedPool::Send(const Command& command) {
   const std::size_t index = NodeIndex(to);
   if (index == nodes_.size() || !nodes_[index].connected) return;
   // One delay for all: a stream keeps its order.
-  At(0.002, {Happening::Kind::kToNode, index, nodes_[index].session, {}, command, {}, {}});
+  OnStream(index, After(agenda_.now(), 0.002), [this, index, command] {
+    std::visit([this, index](const auto& c) { Do(index, c); }, command);
+  });
 }
 
 void SimulatedPool::Emit(std::size_t index, ReplicaId from, Event event) {
   SimNode& node = nodes_[index];
   node.unacknowledged.emplace_back(from, event);
-  if (node.connected) Transmit(index, from, std::move(event));
+  if (node.connected) Transmit(index, from, node.unacknowledged.back().second);
 }
 
 // A stream keeps its order: nothing arrives before what was sent earlier.
-void SimulatedPool::Transmit(std::size_t index, ReplicaId from, Event event) {
+void SimulatedPool::Transmit(std::size_t index, ReplicaId from, const Event& event) {
   SimNode& node = nodes_[index];
-  node.last_arrival = std::max(After(node.last_arrival, 1e-6), After(now_, 0.002));
-  agenda_.emplace(
-      node.last_arrival,
-      Happening{Happening::Kind::kToService, index, node.session, std::move(event), {}, from, {}});
+  node.last_arrival = std::max(After(node.last_arrival, 1e-6), After(agenda_.now(), 0.002));
+  OnStream(index, node.last_arrival, [this, index, from, event] { Arrive(index, from, event); });
+}
+
+void SimulatedPool::Arrive(std::size_t index, ReplicaId from, const Event& event) {
+  const int restarts = restarts_;
+  StepCore(event);
+  if (restarts != restarts_) return;
+  if (random_.Uniform() < faults_.double_message) {
+    ++met_["message doubled"];
+    StepCore(event);
+  }
+  if (restarts != restarts_) return;
+  SimNode& node = nodes_[index];
+  if (!node.unacknowledged.empty()) node.unacknowledged.pop_front();
+  if (std::holds_alternative<ReplicaExited>(event)) node.processes.erase(from);
 }
 
 void SimulatedPool::Exit(std::size_t index, ReplicaId id, int code, int signal,
@@ -199,66 +226,65 @@ void SimulatedPool::Exit(std::size_t index, ReplicaId id, int code, int signal,
            id, code, signal, "last words", error, checkpoint_missing, {}, checkpoint_gone});
 }
 
-void SimulatedPool::Deliver(SimNode& node, std::size_t index, const Command& command) {
-  if (const auto* start = std::get_if<StartReplicaCommand>(&command)) {
-    for (const auto& [id, other] : node.processes) {
-      if (!other.exited && other.slot == start->slot) {
-        Fail(absl::StrCat("slot ", start->slot, " of ", node.name, " was given out twice"));
-      }
+// The slot is free, and held by nobody but the trial.
+void SimulatedPool::CheckStart(std::size_t index, const StartReplicaCommand& start) {
+  const SimNode& node = nodes_[index];
+  for (const auto& [id, other] : node.processes) {
+    if (!other.exited && other.slot == start.slot) {
+      Fail(absl::StrCat("slot ", start.slot, " of ", node.name, " was given out twice"));
     }
-    for (const auto& [id, trial] : core_->state().trials) {
-      if (trial.spans.empty() || trial.spans.back().to != Time{} || id == start->trial) continue;
-      const std::vector<Slot>& slots = trial.spans.back().slots;
-      if (std::find(slots.begin(), slots.end(), Slot{start->node, start->slot}) != slots.end()) {
-        Fail(absl::StrCat("slot ", start->slot, " of ", node.name, " is held by another trial"));
-      }
-    }
-    const Study& study = core_->state().studies.at(core_->state().trials.at(start->trial).study);
-    Process process;
-    process.id = start->replica;
-    process.trial = start->trial;
-    process.slot = start->slot;
-    process.elastic = study.spec.name.ends_with("-elastic");
-    process.started_from = start->from.fingerprint;
-    for (DiskFile& file : node.disk[start->trial]) file.fetched = false;
-    if (IsHereAndSound(index, start->trial, start->from.fingerprint)) {
-      process.step = start->from.step;
-    } else if (start->from.known()) {
-      process.fetching = *start;
-    }
-    if (!node.processes.emplace(start->replica, process).second) {
-      return Fail("a replica id was used twice");
-    }
-    At(random_.Uniform(0.05, 0.5), {Happening::Kind::kWork, index, 0, {}, {}, start->replica, {}});
-    return;
   }
-  if (const auto* regroup = std::get_if<RegroupCommand>(&command)) {
-    const auto it = node.processes.find(regroup->replica);
-    if (it == node.processes.end() || it->second.exited) return;
-    Process& process = it->second;
-    if (process.hung) return;
-    if (process.regroup && process.regroup->generation >= regroup->membership.generation) return;
-    CountHandover(process);
-    process.regroup = regroup->membership;
-    if (regroup->membership.members.empty()) {
-      SaveCheckpoint(index, process);
-      Exit(index, process.id, 0, 0);
-    } else {
-      TryForm(process.trial, regroup->membership.generation);
+  for (const auto& [id, trial] : state().trials) {
+    if (trial.spans.empty() || trial.spans.back().to != Time{} || id == start.trial) continue;
+    const std::vector<Slot>& slots = trial.spans.back().slots;
+    if (std::find(slots.begin(), slots.end(), Slot{start.node, start.slot}) != slots.end()) {
+      Fail(absl::StrCat("slot ", start.slot, " of ", node.name, " is held by another trial"));
     }
-    return;
   }
-  if (const auto* copy = std::get_if<CopyCheckpointCommand>(&command)) {
-    return At(random_.Uniform(0.05, 0.6),
-              {Happening::Kind::kCopy, index, node.session, {}, *copy, {}, {}});
+}
+
+void SimulatedPool::Do(std::size_t index, const StartReplicaCommand& start) {
+  CheckStart(index, start);
+  SimNode& node = nodes_[index];
+  Process process;
+  process.id = start.replica;
+  process.trial = start.trial;
+  process.slot = start.slot;
+  process.elastic =
+      state().studies.at(state().trials.at(start.trial).study).spec.name.ends_with("-elastic");
+  process.started_from = start.from.fingerprint;
+  for (DiskFile& file : node.disk[start.trial]) file.fetched = false;
+  if (IsHereAndSound(index, start.trial, start.from.fingerprint)) {
+    process.step = start.from.step;
+  } else if (start.from.known()) {
+    process.fetching = start;
   }
-  if (const auto* drop = std::get_if<DropCheckpointsCommand>(&command)) return DropOn(index, *drop);
-  const auto& stop = std::get<StopReplicaCommand>(command);
-  const auto it = node.processes.find(stop.replica);
-  if (it == node.processes.end() || it->second.exited || it->second.stopping) return;
+  if (!node.processes.emplace(start.replica, process).second) {
+    return Fail("a replica id was used twice");
+  }
+  agenda_.In(random_.Uniform(0.05, 0.5), [this, index, id = process.id] { Work(index, id); });
+}
+
+void SimulatedPool::Do(std::size_t index, const RegroupCommand& regroup) {
+  const auto it = nodes_[index].processes.find(regroup.replica);
+  if (it == nodes_[index].processes.end() || it->second.exited) return;
+  Process& process = it->second;
+  if (process.hung) return;
+  if (process.regroup && process.regroup->generation >= regroup.membership.generation) return;
+  CountHandover(process);
+  process.regroup = regroup.membership;
+  if (!regroup.membership.members.empty()) {
+    return TryForm(process.trial, regroup.membership.generation);
+  }
+  SaveCheckpoint(index, process);
+  Exit(index, process.id, 0, 0);
+}
+
+void SimulatedPool::Do(std::size_t index, const StopReplicaCommand& stop) {
+  const auto it = nodes_[index].processes.find(stop.replica);
+  if (it == nodes_[index].processes.end() || it->second.exited || it->second.stopping) return;
   it->second.stopping = true;
-  At(random_.Uniform(0, stop.grace_s),
-     {Happening::Kind::kWork, index, 0, {}, {}, stop.replica, {}});
+  agenda_.In(random_.Uniform(0, stop.grace_s), [this, index, id = it->first] { Work(index, id); });
 }
 
 // The group of a generation forms when all its members have been told and live.
@@ -349,7 +375,7 @@ void SimulatedPool::Work(std::size_t index, ReplicaId id) {
     ++met_["program crashed"];
     return Exit(index, id, 1, 0);
   }
-  At(random_.Uniform(0.1, 0.4), {Happening::Kind::kWork, index, 0, {}, {}, id, {}});
+  agenda_.In(random_.Uniform(0.1, 0.4), [this, index, id] { Work(index, id); });
   if (process.fetching) return GoOnFetching(index, process);
   if (process.elastic && !process.ready) {
     process.ready =
@@ -383,7 +409,7 @@ void SimulatedPool::Work(std::size_t index, ReplicaId id) {
     return;
   }
   ++process.step;
-  const Trial& trial = core_->state().trials.at(process.trial);
+  const Trial& trial = state().trials.at(process.trial);
   // Trials of the second choice have larger batches, and make less progress in a step.
   const bool large = std::get<std::int64_t>(trial.parameters.back().value) == 2;
   const double progress = static_cast<double>(process.step) * (large ? 60 : 100);
@@ -397,62 +423,10 @@ void SimulatedPool::Work(std::size_t index, ReplicaId id) {
   if (process.step % 3 == 0) SaveCheckpoint(index, process);
 }
 
-void SimulatedPool::Happen(const Happening& h) {
-  switch (h.kind) {
-    case Happening::Kind::kDial:
-      if (h.session == nodes_[h.node].session) Dial(h.node);
-      return;
-    case Happening::Kind::kToService: {
-      SimNode& node = nodes_[h.node];
-      if (h.session != node.session || !node.connected) return;
-      const int restarts = restarts_;
-      StepCore(*h.event);
-      if (restarts != restarts_) return;
-      if (random_.Uniform() < faults_.double_message) {
-        ++met_["message doubled"];
-        StepCore(*h.event);
-      }
-      if (restarts != restarts_) return;
-      if (!node.unacknowledged.empty()) node.unacknowledged.pop_front();
-      if (std::holds_alternative<ReplicaExited>(*h.event)) node.processes.erase(h.process);
-      return;
-    }
-    case Happening::Kind::kToNode:
-      if (h.session == nodes_[h.node].session && nodes_[h.node].up) {
-        Deliver(nodes_[h.node], h.node, *h.command);
-      }
-      return;
-    case Happening::Kind::kWork:
-      return Work(h.node, h.process);
-    case Happening::Kind::kCopy:
-      if (h.session == nodes_[h.node].session && nodes_[h.node].up) {
-        CopyTo(h.node, std::get<CopyCheckpointCommand>(*h.command));
-      }
-      return;
-    case Happening::Kind::kMove:
-      return MoveState(h.trial, h.generation);
-    case Happening::Kind::kTick:
-      StepCore(Tick{});
-      return At(0.5, h);
-    case Happening::Kind::kResume:
-      if (!StepCore(ResumeStudy{h.study, 0, 0}).status.ok()) At(1, h);
-      return;
-    case Happening::Kind::kLease: {
-      const auto& processes = nodes_[h.node].processes;
-      if (processes.contains(h.process))
-        Exit(h.node, h.process, -1, 9, "hung: not heard of for 3 s");
-      return;
-    }
-    case Happening::Kind::kNodeUp:
-      nodes_[h.node].up = true;
-      return Dial(h.node);
-  }
-}
-
 // A client does one thing or the other, or is silent for so long that it loses what it holds.
 void SimulatedPool::ActAsClient() {
   constexpr std::size_t kMaxTrials = 5;
-  const Study* study = core_->state().FindStudy(kClients);
+  const Study* study = state().FindStudy(kClients);
   if (study == nullptr) {
     StudySpec spec;
     spec.name = kClients;
@@ -484,12 +458,12 @@ void SimulatedPool::ActAsClient() {
 
 // What a client gets is there, and nobody is on it any more.
 void SimulatedPool::CheckGrant(const SlotsHeldChanged& grant) {
-  const auto trial = core_->state().trials.find(grant.id);
-  if (grant.slots.empty() || trial == core_->state().trials.end()) return;
-  if (!core_->state().studies.at(trial->second.study).spec.by_clients()) return;
+  const auto trial = state().trials.find(grant.id);
+  if (grant.slots.empty() || trial == state().trials.end()) return;
+  if (!state().studies.at(trial->second.study).spec.by_clients()) return;
   ++client_grants_;
   for (const Slot& slot : grant.slots) {
-    const std::string& name = core_->state().nodes.at(slot.node);
+    const std::string& name = state().nodes.at(slot.node);
     const auto node = std::find_if(nodes_.begin(), nodes_.end(),
                                    [&name](const SimNode& known) { return known.name == name; });
     if (node == nodes_.end() || slot.index >= node->slots) {
@@ -504,20 +478,16 @@ void SimulatedPool::CheckGrant(const SlotsHeldChanged& grant) {
 }
 
 void SimulatedPool::Run(double until_s) {
-  const Time until = After(now_, until_s);
-  while (failure_.empty() && !agenda_.empty() && agenda_.begin()->first <= until &&
+  const Time until = After(agenda_.now(), until_s);
+  while (failure_.empty() && agenda_.Next() && *agenda_.Next() <= until &&
          !(AllStudiesEnded() && NothingHeld())) {
-    const auto next = agenda_.begin();
-    now_ = next->first;
-    const Happening happening = next->second;
-    agenda_.erase(next);
-    Happen(happening);
-    if (!core_->state().studies.empty()) InjectFaults();
+    agenda_.HappenNext();
+    if (!state().studies.empty()) InjectFaults();
   }
 }
 
 bool SimulatedPool::NothingHeld() const {
-  const auto& trials = core_->state().trials;
+  const auto& trials = state().trials;
   return core_->SlotsHeld() == 0 &&
          std::all_of(trials.begin(), trials.end(), [](const auto& entry) {
            return entry.second.spans.empty() || entry.second.spans.back().to != Time{};
@@ -525,7 +495,7 @@ bool SimulatedPool::NothingHeld() const {
 }
 
 bool SimulatedPool::AllStudiesEnded() const {
-  const auto& studies = core_->state().studies;
+  const auto& studies = state().studies;
   return std::all_of(studies.begin(), studies.end(), [](const auto& entry) {
     return entry.second.state == StudyState::kComplete ||
            entry.second.state == StudyState::kFailed || entry.second.spec.by_clients();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "tuner/base/random.h"
 #include "tuner/core/core.h"
+#include "tuner/simulator/agenda.h"
 #include "tuner/storage/storage.h"
 
 namespace espalier {
@@ -67,7 +69,7 @@ class SimulatedPool {
   std::vector<NodeView> nodes() const { return core_->Nodes(); }
   const std::string& failure() const { return failure_; }
   std::int64_t steps() const { return steps_; }
-  double now_s() const { return Seconds(now_); }
+  double now_s() const { return Seconds(agenda_.now()); }
   int restarts() const { return restarts_; }
   int client_grants() const { return client_grants_; }
   // What went wrong so far, by kind.
@@ -130,30 +132,6 @@ class SimulatedPool {
     std::deque<std::pair<ReplicaId, Event>> unacknowledged;
     std::map<TrialId, std::vector<DiskFile>> disk;  // checkpoints, ascending by step
   };
-  // Something that will happen at a moment.
-  struct Happening {
-    enum class Kind {
-      kToService,
-      kToNode,
-      kDial,
-      kWork,
-      kTick,
-      kResume,
-      kNodeUp,
-      kLease,
-      kMove,
-      kCopy
-    };
-    Kind kind;
-    std::size_t node = 0;
-    int session = 0;
-    std::optional<Event> event;
-    std::optional<Command> command;
-    ReplicaId process;
-    std::string study;
-    TrialId trial{};
-    std::int64_t generation = 0;
-  };
   // A state on its way to those who join, by trial and generation.
   struct Transfer {
     int seconds = 0;
@@ -161,19 +139,27 @@ class SimulatedPool {
     int moved = 0;        // seconds
   };
 
-  void At(double delay_s, Happening happening);
-  void Happen(const Happening& happening);
+  // Only if the node's stream is then still the one of now.
+  void OnStream(std::size_t index, Time at, std::function<void()> happening);
   Reply StepCore(const Event& event);
   void RestartService();
+  void KeepTicking();
+  void Resume(const std::string& study);
   void Send(const Command& command);
-  void Deliver(SimNode& node, std::size_t index, const Command& command);
+  void Do(std::size_t index, const StartReplicaCommand& command);
+  void Do(std::size_t index, const RegroupCommand& command);
+  void Do(std::size_t index, const StopReplicaCommand& command);
+  void Do(std::size_t index, const CopyCheckpointCommand& command);
+  void Do(std::size_t index, const DropCheckpointsCommand& command);
+  void CheckStart(std::size_t index, const StartReplicaCommand& start);
   void Work(std::size_t index, ReplicaId id);
   void TryForm(TrialId trial, std::int64_t generation);
   bool StateHasMoved(TrialId trial, std::int64_t generation, std::size_t members);
   void MoveState(TrialId trial, std::int64_t generation);
   void CountHandover(const Process& process);
   void Emit(std::size_t index, ReplicaId from, Event event);
-  void Transmit(std::size_t index, ReplicaId from, Event event);
+  void Transmit(std::size_t index, ReplicaId from, const Event& event);
+  void Arrive(std::size_t index, ReplicaId from, const Event& event);
   void Exit(std::size_t index, ReplicaId id, int code, int signal, const std::string& error = {},
             bool checkpoint_missing = false, bool checkpoint_gone = false);
   bool WaitsInVain(const Process& process);
@@ -192,7 +178,6 @@ class SimulatedPool {
   bool IsHereAndSound(std::size_t index, TrialId trial, const std::string& fingerprint);
   void GoOnFetching(std::size_t index, Process& process);
   void CopyTo(std::size_t index, const CopyCheckpointCommand& command);
-  void DropOn(std::size_t index, const DropCheckpointsCommand& command);
   HeldCheckpoints HeldOn(std::size_t index) const;
   void CheckNewest(const std::vector<Change>& changes);
   void CheckGroupStart(TrialId trial, std::int64_t generation, std::int64_t step);
@@ -211,8 +196,7 @@ class SimulatedPool {
   const std::int64_t last_step_;
   Random random_;
   Faults faults_;
-  Time now_{1'000'000};
-  std::multimap<Time, Happening> agenda_;
+  Agenda agenda_{Time{1'000'000}};
   std::vector<SimNode> nodes_;
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Core> core_;

@@ -8,12 +8,12 @@
 namespace espalier {
 
 void SimulatedPool::Cut(std::size_t from, std::size_t to, Contact how, double for_s) {
-  cuts_[{from, to}] = {After(now_, for_s), how};
+  cuts_[{from, to}] = {After(agenda_.now(), for_s), how};
 }
 
 bool SimulatedPool::IsCut(std::size_t from, std::size_t to) const {
   const auto cut = cuts_.find({from, to});
-  return cut != cuts_.end() && cut->second.until > now_;
+  return cut != cuts_.end() && cut->second.until > agenda_.now();
 }
 
 // A group needs connections both ways between all its members.

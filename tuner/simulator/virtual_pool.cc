@@ -39,32 +39,29 @@ VirtualPool::VirtualPool(Workload& load, VirtualPoolOptions options)
     : load_(load), options_(std::move(options)), core_(TunerState{}, PatientOptions(options_)) {
   for (std::size_t i = 0; i < options_.nodes.size(); ++i) {
     const VirtualNode& node = options_.nodes[i];
-    At(node.joins_s, {.kind = Happening::Kind::kJoin, .node = i});
+    In(node.joins_s, [this, i] { Join(i); });
     if (node.leaves_s && node.notice_s) {
-      At(std::max(node.joins_s, *node.leaves_s - *node.notice_s),
-         {.kind = Happening::Kind::kNotice, .node = i});
+      In(std::max(node.joins_s, *node.leaves_s - *node.notice_s), [this, i] { Notice(i); });
     }
-    if (node.leaves_s) At(*node.leaves_s, {.kind = Happening::Kind::kLeave, .node = i});
+    if (node.leaves_s) In(*node.leaves_s, [this, i] { Leave(i); });
   }
   if (!options_.core.pool_size) return;
   engine_ = std::make_unique<SimulatedEngine>(
-      options_.core.pool_size->node.start_s, [this] { return now_; },
-      [this](double delay_s) { At(delay_s, {.kind = Happening::Kind::kEngine}); });
+      options_.core.pool_size->node.start_s, [this] { return agenda_.now(); },
+      [this](double delay_s) { In(delay_s, [this] { EngineHappens(); }); });
 }
 
 VirtualPool::~VirtualPool() = default;
 
-void VirtualPool::At(double delay_s, Happening happening) {
-  happening.at = Time{now_.us + std::llround(delay_s * 1e6)};
-  happening.order = ++order_;
-  agenda_.push(happening);
+void VirtualPool::In(double delay_s, std::function<void()> happening) {
+  agenda_.Add(Time{agenda_.now().us + std::llround(delay_s * 1e6)}, std::move(happening));
 }
 
 // Commands are done in order and after the step that gave them, not inside it.
 Reply VirtualPool::Step(const Event& event) {
   ++steps_;
-  StepResult result = core_.Step(now_, event);
-  if (options_.observer) options_.observer(now_, event, result);
+  StepResult result = core_.Step(agenda_.now(), event);
+  if (options_.observer) options_.observer(agenda_.now(), event, result);
   commands_.insert(commands_.end(), result.commands.begin(), result.commands.end());
   AskEngine(result.node_requests);
   if (!doing_) DoCommands();
@@ -84,15 +81,15 @@ void VirtualPool::DoCommands() {
 // ---- what the core asks for ---------------------------------------------------------------------
 
 void VirtualPool::Do(const StartReplicaCommand& command) {
-  processes_.emplace(command.replica, Process{command.trial, command.node, false, 0, {}});
+  processes_.emplace(command.replica, Process{command.trial, command.node, false, {}});
   Training& training = trainings_[command.trial];
   if (!training.truth) {
     training.truth = load_.Begin(core_.state().trials.at(command.trial));
     ESPALIER_CHECK(training.truth != nullptr, "a load knows each trial of its study");
   }
   if (TakeSpare(command.trial, command.node)) {
-    At(*options_.spare_start_s, {.kind = Happening::Kind::kReady, .replica = command.replica});
-    return;
+    const ReplicaId replica = command.replica;
+    return In(*options_.spare_start_s, [this, replica] { Ready(replica); });
   }
   BeginStart(command.replica, command.node);
 }
@@ -108,12 +105,11 @@ bool VirtualPool::TakeSpare(TrialId trial, NodeId node) {
 
 void VirtualPool::BeginStart(ReplicaId replica, NodeId node) {
   if (options_.start_load.cpu_s <= 0) {
-    At(options_.start_s, {.kind = Happening::Kind::kReady, .replica = replica});
-    return;
+    return In(options_.start_s, [this, replica] { Ready(replica); });
   }
   Starts& starts =
       starts_.try_emplace(node, Starts{ProcessStarts(options_.start_load)}).first->second;
-  starts.queue.Begin(replica, now_);
+  starts.queue.Begin(replica, agenda_.now());
   PlanStarts(node, starts);
 }
 
@@ -121,17 +117,25 @@ void VirtualPool::PlanStarts(NodeId node, Starts& starts) {
   ++starts.serial;
   const std::optional<Time> next = starts.queue.NextDone();
   if (!next) return;
-  At(SecondsBetween(now_, *next),
-     {.kind = Happening::Kind::kStarted, .started_on = node, .serial = starts.serial});
+  In(SecondsBetween(agenda_.now(), *next),
+     [this, node, serial = starts.serial] { Started(node, serial); });
 }
 
 void VirtualPool::Started(NodeId node, std::int64_t serial) {
   const auto it = starts_.find(node);
   if (it == starts_.end() || it->second.serial != serial) return;
-  for (const ReplicaId replica : it->second.queue.TakeDone(now_)) {
-    At(options_.start_s, {.kind = Happening::Kind::kReady, .replica = replica});
+  for (const ReplicaId replica : it->second.queue.TakeDone(agenda_.now())) {
+    In(options_.start_s, [this, replica] { Ready(replica); });
   }
   PlanStarts(node, it->second);
+}
+
+void VirtualPool::Ready(ReplicaId replica) {
+  const auto it = processes_.find(replica);
+  if (it == processes_.end() || it->second.leaving) return;
+  const TrialTruth& truth = *trainings_.at(it->second.trial).truth;
+  Step(FromReplica{replica, ReplicaReady{absl::StrCat("replica-", replica.value), truth.bounds(),
+                                         truth.steps()}});
 }
 
 // ---- groups -------------------------------------------------------------------------------------
@@ -140,8 +144,7 @@ void VirtualPool::Do(const RegroupCommand& command) {
   const auto it = processes_.find(command.replica);
   if (it == processes_.end() || it->second.leaving) return;
   Process& process = it->second;
-  const TrialId trial = process.trial;
-  Training& training = trainings_.at(trial);
+  Training& training = trainings_.at(process.trial);
   if (command.membership.members.empty()) {  // save what there is, and leave
     Halt(training);
     training.checkpoint = training.done;
@@ -151,23 +154,17 @@ void VirtualPool::Do(const RegroupCommand& command) {
     Exit(command.replica, 0);
     return;
   }
-  process.told = command.membership.generation;
-  process.members.clear();
-  for (const Member& member : command.membership.members) process.members.push_back(member.replica);
-  const bool stays = std::find(process.members.begin(), process.members.end(), command.replica) !=
-                     process.members.end();
-  if (!stays) {
+  const Membership& told = process.told = command.membership;
+  if (!told.RankOf(command.replica)) {
     Park(command.replica);
     Exit(command.replica, 0, StepLeft(training));
   }
-  for (const ReplicaId member : process.members) {
-    const auto other = processes_.find(member);
-    if (other == processes_.end() || other->second.told != command.membership.generation) return;
+  for (const Member& member : told.members) {
+    const auto other = processes_.find(member.replica);
+    if (other == processes_.end() || other->second.told.generation != told.generation) return;
   }
   // Members are told first; leavers of the same generation may follow.
-  if (training.generation < command.membership.generation) {
-    Form(trial, command.membership.generation, std::vector<ReplicaId>(process.members));
-  }
+  if (training.generation < told.generation) Form(process.trial, told);
 }
 
 void VirtualPool::Do(const StopReplicaCommand& command) {
@@ -190,10 +187,15 @@ void VirtualPool::Exit(ReplicaId replica, int signal, double delay_s) {
   Process& process = processes_.at(replica);
   process.leaving = true;
   if (const auto starts = starts_.find(process.node); starts != starts_.end()) {
-    starts->second.queue.GiveUp(replica, now_);
+    starts->second.queue.GiveUp(replica, agenda_.now());
     PlanStarts(process.node, starts->second);
   }
-  At(delay_s, {.kind = Happening::Kind::kExit, .replica = replica, .signal = signal});
+  In(delay_s, [this, replica, signal] { Exited(replica, signal); });
+}
+
+void VirtualPool::Exited(ReplicaId replica, int signal) {
+  if (processes_.erase(replica) == 0) return;
+  Step(ReplicaExited{replica, signal == 0 ? 0 : -1, signal, "", ""});
 }
 
 // ---- nodes of the engine ------------------------------------------------------------------------
@@ -201,7 +203,7 @@ void VirtualPool::Exit(ReplicaId replica, int signal, double delay_s) {
 void VirtualPool::AskEngine(const std::vector<NodeRequest>& requests) {
   for (const NodeRequest& request : requests) {
     if (request.start) {
-      asked_.emplace(request.name, now_);
+      asked_.emplace(request.name, agenda_.now());
       engine_->StartNode(request.name);
     } else {
       asked_.erase(request.name);
@@ -222,7 +224,7 @@ void VirtualPool::EngineHappens() {
     added.price_per_hour = node.price_per_hour;
     engine_nodes_[happening.name] = options_.nodes.size();
     options_.nodes.push_back(std::move(added));
-    Happen({.kind = Happening::Kind::kJoin, .node = options_.nodes.size() - 1});
+    Join(options_.nodes.size() - 1);
   }
 }
 
@@ -251,39 +253,42 @@ VirtualPool::NodeUse VirtualPool::UseOfNodes(Time until) const {
 // Seconds to the end of the optimizer step that the group is in, if it is one to be waited for.
 double VirtualPool::StepLeft(const Training& training) const {
   if (!options_.whole_steps) return 0;
-  if (!training.runs) return std::max(0.0, SecondsBetween(now_, training.step_ends));
+  if (!training.runs) return std::max(0.0, SecondsBetween(agenda_.now(), training.step_ends));
   const double iteration_s = training.pace.iteration_s;
   const double step_s = training.pace.iterations * iteration_s;
-  const double done = training.done + SecondsBetween(training.since, now_) / step_s;
+  const double done = training.done + SecondsBetween(training.since, agenda_.now()) / step_s;
   const double iterations = done * training.pace.iterations;
   return (std::ceil(iterations - kWhole) - iterations) * iteration_s;
 }
 
 // The group stands still from now on, or from the end of its step, and goes on a pause later.
-void VirtualPool::Form(TrialId trial, std::int64_t generation,
-                       const std::vector<ReplicaId>& members) {
+void VirtualPool::Form(TrialId trial, const Membership& group) {
   Training& training = trainings_.at(trial);
   const double left_s = StepLeft(training);
   if (training.runs) {
     Halt(training);
     training.done += left_s / (training.pace.iterations * training.pace.iteration_s);
-    training.step_ends = After(now_, left_s);
+    training.step_ends = After(agenda_.now(), left_s);
   }
   ++training.serial;
   std::set<NodeId> nodes;
-  for (const ReplicaId member : members) nodes.insert(processes_.at(member).node);
-  training.members = members;
-  training.generation = generation;
+  training.members.clear();
+  for (const Member& member : group.members) {
+    training.members.push_back(member.replica);
+    nodes.insert(processes_.at(member.replica).node);
+  }
+  training.generation = group.generation;
   training.nodes = static_cast<int>(nodes.size());
-  At(left_s + (training.began ? options_.resize_s : 0),
-     {.kind = Happening::Kind::kFormed, .trial = trial, .serial = training.serial});
+  In(left_s + (training.began ? options_.resize_s : 0), [this, trial, serial = training.serial] {
+    if (trainings_.at(trial).serial == serial) Formed(trial);
+  });
 }
 
 void VirtualPool::Formed(TrialId trial) {
   Training& training = trainings_.at(trial);
   training.runs = true;
   training.pace = training.truth->On(training.nodes, static_cast<int>(training.members.size()));
-  training.since = training.told_at = now_;
+  training.since = training.told_at = agenda_.now();
   training.told_done = training.done;
   training.warm = false;
   const double pause_s = training.began ? options_.resize_s : 0;
@@ -300,8 +305,8 @@ void VirtualPool::Formed(TrialId trial) {
 void VirtualPool::Advance(Training& training) {
   if (!training.runs) return;
   const double step_s = training.pace.iterations * training.pace.iteration_s;
-  training.done += SecondsBetween(training.since, now_) / step_s;
-  training.since = now_;
+  training.done += SecondsBetween(training.since, agenda_.now()) / step_s;
+  training.since = agenda_.now();
 }
 
 void VirtualPool::Halt(Training& training) {
@@ -318,10 +323,11 @@ void VirtualPool::PlanWork(TrialId trial, Training& training) {
   const double left = static_cast<double>(next) - training.done;
   const double iteration_s = std::max(training.pace.iteration_s, 1e-6);
   const double period_s = std::ceil(options_.progress_period_s / iteration_s) * iteration_s;
-  const double told_s = SecondsBetween(training.told_at, now_);
+  const double told_s = SecondsBetween(training.told_at, agenda_.now());
   const double delay_s = std::min(left * step_s, std::max(period_s - told_s, 1e-6));
-  At(std::max(delay_s, 1e-6),
-     {.kind = Happening::Kind::kWork, .trial = trial, .serial = training.serial});
+  In(std::max(delay_s, 1e-6), [this, trial, serial = training.serial] {
+    if (trainings_.at(trial).serial == serial) Work(trial);
+  });
 }
 
 void VirtualPool::Work(TrialId trial) {
@@ -345,7 +351,7 @@ void VirtualPool::Work(TrialId trial) {
     promises_.emplace_back(trial, core_.Activity(trial).promise);
     if (training.reported >= training.truth->steps()) return Finish(trial);
   }
-  if (SecondsBetween(training.told_at, now_) >= options_.progress_period_s - 1e-6) {
+  if (SecondsBetween(training.told_at, agenda_.now()) >= options_.progress_period_s - 1e-6) {
     TellProgress(training);
     if (training.serial != serial || !training.runs) return;
   }
@@ -379,7 +385,7 @@ void VirtualPool::TellProgress(Training& training) {
   }
   training.warm = training.warm || last > first;
   training.told_done = training.done;
-  training.told_at = now_;
+  training.told_at = agenda_.now();
   Step(FromReplica{training.members.front(), std::move(progress)});
 }
 
@@ -395,6 +401,24 @@ void VirtualPool::Finish(TrialId trial) {
   }
 }
 
+// ---- nodes --------------------------------------------------------------------------------------
+
+void VirtualPool::Join(std::size_t node) {
+  const VirtualNode& joins = options_.nodes[node];
+  const Reply reply = Step(AgentHello{
+      joins.name, joins.slots, {}, joins.gpu_type, joins.spot, joins.price_per_hour, std::nullopt});
+  ESPALIER_CHECK(reply.status.ok(), "simulated nodes are checked before they join");
+  node_ids_[node] = reply.node;
+  const auto asked = asked_.find(joins.name);
+  node_spans_.push_back({node, asked == asked_.end() ? agenda_.now() : asked->second});
+  if (asked != asked_.end()) asked_.erase(asked);
+}
+
+void VirtualPool::Notice(std::size_t node) {
+  const auto known = node_ids_.find(node);
+  if (known != node_ids_.end()) Step(AgentLeaving{known->second, *options_.nodes[node].notice_s});
+}
+
 // The machine is gone. Groups that lost a member stand still until they are regrouped from the
 // memory of the others; without others they go back to their last checkpoint.
 void VirtualPool::Leave(std::size_t node) {
@@ -402,7 +426,7 @@ void VirtualPool::Leave(std::size_t node) {
   if (known == node_ids_.end()) return;
   const NodeId id = known->second;
   for (NodeSpan& span : node_spans_) {
-    if (span.node == node && !span.to) span.to = now_;
+    if (span.node == node && !span.to) span.to = agenda_.now();
   }
   std::set<TrialId> hit;
   for (auto it = processes_.begin(); it != processes_.end();) {
@@ -430,51 +454,6 @@ void VirtualPool::Leave(std::size_t node) {
 
 // ---- time ---------------------------------------------------------------------------------------
 
-void VirtualPool::Happen(const Happening& h) {
-  switch (h.kind) {
-    case Happening::Kind::kJoin: {
-      const VirtualNode& node = options_.nodes[h.node];
-      const Reply reply = Step(AgentHello{
-          node.name, node.slots, {}, node.gpu_type, node.spot, node.price_per_hour, std::nullopt});
-      ESPALIER_CHECK(reply.status.ok(), "simulated nodes are checked before they join");
-      node_ids_[h.node] = reply.node;
-      const auto asked = asked_.find(node.name);
-      node_spans_.push_back({h.node, asked == asked_.end() ? now_ : asked->second});
-      if (asked != asked_.end()) asked_.erase(asked);
-      return;
-    }
-    case Happening::Kind::kNotice:
-      if (const auto id = node_ids_.find(h.node); id != node_ids_.end()) {
-        Step(AgentLeaving{id->second, *options_.nodes[h.node].notice_s});
-      }
-      return;
-    case Happening::Kind::kLeave:
-      return Leave(h.node);
-    case Happening::Kind::kStarted:
-      return Started(h.started_on, h.serial);
-    case Happening::Kind::kEngine:
-      return EngineHappens();
-    case Happening::Kind::kReady: {
-      const auto it = processes_.find(h.replica);
-      if (it == processes_.end() || it->second.leaving) return;
-      const TrialTruth& truth = *trainings_.at(it->second.trial).truth;
-      Step(FromReplica{h.replica, ReplicaReady{absl::StrCat("replica-", h.replica.value),
-                                               truth.bounds(), truth.steps()}});
-      return;
-    }
-    case Happening::Kind::kFormed:
-      if (trainings_.at(h.trial).serial == h.serial) Formed(h.trial);
-      return;
-    case Happening::Kind::kWork:
-      if (trainings_.at(h.trial).serial == h.serial) Work(h.trial);
-      return;
-    case Happening::Kind::kExit:
-      if (processes_.erase(h.replica) == 0) return;
-      Step(ReplicaExited{h.replica, h.signal == 0 ? 0 : -1, h.signal, "", ""});
-      return;
-  }
-}
-
 bool VirtualPool::Over() const {
   const auto& studies = core_.state().studies;
   return processes_.empty() && !studies.empty() &&
@@ -488,21 +467,17 @@ void VirtualPool::Run(double until_s) {
   const Time until{kStart.us + std::llround(until_s * 1e6)};
   while (!Over()) {
     const std::optional<Time> deadline = core_.NextDeadline();
-    const bool tick = deadline && (agenda_.empty() || *deadline < agenda_.top().at);
-    if (!tick && agenda_.empty()) return;  // nothing will ever happen again
-    const Time next = tick ? std::max(*deadline, After(now_, kLeastTick_s)) : agenda_.top().at;
-    if (next > until) {
-      now_ = until;
-      return;
-    }
-    now_ = next;
+    const std::optional<Time> happens = agenda_.Next();
+    if (!deadline && !happens) return;  // nothing will ever happen again
+    const bool tick = deadline && (!happens || *deadline < *happens);
+    const Time next = tick ? std::max(*deadline, After(agenda_.now(), kLeastTick_s)) : *happens;
+    if (next > until) return agenda_.PassTo(until);
     if (tick) {
+      agenda_.PassTo(next);
       Step(Tick{});
-      continue;
+    } else {
+      agenda_.HappenNext();
     }
-    const Happening happening = agenda_.top();
-    agenda_.pop();
-    Happen(happening);
   }
 }
 

@@ -5,12 +5,12 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <queue>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tuner/core/core.h"
+#include "tuner/simulator/agenda.h"
 #include "tuner/simulator/process_starts.h"
 #include "tuner/simulator/simulated_engine.h"
 #include "tuner/simulator/workload.h"
@@ -67,7 +67,7 @@ class VirtualPool {
 
   const TunerState& state() const { return core_.state(); }
   const Core& core() const { return core_; }
-  double now_s() const { return SecondsBetween(kStart, now_); }
+  double now_s() const { return SecondsBetween(kStart, agenda_.now()); }
   std::int64_t steps() const { return steps_; }
   // The promise that each report of a trial left it with.
   const std::vector<std::pair<TrialId, double>>& promises() const { return promises_; }
@@ -88,9 +88,8 @@ class VirtualPool {
   struct Process {
     TrialId trial{};
     NodeId node;
-    bool leaving = false;            // its exit is on its way
-    std::int64_t told = 0;           // newest generation it was told of
-    std::vector<ReplicaId> members;  // of that generation
+    bool leaving = false;  // its exit is on its way
+    Membership told;       // newest one
   };
   // One trial's training.
   struct Training {
@@ -115,22 +114,6 @@ class VirtualPool {
     ProcessStarts queue;
     std::int64_t serial = 0;  // happenings of older ones are void
   };
-  struct Happening {
-    enum class Kind { kJoin, kNotice, kLeave, kEngine, kStarted, kReady, kFormed, kWork, kExit };
-    Time at{};
-    std::int64_t order = 0;
-    Kind kind = Kind::kWork;
-    std::size_t node = 0;  // of the options
-    NodeId started_on{};
-    TrialId trial{};
-    ReplicaId replica{};
-    std::int64_t serial = 0;
-    int signal = 0;
-
-    friend bool operator>(const Happening& a, const Happening& b) {
-      return a.at != b.at ? a.at > b.at : a.order > b.order;
-    }
-  };
 
   Reply Step(const Event& event);
   void DoCommands();
@@ -142,15 +125,18 @@ class VirtualPool {
   // Nodes lose nothing here, and keep no copies.
   void Do(const CopyCheckpointCommand&) {}
   void Do(const DropCheckpointsCommand&) {}
-  void At(double delay_s, Happening happening);
-  void Happen(const Happening& happening);
+  void In(double delay_s, std::function<void()> happening);
+  // Nodes by their place in the options.
+  void Join(std::size_t node);
+  void Notice(std::size_t node);
   void Leave(std::size_t node);
   void BeginStart(ReplicaId replica, NodeId node);
   void PlanStarts(NodeId node, Starts& starts);
   void Started(NodeId node, std::int64_t serial);
+  void Ready(ReplicaId replica);
   bool TakeSpare(TrialId trial, NodeId node);
   double StepLeft(const Training& training) const;
-  void Form(TrialId trial, std::int64_t generation, const std::vector<ReplicaId>& members);
+  void Form(TrialId trial, const Membership& group);
   void Formed(TrialId trial);
   void Work(TrialId trial);
   void PlanWork(TrialId trial, Training& training);
@@ -159,18 +145,17 @@ class VirtualPool {
   void Halt(Training& training);
   void Park(ReplicaId replica);
   void Exit(ReplicaId replica, int signal, double delay_s = 0);
+  void Exited(ReplicaId replica, int signal);
   void Finish(TrialId trial);
   bool Over() const;
 
   Workload& load_;
   VirtualPoolOptions options_;  // nodes of the engine are added
   Core core_;
-  Time now_ = kStart;
-  std::int64_t order_ = 0;
+  Agenda agenda_{kStart};
   std::int64_t steps_ = 0;
   std::vector<std::pair<TrialId, double>> promises_;
   double lost_steps_ = 0;
-  std::priority_queue<Happening, std::vector<Happening>, std::greater<>> agenda_;
   std::vector<Command> commands_;
   bool doing_ = false;
   std::map<std::size_t, NodeId> node_ids_;
