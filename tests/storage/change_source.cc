@@ -196,8 +196,9 @@ std::optional<Change> ChangeSource::Make(Draw<SuggestionAdded>) {
 std::optional<Change> ChangeSource::Make(Draw<TrialTold>) {
   const Trial* trial = AnyTrial();
   const auto source = Small(2) > 0 ? StateSource::kClient : StateSource::kImport;
-  const auto state = static_cast<TrialState>(Small(6));
-  if (trial == nullptr || !MayFollow(trial->state, state, source)) return std::nullopt;
+  if (trial == nullptr || !MayFollow(trial->state, TrialState::kFail, source)) return std::nullopt;
+  auto state = static_cast<TrialState>(Small(6));
+  if (!MayFollow(trial->state, state, source)) state = TrialState::kRunning;
   std::vector<double> values;
   for (int i = Small(4); i > 0; --i) values.push_back(AnyDouble());
   return TrialTold{trial->id,

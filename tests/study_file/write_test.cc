@@ -208,7 +208,7 @@ TEST(WriteStudy, AFieldThatChangedIsWrittenAsItIsNow) {
   spec.sampler = {"tpe", {{"gamma", 0.5}}};
   const std::string text = WriteStudy(spec);
   EXPECT_EQ(text, R"({"name":"other","command":"a b","search_space":{"x":{"_type":"uniform",)"
-                  R"("_value":[0,1]}},"sampler":{"name":"tpe","gamma":0.5},"trials":6,)"
+                  R"("_value":[0.0,1.0]}},"sampler":{"name":"tpe","gamma":0.5},"trials":6,)"
                   R"("slots":{"max":4},"seed":3,"directory":"/"})");
   EXPECT_EQ(*ParseStudy(text, "x", "/"), spec);
 }

@@ -55,7 +55,8 @@ absl::Status CheckVariables(const std::map<std::string, std::string>& variables)
 // The pruner "promise", with the options that the JSON object gives, as an assessor.
 absl::StatusOr<PluginSpec> AssessorOf(const std::string& options) {
   PluginSpec pruner{"promise", {{"min_steps", kFirstVerdict}}};
-  for (const auto& [option, value] : nlohmann::json::parse(options).items()) {
+  const nlohmann::json given = nlohmann::json::parse(options);
+  for (const auto& [option, value] : given.items()) {
     if (option == "name") continue;
     if (!value.is_number()) {
       return absl::InvalidArgumentError(absl::StrCat(
