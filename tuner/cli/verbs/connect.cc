@@ -67,8 +67,8 @@ absl::StatusOr<std::string> AskByHttp(const ClientOptions& options) {
 
 enum class Frontend { kGrpc, kHttp };
 
-// Which of a service's endpoints that is. An error if nobody answers, if somebody else does, or if the
-// token is not good there.
+// Which of a service's endpoints that is. An error if nobody answers, if somebody else does, or if
+// the token is not good there.
 absl::StatusOr<Frontend> LookAtEndpoint(const ClientOptions& options) {
   const absl::Status grpc = Client(options).ListStudies().status();
   // Of a role that may not list studies: it is an endpoint all the same.
@@ -107,8 +107,11 @@ absl::StatusOr<std::unique_ptr<Forwarder>> OpenPort(const ConnectArguments& argu
   const auto failed = [](const absl::Status& status) {
     std::fprintf(stderr, "tuner connect: %s\n", std::string(status.message()).c_str());
   };
-  auto forwarder = Forwarder::Start(
-      listener, {address, TrustFor(options), options.token, ForwarderLimits{}, failed});
+  auto forwarder = Forwarder::Start(listener, {.service = address,
+                                               .trust = TrustFor(options),
+                                               .token = options.token,
+                                               .limits = ForwarderLimits{},
+                                               .failed = failed});
   const std::string here = forwarder->address();
   ESPALIER_ASSIGN_OR_RETURN(const HostPort opened, ParseHostPort(here));
   std::printf("%s is the service at %s, for programs of this user\n", here.c_str(),
