@@ -213,7 +213,7 @@ class CheckTest(unittest.TestCase):
         five = "struct Five {\n  int a = 0, b, c;\n  std::string d;\n  bool e = false;\n};\n"
         for use in ("Five x{1, 2, 3, Name(), true};", 'Emit(Five{1, 2, 3, "d", true});',
                     "Five F() { return {1, n, 3, {}, true}; }", "rows.push_back({1, n, f(a, b), {}, true});",
-                    'const Five x = {1, 2, 3, "d", true};', "Set({key, {1, n, 3, {}, [] { ; }}});",
+                    'const Five x = {1, 2, 3, "d", true};', "five_ = {1, n, 3, {}, true};", "Set({key, {1, n, 3, {}, [] { ; }}});",
                     'const Five kAll[] = {{1, 2, 3, "d", true}};'):
             with self.subTest(use=use):
                 self.expect_one({"tuner/core/a.cc": five + use + "\n"}, "tuner/core/a.cc:6:",

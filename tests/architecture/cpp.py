@@ -188,7 +188,7 @@ def brace_lists(code):
 
 NUMBER = re.compile(r"-?(?:0x[\da-fA-F.]+(?:p[-+]?\d+)?|[\d.']+(?:e[-+]?\d+)?)[a-zA-Z]*")
 TEXT = re.compile(r'(?:""\s*)+')
-NAMED = re.compile(r"(?P<type>[A-Za-z_][\w:]*)(?:\s+\w+)?\s*=?$")
+NAMED = re.compile(r"(?P<type>[A-Za-z_][\w:]*)(?:\s+\w+\s*=?)?$")
 ENUMERATOR = re.compile(r"(?<=\w)::k\w+$")
 CALL = re.compile(r"\w+(?:::\w+)*\(\)")
 NO_LIST = re.compile(r"\benum\b[^;{}()]*$|\bnamespace\b[\w\s:]*$|\)\s*(?:(?:const|override|final|noexcept|mutable)\s*)*$"

@@ -243,7 +243,7 @@ POSITIONAL = {
     "tuner/core/clients/values_and_ends.cc": 2,
     "tuner/core/core.cc": 1,
     "tuner/core/groups/groups.cc": 3,
-    "tuner/core/groups/nodes.cc": 3,
+    "tuner/core/groups/nodes.cc": 4,
     "tuner/core/groups/replicas.cc": 1,
     "tuner/core/groups/stuck_groups.cc": 1,
     "tuner/core/promise/extrapolation.cc": 1,
@@ -261,7 +261,7 @@ POSITIONAL = {
     "tuner/simulator/recorded_load.cc": 2,
     "tuner/simulator/study_simulator.cc": 1,
     "tuner/simulator/virtual_pool.cc": 4,
-    "tuner/storage/load.cc": 5,
+    "tuner/storage/load.cc": 6,
 }
 
 # What a trial tells of its training: the enumerators that name a figure, one row each.

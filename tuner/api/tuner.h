@@ -47,6 +47,7 @@ class Tuner {
   // The same for callers who go on: `done` gets Post's reply, `look` null instead of a view once
   // there is nothing to see any more. Where the core has an owner of its own they are called on its
   // thread, and nothing waits; here, before these return.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): kept, where it is called later
   virtual void PostThen(Event event, std::function<void(const Reply&)> done) {
     done(Post(std::move(event)));
   }

@@ -256,7 +256,7 @@ std::optional<NodeId> Core::Impl::PlaceForCopy(const Trial& trial,
     const bool can = node.connected && node.keeps_checkpoints && !node.draining && !node.leaving &&
                      !node.releasing;
     if (!can || std::find(sources.begin(), sources.end(), id) != sources.end()) continue;
-    const bool reaches = std::any_of(sources.begin(), sources.end(), [&](NodeId source) {
+    const bool reaches = std::any_of(sources.begin(), sources.end(), [&, id = id](NodeId source) {
       return !apart.contains(NodePair{std::min(source, id), std::max(source, id)});
     });
     if (!reaches) continue;

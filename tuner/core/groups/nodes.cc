@@ -153,7 +153,7 @@ void Core::Impl::TryRecover(TrialId id) {
     if (replica->ready) ready.push_back(replica);
   }
   if (pool_.ReplicasOf(id).empty()) {
-    GroupLost(id, {ReplicaId{}, -1, 0, "", ""}, /*not_its_fault=*/true);
+    GroupLost(id, {ReplicaId{}, -1, 0, "", ""}, /*node_lost=*/true);
     return;
   }
   // Those who have left long ago, and were not told, are no group (Reconcile ends them).
