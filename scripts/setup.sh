@@ -17,8 +17,8 @@ PACKAGES=(
   # the images of examples/fashion_mnist
   dataset-fashion-mnist
 )
-# Only tests need them: a browser for the dashboard's pages; networks between hosts, with faults.
-TEST_PACKAGES=(chromium chromium-driver iproute2 nftables)
+# Only tests need them: a browser for the dashboard's pages; the linter; networks between hosts, with faults.
+TEST_PACKAGES=(chromium chromium-driver clang-tidy iproute2 nftables)
 NETWORK_TRIES=3
 VENV=.deps/venv
 STAMP=$VENV/espalier-libtorch-set

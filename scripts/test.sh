@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # Builds everything and runs every test: all of it once, then the part without LibTorch under the
-# address and undefined-behaviour sanitizers. Needs nothing but a clone.
+# address and undefined-behaviour sanitizers, which is built while the first tests run, because most
+# of them wait. Needs nothing but a clone.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/steps.sh
 
 usage() {
   cat <<'TEXT'
-usage: scripts/test.sh [--quick] [--filter REGEX] [--help]
+usage: scripts/test.sh [--quick | --thorough] [--filter REGEX] [--help]
 
   --quick          without the sanitizers
+  --thorough       also the thread sanitizer, and the linter
   --filter REGEX   only the tests whose name matches, as in ctest -R
 
 The last line says "N passed, M failed" over both runs; a preset that does not build counts as one
@@ -17,10 +19,11 @@ failed test. Exit status: 0 when nothing failed, 1 when something did, 2 for a w
 TEXT
 }
 
-quick=no filter=
+quick=no thorough=no filter=
 while (($#)); do
   case $1 in
     --quick) quick=yes ;;
+    --thorough) thorough=yes ;;
     --filter)
       if (($# < 2)); then usage >&2; exit 2; fi
       filter=$2
@@ -50,28 +53,79 @@ count_results() {
   fi
 }
 
-test_preset() {
-  local preset=$1 what=$2 log=$logs/$1.log selection=()
-  heading "$what: configure and build (preset $preset)"
-  if ! build_preset "$preset"; then
-    failed=$((failed + 1))
-    problems+=("$preset: the build failed")
-    return
+# The rest is less urgent than tests, which have time limits.
+build_in_turn() {
+  local preset=$1
+  if nice -n 10 bash -c 'source scripts/steps.sh; build_preset "$1"' _ "$preset" >"$logs/$preset-build.log" 2>&1; then return 0; fi
+  tail -n 60 "$logs/$preset-build.log"
+  failed=$((failed + 1))
+  problems+=("$preset: the build failed, see $logs/$preset-build.log")
+  return 1
+}
+
+# run_tests PRESET [OPTION...]: ctest, into a log. The longest first, also where none ran before.
+run_tests() {
+  local preset=$1 costs=build/$1/Testing/Temporary/CTestCostData.txt selection=()
+  shift
+  if [[ ! -e $costs ]]; then
+    mkdir -p "$(dirname "$costs")"
+    cp tests/costs.txt "$costs"
   fi
   if [[ -n $filter ]]; then selection=(-R "$filter"); fi
-  heading "$what: tests (preset $preset)"
-  ctest --preset "$preset" -j 3 --output-on-failure --no-tests=error "${selection[@]}" 2>&1 |
-    tee "$log" || true
-  count_results "$preset" "$log"
+  ctest --preset "$preset" -j 4 --output-on-failure --no-tests=error "${selection[@]}" "$@" \
+    >"$logs/$preset.log" 2>&1 || true
+}
+
+lint() {
+  if scripts/lint.sh >"$logs/lint.log" 2>&1; then
+    passed=$((passed + 1))
+  else
+    cat "$logs/lint.log"
+    failed=$((failed + 1))
+    problems+=("lint: see $logs/lint.log")
+  fi
 }
 
 heading "set-up"
 scripts/setup.sh --tests
 # The Optunas that the tests of its protocol speak with.
-scripts/setup-optuna.sh 5.0.0
-scripts/setup-optuna.sh 4.5.0
-test_preset full "everything"
-if [[ $quick == no ]]; then test_preset asan "sanitizers, without LibTorch"; fi
+scripts/setup-optuna.sh 5.0.0 4.5.0
+
+heading "everything: build (preset ci)"
+tested=no
+if build_in_turn ci; then
+  heading "everything: tests (preset ci)"
+  run_tests ci &
+  tests=$! tested=yes
+fi
+sanitized=no
+if [[ $quick == no ]]; then
+  heading "sanitizers, without LibTorch: build (preset asan)"
+  if build_in_turn asan; then sanitized=yes; fi
+fi
+if [[ $tested == yes ]]; then
+  wait "$tests" || true
+  cat "$logs/ci.log"
+  count_results ci "$logs/ci.log"
+fi
+if [[ $sanitized == yes ]]; then
+  heading "sanitizers, without LibTorch: tests (preset asan)"
+  run_tests asan
+  cat "$logs/asan.log"
+  count_results asan "$logs/asan.log"
+fi
+# Instrumented for threads: what several threads share. Not the programs that end-to-end tests
+# start, and nothing with LibTorch, whose own threads are not instrumented.
+if [[ $thorough == yes ]]; then
+  heading "linter"
+  lint
+  heading "thread sanitizer: build and tests (preset tsan)"
+  if build_in_turn tsan; then
+    run_tests tsan -R '^test_|_test$'
+    cat "$logs/tsan.log"
+    count_results tsan "$logs/tsan.log"
+  fi
+fi
 
 heading "summary"
 if ((${#problems[@]})); then printf '%s\n' "${problems[@]}"; fi

@@ -28,8 +28,8 @@ constexpr double kSquaredErrorFloor = 1e-12;
 constexpr double kSmallestStart = 1e-5;
 
 FitVector ToLogs(const ThroughputParams& p) {
-  return {std::log(p.alpha_c), std::log(p.beta_c), std::log(p.alpha_n), std::log(p.beta_n),
-          std::log(p.alpha_r), std::log(p.beta_r), std::log(p.gamma)};
+  return FitVector{std::log(p.alpha_c), std::log(p.beta_c), std::log(p.alpha_n), std::log(p.beta_n),
+                   std::log(p.alpha_r), std::log(p.beta_r), std::log(p.gamma)};
 }
 
 ThroughputParams FromLogs(const FitVector& x) {

@@ -26,7 +26,8 @@ std::vector<const Job*> InOrder(const Pool& pool) {
 
 SlotLedger::SlotLedger(const Pool& pool, bool share_spanned) : share_spanned_(share_spanned) {
   for (const NodeCapacity& node : pool.nodes) {
-    nodes_[node.id] = {NameOf(node), KindOf(node), node.slots, node.draining, 0, false};
+    nodes_[node.id] = {
+        .name = NameOf(node), .kind = KindOf(node), .free = node.slots, .draining = node.draining};
     if (!node.draining) usable_ += node.slots;
   }
   std::map<NodeId, int> held;

@@ -138,7 +138,7 @@ class Claim {
       const double speedup = SpeedupAt(j, to) - SpeedupAt(j, from);
       const double each = speedup / (to - from);
       if (each < kLeastGain || promise * each <= best.gain) continue;
-      best = {promise * each, j, from, to, speedup};
+      best = {.gain = promise * each, .job = j, .from = from, .to = to, .speedup = speedup};
     }
     if (best.gain > 0) growths_.push(best);
   }

@@ -20,7 +20,12 @@ double Quantile(const std::vector<double>& sorted, double q) {
 ClusterRecord::ClusterRecord(const ClusterLoad& load) : open_(load.jobs.size()) {
   timeline_.slots = load.nodes * load.slots_per_node;
   for (const ClusterJob& job : load.jobs) {
-    timeline_.rows.push_back({job.name, job.submitted_s, -1, {}, 0, {}});
+    timeline_.rows.push_back({.name = job.name,
+                              .submitted_s = job.submitted_s,
+                              .ended_s = -1,
+                              .outcome = {},
+                              .resizes = 0,
+                              .spans = {}});
   }
 }
 
@@ -34,8 +39,11 @@ void ClusterRecord::Close(std::size_t job, double at_s) {
 void ClusterRecord::Decided(std::size_t job, double at_s, int slots, int nodes, int resizes,
                             std::string reason) {
   Close(job, at_s);
-  timeline_.decisions.push_back(
-      {at_s, timeline_.rows[job].name, open_[job].slots, slots, std::move(reason)});
+  timeline_.decisions.push_back({.at_s = at_s,
+                                 .row = timeline_.rows[job].name,
+                                 .from_slots = open_[job].slots,
+                                 .to_slots = slots,
+                                 .reason = std::move(reason)});
   timeline_.rows[job].resizes = resizes;
   open_[job] = {at_s, slots, nodes};
 }

@@ -58,8 +58,13 @@ Profile ReadProfile(const std::string& path) {
     }
     return json[key].get<double>();
   };
-  return {at("alpha_c_s"),   at("beta_c_s"), at("alpha_r_s"), at("beta_r_s"),
-          at("noise_scale"), at("best_lr"),  at("jitter")};
+  return {.alpha_c_s = at("alpha_c_s"),
+          .beta_c_s = at("beta_c_s"),
+          .alpha_r_s = at("alpha_r_s"),
+          .beta_r_s = at("beta_r_s"),
+          .noise_scale = at("noise_scale"),
+          .best_lr = at("best_lr"),
+          .jitter = at("jitter")};
 }
 
 // Validation error after so many epochs: a power law towards an end that depends on the learning

@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""Holds the tree to rules.py: include walls, banned calls, names, lengths, unregistered tests, and
-the table of ARCHITECTURE.md that tells readers who may include whom.
+"""Holds the tree to rules.py: include walls, banned calls, names, lengths, types, lists of values,
+unregistered tests, and the table of ARCHITECTURE.md that tells readers who may include whom.
 
-usage: check.py [ROOT]     prints one line a violation; exit status 1 when there is one
+usage: check.py [--figures] [ROOT]     prints one line a violation; exit status 1 when there is one.
+With --figures it prints, as one JSON object, what figures.py counts.
 """
 
+import json
 import re
 import sys
+from functools import cached_property
 from pathlib import Path
 
+import cpp
+import figures
 import rules
 
 CODE = {".cc", ".h"}
@@ -63,6 +68,14 @@ def without_noise(text, suffix):
     return C_NOISE.sub(blank, text)
 
 
+def without_comments(text):
+    """The code of a C++ source with comments blanked and each text an empty one."""
+    def blank(match):
+        value = {"/": "", "'": "0"}.get(match[0][0], '""')
+        return value + "\n" * match[0].count("\n")
+    return C_NOISE.sub(blank, text)
+
+
 # Where readers find rules.FOLDERS: a table with one row a folder, whose last cell lists what it may
 # include.
 PAGE = "ARCHITECTURE.md"
@@ -94,7 +107,33 @@ class Tree:
                 self.text[name] = path.read_text(encoding="utf-8", errors="replace")
         self.includes = {name: self._includes_of(name) for name in self.text
                          if Path(name).suffix in CODE}
+        # {"tuner.pb.h": the folder of its .proto}
+        self.generated = {Path(name).stem + kind: name.rpartition("/")[0] for name in self.paths
+                          if name.endswith(".proto") for kind in (".pb.h", ".grpc.pb.h")}
         self._reached = {}
+
+    @cached_property
+    def sources(self):
+        """{name of a C++ source: what cpp.read finds in it}"""
+        return {name: cpp.read(name, without_noise(self.text[name], Path(name).suffix))
+                for name in self.includes}
+
+    @cached_property
+    def production(self):
+        return {name: source for name, source in self.sources.items() if not is_below(name, "tests")}
+
+    @cached_property
+    def defined(self):
+        """{qualified name of a type of production code: where it is defined}"""
+        places = {}
+        for source in self.production.values():
+            for kind in filter(cpp.is_shared, source.types):
+                places.setdefault(kind.name, []).append(f"{kind.file}:{kind.first_line}")
+        return places
+
+    @cached_property
+    def class_lines(self):
+        return cpp.class_lines(self.production.values())
 
     def _walk(self, folder):
         for path in folder.iterdir():
@@ -139,14 +178,17 @@ def check_folders(tree):
         for line, quoted, what in includes:
             if what.endswith(".cc"):
                 yield f'{name}:{line}: includes a source, "{what}"; include a header'
-            if not quoted or wall_of(what):
+            if what in tree.generated:
+                target = folder_of(tree.generated[what])
+            elif not quoted or wall_of(what):
                 continue
-            if what not in tree.includes:
+            elif what in tree.includes:
+                target = folder_of(what)
+            else:
                 if not what.startswith("absl/"):
                     yield (f'{name}:{line}: no "{what}" from the root of the checkout; includes of '
                            "ours are written from there, others in <>")
                 continue
-            target = folder_of(what)
             allowed = rules.FOLDERS[folder]
             if target != folder and target not in allowed and "*" not in allowed:
                 yield (f'{name}:{line}: {folder} may not include "{what}"; it may see '
@@ -261,6 +303,53 @@ def check_files(tree):
             yield f"rules.LONGER: {name} has {lines} lines now; lower its row from {limit}"
 
 
+def ratchet(table, counted, limit, row, unit):
+    """Of those over the limit, the ones without a row of the table or over it; and rows that are too high."""
+    for name, count in counted.items():
+        if count > table.get(name, limit):
+            yield f"{name}: {count} {unit}, more than {table.get(name, limit)}", name
+    for name, most in table.items():
+        count = counted.get(name, 0)
+        if count <= limit:
+            yield f"{row}: {name} keeps to the rule now; remove its row", None
+        elif count < most:
+            yield f"{row}: {name} has {count} {unit} now; lower its row from {most}", None
+
+
+def check_types(tree):
+    """A qualified name is one type, and a class is something that one can know."""
+    for name, places in tree.defined.items():
+        if len(places) > 1:
+            yield f"{places[1]}: {name} is defined in {places[0]} too; give one of them another name"
+    for text, name in ratchet(rules.LONGER_CLASSES, tree.class_lines, rules.MAX_CLASS_LINES,
+                              "rules.LONGER_CLASSES", "lines"):
+        if name is None:
+            yield text
+        else:
+            yield (f"{tree.defined[name][0]}: {text}, with its members in all files; divide it by "
+                   "what it does")
+
+
+def check_lists(tree):
+    """Values of an aggregate that are many are given by name: nobody counts commas, no field moves."""
+    shared = {kind.name.rsplit("::", 1)[-1] for source in tree.production.values()
+              for kind in source.types if cpp.is_shared(kind) and cpp.is_aggregate(kind)}
+    counted, found = {}, {}
+    for name, source in tree.production.items():
+        own = {kind.name.rsplit("::", 1)[-1] for kind in source.types if cpp.is_aggregate(kind)}
+        lists = list(cpp.positional_lists(without_comments(tree.text[name]), shared | own,
+                                          rules.MAX_POSITIONAL))
+        if lists:
+            counted[name], found[name] = len(lists), lists
+    for text, name in ratchet(rules.POSITIONAL, counted, 0, "rules.POSITIONAL", "lists"):
+        if name is None:
+            yield text
+            continue
+        for line, values in found[name]:
+            yield (f"{name}:{line}: {values} values without names; write {{.field = value, ...}}, or "
+                   "the container's type before the brace")
+
+
 def check_registered(tree):
     """A source that no CMakeLists.txt above it names is never built, a test never run."""
     listed = {}
@@ -281,14 +370,18 @@ def check_registered(tree):
 def violations(root):
     tree = Tree(root)
     found = list(check_tables())
-    for check in (check_folders, check_walls, check_page, check_banned, check_files,
-                  check_registered):
+    for check in (check_folders, check_walls, check_page, check_banned, check_files, check_types,
+                  check_lists, check_registered):
         found.extend(check(tree))
     return tree, found
 
 
 def main():
-    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[2]
+    arguments = [argument for argument in sys.argv[1:] if argument != "--figures"]
+    root = Path(arguments[0]) if arguments else Path(__file__).resolve().parents[2]
+    if "--figures" in sys.argv:
+        print(json.dumps(figures.count(Tree(root)), indent=2))
+        return
     tree, found = violations(root)
     for line in found:
         print(line)

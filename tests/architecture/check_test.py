@@ -7,7 +7,11 @@ from pathlib import Path
 from unittest import mock
 
 import check
+import figures
 import rules
+
+# Exceptions of the tree are none of the small ones that are planted here.
+rules.LONGER, rules.LONGER_CLASSES, rules.POSITIONAL = {}, {}, {}
 
 BUILT = {"CMakeLists.txt": "a.cc b.cc c.cc a_test.cc check_test.py",
          check.PAGE: check.page_table()}
@@ -164,6 +168,83 @@ class CheckTest(unittest.TestCase):
         with mock.patch.object(rules, "LONGER", {"tuner/core/a.cc": 700}):
             self.expect_one(files, "lower its row from 700")
 
+    def test_type_that_is_defined_twice(self):
+        step = "namespace espalier {\nstruct Step {\n  int n = 0;\n};\n}\n"
+        self.expect_one({"tuner/core/a.h": ONCE + step, "allocator/b.h": ONCE + step},
+                        "tuner/core/a.h:3:", "espalier::Step is defined in allocator/b.h:3 too")
+
+    def test_types_whose_names_only_look_alike(self):
+        self.expect_clean({
+            "tuner/core/a.h": ONCE + "namespace espalier {\nclass Step;\nstruct Walk {\n  struct Step {};\n};\n"
+                              "enum class Kind { kStep };\n}\n",
+            "tuner/core/a.cc": '#include "tuner/core/a.h"\nnamespace espalier {\nnamespace {\nstruct Own {};\n}\n'
+                               "class Step final : public Walk {};\nvoid F() {\n  struct Here {};\n}\n}\n",
+            "allocator/a.cc": "namespace espalier {\nnamespace {\nclass Own {};\n}\nvoid G() {\n  struct Here {};\n}\n"
+                              "// struct Step {};\nstd::vector<struct Step> H();\n}\n",
+            "tests/tuner/core/a_test.cc": "namespace espalier {\nstruct Step {};\n}\n",
+        })
+
+    def test_lines_of_a_class_are_counted_over_its_files(self):
+        body = "  ++n_;\n" * 250
+        header = ONCE + "namespace espalier {\nclass Core {\n  struct Impl;\n  int n_ = 0;\n};\n}\n"
+        member = "std::map<int, int> Core::Step(const A::B& b) {\n" + body + "}\n"
+        built = "Core::Core(int n) : n_(n), m_{n} {\n" + body + "}\n"
+        files = {"tuner/core/a.h": header}
+        for name, text in {"a.cc": member, "b.cc": member, "c.cc": built + "int F() {\n" + body + "}\n"}.items():
+            files[f"tuner/core/{name}"] = f'#include "tuner/core/a.h"\nnamespace espalier {{\n{text}}}\n'
+        with mock.patch.object(rules, "MAX_CLASS_LINES", 760):
+            self.expect_clean(files)
+        with mock.patch.object(rules, "MAX_CLASS_LINES", 759):
+            self.expect_one(files, "tuner/core/a.h:3:", "espalier::Core: 760 lines, more than 759")
+
+    def test_class_ratchet_only_turns_one_way(self):
+        files = {"tuner/core/a.h": ONCE + "class A {\n" + "  int n;\n" * 8 + "};\n"}
+        with mock.patch.object(rules, "MAX_CLASS_LINES", 5):
+            with mock.patch.object(rules, "LONGER_CLASSES", {"A": 10}):
+                self.expect_clean(files)
+            with mock.patch.object(rules, "LONGER_CLASSES", {"A": 9}):
+                self.expect_one(files, "10 lines, more than 9")
+            with mock.patch.object(rules, "LONGER_CLASSES", {"A": 12}):
+                self.expect_one(files, "lower its row from 12")
+            with mock.patch.object(rules, "LONGER_CLASSES", {"A": 10, "B": 9}):
+                self.expect_one(files, "rules.LONGER_CLASSES: B keeps to the rule now")
+
+    def test_many_values_without_names(self):
+        five = "struct Five {\n  int a = 0, b, c;\n  std::string d;\n  bool e = false;\n};\n"
+        for use in ("Five x{1, 2, 3, Name(), true};", 'Emit(Five{1, 2, 3, "d", true});',
+                    "Five F() { return {1, n, 3, {}, true}; }", "rows.push_back({1, n, f(a, b), {}, true});",
+                    'const Five x = {1, 2, 3, "d", true};', "five_ = {1, n, 3, {}, true};", "Set({key, {1, n, 3, {}, [] { ; }}});",
+                    'const Five kAll[] = {{1, 2, 3, "d", true}};'):
+            with self.subTest(use=use):
+                self.expect_one({"tuner/core/a.cc": five + use + "\n"}, "tuner/core/a.cc:6:",
+                                "5 values without names")
+
+    def test_lists_that_are_no_aggregates(self):
+        self.expect_clean({"tuner/core/a.cc":
+                           "struct Five {\n  int a, b, c, d, e;\n};\nenum class Kind { kA, kB, kC, kD, kE };\n"
+                           "Five x{.a = 1, .b = 2, .c = 3, .d = 4, .e = 5};\n"
+                           "std::vector<int> numbers = {1, n, 3, f(4), 5};\n"
+                           "const double kAll[] = {1, x, 3, 4, 5};\n"
+                           'names.Set({"a", "b", "c", "d", "e"});\n'
+                           "for (const Kind kind : {Kind::kA, Kind::kB, own, Kind::kD, Kind::kE}) Take(kind);\n"
+                           "auto four = std::map<Kind, int>{{Kind::kA, 1}, {Kind::kB, n}};\n"
+                           "void F(int a, int b) { Take(a, b, 3, 4, 5); }\n"})
+
+    def test_ratchet_of_values_without_names(self):
+        files = {"tuner/core/a.cc": "struct A { int a, b, c, d, e; };\nA x{1, n, 3, 4, 5};\nA y{1, n, 3, 4, 5};\n"}
+        with mock.patch.object(rules, "POSITIONAL", {"tuner/core/a.cc": 2}):
+            self.expect_clean(files)
+        with mock.patch.object(rules, "POSITIONAL", {"tuner/core/a.cc": 3}):
+            self.expect_one(files, "lower its row from 3")
+        with mock.patch.object(rules, "POSITIONAL", {"tuner/core/a.cc": 2, "tuner/core/b.cc": 1}):
+            self.expect_one(files, "tuner/core/b.cc keeps to the rule now")
+
+    def test_generated_header_is_of_the_folder_of_its_proto(self):
+        proto = {"tuner/proto/tuner.proto": "", "tuner/cli/a.cc": '#include "tuner.pb.h"\n'}
+        self.expect_clean(proto)
+        self.expect_one({**proto, "trial_runner/control/a.cc": '#include "tuner.pb.h"\n'},
+                        "trial_runner/control may not include \"tuner.pb.h\"")
+
     def test_header_that_is_not_guarded(self):
         self.expect_one({"tuner/core/a.h": "int F();\n"}, "no #pragma once")
 
@@ -201,6 +282,41 @@ class CheckTest(unittest.TestCase):
         with mock.patch.object(rules, "FOLDERS", folders):
             found = list(check.check_tables())
         self.assertTrue(any("links torch, and http" in line for line in found), found)
+
+
+class FiguresTest(unittest.TestCase):
+
+    def count(self, files):
+        with tempfile.TemporaryDirectory() as root:
+            for name, text in files.items():
+                path = Path(root) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            return figures.count(check.Tree(root))
+
+    def test_counts(self):
+        table = rules.PLUGIN_TABLES["pruner"]
+        counted = self.count({
+            "README.md": "Three short words\n",
+            rules.FIGURES["file"]: ONCE + "enum class Figure {\n  kLoss,\n  kStepTime,  // seconds\n};\n",
+            "trial_runner/torch/a.cc": "Tell(Figure::kLoss, Figure::kStepTime);\n",
+            "tuner/api/a.cc": "Tell(Figure::kStepTime);\n",
+            "tests/api/a_test.cc": "Tell(Figure::kStepTime);\n",
+            table: "PluginRow<Pruner> AshaRow();\nPluginTable table{pruners::AshaRow(), pruners::NoneRow()};\n",
+            "tuner/core/pruners/asha.h": ONCE,
+            "tuner/core/pruners/asha.cc": "PluginRow<Pruner> AshaRow() {}\n",
+            "tuner/core/pruners/none.cc": "PluginRow<Pruner> NoneRow() {}\n",
+            "tuner/core/core.cc": '#include "tuner/core/pruners/asha.h"\n',
+            "allocator/a.h": ONCE + '#include "allocator/pool/a.h"\nstruct A {\n};\n',
+            "allocator/pool/a.h": ONCE + '#include "allocator/goodput/a.h"\n',
+            "allocator/goodput/a.h": ONCE + '#include "allocator/a.h"\nstruct A {\n  int n;\n};\n',
+        })
+        self.assertEqual(counted["readme_words"], 3)
+        self.assertEqual(counted["files_a_figure"], 3)
+        self.assertEqual(counted["files_a_pruner"], 3)
+        self.assertEqual(counted["folder_loops"], 1)
+        self.assertEqual(counted["loops"], [("allocator", "allocator/goodput", "allocator/pool")])
+        self.assertEqual(counted["types_defined_twice"], 1)
 
 
 if __name__ == "__main__":

@@ -108,7 +108,11 @@ bool ServiceStream::RunOnce() {
   if (!token_.empty()) connection.context.AddMetadata("authorization", "Bearer " + token_);
   const auto channel = Dial(address_, token_, tls_roots_);
   if (!channel.ok()) {
-    Post({ArrivalKind::kBroken, stream_, {}, channel.status(), {}});
+    Post({.kind = ArrivalKind::kBroken,
+          .stream = stream_,
+          .message = {},
+          .status = channel.status(),
+          .peer = {}});
     return false;
   }
   connection.stub = v1::Tuner::NewStub(*channel);
@@ -120,7 +124,7 @@ bool ServiceStream::RunOnce() {
     stream = ++stream_;
   }
   connection.stream = connection.stub->Agent(&connection.context);
-  Post({ArrivalKind::kOpened, stream, {}, {}, {}});
+  Post({.kind = ArrivalKind::kOpened, .stream = stream, .message = {}, .status = {}, .peer = {}});
   std::thread writer([&] { Write(connection); });
   bool answered = false;
   std::string peer;  // known once there is a connection
@@ -128,7 +132,11 @@ bool ServiceStream::RunOnce() {
   while (connection.stream->Read(&message)) {
     if (!answered) peer = connection.context.peer();
     answered = true;
-    Post({ArrivalKind::kMessage, stream, std::move(message), {}, peer});
+    Post({.kind = ArrivalKind::kMessage,
+          .stream = stream,
+          .message = std::move(message),
+          .status = {},
+          .peer = peer});
     message.Clear();
   }
   {
@@ -144,11 +152,12 @@ bool ServiceStream::RunOnce() {
     const std::lock_guard lock(mutex_);
     context_ = nullptr;
   }
-  Post({ArrivalKind::kBroken,
-        stream,
-        {},
-        absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message()),
-        {}});
+  Post({.kind = ArrivalKind::kBroken,
+        .stream = stream,
+        .message = {},
+        .status = absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                               status.error_message()),
+        .peer = {}});
   return answered;
 }
 

@@ -65,7 +65,8 @@ absl::StatusOr<std::unique_ptr<Forwarder>> OpenServer(int handed, const std::str
   const auto failed = [](const absl::Status& status) {
     spdlog::warn("a trial's connection was not forwarded: {}", std::string(status.message()));
   };
-  return Forwarder::Start(handed, {service, trust, "", {}, failed});
+  return Forwarder::Start(
+      handed, {.service = service, .trust = trust, .token = "", .limits = {}, .failed = failed});
 }
 
 void CloseHanded(int listener) {

@@ -5,7 +5,11 @@ namespace {
 
 template <typename T>
 CollectiveBuffer BufferOf(CollectiveBuffer::Type type, const std::shared_ptr<std::vector<T>>& v) {
-  return {type, v->data(), static_cast<std::int64_t>(v->size()), CollectiveBuffer::kHost, v};
+  return {.type = type,
+          .start = v->data(),
+          .count = static_cast<std::int64_t>(v->size()),
+          .device = CollectiveBuffer::kHost,
+          .owner = v};
 }
 
 }  // namespace

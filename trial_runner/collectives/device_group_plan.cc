@@ -33,7 +33,8 @@ bool InOneCommunicator(const std::vector<DeviceOffer>& offers) {
 }  // namespace
 
 std::vector<std::int64_t> DeviceOffer::ToNumbers() const {
-  return {usable ? 1 : 0, gpu[0], gpu[1], generation, rank, size, broken ? 1 : 0};
+  return std::vector<std::int64_t>{usable ? 1 : 0, gpu[0], gpu[1],        generation,
+                                   rank,           size,   broken ? 1 : 0};
 }
 
 absl::StatusOr<DeviceOffer> DeviceOffer::FromNumbers(const std::vector<std::int64_t>& numbers) {

@@ -4,7 +4,7 @@
 
 namespace espalier {
 
-void StepProfile::Add(const ProfileKey& shape, const StepTimes& times) {
+void StepProfile::Add(const ProfileKey& shape, const MeasuredStepTimes& times) {
   if (!std::exchange(warm_[shape], true)) return;
   ProfileEntry& sum = sums_[shape];
   sum.key = shape;

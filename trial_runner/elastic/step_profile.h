@@ -8,7 +8,7 @@
 namespace espalier {
 
 // The measured times of one optimizer step.
-struct StepTimes {
+struct MeasuredStepTimes {
   std::int64_t accumulation_count = 0;  // microbatches before the last
   double accumulation_time_s = 0;
   double optimizer_time_s = 0;  // last microbatch, all-reduce and update
@@ -21,7 +21,7 @@ class StepProfile {
   // The first step of a shape in a group is left out, because it pays the one-time cost of memory
   // and caches.
   void StartGroup() { warm_.clear(); }
-  void Add(const ProfileKey& shape, const StepTimes& times);
+  void Add(const ProfileKey& shape, const MeasuredStepTimes& times);
   std::vector<ProfileEntry> Take();
 
  private:

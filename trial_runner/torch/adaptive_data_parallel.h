@@ -20,7 +20,10 @@ class Optimizer;
 
 namespace espalier {
 
+inline namespace programs {
 class Trial;
+}
+
 class TrainingEngine;
 
 struct DataParallelOptions {

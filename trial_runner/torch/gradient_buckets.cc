@@ -199,10 +199,12 @@ void GradientBuckets::BeginFullBuckets() {
 void GradientBuckets::BeginBucket(const Bucket& bucket) {
   const bool last = &bucket == &buckets_.back();
   const std::int64_t count = (last ? size_ + TailSize() : bucket.end) - bucket.begin;
-  collectives_->StartAllReduceSum({CollectiveBuffer::Type::kFloat,
-                                   memory_.mutable_data_ptr<float>() + bucket.begin, count,
-                                   device_.is_cpu() ? CollectiveBuffer::kHost : device_.index(),
-                                   std::make_shared<at::Tensor>(memory_)});
+  collectives_->StartAllReduceSum(
+      {.type = CollectiveBuffer::Type::kFloat,
+       .start = memory_.mutable_data_ptr<float>() + bucket.begin,
+       .count = count,
+       .device = device_.is_cpu() ? CollectiveBuffer::kHost : device_.index(),
+       .owner = std::make_shared<at::Tensor>(memory_)});
 }
 
 void GradientBuckets::End() {

@@ -157,8 +157,11 @@ absl::Status ReplicaGroup::FormAndEqualise(const Membership& membership, int ran
   const absl::Cleanup end = [&progress] { progress.End(); };
   progress.Begin(GroupPhase::kMeeting, membership.generation);
   watch_.Follow(membership, trial_.replica);
-  ESPALIER_RETURN_IF_ERROR(collectives_.Form(
-      {membership.generation, rank, size, membership.members.front().address, membership.secret}));
+  ESPALIER_RETURN_IF_ERROR(collectives_.Form({.generation = membership.generation,
+                                              .rank = rank,
+                                              .size = size,
+                                              .rendezvous = membership.members.front().address,
+                                              .secret = membership.secret}));
   times.form_s = SecondsSince(start);
   const Clock::time_point formed = Clock::now();
   progress.Begin(GroupPhase::kHandingOver, membership.generation);

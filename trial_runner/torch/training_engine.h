@@ -117,7 +117,7 @@ class TrainingEngine {
   bool all_know_ = false;       // that a newer generation is announced
   bool skipped_ = false;        // some model's gradients were not finite
   double inverse_size_ = 0;
-  StepTimes times_;
+  MeasuredStepTimes times_;
   double compute_time_s_ = 0;  // of the step, up to microbatch_start_
   Clock::time_point microbatch_start_;
 

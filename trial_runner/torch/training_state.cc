@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "trial_runner/torch/checkpoint_copy.h"
 #include "trial_runner/torch/checkpoint_file.h"
 #include "trial_runner/torch/optimizer_state.h"
+#include "trial_runner/torch/training_state_copy.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
@@ -85,7 +85,7 @@ std::vector<std::int64_t> TrainingState::Order() const {
   const std::int64_t merges = sums.merges();
   const bool fresh = step == 0 && epoch == 0 && evaluations == 0 && models == 0 && merges == 0;
   const Kind kind = spoiled_ ? kSpoiled : fresh ? kFresh : kTrained;
-  return {kind, step, epoch, evaluations, models, merges};
+  return std::vector<std::int64_t>{kind, step, epoch, evaluations, models, merges};
 }
 
 // ---- from replica to replica ------------------------------------------------------------------
@@ -213,8 +213,8 @@ void TrainingState::SyncStates() {
   }
 }
 
-std::unique_ptr<CheckpointCopy> TrainingState::Copy() const {
-  auto copy = std::make_unique<CheckpointCopy>();
+std::unique_ptr<TrainingStateCopy> TrainingState::Copy() const {
+  auto copy = std::make_unique<TrainingStateCopy>();
   copy->step = position.step;
   copy->value = trial_.last_value();
   for (const OptimizedModel& trained : models_) {

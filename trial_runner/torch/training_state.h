@@ -66,7 +66,7 @@ class TrainingState final : public SharedState {
   };
 
   absl::Status ReadModel(const OptimizedModel& trained, StateReader& from);
-  std::unique_ptr<CheckpointCopy> Copy() const;
+  std::unique_ptr<TrainingStateCopy> Copy() const;
   absl::Status ReadArchive(torch::serialize::InputArchive& archive);
   absl::Status RefuseUnknownKeys(torch::serialize::InputArchive& archive) const;
 

@@ -15,6 +15,9 @@ namespace espalier {
 class State;
 class TrialContext;
 
+// The service's own record of a trial has this name too; programs write espalier::Trial.
+inline namespace programs {
+
 // A trial as its program sees it: the parameters to train with, and where results go. Make one
 // first thing in main. When the program is started by a tuner agent, it finds the agent through its
 // environment; when started by hand it runs alone, takes parameters as `--set name=value`, and
@@ -78,4 +81,5 @@ class Trial {
   std::unique_ptr<TrialContext> context_;
 };
 
+}  // namespace programs
 }  // namespace espalier

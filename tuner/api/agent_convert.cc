@@ -100,8 +100,11 @@ absl::Status TakeCheckpoints(const v1::Hello& hello, AgentHello& event) {
   held.more = hello.checkpoints().more();
   for (const v1::HeldCheckpoint& one : told) {
     ESPALIER_RETURN_IF_ERROR(CheckCheckpoint(one.name(), one.fingerprint()));
-    held.files.push_back(
-        {one.study(), one.trial_number(), one.name(), one.fingerprint(), one.fetched()});
+    held.files.push_back({.study = one.study(),
+                          .number = one.trial_number(),
+                          .name = one.name(),
+                          .fingerprint = one.fingerprint(),
+                          .fetched = one.fetched()});
   }
   return absl::OkStatus();
 }
@@ -124,17 +127,22 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
   }
   ESPALIER_RETURN_IF_ERROR(CheckAmount("price an hour", hello.price_per_hour()));
   ESPALIER_RETURN_IF_ERROR(CheckAmount("time to leave", hello.leaves_in_s()));
-  AgentHello event{hello.node_name(), hello.slots(),          {},          hello.gpu_type(),
-                   hello.spot(),      hello.price_per_hour(), std::nullopt};
+  AgentHello event{.node_name = hello.node_name(),
+                   .slots = hello.slots(),
+                   .replicas = {},
+                   .gpu_type = hello.gpu_type(),
+                   .spot = hello.spot(),
+                   .price_per_hour = hello.price_per_hour(),
+                   .leaves_in_s = std::nullopt};
   if (hello.has_leaves_in_s()) event.leaves_in_s = hello.leaves_in_s();
   ESPALIER_RETURN_IF_ERROR(TakeCheckpoints(hello, event));
   for (const v1::LiveReplica& live : hello.replicas()) {
-    LiveReplica replica{ReplicaId(live.replica_id()),
-                        TrialId(live.trial_id()),
-                        live.slot(),
-                        live.generation(),
-                        std::nullopt,
-                        live.started_from()};
+    LiveReplica replica{.replica = ReplicaId(live.replica_id()),
+                        .trial = TrialId(live.trial_id()),
+                        .slot = live.slot(),
+                        .generation = live.generation(),
+                        .ready = std::nullopt,
+                        .started_from = live.started_from()};
     if (live.has_ready()) {
       replica.ready = FromProto(live.ready());
       ESPALIER_RETURN_IF_ERROR(Check(replica.replica, *replica.ready));
@@ -254,14 +262,14 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
     }
     case v1::AgentMessage::kExited: {
       const v1::ReplicaExited& exited = message.exited();
-      out.event = ReplicaExited{ReplicaId(exited.replica_id()),
-                                exited.exit_code(),
-                                exited.signal(),
-                                exited.last_output(),
-                                exited.error(),
-                                exited.checkpoint_missing(),
-                                NodeId(),
-                                exited.checkpoint_gone()};
+      out.event = ReplicaExited{.replica = ReplicaId(exited.replica_id()),
+                                .exit_code = exited.exit_code(),
+                                .signal = exited.signal(),
+                                .last_output = exited.last_output(),
+                                .error = exited.error(),
+                                .checkpoint_missing = exited.checkpoint_missing(),
+                                .node = NodeId(),
+                                .checkpoint_gone = exited.checkpoint_gone()};
       return out;
     }
     case v1::AgentMessage::kCopied: {

@@ -55,7 +55,11 @@ absl::StatusOr<v1::Token> CreateToken(Tuner& tuner, const v1::CreateTokenRequest
   const AccessToken token = NewAccessToken(certificate_hash);
   Time now;
   ESPALIER_RETURN_IF_ERROR(tuner.Read([&now](const View& view) { now = view.now; }));
-  KeptToken kept{token.id, HashOf(token.secret), request.role(), request.name(), now};
+  KeptToken kept{.id = token.id,
+                 .hash = HashOf(token.secret),
+                 .role = request.role(),
+                 .name = request.name(),
+                 .created = now};
   if (life_s > 0) kept.expires = After(now, life_s);
   const Reply reply = tuner.Post(espalier::AddToken{std::move(kept)});
   if (!reply.status.ok()) return reply.status;

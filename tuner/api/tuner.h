@@ -48,6 +48,7 @@ class Tuner {
   // The same for callers that do not wait: `done` gets Post's reply, and `look` gets a view, or
   // null once there is nothing to see any more. Where the core has an owner thread they are called
   // on that, and nothing waits; in this default they are called before these return.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): kept, where it is called later
   virtual void PostThen(Event event, std::function<void(const Reply&)> done) {
     done(Post(std::move(event)));
   }

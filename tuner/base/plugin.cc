@@ -62,8 +62,9 @@ absl::StatusOr<OptionValues> ReadOptions(std::string_view kind, const PluginInfo
     values[std::string(option.name)] = option.default_value;
   }
   for (const auto& [name, value] : given) {
-    const auto option = std::find_if(plugin.options.begin(), plugin.options.end(),
-                                     [&](const PluginOption& known) { return known.name == name; });
+    const auto option =
+        std::find_if(plugin.options.begin(), plugin.options.end(),
+                     [&name = name](const PluginOption& known) { return known.name == name; });
     if (option == plugin.options.end()) {
       return absl::InvalidArgumentError(absl::StrCat(
           PluginPlace(kind, plugin.name), " has no option \"", name, "\"; ", OptionNames(plugin)));

@@ -86,7 +86,11 @@ absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
   }
   ESPALIER_RETURN_IF_ERROR(CheckTimeouts(arguments.timeouts));
   ESPALIER_ASSIGN_OR_RETURN(AgentOptions agent, CheckNode(arguments.node, spec));
-  RunPlan plan{arguments, std::move(spec), std::move(agent), {}, {}};
+  RunPlan plan{.arguments = arguments,
+               .spec = std::move(spec),
+               .agent = std::move(agent),
+               .directory = {},
+               .token = {}};
   if (!arguments.token_file.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(plan.token, ReadToken(arguments.token_file));
   }

@@ -101,7 +101,12 @@ class DatabaseSource : public StudySource, private Tuner {
     return reply;
   }
   absl::Status Read(const std::function<void(const View&)>& look) override {
-    look(View{core_, now_, pids_, gpus_, folders_, hosts_});
+    look(View{.core = core_,
+              .now = now_,
+              .pids = pids_,
+              .gpus = gpus_,
+              .folders = folders_,
+              .hosts = hosts_});
     return absl::OkStatus();
   }
   absl::StatusOr<std::string> ReadOutput(NodeId, const std::string& study,

@@ -24,7 +24,13 @@ void Turn::Emit(Change change) {
 
 void Turn::Decide(StudyId study, std::int64_t number, DecisionKind kind, int from, int to,
                   std::string reason) {
-  Emit(DecisionMade{study, {now_, number, kind, from, to, std::move(reason)}});
+  Emit(DecisionMade{study,
+                    {.at = now_,
+                     .trial_number = number,
+                     .kind = kind,
+                     .from_slots = from,
+                     .to_slots = to,
+                     .reason = std::move(reason)}});
 }
 
 void Turn::Decide(const Trial& trial, DecisionKind kind, int from, int to, std::string reason) {

@@ -93,9 +93,9 @@ class Http2Token final : public AddedToken {
     if (!adds_) return;
     adds_ = opens_stream_ = false;
     const auto size = static_cast<std::uint32_t>(field_.size());
-    out.append({static_cast<char>(size >> 16), static_cast<char>(size >> 8 & 0xff),
-                static_cast<char>(size & 0xff), static_cast<char>(kContinuation),
-                static_cast<char>(kEndHeaders)});
+    out.append(std::string{static_cast<char>(size >> 16), static_cast<char>(size >> 8 & 0xff),
+                           static_cast<char>(size & 0xff), static_cast<char>(kContinuation),
+                           static_cast<char>(kEndHeaders)});
     out.append(stream_);
     out.append(field_);
   }

@@ -147,9 +147,12 @@ class LocalEngine final : public Engine {
         ++it;
         continue;
       }
-      absl::StatusOr<NodeProcess> node =
-          NodeProcess::Start({agents_.executable, agents_.arguments, agents_.directory, *it,
-                              grpc_address_, http_address_});
+      absl::StatusOr<NodeProcess> node = NodeProcess::Start({.executable = agents_.executable,
+                                                             .arguments = agents_.arguments,
+                                                             .directory = agents_.directory,
+                                                             .name = *it,
+                                                             .grpc_address = grpc_address_,
+                                                             .http_address = http_address_});
       if (node.ok()) {
         spdlog::info("event=node_started node=\"{}\" pid={}", *it, node->pid());
         nodes_.emplace(*it, *std::move(node));

@@ -299,7 +299,12 @@ void Loop::CleanUp() {
 }
 
 void Loop::Answer(std::vector<Item>& batch, const std::map<TrialId, Reply>& late) {
-  const View view{core_, options_.clock(), pids_, gpus_, folders_, hosts_};
+  const View view{.core = core_,
+                  .now = options_.clock(),
+                  .pids = pids_,
+                  .gpus = gpus_,
+                  .folders = folders_,
+                  .hosts = hosts_};
   for (Item& item : batch) {
     if (const auto* read = std::get_if<ReadItem>(&item)) {
       read->look(&view);

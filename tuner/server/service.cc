@@ -187,8 +187,11 @@ class ServiceImpl final : public Service {
     const auto answered = [this](const std::string& route, int status) {
       metrics_.CountRequest("dashboard", route, std::to_string(status));
     };
-    ESPALIER_ASSIGN_OR_RETURN(
-        dashboard_, start({address, credentials_.TlsAt(address), *access_, *loop_, answered}));
+    ESPALIER_ASSIGN_OR_RETURN(dashboard_, start({.address = address,
+                                                 .tls = credentials_.TlsAt(address),
+                                                 .access = *access_,
+                                                 .tuner = *loop_,
+                                                 .answered = answered}));
     dashboard_address_ = dashboard_->address();
     return absl::OkStatus();
   }

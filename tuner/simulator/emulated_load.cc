@@ -27,7 +27,13 @@ class EmulatedTruth : public TrialTruth {
         batch_(static_cast<std::int64_t>(Number(trial.parameters, "batch_size", 128))),
         seed_(MixSeed(static_cast<std::uint64_t>(trial.number), "trial")) {}
 
-  BatchBounds bounds() const override { return {batch_, batch_, 1, batch_, true}; }
+  BatchBounds bounds() const override {
+    return {.initial = batch_,
+            .max_global = batch_,
+            .min_atomic = 1,
+            .max_atomic = batch_,
+            .accumulation = true};
+  }
   std::int64_t steps() const override { return options_.epochs; }
 
   // The longest share of a batch is what the group waits for.

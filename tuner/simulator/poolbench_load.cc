@@ -32,7 +32,11 @@ class PoolbenchTruth : public TrialTruth {
 
   BatchBounds bounds() const override {
     const std::int64_t batch = configuration_.batch();
-    return {batch, batch, 1, batch, true};
+    return {.initial = batch,
+            .max_global = batch,
+            .min_atomic = 1,
+            .max_atomic = batch,
+            .accumulation = true};
   }
   GradientNoise noise() const override {
     return {1, PoolbenchNoiseScale(configuration_) / static_cast<double>(configuration_.batch())};

@@ -107,7 +107,11 @@ class RecordedTruth : public TrialTruth {
       : trial_(trial), exponent_(exponent), longest_(longest) {}
 
   BatchBounds bounds() const override {
-    return {trial_.batch, trial_.batch, 1, trial_.batch, true};
+    return {.initial = trial_.batch,
+            .max_global = trial_.batch,
+            .min_atomic = 1,
+            .max_atomic = trial_.batch,
+            .accumulation = true};
   }
   std::int64_t steps() const override {
     const auto recorded = static_cast<std::int64_t>(trial_.values.size());
@@ -157,8 +161,11 @@ class Recorded : public RecordedLoad {
       if (trial.values.empty()) continue;
       const std::int64_t batch =
           std::max(trial.figures.Whole(Figure::kBatchSize), trial.values.back().batch_size);
-      trials_.push_back({trial.parameters, trial.values, trial.state == TrialState::kComplete,
-                         std::max<std::int64_t>(1, batch), StepSeconds(trial)});
+      trials_.push_back({.parameters = trial.parameters,
+                         .values = trial.values,
+                         .complete = trial.state == TrialState::kComplete,
+                         .batch = std::max<std::int64_t>(1, batch),
+                         .step_s = StepSeconds(trial)});
       longest_ = std::max(longest_, static_cast<std::int64_t>(trial.values.size()));
     }
     if (pauses > 0) mean_pause_s_ = pause_s / pauses;

@@ -199,9 +199,11 @@ Timeline TimelineOf(const StudySimulation& simulation) {
   }
   for (const Decision& decision : study.decisions) {
     timeline.decisions.push_back(
-        {SecondsBetween(VirtualPool::kStart, decision.at),
-         decision.trial_number < 0 ? "" : absl::StrCat("trial ", decision.trial_number),
-         decision.from_slots, decision.to_slots, decision.reason});
+        {.at_s = SecondsBetween(VirtualPool::kStart, decision.at),
+         .row = decision.trial_number < 0 ? "" : absl::StrCat("trial ", decision.trial_number),
+         .from_slots = decision.from_slots,
+         .to_slots = decision.to_slots,
+         .reason = decision.reason});
   }
   const StudyFigures& f = simulation.figures;
   timeline.figures = {{"finish_s", f.finish_s},

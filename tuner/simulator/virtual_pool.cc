@@ -195,7 +195,11 @@ void VirtualPool::Exit(ReplicaId replica, int signal, double delay_s) {
 
 void VirtualPool::Exited(ReplicaId replica, int signal) {
   if (processes_.erase(replica) == 0) return;
-  Step(ReplicaExited{replica, signal == 0 ? 0 : -1, signal, "", ""});
+  Step(ReplicaExited{.replica = replica,
+                     .exit_code = signal == 0 ? 0 : -1,
+                     .signal = signal,
+                     .last_output = "",
+                     .error = ""});
 }
 
 // ---- nodes of the engine ------------------------------------------------------------------------
@@ -376,12 +380,12 @@ void VirtualPool::TellProgress(Training& training) {
   const std::int64_t timed = last - first - (training.warm ? 0 : 1);
   if (timed > 0) {
     const auto count = static_cast<double>(timed);
-    progress.profile.push_back({{training.nodes, static_cast<int>(replicas), atomic_batch},
-                                0,
-                                0,
-                                timed,
-                                count * pace.iteration_s,
-                                count * (pace.iteration_s - pace.grad_s)});
+    progress.profile.push_back({.key = {training.nodes, static_cast<int>(replicas), atomic_batch},
+                                .accumulation_count = 0,
+                                .accumulation_time_s = 0,
+                                .optimizer_count = timed,
+                                .optimizer_time_s = count * pace.iteration_s,
+                                .sync_time_s = count * (pace.iteration_s - pace.grad_s)});
   }
   training.warm = training.warm || last > first;
   training.told_done = training.done;
@@ -405,8 +409,13 @@ void VirtualPool::Finish(TrialId trial) {
 
 void VirtualPool::Join(std::size_t node) {
   const VirtualNode& joins = options_.nodes[node];
-  const Reply reply = Step(AgentHello{
-      joins.name, joins.slots, {}, joins.gpu_type, joins.spot, joins.price_per_hour, std::nullopt});
+  const Reply reply = Step(AgentHello{.node_name = joins.name,
+                                      .slots = joins.slots,
+                                      .replicas = {},
+                                      .gpu_type = joins.gpu_type,
+                                      .spot = joins.spot,
+                                      .price_per_hour = joins.price_per_hour,
+                                      .leaves_in_s = std::nullopt});
   ESPALIER_CHECK(reply.status.ok(), "simulated nodes are checked before they join");
   node_ids_[node] = reply.node;
   const auto asked = asked_.find(joins.name);

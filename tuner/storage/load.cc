@@ -195,8 +195,13 @@ class Loader {
     return ForEach("token",
                    "SELECT 0, id, hash, role, name, created_us, expires_us, removed_us FROM tokens",
                    [&](const Statement& row) {
-                     const KeptToken token{row.Text(1),   row.Text(2),   row.Text(3),  row.Text(4),
-                                           row.Moment(5), row.Moment(6), row.Moment(7)};
+                     const KeptToken token{.id = row.Text(1),
+                                           .hash = row.Text(2),
+                                           .role = row.Text(3),
+                                           .name = row.Text(4),
+                                           .created = row.Moment(5),
+                                           .expires = row.Moment(6),
+                                           .removed = row.Moment(7)};
                      state_.tokens.insert_or_assign(token.id, token);
                      return absl::OkStatus();
                    });
@@ -228,8 +233,12 @@ class Loader {
         "SELECT study, at_us, trial_number, kind, from_slots, to_slots, reason FROM decisions",
         "study", "study, number", [&](const Statement& row) {
           ESPALIER_ASSIGN_OR_RETURN(Study* const study, StudyOf(row));
-          Decision decision{row.Moment(1), row.Integer(2), DecisionKind::kStudy,
-                            row.Int(4),    row.Int(5),     row.Text(6)};
+          Decision decision{.at = row.Moment(1),
+                            .trial_number = row.Integer(2),
+                            .kind = DecisionKind::kStudy,
+                            .from_slots = row.Int(4),
+                            .to_slots = row.Int(5),
+                            .reason = row.Text(6)};
           ESPALIER_ASSIGN_OR_RETURN(decision.kind, DecisionKindFromText(row.Text(3)));
           study->decisions.push_back(std::move(decision));
           ++study->decisions_made;
@@ -270,8 +279,11 @@ class Loader {
                            "SELECT trial, step, value, progress, at_us, batch_size "
                            "FROM trial_values",
                            ", step", [](const Statement& row, Trial& trial) {
-                             trial.values.push_back({row.Integer(1), row.Double(2), row.Double(3),
-                                                     row.Moment(4), row.Integer(5)});
+                             trial.values.push_back({.step = row.Integer(1),
+                                                     .value = row.Double(2),
+                                                     .progress = row.Double(3),
+                                                     .at = row.Moment(4),
+                                                     .batch_size = row.Integer(5)});
                              return absl::OkStatus();
                            });
   }
@@ -290,8 +302,11 @@ class Loader {
         "SELECT trial, node, step, name, fingerprint, saved_us, generation, fetched, folder "
         "FROM checkpoint_copies",
         ", node", [](const Statement& row, Trial& trial) {
-          const CheckpointLabel what{row.Integer(2), row.Text(3), row.Text(4), row.Moment(5),
-                                     row.Integer(6)};
+          const CheckpointLabel what{.step = row.Integer(2),
+                                     .name = row.Text(3),
+                                     .fingerprint = row.Text(4),
+                                     .at = row.Moment(5),
+                                     .generation = row.Integer(6)};
           trial.copies.push_back({NodeId(row.Integer(1)), what, row.Integer(7) != 0, row.Text(8)});
           return absl::OkStatus();
         });
@@ -314,9 +329,14 @@ class Loader {
         "form_s, broadcast_s "
         "FROM resizes",
         ", number", [](const Statement& row, Trial& trial) {
-          trial.resizes.push_back({row.Moment(1), row.Integer(2), row.Int(3), row.Int(4),
-                                   row.Double(5), row.Integer(6) != 0, row.Double(7),
-                                   row.Double(8)});
+          trial.resizes.push_back({.at = row.Moment(1),
+                                   .generation = row.Integer(2),
+                                   .from_replicas = row.Int(3),
+                                   .to_replicas = row.Int(4),
+                                   .pause_s = row.Double(5),
+                                   .after_loss = row.Integer(6) != 0,
+                                   .form_s = row.Double(7),
+                                   .broadcast_s = row.Double(8)});
           return absl::OkStatus();
         });
   }

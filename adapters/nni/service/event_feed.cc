@@ -149,7 +149,12 @@ void EventFeed::Await(StudyId study, std::int64_t revision, double wait_s) {
 
 EventFeed::TrialNews EventFeed::NewsOf(TrialId id, const TrialRecord& record,
                                        std::int64_t revision) {
-  TrialNews news{id, {}, {}, 0, !record.metrics.empty(), record.ended > revision};
+  TrialNews news{.trial = id,
+                 .metrics = {},
+                 .steps = {},
+                 .steps_before = 0,
+                 .by_channel = !record.metrics.empty(),
+                 .ended = record.ended > revision};
   for (const auto& [at, key] : record.metrics) {
     if (at > revision) news.metrics.push_back(key);
   }
@@ -178,9 +183,9 @@ EventFeed::News EventFeed::Since(StudyId study, std::int64_t revision) const {
 EventFeed::TrialNews EventFeed::WholeOf(StudyId study, TrialId trial) const {
   const std::lock_guard lock(mutex_);
   const auto found = studies_.find(study);
-  if (found == studies_.end()) return {trial, {}, {}, 0, false, false};
+  if (found == studies_.end()) return {.trial = trial, .metrics = {}, .steps = {}};
   const auto record = found->second.trials.find(trial);
-  if (record == found->second.trials.end()) return {trial, {}, {}, 0, false, false};
+  if (record == found->second.trials.end()) return {.trial = trial, .metrics = {}, .steps = {}};
   return NewsOf(trial, record->second, 0);
 }
 

@@ -277,19 +277,22 @@ absl::StatusOr<std::string> Experiments::Submit(const std::string& experiment,
                      ": open it again first, by PUT /nni/v1/experiments/", experiment));
   }
   const TrialEnvironment environment =
-      EnvironmentOf({experiment, trial, submission.sequence, service_url,
-                     ChannelPath(before.channel_key, experiment, trial),
-                     CheckpointFolder(before.definition, trial)});
+      EnvironmentOf({.experiment = experiment,
+                     .trial = trial,
+                     .sequence = submission.sequence,
+                     .service_url = service_url,
+                     .channel_path = ChannelPath(before.channel_key, experiment, trial),
+                     .checkpoint_folder = CheckpointFolder(before.definition, trial)});
   if (!before.trial) {
-    EnqueueTrial event{StudyName(experiment),
-                       submission.for_showing,
-                       {},
-                       trial,
-                       {{kTrial, QuoteJson(trial)},
-                        {kSequence, absl::StrCat(submission.sequence)},
-                        {kParameter, QuoteJson(submission.parameter)},
-                        {kTrialParameters, submission.parameters}},
-                       environment};
+    EnqueueTrial event{.study = StudyName(experiment),
+                       .fixed = submission.for_showing,
+                       .user_attributes = {},
+                       .request_key = trial,
+                       .system_attributes = {{kTrial, QuoteJson(trial)},
+                                             {kSequence, absl::StrCat(submission.sequence)},
+                                             {kParameter, QuoteJson(submission.parameter)},
+                                             {kTrialParameters, submission.parameters}},
+                       .environment = environment};
     const Reply reply = tuner_.Post(std::move(event));
     if (!reply.status.ok()) return reply.status;
     return Show(experiment, trial);

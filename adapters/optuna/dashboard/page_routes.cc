@@ -45,11 +45,11 @@ absl::StatusOr<Answer> File(const std::filesystem::path& folder, const std::stri
   const bool packed = request.get_header_value("Accept-Encoding").find("gzip") != std::string::npos;
   if (packed) {
     if (absl::StatusOr<std::string> content = ReadWhole(folder / (name + ".gz")); content.ok()) {
-      return Answer{200,
-                    *std::move(content),
-                    TypeOf(name),
-                    {{"Content-Encoding", "gzip"}, {"Vary", "Accept-Encoding"}},
-                    true};
+      return Answer{.status = 200,
+                    .body = *std::move(content),
+                    .type = TypeOf(name),
+                    .headers = {{"Content-Encoding", "gzip"}, {"Vary", "Accept-Encoding"}},
+                    .packed = true};
     }
   }
   ESPALIER_ASSIGN_OR_RETURN(std::string content, ReadWhole(folder / name));

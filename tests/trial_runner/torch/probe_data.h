@@ -12,8 +12,11 @@
 
 namespace espalier {
 
-class AdaptiveDataParallel;
+inline namespace programs {
 class Trial;
+}
+
+class AdaptiveDataParallel;
 
 struct ProbeBatch {
   at::Tensor indices;  // which samples these are, [n]

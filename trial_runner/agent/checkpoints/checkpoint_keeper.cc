@@ -23,8 +23,11 @@ FetchOrder OrderOf(const CheckpointName& what, std::int64_t trial_id,
                    const v1::CheckpointSources& from) {
   FetchOrder order{trial_id, what, from.fingerprint(), {}};
   for (const v1::CheckpointSource& source : from.sources()) {
-    order.sources.push_back(
-        {source.node(), source.address(), source.certificate(), source.ticket(), source.error()});
+    order.sources.push_back({.node = source.node(),
+                             .address = source.address(),
+                             .certificate = source.certificate(),
+                             .ticket = source.ticket(),
+                             .error = source.error()});
   }
   return order;
 }

@@ -57,7 +57,11 @@ bool CheckpointTransfers::WaitFor(double seconds) {
 }
 
 CheckpointTransfers::Done CheckpointTransfers::Obtain(Waiting taken) {
-  Done done{std::move(taken.order), taken.step, taken.replica_id, std::string(), 0};
+  Done done{.order = std::move(taken.order),
+            .step = taken.step,
+            .replica_id = taken.replica_id,
+            .path = std::string(),
+            .bytes = 0};
   done.path = store_.Obtain(
       done.order, [this](double seconds) { return WaitFor(seconds); },
       [this, &done](std::int64_t bytes) {

@@ -107,8 +107,11 @@ absl::StatusOr<std::unique_ptr<Forwarder>> OpenPort(const ConnectArguments& argu
   const auto failed = [](const absl::Status& status) {
     std::fprintf(stderr, "tuner connect: %s\n", std::string(status.message()).c_str());
   };
-  auto forwarder = Forwarder::Start(
-      listener, {address, TrustFor(options), options.token, ForwarderLimits{}, failed});
+  auto forwarder = Forwarder::Start(listener, {.service = address,
+                                               .trust = TrustFor(options),
+                                               .token = options.token,
+                                               .limits = ForwarderLimits{},
+                                               .failed = failed});
   const std::string here = forwarder->address();
   ESPALIER_ASSIGN_OR_RETURN(const HostPort opened, ParseHostPort(here));
   std::printf("%s is the service at %s, for programs of this user\n", here.c_str(),

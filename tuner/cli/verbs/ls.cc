@@ -20,11 +20,12 @@ absl::Status List(StudySource& source) {
   std::vector<std::vector<std::string>> rows = {
       {"study", "state", "running time", "best", "trials"}};
   for (const v1::Study& study : list.studies()) {
-    rows.push_back({study.name(), StateName(study.state()), FormatDuration(study.elapsed_s()),
-                    study.has_best_value()
-                        ? fmt::format("{} {}", study.metric(), FormatValue(study.best_value()))
-                        : "",
-                    TrialCounts(study)});
+    rows.push_back(std::vector<std::string>{
+        study.name(), StateName(study.state()), FormatDuration(study.elapsed_s()),
+        study.has_best_value()
+            ? fmt::format("{} {}", study.metric(), FormatValue(study.best_value()))
+            : "",
+        TrialCounts(study)});
   }
   for (const std::string& line : Columns(rows)) std::puts(line.c_str());
   return absl::OkStatus();

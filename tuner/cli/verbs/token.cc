@@ -77,8 +77,9 @@ absl::Status List(const TokenArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const v1::ListTokensResponse tokens, Client(options).ListTokens());
   std::vector<std::vector<std::string>> rows = {{"id", "name", "role", "created", "state"}};
   for (const v1::Token& token : tokens.tokens()) {
-    rows.push_back({token.id(), token.name(), token.role(),
-                    MomentText(TimeFromSeconds(token.created_s())), StateOf(token)});
+    rows.push_back(std::vector<std::string>{token.id(), token.name(), token.role(),
+                                            MomentText(TimeFromSeconds(token.created_s())),
+                                            StateOf(token)});
   }
   for (const std::string& line : Columns(rows)) std::puts(line.c_str());
   return absl::OkStatus();

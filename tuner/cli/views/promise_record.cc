@@ -27,8 +27,11 @@ Trial TrialOf(const v1::Trial& recorded) {
   trial.created = TimeFromSeconds(recorded.created_at());
   trial.ended = TimeFromSeconds(recorded.ended_at());
   for (const v1::IntermediateValue& value : recorded.values()) {
-    trial.values.push_back({value.step(), value.value(), value.progress(),
-                            TimeFromSeconds(value.at()), value.batch_size()});
+    trial.values.push_back({.step = value.step(),
+                            .value = value.value(),
+                            .progress = value.progress(),
+                            .at = TimeFromSeconds(value.at()),
+                            .batch_size = value.batch_size()});
   }
   return trial;
 }

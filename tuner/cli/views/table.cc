@@ -74,23 +74,57 @@ std::string Known(double value) { return value > 0 ? FormatValue(value) : ""; }
 std::vector<Column> AllColumns(const v1::StudyDetails& details, double now) {
   const std::string metric = details.study().metric();
   return {
-      {"trial", 5, 100, true, [](const v1::Trial& t) { return std::to_string(t.number()); }},
-      {"state", 8, 90, false, [](const v1::Trial& t) { return StateName(t.state()); }},
-      {"parameters", 0, 50, false, [](const v1::Trial& t) { return DisplayParameters(t); }},
-      {metric.empty() ? "metric" : metric, 9, 95, true,
-       [](const v1::Trial& t) { return t.has_value() ? FormatValue(t.value()) : ""; }},
-      {"step", 6, 80, true,
-       [](const v1::Trial& t) { return t.step() > 0 ? std::to_string(t.step()) : ""; }},
-      {"slots", 5, 85, true,
-       [&details, now](const v1::Trial& t) { return SlotsText(details, t, now); }},
-      {"batch", 6, 30, true,
-       [](const v1::Trial& t) { return t.batch_size() > 0 ? std::to_string(t.batch_size()) : ""; }},
-      {"goodput", 8, 20, true,
-       [](const v1::Trial& t) { return HasEnded(t.state()) ? "" : Known(t.goodput()); }},
-      {"promise", 7, 40, true,
-       [](const v1::Trial& t) {
-         return HasEnded(t.state()) ? "" : fmt::format("{:.2f}", t.promise());
-       }},
+      {.heading = "trial",
+       .width = 5,
+       .keep = 100,
+       .right = true,
+       .text = [](const v1::Trial& t) { return std::to_string(t.number()); }},
+      {.heading = "state",
+       .width = 8,
+       .keep = 90,
+       .right = false,
+       .text = [](const v1::Trial& t) { return StateName(t.state()); }},
+      {.heading = "parameters",
+       .width = 0,
+       .keep = 50,
+       .right = false,
+       .text = [](const v1::Trial& t) { return DisplayParameters(t); }},
+      {.heading = metric.empty() ? "metric" : metric,
+       .width = 9,
+       .keep = 95,
+       .right = true,
+       .text = [](const v1::Trial& t) { return t.has_value() ? FormatValue(t.value()) : ""; }},
+      {.heading = "step",
+       .width = 6,
+       .keep = 80,
+       .right = true,
+       .text = [](const v1::Trial& t) { return t.step() > 0 ? std::to_string(t.step()) : ""; }},
+      {.heading = "slots",
+       .width = 5,
+       .keep = 85,
+       .right = true,
+       .text = [&details, now](const v1::Trial& t) { return SlotsText(details, t, now); }},
+      {.heading = "batch",
+       .width = 6,
+       .keep = 30,
+       .right = true,
+       .text =
+           [](const v1::Trial& t) {
+             return t.batch_size() > 0 ? std::to_string(t.batch_size()) : "";
+           }},
+      {.heading = "goodput",
+       .width = 8,
+       .keep = 20,
+       .right = true,
+       .text = [](const v1::Trial& t) { return HasEnded(t.state()) ? "" : Known(t.goodput()); }},
+      {.heading = "promise",
+       .width = 7,
+       .keep = 40,
+       .right = true,
+       .text =
+           [](const v1::Trial& t) {
+             return HasEnded(t.state()) ? "" : fmt::format("{:.2f}", t.promise());
+           }},
   };
 }
 

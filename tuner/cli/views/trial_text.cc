@@ -75,12 +75,13 @@ void AddHistory(const v1::StudyDetails& details, const v1::Trial& trial, double 
   std::vector<std::vector<std::string>> resizes = {
       {"at", "replicas", "pause", "forming", "state", ""}};
   for (const v1::Resize& resize : trial.resizes()) {
-    resizes.push_back({At(details, resize.at()),
-                       fmt::format("{} -> {}", resize.from_replicas(), resize.to_replicas()),
-                       fmt::format("{:.1f} ms", 1000 * resize.pause_s()),
-                       fmt::format("{:.1f} ms", 1000 * resize.form_s()),
-                       fmt::format("{:.1f} ms", 1000 * resize.broadcast_s()),
-                       resize.after_loss() ? "after a loss" : ""});
+    resizes.push_back(std::vector<std::string>{
+        At(details, resize.at()),
+        fmt::format("{} -> {}", resize.from_replicas(), resize.to_replicas()),
+        fmt::format("{:.1f} ms", 1000 * resize.pause_s()),
+        fmt::format("{:.1f} ms", 1000 * resize.form_s()),
+        fmt::format("{:.1f} ms", 1000 * resize.broadcast_s()),
+        resize.after_loss() ? "after a loss" : ""});
   }
   lines.Section("regroups", resizes);
   std::vector<std::vector<std::string>> decisions = {{"at", "decision", "slots", "reason"}};

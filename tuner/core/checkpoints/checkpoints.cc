@@ -55,8 +55,11 @@ void Checkpoints::Hear(Replica& from, const ReplicaCheckpoint& message) {
   const Trial& trial = turn_.TrialAt(from.trial);
   // One that was long in the writing must not take the place of a newer one.
   if (message.step < trial.newest_checkpoint.step) return;
-  const CheckpointLabel label{message.step, message.name, message.fingerprint, turn_.now(),
-                              from.generation};
+  const CheckpointLabel label{.step = message.step,
+                              .name = message.name,
+                              .fingerprint = message.fingerprint,
+                              .at = turn_.now(),
+                              .generation = from.generation};
   if (trial.checkpoint == message.path && trial.newest_checkpoint.Is(label)) return;
   if (trial.checkpoint != message.path || label.known()) {
     turn_.Emit(CheckpointRecorded{trial.id, message.path, label});
@@ -220,7 +223,7 @@ std::optional<NodeId> Checkpoints::PlaceForCopy(const Trial& trial,
     const bool can = node.connected && node.keeps_checkpoints && !node.draining && !node.leaving &&
                      !node.releasing;
     if (!can || std::find(sources.begin(), sources.end(), id) != sources.end()) continue;
-    const bool reaches = std::any_of(sources.begin(), sources.end(), [&](NodeId source) {
+    const bool reaches = std::any_of(sources.begin(), sources.end(), [&, id = id](NodeId source) {
       return !apart.contains(NodePair{std::min(source, id), std::max(source, id)});
     });
     if (!reaches) continue;
@@ -354,7 +357,8 @@ bool Checkpoints::CheckpointMissing(TrialId id, const ReplicaExited& exit) {
     reason = failed->second.why;
   }
   turn_.Decide(turn_.TrialAt(id), DecisionKind::kRestart, 1, 0, reason);
-  turn_.Emit(TrialStateChanged{id, TrialState::kPaused, turn_.now(), reason, std::nullopt, ""});
+  turn_.Emit(TrialStateChanged{
+      .id = id, .state = TrialState::kPaused, .at = turn_.now(), .reason = reason});
   pool_.groups.erase(id);
   keeping_.due.insert(id);
   turn_.Wake();

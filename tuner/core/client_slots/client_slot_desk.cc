@@ -269,7 +269,13 @@ std::vector<ClientNode> ClientSlotDesk::Nodes() const {
   std::vector<ClientNode> nodes;
   for (const auto& [id, node] : pool_.nodes) {
     if (!node.connected || node.draining) continue;
-    ClientNode added{id, node.name, node.gpu_type, node.slots, node.slots - KeptOn(id), 0, 0};
+    ClientNode added{.id = id,
+                     .name = node.name,
+                     .gpu_type = node.gpu_type,
+                     .slots = node.slots,
+                     .open = node.slots - KeptOn(id),
+                     .free = 0,
+                     .gives = 0};
     added.free = added.open - busy[id];
     for (const auto& [trial, group] : pool_.groups) {
       const auto planned = group.target.find(id);

@@ -90,7 +90,11 @@ void ClientTrials::On(const AskTrial& event) {
     return;
   }
   if (id) {
-    turn_.Emit(TrialTold{id, TrialState::kRunning, {}, turn_.now(), {}});
+    turn_.Emit(TrialTold{.id = id,
+                         .state = TrialState::kRunning,
+                         .values = {},
+                         .started = turn_.now(),
+                         .ended = {}});
   } else {
     TrialTemplate running;
     running.state = TrialState::kRunning;
@@ -209,7 +213,11 @@ std::optional<Parameters> ClientTrials::Draw(const Study& study, std::int64_t nu
         return trial.id == taken ? &kNone : suggested.Of(trial, study);
       });
     }
-    drawn = sampler.Suggest({spec.space, spec.direction, history.ended, history.running, number},
+    drawn = sampler.Suggest({.space = spec.space,
+                             .direction = spec.direction,
+                             .ended = history.ended,
+                             .running = history.running,
+                             .trial_number = number},
                             random);
     if (!drawn) return std::nullopt;
   }

@@ -66,7 +66,8 @@ void ClientTrials::CheckLeases() {
     if (turn_.StudyAt(trial.study).state == StudyState::kRunning) QueueAgain(trial);
     turn_.Decide(trial, DecisionKind::kFail, 0, 0,
                  absl::StrCat("its client was silent for ", lease.seconds, " s"));
-    turn_.Emit(TrialTold{id, TrialState::kFail, {}, {}, turn_.now()});
+    turn_.Emit(TrialTold{
+        .id = id, .state = TrialState::kFail, .values = {}, .started = {}, .ended = turn_.now()});
     EndIfAllTold(turn_.TrialAt(id).study);
   }
 }

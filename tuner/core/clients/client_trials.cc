@@ -57,11 +57,15 @@ void ClientTrials::On(const CreateTrial& event) {
 
 TrialId ClientTrials::CreateFrom(StudyId study, const TrialTemplate& content) {
   const TrialId id(turn_.state().last_trial.value + 1);
-  turn_.Emit(TrialCreated{id, study, std::ssize(turn_.StudyAt(study).trials), {}, turn_.now()});
+  turn_.Emit(TrialCreated{.id = id,
+                          .study = study,
+                          .number = std::ssize(turn_.StudyAt(study).trials),
+                          .parameters = {},
+                          .at = turn_.now()});
   const Trial& trial = turn_.TrialAt(id);
   for (const auto& [suggestion, value] : content.parameters) Suggest(trial, suggestion, value);
   for (const auto& [step, value] : content.intermediate_values) {
-    turn_.Emit(ValueReported{id, {step, value, 0, turn_.now(), 0}});
+    turn_.Emit(ValueReported{id, {.step = step, .value = value, .at = turn_.now()}});
   }
   for (const auto& [key, value] : content.attributes.user) {
     turn_.Emit(TrialAttributeSet{id, false, key, value});
@@ -69,8 +73,12 @@ TrialId ClientTrials::CreateFrom(StudyId study, const TrialTemplate& content) {
   for (const auto& [key, value] : content.attributes.system) {
     turn_.Emit(TrialAttributeSet{id, true, key, value});
   }
-  turn_.Emit(TrialTold{id, content.state, content.values, content.started, content.ended,
-                       StateSource::kImport});
+  turn_.Emit(TrialTold{.id = id,
+                       .state = content.state,
+                       .values = content.values,
+                       .started = content.started,
+                       .ended = content.ended,
+                       .source = StateSource::kImport});
   HeardOf(id);
   return id;
 }
@@ -178,8 +186,11 @@ void ClientTrials::On(const SetTrialState& event) {
         std::string(ToString(event.state))));
     return;
   }
-  turn_.Emit(TrialTold{event.trial, event.state, event.values, starts ? turn_.now() : Time{},
-                       Ended(event.state) ? turn_.now() : Time{}});
+  turn_.Emit(TrialTold{.id = event.trial,
+                       .state = event.state,
+                       .values = event.values,
+                       .started = starts ? turn_.now() : Time{},
+                       .ended = Ended(event.state) ? turn_.now() : Time{}});
   HeardOf(event.trial);
   if (Ended(event.state)) AfterEnd(*trial);
   turn_.reply().updated = true;

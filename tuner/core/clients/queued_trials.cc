@@ -48,7 +48,11 @@ void QueuedTrials::EnqueueOnPool(const Study& study, const EnqueueTrial& event) 
   if (status.ok()) status = clients_.MayCreateTrial(study);
   if (!status.ok()) return;
   const TrialId id(turn_.state().last_trial.value + 1);
-  turn_.Emit(TrialCreated{id, study.id, std::ssize(study.trials), event.fixed, turn_.now()});
+  turn_.Emit(TrialCreated{.id = id,
+                          .study = study.id,
+                          .number = std::ssize(study.trials),
+                          .parameters = event.fixed,
+                          .at = turn_.now()});
   for (const auto& [key, value] : event.user_attributes) {
     turn_.Emit(TrialAttributeSet{id, false, key, value});
   }
@@ -135,7 +139,7 @@ void QueuedTrials::On(const RecordReport& event) {
   if (!event.step) {
     turn_.Emit(FinalValueReported{trial->id, *event.number});
   } else if (trial->state == TrialState::kRunning) {
-    trials_.TakeValue(trial->id, {*event.step, *event.number, 0, turn_.now(), 0});
+    trials_.TakeValue(trial->id, {.step = *event.step, .value = *event.number, .at = turn_.now()});
   }
 }
 

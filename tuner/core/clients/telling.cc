@@ -87,7 +87,8 @@ void ClientTrials::On(const TellValue& event) {
     }
     return;
   }
-  trials_.TakeValue(trial.id, {event.step.value_or(next), event.value, 0, turn_.now(), 0});
+  trials_.TakeValue(trial.id,
+                    {.step = event.step.value_or(next), .value = event.value, .at = turn_.now()});
   if (event.final && !Ended(trial.state)) {
     trials_.EndTrial(trial.id, TrialState::kComplete, "told its final value", event.value);
   }
@@ -105,7 +106,7 @@ void ClientTrials::On(const ReportValue& event) {
   } else if (turn_.StudyAt(trial->study).spec.by_clients()) {
     SetValue(*trial, step, event.value);
   } else {
-    trials_.TakeValue(trial->id, {step, event.value, 0, turn_.now(), 0});
+    trials_.TakeValue(trial->id, {.step = step, .value = event.value, .at = turn_.now()});
   }
 }
 
@@ -163,8 +164,11 @@ PruneVerdict ClientTrials::Verdict(TrialId id) const {
                      other.state == TrialState::kComplete};
     other.id == id ? void(curve = read) : others.push_back(read);
   });
-  PruneVerdict verdict = (*pruner)->Judge(
-      {study.spec.direction, curve, others, study.spec.max_step, study.spec.best_k});
+  PruneVerdict verdict = (*pruner)->Judge({.direction = study.spec.direction,
+                                           .trial = curve,
+                                           .others = others,
+                                           .max_step = study.spec.max_step,
+                                           .best_k = study.spec.best_k});
   if (!verdict.prune && !verdict.pause) return {};
   return {true, absl::StrCat(study.spec.pruner.name, ": ", verdict.reason)};
 }

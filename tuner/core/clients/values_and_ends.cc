@@ -16,7 +16,8 @@ void ClientTrials::SetValue(const Trial& trial, std::int64_t step, double value)
     turn_.reply().status = HasReportedTheMost(trial);
     return;
   }
-  turn_.Emit(ValueReported{trial.id, {step, value, 0, turn_.now(), 0}, {}, /*replace=*/true});
+  turn_.Emit(ValueReported{
+      trial.id, {.step = step, .value = value, .at = turn_.now()}, {}, /*replace=*/true});
   EndIfTargetReached(trial, value);
 }
 
@@ -34,7 +35,11 @@ void ClientTrials::EndTrial(const Trial& trial, TrialState state, std::vector<do
       !std::isnan(trial.values.back().value)) {
     values.push_back(trial.values.back().value);
   }
-  turn_.Emit(TrialTold{trial.id, state, std::move(values), {}, turn_.now()});
+  turn_.Emit(TrialTold{.id = trial.id,
+                       .state = state,
+                       .values = std::move(values),
+                       .started = {},
+                       .ended = turn_.now()});
   HeardOf(trial.id);
   AfterEnd(trial);
 }

@@ -108,10 +108,15 @@ void Groups::FinishForming(TrialId id) {
   const int replicas = static_cast<int>(group.members.size());
   if (group.replicas_before > 0) {
     const ReplicaRegrouped& longest = group.longest_pause;
-    turn_.Emit(
-        ResizeMeasured{id,
-                       {turn_.now(), turn_.TrialAt(id).generation, group.replicas_before, replicas,
-                        longest.pause_s, group.after_loss, longest.form_s, longest.broadcast_s}});
+    turn_.Emit(ResizeMeasured{id,
+                              {.at = turn_.now(),
+                               .generation = turn_.TrialAt(id).generation,
+                               .from_replicas = group.replicas_before,
+                               .to_replicas = replicas,
+                               .pause_s = longest.pause_s,
+                               .after_loss = group.after_loss,
+                               .form_s = longest.form_s,
+                               .broadcast_s = longest.broadcast_s}});
   }
   if (replicas > group.replicas_before) group.joiner_failures = 0;
   group.after_loss = false;

@@ -91,7 +91,10 @@ void Nodes::LoseUnlisted(NodeId id, const std::vector<LiveReplica>& replicas) {
   for (const Replica& replica : missing) {
     pool_.replicas.erase(replica.id);
     pool_.SlotsChange(replica.trial);
-    watch_.ReplicaGone(replica, {replica.id, -1, 0, "", ""}, /*node_lost=*/true);
+    watch_.ReplicaGone(
+        replica,
+        {.replica = replica.id, .exit_code = -1, .signal = 0, .last_output = "", .error = ""},
+        /*node_lost=*/true);
   }
 }
 
@@ -159,7 +162,9 @@ void Nodes::TryRecover(TrialId id) {
     if (replica->ready) ready.push_back(replica);
   }
   if (pool_.ReplicasOf(id).empty()) {
-    watch_.GroupLost(id, {ReplicaId{}, -1, 0, "", ""}, /*not_its_fault=*/true);
+    watch_.GroupLost(
+        id, {.replica = ReplicaId{}, .exit_code = -1, .signal = 0, .last_output = "", .error = ""},
+        /*not_its_fault=*/true);
     return;
   }
   // Those who have left long ago, and were not told, are no group (Reconcile ends them).
@@ -205,7 +210,10 @@ void Nodes::LoseNode(NodeId id) {
   for (const Replica& replica : lost) {
     pool_.replicas.erase(replica.id);
     pool_.SlotsChange(replica.trial);
-    watch_.ReplicaGone(replica, {replica.id, -1, 0, "", ""}, /*node_lost=*/true);
+    watch_.ReplicaGone(
+        replica,
+        {.replica = replica.id, .exit_code = -1, .signal = 0, .last_output = "", .error = ""},
+        /*node_lost=*/true);
   }
   turn_.Wake();
 }
@@ -239,16 +247,16 @@ std::optional<Time> Nodes::Next() const {
 std::vector<NodeView> Nodes::Views() const {
   std::vector<NodeView> views;
   for (const auto& [id, node] : pool_.nodes) {
-    NodeView view{id,
-                  node.name,
-                  node.slots,
-                  node.connected,
-                  {},
-                  node.gpu_type,
-                  node.spot,
-                  node.price_per_hour,
-                  node.draining,
-                  node.ends.value_or(Time{})};
+    NodeView view{.id = id,
+                  .name = node.name,
+                  .slots = node.slots,
+                  .connected = node.connected,
+                  .replicas = {},
+                  .gpu_type = node.gpu_type,
+                  .spot = node.spot,
+                  .price_per_hour = node.price_per_hour,
+                  .draining = node.draining,
+                  .drain_ends = node.ends.value_or(Time{})};
     for (const ReplicaId held : pool_.replicas.On(id)) {
       const Replica& replica = pool_.replicas.at(held);
       view.replicas.push_back({held, replica.trial, replica.slot});

@@ -176,11 +176,12 @@ int PoolState::FreeSlowSlots(NodeId node) const {
   int count = 0;
   for (const auto& [slot, until] : slow_slots) {
     if (slot.node != node || until <= turn_.now()) continue;
-    const bool held = std::any_of(replicas.begin(), replicas.end(), [&](const auto& entry) {
-      const Replica& replica = entry.second;
-      const bool leaves = replica.leaving && groups.contains(replica.trial);
-      return replica.node == node && replica.slot == slot.index && !leaves;
-    });
+    const bool held =
+        std::any_of(replicas.begin(), replicas.end(), [&, &slot = slot](const auto& entry) {
+          const Replica& replica = entry.second;
+          const bool leaves = replica.leaving && groups.contains(replica.trial);
+          return replica.node == node && replica.slot == slot.index && !leaves;
+        });
     count += held ? 0 : 1;
   }
   return count;

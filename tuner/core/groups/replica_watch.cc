@@ -95,7 +95,11 @@ void ReplicaWatch::Hear(Replica& from, const ReplicaForming& message) {
 void ReplicaWatch::Hear(const Replica& from, const ReplicaReport& message) {
   const Trial& trial = turn_.TrialAt(from.trial);
   if (trial.state != TrialState::kRunning) return;
-  trials_.TakeValue(trial.id, {message.step, message.value, message.progress, turn_.now(), 0},
+  trials_.TakeValue(trial.id,
+                    {.step = message.step,
+                     .value = message.value,
+                     .progress = message.progress,
+                     .at = turn_.now()},
                     message.extra);
 }
 
@@ -220,7 +224,8 @@ void ReplicaWatch::GroupLost(TrialId id, const ReplicaExited& exit, bool not_its
     const std::string reason =
         group.pausing ? group.pause_reason : "its replicas were lost with their agent";
     if (!group.pausing) turn_.Decide(trial, DecisionKind::kPause, 0, 0, reason);
-    turn_.Emit(TrialStateChanged{id, TrialState::kPaused, turn_.now(), reason, std::nullopt, ""});
+    turn_.Emit(TrialStateChanged{
+        .id = id, .state = TrialState::kPaused, .at = turn_.now(), .reason = reason});
     pool_.groups.erase(id);
     turn_.Wake();
     return;
@@ -241,7 +246,8 @@ void ReplicaWatch::GroupLost(TrialId id, const ReplicaExited& exit, bool not_its
         absl::StrCat("the last replica ", what, "; goes on from its checkpoint (restart ",
                      trial.restarts, " of ", study.spec.max_restarts, ")");
     turn_.Decide(trial, DecisionKind::kRestart, 1, 0, reason);
-    turn_.Emit(TrialStateChanged{id, TrialState::kPaused, turn_.now(), reason, std::nullopt, ""});
+    turn_.Emit(TrialStateChanged{
+        .id = id, .state = TrialState::kPaused, .at = turn_.now(), .reason = reason});
     pool_.groups.erase(id);
     turn_.Wake();
     return;

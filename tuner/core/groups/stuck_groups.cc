@@ -119,8 +119,14 @@ std::vector<std::string> ReplicaWatch::NoteOutOfReach(const Group& group) {
                                                       pool_.PlaceOf(other->second), " at ",
                                                       contact.address, " (", contact.error, ")"));
       if (here == there) continue;
-      pool_.faults.Note(turn_.now(),
-                        {here, there, contact.address, contact.contact, contact.error, {}, {}, 0});
+      pool_.faults.Note(turn_.now(), {.from = here,
+                                      .to = there,
+                                      .address = contact.address,
+                                      .contact = contact.contact,
+                                      .error = contact.error,
+                                      .at = {},
+                                      .until = {},
+                                      .times = 0});
     }
   }
   std::vector<std::string> all;

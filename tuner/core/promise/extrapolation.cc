@@ -130,7 +130,7 @@ std::vector<Extrapolation::Sums> Extrapolation::SumsOf(std::span<const CurvePoin
 
 Extrapolation::Precision Extrapolation::PriorPrecision() const {
   const double det = prior_.start_v * prior_.end_v - Squared(prior_.both_v);
-  Precision p{prior_.end_v / det, -prior_.both_v / det, prior_.start_v / det, 0, 0, 0};
+  Precision p{.ss = prior_.end_v / det, .se = -prior_.both_v / det, .ee = prior_.start_v / det};
   p.s = p.ss * prior_.start + p.se * prior_.end;
   p.e = p.se * prior_.start + p.ee * prior_.end;
   p.misfit = p.s * prior_.start + p.e * prior_.end;

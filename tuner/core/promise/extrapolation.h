@@ -59,7 +59,7 @@ class Extrapolation {
   };
   // The prior as precisions.
   struct Precision {
-    double ss, se, ee, s, e, misfit;
+    double ss = 0, se = 0, ee = 0, s = 0, e = 0, misfit = 0;
   };
 
   void EstimateNoise(std::span<const std::vector<CurvePoint>> curves, double scale);

@@ -48,7 +48,12 @@ std::vector<NodeCapacity> PoolView::Capacities() const {
     if (const int reserved = client_slots_.ReservedOn(id); reserved > 0) {
       capacity = std::min(capacity, std::max(slots - reserved, planned - pool_.SettledGiveOn(id)));
     }
-    nodes.push_back({id, capacity, node.name, node.gpu_type, node.draining, node.spot});
+    nodes.push_back({.id = id,
+                     .slots = capacity,
+                     .name = node.name,
+                     .gpu_type = node.gpu_type,
+                     .draining = node.draining,
+                     .spot = node.spot});
   }
   return nodes;
 }

@@ -61,7 +61,7 @@ void Reconciler::StartJoiners(const Trial& trial, const Group& group,
       if (!slot) break;
       if (trial.state != TrialState::kRunning) {
         turn_.Emit(
-            TrialStateChanged{trial.id, TrialState::kRunning, turn_.now(), "", std::nullopt, ""});
+            TrialStateChanged{.id = trial.id, .state = TrialState::kRunning, .at = turn_.now()});
       }
       groups_.StartReplica(trial, node, *slot);
       // Whether a program can share its work is known when its first replica says Ready.

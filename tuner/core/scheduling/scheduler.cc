@@ -149,14 +149,22 @@ void Scheduler::CreateTrials(const Study& study, int& room) {
   while (another()) {
     const std::int64_t number = std::ssize(study.trials);
     Random random(MixSeed(spec.seed, static_cast<std::uint64_t>(number) + 1));
-    std::optional<Parameters> parameters = plugins.sampler->Suggest(
-        {spec.space, spec.direction, history.ended, history.running, number}, random);
+    std::optional<Parameters> parameters = plugins.sampler->Suggest({.space = spec.space,
+                                                                     .direction = spec.direction,
+                                                                     .ended = history.ended,
+                                                                     .running = history.running,
+                                                                     .trial_number = number},
+                                                                    random);
     if (!parameters) {
       plugins.exhausted = true;
       return;
     }
     const TrialId id(turn_.state().last_trial.value + 1);
-    turn_.Emit(TrialCreated{id, study.id, number, *std::move(parameters), turn_.now()});
+    turn_.Emit(TrialCreated{.id = id,
+                            .study = study.id,
+                            .number = number,
+                            .parameters = *std::move(parameters),
+                            .at = turn_.now()});
     history.running.push_back(&turn_.TrialAt(id).parameters);
     room -= spec.min_slots;
     ++alive;

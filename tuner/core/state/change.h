@@ -71,10 +71,10 @@ struct TrialStateChanged {
   TrialId id;
   TrialState state;
   Time at;
-  std::string reason;
-  std::optional<double> value;  // final value, with COMPLETE and (last one) PRUNED
-  std::string last_output;      // with FAIL
-  bool cancelled = false;       // with FAIL: see Trial
+  std::string reason{};
+  std::optional<double> value{};  // final value, with COMPLETE and (last one) PRUNED
+  std::string last_output{};      // with FAIL
+  bool cancelled = false;         // with FAIL: see Trial
 };
 // What the client that runs a trial says of it. Zero times: none, or as it was.
 struct TrialTold {

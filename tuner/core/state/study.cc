@@ -8,9 +8,11 @@ TrialTimeouts Merge(const TrialTimeouts& own, const TrialTimeouts& pools) {
   const auto either = [](double of_study, double of_pool) {
     return of_study > 0 ? of_study : of_pool;
   };
-  return {either(own.start_s, pools.start_s), either(own.stall_s, pools.stall_s),
-          either(own.pause_s, pools.pause_s), either(own.exit_s, pools.exit_s),
-          either(own.drain_s, pools.drain_s)};
+  return {.start_s = either(own.start_s, pools.start_s),
+          .stall_s = either(own.stall_s, pools.stall_s),
+          .pause_s = either(own.pause_s, pools.pause_s),
+          .exit_s = either(own.exit_s, pools.exit_s),
+          .drain_s = either(own.drain_s, pools.drain_s)};
 }
 
 AskedFor AskedForBy(const StudySpec& spec) {

@@ -45,7 +45,8 @@ struct TrialTimeouts {
 
   friend bool operator==(const TrialTimeouts&, const TrialTimeouts&) = default;
 };
-inline constexpr TrialTimeouts kNoTimeouts{0, 0, 0, 0, 0};
+inline constexpr TrialTimeouts kNoTimeouts{
+    .start_s = 0, .stall_s = 0, .pause_s = 0, .exit_s = 0, .drain_s = 0};
 
 // Those of `own` that are not 0, and the others of `pools`.
 TrialTimeouts Merge(const TrialTimeouts& own, const TrialTimeouts& pools);

@@ -22,10 +22,11 @@ SamplerHistory HistoryOf(const TunerState& state, const Study& study, Parameters
     if (!Ended(trial.state)) {
       history.running.push_back(parameters_of(trial));
     } else if (trial.state != TrialState::kFail) {
-      history.ended.push_back({trial.number, parameters_of(trial),
-                               trial.value.value_or(std::nan("")),
-                               trial.state == TrialState::kPruned,
-                               trial.values.empty() ? 0 : trial.values.back().step});
+      history.ended.push_back({.trial_number = trial.number,
+                               .parameters = parameters_of(trial),
+                               .value = trial.value.value_or(std::nan("")),
+                               .pruned = trial.state == TrialState::kPruned,
+                               .last_step = trial.values.empty() ? 0 : trial.values.back().step});
     }
   });
   return history;

@@ -49,8 +49,13 @@ void Trials::EndTrial(TrialId id, TrialState state, const std::string& reason,
   RecordFigures(id);
   std::string output = last_output;
   if (output.size() > kMaxLastOutput) output.erase(0, output.size() - kMaxLastOutput);
-  turn_.Emit(
-      TrialStateChanged{id, state, turn_.now(), reason, value, std::move(output), cancelled});
+  turn_.Emit(TrialStateChanged{.id = id,
+                               .state = state,
+                               .at = turn_.now(),
+                               .reason = reason,
+                               .value = value,
+                               .last_output = std::move(output),
+                               .cancelled = cancelled});
   const TrialTimeouts timeouts = groups_.TimeoutsOf(trial);
   for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
     Replica& replica = pool_.replicas.at(replica_id);
@@ -182,8 +187,12 @@ PruneVerdict Trials::JudgeNewest(const Trial& trial) {
   for (std::size_t n = curves_.PointsBeforeNewest(trial) + 1; n <= whole.points.size(); ++n) {
     Curve curve = whole;
     curve.points = whole.points.first(n);
-    verdict = plugins.pruner->Judge({study.spec.direction, curve, others, pool_.LastStepOf(study),
-                                     study.spec.best_k, pool_share});
+    verdict = plugins.pruner->Judge({.direction = study.spec.direction,
+                                     .trial = curve,
+                                     .others = others,
+                                     .max_step = pool_.LastStepOf(study),
+                                     .best_k = study.spec.best_k,
+                                     .pool_share = pool_share});
     if (verdict.prune || verdict.pause) break;
   }
   std::swap(own, curves.back());

@@ -31,18 +31,18 @@ std::string ToTarget(const Sweep& sweep) {
 
 std::vector<Row> Rows(const v1::StudyDetails& details, const Sweep& sweep) {
   const std::string metric = MetricName(details.study());
-  std::vector<Row> rows = {{"scaling rule", "batch size", "trials", "best " + metric, "median",
-                            ToTarget(sweep), "slot-seconds", "steps", "reached", "pruned",
-                            "failed"}};
+  std::vector<Row> rows = {Row{"scaling rule", "batch size", "trials", "best " + metric, "median",
+                               ToTarget(sweep), "slot-seconds", "steps", "reached", "pruned",
+                               "failed"}};
   for (const SweepGroup& group : sweep.groups) {
     const Reached* first = group.reached.empty() ? nullptr : &group.reached.front();
-    rows.push_back({group.rule, group.batch, std::to_string(group.trials),
-                    group.values.empty() ? "" : FormatValue(group.values.front()),
-                    Median(group.values), first ? FormatDuration(first->seconds) : "",
-                    first ? fmt::format("{:.1f}", first->slot_seconds) : "",
-                    first ? std::to_string(first->step) : "",
-                    fmt::format("{} of {}", group.reached.size(), group.trials),
-                    std::to_string(group.pruned), std::to_string(group.failed)});
+    rows.push_back(Row{group.rule, group.batch, std::to_string(group.trials),
+                       group.values.empty() ? "" : FormatValue(group.values.front()),
+                       Median(group.values), first ? FormatDuration(first->seconds) : "",
+                       first ? fmt::format("{:.1f}", first->slot_seconds) : "",
+                       first ? std::to_string(first->step) : "",
+                       fmt::format("{} of {}", group.reached.size(), group.trials),
+                       std::to_string(group.pruned), std::to_string(group.failed)});
   }
   return rows;
 }
@@ -150,7 +150,12 @@ std::string PanelPicture(const Panel& panel, const Sweep& sweep) {
 
 Panel MakePanel(const Sweep& sweep, std::string title, std::string (*label)(double),
                 std::vector<std::vector<double>> points, bool maximize) {
-  Panel panel{std::move(title), label, std::move(points), {}, {}, {}};
+  Panel panel{.title = std::move(title),
+              .label = label,
+              .points = std::move(points),
+              .range = {},
+              .batches = {},
+              .rules = {}};
   std::vector<double> all;
   for (const auto& of_group : panel.points) all.insert(all.end(), of_group.begin(), of_group.end());
   panel.range = FencedRange(std::move(all), maximize);

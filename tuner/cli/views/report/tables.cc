@@ -57,8 +57,9 @@ std::string TrialsTable(const v1::StudyDetails& details, double now) {
   const std::size_t shown = std::min(trials.size(), kMaxTrialRows);
   std::string html = "<div class=\"wide\"><table>\n";
   const std::string metric = MetricName(details.study());
-  html += Heading({"trial", "state", metric.c_str(), "best step", "parameters", "most slots",
-                   "slot-seconds", "grown/shrunk", "reason"});
+  html += Heading(std::initializer_list<const char*>{"trial", "state", metric.c_str(), "best step",
+                                                     "parameters", "most slots", "slot-seconds",
+                                                     "grown/shrunk", "reason"});
   html += "<tbody>\n";
   for (std::size_t i = 0; i < shown; ++i) html += TrialRow(details, *trials[i], now);
   html += "</tbody></table></div>\n";

@@ -1,4 +1,4 @@
-#include "trial_runner/torch/checkpoint_copy.h"
+#include "trial_runner/torch/training_state_copy.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -164,15 +164,15 @@ absl::Status ReadTensors(InputArchive& archive, const std::string& path,
 
 }  // namespace
 
-CheckpointCopy::CheckpointCopy() = default;
-CheckpointCopy::~CheckpointCopy() = default;
+TrainingStateCopy::TrainingStateCopy() = default;
+TrainingStateCopy::~TrainingStateCopy() = default;
 
-void CheckpointCopy::AddModule(const std::string& key, const torch::nn::Module& module) {
+void TrainingStateCopy::AddModule(const std::string& key, const torch::nn::Module& module) {
   modules_.emplace_back(key, TensorsOf(module));
   CopyInPlace(modules_.back().second);
 }
 
-void CheckpointCopy::AddOptimizer(const std::string& key, const optim::Optimizer& optimizer) {
+void TrainingStateCopy::AddOptimizer(const std::string& key, const optim::Optimizer& optimizer) {
   OptimizerCopy copy;
   if (const OptimizerKind* kind = FindOptimizerKind(optimizer)) {
     copy.optimizer = CopyOf(*kind, optimizer);
@@ -182,17 +182,17 @@ void CheckpointCopy::AddOptimizer(const std::string& key, const optim::Optimizer
   optimizers_.emplace_back(key, std::move(copy));
 }
 
-void CheckpointCopy::AddText(const std::string& key, std::string text) {
+void TrainingStateCopy::AddText(const std::string& key, std::string text) {
   values_.emplace_back(key, c10::IValue(std::move(text)));
 }
 
-void CheckpointCopy::AddBytes(const std::string& key, const std::string& bytes) {
+void TrainingStateCopy::AddBytes(const std::string& key, const std::string& bytes) {
   at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
   if (!bytes.empty()) std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
   values_.emplace_back(key, c10::IValue(std::move(tensor)));
 }
 
-absl::Status CheckpointCopy::Write(const ByteSink& sink) const {
+absl::Status TrainingStateCopy::Write(const ByteSink& sink) const {
   try {
     const at::NoGradGuard no_grad;
     OutputArchive archive;

@@ -37,10 +37,10 @@ struct ModuleTensors {
 // writes is what torch::nn::Module::save and Optimizer::save would, under one key each. Modules
 // that override save() are not asked: what they keep beside parameters and buffers is a State's
 // business. Adding copies the tensors, on the thread that trains; Write may run on any one thread.
-class CheckpointCopy {
+class TrainingStateCopy {
  public:
-  CheckpointCopy();
-  ~CheckpointCopy();
+  TrainingStateCopy();
+  ~TrainingStateCopy();
 
   std::int64_t step = 0;
   std::optional<double> value;  // the trial's last

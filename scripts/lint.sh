@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# clang-tidy over the sources of what needs no LibTorch, by .clang-tidy. Reads twelve sources at a
+# time, as unity builds compile them, because most of its time goes into headers.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/steps.sh
+
+usage() {
+  cat <<'TEXT'
+usage: scripts/lint.sh [--thorough] [--filter REGEX] [--help]
+
+Production code, by the checks that are cheap: names, lengths of functions, what is unused, copies.
+
+  --thorough       every check of .clang-tidy, and the tests' sources too
+  --filter REGEX   only unity sources whose path matches
+
+Prints each finding once. Exit status: 0 when there is none, 1 when there is one, 2 for a wrong call.
+TEXT
+}
+
+thorough=no filter=.
+while (($#)); do
+  case $1 in
+    --thorough) thorough=yes ;;
+    --filter)
+      if (($# < 2)); then usage >&2; exit 2; fi
+      filter=$2
+      shift
+      ;;
+    -h | --help) usage; exit 0 ;;
+    *) printf 'lint.sh: unknown argument "%s"\n' "$1" >&2; usage >&2; exit 2 ;;
+  esac
+  shift
+done
+
+build=build/lint
+mkdir -p build
+cmake --preset lint >build/lint.log || { cat build/lint.log; stop_with "the preset lint does not configure"; }
+# What sources include, and nothing that is compiled.
+ninja -C "$build" -t targets all |
+  sed -n 's/^\([^/][^:]*\.pb\.h\): CUSTOM_COMMAND$/\1/p' | xargs ninja -C "$build" >>build/lint.log
+
+checks=()
+if [[ $thorough == no ]]; then
+  checks=("--checks=-*,misc-unused-*,readability-function-size,readability-identifier-naming,performance-*,-performance-inefficient-vector-operation,-performance-no-automatic-move")
+fi
+sources() {
+  sed -n 's/^ *"file": "\(.*\.cxx\)",\{0,1\}$/\1/p' "$build/compile_commands.json" | grep -E -- "$filter" |
+    if [[ $thorough == yes ]]; then cat; else grep -v "/$build/tests/"; fi
+}
+
+# To a unity source each of ours is a header.
+ours='(tuner|trial_runner|allocator|search_spaces|adapters|examples|tests)'
+# Its release takes the comparisons of rapidjson's iterators for ambiguous, and knows not all of g++'s flags.
+sources | xargs -P "$(nproc)" -n 1 -- \
+  clang-tidy --quiet -p "$build" "${checks[@]}" --extra-arg=-Wno-unknown-warning-option \
+  --extra-arg=-Wno-ambiguous-reversed-operator "--header-filter=^$PWD/$ours/.*" >build/lint-findings.log 2>build/lint-errors.log || true
+# Of a header that many sources include, each line once.
+findings=$(grep -E '^[^ ]+:[0-9]+:[0-9]+: (error|warning): ' build/lint-findings.log | sort -u) || true
+if [[ -n $findings ]]; then
+  printf '%s\n' "${findings//$PWD\//}"
+  printf '%d findings\n' "$(wc -l <<<"$findings")"
+  exit 1
+fi
+if grep -q '^Error' build/lint-errors.log; then cat build/lint-errors.log; exit 1; fi
+printf 'no findings in %d unity sources\n' "$(sources | wc -l)"

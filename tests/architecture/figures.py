@@ -1,0 +1,89 @@
+"""What can be counted of a tree's shape: how large its largest class is, how many files of production
+code a new figure or plug-in touches, loops between folders. check.py --figures prints it."""
+
+import re
+
+import cpp
+import rules
+
+ROW = re.compile(r"\b(\w+)::(\w+Row)\(\)")
+
+
+def readme_words(tree):
+    page = tree.root / "README.md"
+    return len(page.read_text(encoding="utf-8").split()) if page.exists() else 0
+
+
+def files_with(tree, pattern):
+    return {name for name in tree.production if re.search(pattern, tree.text[name])}
+
+
+def files_a_figure(tree):
+    """Of the figure that most files name: the table has it, and what measures it."""
+    table = tree.text.get(rules.FIGURES["file"], "")
+    listed = re.search(rf"\benum class {rules.FIGURES['enumeration']}\b[^{{]*{{([^}}]*)}}", table)
+    if not listed:
+        return None
+    most = 0
+    for enumerator in re.findall(r"\bk\w+", listed[1]):
+        told = rf"\b{rules.FIGURES['enumeration']}::{enumerator}\b"
+        most = max(most, len(files_with(tree, told) | {rules.FIGURES["file"]}))
+    return most
+
+
+def files_a_plugin(tree, table):
+    """Of the plug-in that most files name: its row, the class in its source, or that source's header."""
+    most = 0
+    for _, row in ROW.findall(tree.text.get(table, "")):
+        pattern = rf"\b{row}\b"
+        homes = [name for name in files_with(tree, rf"\b{row}\(\) {{")]
+        for home in homes:
+            header = home.removesuffix(".cc") + ".h"
+            if header in tree.includes:
+                pattern += f'|"{re.escape(header)}"'
+        most = max(most, len(files_with(tree, pattern)))
+    return most
+
+
+def folder_loops(tree):
+    """Groups of folders that include each other in the end."""
+    edges = {}
+    for name in tree.production:
+        folder = name.rpartition("/")[0]
+        for _, _, what in tree.includes[name]:
+            target = tree.generated.get(what) or (what.rpartition("/")[0] if what in tree.includes else None)
+            if target and target != folder:
+                edges.setdefault(folder, set()).add(target)
+
+    def reached(folder):
+        found, waiting = set(), [folder]
+        while waiting:
+            for target in edges.get(waiting.pop(), ()):
+                if target not in found:
+                    found.add(target)
+                    waiting.append(target)
+        return found
+
+    reach = {folder: reached(folder) for folder in edges}
+    return sorted({tuple(sorted(other for other in reach[folder] if folder in reach.get(other, ())))
+                   for folder in edges if folder in reach[folder]})
+
+
+def count(tree):
+    largest = max(tree.class_lines, key=tree.class_lines.get)
+    loops = folder_loops(tree)
+    counted = {
+        "largest_class": largest,
+        "largest_class_lines": tree.class_lines[largest],
+        "files_a_figure": files_a_figure(tree),
+    }
+    for kind, table in rules.PLUGIN_TABLES.items():
+        article = "an" if kind[0] in "aeiou" else "a"
+        counted[f"files_{article}_{kind}"] = files_a_plugin(tree, table)
+    counted |= {
+        "folder_loops": len(loops),
+        "loops": loops,
+        "types_defined_twice": sum(len(places) > 1 for places in tree.defined.values()),
+        "readme_words": readme_words(tree),
+    }
+    return counted
