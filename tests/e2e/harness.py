@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -115,12 +116,20 @@ class TunerTest(unittest.TestCase):
         return json.loads(self.run_tuner("export", study, *where, "--format", "json").stdout)
 
     def serve(self, database, grpc=None, http=None, options=()):
-        """Starts a service and waits until it answers."""
-        self.grpc = grpc or f"127.0.0.1:{free_port()}"
-        self.http = http or f"127.0.0.1:{free_port()}"
-        process = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", database, *options)
+        """Starts a service and waits until it answers: on the named addresses, or on ports that it finds."""
+        process = self.start("serve", "--grpc", grpc or "127.0.0.1:0", "--http", http or "127.0.0.1:0",
+                             "--db", database, *options)
+        self.grpc = grpc or self.told_address(process, "gRPC")
+        self.http = http or self.told_address(process, "HTTP")
         self.wait_service(process)
         return process
+
+    def told_address(self, process, endpoint):
+        """HOST:PORT of one of a service's endpoints (gRPC, HTTP, dashboard), as the service prints it."""
+        def told():
+            self.assertIsNone(process.poll(), self.output(process))
+            return re.search(rf"^{endpoint} (?:\w+://)?([^\s/]+)[/\w]*\n", self.output(process), re.MULTILINE)
+        return wait_for(told, f"the service to print its {endpoint} address")[1]
 
     def wait_service(self, process):
         def answers():

@@ -6,14 +6,13 @@ import subprocess
 import unittest
 import urllib.request
 
-from harness import TUNER, TunerTest, free_port, processes, wait_for
+from harness import TUNER, TunerTest, processes, wait_for
 
 
 class PoolSize(TunerTest):
     def setUp(self):
         super().setUp()
-        self.grpc = f"127.0.0.1:{free_port()}"
-        self.http = f"127.0.0.1:{free_port()}"
+        self.grpc = self.http = "127.0.0.1:0"
         (self.dir / "steps").mkdir()
 
     def tearDown(self):
@@ -25,6 +24,7 @@ class PoolSize(TunerTest):
         service = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db",
                              self.dir / "pool.db", "--lease", "2", "--engine", "local",
                              "--node-start", "1", "--node-dir", self.dir / "nodes", *options)
+        self.grpc, self.http = self.told_address(service, "gRPC"), self.told_address(service, "HTTP")
         self.wait_service(service)
         return service
 

@@ -20,7 +20,7 @@ import optuna
 from optuna.storages import GrpcStorageProxy
 from optuna.storages._grpc.auto_generated import api_pb2 as p, api_pb2_grpc
 
-from harness import PATIENCE_S, TunerTest, free_port, wait_for
+from harness import PATIENCE_S, TunerTest, wait_for
 
 FLOAT = optuna.distributions.distribution_to_json(optuna.distributions.FloatDistribution(0, 1))
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -42,7 +42,7 @@ def open_files(process):
 class BadInput(TunerTest):
     def setUp(self):
         super().setUp()
-        self.service = self.serve(self.dir / "x.db", options=["--dashboard", f"127.0.0.1:{free_port()}"])
+        self.service = self.serve(self.dir / "x.db", options=["--dashboard", "127.0.0.1:0"])
         self.channel = grpc.insecure_channel(self.grpc, options=[("grpc.max_send_message_length", -1)])
         self.addCleanup(self.channel.close)
         self.stub = api_pb2_grpc.StorageServiceStub(self.channel)
@@ -268,12 +268,11 @@ class Tls(TunerTest):
                         "subjectAltName=DNS:localhost,IP:127.0.0.1"], check=True, capture_output=True)
 
     def start_service(self, *options):
-        self.grpc, self.http = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
-        dashboard = f"127.0.0.1:{free_port()}"
-        process = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--dashboard", dashboard, "--db",
-                             self.dir / "x.db", "--tls-cert", self.cert, "--tls-key", self.key, *options)
+        process = self.start("serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--dashboard", "127.0.0.1:0",
+                             "--db", self.dir / "x.db", "--tls-cert", self.cert, "--tls-key", self.key, *options)
         wait_for(lambda: "database " in self.output(process), "the service")
-        return dashboard
+        self.grpc, self.http = self.told_address(process, "gRPC"), self.told_address(process, "HTTP")
+        return self.told_address(process, "dashboard")
 
     def test_every_door_and_an_agent_with_a_trial(self):
         import ssl

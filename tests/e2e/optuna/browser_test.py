@@ -18,7 +18,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
-from harness import PATIENCE_S, TunerTest, free_port
+from harness import PATIENCE_S, TunerTest
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -38,11 +38,11 @@ def objective(trial):
 class Browser(TunerTest):
     def setUp(self):
         super().setUp()
-        self.base = f"http://127.0.0.1:{free_port()}"
         (self.dir / "artifacts").mkdir()
-        self.serve(self.dir / "optuna.db",
-                   options=["--dashboard", self.base.removeprefix("http://"), "--artifacts", self.dir / "artifacts",
-                            "--dashboard-dir", os.path.dirname(optuna_dashboard.__file__)])
+        service = self.serve(self.dir / "optuna.db",
+                             options=["--dashboard", "127.0.0.1:0", "--artifacts", self.dir / "artifacts",
+                                      "--dashboard-dir", os.path.dirname(optuna_dashboard.__file__)])
+        self.base = f"http://{self.told_address(service, 'dashboard')}"
         host, port = self.grpc.rsplit(":", 1)
         self.storage = GrpcStorageProxy(host=host, port=int(port))
         options = webdriver.ChromeOptions()

@@ -23,7 +23,7 @@ from optuna.storages import GrpcStorageProxy
 from optuna.trial import TrialState, create_trial
 from optuna_dashboard import ChoiceWidget, register_objective_form_widgets, save_note, save_plotly_graph_object
 
-from harness import TunerTest, free_port
+from harness import TunerTest
 
 optuna.logging.set_verbosity(optuna.logging.CRITICAL)
 warnings.filterwarnings("ignore")
@@ -82,8 +82,9 @@ class Dashboard(TunerTest):
         super().setUp()
         self.files = self.dir / "artifacts"
         self.files.mkdir()
-        self.base = f"http://127.0.0.1:{free_port()}"
-        self.serve(self.dir / "optuna.db", options=self.dashboard_options())
+        self.base = "http://127.0.0.1:0"
+        service = self.serve(self.dir / "optuna.db", options=self.dashboard_options())
+        self.base = f"http://{self.told_address(service, 'dashboard')}"
         host, port = self.grpc.rsplit(":", 1)
         self.storage = GrpcStorageProxy(host=host, port=int(port))
 
@@ -416,12 +417,9 @@ class Dashboard(TunerTest):
 class DashboardWithToken(TunerTest):
     def test_password_or_bearer(self):
         token = self.write("token", "s3cret-token-of-some-length\n", 0o600)
-        address = f"127.0.0.1:{free_port()}"
         process = self.start("serve", "--grpc", "127.0.0.1:0", "--db", self.dir / "x.db", "--token-file", token,
-                             "--dashboard", address)
-        from harness import wait_for
-        wait_for(lambda: "dashboard http://" in self.output(process), "the dashboard")
-        base = f"http://{address}"
+                             "--dashboard", "127.0.0.1:0")
+        base = f"http://{self.told_address(process, 'dashboard')}"
         import base64
         password = base64.b64encode(b"anybody:s3cret-token-of-some-length").decode()
         self.assertEqual(send(base, "GET", "/api/studies")[0], 401)

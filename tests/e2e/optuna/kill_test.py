@@ -17,7 +17,7 @@ import optuna
 from optuna.storages import GrpcStorageProxy
 from optuna.trial import TrialState
 
-from harness import TunerTest, free_port, wait_for
+from harness import TunerTest, wait_for
 
 KILLS = 30
 CLIENTS = 4
@@ -64,9 +64,9 @@ class KilledService(TunerTest):
 
     def kill_often(self, kills):
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        address = f"127.0.0.1:{free_port()}"
         database = self.dir / "killed.db"
-        service = self.start("serve", "--grpc", address, "--db", database)
+        service = self.start("serve", "--grpc", "127.0.0.1:0", "--db", database)
+        address = self.told_address(service, "gRPC")
         host, port = address.rsplit(":", 1)
         storage = GrpcStorageProxy(host=host, port=int(port))
         storage.wait_server_ready(timeout=60)
