@@ -186,12 +186,12 @@ TEST_F(Queue, OnlyTrialsOfThePoolAreHeldAndGivenAnEnvironment) {
   Open(1);
   const TrialId id = Enqueue("a");
   EXPECT_TRUE(Step(SetTrialEnvironment{id, {{"A", "b"}}}).status.ok());
-  EXPECT_EQ(trial().environment, (TrialEnvironment{{"A", "b"}}));
+  EXPECT_EQ(trial().environment, (ProcessVariables{{"A", "b"}}));
   EXPECT_TRUE(absl::IsNotFound(Step(HoldTrial{TrialId(9)}).status));
   Step(CancelTrial{id});
   EXPECT_TRUE(absl::IsFailedPrecondition(Step(HoldTrial{id}).status)) << "it has ended";
   EXPECT_TRUE(absl::IsFailedPrecondition(Step(SetTrialEnvironment{id, {}}).status));
-  EXPECT_EQ(trial().environment, (TrialEnvironment{{"A", "b"}}));
+  EXPECT_EQ(trial().environment, (ProcessVariables{{"A", "b"}}));
   StudySpec asked = Spec(0);
   asked.name = "asked";
   asked.kind = StudyKind::kByClients;

@@ -119,7 +119,7 @@ struct EnqueueTrial {
   std::map<std::string, std::string> user_attributes;
   std::string request_key;
   std::map<std::string, std::string> system_attributes{};
-  TrialEnvironment environment{};  // of a trial that the pool runs
+  ProcessVariables environment{};  // of a trial that the pool runs
 };
 // A system attribute of such trials, an object: what the trial's parameter file says, to the
 // letter.
@@ -133,7 +133,7 @@ struct HoldTrial {
 // For the processes of a trial of the pool that are yet to start.
 struct SetTrialEnvironment {
   TrialId trial;
-  TrialEnvironment environment;
+  ProcessVariables environment;
 };
 
 // Ends a trial of the pool as PRUNED or FAIL: its processes are stopped, one that waits never
