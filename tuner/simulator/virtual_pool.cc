@@ -437,7 +437,7 @@ void VirtualPool::Happen(const Happening& h) {
       const Reply reply = Step(AgentHello{
           node.name, node.slots, {}, node.gpu_type, node.spot, node.price_per_hour, std::nullopt});
       ESPALIER_CHECK(reply.status.ok(), "simulated nodes are checked before they join");
-      node_ids_[h.node] = reply.node;
+      node_ids_[h.node] = reply.node();
       const auto asked = asked_.find(node.name);
       node_spans_.push_back({h.node, asked == asked_.end() ? now_ : asked->second});
       if (asked != asked_.end()) asked_.erase(asked);

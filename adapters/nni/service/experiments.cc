@@ -192,7 +192,7 @@ absl::StatusOr<std::string> Experiments::Open(const std::string& experiment,
   if (const absl::Status status = ReadStudy(experiment, look); absl::IsNotFound(status)) {
     const Reply reply = tuner_.Post(CreateStudy{definition.study, /*exist_ok=*/true});
     if (!reply.status.ok()) return reply.status;
-    id = reply.study;
+    id = reply.study();
   } else if (!status.ok()) {
     return status;
   }

@@ -52,7 +52,7 @@ void Core::Impl::On(const AgentHello& event) {
   pool_.UpdateDrain(node, "its agent says that it goes away");
   heard_.insert(id);
   pool_.faults.ForgetThoseOf(id);
-  turn_.reply().node = id;
+  turn_.reply().content = NodeReply{id};
   turn_.Wake();
 
   client_slots_.GiveBackOn(id, event.slots,

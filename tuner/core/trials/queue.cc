@@ -41,7 +41,7 @@ void Core::Impl::On(const EnqueueTrial& event) {
 void Core::Impl::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
   absl::Status& status = turn_.reply().status;
   status = clients_.CheckRequestKey(study.id, kCreationKey, event.request_key);
-  if (!status.ok() || turn_.reply().existed) return;
+  if (!status.ok() || turn_.reply().existed()) return;
   if (study.state != StudyState::kRunning) {
     status = NotRunning(study);
     return;
@@ -61,7 +61,7 @@ void Core::Impl::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
   clients_.KeepRequestKey(id, kCreationKey, event.request_key);
   promise_stale_.insert(study.id);
   turn_.Wake();
-  turn_.reply().trial = id;
+  turn_.reply().content = TrialReply{id};
 }
 
 // Those that run, run on.
@@ -90,7 +90,7 @@ const Trial* Core::Impl::TrialOfPool(TrialId id) {
                      "\" is run by its client, which alone can end it"));
     return nullptr;
   }
-  turn_.reply().trial = id;
+  turn_.reply().content = TrialReply{id};
   return &it->second;
 }
 
@@ -113,7 +113,7 @@ void Core::Impl::On(const CancelTrial& event) {
     last = trial->values.back().value;
   }
   EndTrial(trial->id, event.state, reason, last, {}, event.state == TrialState::kFail);
-  turn_.reply().updated = true;
+  turn_.reply().content = TrialReply{event.trial, false, true};
 }
 
 void Core::Impl::On(const HoldTrial& event) {
@@ -146,7 +146,7 @@ void Core::Impl::On(const RecordReport& event) {
     return;
   }
   turn_.Emit(TrialAttributeSet{trial->id, true, event.key, event.value});
-  turn_.reply().updated = true;
+  turn_.reply().content = TrialReply{event.trial, false, true};
   if (!event.number || !std::isfinite(*event.number)) return;
   if (!event.step) {
     turn_.Emit(FinalValueReported{trial->id, *event.number});

@@ -66,7 +66,7 @@ void Core::Impl::On(const TellValue& event) {
   }
   const Trial& trial = it->second;
   if (Ended(trial.state) || turn_.StudyAt(trial.study).state != StudyState::kRunning) {
-    turn_.reply().should_stop = true;
+    turn_.reply().content = ValueReply{true};
     return;
   }
   if (trial.state != TrialState::kRunning) {
@@ -91,7 +91,7 @@ void Core::Impl::On(const TellValue& event) {
   if (event.final && !Ended(trial.state)) {
     EndTrial(trial.id, TrialState::kComplete, "told its final value", event.value);
   }
-  turn_.reply().should_stop = Ended(trial.state) && !event.final;
+  turn_.reply().content = ValueReply{Ended(trial.state) && !event.final};
 }
 
 void Core::Impl::On(const ReportValue& event) {
