@@ -57,7 +57,7 @@ class StorageService final : public Base {
           ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, MakeSpec(*request));
           return CreateStudy{std::move(spec), false, RequestKey(*context)};
         },
-        [reply](const Reply& r) { reply->set_study_id(r.study.value); });
+        [reply](const Reply& r) { reply->set_study_id(r.study().value); });
   }
   Reactor* DeleteStudy(Context* context, const optuna::DeleteStudyRequest* request,
                        optuna::DeleteStudyReply*) override {
@@ -139,7 +139,7 @@ class StorageService final : public Base {
           }
           return event;
         },
-        [reply](const Reply& r) { reply->set_trial_id(r.trial.value); });
+        [reply](const Reply& r) { reply->set_trial_id(r.trial().value); });
   }
   Reactor* SetTrialParameter(Context* context, const optuna::SetTrialParameterRequest* request,
                              optuna::SetTrialParameterReply*) override {
@@ -176,7 +176,7 @@ class StorageService final : public Base {
                                state,
                                {request->values().begin(), request->values().end()}};
         },
-        [reply](const Reply& r) { reply->set_trial_updated(r.updated); });
+        [reply](const Reply& r) { reply->set_trial_updated(r.updated()); });
   }
   Reactor* SetTrialIntermediateValue(Context* context,
                                      const optuna::SetTrialIntermediateValueRequest* request,

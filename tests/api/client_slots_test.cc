@@ -19,12 +19,12 @@ class ClientSlotsOperations : public testing::Test {
     StudySpec spec;
     spec.name = "clients";
     spec.kind = StudyKind::kByClients;
-    study_ = tuner_.Post(CreateStudy{spec, false}).study;
+    study_ = tuner_.Post(CreateStudy{spec, false}).study();
     tuner_.gpus["oak"] = {{"H200", "GPU-0", 100}, {"H200", "GPU-1", 100}};
     ASSERT_TRUE(tuner_.Post(AgentHello{"oak", 3, {}}).status.ok());
   }
 
-  TrialId NewTrial() { return tuner_.Post(CreateTrial{study_, nullptr}).trial; }
+  TrialId NewTrial() { return tuner_.Post(CreateTrial{study_, nullptr}).trial(); }
 
   // None: no answer yet.
   using Answer = std::shared_ptr<std::optional<absl::StatusOr<v1::HeldSlots>>>;

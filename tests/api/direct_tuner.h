@@ -27,8 +27,8 @@ class DirectTuner final : public Tuner {
   void PostThen(Event event, std::function<void(const Reply&)> done) override {
     StepResult result = core.Step(now, event);
     commands.insert(commands.end(), result.commands.begin(), result.commands.end());
-    if (result.reply.later) {
-      waits[result.reply.trial].push_back(std::move(done));
+    if (result.reply.later()) {
+      waits[result.reply.trial()].push_back(std::move(done));
     } else {
       done(result.reply);
     }

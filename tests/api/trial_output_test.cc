@@ -60,7 +60,7 @@ TEST_F(TrialOutput, BoundsAndTrialsOfClientsAreRefused) {
   const Reply reply = clients.Post(AskTrial{"asked", {}, ""});
   ASSERT_TRUE(reply.status.ok()) << reply.status;
   v1::TrialOutputRequest request;
-  request.set_trial_id(reply.trial.value);
+  request.set_trial_id(reply.trial().value);
   const auto refused = api::GetTrialOutput(clients, request);
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("run by its client"));

@@ -49,7 +49,9 @@ class CoreTest : public ::testing::Test {
   }
 
   void Join(int slots) { node_ = Join("node", slots); }
-  NodeId Join(const std::string& name, int slots) { return Step(AgentHello{name, slots, {}}).node; }
+  NodeId Join(const std::string& name, int slots) {
+    return Step(AgentHello{name, slots, {}}).node();
+  }
 
   ReplicaId Ready(ReplicaId replica) {
     Step(FromReplica{

@@ -103,9 +103,9 @@ class LoopTest : public testing::Test {
   TrialId Trial() {
     StudySpec spec = Spec("clients");
     spec.kind = StudyKind::kByClients;
-    const StudyId study = loop_->Post(CreateStudy{spec, true}).study;
+    const StudyId study = loop_->Post(CreateStudy{spec, true}).study();
     loop_->Post(AgentHello{"node", 1, {}});
-    return loop_->Post(CreateTrial{study, nullptr}).trial;
+    return loop_->Post(CreateTrial{study, nullptr}).trial();
   }
   std::future<Reply> Ask(TrialId trial, double wait_s) {
     auto answered = std::make_shared<std::promise<Reply>>();
@@ -134,13 +134,13 @@ class LoopTest : public testing::Test {
 TEST_F(LoopTest, WhoWaitsForSlotsIsAnsweredWhenTheyAreDurablyItsOwn) {
   const TrialId first = Trial();
   const TrialId second = Trial();
-  EXPECT_EQ(Ask(first, 30).get().slots.size(), 1u);
+  EXPECT_EQ(Ask(first, 30).get().slots().size(), 1u);
   std::future<Reply> once = Ask(second, 30);
   std::future<Reply> again = Ask(second, 30);
   const int commits = journal_.commits;
   loop_->Post(ReleaseSlots{first});
-  EXPECT_EQ(once.get().slots.size(), 1u);
-  EXPECT_EQ(again.get().slots.size(), 1u) << "all who ask for the trial";
+  EXPECT_EQ(once.get().slots().size(), 1u);
+  EXPECT_EQ(again.get().slots().size(), 1u) << "all who ask for the trial";
   EXPECT_GT(journal_.commits, commits);
 }
 
@@ -154,8 +154,8 @@ TEST_F(LoopTest, AWaitForSlotsEndsInTime) {
   loop_->Post(Tick{});
   const Reply reply = waits.get();
   EXPECT_TRUE(reply.status.ok());
-  EXPECT_TRUE(reply.slots.empty());
-  EXPECT_FALSE(reply.waits_for.empty());
+  EXPECT_TRUE(reply.slots().empty());
+  EXPECT_FALSE(reply.waits_for().empty());
 }
 
 TEST_F(LoopTest, NobodyWaitsForSlotsOfAServiceThatEnds) {
@@ -270,7 +270,7 @@ TEST_F(LoopTest, CleansUpAfterADeletionWhileItGoesOnAnswering) {
   const Reply created = loop_->Post(CreateStudy{Spec("a")});
   ASSERT_TRUE(loop_->Post(StopStudy{"a"}).status.ok());
   journal_.left_to_clean_up = 100;
-  ASSERT_TRUE(loop_->Post(DeleteStudy{created.study}).status.ok());
+  ASSERT_TRUE(loop_->Post(DeleteStudy{created.study()}).status.ok());
   // Each answer is one turn of the loop, and each turn cleans up once.
   for (int turn = 0; turn < 100; ++turn) ASSERT_TRUE(loop_->Read([](const View&) {}).ok());
   loop_->Stop();

@@ -102,7 +102,7 @@ Reply SimulatedPool::StepCore(const Event& event) {
   if (crash && random_.Uniform() < 0.5) {
     ++met_["service crashed before the commit"];
     RestartService();  // before the commit: the step never was
-    return {absl::UnavailableError("crashed"), {}, {}, {}, false};
+    return {absl::UnavailableError("crashed")};
   }
   if (!storage_->Commit(result.changes).ok()) Fail("commit failed");
   CheckNewest(result.changes);
@@ -122,13 +122,13 @@ Reply SimulatedPool::StepCore(const Event& event) {
   if (crash) {
     ++met_["service crashed after the commit"];
     RestartService();  // committed, but nobody was told
-    return {absl::UnavailableError("crashed"), {}, {}, {}, false};
+    return {absl::UnavailableError("crashed")};
   }
   if (const auto* hello = std::get_if<AgentHello>(&event); hello && result.reply.status.ok()) {
     // The welcome goes first on the stream.
     for (SimNode& node : nodes_) {
       if (node.name != hello->node_name) continue;
-      node.id = result.reply.node;
+      node.id = result.reply.node();
       node.connected = true;
     }
   }
@@ -436,7 +436,7 @@ void SimulatedPool::ActAsClient() {
   }
   if (client_trials_.size() < kMaxTrials) {
     const Reply reply = StepCore(CreateTrial{study->id, nullptr});
-    if (reply.status.ok()) client_trials_.push_back(reply.trial);
+    if (reply.status.ok()) client_trials_.push_back(reply.trial());
     return;
   }
   const auto chosen =

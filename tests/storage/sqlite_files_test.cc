@@ -231,7 +231,7 @@ TEST_F(SqliteFiles, TakesWhatClientsSaidOfQueuedTrialsFromOlderSchemas) {
     const auto& trials = state->trials;
     const Trial& first = trials.at(TrialId(1));
     EXPECT_TRUE(first.held);
-    EXPECT_EQ(first.environment, (TrialEnvironment{{"A", "x y"}, {"B", "2"}}));
+    EXPECT_EQ(first.environment, (ProcessVariables{{"A", "x y"}, {"B", "2"}}));
     EXPECT_EQ(first.attributes.system,
               (std::map<std::string, std::string>{{"nni:trial", "\"t\""}}));
     EXPECT_TRUE(trials.at(TrialId(2)).cancelled);

@@ -8,9 +8,9 @@ namespace {
 
 v1::HeldSlots ToProto(const Reply& reply, const View& view) {
   v1::HeldSlots out;
-  out.set_lease_s(reply.lease_s);
-  out.set_waits_for(reply.waits_for);
-  for (const Slot& slot : reply.slots) {
+  out.set_lease_s(reply.lease_s());
+  out.set_waits_for(reply.waits_for());
+  for (const Slot& slot : reply.slots()) {
     v1::HeldSlot& held = *out.add_slots();
     held.set_index(slot.index);
     const auto node = view.core.state().nodes.find(slot.node);

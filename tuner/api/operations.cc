@@ -35,7 +35,7 @@ absl::StatusOr<v1::Study> ReadStudy(Tuner& tuner, StudyId id) {
 absl::StatusOr<v1::Study> PostForStudy(Tuner& tuner, Event event) {
   const Reply reply = tuner.Post(std::move(event));
   if (!reply.status.ok()) return reply.status;
-  return ReadStudy(tuner, reply.study);
+  return ReadStudy(tuner, reply.study());
 }
 
 v1::StudyDetails Details(const Study& study, const View& view, bool active_only, bool with_curves) {
@@ -76,8 +76,8 @@ absl::StatusOr<CreatedStudy> CreateOrFindStudy(Tuner& tuner,
   const Reply reply =
       tuner.Post(espalier::CreateStudy{std::move(spec), request.exist_ok(), request.request_key()});
   if (!reply.status.ok()) return reply.status;
-  ESPALIER_ASSIGN_OR_RETURN(v1::Study study, ReadStudy(tuner, reply.study));
-  return CreatedStudy{std::move(study), reply.existed};
+  ESPALIER_ASSIGN_OR_RETURN(v1::Study study, ReadStudy(tuner, reply.study()));
+  return CreatedStudy{std::move(study), reply.existed()};
 }
 
 absl::StatusOr<v1::Study> CreateStudy(Tuner& tuner, const v1::CreateStudyRequest& request) {
@@ -142,11 +142,11 @@ absl::StatusOr<v1::Trial> PinTrial(Tuner& tuner, const v1::PinTrialRequest& requ
   std::optional<v1::Trial> trial;
   ESPALIER_RETURN_IF_ERROR(tuner.Read([&](const View& view) {
     const auto& trials = view.core.state().trials;
-    if (const auto it = trials.find(reply.trial); it != trials.end()) {
+    if (const auto it = trials.find(reply.trial()); it != trials.end()) {
       trial = ToProto(it->second, view);
     }
   }));
-  if (!trial) return NoTrial(reply.trial);
+  if (!trial) return NoTrial(reply.trial());
   return *std::move(trial);
 }
 
@@ -156,13 +156,13 @@ absl::StatusOr<v1::Node> DrainNode(Tuner& tuner, const v1::DrainNodeRequest& req
   if (!reply.status.ok()) return reply.status;
   v1::Node node;
   // One that is not here at the moment is drained when it comes.
-  node.set_id(reply.node.value);
+  node.set_id(reply.node().value);
   node.set_name(request.name());
   node.set_draining(!request.undo());
   ESPALIER_RETURN_IF_ERROR(tuner.Read([&](const View& view) {
     const v1::Pool pool = PoolToProto(view);
     for (const v1::Node& known : pool.nodes()) {
-      if (known.id() == reply.node.value) node = known;
+      if (known.id() == reply.node().value) node = known;
     }
   }));
   return node;

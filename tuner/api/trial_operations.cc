@@ -29,7 +29,7 @@ auto ReadTrial(Tuner& tuner, std::int64_t id, Look look)
 absl::StatusOr<v1::TrialRecord> PostForTrial(Tuner& tuner, Event event) {
   const Reply reply = tuner.Post(std::move(event));
   if (!reply.status.ok()) return reply.status;
-  return ReadTrial(tuner, reply.trial.value,
+  return ReadTrial(tuner, reply.trial().value,
                    [](const Trial& trial, const View& view) { return ToRecord(trial, view); });
 }
 
@@ -143,7 +143,7 @@ absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& reque
   }
   if (!reply.status.ok()) return reply.status;
   v1::TellResponse response;
-  response.set_should_stop(reply.should_stop);
+  response.set_should_stop(reply.should_stop());
   ESPALIER_ASSIGN_OR_RETURN(
       const v1::TrialState state,
       ReadTrial(tuner, request.trial_id(),

@@ -161,11 +161,11 @@ absl::Status Agents::AttachNode(const std::shared_ptr<AgentSession>& session,
         refused(reply.status);
         return;
       }
-      Welcome(session, reply.node);
+      Welcome(session, reply.node());
       spdlog::info("event=agent_connected node=\"{}\" slots={} replicas={}", name, slots, replicas);
       {
         const std::lock_guard seats_lock(node_sessions_mutex_);
-        node_sessions_[name].node = reply.node;
+        node_sessions_[name].node = reply.node();
       }
       session->Settled(clock_());
     };

@@ -320,10 +320,10 @@ void Loop::Answer(std::vector<Item>& batch, const std::map<TrialId, Reply>& late
 }
 
 void Loop::Answer(EventItem& item) {
-  if (item.done && item.reply.later && waits_ended_) {
+  if (item.done && item.reply.later() && waits_ended_) {
     item.done(ClosedReply());
-  } else if (item.done && item.reply.later) {
-    waits_[item.reply.trial].push_back(std::move(item.done));
+  } else if (item.done && item.reply.later()) {
+    waits_[item.reply.trial()].push_back(std::move(item.done));
   } else if (item.done) {
     item.done(item.reply);
   }

@@ -182,7 +182,7 @@ absl::StatusOr<StudySimulation> SimulateStudy(Workload& load, const StudySpec& s
   StudySimulation simulation;
   simulation.state = pool.state();
   for (auto& [id, trial] : simulation.state.trials) trial.parameters = load.ParametersOf(trial);
-  const Study& study = simulation.state.studies.at(reply.study);
+  const Study& study = simulation.state.studies.at(reply.study());
   simulation.end = study.ended == Time{} ? After(VirtualPool::kStart, pool.now_s()) : study.ended;
   simulation.figures = FiguresOf(simulation.state, study, options, pool, simulation.end);
   simulation.figures.core_steps = pool.steps();

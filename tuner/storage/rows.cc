@@ -66,18 +66,18 @@ absl::StatusOr<std::vector<Slot>> SlotsFromText(std::string_view text) {
   return slots;
 }
 
-std::string EnvironmentToText(const TrialEnvironment& environment) {
+std::string EnvironmentToText(const ProcessVariables& environment) {
   if (environment.empty()) return "";
   nlohmann::json json = nlohmann::json::object();
   for (const auto& [name, value] : environment) json[name] = value;
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-TrialEnvironment EnvironmentFromText(const std::string& text) {
+ProcessVariables EnvironmentFromText(const std::string& text) {
   if (text.empty()) return {};
   const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return {};
-  TrialEnvironment environment;
+  ProcessVariables environment;
   for (const auto& [name, value] : json.items()) {
     if (value.is_string()) environment.emplace_back(name, value.get<std::string>());
   }

@@ -22,8 +22,8 @@ std::string SlotsToText(const std::vector<Slot>& slots);
 absl::StatusOr<std::vector<Slot>> SlotsFromText(std::string_view text);
 
 // "{"A":"b"}"; empty: none. Values that are no texts are left out.
-std::string EnvironmentToText(const TrialEnvironment& environment);
-TrialEnvironment EnvironmentFromText(const std::string& text);
+std::string EnvironmentToText(const ProcessVariables& environment);
+ProcessVariables EnvironmentFromText(const std::string& text);
 
 // The columns of a study and of a trial that change after its creation, in the order in which the
 // functions below bind and read them. `id` is bound last.

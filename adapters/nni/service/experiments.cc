@@ -25,7 +25,7 @@ absl::Status NoExperiment(const std::string& experiment) {
       "no experiment \"", experiment, "\": it is opened by PUT /nni/v1/experiments/", experiment));
 }
 
-TrialEnvironment EnvironmentOf(const TrialPlace& place) {
+ProcessVariables EnvironmentOf(const TrialPlace& place) {
   const std::map<std::string, std::string> variables = TrialVariables(place);
   return {variables.begin(), variables.end()};
 }
@@ -50,7 +50,7 @@ struct Before {
   TrialId trial;  // zero: it is new
   bool ended = false;
   bool held = false;
-  TrialEnvironment environment;
+  ProcessVariables environment;
   std::string definition;
   std::string channel_key;
   StudyState study = StudyState::kRunning;
@@ -192,7 +192,7 @@ absl::StatusOr<std::string> Experiments::Open(const std::string& experiment,
   if (const absl::Status status = ReadStudy(experiment, look); absl::IsNotFound(status)) {
     const Reply reply = tuner_.Post(CreateStudy{definition.study, /*exist_ok=*/true});
     if (!reply.status.ok()) return reply.status;
-    id = reply.study;
+    id = reply.study();
   } else if (!status.ok()) {
     return status;
   }
@@ -276,7 +276,7 @@ absl::StatusOr<std::string> Experiments::Submit(const std::string& experiment,
         absl::StrCat("experiment \"", experiment, "\" is ", std::string(ToString(before.study)),
                      ": open it again first, by PUT /nni/v1/experiments/", experiment));
   }
-  const TrialEnvironment environment =
+  const ProcessVariables environment =
       EnvironmentOf({.experiment = experiment,
                      .trial = trial,
                      .sequence = submission.sequence,

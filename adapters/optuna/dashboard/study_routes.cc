@@ -65,7 +65,7 @@ absl::StatusOr<Answer> Create(Tuner& tuner, const Request& request) {
   ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, SpecFrom(body));
   const Reply reply = tuner.Post(CreateStudy{std::move(spec), false});
   ESPALIER_RETURN_IF_ERROR(NameTaken(reply.status));
-  ESPALIER_ASSIGN_OR_RETURN(const StudyHead study, ReadHead(tuner, reply.study));
+  ESPALIER_ASSIGN_OR_RETURN(const StudyHead study, ReadHead(tuner, reply.study()));
   return Answer{201, absl::StrCat("{\"study_summary\":", SummaryJson(study), "}")};
 }
 

@@ -114,7 +114,7 @@ class Importer {
     if (study.source.first_start != Time{}) now_ = study.source.first_start;
     ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, StudyOfClients(study.name, study.source.directions));
     ESPALIER_ASSIGN_OR_RETURN(const Reply reply, Step(CreateStudy{std::move(spec), false}));
-    study_ = reply.study;
+    study_ = reply.study();
     new_ids_.clear();
     imported_.push_back({study.name, study.source.name, 0, 0});
     return file_.BeginTrials(study.source.id);
@@ -124,7 +124,7 @@ class Importer {
     if (trial.content->started != Time{}) now_ = trial.content->started;
     ESPALIER_ASSIGN_OR_RETURN(const Reply reply, Step(CreateTrial{study_, trial.content}));
     ImportedStudy& imported = imported_.back();
-    new_ids_[trial.id] = reply.trial.value;
+    new_ids_[trial.id] = reply.trial().value;
     if (trial.number != imported.trials) ++imported.renumbered;
     ++imported.trials;
     return absl::OkStatus();

@@ -22,7 +22,7 @@ class CheckpointsTest : public CoreTest {
     hello.shared_folder = shared_folder;
     const Reply reply = Step(hello);
     status_ = reply.status;
-    return reply.node;
+    return reply.node();
   }
 
   // An elastic trial on one slot of node a; b has room as well.

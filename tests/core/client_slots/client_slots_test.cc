@@ -22,10 +22,10 @@ class ClientSlotsTest : public CoreTest {
     spec.name = name;
     spec.kind = StudyKind::kByClients;
     spec.share = share;
-    return Step(CreateStudy{spec, false}).study;
+    return Step(CreateStudy{spec, false}).study();
   }
   TrialId NewTrial() { return NewTrial(clients_); }
-  TrialId NewTrial(StudyId study) { return Step(CreateTrial{study, nullptr}).trial; }
+  TrialId NewTrial(StudyId study) { return Step(CreateTrial{study, nullptr}).trial(); }
 
   // As CoreTest::Step, and keeps what others are told.
   Reply Step(const Event& event) {
@@ -44,7 +44,9 @@ class ClientSlotsTest : public CoreTest {
     now_ = After(now_, seconds);
     Step(Tick{});
   }
-  NodeId Join(const std::string& name, int slots) { return Step(AgentHello{name, slots, {}}).node; }
+  NodeId Join(const std::string& name, int slots) {
+    return Step(AgentHello{name, slots, {}}).node();
+  }
   ReplicaId Ready(ReplicaId replica) {
     Step(FromReplica{
         replica, ReplicaReady{"host:" + std::to_string(replica.value), {64, 64, 1, 64, true}, 10}});
@@ -61,7 +63,7 @@ class ClientSlotsTest : public CoreTest {
   // What the client hears at once.
   Reply Ask(TrialId trial, int slots, const std::string& node = "", double wait_s = 0) {
     const Reply reply = Step(AcquireSlots{trial, slots, node, wait_s});
-    if (!reply.later) return reply;
+    if (!reply.later()) return reply;
     return late_.contains(trial) ? late_.at(trial) : reply;
   }
   int Held(TrialId trial) { return core_.Activity(trial).slots; }
@@ -81,17 +83,17 @@ TEST_F(ClientSlotsTest, FreeSlotsAreGivenAtOnceAndCountAsTheTrials) {
   const TrialId trial = NewTrial();
   const Reply reply = Ask(trial, 2);
   ASSERT_TRUE(reply.status.ok()) << reply.status;
-  EXPECT_THAT(reply.slots, ElementsAre(Slot{node, 0}, Slot{node, 1}));
-  EXPECT_EQ(reply.lease_s, 60);
+  EXPECT_THAT(reply.slots(), ElementsAre(Slot{node, 0}, Slot{node, 1}));
+  EXPECT_EQ(reply.lease_s(), 60);
   EXPECT_EQ(core_.SlotsHeld(), 2);
   EXPECT_EQ(Held(trial), 2);
   ASSERT_TRUE(Open(trial));
-  EXPECT_EQ(At(trial).spans.back().slots, reply.slots);
+  EXPECT_EQ(At(trial).spans.back().slots, reply.slots());
   ASSERT_EQ(core_.Nodes().at(0).replicas.size(), 2u);
   EXPECT_EQ(core_.Nodes().at(0).replicas.at(0).replica, ReplicaId{});
   EXPECT_EQ(core_.Nodes().at(0).replicas.at(0).trial, trial);
   EXPECT_THAT(LastReason(clients_), HasSubstr("asked for 2 slots: 2 on a"));
-  EXPECT_EQ(Ask(trial, 2).slots, reply.slots) << "asked again: the same";
+  EXPECT_EQ(Ask(trial, 2).slots(), reply.slots()) << "asked again: the same";
   EXPECT_TRUE(absl::IsFailedPrecondition(Ask(trial, 3).status)) << "holds two";
 
   now_ = After(now_, 30);
@@ -110,15 +112,15 @@ TEST_F(ClientSlotsTest, WhoWaitsIsServedInOrderOfArrival) {
   const TrialId small = NewTrial();
   Ask(holder, 2);
   const Reply waits = Ask(large, 3);
-  EXPECT_TRUE(waits.slots.empty());
-  EXPECT_THAT(waits.waits_for, HasSubstr("hold 2 of the 4 slots"));
+  EXPECT_TRUE(waits.slots().empty());
+  EXPECT_THAT(waits.waits_for(), HasSubstr("hold 2 of the 4 slots"));
   EXPECT_THAT(LastReason(clients_), HasSubstr("waits for 3 slots"));
-  EXPECT_THAT(Ask(small, 1).waits_for, HasSubstr("others have asked"))
+  EXPECT_THAT(Ask(small, 1).waits_for(), HasSubstr("others have asked"))
       << "or a stream of small ones would keep the large one out";
-  EXPECT_TRUE(Ask(large, 3, "", 30).later);
+  EXPECT_TRUE(Ask(large, 3, "", 30).later());
   Step(ReleaseSlots{holder});
   ASSERT_TRUE(late_.contains(large));
-  EXPECT_EQ(late_.at(large).slots.size(), 3u);
+  EXPECT_EQ(late_.at(large).slots().size(), 3u);
   EXPECT_EQ(Held(small), 1);
   EXPECT_EQ(core_.SlotsHeld(), 4);
 }
@@ -128,13 +130,13 @@ TEST_F(ClientSlotsTest, AnAnswerComesWhenTheWaitIsOver) {
   const TrialId holder = NewTrial();
   const TrialId waiting = NewTrial();
   Ask(holder, 1);
-  ASSERT_TRUE(Ask(waiting, 1, "", 20).later);
+  ASSERT_TRUE(Ask(waiting, 1, "", 20).later());
   EXPECT_LE(SecondsBetween(now_, *core_.NextDeadline()), 20);
   Wait(10);
   EXPECT_TRUE(late_.empty());
   Wait(11);
   ASSERT_TRUE(late_.contains(waiting));
-  EXPECT_THAT(late_.at(waiting).waits_for, HasSubstr("hold 1 of the 1 slot of"));
+  EXPECT_THAT(late_.at(waiting).waits_for(), HasSubstr("hold 1 of the 1 slot of"));
   Step(SetTrialState{waiting, TrialState::kFail, {}});
   EXPECT_TRUE(late_.empty()) << "nobody waits any more";
   Step(ReleaseSlots{holder});
@@ -149,14 +151,14 @@ TEST_F(ClientSlotsTest, TheLeaseOfASilentClientRunsOut) {
   Ask(busy, 1);
   for (int i = 0; i < 4; ++i) {
     now_ = After(now_, 20);
-    EXPECT_EQ(Step(RenewSlots{busy}).slots.size(), 1u);
+    EXPECT_EQ(Step(RenewSlots{busy}).slots().size(), 1u);
   }
   EXPECT_EQ(Held(silent), 0);
   EXPECT_EQ(Held(busy), 1);
   EXPECT_THAT(LastReason(clients_), HasSubstr("silent for 60 s"));
   EXPECT_EQ(At(silent).state, TrialState::kRunning) << "its trial is another matter";
   EXPECT_TRUE(absl::IsFailedPrecondition(Step(RenewSlots{silent}).status));
-  EXPECT_EQ(Ask(silent, 1).slots.size(), 1u) << "it may ask anew";
+  EXPECT_EQ(Ask(silent, 1).slots().size(), 1u) << "it may ask anew";
 }
 
 TEST_F(ClientSlotsTest, WhoWaitsAndIsNotHeardOfIsForgotten) {
@@ -216,11 +218,11 @@ TEST_F(ClientSlotsTest, ADrainingNodeGivesNoNewSlotsAndKeepsItsHolders) {
   EXPECT_EQ(Held(holder), 1);
   EXPECT_EQ(core_.Nodes().at(0).replicas.size(), 1u) << "who is there is named";
   const TrialId waits = NewTrial();
-  EXPECT_THAT(Ask(waits, 1).waits_for, HasSubstr("no node that takes trials"));
-  EXPECT_THAT(Ask(waits, 1, "a").waits_for, HasSubstr("no node that takes trials"));
+  EXPECT_THAT(Ask(waits, 1).waits_for(), HasSubstr("no node that takes trials"));
+  EXPECT_THAT(Ask(waits, 1, "a").waits_for(), HasSubstr("no node that takes trials"));
   Join("b", 1);
-  EXPECT_THAT(Ask(waits, 1, "a").waits_for, HasSubstr("node \"a\" is not there"));
-  EXPECT_EQ(Ask(waits, 1).slots.size(), 1u);
+  EXPECT_THAT(Ask(waits, 1, "a").waits_for(), HasSubstr("node \"a\" is not there"));
+  EXPECT_EQ(Ask(waits, 1).slots().size(), 1u);
 }
 
 TEST_F(ClientSlotsTest, OneNodeIfItFitsOnOneElseSeveral) {
@@ -228,15 +230,15 @@ TEST_F(ClientSlotsTest, OneNodeIfItFitsOnOneElseSeveral) {
   const NodeId b = Join("b", 3);
   const TrialId first = NewTrial();
   const TrialId second = NewTrial();
-  EXPECT_THAT(Ask(first, 2).slots, ElementsAre(Slot{a, 0}, Slot{a, 1}));
-  EXPECT_THAT(Ask(second, 1, "b").slots, ElementsAre(Slot{b, 0}));
+  EXPECT_THAT(Ask(first, 2).slots(), ElementsAre(Slot{a, 0}, Slot{a, 1}));
+  EXPECT_THAT(Ask(second, 1, "b").slots(), ElementsAre(Slot{b, 0}));
   const TrialId third = NewTrial();
-  EXPECT_THAT(Ask(third, 3).waits_for, HasSubstr("hold")) << "b could have all three";
+  EXPECT_THAT(Ask(third, 3).waits_for(), HasSubstr("hold")) << "b could have all three";
   Step(ReleaseSlots{second});
   EXPECT_EQ(Held(third), 3);
   Step(ReleaseSlots{first});
   Step(ReleaseSlots{third});
-  EXPECT_EQ(Ask(first, 5).slots.size(), 5u) << "no node has five";
+  EXPECT_EQ(Ask(first, 5).slots().size(), 5u) << "no node has five";
 }
 
 TEST_F(ClientSlotsTest, WhatCannotBeIsSaidAtOnce) {
@@ -247,7 +249,7 @@ TEST_F(ClientSlotsTest, WhatCannotBeIsSaidAtOnce) {
   EXPECT_TRUE(absl::IsNotFound(Ask(trial, 1, "nowhere").status));
   EXPECT_TRUE(absl::IsOutOfRange(Ask(trial, 3, "a").status));
   EXPECT_TRUE(absl::IsNotFound(Ask(TrialId(99), 1).status));
-  EXPECT_THAT(Ask(trial, 8).waits_for, HasSubstr("the pool has 2 slots, 8 are wanted"))
+  EXPECT_THAT(Ask(trial, 8).waits_for(), HasSubstr("the pool has 2 slots, 8 are wanted"))
       << "nodes may join at any time";
   Step(SetTrialState{trial, TrialState::kComplete, {1}});
   EXPECT_TRUE(absl::IsFailedPrecondition(Ask(trial, 1).status));
@@ -269,7 +271,7 @@ TEST_F(ClientSlotsTest, ARestartedCoreKeepsTheHoldAndALeaseBeginsAnew) {
   EXPECT_EQ(again.Activity(trial).slots, 2);
   again.Step(now_, AgentHello{"a", 2, {}});
   const StepResult renewed = again.Step(now_ = After(now_, 9), RenewSlots{trial});
-  EXPECT_THAT(renewed.reply.slots, ElementsAre(Slot{a, 0}, Slot{a, 1}));
+  EXPECT_THAT(renewed.reply.slots(), ElementsAre(Slot{a, 0}, Slot{a, 1}));
   again.Step(now_ = After(now_, 2), Tick{});
   EXPECT_EQ(again.Activity(elsewhere).slots, 0) << "node b did not come back";
   again.Step(now_ = After(now_, 57), Tick{});
@@ -280,7 +282,7 @@ TEST_F(ClientSlotsTest, ARestartedCoreKeepsTheHoldAndALeaseBeginsAnew) {
 
 TEST_F(ClientSlotsTest, AnExitReportedTwiceDoesNotTakeTheSlotAgain) {
   StudySpec spec = Spec(1);
-  const StudyId pool = Step(CreateStudy{spec, false}).study;
+  const StudyId pool = Step(CreateStudy{spec, false}).study();
   const NodeId a = Join("a", 1);
   const StartReplicaCommand start = starts_.at(0);
   const TrialId trial = NewTrial();
@@ -311,7 +313,7 @@ TEST_F(ClientSlotsTest, AnElasticTrialShrinksForAClientAndGrowsBack) {
   ASSERT_EQ(Held(own), 2);
 
   const TrialId trial = NewTrial();
-  EXPECT_THAT(Ask(trial, 1).waits_for, HasSubstr("make room"));
+  EXPECT_THAT(Ask(trial, 1).waits_for(), HasSubstr("make room"));
   ASSERT_FALSE(regroups_.empty());
   EXPECT_EQ(regroups_.at(0).membership.members.size(), 1u);
   Form();
@@ -335,7 +337,7 @@ TEST_F(ClientSlotsTest, ClientsDoNotPassTheirPartWhileOthersUseTheRest) {
   const std::vector<StartReplicaCommand> started = starts_;
   std::vector<TrialId> trials;
   for (int i = 0; i < 4; ++i) trials.push_back(NewTrial());
-  for (const TrialId trial : trials) EXPECT_THAT(Ask(trial, 1).slots.size(), 0u);
+  for (const TrialId trial : trials) EXPECT_THAT(Ask(trial, 1).slots().size(), 0u);
   std::vector<StartReplicaCommand> next;
   for (const StartReplicaCommand& start : started) {
     Step(FromReplica{start.replica, ReplicaReport{1, 0.5, 1}});
@@ -369,9 +371,9 @@ TEST_F(ClientSlotsTest, ARequestBeyondThePartTakesTurnsWithTheTrials) {
   Step(ReplicaExited{running.replica, 0, 0, "", ""});
   ASSERT_EQ(starts_.size(), 1u) << "still";
   running = starts_.at(0);
-  EXPECT_THAT(Ask(second, 1).waits_for, HasSubstr("the tuner's own trials"));
+  EXPECT_THAT(Ask(second, 1).waits_for(), HasSubstr("the tuner's own trials"));
   Wait(31);
-  EXPECT_THAT(Ask(second, 1).waits_for, HasSubstr("make room"));
+  EXPECT_THAT(Ask(second, 1).waits_for(), HasSubstr("make room"));
   Step(FromReplica{running.replica, ReplicaReport{1, 0.5, 1}});
   Step(ReplicaExited{running.replica, 0, 0, "", ""});
   EXPECT_EQ(Held(second), 1);
@@ -384,8 +386,8 @@ TEST_F(ClientSlotsTest, WhatTheTrialsLeaveUnusedIsForWhoeverAsks) {
   ASSERT_EQ(starts_.size(), 1u) << "one trial in all, which cannot grow";
   const TrialId first = NewTrial();
   const TrialId second = NewTrial();
-  EXPECT_EQ(Ask(first, 2).slots.size(), 2u);
-  EXPECT_TRUE(Ask(second, 1).slots.empty()) << "half of the pool is held by clients";
+  EXPECT_EQ(Ask(first, 2).slots().size(), 2u);
+  EXPECT_TRUE(Ask(second, 1).slots().empty()) << "half of the pool is held by clients";
   Wait(3);
   EXPECT_EQ(Held(second), 0);
   Wait(3);

@@ -18,10 +18,10 @@ class AskAndTell : public CoreTest {
     spec.kind = StudyKind::kByClients;
     const Reply reply = Step(CreateStudy{spec, false});
     ASSERT_TRUE(reply.status.ok()) << reply.status;
-    study_ = reply.study;
+    study_ = reply.study();
   }
 
-  TrialId Create() { return Step(CreateTrial{study_, nullptr}).trial; }
+  TrialId Create() { return Step(CreateTrial{study_, nullptr}).trial(); }
   absl::Status Suggest(TrialId trial, const std::string& name, double value,
                        const std::string& kind = "float", const std::string& text = kFloat) {
     return Step(SuggestParameter{trial, value, {name, text, kind}}).status;
@@ -50,18 +50,18 @@ TEST_F(AskAndTell, TrialsAreNumberedRunFromTheStartAndTakeNoSlot) {
 
 TEST_F(AskAndTell, OneOfAllWhoAskGetsAWaitingTrial) {
   auto content = std::make_shared<TrialTemplate>();
-  const TrialId waiting = Step(CreateTrial{study_, content}).trial;
+  const TrialId waiting = Step(CreateTrial{study_, content}).trial();
   EXPECT_EQ(At(waiting).started, Time{});
-  EXPECT_TRUE(Tell(waiting, TrialState::kRunning).updated);
-  EXPECT_FALSE(Tell(waiting, TrialState::kRunning).updated);
+  EXPECT_TRUE(Tell(waiting, TrialState::kRunning).updated());
+  EXPECT_FALSE(Tell(waiting, TrialState::kRunning).updated());
   EXPECT_LT(At(waiting).created, At(waiting).started);
-  EXPECT_TRUE(Tell(waiting, TrialState::kWaiting).updated) << "back into the queue";
-  EXPECT_TRUE(Tell(waiting, TrialState::kRunning).updated);
+  EXPECT_TRUE(Tell(waiting, TrialState::kWaiting).updated()) << "back into the queue";
+  EXPECT_TRUE(Tell(waiting, TrialState::kRunning).updated());
 }
 
 TEST_F(AskAndTell, AnEndedTrialKeepsWhatItHas) {
   const TrialId id = Create();
-  ASSERT_TRUE(Tell(id, TrialState::kComplete, {0.5, -1}).updated);
+  ASSERT_TRUE(Tell(id, TrialState::kComplete, {0.5, -1}).updated());
   EXPECT_EQ(At(id).value, 0.5);
   EXPECT_EQ(At(id).other_values, std::vector<double>{-1});
   const Trial before = At(id);
@@ -130,7 +130,7 @@ TEST_F(AskAndTell, ATemplateIsTakenAsItIs) {
   content->intermediate_values = {{1, 3.0}, {2, 2.0}};
   content->attributes.user = {{"who", "\"me\""}};
   content->attributes.system = {{"fixed_params", "{}"}};
-  const Trial& trial = At(Step(CreateTrial{study_, content}).trial);
+  const Trial& trial = At(Step(CreateTrial{study_, content}).trial());
   EXPECT_EQ(trial.state, TrialState::kComplete);
   EXPECT_EQ(trial.value, 1.5);
   EXPECT_EQ(trial.started, TimeFromSeconds(7));
@@ -161,7 +161,7 @@ TEST_F(AskAndTell, AStoppedStudyGivesNoTrialUntilItIsResumed) {
 
 TEST_F(AskAndTell, StudiesOfThePoolGoOnBesideAndAreNotForClients) {
   StudySpec spec = Spec(2);
-  const StudyId pool = Step(CreateStudy{spec, false}).study;
+  const StudyId pool = Step(CreateStudy{spec, false}).study();
   Join(2);
   ASSERT_EQ(starts_.size(), 2u);
   const TrialId on_pool = starts_.front().trial;
@@ -171,7 +171,7 @@ TEST_F(AskAndTell, StudiesOfThePoolGoOnBesideAndAreNotForClients) {
 }
 
 TEST_F(AskAndTell, AStudyOfThePoolIsDeletedOnceItHasLeftIt) {
-  const StudyId pool = Step(CreateStudy{Spec(2), false}).study;
+  const StudyId pool = Step(CreateStudy{Spec(2), false}).study();
   Join(2);
   const std::vector<StartReplicaCommand> started = starts_;
   ASSERT_EQ(started.size(), 2u);

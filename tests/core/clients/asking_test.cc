@@ -60,10 +60,10 @@ TEST_F(Asking, ATrialRunsWithWhatTheSamplerDrew) {
   for (int i = 0; i < 20; ++i) {
     const Reply reply = Ask();
     ASSERT_TRUE(reply.status.ok()) << reply.status;
-    EXPECT_EQ(At(reply.trial).state, TrialState::kRunning);
-    EXPECT_EQ(At(reply.trial).number, i);
-    EXPECT_EQ(At(reply.trial).started, At(reply.trial).created);
-    EXPECT_TRUE(study().spec.space.Validate(ParametersOf(reply.trial)).ok());
+    EXPECT_EQ(At(reply.trial()).state, TrialState::kRunning);
+    EXPECT_EQ(At(reply.trial()).number, i);
+    EXPECT_EQ(At(reply.trial()).started, At(reply.trial()).created);
+    EXPECT_TRUE(study().spec.space.Validate(ParametersOf(reply.trial())).ok());
   }
   EXPECT_EQ(study().suggestions.size(), 3u) << "equal distributions are kept once";
 }
@@ -79,7 +79,7 @@ TEST_F(Asking, TheSameSeedAndAnswersGiveTheSameTrials) {
     std::vector<double> drawn;
     for (int i = 0; i < 12; ++i) {
       now = After(now, 1);
-      const TrialId id = core.Step(now, AskTrial{"asked", {}, {}}).reply.trial;
+      const TrialId id = core.Step(now, AskTrial{"asked", {}, {}}).reply.trial();
       for (const SuggestedValue& s : core.state().trials.at(id).suggested) {
         drawn.push_back(s.value);
       }
@@ -97,7 +97,7 @@ TEST_F(Asking, TheSamplerLearnsFromWhatClientsTold) {
   Create(spec);
   double distance = 0;
   for (int i = 0; i < 60; ++i) {
-    const TrialId id = Ask().trial;
+    const TrialId id = Ask().trial();
     const double x = std::get<double>(Of(id).at("x"));
     if (i >= 40) distance += std::abs(x - 0.3) / 20;
     ASSERT_TRUE(Step(TellEnd{id, TrialState::kComplete, {(x - 0.3) * (x - 0.3)}}).status.ok());
@@ -109,9 +109,9 @@ TEST_F(Asking, FixedParametersAreKeptAndTheOthersDrawn) {
   Create(AskSpec());
   const Reply reply = Ask({{"kind", std::string("b")}, {"n", std::int64_t{4}}});
   ASSERT_TRUE(reply.status.ok()) << reply.status;
-  EXPECT_EQ(Of(reply.trial).at("kind"), ParameterValue(std::string("b")));
-  EXPECT_EQ(Of(reply.trial).at("n"), ParameterValue(std::int64_t{4}));
-  EXPECT_TRUE(study().spec.space.Validate(ParametersOf(reply.trial)).ok());
+  EXPECT_EQ(Of(reply.trial()).at("kind"), ParameterValue(std::string("b")));
+  EXPECT_EQ(Of(reply.trial()).at("n"), ParameterValue(std::int64_t{4}));
+  EXPECT_TRUE(study().spec.space.Validate(ParametersOf(reply.trial())).ok());
 }
 
 TEST_F(Asking, FixedParametersOutsideTheSpaceAreRefused) {
@@ -125,20 +125,20 @@ TEST_F(Asking, FixedParametersOutsideTheSpaceAreRefused) {
 
 TEST_F(Asking, WaitingTrialsComeFirstInTheirOrder) {
   Create(AskSpec());
-  const TrialId first = Enqueue({{"x", 0.25}}).trial;
-  const TrialId second = Enqueue({{"x", 0.75}}).trial;
+  const TrialId first = Enqueue({{"x", 0.25}}).trial();
+  const TrialId second = Enqueue({{"x", 0.75}}).trial();
   EXPECT_EQ(At(first).state, TrialState::kWaiting);
   EXPECT_TRUE(At(first).suggested.empty()) << "what is not fixed is drawn when it is asked for";
   EXPECT_EQ(At(first).attributes.system.at("fixed_params"), R"({"x":0.25})")
       << "as Optuna's clients read it";
   const Reply asked = Ask();
-  EXPECT_EQ(asked.trial, first);
+  EXPECT_EQ(asked.trial(), first);
   EXPECT_EQ(At(first).state, TrialState::kRunning);
   EXPECT_LT(At(first).created, At(first).started);
   EXPECT_EQ(Of(first).at("x"), ParameterValue(0.25));
   EXPECT_EQ(Of(first).size(), 3u);
-  EXPECT_GT(Ask({{"x", 0.5}}).trial, second) << "who fixes parameters gets a trial of his own";
-  EXPECT_EQ(Ask().trial, second);
+  EXPECT_GT(Ask({{"x", 0.5}}).trial(), second) << "who fixes parameters gets a trial of his own";
+  EXPECT_EQ(Ask().trial(), second);
   EXPECT_EQ(Of(second).at("x"), ParameterValue(0.75));
 }
 
@@ -146,14 +146,14 @@ TEST_F(Asking, WhatOptunaEnqueuedIsTakenAsFarAsTheSpaceKnowsIt) {
   Create(AskSpec());
   auto waiting = std::make_shared<TrialTemplate>();
   waiting->attributes.system["fixed_params"] = R"({"x": 0.5, "n": 99, "unknown": null})";
-  const TrialId odd = Step(CreateTrial{study().id, waiting}).trial;
+  const TrialId odd = Step(CreateTrial{study().id, waiting}).trial();
   auto other = std::make_shared<TrialTemplate>();
   other->attributes.system["fixed_params"] = R"({"x": 0.5, "n": 99, "unknown": 1})";
-  const TrialId some = Step(CreateTrial{study().id, other}).trial;
-  ASSERT_EQ(Ask().trial, odd);
+  const TrialId some = Step(CreateTrial{study().id, other}).trial();
+  ASSERT_EQ(Ask().trial(), odd);
   EXPECT_TRUE(study().spec.space.Validate(ParametersOf(odd)).ok());
   EXPECT_THAT(study().decisions.back().reason, HasSubstr("cannot be read"));
-  ASSERT_EQ(Ask().trial, some);
+  ASSERT_EQ(Ask().trial(), some);
   EXPECT_EQ(Of(some).at("x"), ParameterValue(0.5));
   EXPECT_TRUE(study().spec.space.Validate(ParametersOf(some)).ok());
   EXPECT_THAT(study().decisions.back().reason, HasSubstr("\"n\" was enqueued as 99"));
@@ -167,7 +167,7 @@ TEST_F(Asking, OnlyActiveParametersAreDrawn) {
   Create(AskSpec(kNested));
   std::set<std::size_t> sizes;
   for (int i = 0; i < 20; ++i) {
-    const auto drawn = ParametersOf(Ask().trial);
+    const auto drawn = ParametersOf(Ask().trial());
     EXPECT_TRUE(study().spec.space.Validate(drawn).ok()) << study().spec.space.Validate(drawn);
     sizes.insert(drawn.size());
   }
@@ -177,10 +177,10 @@ TEST_F(Asking, OnlyActiveParametersAreDrawn) {
 TEST_F(Asking, AFixedChoiceBringsTheParametersOfItsOption) {
   Create(AskSpec(kNested));
   for (int i = 0; i < 10; ++i) {
-    const auto drawn = Of(Ask({{"opt", "sgd"}, {"opt/sgd/decay", 0.2}}).trial);
+    const auto drawn = Of(Ask({{"opt", "sgd"}, {"opt/sgd/decay", 0.2}}).trial());
     EXPECT_EQ(drawn.size(), 3u);
     EXPECT_EQ(drawn.at("opt/sgd/decay"), ParameterValue(0.2));
-    EXPECT_EQ(Of(Ask({{"opt", "adam"}}).trial).size(), 1u);
+    EXPECT_EQ(Of(Ask({{"opt", "adam"}}).trial()).size(), 1u);
   }
   const Reply alone = Ask({{"opt/sgd/decay", 0.2}});
   EXPECT_THAT(std::string(alone.status.message()),
@@ -191,21 +191,21 @@ TEST_F(Asking, WhatIsEnqueuedWithoutItsOptionIsLeftOut) {
   Create(AskSpec(kNested));
   EXPECT_FALSE(Enqueue({{"opt", "adam"}, {"opt/sgd/decay", 0.2}}).status.ok());
   ASSERT_TRUE(Enqueue({{"opt", "sgd"}, {"opt/sgd/decay", 0.1}}).status.ok());
-  const auto drawn = Of(Ask().trial);
+  const auto drawn = Of(Ask().trial());
   EXPECT_EQ(drawn.at("opt/sgd/decay"), ParameterValue(0.1));
   EXPECT_EQ(drawn.size(), 3u);
 }
 
 TEST_F(Asking, ATrialThatIsQueuedAgainKeepsItsParameters) {
   Create(AskSpec());
-  const TrialId lost = Ask().trial;
+  const TrialId lost = Ask().trial();
   auto again = std::make_shared<TrialTemplate>();
   for (const SuggestedValue& s : At(lost).suggested) {
     again->parameters.emplace_back(study().suggestions.at(static_cast<std::size_t>(s.suggestion)),
                                    s.value);
   }
   Step(CreateTrial{study().id, again});
-  const TrialId taken = Ask().trial;
+  const TrialId taken = Ask().trial();
   EXPECT_EQ(Of(taken), Of(lost));
 }
 
@@ -230,10 +230,10 @@ TEST_F(Asking, TheNumberOfTrialsIsLimitedAndTheStudyEndsWithThem) {
   StudySpec spec = AskSpec();
   spec.max_trials = 2;
   Create(spec);
-  const TrialId first = Ask().trial;
-  const TrialId second = Enqueue({}).trial;
+  const TrialId first = Ask().trial();
+  const TrialId second = Enqueue({}).trial();
   EXPECT_THAT(std::string(Enqueue({}).status.message()), HasSubstr("has all its 2 trials"));
-  EXPECT_EQ(Ask().trial, second) << "a waiting one is within the limit";
+  EXPECT_EQ(Ask().trial(), second) << "a waiting one is within the limit";
   EXPECT_TRUE(absl::IsFailedPrecondition(Ask().status));
   Step(TellEnd{first, TrialState::kComplete, {1}});
   EXPECT_EQ(study().state, StudyState::kRunning);
@@ -248,7 +248,7 @@ TEST_F(Asking, SoManyRunAtATime) {
   StudySpec spec = AskSpec();
   spec.max_concurrent_trials = 1;
   Create(spec);
-  const TrialId first = Ask().trial;
+  const TrialId first = Ask().trial();
   EXPECT_TRUE(absl::IsResourceExhausted(Ask().status));
   Step(TellEnd{first, TrialState::kFail, {}});
   EXPECT_TRUE(Ask().status.ok());
@@ -268,8 +268,8 @@ TEST_F(Asking, AGridEndsWithItsLastPoint) {
   StudySpec spec = AskSpec(R"({"kind": {"_type": "choice", "_value": ["a", "b"]}})");
   spec.sampler = {"grid", {}};
   Create(spec);
-  const TrialId a = Ask().trial;
-  const TrialId b = Ask().trial;
+  const TrialId a = Ask().trial();
+  const TrialId b = Ask().trial();
   EXPECT_NE(Of(a).at("kind"), Of(b).at("kind"));
   EXPECT_THAT(std::string(Ask().status.message()), HasSubstr("every configuration"));
   Step(TellEnd{a, TrialState::kComplete, {1}});
@@ -289,47 +289,48 @@ TEST_F(Asking, SeveralDirectionsNeedASamplerThatDoesNotGoByOne) {
               HasSubstr("\"pruner\""));
   spec.pruner = {"none", {}};
   Create(spec);
-  EXPECT_TRUE(Step(TellEnd{Ask().trial, TrialState::kComplete, {1, 2}}).status.ok());
+  EXPECT_TRUE(Step(TellEnd{Ask().trial(), TrialState::kComplete, {1, 2}}).status.ok());
 }
 
 TEST_F(Asking, ARepeatedRequestGetsTheSameTrialAlsoAfterARestart) {
   Create(AskSpec());
   const Reply first = Ask({}, "client-1/7");
-  EXPECT_FALSE(first.existed);
+  EXPECT_FALSE(first.existed());
   const Reply again = Ask({}, "client-1/7");
-  EXPECT_EQ(again.trial, first.trial);
-  EXPECT_TRUE(again.existed);
-  EXPECT_NE(Ask({}, "client-1/8").trial, first.trial);
-  const TrialId queued = Enqueue({}, "client-1/7").trial;
-  EXPECT_NE(queued, first.trial) << "keys belong to what is asked for";
-  EXPECT_EQ(Enqueue({}, "client-1/7").trial, queued);
-  EXPECT_EQ(Ask({}, "client-1/9").trial, queued) << "one trial may have a key of each";
+  EXPECT_EQ(again.trial(), first.trial());
+  EXPECT_TRUE(again.existed());
+  EXPECT_NE(Ask({}, "client-1/8").trial(), first.trial());
+  const TrialId queued = Enqueue({}, "client-1/7").trial();
+  EXPECT_NE(queued, first.trial()) << "keys belong to what is asked for";
+  EXPECT_EQ(Enqueue({}, "client-1/7").trial(), queued);
+  EXPECT_EQ(Ask({}, "client-1/9").trial(), queued) << "one trial may have a key of each";
 
   Core restarted(core_.state(), CoreOptions{});
   const auto ask = [&](const std::string& key) {
-    return restarted.Step(now_, AskTrial{"asked", {}, key}).reply.trial;
+    return restarted.Step(now_, AskTrial{"asked", {}, key}).reply.trial();
   };
-  EXPECT_EQ(ask("client-1/7"), first.trial);
+  EXPECT_EQ(ask("client-1/7"), first.trial());
   EXPECT_EQ(ask("client-1/9"), queued);
-  EXPECT_EQ(restarted.Step(now_, EnqueueTrial{"asked", {}, {}, "client-1/7"}).reply.trial, queued);
+  EXPECT_EQ(restarted.Step(now_, EnqueueTrial{"asked", {}, {}, "client-1/7"}).reply.trial(),
+            queued);
 }
 
 TEST_F(Asking, ARepeatedRequestIsAnsweredInAStudyThatHasEnded) {
   StudySpec spec = AskSpec();
   spec.max_trials = 1;
   Create(spec);
-  const TrialId only = Ask({}, "k").trial;
+  const TrialId only = Ask({}, "k").trial();
   Step(TellEnd{only, TrialState::kComplete, {1}});
   ASSERT_EQ(study().state, StudyState::kComplete);
   const Reply again = Ask({}, "k");
   EXPECT_TRUE(again.status.ok()) << again.status;
-  EXPECT_EQ(again.trial, only);
+  EXPECT_EQ(again.trial(), only);
 }
 
 TEST_F(Asking, OptunasClientsMayRepeatThemselvesToo) {
   Create(AskSpec());
-  const TrialId first = Step(CreateTrial{study().id, nullptr, "k"}).trial;
-  EXPECT_EQ(Step(CreateTrial{study().id, nullptr, "k"}).trial, first);
+  const TrialId first = Step(CreateTrial{study().id, nullptr, "k"}).trial();
+  EXPECT_EQ(Step(CreateTrial{study().id, nullptr, "k"}).trial(), first);
   EXPECT_EQ(study().trials.size(), 1u);
 }
 
@@ -349,8 +350,8 @@ TEST_F(Asking, AStudyIsMadeOnceWithAKey) {
   const Reply made = Step(CreateStudy{spec, false, "k"});
   const Reply again = Step(CreateStudy{spec, false, "k"});
   EXPECT_TRUE(again.status.ok()) << again.status;
-  EXPECT_TRUE(again.existed);
-  EXPECT_EQ(again.study, made.study);
+  EXPECT_TRUE(again.existed());
+  EXPECT_EQ(again.study(), made.study());
   EXPECT_TRUE(absl::IsAlreadyExists(Step(CreateStudy{spec, false, "other"}).status));
   EXPECT_TRUE(absl::IsAlreadyExists(Step(CreateStudy{spec, false}).status));
 }

@@ -29,7 +29,7 @@ class ClientTrialsTest : public PartsFixture {
     CreateTrial event{kClientStudy, nullptr};
     event.request_key = request_key;
     client_trials_.On(event);
-    return turn_.Finish().reply.trial;
+    return turn_.Finish().reply.trial();
   }
   TrialState StateOf(TrialId id) { return turn_.TrialAt(id).state; }
 
@@ -56,7 +56,7 @@ TEST_F(ClientTrialsTest, OfADeletedStudyNothingIsKept) {
   turn_.Emit(StudyDeleted{kClientStudy, turn_.state().last_study, turn_.state().last_trial});
   EXPECT_EQ(client_trials_.NextCheck(), std::nullopt);
   ASSERT_TRUE(client_trials_.CheckRequestKey(kClientStudy, kCreationKey, "key").ok());
-  EXPECT_FALSE(turn_.reply().existed);
+  EXPECT_FALSE(turn_.reply().existed());
 }
 
 TEST_F(ClientTrialsTest, ARequestThatIsRepeatedNamesTheTrialThatItMade) {

@@ -136,7 +136,7 @@ TEST_F(DrainsTest, ATrialHoldsSlotsOfOneTypeOnly) {
   other.gpu_type = "H200";
   other.spot = true;
   other.price_per_hour = 3.5;
-  const NodeId id = Step(other).node;
+  const NodeId id = Step(other).node();
   Wait(3);
   EXPECT_TRUE(starts_.empty()) << "it grows on slots like its own";
   EXPECT_EQ(View(id).gpu_type, "H200");

@@ -170,7 +170,7 @@ TEST_F(PoolOfAtLeastOne, StartsItWithoutAStudyAndKeepsItAfterARestart) {
   Core restarted(core_.state(), Sized(1));
   EXPECT_THAT(restarted.Step(now_, Tick{}).node_requests, IsEmpty())
       << "the nodes that there were have their lease to come back";
-  EXPECT_EQ(restarted.Step(now_, AgentHello{"pool-1", 1, {}}).reply.node, node);
+  EXPECT_EQ(restarted.Step(now_, AgentHello{"pool-1", 1, {}}).reply.node(), node);
   for (int i = 0; i < 20; ++i) {
     now_ = After(now_, 5);
     EXPECT_THAT(restarted.Step(now_, Tick{}).node_requests, IsEmpty()) << "it is known by its name";

@@ -125,7 +125,7 @@ TEST_F(PlanningTest, SlotsOfANodeThatIsGoneAreNotGivenOut) {
   Step(CreateStudy{Spec(2), false});
   Settle();
   Join("one", 1);
-  const NodeId two = Step(AgentHello{"two", 1, {}}).node;
+  const NodeId two = Step(AgentHello{"two", 1, {}}).node();
   Settle();
   ASSERT_EQ(starts_.size(), 2u) << "both run";
   starts_.clear();

@@ -30,7 +30,7 @@ class Queue : public CoreTest {
   TrialId Enqueue(const std::string& key, double x = 1) {
     const Reply reply = Step(EnqueueTrial{"s", {{"x", x}}, {}, key});
     EXPECT_TRUE(reply.status.ok()) << reply.status;
-    return reply.trial;
+    return reply.trial();
   }
   Reply Report(TrialId id, const std::string& key, double number,
                std::optional<std::int64_t> step) {
@@ -67,11 +67,11 @@ TEST_F(Queue, ARepeatedRequestEnqueuesNothingNewAlsoAfterARestart) {
   Open(1);
   const TrialId first = Enqueue("a");
   const Reply again = Step(EnqueueTrial{"s", {{"x", 1.0}}, {}, "a"});
-  EXPECT_TRUE(again.existed);
-  EXPECT_EQ(again.trial, first);
+  EXPECT_TRUE(again.existed());
+  EXPECT_EQ(again.trial(), first);
   Core restarted(core_.state(), {});
   const StepResult result = restarted.Step(now_, EnqueueTrial{"s", {{"x", 1.0}}, {}, "a"});
-  EXPECT_EQ(result.reply.trial, first);
+  EXPECT_EQ(result.reply.trial(), first);
   EXPECT_EQ(restarted.state().trials.size(), 1U);
 }
 
@@ -138,13 +138,13 @@ TEST_F(Queue, CancellingStopsProcessesAndLetsNoneStart) {
   Open(1);
   const TrialId running = Enqueue("a");
   const TrialId waiting = Enqueue("b");
-  EXPECT_TRUE(Step(CancelTrial{waiting, TrialState::kFail, ""}).updated);
+  EXPECT_TRUE(Step(CancelTrial{waiting, TrialState::kFail, ""}).updated());
   EXPECT_EQ(trial(2).state, TrialState::kFail);
   EXPECT_EQ(trial(2).reason, "cancelled by the user");
   EXPECT_TRUE(stops_.empty());
 
   Report(running, "m", 0.25, 1);
-  EXPECT_TRUE(Step(CancelTrial{running, TrialState::kPruned, "Medianstop"}).updated);
+  EXPECT_TRUE(Step(CancelTrial{running, TrialState::kPruned, "Medianstop"}).updated());
   ASSERT_EQ(stops_.size(), 1U);
   EXPECT_EQ(stops_[0].grace_s, study().spec.stop_grace_s);
   EXPECT_EQ(trial().state, TrialState::kPruned);
@@ -152,7 +152,7 @@ TEST_F(Queue, CancellingStopsProcessesAndLetsNoneStart) {
   EXPECT_EQ(trial().value, 0.25);
   const Reply again = Step(CancelTrial{running, TrialState::kFail, ""});
   EXPECT_TRUE(again.status.ok());
-  EXPECT_FALSE(again.updated);
+  EXPECT_FALSE(again.updated());
   EXPECT_EQ(StateOf(running), TrialState::kPruned);
   Step(ReplicaExited{ReplicaId(1), -1, 15, "", ""});
   EXPECT_TRUE(starts_.empty()) << "the cancelled one that waited";
@@ -186,18 +186,18 @@ TEST_F(Queue, OnlyTrialsOfThePoolAreHeldAndGivenAnEnvironment) {
   Open(1);
   const TrialId id = Enqueue("a");
   EXPECT_TRUE(Step(SetTrialEnvironment{id, {{"A", "b"}}}).status.ok());
-  EXPECT_EQ(trial().environment, (TrialEnvironment{{"A", "b"}}));
+  EXPECT_EQ(trial().environment, (ProcessVariables{{"A", "b"}}));
   EXPECT_TRUE(absl::IsNotFound(Step(HoldTrial{TrialId(9)}).status));
   Step(CancelTrial{id});
   EXPECT_TRUE(absl::IsFailedPrecondition(Step(HoldTrial{id}).status)) << "it has ended";
   EXPECT_TRUE(absl::IsFailedPrecondition(Step(SetTrialEnvironment{id, {}}).status));
-  EXPECT_EQ(trial().environment, (TrialEnvironment{{"A", "b"}}));
+  EXPECT_EQ(trial().environment, (ProcessVariables{{"A", "b"}}));
   StudySpec asked = Spec(0);
   asked.name = "asked";
   asked.kind = StudyKind::kByClients;
   Step(CreateStudy{asked, false});
   const Reply other = Step(AskTrial{"asked", {}, ""});
-  EXPECT_TRUE(absl::IsPermissionDenied(Step(HoldTrial{other.trial}).status));
+  EXPECT_TRUE(absl::IsPermissionDenied(Step(HoldTrial{other.trial()}).status));
 }
 
 TEST_F(Queue, OnlyTrialsOfThePoolAreCancelled) {
@@ -210,19 +210,19 @@ TEST_F(Queue, OnlyTrialsOfThePoolAreCancelled) {
   asked.kind = StudyKind::kByClients;
   Step(CreateStudy{asked, false});
   const Reply trial = Step(AskTrial{"asked", {}, ""});
-  EXPECT_TRUE(absl::IsPermissionDenied(Step(CancelTrial{trial.trial}).status));
+  EXPECT_TRUE(absl::IsPermissionDenied(Step(CancelTrial{trial.trial()}).status));
 }
 
 TEST_F(Queue, ReportsCountOnceAndTheFinalOneOnlyAtTheEnd) {
   Open(1);
   const TrialId id = Enqueue("a");
-  EXPECT_TRUE(Report(id, "p0", 0.5, 1).updated);
-  EXPECT_FALSE(Report(id, "p0", 0.75, 1).updated) << "a restarted program counts from 0 again";
+  EXPECT_TRUE(Report(id, "p0", 0.5, 1).updated());
+  EXPECT_FALSE(Report(id, "p0", 0.75, 1).updated()) << "a restarted program counts from 0 again";
   EXPECT_EQ(trial().attributes.system.at("p0"), std::to_string(0.5));
   ASSERT_EQ(trial().values.size(), 1U);
   EXPECT_EQ(trial().values[0].value, 0.5);
-  EXPECT_TRUE(Report(id, "final", 0.875, std::nullopt).updated);
-  EXPECT_FALSE(Report(id, "final", 0.25, std::nullopt).updated);
+  EXPECT_TRUE(Report(id, "final", 0.875, std::nullopt).updated());
+  EXPECT_FALSE(Report(id, "final", 0.25, std::nullopt).updated());
   EXPECT_EQ(StateOf(id), TrialState::kRunning);
   Step(ReplicaExited{ReplicaId(1), 0, 0, "", ""});
   EXPECT_EQ(StateOf(id), TrialState::kComplete);
@@ -233,8 +233,8 @@ TEST_F(Queue, ReportsCountOnceAndTheFinalOneOnlyAtTheEnd) {
 TEST_F(Queue, WhatIsNoFiniteNumberIsKeptButEntersNoCurve) {
   Open(1);
   const TrialId id = Enqueue("a");
-  EXPECT_TRUE(Step(RecordReport{id, "p0", "NaN", std::nan(""), 1}).updated);
-  EXPECT_TRUE(Step(RecordReport{id, "p1", "{}", std::nullopt, 2}).updated);
+  EXPECT_TRUE(Step(RecordReport{id, "p0", "NaN", std::nan(""), 1}).updated());
+  EXPECT_TRUE(Step(RecordReport{id, "p1", "{}", std::nullopt, 2}).updated());
   EXPECT_TRUE(trial().values.empty());
   EXPECT_EQ(trial().attributes.system.at("p0"), "NaN");
 }

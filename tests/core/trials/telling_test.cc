@@ -23,7 +23,7 @@ class Telling : public CoreTest {
     spec.target = target;
     ASSERT_TRUE(Step(CreateStudy{spec, false}).status.ok());
   }
-  TrialId Ask() { return Step(AskTrial{"told", {}, {}}).trial; }
+  TrialId Ask() { return Step(AskTrial{"told", {}, {}}).trial(); }
   absl::Status Report(TrialId id, double value, std::optional<std::int64_t> step = {}) {
     return Step(ReportValue{id, step, value}).status;
   }
@@ -47,7 +47,7 @@ TEST_F(Telling, ReportsAreOrderedByStepAndReplaced) {
 
 TEST_F(Telling, OnlyRunningTrialsReportAndEnd) {
   Create();
-  const TrialId waiting = Step(EnqueueTrial{"told", {}, {}, {}}).trial;
+  const TrialId waiting = Step(EnqueueTrial{"told", {}, {}, {}}).trial();
   EXPECT_THAT(std::string(Report(waiting, 1).message()), HasSubstr("is WAITING, not RUNNING"));
   EXPECT_TRUE(absl::IsFailedPrecondition(Tell(waiting, TrialState::kFail)));
   EXPECT_TRUE(absl::IsNotFound(Report(TrialId(99), 1)));

@@ -57,8 +57,7 @@ void ClientSlotDesk::Acquire(const Trial& trial, const AcquireSlots& event) {
   own.heard = own.slots.empty() ? After(turn_.now(), event.wait_s) : turn_.now();
   due_ = std::min(due_, After(*own.heard, options_.slot_lease_s));
   answers_[trial.id] = After(turn_.now(), event.wait_s);
-  turn_.reply().trial = trial.id;
-  turn_.reply().later = true;
+  turn_.reply().content = LaterReply{trial.id};
 }
 
 absl::Status ClientSlotDesk::CheckRequest(const Trial& trial, const AcquireSlots& event) const {
@@ -129,9 +128,8 @@ void ClientSlotDesk::Renew(const Trial& trial) {
 }
 
 void ClientSlotDesk::Tell(const ClientSlots& own, Reply& reply) const {
-  reply.slots = own.slots;
-  reply.lease_s = options_.slot_lease_s;
-  if (own.slots.empty()) reply.waits_for = own.waits_for;
+  reply.content = SlotsReply{own.slots, options_.slot_lease_s,
+                             own.slots.empty() ? own.waits_for : std::string()};
 }
 
 // ---- what ends a hold or a request
@@ -145,7 +143,6 @@ void ClientSlotDesk::GiveBack(TrialId id, const std::string& why) {
   if (answers_.erase(id) > 0) {
     Reply reply;
     reply.status = absl::FailedPreconditionError(absl::StrCat("gets no slots: ", why));
-    reply.trial = id;
     turn_.AnswerLate(id, reply);
   }
   for (const Slot& slot : own.slots) pool_.held_by_clients.erase(slot);
@@ -491,7 +488,6 @@ void ClientSlotDesk::Answer() {
       continue;
     }
     Reply reply;
-    reply.trial = id;
     Tell(own, reply);
     turn_.AnswerLate(id, reply);
     it = answers_.erase(it);

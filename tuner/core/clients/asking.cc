@@ -38,8 +38,8 @@ absl::Status ClientTrials::CheckRequestKey(StudyId study, const char* attribute,
                                            const std::string& key) {
   if (key.empty()) return absl::OkStatus();
   ESPALIER_RETURN_IF_ERROR(CheckKey(key));
-  turn_.reply().trial = request_keys_.Find(study, attribute, key);
-  turn_.reply().existed = bool{turn_.reply().trial};
+  const TrialId known = request_keys_.Find(study, attribute, key);
+  turn_.reply().content = TrialReply{known, bool{known}};
   return absl::OkStatus();
 }
 
@@ -59,7 +59,7 @@ const Study* ClientTrials::StudyToAsk(const std::string& name, const char* key_a
   } else if (!study->spec.by_clients()) {
     status = RunsOnThePool(*study);
   } else if (status = CheckRequestKey(study->id, key_attribute, key);
-             status.ok() && !turn_.reply().existed) {
+             status.ok() && !turn_.reply().existed()) {
     if (study->state == StudyState::kRunning) return study;
     status = NotRunning(*study);
   }
@@ -104,7 +104,7 @@ void ClientTrials::On(const AskTrial& event) {
   AddDrawn(turn_.TrialAt(id), *parameters);
   KeepRequestKey(id, kAskKey, event.request_key);
   HeardOf(id);
-  turn_.reply().trial = id;
+  turn_.reply().content = TrialReply{id};
 }
 
 absl::Status ClientTrials::MayAsk(const Study& study, const Parameters& fixed) {
@@ -261,7 +261,7 @@ void ClientTrials::Enqueue(const EnqueueTrial& event) {
   waiting.attributes.system[kFixedParameters] = ToJson(event.fixed);
   const TrialId id = CreateFrom(study->id, waiting);
   KeepRequestKey(id, kCreationKey, event.request_key);
-  turn_.reply().trial = id;
+  turn_.reply().content = TrialReply{id};
 }
 
 }  // namespace espalier

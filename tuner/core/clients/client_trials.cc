@@ -42,7 +42,7 @@ void ClientTrials::On(const CreateTrial& event) {
     return;
   }
   turn_.reply().status = CheckRequestKey(study.id, kCreationKey, event.request_key);
-  if (!turn_.reply().status.ok() || turn_.reply().existed) return;
+  if (!turn_.reply().status.ok() || turn_.reply().existed()) return;
   if (study.state != StudyState::kRunning) {
     turn_.reply().status = NotRunning(study);
     return;
@@ -52,7 +52,7 @@ void ClientTrials::On(const CreateTrial& event) {
   running.started = turn_.now();
   const TrialId id = CreateFrom(study.id, event.content ? *event.content : running);
   KeepRequestKey(id, kCreationKey, event.request_key);
-  turn_.reply().trial = id;
+  turn_.reply().content = TrialReply{id};
 }
 
 TrialId ClientTrials::CreateFrom(StudyId study, const TrialTemplate& content) {
@@ -193,7 +193,7 @@ void ClientTrials::On(const SetTrialState& event) {
                        .ended = Ended(event.state) ? turn_.now() : Time{}});
   HeardOf(event.trial);
   if (Ended(event.state)) AfterEnd(*trial);
-  turn_.reply().updated = true;
+  turn_.reply().content = TrialReply{event.trial, false, true};
 }
 
 }  // namespace espalier

@@ -39,7 +39,7 @@ void QueuedTrials::On(const EnqueueTrial& event) {
 void QueuedTrials::EnqueueOnPool(const Study& study, const EnqueueTrial& event) {
   absl::Status& status = turn_.reply().status;
   status = clients_.CheckRequestKey(study.id, kCreationKey, event.request_key);
-  if (!status.ok() || turn_.reply().existed) return;
+  if (!status.ok() || turn_.reply().existed()) return;
   if (study.state != StudyState::kRunning) {
     status = NotRunning(study);
     return;
@@ -62,7 +62,7 @@ void QueuedTrials::EnqueueOnPool(const Study& study, const EnqueueTrial& event) 
   if (!event.environment.empty()) turn_.Emit(TrialEnvironmentSet{id, event.environment});
   clients_.KeepRequestKey(id, kCreationKey, event.request_key);
   turn_.Wake();
-  turn_.reply().trial = id;
+  turn_.reply().content = TrialReply{id};
 }
 
 // Null, with the reason in the reply: there is none, or its client runs it.
@@ -78,7 +78,7 @@ const Trial* QueuedTrials::TrialOfPool(TrialId id) {
                      "\" is run by its client, which alone can end it"));
     return nullptr;
   }
-  turn_.reply().trial = id;
+  turn_.reply().content = TrialReply{id};
   return &it->second;
 }
 
@@ -101,7 +101,7 @@ void QueuedTrials::On(const CancelTrial& event) {
     last = trial->values.back().value;
   }
   trials_.EndTrial(trial->id, event.state, reason, last, {}, event.state == TrialState::kFail);
-  turn_.reply().updated = true;
+  turn_.reply().content = TrialReply{event.trial, false, true};
 }
 
 void QueuedTrials::On(const HoldTrial& event) {
@@ -134,7 +134,7 @@ void QueuedTrials::On(const RecordReport& event) {
     return;
   }
   turn_.Emit(TrialAttributeSet{trial->id, true, event.key, event.value});
-  turn_.reply().updated = true;
+  turn_.reply().content = TrialReply{event.trial, false, true};
   if (!event.number || !std::isfinite(*event.number)) return;
   if (!event.step) {
     turn_.Emit(FinalValueReported{trial->id, *event.number});

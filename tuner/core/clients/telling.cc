@@ -66,7 +66,7 @@ void ClientTrials::On(const TellValue& event) {
   }
   const Trial& trial = it->second;
   if (Ended(trial.state) || turn_.StudyAt(trial.study).state != StudyState::kRunning) {
-    turn_.reply().should_stop = true;
+    turn_.reply().content = ValueReply{true};
     return;
   }
   if (trial.state != TrialState::kRunning) {
@@ -92,7 +92,7 @@ void ClientTrials::On(const TellValue& event) {
   if (event.final && !Ended(trial.state)) {
     trials_.EndTrial(trial.id, TrialState::kComplete, "told its final value", event.value);
   }
-  turn_.reply().should_stop = Ended(trial.state) && !event.final;
+  turn_.reply().content = ValueReply{Ended(trial.state) && !event.final};
 }
 
 void ClientTrials::On(const ReportValue& event) {

@@ -22,7 +22,7 @@ void Nodes::On(const DrainNode& event) {
         absl::StrCat("no node \"", event.name, "\" has ever been in this pool"));
     return;
   }
-  turn_.reply().node = id;
+  turn_.reply().content = NodeReply{id};
   if (!(event.within_s >= 0)) {
     turn_.reply().status = absl::InvalidArgumentError(
         absl::StrCat("node \"", event.name,

@@ -19,7 +19,7 @@ void Nodes::Join(const AgentHello& event) {
   }
   const NodeId id = NodeOf(event.node_name);
   TakeNode(id, event);
-  turn_.reply().node = id;
+  turn_.reply().content = NodeReply{id};
   turn_.Wake();
 
   client_slots_.GiveBackOn(id, event.slots,

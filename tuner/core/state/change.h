@@ -108,7 +108,7 @@ struct TrialHeld {
 };
 struct TrialEnvironmentSet {
   TrialId id;
-  TrialEnvironment environment;
+  ProcessVariables environment;
 };
 struct ValueReported {
   TrialId id;

@@ -119,7 +119,7 @@ struct EnqueueTrial {
   std::map<std::string, std::string> user_attributes;
   std::string request_key;
   std::map<std::string, std::string> system_attributes{};
-  TrialEnvironment environment{};  // of a trial that the pool runs
+  ProcessVariables environment{};  // of a trial that the pool runs
 };
 // A system attribute of such trials, an object: what the trial's parameter file says, to the
 // letter.
@@ -133,7 +133,7 @@ struct HoldTrial {
 // For the processes of a trial of the pool that are yet to start.
 struct SetTrialEnvironment {
   TrialId trial;
-  TrialEnvironment environment;
+  ProcessVariables environment;
 };
 
 // Ends a trial of the pool as PRUNED or FAIL: its processes are stopped, one that waits never
@@ -336,21 +336,62 @@ struct DropCheckpointsCommand {
 using Command = std::variant<StartReplicaCommand, RegroupCommand, StopReplicaCommand,
                              CopyCheckpointCommand, DropCheckpointsCommand>;
 
-// The answer to a client's event, or to AgentHello.
+// What events are answered with, beside a status. `existed`: it was made by an earlier event.
+// To CreateStudy, StopStudy and ResumeStudy.
+struct StudyReply {
+  StudyId study;
+  bool existed = false;
+};
+// To PinTrial, CreateTrial, AskTrial, EnqueueTrial; `updated` is told of what SetTrialState,
+// CancelTrial and RecordReport have changed.
+struct TrialReply {
+  TrialId trial;
+  bool existed = false;
+  bool updated = false;
+};
+// To AgentHello and DrainNode.
+struct NodeReply {
+  NodeId node;
+};
+// To TellValue.
+struct ValueReply {
+  bool should_stop = false;
+};
+// To AcquireSlots and RenewSlots: what the trial holds, or what it waits for.
+struct SlotsReply {
+  std::vector<Slot> slots;
+  double lease_s = 0;  // for how long without a word
+  std::string waits_for;
+};
+// To AcquireSlots: this is no answer, it comes in StepResult::late.
+struct LaterReply {
+  TrialId trial;
+};
+
+// The answer to a client's event, or to AgentHello. Readers get zeros of what it does not say.
 struct Reply {
   absl::Status status;
-  StudyId study;             // CreateStudy, StopStudy, ResumeStudy
-  TrialId trial;             // PinTrial, CreateTrial, AskTrial, EnqueueTrial
-  NodeId node;               // AgentHello, DrainNode
-  bool should_stop = false;  // TellValue
-  bool updated = false;      // SetTrialState, CancelTrial, RecordReport
-  bool existed = false;      // CreateStudy, AskTrial, EnqueueTrial: made by an earlier event
-  // AcquireSlots, RenewSlots: what the trial holds, and for how long without a word; or what it
-  // waits for.
-  std::vector<Slot> slots{};
-  double lease_s = 0;
-  std::string waits_for{};
-  bool later = false;  // AcquireSlots: this is no answer, it comes in StepResult::late
+  std::variant<std::monostate, StudyReply, TrialReply, NodeReply, ValueReply, SlotsReply,
+               LaterReply>
+      content{};
+
+  StudyId study() const { return As<StudyReply>().study; }
+  TrialId trial() const { return later() ? As<LaterReply>().trial : As<TrialReply>().trial; }
+  NodeId node() const { return As<NodeReply>().node; }
+  bool existed() const { return As<StudyReply>().existed || As<TrialReply>().existed; }
+  bool updated() const { return As<TrialReply>().updated; }
+  bool should_stop() const { return As<ValueReply>().should_stop; }
+  std::vector<Slot> slots() const { return As<SlotsReply>().slots; }
+  double lease_s() const { return As<SlotsReply>().lease_s; }
+  std::string waits_for() const { return As<SlotsReply>().waits_for; }
+  bool later() const { return std::holds_alternative<LaterReply>(content); }
+
+ private:
+  template <typename Kind>
+  Kind As() const {
+    const Kind* kind = std::get_if<Kind>(&content);
+    return kind == nullptr ? Kind{} : *kind;
+  }
 };
 
 }  // namespace espalier

@@ -258,7 +258,7 @@ struct CheckpointCopy {
 };
 
 // Variables for a trial's processes, beside the study's: ascending by name, one a name.
-using TrialEnvironment = std::vector<std::pair<std::string, std::string>>;
+using ProcessVariables = std::vector<std::pair<std::string, std::string>>;
 
 struct Trial {
   TrialId id;
@@ -284,7 +284,7 @@ struct Trial {
   std::vector<SlotSpan> spans;
   std::vector<Resize> resizes;
   TrainingFigures figures;       // as of its newest value or its end
-  TrialEnvironment environment;  // of queued studies only
+  ProcessVariables environment;  // of queued studies only
   // Of ask-and-tell studies only, but for the attributes.
   std::vector<double> other_values;       // final, of the second direction and further ones
   std::vector<SuggestedValue> suggested;  // in the order in which they were drawn

@@ -50,8 +50,7 @@ void Studies::SetClocksAfterRestart() {
 
 void Studies::On(const CreateStudy& event) {
   if (const Study* existing = turn_.state().FindStudy(event.spec.name); existing != nullptr) {
-    turn_.reply().study = existing->id;
-    turn_.reply().existed = true;
+    turn_.reply().content = StudyReply{existing->id, true};
     if (MadeBy(*existing, event.request_key)) return;
     if (!event.exist_ok) {
       turn_.reply().status = absl::AlreadyExistsError(
@@ -76,7 +75,7 @@ void Studies::On(const CreateStudy& event) {
   if (!event.request_key.empty()) {
     turn_.Emit(StudyAttributeSet{id, true, kCreationKey, RequestKeyJson(event.request_key)});
   }
-  turn_.reply().study = id;
+  turn_.reply().content = StudyReply{id};
   const std::optional<PluginSpec> own = PoolPolicy(options_, turn_.state());
   if (own && event.spec.names_policy && event.spec.policy != *own) {
     turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0,
@@ -92,7 +91,7 @@ void Studies::On(const StopStudy& event) {
     turn_.reply().status = absl::NotFoundError(absl::StrCat("no study \"", event.name, "\""));
     return;
   }
-  turn_.reply().study = study->id;
+  turn_.reply().content = StudyReply{study->id};
   if (study->state != StudyState::kRunning) return;  // stopped or ended: nothing to do
   const StudyId id = study->id;
   turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, "stopped by the user");
@@ -110,7 +109,7 @@ void Studies::On(const ResumeStudy& event) {
     return;
   }
   const StudyId id = found->id;
-  turn_.reply().study = id;
+  turn_.reply().content = StudyReply{id};
   if (event.max_trials > 0 || event.time_limit_s > 0) {
     turn_.Emit(
         StudyLimitsChanged{id, event.max_trials > 0 ? event.max_trials : found->spec.max_trials,
@@ -188,7 +187,7 @@ void Studies::On(const PinTrial& event) {
     return;
   }
   const Trial& trial = turn_.TrialAt(study->trials[static_cast<std::size_t>(event.trial_number)]);
-  turn_.reply().trial = trial.id;
+  turn_.reply().content = TrialReply{trial.id};
   if (Ended(trial.state)) {
     turn_.reply().status = absl::FailedPreconditionError(absl::StrCat(
         "trial ", event.trial_number, " has ended (", std::string(ToString(trial.state)),
