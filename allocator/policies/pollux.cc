@@ -98,7 +98,7 @@ void Pollux::SearchOn(Board& board, const Pool& pool, Sizes& sizes) {
   PolluxSearch search(board, pool, settings_.fitness);
   Memory now;
   for (std::size_t r = 0; r < search.rows(); ++r) {
-    now.trials.push_back(board.holder(search.seat_of(r)).job->id);
+    now.trials.push_back(board.holder(search.holder_of(r)).job->id);
   }
   for (const NodeCapacity& node : pool.nodes) now.nodes.push_back(node.id);
   std::sort(now.nodes.begin(), now.nodes.end());
@@ -117,7 +117,7 @@ void Pollux::SearchOn(Board& board, const Pool& pool, Sizes& sizes) {
   for (std::size_t r = 0; r < search.rows(); ++r) {
     for (std::size_t n = 0; n < search.columns(); ++n) {
       const int slots = best.genome[r * search.columns() + n];
-      if (slots > 0) planned[search.seat_of(r)].push_back({static_cast<int>(n), slots});
+      if (slots > 0) planned[search.holder_of(r)].push_back({static_cast<int>(n), slots});
     }
   }
   KeepMovesPossible(board, planned);

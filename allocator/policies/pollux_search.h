@@ -21,7 +21,7 @@ class PolluxSearch : public GeneticProblem {
 
   std::size_t rows() const { return rows_.size(); }
   std::size_t columns() const { return nodes_.size(); }
-  std::size_t seat_of(std::size_t row) const { return rows_[row].holder; }
+  std::size_t holder_of(std::size_t row) const { return rows_[row].holder; }
   const Genome& base() const { return base_; }
 
   void Cross(Genome& a, Genome& b, Random& random) override;

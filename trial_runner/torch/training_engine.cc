@@ -292,9 +292,11 @@ void TrainingEngine::FillTail(TrainedModel& model) {
                     static_cast<double>(plan_->microbatches.size()));
   gradients.SetTail(GradientBuckets::kNonFiniteLoss,
                     static_cast<double>(model.non_finite_losses()));
-  const bool wish = group_.rank() == 0 && wished_batch_ > 0;
-  gradients.SetTail(GradientBuckets::kNextBatch, wish ? static_cast<double>(wished_batch_) : 0);
-  gradients.SetTail(GradientBuckets::kNextAtomic, wish ? static_cast<double>(wished_atomic_) : 0);
+  const bool proposes = group_.rank() == 0 && proposed_batch_ > 0;
+  gradients.SetTail(GradientBuckets::kNextBatch,
+                    proposes ? static_cast<double>(proposed_batch_) : 0);
+  gradients.SetTail(GradientBuckets::kNextAtomic,
+                    proposes ? static_cast<double>(proposed_atomic_) : 0);
   gradients.SetComputeTime(group_.rank(), ComputeTime());
 }
 
@@ -320,12 +322,12 @@ bool TrainingEngine::FinishModel(std::size_t number) {
   if (!model.Apply(Facts(), p.models[number])) skipped_ = true;
   ++p.models_stepped;
   const bool last = number + 1 == models_.size();
-  if (last) TakeWish(model);
+  if (last) TakeProposal(model);
   return true;
 }
 
 // What the last model's all-reduce brought beside gradients.
-void TrainingEngine::TakeWish(const TrainedModel& model) {
+void TrainingEngine::TakeProposal(const TrainedModel& model) {
   TrainingPosition& p = state_.position;
   const int size = group_.size();
   replica_times_.resize(static_cast<std::size_t>(size));
@@ -337,17 +339,17 @@ void TrainingEngine::TakeWish(const TrainedModel& model) {
   all_know_ = model.kept() ? group_.Pending()
                            : std::lround(model.gradients().tail(GradientBuckets::kPending)) == size;
   const std::int64_t batch = model.kept()
-                                 ? wished_batch_
+                                 ? proposed_batch_
                                  : std::lround(model.gradients().tail(GradientBuckets::kNextBatch));
   if (batch <= 0) return;
   p.atomic_batch_size = model.kept()
-                            ? wished_atomic_
+                            ? proposed_atomic_
                             : std::lround(model.gradients().tail(GradientBuckets::kNextAtomic));
   if (p.batch_size != batch) {
     for (const auto& each : models_) each->DropPrevious();
   }
   p.batch_size = batch;
-  wished_batch_ = 0;
+  proposed_batch_ = 0;
 }
 
 void TrainingEngine::FinishStep() {
@@ -447,11 +449,11 @@ void TrainingEngine::SendProgress() {
   figures[Figure::kDeviceMemory] = static_cast<double>(AllocatedBytes(trial_.device));
   figures[Figure::kSkippedSteps] = static_cast<double>(p.skipped_steps);
   figures[Figure::kLossScale] = p.models.front().loss_scale;
-  if (tuner_) WishForBatch(message);
+  if (tuner_) ProposeBatch(message);
   trial_.control->Send(message);
 }
 
-void TrainingEngine::WishForBatch(const ReplicaProgress& message) {
+void TrainingEngine::ProposeBatch(const ReplicaProgress& message) {
   const TrainingPosition& p = state_.position;
   tuner_->Add(message.profile);
   const bool known = std::any_of(p.models.begin(), p.models.end(), [](const ModelPosition& m) {
@@ -462,8 +464,8 @@ void TrainingEngine::WishForBatch(const ReplicaProgress& message) {
   const auto choice = tuner_->Choose(group_.nodes(), group_.size(), noise, p.batch_size,
                                      message.figures.Whole(Figure::kAtomicBatchSize));
   if (!choice) return;
-  wished_batch_ = choice->global();
-  wished_atomic_ = choice->atomic_batch_size;
+  proposed_batch_ = choice->global();
+  proposed_atomic_ = choice->atomic_batch_size;
 }
 
 // ---- groups -------------------------------------------------------------------------------------
@@ -493,7 +495,7 @@ void TrainingEngine::Regroup(bool broken) {
   }
   // The global batch stays; its best division for the new group is to be seen.
   p.atomic_batch_size = 0;
-  wished_batch_ = 0;
+  proposed_batch_ = 0;
   for (const auto& model : models_) model->StartGroup();
   profile_.StartGroup();
   replica_times_.clear();

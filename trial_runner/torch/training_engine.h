@@ -76,14 +76,14 @@ class TrainingEngine {
   void StepWithoutSamples();
   bool FinishModel(std::size_t number);
   void FillTail(TrainedModel& model);
-  void TakeWish(const TrainedModel& model);
+  void TakeProposal(const TrainedModel& model);
   void FinishStep();
   void MeasureTimes();
   void FailAfterSkippedSteps(const TrainedModel& model, const ModelPosition& position);
   TrainedModel::StepFacts Facts() const;
   double ComputeTime() const;
   void SendProgress();
-  void WishForBatch(const ReplicaProgress& message);
+  void ProposeBatch(const ReplicaProgress& message);
   // Leaves the present group, which is broken or which all members leave together, and returns in
   // the next one; what was begun is dropped.
   void Regroup(bool broken);
@@ -136,8 +136,8 @@ class TrainingEngine {
   double trained_samples_ = 0;              // since the last progress
   Clock::time_point last_step_end_ = Clock::now();
   Clock::time_point last_progress_ = Clock::now();
-  std::int64_t wished_batch_ = 0;  // rank 0's, until a step carried it
-  std::int64_t wished_atomic_ = 0;
+  std::int64_t proposed_batch_ = 0;  // rank 0's, until a step carried it
+  std::int64_t proposed_atomic_ = 0;
 };
 
 }  // namespace espalier

@@ -417,7 +417,7 @@ void VirtualPool::Join(std::size_t node) {
                                       .price_per_hour = joins.price_per_hour,
                                       .leaves_in_s = std::nullopt});
   ESPALIER_CHECK(reply.status.ok(), "simulated nodes are checked before they join");
-  node_ids_[node] = reply.node;
+  node_ids_[node] = reply.node();
   const auto asked = asked_.find(joins.name);
   node_spans_.push_back({node, asked == asked_.end() ? agenda_.now() : asked->second});
   if (asked != asked_.end()) asked_.erase(asked);
