@@ -5,6 +5,7 @@
 # usage: scripts/setup-nni.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/steps.sh
 
 # nnictl imports pkg_resources, which newer releases of setuptools no longer have. NNI is not
 # developed any more, so what it depends on is held where it is known to work.
@@ -13,19 +14,14 @@ PINS=(nni==3.0 "setuptools<81" numpy==2.4.6 pandas==3.1.1 scipy==1.17.1 scikit-l
 BUILD_PINS=(setuptools==80.9.0)
 DIR=.deps/nni-3.0
 
-mkdir -p .deps
-exec 9>.deps/nni-lock
-flock 9
-if [[ $(cat "$DIR/installed" 2>/dev/null) != "${PINS[*]}" ]]; then
-  rm -rf "$DIR"
-  /usr/bin/python3 -m venv "$DIR/venv"
-  "$DIR/venv/bin/pip" install --quiet --disable-pip-version-check --no-input "${PINS[@]}" >&2
-  printf '%s\n' "${PINS[*]}" >"$DIR/installed"
+lock_deps nni
+if ! installed_in "$DIR" "${PINS[@]}"; then
+  make_venv "$DIR" "${PINS[@]}"
+  mark_installed "$DIR" "${PINS[@]}"
 fi
-if [[ $(cat "$DIR/build/installed" 2>/dev/null) != "${BUILD_PINS[*]}" ]]; then
+if ! installed_in "$DIR/build" "${BUILD_PINS[@]}"; then
   rm -rf "$DIR/build"
-  "$DIR/venv/bin/pip" install --quiet --disable-pip-version-check --no-input --no-deps --target "$DIR/build" \
-    "${BUILD_PINS[@]}" >&2
-  printf '%s\n' "${BUILD_PINS[*]}" >"$DIR/build/installed"
+  pip_of "$DIR/venv" install --no-deps --target "$DIR/build" "${BUILD_PINS[@]}"
+  mark_installed "$DIR/build" "${BUILD_PINS[@]}"
 fi
 printf '%s\n' "$PWD/$DIR"

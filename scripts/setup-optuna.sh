@@ -5,6 +5,7 @@
 # usage: scripts/setup-optuna.sh [VERSION...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/steps.sh
 
 # set_up VERSION
 set_up() {
@@ -14,22 +15,17 @@ set_up() {
     4.5.0) pins=(grpcio==1.74.0 "protobuf>=6.31,<7") ;;
     *) printf 'setup-optuna.sh: no pins for Optuna %s; there are 5.0.0 and 4.5.0\n' "$version" >&2; exit 2 ;;
   esac
-  if [[ $(cat "$dir/installed" 2>/dev/null) != "${pins[*]}" ]]; then
-    rm -rf "$dir"
-    /usr/bin/python3 -m venv "$dir/venv"
-    "$dir/venv/bin/pip" install --quiet --disable-pip-version-check --no-input "optuna==$version" \
-      "${pins[@]}" pytest pytest-timeout fakeredis scipy pandas plotly cmaes setuptools >&2
+  if ! installed_in "$dir" "${pins[@]}"; then
+    make_venv "$dir" "optuna==$version" "${pins[@]}" pytest pytest-timeout fakeredis scipy pandas plotly \
+      cmaes setuptools
     # The tests are in the source distribution, not in the wheel.
-    "$dir/venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --no-binary :all: \
-      --dest "$dir" "optuna==$version" >&2
+    pip_of "$dir/venv" download --no-deps --no-binary :all: --dest "$dir" "optuna==$version"
     tar -xzf "$dir/optuna-$version.tar.gz" -C "$dir"
-    printf '%s\n' "${pins[*]}" >"$dir/installed"
+    mark_installed "$dir" "${pins[@]}"
   fi
   printf '%s\n' "$PWD/$dir"
 }
 
-mkdir -p .deps
-exec 9>.deps/optuna-lock
-flock 9
+lock_deps optuna
 if (($# == 0)); then set -- 5.0.0; fi
 for version in "$@"; do set_up "$version"; done

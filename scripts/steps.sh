@@ -1,5 +1,5 @@
-# What the scripts beside this one share: headings with the time, building a preset, stopping with
-# a message. Sourced; the caller is in the root of the checkout.
+# What the scripts beside this one share: headings with the time, building a preset, Python packages in
+# .deps, stopping with a message. Sourced; the caller is in the root of the checkout.
 
 heading() { printf '\n==== [%4d s] %s\n' "$SECONDS" "$*"; }
 
@@ -27,4 +27,25 @@ build_preset() {
   for target in "$@"; do targets+=(--target "$target"); done
   cmake --preset "$preset" || return 1
   cmake --build --preset "$preset" -j "$(build_jobs)" "${targets[@]}"
+}
+
+# Nothing else installs into .deps/NAME* until this script ends.
+lock_deps() {
+  mkdir -p .deps
+  exec 9>".deps/$1-lock"
+  flock 9
+}
+
+# installed_in DIR PIN...: whether mark_installed has said so of just these packages.
+installed_in() { [[ $(cat "$1/installed" 2>/dev/null) == "${*:2}" ]]; }
+mark_installed() { printf '%s\n' "${*:2}" >"$1/installed"; }
+
+pip_of() { local venv=$1; shift; "$venv/bin/pip" "$@" --quiet --disable-pip-version-check --no-input >&2; }
+
+# make_venv DIR PACKAGE...: a new virtual environment DIR/venv with these packages, in place of DIR.
+make_venv() {
+  local dir=$1
+  rm -rf "$dir"
+  /usr/bin/python3 -m venv "$dir/venv"
+  pip_of "$dir/venv" install "${@:2}"
 }
