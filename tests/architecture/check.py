@@ -350,6 +350,12 @@ def check_lists(tree):
                    "the container's type before the brace")
 
 
+def check_loops(tree):
+    """A folder that includes another, and is included by it, is one folder with two names."""
+    for loop in figures.folder_loops(tree):
+        yield f"{loop[0]}: its includes lead back to it, through {', '.join(loop[1:])}"
+
+
 def check_registered(tree):
     """A source that no CMakeLists.txt above it names is never built, a test never run."""
     listed = {}
@@ -371,7 +377,7 @@ def violations(root):
     tree = Tree(root)
     found = list(check_tables())
     for check in (check_folders, check_walls, check_page, check_banned, check_files, check_types,
-                  check_lists, check_registered):
+                  check_lists, check_loops, check_registered):
         found.extend(check(tree))
     return tree, found
 

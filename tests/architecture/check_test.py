@@ -283,6 +283,13 @@ class CheckTest(unittest.TestCase):
             found = list(check.check_tables())
         self.assertTrue(any("links torch, and http" in line for line in found), found)
 
+    def test_loops(self):
+        there = {"tuner/core/groups/a.h": ONCE + '#include "tuner/core/trials/a.h"\n'}
+        self.expect_clean(there | {"tuner/core/trials/a.h": ONCE})
+        back = {"tuner/core/trials/a.h": ONCE,
+                "tuner/core/trials/b.h": ONCE + '#include "tuner/core/groups/a.h"\n'}
+        self.expect_one(there | back, "lead back to it")
+
 
 class FiguresTest(unittest.TestCase):
 

@@ -5,15 +5,15 @@
 #include <functional>
 #include <string>
 
-#include "tuner/core/checkpoints/checkpoint_copies.h"
+#include "tuner/core/estimates/compared_curves.h"
+#include "tuner/core/estimates/promises.h"
+#include "tuner/core/estimates/speeds.h"
 #include "tuner/core/groups/groups.h"
-#include "tuner/core/groups/pool_state.h"
-#include "tuner/core/scheduling/compared_curves.h"
-#include "tuner/core/scheduling/promises.h"
-#include "tuner/core/scheduling/speeds.h"
+#include "tuner/core/pool/checkpoint_copies.h"
+#include "tuner/core/pool/pool_state.h"
+#include "tuner/core/state/turn.h"
 #include "tuner/core/trials/study_plugins.h"
 #include "tuner/core/trials/trials.h"
-#include "tuner/core/turn.h"
 
 namespace espalier {
 

@@ -16,7 +16,7 @@
 #include "handover.pb.h"
 #include "trial_runner/agent/agent.h"
 #include "trial_runner/agent/agent_home.h"
-#include "trial_runner/agent/checkpoints/checkpoint_keeper.h"
+#include "trial_runner/agent/checkpoint_keeper.h"
 #include "trial_runner/agent/gpu_watch.h"
 #include "trial_runner/agent/host_address.h"
 #include "trial_runner/agent/outbox.h"

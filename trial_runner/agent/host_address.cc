@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "trial_runner/agent/file_descriptor.h"
+#include "tuner/base/file_descriptor.h"
 #include "tuner/base/host_port.h"
 #include "tuner/base/local_end.h"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "trial_runner/agent/file_descriptor.h"
+#include "tuner/base/file_descriptor.h"
 
 namespace espalier {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trial_runner/agent/file_descriptor.h"
+#include "tuner/base/file_descriptor.h"
 #include "tuner/base/status.h"
 
 namespace espalier {

@@ -21,7 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "trial_runner/agent/file_descriptor.h"
+#include "tuner/base/file_descriptor.h"
 #include "tuner/base/process_start.h"
 #include "tuner/credentials/hexadecimal.h"
 

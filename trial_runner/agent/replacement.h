@@ -5,8 +5,8 @@
 #include <string>
 
 #include "handover.pb.h"
-#include "trial_runner/agent/file_descriptor.h"
 #include "trial_runner/agent/launch.h"
+#include "tuner/base/file_descriptor.h"
 #include "tuner/base/status.h"
 
 namespace espalier {

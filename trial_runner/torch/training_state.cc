@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "trial_runner/torch/checkpoint_file.h"
+#include "trial_runner/torch/exception_text.h"
 #include "trial_runner/torch/optimizer_state.h"
 #include "trial_runner/torch/training_state_copy.h"
 #include "tuner/base/status.h"
@@ -26,12 +27,6 @@ std::vector<std::pair<std::string, at::Tensor>> TensorsOf(const torch::nn::Modul
   for (const auto& p : model.named_parameters()) tensors.emplace_back(p.key(), p.value());
   for (const auto& b : model.named_buffers()) tensors.emplace_back(b.key(), b.value());
   return tensors;
-}
-
-// LibTorch's messages go on with a stack.
-std::string FirstLine(const std::exception& e) {
-  const std::string message = e.what();
-  return message.substr(0, message.find('\n'));
 }
 
 std::string BytesOf(const State& state) {

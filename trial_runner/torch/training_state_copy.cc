@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "trial_runner/torch/exception_text.h"
 #include "trial_runner/torch/optimizer_state.h"
 #include "tuner/base/status.h"
 
@@ -26,7 +27,7 @@ at::Tensor CopyOf(const at::Tensor& tensor) {
 }
 
 // The module's own memory.
-ModuleTensors TensorsOf(const torch::nn::Module& module) {
+ModuleTensors ModuleTensorsOf(const torch::nn::Module& module) {
   ModuleTensors tensors;
   for (const auto& p : module.named_parameters(/*recurse=*/false)) {
     tensors.parameters.emplace_back(p.key(), p.value());
@@ -36,7 +37,7 @@ ModuleTensors TensorsOf(const torch::nn::Module& module) {
   }
   for (const auto& child : module.named_children()) {
     if (!child.value()->is_serializable()) continue;
-    tensors.children.emplace_back(child.key(), TensorsOf(*child.value()));
+    tensors.children.emplace_back(child.key(), ModuleTensorsOf(*child.value()));
   }
   return tensors;
 }
@@ -115,11 +116,6 @@ std::string FormText(const at::Tensor& tensor) {
   return out.str();
 }
 
-std::string FirstLine(const std::exception& e) {
-  const std::string message = e.what();
-  return message.substr(0, message.find('\n'));
-}
-
 absl::Status ReadTensor(InputArchive& archive, const std::string& name, const std::string& path,
                         const at::Tensor& into) {
   at::Tensor read;
@@ -168,7 +164,7 @@ TrainingStateCopy::TrainingStateCopy() = default;
 TrainingStateCopy::~TrainingStateCopy() = default;
 
 void TrainingStateCopy::AddModule(const std::string& key, const torch::nn::Module& module) {
-  modules_.emplace_back(key, TensorsOf(module));
+  modules_.emplace_back(key, ModuleTensorsOf(module));
   CopyInPlace(modules_.back().second);
 }
 
@@ -230,7 +226,7 @@ absl::Status ReadModule(InputArchive& archive, const std::string& key, torch::nn
         absl::StrCat("it has no ", key, ", which this program trains"));
   }
   const at::NoGradGuard no_grad;
-  return ReadTensors(nested, key, TensorsOf(module));
+  return ReadTensors(nested, key, ModuleTensorsOf(module));
 }
 
 absl::Status ReadOptimizer(InputArchive& archive, const std::string& key,

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tuner/core/turn.h"
+#include "tuner/core/state/turn.h"
 
 namespace espalier {
 

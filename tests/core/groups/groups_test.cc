@@ -11,12 +11,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-constexpr StudyId kStudy{1};
-constexpr TrialId kTrial{1};
-
 // A trial that trains on two slots of one node.
 class GroupsTest : public PartsFixture {
  protected:
+  static constexpr StudyId kStudy{1};
+  static constexpr TrialId kTrial{1};
+
   GroupsTest() {
     StudySpec spec;
     spec.name = "s";

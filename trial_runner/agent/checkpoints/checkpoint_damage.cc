@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "trial_runner/agent/file_descriptor.h"
 #include "tuner/base/checkpoint_seal.h"
+#include "tuner/base/file_descriptor.h"
 
 namespace espalier {
 namespace {

@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "transfer.grpc.pb.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
-#include "trial_runner/agent/file_descriptor.h"
+#include "tuner/base/file_descriptor.h"
 #include "tuner/credentials/certificate.h"
 #include "tuner/credentials/sha256.h"
 

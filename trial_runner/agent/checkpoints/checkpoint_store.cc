@@ -16,7 +16,7 @@
 #include "spdlog/spdlog.h"
 #include "trial_runner/agent/checkpoints/checkpoint_damage.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
-#include "trial_runner/agent/file_descriptor.h"
+#include "tuner/base/file_descriptor.h"
 #include "tuner/base/private_files.h"
 #include "tuner/base/trial_folder.h"
 #include "tuner/credentials/hexadecimal.h"

@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "trial_runner/agent/checkpoints/checkpoint_damage.h"
-#include "trial_runner/agent/file_descriptor.h"
+#include "tuner/base/file_descriptor.h"
 #include "tuner/base/private_files.h"
 
 namespace espalier {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tuner/cli/views/text.h"
+#include "tuner/core/estimates/equal_progress.h"
 #include "tuner/core/promise/replay.h"
-#include "tuner/core/trials/equal_progress.h"
 #include "tuner/study_file/study_file.h"
 
 namespace espalier {

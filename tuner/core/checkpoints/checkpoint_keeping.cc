@@ -78,13 +78,4 @@ std::optional<Time> CheckpointKeeping::Next() const {
   return next;
 }
 
-std::string CheckpointKey(const Trial& trial) {
-  return trial.newest_checkpoint.known() ? trial.newest_checkpoint.fingerprint : trial.checkpoint;
-}
-
-std::string TextOf(const CheckpointLabel& label) {
-  return label.name.empty() ? absl::StrCat("checkpoint folder of step ", label.step)
-                            : absl::StrCat("checkpoint ", label.name);
-}
-
 }  // namespace espalier

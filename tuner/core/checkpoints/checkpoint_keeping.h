@@ -70,10 +70,4 @@ struct CheckpointKeeping {
   std::optional<Time> Next() const;
 };
 
-// By what a start from the trial's newest checkpoint is told from others: "" if it has none.
-std::string CheckpointKey(const Trial& trial);
-
-// "checkpoint step-120.pt".
-std::string TextOf(const CheckpointLabel& label);
-
 }  // namespace espalier

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "tuner/core/checkpoints/checkpoint_copies.h"
 #include "tuner/core/checkpoints/checkpoint_keeping.h"
 #include "tuner/core/groups/groups.h"
-#include "tuner/core/groups/pool_state.h"
+#include "tuner/core/pool/checkpoint_copies.h"
+#include "tuner/core/pool/pool_state.h"
+#include "tuner/core/state/turn.h"
 #include "tuner/core/trials/trials.h"
-#include "tuner/core/turn.h"
 
 namespace espalier {
 

@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "tuner/base/check.h"
-#include "tuner/core/pool_size/pool_sizer.h"
+#include "tuner/core/pool/engine_nodes.h"
 
 namespace espalier {
 

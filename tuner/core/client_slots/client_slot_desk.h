@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "tuner/core/client_slots/client_slots.h"
-#include "tuner/core/core.h"
-#include "tuner/core/groups/pool_state.h"
-#include "tuner/core/scheduling/promises.h"
+#include "tuner/core/estimates/promises.h"
+#include "tuner/core/pool/pool_state.h"
+#include "tuner/core/state/step.h"
+#include "tuner/core/state/turn.h"
 #include "tuner/core/trials/trials.h"
-#include "tuner/core/turn.h"
 
 namespace espalier {
 

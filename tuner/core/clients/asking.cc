@@ -8,6 +8,7 @@
 #include "tuner/base/check.h"
 #include "tuner/core/clients/client_trials.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/core/state/study_facts.h"
 #include "tuner/core/trials/sampler_history.h"
 
 namespace espalier {

@@ -10,11 +10,11 @@
 
 #include "tuner/core/clients/request_keys.h"
 #include "tuner/core/clients/suggested_parameters.h"
-#include "tuner/core/core.h"
 #include "tuner/core/pruners/pruner.h"
+#include "tuner/core/state/step.h"
+#include "tuner/core/state/turn.h"
 #include "tuner/core/trials/study_plugins.h"
 #include "tuner/core/trials/trials.h"
-#include "tuner/core/turn.h"
 
 namespace espalier {
 

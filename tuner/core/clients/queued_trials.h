@@ -1,8 +1,8 @@
 #pragma once
 
 #include "tuner/core/clients/client_trials.h"
+#include "tuner/core/state/turn.h"
 #include "tuner/core/trials/trials.h"
-#include "tuner/core/turn.h"
 
 namespace espalier {
 

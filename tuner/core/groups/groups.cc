@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "allocator/pool/job_check.h"
 #include "tuner/base/check.h"
 
 namespace espalier {

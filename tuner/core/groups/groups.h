@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "tuner/core/checkpoints/checkpoint_copies.h"
-#include "tuner/core/groups/pool_state.h"
-#include "tuner/core/scheduling/speeds.h"
-#include "tuner/core/turn.h"
+#include "tuner/core/estimates/speeds.h"
+#include "tuner/core/pool/checkpoint_copies.h"
+#include "tuner/core/pool/pool_state.h"
+#include "tuner/core/state/turn.h"
 
 namespace espalier {
 

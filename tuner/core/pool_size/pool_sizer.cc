@@ -21,31 +21,11 @@ constexpr double kNodeStartPatience = 3;   // start-up times, and this much more
 constexpr double kNodeStartLeast_s = 30;   // which a node that was asked for is given up
 constexpr double kReleaseAgain_s = 30;     // until the engine is told again
 
-constexpr std::string_view kEngineNode = "pool-";
-
-// By its name, which is all that a restarted service knows of a node.
-bool IsEngineNode(std::string_view name) {
-  if (!name.starts_with(kEngineNode)) return false;
-  name.remove_prefix(kEngineNode.size());
-  std::int64_t number = 0;
-  return absl::SimpleAtoi(absl::string_view(name.data(), name.size()), &number) && number > 0;
-}
-
 double StartPatience_s(const NodeTemplate& node) {
   return kNodeStartPatience * node.start_s + kNodeStartLeast_s;
 }
 
 }  // namespace
-
-int SlotsOfOtherNodes(const PoolState& pool) {
-  int slots = 0;
-  for (const auto& [id, node] : pool.nodes) slots += IsEngineNode(node.name) ? 0 : node.slots;
-  return slots;
-}
-
-int MostSlots(const PoolState& pool, const NodeTemplate& node) {
-  return SlotsOfOtherNodes(pool) + node.max_nodes * node.slots;
-}
 
 PoolSizer::PoolSizer(Turn& turn, PoolState& pool, const PoolSizeOptions& options, double lease_s)
     : turn_(turn), pool_(pool), node_(options.node), lease_s_(lease_s) {

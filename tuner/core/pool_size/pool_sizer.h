@@ -6,16 +6,12 @@
 #include <string>
 
 #include "allocator/pool_size/pool_size.h"
-#include "tuner/core/core.h"
-#include "tuner/core/groups/pool_state.h"
-#include "tuner/core/turn.h"
+#include "tuner/core/pool/engine_nodes.h"
+#include "tuner/core/pool/pool_state.h"
+#include "tuner/core/state/step.h"
+#include "tuner/core/state/turn.h"
 
 namespace espalier {
-
-// Slots of nodes that are not the engine's.
-int SlotsOfOtherNodes(const PoolState& pool);
-// Slots that a pool with such nodes of an engine may come to have.
-int MostSlots(const PoolState& pool, const NodeTemplate& node);
 
 // How many nodes the engine keeps: asks for them and releases them as the rule of the pool's size
 // says. Grows at once. Shrinks only when the pool has been too large for a while, and to the most

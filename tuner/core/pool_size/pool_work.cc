@@ -5,6 +5,7 @@
 
 #include "allocator/pool/job_check.h"
 #include "tuner/core/state/slot_time.h"
+#include "tuner/core/state/study_facts.h"
 
 namespace espalier {
 

@@ -1,10 +1,10 @@
 #pragma once
 
 #include "allocator/pool_size/pool_size.h"
-#include "tuner/core/groups/pool_state.h"
+#include "tuner/core/pool/pool_state.h"
 #include "tuner/core/scheduling/pool_view.h"
+#include "tuner/core/state/turn.h"
 #include "tuner/core/trials/study_plugins.h"
-#include "tuner/core/turn.h"
 
 namespace espalier {
 

@@ -11,6 +11,7 @@
 #include "allocator/pool/job_check.h"
 #include "allocator/pool/pool.h"
 #include "allocator/pool/study_shares.h"
+#include "tuner/core/estimates/speeds.h"
 #include "tuner/core/promise/promise.h"
 #include "tuner/core/state/curve.h"
 #include "tuner/core/state/study.h"
@@ -32,14 +33,6 @@ struct StudyCurves {
   std::vector<IntermediateValue> points{};  // of all curves; empty: they lie elsewhere
 };
 
-// Step times of a trial on one GPU type that are to be explained anew.
-struct SpeedToFit {
-  TrialId trial;
-  std::string gpu_type;
-  Profile profile;
-  std::optional<ThroughputParams> warm_start;
-};
-
 // All that a plan is made of: the pool as it is at this moment. A value of its own, so that it can
 // be worked on while the pool goes on.
 struct PlanRequest {
@@ -51,12 +44,6 @@ struct PlanRequest {
   // Where studies compete: what is divided among them, and what else they would run.
   std::optional<Pool> shared;
   std::map<StudyId, StudyDemand> demand;
-};
-
-struct FittedSpeed {
-  TrialId trial;
-  std::string gpu_type;
-  ThroughputParams params;
 };
 
 // What came of it. The pool may have changed since: see Scheduler::TakePlan.

@@ -10,6 +10,7 @@
 #include "tuner/base/check.h"
 #include "tuner/core/scheduling/work_left.h"
 #include "tuner/core/state/slot_time.h"
+#include "tuner/core/state/study_facts.h"
 #include "tuner/core/trials/sampler_history.h"
 
 namespace espalier {

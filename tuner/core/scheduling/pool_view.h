@@ -7,14 +7,14 @@
 #include "allocator/pool/study_shares.h"
 #include "tuner/core/checkpoints/checkpoints.h"
 #include "tuner/core/client_slots/client_slot_desk.h"
-#include "tuner/core/groups/pool_state.h"
+#include "tuner/core/estimates/promises.h"
+#include "tuner/core/estimates/speeds.h"
+#include "tuner/core/pool/pool_state.h"
 #include "tuner/core/scheduling/plan.h"
-#include "tuner/core/scheduling/promises.h"
-#include "tuner/core/scheduling/speeds.h"
+#include "tuner/core/state/turn.h"
 #include "tuner/core/trials/limits.h"
 #include "tuner/core/trials/study_plugins.h"
 #include "tuner/core/trials/trials.h"
-#include "tuner/core/turn.h"
 
 namespace espalier {
 

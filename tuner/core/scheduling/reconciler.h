@@ -3,11 +3,11 @@
 #include <set>
 #include <vector>
 
+#include "tuner/core/agents/nodes.h"
 #include "tuner/core/checkpoints/checkpoints.h"
 #include "tuner/core/groups/groups.h"
-#include "tuner/core/groups/nodes.h"
-#include "tuner/core/groups/pool_state.h"
-#include "tuner/core/turn.h"
+#include "tuner/core/pool/pool_state.h"
+#include "tuner/core/state/turn.h"
 
 namespace espalier {
 

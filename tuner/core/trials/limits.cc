@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tuner/core/state/slot_time.h"
+#include "tuner/core/state/study_facts.h"
 
 namespace espalier {
 
@@ -16,17 +17,6 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kSoonestCostCheck_s = 0.1;
 
 }  // namespace
-
-double SlotSeconds(const TunerState& state, const Study& study, Time now) {
-  double sum_s = 0;
-  state.ForEachTrial(study, [&](const Trial& trial) { sum_s += SlotSeconds(trial, now); });
-  return sum_s;
-}
-
-double SpentOn(const TunerState& state, const Study& study, Time now) {
-  if (study.spec.slot_price_per_hour == 0) return 0;
-  return SlotSeconds(state, study, now) / kHour_s * study.spec.slot_price_per_hour;
-}
 
 void Limits::Observe(const Change& change) {
   if (const auto study = StudyEndedBy(change)) cost_check_.erase(*study);

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "tuner/core/groups/pool_state.h"
+#include "tuner/core/pool/pool_state.h"
+#include "tuner/core/state/turn.h"
 #include "tuner/core/trials/study_plugins.h"
-#include "tuner/core/turn.h"
 
 namespace espalier {
 

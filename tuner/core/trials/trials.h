@@ -5,12 +5,12 @@
 #include <set>
 #include <string>
 
+#include "tuner/core/estimates/compared_curves.h"
 #include "tuner/core/groups/groups.h"
-#include "tuner/core/groups/pool_state.h"
+#include "tuner/core/pool/pool_state.h"
 #include "tuner/core/pruners/pruner.h"
-#include "tuner/core/scheduling/compared_curves.h"
+#include "tuner/core/state/turn.h"
 #include "tuner/core/trials/study_plugins.h"
-#include "tuner/core/turn.h"
 
 namespace espalier {
 

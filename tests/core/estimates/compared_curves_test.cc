@@ -1,0 +1,107 @@
+#include "tuner/core/estimates/compared_curves.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tuner/base/random.h"
+
+namespace espalier {
+namespace {
+
+constexpr StudyId kComparedStudy(1);
+
+// A study of one state that changes at random, and its curves as kept from look to look.
+class Course {
+ public:
+  Course(BatchMode mode, std::uint64_t seed) : random_(seed) {
+    StudySpec spec;
+    spec.name = "s";
+    spec.batch_mode = mode;
+    Apply(StudyCreated{kComparedStudy, spec, Time{1}});
+  }
+
+  void ChangeSomething() {
+    const auto trials = static_cast<std::int64_t>(study().trials.size());
+    if (trials == 0 || random_.Uniform() < 0.1) {
+      Apply(TrialCreated{TrialId(trials + 1), kComparedStudy, trials, {}, Time{1}});
+      Enter(TrialId(trials + 1), TrialState::kRunning);
+      return;
+    }
+    const TrialId id(1 +
+                     static_cast<std::int64_t>(random_.Below(static_cast<std::size_t>(trials))));
+    if (state_.trials.at(id).state != TrialState::kRunning) return;
+    if (random_.Uniform() < 0.05) {
+      Enter(id, random_.Uniform() < 0.5 ? TrialState::kComplete : TrialState::kPruned);
+    } else {
+      Report(id);
+    }
+  }
+
+  // Steps come out of order and batches differ, so that the unit of progress changes too.
+  void Report(TrialId id) {
+    double& progress = progress_[id];
+    progress += 32 * (1 + static_cast<double>(random_.Below(4)));
+    const std::int64_t step =
+        state_.trials.at(id).values.empty() ? 1 : state_.trials.at(id).values.back().step + 1;
+    Apply(ValueReported{id, {step, random_.Uniform(), progress, Time{2}, 0}});
+  }
+
+  void Enter(TrialId id, TrialState state) {
+    Apply(TrialStateChanged{id, state, Time{2}, "", std::nullopt, ""});
+  }
+
+  void ExpectAsIfLookedAtForTheFirstTime() {
+    CurvesOfStudies fresh;
+    const std::span<const Curve> kept = curves_.Of(state_, study());
+    const std::span<const Curve> anew = fresh.Of(state_, study());
+    ASSERT_EQ(kept.size(), anew.size());
+    for (std::size_t n = 0; n < kept.size(); ++n) {
+      EXPECT_EQ(kept[n].trial_number, static_cast<std::int64_t>(n));
+      EXPECT_EQ(kept[n].ended, anew[n].ended);
+      EXPECT_EQ(kept[n].complete, anew[n].complete);
+      const auto points = [](const Curve& curve) {
+        return std::vector<IntermediateValue>(curve.points.begin(), curve.points.end());
+      };
+      EXPECT_EQ(points(kept[n]), points(anew[n])) << "trial " << n;
+    }
+  }
+
+  std::size_t trials() const { return study().trials.size(); }
+
+ private:
+  void Apply(const Change& change) {
+    state_.Apply(change);
+    curves_.Observe(state_, change);
+  }
+  const Study& study() const { return state_.studies.at(kComparedStudy); }
+
+  Random random_;
+  TunerState state_;
+  CurvesOfStudies curves_;
+  std::map<TrialId, double> progress_;
+};
+
+class ComparedCurvesTest : public ::testing::TestWithParam<BatchMode> {};
+
+TEST_P(ComparedCurvesTest, AreWhatTheyWouldBeIfNothingWereKept) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Course course(GetParam(), seed);
+    for (int i = 0; i < 300; ++i) {
+      course.ChangeSomething();
+      // Several changes may come between two looks.
+      if (i % 3 == 0) course.ExpectAsIfLookedAtForTheFirstTime();
+    }
+    EXPECT_GT(course.trials(), 5u);
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Core, ComparedCurvesTest,
+                         ::testing::Values(BatchMode::kFixed, BatchMode::kAdaptive),
+                         [](const auto& mode) {
+                           return mode.param == BatchMode::kFixed ? "Fixed" : "Adaptive";
+                         });
+
+}  // namespace
+}  // namespace espalier

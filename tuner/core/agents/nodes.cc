@@ -1,0 +1,272 @@
+#include "tuner/core/agents/nodes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace espalier {
+
+void Nodes::Join(const AgentHello& event) {
+  if (event.slots < 1 || event.node_name.empty()) {
+    turn_.reply().status = absl::InvalidArgumentError(absl::StrCat(
+        "node \"", event.node_name, "\" needs a name and at least 1 slot, got ", event.slots));
+    return;
+  }
+  if (absl::Status shared = checkpoints_.CheckSharedFolder(event); !shared.ok()) {
+    turn_.reply().status = std::move(shared);
+    return;
+  }
+  const NodeId id = NodeOf(event.node_name);
+  TakeNode(id, event);
+  turn_.reply().content = NodeReply{id};
+  turn_.Wake();
+
+  client_slots_.GiveBackOn(id, event.slots,
+                           absl::StrCat("node ", event.node_name, " has fewer slots"));
+
+  LoseUnlisted(id, event.replicas);
+  std::set<TrialId> regroup;
+  for (const LiveReplica& live : event.replicas) {
+    groups_.NoteReplica(live.replica);
+    if (TakeReplica(id, live)) regroup.insert(live.trial);
+  }
+  pool_.ForgetPlansFor(id);
+  checkpoints_.TakeHeldCheckpoints(id, event);
+  for (const TrialId trial : regroup) {
+    groups_.Regroup(trial, std::vector<ReplicaId>(pool_.groups.at(trial).members), /*abandon=*/true,
+                    pool_.groups.at(trial).after_loss);
+  }
+  for (const TrialId trial : std::set<TrialId>(pool_.recovering)) {
+    const auto& spans = turn_.TrialAt(trial).spans;
+    const bool all_heard =
+        spans.empty() || spans.back().to != Time{} ||
+        std::all_of(spans.back().slots.begin(), spans.back().slots.end(),
+                    [this](const Slot& slot) { return heard_.contains(slot.node); });
+    if (all_heard) TryRecover(trial);
+  }
+}
+
+// The id that the name has had, or has from now on.
+NodeId Nodes::NodeOf(const std::string& name) {
+  for (const auto& [id, known] : turn_.state().nodes) {
+    if (known == name) return id;
+  }
+  const NodeId id(turn_.state().nodes.empty() ? 1 : turn_.state().nodes.rbegin()->first.value + 1);
+  turn_.Emit(NodeRegistered{id, name});
+  return id;
+}
+
+void Nodes::TakeNode(NodeId id, const AgentHello& event) {
+  Node& node = pool_.nodes[id];
+  Node fresh;
+  fresh.id = id;
+  fresh.name = event.node_name;
+  fresh.slots = event.slots;
+  fresh.connected = true;
+  fresh.gpu_type = event.gpu_type;
+  fresh.spot = event.spot;
+  fresh.price_per_hour = event.price_per_hour;
+  fresh.leaving = event.leaves_in_s.has_value();
+  if (fresh.leaving) fresh.leaves = After(turn_.now(), std::max(0.0, *event.leaves_in_s));
+  fresh.draining = node.draining;
+  fresh.releasing = node.releasing;
+  fresh.keeps_checkpoints = event.checkpoints.has_value();
+  fresh.shared_folder = event.shared_folder;
+  node = std::move(fresh);
+  away_.erase(id);
+  heard_.insert(id);
+  pool_.UpdateDrain(node, "its agent says that it goes away");
+  pool_.faults.ForgetThoseOf(id);
+}
+
+// Processes that the core counts on and the agent does not have: their start or end was lost.
+void Nodes::LoseUnlisted(NodeId id, const std::vector<LiveReplica>& replicas) {
+  std::set<ReplicaId> listed;
+  for (const LiveReplica& live : replicas) listed.insert(live.replica);
+  std::vector<Replica> missing;
+  for (const auto& [replica_id, replica] : pool_.replicas) {
+    if (replica.node == id && !listed.contains(replica_id)) missing.push_back(replica);
+  }
+  for (const Replica& replica : missing) {
+    pool_.replicas.erase(replica.id);
+    pool_.SlotsChange(replica.trial);
+    watch_.ReplicaGone(
+        replica,
+        {.replica = replica.id, .exit_code = -1, .signal = 0, .last_output = "", .error = ""},
+        /*node_lost=*/true);
+  }
+}
+
+// True: its group is to be told again, since commands may have been lost on the way.
+bool Nodes::TakeReplica(NodeId id, const LiveReplica& live) {
+  if (const auto known = pool_.replicas.find(live.replica); known != pool_.replicas.end()) {
+    Replica& replica = known->second;
+    if (replica.node != id) return false;  // another agent's: this one does not speak for it
+    const auto group = pool_.groups.find(live.trial);
+    bool again = false;
+    if (replica.stopping) {
+      groups_.StopReplica(replica, replica.grace_s);
+    } else {
+      again = group != pool_.groups.end() && group->second.forming;
+    }
+    if (live.ready && !replica.ready) watch_.Hear(replica, *live.ready);
+    return again;
+  }
+  const auto trial = turn_.state().trials.find(live.trial);
+  // A client got the slot when this replica's exit had been reported.
+  if (pool_.held_by_clients.contains({id, live.slot}) || trial == turn_.state().trials.end()) {
+    turn_.Send(StopReplicaCommand{id, live.replica, 0});
+    return false;
+  }
+  Replica replica(live.replica, live.trial, id, live.slot);
+  if (!pool_.recovering.contains(live.trial) || trial->second.state != TrialState::kRunning) {
+    // Of an ended or lost trial: a leftover. Its slot stays taken until it is gone.
+    const auto [it, inserted] = pool_.replicas.emplace(live.replica, std::move(replica));
+    pool_.SlotsChange(live.trial);
+    groups_.StopReplica(it->second, 0);
+    return false;
+  }
+  AdoptReplica(std::move(replica), live);
+  return false;
+}
+
+// Of a trial that this service has taken up, and that runs.
+void Nodes::AdoptReplica(Replica replica, const LiveReplica& live) {
+  replica.generation = live.generation;
+  replica.started_from = live.started_from;
+  Group& group = pool_.groups[live.trial];
+  group.target[replica.node] += 1;
+  pool_.reconcile.insert(live.trial);
+  if (live.ready) {
+    replica.ready = true;
+    replica.address = live.ready->address;
+    group.elastic = true;
+    group.batch = live.ready->batch;
+    group.total_steps = live.ready->total_steps;
+  }
+  pool_.replicas.emplace(live.replica, std::move(replica));
+  pool_.SlotsChange(live.trial);
+}
+
+// The agents of a trial have all been heard, or had their time: what is left of it?
+void Nodes::TryRecover(TrialId id) {
+  pool_.recovering.erase(id);
+  const Trial& trial = turn_.TrialAt(id);
+  pool_.SlotsChange(id);
+  turn_.Wake();
+  if (trial.state != TrialState::kRunning) return;  // only its slots were still to be given back
+  Group& group = pool_.groups[id];
+  std::vector<const Replica*> ready;
+  for (const Replica* replica : pool_.ReplicasOf(id)) {
+    if (replica->ready) ready.push_back(replica);
+  }
+  if (pool_.ReplicasOf(id).empty()) {
+    watch_.GroupLost(
+        id, {.replica = ReplicaId{}, .exit_code = -1, .signal = 0, .last_output = "", .error = ""},
+        /*not_its_fault=*/true);
+    return;
+  }
+  // Those who have left long ago, and were not told, are no group (Reconcile ends them).
+  if (!ready.empty() && (trial.checkpoint.empty() || copies_.HasSource(id))) {
+    // Nobody knows which commands arrived before the crash: a new generation for all of them.
+    // The furthest goes first, so that what it knows is passed on.
+    std::stable_sort(ready.begin(), ready.end(), [](const Replica* a, const Replica* b) {
+      return a->generation > b->generation;
+    });
+    std::vector<ReplicaId> members;
+    for (const Replica* replica : ready) members.push_back(replica->id);
+    group.members = members;
+    groups_.Regroup(id, std::move(members), /*abandon=*/true, /*after_loss=*/true);
+  }
+  if (turn_.StudyAt(trial.study).state != StudyState::kRunning)
+    trials_.PauseTrial(id, "its study was stopped");
+}
+
+void Nodes::On(const AgentGone& event) {
+  const auto it = pool_.nodes.find(event.node);
+  if (it == pool_.nodes.end() || !it->second.connected) return;
+  it->second.connected = false;
+  checkpoints_.NodeGone();
+  // Of a node that was to go and holds nothing, nobody needs to come back.
+  const bool empty = pool_.SlotsHeldOn(event.node) == 0;
+  away_.insert(event.node);
+  it->second.lease_ends = (it->second.leaving || it->second.releasing) && empty
+                              ? turn_.now()
+                              : After(turn_.now(), options_.lease_s);
+}
+
+void Nodes::LoseNode(NodeId id) {
+  client_slots_.GiveBackOn(id, 0, absl::StrCat("node ", pool_.nodes.at(id).name, " was lost"));
+  pool_.nodes.erase(id);
+  away_.erase(id);
+  pool_.draining.erase(id);
+  checkpoints_.NodeLost(id);
+  pool_.ForgetPlansFor(id);
+  std::vector<Replica> lost;
+  for (const auto& [replica_id, replica] : pool_.replicas) {
+    if (replica.node == id) lost.push_back(replica);
+  }
+  for (const Replica& replica : lost) {
+    pool_.replicas.erase(replica.id);
+    pool_.SlotsChange(replica.trial);
+    watch_.ReplicaGone(
+        replica,
+        {.replica = replica.id, .exit_code = -1, .signal = 0, .last_output = "", .error = ""},
+        /*node_lost=*/true);
+  }
+  turn_.Wake();
+}
+
+void Nodes::CheckLeases() {
+  std::vector<NodeId> lost;
+  for (const NodeId id : away_) {
+    if (*pool_.nodes.at(id).lease_ends <= turn_.now()) lost.push_back(id);
+  }
+  for (const NodeId id : lost) LoseNode(id);
+
+  if (pool_.recovery_ends && *pool_.recovery_ends <= turn_.now()) {
+    pool_.recovery_ends.reset();
+    for (const TrialId id : std::set<TrialId>(pool_.recovering)) TryRecover(id);
+  }
+}
+
+std::optional<Time> Nodes::Next() const {
+  std::optional<Time> next;
+  for (const NodeId id : away_) next = Earlier(next, pool_.nodes.at(id).lease_ends);
+  for (const NodeId node : pool_.draining) {
+    for (const ReplicaId replica : pool_.replicas.On(node)) {
+      const std::optional<Time> leaves = LeaveBy(node, pool_.replicas.at(replica).trial);
+      if (leaves && *leaves > turn_.now()) next = Earlier(next, leaves);
+    }
+  }
+  if (!pool_.recovering.empty()) next = Earlier(next, pool_.recovery_ends);
+  return next;
+}
+
+std::vector<NodeView> Nodes::Views() const {
+  std::vector<NodeView> views;
+  for (const auto& [id, node] : pool_.nodes) {
+    NodeView view{.id = id,
+                  .name = node.name,
+                  .slots = node.slots,
+                  .connected = node.connected,
+                  .replicas = {},
+                  .gpu_type = node.gpu_type,
+                  .spot = node.spot,
+                  .price_per_hour = node.price_per_hour,
+                  .draining = node.draining,
+                  .drain_ends = node.ends.value_or(Time{})};
+    for (const ReplicaId held : pool_.replicas.On(id)) {
+      const Replica& replica = pool_.replicas.at(held);
+      view.replicas.push_back({held, replica.trial, replica.slot});
+    }
+    for (const auto& [slot, trial] : pool_.held_by_clients) {
+      if (slot.node == id) view.replicas.push_back({ReplicaId{}, trial, slot.index});
+    }
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+}  // namespace espalier

@@ -1,0 +1,309 @@
+#include "tuner/core/agents/replica_watch.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+
+namespace espalier {
+
+namespace {
+
+// Of what a replica said of its way to a group, and before.
+bool IsFurther(const ReplicaForming& now, const ReplicaForming& before) {
+  return std::tuple(now.generation, now.phase, now.bytes) >
+         std::tuple(before.generation, before.phase, before.bytes);
+}
+
+bool SpeaksFor(NodeId node, const Replica& replica) { return !node || node == replica.node; }
+
+std::string DescribeExit(const ReplicaExited& exit, bool node_lost) {
+  if (node_lost) return "its agent was lost";
+  if (!exit.error.empty()) return exit.error;
+  if (exit.signal != 0) return absl::StrCat("was killed by signal ", exit.signal);
+  return absl::StrCat("exited with code ", exit.exit_code);
+}
+
+// What could not be started will not start the next time. (What the agent had to kill, because it
+// hung say, has a signal along with its error.)
+bool NeverStarted(const ReplicaExited& exit) { return !exit.error.empty() && exit.signal == 0; }
+
+}  // namespace
+
+void ReplicaWatch::On(const ReplicaStarted& event) {
+  const auto started = pool_.replicas.find(event.replica);
+  if (started == pool_.replicas.end() || !SpeaksFor(event.node, started->second)) return;
+  checkpoints_.NoteStarted(started->second.trial);
+}
+
+void ReplicaWatch::On(const FromReplica& event) {
+  const auto from = pool_.replicas.find(event.replica);
+  if (from == pool_.replicas.end() || !SpeaksFor(event.node, from->second)) return;
+  // These two are the many, and change nothing about who is in the group.
+  if (!std::holds_alternative<ReplicaReport>(event.message) &&
+      !std::holds_alternative<ReplicaProgress>(event.message)) {
+    pool_.reconcile.insert(from->second.trial);
+  }
+  std::visit([&](const auto& message) { Hear(from->second, message); }, event.message);
+}
+
+void ReplicaWatch::Hear(Replica& from, const ReplicaReady& message) {
+  if (from.ready || from.stopping) return;
+  from.ready = true;
+  from.address = message.address;
+  const auto group = pool_.groups.find(from.trial);
+  if (group == pool_.groups.end()) return;  // the trial has ended meanwhile; its deadline stands
+  pool_.replicas.SetDeadline(from, std::nullopt);
+  group->second.elastic = true;
+  group->second.batch = message.batch;
+  group->second.total_steps = message.total_steps;
+  promises_.NoteStale(turn_.TrialAt(from.trial).study);
+  turn_.Wake();
+}
+
+void ReplicaWatch::Hear(Replica& from, const ReplicaRegrouped& message) {
+  from.generation = std::max(from.generation, message.generation);
+  const auto found = pool_.groups.find(from.trial);
+  if (found == pool_.groups.end()) return;
+  Group& group = found->second;
+  if (!group.forming || message.generation != turn_.TrialAt(from.trial).generation) return;
+  group.awaited.erase(from.id);
+  group.moved_at = turn_.now();
+  if (message.pause_s > group.longest_pause.pause_s) group.longest_pause = message;
+  if (group.awaited.empty()) groups_.FinishForming(from.trial);
+}
+
+void ReplicaWatch::Hear(Replica& from, const ReplicaForming& message) {
+  if (!IsFurther(message, from.forming)) return;
+  from.forming = message;
+  if (from.leaving) {
+    // It saves a checkpoint. One that is being stopped has had its time.
+    if (from.deadline() && !from.stopping) {
+      pool_.replicas.SetDeadline(
+          from, std::max(*from.deadline(), After(turn_.now(), groups_.StallOf(from.trial))));
+    }
+    return;
+  }
+  const auto group = pool_.groups.find(from.trial);
+  if (group == pool_.groups.end() || message.generation != turn_.TrialAt(from.trial).generation)
+    return;
+  group->second.moved_at = turn_.now();
+}
+
+void ReplicaWatch::Hear(const Replica& from, const ReplicaReport& message) {
+  const Trial& trial = turn_.TrialAt(from.trial);
+  if (trial.state != TrialState::kRunning) return;
+  trials_.TakeValue(trial.id,
+                    {.step = message.step,
+                     .value = message.value,
+                     .progress = message.progress,
+                     .at = turn_.now()},
+                    message.extra);
+}
+
+void ReplicaWatch::Hear(const Replica& from, const ReplicaProgress& message) {
+  const auto found = pool_.groups.find(from.trial);
+  if (found == pool_.groups.end()) return;
+  Group& group = found->second;
+  JudgePace(from.trial, message);
+  double step_time_s = 0;
+  double sync_time_s = 0;
+  std::int64_t steps = 0;
+  for (const ProfileEntry& entry : message.profile) {
+    step_time_s += entry.optimizer_time_s + entry.accumulation_time_s;
+    sync_time_s += entry.sync_time_s;
+    steps += entry.optimizer_count;
+  }
+  if (step_time_s > 0) group.sync_share = sync_time_s / step_time_s;
+  if (steps > 0) group.step_time_s = step_time_s / static_cast<double>(steps);
+  if (group.progress && message.step > group.progress->step) group.stuck_in_a_row = 0;
+  group.noise = message.noise;
+  group.progress = message;
+  group.progress->profile.clear();
+  group.progress->replica_times.clear();
+  // Steps on GPUs of two types, for the moment of a move, say nothing about either.
+  const std::optional<std::string> gpu_type = pool_.GpuTypeOf(group);
+  // The allocator looks at what is new about speeds at once, and at how far trials are once in a
+  // while: progress of thousands of trials must not mean as many allocations.
+  if (gpu_type && speeds_.Learn(from.trial, *gpu_type, group, message)) turn_.LookAgain();
+}
+
+void ReplicaWatch::Hear(const Replica& from, const ReplicaFinished& message) {
+  const Trial& trial = turn_.TrialAt(from.trial);
+  if (trial.state != TrialState::kRunning) return;
+  if (!message.failure.empty()) {
+    trials_.EndTrial(trial.id, TrialState::kFail, message.failure, std::nullopt);
+    return;
+  }
+  trials_.EndWell(trial.id, message.value, "");
+}
+
+void ReplicaWatch::On(const ReplicaExited& event) {
+  const auto it = pool_.replicas.find(event.replica);
+  if (it == pool_.replicas.end() || !SpeaksFor(event.node, it->second)) return;
+  const Replica gone = it->second;
+  pool_.replicas.erase(it);
+  pool_.SlotsChange(gone.trial);
+  checkpoints_.LookAfter(gone.trial);
+  turn_.Wake();
+  ReplicaGone(gone, event, /*node_lost=*/false);
+}
+
+void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, bool node_lost) {
+  const Trial& trial = turn_.TrialAt(gone.trial);
+  const auto found = pool_.groups.find(gone.trial);
+  // A trial that is only planned to start again has nothing to lose by a leftover of its past.
+  if (trial.state != TrialState::kRunning || found == pool_.groups.end()) return;
+  Group& group = found->second;
+  group.awaited.erase(gone.id);
+  const bool expected = gone.leaving || gone.stopping;
+  if (exit.checkpoint_missing) checkpoints_.NoteUnfetched(gone, exit);
+  const auto member = std::find(group.members.begin(), group.members.end(), gone.id);
+  const bool was_member = member != group.members.end();
+  if (was_member) group.members.erase(member);
+  group.stuck.erase(gone.id);
+  group.contacts.erase(gone.id);
+  if (group.replaced && !was_member) GiveUpReplacement(group);
+  // Only joiners are left: Reconcile makes them the group.
+  if (group.members.empty()) group.forming = false;
+
+  if (pool_.ReplicasOf(gone.trial).empty()) {
+    GroupLost(gone.trial, exit, node_lost || expected);
+    return;
+  }
+  const bool ended_well =
+      was_member && !expected && !node_lost && exit.exit_code == 0 && exit.error.empty();
+  if (!ended_well &&
+      checkpoints_.StartAgainIfNobodyKnows(
+          gone.trial, absl::StrCat("a replica ", expected ? "left" : DescribeExit(exit, node_lost)),
+          !expected && !node_lost && !exit.checkpoint_missing)) {
+    return;
+  }
+  if (expected) {
+    // A member that was stopped because it had not left for the new generation in time, or a
+    // joiner that is no longer wanted.
+    if (group.forming && group.awaited.empty() && !group.members.empty()) {
+      groups_.FinishForming(gone.trial);
+    }
+    return;
+  }
+  if (!was_member) {
+    ++group.joiner_failures;
+    turn_.Decide(trial, DecisionKind::kShrink, pool_.SlotsHeldBy(trial.id) + 1,
+                 pool_.SlotsHeldBy(trial.id),
+                 absl::StrCat("a replica that was to join ", DescribeExit(exit, node_lost)));
+    return;
+  }
+  if (ended_well) {
+    // It came to its end before the others: Finished, or their own ends, should follow.
+    if (!group.ending) group.ending = After(turn_.now(), groups_.TimeoutsOf(trial).exit_s);
+    pool_.timed.insert(gone.trial);
+    return;
+  }
+  turn_.Decide(trial, DecisionKind::kShrink, pool_.SlotsHeldBy(trial.id) + 1,
+               pool_.SlotsHeldBy(trial.id),
+               absl::StrCat("a replica ", DescribeExit(exit, node_lost), "; ", group.members.size(),
+                            " go on without it"));
+  if (group.pausing) return;
+  if (group.members.empty()) return;
+  ++group.joiner_failures;
+  groups_.Regroup(gone.trial, group.members, /*abandon=*/true, /*after_loss=*/true);
+  group.replicas_before =
+      std::max(group.replicas_before, static_cast<int>(group.members.size()) + 1);
+}
+
+void ReplicaWatch::GroupLost(TrialId id, const ReplicaExited& exit, bool not_its_fault) {
+  const Trial& trial = turn_.TrialAt(id);
+  const Study& study = turn_.StudyAt(trial.study);
+  Group& group = pool_.groups.at(id);
+  checkpoints_.LookAfter(id);
+  const bool clean = exit.exit_code == 0 && exit.signal == 0 && exit.error.empty();
+  if (group.pausing || not_its_fault || study.state != StudyState::kRunning) {
+    const std::string reason =
+        group.pausing ? group.pause_reason : "its replicas were lost with their agent";
+    if (!group.pausing) turn_.Decide(trial, DecisionKind::kPause, 0, 0, reason);
+    turn_.Emit(TrialStateChanged{
+        .id = id, .state = TrialState::kPaused, .at = turn_.now(), .reason = reason});
+    pool_.groups.erase(id);
+    turn_.Wake();
+    return;
+  }
+  if (clean) {
+    trials_.EndWell(id, std::nullopt, exit.last_output);
+    return;
+  }
+  if (checkpoints_.CheckpointMissing(id, exit)) return;
+  const std::string what = DescribeExit(exit, false);
+  // A program that knows nothing of us is started again only where it was lost with its node.
+  const bool own_checkpoint =
+      !trial.newest_checkpoint.known() || !trial.newest_checkpoint.name.empty();
+  if (!trial.checkpoint.empty() && own_checkpoint && !NeverStarted(exit) &&
+      trial.restarts < study.spec.max_restarts) {
+    turn_.Emit(TrialRestarted{id, trial.restarts + 1});
+    const std::string reason =
+        absl::StrCat("the last replica ", what, "; goes on from its checkpoint (restart ",
+                     trial.restarts, " of ", study.spec.max_restarts, ")");
+    turn_.Decide(trial, DecisionKind::kRestart, 1, 0, reason);
+    turn_.Emit(TrialStateChanged{
+        .id = id, .state = TrialState::kPaused, .at = turn_.now(), .reason = reason});
+    pool_.groups.erase(id);
+    turn_.Wake();
+    return;
+  }
+  trials_.EndTrial(id, TrialState::kFail, what, std::nullopt, exit.last_output);
+}
+
+void ReplicaWatch::ForgetUntimedGroups() {
+  std::erase_if(pool_.timed, [this](TrialId id) {
+    const auto group = pool_.groups.find(id);
+    return group == pool_.groups.end() || !group->second.timed();
+  });
+}
+
+void ReplicaWatch::CheckDeadlines() {
+  for (const ReplicaId id : pool_.replicas.Due(turn_.now())) {
+    Replica& replica = pool_.replicas.at(id);
+    const auto group = pool_.groups.find(replica.trial);
+    if (!replica.ready && !replica.stopping && group != pool_.groups.end()) {
+      ++group->second.joiner_failures;  // it never came to say Ready
+    }
+    groups_.StopReplica(replica, replica.grace_s);
+  }
+  CheckStuckGroups();
+  // The other members of a group one of which has come to its end did not follow.
+  std::vector<TrialId> stuck;
+  ForgetUntimedGroups();
+  for (const TrialId id : pool_.timed) {
+    Group& group = pool_.groups.at(id);
+    if (group.ending && *group.ending <= turn_.now()) {
+      group.ending.reset();
+      if (!group.members.empty() && !group.pausing) stuck.push_back(id);
+    } else if (groups_.Stalls(id, group)) {
+      // Members were told and have not all come: whoever lives is told again.
+      stuck.push_back(id);
+    }
+  }
+  for (const TrialId id : stuck) {
+    if (!StopThoseNotFormed(id)) continue;
+    groups_.Regroup(id, std::vector<ReplicaId>(pool_.groups.at(id).members), /*abandon=*/true,
+                    /*after_loss=*/true);
+  }
+}
+
+std::optional<Time> ReplicaWatch::Next() const {
+  std::optional<Time> next = pool_.replicas.NextDeadline();
+  for (const TrialId id : pool_.timed) {
+    const auto found = pool_.groups.find(id);
+    if (found == pool_.groups.end()) continue;
+    const Group& group = found->second;
+    next = Earlier(next, group.ending);
+    next = Earlier(next, group.stuck_ends);
+    if (group.forming) next = Earlier(next, After(group.moved_at, groups_.StallOf(id)));
+    next = Earlier(next, group.contacts_end);
+  }
+  return next;
+}
+
+}  // namespace espalier

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tuner/core/checkpoints/checkpoints.h"
+#include "tuner/core/estimates/promises.h"
+#include "tuner/core/estimates/speeds.h"
+#include "tuner/core/groups/groups.h"
+#include "tuner/core/pool/pool_state.h"
+#include "tuner/core/state/turn.h"
+#include "tuner/core/trials/trials.h"
+
+namespace espalier {
+
+// What replicas say, what their loss means for their group and trial, and what is done about those
+// that hang, cannot reach one another or slow the others down. One owner.
+//
+// Messages of replicas that the core does not know are stale: their node was lost, their trial has
+// ended, or they are repeated. They change nothing; that is the fence around every group.
+class ReplicaWatch {
+ public:
+  ReplicaWatch(Turn& turn, PoolState& pool, const CheckpointCopies& copies, Groups& groups,
+               Trials& trials, Checkpoints& checkpoints, Speeds& speeds, Promises& promises)
+      : turn_(turn),
+        pool_(pool),
+        copies_(copies),
+        groups_(groups),
+        trials_(trials),
+        checkpoints_(checkpoints),
+        speeds_(speeds),
+        promises_(promises) {}
+
+  void On(const ReplicaStarted& event);
+  void On(const FromReplica& event);
+  void On(const ReplicaExited& event);
+  void Hear(Replica& from, const ReplicaReady& message);
+
+  // The replica is gone from the pool, by its exit or with its node.
+  void ReplicaGone(const Replica& gone, const ReplicaExited& exit, bool node_lost);
+  // The trial has no replica any more, though it was running.
+  void GroupLost(TrialId id, const ReplicaExited& exit, bool not_its_fault);
+
+  // ---- phases of a step
+  // Stops replicas that are late, and sees to groups that wait in vain.
+  void CheckDeadlines();
+  std::optional<Time> Next() const;
+
+ private:
+  void Hear(Replica& from, const ReplicaRegrouped& message);
+  void Hear(Replica& from, const ReplicaForming& message);
+  void Hear(Replica& from, const ReplicaCheckpoint& message) { checkpoints_.Hear(from, message); }
+  void Hear(const Replica& from, const ReplicaReport& message);
+  void Hear(const Replica& from, const ReplicaProgress& message);
+  void Hear(const Replica& from, const ReplicaFinished& message);
+  void ForgetUntimedGroups();
+
+  // ---- groups in which some or all hang (stuck_groups.cc)
+  void Hear(const Replica& from, const ReplicaStuck& message);
+  void CheckStuckGroups();
+  void StopHung(TrialId id);
+  void NobodyIsReached(TrialId id);
+  bool StopThoseNotFormed(TrialId id);
+  std::set<ReplicaPair> CutPairs(const Group& group) const;
+  std::vector<std::string> NoteOutOfReach(const Group& group);
+  void PartThoseOutOfReach(TrialId id);
+
+  // ---- replicas that slow their group down (slow_replicas.cc)
+  void JudgePace(TrialId id, const ReplicaProgress& message);
+  void ReplaceStraggler(TrialId id, const Straggler& straggler);
+  void GiveUpReplacement(Group& group);
+  std::optional<Slot> SpareSlot(TrialId id, const Replica& slow) const;
+
+  Turn& turn_;
+  PoolState& pool_;
+  const CheckpointCopies& copies_;
+  Groups& groups_;
+  Trials& trials_;
+  Checkpoints& checkpoints_;
+  Speeds& speeds_;
+  Promises& promises_;
+};
+
+}  // namespace espalier

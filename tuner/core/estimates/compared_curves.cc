@@ -1,0 +1,61 @@
+#include "tuner/core/estimates/compared_curves.h"
+
+#include <type_traits>
+#include <variant>
+
+namespace espalier {
+
+std::span<Curve> ComparedCurves::Of(const TunerState& state, const Study& study) {
+  adaptive_ = study.spec.batch_mode == BatchMode::kAdaptive;
+  for (std::size_t n = curves_.size(); n < study.trials.size(); ++n) {
+    stale_.insert(static_cast<std::int64_t>(n));
+  }
+  curves_.resize(study.trials.size());
+  const auto trial_at = [&](std::size_t n) -> const Trial& {
+    return state.trials.at(study.trials[n]);
+  };
+  const auto read = [&](std::size_t n) {
+    const Trial& trial = trial_at(n);
+    curves_[n] = {trial.number, trial.values, Ended(trial.state),
+                  trial.state == TrialState::kComplete};
+    if (adaptive_) curves_[n].points = equal_progress_.Points(trial);
+  };
+  if (adaptive_) {
+    for (const std::int64_t n : stale_) {
+      equal_progress_.Take(trial_at(static_cast<std::size_t>(n)));
+    }
+  }
+  if (adaptive_ && unit_ != equal_progress_.unit()) {
+    unit_ = equal_progress_.unit();
+    for (std::size_t n = 0; n < curves_.size(); ++n) read(n);
+  } else {
+    for (const std::int64_t n : stale_) read(static_cast<std::size_t>(n));
+  }
+  stale_.clear();
+  return curves_;
+}
+
+std::size_t ComparedCurves::PointsBeforeNewest(const Trial& trial) {
+  if (adaptive_) return equal_progress_.PointsBeforeNewest(trial);
+  return trial.values.size() - 1;
+}
+
+void CurvesOfStudies::Observe(const TunerState& state, const Change& change) {
+  if (const auto ended = StudyEndedBy(change)) studies_.erase(*ended);
+  std::visit(
+      [&](const auto& c) {
+        using Kind = std::decay_t<decltype(c)>;
+        constexpr bool kMovesCurve =
+            std::is_same_v<Kind, ValueReported> || std::is_same_v<Kind, FinalValueReported> ||
+            std::is_same_v<Kind, TrialStateChanged> || std::is_same_v<Kind, TrialTold>;
+        if constexpr (kMovesCurve) {
+          const Trial& trial = state.trials.at(c.id);
+          if (const auto known = studies_.find(trial.study); known != studies_.end()) {
+            known->second.Changed(trial);
+          }
+        }
+      },
+      change);
+}
+
+}  // namespace espalier

@@ -1,0 +1,82 @@
+#include "tuner/core/pool/checkpoint_copies.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace espalier {
+
+std::vector<NodeId> CheckpointCopies::HoldersOf(const Trial& trial) const {
+  std::vector<NodeId> connected;
+  std::vector<NodeId> away;
+  for (const CheckpointCopy& copy : trial.copies) {
+    if (!copy.what.Is(trial.newest_checkpoint)) continue;
+    if (copy.folder.empty()) {
+      const auto node = pool_.nodes.find(copy.node);
+      const bool there = node != pool_.nodes.end() && node->second.connected;
+      (there ? connected : away).push_back(copy.node);
+      continue;
+    }
+    // Of a shared folder one node is as good as the other.
+    for (const auto& [id, node] : pool_.nodes) {
+      if (node.connected && node.shared_folder == copy.folder) connected.push_back(id);
+    }
+  }
+  connected.insert(connected.end(), away.begin(), away.end());
+  return connected;
+}
+
+std::set<NodeId> CheckpointCopies::OwnCopiesOf(const Trial& trial) const {
+  std::set<NodeId> nodes;
+  for (const CheckpointCopy& copy : trial.copies) {
+    const auto node = pool_.nodes.find(copy.node);
+    if (!copy.folder.empty() || node == pool_.nodes.end() || !node->second.connected) continue;
+    if (copy.what.Is(trial.newest_checkpoint)) nodes.insert(copy.node);
+  }
+  return nodes;
+}
+
+bool CheckpointCopies::CheckpointInReach(const Trial& trial) const {
+  if (!trial.newest_checkpoint.known()) return true;  // by its path, as far as anybody knows
+  const std::vector<NodeId> holders = HoldersOf(trial);
+  return std::any_of(holders.begin(), holders.end(), [this](NodeId id) {
+    const auto node = pool_.nodes.find(id);
+    return node != pool_.nodes.end() && node->second.connected;
+  });
+}
+
+// ---- starts -------------------------------------------------------------------------------------
+
+// Whether somebody in the group, or on its way to it, has what the trial has learnt.
+bool CheckpointCopies::HasSource(TrialId id) const {
+  const std::string key = CheckpointKey(turn_.state().trials.at(id));
+  const std::int64_t generation = turn_.state().trials.at(id).newest_checkpoint.generation;
+  const std::set<ReplicaId>& all = pool_.replicas.Of(id);
+  return std::any_of(all.begin(), all.end(), [&](ReplicaId replica_id) {
+    const Replica& replica = pool_.replicas.at(replica_id);
+    if (replica.leaving || replica.stopping) return false;
+    return (replica.generation > 0 && replica.generation >= generation) ||
+           replica.started_from == key;
+  });
+}
+
+std::string CheckpointCopies::NamesOf(const std::vector<NodeId>& nodes) const {
+  std::vector<std::string> names;
+  for (const NodeId node : nodes) {
+    const auto known = turn_.state().nodes.find(node);
+    names.push_back(known == turn_.state().nodes.end() ? absl::StrCat(node.value) : known->second);
+  }
+  return absl::StrCat(names.size() == 1 ? "node " : "nodes ", absl::StrJoin(names, ", "));
+}
+
+std::string CheckpointKey(const Trial& trial) {
+  return trial.newest_checkpoint.known() ? trial.newest_checkpoint.fingerprint : trial.checkpoint;
+}
+
+std::string TextOf(const CheckpointLabel& label) {
+  return label.name.empty() ? absl::StrCat("checkpoint folder of step ", label.step)
+                            : absl::StrCat("checkpoint ", label.name);
+}
+
+}  // namespace espalier

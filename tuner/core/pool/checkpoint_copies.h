@@ -1,0 +1,40 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tuner/core/pool/pool_state.h"
+#include "tuner/core/state/turn.h"
+
+namespace espalier {
+
+// By what a start from the trial's newest checkpoint is told from others: "" if it has none.
+std::string CheckpointKey(const Trial& trial);
+
+// "checkpoint step-120.pt".
+std::string TextOf(const CheckpointLabel& label);
+
+// Where the newest checkpoint of a trial is, and who could hand on what it holds, as the state and
+// the pool say at this moment.
+class CheckpointCopies {
+ public:
+  CheckpointCopies(const Turn& turn, const PoolState& pool) : turn_(turn), pool_(pool) {}
+
+  // Nodes that have it, connected ones first.
+  std::vector<NodeId> HoldersOf(const Trial& trial) const;
+  // Nodes that have it on a disk of their own, and are connected.
+  std::set<NodeId> OwnCopiesOf(const Trial& trial) const;
+  // Whether a node that has it is connected; true also of a trial that has none.
+  bool CheckpointInReach(const Trial& trial) const;
+  // Whether a replica in the trial's group, or on its way to it, has what the trial has learnt.
+  bool HasSource(TrialId id) const;
+  // "nodes a, b".
+  std::string NamesOf(const std::vector<NodeId>& nodes) const;
+
+ private:
+  const Turn& turn_;
+  const PoolState& pool_;
+};
+
+}  // namespace espalier

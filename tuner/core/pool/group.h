@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "allocator/goodput/goodput.h"
+#include "allocator/pool/pool.h"
+#include "tuner/base/clock.h"
+#include "tuner/base/ids.h"
+#include "tuner/core/pool/stragglers.h"
+#include "tuner/messages/replica_messages.h"
+
+namespace espalier {
+
+inline constexpr int kMaxJoinerFailures = 3;  // then the trial stays at its size
+
+// What is known of a trial that has, or is about to have, replicas. Not durable.
+struct Group {
+  Placement target;                // what the allocator wants it to hold
+  std::vector<ReplicaId> members;  // of the newest generation, by rank
+  bool forming = false;            // the newest generation is not complete yet
+  std::set<ReplicaId> awaited;     // members that have not reported it
+  Time moved_at;                   // when it last got on, while it forms
+  int form_timeouts = 0;           // in a row
+  int replicas_before = 0;
+  bool after_loss = false;
+  ReplicaRegrouped longest_pause;  // reported of the forming generation
+  bool elastic = false;
+  bool pausing = false;
+  std::string pause_reason;
+  int joiner_failures = 0;
+  std::optional<Time> ending;  // a member ended well; the others are expected to follow
+  Time last_resize;
+  BatchBounds batch;
+  std::int64_t total_steps = 0;
+  GradientNoise noise;
+  std::optional<ReplicaProgress> progress;
+  double sync_share = 0;
+  double step_time_s = 0;  // mean over the last progress
+  StragglerDetector stragglers;
+  ReplicaId replaced;              // a straggler that leaves when its successor is ready; 0: none
+  std::set<ReplicaId> stuck;       // members of the newest generation that wait for the others
+  std::optional<Time> stuck_ends;  // who has not said so by then hangs
+  int stuck_in_a_row = 0;          // generations whose members all said so
+  // Of members that found others out of reach, all that they found.
+  std::map<ReplicaId, std::vector<ReplicaContact>> contacts;
+  std::optional<Time> contacts_end;  // it is decided then who goes on
+
+  // Whether time alone may change something about it.
+  bool timed() const { return forming || ending || stuck_ends || contacts_end; }
+};
+
+}  // namespace espalier

@@ -1,0 +1,254 @@
+#include "tuner/core/pool/pool_state.h"
+
+#include <algorithm>
+#include <iterator>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+
+namespace espalier {
+
+void PoolState::TakeUp(const Trial& trial) {
+  const bool holds = !trial.spans.empty() && trial.spans.back().to == Time{};
+  if (trial.state == TrialState::kRunning || holds) recovering.insert(trial.id);
+  if (!Ended(trial.state)) live[trial.id] = {&trial, &turn_.StudyAt(trial.study)};
+}
+
+void PoolState::TakeUp(const Study& study) {
+  if (UsesPool(study)) studies.insert(study.id);
+}
+
+void PoolState::Observe(const Change& change) {
+  if (const auto* created = std::get_if<StudyCreated>(&change)) NoteStudy(created->id);
+  if (const auto* changed = std::get_if<StudyStateChanged>(&change)) {
+    NoteStudy(changed->id);
+    for (const auto& [id, trial] : live) reconcile.insert(id);
+  }
+  if (const auto* created = std::get_if<TrialCreated>(&change)) {
+    const Study& study = turn_.StudyAt(created->study);
+    if (!study.spec.by_clients()) live[created->id] = {&turn_.TrialAt(created->id), &study};
+  }
+  if (const auto* newer = std::get_if<CheckpointRecorded>(&change)) reconcile.insert(newer->id);
+  if (const auto ended = TrialEndedBy(change)) {
+    live.erase(*ended);
+    groups.erase(*ended);
+  }
+  if (const auto* deleted = std::get_if<StudyDeleted>(&change)) ForgetStudy(deleted->id);
+}
+
+void PoolState::NoteStudy(StudyId id) {
+  if (UsesPool(turn_.StudyAt(id))) {
+    studies.insert(id);
+  } else {
+    studies.erase(id);
+  }
+}
+
+// Its trials are gone already.
+void PoolState::ForgetStudy(StudyId id) {
+  studies.erase(id);
+  const auto gone = [this](TrialId trial) { return !turn_.state().trials.contains(trial); };
+  const auto of_gone = [&gone](const auto& entry) { return gone(entry.first); };
+  std::erase_if(live, of_gone);
+  std::erase_if(groups, of_gone);
+  std::erase_if(recovering, gone);
+  std::erase_if(slots_touched, gone);
+}
+
+// ---- changing what belongs together -------------------------------------------------------------
+
+void PoolState::SlotsChange(TrialId id) {
+  slots_touched.insert(id);
+  reconcile.insert(id);
+}
+
+void PoolState::UpdateDrain(Node& node, const std::string& why) {
+  const bool before = node.draining;
+  const auto user = turn_.state().drained.find(node.id);
+  node.draining = node.leaving || node.releasing || user != turn_.state().drained.end();
+  std::optional<Time> ends;
+  if (node.leaving) ends = node.leaves;
+  if (user != turn_.state().drained.end() && user->second != Time{}) {
+    ends = ends ? std::min(*ends, user->second) : user->second;
+  }
+  if (ends != node.ends) {
+    node.ends = ends;
+    node.ends_known = turn_.now();
+  }
+  node.draining ? void(draining.insert(node.id)) : void(draining.erase(node.id));
+  if (node.draining == before) return;
+  if (node.draining) ForgetPlansFor(node.id);
+  const std::string what = node.draining
+                               ? absl::StrCat("node ", node.name, " drains: ", why)
+                               : absl::StrCat("node ", node.name, " is no longer drained");
+  const std::string when =
+      ends ? absl::StrCat(", in ", static_cast<std::int64_t>(SecondsBetween(turn_.now(), *ends)),
+                          " s")
+           : "";
+  for (const StudyId id : studies) turn_.Decide(id, -1, DecisionKind::kPool, 0, 0, what + when);
+}
+
+void PoolState::ForgetPlansFor(NodeId id) {
+  for (auto it = groups.begin(); it != groups.end();) {
+    const bool planned = it->second.target.contains(id) && ReplicasOf(it->first).empty();
+    it = planned ? groups.erase(it) : std::next(it);
+  }
+}
+
+std::int64_t PoolState::LastStepOf(const Study& study) const {
+  if (study.spec.max_step > 0) return study.spec.max_step;
+  for (const auto& [id, group] : groups) {
+    if (group.total_steps > 0 && turn_.state().trials.at(id).study == study.id)
+      return group.total_steps;
+  }
+  return 0;
+}
+
+// ---- nodes and their slots ----------------------------------------------------------------------
+
+int PoolState::SlotsTotal() const {
+  int total = 0;
+  for (const auto& [id, node] : nodes) total += node.slots;
+  return total;
+}
+
+std::string PoolState::NodeName(NodeId id) const {
+  const auto node = nodes.find(id);
+  return node == nodes.end() ? absl::StrCat("node ", id.value) : node->second.name;
+}
+
+bool PoolState::Draining(NodeId id) const {
+  const auto node = nodes.find(id);
+  return node != nodes.end() && node->second.draining;
+}
+
+int PoolState::SlotsHeldOn(NodeId id) const {
+  const auto here = [id](const auto& r) { return r.second.node == id; };
+  return ClientSlotsOn(id) +
+         static_cast<int>(std::count_if(replicas.begin(), replicas.end(), here));
+}
+
+int PoolState::ClientSlotsOn(NodeId node) const {
+  const auto from = held_by_clients.lower_bound(Slot{node, 0});
+  return static_cast<int>(std::distance(
+      from, std::find_if(from, held_by_clients.end(),
+                         [node](const auto& held) { return held.first.node != node; })));
+}
+
+std::optional<int> PoolState::FreeSlot(NodeId node_id) const {
+  const auto node = nodes.find(node_id);
+  if (node == nodes.end() || !node->second.connected) return std::nullopt;
+  std::set<int> taken;
+  for (const ReplicaId id : replicas.On(node_id)) taken.insert(replicas.at(id).slot);
+  for (const Slot& slot : SlotsToRecover()) {
+    if (slot.node == node_id) taken.insert(slot.index);
+  }
+  std::optional<int> slow;
+  for (int slot = 0; slot < node->second.slots; ++slot) {
+    if (taken.contains(slot) || held_by_clients.contains({node_id, slot})) continue;
+    if (!IsSlow({node_id, slot})) return slot;
+    if (!slow) slow = slot;
+  }
+  return slow;
+}
+
+std::set<Slot> PoolState::SlotsToRecover() const {
+  std::set<Slot> slots;
+  for (const TrialId id : recovering) {
+    const std::vector<SlotSpan>& spans = turn_.state().trials.at(id).spans;
+    if (spans.empty() || spans.back().to != Time{}) continue;
+    slots.insert(spans.back().slots.begin(), spans.back().slots.end());
+  }
+  for (const TrialId id : recovering) {
+    for (const ReplicaId replica : replicas.Of(id)) {
+      slots.erase({replicas.at(replica).node, replicas.at(replica).slot});
+    }
+  }
+  return slots;
+}
+
+bool PoolState::IsSlow(Slot slot) const {
+  const auto it = slow_slots.find(slot);
+  return it != slow_slots.end() && it->second > turn_.now();
+}
+
+int PoolState::FreeSlowSlots(NodeId node) const {
+  int count = 0;
+  for (const auto& [slot, until] : slow_slots) {
+    if (slot.node != node || until <= turn_.now()) continue;
+    const bool held =
+        std::any_of(replicas.begin(), replicas.end(), [&, &slot = slot](const auto& entry) {
+          const Replica& replica = entry.second;
+          const bool leaves = replica.leaving && groups.contains(replica.trial);
+          return replica.node == node && replica.slot == slot.index && !leaves;
+        });
+    count += held ? 0 : 1;
+  }
+  return count;
+}
+
+// ---- replicas and groups ------------------------------------------------------------------------
+
+std::vector<const Replica*> PoolState::ReplicasOf(TrialId id) const {
+  std::vector<const Replica*> found;
+  for (const ReplicaId replica : replicas.Of(id)) found.push_back(&replicas.at(replica));
+  return found;
+}
+
+std::string PoolState::PlaceOf(const Replica& replica) const {
+  return absl::StrCat(NodeName(replica.node), " slot ", replica.slot);
+}
+
+std::optional<std::string> PoolState::GpuTypeOf(const Group& group) const {
+  std::optional<std::string> type;
+  for (const ReplicaId member : group.members) {
+    const auto replica = replicas.find(member);
+    const auto node = replica == replicas.end() ? nodes.end() : nodes.find(replica->second.node);
+    if (node == nodes.end()) continue;
+    if (type && *type != node->second.gpu_type) return std::nullopt;
+    type = node->second.gpu_type;
+  }
+  return type;
+}
+
+bool PoolState::Settled(TrialId id, const Group& group) const {
+  return !group.forming && group.elastic && !group.members.empty() && !group.ending &&
+         !group.pausing && !group.replaced && !group.stragglers.suspects() &&
+         group.members.size() == replicas.Of(id).size();
+}
+
+bool PoolState::MaySpan(TrialId id, const Placement& placement) const {
+  if (placement.size() < 2) return true;
+  return std::none_of(groups.begin(), groups.end(), [&](const auto& entry) {
+    const auto& [other, group] = entry;
+    if (other == id || group.target.size() < 2) return false;
+    return std::any_of(group.target.begin(), group.target.end(),
+                       [&](const auto& share) { return placement.contains(share.first); });
+  });
+}
+
+int PoolState::MayGiveOn(TrialId id, const Group& group, NodeId node) const {
+  const auto here = group.target.find(node);
+  if (here == group.target.end() || !group.elastic || group.pausing) return 0;
+  const Trial& trial = turn_.state().trials.at(id);
+  if (trial.pinned_slots > 0) return 0;
+  const int least = turn_.state().studies.at(trial.study).spec.min_slots;
+  return std::clamp(Total(group.target) - least, 0, here->second);
+}
+
+int PoolState::SettledGiveOn(NodeId node) const {
+  int gives = 0;
+  for (const auto& [id, group] : groups) {
+    if (group.target.contains(node) && Settled(id, group)) gives += MayGiveOn(id, group, node);
+  }
+  return gives;
+}
+
+bool PoolState::MayPauseForOthers(TrialId id, const Group& group) const {
+  const Trial& trial = turn_.state().trials.at(id);
+  return trial.state == TrialState::kRunning && trial.pinned_slots == 0 && group.elastic &&
+         !group.forming && !group.pausing && !group.ending && !group.members.empty() &&
+         SecondsBetween(group.last_resize, turn_.now()) >= kShareTurn_s;
+}
+
+}  // namespace espalier

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tuner/core/pool/contacts.h"
+#include "tuner/core/pool/group.h"
+#include "tuner/core/pool/replica_table.h"
+#include "tuner/core/state/turn.h"
+
+namespace espalier {
+
+inline constexpr double kShareTurn_s = 10;  // that a trial runs before it gives way
+
+// Whether the tuner creates and runs trials of the study at present.
+inline bool UsesPool(const Study& study) {
+  return study.state == StudyState::kRunning && !study.spec.by_clients();
+}
+
+// Slots on all its nodes.
+inline int Total(const Placement& placement) {
+  int total = 0;
+  for (const auto& [node, slots] : placement) total += slots;
+  return total;
+}
+
+// A machine whose agent has said Hello, until its lease ends.
+struct Node {
+  NodeId id;
+  std::string name;
+  int slots = 0;
+  bool connected = false;
+  std::optional<Time> lease_ends;  // set while not connected
+  std::string gpu_type;
+  bool spot = false;
+  double price_per_hour = 0;
+  bool leaving = false;            // so its agent says; else a user may have drained it
+  Time leaves;                     // with `leaving`: when
+  bool draining = false;           // either
+  std::optional<Time> ends;        // with `draining`: when it is gone or must be empty
+  Time ends_known;                 // with `ends`: since when
+  bool releasing = false;          // the pool shrinks by it
+  std::optional<Time> released;    // when the engine was told, the last time
+  bool keeps_checkpoints = false;  // others may fetch them there
+  std::string shared_folder{};     // see AgentHello
+};
+
+// A trial that has not ended, with its study, where the state has them.
+struct LiveTrial {
+  const Trial* trial;
+  const Study* study;
+};
+
+// The pool as it is at this moment: nodes, the replicas on them, the groups that these form, and
+// who holds which slot. Not durable: after a restart agents and replicas tell it again. The parts
+// that share it answer for what they change; what several of them ask of it is answered here.
+struct PoolState {
+  explicit PoolState(Turn& turn) : turn_(turn) {}
+  PoolState(const PoolState&) = delete;
+  PoolState& operator=(const PoolState&) = delete;
+
+  // A trial of the pool, and a study, of a loaded state.
+  void TakeUp(const Trial& trial);
+  void TakeUp(const Study& study);
+  void Observe(const Change& change);
+
+  // ---- changing what belongs together
+  // The trial has slots that it had not, or has lost some.
+  void SlotsChange(TrialId id);
+  // Whether the node is to be emptied, by what its agent, the users and the rule of the pool's size
+  // have said. Where that changes, the studies' records say so, and `why`.
+  void UpdateDrain(Node& node, const std::string& why);
+  // Trials that were to start on a node, and have not, are planned anew: it has changed.
+  void ForgetPlansFor(NodeId id);
+
+  // ---- nodes and their slots
+  int SlotsTotal() const;
+  std::string NodeName(NodeId id) const;
+  bool Draining(NodeId id) const;
+  // Held by replicas and clients.
+  int SlotsHeldOn(NodeId id) const;
+  int ClientSlotsOn(NodeId id) const;
+  // The lowest one that nobody is on, one that is not slow before one that is; none: there is none,
+  // or the node is away.
+  std::optional<int> FreeSlot(NodeId id) const;
+  // On record as held by trials of which it is not known yet what is left, and nobody else's till
+  // then: a record says of no slot that two trials hold it.
+  std::set<Slot> SlotsToRecover() const;
+  // Whether a replica there was slow a short while ago.
+  bool IsSlow(Slot slot) const;
+  // Those from which a replica is leaving are as good as free.
+  int FreeSlowSlots(NodeId node) const;
+
+  // ---- replicas and groups
+  // By replicas of the trial.
+  int SlotsHeldBy(TrialId id) const { return static_cast<int>(replicas.Of(id).size()); }
+  // Where the study's curves end, as far as its file or its programs tell; 0: unknown.
+  std::int64_t LastStepOf(const Study& study) const;
+  std::vector<const Replica*> ReplicasOf(TrialId id) const;
+  // "node-1 slot 2".
+  std::string PlaceOf(const Replica& replica) const;
+  // Of the nodes that its members are on; none while they are on several types.
+  std::optional<std::string> GpuTypeOf(const Group& group) const;
+  // Whether the trial may be resized: not while a group forms, starts or takes its leave.
+  bool Settled(TrialId id, const Group& group) const;
+  // A node carries at most one trial that spans nodes, as policies place them.
+  bool MaySpan(TrialId id, const Placement& placement) const;
+  // So many slots an elastic trial could give on a node at most without pausing.
+  int MayGiveOn(TrialId id, const Group& group, NodeId node) const;
+  // So many slots elastic trials can give there at once.
+  int SettledGiveOn(NodeId node) const;
+  // Whether the trial keeps a checkpoint, and has run for long enough to give way to others.
+  bool MayPauseForOthers(TrialId id, const Group& group) const;
+
+  std::map<NodeId, Node> nodes;
+  ReplicaTable replicas;
+  std::map<TrialId, Group> groups;
+  std::map<Slot, TrialId> held_by_clients;  // slots, and whose trial its client runs there
+  std::set<StudyId> studies;                // those that use the pool
+  std::map<TrialId, LiveTrial> live;        // trials of the pool that have not ended
+  // Of a pool of thousands of replicas most are at peace most of the time. These are not, or may
+  // not be: nodes that are to be emptied, and trials that may not have what they should.
+  std::set<NodeId> draining;
+  std::set<TrialId> reconcile;
+  std::set<TrialId> timed;          // about whose groups time alone may change something
+  std::set<TrialId> slots_touched;  // in this step
+  // Trials of a loaded state that run or hold slots, and whose agents have not come back yet; and
+  // when they are not waited for any more.
+  std::set<TrialId> recovering;
+  std::optional<Time> recovery_ends;
+  std::map<Slot, Time> slow_slots;  // until when
+  NodeFaults faults;                // pairs of nodes that cannot talk
+
+ private:
+  void NoteStudy(StudyId id);
+  void ForgetStudy(StudyId id);
+
+  Turn& turn_;
+};
+
+}  // namespace espalier

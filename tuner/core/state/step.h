@@ -1,0 +1,68 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "allocator/pool_size/pool_size.h"
+#include "tuner/core/state/change.h"
+#include "tuner/core/state/event.h"
+
+namespace espalier {
+
+inline constexpr int kMaxEngineNodes = 256;
+
+struct PlanRequest;  // scheduling/plan.h
+
+// A pool whose nodes come from an engine: what the nodes are, and which rule says how many.
+struct PoolSizeOptions {
+  PluginSpec rule{"utility_price", {}};
+  NodeTemplate node;
+};
+
+// What becomes of a trial whose client, which runs the trial itself, has fallen silent.
+struct ClientLease {
+  double seconds = 0;  // without a write; 0: clients may be silent forever
+  // How often a trial is queued again, as Optuna's retry callback does: WAITING, with the same
+  // parameters, and the system attributes failed_trial and retry_history.
+  int max_retries = 0;
+};
+
+struct CoreOptions {
+  double lease_s = 10;                         // a silent agent's replicas are lost after this
+  TrialTimeouts timeouts{};                    // of studies that say nothing else
+  std::optional<PoolSizeOptions> pool_size{};  // none: nodes come and go as they like
+  ClientLease client_lease{};
+  double slot_lease_s = 60;  // a client that holds slots and is silent for so long loses them
+  // The policy by which the pool is divided until a client says otherwise (SetPoolPolicy); none:
+  // the policy of the pool's oldest running study.
+  std::optional<PluginSpec> policy{};
+  // Whether what takes long (a policy's search, promise, fits) is left to the caller: see
+  // StepResult::plan. Else it is done within the step.
+  bool plan_aside = false;
+};
+
+// What the engine is to do. A request may come twice.
+struct NodeRequest {
+  bool start = false;  // else release
+  std::string name;
+};
+
+struct StepResult {
+  std::vector<Change> changes;    // commit these before anything else is done
+  std::vector<Command> commands;  // then send these
+  std::vector<NodeRequest> node_requests{};
+  // The plan to be made by a Planner, on any thread, and brought back as PlanMade. There is never
+  // more than one under way: the next one sees what happens meanwhile.
+  std::shared_ptr<const PlanRequest> plan{};
+  Reply reply;  // then answer
+  // and answer those calls of AcquireSlots that had no answer so far: all that asked for the trial.
+  std::map<TrialId, Reply> late{};
+};
+
+// Adds what came later to what came first, whose reply stays.
+void Append(StepResult&& from, StepResult& to);
+
+}  // namespace espalier

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "tuner/core/state/change.h"
+
+// What follows from the record of a study.
+namespace espalier {
+
+// Seconds the study has run, without the time it was stopped.
+double ElapsedSeconds(const Study& study, Time now);
+// How many slots the study's trials have held, times how long; and what that cost at the study's
+// price, 0 where it has none.
+double SlotSeconds(const TunerState& state, const Study& study, Time now);
+double SpentOn(const TunerState& state, const Study& study, Time now);
+
+// Number of the study's best trial so far (completed ones first; pruned ones count by their last
+// value only when nothing completed), or nullopt.
+std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& study);
+
+// The value by which a trial is ranked: its final value if it has one, else its best intermediate
+// one.
+std::optional<double> BestValue(const Trial& trial, Direction direction);
+
+}  // namespace espalier

@@ -1,0 +1,236 @@
+#include "tuner/core/studies/studies.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/base/check.h"
+#include "tuner/core/clients/request_keys.h"
+#include "tuner/core/state/refusals.h"
+#include "tuner/core/studies/pool_policy.h"
+#include "tuner/core/studies/validate.h"
+
+namespace espalier {
+
+namespace {
+
+// The last moment the record of a study speaks of: how far its clock surely ran.
+Time LastSeen(const TunerState& state, const Study& study) {
+  Time last = study.running_since;
+  for (const TrialId id : study.trials) {
+    const Trial& trial = state.trials.at(id);
+    last = std::max({last, trial.created, trial.started, trial.ended});
+    if (!trial.values.empty()) last = std::max(last, trial.values.back().at);
+    if (!trial.spans.empty())
+      last = std::max({last, trial.spans.back().from, trial.spans.back().to});
+  }
+  if (!study.decisions.empty()) last = std::max(last, study.decisions.back().at);
+  return last;
+}
+
+bool MadeBy(const Study& study, const std::string& request_key) {
+  if (request_key.empty()) return false;
+  const auto made = study.attributes.system.find(kCreationKey);
+  return made != study.attributes.system.end() && made->second == RequestKeyJson(request_key);
+}
+
+}  // namespace
+
+void Studies::SetClocksAfterRestart() {
+  pool_.recovery_ends = After(turn_.now(), options_.lease_s);
+  std::vector<Change> changes;
+  for (const auto& [id, study] : turn_.state().studies) {
+    if (study.state != StudyState::kRunning) continue;
+    const Time last = std::min(LastSeen(turn_.state(), study), turn_.now());
+    const double active_s =
+        study.active_s + std::max(0.0, SecondsBetween(study.running_since, last));
+    changes.push_back(StudyClockSet{id, active_s, turn_.now()});
+  }
+  for (Change& change : changes) turn_.Emit(std::move(change));
+}
+
+void Studies::On(const CreateStudy& event) {
+  if (const Study* existing = turn_.state().FindStudy(event.spec.name); existing != nullptr) {
+    turn_.reply().content = StudyReply{existing->id, true};
+    if (MadeBy(*existing, event.request_key)) return;
+    if (!event.exist_ok) {
+      turn_.reply().status = absl::AlreadyExistsError(
+          absl::StrCat("study \"", event.spec.name, "\" exists already: choose another name"));
+    } else if (DefinitionOf(*existing) != event.spec) {
+      turn_.reply().status = absl::FailedPreconditionError(
+          absl::StrCat("study \"", event.spec.name,
+                       "\" exists with another definition: choose another name or database"));
+    }
+    return;
+  }
+  if (absl::Status status = Validate(event.spec); !status.ok()) {
+    turn_.reply().status = std::move(status);
+    return;
+  }
+  if (!event.request_key.empty()) {
+    turn_.reply().status = CheckKey(event.request_key);
+    if (!turn_.reply().status.ok()) return;
+  }
+  const StudyId id(turn_.state().last_study.value + 1);
+  turn_.Emit(StudyCreated{id, event.spec, turn_.now()});
+  if (!event.request_key.empty()) {
+    turn_.Emit(StudyAttributeSet{id, true, kCreationKey, RequestKeyJson(event.request_key)});
+  }
+  turn_.reply().content = StudyReply{id};
+  const std::optional<PluginSpec> own = PoolPolicy(options_, turn_.state());
+  if (own && event.spec.names_policy && event.spec.policy != *own) {
+    turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0,
+                 absl::StrCat("its policy ", TextOf(event.spec.policy),
+                              " is not followed: the pool is divided by ", TextOf(*own)));
+  }
+  if (!event.spec.by_clients()) turn_.Wake();
+}
+
+void Studies::On(const StopStudy& event) {
+  const Study* study = turn_.state().FindStudy(event.name);
+  if (study == nullptr) {
+    turn_.reply().status = absl::NotFoundError(absl::StrCat("no study \"", event.name, "\""));
+    return;
+  }
+  turn_.reply().content = StudyReply{study->id};
+  if (study->state != StudyState::kRunning) return;  // stopped or ended: nothing to do
+  const StudyId id = study->id;
+  turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, "stopped by the user");
+  turn_.Emit(StudyStateChanged{id, StudyState::kStopped, "stopped by the user", turn_.now()});
+  for (const auto& [trial, live] : std::map(pool_.live)) {
+    if (live.trial->study == id) trials_.PauseTrial(trial, "its study was stopped");
+  }
+  turn_.Wake();
+}
+
+void Studies::On(const ResumeStudy& event) {
+  const Study* found = turn_.state().FindStudy(event.name);
+  if (found == nullptr) {
+    turn_.reply().status = absl::NotFoundError(absl::StrCat("no study \"", event.name, "\""));
+    return;
+  }
+  const StudyId id = found->id;
+  turn_.reply().content = StudyReply{id};
+  if (event.max_trials > 0 || event.time_limit_s > 0) {
+    turn_.Emit(
+        StudyLimitsChanged{id, event.max_trials > 0 ? event.max_trials : found->spec.max_trials,
+                           event.time_limit_s > 0 ? event.time_limit_s : found->spec.time_limit_s});
+  }
+  if (found->state == StudyState::kRunning) return;
+  turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, "resumed by the user");
+  turn_.Emit(StudyStateChanged{id, StudyState::kRunning, "", turn_.now()});
+  turn_.Wake();
+}
+
+void Studies::On(const DeleteStudy& event) {
+  const auto it = turn_.state().studies.find(event.study);
+  if (it == turn_.state().studies.end()) {
+    turn_.reply().status = NoStudy(event.study);
+    return;
+  }
+  const Study& study = it->second;
+  const auto of_study = [&](TrialId id) { return turn_.TrialAt(id).study == study.id; };
+  const bool holds_slots =
+      std::any_of(pool_.replicas.begin(), pool_.replicas.end(),
+                  [&](const auto& entry) { return of_study(entry.second.trial); });
+  if (!study.spec.by_clients() && (study.state == StudyState::kRunning || holds_slots)) {
+    turn_.reply().status = absl::FailedPreconditionError(
+        absl::StrCat("study \"", study.spec.name, "\" still ",
+                     study.state == StudyState::kRunning ? "runs: stop it first"
+                                                         : "holds slots: try again soon"));
+    return;
+  }
+  checkpoints_.DropCopiesOfStudy(study);
+  turn_.Emit(StudyDeleted{study.id, turn_.state().last_study, turn_.state().last_trial});
+}
+
+// Its trials, attributes and id stay, and clients at work go on. A name in use on the pool is also
+// that of folders and of what programs were told.
+void Studies::On(const RenameStudy& event) {
+  const auto it = turn_.state().studies.find(event.study);
+  if (it == turn_.state().studies.end()) {
+    turn_.reply().status = NoStudy(event.study);
+    return;
+  }
+  const Study& study = it->second;
+  if (!study.spec.by_clients()) {
+    turn_.reply().status = absl::PermissionDeniedError(absl::StrCat(
+        "study \"", study.spec.name, "\" runs on the tuner's pool and keeps its name"));
+    return;
+  }
+  if (event.name == study.spec.name) return;
+  if (turn_.state().FindStudy(event.name) != nullptr) {
+    turn_.reply().status = absl::AlreadyExistsError(
+        absl::StrCat("study \"", event.name, "\" exists already: choose another name"));
+    return;
+  }
+  turn_.Emit(StudyRenamed{event.study, event.name});
+}
+
+void Studies::On(const SetStudyAttribute& event) {
+  if (!turn_.state().studies.contains(event.study)) {
+    turn_.reply().status = NoStudy(event.study);
+    return;
+  }
+  turn_.Emit(StudyAttributeSet{event.study, event.system, event.key, event.value});
+}
+
+void Studies::On(const PinTrial& event) {
+  const Study* study = turn_.state().FindStudy(event.study);
+  if (study == nullptr) {
+    turn_.reply().status = absl::NotFoundError(absl::StrCat("no study \"", event.study, "\""));
+    return;
+  }
+  if (event.trial_number < 0 || event.trial_number >= std::ssize(study->trials)) {
+    turn_.reply().status = absl::NotFoundError(
+        absl::StrCat("study \"", event.study, "\" has no trial ", event.trial_number,
+                     "; its trials are 0 to ", std::ssize(study->trials) - 1));
+    return;
+  }
+  const Trial& trial = turn_.TrialAt(study->trials[static_cast<std::size_t>(event.trial_number)]);
+  turn_.reply().content = TrialReply{trial.id};
+  if (Ended(trial.state)) {
+    turn_.reply().status = absl::FailedPreconditionError(absl::StrCat(
+        "trial ", event.trial_number, " has ended (", std::string(ToString(trial.state)),
+        "): only a live trial can be held at a number of slots"));
+    return;
+  }
+  if (event.slots < 0 || event.slots > std::max(1, pool_.SlotsTotal())) {
+    turn_.reply().status = absl::InvalidArgumentError(absl::StrCat(
+        "slots must be 0 (back to the allocator) to ", pool_.SlotsTotal(), ", got ", event.slots));
+    return;
+  }
+  if (trial.pinned_slots != event.slots) turn_.Emit(TrialPinned{trial.id, event.slots});
+  turn_.Wake();
+}
+
+void Studies::EndThoseOverLimits() {
+  for (const auto& [id, reason] : limits_.Over()) {
+    trials_.EndStudy(id, StudyState::kComplete, reason);
+  }
+}
+
+void Studies::EndStudyIfDone(StudyId id) {
+  const Study& study = turn_.StudyAt(id);
+  if (study.state != StudyState::kRunning) return;
+  for (const auto& [trial, live] : pool_.live) {
+    if (live.study == &study && !trials_.Held(trial)) return;
+  }
+  const bool all_drawn =
+      study.spec.max_trials > 0 && std::ssize(study.trials) >= study.spec.max_trials;
+  const bool too_late = limits_.TooLateForNewTrials(study);
+  if (all_drawn || too_late || plugins_.Of(study).exhausted) trials_.EndHeld(id);
+  if (all_drawn) {
+    trials_.EndStudy(id, StudyState::kComplete,
+                     absl::StrCat("all ", study.spec.max_trials, " trials have ended"));
+  } else if (too_late) {
+    trials_.EndStudy(id, StudyState::kComplete,
+                     "what is left of its limits is too little for a new trial");
+  } else if (plugins_.Of(study).exhausted) {
+    trials_.EndStudy(id, StudyState::kComplete,
+                     absl::StrCat("every configuration of the search space was tried (",
+                                  std::ssize(study.trials), " trials)"));
+  }
+}
+
+}  // namespace espalier

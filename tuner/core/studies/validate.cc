@@ -1,0 +1,131 @@
+#include "tuner/core/studies/validate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "allocator/policies/policy.h"
+#include "tuner/core/promise/promise.h"
+#include "tuner/core/pruners/pruner.h"
+#include "tuner/core/samplers/sampler.h"
+
+namespace espalier {
+
+namespace {
+
+absl::Status InKey(std::string_view key, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(absl::StrCat("\"", std::string(key), "\": ", status.message()));
+}
+
+// What only a study needs whose trials the tuner runs.
+absl::Status ValidateForPool(const StudySpec& spec) {
+  if (spec.name.empty()) return absl::InvalidArgumentError("\"name\": a study needs a name");
+  if (spec.command.empty() || spec.command.front().empty()) {
+    return absl::InvalidArgumentError("\"command\": a study needs the program that a trial runs");
+  }
+  if (spec.space.dimensions().empty() && !spec.queued()) {
+    return absl::InvalidArgumentError("\"search_space\": needs at least one parameter");
+  }
+  return absl::OkStatus();
+}
+
+// What goes by one value has no place where trials have several.
+absl::Status ValidateForSeveralDirections(const StudySpec& spec) {
+  if (spec.pruner.name != "none") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"pruner\": a study of ", spec.directions.size(),
+                     " directions prunes nothing, got \"", spec.pruner.name, "\""));
+  }
+  const auto sampler = MakeSampler(spec.sampler.name, spec.sampler.options);
+  if (!sampler.ok() || !(*sampler)->learns() || spec.space.dimensions().empty()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"sampler\": \"", spec.sampler.name, "\" goes by one direction, and there are ",
+                   spec.directions.size(), ": give \"random\" or \"grid\""));
+}
+
+}  // namespace
+
+absl::Status Validate(const StudySpec& spec) {
+  if (spec.by_clients() && spec.sampler.name == kQueueSampler) {
+    return absl::InvalidArgumentError(
+        "\"sampler\": \"queue\" is for studies whose trials the pool runs; with \"ask_and_tell\" "
+        "clients enqueue trials whatever the sampler is");
+  }
+  if (!spec.by_clients() && spec.queued() != (spec.sampler.name == kQueueSampler)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"sampler\": \"", kQueueSampler, "\" is that of queued studies alone, got \"",
+        spec.sampler.name, "\" for a study that is ", spec.queued() ? "" : "not ", "queued"));
+  }
+  if (!spec.by_clients()) ESPALIER_RETURN_IF_ERROR(ValidateForPool(spec));
+  if (spec.directions.size() > 1) ESPALIER_RETURN_IF_ERROR(ValidateForSeveralDirections(spec));
+  ESPALIER_RETURN_IF_ERROR(
+      InKey("sampler", MakeSampler(spec.sampler.name, spec.sampler.options).status()));
+  ESPALIER_RETURN_IF_ERROR(
+      InKey("pruner", MakePruner(spec.pruner.name, spec.pruner.options).status()));
+  ESPALIER_RETURN_IF_ERROR(
+      InKey("policy", MakePolicy(spec.policy.name, spec.policy.options).status()));
+  if (spec.min_slots < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"slots\": min must be at least 1, got ", spec.min_slots));
+  }
+  if (spec.max_slots != 0 && spec.max_slots < spec.min_slots) {
+    return absl::InvalidArgumentError(absl::StrCat("\"slots\": max must be at least min (",
+                                                   spec.min_slots, "), got ", spec.max_slots));
+  }
+  if (!(spec.share >= kMinShare && spec.share <= kMaxShare)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"share\": must be ", kMinShare, " to ", kMaxShare, ", got ", spec.share));
+  }
+  if (spec.max_trials < 0 || spec.time_limit_s < 0 || spec.max_concurrent_trials < 0) {
+    return absl::InvalidArgumentError("limits must not be negative");
+  }
+  if (!(spec.cost_limit >= 0) || !(spec.slot_price_per_hour >= 0)) {
+    return absl::InvalidArgumentError("\"cost_limit\" and \"slot_price_per_hour\": not negative");
+  }
+  if (spec.cost_limit > 0 && spec.slot_price_per_hour == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"cost_limit\": ", spec.cost_limit,
+                     " needs \"slot_price_per_hour\", what a slot costs in the same money"));
+  }
+  if (spec.best_k < 1 || spec.best_k > kMostBestK) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"promise\": best_k must be 1 to ", kMostBestK, ", got ", spec.best_k));
+  }
+  if (spec.max_consecutive_failures < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"max_consecutive_failures\": must be at least 1, got ", spec.max_consecutive_failures));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPoolSize(const PoolSizeOptions& options) {
+  const NodeTemplate& node = options.node;
+  ESPALIER_RETURN_IF_ERROR(MakePoolSizeRule(options.rule.name, options.rule.options).status());
+  if (node.max_nodes < 1 || node.max_nodes > kMaxEngineNodes) {
+    return absl::InvalidArgumentError(absl::StrCat("a pool of at most ", node.max_nodes,
+                                                   " nodes: must be 1 to ", kMaxEngineNodes));
+  }
+  if (node.min_nodes < 0 || node.min_nodes > node.max_nodes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a pool of at least ", node.min_nodes, " nodes: must be 0 to its most, ", node.max_nodes));
+  }
+  if (node.slots < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("nodes of ", node.slots, " slots: must be 1 or more"));
+  }
+  if (!(node.start_s >= 0) || !std::isfinite(node.start_s)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("nodes that need ", node.start_s, " s to start: must be 0 or more"));
+  }
+  if (!(node.price_per_hour >= 0) || !std::isfinite(node.price_per_hour)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("nodes at ", node.price_per_hour, " an hour: must be 0 or more"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace espalier
