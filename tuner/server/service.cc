@@ -100,30 +100,9 @@ class ServiceImpl final : public Service {
       ESPALIER_ASSIGN_OR_RETURN(tls, ReadTls(files));
     }
 
-    LoopOptions loop_options;
-    loop_options.core.lease_s = options.lease_s;
-    loop_options.core.client_lease = options.client_lease;
-    loop_options.core.slot_lease_s = options.slot_lease_s;
-    loop_options.core.timeouts = options.timeouts;
-    loop_options.core.policy = options.policy;
-    loop_options.core.plan_aside = true;
     if (options.policy) ESPALIER_RETURN_IF_ERROR(CheckPolicy(*options.policy, state));
-    if (options.engine != nullptr) {
-      loop_options.core.pool_size = options.pool_size;
-      loop_options.ask_engine = [engine = options.engine](const NodeRequest& request) {
-        request.start ? engine->StartNode(request.name) : engine->ReleaseNode(request.name);
-      };
-    }
-    loop_options.read_output = [this](NodeId node, const std::string& study, std::int64_t number,
-                                      std::int64_t most) {
-      return agents_.ReadOutput(node, study, number, most);
-    };
     for (const auto& frontend : frontends_) frontend->Load(state);
-    loop_options.committed = [this](const std::vector<Change>& changes, const TunerState& now) {
-      access_->Take(changes);
-      for (const auto& frontend : frontends_) frontend->Take(changes, now);
-    };
-    loop_ = std::make_unique<Loop>(std::move(storage), std::move(state), std::move(loop_options),
+    loop_ = std::make_unique<Loop>(std::move(storage), std::move(state), LoopOptionsOf(options),
                                    metrics_,
                                    [this](const std::vector<Command>& commands,
                                           const TunerState& now) { agents_.Send(commands, now); });
@@ -182,6 +161,31 @@ class ServiceImpl final : public Service {
   }
 
  private:
+  LoopOptions LoopOptionsOf(const ServiceOptions& options) {
+    LoopOptions loop_options;
+    loop_options.core.lease_s = options.lease_s;
+    loop_options.core.client_lease = options.client_lease;
+    loop_options.core.slot_lease_s = options.slot_lease_s;
+    loop_options.core.timeouts = options.timeouts;
+    loop_options.core.policy = options.policy;
+    loop_options.core.plan_aside = true;
+    if (options.engine != nullptr) {
+      loop_options.core.pool_size = options.pool_size;
+      loop_options.ask_engine = [engine = options.engine](const NodeRequest& request) {
+        request.start ? engine->StartNode(request.name) : engine->ReleaseNode(request.name);
+      };
+    }
+    loop_options.read_output = [this](NodeId node, const std::string& study, std::int64_t number,
+                                      std::int64_t most) {
+      return agents_.ReadOutput(node, study, number, most);
+    };
+    loop_options.committed = [this](const std::vector<Change>& changes, const TunerState& now) {
+      access_->Take(changes);
+      for (const auto& frontend : frontends_) frontend->Take(changes, now);
+    };
+    return loop_options;
+  }
+
   absl::Status OpenDashboard(const ListenAddress& address, const StartDashboard& start) {
     ESPALIER_CHECK(start != nullptr, "a dashboard's address comes with a dashboard");
     const auto answered = [this](const std::string& route, int status) {

@@ -183,6 +183,8 @@ class ChangeWriter::Impl {
   Statement select_last_span_, delete_span_, insert_span_;
 };
 
+// A table, of what each statement says.
+// NOLINTNEXTLINE(readability-function-size)
 absl::Status ChangeWriter::Impl::Prepare(Database& database) {
   const std::pair<Statement*, std::string> statements[] = {
       {&insert_study_,

@@ -171,75 +171,90 @@ void AddStudies(CLI::App& part, DbArguments& arguments) {
       ->take_all();
 }
 
-}  // namespace
-
-VerbAction AddDb(CLI::App& app) {
-  auto a = std::make_shared<DbArguments>();
-  app.require_subcommand(1);
-
-  CLI::App* check = AddPart(
+CLI::App* AddDbCheck(CLI::App& app, DbArguments& a) {
+  CLI::App* part = AddPart(
       app, "check",
       "Say whether a database is whole: structure, schema, references, numbering, contents. "
       "Writes nothing; a service may have it open. Exits with 1 unless all is well",
       "check espalier.db");
-  AddFile(*check, *a, "Database of a service");
+  AddFile(*part, a, "Database of a service");
+  return part;
+}
 
-  CLI::App* backup = AddPart(app, "backup",
-                             "Copy a database, also while a service writes to it. The copy is "
-                             "checked, and is there only when it is complete",
-                             "backup espalier.db espalier-monday.db");
-  AddFile(*backup, *a, "Database of a service");
-  AddTo(*backup, *a, "The copy; no such file may exist");
+CLI::App* AddDbBackup(CLI::App& app, DbArguments& a) {
+  CLI::App* part = AddPart(app, "backup",
+                           "Copy a database, also while a service writes to it. The copy is "
+                           "checked, and is there only when it is complete",
+                           "backup espalier.db espalier-monday.db");
+  AddFile(*part, a, "Database of a service");
+  AddTo(*part, a, "The copy; no such file may exist");
+  return part;
+}
 
-  CLI::App* compact = AddPart(app, "compact",
-                              "Give the room of deleted studies back to the disk, and empty the "
-                              "write-ahead log. No service may have the file open",
-                              "compact espalier.db");
-  AddFile(*compact, *a, "Database of a service");
+CLI::App* AddDbCompact(CLI::App& app, DbArguments& a) {
+  CLI::App* part = AddPart(app, "compact",
+                           "Give the room of deleted studies back to the disk, and empty the "
+                           "write-ahead log. No service may have the file open",
+                           "compact espalier.db");
+  AddFile(*part, a, "Database of a service");
+  return part;
+}
 
-  CLI::App* aside = AddPart(
+CLI::App* AddDbSetAside(CLI::App& app, DbArguments& a) {
+  CLI::App* part = AddPart(
       app, "set-aside",
       "Move the studies with records that cannot be loaded, for which no service starts, to a "
       "database of their own, as they are; the others stay and load. No service may have the "
       "file open",
       "set-aside espalier.db damaged.db");
-  AddFile(*aside, *a, "Database of a service");
-  AddTo(*aside, *a, "Where they go; no such file may exist");
+  AddFile(*part, a, "Database of a service");
+  AddTo(*part, a, "Where they go; no such file may exist");
+  return part;
+}
 
-  CLI::App* import =
-      AddPart(app, "import-optuna",
-              "Copy studies from a file of Optuna's RDBStorage (sqlite:///FILE, "
-              "Optuna 3.2 to 5.0) into a database, all or none. No service may have "
-              "the database open",
-              "import-optuna example.db espalier.db --study mine --rename mine=ours");
-  AddFile(*import, *a, "Optuna's SQLite file; it is only read");
-  AddTo(*import, *a, "Database of a service; created if absent");
-  AddStudies(*import, *a);
-  import->add_option("--rename", a->renames, "Name a study anew; may be given several times")
+CLI::App* AddDbImport(CLI::App& app, DbArguments& a) {
+  CLI::App* part = AddPart(app, "import-optuna",
+                           "Copy studies from a file of Optuna's RDBStorage (sqlite:///FILE, "
+                           "Optuna 3.2 to 5.0) into a database, all or none. No service may have "
+                           "the database open",
+                           "import-optuna example.db espalier.db --study mine --rename mine=ours");
+  AddFile(*part, a, "Optuna's SQLite file; it is only read");
+  AddTo(*part, a, "Database of a service; created if absent");
+  AddStudies(*part, a);
+  part->add_option("--rename", a.renames, "Name a study anew; may be given several times")
       ->type_name("OLD=NEW")
       ->expected(1)
       ->take_all();
-  import
-      ->add_option("--times", a->times,
+  part->add_option("--times", a.times,
                    "How the file's datetimes are meant: utc, as Optuna 5 writes them, local, as "
                    "4 does, or auto: by the version that made the file")
       ->check(CLI::IsMember({"auto", "utc", "local"}))
       ->capture_default_str();
+  return part;
+}
 
-  CLI::App* export_ = AddPart(app, "export-optuna",
-                              "Write studies as a file that Optuna 5 opens with sqlite:///TO. A "
-                              "service may have the database open",
-                              "export-optuna espalier.db optuna.db --study mine");
-  AddFile(*export_, *a, "Database of a service");
-  AddTo(*export_, *a, "Optuna's file; no such file may exist");
-  AddStudies(*export_, *a);
+CLI::App* AddDbExport(CLI::App& app, DbArguments& a) {
+  CLI::App* part = AddPart(app, "export-optuna",
+                           "Write studies as a file that Optuna 5 opens with sqlite:///TO. A "
+                           "service may have the database open",
+                           "export-optuna espalier.db optuna.db --study mine");
+  AddFile(*part, a, "Database of a service");
+  AddTo(*part, a, "Optuna's file; no such file may exist");
+  AddStudies(*part, a);
+  return part;
+}
 
-  return [a, parts = std::vector<Part>{{check, Check},
-                                       {backup, BackUp},
-                                       {compact, Compact},
-                                       {aside, SetAside},
-                                       {import, ImportFromOptuna},
-                                       {export_, ExportToOptuna}}] {
+}  // namespace
+
+VerbAction AddDb(CLI::App& app) {
+  auto a = std::make_shared<DbArguments>();
+  app.require_subcommand(1);
+  return [a, parts = std::vector<Part>{{AddDbCheck(app, *a), Check},
+                                       {AddDbBackup(app, *a), BackUp},
+                                       {AddDbCompact(app, *a), Compact},
+                                       {AddDbSetAside(app, *a), SetAside},
+                                       {AddDbImport(app, *a), ImportFromOptuna},
+                                       {AddDbExport(app, *a), ExportToOptuna}}] {
     for (const Part& part : parts) {
       if (part.app->parsed()) return Run(part, *a);
     }

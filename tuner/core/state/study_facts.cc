@@ -7,12 +7,6 @@
 
 namespace espalier {
 
-namespace {
-
-constexpr double kHour_s = 3600;
-
-}  // namespace
-
 double SlotSeconds(const TunerState& state, const Study& study, Time now) {
   double sum_s = 0;
   state.ForEachTrial(study, [&](const Trial& trial) { sum_s += SlotSeconds(trial, now); });

@@ -8,6 +8,8 @@
 // What follows from the record of a study.
 namespace espalier {
 
+inline constexpr double kHour_s = 3600;
+
 // Seconds the study has run, without the time it was stopped.
 double ElapsedSeconds(const Study& study, Time now);
 // How many slots the study's trials have held, times how long; and what that cost at the study's

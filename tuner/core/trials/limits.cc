@@ -12,7 +12,6 @@ namespace espalier {
 
 namespace {
 
-constexpr double kHour_s = 3600;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kSoonestCostCheck_s = 0.1;
 
