@@ -260,10 +260,11 @@ TEST_F(KeepingTest, TellsWhatOthersNeedToKnowAndGivesItAway) {
   allow.mutable_allow_read()->set_name("step-9.pt");
   service_.Send(allow);
   AwaitTurn();
-  const FetchOrder order{31,
-                         {"mnist", 2, "step-9.pt"},
-                         told.fingerprint(),
-                         {{"node-a", server.address(), server.certificate(), "mine", ""}}};
+  const FetchOrder order{
+      31,
+      {"mnist", 2, "step-9.pt"},
+      told.fingerprint(),
+      {{"node-a", checkpoint_server.address(), checkpoint_server.certificate(), "mine", ""}}};
   const absl::Status fetched = FetchCheckpoint(
       order, (folder_ / "mine").string(), {}, [](double) { return false; },
       [](std::int64_t) { return true; });
