@@ -178,14 +178,27 @@ TEST(Rendezvous, EndOfTheServerEndsAWaitingGet) {
   EXPECT_FALSE(waiting.get().ok());
 }
 
+int PortOf(const RendezvousServer& server) {
+  return std::stoi(server.address().substr(server.address().rfind(':') + 1));
+}
+
 TEST(Rendezvous, PortRangeThatIsTakenIsAnError) {
-  const PortRange one_port{21200, 21200};
-  const auto first = RendezvousServer::Listen("127.0.0.1", one_port);
-  ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_EQ((*first)->address(), "127.0.0.1:21200");
-  const auto second = RendezvousServer::Listen("127.0.0.1", one_port);
+  const auto first = Serve();
+  const int taken = PortOf(*first);
+  const auto second = RendezvousServer::Listen("127.0.0.1", {taken, taken});
   ASSERT_FALSE(second.ok());
-  EXPECT_NE(second.status().message().find("21200-21200"), std::string::npos) << second.status();
+  EXPECT_NE(second.status().message().find(std::to_string(taken) + "-" + std::to_string(taken)),
+            std::string::npos)
+      << second.status();
+}
+
+TEST(Rendezvous, ListensOnAFreePortOfItsRange) {
+  const auto first = Serve();
+  const int taken = PortOf(*first);
+  const auto second = RendezvousServer::Listen("127.0.0.1", {taken, taken + 100});
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_GT(PortOf(**second), taken);
+  EXPECT_LE(PortOf(**second), taken + 100);
 }
 
 TEST(Rendezvous, AddressThatIsNoneIsAnErrorThatNamesIt) {
