@@ -149,7 +149,7 @@ class Core::Impl {
 // ---- the public face --------------------------------------------------------------------------
 
 Core::Core(TunerState state, CoreOptions options)
-    : impl_(std::make_unique<Impl>(std::move(state), options)) {}
+    : impl_(std::make_unique<Impl>(std::move(state), std::move(options))) {}
 Core::~Core() = default;
 
 StepResult Core::Handle(Time now, const Event& event) { return impl_->Handle(now, event); }
