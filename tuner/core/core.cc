@@ -119,7 +119,7 @@ class Core::Impl {
   ClientTrials clients_{turn_, options_, plugins_, trials_};
   QueuedTrials queued_{turn_, trials_, clients_};
   ClientSlotDesk client_slots_{turn_, pool_, options_, promises_, trials_};
-  ReplicaWatch watch_{turn_, pool_, copies_, groups_, trials_, checkpoints_, speeds_, promises_};
+  ReplicaWatch watch_{turn_, pool_, groups_, trials_, checkpoints_, speeds_, promises_};
   espalier::Nodes nodes_{turn_,   pool_,        options_,      copies_, groups_,
                          trials_, checkpoints_, client_slots_, watch_};
   PoolView view_{turn_,   pool_,   speeds_,      promises_,    plugins_,

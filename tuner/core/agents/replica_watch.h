@@ -22,11 +22,10 @@ namespace espalier {
 // ended, or they are repeated. They change nothing; that is the fence around every group.
 class ReplicaWatch {
  public:
-  ReplicaWatch(Turn& turn, PoolState& pool, const CheckpointCopies& copies, Groups& groups,
-               Trials& trials, Checkpoints& checkpoints, Speeds& speeds, Promises& promises)
+  ReplicaWatch(Turn& turn, PoolState& pool, Groups& groups, Trials& trials,
+               Checkpoints& checkpoints, Speeds& speeds, Promises& promises)
       : turn_(turn),
         pool_(pool),
-        copies_(copies),
         groups_(groups),
         trials_(trials),
         checkpoints_(checkpoints),
@@ -75,7 +74,6 @@ class ReplicaWatch {
 
   Turn& turn_;
   PoolState& pool_;
-  const CheckpointCopies& copies_;
   Groups& groups_;
   Trials& trials_;
   Checkpoints& checkpoints_;
