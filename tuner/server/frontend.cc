@@ -4,6 +4,7 @@
 
 namespace espalier {
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): those that have a service keep it
 std::unique_ptr<grpc::Service> Frontend::MakeGrpcService(Tuner& /*tuner*/, Answered /*answered*/) {
   return nullptr;
 }

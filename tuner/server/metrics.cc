@@ -7,9 +7,9 @@ namespace {
 using prometheus::Histogram;
 
 prometheus::Histogram& AddHistogram(prometheus::Registry& registry, const std::string& name,
-                                    const std::string& text, Histogram::BucketBoundaries bounds) {
-  return prometheus::BuildHistogram().Name(name).Help(text).Register(registry).Add(
-      {}, std::move(bounds));
+                                    const std::string& text,
+                                    const Histogram::BucketBoundaries& bounds) {
+  return prometheus::BuildHistogram().Name(name).Help(text).Register(registry).Add({}, bounds);
 }
 
 }  // namespace

@@ -168,7 +168,7 @@ TimelineRow RowOf(const Trial& trial, Time end) {
 }  // namespace
 
 absl::StatusOr<StudySimulation> SimulateStudy(Workload& load, const StudySpec& spec,
-                                              StudySimulationOptions options) {
+                                              const StudySimulationOptions& options) {
   ESPALIER_RETURN_IF_ERROR(CheckPool(options.pool));
   if (spec.batch_mode != BatchMode::kFixed) {
     return absl::InvalidArgumentError(

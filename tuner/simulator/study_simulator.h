@@ -51,7 +51,7 @@ struct StudySimulation {
 // Runs one study on virtual time with the production core, pruner and policy. InvalidArgument names
 // what is wrong with the study or the pool. Pure: the same arguments give the same bytes.
 absl::StatusOr<StudySimulation> SimulateStudy(Workload& load, const StudySpec& spec,
-                                              StudySimulationOptions options);
+                                              const StudySimulationOptions& options);
 
 // Rows are the study's trials by number, decisions its decisions, figures the above.
 Timeline TimelineOf(const StudySimulation& simulation);

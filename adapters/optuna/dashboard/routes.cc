@@ -44,7 +44,7 @@ absl::Status Check(const Options& options) {
   return absl::OkStatus();
 }
 
-Dashboard::Dashboard(Tuner& tuner, Options options, Answered answered)
+Dashboard::Dashboard(Tuner& tuner, const Options& options, Answered answered)
     : listener_(new Listener{
           tuner, options, std::move(answered), ArtifactFolder(options.artifact_folder), {}}) {}
 
@@ -80,7 +80,7 @@ httplib::Server::Handler Dashboard::Listener::Route(std::string name, Act act) {
             return sink.write(body->data() + offset, length);
           });
     } else if (answer->status != 204) {
-      response.set_content(std::move(answer->body), answer->type.c_str());
+      response.set_content(answer->body, answer->type.c_str());
     }
     for (const auto& [key, value] : answer->headers) response.set_header(key, value);
     answered(name, answer->status);

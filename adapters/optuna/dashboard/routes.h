@@ -32,7 +32,7 @@ class Dashboard {
   // `answered` is told each request's route and status.
   using Answered = std::function<void(const std::string& route, int status)>;
 
-  Dashboard(Tuner& tuner, Options options, Answered answered);
+  Dashboard(Tuner& tuner, const Options& options, Answered answered);
   ~Dashboard();
 
   // The server must not outlive this.

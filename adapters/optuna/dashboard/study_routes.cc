@@ -50,7 +50,7 @@ absl::StatusOr<StudySpec> SpecFrom(const Json& body) {
 }
 
 // The words that the front end's users know.
-absl::Status NameTaken(absl::Status status) {
+absl::Status NameTaken(const absl::Status& status) {
   return absl::IsAlreadyExists(status) ? absl::InvalidArgumentError("Study name already exists.")
                                        : status;
 }

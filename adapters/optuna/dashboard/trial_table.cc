@@ -29,7 +29,7 @@ void AddRow(const Row& row, std::string& csv) {
 }
 
 // None is an empty field.
-std::string Field(std::string type, std::string text) {
+std::string Field(const std::string& type, std::string text) {
   return type.find("NoneType") == std::string::npos ? std::move(text) : "";
 }
 

@@ -221,10 +221,8 @@ class GrpcCheckpointServer final : public CheckpointServer,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CheckpointServer>> CheckpointServer::Open(const std::string& host,
-                                                                         int first_port,
-                                                                         int last_port,
-                                                                         FolderOf folder_of) {
+absl::StatusOr<std::unique_ptr<CheckpointServer>> CheckpointServer::Open(
+    const std::string& host, int first_port, int last_port, const FolderOf& folder_of) {
   ESPALIER_ASSIGN_OR_RETURN(Certificate certificate, MakeCertificate());
   for (int port = first_port; port <= std::max(first_port, last_port); ++port) {
     auto server = std::make_unique<GrpcCheckpointServer>(certificate, folder_of);

@@ -35,7 +35,7 @@ class CheckpointServer {
   // address. `folder_of` is called from several threads.
   static absl::StatusOr<std::unique_ptr<CheckpointServer>> Open(const std::string& host,
                                                                 int first_port, int last_port,
-                                                                FolderOf folder_of);
+                                                                const FolderOf& folder_of);
   virtual ~CheckpointServer() = default;  // breaks off what is under way
 
   virtual const std::string& address() const = 0;      // host:port
