@@ -80,6 +80,18 @@ void Nodes::TakeNode(NodeId id, const AgentHello& event) {
   pool_.faults.ForgetThoseOf(id);
 }
 
+// Their processes are gone, without an exit that was seen.
+void Nodes::LoseReplicas(const std::vector<Replica>& lost) {
+  for (const Replica& replica : lost) {
+    pool_.replicas.erase(replica.id);
+    pool_.SlotsChange(replica.trial);
+    watch_.ReplicaGone(
+        replica,
+        {.replica = replica.id, .exit_code = -1, .signal = 0, .last_output = "", .error = ""},
+        /*node_lost=*/true);
+  }
+}
+
 // Processes that the core counts on and the agent does not have: their start or end was lost.
 void Nodes::LoseUnlisted(NodeId id, const std::vector<LiveReplica>& replicas) {
   std::set<ReplicaId> listed;
@@ -88,14 +100,7 @@ void Nodes::LoseUnlisted(NodeId id, const std::vector<LiveReplica>& replicas) {
   for (const auto& [replica_id, replica] : pool_.replicas) {
     if (replica.node == id && !listed.contains(replica_id)) missing.push_back(replica);
   }
-  for (const Replica& replica : missing) {
-    pool_.replicas.erase(replica.id);
-    pool_.SlotsChange(replica.trial);
-    watch_.ReplicaGone(
-        replica,
-        {.replica = replica.id, .exit_code = -1, .signal = 0, .last_output = "", .error = ""},
-        /*node_lost=*/true);
-  }
+  LoseReplicas(missing);
 }
 
 // True: its group is to be told again, since commands may have been lost on the way.
@@ -207,14 +212,7 @@ void Nodes::LoseNode(NodeId id) {
   for (const auto& [replica_id, replica] : pool_.replicas) {
     if (replica.node == id) lost.push_back(replica);
   }
-  for (const Replica& replica : lost) {
-    pool_.replicas.erase(replica.id);
-    pool_.SlotsChange(replica.trial);
-    watch_.ReplicaGone(
-        replica,
-        {.replica = replica.id, .exit_code = -1, .signal = 0, .last_output = "", .error = ""},
-        /*node_lost=*/true);
-  }
+  LoseReplicas(lost);
   turn_.Wake();
 }
 

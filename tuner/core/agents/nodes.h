@@ -54,6 +54,7 @@ class Nodes {
  private:
   NodeId NodeOf(const std::string& name);
   void TakeNode(NodeId id, const AgentHello& event);
+  void LoseReplicas(const std::vector<Replica>& lost);
   void LoseUnlisted(NodeId id, const std::vector<LiveReplica>& replicas);
   bool TakeReplica(NodeId id, const LiveReplica& live);
   void AdoptReplica(Replica replica, const LiveReplica& live);

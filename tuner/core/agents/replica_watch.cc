@@ -11,7 +11,7 @@ namespace espalier {
 
 namespace {
 
-// Of what a replica said of its way to a group, and before.
+// Whether a replica has got on since it said `before`.
 bool IsFurther(const ReplicaForming& now, const ReplicaForming& before) {
   return std::tuple(now.generation, now.phase, now.bytes) >
          std::tuple(before.generation, before.phase, before.bytes);
@@ -224,10 +224,7 @@ void ReplicaWatch::GroupLost(TrialId id, const ReplicaExited& exit, bool not_its
     const std::string reason =
         group.pausing ? group.pause_reason : "its replicas were lost with their agent";
     if (!group.pausing) turn_.Decide(trial, DecisionKind::kPause, 0, 0, reason);
-    turn_.Emit(TrialStateChanged{
-        .id = id, .state = TrialState::kPaused, .at = turn_.now(), .reason = reason});
-    pool_.groups.erase(id);
-    turn_.Wake();
+    trials_.BecomePaused(id, reason);
     return;
   }
   if (clean) {
@@ -246,10 +243,7 @@ void ReplicaWatch::GroupLost(TrialId id, const ReplicaExited& exit, bool not_its
         absl::StrCat("the last replica ", what, "; goes on from its checkpoint (restart ",
                      trial.restarts, " of ", study.spec.max_restarts, ")");
     turn_.Decide(trial, DecisionKind::kRestart, 1, 0, reason);
-    turn_.Emit(TrialStateChanged{
-        .id = id, .state = TrialState::kPaused, .at = turn_.now(), .reason = reason});
-    pool_.groups.erase(id);
-    turn_.Wake();
+    trials_.BecomePaused(id, reason);
     return;
   }
   trials_.EndTrial(id, TrialState::kFail, what, std::nullopt, exit.last_output);

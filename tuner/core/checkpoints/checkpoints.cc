@@ -357,11 +357,8 @@ bool Checkpoints::CheckpointMissing(TrialId id, const ReplicaExited& exit) {
     reason = failed->second.why;
   }
   turn_.Decide(turn_.TrialAt(id), DecisionKind::kRestart, 1, 0, reason);
-  turn_.Emit(TrialStateChanged{
-      .id = id, .state = TrialState::kPaused, .at = turn_.now(), .reason = reason});
-  pool_.groups.erase(id);
+  trials_.BecomePaused(id, reason);
   keeping_.due.insert(id);
-  turn_.Wake();
   return true;
 }
 

@@ -49,7 +49,7 @@ class Checkpoints {
   // An agent has said which checkpoints it has: what is on record of its node is compared with
   // them.
   void TakeHeldCheckpoints(NodeId node, const AgentHello& event);
-  void NodeGone();  // for now
+  void NodeGone();  // it may come back
   void NodeLost(NodeId node);
   // A replica of the trial has been started, and so has what it starts from.
   void NoteStarted(TrialId id) { keeping_.unfetched.erase(id); }

@@ -1,17 +1,13 @@
 #include "tuner/core/scheduling/pool_view.h"
 
 #include <algorithm>
-#include <cmath>
-#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "allocator/pool/job_check.h"
-#include "tuner/base/check.h"
 #include "tuner/core/scheduling/work_left.h"
 #include "tuner/core/state/slot_time.h"
 #include "tuner/core/state/study_facts.h"
-#include "tuner/core/trials/sampler_history.h"
 
 namespace espalier {
 
@@ -250,7 +246,7 @@ int PoolView::PlannedSlotsOf(const Study& study) const {
   int slots = 0;
   for (const auto& [id, group] : pool_.groups) {
     if (turn_.state().trials.at(id).study != study.id) continue;
-    for (const auto& [node, planned] : group.target) slots += planned;
+    slots += Total(group.target);
   }
   return slots;
 }

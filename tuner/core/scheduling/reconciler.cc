@@ -1,16 +1,7 @@
 #include "tuner/core/scheduling/reconciler.h"
 
 #include <algorithm>
-#include <cmath>
-#include <span>
 #include <utility>
-
-#include "absl/strings/str_cat.h"
-#include "allocator/pool/job_check.h"
-#include "tuner/base/check.h"
-#include "tuner/core/scheduling/work_left.h"
-#include "tuner/core/state/slot_time.h"
-#include "tuner/core/trials/sampler_history.h"
 
 namespace espalier {
 

@@ -133,6 +133,13 @@ void Trials::PauseTrial(TrialId id, const std::string& reason) {
   }
 }
 
+void Trials::BecomePaused(TrialId id, const std::string& reason) {
+  turn_.Emit(TrialStateChanged{
+      .id = id, .state = TrialState::kPaused, .at = turn_.now(), .reason = reason});
+  pool_.groups.erase(id);
+  turn_.Wake();
+}
+
 void Trials::TakeValue(TrialId id, IntermediateValue value, std::map<std::string, double> extra) {
   const Trial& trial = turn_.TrialAt(id);
   // The same step may come twice: from the successor of a lost rank 0, or after a restart from a

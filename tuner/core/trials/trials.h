@@ -32,6 +32,8 @@ class Trials {
   void EndWell(TrialId id, std::optional<double> value, const std::string& last_output);
   // Takes the trial's slots away; where its program takes checkpoints, after one more.
   void PauseTrial(TrialId id, const std::string& reason);
+  // The trial has no replicas any more, and goes on later.
+  void BecomePaused(TrialId id, const std::string& reason);
   // Takes a reported value, and judges the trial by it.
   void TakeValue(TrialId id, IntermediateValue value, std::map<std::string, double> extra = {});
   // Ends a running study, and its trials of the pool with it.
