@@ -31,7 +31,7 @@ void ReplicaWatch::JudgePace(TrialId id, const ReplicaProgress& message) {
       group.replaced || message.generation != trial.generation) {
     return;
   }
-  const int planned = Total(group.target);
+  const int planned = TotalSlots(group.target);
   const auto size = group.members.size();
   if (size != pool_.ReplicasOf(id).size() || size != static_cast<std::size_t>(planned)) return;
   const bool of_all =

@@ -233,7 +233,7 @@ int PoolState::MayGiveOn(TrialId id, const Group& group, NodeId node) const {
   const Trial& trial = turn_.state().trials.at(id);
   if (trial.pinned_slots > 0) return 0;
   const int least = turn_.state().studies.at(trial.study).spec.min_slots;
-  return std::clamp(Total(group.target) - least, 0, here->second);
+  return std::clamp(TotalSlots(group.target) - least, 0, here->second);
 }
 
 int PoolState::SettledGiveOn(NodeId node) const {

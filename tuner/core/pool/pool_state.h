@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "allocator/pool/slot_ledger.h"
 #include "tuner/core/pool/contacts.h"
 #include "tuner/core/pool/group.h"
 #include "tuner/core/pool/replica_table.h"
@@ -19,13 +20,6 @@ inline constexpr double kShareTurn_s = 10;  // that a trial runs before it gives
 // Whether the tuner creates and runs trials of the study at present.
 inline bool UsesPool(const Study& study) {
   return study.state == StudyState::kRunning && !study.spec.by_clients();
-}
-
-// Slots on all its nodes.
-inline int Total(const Placement& placement) {
-  int total = 0;
-  for (const auto& [node, slots] : placement) total += slots;
-  return total;
 }
 
 // A machine whose agent has said Hello, until its lease ends.

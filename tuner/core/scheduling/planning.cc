@@ -120,8 +120,8 @@ bool Scheduler::StillMeant(const AllocationDecision& decision,
   if ((group != pool_.groups.end()) != job.running) return false;
   if (group == pool_.groups.end()) return true;
   if (group->second.pausing || group->second.target != job.current) return false;
-  const int slots = Total(decision.placement);
-  if (group->second.joiner_failures >= kMaxJoinerFailures) return slots <= Total(job.current);
+  const int slots = TotalSlots(decision.placement);
+  if (group->second.joiner_failures >= kMaxJoinerFailures) return slots <= TotalSlots(job.current);
   const bool pinned = group->second.elastic && trial.pinned_slots > 0;
   return !pinned || slots == 0 || slots == trial.pinned_slots;
 }

@@ -109,7 +109,7 @@ Job PoolView::MakeJob(const Study& study, const Trial& trial, int most_slots) {
   job.joining = !pool_.Settled(trial.id, group);
   if (!group.elastic) {
     job.pinned_slots = 0;
-    job.max_slots = std::max(job.min_slots, Total(group.target));
+    job.max_slots = std::max(job.min_slots, TotalSlots(group.target));
     return job;
   }
   job.max_slots = study.spec.max_slots > 0 ? study.spec.max_slots : most_slots;
@@ -158,7 +158,7 @@ double PoolView::ShareDoneBy(const Trial& trial) const {
 void PoolView::RecordRefusal(const Trial& trial, const std::string& reason) {
   if (!speeds_.NoteRefused(trial.id)) return;
   const auto group = pool_.groups.find(trial.id);
-  const int held = group == pool_.groups.end() ? 0 : Total(group->second.target);
+  const int held = group == pool_.groups.end() ? 0 : TotalSlots(group->second.target);
   turn_.Decide(
       trial, DecisionKind::kStudy, held, held,
       absl::StrCat("keeps its slots, since the allocator cannot work with its numbers: ", reason));
@@ -246,7 +246,7 @@ int PoolView::PlannedSlotsOf(const Study& study) const {
   int slots = 0;
   for (const auto& [id, group] : pool_.groups) {
     if (turn_.state().trials.at(id).study != study.id) continue;
-    slots += Total(group.target);
+    slots += TotalSlots(group.target);
   }
   return slots;
 }

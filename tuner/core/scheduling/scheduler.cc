@@ -225,8 +225,8 @@ void Scheduler::TakeAllocation(const AllocationDecision& decision) {
   if (checkpoints_.Holds(decision.trial) || !WithinReach(decision)) return;
   const Trial& trial = turn_.TrialAt(decision.trial);
   Group& group = pool_.groups[decision.trial];
-  const int from = Total(group.target);
-  const int to = Total(decision.placement);
+  const int from = TotalSlots(group.target);
+  const int to = TotalSlots(decision.placement);
   const DecisionKind kind = KindOfChange(trial, from, to);
   if (to == 0) {
     trials_.PauseTrial(trial.id, decision.reason);
