@@ -51,11 +51,15 @@ function(espalier_executable name)
   espalier_limit_torch_jobs(${name} ${ARG_DEPS})
 endfunction()
 
-# espalier_test(NAME SOURCES a.cc ... [DEPS ...]): one GoogleTest binary, one CTest test.
+# espalier_test(NAME SOURCES a.cc ... [DEPS ...] [LABELS ...]): one GoogleTest binary, one CTest test.
+# One that needs LibTorch, or programs that do, has the label "torch".
 function(espalier_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
   espalier_executable(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS} GTest::gtest GTest::gmock
                       GTest::gtest_main)
+  if(ESPALIER_TESTS STREQUAL "TORCH" AND NOT "torch" IN_LIST ARG_LABELS)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   # Against what hangs. Instrumented programs take several times as long.
   set(_limit 300)

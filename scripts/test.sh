@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds everything and runs every test: all of it once, then the part without LibTorch under the
-# address and undefined-behaviour sanitizers, which is built while the first tests run, because most
-# of them wait. Needs nothing but a clone.
+# Builds everything and runs every test once: those that need no LibTorch under the address and
+# undefined-behaviour sanitizers, the others beside them, and the linter. What comes next is built
+# while tests run, because most of them wait. Needs nothing but a clone.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/steps.sh
@@ -10,12 +10,13 @@ usage() {
   cat <<'TEXT'
 usage: scripts/test.sh [--quick | --thorough] [--filter REGEX] [--help]
 
-  --quick          without the sanitizers
-  --thorough       also the thread sanitizer, and the linter
+  --quick          every test once, without sanitizers and linter
+  --thorough       also every test without sanitizers, and the thread sanitizer
   --filter REGEX   only the tests whose name matches, as in ctest -R
 
-The last line says "N passed, M failed" over both runs; a preset that does not build counts as one
-failed test. Exit status: 0 when nothing failed, 1 when something did, 2 for a wrong call.
+The last line says "N passed, M failed" over all runs; a preset that does not build counts as one
+failed test, and so does the linter. Exit status: 0 when nothing failed, 1 when something did, 2 for
+a wrong call.
 TEXT
 }
 
@@ -53,6 +54,13 @@ count_results() {
   fi
 }
 
+# Whether the preset has a test that is asked for.
+wanted() {
+  if [[ -z $filter ]]; then return 0; fi
+  cmake --preset "$1" >"$logs/$1-build.log" 2>&1 || return 0  # to be reported by the build
+  ctest --preset "$1" -N -R "$filter" | grep -q '^Total Tests: [1-9]'
+}
+
 # The rest is less urgent than tests, which have time limits.
 build_in_turn() {
   local preset=$1
@@ -76,8 +84,15 @@ run_tests() {
     >"$logs/$preset.log" 2>&1 || true
 }
 
+# report PRESET: what its tests said, and how many passed.
+report() {
+  cat "$logs/$1.log"
+  count_results "$1" "$logs/$1.log"
+}
+
+# As urgent as a build.
 lint() {
-  if scripts/lint.sh >"$logs/lint.log" 2>&1; then
+  if nice -n 10 scripts/lint.sh >"$logs/lint.log" 2>&1; then
     passed=$((passed + 1))
   else
     cat "$logs/lint.log"
@@ -91,43 +106,50 @@ scripts/setup.sh --tests
 # The Optunas that the tests of its protocol speak with.
 scripts/setup-optuna.sh 5.0.0 4.5.0
 
-heading "everything: build (preset ci)"
-tested=no
-if build_in_turn ci; then
-  heading "everything: tests (preset ci)"
-  run_tests ci &
-  tests=$! tested=yes
+if [[ $quick == yes || $thorough == yes ]]; then
+  heading "everything: build and tests (preset ci)"
+  if wanted ci && build_in_turn ci; then run_tests ci; report ci; fi
 fi
-sanitized=no
 if [[ $quick == no ]]; then
   heading "sanitizers, without LibTorch: build (preset asan)"
-  if build_in_turn asan; then sanitized=yes; fi
-fi
-if [[ $tested == yes ]]; then
-  wait "$tests" || true
-  cat "$logs/ci.log"
-  count_results ci "$logs/ci.log"
-fi
-if [[ $sanitized == yes ]]; then
-  heading "sanitizers, without LibTorch: tests (preset asan)"
-  run_tests asan
-  cat "$logs/asan.log"
-  count_results asan "$logs/asan.log"
+  tests=
+  if wanted asan && build_in_turn asan; then
+    heading "sanitizers, without LibTorch: tests (preset asan)"
+    run_tests asan &
+    tests=$!
+  fi
+  heading "with LibTorch: build (preset torch)"
+  torch=no
+  if wanted torch && build_in_turn torch; then torch=yes; fi
+  if [[ -z $filter ]]; then
+    heading "linter"
+    lint
+  fi
+  if [[ -n $tests ]]; then
+    wait "$tests" || true
+    report asan
+  fi
+  if [[ $torch == yes ]]; then
+    heading "with LibTorch: tests (preset torch)"
+    run_tests torch
+    report torch
+  fi
 fi
 # Instrumented for threads: what several threads share. Not the programs that end-to-end tests
 # start, and nothing with LibTorch, whose own threads are not instrumented.
 if [[ $thorough == yes ]]; then
-  heading "linter"
-  lint
   heading "thread sanitizer: build and tests (preset tsan)"
-  if build_in_turn tsan; then
+  if wanted tsan && build_in_turn tsan; then
     run_tests tsan -R '^test_|_test$'
-    cat "$logs/tsan.log"
-    count_results tsan "$logs/tsan.log"
+    report tsan
   fi
 fi
 
 heading "summary"
+if ((passed + failed == 0)); then
+  failed=1
+  problems+=("--filter \"$filter\": no test has such a name")
+fi
 if ((${#problems[@]})); then printf '%s\n' "${problems[@]}"; fi
 printf '%d passed, %d failed\n' "$passed" "$failed"
 ((failed == 0))

@@ -36,8 +36,7 @@ absl::StatusOr<ListenAddress> CheckAddress(const std::string& text, const Servic
 void WarnOfPlaintext(const ListenAddress& address) {
   spdlog::warn(
       "event=plaintext address={} reason=\"whoever is on the network reads and changes what is "
-      "said, "
-      "tokens too\" remedy=\"leave --plaintext out, or give --tls-cert\"",
+      "said, tokens too\" remedy=\"leave --plaintext out, or give --tls-cert\"",
       address.text());
 }
 
@@ -62,25 +61,7 @@ class ServiceImpl final : public Service {
   ~ServiceImpl() override { Shutdown(); }
 
   absl::Status Open(const ServiceOptions& options) {
-    if (!(options.lease_s > 0)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("lease_s must be more than 0, got ", options.lease_s));
-    }
-    ESPALIER_ASSIGN_OR_RETURN(const ListenAddress grpc_address,
-                              CheckAddress(options.grpc_address, options));
-    ListenAddress http_address{{"localhost", 0}};
-    if (!options.http_address.empty()) {
-      ESPALIER_ASSIGN_OR_RETURN(http_address, CheckAddress(options.http_address, options));
-    }
-    ListenAddress dashboard_address{{"localhost", 0}};
-    if (!options.dashboard_address.empty()) {
-      ESPALIER_ASSIGN_OR_RETURN(dashboard_address,
-                                CheckAddress(options.dashboard_address, options));
-    }
-    const bool reachable =
-        !grpc_address.loopback() || !http_address.loopback() || !dashboard_address.loopback();
-    if (options.engine != nullptr) ESPALIER_RETURN_IF_ERROR(CheckPoolSize(options.pool_size));
-    if (options.tls.on()) ESPALIER_RETURN_IF_ERROR(ReadTls(options.tls).status());
+    ESPALIER_ASSIGN_OR_RETURN(const Addresses addresses, CheckOptions(options));
     std::unique_ptr<Storage> storage;
     if (options.database.empty()) {
       storage = MakeMemoryStorage();
@@ -89,6 +70,7 @@ class ServiceImpl final : public Service {
     }
     ESPALIER_ASSIGN_OR_RETURN(TunerState state, storage->Load());
     // After the database is open: only the service that has it makes what is missing.
+    const bool reachable = addresses.reachable();
     ESPALIER_ASSIGN_OR_RETURN(
         credentials_, PrepareCredentials(
                           {options.credentials_folder, options.tls, options.plaintext}, reachable));
@@ -96,42 +78,18 @@ class ServiceImpl final : public Service {
         AccessControlOptions{options.token, options.open_loopback, credentials_.trial_key, Now});
     access_->Load(state);
     TlsPair tls;
-    if (const TlsFiles& files = credentials_.TlsAt(grpc_address); files.on()) {
+    if (const TlsFiles& files = credentials_.TlsAt(addresses.grpc); files.on()) {
       ESPALIER_ASSIGN_OR_RETURN(tls, ReadTls(files));
     }
 
     if (options.policy) ESPALIER_RETURN_IF_ERROR(CheckPolicy(*options.policy, state));
     for (const auto& frontend : frontends_) frontend->Load(state);
-    loop_ = std::make_unique<Loop>(std::move(storage), std::move(state), LoopOptionsOf(options),
-                                   metrics_,
-                                   [this](const std::vector<Command>& commands,
-                                          const TunerState& now) { agents_.Send(commands, now); });
-    agents_.Start(
-        *loop_,
-        [this](TrialId trial, ReplicaId replica) {
-          return access_->TrialToken(trial, replica, credentials_.certificate_hash);
-        },
-        [this](const Membership& group) { return access_->GroupSecret(group); });
+    StartLoop(options, std::move(storage), std::move(state));
     if (reachable && !options.credentials_folder.empty()) {
       ESPALIER_RETURN_IF_ERROR(
           PrepareTokens(options.credentials_folder, *access_, *loop_, credentials_));
     }
-    ESPALIER_ASSIGN_OR_RETURN(
-        grpc_, GrpcServer::Start(grpc_address, tls, *access_, credentials_.certificate_hash, *loop_,
-                                 agents_, metrics_, frontends_));
-    if (!options.dashboard_address.empty()) {
-      ESPALIER_RETURN_IF_ERROR(OpenDashboard(dashboard_address, options.start_dashboard));
-    }
-    if (!options.http_address.empty()) {
-      ESPALIER_ASSIGN_OR_RETURN(
-          http_, HttpServer::Start(http_address, credentials_.TlsAt(http_address), *access_,
-                                   Routes(), *loop_, metrics_));
-    }
-    for (const ListenAddress& address : {grpc_address, http_address, dashboard_address}) {
-      if (!address.loopback() && !credentials_.TlsAt(address).on()) WarnOfPlaintext(address);
-    }
-    grpc_address_ = grpc_->address();
-    if (http_) http_address_ = http_->address();
+    ESPALIER_RETURN_IF_ERROR(Listen(options, addresses, tls));
     spdlog::info("event=service_started grpc={} http={} dashboard={} database=\"{}\"",
                  grpc_address_, http_address_, dashboard_address_, options.database);
     return absl::OkStatus();
@@ -161,6 +119,70 @@ class ServiceImpl final : public Service {
   }
 
  private:
+  // Those that are not listened at are on loopback.
+  struct Addresses {
+    ListenAddress grpc;
+    ListenAddress http{{"localhost", 0}};
+    ListenAddress dashboard{{"localhost", 0}};
+
+    bool reachable() const { return !grpc.loopback() || !http.loopback() || !dashboard.loopback(); }
+  };
+
+  // Before anything is opened or written.
+  static absl::StatusOr<Addresses> CheckOptions(const ServiceOptions& options) {
+    if (!(options.lease_s > 0)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("lease_s must be more than 0, got ", options.lease_s));
+    }
+    Addresses addresses;
+    ESPALIER_ASSIGN_OR_RETURN(addresses.grpc, CheckAddress(options.grpc_address, options));
+    if (!options.http_address.empty()) {
+      ESPALIER_ASSIGN_OR_RETURN(addresses.http, CheckAddress(options.http_address, options));
+    }
+    if (!options.dashboard_address.empty()) {
+      ESPALIER_ASSIGN_OR_RETURN(addresses.dashboard,
+                                CheckAddress(options.dashboard_address, options));
+    }
+    if (options.engine != nullptr) ESPALIER_RETURN_IF_ERROR(CheckPoolSize(options.pool_size));
+    if (options.tls.on()) ESPALIER_RETURN_IF_ERROR(ReadTls(options.tls).status());
+    return addresses;
+  }
+
+  void StartLoop(const ServiceOptions& options, std::unique_ptr<Storage> storage,
+                 TunerState state) {
+    loop_ = std::make_unique<Loop>(std::move(storage), std::move(state), LoopOptionsOf(options),
+                                   metrics_,
+                                   [this](const std::vector<Command>& commands,
+                                          const TunerState& now) { agents_.Send(commands, now); });
+    agents_.Start(
+        *loop_,
+        [this](TrialId trial, ReplicaId replica) {
+          return access_->TrialToken(trial, replica, credentials_.certificate_hash);
+        },
+        [this](const Membership& group) { return access_->GroupSecret(group); });
+  }
+
+  absl::Status Listen(const ServiceOptions& options, const Addresses& addresses,
+                      const TlsPair& tls) {
+    ESPALIER_ASSIGN_OR_RETURN(
+        grpc_, GrpcServer::Start(addresses.grpc, tls, *access_, credentials_.certificate_hash,
+                                 *loop_, agents_, metrics_, frontends_));
+    grpc_address_ = grpc_->address();
+    if (!options.dashboard_address.empty()) {
+      ESPALIER_RETURN_IF_ERROR(OpenDashboard(addresses.dashboard, options.start_dashboard));
+    }
+    if (!options.http_address.empty()) {
+      ESPALIER_ASSIGN_OR_RETURN(
+          http_, HttpServer::Start(addresses.http, credentials_.TlsAt(addresses.http), *access_,
+                                   Routes(), *loop_, metrics_));
+      http_address_ = http_->address();
+    }
+    for (const ListenAddress& address : {addresses.grpc, addresses.http, addresses.dashboard}) {
+      if (!address.loopback() && !credentials_.TlsAt(address).on()) WarnOfPlaintext(address);
+    }
+    return absl::OkStatus();
+  }
+
   LoopOptions LoopOptionsOf(const ServiceOptions& options) {
     LoopOptions loop_options;
     loop_options.core.lease_s = options.lease_s;

@@ -1,6 +1,7 @@
 // Files of studies and trials.
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "adapters/optuna/dashboard/attributes.h"
@@ -13,6 +14,7 @@ namespace espalier::optuna_dashboard {
 
 namespace {
 
+using Listener = Dashboard::Listener;
 using Request = httplib::Request;
 
 constexpr char kId[] = "([0-9a-fA-F-]+)";
@@ -60,99 +62,93 @@ absl::StatusOr<Answer> Content(const ArtifactFolder& folder, const std::vector<A
   return Answer{200, std::move(content), it->mimetype, std::move(headers)};
 }
 
+// Whose files a request is about: a trial's, or those of the study itself.
+struct Owner {
+  StudyHead head;
+  std::optional<ShownTrial> trial;
+  std::string file;  // the id in the path; empty: none is in it
+
+  Texts& attributes() { return trial ? trial->attributes.system : head.attributes.system; }
+  std::vector<Artifact> Files() const {
+    return trial ? ArtifactsOf(head.attributes.system, *trial)
+                 : ArtifactsOf(head.attributes.system);
+  }
+};
+
+constexpr char kOfStudy[] = "/([0-9]+)";
+constexpr char kOfTrial[] = "/([0-9]+)/([0-9]+)";
+
+absl::StatusOr<Owner> OwnerIn(Listener& listener, const Request& request, bool of_trial) {
+  if (!listener.artifacts.available()) {
+    return absl::InvalidArgumentError("Cannot access to the artifacts.");
+  }
+  Owner owner;
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t study, IdInPath(request, 1, "study_id"));
+  ESPALIER_ASSIGN_OR_RETURN(owner.head, ReadHead(listener.tuner, StudyId(study)));
+  const std::size_t ids = of_trial ? 2 : 1;
+  if (request.matches.size() > ids + 1) owner.file = request.matches[ids + 1];
+  if (!of_trial) return owner;
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t trial, IdInPath(request, 2, "trial_id"));
+  ESPALIER_ASSIGN_OR_RETURN(owner.trial, ReadTrial(listener.tuner, TrialId(trial)));
+  if (owner.trial->study != StudyId(study)) {
+    return absl::NotFoundError(absl::StrCat("study_id=", study, " has no trial ", trial));
+  }
+  return owner;
+}
+
+absl::StatusOr<Answer> AddFile(Listener& listener, const Request& request, bool of_trial) {
+  ESPALIER_ASSIGN_OR_RETURN(Owner owner, OwnerIn(listener, request, of_trial));
+  if (owner.trial && Ended(owner.trial->state)) {
+    return absl::InvalidArgumentError("The trial is already finished.");
+  }
+  ESPALIER_ASSIGN_OR_RETURN(const Upload upload, UploadFrom(request));
+  ESPALIER_RETURN_IF_ERROR(listener.artifacts.Write(upload.artifact.id, upload.content));
+  const std::string key = ArtifactKey(upload.artifact.id);
+  const std::string json = QuoteJson(ArtifactJson(upload.artifact));
+  ESPALIER_RETURN_IF_ERROR(owner.trial
+                               ? listener.Post(SetTrialAttribute{owner.trial->id, true, key, json})
+                               : listener.SetSystem(owner.head.id, key, json));
+  owner.attributes()[key] = json;
+  return Created(upload.artifact, owner.Files());
+}
+
+absl::StatusOr<Answer> RemoveFile(Listener& listener, const Request& request, bool of_trial) {
+  ESPALIER_ASSIGN_OR_RETURN(const Owner owner, OwnerIn(listener, request, of_trial));
+  const std::string removed(kRemovedArtifact);
+  ESPALIER_RETURN_IF_ERROR(listener.artifacts.Remove(owner.file));
+  if (!owner.trial) {
+    ESPALIER_RETURN_IF_ERROR(listener.SetSystem(owner.head.id, ArtifactKey(owner.file), removed));
+    return NoContent();
+  }
+  ESPALIER_RETURN_IF_ERROR(
+      listener.SetSystem(owner.head.id, RemovedArtifactKey(owner.trial->id, owner.file), removed));
+  // An ended trial's attributes stay; that its file is gone is known from here.
+  const absl::Status set =
+      listener.Post(SetTrialAttribute{owner.trial->id, true, ArtifactKey(owner.file), removed});
+  if (!set.ok() && !absl::IsFailedPrecondition(set)) return set;
+  return NoContent();
+}
+
 }  // namespace
 
 void Dashboard::Listener::AddArtifacts(httplib::Server& server) {
-  const auto need_folder = [this]() {
-    return artifacts.available() ? absl::OkStatus()
-                                 : absl::InvalidArgumentError("Cannot access to the artifacts.");
-  };
-  // The trial, if it is the study's.
-  const auto trial_in = [this](const Request& request) -> absl::StatusOr<ShownTrial> {
-    ESPALIER_ASSIGN_OR_RETURN(const std::int64_t study, IdInPath(request, 1, "study_id"));
-    ESPALIER_ASSIGN_OR_RETURN(const std::int64_t trial, IdInPath(request, 2, "trial_id"));
-    ESPALIER_ASSIGN_OR_RETURN(ShownTrial shown, ReadTrial(tuner, TrialId(trial)));
-    if (shown.study != StudyId(study)) {
-      return absl::NotFoundError(absl::StrCat("study_id=", study, " has no trial ", trial));
-    }
-    return shown;
-  };
-  const auto head_in = [this](const Request& request) -> absl::StatusOr<StudyHead> {
-    ESPALIER_ASSIGN_OR_RETURN(const std::int64_t study, IdInPath(request, 1, "study_id"));
-    return ReadHead(tuner, StudyId(study));
-  };
-
-  const std::string of_study = "/([0-9]+)";
-  const std::string of_trial = "/([0-9]+)/([0-9]+)";
-  server.Get("/artifacts" + of_trial + "/" + kId,
-             Route("artifact", [=, this](const Request& request) -> absl::StatusOr<Answer> {
-               ESPALIER_RETURN_IF_ERROR(need_folder());
-               ESPALIER_ASSIGN_OR_RETURN(const StudyHead head, head_in(request));
-               ESPALIER_ASSIGN_OR_RETURN(const ShownTrial trial, trial_in(request));
-               return Content(artifacts, ArtifactsOf(head.attributes.system, trial),
-                              request.matches[3]);
-             }));
-  server.Get("/artifacts" + of_study + "/" + kId,
-             Route("artifact", [=, this](const Request& request) -> absl::StatusOr<Answer> {
-               ESPALIER_RETURN_IF_ERROR(need_folder());
-               ESPALIER_ASSIGN_OR_RETURN(const StudyHead head, head_in(request));
-               return Content(artifacts, ArtifactsOf(head.attributes.system), request.matches[2]);
-             }));
-
-  server.Post("/api/artifacts" + of_trial + "/?",
-              Route("upload", [=, this](const Request& request) -> absl::StatusOr<Answer> {
-                ESPALIER_RETURN_IF_ERROR(need_folder());
-                ESPALIER_ASSIGN_OR_RETURN(const StudyHead head, head_in(request));
-                ESPALIER_ASSIGN_OR_RETURN(ShownTrial trial, trial_in(request));
-                if (Ended(trial.state)) {
-                  return absl::InvalidArgumentError("The trial is already finished.");
-                }
-                ESPALIER_ASSIGN_OR_RETURN(const Upload upload, UploadFrom(request));
-                ESPALIER_RETURN_IF_ERROR(artifacts.Write(upload.artifact.id, upload.content));
-                const std::string key = ArtifactKey(upload.artifact.id);
-                const std::string json = QuoteJson(ArtifactJson(upload.artifact));
-                ESPALIER_RETURN_IF_ERROR(Post(SetTrialAttribute{trial.id, true, key, json}));
-                trial.attributes.system[key] = json;
-                return Created(upload.artifact, ArtifactsOf(head.attributes.system, trial));
-              }));
-  server.Post("/api/artifacts" + of_study + "/?",
-              Route("upload", [=, this](const Request& request) -> absl::StatusOr<Answer> {
-                ESPALIER_RETURN_IF_ERROR(need_folder());
-                ESPALIER_ASSIGN_OR_RETURN(StudyHead head, head_in(request));
-                ESPALIER_ASSIGN_OR_RETURN(const Upload upload, UploadFrom(request));
-                ESPALIER_RETURN_IF_ERROR(artifacts.Write(upload.artifact.id, upload.content));
-                const std::string key = ArtifactKey(upload.artifact.id);
-                const std::string json = QuoteJson(ArtifactJson(upload.artifact));
-                ESPALIER_RETURN_IF_ERROR(SetSystem(head.id, key, json));
-                head.attributes.system[key] = json;
-                return Created(upload.artifact, ArtifactsOf(head.attributes.system));
-              }));
-
-  const std::string removed(kRemovedArtifact);
-  server.Delete(
-      "/api/artifacts" + of_trial + "/" + kId + "/?",
-      Route("remove_artifact", [=, this](const Request& request) -> absl::StatusOr<Answer> {
-        ESPALIER_RETURN_IF_ERROR(need_folder());
-        ESPALIER_ASSIGN_OR_RETURN(const StudyHead head, head_in(request));
-        ESPALIER_ASSIGN_OR_RETURN(const ShownTrial trial, trial_in(request));
-        const std::string id = request.matches[3];
-        ESPALIER_RETURN_IF_ERROR(artifacts.Remove(id));
-        ESPALIER_RETURN_IF_ERROR(SetSystem(head.id, RemovedArtifactKey(trial.id, id), removed));
-        // An ended trial's attributes stay; that its file is gone is known from here.
-        const absl::Status set = Post(SetTrialAttribute{trial.id, true, ArtifactKey(id), removed});
-        if (!set.ok() && !absl::IsFailedPrecondition(set)) return set;
-        return NoContent();
-      }));
-  server.Delete(
-      "/api/artifacts" + of_study + "/" + kId + "/?",
-      Route("remove_artifact", [=, this](const Request& request) -> absl::StatusOr<Answer> {
-        ESPALIER_RETURN_IF_ERROR(need_folder());
-        ESPALIER_ASSIGN_OR_RETURN(const StudyHead head, head_in(request));
-        const std::string id = request.matches[2];
-        ESPALIER_RETURN_IF_ERROR(artifacts.Remove(id));
-        ESPALIER_RETURN_IF_ERROR(SetSystem(head.id, ArtifactKey(id), removed));
-        return NoContent();
-      }));
+  for (const bool of_trial : {true, false}) {
+    const std::string owner = of_trial ? kOfTrial : kOfStudy;
+    server.Get(
+        absl::StrCat("/artifacts", owner, "/", kId),
+        Route("artifact", [this, of_trial](const Request& request) -> absl::StatusOr<Answer> {
+          ESPALIER_ASSIGN_OR_RETURN(const Owner of, OwnerIn(*this, request, of_trial));
+          return Content(artifacts, of.Files(), of.file);
+        }));
+    server.Post(absl::StrCat("/api/artifacts", owner, "/?"),
+                Route("upload", [this, of_trial](const Request& request) {
+                  return AddFile(*this, request, of_trial);
+                }));
+    server.Delete(absl::StrCat("/api/artifacts", owner, "/", kId, "/?"),
+                  Route("remove_artifact", [this, of_trial](const Request& request) {
+                    return RemoveFile(*this, request, of_trial);
+                  }));
+  }
 }
 
 }  // namespace espalier::optuna_dashboard

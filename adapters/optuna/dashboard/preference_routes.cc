@@ -13,6 +13,7 @@ namespace espalier::optuna_dashboard {
 
 namespace {
 
+using Listener = Dashboard::Listener;
 using Request = httplib::Request;
 
 struct Choice {
@@ -59,94 +60,100 @@ std::string HistoryJson(const std::string& id, const Choice& choice) {
   return QuoteJson(history.dump());
 }
 
+absl::StatusOr<Answer> Prefer(Listener& listener, const Request& request) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t id, IdInPath(request, 1, "study_id"));
+  ESPALIER_ASSIGN_OR_RETURN(const Json body, Body(request));
+  ESPALIER_ASSIGN_OR_RETURN(const Choice choice, ChoiceFrom(body));
+  ESPALIER_ASSIGN_OR_RETURN(const ShownStudy study, ReadStudy(listener.tuner, StudyId(id), 0));
+  std::vector<std::int64_t> concerned = choice.candidates;
+  concerned.push_back(choice.clicked);
+  for (const std::int64_t number : concerned) {
+    if (number < 0 || number >= std::ssize(study.trials)) {
+      return absl::InvalidArgumentError(absl::StrCat("the study has no trial ", number));
+    }
+  }
+  const std::string preference = NewUuid();
+  ESPALIER_RETURN_IF_ERROR(
+      listener.SetSystem(StudyId(id), absl::StrCat(std::string(kPreferencePrefix), preference),
+                         PreferencesJson(choice)));
+  // Such a study's trials have no values of their own.
+  const std::vector<double> zeros(study.head.spec.directions.size(), 0);
+  for (const std::int64_t number : concerned) {
+    const ShownTrial& trial = study.trials[static_cast<std::size_t>(number)];
+    if (Ended(trial.state)) continue;
+    const absl::Status told = listener.Post(SetTrialState{trial.id, TrialState::kComplete, zeros});
+    if (!told.ok() && !absl::IsFailedPrecondition(told)) return told;  // it has ended since
+  }
+  ESPALIER_RETURN_IF_ERROR(listener.SetSystem(StudyId(id),
+                                              absl::StrCat(std::string(kHistoryPrefix), preference),
+                                              HistoryJson(preference, choice)));
+  return NoContent();
+}
+
+// Removed preferences stay in the history, and can be restored from it.
+absl::StatusOr<Answer> ChangePreference(Listener& listener, const Request& request, bool restore) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t id, IdInPath(request, 1, "study_id"));
+  const std::string entry = request.matches[2];
+  ESPALIER_ASSIGN_OR_RETURN(const StudyHead head, ReadHead(listener.tuner, StudyId(id)));
+  const std::string* text =
+      FindText(head.attributes.system, absl::StrCat(std::string(kHistoryPrefix), entry));
+  if (text == nullptr) {
+    return absl::NotFoundError(absl::StrCat("history_id=", entry, " is not found"));
+  }
+  const Json history = Json::parse(StringOr(*text, "{}"), nullptr, false);
+  const Json pairs =
+      history.is_object() ? history.value("preferences", Json::array()) : Json::array();
+  ESPALIER_RETURN_IF_ERROR(listener.SetSystem(StudyId(id),
+                                              absl::StrCat(std::string(kPreferencePrefix), entry),
+                                              restore ? pairs.dump() : "[]"));
+  return NoContent();
+}
+
+absl::StatusOr<Answer> SetFeedbackComponent(Listener& listener, const Request& request) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t id, IdInPath(request, 1, "study_id"));
+  ESPALIER_ASSIGN_OR_RETURN(const Json body, Body(request));
+  const Json type = body.value("output_type", Json());
+  if (type != "note" && type != "artifact") {
+    return absl::InvalidArgumentError("component_type must be either 'note' or 'artifact'.");
+  }
+  Json component = {{"output_type", type}};
+  const Json key = body.value("artifact_key", Json());
+  if (!key.is_null()) component["artifact_key"] = key;
+  ESPALIER_RETURN_IF_ERROR(
+      listener.SetSystem(StudyId(id), std::string(kFeedbackKey), component.dump()));
+  return NoContent();
+}
+
+absl::StatusOr<Answer> Skip(Listener& listener, const Request& request) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t id, IdInPath(request, 1, "study_id"));
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t trial, IdInPath(request, 2, "trial_id"));
+  ESPALIER_ASSIGN_OR_RETURN(const StudyHead head, ReadHead(listener.tuner, StudyId(id)));
+  if (!IsPreferential(head.attributes.system)) {
+    return absl::InvalidArgumentError("The study is not preferential.");
+  }
+  ESPALIER_RETURN_IF_ERROR(
+      listener.SetSystem(StudyId(id), absl::StrCat(std::string(kSkipPrefix), trial), "true"));
+  return NoContent();
+}
+
 }  // namespace
 
 void Dashboard::Listener::AddPreferences(httplib::Server& server) {
-  server.Post(
-      "/api/studies/([0-9]+)/preference/?",
-      Route("preference", [this](const Request& request) -> absl::StatusOr<Answer> {
-        ESPALIER_ASSIGN_OR_RETURN(const std::int64_t id, IdInPath(request, 1, "study_id"));
-        ESPALIER_ASSIGN_OR_RETURN(const Json body, Body(request));
-        ESPALIER_ASSIGN_OR_RETURN(const Choice choice, ChoiceFrom(body));
-        ESPALIER_ASSIGN_OR_RETURN(const ShownStudy study, ReadStudy(tuner, StudyId(id), 0));
-        std::vector<std::int64_t> concerned = choice.candidates;
-        concerned.push_back(choice.clicked);
-        for (const std::int64_t number : concerned) {
-          if (number < 0 || number >= std::ssize(study.trials)) {
-            return absl::InvalidArgumentError(absl::StrCat("the study has no trial ", number));
-          }
-        }
-        const std::string preference = NewUuid();
-        ESPALIER_RETURN_IF_ERROR(SetSystem(StudyId(id),
-                                           absl::StrCat(std::string(kPreferencePrefix), preference),
-                                           PreferencesJson(choice)));
-        // Such a study's trials have no values of their own.
-        const std::vector<double> zeros(study.head.spec.directions.size(), 0);
-        for (const std::int64_t number : concerned) {
-          const ShownTrial& trial = study.trials[static_cast<std::size_t>(number)];
-          if (Ended(trial.state)) continue;
-          const absl::Status told = Post(SetTrialState{trial.id, TrialState::kComplete, zeros});
-          if (!told.ok() && !absl::IsFailedPrecondition(told)) return told;  // it has ended since
-        }
-        ESPALIER_RETURN_IF_ERROR(SetSystem(StudyId(id),
-                                           absl::StrCat(std::string(kHistoryPrefix), preference),
-                                           HistoryJson(preference, choice)));
-        return NoContent();
-      }));
-
-  // Removed preferences stay in the history, and can be restored from it.
-  const auto change = [this](const Request& request, bool restore) -> absl::StatusOr<Answer> {
-    ESPALIER_ASSIGN_OR_RETURN(const std::int64_t id, IdInPath(request, 1, "study_id"));
-    const std::string entry = request.matches[2];
-    ESPALIER_ASSIGN_OR_RETURN(const StudyHead head, ReadHead(tuner, StudyId(id)));
-    const std::string* text =
-        FindText(head.attributes.system, absl::StrCat(std::string(kHistoryPrefix), entry));
-    if (text == nullptr) {
-      return absl::NotFoundError(absl::StrCat("history_id=", entry, " is not found"));
-    }
-    const Json history = Json::parse(StringOr(*text, "{}"), nullptr, false);
-    const Json pairs =
-        history.is_object() ? history.value("preferences", Json::array()) : Json::array();
-    ESPALIER_RETURN_IF_ERROR(SetSystem(StudyId(id),
-                                       absl::StrCat(std::string(kPreferencePrefix), entry),
-                                       restore ? pairs.dump() : "[]"));
-    return NoContent();
-  };
-  server.Delete("/api/studies/([0-9]+)/preference/([^/]+)/?",
-                Route("preference", [change](const Request& r) { return change(r, false); }));
-  server.Post("/api/studies/([0-9]+)/preference/([^/]+)/?",
-              Route("preference", [change](const Request& r) { return change(r, true); }));
-
-  server.Put(
-      "/api/studies/([0-9]+)/preference_feedback_component/?",
-      Route("feedback_component", [this](const Request& request) -> absl::StatusOr<Answer> {
-        ESPALIER_ASSIGN_OR_RETURN(const std::int64_t id, IdInPath(request, 1, "study_id"));
-        ESPALIER_ASSIGN_OR_RETURN(const Json body, Body(request));
-        const Json type = body.value("output_type", Json());
-        if (type != "note" && type != "artifact") {
-          return absl::InvalidArgumentError("component_type must be either 'note' or 'artifact'.");
-        }
-        Json component = {{"output_type", type}};
-        const Json key = body.value("artifact_key", Json());
-        if (!key.is_null()) component["artifact_key"] = key;
-        ESPALIER_RETURN_IF_ERROR(
-            SetSystem(StudyId(id), std::string(kFeedbackKey), component.dump()));
-        return NoContent();
-      }));
-
-  server.Post("/api/studies/([0-9]+)/([0-9]+)/skip/?",
-              Route("skip", [this](const Request& request) -> absl::StatusOr<Answer> {
-                ESPALIER_ASSIGN_OR_RETURN(const std::int64_t id, IdInPath(request, 1, "study_id"));
-                ESPALIER_ASSIGN_OR_RETURN(const std::int64_t trial,
-                                          IdInPath(request, 2, "trial_id"));
-                ESPALIER_ASSIGN_OR_RETURN(const StudyHead head, ReadHead(tuner, StudyId(id)));
-                if (!IsPreferential(head.attributes.system)) {
-                  return absl::InvalidArgumentError("The study is not preferential.");
-                }
-                ESPALIER_RETURN_IF_ERROR(
-                    SetSystem(StudyId(id), absl::StrCat(std::string(kSkipPrefix), trial), "true"));
-                return NoContent();
+  const std::string preferences = "/api/studies/([0-9]+)/preference";
+  const std::string entry = preferences + "/([^/]+)/?";
+  server.Post(preferences + "/?",
+              Route("preference", [this](const Request& r) { return Prefer(*this, r); }));
+  server.Delete(entry, Route("preference", [this](const Request& r) {
+                  return ChangePreference(*this, r, /*restore=*/false);
+                }));
+  server.Post(entry, Route("preference", [this](const Request& r) {
+                return ChangePreference(*this, r, /*restore=*/true);
               }));
+  server.Put("/api/studies/([0-9]+)/preference_feedback_component/?",
+             Route("feedback_component",
+                   [this](const Request& r) { return SetFeedbackComponent(*this, r); }));
+  server.Post("/api/studies/([0-9]+)/([0-9]+)/skip/?",
+              Route("skip", [this](const Request& r) { return Skip(*this, r); }));
 }
 
 }  // namespace espalier::optuna_dashboard

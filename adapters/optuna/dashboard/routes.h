@@ -38,8 +38,9 @@ class Dashboard {
   // The server must not outlive this.
   void AddRoutes(httplib::Server& server);
 
+  struct Listener;  // what the groups of routes share; this folder's own
+
  private:
-  struct Listener;
   std::unique_ptr<Listener> listener_;
 };
 

@@ -82,13 +82,13 @@ absl::StatusOr<std::string> TrialTable(const ShownStudy& study,
     for (const ShownParameter& parameter : parameters.Of(*trial)) {
       const ShownParameters::Entry& entry = parameters.entry(parameter.distribution);
       ShownValue value = ValueShown(entry.distribution, parameter.stored);
-      by_name[entry.name] = Field(std::move(value.type), std::move(value.text));
+      by_name[entry.name] = Field(value.type, std::move(value.text));
     }
     for (const std::string& name : names) row.push_back(by_name[name]);
     for (const std::string& key : attributes) {
       const std::string* json = FindText(trial->attributes.user, key);
       PythonValue value = json == nullptr ? PythonValue{} : ReadPython(*json);
-      row.push_back(Field(std::move(value.type), std::move(value.text)));
+      row.push_back(Field(value.type, std::move(value.text)));
     }
     AddRow(row, csv);
   }
