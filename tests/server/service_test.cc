@@ -5,6 +5,8 @@
 #include "gmock/gmock.h"
 #include "tests/api/direct_tuner.h"
 #include "tests/server/running_service.h"
+#include "tests/storage/scratch_folder.h"
+#include "tuner/storage/storage.h"
 
 namespace espalier {
 namespace {
@@ -45,6 +47,24 @@ TEST(Service, AnswersErrorsWithTheirCodeAndReason) {
   const grpc::Status malformed = running.Create(CreateRequest("{"));
   EXPECT_EQ(malformed.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(malformed.error_message(), HasSubstr("study_json"));
+}
+
+// Of a database of a release that took fractions for options that count.
+TEST(Service, StartsWithAPolicyThatWouldBeRefusedToday) {
+  const ScratchFolder folder;
+  const std::string database = folder.File("tuner.db");
+  {
+    auto storage = OpenSqliteStorage(database);
+    ASSERT_TRUE(storage.ok()) << storage.status();
+    const Change set = PoolPolicySet{PluginSpec{"pollux", {{"generations", 10.5}}}};
+    ASSERT_TRUE((*storage)->Commit({&set, 1}).ok());
+  }
+  ServiceOptions options;
+  options.database = database;
+  RunningService running(options);
+  ASSERT_TRUE(running.Create(CreateRequest()).ok());
+  ScriptedAgent agent(running, "oak", 1, "run-1");
+  EXPECT_GT(agent.AwaitStart().trial_id(), 0) << "the policy has planned";
 }
 
 TEST(Service, TakesToldValues) {

@@ -77,6 +77,21 @@ absl::StatusOr<OptionValues> ReadOptions(std::string_view kind, const PluginInfo
   return OptionValues(std::move(values));
 }
 
+std::vector<std::string> CutFractions(std::string_view kind, const PluginInfo& plugin,
+                                      Options& options) {
+  std::vector<std::string> cut;
+  for (const PluginOption& option : plugin.options) {
+    const auto at = options.find(std::string(option.name));
+    if (!option.whole || at == options.end() || option.Takes(at->second)) continue;
+    const double whole = std::trunc(at->second);
+    if (!option.Takes(whole)) continue;
+    cut.push_back(absl::StrCat(PluginPlace(kind, plugin.name), ": option \"", at->first,
+                               "\" takes whole numbers, ", at->second, " counts as ", whole));
+    at->second = whole;
+  }
+  return cut;
+}
+
 absl::Status OptionNeeds(std::string_view option, const std::string& needed, double got) {
   return absl::InvalidArgumentError(
       absl::StrCat("option \"", std::string(option), "\" needs ", needed, ", got ", got));

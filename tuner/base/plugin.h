@@ -64,6 +64,9 @@ absl::Status UnknownPlugin(std::string_view kind, std::string_view name,
                            const std::vector<std::string>& known);
 absl::StatusOr<OptionValues> ReadOptions(std::string_view kind, const PluginInfo& plugin,
                                          const Options& given);
+// Cuts off the fractions of options that take whole numbers. Returns what it did, for people.
+std::vector<std::string> CutFractions(std::string_view kind, const PluginInfo& plugin,
+                                      Options& options);
 // The refusal of a row's `make`, for options that fit no range by itself; the table says of which
 // plug-in:
 //   option "max_steps" needs 0 or at least min_steps (9), got 4
@@ -108,6 +111,14 @@ class PluginTable {
       return made;
     }
     return UnknownPlugin(kind_, name, Names());
+  }
+
+  // For options that were taken before the table refused fractions. Nothing for an unknown name.
+  std::vector<std::string> CutFractions(std::string_view name, Options& options) const {
+    for (const Row& row : rows_) {
+      if (row.info.name == name) return espalier::CutFractions(kind_, row.info, options);
+    }
+    return {};
   }
 
  private:

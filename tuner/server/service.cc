@@ -7,6 +7,7 @@
 #include "allocator/policies/policy.h"
 #include "spdlog/spdlog.h"
 #include "tuner/base/check.h"
+#include "tuner/core/studies/validate.h"
 #include "tuner/server/access_control.h"
 #include "tuner/server/agents.h"
 #include "tuner/server/grpc_service.h"
@@ -69,6 +70,9 @@ class ServiceImpl final : public Service {
       ESPALIER_ASSIGN_OR_RETURN(storage, OpenSqliteStorage(options.database));
     }
     ESPALIER_ASSIGN_OR_RETURN(TunerState state, storage->Load());
+    for (const std::string& cut : CutFractions(state)) {
+      spdlog::warn("event=fraction_cut what=\"{}\"", cut);
+    }
     // After the database is open: only the service that has it makes what is missing.
     const bool reachable = addresses.reachable();
     ESPALIER_ASSIGN_OR_RETURN(

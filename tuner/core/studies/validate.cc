@@ -102,6 +102,27 @@ absl::Status Validate(const StudySpec& spec) {
   return absl::OkStatus();
 }
 
+std::vector<std::string> CutFractions(TunerState& state) {
+  std::vector<std::string> cut;
+  for (auto& [id, study] : state.studies) {
+    StudySpec& spec = study.spec;
+    for (const auto& of_plugin : {Samplers().CutFractions(spec.sampler.name, spec.sampler.options),
+                                  Pruners().CutFractions(spec.pruner.name, spec.pruner.options),
+                                  Policies().CutFractions(spec.policy.name, spec.policy.options)}) {
+      if (study.state != StudyState::kRunning) continue;  // nothing will be decided by it
+      for (const std::string& each : of_plugin) {
+        cut.push_back(absl::StrCat("study \"", spec.name, "\": ", each));
+      }
+    }
+  }
+  if (!state.policy) return cut;
+  for (const std::string& each :
+       Policies().CutFractions(state.policy->name, state.policy->options)) {
+    cut.push_back(absl::StrCat("the pool: ", each));
+  }
+  return cut;
+}
+
 absl::Status CheckPoolSize(const PoolSizeOptions& options) {
   const NodeTemplate& node = options.node;
   ESPALIER_RETURN_IF_ERROR(MakePoolSizeRule(options.rule.name, options.rule.options).status());
