@@ -28,13 +28,13 @@ struct StudyStateChanged {
   std::string reason;
   Time at;
 };
-// New limits when a stopped study is taken up again.
+// A stopped study is resumed with these limits.
 struct StudyLimitsChanged {
   StudyId id;
   std::int64_t max_trials;
   double time_limit_s;
 };
-// Sets the study's clock; emitted after a restart so that down time does not count.
+// Sets the study's clock. The core emits it after a restart, so that down time does not count.
 struct StudyClockSet {
   StudyId id;
   double active_s;
@@ -76,7 +76,7 @@ struct TrialStateChanged {
   std::string last_output{};      // with FAIL
   bool cancelled = false;         // with FAIL: see Trial
 };
-// What the client that runs a trial says of it. Zero times: none, or as it was.
+// What the client that runs a trial says of it. A time of zero leaves it as it was.
 struct TrialTold {
   TrialId id;
   TrialState state;
@@ -141,7 +141,7 @@ struct CheckpointRecorded {
   std::string path;
   CheckpointLabel label{};
 };
-// The newest one that a node has, and that it has none any more.
+// The newest checkpoint of the trial that a node has; Gone: the node has none any more.
 struct CheckpointCopySet {
   TrialId id;
   CheckpointCopy copy;
@@ -166,17 +166,17 @@ struct NodeRegistered {
   NodeId id;
   std::string name;
 };
-// A user's word that a node is to be emptied, or (not drained) is not any more.
+// A user wants the node emptied or, where `drained` is false, used again.
 struct NodeDrained {
   NodeId id;
   bool drained;
   Time ends;  // when it must be empty; zero: no such moment
 };
-// The policy of the pool, by a client's word.
+// A client has set the pool's policy.
 struct PoolPolicySet {
   PluginSpec policy;
 };
-// A new token, or another state of the one with its id.
+// A token was added, or the one with this id has changed.
 struct TokenKept {
   KeptToken token;
 };
@@ -194,14 +194,14 @@ using Change =
                  CheckpointCopyGone, TrialPinned, TrialRestarted, DecisionMade, NodeRegistered,
                  NodeDrained, PoolPolicySet, TokenKept, ReplicaIdsReserved>;
 
-// What the change ends, for whoever keeps something beside the state: the trial that it lets end,
-// and the study that it lets end or deletes, with all its trials. None: it does nothing like it. A
-// study that has ended may be taken up again.
+// For parts that keep something beside the state: the trial that the change ends, and the study
+// that it ends or deletes, with all its trials. None: it ends nothing. A study that has ended may
+// be resumed.
 std::optional<TrialId> TrialEndedBy(const Change& change);
 std::optional<StudyId> StudyEndedBy(const Change& change);
 
-// Trials that are no one's any more: out of sight at once, their memory given back a slice at a
-// time, as 100,000 of them would hold everybody up. A copy has none.
+// Trials of deleted studies. They are out of sight at once, and their memory is given back a slice
+// at a time, because freeing 100,000 of them would hold everybody up. A copy has none.
 class DroppedTrials {
  public:
   using Trials = std::map<TrialId, Trial>;
@@ -230,7 +230,7 @@ struct TunerState {
   std::map<StudyId, Study> studies;
   std::map<TrialId, Trial> trials;
   std::map<NodeId, std::string> nodes;  // every node ever seen, by name
-  std::map<NodeId, Time> drained;       // by a user, and when they must be empty; zero: no matter
+  std::map<NodeId, Time> drained;       // by a user, and when they must be empty; zero: whenever
   std::optional<PluginSpec> policy;     // of the pool; none: nobody has set one
   std::map<std::string, KeptToken> tokens;  // by id
   std::int64_t replica_ids_below = 1;

@@ -57,7 +57,7 @@ struct DrainNode {
 struct DeleteStudy {
   StudyId study;
 };
-// The definition is to be as it was but for the name.
+// Nothing but the study's name changes.
 struct RenameStudy {
   StudyId study;
   std::string name;
@@ -84,7 +84,7 @@ struct SetIntermediateValue {
   std::int64_t step = 0;
   double value = 0;
 };
-// RUNNING is for a WAITING trial only: of all clients that ask, one gets it.
+// Only a WAITING trial becomes RUNNING: of all clients that ask for it, one gets it.
 struct SetTrialState {
   TrialId trial;
   TrialState state = TrialState::kRunning;
@@ -121,8 +121,8 @@ struct EnqueueTrial {
   std::map<std::string, std::string> system_attributes{};
   ProcessVariables environment{};  // of a trial that the pool runs
 };
-// A system attribute of such trials, an object: what the trial's parameter file says, to the
-// letter.
+// A system attribute of enqueued trials: the JSON object that the trial's parameter file holds,
+// byte for byte.
 inline constexpr char kTrialParameters[] = "espalier:parameters";
 
 // A trial of the pool which does not run waits until it is let go, also where its study runs.
@@ -130,7 +130,7 @@ struct HoldTrial {
   TrialId trial;
   bool held = true;  // false: lets it go
 };
-// For the processes of a trial of the pool that are yet to start.
+// For those processes of a trial of the pool that have not started yet.
 struct SetTrialEnvironment {
   TrialId trial;
   ProcessVariables environment;
@@ -144,7 +144,7 @@ struct CancelTrial {
   std::string reason{};  // empty: by the user
 };
 
-// What the program of an enqueued trial tells, once under its key.
+// What the program of an enqueued trial tells. Each key is recorded once.
 struct RecordReport {
   TrialId trial;
   std::string key;                 // a system attribute; if there is one, nothing happens
@@ -250,9 +250,9 @@ struct ReplicaExited {
   int signal = 0;
   std::string last_output;
   std::string error;  // why it could not be started; with a signal: why the agent killed it
-  bool checkpoint_missing = false;  // that is why: its checkpoint could not be had
+  bool checkpoint_missing = false;  // it could not be started without its checkpoint
   NodeId node{};
-  bool checkpoint_gone = false;  // and none of the nodes that it was to come from has it whole
+  bool checkpoint_gone = false;  // of which none of its source nodes has a whole copy
 };
 // A checkpoint of the trial has come to the node, or (with an error) could not be brought there.
 struct CheckpointCopied {
@@ -268,7 +268,7 @@ struct SetPoolPolicy {
   PluginSpec policy;
 };
 
-// From now on a caller whose token has this hash may do what its role says.
+// From now on, callers whose token has this hash may do what its role says.
 struct AddToken {
   KeptToken token;
 };

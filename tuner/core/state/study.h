@@ -34,21 +34,21 @@ struct PluginSpec {
   friend bool operator==(const PluginSpec&, const PluginSpec&) = default;
 };
 
-// How long the replicas of a trial may take for what takes a large one long. The defaults are for a
-// training state of 10 GB on a disk or link of 100 MB/s: docs/elastic_training_loop.md.
+// How long the replicas of a trial may take for what takes long with a large model. The defaults
+// suit a training state of 10 GB on a disk or link of 100 MB/s: docs/elastic_training_loop.md.
 struct TrialTimeouts {
   double start_s = 600;  // until a process that is to join a group is ready
   double stall_s = 30;   // without progress while a group forms, hands over state or saves
-  double pause_s = 300;  // to come to a step boundary, save and leave; more while bytes are written
+  double pause_s = 300;  // to reach a step boundary, save and leave; longer while bytes are written
   double exit_s = 60;    // to exit after the trial's end, or after another replica's
-  double drain_s = 120;  // that trials leave a node before its end, of which at most half
+  double drain_s = 120;  // so long before a node's end, or at half its notice, trials leave
 
   friend bool operator==(const TrialTimeouts&, const TrialTimeouts&) = default;
 };
 inline constexpr TrialTimeouts kNoTimeouts{
     .start_s = 0, .stall_s = 0, .pause_s = 0, .exit_s = 0, .drain_s = 0};
 
-// Those of `own` that are not 0, and the others of `pools`.
+// The timeouts of `own`, and those of `pools` where `own` has 0.
 TrialTimeouts Merge(const TrialTimeouts& own, const TrialTimeouts& pools);
 
 // As command lines take it: "pollux" or "fixed:slots=2".
@@ -105,15 +105,15 @@ struct StudySpec {
   int best_k = 1;                          // promise: the chance to end among so many best trials
   int min_slots = 1;
   int max_slots = 0;  // 0: as many as the pool has
-  double share = 1;   // of a pool on which several studies run, beside theirs
+  double share = 1;   // weight beside the shares of the other studies on the pool
   BatchMode batch_mode = BatchMode::kFixed;
   std::uint64_t seed = 0;
   int max_consecutive_failures = 5;
-  int max_restarts = 2;            // of a trial from its checkpoint, after all replicas were lost
-  bool replace_stragglers = true;  // else they are left alone
-  double stop_grace_s = 5;         // between SIGTERM and SIGKILL
-  TrialTimeouts timeouts = kNoTimeouts;  // 0: as the pool has it
-  StudyWording wording;                  // for writing it as it was written
+  int max_restarts = 2;                  // how often a trial that lost all replicas starts again
+  bool replace_stragglers = true;        // else they are left alone
+  double stop_grace_s = 5;               // between SIGTERM and SIGKILL
+  TrialTimeouts timeouts = kNoTimeouts;  // 0: the pool's
+  StudyWording wording;                  // so that WriteStudy writes what the user wrote
 
   bool queued() const { return kind == StudyKind::kQueued; }
   bool by_clients() const { return kind == StudyKind::kByClients; }
@@ -136,12 +136,12 @@ struct Attributes {
 struct Suggestion {
   std::string name;
   std::string distribution;  // JSON, in Optuna's format
-  std::string kind;          // equal where two distributions of one name may stand side by side
+  std::string kind;          // distributions of one name in a study must have equal kinds
 
   friend bool operator==(const Suggestion&, const Suggestion&) = default;
 };
 
-// What a trial has for it.
+// The value that a trial has for a suggestion of its study.
 struct SuggestedValue {
   int suggestion = 0;  // index in Study::suggestions
   double value = 0;    // of a choice: its index
@@ -230,13 +230,13 @@ struct Resize {
   friend bool operator==(const Resize&, const Resize&) = default;
 };
 
-// Which of a trial's checkpoints, on whatever node it lies.
+// Identifies one of a trial's checkpoints, whichever nodes have it.
 struct CheckpointLabel {
   std::int64_t step = 0;    // optimizer steps in it
   std::string name;         // of its file in the trial's checkpoint folder; empty: the whole folder
   std::string fingerprint;  // of its content; empty: unknown, it cannot be fetched
   Time at;                  // when the tuner learnt that it was saved
-  // That the replica which saved it trained in: who trained in it or in a later one is as far.
+  // In which it was saved: replicas of this generation or a later one have come as far.
   std::int64_t generation = 0;
 
   // Whether it can be told from others, and fetched.
@@ -252,7 +252,7 @@ struct CheckpointCopy {
   NodeId node;
   CheckpointLabel what;
   bool fetched = false;  // from another node; else the trial wrote it there
-  std::string folder{};  // that machines share, as they mark it; empty: the node's own disk
+  std::string folder{};  // mark of the folder that machines share; empty: the node's own disk
 
   friend bool operator==(const CheckpointCopy&, const CheckpointCopy&) = default;
 };
@@ -265,8 +265,8 @@ struct Trial {
   StudyId study;
   std::int64_t number = 0;  // in its study, from 0
   TrialState state = TrialState::kWaiting;
-  bool held = false;       // it does not run before it is let go, also where its study runs
-  bool cancelled = false;  // it ended as FAIL by somebody's word: no failure of its study
+  bool held = false;       // it does not run until it is let go, even if its study runs
+  bool cancelled = false;  // somebody ended it as FAIL, which is no failure for its study
   Parameters parameters;
   std::vector<IntermediateValue> values;  // ascending by step, one a step
   // Further figures that the program told with a value, by step and name; few programs tell any.
@@ -278,7 +278,7 @@ struct Trial {
   std::int64_t generation = 0;   // of its replica group
   int restarts = 0;
   int pinned_slots = 0;
-  std::string checkpoint;              // newest one, its path where the trial wrote it; empty: none
+  std::string checkpoint;              // path of the newest, where the trial wrote it; empty: none
   CheckpointLabel newest_checkpoint;   // the same one
   std::vector<CheckpointCopy> copies;  // ascending by node, one a node; older ones too
   std::vector<SlotSpan> spans;
@@ -323,7 +323,7 @@ struct Decision {
 
 inline constexpr std::size_t kDecisionsShown = 20000;  // of one study; the database has all
 
-// What a study was asked for, where it may have got another value since.
+// What the user asked for, of the values that may have been changed since.
 struct AskedFor {
   std::int64_t max_trials = 0;
   double time_limit_s = 0;
@@ -335,7 +335,7 @@ AskedFor AskedForBy(const StudySpec& spec);
 
 struct Study {
   StudyId id;
-  StudySpec spec;  // as it is run: with its newest limits, and a policy that there still is
+  StudySpec spec;  // as it is run: with its newest limits, and a policy that this release has
   AskedFor asked;
   StudyState state = StudyState::kRunning;
   std::string reason;  // why it stopped or ended
