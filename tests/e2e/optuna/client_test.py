@@ -4,11 +4,18 @@ import environment
 environment.run_inside(__file__)
 
 import concurrent.futures
+import contextlib
 import json
 import math
 import multiprocessing
+import socket
+import sys
+import threading
 import unittest
 
+sys.path.insert(0, str(environment.ROOT / "adapters" / "optuna" / "python"))
+
+import espalier_optuna
 import optuna
 from optuna.storages import GrpcStorageProxy
 from optuna.trial import TrialState
@@ -150,6 +157,35 @@ class SilentClients(TunerTest):
         self.assertIn("--client-retries 1", done.stderr)
         done = self.run_tuner("serve", "--db", self.dir / "x.db", "--client-lease", "-3", code=2)
         self.assertIn("--client-lease -3", done.stderr)
+
+
+
+class Handshakes(unittest.TestCase):
+    """What a service is that does not agree on TLS, where the token holds the hash of its certificate."""
+
+    def error_of(self, answer):
+        """The error of a client that is answered these bytes, and then cut off."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+
+        def cut_off():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    with connection:
+                        connection.recv(4096)
+                        connection.sendall(answer)
+
+        threading.Thread(target=cut_off, daemon=True).start()
+        token = "esp1.00000000." + "0" * 64 + "." + "0" * 64
+        with self.assertRaises(ConnectionError) as raised:
+            espalier_optuna.storage(f"127.0.0.1:{listener.getsockname()[1]}", token=token, retry_s=0.5)
+        return str(raised.exception)
+
+    def test_one_that_breaks_off_is_told_from_one_without_tls(self):
+        self.assertIn("broke the connection off", self.error_of(b""))
+        # The first frame of HTTP/2, as a service sends it that was started with --plaintext.
+        self.assertIn("speaks no TLS", self.error_of(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])))
 
 
 if __name__ == "__main__":

@@ -114,6 +114,10 @@ def _pinned_certificate(address: str, pin: str, retry_s: float) -> bytes:
                 with context.wrap_socket(raw) as connection:
                     shown = connection.getpeercert(binary_form=True)
             break
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError) as error:
+            # A service that stops, and a network that breaks, do so as well.
+            if not pauses.wait():
+                raise ConnectionError(f"{address} broke the connection off while TLS was agreed on") from error
         except ssl.SSLError as error:
             raise ConnectionError(f"the service at {address} speaks no TLS, and the token holds the hash of a certificate: it "
                                   "is another service, or was started with --plaintext") from error
