@@ -98,13 +98,13 @@ WALLS = {
         "sources": ["trial_runner/torch", "trial_runner/collectives", "examples",
                     "tests/benchmarks", "tests/docs", "tests/e2e", "tests/package"],
         "headers": ["trial_runner/torch", "examples", "trial_runner/collectives/buffer_tensor.h",
-                    "trial_runner/collectives/nccl_communicator.h",
                     "trial_runner/collectives/staged_operations.h"],
     },
     "cuda": {
         "includes": r"^(cuda|cuda_\w+|nccl)\.h$|^c10/cuda/|^ATen/cuda/",
         "sources": ["trial_runner/collectives"],
-        "headers": ["trial_runner/collectives/nccl_communicator.h",
+        "headers": ["trial_runner/collectives/communicator_stream.h",
+                    "trial_runner/collectives/nccl_api.h",
                     "trial_runner/collectives/staged_operations.h"],
     },
     "protobuf": {

@@ -4,18 +4,20 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
-#include <cstring>
+#include <fstream>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "trial_runner/collectives/bell.h"
-#include "trial_runner/collectives/device_group_plan.h"
-#include "trial_runner/collectives/nccl_communicator.h"
+#include "trial_runner/collectives/device_group.h"
+#include "trial_runner/collectives/nccl_api.h"
 #include "trial_runner/collectives/staged_operations.h"
 #include "tuner/base/check.h"
 #include "tuner/base/status.h"
@@ -27,9 +29,6 @@ using Kind = StagedOperations::Kind;
 
 // Device work rings no bell: how often it is looked at.
 constexpr std::chrono::microseconds kLook{20};
-// A communicator takes a second or two to form. Beyond this, NCCL cannot, and Gloo does its work.
-constexpr double kNcclFormationLimit_s = 60;
-
 // LibTorch's messages go on with a stack.
 std::string FirstLine(const std::exception& e) {
   const std::string message = e.what();
@@ -46,17 +45,73 @@ auto Caught(Body body) -> decltype(body()) {
   }
 }
 
+// What NCCL tells hosts apart by (its manual: NCCL_HOSTID), as a number.
+std::int64_t HostNumber() {
+  std::string host;
+  if (const char* given = std::getenv("NCCL_HOSTID"); given != nullptr && *given != '\0') {
+    host = given;
+  } else {
+    std::array<char, 256> name{};
+    if (gethostname(name.data(), name.size() - 1) == 0) host = name.data();
+    std::string boot;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+    host += boot;
+  }
+  std::uint64_t hash = 14695981039346656037U;  // FNV-1a: the same in every process
+  for (const char c : host) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  return static_cast<std::int64_t>(hash);
+}
+
+class TorchStream final : public CommunicatorStream {
+ public:
+  explicit TorchStream(c10::DeviceIndex device)
+      : device_(device), stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device)) {}
+
+  cudaStream_t handle() const override { return stream_.stream(); }
+  void FollowCurrent() override {
+    const c10::cuda::CUDAGuard guard(device_);
+    c10::Event ready(c10::DeviceType::CUDA);
+    ready.record(c10::cuda::getCurrentCUDAStream(device_).unwrap());
+    ready.block(stream_.unwrap());
+  }
+  void Mark() override {
+    const c10::cuda::CUDAGuard guard(device_);
+    mark_.emplace(c10::DeviceType::CUDA);
+    mark_->record(stream_.unwrap());
+  }
+  bool Passed() const override { return mark_->query(); }
+  void Synchronize() override {
+    // From NCCL's thread; errors were told to those who wait for what is on the stream.
+    static_cast<void>(cudaSetDevice(device_));
+    static_cast<void>(cudaStreamSynchronize(stream_.stream()));
+  }
+
+ private:
+  const c10::DeviceIndex device_;
+  const c10::cuda::CUDAStream stream_;
+  std::optional<c10::Event> mark_;
+};
+
 class CudaCollectives final : public Collectives {
  public:
   CudaCollectives(std::unique_ptr<Collectives> host, const CollectivesOptions& options,
                   DeviceTransport transport)
-      : host_(std::move(host)), options_(options), transport_(transport) {
+      : host_(std::move(host)), options_(options) {
     if (!HasDevice()) return;
     staged_.emplace(*host_, options_.device);
-    cudaDeviceProp properties;
-    knows_gpu_ = cudaGetDeviceProperties(&properties, options_.device) == cudaSuccess;
-    static_assert(sizeof(properties.uuid) == sizeof(gpu_));
-    std::memcpy(gpu_.data(), &properties.uuid, sizeof(gpu_));
+    cudaDeviceProp properties{};
+    const bool known = cudaGetDeviceProperties(&properties, options_.device) == cudaSuccess;
+    const std::int64_t place = (static_cast<std::int64_t>(properties.pciDomainID) << 32) |
+                               (static_cast<std::int64_t>(properties.pciBusID) << 8) |
+                               properties.pciDeviceID;
+    const auto index = static_cast<c10::DeviceIndex>(options_.device);
+    group_.emplace(*host_,
+                   DeviceGroup::Options{
+                       .nccl = LinkedNccl(),
+                       .make_stream = [index] { return std::make_unique<TorchStream>(index); },
+                       .free_cached_memory = [] { c10::cuda::CUDACachingAllocator::emptyCache(); },
+                       .usable = known && transport == DeviceTransport::kNccl,
+                       .gpu = {HostNumber(), place}});
   }
 
   std::string Address() const override { return host_->Address(); }
@@ -68,14 +123,16 @@ class CudaCollectives final : public Collectives {
   absl::Status Form(const GroupPlan& plan) override {
     GiveUp();
     begin_error_ = absl::OkStatus();
+    lost_ = false;
     plan_ = plan;
-    through_host_ = true;
     ESPALIER_RETURN_IF_ERROR(host_->Form(plan));
-    if (plan.size == 1) {
-      communicator_.reset();
-      return absl::OkStatus();
-    }
-    return Caught([&] { return FormDeviceGroup(); });
+    if (!group_) return absl::OkStatus();
+    return Caught([&] {
+      const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(options_.device));
+      return group_->Form(plan, [this](double limit_s, const std::function<bool()>& done) {
+        return PatienceUpTo(limit_s)(done);
+      });
+    });
   }
 
   void StartAllReduceSum(const CollectiveBuffer& buffer) override {
@@ -99,7 +156,10 @@ class CudaCollectives final : public Collectives {
   absl::Status WaitAll() override {
     absl::Status status = std::exchange(begin_error_, absl::OkStatus());
     if (status.ok()) status = Caught([&] { return WaitForAll(); });
-    if (!status.ok()) GiveUp();
+    if (!status.ok()) {
+      lost_ = true;
+      GiveUp();
+    }
     return status;
   }
 
@@ -130,73 +190,6 @@ class CudaCollectives final : public Collectives {
     return c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(options_.device));
   }
 
-  DeviceOffer Offer() const {
-    DeviceOffer offer;
-    offer.usable = knows_gpu_ && transport_ == DeviceTransport::kNccl && !nccl_failed_;
-    offer.gpu = gpu_;
-    if (communicator_) {
-      offer.generation = communicator_plan_.generation;
-      offer.rank = communicator_plan_.rank;
-      offer.size = communicator_plan_.size;
-      offer.broken = communicator_->broken();
-    }
-    return offer;
-  }
-
-  absl::Status FormDeviceGroup() {
-    ESPALIER_ASSIGN_OR_RETURN(const auto told, host_->AllGather(Offer().ToNumbers()));
-    std::vector<DeviceOffer> offers;
-    for (const std::vector<std::int64_t>& numbers : told) {
-      ESPALIER_ASSIGN_OR_RETURN(const DeviceOffer offer, DeviceOffer::FromNumbers(numbers));
-      offers.push_back(offer);
-    }
-    const DeviceGroupPlan device_plan = PlanDeviceGroup(offers);
-    switch (device_plan.kind) {
-      case DeviceGroupPlan::Kind::kStaged:
-        communicator_.reset();
-        return absl::OkStatus();
-      case DeviceGroupPlan::Kind::kKeep:
-        through_host_ = false;
-        return absl::OkStatus();
-      case DeviceGroupPlan::Kind::kShrink:
-        return Adopt(communicator_->Shrink(device_plan.excluded, device_plan.broken,
-                                           PatienceUpTo(kNcclFormationLimit_s)));
-      case DeviceGroupPlan::Kind::kInit:
-        return InitCommunicator();
-    }
-    ESPALIER_CHECK(false, "unknown plan of a device group");
-  }
-
-  absl::Status InitCommunicator() {
-    communicator_.reset();
-    // Rank 0 tells an id of zeros if NCCL gives it none: the others wait to hear.
-    std::vector<std::int64_t> id(NcclCommunicator::kIdNumbers);
-    const std::vector<std::int64_t> none = id;
-    if (plan_.rank == 0) id = NcclCommunicator::NewId().value_or(none);
-    ESPALIER_ASSIGN_OR_RETURN(const auto ids, host_->AllGather(id));
-    if (ids[0] == none) return Adopt(absl::UnavailableError("rank 0 has no id of NCCL's"));
-    return Adopt(NcclCommunicator::Join(ids[0], plan_.rank, plan_.size, options_.device,
-                                        PatienceUpTo(kNcclFormationLimit_s)));
-  }
-
-  // All take the new communicator, or none does.
-  absl::Status Adopt(absl::StatusOr<std::unique_ptr<NcclCommunicator>> formed) {
-    if (absl::IsAborted(formed.status())) return formed.status();
-    ESPALIER_ASSIGN_OR_RETURN(const auto told, host_->AllGather({formed.ok() ? 1 : 0}));
-    bool all = true;
-    for (const std::vector<std::int64_t>& each : told) all = all && each[0] == 1;
-    communicator_.reset();
-    if (!all) {
-      // Not tried again by this process: each try costs its limit.
-      nccl_failed_ = true;
-      return absl::OkStatus();
-    }
-    communicator_ = *std::move(formed);
-    communicator_plan_ = plan_;
-    through_host_ = false;
-    return absl::OkStatus();
-  }
-
   void Start(const StagedOperation& operation) {
     if (!begin_error_.ok()) return;
     const CollectiveBuffer& buffer = operation.buffer;
@@ -217,18 +210,19 @@ class CudaCollectives final : public Collectives {
   }
 
   absl::Status StartOnDevice(const StagedOperation& operation) {
+    ESPALIER_CHECK(!lost_, "collective called on a group that is lost");
     const CollectiveBuffer& buffer = operation.buffer;
-    if (through_host_ || buffer.device == CollectiveBuffer::kHost) {
+    NcclCommunicator* const communicator = group_->communicator();
+    if (communicator == nullptr || buffer.device == CollectiveBuffer::kHost) {
       staged_->Start(operation, CurrentStream());
       return absl::OkStatus();
     }
-    ESPALIER_CHECK(communicator_, "collective called on a group that is lost");
     const auto patience = PatienceUpTo(options_.collective_limit_s);
     switch (operation.kind) {
       case Kind::kAllReduceSum:
-        return communicator_->AllReduceSum(buffer, CurrentStream(), patience);
+        return communicator->AllReduceSum(buffer, patience);
       case Kind::kBroadcast:
-        return communicator_->Broadcast(buffer, operation.peer, CurrentStream(), patience);
+        return communicator->Broadcast(buffer, operation.peer, patience);
       case Kind::kSend:
       case Kind::kReceive:
         // One after the other on the stream, two that send to each other would wait for ever.
@@ -241,37 +235,33 @@ class CudaCollectives final : public Collectives {
   absl::Status WaitForAll() {
     if (!staged_) return host_->WaitAll();
     const auto patience = PatienceUpTo(options_.collective_limit_s);
-    if (communicator_ && !through_host_ && !transfers_.empty()) {
-      ESPALIER_RETURN_IF_ERROR(communicator_->Exchange(transfers_, CurrentStream(), patience));
+    NcclCommunicator* const communicator = group_->communicator();
+    if (communicator != nullptr && !transfers_.empty()) {
+      ESPALIER_RETURN_IF_ERROR(communicator->Exchange(transfers_, patience));
       transfers_.clear();
     }
     ESPALIER_RETURN_IF_ERROR(staged_->WaitAll(CurrentStream(), patience));
-    if (communicator_ && !through_host_) return communicator_->WaitAll(patience);
-    return absl::OkStatus();
+    return communicator != nullptr ? communicator->WaitAll(patience) : absl::OkStatus();
   }
 
   // What is under way is ended or left to itself.
   void GiveUp() {
-    if (communicator_ && communicator_->busy()) communicator_->Revoke();
+    if (group_) group_->GiveUp();
     if (staged_) staged_->Clear();
     transfers_.clear();
   }
 
   const std::unique_ptr<Collectives> host_;
   const CollectivesOptions options_;
-  const DeviceTransport transport_;
-  bool knows_gpu_ = false;
-  std::array<std::int64_t, 2> gpu_{};  // its UUID
   Bell bell_;
   GroupPlan plan_;
   absl::Status begin_error_;  // since the last WaitAll
+  bool lost_ = false;         // the present group
 
-  std::optional<StagedOperations> staged_;          // where there is a device
-  bool through_host_ = true;                        // the present group's way for device memory
-  std::unique_ptr<NcclCommunicator> communicator_;  // may be an older group's
-  GroupPlan communicator_plan_;                     // of the group it was formed for
+  // Where there is a device.
+  std::optional<StagedOperations> staged_;
+  std::optional<DeviceGroup> group_;
   std::vector<NcclCommunicator::Transfer> transfers_;
-  bool nccl_failed_ = false;
 };
 
 absl::StatusOr<int> DeviceCount() {

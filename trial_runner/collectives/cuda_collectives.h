@@ -12,9 +12,8 @@ namespace espalier {
 // through which the members agree. Device memory goes by NCCL where `transport` allows it and each
 // member has a GPU of its own, and otherwise through pinned host memory and `host`.
 //
-// A member whose group is given up revokes its communicator: the operations under way end, and the
-// next group, if it is a part of the old one, shrinks the communicator. Otherwise a thread aborts
-// it.
+// A member whose group is given up while operations are under way aborts its communicator on a
+// thread, and the next group forms a new one.
 absl::StatusOr<std::unique_ptr<Collectives>> MakeCudaCollectives(std::unique_ptr<Collectives> host,
                                                                  const CollectivesOptions& options,
                                                                  DeviceTransport transport);

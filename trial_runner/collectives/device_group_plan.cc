@@ -2,30 +2,21 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace espalier {
 namespace {
 
-constexpr std::size_t kNumbers = 7;
+constexpr std::size_t kNumbers = 6;
 
-// One GPU each, and all of them work.
-bool FitForNccl(const std::vector<DeviceOffer>& offers) {
-  std::set<std::pair<std::int64_t, std::int64_t>> gpus;
-  return std::all_of(offers.begin(), offers.end(), [&](const DeviceOffer& offer) {
-    return offer.usable && gpus.emplace(offer.gpu[0], offer.gpu[1]).second;
-  });
-}
-
-// Whether all were in one communicator and stand in the same order as there: what shrinking keeps.
-bool InOneCommunicator(const std::vector<DeviceOffer>& offers) {
-  const DeviceOffer& first = offers.front();
-  if (first.generation < 0) return false;
+// Whether the members are those of one communicator, each in its old place.
+bool AreOneCommunicator(const std::vector<DeviceOffer>& offers) {
   for (std::size_t i = 0; i < offers.size(); ++i) {
-    if (offers[i].generation != first.generation || offers[i].size != first.size) return false;
-    if (i > 0 && offers[i].rank <= offers[i - 1].rank) return false;
+    const DeviceOffer& offer = offers[i];
+    if (offer.generation < 0 || offer.generation != offers.front().generation) return false;
+    if (offer.rank != static_cast<std::int64_t>(i)) return false;
+    if (offer.size != static_cast<std::int64_t>(offers.size())) return false;
   }
   return true;
 }
@@ -33,8 +24,7 @@ bool InOneCommunicator(const std::vector<DeviceOffer>& offers) {
 }  // namespace
 
 std::vector<std::int64_t> DeviceOffer::ToNumbers() const {
-  return std::vector<std::int64_t>{usable ? 1 : 0, gpu[0], gpu[1],        generation,
-                                   rank,           size,   broken ? 1 : 0};
+  return std::vector<std::int64_t>{usable ? 1 : 0, gpu[0], gpu[1], generation, rank, size};
 }
 
 absl::StatusOr<DeviceOffer> DeviceOffer::FromNumbers(const std::vector<std::int64_t>& numbers) {
@@ -46,26 +36,17 @@ absl::StatusOr<DeviceOffer> DeviceOffer::FromNumbers(const std::vector<std::int6
                      .gpu = {numbers[1], numbers[2]},
                      .generation = numbers[3],
                      .rank = numbers[4],
-                     .size = numbers[5],
-                     .broken = numbers[6] != 0};
+                     .size = numbers[5]};
 }
 
 DeviceGroupPlan PlanDeviceGroup(const std::vector<DeviceOffer>& offers_by_rank) {
-  DeviceGroupPlan plan;
-  if (offers_by_rank.size() < 2 || !FitForNccl(offers_by_rank)) return plan;
-  plan.kind = DeviceGroupPlan::Kind::kInit;
-  if (!InOneCommunicator(offers_by_rank)) return plan;
-  plan.broken = std::any_of(offers_by_rank.begin(), offers_by_rank.end(),
-                            [](const DeviceOffer& offer) { return offer.broken; });
-  std::set<std::int64_t> present;
-  for (const DeviceOffer& offer : offers_by_rank) present.insert(offer.rank);
-  for (int rank = 0; rank < offers_by_rank.front().size; ++rank) {
-    if (!present.contains(rank)) plan.excluded.push_back(rank);
+  using Kind = DeviceGroupPlan::Kind;
+  std::set<std::array<std::int64_t, 2>> gpus;
+  for (const DeviceOffer& offer : offers_by_rank) {
+    if (!offer.usable) return {Kind::kStaged, "a replica does not use NCCL"};
+    if (!gpus.insert(offer.gpu).second) return {Kind::kStaged, "two replicas share a GPU"};
   }
-  // A broken communicator can be shrunk but not mended.
-  if (!plan.excluded.empty()) plan.kind = DeviceGroupPlan::Kind::kShrink;
-  if (plan.excluded.empty() && !plan.broken) plan.kind = DeviceGroupPlan::Kind::kKeep;
-  return plan;
+  return {AreOneCommunicator(offers_by_rank) ? Kind::kKeep : Kind::kInit, {}};
 }
 
 }  // namespace espalier

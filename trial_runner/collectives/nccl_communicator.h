@@ -1,16 +1,16 @@
 #pragma once
 
-#include <c10/cuda/CUDAStream.h>
-#include <nccl.h>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "trial_runner/collectives/collectives.h"
+#include "trial_runner/collectives/communicator_stream.h"
+#include "trial_runner/collectives/nccl_api.h"
 
 namespace espalier {
 
@@ -19,7 +19,10 @@ namespace espalier {
 // control plane can end. It uses raw NCCL and not c10d's ProcessGroupNCCL, whose watchdog threads
 // end the process by limits of their own.
 //
-// One thread. It has never run so far, for want of a machine with several GPUs.
+// A communicator is only ever made anew, never shrunk: NCCL 2.28 answers ncclCommShrink before the
+// smaller one exists, and after a remote error it never succeeds (NCCL's issues 1472 and 2397).
+//
+// One thread. After an operation has failed, the communicator can only be destroyed.
 class NcclCommunicator {
  public:
   // Waits until the function returns true. An error if the group is given up or the limit is
@@ -30,58 +33,53 @@ class NcclCommunicator {
   static constexpr std::size_t kIdNumbers = sizeof(ncclUniqueId) / sizeof(std::int64_t);
 
   // The id that rank 0 makes and with which all members join.
-  static absl::StatusOr<std::vector<std::int64_t>> NewId();
-  static absl::StatusOr<std::unique_ptr<NcclCommunicator>> Join(const std::vector<std::int64_t>& id,
-                                                                int rank, int size, int device,
-                                                                const Patience& patience);
-  // Makes a communicator of the members that are not excluded; called by each of them. `broken`:
-  // the members' operations under way are ended first.
-  absl::StatusOr<std::unique_ptr<NcclCommunicator>> Shrink(std::vector<int> excluded, bool broken,
-                                                           const Patience& patience);
-  // Aborts what is under way, on a thread of its own that keeps the buffers until the GPU has let
-  // go of them.
+  static absl::StatusOr<std::vector<std::int64_t>> NewId(const NcclApi& nccl);
+  // On the calling thread's current device, to which `stream` belongs.
+  static absl::StatusOr<std::unique_ptr<NcclCommunicator>> Join(
+      const NcclApi& nccl, std::unique_ptr<CommunicatorStream> stream,
+      const std::vector<std::int64_t>& id, int rank, int size, const Patience& patience);
+  // Aborts the communicator, on a thread of its own that keeps the buffers until the GPU has let go
+  // of them.
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  // Each is ordered after what the stream `after` holds. OK: NCCL has taken it.
-  absl::Status AllReduceSum(const CollectiveBuffer& buffer, c10::cuda::CUDAStream after,
-                            const Patience& patience);
-  absl::Status Broadcast(const CollectiveBuffer& buffer, int root, c10::cuda::CUDAStream after,
-                         const Patience& patience);
+  // Each is ordered after what the calling thread's current stream holds. OK: NCCL has taken it.
+  absl::Status AllReduceSum(const CollectiveBuffer& buffer, const Patience& patience);
+  absl::Status Broadcast(const CollectiveBuffer& buffer, int root, const Patience& patience);
   // Several sends and receives that go on at once.
   struct Transfer {
     CollectiveBuffer buffer;
     int peer = 0;
     bool send = false;
   };
-  absl::Status Exchange(const std::vector<Transfer>& transfers, c10::cuda::CUDAStream after,
-                        const Patience& patience);
+  absl::Status Exchange(const std::vector<Transfer>& transfers, const Patience& patience);
   // Waits for everything begun.
   absl::Status WaitAll(const Patience& patience);
 
-  // Ends what is under way, for good: only Shrink can be called now.
-  void Revoke();
-  bool broken() const { return broken_; }
   bool busy() const { return !in_use_.empty(); }  // since the last WaitAll
 
+  // The destructor's thread waits for this long before it aborts. For a member that leaves: within
+  // a node the others' kernels may still read its memory (NCCL's issue 863), and it does not hear
+  // when they have ended.
+  void LingerFor(double seconds) { linger_s_ = seconds; }
+
  private:
-  NcclCommunicator(int device, c10::cuda::CUDAStream stream) : device_(device), stream_(stream) {}
+  NcclCommunicator(const NcclApi& nccl, std::unique_ptr<CommunicatorStream> stream)
+      : nccl_(nccl), stream_(std::move(stream)) {}
 
   absl::Status Enqueue(const std::function<ncclResult_t()>& start,
-                       const std::vector<CollectiveBuffer>& buffers, c10::cuda::CUDAStream after,
-                       const Patience& patience);
+                       const std::vector<CollectiveBuffer>& buffers, const Patience& patience);
   // Waits until NCCL is done with its last call that returned `result`.
   absl::Status Settle(ncclResult_t result, const Patience& patience) const;
   absl::Status ErrorOf(ncclResult_t result) const;
 
-  const int device_;
-  const c10::cuda::CUDAStream stream_;
-  // Where NCCL's threads put the communicator, and that of a Shrink that has not succeeded: kept
-  // until they have ended.
+  const NcclApi& nccl_;
+  std::unique_ptr<CommunicatorStream> stream_;
+  // NCCL's thread stores the communicator here once more when it has joined: kept until the abort
+  // has ended.
   std::shared_ptr<ncclComm_t> comm_ = std::make_shared<ncclComm_t>(nullptr);
-  std::shared_ptr<ncclComm_t> unborn_;
-  bool broken_ = false;
+  double linger_s_ = 0;
   std::vector<std::shared_ptr<const void>> in_use_;  // owners of what the stream works on
 };
 

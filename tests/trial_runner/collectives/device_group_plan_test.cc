@@ -1,13 +1,11 @@
 #include "trial_runner/collectives/device_group_plan.h"
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace espalier {
 namespace {
 
 using Kind = DeviceGroupPlan::Kind;
-using ::testing::ElementsAre;
 
 DeviceOffer NewMember(std::int64_t gpu) { return {.usable = true, .gpu = {7, gpu}}; }
 
@@ -37,37 +35,22 @@ TEST(DeviceGroupPlan, SameMembersKeepTheirCommunicator) {
   EXPECT_EQ(PlanDeviceGroup({OldMember(0, 2), OldMember(1, 2)}).kind, Kind::kKeep);
 }
 
-TEST(DeviceGroupPlan, BrokenCommunicatorOfTheSameMembersIsReplaced) {
-  std::vector<DeviceOffer> offers = {OldMember(0, 2), OldMember(1, 2)};
-  offers[1].broken = true;
-  EXPECT_EQ(PlanDeviceGroup(offers).kind, Kind::kInit);
-}
-
-TEST(DeviceGroupPlan, PartOfTheOldGroupShrinksItsCommunicator) {
-  std::vector<DeviceOffer> offers = {OldMember(0, 5), OldMember(2, 5), OldMember(3, 5)};
-  DeviceGroupPlan plan = PlanDeviceGroup(offers);
-  EXPECT_EQ(plan.kind, Kind::kShrink);
-  EXPECT_THAT(plan.excluded, ElementsAre(1, 4));
-  EXPECT_FALSE(plan.broken);
-  offers[2].broken = true;  // one had operations under way: all must know
-  plan = PlanDeviceGroup(offers);
-  EXPECT_EQ(plan.kind, Kind::kShrink);
-  EXPECT_TRUE(plan.broken);
-}
-
-TEST(DeviceGroupPlan, OtherOrderOrOtherCommunicatorCannotBeShrunk) {
-  EXPECT_EQ(PlanDeviceGroup({OldMember(2, 3), OldMember(0, 3)}).kind, Kind::kInit);
-  EXPECT_EQ(PlanDeviceGroup({OldMember(0, 3, 4), OldMember(2, 3, 5)}).kind, Kind::kInit);
+TEST(DeviceGroupPlan, MembersThatHaveChangedFormANewCommunicator) {
+  EXPECT_EQ(PlanDeviceGroup({OldMember(0, 3), OldMember(2, 3)}).kind, Kind::kInit) << "one left";
+  EXPECT_EQ(PlanDeviceGroup({OldMember(0, 3), OldMember(1, 3)}).kind, Kind::kInit) << "the last";
+  EXPECT_EQ(PlanDeviceGroup({OldMember(1, 2), OldMember(0, 2)}).kind, Kind::kInit) << "places";
+  EXPECT_EQ(PlanDeviceGroup({OldMember(0, 2, 4), OldMember(1, 2, 5)}).kind, Kind::kInit);
+  EXPECT_EQ(PlanDeviceGroup({OldMember(0, 2), NewMember(1)}).kind, Kind::kInit)
+      << "one had to give it up";
 }
 
 TEST(DeviceOffer, SurvivesTheWayToTheOthers) {
   DeviceOffer offer = OldMember(2, 5);
-  offer.broken = true;
   const auto told = DeviceOffer::FromNumbers(offer.ToNumbers());
   ASSERT_TRUE(told.ok()) << told.status();
   EXPECT_EQ(told->ToNumbers(), offer.ToNumbers());
   EXPECT_EQ(told->gpu[1], 2);
-  EXPECT_TRUE(told->usable && told->broken);
+  EXPECT_TRUE(told->usable);
   EXPECT_FALSE(DeviceOffer::FromNumbers({1, 2}).ok());
 }
 

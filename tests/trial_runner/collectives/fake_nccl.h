@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "trial_runner/collectives/communicator_stream.h"
+#include "trial_runner/collectives/nccl_api.h"
+
+namespace espalier {
+
+// NCCL 2.28 between the threads of one process, without GPUs, in its non-blocking mode and no
+// kinder than it is: calls return before they are done; the communicator's address is stored a
+// second time when joining ends; who waits for a rank that never comes waits for ever; an operation
+// whose peers are gone holds its stream until the communicator is aborted. What the manual forbids
+// ends the process with its reason: operations on a communicator that is in progress, in error or
+// aborted, a second abort, blocking mode.
+class FakeNccl {
+ public:
+  FakeNccl();  // one at a time
+  ~FakeNccl();
+  FakeNccl(const FakeNccl&) = delete;
+  FakeNccl& operator=(const FakeNccl&) = delete;
+
+  const NcclApi& api() const;
+  // A stream of its own for a communicator; `current` operations need not be waited for.
+  static std::unique_ptr<CommunicatorStream> MakeStream();
+
+  // The next `count` joins, of whatever rank, end in an error with this text. Their peers hear
+  // nothing of it.
+  void FailJoins(int count, const std::string& text);
+  void FailIds(int count);
+
+  // Calls of the table so far, and what is called at each: for tests that stop a member there.
+  using AtCall = void (*)();
+  void CallAtEach(AtCall at_call);
+
+  std::int64_t joined() const;    // communicators that were ready, ever
+  std::int64_t existing() const;  // communicators that have not been aborted
+};
+
+}  // namespace espalier

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+namespace espalier {
+
+// The stream of a GPU on which a communicator works: the seam to CUDA. One thread calls it, but
+// for Synchronize.
+class CommunicatorStream {
+ public:
+  virtual ~CommunicatorStream() = default;
+
+  virtual cudaStream_t handle() const = 0;
+  // What is begun from now on comes after what the calling thread's current stream holds.
+  virtual void FollowCurrent() = 0;
+  // Passed() tells whether the GPU has come to the newest mark.
+  virtual void Mark() = 0;
+  virtual bool Passed() const = 0;
+  // Waits for all that was begun. Any thread.
+  virtual void Synchronize() = 0;
+};
+
+}  // namespace espalier
