@@ -1,8 +1,8 @@
 #include "trial_runner/torch/gradient_buckets.h"
 
-#include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/dot.h>
-#include <ATen/ops/from_blob.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/function.h>
@@ -29,6 +29,9 @@ ElementScale ScaleAt(const std::vector<Preconditioner>& preconditioners, std::si
           static_cast<float>(p.epsilon)};
 }
 
+// Scaled gradients are made so many elements at a time, 32 MB, to be forgotten at once.
+constexpr std::int64_t kMostScaledAtOnce = 8 << 20;
+
 std::size_t Count(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
 
 }  // namespace
@@ -46,11 +49,12 @@ struct GradientBuckets::Hook : torch::autograd::FunctionPostHook {
 };
 
 GradientBuckets::GradientBuckets(std::vector<Parameter> parameters, std::size_t groups,
-                                 std::int64_t bucket_bytes)
+                                 std::int64_t bucket_bytes, Arithmetic arithmetic)
     : parameters_(std::move(parameters)),
       groups_(groups),
       offsets_(parameters_.size()),
       device_(parameters_.front().tensor.device()),
+      arithmetic_(arithmetic),
       local_sqr_(groups),
       used_(parameters_.size()),
       waiting_(parameters_.size()) {
@@ -59,12 +63,18 @@ GradientBuckets::GradientBuckets(std::vector<Parameter> parameters, std::size_t 
     const std::int64_t count = parameters_[i].tensor.numel();
     if (buckets_.empty() ||
         (size_ > buckets_.back().begin && size_ + count - buckets_.back().begin > most)) {
-      buckets_.push_back({size_, size_, {}, 0});
+      buckets_.push_back({.begin = size_, .end = size_, .parameters = {}, .ranges = {}});
     }
     offsets_[i] = size_;
     size_ += count;
-    buckets_.back().end = size_;
-    buckets_.back().parameters.push_back(i);
+    Bucket& bucket = buckets_.back();
+    bucket.end = size_;
+    bucket.parameters.push_back(i);
+    const std::size_t group = parameters_[i].group;
+    if (bucket.ranges.empty() || bucket.ranges.back().group != group) {
+      bucket.ranges.push_back({offsets_[i], size_, group});
+    }
+    bucket.ranges.back().end = size_;
   }
   Attach();
 }
@@ -91,22 +101,31 @@ std::int64_t GradientBuckets::TailSize() const {
 }
 
 void GradientBuckets::MakeMemory() {
-  memory_ = at::zeros({size_ + TailSize()}, at::TensorOptions(at::kFloat).device(device_));
-  tail_.assign(static_cast<std::size_t>(TailSize()), 0);
-  if (!device_.is_cpu()) {
-    device_sqr_ = at::zeros({static_cast<std::int64_t>(groups_)},
-                            at::TensorOptions(at::kFloat).device(device_));
-  }
+  const auto options = at::TensorOptions(at::kFloat).device(device_);
+  memory_ = at::zeros({size_ + TailSize()}, options);
+  tail_ = HostTensor(TailSize());
+  if (!on_host()) group_sqr_ = at::zeros({static_cast<std::int64_t>(groups_)}, options);
+}
+
+at::Tensor GradientBuckets::HostTensor(std::int64_t size) const {
+  return at::empty({size}, at::TensorOptions(at::kFloat).pinned_memory(device_.is_cuda())).zero_();
 }
 
 void GradientBuckets::Renew() {
   memory_ = at::Tensor();
-  previous_.clear();
+  DropPrevious();
 }
 
-at::Tensor GradientBuckets::SliceOf(std::size_t index) const {
+at::Tensor GradientBuckets::SliceOf(const at::Tensor& memory, std::size_t index) const {
   const at::Tensor& p = parameters_[index].tensor;
-  return memory_.narrow(0, offsets_[index], p.numel()).view(p.sizes());
+  return memory.narrow(0, offsets_[index], p.numel()).view(p.sizes());
+}
+
+void GradientBuckets::PointGradientsInto(const at::Tensor& memory) {
+  gradients_ = memory;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (used_[i]) parameters_[i].tensor.mutable_grad() = SliceOf(memory, i);
+  }
 }
 
 // ---- one pass ---------------------------------------------------------------------------------
@@ -125,9 +144,12 @@ void GradientBuckets::Begin(const Pass& pass, Collectives& collectives, int repl
     compared_ = has_previous();
     std::fill(local_sqr_.begin(), local_sqr_.end(), 0);
     std::fill(used_.begin(), used_.end(), false);
-    if (!pass.keep && (!memory_.defined() || memory_.numel() < size_ + TailSize())) MakeMemory();
-    std::fill(tail_.begin(), tail_.end(), 0.0F);
-    if (device_sqr_.defined()) device_sqr_.zero_();
+    const bool fits = memory_.defined() && memory_.numel() >= size_ + TailSize() &&
+                      memory_.numel() == size_ + tail_.numel();
+    if (!fits && !(pass.keep && on_host())) MakeMemory();
+    if (tail_.defined()) tail_.zero_();
+    if (group_sqr_.defined()) group_sqr_.zero_();
+    if (!on_host()) RefreshScales();
   }
   for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters.size();
   next_bucket_ = 0;
@@ -138,22 +160,22 @@ void GradientBuckets::OnReady(std::size_t index) {
   at::Tensor& gradient = parameters_[index].tensor.mutable_grad();
   if (!gradient.defined()) return;
   used_[index] = true;
-  if (pass_.keep) {
-    // On the CPU at once: the gradient is in the cache, and the one before is needed no more.
-    if (device_.is_cpu()) CompareWithPrevious(index);
+  if (pass_.keep && on_host()) {
+    // At once: the gradient is in the cache, and the one before is needed no more.
+    CompareWithPrevious(index);
     return;
   }
   Bucket& bucket = *std::find_if(buckets_.begin(), buckets_.end(),
                                  [&](const Bucket& b) { return offsets_[index] < b.end; });
-  if (device_.is_cpu()) {
+  if (on_host()) {
     Fold(index, gradient);
     gradient.reset();
   } else {
     waiting_[index] = std::exchange(gradient, {});
   }
   if (--bucket.missing > 0) return;
-  if (!device_.is_cpu()) FoldOnDevice(bucket);
-  if (pass_.last) BeginFullBuckets();
+  if (!on_host()) FoldBucket(bucket);
+  if (pass_.last && !pass_.keep) BeginFullBuckets();
 }
 
 void GradientBuckets::Fold(std::size_t index, const at::Tensor& gradient) {
@@ -165,28 +187,83 @@ void GradientBuckets::Fold(std::size_t index, const at::Tensor& gradient) {
                                        memory_.mutable_data_ptr<float>() + offsets_[index]);
 }
 
-// A few fused operations a bucket: starting one for each parameter costs more than its arithmetic.
-void GradientBuckets::FoldOnDevice(const Bucket& bucket) {
+void GradientBuckets::FoldBucket(const Bucket& bucket) {
   const at::NoGradGuard no_grad;
-  std::vector<std::vector<at::Tensor>> by_group(groups_);
+  std::vector<at::Tensor> parts;
+  bool any = false;
   for (const std::size_t i : bucket.parameters) {
     const at::Tensor gradient = std::exchange(waiting_[i], {});
-    if (!gradient.defined()) continue;
-    const at::Tensor slice = SliceOf(i);
-    if (pass_.first) {
-      slice.copy_(gradient).mul_(pass_.weight);
-    } else {
-      slice.add_(gradient, pass_.weight);
+    any = any || gradient.defined();
+    parts.push_back(gradient.defined()
+                        ? gradient.reshape(-1)
+                        : at::zeros({parameters_[i].tensor.numel()}, memory_.options()));
+  }
+  if (!any) return;
+  at::Tensor into = memory_.narrow(0, bucket.begin, bucket.end - bucket.begin);
+  const at::Tensor gradients = pass_.first ? at::cat_out(into, parts) : at::cat(parts);
+  if (!pass_.keep) {
+    for (const Range& range : bucket.ranges) {
+      const at::Tensor scaled =
+          Scaled(gradients.narrow(0, range.begin - bucket.begin, range.end - range.begin), range);
+      group_sqr_.select(0, static_cast<std::int64_t>(range.group))
+          .add_(at::dot(scaled, scaled), pass_.norm_factor);
     }
-    by_group[parameters_[i].group].push_back(
-        preconditioners_.empty() ? gradient : preconditioners_[i].Apply(gradient));
   }
-  for (std::size_t g = 0; g < groups_; ++g) {
-    if (by_group[g].empty()) continue;
-    const at::Tensor norms = at::stack(at::_foreach_norm(by_group[g]));
-    device_sqr_.select(0, static_cast<std::int64_t>(g))
-        .add_(at::dot(norms, norms), pass_.norm_factor);
+  if (!pass_.first) {
+    into.add_(gradients, pass_.weight);
+  } else if (pass_.weight != 1) {
+    into.mul_(pass_.weight);
   }
+}
+
+// All at once, whatever the number of parameters: their second moments lie in as many tensors.
+void GradientBuckets::RefreshScales() {
+  if (scales_known_) return;
+  scales_known_ = true;
+  if (preconditioners_.empty()) {
+    scales_ = at::Tensor();
+    return;
+  }
+  const at::NoGradGuard no_grad;
+  struct Run {
+    Range range;
+    double factor = 0;
+    double epsilon = 1;
+  };
+  std::vector<at::Tensor> moments;
+  std::vector<Run> runs;
+  for (const Bucket& bucket : buckets_) {
+    for (const std::size_t i : bucket.parameters) {
+      const Preconditioner& p = preconditioners_[i];
+      const std::int64_t count = parameters_[i].tensor.numel();
+      moments.push_back(p.second_moment.defined() ? p.second_moment.reshape(-1)
+                                                  : at::zeros({count}, memory_.options()));
+      Run run{.range = {offsets_[i], offsets_[i] + count, parameters_[i].group}};
+      if (p.second_moment.defined()) {
+        run.factor = p.factor;
+        run.epsilon = p.epsilon;
+      }
+      const bool same =
+          !runs.empty() && runs.back().factor == run.factor && runs.back().epsilon == run.epsilon;
+      if (same) {
+        runs.back().range.end = run.range.end;
+      } else {
+        runs.push_back(run);
+      }
+    }
+  }
+  scales_ = at::cat(moments).sqrt_();
+  for (const Run& run : runs) {
+    scales_.narrow(0, run.range.begin, run.range.end - run.range.begin)
+        .mul_(run.factor)
+        .add_(run.epsilon)
+        .reciprocal_();
+  }
+}
+
+at::Tensor GradientBuckets::Scaled(const at::Tensor& gradients, const Range& range) const {
+  if (!scales_.defined()) return gradients;
+  return gradients * scales_.narrow(0, range.begin, range.end - range.begin);
 }
 
 void GradientBuckets::BeginFullBuckets() {
@@ -209,25 +286,26 @@ void GradientBuckets::BeginBucket(const Bucket& bucket) {
 
 void GradientBuckets::End() {
   open_ = false;
-  if (pass_.keep) return;
+  if (pass_.keep && on_host()) return;
   for (Bucket& bucket : buckets_) {
-    if (bucket.missing == 0) continue;
-    if (!device_.is_cpu()) FoldOnDevice(bucket);
+    if (bucket.missing > 0 && !on_host()) FoldBucket(bucket);
   }
-  if (!pass_.first) return;
-  // What this pass did not touch must hold nothing of the last step.
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (!used_[i]) SliceOf(i).zero_();
+  if (pass_.first) {
+    // What this pass did not touch must hold nothing of the last step.
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (!used_[i]) SliceOf(memory_, i).zero_();
+    }
   }
+  if (pass_.keep) PointGradientsInto(memory_);
 }
 
 // ---- the step -----------------------------------------------------------------------------------
 
 void GradientBuckets::SetTailAt(std::int64_t index, double value) {
-  tail_[static_cast<std::size_t>(index)] = static_cast<float>(value);
+  tail_.mutable_data_ptr<float>()[index] = static_cast<float>(value);
 }
 double GradientBuckets::TailAt(std::int64_t index) const {
-  return static_cast<double>(tail_[static_cast<std::size_t>(index)]);
+  return static_cast<double>(tail_.const_data_ptr<float>()[index]);
 }
 void GradientBuckets::SetComputeTime(int rank, double time_s) {
   SetTailAt(kFixedTail + static_cast<std::int64_t>(groups_ + parameters_.size()) + rank, time_s);
@@ -236,18 +314,25 @@ double GradientBuckets::compute_time_s(int rank) const {
   return TailAt(kFixedTail + static_cast<std::int64_t>(groups_ + parameters_.size()) + rank);
 }
 
-void GradientBuckets::ExchangeTail(bool to_memory) {
-  const at::Tensor host =
-      at::from_blob(tail_.data(), {static_cast<std::int64_t>(tail_.size())}, at::kFloat);
-  at::Tensor there = memory_.narrow(0, size_, static_cast<std::int64_t>(tail_.size()));
-  if (!to_memory) {
-    host.copy_(there);
+void GradientBuckets::SendTail() {
+  at::Tensor there = memory_.narrow(0, size_, tail_.numel());
+  there.copy_(tail_, /*non_blocking=*/true);
+  if (group_sqr_.defined()) {
+    there.narrow(0, kFixedTail, static_cast<std::int64_t>(groups_)).copy_(group_sqr_);
+  }
+}
+
+// On a device with the step's sums, so that there is one copy to wait for.
+void GradientBuckets::ReceiveTail() {
+  const at::Tensor there = memory_.narrow(0, size_, tail_.numel());
+  if (on_host()) {
+    tail_.copy_(there);
     return;
   }
-  there.copy_(host);
-  if (device_sqr_.defined()) {
-    there.narrow(0, kFixedTail, static_cast<std::int64_t>(groups_)).copy_(device_sqr_);
-  }
+  const at::NoGradGuard no_grad;
+  const at::Tensor both = at::cat({there, StepSums()}).cpu();
+  tail_.copy_(both.narrow(0, 0, tail_.numel()));
+  TakeSums(both.const_data_ptr<float>() + tail_.numel());
 }
 
 absl::Status GradientBuckets::Reduce() {
@@ -259,14 +344,14 @@ absl::Status GradientBuckets::Reduce() {
   for (std::size_t i = 0; i < used_.size(); ++i) {
     SetTailAt(used + static_cast<std::int64_t>(i), used_[i] ? 1 : 0);
   }
-  ExchangeTail(/*to_memory=*/true);
+  SendTail();
   while (next_bucket_ < buckets_.size()) BeginBucket(buckets_[next_bucket_++]);
   if (absl::Status summed = collectives_->WaitAll(); !summed.ok()) return summed;
-  ExchangeTail(/*to_memory=*/false);
+  ReceiveTail();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     used_[i] = TailAt(used + static_cast<std::int64_t>(i)) > 0;
-    if (used_[i]) parameters_[i].tensor.mutable_grad() = SliceOf(i);
   }
+  PointGradientsInto(memory_);
   return absl::OkStatus();
 }
 
@@ -285,14 +370,8 @@ bool GradientBuckets::Norms::finite() const {
 }
 
 double GradientBuckets::SqrOf(std::size_t index, const at::Tensor& gradient) const {
-  if (device_.is_cpu()) {
-    const at::Tensor whole = gradient.contiguous();
-    return SquaredNorm(whole.const_data_ptr<float>(), Count(whole),
-                       ScaleAt(preconditioners_, index));
-  }
-  const at::Tensor scaled =
-      preconditioners_.empty() ? gradient : preconditioners_[index].Apply(gradient);
-  return at::dot(scaled.flatten(), scaled.flatten()).item<double>();
+  const at::Tensor whole = gradient.contiguous();
+  return SquaredNorm(whole.const_data_ptr<float>(), Count(whole), ScaleAt(preconditioners_, index));
 }
 
 void GradientBuckets::CompareWithPrevious(std::size_t index) {
@@ -300,7 +379,7 @@ void GradientBuckets::CompareWithPrevious(std::size_t index) {
   const at::Tensor& gradient = parameters_[index].tensor.grad();
   const at::Tensor before =
       has_previous() ? std::exchange(previous_[index], at::Tensor()) : at::Tensor();
-  if (gradient.defined() && before.defined() && device_.is_cpu()) {
+  if (gradient.defined() && before.defined()) {
     const at::Tensor a = gradient.contiguous();
     const at::Tensor b = before.contiguous();
     const PairNorms pair = NormsWithPrevious(a.const_data_ptr<float>(), b.const_data_ptr<float>(),
@@ -312,20 +391,54 @@ void GradientBuckets::CompareWithPrevious(std::size_t index) {
   }
   if (gradient.defined()) kept_norms_.sqr[g] += SqrOf(index, gradient);
   if (before.defined()) kept_norms_.previous_sqr[g] += SqrOf(index, before);
-  if (gradient.defined() && before.defined()) {
-    const auto scaled = [&](const at::Tensor& t) {
-      return (preconditioners_.empty() ? t : preconditioners_[index].Apply(t)).flatten();
-    };
-    kept_norms_.product[g] += at::dot(scaled(gradient), scaled(before)).item<double>();
+}
+
+// By group |gradient|^2, |previous|^2 and gradient . previous; then |gradient|^2 of all, without
+// preconditioner. In the memory's order: a parameter without gradient has zeros there.
+at::Tensor GradientBuckets::StepSums() const {
+  std::vector<at::Tensor> sums(3 * groups_ + 1, at::zeros({}, memory_.options()));
+  for (const Bucket& bucket : buckets_) {
+    for (const Range& of_group : bucket.ranges) {
+      for (std::int64_t begin = of_group.begin; begin < of_group.end; begin += kMostScaledAtOnce) {
+        const Range range{begin, std::min(of_group.end, begin + kMostScaledAtOnce), of_group.group};
+        const at::Tensor plain = memory_.narrow(0, range.begin, range.end - range.begin);
+        const at::Tensor now = Scaled(plain, range);
+        const auto add = [&](std::size_t index, const at::Tensor& a, const at::Tensor& b) {
+          sums[index] = sums[index] + at::dot(a, b);
+        };
+        add(range.group, now, now);
+        if (scales_.defined()) add(3 * groups_, plain, plain);
+        if (!previous_memory_.defined()) continue;
+        const at::Tensor before =
+            Scaled(previous_memory_.narrow(0, range.begin, range.end - range.begin), range);
+        add(groups_ + range.group, before, before);
+        add(2 * groups_ + range.group, now, before);
+      }
+    }
   }
+  return at::stack(sums);
+}
+
+void GradientBuckets::TakeSums(const float* sums) {
+  double total = 0;
+  for (std::size_t g = 0; g < groups_; ++g) {
+    kept_norms_.sqr[g] = static_cast<double>(sums[g]);
+    kept_norms_.previous_sqr[g] = static_cast<double>(sums[groups_ + g]);
+    kept_norms_.product[g] = static_cast<double>(sums[2 * groups_ + g]);
+    total += kept_norms_.sqr[g];
+  }
+  norm_sqr_ = scales_.defined() ? static_cast<double>(sums[3 * groups_]) : total;
 }
 
 GradientBuckets::Norms GradientBuckets::MeasureStep(bool previous) {
   const at::NoGradGuard no_grad;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    // Of a kept pass on the CPU only those are left that had no gradient this time.
-    if (pass_.keep && device_.is_cpu() && used_[i]) continue;
-    CompareWithPrevious(i);
+  if (on_host()) {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      // Of a kept pass only those are left that had no gradient this time.
+      if (!pass_.keep || !used_[i]) CompareWithPrevious(i);
+    }
+  } else if (pass_.keep) {
+    TakeSums(StepSums().cpu().const_data_ptr<float>());
   }
   Norms norms = std::exchange(kept_norms_, {});
   if (!previous || !compared_) {
@@ -336,25 +449,33 @@ GradientBuckets::Norms GradientBuckets::MeasureStep(bool previous) {
 }
 
 double GradientBuckets::Norm() const {
+  if (!on_host()) return std::sqrt(norm_sqr_);
   double sqr = 0;
   for (const Parameter& p : parameters_) {
     if (!p.tensor.grad().defined()) continue;
     const at::Tensor whole = p.tensor.grad().contiguous();
-    sqr += device_.is_cpu() ? SquaredNorm(whole.const_data_ptr<float>(), Count(whole), {})
-                            : at::dot(whole.flatten(), whole.flatten()).item<double>();
+    sqr += SquaredNorm(whole.const_data_ptr<float>(), Count(whole), {});
   }
   return std::sqrt(sqr);
 }
 
+// Not in place: what was kept for comparison is not to be scaled.
 void GradientBuckets::Scale(double factor) {
   const at::NoGradGuard no_grad;
+  if (!on_host()) {
+    PointGradientsInto(gradients_.mul(factor));
+    return;
+  }
   for (Parameter& p : parameters_) {
-    // Not in place: what was kept for comparison is not to be scaled.
     if (p.tensor.grad().defined()) p.tensor.mutable_grad() = p.tensor.grad().mul(factor);
   }
 }
 
 void GradientBuckets::KeepAsPrevious() {
+  if (!on_host()) {
+    std::swap(memory_, previous_memory_);
+    return;
+  }
   previous_.clear();
   for (const Parameter& p : parameters_) {
     const at::Tensor& gradient = p.tensor.grad();

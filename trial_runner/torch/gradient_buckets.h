@@ -22,8 +22,12 @@ namespace espalier {
 // members must begin the same collectives alike. A tail of further numbers travels behind the last
 // bucket's gradients, so that a step of a small model is one all-reduce.
 //
-// A step of a single microbatch on a single replica is left where autograd put it: nothing is
-// copied, and the gradients are kept until the next step to be compared with it.
+// On the host, a step of a single microbatch on a single replica is left where autograd put it:
+// nothing is copied, and the gradients are kept until the next step to be compared with it. On
+// devices all steps go through the buckets' memory, by a few operations a bucket, because starting
+// one for each parameter costs more than its arithmetic; the step's numbers come back in one copy,
+// for which the host waits once a step. There the memory of the step before is kept for the
+// comparison, and Adam's scale of each element beside it: once or twice the parameters' size.
 //
 // Memory to which an abandoned collective may still write is replaced, never reused. Use it from
 // one thread; backward's own threads call in while Begin..End is under way.
@@ -46,7 +50,18 @@ class GradientBuckets {
     at::Tensor tensor;
     std::size_t group = 0;
   };
-  GradientBuckets(std::vector<Parameter> parameters, std::size_t groups, std::int64_t bucket_bytes);
+  // By what the arithmetic is done: our own loops over host memory, or LibTorch's operations on
+  // whole buckets, on whatever device.
+  enum class Arithmetic { kHostLoops, kBucketOperations };
+  static Arithmetic UsualFor(at::Device device) {
+    return device.is_cpu() ? Arithmetic::kHostLoops : Arithmetic::kBucketOperations;
+  }
+
+  GradientBuckets(std::vector<Parameter> parameters, std::size_t groups, std::int64_t bucket_bytes)
+      : GradientBuckets(parameters, groups, bucket_bytes,
+                        UsualFor(parameters.front().tensor.device())) {}
+  GradientBuckets(std::vector<Parameter> parameters, std::size_t groups, std::int64_t bucket_bytes,
+                  Arithmetic arithmetic);
   ~GradientBuckets();
   GradientBuckets(const GradientBuckets&) = delete;
   GradientBuckets& operator=(const GradientBuckets&) = delete;
@@ -57,6 +72,7 @@ class GradientBuckets {
   // Norms count each element scaled by these, one per parameter; empty: unscaled.
   void SetPreconditioners(std::vector<Preconditioner> preconditioners) {
     preconditioners_ = std::move(preconditioners);
+    scales_known_ = false;
   }
 
   // One microbatch's backward pass.
@@ -93,7 +109,7 @@ class GradientBuckets {
     bool finite() const;
   };
   Norms MeasureStep(bool previous);
-  // |gradient|, over all groups and without preconditioner.
+  // |gradient|, over all groups and without preconditioner. After MeasureStep.
   double Norm() const;
   void Scale(double factor);
 
@@ -103,35 +119,53 @@ class GradientBuckets {
 
   // Keeps the gradient of a step for the next one's comparison. Before Scale.
   void KeepAsPrevious();
-  void DropPrevious() { previous_.clear(); }
-  bool has_previous() const { return !previous_.empty(); }
+  void DropPrevious() {
+    previous_.clear();
+    previous_memory_ = at::Tensor();
+  }
+  bool has_previous() const { return !previous_.empty() || previous_memory_.defined(); }
 
   // Gives the memory up to whatever may still write to it, and goes on in fresh memory.
   void Renew();
 
  private:
+  // Elements of the memory.
+  struct Range {
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+    std::size_t group = 0;  // of all of them
+  };
   struct Bucket {
     std::int64_t begin = 0;  // elements of the memory
     std::int64_t end = 0;
     std::vector<std::size_t> parameters;
-    std::size_t missing = 0;  // gradients of this pass
+    std::vector<Range> ranges;  // of one group each
+    std::size_t missing = 0;    // gradients of this pass
   };
   struct Hook;
 
   void OnReady(std::size_t index);
   void Fold(std::size_t index, const at::Tensor& gradient);
   void CompareWithPrevious(std::size_t index);
-  void FoldOnDevice(const Bucket& bucket);
+  bool on_host() const { return arithmetic_ == Arithmetic::kHostLoops; }
+  void FoldBucket(const Bucket& bucket);
+  void RefreshScales();
+  at::Tensor Scaled(const at::Tensor& gradients, const Range& range) const;
+  at::Tensor StepSums() const;
+  void TakeSums(const float* sums);
   void BeginFullBuckets();
   void BeginBucket(const Bucket& bucket);
   void MakeMemory();
-  at::Tensor SliceOf(std::size_t index) const;
+  at::Tensor SliceOf(const at::Tensor& memory, std::size_t index) const;
+  void PointGradientsInto(const at::Tensor& memory);
   double SqrOf(std::size_t index, const at::Tensor& gradient) const;
   void Detach();
   std::int64_t TailSize() const;
   void SetTailAt(std::int64_t index, double value);
   double TailAt(std::int64_t index) const;
-  void ExchangeTail(bool to_memory);
+  at::Tensor HostTensor(std::int64_t size) const;
+  void SendTail();
+  void ReceiveTail();
 
   std::vector<Parameter> parameters_;
   const std::size_t groups_;
@@ -139,16 +173,25 @@ class GradientBuckets {
   std::vector<Bucket> buckets_;        // in the order they are begun
   std::int64_t size_ = 0;              // gradient elements
   at::Device device_;
+  const Arithmetic arithmetic_;
   std::vector<Preconditioner> preconditioners_;
 
-  at::Tensor memory_;                 // weighted sums, then the tail
-  std::vector<float> tail_;           // host copy
-  std::vector<at::Tensor> previous_;  // gradients of the step before, undefined ones included
-  std::vector<double> local_sqr_;     // on the host, by group
-  at::Tensor device_sqr_;             // the same on the device, if that is not the host
-  Norms kept_norms_;                  // of the step, as far as they are measured
-  bool compared_ = false;             // there was a step before to compare with
+  at::Tensor memory_;              // weighted sums, then the tail
+  at::Tensor tail_;                // host copy; pinned where it goes to a GPU
+  std::vector<double> local_sqr_;  // by group: host loops
+  Norms kept_norms_;               // of the step, as far as they are measured
+  bool compared_ = false;          // there was a step before to compare with
   int replicas_ = 1;
+  // Host loops: the gradients of the step before, undefined ones included.
+  std::vector<at::Tensor> previous_;
+
+  // Bucket operations.
+  at::Tensor previous_memory_;  // of the step before
+  at::Tensor gradients_;        // the memory that the parameters' gradients are slices of
+  at::Tensor scales_;           // the preconditioners' factor of each element
+  bool scales_known_ = false;   // they are those of the present preconditioners
+  at::Tensor group_sqr_;        // LocalSqr of this replica
+  double norm_sqr_ = 0;         // of the step, without preconditioner
 
   // The pass under way.
   Pass pass_;

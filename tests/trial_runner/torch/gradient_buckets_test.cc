@@ -77,12 +77,24 @@ void ExpectSameGradients(Net& net, Net& plain) {
   }
 }
 
-TEST(GradientBuckets, SumsMicrobatchesByWeightAndMeasuresEachOfThem) {
+// With the host's loops, and with the operations that a GPU's memory is worked on by, here on the
+// CPU's.
+using Arithmetic = GradientBuckets::Arithmetic;
+class GradientBucketsTest : public ::testing::TestWithParam<Arithmetic> {};
+
+INSTANTIATE_TEST_SUITE_P(EachWay, GradientBucketsTest,
+                         ::testing::Values(Arithmetic::kHostLoops, Arithmetic::kBucketOperations),
+                         [](const auto& way) {
+                           return way.param == Arithmetic::kHostLoops ? "HostLoops"
+                                                                      : "BucketOperations";
+                         });
+
+TEST_P(GradientBucketsTest, SumsMicrobatchesByWeightAndMeasuresEachOfThem) {
   const Data data;
   const auto net = MakeNet();
   const auto plain = MakeNet();
   const auto collectives = Alone();
-  GradientBuckets buckets(ParametersOf(*net), 2, kSmallBuckets);
+  GradientBuckets buckets(ParametersOf(*net), 2, kSmallBuckets, GetParam());
   for (int step = 0; step < 2; ++step) {  // nothing of the first step is left in the second
     double local_a = 0;
     double local_b = 0;
@@ -112,7 +124,7 @@ TEST(GradientBuckets, SumsMicrobatchesByWeightAndMeasuresEachOfThem) {
   }
 }
 
-TEST(GradientBuckets, ReducesOverMembersWhoseSharesDiffer) {
+TEST_P(GradientBucketsTest, ReducesOverMembersWhoseSharesDiffer) {
   const Data data;
   std::vector<std::unique_ptr<Collectives>> members;
   for (int rank = 0; rank < 3; ++rank) members.push_back(*MakeGlooCollectives({}));
@@ -126,7 +138,7 @@ TEST(GradientBuckets, ReducesOverMembersWhoseSharesDiffer) {
       const auto r = static_cast<std::size_t>(rank);
       Collectives& collectives = *members[r];
       ASSERT_TRUE(collectives.Form({1, rank, 3, members[0]->Address()}).ok());
-      GradientBuckets buckets(ParametersOf(*nets[r]), 2, kSmallBuckets);
+      GradientBuckets buckets(ParametersOf(*nets[r]), 2, kSmallBuckets, GetParam());
       for (int step = 0; step < 3; ++step) {
         // The third member has no samples.
         const std::int64_t size = rank == 0 ? 8 : rank == 1 ? 4 : 0;
@@ -147,11 +159,11 @@ TEST(GradientBuckets, ReducesOverMembersWhoseSharesDiffer) {
   for (auto& r : running) r.get();
 }
 
-TEST(GradientBuckets, AKeptStepIsComparedWithTheOneBefore) {
+TEST_P(GradientBucketsTest, AKeptStepIsComparedWithTheOneBefore) {
   const Data data;
   const auto net = MakeNet();
   const auto collectives = Alone();
-  GradientBuckets buckets(ParametersOf(*net), 2, kSmallBuckets);
+  GradientBuckets buckets(ParametersOf(*net), 2, kSmallBuckets, GetParam());
   const auto step = [&](std::int64_t begin) {
     buckets.Begin({.keep = true}, *collectives, 1);
     data.Loss(*net, begin, 6).backward();
@@ -173,12 +185,12 @@ TEST(GradientBuckets, AKeptStepIsComparedWithTheOneBefore) {
   EXPECT_FALSE(net->unused->weight.grad().defined());
 }
 
-TEST(GradientBuckets, AnotherModelsBackwardLeavesNothingBehind) {
+TEST_P(GradientBucketsTest, AnotherModelsBackwardLeavesNothingBehind) {
   const Data data;
   const auto net = MakeNet();
   const auto plain = MakeNet();
   const auto collectives = Alone();
-  GradientBuckets buckets(ParametersOf(*net), 2, kSmallBuckets);
+  GradientBuckets buckets(ParametersOf(*net), 2, kSmallBuckets, GetParam());
   data.Loss(*net, 0, 3).backward();  // outside of a pass
   buckets.Begin({.weight = 1}, *collectives, 1);
   data.Loss(*net, 3, 6).backward();
@@ -187,6 +199,91 @@ TEST(GradientBuckets, AnotherModelsBackwardLeavesNothingBehind) {
   ASSERT_TRUE(buckets.Reduce().ok());
   data.Loss(*plain, 3, 6).backward();
   ExpectSameGradients(*net, *plain);
+}
+
+void ExpectNear(const std::vector<double>& a, const std::vector<double>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5 * (1 + std::abs(a[i])));
+}
+
+// Preconditioners that differ within a group, as a parameter's do which had a gradient less often.
+std::vector<Preconditioner> SomePreconditioners(Net& net, int step) {
+  at::manual_seed(100 + step);
+  std::vector<Preconditioner> all;
+  for (const auto& p : ParametersOf(net)) {
+    all.push_back({torch::rand(p.tensor.sizes()), 1.0 + 0.1 * step, 1e-3});
+  }
+  all[1].factor *= 2;
+  all[2] = Preconditioner{};  // not scaled at all
+  return all;
+}
+
+// Kept and reduced steps in turns, with and without preconditioners, clipping and a parameter that
+// has a gradient now and then.
+TEST(GradientBuckets, BothWaysComeToTheSameNumbers) {
+  const Data data;
+  const auto collectives = Alone();
+  const std::unique_ptr<Net> nets[] = {MakeNet(), MakeNet()};
+  std::vector<std::unique_ptr<GradientBuckets>> ways;
+  for (const auto way : {Arithmetic::kHostLoops, Arithmetic::kBucketOperations}) {
+    ways.push_back(
+        std::make_unique<GradientBuckets>(ParametersOf(*nets[ways.size()]), 2, kSmallBuckets, way));
+  }
+  for (int step = 0; step < 12; ++step) {
+    const bool keep = step % 4 < 2;
+    GradientBuckets::Norms norms[2];
+    for (std::size_t w = 0; w < 2; ++w) {
+      GradientBuckets& buckets = *ways[w];
+      Net& net = *nets[w];
+      if (step > 3) buckets.SetPreconditioners(SomePreconditioners(net, step));
+      for (const bool first : {true, false}) {
+        if (keep && !first) break;
+        buckets.Begin({.weight = keep ? 1.0 : 0.5,
+                       .first = first,
+                       .last = keep || !first,
+                       .keep = keep,
+                       .norm_factor = 0.25},
+                      *collectives, 1);
+        at::Tensor loss = data.Loss(net, step % 3 + (first ? 0 : 4), 4);
+        if (step % 5 == 0) loss = loss + net.unused->forward(at::ones({3})).sum();
+        loss.backward();
+        buckets.End();
+      }
+      if (!keep) {
+        ASSERT_TRUE(buckets.Reduce().ok());
+      }
+      norms[w] = buckets.MeasureStep(true);
+      step % 6 == 5 ? buckets.DropPrevious() : buckets.KeepAsPrevious();
+    }
+    SCOPED_TRACE(step);
+    ExpectNear(norms[0].sqr, norms[1].sqr);
+    ExpectNear(norms[0].previous_sqr, norms[1].previous_sqr);
+    ExpectNear(norms[0].product, norms[1].product);
+    EXPECT_EQ(norms[0].product.empty(), step % 6 == 0);
+    EXPECT_NEAR(ways[0]->Norm(), ways[1]->Norm(), 1e-5);
+    if (!keep) ExpectNear(ways[0]->LocalSqr(), ways[1]->LocalSqr());
+    for (const auto& buckets : ways) buckets->Scale(0.5);
+    ExpectSameGradients(*nets[1], *nets[0]);
+    for (const auto& net : nets) net->zero_grad();
+  }
+}
+
+// A group that has grown beyond the tail's usual room, and shrunk again.
+TEST_P(GradientBucketsTest, TheTailFollowsTheSizeOfTheGroup) {
+  const Data data;
+  const auto net = MakeNet();
+  const auto collectives = Alone();
+  GradientBuckets buckets(ParametersOf(*net), 2, kSmallBuckets, GetParam());
+  for (const int replicas : {1, 200, 1, 200, 1}) {
+    buckets.Begin({}, *collectives, replicas);
+    data.Loss(*net, 0, 4).backward();
+    buckets.End();
+    buckets.SetComputeTime(replicas - 1, 3);
+    ASSERT_TRUE(buckets.Reduce().ok());
+    EXPECT_EQ(buckets.compute_time_s(replicas - 1), 3);
+    buckets.MeasureStep(true);
+    buckets.KeepAsPrevious();
+  }
 }
 
 TEST(NormKernels, EqualSumsInDouble) {
