@@ -93,7 +93,8 @@ struct Model : torch::nn::Module {
 
 // Mean over the characters of the rows that `indices` name, in nats.
 at::Tensor Loss(Model& model, const at::Tensor& windows, const at::Tensor& indices) {
-  const at::Tensor rows = windows.index_select(0, indices);
+  const at::Tensor rows =
+      windows.index_select(0, indices.to(windows.device(), /*non_blocking=*/true));
   const at::Tensor scores = model.forward(rows.narrow(1, 0, kWindow));
   return at::cross_entropy_loss(scores.flatten(0, 1), rows.narrow(1, 1, kWindow).flatten());
 }
@@ -114,9 +115,12 @@ std::unique_ptr<torch::optim::Optimizer> MakeOptimizer(espalier::Trial& trial,
 
 void Train(int argc, char** argv, const Flags& flags) {
   espalier::Trial trial(argc, argv);
-  const Text text = ReadText(flags.Text("--text"));
+  Text text = ReadText(flags.Text("--text"));
+  text.training = text.training.to(trial.device());
+  text.validation = text.validation.to(trial.device());
 
   Model model(text.characters, trial.Get("hidden", std::int64_t{128}), trial.Get("dropout", 0.1));
+  model.to(trial.device());
   const auto optimizer = MakeOptimizer(trial, model.parameters());
   espalier::AdaptiveDataParallel parallel(
       trial, model, *optimizer,

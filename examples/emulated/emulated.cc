@@ -147,6 +147,7 @@ void Train(int argc, char** argv) {
   const auto batch_size = trial.Get("batch_size", std::int64_t{128});
 
   torch::nn::Linear model(16, 1);
+  model->to(trial.device());
   torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(1e-4));
   espalier::AdaptiveDataParallel parallel(
       trial, *model, optimizer,
@@ -162,7 +163,7 @@ void Train(int argc, char** argv) {
       double step_s = profile.alpha_c_s + profile.beta_c_s * samples;
       if (replicas > 1) step_s += profile.alpha_r_s + profile.beta_r_s * (replicas - 2);
       step.Sleep(step_s, replicas);
-      const at::Tensor x = at::zeros({1, 16}) + 1e-3 * samples;
+      const at::Tensor x = at::zeros({1, 16}, trial.device()) + 1e-3 * samples;
       parallel.Step(model->forward(x).square().mean());
     }
     // What the epochs are worth: larger batches learn less a sample, which the curve knows.

@@ -62,7 +62,8 @@ Arguments Parse(int argc, char** argv) {
   return arguments;
 }
 
-std::int64_t CountCorrect(FashionMnistNet& net, const Images& images, const at::Tensor& indices) {
+std::int64_t CountCorrect(FashionMnistNet& net, const Images& images, const at::Tensor& which) {
+  const at::Tensor indices = which.to(images.labels.device(), /*non_blocking=*/true);
   const at::Tensor guesses = net.forward(images.pixels.index_select(0, indices)).argmax(1);
   return guesses.eq(images.labels.index_select(0, indices)).sum().item<std::int64_t>();
 }
@@ -93,10 +94,11 @@ int Evaluate(const Arguments& arguments) {
 
 int Train(int argc, char** argv, const Arguments& arguments) {
   espalier::Trial trial(argc, argv);
-  const Images images = ReadFashionMnist(arguments.data, "train");
+  const Images images = ReadFashionMnist(arguments.data, "train").To(trial.device());
   const std::int64_t training_images = images.size() - kValidationImages;
 
   FashionMnistNet net(trial.Get("width", 16), trial.Get("dropout", 0.1));
+  net.to(trial.device());
   torch::optim::SGD optimizer(net.parameters(),
                               torch::optim::SGDOptions(trial.Get("lr", 0.02)).momentum(0.9));
   espalier::AdaptiveDataParallel parallel(
@@ -107,9 +109,10 @@ int Train(int argc, char** argv, const Arguments& arguments) {
 
   while (loader.NextEpoch(arguments.epochs)) {
     net.train();
-    while (const auto indices = loader.NextBatch()) {
-      const at::Tensor scores = net.forward(images.pixels.index_select(0, *indices));
-      parallel.Step(F::cross_entropy(scores, images.labels.index_select(0, *indices)));
+    while (const auto batch = loader.NextBatch()) {
+      const at::Tensor indices = batch->to(trial.device(), /*non_blocking=*/true);
+      const at::Tensor scores = net.forward(images.pixels.index_select(0, indices));
+      parallel.Step(F::cross_entropy(scores, images.labels.index_select(0, indices)));
     }
     const double correct =
         parallel.Evaluate(kValidationImages, kEvaluationBatch, [&](const at::Tensor& indices) {

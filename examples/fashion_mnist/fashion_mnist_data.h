@@ -14,6 +14,7 @@ struct Images {
   at::Tensor labels;  // [n] int64, 0 to 9
 
   std::int64_t size() const { return labels.size(0); }
+  Images To(at::Device device) const { return {pixels.to(device), labels.to(device)}; }
 };
 
 // `part` is "train" (60,000 images) or "t10k" (10,000). Throws std::runtime_error with a message

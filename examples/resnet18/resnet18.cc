@@ -79,12 +79,14 @@ std::unique_ptr<torch::optim::Optimizer> MakeOptimizer(espalier::Trial& trial,
 
 void Train(int argc, char** argv, const Flags& flags) {
   espalier::Trial trial(argc, argv);
-  const Images images = ReadImages(flags.Text("--data"), flags.Count("--images", 0));
+  const Images images =
+      ReadImages(flags.Text("--data"), flags.Count("--images", 0)).To(trial.device());
   const std::int64_t validation_images = images.size() / 10;
   const std::int64_t training_images = images.size() - validation_images;
   if (validation_images < 1) throw std::invalid_argument("--images: want 0 (all), or 10 or more");
 
   ResNet18 net(kClasses);
+  net.to(trial.device());
   const auto optimizer = MakeOptimizer(trial, net.parameters());
   espalier::AdaptiveDataParallel parallel(trial, net, *optimizer,
                                           {.scaling_rule = trial.Get("scaling_rule", ""),
@@ -101,13 +103,14 @@ void Train(int argc, char** argv, const Flags& flags) {
   const std::int64_t epochs = flags.Count("--epochs", 1);
   while (loader.NextEpoch(epochs)) {
     net.train();
-    while (const auto indices = loader.NextBatch()) {
+    while (const auto batch = loader.NextBatch()) {
+      const at::Tensor indices = batch->to(trial.device(), /*non_blocking=*/true);
       parallel.Step(
-          at::cross_entropy_loss(scores(*indices), images.labels.index_select(0, *indices)));
+          at::cross_entropy_loss(scores(indices), images.labels.index_select(0, indices)));
     }
     const double correct = parallel.Evaluate(
         validation_images, kEvaluationBatch, [&](const at::Tensor& validation_indices) {
-          const at::Tensor indices = validation_indices + training_images;
+          const at::Tensor indices = validation_indices.to(trial.device()) + training_images;
           const at::Tensor guesses = scores(indices).argmax(1);
           return guesses.eq(images.labels.index_select(0, indices)).sum().item<double>();
         });

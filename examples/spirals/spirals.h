@@ -15,6 +15,7 @@ struct Spirals {
   at::Tensor labels;  // [n] int64, 0 or 1
 
   std::int64_t size() const { return labels.size(0); }
+  Spirals To(at::Device device) const { return {points.to(device), labels.to(device)}; }
 };
 
 inline Spirals MakeSpirals(std::int64_t size, std::uint64_t seed) {

@@ -45,7 +45,9 @@ class Pool:
         self.grpc = f"127.0.0.1:{free_port()}"
         self.service = subprocess.Popen([TUNER, "serve", "--grpc", self.grpc, "--db", str(folder / "db")],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.agent = subprocess.Popen([TUNER, "agent", "--join", self.grpc, "--slots", str(slots), "--name",
+        # Shares of one GPU where tests/gpu says so.
+        made_of = ["--gpus", "0", "--slots-per-gpu"] if os.environ.get("ESPALIER_TEST_DEVICE") == "cuda" else ["--slots"]
+        self.agent = subprocess.Popen([TUNER, "agent", "--join", self.grpc, *made_of, str(slots), "--name",
                                        "n", "--dir", str(folder / "agent"), *map(str, agent_flags)],
                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                       env=os.environ | {"ESPALIER_THREADS": "1"})

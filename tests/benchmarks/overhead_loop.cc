@@ -1,12 +1,13 @@
 // What the overhead benchmark runs: one model trained by the plain LibTorch loop and by the
 // adaptive one, in one process and in turns, so that whatever else the machine does falls on both.
 //
-// Usage: bench_overhead_loop MODEL PAIRS TURN_S MICROBATCHES
+// Usage: bench_overhead_loop MODEL PAIRS TURN_S MICROBATCHES [BATCH]
 // Prints a line a pair: seconds a step of the plain and of the adaptive loop, then processor
 // seconds a step of both. With 2 MICROBATCHES the batch is twice the adaptive loop's base batch,
 // which it then takes in two; the plain loop always takes its batch in one.
 
 #include <ATen/ops/randperm.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -41,7 +42,7 @@ class PlainLoop {
 
   void Step() {
     if (!order_.defined() || cursor_ + workload_.batch_size > order_.size(0)) {
-      order_ = at::randperm(Workload::kDatasetSize);
+      order_ = at::randperm(Workload::kDatasetSize, workload_.inputs.device());
       cursor_ = 0;
     }
     optimizer_.zero_grad();
@@ -95,11 +96,18 @@ struct Spent {
   double processor_s = 0;
 };
 
-void RunTurn(const std::function<void()>& step, int steps, Spent& spent) {
+// The clocks are read when the device has done what was asked of it.
+void RunTurn(at::Device device, const std::function<void()>& step, int steps, Spent& spent) {
+  const auto await_device = [device] {
+    if (device.is_cpu()) return;
+    c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
+  };
   for (int i = 0; i < kDropped; ++i) step();
+  await_device();
   const double wall = SecondsOf(CLOCK_MONOTONIC);
   const double processor = SecondsOf(CLOCK_PROCESS_CPUTIME_ID);
   for (int i = 0; i < steps; ++i) step();
+  await_device();
   spent.wall_s += SecondsOf(CLOCK_MONOTONIC) - wall;
   spent.processor_s += SecondsOf(CLOCK_PROCESS_CPUTIME_ID) - processor;
 }
@@ -108,31 +116,37 @@ void RunTurn(const std::function<void()>& step, int steps, Spent& spent) {
 
 int main(int argc, char** argv) {
   espalier::Trial trial(argc, argv);
-  auto for_plain = argc == 5 ? MakeWorkload(argv[1]) : std::nullopt;
-  auto for_adaptive = argc == 5 ? MakeWorkload(argv[1]) : std::nullopt;
-  const double turn_s = argc == 5 ? std::atof(argv[3]) : 0;
-  const int microbatches = argc == 5 ? std::atoi(argv[4]) : 0;
-  if (!for_plain || !(turn_s > 0) || microbatches < 1 || microbatches > 2) {
-    std::fprintf(stderr, "usage: bench_overhead_loop convnet|resnet18|mlp PAIRS TURN_S 1|2\n");
+  const bool complete = argc == 5 || argc == 6;
+  auto for_plain = complete ? MakeWorkload(argv[1], trial.device()) : std::nullopt;
+  auto for_adaptive = complete ? MakeWorkload(argv[1], trial.device()) : std::nullopt;
+  const double turn_s = complete ? std::atof(argv[3]) : 0;
+  const int microbatches = complete ? std::atoi(argv[4]) : 0;
+  const std::int64_t batch = argc == 6 ? std::atoll(argv[5]) : 0;
+  if (!for_plain || !(turn_s > 0) || microbatches < 1 || microbatches > 2 || batch < 0) {
+    std::fprintf(
+        stderr,
+        "usage: bench_overhead_loop convnet|resnet18|mlp|small|large PAIRS TURN_S 1|2 [BATCH]\n");
     return 2;
   }
+  if (batch > 0) for_plain->batch_size = for_adaptive->batch_size = batch;
   PlainLoop plain(*std::move(for_plain));
   const std::int64_t base_batch_size = for_adaptive->batch_size / microbatches;
   AdaptiveLoop adaptive(trial, *std::move(for_adaptive), base_batch_size);
   const auto step_plain = [&] { plain.Step(); };
   const auto step_adaptive = [&] { adaptive.Step(); };
 
+  const at::Device device = trial.device();
   Spent first;
-  RunTurn(step_plain, 3, first);
-  RunTurn(step_adaptive, 3, first);
+  RunTurn(device, step_plain, 3, first);
+  RunTurn(device, step_adaptive, 3, first);
   const int steps = std::max(3, static_cast<int>(turn_s / (first.wall_s / 6)));
   for (int pair = 0; pair < std::atoi(argv[2]); ++pair) {
     Spent by_plain;
     Spent by_adaptive;
     for (int turn = 0; turn < 2; ++turn) {
-      RunTurn(step_plain, steps, by_plain);
-      RunTurn(step_adaptive, 2 * steps, by_adaptive);
-      RunTurn(step_plain, steps, by_plain);
+      RunTurn(device, step_plain, steps, by_plain);
+      RunTurn(device, step_adaptive, 2 * steps, by_adaptive);
+      RunTurn(device, step_plain, steps, by_plain);
     }
     const double each = 4.0 * steps;
     std::printf("%.9f %.9f %.9f %.9f\n", by_plain.wall_s / each, by_adaptive.wall_s / each,

@@ -31,7 +31,8 @@ double MonotonicSeconds() {
 
 int main(int argc, char** argv) {
   espalier::Trial trial(argc, argv);
-  const auto workload = argc >= 3 && argc <= 5 ? MakeWorkload(argv[2]) : std::nullopt;
+  const auto workload =
+      argc >= 3 && argc <= 5 ? MakeWorkload(argv[2], trial.device()) : std::nullopt;
   std::FILE* log =
       workload ? std::fopen((std::string(argv[1]) + "/" + std::to_string(getpid())).c_str(), "w")
                : nullptr;
@@ -43,7 +44,8 @@ int main(int argc, char** argv) {
   }
   if (argc == 5) {
     constexpr std::int64_t kFloats = 250'000;  // of a megabyte
-    workload->net->register_buffer("frozen", at::zeros({std::atoll(argv[4]) * kFloats}));
+    workload->net->register_buffer("frozen",
+                                   at::zeros({std::atoll(argv[4]) * kFloats}, trial.device()));
   }
   torch::optim::SGD optimizer = MakeOptimizer(*workload);
   espalier::AdaptiveDataParallel parallel(trial, *workload->net, optimizer,

@@ -40,7 +40,9 @@ Workload Perceptron(const std::vector<std::int64_t>& widths, std::int64_t batch_
 
 }  // namespace
 
-std::optional<Workload> MakeWorkload(const std::string& name) {
+namespace {
+
+std::optional<Workload> MakeOnHost(const std::string& name) {
   if (name == "convnet") {
     return WorkloadOf(std::make_shared<FashionMnistNet>(16, 0.1), {1, 28, 28}, 128);
   }
@@ -49,6 +51,17 @@ std::optional<Workload> MakeWorkload(const std::string& name) {
   if (name == "small") return Perceptron({64, 256, 256, kClasses}, 256);
   if (name == "large") return Perceptron({1024, 4096, 4096, 1024, kClasses}, 32);
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Workload> MakeWorkload(const std::string& name, at::Device device) {
+  std::optional<Workload> made = MakeOnHost(name);
+  if (!made) return std::nullopt;
+  made->net->to(device);
+  made->inputs = made->inputs.to(device);
+  made->labels = made->labels.to(device);
+  return made;
 }
 
 torch::optim::SGD MakeOptimizer(const Workload& workload) {

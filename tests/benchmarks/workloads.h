@@ -23,17 +23,18 @@ struct Workload {
   static constexpr std::int64_t kDatasetSize = std::int64_t{1} << 21;
 
   at::Tensor Loss(const at::Tensor& indices) const {
-    const at::Tensor rows = indices.remainder(inputs.size(0));
+    const at::Tensor rows =
+        indices.to(inputs.device(), /*non_blocking=*/true).remainder(inputs.size(0));
     return torch::nn::functional::cross_entropy(forward(inputs.index_select(0, rows)),
                                                 labels.index_select(0, rows));
   }
 };
 
-// "convnet": that of examples/fashion_mnist, batch 128. "resnet18": that of examples/resnet18,
+// On the device, net and samples. "convnet": that of examples/fashion_mnist, batch 128. "resnet18": that of examples/resnet18,
 // images of 32x32, batch 16. "mlp": 784-1280-1200-10, 10 MB of parameters, batch 128. "small":
 // 64-256-256-10, 0.35 MB, batch 256. "large": 1024-4096-4096-1024-10, 101 MB, batch 32. Nothing for
 // any other name.
-std::optional<Workload> MakeWorkload(const std::string& name);
+std::optional<Workload> MakeWorkload(const std::string& name, at::Device device);
 
 // Momentum 0.9 and a rate so low that training on made-up data goes on for ever.
 torch::optim::SGD MakeOptimizer(const Workload& workload);

@@ -50,8 +50,10 @@ at::Tensor Loss(const at::Tensor& verdicts, double truth) {
 
 int main(int argc, char** argv) {
   espalier::Trial trial(argc, argv);
-  const Spirals real = MakeSpirals(512, 1);
+  const Spirals real = MakeSpirals(512, 1).To(trial.device());
   Net artist_net(16), critic_net(16);
+  artist_net.to(trial.device());
+  critic_net.to(trial.device());
   torch::optim::Adam artist_optimizer(artist_net.parameters(), torch::optim::AdamOptions(1e-3));
   torch::optim::Adam critic_optimizer(critic_net.parameters(), torch::optim::AdamOptions(1e-3));
 
@@ -69,9 +71,11 @@ int main(int argc, char** argv) {
     const double rate = 1e-3 * std::pow(0.9, loader.epoch() - 1);
     for (auto& group : critic_optimizer.param_groups()) group.options().set_lr(rate);
 
-    while (const auto indices = loader.NextBatch()) {
-      const at::Tensor drawn = artist_net.forward(at::randn({indices->size(0), 2}));
-      const at::Tensor real_verdicts = critic_net.forward(real.points.index_select(0, *indices));
+    while (const auto batch = loader.NextBatch()) {
+      const at::Tensor indices = batch->to(trial.device(), /*non_blocking=*/true);
+      const at::Tensor noise = at::randn({indices.size(0), 2}, trial.device());
+      const at::Tensor drawn = artist_net.forward(noise);
+      const at::Tensor real_verdicts = critic_net.forward(real.points.index_select(0, indices));
       const at::Tensor loss = Loss(real_verdicts, 1) + Loss(critic_net.forward(drawn.detach()), 0);
       losses.Add("critic", loss.item<double>());
       losses.Add("microbatches", 1);
@@ -80,7 +84,8 @@ int main(int argc, char** argv) {
     }
     auto means = losses.Synchronize();
 
-    const auto sums = critic.EvaluateSums(real.size(), 128, 2, [&](const at::Tensor& indices) {
+    const auto sums = critic.EvaluateSums(real.size(), 128, 2, [&](const at::Tensor& part) {
+      const at::Tensor indices = part.to(trial.device());
       const at::Tensor verdicts = critic_net.forward(real.points.index_select(0, indices));
       const auto share = static_cast<double>(indices.size(0));
       return std::vector{Loss(verdicts, 1).item<double>() * share,

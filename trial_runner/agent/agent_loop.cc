@@ -101,7 +101,7 @@ void AgentLoop::WatchGpus() {
   absl::StatusOr<std::unique_ptr<GpuDriver>> driver = GpuDriver::Open();
   if (!driver.ok() || *driver == nullptr) return;  // they were found by other means
   gpu_watch_ = std::make_unique<GpuWatch>(
-      *std::move(driver), options_.gpus, kGpuCheckPeriod, [](const Gpu& gpu) {
+      *std::move(driver), options_.gpus, GpuWatch::Times{}, [](const Gpu& gpu) {
         if (gpu.trouble.empty()) {
           spdlog::info("GPU {} ({}, {}) works again", gpu.index, gpu.name, gpu.uuid);
         } else {

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -12,28 +10,33 @@
 
 namespace espalier {
 
-inline constexpr std::chrono::seconds kGpuCheckPeriod{60};
-
-// Looks at some GPUs again and again, on a thread of its own because a driver in trouble may keep
-// its callers waiting, and tells of each that has got into trouble or out of it.
+// Looks at some GPUs again and again and tells of each that has got into trouble or out of it. A
+// driver in trouble may keep its callers waiting, for ever if need be: each look is on a thread of
+// its own, which is left to itself beyond the limit, and the next look waits for its end.
 class GpuWatch {
  public:
-  // `changed` is called on that thread, with the GPU as it is now.
-  GpuWatch(std::unique_ptr<GpuDriver> driver, std::vector<Gpu> gpus,
-           std::chrono::milliseconds period, std::function<void(const Gpu&)> changed);
+  struct Times {
+    std::chrono::milliseconds period{60'000};  // between two looks
+    std::chrono::milliseconds limit{5'000};    // of a look; then the GPUs are in trouble
+  };
+
+  // `changed` is called on the watch's thread, with the GPU as it is now.
+  GpuWatch(std::unique_ptr<GpuDriver> driver, std::vector<Gpu> gpus, const Times& times,
+           std::function<void(const Gpu&)> changed);
   ~GpuWatch();
 
  private:
-  void Run();
-  void Look();
+  using Seen = absl::StatusOr<std::vector<Gpu>>;
+  // What a look shares with the watch, which it may outlive.
+  struct Looking;
 
-  const std::unique_ptr<GpuDriver> driver_;
+  void Run();
+  void Compare(const Seen& seen);
+
+  const std::shared_ptr<Looking> looking_;
   std::vector<Gpu> gpus_;
-  const std::chrono::milliseconds period_;
+  const Times times_;
   const std::function<void(const Gpu&)> changed_;
-  std::mutex mutex_;
-  std::condition_variable stopped_;
-  bool stop_ = false;  // guarded by mutex_
   std::thread thread_;
 };
 

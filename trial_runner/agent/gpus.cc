@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -19,7 +20,9 @@ namespace {
 
 // The part of NVML's interface that is used, as its reference documents it.
 constexpr int kNvmlSuccess = 0;
+constexpr int kNvmlNotSupported = 3;
 constexpr int kNvmlDriverNotLoaded = 9;
+constexpr unsigned kMigEnabled = 1;
 constexpr unsigned kNvmlTextBytes = 96;  // NVML_DEVICE_NAME_V2_BUFFER_SIZE, _UUID_V2_BUFFER_SIZE
 using NvmlDevice = void*;
 struct NvmlMemory {
@@ -37,6 +40,10 @@ struct NvmlFunctions {
   int (*name)(NvmlDevice, char*, unsigned) = nullptr;
   int (*uuid)(NvmlDevice, char*, unsigned) = nullptr;
   int (*memory)(NvmlDevice, NvmlMemory*) = nullptr;
+  // Drivers before 450 have none of these: none of their GPUs is divided.
+  int (*mig_mode)(NvmlDevice, unsigned* current, unsigned* pending) = nullptr;
+  int (*most_instances)(NvmlDevice, unsigned*) = nullptr;
+  int (*instance)(NvmlDevice, unsigned, NvmlDevice*) = nullptr;
 };
 
 struct LibraryCloser {
@@ -51,8 +58,13 @@ const char* LibraryName() {
 }
 
 template <typename Function>
-absl::Status Find(void* library, const char* symbol, Function*& function) {
+void FindIfThere(void* library, const char* symbol, Function*& function) {
   function = reinterpret_cast<Function*>(dlsym(library, symbol));
+}
+
+template <typename Function>
+absl::Status Find(void* library, const char* symbol, Function*& function) {
+  FindIfThere(library, symbol, function);
   if (function != nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("the NVIDIA driver's ", LibraryName(),
                                                     " has no ", symbol,
@@ -69,43 +81,78 @@ absl::StatusOr<NvmlFunctions> FindAll(void* library) {
   ESPALIER_RETURN_IF_ERROR(Find(library, "nvmlDeviceGetName", f.name));
   ESPALIER_RETURN_IF_ERROR(Find(library, "nvmlDeviceGetUUID", f.uuid));
   ESPALIER_RETURN_IF_ERROR(Find(library, "nvmlDeviceGetMemoryInfo", f.memory));
+  FindIfThere(library, "nvmlDeviceGetMigMode", f.mig_mode);
+  FindIfThere(library, "nvmlDeviceGetMaxMigDeviceCount", f.most_instances);
+  FindIfThere(library, "nvmlDeviceGetMigDeviceHandleByIndex", f.instance);
   return f;
+}
+
+// What nvmlInit has answered. From then on the driver's files are open, and no GPU can be reset.
+absl::Status Held(const NvmlFunctions& nvml, int result) {
+  if (result == kNvmlSuccess) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the NVIDIA driver does not work: ", nvml.error_string(result),
+                   " (--gpus none does without)"));
 }
 
 class Nvml final : public GpuDriver {
  public:
-  Nvml(Library library, NvmlFunctions nvml) : library_(std::move(library)), nvml_(nvml) {}
-  ~Nvml() override { nvml_.shutdown(); }
+  Nvml(Library library, const NvmlFunctions& nvml) : library_(std::move(library)), nvml_(nvml) {}
 
   absl::StatusOr<std::vector<Gpu>> Look() override {
+    ESPALIER_RETURN_IF_ERROR(Held(nvml_, nvml_.init()));
+    const absl::Cleanup let_go = [this] { nvml_.shutdown(); };
     unsigned count = 0;
     if (const int result = nvml_.count(&count); result != kNvmlSuccess) {
       return absl::FailedPreconditionError(
           absl::StrCat("the NVIDIA driver does not tell its GPUs: ", nvml_.error_string(result)));
     }
     std::vector<Gpu> gpus;
-    for (unsigned i = 0; i < count; ++i) gpus.push_back(LookAt(i));
+    for (unsigned i = 0; i < count; ++i) AddGpu(i, gpus);
     return gpus;
   }
 
  private:
-  Gpu LookAt(unsigned index) const {
-    Gpu gpu;
-    gpu.index = static_cast<int>(index);
+  // The GPU itself or, where it is divided (MIG), its instances: a process can use one of those,
+  // and not the whole.
+  void AddGpu(unsigned index, std::vector<Gpu>& gpus) const {
     NvmlDevice device = nullptr;
+    if (const int result = nvml_.handle(index, &device); result != kNvmlSuccess) {
+      Gpu& gpu = gpus.emplace_back();
+      gpu.index = static_cast<int>(gpus.size()) - 1;
+      gpu.trouble = nvml_.error_string(result);
+      return;
+    }
+    const bool can_be_divided = nvml_.mig_mode && nvml_.most_instances && nvml_.instance;
+    unsigned mode = 0;
+    unsigned pending = 0;
+    unsigned most = 0;
+    if (!can_be_divided || nvml_.mig_mode(device, &mode, &pending) != kNvmlSuccess ||
+        mode != kMigEnabled || nvml_.most_instances(device, &most) != kNvmlSuccess) {
+      gpus.push_back(LookAt(device, static_cast<int>(gpus.size())));
+      return;
+    }
+    for (unsigned i = 0; i < most; ++i) {
+      NvmlDevice instance = nullptr;
+      if (nvml_.instance(device, i, &instance) != kNvmlSuccess) continue;  // there is none
+      gpus.push_back(LookAt(instance, static_cast<int>(gpus.size())));
+    }
+  }
+
+  Gpu LookAt(NvmlDevice device, int index) const {
+    Gpu gpu;
+    gpu.index = index;
     std::array<char, kNvmlTextBytes> text{};
     NvmlMemory memory{};
-    if (const int result = nvml_.handle(index, &device); result != kNvmlSuccess) {
-      gpu.trouble = nvml_.error_string(result);
-      return gpu;
-    }
     const auto note = [&](int result) {
       if (result != kNvmlSuccess && gpu.trouble.empty()) gpu.trouble = nvml_.error_string(result);
       return result == kNvmlSuccess;
     };
     if (note(nvml_.name(device, text.data(), kNvmlTextBytes))) gpu.name = text.data();
     if (note(nvml_.uuid(device, text.data(), kNvmlTextBytes))) gpu.uuid = text.data();
-    if (note(nvml_.memory(device, &memory))) {
+    // GPUs that share the host's memory have none of their own to tell of.
+    const int answered = nvml_.memory(device, &memory);
+    if (answered != kNvmlNotSupported && note(answered)) {
       gpu.memory_bytes = static_cast<std::int64_t>(memory.total);
     }
     return gpu;
@@ -143,11 +190,8 @@ absl::StatusOr<std::unique_ptr<GpuDriver>> GpuDriver::Open() {
   ESPALIER_ASSIGN_OR_RETURN(const NvmlFunctions nvml, FindAll(library.get()));
   const int result = nvml.init();
   if (result == kNvmlDriverNotLoaded) return nullptr;
-  if (result != kNvmlSuccess) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the NVIDIA driver does not work: ", nvml.error_string(result),
-                     " (--gpus none does without)"));
-  }
+  ESPALIER_RETURN_IF_ERROR(Held(nvml, result));
+  nvml.shutdown();
   return std::make_unique<Nvml>(std::move(library), nvml);
 }
 

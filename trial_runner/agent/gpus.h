@@ -12,18 +12,19 @@ namespace espalier {
 
 // One GPU of this machine.
 struct Gpu {
-  int index = 0;     // NVML's, by place on the bus
+  // Among those that processes can use, by place on the bus: NVML's, where none is divided (MIG).
+  int index = 0;
   std::string name;  // its type, such as "NVIDIA H200"
   std::string uuid;
-  std::int64_t memory_bytes = 0;
-  std::string trouble;  // why it cannot be used; empty: it can
+  std::int64_t memory_bytes = 0;  // 0: it has none of its own
+  std::string trouble;            // why it cannot be used; empty: it can
 
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
 // The machine's GPUs by NVML (NVIDIA Management Library API reference), which comes with the driver
-// and is loaded when it is needed: nothing of it is there when we build. Calls may take seconds
-// when a device is in trouble. One thread at a time.
+// and is loaded when it is needed: nothing of it is there when we build. It is held only while it
+// is looked at. Calls may take seconds when a device is in trouble. One thread at a time.
 class GpuDriver {
  public:
   // nullptr: this machine has no driver. Fails if it has one that does not work.

@@ -76,12 +76,25 @@ std::string TokenToShow(const AgentOptions& options, const ServiceAccess& access
   return token.substr(0, token.size() - pin.size() - 1);
 }
 
+// What a process takes of a GPU beside LibTorch's memory: CUDA's context, the kernels that are
+// loaded, and what cuBLAS and cuDNN work in (0.5 to 0.7 GB on an H100, more with NCCL).
+constexpr double kBesideLibTorch_bytes = 1 << 30;
+
+// The share of a GPU's memory that LibTorch may allocate in each of its slots' processes.
+double MemoryShare(const Gpu& gpu, int slots) {
+  const auto total = static_cast<double>(gpu.memory_bytes);
+  const double left = total - slots * kBesideLibTorch_bytes;
+  // A GPU that does not tell its memory, or is this small, is divided evenly.
+  return left < total / 2 ? 1.0 / slots : left / (slots * total);
+}
+
 void AddGpu(const AgentOptions& options, int slot, Variables& variables) {
   variables.erase("ESPALIER_GPU_MEMORY_SHARE");
   if (const Gpu* gpu = GpuOfSlot(options, slot)) {
     variables["CUDA_VISIBLE_DEVICES"] = gpu->uuid;
     if (options.slots_per_gpu > 1) {
-      variables["ESPALIER_GPU_MEMORY_SHARE"] = absl::StrCat(1.0 / options.slots_per_gpu);
+      variables["ESPALIER_GPU_MEMORY_SHARE"] =
+          absl::StrCat(MemoryShare(*gpu, options.slots_per_gpu));
     }
   } else if (options.hide_gpus) {
     variables["CUDA_VISIBLE_DEVICES"] = "";

@@ -98,7 +98,8 @@ class AdaptiveDataLoader final : public EpochLoader {
       : EpochLoader(parallel, dataset_size, options) {}
 
   // Returns this replica's next microbatch, as indices to pass to index_select; nothing when the
-  // epoch is over. Answer each one with AdaptiveDataParallel::Step.
+  // epoch is over. They are on the host, for a GPU in pinned memory: move them to where the data
+  // is. Answer each one with AdaptiveDataParallel::Step.
   std::optional<at::Tensor> NextBatch();
 };
 

@@ -1,11 +1,14 @@
 #include "trial_runner/torch/device.h"
 
+#include <ATen/Context.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <string>
@@ -121,9 +124,17 @@ absl::StatusOr<double> MemoryShare() {
   return share;
 }
 
+// Whether an NVIDIA driver is loaded, without loading anything of CUDA's.
+bool MachineHasDriver() { return access("/dev/nvidiactl", F_OK) == 0; }
+
 absl::Status Prepare(double memory_share) {
   ESPALIER_ASSIGN_OR_RETURN(const CudaLibrary* const cuda, LoadCudaLibrary());
   ESPALIER_RETURN_IF_ERROR(cuda->device_count().status());
+  if (!at::hasCUDA()) {
+    return absl::FailedPreconditionError(
+        "LibTorch had looked for CUDA before its CUDA part was loaded: make the Trial before "
+        "anything else of LibTorch, at::manual_seed too");
+  }
   return memory_share < 1 ? cuda->limit_memory(/*device=*/0, memory_share) : absl::OkStatus();
 }
 
@@ -131,23 +142,42 @@ absl::Status Prepare(double memory_share) {
 
 absl::StatusOr<c10::Device> AssignedDevice() {
   ESPALIER_ASSIGN_OR_RETURN(const double share, MemoryShare());
+  // Agents set it for their replicas, but where they found no driver.
+  const bool is_set = std::getenv("CUDA_VISIBLE_DEVICES") != nullptr ||
+                      std::getenv("ESPALIER_CONTROL_FD") != nullptr;
   const std::string named = Variable("CUDA_VISIBLE_DEVICES");
-  if (named.empty() || named.starts_with("-") || !BuiltWithCuda()) return c10::Device(c10::kCPU);
+  const bool wanted = is_set ? !named.empty() && !named.starts_with("-") : MachineHasDriver();
+  if (wanted && !BuiltWithCuda()) {
+    std::fprintf(stderr,
+                 "espalier: there is a GPU, but this build is without CUDA: training on the CPU\n");
+  }
+  if (!wanted || !BuiltWithCuda()) return c10::Device(c10::kCPU);
   if (const absl::Status prepared = Prepare(share); !prepared.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("environment variable CUDA_VISIBLE_DEVICES=\"", named, "\" names a GPU, but ",
-                     std::string(prepared.message()), "; to train on the CPU, set it to \"\""));
+    return absl::FailedPreconditionError(absl::StrCat(
+        is_set
+            ? absl::StrCat("environment variable CUDA_VISIBLE_DEVICES=\"", named, "\" names a GPU")
+            : "the machine has an NVIDIA driver",
+        ", but ", std::string(prepared.message()),
+        "; to train on the CPU, set CUDA_VISIBLE_DEVICES to \"\""));
   }
   return c10::Device(c10::kCUDA, 0);
 }
 
+std::optional<std::string> MisplacedModel(const std::string& what, c10::Device placed,
+                                          c10::Device assigned) {
+  if (placed == assigned) return std::nullopt;
+  return absl::StrCat(what, ": its parameters are on ", placed.str(), ", and this replica has ",
+                      assigned.str(),
+                      ": move the model there (to(trial.device())) before you make its optimizer, "
+                      "and move each batch");
+}
+
 std::int64_t AllocatedBytes(c10::Device device) {
   if (device.is_cpu()) return 0;
+  c10::DeviceAllocator* const allocator = c10::getDeviceAllocator(device.type());
+  if (!allocator->initialized()) return 0;  // nothing was ever allocated
   // The first figure is the sum over LibTorch's pools of small and large blocks.
-  return c10::getDeviceAllocator(device.type())
-      ->getDeviceStats(device.index())
-      .allocated_bytes[0]
-      .current;
+  return allocator->getDeviceStats(device.index()).allocated_bytes[0].current;
 }
 
 std::unique_ptr<StepTimer> StepTimer::For(c10::Device device) {

@@ -5,19 +5,26 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 
 namespace espalier {
 
-// The device that this replica trains on: the first GPU that CUDA_VISIBLE_DEVICES names, with
-// LibTorch held to the share of its memory that ESPALIER_GPU_MEMORY_SHARE gives (0 to 1), or the
-// CPU where the variable is not set, is empty or "-1", or this build has no CUDA. It is an error
-// when a GPU is named and CUDA cannot use it: a trial must not go on a hundred times slower
-// unnoticed.
+// The device that this replica trains on: the first GPU that CUDA_VISIBLE_DEVICES names or, for a
+// program that is started by hand where the variable is not set, that the machine has, with
+// LibTorch held to the share of its memory that ESPALIER_GPU_MEMORY_SHARE gives (0 to 1). The CPU
+// where the variable is empty or "-1", the machine has no NVIDIA driver, or this build has no CUDA.
+// It is an error when there is a GPU to be used and CUDA cannot use it: a trial must not go on a
+// hundred times slower unnoticed.
 //
 // Call it before anything else of LibTorch: it loads LibTorch's CUDA part.
 absl::StatusOr<c10::Device> AssignedDevice();
+
+// What to tell people of a model that is not where its replica trains; nothing if it is. `what`
+// names the model, `placed` is where its parameters are.
+std::optional<std::string> MisplacedModel(const std::string& what, c10::Device placed,
+                                          c10::Device assigned);
 
 // How many bytes LibTorch has allocated on the device for tensors; 0 for the CPU, where they are
 // not counted.

@@ -106,7 +106,7 @@ TrainedModel::TrainedModel(torch::nn::Module& model, torch::optim::Optimizer& op
   }
 }
 
-int TrainedModel::device_type() const { return static_cast<int>(tensors_.front().device().type()); }
+std::string TrainedModel::what() const { return NameOf(options_); }
 
 int TrainedModel::autocast_type() const {
   if (options_.mixed_precision == "bf16") return static_cast<int>(at::kBFloat16);

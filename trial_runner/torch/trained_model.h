@@ -26,7 +26,9 @@ class TrainedModel {
   const DataParallelOptions& options() const { return options_; }
   torch::nn::Module& module() { return module_; }
   torch::optim::Optimizer& optimizer() { return optimizer_; }
-  int device_type() const;
+  std::string what() const;  // for messages: AdaptiveDataParallel "critic"
+  at::Device device() const { return tensors_.front().device(); }
+  int device_type() const { return static_cast<int>(device().type()); }
   int autocast_type() const;  // negative: none
 
   // The position of a model that has not trained.

@@ -43,8 +43,10 @@ std::int64_t ResidentMemory() {
   return file ? resident_pages * sysconf(_SC_PAGESIZE) : 0;
 }
 
-at::Tensor IndexTensor(std::span<const std::int64_t> indices) {
-  at::Tensor tensor = at::empty({static_cast<std::int64_t>(indices.size())}, at::kLong);
+// For a GPU in pinned memory, from which it can be copied while the host goes on.
+at::Tensor IndexTensor(std::span<const std::int64_t> indices, c10::Device device) {
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(indices.size())},
+                                at::TensorOptions(at::kLong).pinned_memory(device.is_cuda()));
   std::copy(indices.begin(), indices.end(), tensor.mutable_data_ptr<std::int64_t>());
   return tensor;
 }
@@ -75,6 +77,9 @@ std::size_t TrainingEngine::AddModel(torch::nn::Module& model, torch::optim::Opt
   }
   auto made = TrainedModel::Make(model, optimizer, options);
   if (!made.ok()) EndProcess(made.status(), kBadUseExitCode);
+  if (const auto misplaced = MisplacedModel((*made)->what(), (*made)->device(), trial_.device)) {
+    std::fprintf(stderr, "espalier: %s\n", misplaced->c_str());
+  }
   const absl::Status added = state_.AddModel(options.name, model, optimizer);
   if (!added.ok()) EndProcess(added, kBadUseExitCode);
   state_.position.models.push_back((*made)->FirstPosition());
@@ -216,7 +221,7 @@ std::optional<at::Tensor> TrainingEngine::NextBatch() {
   const std::optional<SampleSlice> microbatch = NextMicrobatch();
   if (!microbatch) return std::nullopt;
   BeginMicrobatch();
-  return IndexTensor(order_->Slice(local_epoch_, *microbatch));
+  return IndexTensor(order_->Slice(local_epoch_, *microbatch), trial_.device);
 }
 
 // ---- one optimizer step -----------------------------------------------------------------------

@@ -1,9 +1,11 @@
 #include "tuner/cli/node_options.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -24,8 +26,15 @@ constexpr std::int64_t kSpareShare = 8;
 
 absl::StatusOr<std::vector<Gpu>> FindGpus() {
   ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<GpuDriver> driver, GpuDriver::Open());
-  if (driver == nullptr) return std::vector<Gpu>{};
-  return driver->Look();
+  if (driver != nullptr) return driver->Look();
+  if (access("/dev/nvidia0", F_OK) == 0) {
+    std::fprintf(stderr,
+                 "tuner: there is /dev/nvidia0, but the NVIDIA driver's libnvidia-ml.so.1 is not "
+                 "found or not "
+                 "loaded: this machine's GPUs are not used (is its folder in /etc/ld.so.conf.d or "
+                 "LD_LIBRARY_PATH?)\n");
+  }
+  return std::vector<Gpu>{};
 }
 
 // Finds the GPUs and makes slots of them, unless there are none or none are wanted.

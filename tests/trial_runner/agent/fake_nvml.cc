@@ -1,30 +1,41 @@
 // Stands for NVIDIA's library in tests: GPUs are the lines of the file that FAKE_NVML_GPUS names,
-// "name|uuid|bytes", or "lost" for one that does not answer. Without that variable the driver is
-// not loaded. Read at each count, so that a test can change it.
+// "name|uuid|bytes", or "lost" for one that does not answer. "divided" is one whose instances are
+// the lines below that begin with "+"; "unsupported" in place of the bytes is a GPU without memory
+// of its own; "hang" keeps a caller for as long as the file says so. Without that variable the
+// driver is not loaded. Read at each count, so that a test can change it. As of NVML, nothing works
+// that is not between init and shutdown.
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
 
 constexpr int kSuccess = 0;
+constexpr int kUninitialized = 1;
 constexpr int kInvalidArgument = 2;
+constexpr int kNotSupported = 3;
+constexpr int kNotFound = 6;
 constexpr int kDriverNotLoaded = 9;
 constexpr int kGpuIsLost = 15;
 
 struct Device {
   std::string name;
   std::string uuid;
-  unsigned long long bytes = 0;
+  std::string bytes;
+  std::vector<Device> instances;
 };
 
 struct Memory {
   unsigned long long total, free, used;
 };
+
+std::atomic<int> holders = 0;
 
 std::vector<Device>& Devices() {
   static std::vector<Device> devices;
@@ -41,22 +52,40 @@ int Copy(const std::string& text, char* to, unsigned size) {
 
 extern "C" {
 
-int nvmlInit_v2() { return std::getenv("FAKE_NVML_GPUS") == nullptr ? kDriverNotLoaded : kSuccess; }
-int nvmlShutdown() { return kSuccess; }
+int nvmlInit_v2() {
+  if (std::getenv("FAKE_NVML_GPUS") == nullptr) return kDriverNotLoaded;
+  ++holders;
+  return kSuccess;
+}
+int nvmlShutdown() {
+  if (holders == 0) return kUninitialized;
+  --holders;
+  return kSuccess;
+}
+int FakeNvmlHolders() { return holders; }
 const char* nvmlErrorString(int result) {
   return result == kGpuIsLost ? "GPU is lost" : "Unknown Error";
 }
 
 int nvmlDeviceGetCount_v2(unsigned* count) {
-  std::ifstream file(std::getenv("FAKE_NVML_GPUS"));
+  if (holders == 0) return kUninitialized;
+  const std::string path = std::getenv("FAKE_NVML_GPUS");
+  const auto hangs = [&path] {
+    std::string first;
+    std::ifstream(path) >> first;
+    return first == "hang";
+  };
+  while (hangs()) std::this_thread::yield();
+  std::ifstream file(path);
   Devices().clear();
   for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
+    const bool instance = line.rfind('+', 0) == 0;
+    std::istringstream words(instance ? line.substr(1) : line);
     Device device;
     std::getline(words, device.name, '|');
     std::getline(words, device.uuid, '|');
     words >> device.bytes;
-    Devices().push_back(device);
+    (instance ? Devices().back().instances : Devices()).push_back(device);
   }
   *count = static_cast<unsigned>(Devices().size());
   return kSuccess;
@@ -76,8 +105,28 @@ int nvmlDeviceGetUUID(void* device, char* uuid, unsigned size) {
   return Copy(static_cast<Device*>(device)->uuid, uuid, size);
 }
 
+int nvmlDeviceGetMigMode(void* device, unsigned* current, unsigned* pending) {
+  if (static_cast<Device*>(device)->bytes == "unsupported") return kNotSupported;
+  *current = *pending = static_cast<Device*>(device)->name == "divided" ? 1 : 0;
+  return kSuccess;
+}
+
+int nvmlDeviceGetMaxMigDeviceCount(void*, unsigned* count) {
+  *count = 7;
+  return kSuccess;
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(void* device, unsigned index, void** instance) {
+  auto& instances = static_cast<Device*>(device)->instances;
+  if (index >= instances.size()) return kNotFound;
+  *instance = &instances[index];
+  return kSuccess;
+}
+
 int nvmlDeviceGetMemoryInfo(void* device, Memory* memory) {
-  memory->total = static_cast<Device*>(device)->bytes;
+  const std::string& bytes = static_cast<Device*>(device)->bytes;
+  if (bytes == "unsupported") return kNotSupported;
+  memory->total = std::stoull(bytes);
   memory->free = memory->total;
   memory->used = 0;
   return kSuccess;

@@ -58,8 +58,8 @@ void ExpectSound(const std::vector<Gpu>& gpus) {
     EXPECT_EQ(gpus[i].index, static_cast<int>(i));
     if (!gpus[i].trouble.empty()) continue;
     EXPECT_NE(gpus[i].name, "");
-    EXPECT_EQ(gpus[i].uuid.substr(0, 4), "GPU-");
-    EXPECT_GT(gpus[i].memory_bytes, std::int64_t{1} << 30);
+    EXPECT_TRUE(gpus[i].uuid.starts_with("GPU-") || gpus[i].uuid.starts_with("MIG-"));
+    EXPECT_TRUE(gpus[i].memory_bytes == 0 || gpus[i].memory_bytes > std::int64_t{1} << 30);
     EXPECT_TRUE(uuids.insert(gpus[i].uuid).second) << gpus[i].uuid << " twice";
   }
 }
@@ -79,6 +79,57 @@ TEST_F(Gpus, OneInTroubleSaysSoAndTheOthersWork) {
   ExpectSound(gpus);
   EXPECT_EQ(ChooseGpus(gpus, "all")->size(), 2U);
   EXPECT_EQ(ChooseGpus(gpus, "0").status().message(), "GPU 0: GPU is lost");
+}
+
+TEST_F(Gpus, InstancesOfADividedGpuAreGpusOfTheirOwn) {
+  Have("divided\n+Tester MIG 3g|MIG-1111|4294967296\n+Tester MIG 4g|MIG-2222|4294967296\n" +
+       kTwoGpus);
+  const std::vector<Gpu> gpus = Look();
+  ASSERT_EQ(gpus.size(), 4U);
+  EXPECT_EQ(gpus[1], (Gpu{1, "Tester MIG 4g", "MIG-2222", std::int64_t{4} << 30, ""}));
+  EXPECT_EQ(gpus[2].uuid, "GPU-aaaa");
+  ExpectSound(gpus);
+  EXPECT_EQ(VisibleGpus(gpus, "MIG-22"), std::vector<Gpu>{gpus[1]});
+}
+
+TEST_F(Gpus, OneThatSharesTheHostsMemoryTellsNoneOfItsOwn) {
+  Have("Tester GB|GPU-cccc|unsupported\n");
+  const std::vector<Gpu> gpus = Look();
+  ASSERT_EQ(gpus.size(), 1U);
+  EXPECT_EQ(gpus[0], (Gpu{0, "Tester GB", "GPU-cccc", 0, ""}));
+}
+
+TEST_F(Gpus, TheDriverIsHeldOnlyWhileItIsLookedAt) {
+  const auto driver = GpuDriver::Open();
+  ASSERT_TRUE(driver.ok());
+  void* library = dlopen(FAKE_NVML, RTLD_NOW);
+  const auto holders = reinterpret_cast<int (*)()>(dlsym(library, "FakeNvmlHolders"));
+  EXPECT_EQ(holders(), 0);
+  EXPECT_EQ((*driver)->Look()->size(), 2U);
+  EXPECT_EQ(holders(), 0) << "a GPU can be reset only while nobody holds it";
+  dlclose(library);
+}
+
+TEST_F(Gpus, ADriverThatHangsIsTroubleAndHoldsNobodyUp) {
+  std::mutex mutex;
+  std::condition_variable heard;
+  std::string trouble;
+  const std::vector<Gpu> gpus = Look();
+  Have("hang\n");
+  {
+    const GpuWatch watch(
+        *GpuDriver::Open(), gpus,
+        {.period = std::chrono::milliseconds(1), .limit = std::chrono::milliseconds(50)},
+        [&](const Gpu& gpu) {
+          const std::lock_guard lock(mutex);
+          trouble = gpu.trouble;
+          heard.notify_all();
+        });
+    std::unique_lock lock(mutex);
+    ASSERT_TRUE(heard.wait_for(lock, std::chrono::minutes(1), [&] { return !trouble.empty(); }));
+    EXPECT_THAT(trouble, HasSubstr("does not answer"));
+  }
+  Have(kTwoGpus);  // lets go of who is left in there
 }
 
 TEST_F(Gpus, NoDriverIsNoGpu) {
@@ -148,7 +199,9 @@ TEST_F(Gpus, AreGivenToReplicasBySlot) {
   EXPECT_EQ(variable(0, "CUDA_VISIBLE_DEVICES"), "GPU-aaaa");
   EXPECT_EQ(variable(1, "CUDA_VISIBLE_DEVICES"), "GPU-bbbb");
   EXPECT_EQ(variable(2, "CUDA_VISIBLE_DEVICES"), "GPU-aaaa");
-  EXPECT_EQ(variable(2, "ESPALIER_GPU_MEMORY_SHARE"), "0.5");
+  EXPECT_EQ(variable(2, "ESPALIER_GPU_MEMORY_SHARE"), "0.375") << "of 8 GiB less one for each";
+  options.gpus[0].memory_bytes = 0;
+  EXPECT_EQ(variable(0, "ESPALIER_GPU_MEMORY_SHARE"), "0.5") << "it is not known";
   options.slots_per_gpu = 1;
   EXPECT_EQ(variable(1, "ESPALIER_GPU_MEMORY_SHARE"), "none") << "it has a GPU of its own";
   options.gpus.clear();
@@ -162,11 +215,12 @@ TEST_F(Gpus, TheirTroublesAreToldOnce) {
   std::condition_variable heard;
   std::vector<std::string> troubles;
   const std::vector<Gpu> gpus = Look();
-  const GpuWatch watch(*GpuDriver::Open(), gpus, std::chrono::milliseconds(1), [&](const Gpu& gpu) {
-    const std::lock_guard lock(mutex);
-    troubles.push_back(gpu.uuid + ":" + gpu.trouble);
-    heard.notify_all();
-  });
+  const GpuWatch watch(*GpuDriver::Open(), gpus, {.period = std::chrono::milliseconds(1)},
+                       [&](const Gpu& gpu) {
+                         const std::lock_guard lock(mutex);
+                         troubles.push_back(gpu.uuid + ":" + gpu.trouble);
+                         heard.notify_all();
+                       });
   const auto await = [&](std::size_t count) {
     std::unique_lock lock(mutex);
     return heard.wait_for(lock, std::chrono::minutes(1), [&] { return troubles.size() >= count; });

@@ -55,6 +55,17 @@ TEST(AssignedDevice, NamedGpuIsUsedOrTheErrorNamesIt) {
   }
 }
 
+TEST(MisplacedModel, IsNamedWithWhatMendsIt) {
+  const c10::Device gpu(c10::kCUDA, 0);
+  EXPECT_EQ(MisplacedModel("net", gpu, gpu), std::nullopt);
+  EXPECT_EQ(MisplacedModel("net", c10::kCPU, c10::kCPU), std::nullopt);
+  const auto told = MisplacedModel("AdaptiveDataParallel \"critic\"", c10::kCPU, gpu);
+  ASSERT_TRUE(told.has_value());
+  EXPECT_THAT(*told, AllOf(HasSubstr("\"critic\": its parameters are on cpu"),
+                           HasSubstr("this replica has cuda:0"), HasSubstr("to(trial.device())")));
+  EXPECT_TRUE(MisplacedModel("net", gpu, c10::kCPU).has_value());
+}
+
 TEST(AssignedDevice, MemoryShareThatIsNoneIsRefused) {
   for (const char* share : {"0", "1.5", "-0.5", "half", "nan"}) {
     const Setting bad("ESPALIER_GPU_MEMORY_SHARE", share);

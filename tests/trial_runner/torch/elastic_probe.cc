@@ -108,6 +108,8 @@ int main(int argc, char** argv) {
 
   auto net = MakeNet(trial);
   auto second_net = MakeNet(trial);
+  net->to(trial.device());
+  second_net->to(trial.device());
   const double lr = trial.Get("lr", 0.01);
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   if (trial.Get("adam", false)) {
@@ -157,28 +159,31 @@ int main(int argc, char** argv) {
         seen->Add("indices", batch->indices.sum().item<double>());
       }
       if (compute_ms > 0) poll(nullptr, 0, compute_ms);  // stands for a longer forward pass
+      const at::Tensor inputs = batch->inputs.to(trial.device());
+      const at::Tensor targets = batch->targets.to(trial.device());
       const auto loss = [&](const at::Tensor& output) {
         const std::int64_t step = parallel.steps() + 1;
         const bool broken = nan_from > 0 && step >= nan_from && step < nan_to;
-        return torch::nn::functional::mse_loss(output.to(at::kFloat), batch->targets) *
+        return torch::nn::functional::mse_loss(output.to(at::kFloat), targets) *
                (broken ? std::numeric_limits<float>::quiet_NaN() : 1.0F);
       };
       at::Tensor output;
       {
         const auto precision = parallel.Autocast();
-        output = net->forward(batch->inputs);
+        output = net->forward(inputs);
       }
       parallel.Step(loss(output));
       if (second) {
         // Through the first model, whose gradients this is not to disturb.
-        second->Step(loss(net->forward(batch->inputs) + second_net->forward(batch->inputs)));
+        second->Step(loss(net->forward(inputs) + second_net->forward(inputs)));
       }
     }
     double error = 0;
     for (int i = 0; i < evaluations; ++i) {
       error = parallel.Evaluate(samples, 256, [&](const at::Tensor& indices) {
         StayWhileHeld(log);
-        return (net->forward(x.index_select(0, indices)) - y.index_select(0, indices))
+        const at::Tensor guesses = net->forward(x.index_select(0, indices).to(trial.device()));
+        return (guesses - y.index_select(0, indices).to(trial.device()))
             .pow(2)
             .sum()
             .item<double>();
@@ -209,7 +214,7 @@ int main(int argc, char** argv) {
       for (const auto& p : second_net->parameters()) trained.push_back(p);
     }
     for (const auto& p : trained) {
-      const auto flat = p.detach().contiguous();
+      const auto flat = p.detach().cpu().contiguous();
       for (std::int64_t i = 0; i < flat.numel(); ++i) {
         parameters << flat.const_data_ptr<float>()[i] << "\n";
       }

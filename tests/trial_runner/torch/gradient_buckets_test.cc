@@ -4,11 +4,14 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 
+#include <cstdlib>
 #include <future>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "trial_runner/collectives/gloo_collectives.h"
+#include "trial_runner/torch/device.h"
 #include "trial_runner/torch/norm_kernels.h"
 
 namespace espalier {
@@ -33,16 +36,31 @@ struct Data {
     y = torch::randn({12, 4}, generator);
   }
   at::Tensor Loss(Net& net, std::int64_t begin, std::int64_t size) const {
-    return torch::nn::functional::mse_loss(net.forward(x.narrow(0, begin, size)),
-                                           y.narrow(0, begin, size));
+    const at::Device device = net.a->weight.device();
+    return torch::nn::functional::mse_loss(net.forward(x.narrow(0, begin, size).to(device)),
+                                           y.narrow(0, begin, size).to(device));
   }
   at::Tensor x, y;
 };
 
+// ESPALIER_TEST_DEVICE=cuda: the GPU, for what is not of the host alone.
+at::Device TestDevice() {
+  static const at::Device device = [] {
+    const char* named = std::getenv("ESPALIER_TEST_DEVICE");
+    if (named == nullptr || std::string(named) != "cuda") return at::Device(at::kCPU);
+    const auto assigned = AssignedDevice();
+    EXPECT_TRUE(assigned.ok()) << assigned.status();
+    return *assigned;
+  }();
+  return device;
+}
+
 // The same weights each time.
-std::unique_ptr<Net> MakeNet() {
+std::unique_ptr<Net> MakeNet(at::Device device = TestDevice()) {
   at::manual_seed(5);
-  return std::make_unique<Net>();
+  auto net = std::make_unique<Net>();
+  net->to(device);
+  return net;
 }
 
 // The first layer is one optimizer group, the others another.
@@ -72,7 +90,8 @@ void ExpectSameGradients(Net& net, Net& plain) {
     const at::Tensor expected = plain.named_parameters()[item.key()].grad();
     ASSERT_EQ(item.value().grad().defined(), expected.defined()) << item.key();
     if (expected.defined()) {
-      EXPECT_TRUE(at::allclose(item.value().grad(), expected, 1e-5, 1e-6)) << item.key();
+      EXPECT_TRUE(at::allclose(item.value().grad().cpu(), expected.cpu(), 1e-5, 1e-6))
+          << item.key();
     }
   }
 }
@@ -82,8 +101,13 @@ void ExpectSameGradients(Net& net, Net& plain) {
 using Arithmetic = GradientBuckets::Arithmetic;
 class GradientBucketsTest : public ::testing::TestWithParam<Arithmetic> {};
 
-INSTANTIATE_TEST_SUITE_P(EachWay, GradientBucketsTest,
-                         ::testing::Values(Arithmetic::kHostLoops, Arithmetic::kBucketOperations),
+// The host's loops work on the host's memory alone.
+std::vector<Arithmetic> Ways() {
+  if (!TestDevice().is_cpu()) return {Arithmetic::kBucketOperations};
+  return {Arithmetic::kHostLoops, Arithmetic::kBucketOperations};
+}
+
+INSTANTIATE_TEST_SUITE_P(EachWay, GradientBucketsTest, ::testing::ValuesIn(Ways()),
                          [](const auto& way) {
                            return way.param == Arithmetic::kHostLoops ? "HostLoops"
                                                                       : "BucketOperations";
@@ -211,7 +235,7 @@ std::vector<Preconditioner> SomePreconditioners(Net& net, int step) {
   at::manual_seed(100 + step);
   std::vector<Preconditioner> all;
   for (const auto& p : ParametersOf(net)) {
-    all.push_back({torch::rand(p.tensor.sizes()), 1.0 + 0.1 * step, 1e-3});
+    all.push_back({torch::rand(p.tensor.sizes()).to(p.tensor.device()), 1.0 + 0.1 * step, 1e-3});
   }
   all[1].factor *= 2;
   all[2] = Preconditioner{};  // not scaled at all
@@ -223,7 +247,7 @@ std::vector<Preconditioner> SomePreconditioners(Net& net, int step) {
 TEST(GradientBuckets, BothWaysComeToTheSameNumbers) {
   const Data data;
   const auto collectives = Alone();
-  const std::unique_ptr<Net> nets[] = {MakeNet(), MakeNet()};
+  const std::unique_ptr<Net> nets[] = {MakeNet(at::kCPU), MakeNet()};
   std::vector<std::unique_ptr<GradientBuckets>> ways;
   for (const auto way : {Arithmetic::kHostLoops, Arithmetic::kBucketOperations}) {
     ways.push_back(
@@ -245,7 +269,7 @@ TEST(GradientBuckets, BothWaysComeToTheSameNumbers) {
                        .norm_factor = 0.25},
                       *collectives, 1);
         at::Tensor loss = data.Loss(net, step % 3 + (first ? 0 : 4), 4);
-        if (step % 5 == 0) loss = loss + net.unused->forward(at::ones({3})).sum();
+        if (step % 5 == 0) loss = loss + net.unused->forward(at::ones({3}, loss.device())).sum();
         loss.backward();
         buckets.End();
       }

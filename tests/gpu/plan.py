@@ -1,0 +1,341 @@
+#!/usr/bin/env python3
+"""What is run on a machine with a GPU, step by step, each within its own time; ends with one JSON object.
+scripts/gpu.sh makes the folder in which this runs: bin/ beside it has the programs. Standard library only."""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PARTS = {}   # name: {step: (seconds, function)}
+
+
+class Skipped(Exception):
+    """The step has nothing to run here, and why."""
+
+
+def step(part, limit_s):
+    def add(function):
+        PARTS.setdefault(part, {})[function.__name__] = (limit_s, function)
+        return function
+    return add
+
+
+def binary(name):
+    path = pathlib.Path(os.environ["ESPALIER_BIN"]) / name
+    if not path.exists():
+        raise Skipped(f"{name} was not built")
+    return str(path)
+
+
+def output_of(command, **more):
+    """What the command prints; an error with its last lines if it fails."""
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False, **more)
+    print(done.stdout, flush=True)
+    if done.returncode != 0:
+        raise AssertionError(f"{pathlib.Path(str(command[0])).name} ended with {done.returncode}: "
+                             + " | ".join(done.stdout.splitlines()[-5:]))
+    return done.stdout
+
+
+def google_test(name, *arguments):
+    out = output_of([binary(name), *arguments], env=os.environ | {"ESPALIER_TEST_DEVICE": device()})
+    counts = {word: int(number) for word, number in re.findall(r"\[\s+(PASSED|SKIPPED)\s+\] (\d+) test", out)}
+    return {"passed": counts.get("PASSED", 0), "skipped": counts.get("SKIPPED", 0)}
+
+
+def device():
+    return os.environ.get("ESPALIER_TEST_DEVICE", "cuda")
+
+
+def need_gpu():
+    if device() != "cuda":
+        raise Skipped("it needs a GPU")
+
+
+# ---- part "works": ten minutes ----------------------------------------------------------------------------------
+
+
+@step("works", 60)
+def environment():
+    """What the machine is: for whoever reads the figures."""
+    facts = {"kernel": os.uname().release, "glibc": os.confstr("CS_GNU_LIBC_VERSION"), "processors": os.cpu_count(),
+             "shm_mb": shutil.disk_usage("/dev/shm").total >> 20}
+    probe = ("import torch, json; print(json.dumps({'torch': torch.__version__, 'cuda': torch.version.cuda,"
+             " 'nccl': list(torch.cuda.nccl.version()) if torch.cuda.is_available() else None,"
+             " 'gpus': [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]}))")
+    facts |= json.loads(output_of([sys.executable, "-c", probe]).splitlines()[-1])
+    if shutil.which("nvidia-smi"):
+        facts["nvidia_smi"] = output_of(["nvidia-smi", "-L"]).splitlines()
+    with contextlib.suppress(OSError):
+        os.close(os.pidfd_open(os.getpid()))
+        facts["pidfd"] = True
+    if device() == "cuda" and not facts["gpus"]:
+        raise AssertionError(f"PyTorch sees no GPU: {facts}")
+    return facts
+
+
+@step("works", 60)
+def libraries():
+    """Every program finds what it is linked with."""
+    missing = {}
+    folder = pathlib.Path(os.environ["ESPALIER_BIN"])
+    for path in sorted([*folder.iterdir(), *folder.glob("lib/libespalier_cuda.so")]):
+        if not path.is_file():
+            continue
+        lost = [line.split()[0] for line in subprocess.run(["ldd", path], capture_output=True, text=True,
+                                                           check=False).stdout.splitlines() if "not found" in line]
+        if lost:
+            missing[path.name] = lost
+    if missing:
+        raise AssertionError(f"not found: {missing}")
+    return {"programs": sum(1 for path in folder.iterdir() if path.is_file())}
+
+
+@step("works", 60)
+def device_test():
+    return google_test("test_device")
+
+
+@step("works", 120)
+def gradient_buckets():
+    return google_test("test_gradient_buckets")
+
+
+@step("works", 120)
+def collectives():
+    return google_test("test_collectives_contract")
+
+
+@step("works", 60)
+def device_groups():
+    return google_test("test_device_group", "--gtest_filter=*-*RandomDeaths*")
+
+
+def overhead_at(workload, batch):
+    out = output_of([binary("bench_overhead_loop"), workload, 5, 1, 1, batch])
+    pairs = [[float(word) for word in line.split()] for line in out.splitlines() if re.match(r"^[0-9.e-]+( [0-9.e-]+){3}$", line)]
+    ratios = sorted(ours / plain for plain, ours, *_ in pairs)
+    plain_s = sorted(plain for plain, *_ in pairs)[len(pairs) // 2]
+    return {f"{workload}_{batch}_ratio": round(ratios[len(ratios) // 2], 4), f"{workload}_{batch}_plain_ms": round(1000 * plain_s, 3)}
+
+
+@step("works", 300)
+def overhead():
+    """Our step's time over the plain LibTorch loop's, the median of pairs in turns. Bar: 1.02."""
+    figures = {}
+    for workload, batches in (("resnet18", (16, 64, 256, 1024)), ("mlp", (128,)), ("large", (32,))):
+        for batch in batches if device() == "cuda" else batches[:1]:
+            figures |= overhead_at(workload, batch)
+    return figures
+
+
+@contextlib.contextmanager
+def service(folder):
+    """A service on a port of its own choice; yields its address."""
+    process = subprocess.Popen([binary("tuner"), "serve", "--grpc", "127.0.0.1:0", "--db", str(folder / "db")],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if found := re.search(r"event=service_started grpc=(\S+)", line):
+                break
+        else:
+            raise AssertionError(f"the service did not start: {' '.join(said)[-500:]}")
+        # What it says later is read as well: a full pipe would hold it up.
+        threading.Thread(target=lambda: print(process.stderr.read()), daemon=True).start()
+        yield found[1]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+
+@contextlib.contextmanager
+def agent(folder, address, name, *flags, **variables):
+    with open(folder / f"{name}.log", "w", encoding="utf-8") as out:
+        process = subprocess.Popen([binary("tuner"), "agent", "--join", address, "--name", name, "--dir", str(folder / name),
+                                    *map(str, flags)], stdout=out, stderr=out, env=os.environ | variables)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(30)
+
+
+def train(folder, address, trials=1, **study):
+    """ResNet-18 on made-up images for two epochs; the trials, as exported."""
+    path = folder / "study.json"
+    path.write_text(json.dumps({
+        "name": "gpu", "metric": {"name": "accuracy", "direction": "maximize"}, "sampler": "random", "trials": trials,
+        "search_space": {"lr": {"_type": "uniform", "_value": [0.02, 0.03]}}, "max_restarts": 0,
+        "command": [binary("resnet18"), "--epochs", "2", "--data", "synthetic", "--images",
+                    "5000" if device() == "cuda" else "100"], **study}), encoding="utf-8")
+    output_of([binary("tuner"), "submit", path, "--service", address, "--wait"])
+    trials = json.loads(output_of([binary("tuner"), "export", "gpu", "--format", "json", "--service", address]))["trials"]
+    for trial in trials:
+        if trial["state"] != "TRIAL_COMPLETE":
+            raise AssertionError(f"trial {trial['number']} is {trial['state']}: {trial.get('reason')} {trial.get('last_output', '')[-500:]}")
+    return trials
+
+
+def slots(each):
+    return ["--gpus", "0", "--slots-per-gpu", each] if device() == "cuda" else ["--slots", each]
+
+
+@step("works", 180)
+def a_trial():
+    """One trial on one slot by a real agent; its program is on the GPU."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        with service(folder) as address, agent(folder, address, "n", *slots(1)):
+            began = time.monotonic()
+            trial = train(folder, address)[0]
+            return {"seconds": round(time.monotonic() - began, 1), "accuracy": trial.get("value")}
+
+
+@step("works", 240)
+def two_shares():
+    """Two trials side by side, each on half of the GPU, beside one alone. Bar: each at least 0.45 of alone."""
+    times = {}
+    for count in (1, 2):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            with service(folder) as address, agent(folder, address, "n", *slots(2)):
+                began = time.monotonic()
+                train(folder, address, trials=count, slots={"min": 1, "max": 1})
+                times[count] = time.monotonic() - began
+    return {"alone_s": round(times[1], 1), "two_s": round(times[2], 1), "each_of_alone": round(times[1] / times[2], 3)}
+
+
+# ---- part "holds": ten minutes ----------------------------------------------------------------------------------
+
+
+@step("holds", 300)
+def resize():
+    """1->2->4->2->1 replicas on shares of one GPU, gradients through the host. Bar: 150 ms standing still."""
+    sys.path.insert(0, str(ROOT / "tests" / "benchmarks"))
+    from elastic_pool import start_pool  # pylint: disable=import-outside-toplevel
+    still = []
+    with start_pool("small", slots=4) as pool:
+        for cycle in range(5):
+            changes = [pool.resize(size) for size in (2, 4, 2, 1)]
+            still += [1000 * change.still_s for change in changes] if cycle else []
+    still.sort()
+    return {"still_p50_ms": round(still[len(still) // 2], 1), "still_worst_ms": round(still[-1], 1), "changes": len(still)}
+
+
+@step("holds", 240)
+def nccl_on_one_gpu():
+    """Two replicas of one trial by NCCL on one GPU, which takes them for two hosts by NCCL_HOSTID."""
+    need_gpu()
+    variables = {"NCCL_SOCKET_IFNAME": "=lo", "NCCL_NET": "Socket", "NCCL_MNNVL_ENABLE": "0", "NCCL_RAS_ENABLE": "0"}
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        with service(folder) as address, agent(folder, address, "a", *slots(1), NCCL_HOSTID="a", **variables), \
+                agent(folder, address, "b", *slots(1), NCCL_HOSTID="b", **variables):
+            train(folder, address, slots={"min": 2, "max": 2})
+        said = "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in folder.glob("[ab]/**/replica-*.log"))
+        print(said)
+        if "gradients go by NCCL" not in said:
+            raise AssertionError("the replicas did not use NCCL: " + " | ".join(said.splitlines()[-5:]))
+        return {"replicas": 2}
+
+
+@step("holds", 180)
+def soak():
+    return google_test("test_elastic_soak")
+
+
+# ---- running them -----------------------------------------------------------------------------------------------
+
+
+def run_step(part, name):
+    """In this process: prints what happens, and its result as the last line."""
+    _, function = PARTS[part][name]
+    try:
+        result = {"result": "passed", "figures": function() or {}}
+    except Skipped as reason:
+        result = {"result": "skipped", "reason": str(reason)}
+    except Exception as error:  # pylint: disable=broad-except  # whatever it is, the next step is run
+        result = {"result": "failed", "reason": f"{type(error).__name__}: {error}"}
+    print(json.dumps(result), flush=True)
+
+
+def run_apart(part, name, limit_s, out):
+    """In a process of its own, which is ended with all that it has started when its time is over."""
+    began = time.monotonic()
+    log = out / f"{part}-{name}.log"
+    with open(log, "w", encoding="utf-8") as to:
+        process = subprocess.Popen([sys.executable, "-u", sys.argv[0], "--step", f"{part}/{name}"], stdout=to,
+                                   stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            pass
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        ended = process.wait()
+    seconds = round(time.monotonic() - began, 1)
+    last = (log.read_text(encoding="utf-8", errors="replace").splitlines() or [""])[-1]
+    try:
+        result = json.loads(last)
+        assert "result" in result
+    except (ValueError, AssertionError, TypeError):
+        why = f"not done within {limit_s} s" if seconds >= limit_s else f"it ended with {ended}: {last[:300]}"
+        result = {"result": "failed", "reason": why}
+    return {"part": part, "step": name, "seconds": seconds, **result}
+
+
+def run(parts, only, out):
+    results = []
+    for part in parts:
+        for name, (limit_s, _) in PARTS[part].items():
+            if only and name not in only:
+                continue
+            result = run_apart(part, name, limit_s, out)
+            results.append(result)
+            print(f"{result['result']:8} {result['seconds']:7.1f} s  {part}/{name}  "
+                  f"{json.dumps(result.get('figures', {})) if result['result'] == 'passed' else result['reason']}", flush=True)
+            (out / "results.json").write_text(json.dumps(results, indent=1), encoding="utf-8")
+    counts = {word: sum(r["result"] == word for r in results) for word in ("passed", "failed", "skipped")}
+    print(json.dumps(counts | {"steps": results}), flush=True)
+    return 1 if counts["failed"] or not results else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="gpu.sh run", description="Runs the steps for a machine with a GPU.")
+    parser.add_argument("--part", action="append", choices=sorted(PARTS), help="only these parts; each takes ten minutes at most")
+    parser.add_argument("--only", action="append", help="only steps of this name")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("gpu-results"), help="folder for logs and results.json")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: what can be run without a GPU")
+    parser.add_argument("--step", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.step:
+        run_step(*arguments.step.split("/"))
+        return 0
+    os.environ["ESPALIER_TEST_DEVICE"] = arguments.device
+    if arguments.device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    os.environ.setdefault("ESPALIER_BIN", str(ROOT / "bin"))
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    known = {name for part in PARTS.values() for name in part}
+    if unknown := set(arguments.only or ()) - known:
+        parser.error(f"--only {sorted(unknown)[0]}: want one of {', '.join(sorted(known))}")
+    return run(arguments.part or list(PARTS), arguments.only, arguments.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""The runner of the steps for GPU machines: what becomes of a step that fails, ends, hangs or says nothing; and those
+steps that need no GPU."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+STEPS = """
+import os, subprocess, sys, time
+sys.path.insert(0, {folder!r})
+import plan
+plan.PARTS.clear()
+
+@plan.step("test", 20)
+def passes():
+    print("working")
+    return {{"answer": 42}}
+
+@plan.step("test", 20)
+def is_skipped():
+    plan.binary("no_such_program")
+
+@plan.step("test", 20)
+def fails():
+    assert 1 == 2, "one is not two"
+
+@plan.step("test", 20)
+def crashes():
+    os._exit(3)
+
+@plan.step("test", 1)
+def hangs():
+    child = subprocess.Popen(["sleep", "600"])
+    open({pid!r}, "w").write(str(child.pid))
+    time.sleep(600)
+
+@plan.step("test", 20)
+def comes_last():
+    pass
+
+sys.exit(plan.main())
+"""
+
+
+class Runner(unittest.TestCase):
+    def run_plan(self, script, *arguments):
+        done = subprocess.run([sys.executable, "-B", str(script), *arguments, "--out", str(self.folder / "out")], text=True,
+                              capture_output=True, check=False, cwd=self.folder)
+        return done, json.loads(done.stdout.splitlines()[-1]) if done.stdout else None
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def test_each_step_ends_somehow_and_the_next_is_run(self):
+        script = self.folder / "steps.py"
+        pid = self.folder / "pid"
+        script.write_text(STEPS.format(folder=str(HERE), pid=str(pid)))
+        done, result = self.run_plan(script, "--device", "cpu")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual([result["passed"], result["failed"], result["skipped"]], [2, 3, 1])
+        steps = {step["step"]: step for step in result["steps"]}
+        self.assertEqual(steps["passes"]["figures"], {"answer": 42})
+        self.assertIn("no_such_program was not built", steps["is_skipped"]["reason"])
+        self.assertIn("one is not two", steps["fails"]["reason"])
+        self.assertIn("ended with 3", steps["crashes"]["reason"])
+        self.assertIn("not done within 1 s", steps["hangs"]["reason"])
+        self.assertEqual(steps["comes_last"]["result"], "passed")
+        self.assertEqual(json.loads((self.folder / "out" / "results.json").read_text()), result["steps"])
+        self.assertIn("working", (self.folder / "out" / "test-passes.log").read_text())
+        end = time.monotonic() + 20
+        while pathlib.Path(f"/proc/{pid.read_text()}/cmdline").exists() and \
+                b"sleep" in pathlib.Path(f"/proc/{pid.read_text()}/cmdline").read_bytes():
+            self.assertLess(time.monotonic(), end, "what the step had started is still there")
+
+    def test_what_needs_no_gpu_passes_here(self):
+        steps = ["libraries", "device_test", "gradient_buckets", "device_groups", "a_trial", "nccl_on_one_gpu"]
+        done, result = self.run_plan(HERE / "plan.py", "--device", "cpu", *(f"--only={step}" for step in steps))
+        results = {step["step"]: step["result"] for step in result["steps"]}
+        self.assertEqual(results, {step: "passed" for step in steps} | {"nccl_on_one_gpu": "skipped"}, done.stdout)
+        self.assertEqual(done.returncode, 0)
+
+    def test_an_unknown_step_is_refused_by_name(self):
+        done, _ = self.run_plan(HERE / "plan.py", "--only", "overhed")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--only overhed: want one of a_trial", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
