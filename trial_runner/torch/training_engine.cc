@@ -64,7 +64,7 @@ TrainingEngine::TrainingEngine(TrialContext& trial)
     : trial_(trial),
       collectives_(MakeCollectives(trial)),
       state_(trial),
-      group_(trial, *collectives_, state_),
+      group_(trial, *collectives_, state_, [this] { ReleaseMemory(); }),
       device_timer_(trial.device.is_cpu() ? nullptr : StepTimer::For(trial.device)) {}
 
 std::size_t TrainingEngine::AddModel(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
@@ -469,6 +469,11 @@ void TrainingEngine::ProposeBatch(const ReplicaProgress& message) {
 }
 
 // ---- groups -------------------------------------------------------------------------------------
+
+void TrainingEngine::ReleaseMemory() {
+  for (const auto& model : models_) model->DropGradients();
+  EmptyCache(trial_.device);
+}
 
 void TrainingEngine::Regroup(bool broken) {
   if (broken) {

@@ -87,6 +87,8 @@ class TrainingEngine {
   // Leaves the present group, which is broken or which all members leave together, and returns in
   // the next one; what was begun is dropped.
   void Regroup(bool broken);
+  // Of gradients, and of the device what LibTorch keeps.
+  void ReleaseMemory();
   absl::Status EvaluateShare(std::int64_t size, std::int64_t batch_size, const SumOver& sum_over,
                              std::vector<double>& sums, bool& pending);
   absl::Status ShareBuffers();
