@@ -115,6 +115,7 @@ void TrainingEngine::Join(std::int64_t epochs) {
 
 bool TrainingEngine::NextEpoch(std::int64_t epochs) {
   if (answer_due_) BadUse("NextEpoch was called where Step was due");
+  if (rehearsing_) BadUse("NextEpoch was called within Rehearse");
   TrainingPosition& p = state_.position;
   epochs_ = epochs;
   if (!group_.joined()) {
@@ -247,6 +248,7 @@ void TrainingEngine::Step(std::size_t number, const at::Tensor& loss) {
   }
   const bool last_model = ++next_model_ == models_.size();
   if (last_model) answer_due_ = false;
+  if (rehearsing_) return BackwardOfRehearsal(number, loss);
   if (dropped_) return;
   const SampleSlice& microbatch = plan_->microbatches[next_microbatch_];
   const bool last = next_microbatch_ + 1 == plan_->microbatches.size();
