@@ -67,6 +67,11 @@ int main(int argc, char** argv) {
   Best best;
   trial.AddState(best);
 
+  critic.Rehearse([&] {
+    const at::Tensor drawn = artist_net.forward(at::randn({16, 2}));
+    critic.Step(Loss(critic_net.forward(drawn.detach()), 0));
+    artist.Step(Loss(critic_net.forward(drawn), 1));
+  });
   while (loader.NextEpoch(2)) {
     const double rate = 1e-3 * std::pow(0.9, loader.epoch() - 1);
     for (auto& group : critic_optimizer.param_groups()) group.options().set_lr(rate);

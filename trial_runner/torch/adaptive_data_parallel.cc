@@ -36,6 +36,10 @@ AdaptiveDataParallel::~AdaptiveDataParallel() = default;
 
 void AdaptiveDataParallel::Step(const at::Tensor& loss) { engine_->Step(model_, loss); }
 
+void AdaptiveDataParallel::Rehearse(const std::function<void()>& microbatch) {
+  engine_->Rehearse(microbatch);
+}
+
 AutocastGuard AdaptiveDataParallel::Autocast() const {
   const TrainedModel& model = engine_->model(model_);
   return {model.device_type(), model.autocast_type()};

@@ -91,6 +91,16 @@ class AdaptiveDataParallel {
   // for each microbatch.
   void Step(const at::Tensor& loss);
 
+  // Runs a microbatch that counts for nothing, so that this replica's first one is quick: the first
+  // forward and backward pass of a process on a GPU may take a second or two, for which the whole
+  // group would wait for a replica that joins it. To be called before the first NextEpoch, when all
+  // models are made; `microbatch` does what the program's loop does for a batch, with samples that
+  // it chooses, and calls Step for each model once. Step then runs backward and nothing else: no
+  // optimizer steps. Afterwards the models' buffers, LibTorch's default random generators and
+  // Accumulators are as they were, and no gradients are left. What else the function changes is the
+  // program's own to put back: its counters, other generators, the state of a data set.
+  void Rehearse(const std::function<void()>& microbatch);
+
   // For the forward pass, and for evaluation: `auto precision = parallel.Autocast();`
   AutocastGuard Autocast() const;
 

@@ -180,6 +180,12 @@ std::int64_t AllocatedBytes(c10::Device device) {
   return allocator->getDeviceStats(device.index()).allocated_bytes[0].current;
 }
 
+void EmptyCache(c10::Device device) {
+  if (device.is_cpu()) return;
+  c10::DeviceAllocator* const allocator = c10::getDeviceAllocator(device.type());
+  if (allocator->initialized()) allocator->emptyCache();
+}
+
 std::unique_ptr<StepTimer> StepTimer::For(c10::Device device) {
   if (device.is_cpu()) return std::make_unique<CpuStepTimer>();
   return std::make_unique<GpuStepTimer>(device);

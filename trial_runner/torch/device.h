@@ -30,6 +30,9 @@ std::optional<std::string> MisplacedModel(const std::string& what, c10::Device p
 // not counted.
 std::int64_t AllocatedBytes(c10::Device device);
 
+// Gives the device back what LibTorch keeps of it for tensors to come. Nothing for the CPU.
+void EmptyCache(c10::Device device);
+
 // Measures what parts of a step take on the device, without waiting for it: on a GPU by events in
 // its current stream, which are read when the GPU has passed them, a step or two later. One thread.
 class StepTimer {

@@ -31,10 +31,12 @@ double SecondsSince(ReplicaGroup::Clock::time_point start) {
 
 }  // namespace
 
-ReplicaGroup::ReplicaGroup(TrialContext& trial, Collectives& collectives, SharedState& state)
+ReplicaGroup::ReplicaGroup(TrialContext& trial, Collectives& collectives, SharedState& state,
+                           std::function<void()> release_memory)
     : trial_(trial),
       collectives_(collectives),
       state_(state),
+      release_memory_(std::move(release_memory)),
       grace_s_(kMinGrace_s),
       watch_(*trial.control, collectives) {
   trial_.control->Listen([this](const Membership& announced) { Follow(announced); });
@@ -182,6 +184,7 @@ Membership ReplicaGroup::Leave(const Membership& membership, bool broken) {
   watch_.Follow({}, trial_.replica);
   // A group of one holds no connections.
   (void)collectives_.Form({membership.generation, 0, 1, ready_.address});
+  release_memory_();
   std::fflush(nullptr);
 #ifdef __GLIBC__
   malloc_trim(0);  // spares are kept by what memory they hold

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,8 +29,10 @@ class ReplicaGroup {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // All must outlive the group.
-  ReplicaGroup(TrialContext& trial, Collectives& collectives, SharedState& state);
+  // All must outlive the group. `release_memory` is called where this replica leaves and becomes a
+  // spare, which is to hold no more than its model and optimizer.
+  ReplicaGroup(TrialContext& trial, Collectives& collectives, SharedState& state,
+               std::function<void()> release_memory);
   ~ReplicaGroup();
 
   // Says that this replica is ready, and waits for the first group that it is a member of.
@@ -81,6 +84,7 @@ class ReplicaGroup {
   TrialContext& trial_;
   Collectives& collectives_;
   SharedState& state_;
+  const std::function<void()> release_memory_;
   ReplicaReady ready_;
   std::int64_t generation_ = 0;
   int rank_ = 0;

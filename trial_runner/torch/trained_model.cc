@@ -233,6 +233,11 @@ void TrainedModel::AdjustLossScale(bool finite, ModelPosition& position) const {
   }
 }
 
+void TrainedModel::DropGradients() {
+  gradients_.Renew();
+  for (at::Tensor& parameter : tensors_) parameter.mutable_grad().reset();
+}
+
 bool TrainedModel::Apply(const StepFacts& facts, ModelPosition& position) {
   const bool stepped = ApplyStep(facts, position);
   // Another model's backward may come through this one, and is not to add to what is kept.

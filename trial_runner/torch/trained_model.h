@@ -76,6 +76,8 @@ class TrainedModel {
   void StartGroup();
   // A collective that was given up may still write.
   void Renew() { gradients_.Renew(); }
+  // Drops all gradients. The next step makes their memory anew.
+  void DropGradients();
 
  private:
   TrainedModel(torch::nn::Module& model, torch::optim::Optimizer& optimizer,

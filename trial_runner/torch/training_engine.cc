@@ -66,7 +66,7 @@ TrainingEngine::TrainingEngine(TrialContext& trial)
     : trial_(trial),
       collectives_(MakeCollectives(trial)),
       state_(trial),
-      group_(trial, *collectives_, state_),
+      group_(trial, *collectives_, state_, [this] { ReleaseMemory(); }),
       device_timer_(trial.device.is_cpu() ? nullptr : StepTimer::For(trial.device)) {}
 
 std::size_t TrainingEngine::AddModel(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
@@ -120,6 +120,7 @@ void TrainingEngine::Join(std::int64_t epochs) {
 
 bool TrainingEngine::NextEpoch(std::int64_t epochs) {
   if (answer_due_) BadUse("NextEpoch was called where Step was due");
+  if (rehearsing_) BadUse("NextEpoch was called within Rehearse");
   TrainingPosition& p = state_.position;
   epochs_ = epochs;
   if (!group_.joined()) {
@@ -252,6 +253,7 @@ void TrainingEngine::Step(std::size_t number, const at::Tensor& loss) {
   }
   const bool last_model = ++next_model_ == models_.size();
   if (last_model) answer_due_ = false;
+  if (rehearsing_) return BackwardOfRehearsal(number, loss);
   if (dropped_) return;
   const SampleSlice& microbatch = plan_->microbatches[next_microbatch_];
   const bool last = next_microbatch_ + 1 == plan_->microbatches.size();
@@ -474,6 +476,11 @@ void TrainingEngine::ProposeBatch(const ReplicaProgress& message) {
 }
 
 // ---- groups -------------------------------------------------------------------------------------
+
+void TrainingEngine::ReleaseMemory() {
+  for (const auto& model : models_) model->DropGradients();
+  EmptyCache(trial_.device);
+}
 
 void TrainingEngine::Regroup(bool broken) {
   if (broken) {

@@ -44,6 +44,8 @@ class TrainingEngine {
                        const DataParallelOptions& options);
 
   void SetData(std::int64_t dataset_size, const DataLoaderOptions& options);
+  // See AdaptiveDataParallel.
+  void Rehearse(const std::function<void()>& microbatch);
   bool NextEpoch(std::int64_t epochs);
   std::int64_t epoch() const { return local_epoch_ + 1; }
   // This replica's next microbatch, the same until BeginMicrobatch; nothing when the epoch is over.
@@ -73,6 +75,7 @@ class TrainingEngine {
  private:
   void Join(std::int64_t epochs);
   void PlanNextStep();
+  void BackwardOfRehearsal(std::size_t number, const at::Tensor& loss);
   void StepWithoutSamples();
   bool FinishModel(std::size_t number);
   void FillTail(TrainedModel& model);
@@ -87,6 +90,8 @@ class TrainingEngine {
   // Leaves the present group, which is broken or which all members leave together, and returns in
   // the next one; what was begun is dropped.
   void Regroup(bool broken);
+  // Of gradients, and of the device what LibTorch keeps.
+  void ReleaseMemory();
   absl::Status EvaluateShare(std::int64_t size, std::int64_t batch_size, const SumOver& sum_over,
                              std::vector<double>& sums, bool& pending);
   absl::Status ShareBuffers();
@@ -114,6 +119,7 @@ class TrainingEngine {
   std::size_t next_model_ = 0;  // whose Step is due for this microbatch
   bool answer_due_ = false;     // BeginMicrobatch was called, a Step is still due
   bool dropped_ = false;        // the group was lost: what this microbatch still brings is ignored
+  bool rehearsing_ = false;     // what a microbatch brings is to leave no trace
   bool all_know_ = false;       // that a newer generation is announced
   bool skipped_ = false;        // some model's gradients were not finite
   double inverse_size_ = 0;

@@ -50,6 +50,7 @@ TEST(AssignedDevice, NamedGpuIsUsedOrTheErrorNamesIt) {
   } else if (device.ok()) {
     EXPECT_TRUE(device->is_cuda());
     EXPECT_GE(AllocatedBytes(*device), 0);
+    EmptyCache(*device);  // also where nothing was allocated yet
   } else {
     EXPECT_THAT(std::string(device.status().message()), HasSubstr("CUDA_VISIBLE_DEVICES=\"0\""));
   }

@@ -2,6 +2,8 @@
 
 #include "tests/trial_runner/torch/elastic_training.h"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <filesystem>
 
@@ -12,6 +14,14 @@ namespace espalier {
 namespace {
 
 namespace fs = std::filesystem;
+
+std::int64_t ResidentBytes(pid_t process) {
+  std::ifstream statm("/proc/" + std::to_string(process) + "/statm");
+  std::int64_t total_pages = 0;
+  std::int64_t resident_pages = 0;
+  statm >> total_pages >> resident_pages;
+  return resident_pages * sysconf(_SC_PAGESIZE);
+}
 
 TEST_F(ElasticTraining, GrowsAndShrinksWithoutMissingOrRepeatingASample) {
   const std::string run = NewRun("run");
@@ -72,6 +82,33 @@ TEST_F(ElasticTraining, ASpareComesBackEpochsLater) {
     if (regrouped == nullptr || said.replica != c) continue;
     EXPECT_EQ(regrouped->pause_s, 0) << "its time as a spare is no pause of the trial";
     break;
+  }
+}
+
+// Of the gradients' memory it has no use; the model, 80 MB here, it may be asked to train again.
+TEST_F(ElasticTraining, ASpareHoldsNoGradients) {
+  constexpr std::int64_t kGradientBytes = 80'000'000;
+  const std::string run = NewRun("run");
+  const auto harness = Harness(
+      run, {"samples=8", "batch_size=4", "epochs=0", "lr=0", "momentum=0", "width=2000000"});
+  const auto a = harness->Start();
+  const auto b = harness->Start({{"ESPALIER_SPARE", "1"}});
+  harness->AwaitReady(a);
+  harness->AwaitReady(b);
+  const std::int64_t before = ResidentBytes(harness->Process(b));
+  harness->Regroup({a, b});
+  harness->AwaitRegrouped();
+  AwaitSteps(run, 4);
+  EXPECT_GT(ResidentBytes(harness->Process(b)), before + kGradientBytes) << "while it trains";
+  harness->Regroup({a});
+  harness->AwaitRegrouped();
+  harness->AwaitParked(b);
+  // The connections of its group are closed on a thread, which holds what it sent last.
+  const auto patience = std::chrono::steady_clock::now() + ReplicaHarness::kPatience;
+  while (ResidentBytes(harness->Process(b)) > before + kGradientBytes / 2) {
+    ASSERT_LT(std::chrono::steady_clock::now(), patience)
+        << ResidentBytes(harness->Process(b)) - before << " bytes more than before it trained";
+    poll(nullptr, 0, kLook_ms);
   }
 }
 
