@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
   trial.AddState(best);
 
   critic.Rehearse([&] {
-    const at::Tensor drawn = artist_net.forward(at::randn({16, 2}));
+    const at::Tensor drawn = artist_net.forward(at::randn({16, 2}, trial.device()));
     critic.Step(Loss(critic_net.forward(drawn.detach()), 0));
     artist.Step(Loss(critic_net.forward(drawn), 1));
   });

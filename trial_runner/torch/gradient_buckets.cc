@@ -112,7 +112,8 @@ at::Tensor GradientBuckets::HostTensor(std::int64_t size) const {
 }
 
 void GradientBuckets::Renew() {
-  memory_ = at::Tensor();
+  memory_ = gradients_ = scales_ = at::Tensor();
+  scales_known_ = false;
   DropPrevious();
 }
 
