@@ -3,8 +3,10 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dot.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
@@ -117,9 +119,25 @@ void GradientBuckets::Renew() {
   DropPrevious();
 }
 
+// With the parameter's own order of elements, which channels_last weights differ in: optimizers are
+// slow where the gradient has another.
 at::Tensor GradientBuckets::SliceOf(const at::Tensor& memory, std::size_t index) const {
   const at::Tensor& p = parameters_[index].tensor;
-  return memory.narrow(0, offsets_[index], p.numel()).view(p.sizes());
+  const at::Tensor slice = memory.narrow(0, offsets_[index], p.numel());
+  if (p.is_contiguous() || !p.is_non_overlapping_and_dense()) return slice.view(p.sizes());
+  return slice.as_strided(p.sizes(), p.strides());
+}
+
+// The elements in the order in which they lie in the memory.
+at::Tensor GradientBuckets::Flat(const at::Tensor& like_parameter, std::size_t index) const {
+  const at::Tensor& p = parameters_[index].tensor;
+  if (p.is_contiguous() || !p.is_non_overlapping_and_dense()) return like_parameter.reshape(-1);
+  at::Tensor ordered = like_parameter;
+  if (ordered.strides() != p.strides()) {
+    ordered = at::empty_strided(p.sizes(), p.strides(), like_parameter.options());
+    ordered.copy_(like_parameter);
+  }
+  return ordered.as_strided({p.numel()}, {1});
 }
 
 void GradientBuckets::PointGradientsInto(const at::Tensor& memory) {
@@ -180,7 +198,7 @@ void GradientBuckets::OnReady(std::size_t index) {
 }
 
 void GradientBuckets::Fold(std::size_t index, const at::Tensor& gradient) {
-  const at::Tensor whole = gradient.contiguous();
+  const at::Tensor whole = Flat(gradient, index);
   local_sqr_[parameters_[index].group] +=
       pass_.norm_factor * FoldGradient(whole.const_data_ptr<float>(), Count(whole),
                                        ScaleAt(preconditioners_, index),
@@ -196,7 +214,7 @@ void GradientBuckets::FoldBucket(const Bucket& bucket) {
     const at::Tensor gradient = std::exchange(waiting_[i], {});
     any = any || gradient.defined();
     parts.push_back(gradient.defined()
-                        ? gradient.reshape(-1)
+                        ? Flat(gradient, i)
                         : at::zeros({parameters_[i].tensor.numel()}, memory_.options()));
   }
   if (!any) return;
@@ -237,7 +255,7 @@ void GradientBuckets::RefreshScales() {
     for (const std::size_t i : bucket.parameters) {
       const Preconditioner& p = preconditioners_[i];
       const std::int64_t count = parameters_[i].tensor.numel();
-      moments.push_back(p.second_moment.defined() ? p.second_moment.reshape(-1)
+      moments.push_back(p.second_moment.defined() ? Flat(p.second_moment, i)
                                                   : at::zeros({count}, memory_.options()));
       Run run{.range = {offsets_[i], offsets_[i] + count, parameters_[i].group}};
       if (p.second_moment.defined()) {
@@ -366,12 +384,17 @@ std::vector<double> GradientBuckets::LocalSqr() const {
 
 // ---- norms of the step --------------------------------------------------------------------------
 
+void GradientBuckets::Norms::Uncompared() {
+  previous_sqr.clear();
+  product.clear();
+}
+
 bool GradientBuckets::Norms::finite() const {
   return std::all_of(sqr.begin(), sqr.end(), [](double s) { return std::isfinite(s); });
 }
 
 double GradientBuckets::SqrOf(std::size_t index, const at::Tensor& gradient) const {
-  const at::Tensor whole = gradient.contiguous();
+  const at::Tensor whole = Flat(gradient, index);
   return SquaredNorm(whole.const_data_ptr<float>(), Count(whole), ScaleAt(preconditioners_, index));
 }
 
@@ -381,8 +404,8 @@ void GradientBuckets::CompareWithPrevious(std::size_t index) {
   const at::Tensor before =
       has_previous() ? std::exchange(previous_[index], at::Tensor()) : at::Tensor();
   if (gradient.defined() && before.defined()) {
-    const at::Tensor a = gradient.contiguous();
-    const at::Tensor b = before.contiguous();
+    const at::Tensor a = Flat(gradient, index);
+    const at::Tensor b = Flat(before, index);
     const PairNorms pair = NormsWithPrevious(a.const_data_ptr<float>(), b.const_data_ptr<float>(),
                                              Count(a), ScaleAt(preconditioners_, index));
     kept_norms_.sqr[g] += pair.sqr;
@@ -417,18 +440,58 @@ at::Tensor GradientBuckets::StepSums() const {
       }
     }
   }
+  if (!scales_.defined()) {
+    sums[3 * groups_] = sums[0];
+    for (std::size_t g = 1; g < groups_; ++g) sums[3 * groups_] = sums[3 * groups_] + sums[g];
+  }
   return at::stack(sums);
 }
 
-void GradientBuckets::TakeSums(const float* sums) {
-  double total = 0;
-  for (std::size_t g = 0; g < groups_; ++g) {
-    kept_norms_.sqr[g] = static_cast<double>(sums[g]);
-    kept_norms_.previous_sqr[g] = static_cast<double>(sums[groups_ + g]);
-    kept_norms_.product[g] = static_cast<double>(sums[2 * groups_ + g]);
-    total += kept_norms_.sqr[g];
+GradientBuckets::Norms GradientBuckets::NormsOf(const float* sums) const {
+  Norms norms;
+  for (auto* of : {&norms.sqr, &norms.previous_sqr, &norms.product}) {
+    for (std::size_t g = 0; g < groups_; ++g) of->push_back(static_cast<double>(*sums++));
   }
-  norm_sqr_ = scales_.defined() ? static_cast<double>(sums[3 * groups_]) : total;
+  return norms;
+}
+
+void GradientBuckets::TakeSums(const float* sums) {
+  kept_norms_ = NormsOf(sums);
+  norm_sqr_ = static_cast<double>(sums[3 * groups_]);
+}
+
+GradientBuckets::Measurement GradientBuckets::BeginMeasuring(bool previous) const {
+  ESPALIER_CHECK(pass_.keep && !on_host(), "only a kept pass of a device is measured later");
+  const at::NoGradGuard no_grad;
+  Measurement measurement{.sums = StepSums(),
+                          .on_host = {},
+                          .copied = {},
+                          .compared = previous && previous_memory_.defined()};
+  measurement.on_host = HostTensor(measurement.sums.numel());
+  measurement.on_host.copy_(measurement.sums, /*non_blocking=*/true);
+  if (device_.is_cpu()) return measurement;
+  measurement.copied.emplace(device_.type());
+  measurement.copied->record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+  return measurement;
+}
+
+GradientBuckets::Norms GradientBuckets::Await(const Measurement& measurement) const {
+  if (measurement.copied) measurement.copied->synchronize();
+  Norms norms = NormsOf(measurement.on_host.const_data_ptr<float>());
+  if (!measurement.compared) norms.Uncompared();
+  return norms;
+}
+
+at::Tensor GradientBuckets::FoundNotFinite(const Measurement& measurement) const {
+  const at::NoGradGuard no_grad;
+  const at::Tensor sqr = measurement.sums.narrow(0, 0, static_cast<std::int64_t>(groups_));
+  return sqr.sum().isfinite().logical_not_().to(at::kFloat);
+}
+
+void GradientBuckets::Clip(const Measurement& measurement, double norm) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor length = measurement.sums.select(0, static_cast<std::int64_t>(3 * groups_));
+  PointGradientsInto(gradients_.mul(length.rsqrt().mul_(norm).clamp_max_(1)));
 }
 
 GradientBuckets::Norms GradientBuckets::MeasureStep(bool previous) {
@@ -442,10 +505,7 @@ GradientBuckets::Norms GradientBuckets::MeasureStep(bool previous) {
     TakeSums(StepSums().cpu().const_data_ptr<float>());
   }
   Norms norms = std::exchange(kept_norms_, {});
-  if (!previous || !compared_) {
-    norms.previous_sqr.clear();
-    norms.product.clear();
-  }
+  if (!previous || !compared_) norms.Uncompared();
   return norms;
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "trial_runner/collectives/collectives.h"
@@ -26,8 +28,9 @@ namespace espalier {
 // nothing is copied, and the gradients are kept until the next step to be compared with it. On
 // devices all steps go through the buckets' memory, by a few operations a bucket, because starting
 // one for each parameter costs more than its arithmetic; the step's numbers come back in one copy,
-// for which the host waits once a step. There the memory of the step before is kept for the
-// comparison, and Adam's scale of each element beside it: once or twice the parameters' size.
+// for which the host waits once a step, or later where the replica is alone. There the memory of
+// the step before is kept for the comparison, and Adam's scale of each element beside it: once or
+// twice the parameters' size.
 //
 // Memory to which an abandoned collective may still write is replaced, never reused. Use it from
 // one thread; backward's own threads call in while Begin..End is under way.
@@ -67,6 +70,7 @@ class GradientBuckets {
   GradientBuckets& operator=(const GradientBuckets&) = delete;
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
+  Arithmetic arithmetic() const { return arithmetic_; }
   std::size_t groups() const { return groups_; }
 
   // Norms count each element scaled by these, one per parameter; empty: unscaled.
@@ -107,11 +111,28 @@ class GradientBuckets {
     std::vector<double> previous_sqr;
     std::vector<double> product;
     bool finite() const;
+    void Uncompared();  // drops those of and with the step before
   };
   Norms MeasureStep(bool previous);
   // |gradient|, over all groups and without preconditioner. After MeasureStep.
   double Norm() const;
   void Scale(double factor);
+
+  // MeasureStep without a wait, of a kept pass by bucket operations. The device can go on with what
+  // it finds before the host knows of it.
+  struct Measurement {
+    at::Tensor sums;     // on the device
+    at::Tensor on_host;  // the same, once they are `copied`
+    std::optional<c10::Event> copied;
+    bool compared = false;
+  };
+  Measurement BeginMeasuring(bool previous) const;
+  // Waits until the device is through with it, which it is if a later step has been measured.
+  Norms Await(const Measurement& measurement) const;
+  // On the device: 1 where Norms::finite() is false, else 0.
+  at::Tensor FoundNotFinite(const Measurement& measurement) const;
+  // Scales the gradient down to `norm` where it is longer than that, on the device.
+  void Clip(const Measurement& measurement, double norm);
 
   // Hooks into the parameters' gradients anew: reading a parameter from an archive gives it another
   // accumulator, and backward would bypass the hooks of the old one.
@@ -152,11 +173,13 @@ class GradientBuckets {
   void RefreshScales();
   at::Tensor Scaled(const at::Tensor& gradients, const Range& range) const;
   at::Tensor StepSums() const;
+  Norms NormsOf(const float* sums) const;
   void TakeSums(const float* sums);
   void BeginFullBuckets();
   void BeginBucket(const Bucket& bucket);
   void MakeMemory();
   at::Tensor SliceOf(const at::Tensor& memory, std::size_t index) const;
+  at::Tensor Flat(const at::Tensor& like_parameter, std::size_t index) const;
   void PointGradientsInto(const at::Tensor& memory);
   double SqrOf(std::size_t index, const at::Tensor& gradient) const;
   void Detach();
@@ -191,7 +214,7 @@ class GradientBuckets {
   at::Tensor scales_;           // the preconditioners' factor of each element
   bool scales_known_ = false;   // they are those of the present preconditioners
   at::Tensor group_sqr_;        // LocalSqr of this replica
-  double norm_sqr_ = 0;         // of the step, without preconditioner
+  double norm_sqr_ = 0;         // of the reduced or measured step, without preconditioner
 
   // The pass under way.
   Pass pass_;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "trial_runner/torch/preconditioner.h"
+#include "tuner/base/check.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
@@ -73,11 +74,17 @@ absl::Status Check(const DataParallelOptions& options) {
   return absl::OkStatus();
 }
 
+// The last step of an epoch may be shorter: not to be compared with the others.
+bool IsComparable(const TrainedModel::StepFacts& facts) {
+  return facts.samples == facts.batch_size;
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TrainedModel>> TrainedModel::Make(
-    torch::nn::Module& model, torch::optim::Optimizer& optimizer,
-    const DataParallelOptions& options) {
+absl::StatusOr<std::unique_ptr<TrainedModel>> TrainedModel::Make(torch::nn::Module& model,
+                                                                 torch::optim::Optimizer& optimizer,
+                                                                 const DataParallelOptions& options,
+                                                                 bool bucket_operations) {
   ESPALIER_RETURN_IF_ERROR(Check(options));
   std::shared_ptr<const ScalingRule> rule = options.rule;
   if (!rule) {
@@ -86,20 +93,28 @@ absl::StatusOr<std::unique_ptr<TrainedModel>> TrainedModel::Make(
         rule, FindScalingRule(options.scaling_rule.empty() ? usual : options.scaling_rule));
   }
   ESPALIER_ASSIGN_OR_RETURN(auto parameters, TrainedParameters(optimizer, NameOf(options)));
+  using Arithmetic = GradientBuckets::Arithmetic;
+  const Arithmetic arithmetic = bucket_operations
+                                    ? Arithmetic::kBucketOperations
+                                    : GradientBuckets::UsualFor(parameters.front().tensor.device());
   return std::unique_ptr<TrainedModel>(new TrainedModel(model, optimizer, options, std::move(rule),
-                                                        std::move(parameters),
-                                                        optimizer.param_groups().size()));
+                                                        std::move(parameters), arithmetic));
 }
 
 TrainedModel::TrainedModel(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
                            const DataParallelOptions& options,
                            std::shared_ptr<const ScalingRule> rule,
-                           std::vector<GradientBuckets::Parameter> parameters, std::size_t groups)
+                           std::vector<GradientBuckets::Parameter> parameters,
+                           GradientBuckets::Arithmetic arithmetic)
     : module_(model),
       optimizer_(optimizer),
       options_(options),
       rule_(std::move(rule)),
-      gradients_(std::move(parameters), groups, options.bucket_bytes) {
+      gradients_(std::move(parameters), optimizer.param_groups().size(), options.bucket_bytes,
+                 arithmetic),
+      fused_(arithmetic == GradientBuckets::Arithmetic::kHostLoops
+                 ? nullptr
+                 : FusedOptimizer::For(optimizer)) {
   for (const GradientBuckets::Parameter& p : gradients_.parameters()) {
     tensors_.push_back(p.tensor);
     groups_.push_back(p.group);
@@ -168,23 +183,26 @@ void TrainedModel::StartGroup() {
 
 void TrainedModel::MeasureNoise(const GradientBuckets::Norms& norms, const StepFacts& facts,
                                 ModelPosition& position) const {
-  const double microbatches = kept_ ? 1 : gradients_.tail(GradientBuckets::kMicrobatches);
-  const double scale = facts.samples / facts.initial_batch;
-  const bool biased = microbatches < 1.5;
-  const std::vector<double> local = biased ? std::vector<double>() : gradients_.LocalSqr();
+  const double microbatches = gradients_.tail(GradientBuckets::kMicrobatches);
+  const std::vector<double> local = gradients_.LocalSqr();
   for (std::size_t g = 0; g < position.noise.size(); ++g) {
-    std::optional<NoiseEstimate> seen;
-    if (!biased) {
-      seen = EstimateNoise(
-          {.local_sqr_mean = local[g] / microbatches,
-           .inverse_mean = gradients_.tail(GradientBuckets::kInverseSize) / microbatches,
-           .total_sqr = norms.sqr[g],
-           .samples = facts.samples});
-    } else if (!norms.product.empty()) {
-      seen = EstimateNoiseFromPrevious(norms.sqr[g], norms.previous_sqr[g], norms.product[g],
-                                       facts.samples);
-    }
-    if (seen) position.noise[g].Add(*seen, biased ? 2 * scale : scale, biased);
+    const auto seen = EstimateNoise(
+        {.local_sqr_mean = local[g] / microbatches,
+         .inverse_mean = gradients_.tail(GradientBuckets::kInverseSize) / microbatches,
+         .total_sqr = norms.sqr[g],
+         .samples = facts.samples});
+    if (seen) position.noise[g].Add(*seen, facts.samples / facts.initial_batch, /*biased=*/false);
+  }
+}
+
+// Of a step of one microbatch, beside the step before.
+void TrainedModel::CompareNoise(const GradientBuckets::Norms& norms, const StepFacts& facts,
+                                ModelPosition& position) const {
+  if (norms.product.empty()) return;
+  for (std::size_t g = 0; g < position.noise.size(); ++g) {
+    const auto seen = EstimateNoiseFromPrevious(norms.sqr[g], norms.previous_sqr[g],
+                                                norms.product[g], facts.samples);
+    if (seen) position.noise[g].Add(*seen, 2 * facts.samples / facts.initial_batch, true);
   }
 }
 
@@ -210,16 +228,27 @@ double TrainedModel::LearningRate(const StepFacts& facts, const ModelPosition& p
   return optimizer_.param_groups().front().options().get_lr() * Factor(0, facts, position);
 }
 
-void TrainedModel::StepOptimizer(const StepFacts& facts, const ModelPosition& position) {
+void TrainedModel::StepOptimizer(const StepFacts& facts, ModelPosition& position,
+                                 const at::Tensor& found_inf) {
   std::vector<double> rates;
   for (auto& group : optimizer_.param_groups()) {
     const double factor = Factor(rates.size(), facts, position);
     rates.push_back(group.options().get_lr());
     group.options().set_lr(rates.back() * factor);
   }
-  optimizer_.step();
+  if (fused_) {
+    fused_->Step(found_inf);
+  } else {
+    optimizer_.step();
+  }
   std::size_t i = 0;
   for (auto& group : optimizer_.param_groups()) group.options().set_lr(rates[i++]);
+  const bool preconditioned = preconditioned_;
+  RefreshPreconditioners();
+  // Norms of scaled and unscaled gradients have nothing to do with one another.
+  if (preconditioned != preconditioned_) {
+    for (NoiseAverages& averages : position.noise) averages = {};
+  }
 }
 
 void TrainedModel::AdjustLossScale(bool finite, ModelPosition& position) const {
@@ -239,15 +268,55 @@ void TrainedModel::DropGradients() {
 }
 
 bool TrainedModel::Apply(const StepFacts& facts, ModelPosition& position) {
-  const bool stepped = ApplyStep(facts, position);
+  ESPALIER_CHECK(!unsettled_, "the step before is not settled");
+  bool stepped = true;
+  if (kept_ && fused_) {
+    ApplyUnsettled(facts, position);
+  } else {
+    stepped = ApplyStep(facts, position);
+  }
   // Another model's backward may come through this one, and is not to add to what is kept.
   for (at::Tensor& parameter : tensors_) parameter.mutable_grad().reset();
   return stepped;
 }
 
+void TrainedModel::KeepForComparison(bool comparable) {
+  if (comparable) {
+    gradients_.KeepAsPrevious();
+  } else {
+    gradients_.DropPrevious();
+  }
+}
+
+void TrainedModel::ApplyUnsettled(const StepFacts& facts, ModelPosition& position) {
+  const bool comparable = IsComparable(facts);
+  unsettled_ = {.measurement = gradients_.BeginMeasuring(comparable),
+                .facts = facts,
+                .preconditioned = preconditioned_};
+  KeepForComparison(comparable);
+  if (options_.max_gradient_norm > 0) {
+    gradients_.Clip(unsettled_->measurement, options_.max_gradient_norm);
+  }
+  StepOptimizer(facts, position, gradients_.FoundNotFinite(unsettled_->measurement));
+}
+
+bool TrainedModel::Settle(ModelPosition& position) {
+  if (!unsettled_) return true;
+  const Unsettled step = *std::exchange(unsettled_, std::nullopt);
+  const GradientBuckets::Norms norms = gradients_.Await(step.measurement);
+  if (!norms.finite()) {
+    fused_->TakeBack();
+    gradients_.DropPrevious();
+    ++position.skipped_steps;
+    return false;
+  }
+  position.skipped_steps = 0;
+  if (step.preconditioned == preconditioned_) CompareNoise(norms, step.facts, position);
+  return true;
+}
+
 bool TrainedModel::ApplyStep(const StepFacts& facts, ModelPosition& position) {
-  // The last step of an epoch may be shorter: not to be compared with the others.
-  const bool comparable = facts.samples == facts.batch_size;
+  const bool comparable = IsComparable(facts);
   const bool alone = kept_ || gradients_.tail(GradientBuckets::kMicrobatches) < 1.5;
   const GradientBuckets::Norms norms = gradients_.MeasureStep(alone && comparable);
   const bool finite =
@@ -262,23 +331,17 @@ bool TrainedModel::ApplyStep(const StepFacts& facts, ModelPosition& position) {
     return false;
   }
   position.skipped_steps = 0;
-  MeasureNoise(norms, facts, position);
-  if (alone && comparable) {
-    gradients_.KeepAsPrevious();
+  if (alone) {
+    CompareNoise(norms, facts, position);
   } else {
-    gradients_.DropPrevious();
+    MeasureNoise(norms, facts, position);
   }
+  KeepForComparison(alone && comparable);
   if (options_.max_gradient_norm > 0) {
     const double norm = gradients_.Norm();
     if (norm > options_.max_gradient_norm) gradients_.Scale(options_.max_gradient_norm / norm);
   }
   StepOptimizer(facts, position);
-  const bool preconditioned = preconditioned_;
-  RefreshPreconditioners();
-  // Norms of scaled and unscaled gradients have nothing to do with one another.
-  if (preconditioned != preconditioned_) {
-    for (NoiseAverages& averages : position.noise) averages = {};
-  }
   return true;
 }
 

@@ -3,12 +3,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "trial_runner/collectives/collectives.h"
 #include "trial_runner/elastic/scaling_rules.h"
 #include "trial_runner/elastic/training_position.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
+#include "trial_runner/torch/fused_optimizer.h"
 #include "trial_runner/torch/gradient_buckets.h"
 
 namespace espalier {
@@ -16,12 +18,18 @@ namespace espalier {
 // One of a trial's models with its optimizer: its part of an optimizer step. What members of a
 // group must agree on is in its ModelPosition, which the engine owns; this class has what each
 // member has for itself.
+//
+// On a device, a step of a lone replica in a single microbatch is taken without waiting for what
+// its gradients turn out to be: the device leaves it out where they are not finite, and Settle()
+// finds out later, before the next step. Its learning rate is of the noise until the step before.
 class TrainedModel {
  public:
   // kInvalidArgument: these options or parameters cannot be trained with.
+  // `bucket_operations`: does on the CPU what it does on devices, for tests.
   static absl::StatusOr<std::unique_ptr<TrainedModel>> Make(torch::nn::Module& model,
                                                             torch::optim::Optimizer& optimizer,
-                                                            const DataParallelOptions& options);
+                                                            const DataParallelOptions& options,
+                                                            bool bucket_operations = false);
 
   const DataParallelOptions& options() const { return options_; }
   torch::nn::Module& module() { return module_; }
@@ -63,8 +71,12 @@ class TrainedModel {
     double dataset_size = 0;
   };
   // After Reduce(): measures the noise, and steps the optimizer unless the gradients are not finite
-  // (then false). The same on each member.
+  // (then false). The same on each member. True as long as nobody can tell: Settle() will.
   bool Apply(const StepFacts& facts, ModelPosition& position);
+  // Takes up what the last step has turned out to be, if nobody could tell then. False: its
+  // gradients were not finite, and it was left out. To be called before the next Apply, and before
+  // anybody else is given the position, the model or the optimizer.
+  bool Settle(ModelPosition& position);
   // The batch size for which the learning rate is meant: the loader's first one if none was told.
   double BaseBatchSize(double initial_batch) const;
   // The learning rate of the next step, of the first parameter group.
@@ -82,13 +94,26 @@ class TrainedModel {
  private:
   TrainedModel(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
                const DataParallelOptions& options, std::shared_ptr<const ScalingRule> rule,
-               std::vector<GradientBuckets::Parameter> parameters, std::size_t groups);
+               std::vector<GradientBuckets::Parameter> parameters,
+               GradientBuckets::Arithmetic arithmetic);
+
+  // A step whose outcome is known to the device only.
+  struct Unsettled {
+    GradientBuckets::Measurement measurement;
+    StepFacts facts;
+    bool preconditioned = false;  // when it was measured
+  };
 
   bool ApplyStep(const StepFacts& facts, ModelPosition& position);
+  void ApplyUnsettled(const StepFacts& facts, ModelPosition& position);
+  void KeepForComparison(bool comparable);
   void MeasureNoise(const GradientBuckets::Norms& norms, const StepFacts& facts,
                     ModelPosition& position) const;
+  void CompareNoise(const GradientBuckets::Norms& norms, const StepFacts& facts,
+                    ModelPosition& position) const;
   double Factor(std::size_t group, const StepFacts& facts, const ModelPosition& position) const;
-  void StepOptimizer(const StepFacts& facts, const ModelPosition& position);
+  void StepOptimizer(const StepFacts& facts, ModelPosition& position,
+                     const at::Tensor& found_inf = {});
   void RefreshPreconditioners();
   void AdjustLossScale(bool finite, ModelPosition& position) const;
 
@@ -97,6 +122,8 @@ class TrainedModel {
   const DataParallelOptions options_;
   const std::shared_ptr<const ScalingRule> rule_;
   GradientBuckets gradients_;
+  const std::unique_ptr<FusedOptimizer> fused_;  // null: the optimizer steps itself
+  std::optional<Unsettled> unsettled_;
   std::vector<at::Tensor> tensors_;  // the parameters, in the gradients' order
   std::vector<std::size_t> groups_;  // their groups
   bool preconditioned_ = false;

@@ -75,7 +75,7 @@ std::size_t TrainingEngine::AddModel(torch::nn::Module& model, torch::optim::Opt
     BadUse(absl::StrCat("AdaptiveDataParallel \"", options.name,
                         "\" was made after training began: make all of them before"));
   }
-  auto made = TrainedModel::Make(model, optimizer, options);
+  auto made = TrainedModel::Make(model, optimizer, options, trial_.bucket_operations);
   if (!made.ok()) EndProcess(made.status(), kBadUseExitCode);
   if (const auto misplaced = MisplacedModel((*made)->what(), (*made)->device(), trial_.device)) {
     std::fprintf(stderr, "espalier: %s\n", misplaced->c_str());
@@ -135,6 +135,7 @@ bool TrainingEngine::NextEpoch(std::int64_t epochs) {
 
 void TrainingEngine::FinishEpoch() {
   TrainingPosition& p = state_.position;
+  SettleSteps();  // the program may have left the epoch early
   while (p.epoch == local_epoch_) {
     bool all_know = false;  // the next step will tell as well
     if (!MergeSums(all_know).ok()) {
@@ -191,6 +192,7 @@ std::optional<SampleSlice> TrainingEngine::NextMicrobatch() {
     }
     return plan_->microbatches[next_microbatch_];
   }
+  SettleSteps();  // before anybody asks how many were skipped
   return std::nullopt;
 }
 
@@ -326,6 +328,7 @@ bool TrainingEngine::FinishModel(std::size_t number) {
     device_timer_->Begin(StepTimer::Part::kCompute);
   }
   times_.sync_time_s += SecondsBetween(sync_start, Clock::now());
+  if (number == 0) SettleSteps();  // the step before
   if (!model.Apply(Facts(), p.models[number])) skipped_ = true;
   ++p.models_stepped;
   const bool last = number + 1 == models_.size();
@@ -372,7 +375,8 @@ void TrainingEngine::FinishStep() {
     ++p.skipped_steps;
   } else {
     const GradientNoise noise = p.Noise(initial);
-    p.progress += Gain(noise.sqr, noise.var, samples / initial);
+    last_gain_ = Gain(noise.sqr, noise.var, samples / initial);
+    p.progress += last_gain_;
   }
   trained_samples_ += samples;
   trial_.progress = p.progress;
@@ -388,6 +392,19 @@ void TrainingEngine::FinishStep() {
     trained_samples_ = 0;
   }
   if (all_know_) Regroup(/*broken=*/false);
+}
+
+// What a device's steps have turned out to be that were counted as taken.
+void TrainingEngine::SettleSteps() {
+  TrainingPosition& p = state_.position;
+  bool skipped = false;
+  for (std::size_t i = 0; i < models_.size(); ++i) {
+    if (!models_[i]->Settle(p.models[i])) skipped = true;
+  }
+  if (!skipped) return;
+  ++p.skipped_steps;
+  p.progress -= last_gain_;
+  for (std::size_t i = 0; i < models_.size(); ++i) FailAfterSkippedSteps(*models_[i], p.models[i]);
 }
 
 void TrainingEngine::FailAfterSkippedSteps(const TrainedModel& model,
@@ -483,6 +500,7 @@ void TrainingEngine::ReleaseMemory() {
 }
 
 void TrainingEngine::Regroup(bool broken) {
+  SettleSteps();
   if (broken) {
     dropped_ = true;
     for (const auto& model : models_) model->Renew();

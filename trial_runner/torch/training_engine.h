@@ -81,6 +81,7 @@ class TrainingEngine {
   void FillTail(TrainedModel& model);
   void TakeProposal(const TrainedModel& model);
   void FinishStep();
+  void SettleSteps();
   void MeasureTimes();
   void FailAfterSkippedSteps(const TrainedModel& model, const ModelPosition& position);
   TrainedModel::StepFacts Facts() const;
@@ -140,6 +141,7 @@ class TrainingEngine {
   StepProfile profile_;
   std::vector<ReplicaTime> replica_times_;  // by rank, since they were last sent
   double trained_samples_ = 0;              // since the last progress
+  double last_gain_ = 0;                    // what the last step that was taken added to progress
   Clock::time_point last_step_end_ = Clock::now();
   Clock::time_point last_progress_ = Clock::now();
   std::int64_t proposed_batch_ = 0;  // rank 0's, until a step carried it

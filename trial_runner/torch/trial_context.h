@@ -52,6 +52,7 @@ class TrialContext {
   std::string checkpoint_dir;      // empty: no checkpoints
   std::string checkpoint;          // to start from; empty: none
   c10::Device device = c10::kCPU;  // what it trains on
+  bool bucket_operations = false;  // for tests: does on the CPU what it does on devices
   CollectivesOptions collectives;
   BetterValue better_value = BetterValue::kUnknown;
 

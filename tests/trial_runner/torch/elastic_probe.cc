@@ -2,10 +2,10 @@
 // down which samples it was dealt in which step. Parameters: lr, batch_size, max_batch_size,
 // min_atomic and max_atomic, accumulation, samples, epochs, dropout, width, momentum, adam,
 // batch_norm, compute_ms (added to each microbatch), log (folder for the record), scaling_rule,
-// base_batch_size, evaluations (an epoch), sums (an accumulator and a state of its own), those of
-// probe_data.h. With epochs=0 it trains until there is a file "stop" in that folder, to the end of
-// an epoch. While there is a folder "hold" in it a replica stays in an evaluation, and leaves a
-// file there that says so.
+// base_batch_size, evaluations (an epoch), sums (an accumulator and a state of its own),
+// bucket_operations (steps on the CPU as on a GPU), those of probe_data.h. With epochs=0 it trains
+// until there is a file "stop" in that folder, to the end of an epoch. While there is a folder
+// "hold" in it a replica stays in an evaluation, and leaves a file there that says so.
 
 #include <poll.h>
 #include <torch/nn/functional/loss.h>
@@ -35,6 +35,7 @@
 #include "trial_runner/torch/adaptive_data_parallel.h"
 #include "trial_runner/torch/state.h"
 #include "trial_runner/torch/trial.h"
+#include "trial_runner/torch/trial_context.h"
 
 namespace {
 
@@ -93,6 +94,7 @@ torch::nn::Sequential MakeNet(espalier::Trial& trial) {
 
 int main(int argc, char** argv) {
   espalier::Trial trial(argc, argv);
+  trial.context().bucket_operations = trial.Get("bucket_operations", false);
   const auto samples = trial.Get("samples", std::int64_t{1000});
   const auto given_epochs = trial.Get("epochs", std::int64_t{2});
   const std::int64_t epochs =

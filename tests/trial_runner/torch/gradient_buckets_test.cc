@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <future>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -289,6 +290,73 @@ TEST(GradientBuckets, BothWaysComeToTheSameNumbers) {
     for (const auto& buckets : ways) buckets->Scale(0.5);
     ExpectSameGradients(*nets[1], *nets[0]);
     for (const auto& net : nets) net->zero_grad();
+  }
+}
+
+// What the device goes on with, and what the host finds out later.
+TEST(GradientBuckets, AMeasurementThatNobodyWaitsForComesToTheSameNumbers) {
+  const Data data;
+  const auto collectives = Alone();
+  const std::unique_ptr<Net> nets[] = {MakeNet(), MakeNet()};
+  GradientBuckets waited(ParametersOf(*nets[0]), 2, kSmallBuckets, Arithmetic::kBucketOperations);
+  GradientBuckets later(ParametersOf(*nets[1]), 2, kSmallBuckets, Arithmetic::kBucketOperations);
+  for (int step = 0; step < 8; ++step) {
+    SCOPED_TRACE(step);
+    if (step > 3) waited.SetPreconditioners(SomePreconditioners(*nets[0], step));
+    if (step > 3) later.SetPreconditioners(SomePreconditioners(*nets[1], step));
+    for (GradientBuckets* buckets : {&waited, &later}) {
+      buckets->Begin({.keep = true}, *collectives, 1);
+      data.Loss(*nets[buckets == &later ? 1 : 0], step, 4).backward();
+      buckets->End();
+    }
+    const auto measurement = later.BeginMeasuring(/*previous=*/step != 5);
+    const auto expected = waited.MeasureStep(step != 5);
+    waited.KeepAsPrevious();
+    later.KeepAsPrevious();
+    const double limit = waited.Norm() * (step % 2 == 0 ? 0.5 : 2);  // clips, or does not
+    if (waited.Norm() > limit) waited.Scale(limit / waited.Norm());
+    later.Clip(measurement, limit);
+    ExpectSameGradients(*nets[1], *nets[0]);
+    EXPECT_EQ(later.FoundNotFinite(measurement).item<float>(), 0);
+    const auto norms = later.Await(measurement);
+    ExpectNear(expected.sqr, norms.sqr);
+    ExpectNear(expected.previous_sqr, norms.previous_sqr);
+    ExpectNear(expected.product, norms.product);
+    EXPECT_EQ(norms.product.empty(), step == 0 || step == 5);
+  }
+  later.Begin({.keep = true}, *collectives, 1);
+  (data.Loss(*nets[1], 0, 4) * std::numeric_limits<float>::infinity()).backward();
+  later.End();
+  const auto broken = later.BeginMeasuring(true);
+  EXPECT_EQ(later.FoundNotFinite(broken).item<float>(), 1);
+  EXPECT_FALSE(later.Await(broken).finite());
+}
+
+// Weights of convolutions for channels_last: their gradients keep that order, which optimizers are
+// fast by, and mean the same.
+TEST_P(GradientBucketsTest, GradientsLieInTheOrderOfTheirParameters) {
+  const auto collectives = Alone();
+  at::manual_seed(9);
+  const at::Tensor plain = torch::randn({3, 4, 2, 2}, TestDevice()).requires_grad_();
+  const at::Tensor ordered = plain.detach().clone(at::MemoryFormat::ChannelsLast).requires_grad_();
+  const at::Tensor x = torch::randn({3, 4, 2, 2}, TestDevice());
+  GradientBuckets buckets({{ordered, 0}}, 1, kSmallBuckets, GetParam());
+  for (const bool keep : {false, true, true}) {
+    buckets.Begin({.keep = keep}, *collectives, 1);
+    (ordered.tanh() * x).sum().backward();
+    buckets.End();
+    if (!keep) {
+      ASSERT_TRUE(buckets.Reduce().ok());
+    }
+    plain.mutable_grad().reset();
+    (plain.tanh() * x).sum().backward();
+    EXPECT_EQ(ordered.grad().strides(), ordered.strides());
+    EXPECT_TRUE(at::allclose(ordered.grad(), plain.grad(), 1e-5, 1e-6));
+    const double sqr = plain.grad().pow(2).sum().item<double>();
+    const auto norms = buckets.MeasureStep(true);
+    EXPECT_NEAR(norms.sqr[0], sqr, 1e-4 * sqr);
+    for (const double product : norms.product) EXPECT_NEAR(product, sqr, 1e-4 * sqr);
+    buckets.KeepAsPrevious();
   }
 }
 

@@ -61,15 +61,47 @@ TEST_F(ModelTraining, ALoneReplicaAboveTheBaseBatchMeasuresNoiseByTwoMicrobatche
 }
 
 TEST_F(ModelTraining, TwoModelsAreTheSameWhateverTheReplicas) {
-  const std::vector<std::string> parameters{
-      "samples=360", "batch_size=30",      "epochs=3",         "models=2",
-      "lr=0.003",    "base_batch_size=15", "scaling_rule=sqrt"};
+  std::vector<std::string> parameters{"samples=360",      "batch_size=30", "epochs=3",
+                                      "models=2",         "lr=0.003",      "base_batch_size=15",
+                                      "scaling_rule=sqrt"};
   const std::string one = NewRun("one");
   const auto alone = TrainToTheEnd(one, parameters, 1);
   const std::string two = NewRun("two");
   const auto together = TrainToTheEnd(two, parameters, 3);
   ExpectClose(FinalParameters(one), FinalParameters(two));
   EXPECT_EQ(ExpectEachSampleOnceAnEpoch(two, 360), 3);
+  parameters.emplace_back("bucket_operations=true");
+  const std::string as_on_a_gpu = NewRun("gpu");
+  TrainToTheEnd(as_on_a_gpu, parameters, 1);
+  ExpectClose(FinalParameters(one), FinalParameters(as_on_a_gpu));
+}
+
+// Each step's outcome is known a step late, and has to be when others come to share the state.
+TEST_F(ModelTraining, StepsAsOnAGpuGrowAndShrinkWithTheGroup) {
+  const std::string run = NewRun("run");
+  const auto harness =
+      Harness(run, {"samples=300", "batch_size=30", "epochs=0", "adam=true", "max_gradient_norm=5",
+                    "nan_from=3", "nan_steps=2", "compute_ms=2", "bucket_operations=true"});
+  const auto a = harness->Start();
+  harness->AwaitReady(a);
+  harness->Regroup({a});
+  AwaitSteps(run, 12);
+  const auto b = harness->Start();
+  harness->AwaitReady(b);
+  harness->Regroup({a, b});
+  harness->AwaitRegrouped({a});
+  AwaitSteps(run, 25);
+  harness->Regroup({b});
+  harness->AwaitRegrouped();
+  AwaitSteps(run, 40);
+  Stop(run);
+  harness->AwaitMessage("the end", IsFinished);
+  EXPECT_EQ(harness->AwaitExit(a), 0);
+  EXPECT_EQ(harness->AwaitExit(b), 0);
+  const ReplicaReport last = LastReport(*harness);
+  EXPECT_EQ(last.extra.at("skipped"), 2);
+  EXPECT_TRUE(std::isfinite(last.value));
+  EXPECT_EQ(ReportedSteps(*harness), ExpectEachSampleOnceAnEpoch(run, 300));
 }
 
 // Replicas are killed and stopped at any point of a step, between its two models too.
@@ -98,12 +130,21 @@ TEST_F(ModelTraining, TwoModelsLoseNoSampleWithTheirReplicas) {
   EXPECT_EQ(ReportedSteps(*harness), ExpectEachSampleOnceAnEpoch(run, 331));
 }
 
-class Skipping : public ModelTraining, public ::testing::WithParamInterface<int> {};
+// By the number of replicas and what is done on GPUs, here on the CPU.
+class Skipping : public ModelTraining, public ::testing::WithParamInterface<std::tuple<int, bool>> {
+ protected:
+  std::unique_ptr<ReplicaHarness> Train(const std::string& run,
+                                        std::vector<std::string> parameters) {
+    const auto [replicas, bucket_operations] = GetParam();
+    if (bucket_operations) parameters.emplace_back("bucket_operations=true");
+    return TrainToTheEnd(run, parameters, replicas);
+  }
+};
 
 TEST_P(Skipping, StepsWithoutFiniteGradientsAreSkippedAndCounted) {
   const std::string run = NewRun("run");
-  const auto harness = TrainToTheEnd(
-      run, {"samples=200", "batch_size=20", "epochs=2", "nan_from=4", "nan_steps=3"}, GetParam());
+  const auto harness =
+      Train(run, {"samples=200", "batch_size=20", "epochs=2", "nan_from=4", "nan_steps=3"});
   const ReplicaReport last = LastReport(*harness);
   EXPECT_EQ(last.extra.at("skipped"), 3);
   EXPECT_EQ(last.extra.at("steps"), 20);
@@ -112,10 +153,8 @@ TEST_P(Skipping, StepsWithoutFiniteGradientsAreSkippedAndCounted) {
 }
 
 TEST_P(Skipping, ATrialWhoseLossStaysNotFiniteFailsAndSaysWhy) {
-  const auto harness = TrainToTheEnd(NewRun("run"),
-                                     {"samples=200", "batch_size=20", "epochs=9", "nan_from=5",
-                                      "nan_steps=500", "max_skipped_steps=2"},
-                                     GetParam());
+  const auto harness = Train(NewRun("run"), {"samples=200", "batch_size=20", "epochs=9",
+                                             "nan_from=5", "nan_steps=500", "max_skipped_steps=2"});
   std::string failure;
   for (const Said& said : harness->EverythingSaid()) {
     if (const auto* finished = std::get_if<ReplicaFinished>(&said.message))
@@ -126,7 +165,15 @@ TEST_P(Skipping, ATrialWhoseLossStaysNotFiniteFailsAndSaysWhy) {
   EXPECT_EQ(exit_codes_.front(), 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Replicas, Skipping, ::testing::Values(1, 2));
+// The last step of an epoch too, whose outcome nobody waits for in a step of his own.
+TEST_P(Skipping, TheLastStepOfAnEpochIsCountedInItsReport) {
+  const auto harness =
+      Train(NewRun("run"), {"samples=200", "batch_size=20", "epochs=1", "nan_from=10"});
+  EXPECT_EQ(LastReport(*harness).extra.at("skipped"), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Replicas, Skipping,
+                         ::testing::Combine(::testing::Values(1, 2), ::testing::Bool()));
 
 class Precision : public ModelTraining,
                   public ::testing::WithParamInterface<std::tuple<const char*, int>> {};
