@@ -96,23 +96,6 @@ void AgentLoop::Wake() {
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);
 }
 
-void AgentLoop::WatchGpus() {
-  if (options_.gpus.empty()) return;
-  absl::StatusOr<std::unique_ptr<GpuDriver>> driver = GpuDriver::Open();
-  if (!driver.ok() || *driver == nullptr) return;  // they were found by other means
-  gpu_watch_ = std::make_unique<GpuWatch>(
-      *std::move(driver), options_.gpus, GpuWatch::Times{}, [](const Gpu& gpu) {
-        if (gpu.trouble.empty()) {
-          spdlog::info("GPU {} ({}, {}) works again", gpu.index, gpu.name, gpu.uuid);
-        } else {
-          spdlog::error(
-              "GPU {} ({}, {}): {}; its slots stay in the pool until this agent is started "
-              "without it",
-              gpu.index, gpu.name, gpu.uuid, gpu.trouble);
-        }
-      });
-}
-
 absl::Status AgentLoop::Run() {
   WatchGpus();
   stream_ = std::make_unique<ServiceStream>(options_.service_address, options_.token,
@@ -122,6 +105,7 @@ absl::Status AgentLoop::Run() {
     ObeyStop(now);
     ObeyLeave(now);
     ObeyReplace(now);
+    TellUnusableSlots();
     KeepTime(now);
     TakeCheckpoints();
     LookAtFolders(now);
@@ -319,6 +303,7 @@ void AgentLoop::SendHello(std::int64_t stream) {
     told.set_uuid(gpu.uuid);
     told.set_memory_bytes(gpu.memory_bytes);
   }
+  *hello.mutable_unusable() = UnusableSlots();
   // Also those that have ended but whose end the service has not confirmed: the events that tell
   // of it follow, and must find a replica that the service knows.
   for (const auto& [id, replica] : unfinished_) {
@@ -550,6 +535,8 @@ void AgentLoop::ReplicaEnded(std::int64_t replica_id) {
   exited.set_trial_id(replica.identity().trial_id());
   exited.set_exit_code(ending.exit_code);
   exited.set_signal(ending.signal);
+  // Perhaps its GPU's fault: then the next one is not to meet it, too.
+  if (gpu_watch_ && (ending.exit_code != 0 || ending.signal != 0)) gpu_watch_->LookNow();
   exited.set_last_output(std::move(ending.last_output));
   exited.set_error(std::move(ending.error));
   unfinished_[replica_id] = replica.identity();

@@ -63,6 +63,10 @@ class AgentLoop : public Agent {
   };
 
   void WatchGpus();
+  void NoteGpu(const Gpu& gpu);  // from the watch's thread
+  // Tells the service which slots cannot be used, if that has changed.
+  void TellUnusableSlots();
+  v1::UnusableSlots UnusableSlots() const;
   bool Finished(Clock::time_point now);
   void ObeyStop(Clock::time_point now);
   void ObeyLeave(Clock::time_point now);
@@ -129,6 +133,8 @@ class AgentLoop : public Agent {
   bool connected_ = false;
   std::optional<double> stop_grace_s_;
   std::optional<double> leave_within_s_;
+  std::map<std::string, std::string> gpu_trouble_;  // by UUID, what there is to say of it
+  bool gpu_news_ = false;                           // since the service was told
   std::optional<ReplaceOrder> replace_order_;
   bool empty_ = false;
   std::mutex join_mutex_;  // a second Stop may hurry the first one up, and waits with it

@@ -18,6 +18,7 @@ struct GpuWatch::Looking {
   std::mutex mutex;
   std::condition_variable changed;
   bool stop = false;         // the watch ends
+  bool asked = true;         // for a look: it may take over from an agent that knew more
   bool under_way = false;    // a look
   std::optional<Seen> seen;  // by the last one
 };
@@ -39,9 +40,21 @@ GpuWatch::~GpuWatch() {
   thread_.join();
 }
 
+void GpuWatch::LookNow() {
+  {
+    const std::lock_guard lock(looking_->mutex);
+    looking_->asked = true;
+  }
+  looking_->changed.notify_all();
+}
+
 void GpuWatch::Run() {
   std::unique_lock lock(looking_->mutex);
-  while (!looking_->changed.wait_for(lock, times_.period, [this] { return looking_->stop; })) {
+  while (true) {
+    looking_->changed.wait_for(lock, times_.period,
+                               [this] { return looking_->stop || looking_->asked; });
+    if (looking_->stop) return;
+    looking_->asked = false;
     if (!looking_->under_way) {
       looking_->under_way = true;
       looking_->seen.reset();

@@ -25,6 +25,9 @@ class GpuWatch {
            std::function<void(const Gpu&)> changed);
   ~GpuWatch();
 
+  // Looks as soon as it can. From any thread.
+  void LookNow();
+
  private:
   using Seen = absl::StatusOr<std::vector<Gpu>>;
   // What a look shares with the watch, which it may outlive.

@@ -109,6 +109,19 @@ absl::Status TakeCheckpoints(const v1::Hello& hello, AgentHello& event) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::map<int, std::string>> FromProto(const v1::UnusableSlots& told) {
+  std::map<int, std::string> slots;
+  for (const v1::UnusableSlot& unusable : told.slots()) {
+    if (unusable.slot() < 0 || unusable.slot() >= kMaxSlotsPerNode) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a slot that cannot be used has a number from 0 to ", kMaxSlotsPerNode - 1,
+                       ", got ", unusable.slot()));
+    }
+    slots[unusable.slot()] = unusable.reason();
+  }
+  return slots;
+}
+
 absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
   if (hello.node_name().empty() || hello.node_name().size() > kMaxNodeName) {
     return absl::InvalidArgumentError(absl::StrCat("a node's name has 1 to ", kMaxNodeName,
@@ -135,6 +148,7 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
                    .price_per_hour = hello.price_per_hour(),
                    .leaves_in_s = std::nullopt};
   if (hello.has_leaves_in_s()) event.leaves_in_s = hello.leaves_in_s();
+  ESPALIER_ASSIGN_OR_RETURN(event.unusable_slots, FromProto(hello.unusable()));
   ESPALIER_RETURN_IF_ERROR(TakeCheckpoints(hello, event));
   for (const v1::LiveReplica& live : hello.replicas()) {
     LiveReplica replica{.replica = ReplicaId(live.replica_id()),
@@ -295,6 +309,12 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
       ESPALIER_RETURN_IF_ERROR(CheckAmount("time to leave", message.leaving().within_s()));
       out.event = AgentLeaving{{}, message.leaving().within_s()};
       return out;
+    case v1::AgentMessage::kUnusable: {
+      AgentSlots event;
+      ESPALIER_ASSIGN_OR_RETURN(event.unusable, FromProto(message.unusable()));
+      out.event = std::move(event);
+      return out;
+    }
     case v1::AgentMessage::kHeartbeat:
     case v1::AgentMessage::kOutput:
     case v1::AgentMessage::kCheckpointServer:

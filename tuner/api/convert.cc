@@ -343,6 +343,11 @@ v1::Pool PoolToProto(const View& view) {
     added.set_price_per_hour(node.price_per_hour);
     added.set_draining(node.draining);
     added.set_drain_ends_at(SecondsOrZero(node.drain_ends));
+    for (const auto& [slot, reason] : node.unusable) {
+      v1::UnusableSlot& unusable = *added.add_unusable();
+      unusable.set_slot(slot);
+      unusable.set_reason(reason);
+    }
     if (const auto gpus = view.gpus.find(node.name); gpus != view.gpus.end()) {
       for (const NodeGpu& gpu : gpus->second) {
         v1::Gpu& told = *added.add_gpus();

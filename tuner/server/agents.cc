@@ -222,9 +222,9 @@ bool Agents::Take(const std::shared_ptr<AgentSession>& session, const v1::AgentM
     // An agent speaks for its own node, whatever it says.
     std::visit(
         [&node_session]<typename E>(E& event) {
-          if constexpr (std::is_same_v<E, AgentLeaving> || std::is_same_v<E, FromReplica> ||
-                        std::is_same_v<E, ReplicaStarted> || std::is_same_v<E, ReplicaExited> ||
-                        std::is_same_v<E, CheckpointCopied>) {
+          if constexpr (std::is_same_v<E, AgentLeaving> || std::is_same_v<E, AgentSlots> ||
+                        std::is_same_v<E, FromReplica> || std::is_same_v<E, ReplicaStarted> ||
+                        std::is_same_v<E, ReplicaExited> || std::is_same_v<E, CheckpointCopied>) {
             event.node = node_session.node;
           }
         },

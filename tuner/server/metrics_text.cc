@@ -92,9 +92,12 @@ MetricFamily NodeMetrics(const View& view) {
   std::map<Kind, int> slots;
   for (const NodeView& node : view.core.Nodes()) {
     const std::string state = !node.connected ? "away" : node.draining ? "draining" : "ready";
-    slots[{node.gpu_type, node.spot, state}] += node.slots;
+    const int unusable = node.connected ? static_cast<int>(node.unusable.size()) : 0;
+    slots[{node.gpu_type, node.spot, state}] += node.slots - unusable;
+    if (unusable > 0) slots[{node.gpu_type, node.spot, "unusable"}] += unusable;
   }
-  MetricFamily family = Gauge("espalier_slots", "Slots by GPU type, spot and state of their node");
+  MetricFamily family =
+      Gauge("espalier_slots", "Slots by GPU type, spot and state of them or their node");
   for (const auto& [kind, count] : slots) {
     ClientMetric metric;
     const auto& [gpu_type, spot, state] = kind;

@@ -74,6 +74,10 @@ void PrintPool(const v1::Pool& pool) {
     if (const std::string text = NodeText(node); !text.empty()) {
       std::printf("%s: %s\n", node.name().c_str(), text.c_str());
     }
+    for (const v1::UnusableSlot& unusable : node.unusable()) {
+      std::printf("%s: nothing is started on slot %d: %s\n", node.name().c_str(), unusable.slot(),
+                  unusable.reason().c_str());
+    }
     for (const v1::Gpu& gpu : node.gpus()) {
       std::printf("%s: %s, %.0f GiB (%s)\n", node.name().c_str(), gpu.name().c_str(),
                   static_cast<double>(gpu.memory_bytes()) / (1 << 30), gpu.uuid().c_str());

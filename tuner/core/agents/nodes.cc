@@ -71,13 +71,22 @@ void Nodes::TakeNode(NodeId id, const AgentHello& event) {
   if (fresh.leaving) fresh.leaves = After(turn_.now(), std::max(0.0, *event.leaves_in_s));
   fresh.draining = node.draining;
   fresh.releasing = node.releasing;
+  fresh.unusable = node.unusable;
   fresh.keeps_checkpoints = event.checkpoints.has_value();
   fresh.shared_folder = event.shared_folder;
   node = std::move(fresh);
   away_.erase(id);
   heard_.insert(id);
   pool_.UpdateDrain(node, "its agent says that it goes away");
+  pool_.SetUnusable(node, event.unusable_slots);
   pool_.faults.ForgetThoseOf(id);
+}
+
+void Nodes::On(const AgentSlots& event) {
+  const auto it = pool_.nodes.find(event.node);
+  if (it == pool_.nodes.end()) return;
+  pool_.SetUnusable(it->second, event.unusable);
+  turn_.Wake();
 }
 
 // Their processes are gone, without an exit that was seen.
@@ -169,7 +178,7 @@ void Nodes::TryRecover(TrialId id) {
   if (pool_.ReplicasOf(id).empty()) {
     watch_.GroupLost(
         id, {.replica = ReplicaId{}, .exit_code = -1, .signal = 0, .last_output = "", .error = ""},
-        /*not_its_fault=*/true);
+        kLostWithAgent);
     return;
   }
   // Those who have left long ago, and were not told, are no group (Reconcile ends them).
@@ -254,7 +263,8 @@ std::vector<NodeView> Nodes::Views() const {
                   .spot = node.spot,
                   .price_per_hour = node.price_per_hour,
                   .draining = node.draining,
-                  .drain_ends = node.ends.value_or(Time{})};
+                  .drain_ends = node.ends.value_or(Time{}),
+                  .unusable = node.unusable};
     for (const ReplicaId held : pool_.replicas.On(id)) {
       const Replica& replica = pool_.replicas.at(held);
       view.replicas.push_back({held, replica.trial, replica.slot});

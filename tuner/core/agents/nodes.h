@@ -36,6 +36,7 @@ class Nodes {
   // The agent of a new node, or of one that comes back. Refused: see the reply.
   void Join(const AgentHello& event);
   void On(const AgentLeaving& event);
+  void On(const AgentSlots& event);
   void On(const AgentGone& event);
   void On(const DrainNode& event);
 

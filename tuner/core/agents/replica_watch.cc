@@ -170,7 +170,7 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
   if (group.members.empty()) group.forming = false;
 
   if (pool_.ReplicasOf(gone.trial).empty()) {
-    GroupLost(gone.trial, exit, node_lost || expected);
+    GroupLost(gone.trial, exit, ExcuseFor(gone, exit, node_lost || expected));
     return;
   }
   const bool ended_well =
@@ -214,15 +214,25 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
       std::max(group.replicas_before, static_cast<int>(group.members.size()) + 1);
 }
 
-void ReplicaWatch::GroupLost(TrialId id, const ReplicaExited& exit, bool not_its_fault) {
+// Why it is not the program's fault that its last replica is gone; empty: it may be.
+std::string ReplicaWatch::ExcuseFor(const Replica& gone, const ReplicaExited& exit,
+                                    bool wanted_or_lost) const {
+  if (wanted_or_lost) return kLostWithAgent;
+  if (exit.exit_code == 0 || pool_.Usable({gone.node, gone.slot})) return "";
+  return absl::StrCat("its last replica ", DescribeExit(exit, false), " on ", pool_.PlaceOf(gone),
+                      ", which cannot be used");
+}
+
+void ReplicaWatch::GroupLost(TrialId id, const ReplicaExited& exit, const std::string& excuse) {
   const Trial& trial = turn_.TrialAt(id);
   const Study& study = turn_.StudyAt(trial.study);
   Group& group = pool_.groups.at(id);
   checkpoints_.LookAfter(id);
   const bool clean = exit.exit_code == 0 && exit.signal == 0 && exit.error.empty();
-  if (group.pausing || not_its_fault || study.state != StudyState::kRunning) {
-    const std::string reason =
-        group.pausing ? group.pause_reason : "its replicas were lost with their agent";
+  if (group.pausing || !excuse.empty() || study.state != StudyState::kRunning) {
+    const std::string reason = group.pausing    ? group.pause_reason
+                               : excuse.empty() ? kLostWithAgent
+                                                : excuse;
     if (!group.pausing) turn_.Decide(trial, DecisionKind::kPause, 0, 0, reason);
     trials_.BecomePaused(id, reason);
     return;

@@ -15,6 +15,8 @@
 
 namespace espalier {
 
+inline constexpr char kLostWithAgent[] = "its replicas were lost with their agent";
+
 // What replicas say, what their loss means for their group and trial, and what is done about those
 // that hang, cannot reach one another or slow the others down. One owner.
 //
@@ -39,8 +41,9 @@ class ReplicaWatch {
 
   // The replica is gone from the pool, by its exit or with its node.
   void ReplicaGone(const Replica& gone, const ReplicaExited& exit, bool node_lost);
-  // The trial has no replica any more, though it was running.
-  void GroupLost(TrialId id, const ReplicaExited& exit, bool not_its_fault);
+  // The trial has no replica any more, though it was running. With an excuse that is not the
+  // program's fault, and costs the trial none of its restarts.
+  void GroupLost(TrialId id, const ReplicaExited& exit, const std::string& excuse);
 
   // ---- phases of a step
   // Stops replicas that are late, and sees to groups that wait in vain.
@@ -68,6 +71,7 @@ class ReplicaWatch {
 
   // ---- replicas that slow their group down (slow_replicas.cc)
   void JudgePace(TrialId id, const ReplicaProgress& message);
+  std::string ExcuseFor(const Replica& gone, const ReplicaExited& exit, bool wanted_or_lost) const;
   void ReplaceStraggler(TrialId id, const Straggler& straggler);
   void GiveUpReplacement(Group& group);
   std::optional<Slot> SpareSlot(TrialId id, const Replica& slow) const;

@@ -98,7 +98,7 @@ std::optional<Slot> ReplicaWatch::SpareSlot(TrialId id, const Replica& slow) con
     const std::optional<int> free = pool_.FreeSlot(node_id);
     if (!free || pool_.IsSlow({node_id, *free}) || node.draining) continue;
     if (node.gpu_type != pool_.nodes.at(slow.node).gpu_type) continue;
-    int unclaimed = node.slots;
+    int unclaimed = node.slots - pool_.UnusableSlotsOn(node);
     std::map<TrialId, int> held;
     for (const ReplicaId here : pool_.replicas.On(node_id)) ++held[pool_.replicas.at(here).trial];
     for (const auto& [trial, group] : pool_.groups) {

@@ -270,7 +270,7 @@ std::vector<ClientNode> ClientSlotDesk::Nodes() const {
                      .name = node.name,
                      .gpu_type = node.gpu_type,
                      .slots = node.slots,
-                     .open = node.slots - KeptOn(id),
+                     .open = node.slots - pool_.UnusableSlotsOn(node) - KeptOn(id),
                      .free = 0,
                      .gives = 0};
     added.free = added.open - busy[id];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ struct NodeView {
   bool spot = false;
   double price_per_hour = 0;  // 0: not told
   bool draining = false;
-  Time drain_ends{};  // when it goes away; zero: not known
+  Time drain_ends{};                      // when it goes away; zero: not known
+  std::map<int, std::string> unusable{};  // slots on which nothing is started, and why
 };
 
 }  // namespace espalier

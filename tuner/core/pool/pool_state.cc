@@ -65,7 +65,8 @@ void PoolState::SlotsChange(TrialId id) {
 void PoolState::UpdateDrain(Node& node, const std::string& why) {
   const bool before = node.draining;
   const auto user = turn_.state().drained.find(node.id);
-  node.draining = node.leaving || node.releasing || user != turn_.state().drained.end();
+  node.draining = node.leaving || node.releasing || user != turn_.state().drained.end() ||
+                  static_cast<int>(node.unusable.size()) == node.slots;
   std::optional<Time> ends;
   if (node.leaving) ends = node.leaves;
   if (user != turn_.state().drained.end() && user->second != Time{}) {
@@ -86,6 +87,29 @@ void PoolState::UpdateDrain(Node& node, const std::string& why) {
                           " s")
            : "";
   for (const StudyId id : studies) turn_.Decide(id, -1, DecisionKind::kPool, 0, 0, what + when);
+}
+
+void PoolState::SetUnusable(Node& node, const std::map<int, std::string>& slots) {
+  if (slots == node.unusable) return;
+  std::vector<std::string> news;
+  for (const auto& [slot, why] : slots) {
+    const auto known = node.unusable.find(slot);
+    if (known != node.unusable.end() && known->second == why) continue;
+    news.push_back(absl::StrCat("slot ", slot, " of ", node.name, " cannot be used: ", why));
+  }
+  for (const auto& [slot, why] : node.unusable) {
+    if (slots.contains(slot)) continue;
+    news.push_back(absl::StrCat("slot ", slot, " of ", node.name, " can be used again"));
+  }
+  for (const StudyId id : studies) {
+    for (const std::string& what : news) {
+      turn_.Decide(id, -1, DecisionKind::kPool, 0, 0, what);
+    }
+  }
+  node.unusable = slots;
+  ForgetPlansFor(node.id);
+  for (const ReplicaId id : replicas.On(node.id)) reconcile.insert(replicas.at(id).trial);
+  UpdateDrain(node, "none of its slots can be used");
 }
 
 void PoolState::ForgetPlansFor(NodeId id) {
@@ -135,6 +159,18 @@ int PoolState::ClientSlotsOn(NodeId node) const {
                          [node](const auto& held) { return held.first.node != node; })));
 }
 
+bool PoolState::Usable(Slot slot) const {
+  const auto node = nodes.find(slot.node);
+  return node == nodes.end() || !node->second.unusable.contains(slot.index);
+}
+
+int PoolState::UnusableSlotsOn(const Node& node) const {
+  return static_cast<int>(
+      std::count_if(node.unusable.begin(), node.unusable.end(), [&](const auto& entry) {
+        return !held_by_clients.contains({node.id, entry.first});
+      }));
+}
+
 std::optional<int> PoolState::FreeSlot(NodeId node_id) const {
   const auto node = nodes.find(node_id);
   if (node == nodes.end() || !node->second.connected) return std::nullopt;
@@ -146,6 +182,7 @@ std::optional<int> PoolState::FreeSlot(NodeId node_id) const {
   std::optional<int> slow;
   for (int slot = 0; slot < node->second.slots; ++slot) {
     if (taken.contains(slot) || held_by_clients.contains({node_id, slot})) continue;
+    if (!Usable({node_id, slot})) continue;
     if (!IsSlow({node_id, slot})) return slot;
     if (!slow) slow = slot;
   }

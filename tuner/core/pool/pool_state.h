@@ -34,13 +34,14 @@ struct Node {
   double price_per_hour = 0;
   bool leaving = false;            // so its agent says; else a user may have drained it
   Time leaves;                     // with `leaving`: when
-  bool draining = false;           // either
+  bool draining = false;           // for one of these reasons, or because no slot can be used
   std::optional<Time> ends;        // with `draining`: when it is gone or must be empty
   Time ends_known;                 // with `ends`: since when
   bool releasing = false;          // the pool shrinks by it
   std::optional<Time> released;    // when the engine was told, the last time
   bool keeps_checkpoints = false;  // others may fetch them there
   std::string shared_folder{};     // see AgentHello
+  std::map<int, std::string> unusable{};  // slots, and why
 };
 
 // A trial that has not ended, with its study, where the state has them.
@@ -68,6 +69,8 @@ struct PoolState {
   // Whether the node is to be emptied, by what its agent, the users and the rule of the pool's size
   // have said. Where that changes, the studies' records say so, and `why`.
   void UpdateDrain(Node& node, const std::string& why);
+  // Slots of the node on which nothing is to be started, and why; no others.
+  void SetUnusable(Node& node, const std::map<int, std::string>& slots);
   // Trials that were to start on a node, and have not, are planned anew: it has changed.
   void ForgetPlansFor(NodeId id);
 
@@ -78,8 +81,12 @@ struct PoolState {
   // Held by replicas and clients.
   int SlotsHeldOn(NodeId id) const;
   int ClientSlotsOn(NodeId id) const;
-  // The lowest one that nobody is on, one that is not slow before one that is; none: there is none,
-  // or the node is away.
+  // Whether replicas may be started there.
+  bool Usable(Slot slot) const;
+  // Of those that no client holds: they keep theirs.
+  int UnusableSlotsOn(const Node& node) const;
+  // The lowest usable one that nobody is on, one that is not slow before one that is; none: there
+  // is none, or the node is away.
   std::optional<int> FreeSlot(NodeId id) const;
   // On record as held by trials of which it is not known yet what is left, and nobody else's till
   // then: a record says of no slot that two trials hold it.

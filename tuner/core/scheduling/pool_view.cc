@@ -36,14 +36,16 @@ std::vector<NodeCapacity> PoolView::Capacities() const {
   for (const auto& [id, node] : pool_.nodes) {
     const int most = node.slots - pool_.ClientSlotsOn(id);
     const int planned = planned_on[id];
+    const int unusable = pool_.UnusableSlotsOn(node);
     int slots = most - leftovers[id];
     if (!some_wait) slots -= pool_.FreeSlowSlots(id);
     // A node that is to be emptied has room for nobody, whatever a policy makes of that.
     if (node.draining) slots = planned;
     int capacity = std::min(most, std::max(slots, planned));
-    // What clients wait for is taken from trials only as far as these can shrink.
-    if (const int reserved = client_slots_.ReservedOn(id); reserved > 0) {
-      capacity = std::min(capacity, std::max(slots - reserved, planned - pool_.SettledGiveOn(id)));
+    // What clients wait for, and what trials have to leave, is taken from trials only as far as
+    // these can shrink.
+    if (const int withheld = client_slots_.ReservedOn(id) + unusable; withheld > 0) {
+      capacity = std::min(capacity, std::max(slots - withheld, planned - pool_.SettledGiveOn(id)));
     }
     nodes.push_back({.id = id,
                      .slots = capacity,

@@ -12,12 +12,15 @@ void Reconciler::ReconcileAll() {
   }
 }
 
-// Replicas that the target has no place for: joiners before members, high ranks before low ones. A
-// straggler that is being replaced is always among them.
+// Replicas that the target has no place for: those whose slot cannot be used before others, joiners
+// before members, high ranks before low ones. A straggler that is being replaced is always among
+// them.
 std::set<ReplicaId> Reconciler::Surplus(const Group& group,
                                         const std::vector<Replica*>& live) const {
-  const auto rank = [&group](const Replica* r) {
-    return std::find(group.members.begin(), group.members.end(), r->id) - group.members.begin();
+  const auto rank = [this, &group](const Replica* r) {
+    return std::pair(
+        !pool_.Usable({r->node, r->slot}),
+        std::find(group.members.begin(), group.members.end(), r->id) - group.members.begin());
   };
   std::set<ReplicaId> surplus;
   std::map<NodeId, std::vector<const Replica*>> by_node;
@@ -45,7 +48,10 @@ void Reconciler::StartJoiners(const Trial& trial, const Group& group,
     if (pool_.Draining(node)) continue;
     int here = 0;
     for (const Replica* replica : live) {
-      here += replica->node == node && replica->id != group.replaced ? 1 : 0;
+      // One whose slot cannot be used stays until another slot is free and its joiner is ready.
+      const bool stays =
+          replica->id != group.replaced && pool_.Usable({replica->node, replica->slot});
+      here += replica->node == node && stays ? 1 : 0;
     }
     for (; here < wanted; ++here) {
       const std::optional<int> slot = pool_.FreeSlot(node);
@@ -128,6 +134,7 @@ bool Reconciler::HasWhatItShould(TrialId id) const {
   for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
     const Replica& replica = pool_.replicas.at(replica_id);
     if (replica.leaving || replica.stopping || replica.ready != group.elastic) return false;
+    if (!pool_.Usable({replica.node, replica.slot})) return false;
     ++held[replica.node];
   }
   if (!group.elastic) {

@@ -15,7 +15,8 @@ namespace espalier {
 void Scheduler::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& parts) {
   int room = 0;
   for (const auto& [id, node] : pool_.nodes) {
-    if (node.connected && !node.draining) room += node.slots - client_slots_.KeptOn(id);
+    if (node.connected && !node.draining)
+      room += node.slots - pool_.UnusableSlotsOn(node) - client_slots_.KeptOn(id);
   }
   for (const auto& [id, live] : pool_.live) {
     const Trial& trial = *live.trial;

@@ -222,6 +222,13 @@ struct AgentHello {
   std::optional<HeldCheckpoints> checkpoints{};  // none: it copies none, and gives none away
   // The mark of the folder that it shares with others for checkpoints; empty: its own disk.
   std::string shared_folder{};
+  std::map<int, std::string> unusable_slots{};  // see AgentSlots
+};
+// Slots of the node on which nothing is to be started at present, and why: all of them, so that
+// those not listed can be used again.
+struct AgentSlots {
+  NodeId node;
+  std::map<int, std::string> unusable;
 };
 // The node goes away in so many seconds, as a cloud or batch system has told its agent.
 struct AgentLeaving {
@@ -292,8 +299,8 @@ using Event =
                  TellEnd, CancelTrial, HoldTrial, SetTrialEnvironment, RecordReport,
                  SetTrialAttributes, SuggestParameter, SetTrialAttribute, SetIntermediateValue,
                  SetTrialState, AcquireSlots, RenewSlots, ReleaseSlots, AgentHello, AgentLeaving,
-                 AgentGone, ReplicaStarted, FromReplica, ReplicaExited, CheckpointCopied,
-                 SetPoolPolicy, AddToken, RemoveToken, PlanMade, Tick>;
+                 AgentSlots, AgentGone, ReplicaStarted, FromReplica, ReplicaExited,
+                 CheckpointCopied, SetPoolPolicy, AddToken, RemoveToken, PlanMade, Tick>;
 
 // ---- Commands: all that the core ever asks for -----------------------------------------------
 // They go to the agent of `node` after the changes of their step are committed. Each can be

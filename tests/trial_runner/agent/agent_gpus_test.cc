@@ -1,0 +1,91 @@
+// What the service hears of GPUs in trouble.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "tests/trial_runner/agent/agent_fixture.h"
+
+namespace espalier {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kFirst[] = "Tester 3000|GPU-aaaa|8589934592\n";
+constexpr char kSecond[] = "Tester 3000|GPU-bbbb|8589934592\n";
+
+// Four slots on two GPUs, by the stand-in for NVIDIA's library.
+class AgentGpus : public AgentTest {
+ protected:
+  AgentGpus() {
+    setenv("ESPALIER_NVML", FAKE_NVML, 1);
+    setenv("FAKE_NVML_GPUS", Path("gpus").c_str(), 1);
+    WriteFile("gpus", std::string(kFirst) + kSecond);
+  }
+  ~AgentGpus() override {
+    agent_.reset();
+    unsetenv("ESPALIER_NVML");
+    unsetenv("FAKE_NVML_GPUS");
+  }
+
+  void StartAgentOnGpus() {
+    AgentOptions options = Options();
+    options.gpus = *(*GpuDriver::Open())->Look();
+    options.slots_per_gpu = 2;
+    auto agent = Agent::Start(options);
+    ASSERT_TRUE(agent.ok()) << agent.status();
+    agent_ = *std::move(agent);
+    ASSERT_TRUE(agent_->WaitConnected(60));
+  }
+
+  // By slot, as the agent said last.
+  using Unusable = std::map<int, std::string>;
+  static std::optional<Unusable> LastTold(const ScriptedService::Events& events) {
+    std::optional<Unusable> unusable;
+    for (const v1::AgentMessage& event : events) {
+      if (!event.has_unusable()) continue;
+      unusable.emplace();
+      for (const auto& slot : event.unusable().slots()) (*unusable)[slot.slot()] = slot.reason();
+    }
+    return unusable;
+  }
+  // A replica fails, whose GPU it may have been.
+  void FailAReplica(std::int64_t id) { service_.Start(Shell(id, "exit 1")); }
+};
+
+TEST_F(AgentGpus, ThoseInTroubleAreToldWhenAReplicaFailsAndWhenTheyWorkAgain) {
+  StartAgentOnGpus();
+  EXPECT_EQ(service_.hellos().at(0).unusable().slots_size(), 0);
+  WriteFile("gpus", std::string(kFirst) + "lost\n");
+  FailAReplica(1);
+  ASSERT_TRUE(service_.Await([](const auto& events) { return LastTold(events).has_value(); }));
+  const Unusable lost = *LastTold(service_.events());
+  ASSERT_EQ(lost.size(), 2U);
+  EXPECT_THAT(lost.at(1), HasSubstr("GPU 1 (Tester 3000): GPU is lost"));
+  EXPECT_EQ(lost.at(3), lost.at(1)) << "slots take GPUs in turns";
+
+  WriteFile("gpus", std::string(kFirst) + kSecond);
+  FailAReplica(2);
+  EXPECT_TRUE(service_.Await([](const auto& events) { return LastTold(events)->empty(); }));
+}
+
+TEST_F(AgentGpus, AServiceThatComesBackIsToldWithHello) {
+  StartAgentOnGpus();
+  WriteFile("gpus", "lost\n" + std::string(kSecond));
+  FailAReplica(1);
+  ASSERT_TRUE(service_.Await([](const auto& events) { return LastTold(events).has_value(); }));
+  service_.Close();
+  service_.Open();
+  for (int i = 0; service_.hellos().size() < 2; ++i) ASSERT_TRUE(service_.AwaitHeartbeats(i));
+  const v1::Hello hello = service_.hellos().back();
+  ASSERT_EQ(hello.unusable().slots_size(), 2);
+  EXPECT_EQ(hello.unusable().slots(0).slot(), 0);
+  EXPECT_EQ(hello.unusable().slots(1).slot(), 2);
+}
+
+}  // namespace
+}  // namespace espalier
