@@ -74,6 +74,22 @@ TEST(AgentConvert, RefusesHelloWithoutNameOrSlots) {
   EXPECT_TRUE(absl::IsInvalidArgument(FromProto(message).status()));
 }
 
+TEST(AgentConvert, TakesSlotsThatCannotBeUsedFromHelloAndAlone) {
+  const std::map<int, std::string> expected{{1, "GPU is lost"}};
+  v1::AgentMessage message;
+  v1::UnusableSlot& slot = *message.mutable_unusable()->add_slots();
+  slot.set_slot(1);
+  slot.set_reason("GPU is lost");
+  EXPECT_EQ(std::get<AgentSlots>(*FromProto(message)->event).unusable, expected);
+  v1::AgentMessage hello;
+  hello.mutable_hello()->set_node_name("oak");
+  hello.mutable_hello()->set_slots(2);
+  *hello.mutable_hello()->mutable_unusable() = message.unusable();
+  EXPECT_EQ(std::get<AgentHello>(*FromProto(hello)->event).unusable_slots, expected);
+  slot.set_slot(-1);
+  EXPECT_THAT(std::string(FromProto(message).status().message()), HasSubstr("got -1"));
+}
+
 TEST(AgentConvert, RefusesReadyWithImpossibleBatch) {
   v1::AgentMessage message = FromReplicaMessage(9);
   v1::Ready& ready = *message.mutable_from_replica()->mutable_message()->mutable_ready();

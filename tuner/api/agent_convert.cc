@@ -109,7 +109,7 @@ absl::Status TakeCheckpoints(const v1::Hello& hello, AgentHello& event) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::map<int, std::string>> FromProto(const v1::UnusableSlots& told) {
+absl::StatusOr<std::map<int, std::string>> UnusableSlotsOf(const v1::UnusableSlots& told) {
   std::map<int, std::string> slots;
   for (const v1::UnusableSlot& unusable : told.slots()) {
     if (unusable.slot() < 0 || unusable.slot() >= kMaxSlotsPerNode) {
@@ -148,7 +148,7 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
                    .price_per_hour = hello.price_per_hour(),
                    .leaves_in_s = std::nullopt};
   if (hello.has_leaves_in_s()) event.leaves_in_s = hello.leaves_in_s();
-  ESPALIER_ASSIGN_OR_RETURN(event.unusable_slots, FromProto(hello.unusable()));
+  ESPALIER_ASSIGN_OR_RETURN(event.unusable_slots, UnusableSlotsOf(hello.unusable()));
   ESPALIER_RETURN_IF_ERROR(TakeCheckpoints(hello, event));
   for (const v1::LiveReplica& live : hello.replicas()) {
     LiveReplica replica{.replica = ReplicaId(live.replica_id()),
@@ -311,7 +311,7 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
       return out;
     case v1::AgentMessage::kUnusable: {
       AgentSlots event;
-      ESPALIER_ASSIGN_OR_RETURN(event.unusable, FromProto(message.unusable()));
+      ESPALIER_ASSIGN_OR_RETURN(event.unusable, UnusableSlotsOf(message.unusable()));
       out.event = std::move(event);
       return out;
     }
