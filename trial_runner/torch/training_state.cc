@@ -183,7 +183,7 @@ void TrainingState::SyncStates() {
   }
 }
 
-std::unique_ptr<CheckpointCopy> TrainingState::Copy() const {
+std::unique_ptr<TrainingStateCopy> TrainingState::Copy() const {
   auto copy =
       format_.Copy({.position = position.Encode(), .accumulators = sums.Encode()}, trial_.states);
   copy->step = position.step;

@@ -23,6 +23,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "trial_runner/collectives/gloo_collectives.h"
+#include "tests/trial_runner/torch/libtorch_state.h"
 #include "trial_runner/torch/training_state.h"
 #include "trial_runner/torch/trial_context.h"
 
@@ -104,7 +105,7 @@ struct Replica {
     const at::NoGradGuard no_grad;
     for (at::Tensor& p : model->parameters()) p.fill_(start);
     optimizer = make(model->parameters());
-    EXPECT_TRUE(state.AddModel("", *model, *optimizer).ok());
+    EXPECT_TRUE(parts.AddModel("", *model, *optimizer).ok());
   }
 
   void Train(int steps) {
@@ -126,7 +127,8 @@ struct Replica {
   TrialContext trial;
   torch::nn::Sequential model;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
-  TrainingState state{trial};
+  LibTorchState parts{trial};
+  TrainingState& state = parts.state;
   Watched collectives;
   GroupProgress progress;
 };
