@@ -18,6 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "trial_runner/collectives/cuda_library.h"
+#include "tuner/base/protocol.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
@@ -129,7 +130,9 @@ bool MachineHasDriver() { return access("/dev/nvidiactl", F_OK) == 0; }
 
 absl::Status Prepare(double memory_share) {
   ESPALIER_ASSIGN_OR_RETURN(const CudaLibrary* const cuda, LoadCudaLibrary());
-  ESPALIER_RETURN_IF_ERROR(cuda->device_count().status());
+  const absl::Status devices = cuda->device_count().status();
+  EndIfSlotIsAtFault(devices);
+  ESPALIER_RETURN_IF_ERROR(devices);
   if (!at::hasCUDA()) {
     return absl::FailedPreconditionError(
         "LibTorch had looked for CUDA before its CUDA part was loaded: make the Trial before "
@@ -161,6 +164,16 @@ absl::StatusOr<c10::Device> AssignedDevice() {
         "; to train on the CPU, set CUDA_VISIBLE_DEVICES to \"\""));
   }
   return c10::Device(c10::kCUDA, 0);
+}
+
+void EndIfSlotIsAtFault(const absl::Status& devices) {
+  if (devices.ok() || std::getenv("ESPALIER_CONTROL_FD") == nullptr) return;
+  std::fprintf(stderr,
+               "espalier: CUDA cannot be used with CUDA_VISIBLE_DEVICES=\"%s\": %s; this replica "
+               "ends, so that the trial goes on elsewhere\n",
+               Variable("CUDA_VISIBLE_DEVICES").c_str(), std::string(devices.message()).c_str());
+  std::fflush(nullptr);
+  _exit(kSlotAtFaultExitCode);
 }
 
 std::optional<std::string> MisplacedModel(const std::string& what, c10::Device placed,

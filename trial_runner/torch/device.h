@@ -21,6 +21,11 @@ namespace espalier {
 // Call it before anything else of LibTorch: it loads LibTorch's CUDA part.
 absl::StatusOr<c10::Device> AssignedDevice();
 
+// Ends a replica in an agent's slot (ESPALIER_CONTROL_FD) with kSlotAtFaultExitCode where CUDA
+// tells no devices there: its trial is to be tried in another one. Does nothing to a program that
+// was started by hand, and none where there are devices.
+void EndIfSlotIsAtFault(const absl::Status& devices);
+
 // What to tell people of a model that is not where its replica trains; nothing if it is. `what`
 // names the model, `placed` is where its parameters are.
 std::optional<std::string> MisplacedModel(const std::string& what, c10::Device placed,

@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "trial_runner/collectives/cuda_library.h"
+#include "tuner/base/protocol.h"
 
 namespace espalier {
 namespace {
@@ -54,6 +55,15 @@ TEST(AssignedDevice, NamedGpuIsUsedOrTheErrorNamesIt) {
   } else {
     EXPECT_THAT(std::string(device.status().message()), HasSubstr("CUDA_VISIBLE_DEVICES=\"0\""));
   }
+}
+
+TEST(EndIfSlotIsAtFault, EndsReplicasOfAgentsAlone) {
+  const absl::Status broken = absl::UnavailableError("no CUDA-capable device is detected");
+  EndIfSlotIsAtFault(broken);
+  const Setting slot("ESPALIER_CONTROL_FD", "3");
+  EndIfSlotIsAtFault(absl::OkStatus());
+  EXPECT_EXIT(EndIfSlotIsAtFault(broken), ::testing::ExitedWithCode(kSlotAtFaultExitCode),
+              "no CUDA-capable device is detected");
 }
 
 TEST(MisplacedModel, IsNamedWithWhatMendsIt) {
