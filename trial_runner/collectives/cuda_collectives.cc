@@ -174,6 +174,8 @@ class CudaCollectives final : public Collectives {
     host_->Abandon(generation, grace_s);
   }
 
+  std::string DeviceWay() const override { return group_ ? group_->way() : ""; }
+
   double Waiting_s() const override { return std::max(bell_.Waiting_s(), host_->Waiting_s()); }
 
  private:

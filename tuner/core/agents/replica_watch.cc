@@ -82,6 +82,7 @@ void ReplicaWatch::Hear(Replica& from, const ReplicaRegrouped& message) {
   group.awaited.erase(from.id);
   group.moved_at = turn_.now();
   if (message.pause_s > group.longest_pause.pause_s) group.longest_pause = message;
+  group.longest_pause.transport = message.transport;  // they agree
   if (group.awaited.empty()) groups_.FinishForming(from.trial);
 }
 
