@@ -102,6 +102,14 @@ absl::StatusOr<std::string> Parameters::Get(const std::string& name,
   return WrongType(name, *value, "text");
 }
 
+std::string Parameters::Json() const {
+  nlohmann::json object = nlohmann::json::object();
+  for (const auto& [name, value] : values_) {
+    std::visit([&, key = name](const auto& of_type) { object[key] = of_type; }, value);
+  }
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 std::vector<std::string> Parameters::Unused() const {
   std::vector<std::string> unused;
   for (const auto& [name, value] : values_) {

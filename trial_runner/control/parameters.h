@@ -31,6 +31,11 @@ class Parameters {
   absl::StatusOr<bool> Get(const std::string& name, bool otherwise) const;
   absl::StatusOr<std::string> Get(const std::string& name, const std::string& otherwise) const;
 
+  // Counts as asked for.
+  void Ask(const std::string& name) const { asked_.insert(name); }
+  // All of them, as a JSON object.
+  std::string Json() const;
+
   // Names given but never asked for: often a misspelling on one side.
   std::vector<std::string> Unused() const;
 

@@ -12,9 +12,10 @@ namespace espalier {
 
 // What a scaling rule may look at.
 struct ScalingContext {
+  std::int64_t group = 0;   // of parameters, whose rate is asked for
   double scale = 1;     // global batch size / base batch size
-  double sqr = 1;       // of the parameter group whose rate is asked for: |true gradient|^2 and the
-  double var = 0;       // gradient's variance at the base batch size, as in Gain()
+  double sqr = 1;       // of that group: |true gradient|^2, and the gradient's variance at the base
+  double var = 0;       // batch size, as in Gain()
   double progress = 0;  // scale-invariant steps done
   double base_batch_size = 1;
   double dataset_size = 1;  // samples of an epoch

@@ -51,23 +51,72 @@ std::size_t TrainingEngine::AddAccumulator(const std::string& name,
 
 absl::Status TrainingEngine::MergeSums(bool& all_know) {
   all_know = false;
-  if (state_.sums.empty()) return absl::OkStatus();
+  const bool program = program_sums_ && !program_sums_->empty();
+  if (state_.sums.empty() && !program) return absl::OkStatus();
   auto totals = std::make_shared<std::vector<double>>(state_.sums.own());
   totals->push_back(group_.Pending() ? 1 : 0);
   ESPALIER_RETURN_IF_ERROR(group_.AllReduceSum(CollectiveBuffer::Of(totals)));
   all_know = std::lround(totals->back()) == group_.size();
+  if (program) ESPALIER_RETURN_IF_ERROR(GatherProgramSums());
   state_.sums.Merge({totals->data(), totals->size() - 1});
   return absl::OkStatus();
+}
+
+absl::Status TrainingEngine::GatherProgramSums() {
+  const auto size = static_cast<std::size_t>(group_.size());
+  const auto rank = static_cast<std::size_t>(group_.rank());
+  const std::string own = program_sums_->Own();
+  auto sizes = std::make_shared<std::vector<std::int64_t>>(size);
+  (*sizes)[rank] = std::ssize(own);
+  ESPALIER_RETURN_IF_ERROR(group_.AllReduceSum(CollectiveBuffer::Of(sizes)));
+  std::vector<std::string> parts(size);
+  for (std::size_t from = 0; from < size; ++from) {
+    auto bytes =
+        std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>((*sizes)[from]));
+    if (bytes->empty()) continue;
+    if (from == rank) bytes->assign(own.begin(), own.end());
+    ESPALIER_RETURN_IF_ERROR(
+        group_.Broadcast(CollectiveBuffer::Of(bytes), static_cast<int>(from)));
+    parts[from].assign(bytes->begin(), bytes->end());
+  }
+  return program_sums_->Merge(parts);
+}
+
+EvaluationKey TrainingEngine::BeginEvaluation() {
+  if (!group_.joined()) BadUse("an evaluation was begun before the first epoch");
+  if (!InMidEpoch()) RegroupIfDue();
+  return NextEvaluationKey();
+}
+
+TrainingEngine::EvaluationState TrainingEngine::StateOf(const EvaluationKey& key) const {
+  const TrainingPosition& p = state_.position;
+  if (p.evaluation_results.contains(key)) return EvaluationState::kDone;
+  // A spare that was adopted comes this way when the others have long gone on.
+  if (p.epoch > key.epoch || p.step > key.step) return EvaluationState::kPast;
+  return EvaluationState::kToDo;
+}
+
+bool TrainingEngine::MergeEvaluation(const EvaluationKey& key) {
+  bool all_know = false;
+  if (group_.Abandoned() || !MergeSums(all_know).ok()) {
+    Regroup(/*broken=*/true);
+    return false;
+  }
+  state_.position.AddEvaluation(key, {});
+  last_step_end_ = Clock::now();
+  regroup_due_ = regroup_due_ || all_know;
+  return true;
 }
 
 std::vector<double> TrainingEngine::SynchronizeSums(std::size_t begin, std::size_t count) {
   if (!group_.joined()) BadUse("Synchronize was called before NextEpoch");
   TrainingPosition& p = state_.position;
-  if (answer_due_ || (p.epoch == local_epoch_ && p.cursor < order_->size())) {
+  if (answer_due_ || InMidEpoch()) {
     BadUse(
         "Synchronize was called in mid-epoch, where replicas that join would not: call it after "
         "the last batch");
   }
+  RegroupIfDue();
   const EvaluationKey key = NextEvaluationKey();
   if (p.evaluation_results.contains(key)) state_.sums.Forget(begin, count);
   while (!p.evaluation_results.contains(key)) {

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <thread>
 
-#include "trial_runner/torch/training_state_copy.h"
+#include "trial_runner/torch/checkpoint_format.h"
 #include "trial_runner/torch/trial_context.h"
 
 namespace espalier {
@@ -22,18 +22,18 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  void Put(std::unique_ptr<TrainingStateCopy> copy);
+  void Put(std::unique_ptr<CheckpointCopy> copy);
   // Waits until all that was put is written, or has failed.
   void Await();
 
  private:
   void Run();
-  void Write(const TrainingStateCopy& copy);
+  void Write(const CheckpointCopy& copy);
 
   TrialContext& trial_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::unique_ptr<TrainingStateCopy> next_;  // guarded by mutex_, as are the following
+  std::unique_ptr<CheckpointCopy> next_;  // guarded by mutex_, as are the following
   bool writing_ = false;
   bool ending_ = false;
   std::thread thread_;    // begun by the first Put

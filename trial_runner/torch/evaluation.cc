@@ -3,7 +3,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
-#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <cmath>
@@ -22,7 +21,7 @@ absl::Status TrainingEngine::ShareBuffers() {
   std::int64_t bytes = 0;
   std::vector<at::Tensor> buffers;
   for (const auto& model : models_) {
-    for (at::Tensor& b : model->module().buffers()) buffers.push_back(std::move(b));
+    for (NamedTensor& b : model->model().Buffers()) buffers.push_back(std::move(b.tensor));
   }
   for (const at::Tensor& b : buffers) bytes += static_cast<std::int64_t>(b.nbytes());
   if (bytes == 0) return absl::OkStatus();
@@ -90,16 +89,17 @@ std::vector<double> TrainingEngine::Evaluate(std::int64_t size, std::int64_t bat
   if (size < 1 || batch_size < 1) BadUse("Evaluate: size and batch_size are positive numbers");
   if (!group_.joined()) BadUse("Evaluate was called before NextEpoch");
   if (answer_due_) BadUse("Evaluate was called where Step was due");
+  if (!InMidEpoch()) RegroupIfDue();
   TrainingPosition& p = state_.position;
   const EvaluationKey key = NextEvaluationKey();
 
   std::vector<bool> were_training;
   for (const auto& model : models_) {
-    were_training.push_back(model->module().is_training());
-    model->module().eval();
+    were_training.push_back(model->model().training());
+    model->model().Train(false);
   }
   const absl::Cleanup restore_modes = [&] {
-    for (std::size_t i = 0; i < models_.size(); ++i) models_[i]->module().train(were_training[i]);
+    for (std::size_t i = 0; i < models_.size(); ++i) models_[i]->model().Train(were_training[i]);
   };
   const at::NoGradGuard no_grad;
   while (!p.evaluation_results.contains(key)) {

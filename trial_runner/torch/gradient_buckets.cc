@@ -7,6 +7,7 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
@@ -50,6 +51,17 @@ struct GradientBuckets::Hook : torch::autograd::FunctionPostHook {
   const std::size_t index;
 };
 
+// Called before a parameter's gradient is added to what is there. A node parts with its pre-hooks
+// only when it goes, so this one may outlive the buckets.
+struct GradientBuckets::PreHook : torch::autograd::FunctionPreHook {
+  explicit PreHook(std::weak_ptr<GradientBuckets*> buckets) : owner(std::move(buckets)) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& in) override {
+    if (const auto buckets = owner.lock()) (*buckets)->BeforeGradient();
+    return in;
+  }
+  const std::weak_ptr<GradientBuckets*> owner;
+};
+
 GradientBuckets::GradientBuckets(std::vector<Parameter> parameters, std::size_t groups,
                                  std::int64_t bucket_bytes, Arithmetic arithmetic)
     : parameters_(std::move(parameters)),
@@ -85,9 +97,27 @@ GradientBuckets::~GradientBuckets() { Detach(); }
 
 void GradientBuckets::Attach() {
   Detach();
+  if (!self_) self_ = std::make_shared<GradientBuckets*>(this);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     accumulators_.push_back(torch::autograd::impl::grad_accumulator(parameters_[i].tensor));
-    hooks_.push_back(accumulators_.back()->add_post_hook(std::make_unique<Hook>(*this, i)));
+    torch::autograd::Node& node = *accumulators_.back();
+    hooks_.push_back(node.add_post_hook(std::make_unique<Hook>(*this, i)));
+    const bool has_one = std::any_of(
+        node.pre_hooks().begin(), node.pre_hooks().end(), [this](const auto& hook) {
+          const auto* own = dynamic_cast<const PreHook*>(hook.get());
+          return own != nullptr && own->owner.lock() == self_;
+        });
+    if (at_further_backward_ && !has_one) node.add_pre_hook(std::make_unique<PreHook>(self_));
+  }
+}
+
+void GradientBuckets::AttachIfMoved() {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (torch::autograd::impl::try_get_grad_accumulator(parameters_[i].tensor) !=
+        accumulators_[i]) {
+      Attach();
+      return;
+    }
   }
 }
 
@@ -114,6 +144,7 @@ at::Tensor GradientBuckets::HostTensor(std::int64_t size) const {
 }
 
 void GradientBuckets::Renew() {
+  earlier_ = at::Tensor();
   memory_ = gradients_ = scales_ = at::Tensor();
   scales_known_ = false;
   DropPrevious();
@@ -152,6 +183,7 @@ void GradientBuckets::PointGradientsInto(const at::Tensor& memory) {
 void GradientBuckets::Begin(const Pass& pass, Collectives& collectives, int replicas) {
   pass_ = pass;
   open_ = true;
+  end_awaited_ = reduced_ = false;
   collectives_ = &collectives;
   replicas_ = replicas;
   for (Parameter& p : parameters_) p.tensor.mutable_grad().reset();
@@ -163,6 +195,8 @@ void GradientBuckets::Begin(const Pass& pass, Collectives& collectives, int repl
     compared_ = has_previous();
     std::fill(local_sqr_.begin(), local_sqr_.end(), 0);
     std::fill(used_.begin(), used_.end(), false);
+    in_parts_ = false;
+    earlier_ = at::Tensor();
     const bool fits = memory_.defined() && memory_.numel() >= size_ + TailSize() &&
                       memory_.numel() == size_ + tail_.numel();
     if (!fits && !(pass.keep && on_host())) MakeMemory();
@@ -178,8 +212,15 @@ void GradientBuckets::OnReady(std::size_t index) {
   if (!open_) return;  // another model's backward came through this one
   at::Tensor& gradient = parameters_[index].tensor.mutable_grad();
   if (!gradient.defined()) return;
+  if (at_backwards_end_ && !std::exchange(end_awaited_, true)) {
+    torch::autograd::Engine::get_default_engine().queue_callback([this] {
+      end_awaited_ = false;
+      at_backwards_end_();
+    });
+  }
   used_[index] = true;
   if (pass_.keep && on_host()) {
+    if (in_parts_) return;
     // At once: the gradient is in the cache, and the one before is needed no more.
     CompareWithPrevious(index);
     return;
@@ -195,6 +236,41 @@ void GradientBuckets::OnReady(std::size_t index) {
   if (--bucket.missing > 0) return;
   if (!on_host()) FoldBucket(bucket);
   if (pass_.last && !pass_.keep) BeginFullBuckets();
+}
+
+void GradientBuckets::BeforeGradient() {
+  if (!open_ && at_further_backward_) at_further_backward_();
+}
+
+void GradientBuckets::Reopen(bool last) {
+  ESPALIER_CHECK(!open_, "the pass is closed");
+  open_ = true;
+  in_parts_ = true;
+  end_awaited_ = false;
+  // Kept gradients are where autograd adds to them.
+  if (pass_.keep && on_host()) return;
+  if (reduced_ || pass_.keep) {
+    earlier_ = std::exchange(memory_, at::Tensor());
+    earlier_used_ = used_;
+    MakeMemory();
+    std::fill(used_.begin(), used_.end(), false);
+    pass_.first = true;
+    reduced_ = false;
+  } else {
+    pass_.first = false;
+  }
+  pass_.last = last;
+  for (Parameter& p : parameters_) p.tensor.mutable_grad().reset();
+  for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters.size();
+  next_bucket_ = 0;
+}
+
+void GradientBuckets::AddEarlier() {
+  if (!earlier_.defined()) return;
+  const at::NoGradGuard no_grad;
+  memory_.narrow(0, 0, size_).add_(earlier_.narrow(0, 0, size_));
+  for (std::size_t i = 0; i < used_.size(); ++i) used_[i] = used_[i] || earlier_used_[i];
+  earlier_ = at::Tensor();
 }
 
 void GradientBuckets::Fold(std::size_t index, const at::Tensor& gradient) {
@@ -315,7 +391,9 @@ void GradientBuckets::End() {
       if (!used_[i]) SliceOf(memory_, i).zero_();
     }
   }
-  if (pass_.keep) PointGradientsInto(memory_);
+  if (!pass_.keep) return;
+  AddEarlier();
+  PointGradientsInto(memory_);
 }
 
 // ---- the step -----------------------------------------------------------------------------------
@@ -370,6 +448,8 @@ absl::Status GradientBuckets::Reduce() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     used_[i] = TailAt(used + static_cast<std::int64_t>(i)) > 0;
   }
+  reduced_ = true;
+  AddEarlier();
   PointGradientsInto(memory_);
   return absl::OkStatus();
 }
@@ -496,12 +576,20 @@ void GradientBuckets::Clip(const Measurement& measurement, double norm) {
 
 GradientBuckets::Norms GradientBuckets::MeasureStep(bool previous) {
   const at::NoGradGuard no_grad;
+  if (in_parts_) {
+    // What was measured of the parts says nothing of their sum.
+    for (auto* sums : {&kept_norms_.sqr, &kept_norms_.previous_sqr, &kept_norms_.product}) {
+      sums->assign(groups_, 0);
+    }
+    compared_ = false;
+    DropPrevious();
+  }
   if (on_host()) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       // Of a kept pass only those are left that had no gradient this time.
-      if (!pass_.keep || !used_[i]) CompareWithPrevious(i);
+      if (!pass_.keep || !used_[i] || in_parts_) CompareWithPrevious(i);
     }
-  } else if (pass_.keep) {
+  } else if (pass_.keep || in_parts_) {
     TakeSums(StepSums().cpu().const_data_ptr<float>());
   }
   Norms norms = std::exchange(kept_norms_, {});

@@ -4,8 +4,10 @@
 #include <c10/core/Event.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "trial_runner/collectives/collectives.h"
@@ -92,6 +94,23 @@ class GradientBuckets {
   void Begin(const Pass& pass, Collectives& collectives, int replicas);
   void End();
 
+  // For programs that run backward themselves: called at the end of each backward that has brought
+  // gradients to an open pass, on the thread that ran it.
+  void AtBackwardsEnd(std::function<void()> call) { at_backwards_end_ = std::move(call); }
+  // What backward brings from here on is not the last of the step's, whatever Begin said.
+  void HoldBack() {
+    if (!pass_.keep) pass_.last = false;
+  }
+  // A further backward in the pass that End has closed: its gradients are added. `last`: they are
+  // reduced after it. What Reduce has already summed is set aside meanwhile. To be called before
+  // that backward brings its first gradient.
+  void Reopen(bool last);
+  // Such a backward is told of by this, before its first gradient is added to what is there.
+  void AtFurtherBackward(std::function<void()> call) { at_further_backward_ = std::move(call); }
+  // The step's gradient came in several backward passes, or was changed since: the norms by which
+  // noise is measured are not known.
+  bool in_parts() const { return in_parts_; }
+
   // After the last pass: hands over what backward did not fill, tail included, and waits for all.
   // Then the parameters' gradients are the sums; those that no replica had stay undefined.
   void SetTail(Tail index, double value) { SetTailAt(index, value); }
@@ -137,6 +156,8 @@ class GradientBuckets {
   // Hooks into the parameters' gradients anew: reading a parameter from an archive gives it another
   // accumulator, and backward would bypass the hooks of the old one.
   void Attach();
+  // Does so if a parameter has got another one.
+  void AttachIfMoved();
 
   // Keeps the gradient of a step for the next one's comparison. Before Scale.
   void KeepAsPrevious();
@@ -164,9 +185,12 @@ class GradientBuckets {
     std::size_t missing = 0;    // gradients of this pass
   };
   struct Hook;
+  struct PreHook;
 
+  void BeforeGradient();
   void OnReady(std::size_t index);
   void Fold(std::size_t index, const at::Tensor& gradient);
+  void AddEarlier();
   void CompareWithPrevious(std::size_t index);
   bool on_host() const { return arithmetic_ == Arithmetic::kHostLoops; }
   void FoldBucket(const Bucket& bucket);
@@ -219,12 +243,20 @@ class GradientBuckets {
   // The pass under way.
   Pass pass_;
   bool open_ = false;
+  bool end_awaited_ = false;  // of the backward that is running
+  bool in_parts_ = false;
+  bool reduced_ = false;      // this step's are reduced
+  at::Tensor earlier_;        // what was reduced before the pass was opened again
+  std::vector<bool> earlier_used_;
+  std::function<void()> at_backwards_end_;
+  std::function<void()> at_further_backward_;
   Collectives* collectives_ = nullptr;
   std::vector<bool> used_;           // parameters that had a gradient in this step
   std::vector<at::Tensor> waiting_;  // gradients that wait for their bucket, on devices
   std::size_t next_bucket_ = 0;
 
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;
+  std::shared_ptr<GradientBuckets*> self_;  // for hooks that may outlive it
   std::vector<std::uintptr_t> hooks_;
 };
 

@@ -4,7 +4,6 @@
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/grad_mode.h>
-#include <torch/nn/module.h>
 
 #include <mutex>
 #include <utility>
@@ -36,7 +35,9 @@ void TrainingEngine::Rehearse(const std::function<void()>& microbatch) {
   if (rehearsing_) BadUse("Rehearse was called within Rehearse");
   std::vector<std::pair<at::Tensor, at::Tensor>> buffers;  // and what they hold
   for (const auto& model : models_) {
-    for (const at::Tensor& b : model->module().buffers()) buffers.emplace_back(b, b.clone());
+    for (const NamedTensor& b : model->model().Buffers()) {
+      buffers.emplace_back(b.tensor, b.tensor.clone());
+    }
   }
   const at::Tensor host_draws = DrawsOf(c10::kCPU);
   const at::Tensor device_draws = DrawsOf(trial_.device);

@@ -1,8 +1,5 @@
 #include "trial_runner/torch/trained_model.h"
 
-#include <torch/nn/module.h>
-#include <torch/optim/optimizer.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -21,10 +18,10 @@ constexpr double kLeastLossScale = 1.0 / 65536;
 constexpr std::int64_t kStepsToGrow = 2000;
 
 absl::StatusOr<std::vector<GradientBuckets::Parameter>> TrainedParameters(
-    torch::optim::Optimizer& optimizer, const std::string& what) {
+    const std::vector<std::vector<at::Tensor>>& groups, const std::string& what) {
   std::vector<GradientBuckets::Parameter> trained;
-  for (std::size_t g = 0; g < optimizer.param_groups().size(); ++g) {
-    for (const at::Tensor& p : optimizer.param_groups()[g].params()) {
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (const at::Tensor& p : groups[g]) {
       if (!p.requires_grad()) continue;
       if (p.scalar_type() != at::kFloat || p.layout() != at::kStrided) {
         return absl::InvalidArgumentError(
@@ -81,40 +78,41 @@ bool IsComparable(const TrainedModel::StepFacts& facts) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TrainedModel>> TrainedModel::Make(torch::nn::Module& model,
-                                                                 torch::optim::Optimizer& optimizer,
-                                                                 const DataParallelOptions& options,
-                                                                 bool bucket_operations) {
+absl::StatusOr<std::unique_ptr<TrainedModel>> TrainedModel::Make(
+    std::unique_ptr<ModelPart> model, std::unique_ptr<OptimizerPart> optimizer,
+    const DataParallelOptions& options, bool bucket_operations) {
   ESPALIER_RETURN_IF_ERROR(Check(options));
   std::shared_ptr<const ScalingRule> rule = options.rule;
   if (!rule) {
-    const char* usual = IsAdam(optimizer) ? "adamscale" : "adascale";
+    const char* usual = optimizer->IsAdam() ? "adamscale" : "adascale";
     ESPALIER_ASSIGN_OR_RETURN(
         rule, FindScalingRule(options.scaling_rule.empty() ? usual : options.scaling_rule));
   }
-  ESPALIER_ASSIGN_OR_RETURN(auto parameters, TrainedParameters(optimizer, NameOf(options)));
+  ESPALIER_ASSIGN_OR_RETURN(auto parameters,
+                            TrainedParameters(optimizer->Groups(), NameOf(options)));
   using Arithmetic = GradientBuckets::Arithmetic;
   const Arithmetic arithmetic = bucket_operations
                                     ? Arithmetic::kBucketOperations
                                     : GradientBuckets::UsualFor(parameters.front().tensor.device());
-  return std::unique_ptr<TrainedModel>(new TrainedModel(model, optimizer, options, std::move(rule),
+  return std::unique_ptr<TrainedModel>(new TrainedModel(std::move(model), std::move(optimizer),
+                                                        options, std::move(rule),
                                                         std::move(parameters), arithmetic));
 }
 
-TrainedModel::TrainedModel(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+TrainedModel::TrainedModel(std::unique_ptr<ModelPart> model,
+                           std::unique_ptr<OptimizerPart> optimizer,
                            const DataParallelOptions& options,
                            std::shared_ptr<const ScalingRule> rule,
                            std::vector<GradientBuckets::Parameter> parameters,
                            GradientBuckets::Arithmetic arithmetic)
-    : module_(model),
-      optimizer_(optimizer),
+    : model_(std::move(model)),
+      optimizer_(std::move(optimizer)),
       options_(options),
       rule_(std::move(rule)),
-      gradients_(std::move(parameters), optimizer.param_groups().size(), options.bucket_bytes,
+      gradients_(std::move(parameters), optimizer_->Groups().size(), options.bucket_bytes,
                  arithmetic),
-      fused_(arithmetic == GradientBuckets::Arithmetic::kHostLoops
-                 ? nullptr
-                 : FusedOptimizer::For(optimizer)) {
+      fused_(arithmetic != GradientBuckets::Arithmetic::kHostLoops &&
+             optimizer_->UseFusedKernels()) {
   for (const GradientBuckets::Parameter& p : gradients_.parameters()) {
     tensors_.push_back(p.tensor);
     groups_.push_back(p.group);
@@ -138,25 +136,39 @@ ModelPosition TrainedModel::FirstPosition() const {
 
 // ---- gradients ----------------------------------------------------------------------------------
 
-void TrainedModel::Backward(const at::Tensor& loss, const Microbatch& microbatch,
-                            const ModelPosition& position, Collectives& collectives, int replicas) {
-  const double scale = position.loss_scale > 0 ? position.loss_scale : 1.0;
+namespace {
+
+double LossScale(const ModelPosition& position) {
+  return position.loss_scale > 0 ? position.loss_scale : 1.0;
+}
+
+}  // namespace
+
+void TrainedModel::OpenPass(const Microbatch& microbatch, const ModelPosition& position,
+                            Collectives& collectives, int replicas) {
+  const double scale = LossScale(position);
   kept_ = replicas == 1 && microbatch.first && microbatch.last && scale == 1.0;
   if (microbatch.first) non_finite_losses_ = 0;
-  // On a device the gradients tell as much, without waiting for it.
-  if (loss.device().is_cpu() && !std::isfinite(loss.item<double>())) ++non_finite_losses_;
   gradients_.Begin({.weight = microbatch.weight / scale,
                     .first = microbatch.first,
                     .last = microbatch.last,
                     .keep = kept_,
                     .norm_factor = 1 / (scale * scale)},
                    collectives, replicas);
+}
+
+void TrainedModel::Backward(const at::Tensor& loss, const Microbatch& microbatch,
+                            const ModelPosition& position, Collectives& collectives, int replicas) {
+  OpenPass(microbatch, position, collectives, replicas);
+  // On a device the gradients tell as much, without waiting for it.
+  if (loss.device().is_cpu() && !std::isfinite(loss.item<double>())) ++non_finite_losses_;
+  const double scale = LossScale(position);
   if (scale == 1.0) {
     loss.backward();
   } else {
     (loss * scale).backward();
   }
-  gradients_.End();
+  ClosePass();
 }
 
 void TrainedModel::PassWithoutSamples(Collectives& collectives, int replicas) {
@@ -168,7 +180,7 @@ void TrainedModel::PassWithoutSamples(Collectives& collectives, int replicas) {
 }
 
 void TrainedModel::RefreshPreconditioners() {
-  auto fresh = Preconditioners(optimizer_, tensors_, groups_);
+  auto fresh = optimizer_->Preconditioners(tensors_, groups_);
   preconditioned_ = !fresh.empty();
   gradients_.SetPreconditioners(std::move(fresh));
 }
@@ -216,7 +228,8 @@ double TrainedModel::Factor(std::size_t group, const StepFacts& facts,
   const double base = BaseBatchSize(facts.initial_batch);
   const NoiseAverages& noise = position.noise[group];
   // By the batch size that is meant, also in the shorter step at an epoch's end.
-  return rule_->Factor({.scale = facts.batch_size / base,
+  return rule_->Factor({.group = static_cast<std::int64_t>(group),
+                        .scale = facts.batch_size / base,
                         .sqr = noise.Sqr(),
                         .var = noise.Var(base),
                         .progress = facts.progress,
@@ -225,24 +238,16 @@ double TrainedModel::Factor(std::size_t group, const StepFacts& facts,
 }
 
 double TrainedModel::LearningRate(const StepFacts& facts, const ModelPosition& position) const {
-  return optimizer_.param_groups().front().options().get_lr() * Factor(0, facts, position);
+  return optimizer_->Rate(0) * Factor(0, facts, position);
 }
 
 void TrainedModel::StepOptimizer(const StepFacts& facts, ModelPosition& position,
                                  const at::Tensor& found_inf) {
-  std::vector<double> rates;
-  for (auto& group : optimizer_.param_groups()) {
-    const double factor = Factor(rates.size(), facts, position);
-    rates.push_back(group.options().get_lr());
-    group.options().set_lr(rates.back() * factor);
+  std::vector<double> factors;
+  for (std::size_t g = 0; g < gradients_.groups(); ++g) {
+    factors.push_back(Factor(g, facts, position));
   }
-  if (fused_) {
-    fused_->Step(found_inf);
-  } else {
-    optimizer_.step();
-  }
-  std::size_t i = 0;
-  for (auto& group : optimizer_.param_groups()) group.options().set_lr(rates[i++]);
+  optimizer_->Step(factors, found_inf);
   const bool preconditioned = preconditioned_;
   RefreshPreconditioners();
   // Norms of scaled and unscaled gradients have nothing to do with one another.
@@ -305,7 +310,7 @@ bool TrainedModel::Settle(ModelPosition& position) {
   const Unsettled step = *std::exchange(unsettled_, std::nullopt);
   const GradientBuckets::Norms norms = gradients_.Await(step.measurement);
   if (!norms.finite()) {
-    fused_->TakeBack();
+    optimizer_->TakeBack();
     gradients_.DropPrevious();
     ++position.skipped_steps;
     return false;
@@ -333,10 +338,10 @@ bool TrainedModel::ApplyStep(const StepFacts& facts, ModelPosition& position) {
   position.skipped_steps = 0;
   if (alone) {
     CompareNoise(norms, facts, position);
-  } else {
+  } else if (!gradients_.in_parts()) {
     MeasureNoise(norms, facts, position);
   }
-  KeepForComparison(alone && comparable);
+  KeepForComparison(alone && comparable && !gradients_.in_parts());
   if (options_.max_gradient_norm > 0) {
     const double norm = gradients_.Norm();
     if (norm > options_.max_gradient_norm) gradients_.Scale(options_.max_gradient_norm / norm);

@@ -10,8 +10,8 @@
 #include "trial_runner/elastic/scaling_rules.h"
 #include "trial_runner/elastic/training_position.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
-#include "trial_runner/torch/fused_optimizer.h"
 #include "trial_runner/torch/gradient_buckets.h"
+#include "trial_runner/torch/parts.h"
 
 namespace espalier {
 
@@ -26,14 +26,13 @@ class TrainedModel {
  public:
   // kInvalidArgument: these options or parameters cannot be trained with.
   // `bucket_operations`: does on the CPU what it does on devices, for tests.
-  static absl::StatusOr<std::unique_ptr<TrainedModel>> Make(torch::nn::Module& model,
-                                                            torch::optim::Optimizer& optimizer,
-                                                            const DataParallelOptions& options,
-                                                            bool bucket_operations = false);
+  static absl::StatusOr<std::unique_ptr<TrainedModel>> Make(
+      std::unique_ptr<ModelPart> model, std::unique_ptr<OptimizerPart> optimizer,
+      const DataParallelOptions& options, bool bucket_operations = false);
 
   const DataParallelOptions& options() const { return options_; }
-  torch::nn::Module& module() { return module_; }
-  torch::optim::Optimizer& optimizer() { return optimizer_; }
+  ModelPart& model() { return *model_; }
+  OptimizerPart& optimizer() { return *optimizer_; }
   std::string what() const;  // for messages: AdaptiveDataParallel "critic"
   at::Device device() const { return tensors_.front().device(); }
   int device_type() const { return static_cast<int>(device().type()); }
@@ -48,6 +47,11 @@ class TrainedModel {
     bool first = true;
     bool last = true;
   };
+  // The gradients that backward brings from here to ClosePass() are the microbatch's.
+  void OpenPass(const Microbatch& microbatch, const ModelPosition& position,
+                Collectives& collectives, int replicas);
+  void ClosePass() { gradients_.End(); }
+  // Runs backward in between. `loss`: the mean over the microbatch.
   void Backward(const at::Tensor& loss, const Microbatch& microbatch, const ModelPosition& position,
                 Collectives& collectives, int replicas);
   // A step in which this replica has no samples of its own.
@@ -92,7 +96,7 @@ class TrainedModel {
   void DropGradients();
 
  private:
-  TrainedModel(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+  TrainedModel(std::unique_ptr<ModelPart> model, std::unique_ptr<OptimizerPart> optimizer,
                const DataParallelOptions& options, std::shared_ptr<const ScalingRule> rule,
                std::vector<GradientBuckets::Parameter> parameters,
                GradientBuckets::Arithmetic arithmetic);
@@ -117,12 +121,12 @@ class TrainedModel {
   void RefreshPreconditioners();
   void AdjustLossScale(bool finite, ModelPosition& position) const;
 
-  torch::nn::Module& module_;
-  torch::optim::Optimizer& optimizer_;
+  const std::unique_ptr<ModelPart> model_;
+  const std::unique_ptr<OptimizerPart> optimizer_;
   const DataParallelOptions options_;
   const std::shared_ptr<const ScalingRule> rule_;
   GradientBuckets gradients_;
-  const std::unique_ptr<FusedOptimizer> fused_;  // null: the optimizer steps itself
+  bool fused_ = false;  // the optimizer steps by fused kernels
   std::optional<Unsettled> unsettled_;
   std::vector<at::Tensor> tensors_;  // the parameters, in the gradients' order
   std::vector<std::size_t> groups_;  // their groups

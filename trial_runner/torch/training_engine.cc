@@ -2,8 +2,6 @@
 
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
-#include <torch/nn/module.h>
-#include <torch/optim/optimizer.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "trial_runner/elastic/batch_bounds.h"
+#include "trial_runner/torch/libtorch_parts.h"
 #include "tuner/base/check.h"
 #include "tuner/base/random.h"
 
@@ -62,25 +61,51 @@ std::shared_ptr<TrainingEngine> TrainingEngine::Of(TrialContext& trial) {
   return engine;
 }
 
-TrainingEngine::TrainingEngine(TrialContext& trial)
+TrainingEngine::TrainingEngine(TrialContext& trial, std::unique_ptr<CheckpointFormat> format)
     : trial_(trial),
+      format_(format ? std::move(format) : std::make_unique<LibTorchCheckpoints>()),
       collectives_(MakeCollectives(trial)),
-      state_(trial),
+      state_(trial, *format_),
       group_(trial, *collectives_, state_, [this] { ReleaseMemory(); }),
       device_timer_(trial.device.is_cpu() ? nullptr : StepTimer::For(trial.device)) {}
 
 std::size_t TrainingEngine::AddModel(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
                                      const DataParallelOptions& options) {
+  auto* const checkpoints = dynamic_cast<LibTorchCheckpoints*>(format_.get());
+  ESPALIER_CHECK(checkpoints != nullptr, "models of LibTorch are saved in its format");
+  const std::size_t number =
+      AddModel(std::make_unique<LibTorchModel>(model),
+               std::make_unique<LibTorchOptimizer>(optimizer), options);
+  checkpoints->AddModel(options.name, model, optimizer);
+  return number;
+}
+
+std::size_t TrainingEngine::AddSteppedModel(std::unique_ptr<ModelPart> model,
+                                            std::unique_ptr<OptimizerPart> optimizer,
+                                            const DataParallelOptions& options) {
+  const std::size_t number = AddModel(std::move(model), std::move(optimizer), options);
+  GradientBuckets& gradients = models_[number]->gradients();
+  gradients.AtBackwardsEnd([this, number] { EndBackward(number); });
+  gradients.AtFurtherBackward([this, number] { BeginFurtherBackward(number); });
+  gradients.Attach();
+  return number;
+}
+
+std::size_t TrainingEngine::AddModel(std::unique_ptr<ModelPart> model,
+                                     std::unique_ptr<OptimizerPart> optimizer,
+                                     const DataParallelOptions& options) {
   if (group_.joined()) {
     BadUse(absl::StrCat("AdaptiveDataParallel \"", options.name,
                         "\" was made after training began: make all of them before"));
   }
-  auto made = TrainedModel::Make(model, optimizer, options, trial_.bucket_operations);
+  auto made = TrainedModel::Make(std::move(model), std::move(optimizer), options,
+                                 trial_.bucket_operations);
   if (!made.ok()) EndProcess(made.status(), kBadUseExitCode);
   if (const auto misplaced = MisplacedModel((*made)->what(), (*made)->device(), trial_.device)) {
     std::fprintf(stderr, "espalier: %s\n", misplaced->c_str());
   }
-  const absl::Status added = state_.AddModel(options.name, model, optimizer);
+  const absl::Status added =
+      state_.AddModel(options.name, (*made)->model(), (*made)->optimizer());
   if (!added.ok()) EndProcess(added, kBadUseExitCode);
   state_.position.models.push_back((*made)->FirstPosition());
   models_.push_back(*std::move(made));
@@ -122,10 +147,10 @@ bool TrainingEngine::NextEpoch(std::int64_t epochs) {
   if (answer_due_) BadUse("NextEpoch was called where Step was due");
   if (rehearsing_) BadUse("NextEpoch was called within Rehearse");
   TrainingPosition& p = state_.position;
-  epochs_ = epochs;
+  const std::int64_t former = std::exchange(epochs_, epochs);
   if (!group_.joined()) {
     Join(epochs);
-  } else {
+  } else if (local_epoch_ < former) {  // the last call found an epoch to train
     FinishEpoch();
   }
   local_epoch_ = p.epoch;
@@ -133,9 +158,15 @@ bool TrainingEngine::NextEpoch(std::int64_t epochs) {
   return local_epoch_ < epochs;
 }
 
+bool TrainingEngine::InMidEpoch() const {
+  const TrainingPosition& p = state_.position;
+  return p.epoch == local_epoch_ && p.cursor < order_->size();
+}
+
 void TrainingEngine::FinishEpoch() {
   TrainingPosition& p = state_.position;
   SettleSteps();  // the program may have left the epoch early
+  RegroupIfDue();
   while (p.epoch == local_epoch_) {
     bool all_know = false;  // the next step will tell as well
     if (!MergeSums(all_know).ok()) {
@@ -184,10 +215,12 @@ std::optional<SampleSlice> TrainingEngine::NextMicrobatch() {
   if (answer_due_) BadUse("NextBatch was called again where Step was due");
   if (local_epoch_ < 0) BadUse("NextBatch was called before NextEpoch");
   const TrainingPosition& p = state_.position;
+  RegroupIfDue();
   while (p.epoch == local_epoch_ && p.cursor < order_->size()) {
     if (!plan_) PlanNextStep();
     if (plan_->microbatches.empty()) {  // fewer samples left than replicas
       StepWithoutSamples();
+      RegroupIfDue();
       continue;
     }
     return plan_->microbatches[next_microbatch_];
@@ -213,11 +246,16 @@ void TrainingEngine::BeginMicrobatch() {
   microbatch_start_ = Clock::now();
   answer_due_ = true;
   trained_since_evaluation_ = true;
-  dropped_ = false;
+  dropped_ = broken_ = hold_gradients_ = false;
   state_.sums.BeginMicrobatch();
   next_model_ = 0;
   inverse_size_ += 1.0 / static_cast<double>(plan_->microbatches[next_microbatch_].size);
   if (device_timer_) device_timer_->Begin(StepTimer::Part::kCompute);
+}
+
+void TrainingEngine::CopySamples(std::int64_t epoch, const SampleSlice& slice,
+                                 std::int64_t* samples) {
+  std::ranges::copy(order_->Slice(epoch, slice), samples);
 }
 
 std::optional<at::Tensor> TrainingEngine::NextBatch() {
@@ -271,8 +309,12 @@ void TrainingEngine::Step(std::size_t number, const at::Tensor& loss) {
     }
     if (last && !FinishModel(number)) return;
   }
-  if (!last_model) return;
-  if (last) {
+  if (last_model) EndOfMicrobatch();
+}
+
+void TrainingEngine::EndOfMicrobatch() {
+  if (InLastMicrobatch()) {
+    if (models_.empty() && !AgreeWithoutModels()) return;
     FinishStep();
     return;
   }
@@ -284,12 +326,120 @@ void TrainingEngine::Step(std::size_t number, const at::Tensor& loss) {
   compute_time_s_ += time_s;
 }
 
+// A program that only reads its data has no gradients in which to say what others must know. False
+// if the group was lost: then another has formed.
+bool TrainingEngine::AgreeWithoutModels() {
+  auto pending = std::make_shared<std::vector<double>>(1, group_.Pending() ? 1 : 0);
+  if (!group_.AllReduceSum(CollectiveBuffer::Of(pending)).ok()) {
+    Regroup(/*broken=*/true);
+    return false;
+  }
+  all_know_ = std::lround(pending->front()) == group_.size();
+  return true;
+}
+
+// ---- a step in parts ---------------------------------------------------------------------------
+
+bool TrainingEngine::Collects(std::size_t number) const {
+  return answer_due_ && !dropped_ && !broken_ && number >= next_model_ &&
+         static_cast<std::int64_t>(number) >= state_.position.models_stepped;
+}
+
+void TrainingEngine::OpenPasses() {
+  passes_.assign(models_.size(), PassState::kOpen);
+  const SampleSlice& microbatch = plan_->microbatches[next_microbatch_];
+  for (std::size_t i = 0; i < models_.size(); ++i) {
+    if (!Collects(i)) continue;
+    models_[i]->gradients().AttachIfMoved();
+    models_[i]->OpenPass({.weight = plan_->WeightOf(microbatch),
+                          .first = next_microbatch_ == 0,
+                          .last = InLastMicrobatch()},
+                         state_.position.models[i], *collectives_, group_.size());
+  }
+}
+
+void TrainingEngine::HoldGradients(bool on) {
+  hold_gradients_ = on;
+  if (!on) return;
+  for (std::size_t i = 0; i < passes_.size(); ++i) {
+    if (Collects(i) && passes_[i] == PassState::kOpen) models_[i]->gradients().HoldBack();
+  }
+}
+
+void TrainingEngine::EndBackward(std::size_t number) {
+  if (!Collects(number) || passes_[number] != PassState::kOpen) return;
+  models_[number]->ClosePass();
+  passes_[number] = hold_gradients_ ? PassState::kHeld : PassState::kClosed;
+  broken_ = group_.Abandoned() ||
+            (InLastMicrobatch() && !hold_gradients_ && !ReduceModel(number));
+}
+
+void TrainingEngine::BeginFurtherBackward(std::size_t number) {
+  if (!Collects(number) || passes_[number] == PassState::kOpen) return;
+  models_[number]->gradients().Reopen(InLastMicrobatch() && !hold_gradients_);
+  passes_[number] = PassState::kOpen;
+}
+
+// There was no backward, or none since those whose gradients were held.
+void TrainingEngine::ReduceHeld(std::size_t number) {
+  hold_gradients_ = false;
+  if (passes_[number] == PassState::kHeld) BeginFurtherBackward(number);
+  EndBackward(number);
+}
+
+TrainingEngine::StepOutcome TrainingEngine::StepModel(std::size_t number) {
+  if (!answer_due_) BadUse("an optimizer was stepped without a batch of the training loader");
+  if (number != next_model_) {
+    BadUse(absl::StrCat("the optimizer of model \"", models_[number]->options().name,
+                        "\" was stepped where that of \"", models_[next_model_]->options().name,
+                        "\" was due: each is stepped once for each batch, in the order in which "
+                        "they were wrapped"));
+  }
+  StepOutcome outcome = StepOutcome::kDropped;
+  if (!dropped_ && Collects(number)) ReduceHeld(number);
+  if (broken_) Regroup(/*broken=*/true);
+  if (!dropped_ && Collects(number)) {
+    outcome = InLastMicrobatch() ? StepOutcome::kStepped : StepOutcome::kAccumulated;
+    if (InLastMicrobatch()) {
+      const bool others_skipped = std::exchange(skipped_, false);
+      ApplyModel(number);
+      if (skipped_) outcome = StepOutcome::kSkipped;
+      skipped_ = skipped_ || others_skipped;
+    }
+  }
+  if (++next_model_ < models_.size()) return outcome;
+  answer_due_ = false;
+  if (!dropped_) EndOfMicrobatch();
+  return outcome;
+}
+
+void TrainingEngine::EndMicrobatch() {
+  if (!answer_due_) return;
+  for (; next_model_ < models_.size() && !dropped_; ++next_model_) {
+    if (!Collects(next_model_)) continue;
+    ReduceHeld(next_model_);
+    if (broken_) {
+      Regroup(/*broken=*/true);
+    } else if (InLastMicrobatch()) {
+      models_[next_model_]->DropPrevious();
+      ++state_.position.models_stepped;
+      skipped_ = true;
+      if (next_model_ + 1 == models_.size()) TakeProposal(*models_[next_model_]);
+    }
+  }
+  answer_due_ = false;
+  if (!dropped_) EndOfMicrobatch();
+}
+
+// ---- one optimizer step, goes on ----------------------------------------------------------------
+
 void TrainingEngine::StepWithoutSamples() {
   for (std::size_t i = 0; i < models_.size(); ++i) {
     if (static_cast<std::int64_t>(i) < state_.position.models_stepped) continue;
     models_[i]->PassWithoutSamples(*collectives_, group_.size());
     if (!FinishModel(i)) return;
   }
+  if (models_.empty() && !AgreeWithoutModels()) return;
   FinishStep();
 }
 
@@ -311,29 +461,38 @@ void TrainingEngine::FillTail(TrainedModel& model) {
 
 // The model's part of the step. False if the group was lost: then another has formed.
 bool TrainingEngine::FinishModel(std::size_t number) {
+  if (!ReduceModel(number)) {
+    Regroup(/*broken=*/true);
+    return false;
+  }
+  ApplyModel(number);
+  return true;
+}
+
+bool TrainingEngine::ReduceModel(std::size_t number) {
   TrainedModel& model = *models_[number];
-  TrainingPosition& p = state_.position;
   if (!model.kept()) FillTail(model);
   const Clock::time_point sync_start = Clock::now();
   if (device_timer_) {
     device_timer_->End(StepTimer::Part::kCompute);
     device_timer_->Begin(StepTimer::Part::kSync);
   }
-  if (!model.Reduce().ok()) {
-    Regroup(/*broken=*/true);
-    return false;
-  }
+  if (!model.Reduce().ok()) return false;
   if (device_timer_) {
     device_timer_->End(StepTimer::Part::kSync);
     device_timer_->Begin(StepTimer::Part::kCompute);
   }
   times_.sync_time_s += SecondsBetween(sync_start, Clock::now());
+  return true;
+}
+
+void TrainingEngine::ApplyModel(std::size_t number) {
+  TrainedModel& model = *models_[number];
+  TrainingPosition& p = state_.position;
   if (number == 0) SettleSteps();  // the step before
   if (!model.Apply(Facts(), p.models[number])) skipped_ = true;
   ++p.models_stepped;
-  const bool last = number + 1 == models_.size();
-  if (last) TakeProposal(model);
-  return true;
+  if (number + 1 == models_.size()) TakeProposal(model);
 }
 
 // What the last model's all-reduce brought beside gradients.
@@ -391,7 +550,7 @@ void TrainingEngine::FinishStep() {
     last_progress_ = last_step_end_;
     trained_samples_ = 0;
   }
-  if (all_know_) Regroup(/*broken=*/false);
+  regroup_due_ = all_know_;
 }
 
 // What a device's steps have turned out to be that were counted as taken.
@@ -423,9 +582,9 @@ void TrainingEngine::FailAfterSkippedSteps(const TrainedModel& model,
   if (most < 0 || position.skipped_steps <= most) return;
   const std::string failure =
       most == 0 ? what : absl::StrCat(what, ", and the ", most, " steps before it");
-  if (group_.rank() == 0) std::fprintf(stderr, "espalier: %s: the trial fails\n", failure.c_str());
   trial_.finish_group({.value = std::nullopt, .failure = failure});
-  EndProcess(group_.rank() == 0 ? 1 : 0);
+  if (group_.rank() != 0) EndProcess(0);
+  EndProcess(absl::AbortedError(absl::StrCat(failure, ": the trial fails")), 1);
 }
 
 // ---- what the service and the batch size are decided by -----------------------------------------
@@ -467,14 +626,24 @@ void TrainingEngine::SendProgress() {
   TrainingFigures& figures = message.figures;
   figures[Figure::kAtomicBatchSize] = static_cast<double>(plan.microbatches.front().size);
   figures[Figure::kAccumulationSteps] = static_cast<double>(plan.microbatches.size()) - 1;
-  figures[Figure::kLearningRate] = models_.front()->LearningRate(Facts(), p.models.front());
+  if (!models_.empty()) {
+    figures[Figure::kLearningRate] = models_.front()->LearningRate(Facts(), p.models.front());
+    figures[Figure::kLossScale] = p.models.front().loss_scale;
+  }
   figures[Figure::kGoodput] = throughput * Gain(noise.sqr, noise.var, scale) / scale;
   figures[Figure::kMemory] = static_cast<double>(ResidentMemory());
   figures[Figure::kDeviceMemory] = static_cast<double>(AllocatedBytes(trial_.device));
   figures[Figure::kSkippedSteps] = static_cast<double>(p.skipped_steps);
-  figures[Figure::kLossScale] = p.models.front().loss_scale;
   if (tuner_) ProposeBatch(message);
   trial_.control->Send(message);
+}
+
+double TrainingEngine::CurrentGain() const {
+  const TrainingPosition& p = state_.position;
+  const auto initial = static_cast<double>(bounds_.initial);
+  if (initial <= 0) return 1;
+  const GradientNoise noise = p.Noise(initial);
+  return Gain(noise.sqr, noise.var, static_cast<double>(p.batch_size) / initial);
 }
 
 void TrainingEngine::ProposeBatch(const ReplicaProgress& message) {
@@ -499,7 +668,12 @@ void TrainingEngine::ReleaseMemory() {
   EmptyCache(trial_.device);
 }
 
+void TrainingEngine::RegroupIfDue() {
+  if (regroup_due_) Regroup(/*broken=*/false);
+}
+
 void TrainingEngine::Regroup(bool broken) {
+  regroup_due_ = broken_ = false;
   SettleSteps();
   if (broken) {
     dropped_ = true;

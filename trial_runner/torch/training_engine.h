@@ -19,6 +19,7 @@
 #include "trial_runner/elastic/step_schedule.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
 #include "trial_runner/torch/device.h"
+#include "trial_runner/torch/libtorch_checkpoint.h"
 #include "trial_runner/torch/replica_group.h"
 #include "trial_runner/torch/trained_model.h"
 #include "trial_runner/torch/training_state.h"
@@ -37,11 +38,16 @@ class TrainingEngine {
 
   // The trial's engine, made when it is first asked for.
   static std::shared_ptr<TrainingEngine> Of(TrialContext& trial);
-  explicit TrainingEngine(TrialContext& trial);
+  // Checkpoints are laid out by `format`; null: by LibTorch's.
+  explicit TrainingEngine(TrialContext& trial, std::unique_ptr<CheckpointFormat> format = nullptr);
 
   // Returns the model's number, from 0.
   std::size_t AddModel(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
                        const DataParallelOptions& options);
+  // The same for a program that runs backward and steps the optimizer itself, see OpenPasses.
+  std::size_t AddSteppedModel(std::unique_ptr<ModelPart> model,
+                              std::unique_ptr<OptimizerPart> optimizer,
+                              const DataParallelOptions& options);
 
   void SetData(std::int64_t dataset_size, const DataLoaderOptions& options);
   // See AdaptiveDataParallel.
@@ -58,6 +64,27 @@ class TrainingEngine {
   // Both of these in one, as indices.
   std::optional<at::Tensor> NextBatch();
   void Step(std::size_t model, const at::Tensor& loss);
+
+  // Step in parts, for programs that run backward and step their optimizers themselves.
+  //
+  // After BeginMicrobatch: gradients that come in from here on belong to the microbatch. When a
+  // backward ends that has brought gradients of a model, they are reduced in a step's last
+  // microbatch, and are the step's; those of further backward passes are added to them.
+  void OpenPasses();
+  // While on, what backward brings is kept for a later backward of the same microbatch, with which
+  // it is reduced.
+  void HoldGradients(bool on);
+  enum class StepOutcome {
+    kStepped,
+    kSkipped,      // not finite: model and optimizer stay as they are
+    kAccumulated,  // the step has more microbatches
+    kDropped,      // the group was lost, and so is what this microbatch brought
+  };
+  // The program steps the model's optimizer: through OptimizerPart::Step, if it is to be stepped.
+  StepOutcome StepModel(std::size_t model);
+  // The program has come to the end of its microbatch, maybe without stepping all optimizers: what
+  // it has left out is skipped.
+  void EndMicrobatch();
   std::vector<double> Evaluate(std::int64_t size, std::int64_t batch_size, std::size_t sums,
                                const SumOver& sum_over);
 
@@ -66,18 +93,64 @@ class TrainingEngine {
   void Accumulate(std::size_t index, double value) { state_.sums.Add(index, value); }
   std::vector<double> SynchronizeSums(std::size_t begin, std::size_t count);
 
+  // Beside accumulators: sums of a program that are not numbers with fixed names. Each replica's
+  // own part is brought together wherever accumulators are merged.
+  class ProgramSums {
+   public:
+    virtual ~ProgramSums() = default;
+    virtual bool empty() const = 0;
+    virtual std::string Own() const = 0;
+    // What each member brought, by rank; its own part is then merged.
+    virtual absl::Status Merge(const std::vector<std::string>& parts) = 0;
+  };
+  void SetProgramSums(std::unique_ptr<ProgramSums> sums) { program_sums_ = std::move(sums); }
+
+  // An evaluation that the program computes itself, or a place where sums are merged: all replicas
+  // come to it, and it has a key.
+  EvaluationKey BeginEvaluation();
+  enum class EvaluationState {
+    kToDo,
+    kDone,  // its result has come from other replicas, or has been merged here
+    kPast,  // the group has long gone on
+  };
+  EvaluationState StateOf(const EvaluationKey& key) const;
+  // Merges all sums; those of the program's are then the evaluation's result. False if the group
+  // was lost, and another has formed: StateOf tells what is to be done now.
+  bool MergeEvaluation(const EvaluationKey& key);
+
   const TrainingPosition& position() const { return state_.position; }
   const ReplicaGroup& group() const { return group_; }
   std::int64_t generation() const { return trial_.generation; }
   const TrainedModel& model(std::size_t number) const { return *models_[number]; }
   std::uint64_t seed() const { return trial_.seed; }
+  // What one step of the present batch size is worth in steps of the initial one.
+  double CurrentGain() const;
+  // Of the present step, on this replica.
+  std::int64_t Microbatches() const { return plan_ ? std::ssize(plan_->microbatches) : 0; }
+  double BaseBatchSize(std::size_t model) const {
+    return models_[model]->BaseBatchSize(static_cast<double>(bounds_.initial));
+  }
+  // The indices of a slice's samples, into as many places.
+  void CopySamples(std::int64_t epoch, const SampleSlice& slice, std::int64_t* samples);
 
  private:
   void Join(std::int64_t epochs);
   void PlanNextStep();
   void BackwardOfRehearsal(std::size_t number, const at::Tensor& loss);
   void StepWithoutSamples();
+  std::size_t AddModel(std::unique_ptr<ModelPart> model, std::unique_ptr<OptimizerPart> optimizer,
+                       const DataParallelOptions& options);
+  bool InLastMicrobatch() const { return next_microbatch_ + 1 == plan_->microbatches.size(); }
+  // Whether gradients of the model count now: not if it has made this step in a former group.
+  bool Collects(std::size_t model) const;
+  void EndBackward(std::size_t model);
+  void BeginFurtherBackward(std::size_t model);
+  void ReduceHeld(std::size_t model);
+  bool AgreeWithoutModels();
+  void EndOfMicrobatch();
   bool FinishModel(std::size_t number);
+  bool ReduceModel(std::size_t number);
+  void ApplyModel(std::size_t number);
   void FillTail(TrainedModel& model);
   void TakeProposal(const TrainedModel& model);
   void FinishStep();
@@ -91,6 +164,11 @@ class TrainingEngine {
   // Leaves the present group, which is broken or which all members leave together, and returns in
   // the next one; what was begun is dropped.
   void Regroup(bool broken);
+  // Leaves it together with all others, if a step has found that all know of a newer one. Programs
+  // do what belongs to a step before they come here, such as stepping a schedule.
+  void RegroupIfDue();
+  // Replicas that join here go on with the next batch, whatever the program does in between.
+  bool InMidEpoch() const;
   // Of gradients, and of the device what LibTorch keeps.
   void ReleaseMemory();
   absl::Status EvaluateShare(std::int64_t size, std::int64_t batch_size, const SumOver& sum_over,
@@ -100,10 +178,12 @@ class TrainingEngine {
   void FinishEpoch();
   // Merges what each replica has added to accumulators into the sums that all share.
   absl::Status MergeSums(bool& all_know);
+  absl::Status GatherProgramSums();
   std::int64_t MaxUnsplit() const;
   std::int64_t MaxAtomic() const;
 
   TrialContext& trial_;
+  const std::unique_ptr<CheckpointFormat> format_;
   std::unique_ptr<Collectives> collectives_;
   TrainingState state_;
   ReplicaGroup group_;
@@ -122,7 +202,13 @@ class TrainingEngine {
   bool dropped_ = false;        // the group was lost: what this microbatch still brings is ignored
   bool rehearsing_ = false;     // what a microbatch brings is to leave no trace
   bool all_know_ = false;       // that a newer generation is announced
+  bool regroup_due_ = false;    // the last step has found that all know
   bool skipped_ = false;        // some model's gradients were not finite
+  bool broken_ = false;         // the group was lost in a pass, and is still to be left
+  // Of each model, what its pass of this microbatch has come to; for programs that step themselves.
+  enum class PassState { kOpen, kHeld, kClosed };
+  std::vector<PassState> passes_;
+  bool hold_gradients_ = false;
   double inverse_size_ = 0;
   MeasuredStepTimes times_;
   double compute_time_s_ = 0;  // of the step, up to microbatch_start_
@@ -137,6 +223,8 @@ class TrainingEngine {
   // Only for devices: the host's clock does not see what they do.
   std::unique_ptr<StepTimer> device_timer_;
   StepTimer::Times device_times_;  // of the newest step that the device is through with
+
+  std::unique_ptr<ProgramSums> program_sums_;
 
   StepProfile profile_;
   std::vector<ReplicaTime> replica_times_;  // by rank, since they were last sent

@@ -2,9 +2,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
-#include <torch/nn/module.h>
-#include <torch/optim/optimizer.h>
-#include <torch/serialize/archive.h>
 
 #include <cstdio>
 #include <set>
@@ -14,45 +11,20 @@
 #include "absl/strings/str_cat.h"
 #include "trial_runner/torch/checkpoint_file.h"
 #include "trial_runner/torch/exception_text.h"
-#include "trial_runner/torch/optimizer_state.h"
-#include "trial_runner/torch/training_state_copy.h"
+#include "trial_runner/torch/state_bytes.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
 namespace {
 
-// The tensors that make a model, in the module's own order, which is the same in each replica.
-std::vector<std::pair<std::string, at::Tensor>> TensorsOf(const torch::nn::Module& model) {
-  std::vector<std::pair<std::string, at::Tensor>> tensors;
-  for (const auto& p : model.named_parameters()) tensors.emplace_back(p.key(), p.value());
-  for (const auto& b : model.named_buffers()) tensors.emplace_back(b.key(), b.value());
-  return tensors;
-}
-
-std::string BytesOf(const State& state) {
-  std::ostringstream out;
-  state.Save(out);
-  return std::move(out).str();
-}
-
-absl::Status LoadState(State& state, const std::string& bytes) {
-  std::istringstream in(bytes);
-  try {
-    state.Load(in);
-  } catch (const std::exception& e) {
-    return absl::DataLossError(absl::StrCat("state \"", state.name(), "\": ", e.what()));
-  }
-  return absl::OkStatus();
-}
-
-std::string KeyOf(const char* kind, const std::string& name) {
-  return name.empty() ? kind : absl::StrCat(kind, ".", name);
+std::string NameOfModel(const std::string& name) {
+  return name.empty() ? "model" : absl::StrCat("model.", name);
 }
 
 }  // namespace
 
-absl::Status TrainingState::AddModel(const std::string& name, torch::nn::Module& model,
-                                     torch::optim::Optimizer& optimizer) {
+absl::Status TrainingState::AddModel(const std::string& name, ModelPart& model,
+                                     OptimizerPart& optimizer) {
   for (const OptimizedModel& other : models_) {
     if (other.name == name) {
       return absl::AlreadyExistsError(absl::StrCat("there is already a model named \"", name,
@@ -60,14 +32,14 @@ absl::Status TrainingState::AddModel(const std::string& name, torch::nn::Module&
     }
   }
   std::set<const void*> own;
-  for (const at::Tensor& p : model.parameters()) own.insert(p.unsafeGetTensorImpl());
-  for (const auto& group : optimizer.param_groups()) {
-    for (const at::Tensor& p : group.params()) {
+  for (const NamedTensor& p : model.Parameters()) own.insert(p.tensor.unsafeGetTensorImpl());
+  for (const std::vector<at::Tensor>& group : optimizer.Groups()) {
+    for (const at::Tensor& p : group) {
       if (own.contains(p.unsafeGetTensorImpl())) continue;
       std::ostringstream shape;
       shape << p.sizes();
       return absl::InvalidArgumentError(absl::StrCat(
-          KeyOf("model", name), ": its optimizer has a parameter of shape ", shape.str(),
+          NameOfModel(name), ": its optimizer has a parameter of shape ", shape.str(),
           " that is not the model's: want one module that holds all that is trained"));
     }
   }
@@ -91,12 +63,12 @@ absl::StatusOr<StateOffer> TrainingState::Offer() {
     to.Text(position.Encode());
     to.Text(sums.Encode());
     for (const OptimizedModel& trained : models_) {
-      for (const auto& [name, tensor] : TensorsOf(trained.model)) {
+      for (const auto& [name, tensor] : trained.model.Tensors()) {
         to.Text(name);
         to.Tensor(tensor);
       }
       to.Text("");  // the model has no more
-      WriteOptimizer(trained.optimizer, to);
+      trained.optimizer.Write(to);
     }
     for (const auto& [name, state] : trial_.states) {
       to.Text(name);
@@ -126,13 +98,13 @@ absl::Status ReadName(const std::string& of, const std::string& own, StateReader
 }  // namespace
 
 absl::Status TrainingState::ReadModel(const OptimizedModel& trained, StateReader& from) {
-  const std::string model = KeyOf("model", trained.name);
-  for (const auto& [name, tensor] : TensorsOf(trained.model)) {
+  const std::string model = NameOfModel(trained.name);
+  for (const auto& [name, tensor] : trained.model.Tensors()) {
     ESPALIER_RETURN_IF_ERROR(ReadName(model, name, from));
     ESPALIER_RETURN_IF_ERROR(from.TensorInto(tensor, absl::StrCat(model, ": ", name)));
   }
   ESPALIER_RETURN_IF_ERROR(ReadName(model, "", from));
-  return ReadOptimizer(trained.optimizer, from);
+  return trained.optimizer.Read(from);
 }
 
 absl::StatusOr<std::vector<CollectiveBuffer>> TrainingState::Expect(
@@ -151,7 +123,7 @@ absl::StatusOr<std::vector<CollectiveBuffer>> TrainingState::Expect(
     for (const auto& [name, state] : trial_.states) {
       ESPALIER_RETURN_IF_ERROR(ReadName("the program's states", name, from));
       ESPALIER_ASSIGN_OR_RETURN(const std::string_view bytes, from.Text());
-      ESPALIER_RETURN_IF_ERROR(LoadState(*state, std::string(bytes)));
+      ESPALIER_RETURN_IF_ERROR(LoadBytes(*state, std::string(bytes)));
     }
     ESPALIER_RETURN_IF_ERROR(ReadName("the program's states", "", from));
     detours_ = from.TakeDetours();
@@ -165,6 +137,9 @@ absl::Status TrainingState::Accept() {
   try {
     const at::NoGradGuard no_grad;
     for (const StateReader::Detour& detour : detours_) detour.target.copy_(detour.arrived);
+    for (const OptimizedModel& trained : models_) {
+      ESPALIER_RETURN_IF_ERROR(trained.optimizer.Settle());
+    }
   } catch (const std::exception& e) {
     return absl::InternalError(absl::StrCat("cannot take over the training state: ", FirstLine(e)));
   }
@@ -178,8 +153,8 @@ absl::Status TrainingState::Accept() {
 void TrainingState::Forsake() {
   detours_.clear();
   for (const OptimizedModel& trained : models_) {
-    for (auto& [name, tensor] : TensorsOf(trained.model)) tensor.set_data(at::empty_like(tensor));
-    trained.optimizer.state().clear();
+    for (auto& [name, tensor] : trained.model.Tensors()) tensor.set_data(at::empty_like(tensor));
+    trained.optimizer.Clear();
   }
 }
 
@@ -208,19 +183,11 @@ void TrainingState::SyncStates() {
   }
 }
 
-std::unique_ptr<TrainingStateCopy> TrainingState::Copy() const {
-  auto copy = std::make_unique<TrainingStateCopy>();
+std::unique_ptr<CheckpointCopy> TrainingState::Copy() const {
+  auto copy =
+      format_.Copy({.position = position.Encode(), .accumulators = sums.Encode()}, trial_.states);
   copy->step = position.step;
   copy->value = trial_.last_value();
-  for (const OptimizedModel& trained : models_) {
-    copy->AddModule(KeyOf("model", trained.name), trained.model);
-    copy->AddOptimizer(KeyOf("optimizer", trained.name), trained.optimizer);
-  }
-  for (const auto& [name, state] : trial_.states) {
-    copy->AddBytes(KeyOf("state", name), BytesOf(*state));
-  }
-  copy->AddText("accumulators", sums.Encode());
-  copy->AddText("espalier", position.Encode());
   return copy;
 }
 
@@ -236,11 +203,7 @@ void TrainingState::SaveCheckpoint() {
 
 absl::Status TrainingState::CatchUp() {
   try {
-    torch::serialize::InputArchive archive;
-    archive.load_from(trial_.checkpoint);
-    c10::IValue where;
-    archive.read("espalier", where);
-    const auto there = TrainingPosition::Decode(where.toStringRef());
+    const auto there = TrainingPosition::Decode(format_.PositionIn(trial_.checkpoint));
     if (there.ok() && there->Order() <= position.Order()) return absl::OkStatus();
   } catch (const std::exception&) {
     // Gone or broken: loading says what is wrong.
@@ -252,9 +215,8 @@ absl::Status TrainingState::LoadCheckpoint(const std::string& path) {
   ESPALIER_RETURN_IF_ERROR(VerifyCheckpointFile(path));
   absl::Status read;
   try {
-    torch::serialize::InputArchive archive;
-    archive.load_from(path);
-    read = ReadArchive(archive);
+    const absl::StatusOr<CheckpointTexts> texts = format_.Load(path, trial_.states);
+    read = texts.ok() ? TakeCheckpoint(*texts) : texts.status();
   } catch (const std::exception& e) {
     read = absl::DataLossError(FirstLine(e));
   }
@@ -263,42 +225,11 @@ absl::Status TrainingState::LoadCheckpoint(const std::string& path) {
                       absl::StrCat("checkpoint ", path, ": ", std::string(read.message())));
 }
 
-absl::Status TrainingState::ReadArchive(torch::serialize::InputArchive& archive) {
-  c10::IValue where;
-  c10::IValue accumulated;
-  if (!archive.try_read("espalier", where) || !where.isString() ||
-      !archive.try_read("accumulators", accumulated) || !accumulated.isString()) {
-    return absl::FailedPreconditionError("it has no training position");
-  }
-  ESPALIER_ASSIGN_OR_RETURN(TrainingPosition loaded, TrainingPosition::Decode(where.toStringRef()));
-  for (const OptimizedModel& trained : models_) {
-    ESPALIER_RETURN_IF_ERROR(ReadModule(archive, KeyOf("model", trained.name), trained.model));
-    ESPALIER_RETURN_IF_ERROR(
-        ReadOptimizer(archive, KeyOf("optimizer", trained.name), trained.optimizer));
-  }
-  ESPALIER_RETURN_IF_ERROR(RefuseUnknownKeys(archive));
-  ESPALIER_RETURN_IF_ERROR(sums.Restore(accumulated.toStringRef()));
-  for (const auto& [name, state] : trial_.states) {
-    ESPALIER_ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(archive, KeyOf("state", name)));
-    ESPALIER_RETURN_IF_ERROR(LoadState(*state, bytes));
-  }
+absl::Status TrainingState::TakeCheckpoint(const CheckpointTexts& texts) {
+  ESPALIER_ASSIGN_OR_RETURN(TrainingPosition loaded, TrainingPosition::Decode(texts.position));
+  ESPALIER_RETURN_IF_ERROR(sums.Restore(texts.accumulators));
   position = std::move(loaded);
   spoiled_ = false;
-  return absl::OkStatus();
-}
-
-// What the program has no place for would be lost without a word.
-absl::Status TrainingState::RefuseUnknownKeys(torch::serialize::InputArchive& archive) const {
-  std::set<std::string> known{"espalier", "accumulators"};
-  for (const OptimizedModel& trained : models_) {
-    known.insert({KeyOf("model", trained.name), KeyOf("optimizer", trained.name)});
-  }
-  for (const auto& [name, state] : trial_.states) known.insert(KeyOf("state", name));
-  for (const std::string& key : archive.keys()) {
-    if (known.contains(key)) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("it has ", key, ", which this program has not"));
-  }
   return absl::OkStatus();
 }
 

@@ -6,35 +6,25 @@
 
 #include "trial_runner/elastic/accumulated_sums.h"
 #include "trial_runner/elastic/training_position.h"
+#include "trial_runner/torch/checkpoint_format.h"
 #include "trial_runner/torch/checkpoint_writer.h"
+#include "trial_runner/torch/parts.h"
 #include "trial_runner/torch/shared_state.h"
 #include "trial_runner/torch/state_stream.h"
 #include "trial_runner/torch/trial_context.h"
 
-namespace torch::nn {
-class Module;
-}
-namespace torch::optim {
-class Optimizer;
-}
-namespace torch::serialize {
-class InputArchive;
-}
-
 namespace espalier {
 
 // Models, their optimizers and the position of this replica: what replicas have in common, as bytes
-// for those that join, and as a file. A checkpoint is a LibTorch archive with "model", "optimizer"
-// and "espalier" in it, so that other programs can load the model from it; a model with a name has
-// "model.NAME" and "optimizer.NAME", and a state of the program "state.NAME".
+// for those that join, and as a file whose layout is the format's.
 class TrainingState final : public SharedState {
  public:
-  explicit TrainingState(TrialContext& trial) : trial_(trial) {}
+  // The format must outlive this.
+  TrainingState(TrialContext& trial, CheckpointFormat& format) : trial_(trial), format_(format) {}
 
   // Adds a model and its optimizer, which must outlive this. To be called before the group is
   // joined, in the same order on each replica. Fails if there is a model of that name.
-  absl::Status AddModel(const std::string& name, torch::nn::Module& model,
-                        torch::optim::Optimizer& optimizer);
+  absl::Status AddModel(const std::string& name, ModelPart& model, OptimizerPart& optimizer);
 
   TrainingPosition position;
   AccumulatedSums sums;
@@ -61,16 +51,16 @@ class TrainingState final : public SharedState {
  private:
   struct OptimizedModel {
     std::string name;
-    torch::nn::Module& model;
-    torch::optim::Optimizer& optimizer;
+    ModelPart& model;
+    OptimizerPart& optimizer;
   };
 
   absl::Status ReadModel(const OptimizedModel& trained, StateReader& from);
-  std::unique_ptr<TrainingStateCopy> Copy() const;
-  absl::Status ReadArchive(torch::serialize::InputArchive& archive);
-  absl::Status RefuseUnknownKeys(torch::serialize::InputArchive& archive) const;
+  std::unique_ptr<CheckpointCopy> Copy() const;
+  absl::Status TakeCheckpoint(const CheckpointTexts& texts);
 
   TrialContext& trial_;
+  CheckpointFormat& format_;
   CheckpointWriter writer_{trial_};
   std::vector<OptimizedModel> models_;
   bool spoiled_ = false;

@@ -83,6 +83,11 @@ void Trial::AddState(State& state) {
 }
 
 void Trial::Finish(std::optional<double> value) {
+  SayFinished(value, "");
+  EndProcess(0);
+}
+
+void Trial::SayFinished(std::optional<double> value, const std::string& failure) {
   for (const std::string& name : context_->parameters.Unused()) {
     if (context_->rank == 0) {
       std::fprintf(stderr,
@@ -90,13 +95,12 @@ void Trial::Finish(std::optional<double> value) {
                    name.c_str());
     }
   }
-  ReplicaFinished finished{.value = value};
+  const ReplicaFinished finished{.value = value, .failure = failure};
   if (context_->finish_group) {
     context_->finish_group(finished);
   } else {
     context_->control->Send(finished);
   }
-  EndProcess(0);
 }
 
 c10::Device Trial::device() const { return context_->device; }

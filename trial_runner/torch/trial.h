@@ -72,6 +72,8 @@ class Trial {
 
   // For the rest of the library.
   TrialContext& context() { return *context_; }
+  // What Finish does before it ends the process; or the trial has failed, and this is why.
+  void SayFinished(std::optional<double> value, const std::string& failure);
 
  private:
   double GetReal(const std::string& name, double otherwise);

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -113,7 +114,28 @@ absl::Status ReadCollectivesOptions(CollectivesOptions& options) {
 
 }  // namespace
 
+namespace {
+
+struct Host {
+  std::thread::id thread;
+  std::function<void()> before_exit;
+};
+
+Host& TheHost() {
+  static Host host;
+  return host;
+}
+
+}  // namespace
+
+void HostEndings(std::function<void()> before_exit) {
+  TheHost() = {std::this_thread::get_id(), std::move(before_exit)};
+}
+
 void EndProcess(const absl::Status& why, int exit_code) {
+  if (TheHost().thread == std::this_thread::get_id()) {
+    throw ProgramError(std::string(why.message()), exit_code);
+  }
   std::fprintf(stderr, "espalier: %s\n", std::string(why.message()).c_str());
   EndProcess(exit_code);
 }
@@ -123,6 +145,7 @@ void BadUse(const std::string& message) {
 }
 
 void EndProcess(int exit_code) {
+  if (TheHost().before_exit) TheHost().before_exit();
   std::fflush(nullptr);
   _exit(exit_code);
 }

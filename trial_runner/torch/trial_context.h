@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -24,13 +25,30 @@ namespace espalier {
 // The exit code of a program that was given something wrong.
 inline constexpr int kBadUseExitCode = 2;
 
-// Prints the message and ends the process.
+// Prints the message and ends the process. On the thread that has called HostEndings: throws a
+// ProgramError.
 [[noreturn]] void EndProcess(const absl::Status& why, int exit_code);
 // Flushes what is buffered and ends the process without running destructors: abandoned groups may
 // still have threads in LibTorch.
 [[noreturn]] void EndProcess(int exit_code);
 // Ends a program that uses the library in an impossible way.
 [[noreturn]] void BadUse(const std::string& message);
+
+// What ends a program of the library's own is an error in a process that hosts it, such as a
+// Python interpreter.
+class ProgramError : public std::runtime_error {
+ public:
+  ProgramError(const std::string& message, int exit_code)
+      : std::runtime_error(message), exit_code_(exit_code) {}
+  int exit_code() const { return exit_code_; }
+
+ private:
+  int exit_code_;
+};
+// To be called once, on the thread that trains. `before_exit` is called where the process has to
+// end all the same (its replica has left the group, or its agent is gone), on whatever thread that
+// is found out, so that the host can write out what it has buffered.
+void HostEndings(std::function<void()> before_exit);
 
 class TrainingEngine;
 

@@ -1,4 +1,4 @@
-#include "trial_runner/torch/training_state_copy.h"
+#include "trial_runner/torch/libtorch_checkpoint.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -9,10 +9,12 @@
 #include <cstring>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "trial_runner/torch/exception_text.h"
 #include "trial_runner/torch/optimizer_state.h"
+#include "trial_runner/torch/state_bytes.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
@@ -21,6 +23,20 @@ namespace {
 namespace optim = torch::optim;
 using torch::serialize::InputArchive;
 using torch::serialize::OutputArchive;
+
+constexpr char kPosition[] = "espalier";
+constexpr char kAccumulators[] = "accumulators";
+
+std::string KeyOf(const char* kind, const std::string& name) {
+  return name.empty() ? kind : absl::StrCat(kind, ".", name);
+}
+
+// The tensors of a module under their names, nested as in LibTorch's archives.
+struct ModuleTensors {
+  std::vector<std::pair<std::string, at::Tensor>> parameters;
+  std::vector<std::pair<std::string, at::Tensor>> buffers;
+  std::vector<std::pair<std::string, ModuleTensors>> children;
+};
 
 at::Tensor CopyOf(const at::Tensor& tensor) {
   return tensor.detach().to(at::kCPU, tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
@@ -158,37 +174,48 @@ absl::Status ReadTensors(InputArchive& archive, const std::string& path,
   return absl::OkStatus();
 }
 
-}  // namespace
-
-TrainingStateCopy::TrainingStateCopy() = default;
-TrainingStateCopy::~TrainingStateCopy() = default;
-
-void TrainingStateCopy::AddModule(const std::string& key, const torch::nn::Module& module) {
-  modules_.emplace_back(key, ModuleTensorsOf(module));
-  CopyInPlace(modules_.back().second);
-}
-
-void TrainingStateCopy::AddOptimizer(const std::string& key, const optim::Optimizer& optimizer) {
-  OptimizerCopy copy;
-  if (const OptimizerKind* kind = FindOptimizerKind(optimizer)) {
-    copy.optimizer = CopyOf(*kind, optimizer);
-  } else {
-    copy.archive = ArchiveOf(optimizer);
+// What is to be written, and written on another thread.
+class ArchiveCopy final : public CheckpointCopy {
+ public:
+  void AddModule(const std::string& key, const torch::nn::Module& module) {
+    modules_.emplace_back(key, ModuleTensorsOf(module));
+    CopyInPlace(modules_.back().second);
   }
-  optimizers_.emplace_back(key, std::move(copy));
-}
 
-void TrainingStateCopy::AddText(const std::string& key, std::string text) {
-  values_.emplace_back(key, c10::IValue(std::move(text)));
-}
+  void AddOptimizer(const std::string& key, const optim::Optimizer& optimizer) {
+    OptimizerCopy copy;
+    if (const OptimizerKind* kind = FindOptimizerKind(optimizer)) {
+      copy.optimizer = CopyOf(*kind, optimizer);
+    } else {
+      copy.archive = ArchiveOf(optimizer);
+    }
+    optimizers_.emplace_back(key, std::move(copy));
+  }
 
-void TrainingStateCopy::AddBytes(const std::string& key, const std::string& bytes) {
-  at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
-  if (!bytes.empty()) std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
-  values_.emplace_back(key, c10::IValue(std::move(tensor)));
-}
+  void AddText(const std::string& key, std::string text) {
+    values_.emplace_back(key, c10::IValue(std::move(text)));
+  }
 
-absl::Status TrainingStateCopy::Write(const ByteSink& sink) const {
+  void AddBytes(const std::string& key, const std::string& bytes) {  // as a tensor
+    at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
+    if (!bytes.empty()) std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
+    values_.emplace_back(key, c10::IValue(std::move(tensor)));
+  }
+
+  absl::Status Write(const ByteSink& sink) const override;
+
+ private:
+  struct OptimizerCopy {
+    std::unique_ptr<optim::Optimizer> optimizer;
+    std::string archive;  // instead, of one that is not in the table of kinds
+  };
+
+  std::vector<std::pair<std::string, ModuleTensors>> modules_;
+  std::vector<std::pair<std::string, OptimizerCopy>> optimizers_;
+  std::vector<std::pair<std::string, c10::IValue>> values_;
+};
+
+absl::Status ArchiveCopy::Write(const ByteSink& sink) const {
   try {
     const at::NoGradGuard no_grad;
     OutputArchive archive;
@@ -265,6 +292,74 @@ absl::StatusOr<std::string> ReadBytes(InputArchive& archive, const std::string& 
   }
   const at::Tensor whole = tensor.cpu().contiguous();
   return std::string(static_cast<const char*>(whole.const_data_ptr()), whole.nbytes());
+}
+
+// What the program has no place for would be lost without a word.
+absl::Status RefuseUnknownKeys(InputArchive& archive, const std::set<std::string>& known) {
+  for (const std::string& key : archive.keys()) {
+    if (known.contains(key)) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("it has ", key, ", which this program has not"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void LibTorchCheckpoints::AddModel(const std::string& name, torch::nn::Module& model,
+                                   torch::optim::Optimizer& optimizer) {
+  models_.push_back({name, model, optimizer});
+}
+
+std::unique_ptr<CheckpointCopy> LibTorchCheckpoints::Copy(const CheckpointTexts& texts,
+                                                          const States& states) const {
+  auto copy = std::make_unique<ArchiveCopy>();
+  for (const OptimizedModel& trained : models_) {
+    copy->AddModule(KeyOf("model", trained.name), trained.model);
+    copy->AddOptimizer(KeyOf("optimizer", trained.name), trained.optimizer);
+  }
+  for (const auto& [name, state] : states) {
+    copy->AddBytes(KeyOf("state", name), BytesOf(*state));
+  }
+  copy->AddText(kAccumulators, texts.accumulators);
+  copy->AddText(kPosition, texts.position);
+  return copy;
+}
+
+absl::StatusOr<CheckpointTexts> LibTorchCheckpoints::Load(const std::string& path,
+                                                          const States& states) {
+  InputArchive archive;
+  archive.load_from(path);
+  c10::IValue position;
+  c10::IValue accumulators;
+  if (!archive.try_read(kPosition, position) || !position.isString() ||
+      !archive.try_read(kAccumulators, accumulators) || !accumulators.isString()) {
+    return absl::FailedPreconditionError("it has no training position");
+  }
+  std::set<std::string> known{kPosition, kAccumulators};
+  for (const OptimizedModel& trained : models_) {
+    const std::string model = KeyOf("model", trained.name);
+    const std::string optimizer = KeyOf("optimizer", trained.name);
+    ESPALIER_RETURN_IF_ERROR(ReadModule(archive, model, trained.model));
+    ESPALIER_RETURN_IF_ERROR(ReadOptimizer(archive, optimizer, trained.optimizer));
+    known.insert({model, optimizer});
+  }
+  for (const auto& [name, state] : states) known.insert(KeyOf("state", name));
+  ESPALIER_RETURN_IF_ERROR(RefuseUnknownKeys(archive, known));
+  for (const auto& [name, state] : states) {
+    ESPALIER_ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(archive, KeyOf("state", name)));
+    ESPALIER_RETURN_IF_ERROR(LoadBytes(*state, bytes));
+  }
+  return CheckpointTexts{.position = position.toStringRef(),
+                         .accumulators = accumulators.toStringRef()};
+}
+
+std::string LibTorchCheckpoints::PositionIn(const std::string& path) const {
+  InputArchive archive;
+  archive.load_from(path);
+  c10::IValue position;
+  archive.read(kPosition, position);
+  return position.toStringRef();
 }
 
 }  // namespace espalier
