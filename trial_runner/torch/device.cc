@@ -35,7 +35,17 @@ std::string Variable(const char* name) {
 }
 
 double& TimeOf(StepTimer::Times& times, Part part) {
-  return part == Part::kCompute ? times.compute_s : times.sync_s;
+  switch (part) {
+    case Part::kCompute:
+      return times.compute_s;
+    case Part::kSync:
+      return times.sync_s;
+    case Part::kAccumulation:
+      return times.accumulation_s;
+    case Part::kLastMicrobatch:
+      break;
+  }
+  return times.last_microbatch_s;
 }
 
 class CpuStepTimer final : public StepTimer {
@@ -45,10 +55,11 @@ class CpuStepTimer final : public StepTimer {
     const Clock::duration took = Clock::now() - began_[static_cast<std::size_t>(part)];
     TimeOf(times_, part) += std::chrono::duration<double>(took).count();
   }
-  std::optional<Times> EndStep() override { return std::exchange(times_, Times{}); }
+  std::vector<Times> EndStep() override { return {std::exchange(times_, Times{})}; }
+  void Reset() override { times_ = {}; }
 
  private:
-  std::array<Clock::time_point, 2> began_;
+  std::array<Clock::time_point, 4> began_;
   Times times_;
 };
 
@@ -67,14 +78,19 @@ class GpuStepTimer final : public StepTimer {
     }
   }
 
-  std::optional<Times> EndStep() override {
+  std::vector<Times> EndStep() override {
     steps_.push_back(std::exchange(step_, {}));
-    std::optional<Times> newest;
+    std::vector<Times> passed;
     while (!steps_.empty() && IsPassed(steps_.front())) {
-      newest = Sum(steps_.front());
+      passed.push_back(Sum(steps_.front()));
       steps_.pop_front();
     }
-    return newest;
+    return passed;
+  }
+
+  void Reset() override {
+    step_.clear();
+    steps_.clear();
   }
 
  private:

@@ -253,6 +253,11 @@ class FusedAdagrad final : public CountingOptimizer<optim::AdagradParamState> {
 }  // namespace
 
 std::unique_ptr<FusedOptimizer> FusedOptimizer::For(optim::Optimizer& optimizer) {
+  for (const optim::OptimizerParamGroup& group : optimizer.param_groups()) {
+    for (const at::Tensor& p : group.params()) {
+      if (!p.is_non_overlapping_and_dense()) return nullptr;
+    }
+  }
   const std::type_info& type = typeid(optimizer);
   if (type == typeid(optim::SGD)) return std::make_unique<FusedSgd>(optimizer);
   if (type == typeid(optim::Adam)) {

@@ -147,7 +147,9 @@ double LossScale(const ModelPosition& position) {
 void TrainedModel::OpenPass(const Microbatch& microbatch, const ModelPosition& position,
                             Collectives& collectives, int replicas) {
   const double scale = LossScale(position);
-  kept_ = replicas == 1 && microbatch.first && microbatch.last && scale == 1.0;
+  // With a loss scale, what the gradients turn out to be is to be known at once, so that it
+  // follows.
+  kept_ = replicas == 1 && microbatch.first && microbatch.last && position.loss_scale <= 0;
   if (microbatch.first) non_finite_losses_ = 0;
   gradients_.Begin({.weight = microbatch.weight / scale,
                     .first = microbatch.first,
@@ -311,6 +313,7 @@ bool TrainedModel::Settle(ModelPosition& position) {
   const GradientBuckets::Norms norms = gradients_.Await(step.measurement);
   if (!norms.finite()) {
     optimizer_->TakeBack();
+    RefreshPreconditioners();  // by the count of steps that were taken
     gradients_.DropPrevious();
     ++position.skipped_steps;
     return false;
