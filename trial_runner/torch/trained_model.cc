@@ -1,5 +1,7 @@
 #include "trial_runner/torch/trained_model.h"
 
+#include <ATen/ops/ones_like.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -171,6 +173,20 @@ void TrainedModel::Backward(const at::Tensor& loss, const Microbatch& microbatch
     (loss * scale).backward();
   }
   ClosePass();
+}
+
+void TrainedModel::Rehearse(const at::Tensor& loss, const ModelPosition& position,
+                            Collectives& collectives) {
+  // A kept pass begins no collective, nor does the first microbatch of several, which is folded.
+  const bool keep = fused_ && position.loss_scale <= 0;
+  Backward(loss, {.weight = 1, .first = true, .last = keep}, position, collectives, 1);
+  if (!keep) return;
+  const GradientBuckets::Measurement measurement = gradients_.BeginMeasuring(/*previous=*/false);
+  gradients_.Await(measurement);
+  // The device leaves the step out.
+  const std::vector<double> factors(gradients_.groups(), 1.0);
+  optimizer_->Step(factors, at::ones_like(gradients_.FoundNotFinite(measurement)));
+  optimizer_->TakeBack();
 }
 
 void TrainedModel::PassWithoutSamples(Collectives& collectives, int replicas) {

@@ -54,6 +54,9 @@ class TrainedModel {
   // Runs backward in between. `loss`: the mean over the microbatch.
   void Backward(const at::Tensor& loss, const Microbatch& microbatch, const ModelPosition& position,
                 Collectives& collectives, int replicas);
+  // A microbatch of which nothing is to be left: loads what steps will need. The gradients are to be
+  // dropped after it.
+  void Rehearse(const at::Tensor& loss, const ModelPosition& position, Collectives& collectives);
   // A step in which this replica has no samples of its own.
   void PassWithoutSamples(Collectives& collectives, int replicas);
   // Microbatches of the step so far whose loss was not finite, on this replica.
