@@ -74,9 +74,19 @@ GradientBuckets::GradientBuckets(std::vector<Parameter> parameters, std::size_t 
       local_sqr_(groups),
       used_(parameters_.size()),
       waiting_(parameters_.size()) {
-  const std::int64_t most = std::max<std::int64_t>(bucket_bytes / 4, 1);
+  SetBucketBytes(bucket_bytes, bucket_bytes);
+  Attach();
+}
+
+void GradientBuckets::SetBucketBytes(std::int64_t first, std::int64_t each) {
+  constexpr std::int64_t kElementBytes = 4;
+  buckets_.clear();
+  ranges_.clear();
+  size_ = 0;
   for (std::size_t i = parameters_.size(); i-- > 0;) {
     const std::int64_t count = parameters_[i].tensor.numel();
+    const std::int64_t most =
+        std::max<std::int64_t>((buckets_.size() < 2 ? first : each) / kElementBytes, 1);
     if (buckets_.empty() ||
         (size_ > buckets_.back().begin && size_ + count - buckets_.back().begin > most)) {
       buckets_.push_back({.begin = size_, .end = size_, .parameters = {}, .ranges = {}});
@@ -87,16 +97,13 @@ GradientBuckets::GradientBuckets(std::vector<Parameter> parameters, std::size_t 
     bucket.end = size_;
     bucket.parameters.push_back(i);
     const std::size_t group = parameters_[i].group;
-    if (bucket.ranges.empty() || bucket.ranges.back().group != group) {
-      bucket.ranges.push_back({offsets_[i], size_, group});
+    for (std::vector<Range>* ranges : {&bucket.ranges, &ranges_}) {
+      if (ranges->empty() || ranges->back().group != group) {
+        ranges->push_back({offsets_[i], size_, group});
+      }
+      ranges->back().end = size_;
     }
-    bucket.ranges.back().end = size_;
-    if (ranges_.empty() || ranges_.back().group != group) {
-      ranges_.push_back({offsets_[i], size_, group});
-    }
-    ranges_.back().end = size_;
   }
-  Attach();
 }
 
 GradientBuckets::~GradientBuckets() { Detach(); }

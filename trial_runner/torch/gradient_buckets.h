@@ -75,6 +75,10 @@ class GradientBuckets {
   Arithmetic arithmetic() const { return arithmetic_; }
   std::size_t groups() const { return groups_; }
 
+  // Gradients are reduced in buckets of so many bytes from here on, less in the first, which
+  // backward comes to first. Between two steps; alike on all members.
+  void SetBucketBytes(std::int64_t first, std::int64_t each);
+
   // Norms count each element scaled by these, one per parameter; empty: unscaled.
   void SetPreconditioners(std::vector<Preconditioner> preconditioners) {
     preconditioners_ = std::move(preconditioners);

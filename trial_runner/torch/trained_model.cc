@@ -19,6 +19,12 @@ constexpr double kFirstLossScale = 65536;
 constexpr double kLeastLossScale = 1.0 / 65536;
 constexpr std::int64_t kStepsToGrow = 2000;
 
+// By sockets small buckets are under way early; NCCL's start costs more, and large ones go faster.
+// The first is to be under way early in any case.
+constexpr std::int64_t kHostBucket_bytes = 4 << 20;
+constexpr std::int64_t kDeviceBucket_bytes = 25 << 20;
+constexpr std::int64_t kFirstDeviceBucket_bytes = 1 << 20;
+
 absl::StatusOr<std::vector<GradientBuckets::Parameter>> TrainedParameters(
     const std::vector<std::vector<at::Tensor>>& groups, const std::string& what) {
   std::vector<GradientBuckets::Parameter> trained;
@@ -66,9 +72,9 @@ absl::Status Check(const DataParallelOptions& options) {
                                                    options.mixed_precision,
                                                    "\": want bf16, fp16 or nothing"));
   }
-  if (options.bucket_bytes < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, ": bucket_bytes is ", options.bucket_bytes, ": want a positive number"));
+  if (options.bucket_bytes < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": bucket_bytes is ", options.bucket_bytes,
+                                                   ": want a positive number, or 0: as suits"));
   }
   return absl::OkStatus();
 }
@@ -111,8 +117,8 @@ TrainedModel::TrainedModel(std::unique_ptr<ModelPart> model,
       optimizer_(std::move(optimizer)),
       options_(options),
       rule_(std::move(rule)),
-      gradients_(std::move(parameters), optimizer_->Groups().size(), options.bucket_bytes,
-                 arithmetic),
+      gradients_(std::move(parameters), optimizer_->Groups().size(),
+                 options.bucket_bytes > 0 ? options.bucket_bytes : kHostBucket_bytes, arithmetic),
       fused_(arithmetic != GradientBuckets::Arithmetic::kHostLoops &&
              optimizer_->UseFusedKernels()) {
   for (const GradientBuckets::Parameter& p : gradients_.parameters()) {
@@ -203,7 +209,11 @@ void TrainedModel::RefreshPreconditioners() {
   gradients_.SetPreconditioners(std::move(fresh));
 }
 
-void TrainedModel::StartGroup() {
+void TrainedModel::StartGroup(bool from_device_to_device) {
+  if (options_.bucket_bytes == 0) {
+    from_device_to_device ? gradients_.SetBucketBytes(kFirstDeviceBucket_bytes, kDeviceBucket_bytes)
+                          : gradients_.SetBucketBytes(kHostBucket_bytes, kHostBucket_bytes);
+  }
   gradients_.Attach();
   gradients_.DropPrevious();
   RefreshPreconditioners();

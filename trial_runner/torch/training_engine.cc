@@ -137,7 +137,7 @@ void TrainingEngine::Join(std::int64_t epochs) {
     state_.position.batch_size = bounds_.initial;
   }
   state_.position.atomic_batch_size = 0;  // as Regroup does in those that were there before
-  for (const auto& model : models_) model->StartGroup();
+  for (const auto& model : models_) model->StartGroup(collectives_->FromDeviceToDevice());
   trial_.progress = state_.position.progress;
   last_progress_ = last_step_end_ = Clock::now();
 }
@@ -701,7 +701,7 @@ void TrainingEngine::Regroup(bool broken) {
   // The global batch stays; its best division for the new group is to be seen.
   p.atomic_batch_size = 0;
   proposed_batch_ = 0;
-  for (const auto& model : models_) model->StartGroup();
+  for (const auto& model : models_) model->StartGroup(collectives_->FromDeviceToDevice());
   profile_.StartGroup();
   replica_times_.clear();
   if (!reported) profile_.Take();  // another has reported these steps

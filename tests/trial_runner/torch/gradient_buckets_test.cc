@@ -9,6 +9,7 @@
 #include <future>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -349,6 +350,58 @@ TEST_P(GradientBucketsTest, APassThatThrewLeavesNothingToTheNext) {
   data.Loss(*plain, 0, 6).backward();
   ExpectSameGradients(*net, *plain);
   EXPECT_NEAR(buckets.LocalSqr()[1], Sqr(*plain->b), 1e-5 * Sqr(*plain->b));
+}
+
+// Counts what is begun.
+class Counting final : public Collectives {
+ public:
+  std::string Address() const override { return inner_->Address(); }
+  absl::Status Form(const GroupPlan& plan) override { return inner_->Form(plan); }
+  void StartAllReduceSum(const CollectiveBuffer& b) override {
+    counts.push_back(b.count);
+    inner_->StartAllReduceSum(b);
+  }
+  void StartBroadcast(const CollectiveBuffer& b, int root) override {
+    inner_->StartBroadcast(b, root);
+  }
+  void StartSend(const CollectiveBuffer& b, int to) override { inner_->StartSend(b, to); }
+  void StartReceive(const CollectiveBuffer& b, int from) override { inner_->StartReceive(b, from); }
+  absl::Status WaitAll() override { return inner_->WaitAll(); }
+  absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
+      const std::vector<std::int64_t>& values) override {
+    return inner_->AllGather(values);
+  }
+  void Abandon(std::int64_t generation, double grace_s) override {
+    inner_->Abandon(generation, grace_s);
+  }
+  std::vector<std::int64_t> counts;
+
+ private:
+  const std::unique_ptr<Collectives> inner_ = Alone();
+};
+
+TEST_P(GradientBucketsTest, AreCutAnewBetweenStepsToTheSameSums) {
+  const Data data;
+  const auto net = MakeNet();
+  const auto plain = MakeNet();
+  Counting collectives;
+  GradientBuckets buckets(ParametersOf(*net), 2, /*bucket_bytes=*/4, GetParam());
+  data.Loss(*plain, 0, 6).backward();
+  // In the order of backward: 3 and 9 elements of the unused layer, 4 and 36, 9 and 54.
+  for (const auto& [first, each, pieces] :
+       {std::tuple{4, 4, 6U}, std::tuple{50, 1000, 2U}, std::tuple{1000, 1000, 1U}}) {
+    buckets.SetBucketBytes(first, each);
+    collectives.counts.clear();
+    buckets.Begin({.weight = 1}, collectives, 1);
+    data.Loss(*net, 0, 6).backward();
+    buckets.End();
+    ASSERT_TRUE(buckets.Reduce().ok());
+    EXPECT_EQ(collectives.counts.size(), pieces);
+    if (pieces == 2) EXPECT_EQ(collectives.counts[0], 12) << "the first is small";
+    ExpectSameGradients(*net, *plain);
+    const auto norms = buckets.MeasureStep(false);
+    EXPECT_NEAR(norms.sqr[0], Sqr(*plain->a), 1e-5 * norms.sqr[0]);
+  }
 }
 
 TEST(GradientBuckets, GroupsAreFiniteEachForItself) {
