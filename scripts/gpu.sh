@@ -5,8 +5,9 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 usage() {
   cat <<'TEXT'
-usage: scripts/gpu.sh bundle [DIR]       make the folder DIR (default: build/gpu-bundle), for
-                                         x86-64 Linux with glibc 2.36 or newer
+usage: scripts/gpu.sh bundle [DIR [BUILD]]  make the folder DIR (default: build/gpu-bundle), for
+                                         x86-64 Linux with glibc 2.36 or newer; with the programs
+                                         that are in the folder BUILD, instead of building them
        DIR/scripts/gpu.sh check          say what the machine lacks
        DIR/scripts/gpu.sh run [OPTION...]  run the steps; run --help lists the options
 
@@ -18,32 +19,45 @@ TEXT
 # Of what users and tests run there.
 PROGRAMS=(tuner resnet18 char_lm emulated spirals bench_overhead_loop bench_resize_trial elastic_probe
   test_device test_gradient_buckets test_state_transfer test_checkpoint test_collectives_contract
-  test_device_group test_elastic_soak)
+  test_device_group test_elastic_training test_elastic_soak)
+LIBRARIES=(libespalier_cuda.so libespalier_cuda_calls.so)
+MOST_MB=60
 FILES=(scripts/gpu.sh tests/gpu tests/ports.py tests/benchmarks/bench_run.py tests/benchmarks/elastic_pool.py LICENSE)
 
 # Libraries that a program needs and that the machine does not have: no C library, and nothing of
 # PyTorch's or the driver's.
 libraries_of() {
   ldd "$@" | awk '/=> \// { print $3 }' | sort -u |
-    grep -v -E '/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|gomp))\.so|/site-packages/|/build/gpu/|/libcuda\.so|/cuda/'
+    grep -v -E '/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|gomp))\.so|/site-packages/|/build/[a-z]*/|/libcuda\.so|/cuda/'
 }
 
 bundle() {
-  local to=$1 programs=() program
+  local to=$1 from=$2 programs=() libraries=() name
   cd "$here"
-  source scripts/steps.sh
-  build_preset gpu "${PROGRAMS[@]}" espalier_cuda
+  if [[ -z $from ]]; then
+    from=build/gpu
+    source scripts/steps.sh
+    build_preset gpu "${PROGRAMS[@]}" espalier_cuda espalier_cuda_calls
+  fi
   rm -rf "$to"
   mkdir -p "$to/bin/lib"
-  for program in "${PROGRAMS[@]}"; do programs+=("build/gpu/bin/$program"); done
-  libraries_of "${programs[@]}" build/gpu/lib/libespalier_cuda.so | xargs cp -L -t "$to/bin/lib"
-  cp build/gpu/lib/libespalier_cuda.so "$to/bin/lib"
+  for name in "${PROGRAMS[@]}"; do programs+=("$from/bin/$name"); done
+  for name in "${LIBRARIES[@]}"; do libraries+=("$(find "$from/lib" "$from/bin" -name "$name" | head -n 1)"); done
+  libraries_of "${programs[@]}" "${libraries[@]}" | xargs cp -L -t "$to/bin/lib"
+  cp -f "${libraries[@]}" "$to/bin/lib"
   cp "${programs[@]}" "$to/bin"
   find "$to/bin" -type f -exec strip -s {} +
   tar --exclude=__pycache__ -cf - "${FILES[@]}" | tar -xf - -C "$to"
   sed -n "s/^__version__ = '\(.*\)'\$/\1/p" \
-    "$(ldd build/gpu/bin/resnet18 | awk '$1 == "libtorch_cpu.so" { print $3 }' | xargs dirname)/../version.py" >"$to/torch-version"
-  printf 'gpu.sh: %s has %d MB\n' "$to" "$(du -sm "$to" | cut -f 1)"
+    "$(ldd "$to/bin/resnet18" "$from/bin/resnet18" | awk '$1 == "libtorch_cpu.so" && $3 ~ /^\// { print $3; exit }' |
+      xargs dirname)/../version.py" >"$to/torch-version"
+  local has_mb
+  has_mb=$(du -sm "$to" | cut -f 1)
+  printf 'gpu.sh: %s has %d MB\n' "$to" "$has_mb"
+  if ((has_mb >= MOST_MB)); then
+    printf 'gpu.sh: error: it is to have less than %d MB\n' "$MOST_MB" >&2
+    return 1
+  fi
 }
 
 # Makes PyTorch's libraries those of the folder: bin/lib/{torch,nccl,cuda} lie on the programs' run path.
@@ -81,7 +95,7 @@ check() {
 }
 
 case "${1:-}" in
-  bundle) bundle "${2:-build/gpu-bundle}" ;;
+  bundle) bundle "${2:-build/gpu-bundle}" "${3:-}" ;;
   check) check ;;
   run)
     shift

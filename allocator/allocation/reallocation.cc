@@ -122,7 +122,8 @@ void Reallocation::AddOptions(std::size_t i, Option& option, std::size_t node) {
     options_[i].push_back(option);
     return;
   }
-  const int most = std::min(room_[node], limits_[j].most - option.total);
+  const int most = std::min({room_[node], limits_[j].most - option.total,
+                             board_.most_for(j, static_cast<std::size_t>(nodes_[node]))});
   for (int slots = 0; slots <= most; ++slots) {
     option.slots[node] = slots;
     option.total += slots;

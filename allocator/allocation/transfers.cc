@@ -129,7 +129,7 @@ bool Exchange::TakeOn(std::size_t j, int node) {
   }
   const int free = board_.free_on(n);
   const double now = ValueNow(j);
-  const int room = std::min(board_.capacity_of(n) - own, limits_[j].most - holder.total);
+  const int room = std::min(board_.most_for(j, n) - own, limits_[j].most - holder.total);
   const ReleasePlan plan = PlanRelease(node, j, leaving);
   Transfer best;
   for (int more = 1; more <= room; ++more) {
@@ -156,7 +156,7 @@ bool Exchange::MoveTo(std::size_t j, int node) {
   const double now = ValueNow(j);
   Assign(j, {});
   const int free = board_.free_on(n);
-  const int room = std::min(board_.capacity_of(n), limits_[j].most);
+  const int room = std::min(board_.most_for(j, n), limits_[j].most);
   const ReleasePlan plan = PlanRelease(node, j);
   Transfer best;
   for (int slots = std::max(1, limits_[j].least); slots <= room; ++slots) {

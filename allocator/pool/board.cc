@@ -66,7 +66,8 @@ void Board::AddNodes(const Pool& pool) {
          .type = static_cast<int>(std::distance(kinds.begin(), kinds.find(KindOf(node)))),
          .draining = node.draining,
          .spot = node.spot,
-         .capacity = slots});
+         .capacity = slots,
+         .most_of_one_trial = node.most_of_one_trial > 0 ? node.most_of_one_trial : slots});
   }
   std::sort(nodes_.begin(), nodes_.end(), [](const Node& a, const Node& b) { return a.id < b.id; });
   int most = 0;
@@ -121,6 +122,12 @@ Board::Board(const Pool& pool, SpeedupCache* cache) {
 
 int Board::free_on(std::size_t node) const {
   return nodes_[node].draining ? std::min(0, nodes_[node].free) : nodes_[node].free;
+}
+
+int Board::most_for(std::size_t j, std::size_t node) const {
+  const Node& at = nodes_[node];
+  if (at.most_of_one_trial >= at.capacity) return at.capacity;
+  return std::min(at.capacity, std::max(at.most_of_one_trial, MinSlots(*holders_[j].job)));
 }
 
 int Board::type_of(const Shares& shares) const {
@@ -207,6 +214,7 @@ std::optional<int> Board::OneNodeFor(std::size_t j, int slots, int type) const {
   for (int step = 0; step <= most - slots; ++step) {
     std::optional<int> best;
     AnyWithFree(type, emptiest ? most - step : slots + step, [&](int node) {
+      if (most_for(j, static_cast<std::size_t>(node)) < slots) return false;
       if (!best) best = node;
       if (nodes_[static_cast<std::size_t>(node)].spot != wants_spot) return false;
       best = node;
@@ -238,14 +246,15 @@ bool Board::Spread(std::size_t j, int slots, int type, Shares& shares) const {
           [&](int n) {
             const Node& node = nodes_[static_cast<std::size_t>(n)];
             if (node.spot != (spot == 1) || own(n) || !MaySpan(j, node)) return false;
-            const int taken = std::min(free, slots);
-            if (taken < free && spot == 0) {
+            const int taken = std::min({free, slots, most_for(j, static_cast<std::size_t>(n))});
+            if (taken == slots && taken < free && spot == 0) {
               for (int smaller = taken; smaller < free; ++smaller) {
                 const bool found = AnyWithFree(
                     type, smaller,
                     [&](int m) {
                       const Node& other = nodes_[static_cast<std::size_t>(m)];
                       if (own(m) || !MaySpan(j, other)) return false;
+                      if (most_for(j, static_cast<std::size_t>(m)) < taken) return false;
                       AddSlots(added, m, taken);
                       return true;
                     },
@@ -287,8 +296,9 @@ std::optional<Shares> Board::Grown(std::size_t j, int slots) const {
   }
   Shares shares = holder.shares;
   for (Share& share : shares) {
-    const int free = free_on(static_cast<std::size_t>(share.node));
-    const int taken = std::clamp(free, 0, wanted);
+    const auto n = static_cast<std::size_t>(share.node);
+    const int room = std::min(free_on(n), most_for(j, n) - share.slots);
+    const int taken = std::clamp(room, 0, wanted);
     share.slots += taken;
     wanted -= taken;
   }

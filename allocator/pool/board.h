@@ -69,6 +69,9 @@ class Board {
   // How many slots may be given out there.
   int free_on(std::size_t node) const;
   int capacity_of(std::size_t node) const { return nodes_[node].capacity; }
+  // How many of them the job may hold: where slots share GPUs, no two of one GPU, unless it needs
+  // more to run at all.
+  int most_for(std::size_t j, std::size_t node) const;
   bool draining(std::size_t node) const { return nodes_[node].draining; }
   bool spot(std::size_t node) const { return nodes_[node].spot; }
   // GPU types in ascending order of their names, each once for every island that has it; a node's
@@ -123,6 +126,7 @@ class Board {
     bool draining = false;
     bool spot = false;
     int capacity = 0;
+    int most_of_one_trial = 0;
     int free = 0;
     int spanning = -1;  // the holder that is on this node and on others too
   };

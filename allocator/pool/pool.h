@@ -24,6 +24,9 @@ struct NodeCapacity {
   // Nodes of one pool that cannot all talk to one another are of different islands, and a trial
   // holds slots of one island only. See islands.h.
   int island = 0;
+  // So many of its slots are worth anything to one trial, since the others are shares of the same
+  // GPUs; 0: all.
+  int most_of_one_trial = 0;
 };
 
 // What the slots of a trial have in common: their GPU type, and that their nodes can talk.

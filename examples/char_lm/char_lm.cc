@@ -4,6 +4,7 @@
 //
 // The metric is bits per character on every tenth window of the text.
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/dropout.h>
@@ -14,6 +15,7 @@
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <exception>
@@ -130,12 +132,18 @@ void Train(int argc, char** argv, const Flags& flags) {
   espalier::AdaptiveDataLoader loader(parallel, text.training.size(0),
                                       {.batch_size = trial.Get("batch_size", std::int64_t{16})});
 
+  const auto step = [&](const at::Tensor& indices) {
+    parallel.Step(Loss(model, text.training, indices));
+  };
+  model.train();
+  // So that a group that this replica joins need not wait for its first pass on a GPU.
+  if (!trial.device().is_cpu()) {
+    parallel.Rehearse([&] { step(at::arange(std::min<std::int64_t>(text.training.size(0), 16))); });
+  }
   const std::int64_t epochs = flags.Count("--epochs", 1);
   while (loader.NextEpoch(epochs)) {
     model.train();
-    while (const auto indices = loader.NextBatch()) {
-      parallel.Step(Loss(model, text.training, *indices));
-    }
+    while (const auto indices = loader.NextBatch()) step(*indices);
     const std::int64_t windows = text.validation.size(0);
     const double nats = parallel.Evaluate(windows, kEvaluationBatch, [&](const at::Tensor& part) {
       return Loss(model, text.validation, part).item<double>() * static_cast<double>(part.size(0));

@@ -16,6 +16,7 @@
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -100,14 +101,19 @@ void Train(int argc, char** argv, const Flags& flags) {
     const auto precision = parallel.Autocast();
     return net.forward(Pixels(images, indices)).to(at::kFloat);
   };
+  const auto step = [&](const at::Tensor& batch) {
+    const at::Tensor indices = batch.to(trial.device(), /*non_blocking=*/true);
+    parallel.Step(at::cross_entropy_loss(scores(indices), images.labels.index_select(0, indices)));
+  };
+  net.train();
+  // So that a group that this replica joins need not wait for its first pass on a GPU.
+  if (!trial.device().is_cpu()) {
+    parallel.Rehearse([&] { step(at::arange(std::min<std::int64_t>(training_images, 64))); });
+  }
   const std::int64_t epochs = flags.Count("--epochs", 1);
   while (loader.NextEpoch(epochs)) {
     net.train();
-    while (const auto batch = loader.NextBatch()) {
-      const at::Tensor indices = batch->to(trial.device(), /*non_blocking=*/true);
-      parallel.Step(
-          at::cross_entropy_loss(scores(indices), images.labels.index_select(0, indices)));
-    }
+    while (const auto batch = loader.NextBatch()) step(*batch);
     const double correct = parallel.Evaluate(
         validation_images, kEvaluationBatch, [&](const at::Tensor& validation_indices) {
           const at::Tensor indices = validation_indices.to(trial.device()) + training_images;

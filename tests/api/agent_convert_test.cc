@@ -90,6 +90,17 @@ TEST(AgentConvert, TakesSlotsThatCannotBeUsedFromHelloAndAlone) {
   EXPECT_THAT(std::string(FromProto(message).status().message()), HasSubstr("got -1"));
 }
 
+TEST(AgentConvert, HelloTellsHowManyGpusTheSlotsShare) {
+  v1::AgentMessage message;
+  v1::Hello& hello = *message.mutable_hello();
+  hello.set_node_name("oak");
+  hello.set_slots(4);
+  EXPECT_EQ(std::get<AgentHello>(*FromProto(message)->event).gpus, 0);
+  hello.add_gpus()->set_uuid("GPU-a");
+  hello.add_gpus()->set_uuid("GPU-b");
+  EXPECT_EQ(std::get<AgentHello>(*FromProto(message)->event).gpus, 2);
+}
+
 TEST(AgentConvert, RefusesReadyWithImpossibleBatch) {
   v1::AgentMessage message = FromReplicaMessage(9);
   v1::Ready& ready = *message.mutable_from_replica()->mutable_message()->mutable_ready();

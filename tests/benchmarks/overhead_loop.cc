@@ -4,12 +4,16 @@
 // Usage: bench_overhead_loop MODEL PAIRS TURN_S MICROBATCHES [BATCH]
 // Prints a line a pair: seconds a step of the plain and of the adaptive loop, then processor
 // seconds a step of both. With 2 MICROBATCHES the batch is twice the adaptive loop's base batch,
-// which it then takes in two; the plain loop always takes its batch in one.
+// which it then takes in two; the plain loop always takes its batch in one. Where calls of CUDA are
+// counted (tests/gpu/cuda_calls.cc), the lines end with launches, waits and copies a step of the
+// plain and then of the adaptive loop.
 
 #include <ATen/ops/randperm.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -46,7 +50,14 @@ class PlainLoop {
       cursor_ = 0;
     }
     optimizer_.zero_grad();
-    workload_.Loss(order_.narrow(0, cursor_, workload_.batch_size)).backward();
+    at::Tensor loss;
+    {
+      const espalier::AutocastGuard precision(
+          static_cast<int>(workload_.inputs.device().type()),
+          workload_.precision == "bf16" ? static_cast<int>(at::kBFloat16) : -1);
+      loss = workload_.Loss(order_.narrow(0, cursor_, workload_.batch_size));
+    }
+    loss.backward();
     optimizer_.step();
     cursor_ += workload_.batch_size;
   }
@@ -64,7 +75,9 @@ class AdaptiveLoop {
       : workload_(std::move(workload)),
         optimizer_(MakeOptimizer(workload_)),
         parallel_(trial, *workload_.net, optimizer_,
-                  {.scaling_rule = "adascale", .base_batch_size = base_batch_size}),
+                  {.scaling_rule = "adascale",
+                   .base_batch_size = base_batch_size,
+                   .mixed_precision = workload_.precision}),
         loader_(parallel_, Workload::kDatasetSize, {.batch_size = workload_.batch_size}) {
     workload_.net->train();
     loader_.NextEpoch(kEpochs);
@@ -79,7 +92,12 @@ class AdaptiveLoop {
         continue;
       }
       samples += indices->size(0);
-      parallel_.Step(workload_.Loss(*indices));
+      at::Tensor loss;
+      {
+        const auto precision = parallel_.Autocast();
+        loss = workload_.Loss(*indices);
+      }
+      parallel_.Step(loss);
     }
   }
 
@@ -91,10 +109,33 @@ class AdaptiveLoop {
   espalier::AdaptiveDataLoader loader_;
 };
 
+// Launches, waits and copies so far; zeros where nobody counts them.
+using Calls = std::array<unsigned long long, 3>;
+
+using CountCalls = void (*)(unsigned long long*);
+
+CountCalls Counter() {
+  static const auto counter = reinterpret_cast<CountCalls>(dlsym(RTLD_DEFAULT, "CudaCalls"));
+  return counter;
+}
+
+Calls CallsSoFar() {
+  Calls calls{};
+  if (const CountCalls count = Counter()) count(calls.data());
+  return calls;
+}
+
 struct Spent {
   double wall_s = 0;
   double processor_s = 0;
+  Calls calls{};
 };
+
+void PrintCalls(const Spent& spent, double steps) {
+  for (const unsigned long long count : spent.calls) {
+    std::printf(" %.2f", static_cast<double>(count) / steps);
+  }
+}
 
 // The clocks are read when the device has done what was asked of it.
 void RunTurn(at::Device device, const std::function<void()>& step, int steps, Spent& spent) {
@@ -106,7 +147,10 @@ void RunTurn(at::Device device, const std::function<void()>& step, int steps, Sp
   await_device();
   const double wall = SecondsOf(CLOCK_MONOTONIC);
   const double processor = SecondsOf(CLOCK_PROCESS_CPUTIME_ID);
+  const Calls calls = CallsSoFar();
   for (int i = 0; i < steps; ++i) step();
+  const Calls now = CallsSoFar();
+  for (std::size_t i = 0; i < calls.size(); ++i) spent.calls[i] += now[i] - calls[i];
   await_device();
   spent.wall_s += SecondsOf(CLOCK_MONOTONIC) - wall;
   spent.processor_s += SecondsOf(CLOCK_PROCESS_CPUTIME_ID) - processor;
@@ -125,7 +169,8 @@ int main(int argc, char** argv) {
   if (!for_plain || !(turn_s > 0) || microbatches < 1 || microbatches > 2 || batch < 0) {
     std::fprintf(
         stderr,
-        "usage: bench_overhead_loop convnet|resnet18|mlp|small|large PAIRS TURN_S 1|2 [BATCH]\n");
+        "usage: bench_overhead_loop convnet|resnet18|mlp|small|large|transformer|transformer_bf16 "
+        "PAIRS TURN_S 1|2 [BATCH]\n");
     return 2;
   }
   if (batch > 0) for_plain->batch_size = for_adaptive->batch_size = batch;
@@ -149,8 +194,13 @@ int main(int argc, char** argv) {
       RunTurn(device, step_plain, steps, by_plain);
     }
     const double each = 4.0 * steps;
-    std::printf("%.9f %.9f %.9f %.9f\n", by_plain.wall_s / each, by_adaptive.wall_s / each,
+    std::printf("%.9f %.9f %.9f %.9f", by_plain.wall_s / each, by_adaptive.wall_s / each,
                 by_plain.processor_s / each, by_adaptive.processor_s / each);
+    if (Counter() != nullptr) {
+      PrintCalls(by_plain, each);
+      PrintCalls(by_adaptive, each);
+    }
+    std::printf("\n");
     std::fflush(stdout);
   }
   std::_Exit(0);  // no trial to finish: a report would be printed

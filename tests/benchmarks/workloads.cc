@@ -5,7 +5,10 @@
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/any.h>
 #include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/transformercoder.h>
+#include <torch/nn/modules/transformerlayer.h>
 
 #include <utility>
 #include <vector>
@@ -38,9 +41,40 @@ Workload Perceptron(const std::vector<std::int64_t>& widths, std::int64_t batch_
   return WorkloadOf(net.ptr(), {widths.front()}, batch_size);
 }
 
-}  // namespace
+// Classifies texts. Without dropout, so that steps of both loops are alike.
+class Transformer final : public torch::nn::Module {
+ public:
+  Transformer() {
+    using torch::nn::TransformerEncoderLayerOptions;
+    embedding_ = register_module("embedding", torch::nn::Embedding(kTokens, kWidth));
+    const torch::nn::TransformerEncoderLayer layer(
+        TransformerEncoderLayerOptions(kWidth, 12).dim_feedforward(4 * kWidth).dropout(0));
+    encoder_ = register_module(
+        "encoder", torch::nn::TransformerEncoder(torch::nn::TransformerEncoderOptions(layer, 12)));
+    head_ = register_module("head", torch::nn::Linear(kWidth, kClasses));
+  }
 
-namespace {
+  at::Tensor forward(const at::Tensor& tokens) {
+    return head_(encoder_(embedding_(tokens.t())).mean(0));
+  }
+
+  static constexpr std::int64_t kTokens = 1000;
+  static constexpr std::int64_t kLength = 128;
+
+ private:
+  static constexpr std::int64_t kWidth = 768;
+  torch::nn::Embedding embedding_{nullptr};
+  torch::nn::TransformerEncoder encoder_{nullptr};
+  torch::nn::Linear head_{nullptr};
+};
+
+Workload TransformerIn(const std::string& precision) {
+  Workload workload = WorkloadOf(std::make_shared<Transformer>(), {1}, 32);
+  workload.inputs =
+      at::randint(Transformer::kTokens, {kSamplesInMemory, Transformer::kLength}, at::kLong);
+  workload.precision = precision;
+  return workload;
+}
 
 std::optional<Workload> MakeOnHost(const std::string& name) {
   if (name == "convnet") {
@@ -50,6 +84,8 @@ std::optional<Workload> MakeOnHost(const std::string& name) {
   if (name == "mlp") return Perceptron({784, 1280, 1200, kClasses}, 128);
   if (name == "small") return Perceptron({64, 256, 256, kClasses}, 256);
   if (name == "large") return Perceptron({1024, 4096, 4096, 1024, kClasses}, 32);
+  if (name == "transformer") return TransformerIn("");
+  if (name == "transformer_bf16") return TransformerIn("bf16");
   return std::nullopt;
 }
 

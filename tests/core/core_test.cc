@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/core/core_fixture.h"
 
 namespace espalier {
@@ -320,6 +322,34 @@ TEST_F(CoreTest, AResizeKeepsThePartsOfItsLongestPause) {
   EXPECT_EQ(trial().resizes[0].pause_s, 0.020);
   EXPECT_EQ(trial().resizes[0].form_s, 0.004);
   EXPECT_EQ(trial().resizes[0].broadcast_s, 0.010);
+}
+
+TEST_F(CoreTest, HowGradientsOnGpusGoIsRecordedWhenItChanges) {
+  const auto form_by = [this](const std::string& transport) {
+    ASSERT_FALSE(regroups_.empty());
+    const Membership membership = regroups_.front().membership;
+    for (const Member& member : membership.members) {
+      ReplicaRegrouped regrouped{membership.generation, 0, 0.01};
+      regrouped.transport = transport;
+      Step(FromReplica{member.replica, regrouped});
+    }
+  };
+  const auto records = [this](const std::string& reason) {
+    return std::count_if(study().decisions.begin(), study().decisions.end(),
+                         [&](const Decision& decision) { return decision.reason == reason; });
+  };
+  Step(CreateStudy{Spec(1), false});
+  Join(3);
+  Ready(starts_.at(0).replica);
+  form_by("");
+  Wait(3);
+  const ReplicaId second = Ready(starts_.at(0).replica);
+  form_by("by NCCL");
+  EXPECT_EQ(records("gradients go by NCCL"), 1);
+  Step(ReplicaExited{second, 1, 0, "", ""});
+  form_by("by NCCL");
+  EXPECT_EQ(records("gradients go by NCCL"), 1);
+  EXPECT_EQ(records("gradients go "), 0);
 }
 
 TEST_F(CoreTest, EventsThatSettleTogetherAllReachTheScheduler) {

@@ -18,6 +18,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PARTS = {}   # name: {step: (seconds, function)}
+PART_LIMIT_S = 600
 
 
 class Skipped(Exception):
@@ -49,8 +50,15 @@ def output_of(command, **more):
     return done.stdout
 
 
+def on_its_own(**variables):
+    """The environment of a program that no agent starts: it is on the first GPU, and so are replicas that it starts."""
+    visible = {"CUDA_VISIBLE_DEVICES": "0"} if device() == "cuda" else {}
+    return os.environ | {"ESPALIER_TEST_DEVICE": device()} | visible | variables
+
+
 def google_test(name, *arguments):
-    out = output_of([binary(name), *arguments], env=os.environ | {"ESPALIER_TEST_DEVICE": device()})
+    probe = pathlib.Path(os.environ["ESPALIER_BIN"]) / "elastic_probe"
+    out = output_of([binary(name), *arguments], env=on_its_own(ELASTIC_PROBE=str(probe)))
     counts = {word: int(number) for word, number in re.findall(r"\[\s+(PASSED|SKIPPED)\s+\] (\d+) test", out)}
     return {"passed": counts.get("PASSED", 0), "skipped": counts.get("SKIPPED", 0)}
 
@@ -119,25 +127,57 @@ def collectives():
 
 
 @step("works", 60)
+def state_transfer():
+    return google_test("test_state_transfer")
+
+
+@step("works", 60)
+def checkpoint():
+    return google_test("test_checkpoint")
+
+
+@step("works", 60)
 def device_groups():
     return google_test("test_device_group", "--gtest_filter=*-*RandomDeaths*")
 
 
-def overhead_at(workload, batch):
-    out = output_of([binary("bench_overhead_loop"), workload, 5, 1, 1, batch])
-    pairs = [[float(word) for word in line.split()] for line in out.splitlines() if re.match(r"^[0-9.e-]+( [0-9.e-]+){3}$", line)]
-    ratios = sorted(ours / plain for plain, ours, *_ in pairs)
-    plain_s = sorted(plain for plain, *_ in pairs)[len(pairs) // 2]
-    return {f"{workload}_{batch}_ratio": round(ratios[len(ratios) // 2], 4), f"{workload}_{batch}_plain_ms": round(1000 * plain_s, 3)}
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+def loop_at(workload, batch, pairs=5, microbatches=1, **variables):
+    """Medians of what bench_overhead_loop prints: seconds of a step of the plain loop and of ours, processor seconds of
+    both and, where calls are counted, launches, waits and copies of both."""
+    out = output_of([binary("bench_overhead_loop"), workload, pairs, 1, microbatches, batch], env=on_its_own(**variables))
+    lines = [[float(word) for word in line.split()] for line in out.splitlines() if re.match(r"^[0-9.e-]+( [0-9.e-]+){3,9}$", line)]
+    return [median(column) for column in zip(*lines)] + [median([line[1] / line[0] for line in lines])]
 
 
 @step("works", 300)
 def overhead():
     """Our step's time over the plain LibTorch loop's, the median of pairs in turns. Bar: 1.02."""
     figures = {}
-    for workload, batches in (("resnet18", (16, 64, 256, 1024)), ("mlp", (128,)), ("large", (32,))):
-        for batch in batches if device() == "cuda" else batches[:1]:
-            figures |= overhead_at(workload, batch)
+    workloads = (("resnet18", (16, 64, 256, 1024)), ("transformer", (32,)), ("transformer_bf16", (32,)), ("mlp", (128,)), ("large", (32,)))
+    for workload, batches in workloads if device() == "cuda" else (("mlp", (128,)),):
+        for batch in batches:
+            plain_s, *_, ratio = loop_at(workload, batch)
+            figures |= {f"{workload}_{batch}_ratio": round(ratio, 4), f"{workload}_{batch}_plain_ms": round(1000 * plain_s, 3)}
+    return figures
+
+
+@step("works", 120)
+def calls():
+    """What a step asks of CUDA, by a counter before its runtime library. Bar: no wait in a step of one microbatch, one in
+    a step of two."""
+    counter = pathlib.Path(os.environ["ESPALIER_BIN"]) / "lib" / "libespalier_cuda_calls.so"
+    if not counter.exists():
+        raise Skipped("the counter was not built")
+    figures = {}
+    for microbatches in (1, 2):
+        numbers = loop_at("resnet18", 64, pairs=2, microbatches=microbatches, LD_PRELOAD=str(counter))[4:10]
+        for loop, (launches, waits, copies) in (("plain", numbers[:3]), ("ours", numbers[3:])):
+            figures |= {f"{loop}_{microbatches}_launches": launches, f"{loop}_{microbatches}_waits": waits,
+                        f"{loop}_{microbatches}_copies": copies}
     return figures
 
 
@@ -175,20 +215,34 @@ def agent(folder, address, name, *flags, **variables):
             process.wait(30)
 
 
+def exported(address):
+    return json.loads(output_of([binary("tuner"), "export", "gpu", "--format", "json", "--service", address]))["trials"]
+
+
+def device_memory_of(trials):
+    return max((int(trial.get("device_memory_bytes", 0)) for trial in trials), default=0)
+
+
 def train(folder, address, trials=1, **study):
-    """ResNet-18 on made-up images for two epochs; the trials, as exported."""
+    """ResNet-18 on made-up images for two epochs; the trials, as exported, and the most memory that one had on its GPU."""
     path = folder / "study.json"
     path.write_text(json.dumps({
         "name": "gpu", "metric": {"name": "accuracy", "direction": "maximize"}, "sampler": "random", "trials": trials,
         "search_space": {"lr": {"_type": "uniform", "_value": [0.02, 0.03]}}, "max_restarts": 0,
         "command": [binary("resnet18"), "--epochs", "2", "--data", "synthetic", "--images",
                     "5000" if device() == "cuda" else "100"], **study}), encoding="utf-8")
-    output_of([binary("tuner"), "submit", path, "--service", address, "--wait"])
-    trials = json.loads(output_of([binary("tuner"), "export", "gpu", "--format", "json", "--service", address]))["trials"]
+    with subprocess.Popen([binary("tuner"), "submit", path, "--service", address, "--wait"]) as waiting:
+        most = 0
+        while waiting.poll() is None:
+            with contextlib.suppress(AssertionError):  # there may be no study yet
+                most = max(most, device_memory_of(exported(address)))
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                waiting.wait(1)
+    trials = exported(address)
     for trial in trials:
         if trial["state"] != "TRIAL_COMPLETE":
             raise AssertionError(f"trial {trial['number']} is {trial['state']}: {trial.get('reason')} {trial.get('last_output', '')[-500:]}")
-    return trials
+    return trials, max(most, device_memory_of(trials))
 
 
 def slots(each):
@@ -202,8 +256,11 @@ def a_trial():
         folder = pathlib.Path(name)
         with service(folder) as address, agent(folder, address, "n", *slots(1)):
             began = time.monotonic()
-            trial = train(folder, address)[0]
-            return {"seconds": round(time.monotonic() - began, 1), "accuracy": trial.get("value")}
+            (trial,), device_bytes = train(folder, address)
+            seconds = time.monotonic() - began
+    if device() == "cuda" and device_bytes == 0:
+        raise AssertionError("the trial had no memory on the GPU: it trained on the CPU")
+    return {"seconds": round(seconds, 1), "accuracy": trial.get("value"), "device_mb": device_bytes >> 20}
 
 
 @step("works", 240)
@@ -254,6 +311,104 @@ def nccl_on_one_gpu():
         return {"replicas": 2}
 
 
+def steps_in_file(path):
+    """What bench_resize_trial has written: [(time, generation, rank, replicas, step)]."""
+    text = path.read_text(encoding="utf-8")
+    lines = [line.split() for line in text[:text.rfind("\n") + 1].splitlines()]
+    return [(float(line[0]), *map(int, line[1:])) for line in lines]
+
+
+def steps_in(logs):
+    return {int(path.name): steps_in_file(path) for path in logs.iterdir()}
+
+
+def await_step(logs, what, suits, patience_s=60):
+    """The first step that suits."""
+    end = time.monotonic() + patience_s
+    while time.monotonic() < end:
+        found = sorted(step for mine in steps_in(logs).values() for step in mine if suits(step))
+        if found:
+            return found[0]
+        time.sleep(0.05)
+    raise AssertionError(f"no step of {what} within {patience_s} s")
+
+
+def device_memory_by_process():
+    if not shutil.which("nvidia-smi"):
+        return {}
+    out = output_of(["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"])
+    return {int(pid): int(mb) for pid, mb in re.findall(r"^(\d+), (\d+)$", out, re.MULTILINE)}
+
+
+@step("holds", 240)
+def losses():
+    """Three replicas, by NCCL where there is a GPU (which takes them for three hosts by NCCL_HOSTID): one is killed, the
+    others go on, and a new one joins, five times. Bars: 3 s until the next step; 50 MB more on the GPU at the end."""
+    variables = {"NCCL_SOCKET_IFNAME": "=lo", "NCCL_NET": "Socket", "NCCL_MNNVL_ENABLE": "0", "NCCL_RAS_ENABLE": "0"}
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+        folder = pathlib.Path(name)
+        logs = folder / "logs"
+        logs.mkdir()
+        address = stack.enter_context(service(folder))
+        for node in "abc":
+            stack.enter_context(agent(folder, address, node, *slots(1), NCCL_HOSTID=node, ESPALIER_THREADS="1", **variables))
+        path = folder / "study.json"
+        path.write_text(json.dumps({
+            "name": "gpu", "metric": {"name": "v", "direction": "minimize"}, "sampler": "random", "trials": 1, "max_restarts": 0,
+            "search_space": {"lr": {"_type": "uniform", "_value": [0.01, 0.02]}},
+            "command": [binary("bench_resize_trial"), str(logs), "small"]}), encoding="utf-8")
+        output_of([binary("tuner"), "submit", path, "--service", address])
+        output_of([binary("tuner"), "pin", "gpu", "0", "--slots", "3", "--service", address])
+        took_s, memory_mb, after = [], [], 0
+        for _ in range(5):
+            generation = await_step(logs, "three replicas", lambda s: s[3] == 3 and s[1] > after)[1]
+            members = {mine[-1][2]: pid for pid, mine in steps_in(logs).items() if mine and mine[-1][1] == generation}
+            await_step(logs, "all three", lambda s: s[1] == generation and s[2] == 2)
+            memory_mb.append(device_memory_by_process().get(members.get(0), 0))
+            killed = time.clock_gettime(time.CLOCK_MONOTONIC)
+            os.kill(members[max(members)], signal.SIGKILL)
+            first = await_step(logs, "those who are left", lambda s: s[1] > generation)
+            took_s.append(first[0] - killed)
+            after = first[1]
+        said = "\n".join(log.read_text(encoding="utf-8", errors="replace") for log in folder.glob("[abc]/**/replica-*.log"))
+        print(said)
+    if device() == "cuda" and "gradients go by NCCL" not in said:
+        raise AssertionError("the replicas did not use NCCL")
+    return {"back_worst_s": round(max(took_s), 2), "back_p50_s": round(median(took_s), 2), "rounds": len(took_s),
+            "device_mb_first": memory_mb[0], "device_mb_last": memory_mb[-1]}
+
+
+@step("holds", 60)
+def precision():
+    """fp16 and bf16 beside float, and a step whose loss is no number, alone and in a group."""
+    return google_test("test_elastic_training", "--gtest_filter=*Precision*:*Skipping*")
+
+
+@step("holds", 90)
+def checkpoint_pause():
+    """How long training stands still for a checkpoint of 1.2 GB at an epoch's end. Bar: 50 ms on a GPU."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        checkpoints = folder / "checkpoints"
+        checkpoints.mkdir()
+        # Epochs of 100 steps.
+        command = [binary("bench_resize_trial"), folder, *(("large", 3200, 1000) if device() == "cuda" else ("small", 25600, 10))]
+        with subprocess.Popen([str(word) for word in command], env=on_its_own(ESPALIER_CHECKPOINT_DIR=str(checkpoints)),
+                              stdout=subprocess.DEVNULL) as process:
+            log = folder / str(process.pid)
+            end = time.monotonic() + 60
+            while not log.exists() or len(steps_in_file(log)) < 420:
+                if time.monotonic() > end or process.poll() is not None:
+                    raise AssertionError("no four epochs within 60 s")
+                time.sleep(0.1)
+            process.kill()
+        times = [step[0] for step in steps_in_file(log)]
+        gaps = [after - before for before, after in zip(times, times[1:])]
+        # The first epoch warms up.
+        pauses = [max(gaps[100 * epoch - 2:100 * epoch + 2]) - median(gaps) for epoch in (2, 3, 4)]
+        return {"pause_ms": round(1000 * median(pauses), 1), "step_ms": round(1000 * median(gaps), 2)}
+
+
 @step("holds", 180)
 def soak():
     return google_test("test_elastic_soak")
@@ -294,7 +449,7 @@ def run_apart(part, name, limit_s, out):
         result = json.loads(last)
         assert "result" in result
     except (ValueError, AssertionError, TypeError):
-        why = f"not done within {limit_s} s" if seconds >= limit_s else f"it ended with {ended}: {last[:300]}"
+        why = f"not done within {limit_s:.0f} s" if seconds >= limit_s else f"it ended with {ended}: {last[:300]}"
         result = {"result": "failed", "reason": why}
     return {"part": part, "step": name, "seconds": seconds, **result}
 
@@ -302,10 +457,16 @@ def run_apart(part, name, limit_s, out):
 def run(parts, only, out):
     results = []
     for part in parts:
+        ends = time.monotonic() + PART_LIMIT_S
         for name, (limit_s, _) in PARTS[part].items():
             if only and name not in only:
                 continue
-            result = run_apart(part, name, limit_s, out)
+            left_s = ends - time.monotonic()
+            if left_s < 1:
+                result = {"part": part, "step": name, "seconds": 0.0, "result": "skipped",
+                          "reason": f"the {PART_LIMIT_S:g} s of its part are over"}
+            else:
+                result = run_apart(part, name, min(limit_s, left_s), out)
             results.append(result)
             print(f"{result['result']:8} {result['seconds']:7.1f} s  {part}/{name}  "
                   f"{json.dumps(result.get('figures', {})) if result['result'] == 'passed' else result['reason']}", flush=True)

@@ -45,6 +45,14 @@ def hangs():
 def comes_last():
     pass
 
+@plan.step("short", 20)
+def takes_all_its_time():
+    time.sleep(600)
+
+@plan.step("short", 20)
+def has_no_time_left():
+    pass
+
 sys.exit(plan.main())
 """
 
@@ -62,7 +70,7 @@ class Runner(unittest.TestCase):
         script = self.folder / "steps.py"
         pid = self.folder / "pid"
         script.write_text(STEPS.format(folder=str(HERE), pid=str(pid)))
-        done, result = self.run_plan(script, "--device", "cpu")
+        done, result = self.run_plan(script, "--device", "cpu", "--part", "test")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual([result["passed"], result["failed"], result["skipped"]], [2, 3, 1])
         steps = {step["step"]: step for step in result["steps"]}
@@ -79,8 +87,19 @@ class Runner(unittest.TestCase):
                 b"sleep" in pathlib.Path(f"/proc/{pid.read_text()}/cmdline").read_bytes():
             self.assertLess(time.monotonic(), end, "what the step had started is still there")
 
+    def test_a_part_ends_in_time_whatever_its_steps_take(self):
+        script = self.folder / "steps.py"
+        script.write_text(STEPS.format(folder=str(HERE), pid=str(self.folder / "pid"))
+                          .replace("plan.PARTS.clear()", "plan.PARTS.clear()\nplan.PART_LIMIT_S = 2"))
+        _, result = self.run_plan(script, "--device", "cpu", "--part", "short")
+        steps = {step["step"]: step for step in result["steps"]}
+        self.assertIn("not done within 2 s", steps["takes_all_its_time"]["reason"])
+        self.assertEqual(steps["has_no_time_left"]["result"], "skipped")
+        self.assertIn("the 2 s of its part are over", steps["has_no_time_left"]["reason"])
+
     def test_what_needs_no_gpu_passes_here(self):
-        steps = ["libraries", "device_test", "gradient_buckets", "device_groups", "a_trial", "nccl_on_one_gpu"]
+        steps = ["libraries", "device_test", "gradient_buckets", "state_transfer", "checkpoint", "device_groups", "a_trial", "nccl_on_one_gpu",
+                 "checkpoint_pause", "losses"]
         done, result = self.run_plan(HERE / "plan.py", "--device", "cpu", *(f"--only={step}" for step in steps))
         results = {step["step"]: step["result"] for step in result["steps"]}
         self.assertEqual(results, {step: "passed" for step in steps} | {"nccl_on_one_gpu": "skipped"}, done.stdout)
@@ -90,6 +109,35 @@ class Runner(unittest.TestCase):
         done, _ = self.run_plan(HERE / "plan.py", "--only", "overhed")
         self.assertEqual(done.returncode, 2)
         self.assertIn("--only overhed: want one of a_trial", done.stderr)
+
+
+class Bundle(unittest.TestCase):
+    """The folder for another machine, of the programs of this build, in a place where nothing else of the project is."""
+
+    def test_a_bare_folder_runs_as_far_as_the_driver(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        build = pathlib.Path(os.environ["ESPALIER_BIN"]).parent
+        made = subprocess.run([ROOT / "scripts" / "gpu.sh", "bundle", folder / "bundle", build], text=True, capture_output=True,
+                              check=False)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        linked = subprocess.run(["ldd", build / "bin" / "resnet18"], text=True, capture_output=True, check=True).stdout
+        torch = pathlib.Path(next(line.split()[2] for line in linked.splitlines() if "libtorch_cpu.so" in line)).parent
+        python = torch.parents[4] / "bin" / "python3"
+        bare = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(folder), "PYTHON": str(python)}
+        script = folder / "bundle" / "scripts" / "gpu.sh"
+
+        check = subprocess.run([script, "check"], env=bare, cwd=folder, text=True, capture_output=True, check=False)
+        said = dict(line.split(maxsplit=1) for line in check.stdout.splitlines())
+        self.assertEqual(said["libraries"], "all found", check.stdout)
+        has_driver = os.path.exists("/dev/nvidiactl")
+        self.assertEqual(check.returncode, 0 if has_driver else 1, check.stdout)
+        self.assertEqual(said["driver"].startswith("none"), not has_driver)
+
+        steps = ["environment", "libraries", "device_test"]
+        run = subprocess.run([script, "run", "--device", "cpu", "--out", folder / "results", *(f"--only={step}" for step in steps)],
+                             env=bare, cwd=folder, text=True, capture_output=True, check=False)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertEqual(json.loads(run.stdout.splitlines()[-1])["passed"], len(steps))
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ absl::Status Check(const AgentOptions& options) {
   return absl::OkStatus();
 }
 
-// Whether the service's HTTP endpoint does, where its address does not say so: with a certificate that
-// the service was given all its proxy do, with its own those that other machines reach.
+// Whether the service's HTTP endpoint does, where its address does not say so: with a certificate
+// that the service was given all its proxy do, with its own those that other machines reach.
 bool SpeaksTls(const AgentOptions& options) {
   if (!options.tls_roots.empty()) return true;
   const absl::StatusOr<HostPort> where = ParseHostPort(options.http_address);

@@ -9,13 +9,26 @@
 #include "trial_runner/agent/trial_environment.h"
 
 namespace espalier {
+namespace {
+
+constexpr std::chrono::seconds kMostHeldFor{5};  // an exit, while a driver takes its time
+
+}  // namespace
 
 void AgentLoop::WatchGpus() {
   if (options_.gpus.empty()) return;
   absl::StatusOr<std::unique_ptr<GpuDriver>> driver = GpuDriver::Open();
   if (!driver.ok() || *driver == nullptr) return;  // they were found by other means
-  gpu_watch_ = std::make_unique<GpuWatch>(*std::move(driver), options_.gpus, GpuWatch::Times{},
-                                          [this](const Gpu& gpu) { NoteGpu(gpu); });
+  gpu_watch_ = std::make_unique<GpuWatch>(
+      *std::move(driver), options_.gpus, GpuWatch::Times{},
+      [this](const Gpu& gpu) { NoteGpu(gpu); },
+      [this](std::int64_t look) {
+        {
+          const std::lock_guard lock(mutex_);
+          gpu_looks_ = look;
+        }
+        Wake();
+      });
 }
 
 void AgentLoop::NoteGpu(const Gpu& gpu) {
@@ -57,6 +70,26 @@ void AgentLoop::TellUnusableSlots() {
   v1::AgentMessage event;
   *event.mutable_unusable() = UnusableSlots();
   outbox_.Add(std::move(event));
+}
+
+void AgentLoop::TellExit(v1::ReplicaExited exited, bool may_be_gpu) {
+  if (!gpu_watch_ || !may_be_gpu || stopping_) return AddExit(std::move(exited));
+  held_exits_.push_back({gpu_watch_->LookNow(), Clock::now() + kMostHeldFor, std::move(exited)});
+}
+
+void AgentLoop::TellHeldExits(Clock::time_point now) {
+  if (held_exits_.empty()) return;
+  std::int64_t looks = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    looks = gpu_looks_;
+  }
+  TellUnusableSlots();  // what those looks have found
+  std::erase_if(held_exits_, [&](HeldExit& held) {
+    if (held.look > looks && held.until > now && !stopping_) return false;
+    AddExit(std::move(held.exited));
+    return true;
+  });
 }
 
 }  // namespace espalier

@@ -106,6 +106,7 @@ absl::Status AgentLoop::Run() {
     ObeyLeave(now);
     ObeyReplace(now);
     TellUnusableSlots();
+    TellHeldExits(now);
     KeepTime(now);
     TakeCheckpoints();
     LookAtFolders(now);
@@ -158,8 +159,8 @@ void AgentLoop::ObeyLeave(Clock::time_point now) {
 // The service starts nothing here once it has heard, and what it had started before has arrived
 // with its acknowledgement at the latest.
 void AgentLoop::NoteWhetherEmpty() {
-  const bool idle =
-      machine_ends_ && welcomed_ && running_.empty() && fetching_.empty() && outbox_.empty();
+  const bool idle = machine_ends_ && welcomed_ && running_.empty() && fetching_.empty() &&
+                    held_exits_.empty() && outbox_.empty();
   // The last checkpoints are to be on other nodes when this one goes.
   if (!idle || keeper_.giving()) busy_until_ = Clock::now() + kLastCopyWait;
   const bool empty = idle && Clock::now() >= busy_until_;
@@ -180,6 +181,7 @@ int AgentLoop::WaitMs(Clock::time_point now) const {
   if (leave_at_) until = std::min(until, *leave_at_);
   if (machine_ends_) until = std::min(until, now + kLeavingPace);
   if (replacement_) until = std::min(until, replacement_->deadline());
+  for (const HeldExit& held : held_exits_) until = std::min(until, held.until);
   if (const auto look = keeper_.folders().NextLook()) until = std::min(until, *look);
   for (const auto& [id, replica] : running_) {
     if (replica->kill_at()) until = std::min(until, *replica->kill_at());
@@ -475,6 +477,8 @@ absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
   order.command.assign(start.command().begin(), start.command().end());
   order.directory = start.directory().empty() ? files.directory : start.directory();
   order.log_path = files.log;
+  // What goes to its GPU need not cross the machine.
+  if (const Gpu* gpu = GpuOfSlot(options_, start.slot())) order.cpus = gpu->near_cpus;
   ESPALIER_ASSIGN_OR_RETURN(order.environment,
                             TrialEnvironment(inherited_environment_, options_, proxy_.access(),
                                              node_id_, host_, start, files));
@@ -535,13 +539,13 @@ void AgentLoop::ReplicaEnded(std::int64_t replica_id) {
   exited.set_trial_id(replica.identity().trial_id());
   exited.set_exit_code(ending.exit_code);
   exited.set_signal(ending.signal);
-  // Perhaps its GPU's fault: then the next one is not to meet it, too.
-  if (gpu_watch_ && (ending.exit_code != 0 || ending.signal != 0)) gpu_watch_->LookNow();
   exited.set_last_output(std::move(ending.last_output));
   exited.set_error(std::move(ending.error));
   unfinished_[replica_id] = replica.identity();
+  const bool may_be_gpu = (ending.exit_code != 0 || ending.signal != 0) && !replica.kill_at() &&
+                          GpuOfSlot(options_, replica.identity().slot()) != nullptr;
   running_.erase(replica_id);
-  AddExit(std::move(exited));
+  TellExit(std::move(exited), may_be_gpu);
 }
 
 void AgentLoop::AddExit(v1::ReplicaExited exited) {

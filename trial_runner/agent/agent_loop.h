@@ -57,6 +57,13 @@ class AgentLoop : public Agent {
   // Replicas whose ids are remembered after their end, to refuse a start that arrives twice.
   static constexpr std::size_t kMaxRememberedReplicas = 4096;
 
+  // How a replica ended, while its GPU is looked at.
+  struct HeldExit {
+    std::int64_t look = 0;
+    Clock::time_point until;
+    v1::ReplicaExited exited;
+  };
+
   struct ReplaceOrder {
     std::string executable;
     std::vector<std::string> arguments;
@@ -66,6 +73,11 @@ class AgentLoop : public Agent {
   void NoteGpu(const Gpu& gpu);  // from the watch's thread
   // Tells the service which slots cannot be used, if that has changed.
   void TellUnusableSlots();
+  // Tells how a replica ended. Perhaps it was its GPU's fault: then the service is to know that
+  // first, or it would blame the trial, and the next replica is not to meet the same trouble.
+  void TellExit(v1::ReplicaExited exited, bool may_be_gpu);
+  // Tells those that have waited for a look at the GPUs, or have waited for long enough.
+  void TellHeldExits(Clock::time_point now);
   v1::UnusableSlots UnusableSlots() const;
   bool Finished(Clock::time_point now);
   void ObeyStop(Clock::time_point now);
@@ -135,6 +147,7 @@ class AgentLoop : public Agent {
   std::optional<double> leave_within_s_;
   std::map<std::string, std::string> gpu_trouble_;  // by UUID, what there is to say of it
   bool gpu_news_ = false;                           // since the service was told
+  std::int64_t gpu_looks_ = 0;                      // the last one that was asked for and is over
   std::optional<ReplaceOrder> replace_order_;
   bool empty_ = false;
   std::mutex join_mutex_;  // a second Stop may hurry the first one up, and waits with it
@@ -151,6 +164,7 @@ class AgentLoop : public Agent {
   // Every replica whose end the service may not know: it runs, or its exit is not acknowledged.
   std::map<std::int64_t, v1::LiveReplica> unfinished_;
   std::set<std::int64_t> ended_;
+  std::vector<HeldExit> held_exits_;
   Outbox outbox_;
   std::int64_t node_id_ = 0;
   HostAddress host_;  // told to replicas that start

@@ -56,7 +56,10 @@ void AgentLoop::ObeyReplace(Clock::time_point now) {
   }
   if (!verdict) return;
   replacement_.reset();
-  if (verdict->ok()) verdict = GiveWay();
+  if (verdict->ok()) {
+    TellHeldExits(Clock::time_point::max());
+    verdict = GiveWay();
+  }
   // Still here.
   const std::string reason(verdict->message());
   spdlog::error("this agent is not replaced and goes on: {}", reason);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -17,16 +18,21 @@ class GpuWatch {
  public:
   struct Times {
     std::chrono::milliseconds period{60'000};  // between two looks
-    std::chrono::milliseconds limit{5'000};    // of a look; then the GPUs are in trouble
+    // Of a look; then the GPUs are in trouble. A driver whose GPUs nobody uses is initialised at
+    // each look, which takes it up to 3 s for each of them where nothing keeps it loaded.
+    std::chrono::milliseconds limit{60'000};
   };
 
-  // `changed` is called on the watch's thread, with the GPU as it is now.
-  GpuWatch(std::unique_ptr<GpuDriver> driver, std::vector<Gpu> gpus, const Times& times,
-           std::function<void(const Gpu&)> changed);
+  // Both are called on the watch's thread: `changed` with a GPU as it is now, and then `looked`
+  // with the number of the last call of LookNow that has got its look.
+  GpuWatch(
+      std::unique_ptr<GpuDriver> driver, std::vector<Gpu> gpus, const Times& times,
+      std::function<void(const Gpu&)> changed,
+      std::function<void(std::int64_t)> looked = [](std::int64_t) {});
   ~GpuWatch();
 
-  // Looks as soon as it can. From any thread.
-  void LookNow();
+  // Looks as soon as it can. Returns the number of the call, from 1. From any thread.
+  std::int64_t LookNow();
 
  private:
   using Seen = absl::StatusOr<std::vector<Gpu>>;
@@ -40,6 +46,7 @@ class GpuWatch {
   std::vector<Gpu> gpus_;
   const Times times_;
   const std::function<void(const Gpu&)> changed_;
+  const std::function<void(std::int64_t)> looked_;
   std::thread thread_;
 };
 

@@ -31,6 +31,26 @@ struct NvmlMemory {
   unsigned long long used;
 };
 
+// nvmlFieldValue_t, and the one field that is asked for.
+constexpr unsigned kRecoveryAction = 230;  // NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
+struct NvmlFieldValue {
+  unsigned field;
+  unsigned scope;
+  long long timestamp;
+  long long latency_us;
+  int type;
+  int result;
+  union {
+    unsigned number;
+    unsigned long long widest;
+  } value;
+};
+
+// As many CPUs as sched_setaffinity can be told of.
+constexpr unsigned kCpuWords = 16;
+constexpr unsigned kBitsOfWord = 64;
+using NvmlCpus = std::array<unsigned long, kCpuWords>;
+
 struct NvmlFunctions {
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
@@ -44,6 +64,11 @@ struct NvmlFunctions {
   int (*mig_mode)(NvmlDevice, unsigned* current, unsigned* pending) = nullptr;
   int (*most_instances)(NvmlDevice, unsigned*) = nullptr;
   int (*instance)(NvmlDevice, unsigned, NvmlDevice*) = nullptr;
+  // Not all drivers and GPUs have these.
+  int (*fields)(NvmlDevice, int count, NvmlFieldValue*) = nullptr;
+  int (*remapped_rows)(NvmlDevice, unsigned* correctable, unsigned* uncorrectable,
+                       unsigned* pending, unsigned* failed) = nullptr;
+  int (*cpus)(NvmlDevice, unsigned words, unsigned long*) = nullptr;
 };
 
 struct LibraryCloser {
@@ -84,6 +109,9 @@ absl::StatusOr<NvmlFunctions> FindAll(void* library) {
   FindIfThere(library, "nvmlDeviceGetMigMode", f.mig_mode);
   FindIfThere(library, "nvmlDeviceGetMaxMigDeviceCount", f.most_instances);
   FindIfThere(library, "nvmlDeviceGetMigDeviceHandleByIndex", f.instance);
+  FindIfThere(library, "nvmlDeviceGetFieldValues", f.fields);
+  FindIfThere(library, "nvmlDeviceGetRemappedRows", f.remapped_rows);
+  FindIfThere(library, "nvmlDeviceGetCpuAffinity", f.cpus);
   return f;
 }
 
@@ -113,6 +141,52 @@ class Nvml final : public GpuDriver {
   }
 
  private:
+  // What a GPU that answers all questions has to be given before it can be relied on. Empty:
+  // nothing that the driver knows of.
+  std::string Wants(NvmlDevice device) const {
+    NvmlFieldValue asked{};
+    asked.field = kRecoveryAction;
+    if (nvml_.fields != nullptr && nvml_.fields(device, 1, &asked) == kNvmlSuccess &&
+        asked.result == kNvmlSuccess) {
+      switch (asked.value.number) {
+        case 1:
+          return "the driver says that it has to be reset";
+        case 2:
+          return "the driver says that the machine has to be rebooted";
+        case 3:
+          return "the driver says that its traffic with other GPUs has to end";
+        case 4:
+          return "the driver says that it has to be drained and reset";
+        default:
+          break;
+      }
+    }
+    unsigned correctable = 0;
+    unsigned uncorrectable = 0;
+    unsigned pending = 0;
+    unsigned failed = 0;
+    if (nvml_.remapped_rows == nullptr || nvml_.remapped_rows(device, &correctable, &uncorrectable,
+                                                              &pending, &failed) != kNvmlSuccess) {
+      return "";
+    }
+    if (failed != 0) return "a broken row of its memory has no replacement";
+    return pending != 0 ? "a broken row of its memory is replaced once it is reset" : "";
+  }
+
+  std::vector<int> NearCpus(NvmlDevice device) const {
+    NvmlCpus words{};
+    std::vector<int> cpus;
+    if (nvml_.cpus == nullptr || nvml_.cpus(device, kCpuWords, words.data()) != kNvmlSuccess) {
+      return cpus;
+    }
+    for (unsigned cpu = 0; cpu < kCpuWords * kBitsOfWord; ++cpu) {
+      if ((words[cpu / kBitsOfWord] >> (cpu % kBitsOfWord) & 1) != 0) {
+        cpus.push_back(static_cast<int>(cpu));
+      }
+    }
+    return cpus;
+  }
+
   // The GPU itself or, where it is divided (MIG), its instances: a process can use one of those,
   // and not the whole.
   void AddGpu(unsigned index, std::vector<Gpu>& gpus) const {
@@ -129,17 +203,18 @@ class Nvml final : public GpuDriver {
     unsigned most = 0;
     if (!can_be_divided || nvml_.mig_mode(device, &mode, &pending) != kNvmlSuccess ||
         mode != kMigEnabled || nvml_.most_instances(device, &most) != kNvmlSuccess) {
-      gpus.push_back(LookAt(device, static_cast<int>(gpus.size())));
+      gpus.push_back(LookAt(device, device, static_cast<int>(gpus.size())));
       return;
     }
     for (unsigned i = 0; i < most; ++i) {
       NvmlDevice instance = nullptr;
       if (nvml_.instance(device, i, &instance) != kNvmlSuccess) continue;  // there is none
-      gpus.push_back(LookAt(instance, static_cast<int>(gpus.size())));
+      gpus.push_back(LookAt(instance, device, static_cast<int>(gpus.size())));
     }
   }
 
-  Gpu LookAt(NvmlDevice device, int index) const {
+  // `whole` is the GPU that the device is, or is an instance of.
+  Gpu LookAt(NvmlDevice device, NvmlDevice whole, int index) const {
     Gpu gpu;
     gpu.index = index;
     std::array<char, kNvmlTextBytes> text{};
@@ -155,6 +230,8 @@ class Nvml final : public GpuDriver {
     if (answered != kNvmlNotSupported && note(answered)) {
       gpu.memory_bytes = static_cast<std::int64_t>(memory.total);
     }
+    if (gpu.trouble.empty()) gpu.trouble = Wants(whole);
+    gpu.near_cpus = NearCpus(whole);
     return gpu;
   }
 

@@ -18,6 +18,7 @@ struct Gpu {
   std::string uuid;
   std::int64_t memory_bytes = 0;  // 0: it has none of its own
   std::string trouble;            // why it cannot be used; empty: it can
+  std::vector<int> near_cpus{};   // those on its side of the machine; none: it does not tell
 
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };

@@ -1,6 +1,7 @@
 #include "trial_runner/agent/launch.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -45,6 +46,7 @@ struct Preparation {
   int control = -1;
   int failure = -1;
   pid_t parent = 0;
+  cpu_set_t cpus{};  // none: all
 };
 
 [[noreturn]] void Fail(int pipe, Stage stage) {
@@ -73,6 +75,8 @@ void ResetSignals() {
   // The agent may have died before prctl took effect; then this process would never be killed.
   if (getppid() != p.parent) _exit(127);
   if (setpgid(0, 0) != 0) Fail(pipe, Stage::kPrepare);
+  // Only for speed: where it is refused, the process runs on all.
+  if (CPU_COUNT(&p.cpus) > 0) sched_setaffinity(0, sizeof p.cpus, &p.cpus);
   ResetSignals();
   if (dup2(input, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
       dup2(log, STDERR_FILENO) < 0 || dup2(control, kControlFd) < 0 ||
@@ -134,7 +138,20 @@ absl::StatusOr<std::string> FindProgram(const LaunchOrder& order) {
       absl::StrCat("cannot start ", name, ": not found in PATH (", folders, ")"));
 }
 
+// Those of `wanted` on which this process may run.
+cpu_set_t CpusAmong(const std::vector<int>& wanted) {
+  cpu_set_t named;
+  cpu_set_t allowed;
+  CPU_ZERO(&named);
+  for (const int cpu : wanted) {
+    if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(cpu, &named);
+  }
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) CPU_AND(&named, &named, &allowed);
+  return named;
+}
+
 void LayOut(const LaunchOrder& order, Preparation& p) {
+  p.cpus = CpusAmong(order.cpus);
   for (const std::string& argument : order.command) {
     p.argv.push_back(const_cast<char*>(argument.c_str()));
   }

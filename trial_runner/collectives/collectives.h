@@ -121,6 +121,13 @@ class Collectives {
   virtual absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
       const std::vector<std::int64_t>& values) = 0;
 
+  // Whether device memory goes from device to device in the present group. All members say the
+  // same.
+  virtual bool FromDeviceToDevice() const { return false; }
+  // How device memory goes to the other members of the present group, as in "by NCCL"; empty: the
+  // group has none, or no other members.
+  virtual std::string DeviceWay() const { return ""; }
+
   // Gives up groups older than `generation`: operations that wait in one return kAborted, at once,
   // or once they have waited for `grace_s` seconds after this call.
   virtual void Abandon(std::int64_t generation, double grace_s = 0) = 0;

@@ -174,6 +174,9 @@ class CudaCollectives final : public Collectives {
     host_->Abandon(generation, grace_s);
   }
 
+  bool FromDeviceToDevice() const override { return group_ && group_->communicator() != nullptr; }
+  std::string DeviceWay() const override { return group_ ? group_->way() : ""; }
+
   double Waiting_s() const override { return std::max(bell_.Waiting_s(), host_->Waiting_s()); }
 
  private:

@@ -28,6 +28,7 @@ Attempt AttemptOf(const absl::Status& status) {
 
 absl::Status DeviceGroup::Form(const GroupPlan& plan, const Wait& wait) {
   in_use_ = false;
+  way_.clear();
   if (plan.size == 1) {
     if (communicator_) communicator_->LingerFor(kLeaverLingers_s);
     communicator_.reset();
@@ -43,14 +44,15 @@ absl::Status DeviceGroup::Form(const GroupPlan& plan, const Wait& wait) {
   switch (device_plan.kind) {
     case DeviceGroupPlan::Kind::kStaged:
       communicator_.reset();
-      Tell(plan, absl::StrCat("through host memory: ", std::string(device_plan.reason)));
+      Go(plan, absl::StrCat("through host memory: ", std::string(device_plan.reason)));
       return absl::OkStatus();
     case DeviceGroupPlan::Kind::kKeep:
       in_use_ = true;
+      Go(plan, "by NCCL");
       return absl::OkStatus();
     case DeviceGroupPlan::Kind::kInit: {
       ESPALIER_ASSIGN_OR_RETURN(in_use_, FormCommunicator(plan, wait));
-      if (in_use_) Tell(plan, "by NCCL");
+      if (in_use_) Go(plan, "by NCCL");
       return absl::OkStatus();
     }
   }
@@ -108,7 +110,7 @@ absl::StatusOr<bool> DeviceGroup::FormCommunicator(const GroupPlan& plan, const 
     }
     break;
   }
-  Tell(plan, "through host memory: NCCL failed, and is tried again when the replicas change");
+  Go(plan, "through host memory: NCCL failed, and is tried again when the replicas change");
   return false;
 }
 
@@ -133,11 +135,12 @@ DeviceGroup::Formed DeviceGroup::Join(const GroupPlan& plan, const std::vector<s
       [&](const std::function<bool()>& done) { return wait(options_.formation_limit_s, done); });
 }
 
-void DeviceGroup::Tell(const GroupPlan& plan, const std::string& way) {
-  if (plan.rank != 0 || way == told_) return;
-  told_ = way;
+void DeviceGroup::Go(const GroupPlan& plan, std::string way) {
+  way_ = std::move(way);
+  if (plan.rank != 0 || way_ == told_) return;
+  told_ = way_;
   std::fprintf(stderr, "espalier: from generation %lld on gradients go %s\n",
-               static_cast<long long>(plan.generation), way.c_str());
+               static_cast<long long>(plan.generation), way_.c_str());
 }
 
 }  // namespace espalier

@@ -42,6 +42,8 @@ class DeviceGroup {
   // After a group was lost: operations under way end, and the communicator goes with them.
   void GiveUp();
 
+  // How device memory goes, as in "by NCCL"; empty: there is nobody to send it to.
+  const std::string& way() const { return way_; }
   // Null: device memory goes through the host's.
   NcclCommunicator* communicator() const { return in_use_ ? communicator_.get() : nullptr; }
 
@@ -54,13 +56,14 @@ class DeviceGroup {
   Formed Join(const GroupPlan& plan, const std::vector<std::int64_t>& id, const Wait& wait);
   // Whether all members have the new communicator.
   absl::StatusOr<bool> FormCommunicator(const GroupPlan& plan, const Wait& wait);
-  void Tell(const GroupPlan& plan, const std::string& way);
+  void Go(const GroupPlan& plan, std::string way);
 
   Collectives& host_;
   const Options options_;
   std::unique_ptr<NcclCommunicator> communicator_;  // may be an older group's
   GroupPlan communicator_plan_;                     // of the group it was formed for
   bool in_use_ = false;
+  std::string way_;
   std::string told_;  // the way of the group that was told of last
 };
 

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "trial_runner/collectives/cuda_library.h"
 #include "trial_runner/collectives/gloo_collectives.h"
+#include "trial_runner/collectives/network_interface.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
@@ -15,7 +16,9 @@ absl::StatusOr<std::unique_ptr<Collectives>> OverGloo(const CollectivesOptions& 
   ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<Collectives> host, MakeGlooCollectives(options));
   if (options.device == CollectiveBuffer::kHost) return host;
   ESPALIER_ASSIGN_OR_RETURN(const CudaLibrary* const cuda, LoadCudaLibrary());
-  return cuda->make_collectives(std::move(host), options, transport);
+  CollectivesOptions with_interface = options;
+  if (options.interface.empty()) with_interface.interface = InterfaceOf(options.host);
+  return cuda->make_collectives(std::move(host), with_interface, transport);
 }
 
 absl::StatusOr<std::unique_ptr<Collectives>> MakeGloo(const CollectivesOptions& options) {

@@ -10,7 +10,6 @@
 #include "tuner/base/status.h"
 
 namespace espalier {
-namespace {}  // namespace
 
 void StartOnHost(Collectives& host, const StagedOperation& operation) {
   switch (operation.kind) {
@@ -30,22 +29,35 @@ StagedOperations::StagedOperations(Collectives& host, int device)
       copies_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true,
                                            static_cast<c10::DeviceIndex>(device))) {}
 
+// Pinned memory for the operation, with the device's content where that matters.
+at::Tensor StagedOperations::HostCopy(const StagedOperation& operation, const at::Tensor& device,
+                                      c10::cuda::CUDAStream after, Waiting& waiting) {
+  const CollectiveBuffer& buffer = operation.buffer;
+  const bool sends = operation.kind == Kind::kSend;
+  if (sends && sent_.host.defined() && sent_.start == buffer.start && sent_.count == buffer.count) {
+    waiting.copied = sent_.copied;
+    return sent_.host;
+  }
+  at::Tensor host = at::empty({buffer.count},
+                              at::TensorOptions().dtype(device.scalar_type()).pinned_memory(true));
+  if (operation.reads) {
+    c10::Event ready(c10::DeviceType::CUDA);
+    ready.record(after.unwrap());
+    ready.block(copies_.unwrap());
+    const c10::cuda::CUDAStreamGuard guard(copies_);
+    host.copy_(device, /*non_blocking=*/true);
+    waiting.copied = std::make_shared<c10::Event>(c10::DeviceType::CUDA);
+    waiting.copied->record(copies_.unwrap());
+  }
+  if (sends) sent_ = {buffer.start, buffer.count, host, waiting.copied};
+  return host;
+}
+
 void StagedOperations::Start(const StagedOperation& operation, c10::cuda::CUDAStream after) {
-  Waiting waiting{.operation = operation, .copied = std::nullopt};
+  Waiting waiting{.operation = operation, .copied = nullptr};
   if (operation.buffer.device != CollectiveBuffer::kHost) {
     const at::Tensor device = TensorOf(operation.buffer);
-    const at::Tensor host =
-        at::empty({operation.buffer.count},
-                  at::TensorOptions().dtype(device.scalar_type()).pinned_memory(true));
-    if (operation.reads) {
-      c10::Event ready(c10::DeviceType::CUDA);
-      ready.record(after.unwrap());
-      ready.block(copies_.unwrap());
-      const c10::cuda::CUDAStreamGuard guard(copies_);
-      host.copy_(device, /*non_blocking=*/true);
-      waiting.copied.emplace(c10::DeviceType::CUDA);
-      waiting.copied->record(copies_.unwrap());
-    }
+    const at::Tensor host = HostCopy(operation, device, after, waiting);
     if (operation.writes) returns_.push_back({device, host});
     waiting.operation.buffer.start = host.mutable_data_ptr();
     waiting.operation.buffer.device = CollectiveBuffer::kHost;
@@ -69,6 +81,7 @@ void StagedOperations::BeginReady() {
 }
 
 absl::Status StagedOperations::WaitAll(c10::cuda::CUDAStream before, const Patience& patience) {
+  sent_ = {};  // from here on the content may change
   while (!waiting_.empty()) {
     const Waiting& front = waiting_.front();
     ESPALIER_RETURN_IF_ERROR(patience([&] { return IsReady(front); }));
@@ -84,6 +97,7 @@ absl::Status StagedOperations::WaitAll(c10::cuda::CUDAStream before, const Patie
 void StagedOperations::Clear() {
   waiting_.clear();
   returns_.clear();
+  sent_ = {};
 }
 
 }  // namespace espalier

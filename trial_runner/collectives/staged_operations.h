@@ -4,9 +4,10 @@
 #include <c10/core/Event.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <cstdint>
 #include <deque>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -47,8 +48,18 @@ class StagedOperations {
  private:
   struct Waiting {
     StagedOperation operation;
-    std::optional<c10::Event> copied;
+    std::shared_ptr<c10::Event> copied;  // null: nothing had to be
   };
+  // What was copied last to be sent, since the next member is often sent the same.
+  struct Sent {
+    const void* start = nullptr;
+    std::int64_t count = 0;
+    at::Tensor host;
+    std::shared_ptr<c10::Event> copied;
+  };
+
+  at::Tensor HostCopy(const StagedOperation& operation, const at::Tensor& device,
+                      c10::cuda::CUDAStream after, Waiting& waiting);
 
   static bool IsReady(const Waiting& waiting);
   void BeginReady();
@@ -61,6 +72,7 @@ class StagedOperations {
     at::Tensor host;
   };
   std::vector<Return> returns_;
+  Sent sent_;
 };
 
 }  // namespace espalier

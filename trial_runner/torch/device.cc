@@ -18,6 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "trial_runner/collectives/cuda_library.h"
+#include "tuner/base/protocol.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
@@ -34,7 +35,17 @@ std::string Variable(const char* name) {
 }
 
 double& TimeOf(StepTimer::Times& times, Part part) {
-  return part == Part::kCompute ? times.compute_s : times.sync_s;
+  switch (part) {
+    case Part::kCompute:
+      return times.compute_s;
+    case Part::kSync:
+      return times.sync_s;
+    case Part::kAccumulation:
+      return times.accumulation_s;
+    case Part::kLastMicrobatch:
+      break;
+  }
+  return times.last_microbatch_s;
 }
 
 class CpuStepTimer final : public StepTimer {
@@ -44,10 +55,11 @@ class CpuStepTimer final : public StepTimer {
     const Clock::duration took = Clock::now() - began_[static_cast<std::size_t>(part)];
     TimeOf(times_, part) += std::chrono::duration<double>(took).count();
   }
-  std::optional<Times> EndStep() override { return std::exchange(times_, Times{}); }
+  std::vector<Times> EndStep() override { return {std::exchange(times_, Times{})}; }
+  void Reset() override { times_ = {}; }
 
  private:
-  std::array<Clock::time_point, 2> began_;
+  std::array<Clock::time_point, 4> began_;
   Times times_;
 };
 
@@ -66,14 +78,19 @@ class GpuStepTimer final : public StepTimer {
     }
   }
 
-  std::optional<Times> EndStep() override {
+  std::vector<Times> EndStep() override {
     steps_.push_back(std::exchange(step_, {}));
-    std::optional<Times> newest;
+    std::vector<Times> passed;
     while (!steps_.empty() && IsPassed(steps_.front())) {
-      newest = Sum(steps_.front());
+      passed.push_back(Sum(steps_.front()));
       steps_.pop_front();
     }
-    return newest;
+    return passed;
+  }
+
+  void Reset() override {
+    step_.clear();
+    steps_.clear();
   }
 
  private:
@@ -129,7 +146,9 @@ bool MachineHasDriver() { return access("/dev/nvidiactl", F_OK) == 0; }
 
 absl::Status Prepare(double memory_share) {
   ESPALIER_ASSIGN_OR_RETURN(const CudaLibrary* const cuda, LoadCudaLibrary());
-  ESPALIER_RETURN_IF_ERROR(cuda->device_count().status());
+  const absl::Status devices = cuda->device_count().status();
+  EndIfSlotIsAtFault(devices);
+  ESPALIER_RETURN_IF_ERROR(devices);
   if (!at::hasCUDA()) {
     return absl::FailedPreconditionError(
         "LibTorch had looked for CUDA before its CUDA part was loaded: make the Trial before "
@@ -161,6 +180,16 @@ absl::StatusOr<c10::Device> AssignedDevice() {
         "; to train on the CPU, set CUDA_VISIBLE_DEVICES to \"\""));
   }
   return c10::Device(c10::kCUDA, 0);
+}
+
+void EndIfSlotIsAtFault(const absl::Status& devices) {
+  if (devices.ok() || std::getenv("ESPALIER_CONTROL_FD") == nullptr) return;
+  std::fprintf(stderr,
+               "espalier: CUDA cannot be used with CUDA_VISIBLE_DEVICES=\"%s\": %s; this replica "
+               "ends, so that the trial goes on elsewhere\n",
+               Variable("CUDA_VISIBLE_DEVICES").c_str(), std::string(devices.message()).c_str());
+  std::fflush(nullptr);
+  _exit(kSlotAtFaultExitCode);
 }
 
 std::optional<std::string> MisplacedModel(const std::string& what, c10::Device placed,

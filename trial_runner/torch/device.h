@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -20,6 +21,11 @@ namespace espalier {
 //
 // Call it before anything else of LibTorch: it loads LibTorch's CUDA part.
 absl::StatusOr<c10::Device> AssignedDevice();
+
+// Ends a replica in an agent's slot (ESPALIER_CONTROL_FD) with kSlotAtFaultExitCode where CUDA
+// tells no devices there: its trial is to be tried in another one. Does nothing to a program that
+// was started by hand, and none where there are devices.
+void EndIfSlotIsAtFault(const absl::Status& devices);
 
 // What to tell people of a model that is not where its replica trains; nothing if it is. `what`
 // names the model, `placed` is where its parameters are.
@@ -37,10 +43,13 @@ void EmptyCache(c10::Device device);
 // its current stream, which are read when the GPU has passed them, a step or two later. One thread.
 class StepTimer {
  public:
-  enum class Part { kCompute, kSync };
+  // The latter two are the whole of a microbatch, and overlap with the former.
+  enum class Part { kCompute, kSync, kAccumulation, kLastMicrobatch };
   struct Times {
     double compute_s = 0;
     double sync_s = 0;
+    double accumulation_s = 0;
+    double last_microbatch_s = 0;
   };
 
   static std::unique_ptr<StepTimer> For(c10::Device device);
@@ -49,9 +58,11 @@ class StepTimer {
   // A part may begin and end several times in a step; the times are added up.
   virtual void Begin(Part part) = 0;
   virtual void End(Part part) = 0;
-  // Ends the step. Returns the times of the newest step that the device has completed, unless they
-  // were returned before; on the CPU that is this step.
-  virtual std::optional<Times> EndStep() = 0;
+  // Ends the step. Returns the times of the steps that the device has completed, in their order,
+  // each once; on the CPU that is this step.
+  virtual std::vector<Times> EndStep() = 0;
+  // Forgets the step under way, and those of which nothing was returned yet.
+  virtual void Reset() = 0;
 };
 
 }  // namespace espalier

@@ -33,6 +33,7 @@ struct Group {
   std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> gradients;
   std::vector<State*> states;
+  std::vector<void*> made;  // keys of states that there were none of
 };
 
 template <typename State>
@@ -41,7 +42,10 @@ Group<State> WithGradients(optim::Optimizer& optimizer, const optim::OptimizerPa
   for (const at::Tensor& p : of.params()) {
     if (!p.grad().defined()) continue;
     auto& state = optimizer.state()[p.unsafeGetTensorImpl()];
-    if (!state) state = std::make_unique<State>();
+    if (!state) {
+      state = std::make_unique<State>();
+      group.made.push_back(p.unsafeGetTensorImpl());
+    }
     group.parameters.push_back(p);
     group.gradients.push_back(p.grad());
     group.states.push_back(static_cast<State*>(state.get()));
@@ -154,9 +158,11 @@ class CountingOptimizer : public FusedOptimizer {
   void Step(const at::Tensor& found_inf) final {
     const at::NoGradGuard no_grad;
     counted_.clear();
+    made_.clear();
     for (const optim::OptimizerParamGroup& of : optimizer_.param_groups()) {
       const Group<State> group = WithGradients<State>(optimizer_, of);
       if (group.parameters.empty()) continue;
+      made_.insert(made_.end(), group.made.begin(), group.made.end());
       for (std::size_t i = 0; i < group.states.size(); ++i) {
         Prepare(*group.states[i], group.parameters[i], of.options());
         group.states[i]->step(group.states[i]->step() + 1);
@@ -169,7 +175,9 @@ class CountingOptimizer : public FusedOptimizer {
 
   void TakeBack() final {
     for (State* const state : counted_) state->step(state->step() - 1);
+    for (void* const key : made_) optimizer_.state().erase(key);
     counted_.clear();
+    made_.clear();
   }
 
  protected:
@@ -183,6 +191,7 @@ class CountingOptimizer : public FusedOptimizer {
  private:
   optim::Optimizer& optimizer_;
   std::vector<State*> counted_;
+  std::vector<void*> made_;  // in the last step
 };
 
 // The functions of Adam and AdamW with a learning rate that is a number.
@@ -253,6 +262,11 @@ class FusedAdagrad final : public CountingOptimizer<optim::AdagradParamState> {
 }  // namespace
 
 std::unique_ptr<FusedOptimizer> FusedOptimizer::For(optim::Optimizer& optimizer) {
+  for (const optim::OptimizerParamGroup& group : optimizer.param_groups()) {
+    for (const at::Tensor& p : group.params()) {
+      if (!p.is_non_overlapping_and_dense()) return nullptr;
+    }
+  }
   const std::type_info& type = typeid(optimizer);
   if (type == typeid(optim::SGD)) return std::make_unique<FusedSgd>(optimizer);
   if (type == typeid(optim::Adam)) {

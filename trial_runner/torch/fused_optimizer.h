@@ -15,8 +15,8 @@ namespace espalier {
 // the optimizer's own, up to the order of rounding, so that the two may take turns. One thread.
 class FusedOptimizer {
  public:
-  // For SGD, Adam, AdamW and Adagrad, by their exact class; null for others. `optimizer` must
-  // outlive it.
+  // For SGD, Adam, AdamW and Adagrad, by their exact class; null for others, and where a
+  // parameter's memory has gaps, which the kernels would write to. `optimizer` must outlive it.
   static std::unique_ptr<FusedOptimizer> For(torch::optim::Optimizer& optimizer);
   virtual ~FusedOptimizer() = default;
 

@@ -34,6 +34,8 @@ ElementScale ScaleAt(const std::vector<Preconditioner>& preconditioners, std::si
 
 // Scaled gradients are made so many elements at a time, 32 MB, to be forgotten at once.
 constexpr std::int64_t kMostScaledAtOnce = 8 << 20;
+// More elements are beyond what LibTorch's dot counts with on a GPU.
+constexpr std::int64_t kMostSummedAtOnce = 1 << 30;
 
 std::size_t Count(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
 
@@ -72,9 +74,19 @@ GradientBuckets::GradientBuckets(std::vector<Parameter> parameters, std::size_t 
       local_sqr_(groups),
       used_(parameters_.size()),
       waiting_(parameters_.size()) {
-  const std::int64_t most = std::max<std::int64_t>(bucket_bytes / 4, 1);
+  SetBucketBytes(bucket_bytes, bucket_bytes);
+  Attach();
+}
+
+void GradientBuckets::SetBucketBytes(std::int64_t first, std::int64_t each) {
+  constexpr std::int64_t kElementBytes = 4;
+  buckets_.clear();
+  ranges_.clear();
+  size_ = 0;
   for (std::size_t i = parameters_.size(); i-- > 0;) {
     const std::int64_t count = parameters_[i].tensor.numel();
+    const std::int64_t most =
+        std::max<std::int64_t>((buckets_.size() < 2 ? first : each) / kElementBytes, 1);
     if (buckets_.empty() ||
         (size_ > buckets_.back().begin && size_ + count - buckets_.back().begin > most)) {
       buckets_.push_back({.begin = size_, .end = size_, .parameters = {}, .ranges = {}});
@@ -85,12 +97,13 @@ GradientBuckets::GradientBuckets(std::vector<Parameter> parameters, std::size_t 
     bucket.end = size_;
     bucket.parameters.push_back(i);
     const std::size_t group = parameters_[i].group;
-    if (bucket.ranges.empty() || bucket.ranges.back().group != group) {
-      bucket.ranges.push_back({offsets_[i], size_, group});
+    for (std::vector<Range>* ranges : {&bucket.ranges, &ranges_}) {
+      if (ranges->empty() || ranges->back().group != group) {
+        ranges->push_back({offsets_[i], size_, group});
+      }
+      ranges->back().end = size_;
     }
-    bucket.ranges.back().end = size_;
   }
-  Attach();
 }
 
 GradientBuckets::~GradientBuckets() { Detach(); }
@@ -102,8 +115,8 @@ void GradientBuckets::Attach() {
     accumulators_.push_back(torch::autograd::impl::grad_accumulator(parameters_[i].tensor));
     torch::autograd::Node& node = *accumulators_.back();
     hooks_.push_back(node.add_post_hook(std::make_unique<Hook>(*this, i)));
-    const bool has_one = std::any_of(
-        node.pre_hooks().begin(), node.pre_hooks().end(), [this](const auto& hook) {
+    const bool has_one =
+        std::any_of(node.pre_hooks().begin(), node.pre_hooks().end(), [this](const auto& hook) {
           const auto* own = dynamic_cast<const PreHook*>(hook.get());
           return own != nullptr && own->owner.lock() == self_;
         });
@@ -147,6 +160,7 @@ void GradientBuckets::Renew() {
   earlier_ = at::Tensor();
   memory_ = gradients_ = scales_ = at::Tensor();
   scales_known_ = false;
+  waiting_.assign(parameters_.size(), {});
   DropPrevious();
 }
 
@@ -187,6 +201,7 @@ void GradientBuckets::Begin(const Pass& pass, Collectives& collectives, int repl
   collectives_ = &collectives;
   replicas_ = replicas;
   for (Parameter& p : parameters_) p.tensor.mutable_grad().reset();
+  waiting_.assign(parameters_.size(), {});  // of a pass that ended in an exception
   if (pass.first) {
     kept_norms_ = {};
     for (auto* sums : {&kept_norms_.sqr, &kept_norms_.previous_sqr, &kept_norms_.product}) {
@@ -499,30 +514,37 @@ void GradientBuckets::CompareWithPrevious(std::size_t index) {
 
 // By group |gradient|^2, |previous|^2 and gradient . previous; then |gradient|^2 of all, without
 // preconditioner. In the memory's order: a parameter without gradient has zeros there.
-at::Tensor GradientBuckets::StepSums() const {
-  std::vector<at::Tensor> sums(3 * groups_ + 1, at::zeros({}, memory_.options()));
-  for (const Bucket& bucket : buckets_) {
-    for (const Range& of_group : bucket.ranges) {
-      for (std::int64_t begin = of_group.begin; begin < of_group.end; begin += kMostScaledAtOnce) {
-        const Range range{begin, std::min(of_group.end, begin + kMostScaledAtOnce), of_group.group};
-        const at::Tensor plain = memory_.narrow(0, range.begin, range.end - range.begin);
-        const at::Tensor now = Scaled(plain, range);
-        const auto add = [&](std::size_t index, const at::Tensor& a, const at::Tensor& b) {
-          sums[index] = sums[index] + at::dot(a, b);
-        };
-        add(range.group, now, now);
-        if (scales_.defined()) add(3 * groups_, plain, plain);
-        if (!previous_memory_.defined()) continue;
-        const at::Tensor before =
-            Scaled(previous_memory_.narrow(0, range.begin, range.end - range.begin), range);
-        add(groups_ + range.group, before, before);
-        add(2 * groups_ + range.group, now, before);
-      }
+at::Tensor GradientBuckets::StepSums() {
+  RefreshScales();  // those of a step that was left out count no more
+  std::vector<at::Tensor> sums(3 * groups_ + 1);
+  const auto add = [&sums](std::size_t index, const at::Tensor& sum) {
+    sums[index] = sums[index].defined() ? sums[index] + sum : sum;
+  };
+  const std::int64_t most = scales_.defined() ? kMostScaledAtOnce : kMostSummedAtOnce;
+  for (const Range& of_group : ranges_) {
+    for (std::int64_t begin = of_group.begin; begin < of_group.end; begin += most) {
+      const Range range{begin, std::min(of_group.end, begin + most), of_group.group};
+      const at::Tensor plain = memory_.narrow(0, range.begin, range.end - range.begin);
+      const at::Tensor now = Scaled(plain, range);
+      add(range.group, at::dot(now, now));
+      if (scales_.defined()) add(3 * groups_, at::dot(plain, plain));
+      if (!previous_memory_.defined()) continue;
+      const at::Tensor before =
+          Scaled(previous_memory_.narrow(0, range.begin, range.end - range.begin), range);
+      add(groups_ + range.group, at::dot(before, before));
+      add(2 * groups_ + range.group, at::dot(now, before));
     }
   }
   if (!scales_.defined()) {
-    sums[3 * groups_] = sums[0];
-    for (std::size_t g = 1; g < groups_; ++g) sums[3 * groups_] = sums[3 * groups_] + sums[g];
+    for (std::size_t g = 0; g < groups_; ++g) {
+      if (sums[g].defined()) add(3 * groups_, sums[g]);
+    }
+  }
+  at::Tensor zero;
+  for (at::Tensor& sum : sums) {
+    if (sum.defined()) continue;
+    if (!zero.defined()) zero = at::zeros({}, memory_.options());
+    sum = zero;
   }
   return at::stack(sums);
 }
@@ -540,7 +562,7 @@ void GradientBuckets::TakeSums(const float* sums) {
   norm_sqr_ = static_cast<double>(sums[3 * groups_]);
 }
 
-GradientBuckets::Measurement GradientBuckets::BeginMeasuring(bool previous) const {
+GradientBuckets::Measurement GradientBuckets::BeginMeasuring(bool previous) {
   ESPALIER_CHECK(pass_.keep && !on_host(), "only a kept pass of a device is measured later");
   const at::NoGradGuard no_grad;
   Measurement measurement{.sums = StepSums(),
@@ -565,7 +587,7 @@ GradientBuckets::Norms GradientBuckets::Await(const Measurement& measurement) co
 at::Tensor GradientBuckets::FoundNotFinite(const Measurement& measurement) const {
   const at::NoGradGuard no_grad;
   const at::Tensor sqr = measurement.sums.narrow(0, 0, static_cast<std::int64_t>(groups_));
-  return sqr.sum().isfinite().logical_not_().to(at::kFloat);
+  return sqr.isfinite().all().logical_not_().to(at::kFloat);
 }
 
 void GradientBuckets::Clip(const Measurement& measurement, double norm) {

@@ -75,6 +75,10 @@ class GradientBuckets {
   Arithmetic arithmetic() const { return arithmetic_; }
   std::size_t groups() const { return groups_; }
 
+  // Gradients are reduced in buckets of so many bytes from here on, less in the first, which
+  // backward comes to first. Between two steps; alike on all members.
+  void SetBucketBytes(std::int64_t first, std::int64_t each);
+
   // Norms count each element scaled by these, one per parameter; empty: unscaled.
   void SetPreconditioners(std::vector<Preconditioner> preconditioners) {
     preconditioners_ = std::move(preconditioners);
@@ -145,7 +149,7 @@ class GradientBuckets {
     std::optional<c10::Event> copied;
     bool compared = false;
   };
-  Measurement BeginMeasuring(bool previous) const;
+  Measurement BeginMeasuring(bool previous);
   // Waits until the device is through with it, which it is if a later step has been measured.
   Norms Await(const Measurement& measurement) const;
   // On the device: 1 where Norms::finite() is false, else 0.
@@ -196,7 +200,7 @@ class GradientBuckets {
   void FoldBucket(const Bucket& bucket);
   void RefreshScales();
   at::Tensor Scaled(const at::Tensor& gradients, const Range& range) const;
-  at::Tensor StepSums() const;
+  at::Tensor StepSums();
   Norms NormsOf(const float* sums) const;
   void TakeSums(const float* sums);
   void BeginFullBuckets();
@@ -218,6 +222,7 @@ class GradientBuckets {
   const std::size_t groups_;
   std::vector<std::int64_t> offsets_;  // of each parameter in the memory
   std::vector<Bucket> buckets_;        // in the order they are begun
+  std::vector<Range> ranges_;          // of one group each, whatever the buckets
   std::int64_t size_ = 0;              // gradient elements
   at::Device device_;
   const Arithmetic arithmetic_;
@@ -245,8 +250,8 @@ class GradientBuckets {
   bool open_ = false;
   bool end_awaited_ = false;  // of the backward that is running
   bool in_parts_ = false;
-  bool reduced_ = false;      // this step's are reduced
-  at::Tensor earlier_;        // what was reduced before the pass was opened again
+  bool reduced_ = false;  // this step's are reduced
+  at::Tensor earlier_;    // what was reduced before the pass was opened again
   std::vector<bool> earlier_used_;
   std::function<void()> at_backwards_end_;
   std::function<void()> at_further_backward_;

@@ -1,5 +1,6 @@
 #include "trial_runner/torch/preconditioner.h"
 
+#include <ATen/ops/empty_strided.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 
@@ -10,6 +11,17 @@ namespace espalier {
 namespace {
 
 constexpr std::int64_t kFirstSteps = 5;
+
+// The tensor with its elements in the order in which GradientBuckets has those of the parameter.
+at::Tensor InOrderOf(const at::Tensor& parameter, const at::Tensor& tensor) {
+  if (parameter.is_contiguous() || !parameter.is_non_overlapping_and_dense()) {
+    return tensor.contiguous();
+  }
+  if (tensor.strides() == parameter.strides()) return tensor;
+  at::Tensor ordered = at::empty_strided(parameter.sizes(), parameter.strides(), tensor.options());
+  ordered.copy_(tensor);
+  return ordered;
+}
 
 template <typename ParamState, typename Options>
 std::vector<Preconditioner> OfAdam(torch::optim::Optimizer& optimizer,
@@ -25,13 +37,13 @@ std::vector<Preconditioner> OfAdam(torch::optim::Optimizer& optimizer,
       continue;
     }
     const auto& state = static_cast<const ParamState&>(*found->second);
-    const at::Tensor& moment = state.exp_avg_sq();
-    if (state.step() < kFirstSteps || !moment.is_contiguous()) return {};
+    if (state.step() < kFirstSteps) return {};
     const auto& options =
         static_cast<const Options&>(optimizer.param_groups()[groups[i]].options());
     const double beta2 = std::get<1>(options.betas());
     const double correction = 1 - std::pow(beta2, static_cast<double>(state.step()));
-    all.push_back({moment, 1 / std::sqrt(correction), options.eps()});
+    all.push_back(
+        {InOrderOf(parameters[i], state.exp_avg_sq()), 1 / std::sqrt(correction), options.eps()});
     any = true;
   }
   if (!any) all.clear();

@@ -60,10 +60,8 @@ void TrainingEngine::Rehearse(const std::function<void()>& microbatch) {
   }
 }
 
-// As in the first microbatch of several, which is folded and begins no collective.
 void TrainingEngine::BackwardOfRehearsal(std::size_t number, const at::Tensor& loss) {
-  models_[number]->Backward(loss, {.weight = 1, .first = true, .last = false},
-                            state_.position.models[number], *collectives_, /*replicas=*/1);
+  models_[number]->Rehearse(loss, state_.position.models[number], *collectives_);
 }
 
 }  // namespace espalier

@@ -165,6 +165,7 @@ absl::Status ReplicaGroup::FormAndEqualise(const Membership& membership, int ran
                                               .rendezvous = membership.members.front().address,
                                               .secret = membership.secret}));
   times.form_s = SecondsSince(start);
+  times.transport = collectives_.DeviceWay();
   const Clock::time_point formed = Clock::now();
   progress.Begin(GroupPhase::kHandingOver, membership.generation);
   ESPALIER_RETURN_IF_ERROR(

@@ -135,7 +135,7 @@ absl::Status StateReader::TensorInto(const at::Tensor& tensor, const std::string
   return Content(tensor);
 }
 
-absl::Status StateReader::AnyTensor(at::Tensor& tensor, at::Device device) {
+absl::Status StateReader::AnyTensor(at::Tensor& tensor, at::Device device, const at::Tensor& like) {
   ESPALIER_ASSIGN_OR_RETURN(const Form form, TensorForm());
   if (!form.defined) {
     tensor = at::Tensor();
@@ -143,7 +143,11 @@ absl::Status StateReader::AnyTensor(at::Tensor& tensor, at::Device device) {
   }
   const bool fits = tensor.defined() && tensor.scalar_type() == form.type &&
                     tensor.sizes() == form.shape && tensor.device() == device;
-  if (!fits) tensor = at::empty(form.shape, at::TensorOptions().dtype(form.type).device(device));
+  if (!fits) {
+    const auto options = at::TensorOptions().dtype(form.type).device(device);
+    const bool alike = like.defined() && like.sizes() == form.shape;
+    tensor = alike ? at::empty_like(like.detach(), options) : at::empty(form.shape, options);
+  }
   return Content(tensor);
 }
 

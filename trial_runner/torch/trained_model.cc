@@ -1,5 +1,7 @@
 #include "trial_runner/torch/trained_model.h"
 
+#include <ATen/ops/ones_like.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -16,6 +18,12 @@ namespace {
 constexpr double kFirstLossScale = 65536;
 constexpr double kLeastLossScale = 1.0 / 65536;
 constexpr std::int64_t kStepsToGrow = 2000;
+
+// By sockets small buckets are under way early; NCCL's start costs more, and large ones go faster.
+// The first is to be under way early in any case.
+constexpr std::int64_t kHostBucket_bytes = 4 << 20;
+constexpr std::int64_t kDeviceBucket_bytes = 25 << 20;
+constexpr std::int64_t kFirstDeviceBucket_bytes = 1 << 20;
 
 absl::StatusOr<std::vector<GradientBuckets::Parameter>> TrainedParameters(
     const std::vector<std::vector<at::Tensor>>& groups, const std::string& what) {
@@ -64,9 +72,9 @@ absl::Status Check(const DataParallelOptions& options) {
                                                    options.mixed_precision,
                                                    "\": want bf16, fp16 or nothing"));
   }
-  if (options.bucket_bytes < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, ": bucket_bytes is ", options.bucket_bytes, ": want a positive number"));
+  if (options.bucket_bytes < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": bucket_bytes is ", options.bucket_bytes,
+                                                   ": want a positive number, or 0: as suits"));
   }
   return absl::OkStatus();
 }
@@ -109,8 +117,8 @@ TrainedModel::TrainedModel(std::unique_ptr<ModelPart> model,
       optimizer_(std::move(optimizer)),
       options_(options),
       rule_(std::move(rule)),
-      gradients_(std::move(parameters), optimizer_->Groups().size(), options.bucket_bytes,
-                 arithmetic),
+      gradients_(std::move(parameters), optimizer_->Groups().size(),
+                 options.bucket_bytes > 0 ? options.bucket_bytes : kHostBucket_bytes, arithmetic),
       fused_(arithmetic != GradientBuckets::Arithmetic::kHostLoops &&
              optimizer_->UseFusedKernels()) {
   for (const GradientBuckets::Parameter& p : gradients_.parameters()) {
@@ -147,7 +155,9 @@ double LossScale(const ModelPosition& position) {
 void TrainedModel::OpenPass(const Microbatch& microbatch, const ModelPosition& position,
                             Collectives& collectives, int replicas) {
   const double scale = LossScale(position);
-  kept_ = replicas == 1 && microbatch.first && microbatch.last && scale == 1.0;
+  // With a loss scale, what the gradients turn out to be is to be known at once, so that it
+  // follows.
+  kept_ = replicas == 1 && microbatch.first && microbatch.last && position.loss_scale <= 0;
   if (microbatch.first) non_finite_losses_ = 0;
   gradients_.Begin({.weight = microbatch.weight / scale,
                     .first = microbatch.first,
@@ -171,6 +181,20 @@ void TrainedModel::Backward(const at::Tensor& loss, const Microbatch& microbatch
   ClosePass();
 }
 
+void TrainedModel::Rehearse(const at::Tensor& loss, const ModelPosition& position,
+                            Collectives& collectives) {
+  // A kept pass begins no collective, nor does the first microbatch of several, which is folded.
+  const bool keep = fused_ && position.loss_scale <= 0;
+  Backward(loss, {.weight = 1, .first = true, .last = keep}, position, collectives, 1);
+  if (!keep) return;
+  const GradientBuckets::Measurement measurement = gradients_.BeginMeasuring(/*previous=*/false);
+  gradients_.Await(measurement);
+  // The device leaves the step out.
+  const std::vector<double> factors(gradients_.groups(), 1.0);
+  optimizer_->Step(factors, at::ones_like(gradients_.FoundNotFinite(measurement)));
+  optimizer_->TakeBack();
+}
+
 void TrainedModel::PassWithoutSamples(Collectives& collectives, int replicas) {
   kept_ = false;
   non_finite_losses_ = 0;
@@ -185,7 +209,11 @@ void TrainedModel::RefreshPreconditioners() {
   gradients_.SetPreconditioners(std::move(fresh));
 }
 
-void TrainedModel::StartGroup() {
+void TrainedModel::StartGroup(bool from_device_to_device) {
+  if (options_.bucket_bytes == 0) {
+    from_device_to_device ? gradients_.SetBucketBytes(kFirstDeviceBucket_bytes, kDeviceBucket_bytes)
+                          : gradients_.SetBucketBytes(kHostBucket_bytes, kHostBucket_bytes);
+  }
   gradients_.Attach();
   gradients_.DropPrevious();
   RefreshPreconditioners();
@@ -311,6 +339,7 @@ bool TrainedModel::Settle(ModelPosition& position) {
   const GradientBuckets::Norms norms = gradients_.Await(step.measurement);
   if (!norms.finite()) {
     optimizer_->TakeBack();
+    RefreshPreconditioners();  // by the count of steps that were taken
     gradients_.DropPrevious();
     ++position.skipped_steps;
     return false;

@@ -54,6 +54,9 @@ class TrainedModel {
   // Runs backward in between. `loss`: the mean over the microbatch.
   void Backward(const at::Tensor& loss, const Microbatch& microbatch, const ModelPosition& position,
                 Collectives& collectives, int replicas);
+  // A microbatch of which nothing is to be left: loads what steps will need. The gradients are to
+  // be dropped after it.
+  void Rehearse(const at::Tensor& loss, const ModelPosition& position, Collectives& collectives);
   // A step in which this replica has no samples of its own.
   void PassWithoutSamples(Collectives& collectives, int replicas);
   // Microbatches of the step so far whose loss was not finite, on this replica.
@@ -88,8 +91,9 @@ class TrainedModel {
 
   // The next step's gradients are not to be compared with this one's.
   void DropPrevious() { gradients_.DropPrevious(); }
-  // The group or its state has changed under the model.
-  void StartGroup();
+  // The group or its state has changed under the model. `from_device_to_device`: how its gradients
+  // go, see Collectives.
+  void StartGroup(bool from_device_to_device = false);
   // A collective that was given up may still write.
   void Renew() { gradients_.Renew(); }
   // Drops all gradients. The next step makes their memory anew.

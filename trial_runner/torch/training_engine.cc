@@ -66,16 +66,16 @@ TrainingEngine::TrainingEngine(TrialContext& trial, std::unique_ptr<CheckpointFo
       format_(format ? std::move(format) : std::make_unique<LibTorchCheckpoints>()),
       collectives_(MakeCollectives(trial)),
       state_(trial, *format_),
-      group_(trial, *collectives_, state_, [this] { ReleaseMemory(); }),
-      device_timer_(trial.device.is_cpu() ? nullptr : StepTimer::For(trial.device)) {}
+      group_(trial, *collectives_, state_, [this] { ReleaseMemory(); }) {
+  if (!trial.device.is_cpu()) device_times_.emplace(StepTimer::For(trial.device));
+}
 
 std::size_t TrainingEngine::AddModel(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
                                      const DataParallelOptions& options) {
   auto* const checkpoints = dynamic_cast<LibTorchCheckpoints*>(format_.get());
   ESPALIER_CHECK(checkpoints != nullptr, "models of LibTorch are saved in its format");
-  const std::size_t number =
-      AddModel(std::make_unique<LibTorchModel>(model),
-               std::make_unique<LibTorchOptimizer>(optimizer), options);
+  const std::size_t number = AddModel(std::make_unique<LibTorchModel>(model),
+                                      std::make_unique<LibTorchOptimizer>(optimizer), options);
   checkpoints->AddModel(options.name, model, optimizer);
   return number;
 }
@@ -98,14 +98,13 @@ std::size_t TrainingEngine::AddModel(std::unique_ptr<ModelPart> model,
     BadUse(absl::StrCat("AdaptiveDataParallel \"", options.name,
                         "\" was made after training began: make all of them before"));
   }
-  auto made = TrainedModel::Make(std::move(model), std::move(optimizer), options,
-                                 trial_.bucket_operations);
+  auto made =
+      TrainedModel::Make(std::move(model), std::move(optimizer), options, trial_.bucket_operations);
   if (!made.ok()) EndProcess(made.status(), kBadUseExitCode);
   if (const auto misplaced = MisplacedModel((*made)->what(), (*made)->device(), trial_.device)) {
     std::fprintf(stderr, "espalier: %s\n", misplaced->c_str());
   }
-  const absl::Status added =
-      state_.AddModel(options.name, (*made)->model(), (*made)->optimizer());
+  const absl::Status added = state_.AddModel(options.name, (*made)->model(), (*made)->optimizer());
   if (!added.ok()) EndProcess(added, kBadUseExitCode);
   state_.position.models.push_back((*made)->FirstPosition());
   models_.push_back(*std::move(made));
@@ -138,7 +137,7 @@ void TrainingEngine::Join(std::int64_t epochs) {
     state_.position.batch_size = bounds_.initial;
   }
   state_.position.atomic_batch_size = 0;  // as Regroup does in those that were there before
-  for (const auto& model : models_) model->StartGroup();
+  for (const auto& model : models_) model->StartGroup(collectives_->FromDeviceToDevice());
   trial_.progress = state_.position.progress;
   last_progress_ = last_step_end_ = Clock::now();
 }
@@ -250,7 +249,7 @@ void TrainingEngine::BeginMicrobatch() {
   state_.sums.BeginMicrobatch();
   next_model_ = 0;
   inverse_size_ += 1.0 / static_cast<double>(plan_->microbatches[next_microbatch_].size);
-  if (device_timer_) device_timer_->Begin(StepTimer::Part::kCompute);
+  if (device_times_) device_times_->BeginMicrobatch(InLastMicrobatch());
 }
 
 void TrainingEngine::CopySamples(std::int64_t epoch, const SampleSlice& slice,
@@ -279,7 +278,7 @@ TrainedModel::StepFacts TrainingEngine::Facts() const {
 // All of the step that was not spent waiting for others. What a device needed is known a step
 // later.
 double TrainingEngine::ComputeTime() const {
-  if (device_timer_) return device_times_.compute_s;
+  if (device_times_) return device_step_.compute_s;
   return compute_time_s_ + SecondsBetween(microbatch_start_, Clock::now()) - times_.sync_time_s;
 }
 
@@ -320,7 +319,7 @@ void TrainingEngine::EndOfMicrobatch() {
   }
   ++next_microbatch_;
   ++times_.accumulation_count;
-  if (device_timer_) device_timer_->End(StepTimer::Part::kCompute);
+  if (device_times_) device_times_->EndMicrobatch();
   const double time_s = SecondsBetween(microbatch_start_, Clock::now());
   times_.accumulation_time_s += time_s;
   compute_time_s_ += time_s;
@@ -370,8 +369,7 @@ void TrainingEngine::EndBackward(std::size_t number) {
   if (!Collects(number) || passes_[number] != PassState::kOpen) return;
   models_[number]->ClosePass();
   passes_[number] = hold_gradients_ ? PassState::kHeld : PassState::kClosed;
-  broken_ = group_.Abandoned() ||
-            (InLastMicrobatch() && !hold_gradients_ && !ReduceModel(number));
+  broken_ = group_.Abandoned() || (InLastMicrobatch() && !hold_gradients_ && !ReduceModel(number));
 }
 
 void TrainingEngine::BeginFurtherBackward(std::size_t number) {
@@ -473,15 +471,9 @@ bool TrainingEngine::ReduceModel(std::size_t number) {
   TrainedModel& model = *models_[number];
   if (!model.kept()) FillTail(model);
   const Clock::time_point sync_start = Clock::now();
-  if (device_timer_) {
-    device_timer_->End(StepTimer::Part::kCompute);
-    device_timer_->Begin(StepTimer::Part::kSync);
-  }
+  if (device_times_) device_times_->BeginSync();
   if (!model.Reduce().ok()) return false;
-  if (device_timer_) {
-    device_timer_->End(StepTimer::Part::kSync);
-    device_timer_->Begin(StepTimer::Part::kCompute);
-  }
+  if (device_times_) device_times_->EndSync();
   times_.sync_time_s += SecondsBetween(sync_start, Clock::now());
   return true;
 }
@@ -592,14 +584,22 @@ void TrainingEngine::FailAfterSkippedSteps(const TrainedModel& model,
 void TrainingEngine::MeasureTimes() {
   const TrainingPosition& p = state_.position;
   times_.optimizer_time_s = SecondsBetween(microbatch_start_, Clock::now());
-  if (device_timer_) {
-    device_timer_->End(StepTimer::Part::kCompute);
-    if (const auto seen = device_timer_->EndStep()) device_times_ = *seen;
-    times_.sync_time_s = device_times_.sync_s;
+  DeviceStepTimes::Step step{.times = times_};
+  step.usual = plan_->samples == p.batch_size && !plan_->microbatches.empty();
+  if (step.usual) {
+    step.shape = {group_.nodes(), group_.size(), plan_->microbatches.front().size};
   }
-  group_.ExpectStepTime(times_.accumulation_time_s + times_.optimizer_time_s);
-  if (plan_->samples != p.batch_size || plan_->microbatches.empty()) return;
-  profile_.Add({group_.nodes(), group_.size(), plan_->microbatches.front().size}, times_);
+  std::vector<DeviceStepTimes::Step> known;
+  if (device_times_) {
+    known = device_times_->EndStep(step);
+  } else {
+    known.push_back(step);
+  }
+  for (const DeviceStepTimes::Step& each : known) {
+    device_step_ = each;
+    group_.ExpectStepTime(each.times.accumulation_time_s + each.times.optimizer_time_s);
+    if (each.usual) profile_.Add(each.shape, each.times);
+  }
 }
 
 void TrainingEngine::SendProgress() {
@@ -675,6 +675,7 @@ void TrainingEngine::RegroupIfDue() {
 void TrainingEngine::Regroup(bool broken) {
   regroup_due_ = broken_ = false;
   SettleSteps();
+  if (device_times_) device_times_->Reset();
   if (broken) {
     dropped_ = true;
     for (const auto& model : models_) model->Renew();
@@ -700,7 +701,7 @@ void TrainingEngine::Regroup(bool broken) {
   // The global batch stays; its best division for the new group is to be seen.
   p.atomic_batch_size = 0;
   proposed_batch_ = 0;
-  for (const auto& model : models_) model->StartGroup();
+  for (const auto& model : models_) model->StartGroup(collectives_->FromDeviceToDevice());
   profile_.StartGroup();
   replica_times_.clear();
   if (!reported) profile_.Take();  // another has reported these steps

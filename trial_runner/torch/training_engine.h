@@ -19,6 +19,7 @@
 #include "trial_runner/elastic/step_schedule.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
 #include "trial_runner/torch/device.h"
+#include "trial_runner/torch/device_step_times.h"
 #include "trial_runner/torch/libtorch_checkpoint.h"
 #include "trial_runner/torch/replica_group.h"
 #include "trial_runner/torch/trained_model.h"
@@ -221,8 +222,8 @@ class TrainingEngine {
   bool trained_since_evaluation_ = false;  // its program took a batch
 
   // Only for devices: the host's clock does not see what they do.
-  std::unique_ptr<StepTimer> device_timer_;
-  StepTimer::Times device_times_;  // of the newest step that the device is through with
+  std::optional<DeviceStepTimes> device_times_;
+  DeviceStepTimes::Step device_step_;  // the newest that the device is through with
 
   std::unique_ptr<ProgramSums> program_sums_;
 

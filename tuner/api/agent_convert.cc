@@ -169,6 +169,7 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
                                                    kMaxGpusPerNode, " GPUs, got ",
                                                    hello.gpus_size()));
   }
+  event.gpus = hello.gpus_size();
   for (const v1::Gpu& gpu : hello.gpus()) {
     out.gpus.push_back({gpu.name(), gpu.uuid(), gpu.memory_bytes()});
   }

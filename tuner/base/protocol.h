@@ -19,6 +19,10 @@ inline constexpr int kOldestProtocol = 1;
 // sends. A later release may only raise it with kProtocol.
 inline constexpr std::int64_t kMaxTrialOutput_bytes = 1 << 20;
 
+// How a replica ends that cannot use the GPU of its slot: that is the slot's fault, and nothing else
+// of its trial's is tried there for a while.
+inline constexpr int kSlotAtFaultExitCode = 76;
+
 // This release, as `tuner version` prints it.
 std::string Release();
 

@@ -27,6 +27,8 @@ struct ReplicaReady {
   friend bool operator==(const ReplicaReady&, const ReplicaReady&) = default;
 };
 
+inline constexpr std::size_t kMaxTransport = 256;  // bytes
+
 // The replica trains in the group of `generation`.
 struct ReplicaRegrouped {
   std::int64_t generation = 0;
@@ -34,6 +36,9 @@ struct ReplicaRegrouped {
   double pause_s = 0;      // from the end of the last step before to the group's start
   double form_s = 0;       // of which: forming the group
   double broadcast_s = 0;  // of which: parameters and state
+  // How gradients on GPUs go to the other members, as in "by NCCL"; empty: there are none. What is
+  // longer than kMaxTransport counts as nothing.
+  std::string transport{};
 
   friend bool operator==(const ReplicaRegrouped&, const ReplicaRegrouped&) = default;
 };

@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
+#include "allocator/policies/policy.h"
 #include "tests/core/core_fixture.h"
+#include "tuner/base/protocol.h"
 
 namespace espalier {
 namespace {
@@ -129,6 +134,83 @@ TEST_F(UnusableSlotsTest, AnAgentThatComesBackTellsThemAnew) {
   EXPECT_THAT(StartsAt(), ElementsAre(0));
   EXPECT_TRUE(core_.Nodes().at(0).unusable.empty());
 }
+
+TEST_F(UnusableSlotsTest, OneThatAReplicaCouldNotUseIsLeftAloneForAWhileAndCostsNoRestart) {
+  Step(CreateStudy{Spec(1), false});
+  Join("gpus", 2);
+  ASSERT_THAT(StartsAt(), ElementsAre(0));
+  Step(ReplicaExited{starts_.at(0).replica, kSlotAtFaultExitCode, 0, "no CUDA-capable device", ""});
+  EXPECT_EQ(trial().restarts, 0);
+  EXPECT_THAT(core_.Nodes().at(0).unusable.at(0), HasSubstr("CUDA could not be used"));
+  for (int i = 0; i < 10 && starts_.empty(); ++i) Wait(1);
+  ASSERT_THAT(StartsAt(), ElementsAre(1)) << "the trial goes on elsewhere";
+  EXPECT_EQ(trial().state, TrialState::kRunning);
+  Ready(starts_.at(0).replica);
+  for (int i = 0; i < 300; ++i) Wait(1);
+  EXPECT_TRUE(core_.Nodes().at(0).unusable.empty());
+  EXPECT_TRUE(std::any_of(study().decisions.begin(), study().decisions.end(), [](const auto& d) {
+    return d.reason.find("slot 0 of gpus cannot be used: CUDA") != std::string::npos;
+  }));
+}
+
+TEST_F(UnusableSlotsTest, AProgramThatBlamesOneSlotAfterTheOtherIsAtFaultItself) {
+  Step(CreateStudy{Spec(1), false});
+  Join("gpus", 8);
+  int tried = 0;
+  for (int i = 0; i < 60 && !Ended(trial().state); ++i) {
+    if (starts_.empty()) {
+      Wait(1);
+      continue;
+    }
+    ++tried;
+    Step(ReplicaExited{starts_.at(0).replica, kSlotAtFaultExitCode, 0, "no CUDA", ""});
+  }
+  EXPECT_EQ(trial().state, TrialState::kFail);
+  EXPECT_EQ(tried, 4);
+  EXPECT_EQ(core_.Nodes().at(0).unusable.size(), 3U);
+}
+
+// Two GPUs, on each of which two slots are.
+class SharedGpus : public CoreTest, public ::testing::WithParamInterface<std::string> {};
+
+TEST_P(SharedGpus, OneTrialGetsNoTwoSharesOfOne) {
+  StudySpec spec = Spec(1);
+  spec.policy = {GetParam(), {}};
+  spec.max_slots = 4;
+  Step(CreateStudy{spec, false});
+  AgentHello hello{"gpus", 4, {}};
+  hello.gpus = 2;
+  Step(hello);
+  std::set<int> gpus;
+  std::size_t slots = 0;
+  for (int i = 0; i < 120; ++i) {
+    for (const StartReplicaCommand& start : std::vector(starts_)) {
+      ++slots;
+      gpus.insert(start.slot % 2);
+      Ready(start.replica);
+      if (!regroups_.empty()) Form(regroups_);
+    }
+    Wait(1);
+    if (!regroups_.empty()) Form(regroups_);
+  }
+  EXPECT_GE(slots, 1U);
+  EXPECT_EQ(gpus.size(), slots);
+}
+
+TEST_P(SharedGpus, ATrialThatNeedsMoreSlotsThanThereAreGpusRuns) {
+  StudySpec spec = Spec(1);
+  spec.policy = {GetParam(), {}};
+  spec.min_slots = 3;
+  Step(CreateStudy{spec, false});
+  AgentHello hello{"gpus", 4, {}};
+  hello.gpus = 2;
+  Step(hello);
+  for (int i = 0; i < 120 && starts_.empty(); ++i) Wait(1);
+  EXPECT_FALSE(starts_.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SharedGpus, ::testing::ValuesIn(Policies().Names()),
+                         [](const auto& row) { return row.param; });
 
 }  // namespace
 }  // namespace espalier

@@ -17,32 +17,68 @@ class PoolStateTest : public ::testing::Test {
                            Replica(ReplicaId(replica), TrialId(1), kNode, slot));
   }
 
+  // For a trial that has none.
+  std::optional<int> Free() { return pool_.FreeSlot(kNode, TrialId(9)); }
+
   static constexpr NodeId kNode{1};
   Turn turn_{TunerState{}, [this](const Change& change) { pool_.Observe(change); }};
   PoolState pool_{turn_};
 };
 
 TEST_F(PoolStateTest, ASlotIsFreeThatNeitherAReplicaNorAClientIsOn) {
-  EXPECT_EQ(pool_.FreeSlot(kNode), 0);
+  EXPECT_EQ(Free(), 0);
   Start(1, 0);
   pool_.held_by_clients[{kNode, 1}] = TrialId(2);
-  EXPECT_EQ(pool_.FreeSlot(kNode), 2);
+  EXPECT_EQ(Free(), 2);
   EXPECT_EQ(pool_.SlotsHeldOn(kNode), 2);
   Start(2, 2);
-  EXPECT_EQ(pool_.FreeSlot(kNode), std::nullopt);
-  EXPECT_EQ(pool_.FreeSlot(NodeId(2)), std::nullopt) << "there is no such node";
+  EXPECT_EQ(Free(), std::nullopt);
+  EXPECT_EQ(pool_.FreeSlot(NodeId(2), TrialId(9)), std::nullopt) << "there is no such node";
 }
 
 TEST_F(PoolStateTest, ASlowSlotIsTheLastToBeTaken) {
   turn_.Begin(TimeFromSeconds(100));
   pool_.slow_slots[{kNode, 0}] = TimeFromSeconds(200);
-  EXPECT_EQ(pool_.FreeSlot(kNode), 1);
+  EXPECT_EQ(Free(), 1);
   EXPECT_EQ(pool_.FreeSlowSlots(kNode), 1);
   Start(1, 1);
   Start(2, 2);
-  EXPECT_EQ(pool_.FreeSlot(kNode), 0) << "rather than none";
+  EXPECT_EQ(Free(), 0) << "rather than none";
   turn_.Begin(TimeFromSeconds(300));
   EXPECT_FALSE(pool_.IsSlow({kNode, 0})) << "for a while only";
+}
+
+TEST_F(PoolStateTest, ATrialGetsASlotOnAGpuThatItDoesNotHaveYet) {
+  pool_.nodes[kNode].slots = 4;
+  pool_.nodes[kNode].gpus = 2;  // slots 0 and 2 share one
+  Start(1, 0);
+  EXPECT_EQ(Free(), 1);
+  EXPECT_EQ(pool_.FreeSlot(kNode, TrialId(1)), 1);
+  pool_.held_by_clients[{kNode, 1}] = TrialId(2);
+  EXPECT_EQ(Free(), 2);
+  EXPECT_EQ(pool_.FreeSlot(kNode, TrialId(1)), 3);
+  EXPECT_EQ(pool_.FreeSlot(kNode, TrialId(2)), 2);
+  pool_.held_by_clients[{kNode, 3}] = TrialId(3);
+  EXPECT_EQ(pool_.FreeSlot(kNode, TrialId(1)), 2) << "rather than none";
+  EXPECT_EQ(pool_.OnGpusOfItsOwn({{kNode, 4}}, 1), (Placement{{kNode, 2}}));
+  EXPECT_EQ(pool_.OnGpusOfItsOwn({{kNode, 4}}, 3), (Placement{{kNode, 3}})) << "its least";
+  pool_.nodes[kNode].gpus = 0;
+  EXPECT_EQ(pool_.OnGpusOfItsOwn({{kNode, 4}}, 1), (Placement{{kNode, 4}})) << "CPU slots";
+}
+
+TEST_F(PoolStateTest, ASlotIsHeldBackForAWhile) {
+  turn_.Begin(TimeFromSeconds(100));
+  pool_.HoldBack({kNode, 1}, TimeFromSeconds(200), "broken");
+  pool_.SetUnusable(pool_.nodes[kNode], {{2, "lost"}});
+  EXPECT_EQ(pool_.nodes[kNode].unusable, (std::map<int, std::string>{{1, "broken"}, {2, "lost"}}));
+  EXPECT_EQ(pool_.NextRelease(), TimeFromSeconds(200));
+  pool_.ReleaseHeldBack();
+  EXPECT_FALSE(pool_.Usable({kNode, 1}));
+  turn_.Begin(TimeFromSeconds(200));
+  pool_.ReleaseHeldBack();
+  EXPECT_TRUE(pool_.Usable({kNode, 1}));
+  EXPECT_FALSE(pool_.Usable({kNode, 2})) << "so its agent says";
+  EXPECT_EQ(pool_.NextRelease(), std::nullopt);
 }
 
 TEST_F(PoolStateTest, ANodeThatDrainsIsPlannedForNoMore) {

@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <string>
@@ -85,6 +88,58 @@ TEST_F(AgentGpus, AServiceThatComesBackIsToldWithHello) {
   ASSERT_EQ(hello.unusable().slots_size(), 2);
   EXPECT_EQ(hello.unusable().slots(0).slot(), 0);
   EXPECT_EQ(hello.unusable().slots(1).slot(), 2);
+}
+
+TEST_F(AgentGpus, HowAReplicaEndedIsToldOnceItsGpuHasBeenLookedAt) {
+  StartAgentOnGpus();
+  for (std::int64_t id = 1; id <= 8; ++id) {
+    WriteFile("gpus",
+              id % 2 == 1 ? "lost\n" + std::string(kSecond) : kFirst + std::string(kSecond));
+    FailAReplica(id);
+    service_.AwaitExit(id);
+    const ScriptedService::Events events = service_.events();
+    const auto exit = std::find_if(events.begin(), events.end(), [id](const auto& event) {
+      return event.exited().replica_id() == id;
+    });
+    const auto told = LastTold({events.begin(), exit});
+    ASSERT_TRUE(told.has_value()) << "the service would blame the trial";
+    EXPECT_EQ(told->size(), id % 2 == 1 ? 2U : 0U);
+  }
+}
+
+TEST_F(AgentGpus, ADriverThatHangsHoldsNoExitForLong) {
+  StartAgentOnGpus();
+  WriteFile("gpus", "hang\n");
+  FailAReplica(1);
+  EXPECT_EQ(service_.AwaitExit(1).exit_code(), 1);
+  EXPECT_FALSE(LastTold(service_.events()).has_value()) << "it may only be slow";
+  WriteFile("gpus", std::string(kFirst) + kSecond);
+}
+
+TEST_F(AgentGpus, ReplicasRunOnCpusNearTheirGpu) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  int near = 0;
+  while (!CPU_ISSET(near, &allowed)) ++near;
+  ASSERT_LT(near, 64);
+  WriteFile("gpus",
+            "Tester 3000|GPU-aaaa|8589934592 cpus=" + std::to_string(1UL << near) + "\n" + kSecond);
+  StartAgentOnGpus();
+  const auto runs_on = [this](std::int64_t id, int slot) {
+    v1::StartReplica start =
+        Shell(id, "grep Cpus_allowed_list /proc/self/status > cpus-" + std::to_string(id));
+    start.set_slot(slot);
+    service_.Start(start);
+    service_.AwaitExit(id);
+    return ReadFile("cpus-" + std::to_string(id));
+  };
+  EXPECT_EQ(runs_on(1, 0), "Cpus_allowed_list:\t" + std::to_string(near) + "\n");
+  EXPECT_EQ(runs_on(2, 1), [] {
+    std::string line;
+    std::ifstream status("/proc/self/status");
+    while (std::getline(status, line) && !line.starts_with("Cpus_allowed_list")) continue;
+    return line + "\n";
+  }()) << "the driver does not tell what is near this one";
 }
 
 }  // namespace

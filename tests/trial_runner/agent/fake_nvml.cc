@@ -1,9 +1,13 @@
 // Stands for NVIDIA's library in tests: GPUs are the lines of the file that FAKE_NVML_GPUS names,
 // "name|uuid|bytes", or "lost" for one that does not answer. "divided" is one whose instances are
 // the lines below that begin with "+"; "unsupported" in place of the bytes is a GPU without memory
-// of its own; "hang" keeps a caller for as long as the file says so. Without that variable the
-// driver is not loaded. Read at each count, so that a test can change it. As of NVML, nothing works
-// that is not between init and shutdown.
+// of its own. After the bytes there may be "cpus=3" (it is near CPUs 0 and 1),
+// "action=1" (the driver wants it reset), "rows=pending" or "rows=failed". "hang" keeps a caller
+// for as long as the file says so. Without that variable the driver is not loaded. Read at each
+// count, so that a test can change it. As of NVML, nothing works that is not between init and
+// shutdown.
+
+#include <poll.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -11,7 +15,6 @@
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace {
@@ -28,7 +31,17 @@ struct Device {
   std::string name;
   std::string uuid;
   std::string bytes;
+  std::string cpus;
+  std::string action;
+  std::string rows;
   std::vector<Device> instances;
+};
+
+struct FieldValue {
+  unsigned field, scope;
+  long long timestamp, latency_us;
+  int type, result;
+  unsigned long long value;
 };
 
 struct Memory {
@@ -75,7 +88,7 @@ int nvmlDeviceGetCount_v2(unsigned* count) {
     std::ifstream(path) >> first;
     return first == "hang";
   };
-  while (hangs()) std::this_thread::yield();
+  while (hangs()) poll(nullptr, 0, 1);
   std::ifstream file(path);
   Devices().clear();
   for (std::string line; std::getline(file, line);) {
@@ -85,6 +98,12 @@ int nvmlDeviceGetCount_v2(unsigned* count) {
     std::getline(words, device.name, '|');
     std::getline(words, device.uuid, '|');
     words >> device.bytes;
+    for (std::string word; words >> word;) {
+      const std::string value = word.substr(word.find('=') + 1);
+      if (word.rfind("cpus=", 0) == 0) device.cpus = value;
+      if (word.rfind("action=", 0) == 0) device.action = value;
+      if (word.rfind("rows=", 0) == 0) device.rows = value;
+    }
     (instance ? Devices().back().instances : Devices()).push_back(device);
   }
   *count = static_cast<unsigned>(Devices().size());
@@ -120,6 +139,36 @@ int nvmlDeviceGetMigDeviceHandleByIndex(void* device, unsigned index, void** ins
   auto& instances = static_cast<Device*>(device)->instances;
   if (index >= instances.size()) return kNotFound;
   *instance = &instances[index];
+  return kSuccess;
+}
+
+int nvmlDeviceGetFieldValues(void* device, int count, FieldValue* values) {
+  constexpr unsigned kRecoveryAction = 230;
+  const std::string& action = static_cast<Device*>(device)->action;
+  for (int i = 0; i < count; ++i) {
+    const bool known = values[i].field == kRecoveryAction && !action.empty();
+    values[i].result = known ? kSuccess : kNotSupported;
+    if (known) values[i].value = std::stoull(action);
+  }
+  return kSuccess;
+}
+
+int nvmlDeviceGetRemappedRows(void* device, unsigned* correctable, unsigned* uncorrectable,
+                              unsigned* pending, unsigned* failed) {
+  const std::string& rows = static_cast<Device*>(device)->rows;
+  if (rows.empty()) return kNotSupported;
+  *correctable = 0;
+  *uncorrectable = 1;
+  *pending = rows == "pending" ? 1 : 0;
+  *failed = rows == "failed" ? 1 : 0;
+  return kSuccess;
+}
+
+int nvmlDeviceGetCpuAffinity(void* device, unsigned words, unsigned long* cpus) {
+  const std::string& near = static_cast<Device*>(device)->cpus;
+  if (near.empty()) return kNotSupported;
+  for (unsigned i = 1; i < words; ++i) cpus[i] = 0;
+  cpus[0] = std::stoul(near);
   return kSuccess;
 }
 

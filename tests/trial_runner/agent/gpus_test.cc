@@ -81,6 +81,29 @@ TEST_F(Gpus, OneInTroubleSaysSoAndTheOthersWork) {
   EXPECT_EQ(ChooseGpus(gpus, "0").status().message(), "GPU 0: GPU is lost");
 }
 
+TEST_F(Gpus, OneThatHasToBeResetOrReplacedIsInTroubleThoughItAnswers) {
+  Have(
+      "Tester|GPU-aaaa|8589934592 action=1\nTester|GPU-bbbb|8589934592 rows=pending\n"
+      "Tester|GPU-cccc|8589934592 rows=failed\nTester|GPU-dddd|8589934592 action=0 rows=none\n");
+  const std::vector<Gpu> gpus = Look();
+  ASSERT_EQ(gpus.size(), 4U);
+  EXPECT_EQ(gpus[0].trouble, "the driver says that it has to be reset");
+  EXPECT_EQ(gpus[1].trouble, "a broken row of its memory is replaced once it is reset");
+  EXPECT_EQ(gpus[2].trouble, "a broken row of its memory has no replacement");
+  EXPECT_EQ(gpus[3].trouble, "");
+}
+
+TEST_F(Gpus, TellWhichCpusAreNear) {
+  Have("Tester|GPU-aaaa|8589934592 cpus=10\n" + kTwoGpus);
+  const std::vector<Gpu> gpus = Look();
+  EXPECT_EQ(gpus[0].near_cpus, (std::vector<int>{1, 3}));
+  EXPECT_THAT(gpus[1].near_cpus, IsEmpty());
+}
+
+TEST(GpuWatchTimes, AreEnoughForEightGpusThatAreInitialisedAnew) {
+  EXPECT_GE(GpuWatch::Times{}.limit, 8 * std::chrono::seconds(3));
+}
+
 TEST_F(Gpus, InstancesOfADividedGpuAreGpusOfTheirOwn) {
   Have("divided\n+Tester MIG 3g|MIG-1111|4294967296\n+Tester MIG 4g|MIG-2222|4294967296\n" +
        kTwoGpus);
@@ -235,6 +258,29 @@ TEST_F(Gpus, TheirTroublesAreToldOnce) {
   ASSERT_TRUE(await(2));
   const std::lock_guard lock(mutex);
   EXPECT_EQ(troubles, (std::vector<std::string>{"GPU-bbbb:GPU is lost", "GPU-bbbb:"}));
+}
+
+TEST_F(Gpus, OneThatIsGoneDoesNotMakeTheOthersStrangers) {
+  std::mutex mutex;
+  std::condition_variable heard;
+  std::vector<std::string> troubles;
+  std::int64_t looks = 0;
+  GpuWatch watch(
+      *GpuDriver::Open(), Look(), {},
+      [&](const Gpu& gpu) {
+        const std::lock_guard lock(mutex);
+        troubles.push_back(gpu.uuid + ": " + gpu.trouble);
+      },
+      [&](std::int64_t look) {
+        const std::lock_guard lock(mutex);
+        looks = look;
+        heard.notify_all();
+      });
+  Have("Tester 3000|GPU-bbbb|8589934592\n");
+  const std::int64_t look = watch.LookNow();
+  std::unique_lock lock(mutex);
+  ASSERT_TRUE(heard.wait_for(lock, std::chrono::minutes(1), [&] { return looks >= look; }));
+  EXPECT_EQ(troubles, std::vector<std::string>{"GPU-aaaa: is not there any more"});
 }
 
 }  // namespace

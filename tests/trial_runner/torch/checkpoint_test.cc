@@ -25,8 +25,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "trial_runner/control/group_progress.h"
 #include "tests/trial_runner/torch/libtorch_state.h"
+#include "trial_runner/control/group_progress.h"
 #include "trial_runner/torch/training_state.h"
 #include "trial_runner/torch/trial_context.h"
 

@@ -54,7 +54,7 @@ class ElasticTraining : public ::testing::Test {
     arguments.insert(arguments.end(), {"--set", "log=" + run});
     environment.emplace("ESPALIER_CHECKPOINT_DIR", run + "/checkpoints");
     environment.emplace("ESPALIER_TRIAL_NUMBER", "3");
-    // Another program that does the same may take the probe's place.
+    // On another machine than it was built on it is elsewhere; and another program may take its place.
     const char* named = std::getenv("ELASTIC_PROBE");
     return std::make_unique<ReplicaHarness>(named != nullptr ? named : ELASTIC_PROBE, arguments,
                                             environment);

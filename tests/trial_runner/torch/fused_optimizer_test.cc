@@ -135,6 +135,13 @@ TEST_P(FusedOptimizerTest, AStepThatTheDeviceLeavesOutLeavesNoTrace) {
   }
 }
 
+// Its memory has gaps, to which a kernel that knows of no strides would write.
+TEST(FusedOptimizer, AParameterWithGapsHasNone) {
+  const at::Tensor sparse = torch::zeros({4, 6}).slice(1, 0, 6, 2).requires_grad_();
+  optim::SGD optimizer({sparse}, optim::SGDOptions(0.1));
+  EXPECT_EQ(FusedOptimizer::For(optimizer), nullptr);
+}
+
 TEST(FusedOptimizer, OnlyKindsWithAFusedStepHaveOne) {
   struct OwnSgd : optim::SGD {
     using SGD::SGD;

@@ -1,5 +1,6 @@
 #include "trial_runner/torch/gradient_buckets.h"
 
+#include <ATen/record_function.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
@@ -8,6 +9,7 @@
 #include <future>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -330,6 +332,130 @@ TEST(GradientBuckets, AMeasurementThatNobodyWaitsForComesToTheSameNumbers) {
   const auto broken = later.BeginMeasuring(true);
   EXPECT_EQ(later.FoundNotFinite(broken).item<float>(), 1);
   EXPECT_FALSE(later.Await(broken).finite());
+}
+
+// As where a user's hook throws in the middle of backward.
+TEST_P(GradientBucketsTest, APassThatThrewLeavesNothingToTheNext) {
+  const Data data;
+  const auto net = MakeNet();
+  const auto plain = MakeNet();
+  const auto collectives = Alone();
+  GradientBuckets buckets(ParametersOf(*net), 2, /*bucket_bytes=*/1 << 20, GetParam());
+  buckets.Begin({.weight = 1}, *collectives, 1);
+  net->unused->forward(at::ones({3}, TestDevice())).sum().backward();
+  buckets.Begin({.weight = 1}, *collectives, 1);
+  data.Loss(*net, 0, 6).backward();
+  buckets.End();
+  ASSERT_TRUE(buckets.Reduce().ok());
+  data.Loss(*plain, 0, 6).backward();
+  ExpectSameGradients(*net, *plain);
+  EXPECT_NEAR(buckets.LocalSqr()[1], Sqr(*plain->b), 1e-5 * Sqr(*plain->b));
+}
+
+// Counts what is begun.
+class Counting final : public Collectives {
+ public:
+  std::string Address() const override { return inner_->Address(); }
+  absl::Status Form(const GroupPlan& plan) override { return inner_->Form(plan); }
+  void StartAllReduceSum(const CollectiveBuffer& b) override {
+    counts.push_back(b.count);
+    inner_->StartAllReduceSum(b);
+  }
+  void StartBroadcast(const CollectiveBuffer& b, int root) override {
+    inner_->StartBroadcast(b, root);
+  }
+  void StartSend(const CollectiveBuffer& b, int to) override { inner_->StartSend(b, to); }
+  void StartReceive(const CollectiveBuffer& b, int from) override { inner_->StartReceive(b, from); }
+  absl::Status WaitAll() override { return inner_->WaitAll(); }
+  absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
+      const std::vector<std::int64_t>& values) override {
+    return inner_->AllGather(values);
+  }
+  void Abandon(std::int64_t generation, double grace_s) override {
+    inner_->Abandon(generation, grace_s);
+  }
+  std::vector<std::int64_t> counts;
+
+ private:
+  const std::unique_ptr<Collectives> inner_ = Alone();
+};
+
+TEST_P(GradientBucketsTest, AreCutAnewBetweenStepsToTheSameSums) {
+  const Data data;
+  const auto net = MakeNet();
+  const auto plain = MakeNet();
+  Counting collectives;
+  GradientBuckets buckets(ParametersOf(*net), 2, /*bucket_bytes=*/4, GetParam());
+  data.Loss(*plain, 0, 6).backward();
+  // In the order of backward: 3 and 9 elements of the unused layer, 4 and 36, 9 and 54.
+  for (const auto& [first, each, pieces] :
+       {std::tuple{4, 4, 6U}, std::tuple{50, 1000, 2U}, std::tuple{1000, 1000, 1U}}) {
+    buckets.SetBucketBytes(first, each);
+    collectives.counts.clear();
+    buckets.Begin({.weight = 1}, collectives, 1);
+    data.Loss(*net, 0, 6).backward();
+    buckets.End();
+    ASSERT_TRUE(buckets.Reduce().ok());
+    EXPECT_EQ(collectives.counts.size(), pieces);
+    if (pieces == 2) EXPECT_EQ(collectives.counts[0], 12) << "the first is small";
+    ExpectSameGradients(*net, *plain);
+    const auto norms = buckets.MeasureStep(false);
+    EXPECT_NEAR(norms.sqr[0], Sqr(*plain->a), 1e-5 * norms.sqr[0]);
+  }
+}
+
+TEST(GradientBuckets, GroupsAreFiniteEachForItself) {
+  const auto net = MakeNet();
+  const GradientBuckets buckets(ParametersOf(*net), 2, kSmallBuckets,
+                                Arithmetic::kBucketOperations);
+  GradientBuckets::Measurement measurement;
+  measurement.sums = torch::tensor({3e38, 3e38, 0.0, 0.0, 0.0, 0.0, 0.0}, at::kFloat);
+  EXPECT_EQ(buckets.FoundNotFinite(measurement).item<float>(), 0) << "though their sum is not";
+  measurement.sums[1] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(buckets.FoundNotFinite(measurement).item<float>(), 1);
+}
+
+// However many buckets there are: the memory of a group's goes on from one to the next.
+TEST(GradientBuckets, MeasureAStepByAFewOperations) {
+  const Data data;
+  const auto net = MakeNet();
+  const auto collectives = Alone();
+  GradientBuckets buckets(ParametersOf(*net), 2, /*bucket_bytes=*/4, Arithmetic::kBucketOperations);
+  for (const bool compared : {false, true}) {
+    buckets.Begin({.keep = true}, *collectives, 1);
+    data.Loss(*net, 0, 6).backward();
+    buckets.End();
+    static std::int64_t products = 0;
+    products = 0;
+    const auto counter = at::addThreadLocalCallback(at::RecordFunctionCallback(
+        [](const at::RecordFunction& call) -> std::unique_ptr<at::ObserverContext> {
+          products += call.name() == std::string("aten::dot") ? 1 : 0;
+          return nullptr;
+        }));
+    buckets.MeasureStep(true);
+    at::removeCallback(counter);
+    EXPECT_EQ(products, compared ? 6 : 2) << "one each for two groups";
+    buckets.KeepAsPrevious();
+  }
+}
+
+// Adam's second moments lie in the order of their parameter as well.
+TEST_P(GradientBucketsTest, ScalesLieInTheOrderOfTheirParameters) {
+  const auto collectives = Alone();
+  at::manual_seed(9);
+  const at::Tensor weight = torch::randn({3, 4, 2, 2}, TestDevice())
+                                .contiguous(at::MemoryFormat::ChannelsLast)
+                                .requires_grad_();
+  const at::Tensor x = torch::randn({3, 4, 2, 2}, TestDevice());
+  const at::Tensor moment = torch::rand_like(weight);
+  ASSERT_EQ(moment.strides(), weight.strides());
+  GradientBuckets buckets({{weight, 0}}, 1, kSmallBuckets, GetParam());
+  buckets.SetPreconditioners({{moment, 1.5, 1e-3}});
+  buckets.Begin({.keep = true}, *collectives, 1);
+  (weight * x).sum().backward();
+  buckets.End();
+  const double expected = (x / (moment.sqrt() * 1.5 + 1e-3)).pow(2).sum().item<double>();
+  EXPECT_NEAR(buckets.MeasureStep(false).sqr.at(0), expected, 1e-5 * expected);
 }
 
 // Weights of convolutions for channels_last: their gradients keep that order, which optimizers are

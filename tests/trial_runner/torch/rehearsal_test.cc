@@ -4,6 +4,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randn.h>
+#include <ATen/record_function.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/any.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -11,7 +12,9 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/adam.h>
 
+#include <set>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -19,6 +22,7 @@
 #include "trial_runner/torch/adaptive_data_loader.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
 #include "trial_runner/torch/trial.h"
+#include "trial_runner/torch/trial_context.h"
 
 namespace espalier {
 namespace {
@@ -28,8 +32,9 @@ constexpr std::int64_t kExamples = 24;
 // A program with a model that draws and remembers.
 class RehearsingProgram {
  public:
-  explicit RehearsingProgram(DataParallelOptions options = {})
-      : parallel_(trial_, *net_, optimizer_, std::move(options)) {}
+  // `bucket_operations`: steps as on a GPU.
+  explicit RehearsingProgram(DataParallelOptions options = {}, bool bucket_operations = false)
+      : parallel_(With(trial_, bucket_operations), *net_, optimizer_, std::move(options)) {}
 
   void Microbatch(const at::Tensor& indices) {
     seen_.Add("samples", static_cast<double>(indices.numel()));
@@ -56,6 +61,11 @@ class RehearsingProgram {
     return State();
   }
 
+  static Trial& With(Trial& trial, bool bucket_operations) {
+    trial.context().bucket_operations = bucket_operations;
+    return trial;
+  }
+
   char name_[5] = "test";
   char* arguments_[1] = {name_};
   Trial trial_{1, arguments_};
@@ -76,12 +86,29 @@ void ExpectSame(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>&
 TEST(Rehearsal, LeavesModelBuffersDrawsAndGradientsAsTheyWere) {
   RehearsingProgram plain;
   const auto before = plain.State();
-  RehearsingProgram rehearsed;
-  rehearsed.Rehearse();
-  ExpectSame(before, rehearsed.State());
-  for (const at::Tensor& p : rehearsed.net_->parameters()) EXPECT_FALSE(p.grad().defined());
-  EXPECT_TRUE(rehearsed.optimizer_.state().empty());
-  EXPECT_EQ(rehearsed.parallel_.steps(), 0);
+  for (const bool bucket_operations : {false, true}) {
+    RehearsingProgram rehearsed({}, bucket_operations);
+    rehearsed.Rehearse();
+    ExpectSame(before, rehearsed.State());
+    for (const at::Tensor& p : rehearsed.net_->parameters()) EXPECT_FALSE(p.grad().defined());
+    EXPECT_TRUE(rehearsed.optimizer_.state().empty());
+    EXPECT_EQ(rehearsed.parallel_.steps(), 0);
+  }
+}
+
+// Of that an optimizer takes its first step in a process only once.
+TEST(Rehearsal, AsOnAGpuGoesThroughMeasuringAndTheFusedStep) {
+  RehearsingProgram program({}, /*bucket_operations=*/true);
+  static std::set<std::string> called;
+  const auto listener = at::addThreadLocalCallback(at::RecordFunctionCallback(
+      [](const at::RecordFunction& call) -> std::unique_ptr<at::ObserverContext> {
+        called.insert(call.name());
+        return nullptr;
+      }));
+  program.Rehearse();
+  at::removeCallback(listener);
+  EXPECT_EQ(called.count("aten::dot"), 1U);
+  EXPECT_EQ(called.count("aten::_fused_adam_"), 1U);
 }
 
 TEST(Rehearsal, RunsBackwardThroughTheWholeModel) {
@@ -108,12 +135,14 @@ TEST(Rehearsal, DropsWhatOneModelsBackwardLeavesInAnother) {
 
 TEST(Rehearsal, ChangesNothingInWhatIsLearntAfterIt) {
   for (const char* precision : {"", "fp16"}) {
-    const DataParallelOptions options{.mixed_precision = precision};
-    const auto learnt = RehearsingProgram(options).Train();
-    RehearsingProgram rehearsed(options);
-    rehearsed.Rehearse();
-    rehearsed.Rehearse();  // of another shape, perhaps
-    ExpectSame(learnt, rehearsed.Train());
+    for (const bool bucket_operations : {false, true}) {
+      const DataParallelOptions options{.mixed_precision = precision};
+      const auto learnt = RehearsingProgram(options, bucket_operations).Train();
+      RehearsingProgram rehearsed(options, bucket_operations);
+      rehearsed.Rehearse();
+      rehearsed.Rehearse();  // of another shape, perhaps
+      ExpectSame(learnt, rehearsed.Train());
+    }
   }
 }
 

@@ -71,6 +71,10 @@ void Nodes::TakeNode(NodeId id, const AgentHello& event) {
   if (fresh.leaving) fresh.leaves = After(turn_.now(), std::max(0.0, *event.leaves_in_s));
   fresh.draining = node.draining;
   fresh.releasing = node.releasing;
+  fresh.gpus = event.gpus;
+  fresh.told_unusable = node.told_unusable;
+  fresh.held_back = node.held_back;
+  std::erase_if(fresh.held_back, [&](const auto& held) { return held.first >= event.slots; });
   fresh.unusable = node.unusable;
   fresh.keeps_checkpoints = event.checkpoints.has_value();
   fresh.shared_folder = event.shared_folder;
@@ -226,6 +230,7 @@ void Nodes::LoseNode(NodeId id) {
 }
 
 void Nodes::CheckLeases() {
+  pool_.ReleaseHeldBack();
   std::vector<NodeId> lost;
   for (const NodeId id : away_) {
     if (*pool_.nodes.at(id).lease_ends <= turn_.now()) lost.push_back(id);
@@ -239,7 +244,7 @@ void Nodes::CheckLeases() {
 }
 
 std::optional<Time> Nodes::Next() const {
-  std::optional<Time> next;
+  std::optional<Time> next = pool_.NextRelease();
   for (const NodeId id : away_) next = Earlier(next, pool_.nodes.at(id).lease_ends);
   for (const NodeId node : pool_.draining) {
     for (const ReplicaId replica : pool_.replicas.On(node)) {

@@ -6,10 +6,14 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/base/protocol.h"
 
 namespace espalier {
 
 namespace {
+
+constexpr double kHeldBack_s = 300;  // a slot that a replica could not use
+constexpr int kMaxSlotsBlamed = 3;   // by a trial, before one of its replicas is ready
 
 // Whether a replica has got on since it said `before`.
 bool IsFurther(const ReplicaForming& now, const ReplicaForming& before) {
@@ -24,6 +28,11 @@ std::string DescribeExit(const ReplicaExited& exit, bool node_lost) {
   if (!exit.error.empty()) return exit.error;
   if (exit.signal != 0) return absl::StrCat("was killed by signal ", exit.signal);
   return absl::StrCat("exited with code ", exit.exit_code);
+}
+
+// It cannot use the GPU of its slot, and says so before it is ready.
+bool BlamesSlot(const Replica& gone, const ReplicaExited& exit) {
+  return exit.exit_code == kSlotAtFaultExitCode && !gone.ready;
 }
 
 // What could not be started will not start the next time. (What the agent had to kill, because it
@@ -53,6 +62,7 @@ void ReplicaWatch::Hear(Replica& from, const ReplicaReady& message) {
   if (from.ready || from.stopping) return;
   from.ready = true;
   from.address = message.address;
+  pool_.slots_blamed.erase(from.trial);
   const auto group = pool_.groups.find(from.trial);
   if (group == pool_.groups.end()) return;  // the trial has ended meanwhile; its deadline stands
   pool_.replicas.SetDeadline(from, std::nullopt);
@@ -72,6 +82,7 @@ void ReplicaWatch::Hear(Replica& from, const ReplicaRegrouped& message) {
   group.awaited.erase(from.id);
   group.moved_at = turn_.now();
   if (message.pause_s > group.longest_pause.pause_s) group.longest_pause = message;
+  group.longest_pause.transport = message.transport;  // they agree
   if (group.awaited.empty()) groups_.FinishForming(from.trial);
 }
 
@@ -144,6 +155,11 @@ void ReplicaWatch::On(const ReplicaExited& event) {
   const auto it = pool_.replicas.find(event.replica);
   if (it == pool_.replicas.end() || !SpeaksFor(event.node, it->second)) return;
   const Replica gone = it->second;
+  // A program that blames one slot after the other is itself at fault.
+  if (BlamesSlot(gone, event) && ++pool_.slots_blamed[gone.trial] <= kMaxSlotsBlamed) {
+    pool_.HoldBack({gone.node, gone.slot}, After(turn_.now(), kHeldBack_s),
+                   "CUDA could not be used there; it is tried again after 5 minutes");
+  }
   pool_.replicas.erase(it);
   pool_.SlotsChange(gone.trial);
   checkpoints_.LookAfter(gone.trial);
@@ -190,7 +206,7 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
     return;
   }
   if (!was_member) {
-    ++group.joiner_failures;
+    if (pool_.Usable({gone.node, gone.slot})) ++group.joiner_failures;
     turn_.Decide(trial, DecisionKind::kShrink, pool_.SlotsHeldBy(trial.id) + 1,
                  pool_.SlotsHeldBy(trial.id),
                  absl::StrCat("a replica that was to join ", DescribeExit(exit, node_lost)));

@@ -95,7 +95,7 @@ void ReplicaWatch::GiveUpReplacement(Group& group) {
 std::optional<Slot> ReplicaWatch::SpareSlot(TrialId id, const Replica& slow) const {
   std::optional<Slot> same_node;
   for (const auto& [node_id, node] : pool_.nodes) {
-    const std::optional<int> free = pool_.FreeSlot(node_id);
+    const std::optional<int> free = pool_.FreeSlot(node_id, id);
     if (!free || pool_.IsSlow({node_id, *free}) || node.draining) continue;
     if (node.gpu_type != pool_.nodes.at(slow.node).gpu_type) continue;
     int unclaimed = node.slots - pool_.UnusableSlotsOn(node);

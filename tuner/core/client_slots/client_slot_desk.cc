@@ -452,7 +452,7 @@ void ClientSlotDesk::Grant(TrialId id, const Placement& placement, bool in_turn)
   std::vector<std::string> where;
   for (const auto& [node, slots] : placement) {
     for (int i = 0; i < slots; ++i) {
-      const std::optional<int> index = pool_.FreeSlot(node);
+      const std::optional<int> index = pool_.FreeSlot(node, id);
       ESPALIER_CHECK(index.has_value(), "a free slot is one that nobody is on");
       own.slots.push_back({node, *index});
       pool_.held_by_clients[own.slots.back()] = id;

@@ -119,6 +119,12 @@ void Groups::FinishForming(TrialId id) {
                                .form_s = longest.form_s,
                                .broadcast_s = longest.broadcast_s}});
   }
+  const std::string& transport = group.longest_pause.transport;
+  if (!transport.empty() && transport != group.transport) {
+    group.transport = transport;
+    turn_.Decide(turn_.TrialAt(id), DecisionKind::kStudy, replicas, replicas,
+                 absl::StrCat("gradients go ", transport));
+  }
   if (replicas > group.replicas_before) group.joiner_failures = 0;
   group.after_loss = false;
   group.last_resize = turn_.now();

@@ -29,6 +29,7 @@ struct Group {
   int replicas_before = 0;
   bool after_loss = false;
   ReplicaRegrouped longest_pause;  // reported of the forming generation
+  std::string transport;           // of gradients on GPUs, as recorded last
   bool elastic = false;
   bool pausing = false;
   std::string pause_reason;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -32,6 +33,7 @@ void PoolState::Observe(const Change& change) {
   if (const auto ended = TrialEndedBy(change)) {
     live.erase(*ended);
     groups.erase(*ended);
+    slots_blamed.erase(*ended);
   }
   if (const auto* deleted = std::get_if<StudyDeleted>(&change)) ForgetStudy(deleted->id);
 }
@@ -53,6 +55,7 @@ void PoolState::ForgetStudy(StudyId id) {
   std::erase_if(groups, of_gone);
   std::erase_if(recovering, gone);
   std::erase_if(slots_touched, gone);
+  std::erase_if(slots_blamed, of_gone);
 }
 
 // ---- changing what belongs together -------------------------------------------------------------
@@ -90,6 +93,48 @@ void PoolState::UpdateDrain(Node& node, const std::string& why) {
 }
 
 void PoolState::SetUnusable(Node& node, const std::map<int, std::string>& slots) {
+  node.told_unusable = slots;
+  UpdateUnusable(node);
+}
+
+void PoolState::HoldBack(Slot slot, Time until, const std::string& why) {
+  const auto node = nodes.find(slot.node);
+  if (node == nodes.end() || slot.index < 0 || slot.index >= node->second.slots) return;
+  node->second.held_back[slot.index] = {until, why};
+  holding_back.insert(slot.node);
+  UpdateUnusable(node->second);
+}
+
+void PoolState::ReleaseHeldBack() {
+  for (auto it = holding_back.begin(); it != holding_back.end();) {
+    const auto node = nodes.find(*it);
+    if (node != nodes.end()) {
+      const auto over = std::erase_if(node->second.held_back, [this](const auto& held) {
+        return held.second.until <= turn_.now();
+      });
+      if (over > 0) {
+        UpdateUnusable(node->second);
+        turn_.Wake();
+      }
+    }
+    const bool none = node == nodes.end() || node->second.held_back.empty();
+    it = none ? holding_back.erase(it) : std::next(it);
+  }
+}
+
+std::optional<Time> PoolState::NextRelease() const {
+  std::optional<Time> next;
+  for (const NodeId id : holding_back) {
+    const auto node = nodes.find(id);
+    if (node == nodes.end()) continue;
+    for (const auto& [slot, held] : node->second.held_back) next = Earlier(next, held.until);
+  }
+  return next;
+}
+
+void PoolState::UpdateUnusable(Node& node) {
+  std::map<int, std::string> slots = node.told_unusable;
+  for (const auto& [slot, held] : node.held_back) slots.emplace(slot, held.why);
   if (slots == node.unusable) return;
   std::vector<std::string> news;
   for (const auto& [slot, why] : slots) {
@@ -171,22 +216,49 @@ int PoolState::UnusableSlotsOn(const Node& node) const {
       }));
 }
 
-std::optional<int> PoolState::FreeSlot(NodeId node_id) const {
+int PoolState::GpusOn(const Node& node) const {
+  return node.gpus > 0 ? std::min(node.gpus, node.slots) : node.slots;
+}
+
+std::optional<int> PoolState::FreeSlot(NodeId node_id, TrialId trial) const {
   const auto node = nodes.find(node_id);
   if (node == nodes.end() || !node->second.connected) return std::nullopt;
+  const int gpus = GpusOn(node->second);
   std::set<int> taken;
-  for (const ReplicaId id : replicas.On(node_id)) taken.insert(replicas.at(id).slot);
+  std::set<int> own_gpus;
+  for (const ReplicaId id : replicas.On(node_id)) {
+    const Replica& replica = replicas.at(id);
+    taken.insert(replica.slot);
+    if (replica.trial == trial && gpus > 0) own_gpus.insert(replica.slot % gpus);
+  }
+  for (auto held = held_by_clients.lower_bound({node_id, 0});
+       held != held_by_clients.end() && held->first.node == node_id; ++held) {
+    taken.insert(held->first.index);
+    if (held->second == trial && gpus > 0) own_gpus.insert(held->first.index % gpus);
+  }
   for (const Slot& slot : SlotsToRecover()) {
     if (slot.node == node_id) taken.insert(slot.index);
   }
-  std::optional<int> slow;
+  std::optional<std::tuple<bool, bool, int>> best;  // shares its own GPU, is slow
   for (int slot = 0; slot < node->second.slots; ++slot) {
-    if (taken.contains(slot) || held_by_clients.contains({node_id, slot})) continue;
-    if (!Usable({node_id, slot})) continue;
-    if (!IsSlow({node_id, slot})) return slot;
-    if (!slow) slow = slot;
+    if (taken.contains(slot) || !Usable({node_id, slot})) continue;
+    const std::tuple rank(own_gpus.contains(slot % gpus), IsSlow({node_id, slot}), slot);
+    if (!best || rank < *best) best = rank;
   }
-  return slow;
+  if (!best) return std::nullopt;
+  return std::get<int>(*best);
+}
+
+Placement PoolState::OnGpusOfItsOwn(Placement placement, int least) const {
+  int spare = TotalSlots(placement) - least;
+  for (auto& [id, slots] : placement) {
+    const auto node = nodes.find(id);
+    if (node == nodes.end()) continue;
+    const int surplus = std::clamp(slots - GpusOn(node->second), 0, std::max(0, spare));
+    slots -= surplus;
+    spare -= surplus;
+  }
+  return placement;
 }
 
 std::set<Slot> PoolState::SlotsToRecover() const {

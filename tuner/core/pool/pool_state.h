@@ -22,6 +22,12 @@ inline bool UsesPool(const Study& study) {
   return study.state == StudyState::kRunning && !study.spec.by_clients();
 }
 
+// A slot on which nothing is started for a while, because of how a replica ended there.
+struct HeldBackSlot {
+  Time until;
+  std::string why;
+};
+
 // A machine whose agent has said Hello, until its lease ends.
 struct Node {
   NodeId id;
@@ -41,7 +47,11 @@ struct Node {
   std::optional<Time> released;    // when the engine was told, the last time
   bool keeps_checkpoints = false;  // others may fetch them there
   std::string shared_folder{};     // see AgentHello
-  std::map<int, std::string> unusable{};  // slots, and why
+  // Whose shares its slots are, in turns: slot i is on GPU i modulo so many. 0: CPU slots.
+  int gpus = 0;
+  std::map<int, std::string> told_unusable{};  // slots, and why: by its agent
+  std::map<int, HeldBackSlot> held_back{};
+  std::map<int, std::string> unusable{};  // all of these
 };
 
 // A trial that has not ended, with its study, where the state has them.
@@ -69,8 +79,13 @@ struct PoolState {
   // Whether the node is to be emptied, by what its agent, the users and the rule of the pool's size
   // have said. Where that changes, the studies' records say so, and `why`.
   void UpdateDrain(Node& node, const std::string& why);
-  // Slots of the node on which nothing is to be started, and why; no others.
+  // Slots of the node on which nothing is to be started, as its agent says, and why; no others.
   void SetUnusable(Node& node, const std::map<int, std::string>& slots);
+  // Nothing is started on the slot until then.
+  void HoldBack(Slot slot, Time until, const std::string& why);
+  // Slots whose time is over can be used again.
+  void ReleaseHeldBack();
+  std::optional<Time> NextRelease() const;
   // Trials that were to start on a node, and have not, are planned anew: it has changed.
   void ForgetPlansFor(NodeId id);
 
@@ -85,9 +100,16 @@ struct PoolState {
   bool Usable(Slot slot) const;
   // Of those that no client holds: they keep theirs.
   int UnusableSlotsOn(const Node& node) const;
-  // The lowest usable one that nobody is on, one that is not slow before one that is; none: there
-  // is none, or the node is away.
-  std::optional<int> FreeSlot(NodeId id) const;
+  // How many slots of the node have a GPU each that none of the others is on; all of them where the
+  // slots are whole GPUs, or no GPUs.
+  int GpusOn(const Node& node) const;
+  // The lowest usable one that nobody is on: one on a GPU on which the trial has none before one
+  // that shares its own, and of these one that is not slow before one that is; none: there is none,
+  // or the node is away.
+  std::optional<int> FreeSlot(NodeId id, TrialId trial) const;
+  // The placement without slots that would share a GPU with another one of the same trial, as far
+  // as `least` are left.
+  Placement OnGpusOfItsOwn(Placement placement, int least) const;
   // On record as held by trials of which it is not known yet what is left, and nobody else's till
   // then: a record says of no slot that two trials hold it.
   std::set<Slot> SlotsToRecover() const;
@@ -134,9 +156,13 @@ struct PoolState {
   std::set<TrialId> recovering;
   std::optional<Time> recovery_ends;
   std::map<Slot, Time> slow_slots;  // until when
-  NodeFaults faults;                // pairs of nodes that cannot talk
+  std::set<NodeId> holding_back;    // nodes with slots that are held back
+  // How many slots replicas of a trial have found unusable, since one of it was last ready.
+  std::map<TrialId, int> slots_blamed;
+  NodeFaults faults;  // pairs of nodes that cannot talk
 
  private:
+  void UpdateUnusable(Node& node);
   void NoteStudy(StudyId id);
   void ForgetStudy(StudyId id);
 

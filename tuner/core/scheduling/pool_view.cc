@@ -47,12 +47,14 @@ std::vector<NodeCapacity> PoolView::Capacities() const {
     if (const int withheld = client_slots_.ReservedOn(id) + unusable; withheld > 0) {
       capacity = std::min(capacity, std::max(slots - withheld, planned - pool_.SettledGiveOn(id)));
     }
-    nodes.push_back({.id = id,
-                     .slots = capacity,
-                     .name = node.name,
-                     .gpu_type = node.gpu_type,
-                     .draining = node.draining,
-                     .spot = node.spot});
+    nodes.push_back(
+        {.id = id,
+         .slots = capacity,
+         .name = node.name,
+         .gpu_type = node.gpu_type,
+         .draining = node.draining,
+         .spot = node.spot,
+         .most_of_one_trial = pool_.GpusOn(node) < node.slots ? pool_.GpusOn(node) : 0});
   }
   return nodes;
 }
@@ -119,6 +121,11 @@ Job PoolView::MakeJob(const Study& study, const Trial& trial, int most_slots) {
     job.max_slots = std::max<int>(1, static_cast<int>(group.members.size()));
     job.pinned_slots = 0;
   }
+  // A pool that may come to have more slots may come to have more GPUs.
+  if (const std::optional<int> gpus = MostOnGpusOfItsOwn()) {
+    const int most = *gpus + std::max(0, most_slots - pool_.SlotsTotal());
+    job.max_slots = std::min(job.max_slots, std::max(most, study.spec.min_slots));
+  }
   job.min_slots = std::min(job.min_slots, job.max_slots);
   // A fixed global batch cannot be cut into more shares than it has samples.
   if (job.fixed_batch && group.batch.initial > 0) {
@@ -131,6 +138,18 @@ Job PoolView::MakeJob(const Study& study, const Trial& trial, int most_slots) {
       group.last_resize == Time{} ? 1e9 : SecondsBetween(group.last_resize, turn_.now());
   if (const auto cost_s = speeds_.ResizeCost_s(trial)) job.resize_cost_s = *cost_s;
   return job;
+}
+
+// How many slots of the pool one trial can have without sharing a GPU with itself; none: all.
+std::optional<int> PoolView::MostOnGpusOfItsOwn() const {
+  int most = 0;
+  bool shared = false;
+  for (const auto& [id, node] : pool_.nodes) {
+    most += pool_.GpusOn(node);
+    shared = shared || pool_.GpusOn(node) < node.slots;
+  }
+  if (!shared) return std::nullopt;
+  return most;
 }
 
 void PoolView::DescribeHistory(const Trial& trial, Job& job) const {

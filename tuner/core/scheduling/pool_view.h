@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,7 @@ class PoolView {
  private:
   Job MakeJob(const Study& study, const Trial& trial, int most_slots);
   void DescribeHistory(const Trial& trial, Job& job) const;
+  std::optional<int> MostOnGpusOfItsOwn() const;
   double ShareDoneBy(const Trial& trial) const;
   void OrderByShare(Pool& pool) const;
 

@@ -54,7 +54,7 @@ void Reconciler::StartJoiners(const Trial& trial, const Group& group,
       here += replica->node == node && stays ? 1 : 0;
     }
     for (; here < wanted; ++here) {
-      const std::optional<int> slot = pool_.FreeSlot(node);
+      const std::optional<int> slot = pool_.FreeSlot(node, trial.id);
       if (!slot) break;
       if (trial.state != TrialState::kRunning) {
         turn_.Emit(

@@ -226,15 +226,24 @@ void Scheduler::TakeAllocation(const AllocationDecision& decision) {
   const Trial& trial = turn_.TrialAt(decision.trial);
   Group& group = pool_.groups[decision.trial];
   const int from = TotalSlots(group.target);
-  const int to = TotalSlots(decision.placement);
+  // Not all policies know which slots share a GPU.
+  const Placement placement = pool_.OnGpusOfItsOwn(
+      decision.placement,
+      trial.pinned_slots > 0 ? trial.pinned_slots : turn_.StudyAt(trial.study).spec.min_slots);
+  const int to = TotalSlots(placement);
+  const bool cut = to < TotalSlots(decision.placement);
+  if (cut && (placement == group.target || (to < from && TotalSlots(decision.placement) >= from))) {
+    return;
+  }
   const DecisionKind kind = KindOfChange(trial, from, to);
   if (to == 0) {
     trials_.PauseTrial(trial.id, decision.reason);
     return;
   }
-  group.target = decision.placement;
+  group.target = placement;
   pool_.reconcile.insert(trial.id);
-  turn_.Decide(trial, kind, from, to, decision.reason);
+  turn_.Decide(trial, kind, from, to,
+               cut ? absl::StrCat(decision.reason, "; no two of one GPU") : decision.reason);
 }
 
 }  // namespace espalier

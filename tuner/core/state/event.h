@@ -223,6 +223,8 @@ struct AgentHello {
   // The mark of the folder that it shares with others for checkpoints; empty: its own disk.
   std::string shared_folder{};
   std::map<int, std::string> unusable_slots{};  // see AgentSlots
+  // Whose shares the slots are, in turns: slot i is on GPU i modulo so many. 0: CPU slots.
+  int gpus = 0;
 };
 // Slots of the node on which nothing is to be started at present, and why: all of them, so that
 // those not listed can be used again.

@@ -25,6 +25,7 @@ void Fill(const ReplicaRegrouped& from, v1::ReplicaMessage& message) {
   to.set_pause_s(from.pause_s);
   to.set_form_s(from.form_s);
   to.set_broadcast_s(from.broadcast_s);
+  to.set_transport(from.transport);
 }
 
 ReplicaRegrouped Read(const v1::Regrouped& from) {
@@ -32,7 +33,8 @@ ReplicaRegrouped Read(const v1::Regrouped& from) {
           .step = from.step(),
           .pause_s = from.pause_s(),
           .form_s = from.form_s(),
-          .broadcast_s = from.broadcast_s()};
+          .broadcast_s = from.broadcast_s(),
+          .transport = from.transport().size() <= kMaxTransport ? from.transport() : ""};
 }
 
 void Fill(const ReplicaReport& from, v1::ReplicaMessage& message) {

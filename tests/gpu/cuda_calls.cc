@@ -1,0 +1,86 @@
+// Counts the calls of CUDA's runtime library that start work or wait for it: to be loaded before a
+// program by LD_PRELOAD, where no profiler is. CudaCalls() tells the counts so far; a program finds
+// it with dlsym. Each call goes on to the real library.
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstddef>
+
+namespace {
+
+enum Count { kLaunches, kWaits, kCopies, kCounts };
+
+std::atomic<unsigned long long> counts[kCounts];
+
+template <typename Function>
+Function* Next(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+// As dim3 of CUDA's headers, which are not needed for this.
+struct Extent {
+  unsigned x, y, z;
+};
+
+}  // namespace
+
+#define ESPALIER_EXPORT extern "C" __attribute__((visibility("default")))
+
+// Launches, waits and copies that do not wait.
+ESPALIER_EXPORT void CudaCalls(unsigned long long to[3]) {
+  for (int i = 0; i < kCounts; ++i) to[i] = counts[i];
+}
+
+ESPALIER_EXPORT int cudaLaunchKernel(const void* kernel, Extent grid, Extent block,
+                                     void** arguments, std::size_t shared_bytes, void* stream) {
+  ++counts[kLaunches];
+  static const auto next =
+      Next<int(const void*, Extent, Extent, void**, std::size_t, void*)>("cudaLaunchKernel");
+  return next(kernel, grid, block, arguments, shared_bytes, stream);
+}
+
+ESPALIER_EXPORT int cudaLaunchKernelExC(const void* configuration, const void* kernel,
+                                        void** arguments) {
+  ++counts[kLaunches];
+  static const auto next = Next<int(const void*, const void*, void**)>("cudaLaunchKernelExC");
+  return next(configuration, kernel, arguments);
+}
+
+ESPALIER_EXPORT int cudaGraphLaunch(void* graph, void* stream) {
+  ++counts[kLaunches];
+  static const auto next = Next<int(void*, void*)>("cudaGraphLaunch");
+  return next(graph, stream);
+}
+
+ESPALIER_EXPORT int cudaStreamSynchronize(void* stream) {
+  ++counts[kWaits];
+  static const auto next = Next<int(void*)>("cudaStreamSynchronize");
+  return next(stream);
+}
+
+ESPALIER_EXPORT int cudaEventSynchronize(void* event) {
+  ++counts[kWaits];
+  static const auto next = Next<int(void*)>("cudaEventSynchronize");
+  return next(event);
+}
+
+ESPALIER_EXPORT int cudaDeviceSynchronize() {
+  ++counts[kWaits];
+  static const auto next = Next<int()>("cudaDeviceSynchronize");
+  return next();
+}
+
+ESPALIER_EXPORT int cudaMemcpy(void* to, const void* from, std::size_t bytes, int kind) {
+  ++counts[kWaits];
+  static const auto next = Next<int(void*, const void*, std::size_t, int)>("cudaMemcpy");
+  return next(to, from, bytes, kind);
+}
+
+ESPALIER_EXPORT int cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int kind,
+                                    void* stream) {
+  ++counts[kCopies];
+  static const auto next =
+      Next<int(void*, const void*, std::size_t, int, void*)>("cudaMemcpyAsync");
+  return next(to, from, bytes, kind, stream);
+}

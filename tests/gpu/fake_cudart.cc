@@ -1,0 +1,23 @@
+// Stands for CUDA's runtime library where cuda_calls.cc is tested: each function answers with a
+// number of its own.
+
+#include <cstddef>
+
+struct Extent {
+  unsigned x, y, z;
+};
+
+extern "C" {
+int cudaLaunchKernel(const void*, Extent grid, Extent, void**, std::size_t, void*) {
+  return static_cast<int>(grid.x);
+}
+int cudaLaunchKernelExC(const void*, const void*, void**) { return 12; }
+int cudaGraphLaunch(void*, void*) { return 13; }
+int cudaStreamSynchronize(void*) { return 14; }
+int cudaEventSynchronize(void*) { return 15; }
+int cudaDeviceSynchronize() { return 16; }
+int cudaMemcpy(void*, const void*, std::size_t, int kind) { return kind; }
+int cudaMemcpyAsync(void*, const void*, std::size_t bytes, int, void*) {
+  return static_cast<int>(bytes);
+}
+}
