@@ -4,7 +4,7 @@ bucket_operations, which are of C++ programs."""
 import os
 import pathlib
 import sys
-import time
+from time import sleep as pause
 
 import torch
 from torch.utils.data import Dataset
@@ -72,7 +72,7 @@ def stay_while_held(log):
     except OSError:  # it went in between
         return
     while hold.exists():
-        time.sleep(0.001)
+        pause(0.001)
 
 
 def main():
@@ -129,7 +129,7 @@ def main():
                 seen["samples"] += len(indices)
                 seen["indices"] += indices.sum().item()
             if compute_ms > 0:
-                time.sleep(compute_ms / 1000)
+                pause(compute_ms / 1000)
             factor = float("nan") if nan_from > 0 and nan_from <= step < nan_to else 1.0
             (torch.nn.functional.mse_loss(parallel(inputs), targets) * factor).backward()
             optimizer.step()

@@ -189,7 +189,7 @@ class PickledCopy final : public TrainingStateCopy {
 }  // namespace
 
 std::unique_ptr<TrainingStateCopy> PythonCheckpoints::Copy(const CheckpointTexts& texts,
-                                                        const States& /*states*/) const {
+                                                           const States& /*states*/) const {
   Parcel made = The().Ask({.texts = {texts.position, texts.accumulators}, .tensors = {}},
                           [](const EspalierCallbacks& python) { return python.checkpoint("", 0); });
   return std::make_unique<PickledCopy>(std::move(made.texts.at(0)), made.tensors);

@@ -99,7 +99,7 @@ class PythonSums final : public TrainingEngine::ProgramSums {
 class PythonCheckpoints final : public CheckpointFormat {
  public:
   std::unique_ptr<TrainingStateCopy> Copy(const CheckpointTexts& texts,
-                                       const States& states) const override;
+                                          const States& states) const override;
   absl::StatusOr<CheckpointTexts> Load(const std::string& path, const States& states) override;
   std::string PositionIn(const std::string& path) const override;
 };

@@ -41,7 +41,7 @@ class CheckpointFormat {
 
   // Copies everything. May throw.
   virtual std::unique_ptr<TrainingStateCopy> Copy(const CheckpointTexts& texts,
-                                               const States& states) const = 0;
+                                                  const States& states) const = 0;
   // Loads everything in place, states included. Fails where the file and the program do not fit,
   // and names what is missing, of another shape, or too much. May throw.
   virtual absl::StatusOr<CheckpointTexts> Load(const std::string& path, const States& states) = 0;

@@ -312,7 +312,7 @@ void LibTorchCheckpoints::AddModel(const std::string& name, torch::nn::Module& m
 }
 
 std::unique_ptr<TrainingStateCopy> LibTorchCheckpoints::Copy(const CheckpointTexts& texts,
-                                                          const States& states) const {
+                                                             const States& states) const {
   auto copy = std::make_unique<ArchiveCopy>();
   for (const OptimizedModel& trained : models_) {
     copy->AddModule(KeyOf("model", trained.name), trained.model);

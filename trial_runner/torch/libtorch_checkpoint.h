@@ -27,7 +27,7 @@ class LibTorchCheckpoints final : public CheckpointFormat {
                 torch::optim::Optimizer& optimizer);
 
   std::unique_ptr<TrainingStateCopy> Copy(const CheckpointTexts& texts,
-                                       const States& states) const override;
+                                          const States& states) const override;
   absl::StatusOr<CheckpointTexts> Load(const std::string& path, const States& states) override;
   std::string PositionIn(const std::string& path) const override;
 

@@ -38,9 +38,9 @@ absl::Status TrainingState::AddModel(const std::string& name, ModelPart& model,
       if (own.contains(p.unsafeGetTensorImpl())) continue;
       std::ostringstream shape;
       shape << p.sizes();
-      return absl::InvalidArgumentError(absl::StrCat(
-          NameOfModel(name), ": its optimizer has a parameter of shape ", shape.str(),
-          " that is not the model's: want one module that holds all that is trained"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(NameOfModel(name), ": its optimizer has a parameter of shape ", shape.str(),
+                       " that is not the model's: want one module that holds all that is trained"));
     }
   }
   models_.push_back({name, model, optimizer});
