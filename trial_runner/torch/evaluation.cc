@@ -11,6 +11,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "trial_runner/torch/host_copies.h"
 #include "trial_runner/torch/training_engine.h"
 #include "tuner/base/status.h"
 
@@ -28,18 +29,21 @@ absl::Status TrainingEngine::ShareBuffers() {
   // Running statistics differ between replicas; rank 0's count, as they do in a checkpoint.
   auto packed = std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(bytes));
   std::size_t offset = 0;
-  for (const at::Tensor& b : buffers) {
-    const at::Tensor whole = b.detach().cpu().contiguous();
-    std::memcpy(packed->data() + offset, whole.const_data_ptr(), whole.nbytes());
-    offset += whole.nbytes();
+  if (group_.rank() == 0) {
+    for (const at::Tensor& copy : HostCopies(buffers).Await()) {
+      const at::Tensor whole = copy.contiguous();
+      std::memcpy(packed->data() + offset, whole.const_data_ptr(), whole.nbytes());
+      offset += whole.nbytes();
+    }
   }
   ESPALIER_RETURN_IF_ERROR(group_.Broadcast(CollectiveBuffer::Of(packed), 0));
   offset = 0;
   for (const at::Tensor& b : buffers) {
-    at::Tensor whole = at::empty(b.sizes(), b.options().device(at::kCPU));
+    const bool pinned = b.is_cuda();
+    at::Tensor whole = at::empty(b.sizes(), b.options().device(at::kCPU).pinned_memory(pinned));
     std::memcpy(whole.mutable_data_ptr(), packed->data() + offset, whole.nbytes());
     offset += whole.nbytes();
-    b.detach().copy_(whole);
+    b.detach().copy_(whole, /*non_blocking=*/pinned);
   }
   return absl::OkStatus();
 }

@@ -19,6 +19,8 @@ struct Node;
 
 namespace espalier {
 
+struct ElementScale;
+
 // The gradients of one model on their way through an optimizer step: taken from autograd as each is
 // ready, measured, summed over the step's microbatches, and reduced over the group in buckets while
 // backward still computes the ones before. Buckets hold the parameters in reverse order, as
@@ -198,6 +200,7 @@ class GradientBuckets {
   void CompareWithPrevious(std::size_t index);
   bool on_host() const { return arithmetic_ == Arithmetic::kHostLoops; }
   void FoldBucket(const Bucket& bucket);
+  ElementScale ScaleOf(std::size_t index) const;
   void RefreshScales();
   at::Tensor Scaled(const at::Tensor& gradients, const Range& range) const;
   at::Tensor StepSums();

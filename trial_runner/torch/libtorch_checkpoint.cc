@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "trial_runner/torch/exception_text.h"
+#include "trial_runner/torch/host_copies.h"
 #include "trial_runner/torch/optimizer_state.h"
 #include "trial_runner/torch/state_bytes.h"
 #include "tuner/base/status.h"
@@ -38,10 +39,6 @@ struct ModuleTensors {
   std::vector<std::pair<std::string, ModuleTensors>> children;
 };
 
-at::Tensor CopyOf(const at::Tensor& tensor) {
-  return tensor.detach().to(at::kCPU, tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
-}
-
 // The module's own memory.
 ModuleTensors ModuleTensorsOf(const torch::nn::Module& module) {
   ModuleTensors tensors;
@@ -58,10 +55,10 @@ ModuleTensors ModuleTensorsOf(const torch::nn::Module& module) {
   return tensors;
 }
 
-void CopyInPlace(ModuleTensors& tensors) {
-  for (auto& [name, tensor] : tensors.parameters) tensor = CopyOf(tensor);
-  for (auto& [name, tensor] : tensors.buffers) tensor = CopyOf(tensor);
-  for (auto& [name, child] : tensors.children) CopyInPlace(child);
+void AddTo(std::vector<at::Tensor*>& all, ModuleTensors& tensors) {
+  for (auto& [name, tensor] : tensors.parameters) all.push_back(&tensor);
+  for (auto& [name, tensor] : tensors.buffers) all.push_back(&tensor);
+  for (auto& [name, child] : tensors.children) AddTo(all, child);
 }
 
 void WriteModule(const ModuleTensors& tensors, OutputArchive& archive) {
@@ -76,10 +73,12 @@ void WriteModule(const ModuleTensors& tensors, OutputArchive& archive) {
   }
 }
 
-// An optimizer that saves as the given one does, with tensors of its own. Its parameters are
-// placeholders: LibTorch's archives of optimizers have none.
+// An optimizer that saves as the given one does. Its state is the given one's, whose tensors are
+// added to `all`, to be copied; its parameters are placeholders: LibTorch's archives of optimizers
+// have none.
 std::unique_ptr<optim::Optimizer> CopyOf(const OptimizerKind& kind,
-                                         const optim::Optimizer& optimizer) {
+                                         const optim::Optimizer& optimizer,
+                                         std::vector<at::Tensor*>& all) {
   std::vector<optim::OptimizerParamGroup> groups;
   for (const optim::OptimizerParamGroup& group : optimizer.param_groups()) {
     std::vector<at::Tensor> placeholders;
@@ -95,7 +94,7 @@ std::unique_ptr<optim::Optimizer> CopyOf(const OptimizerKind& kind,
       if (state == optimizer.state().end()) continue;
       std::unique_ptr<optim::OptimizerParamState> own = state->second->clone();
       for (at::Tensor* tensor : kind.fields(*own).tensors) {
-        if (tensor->defined()) *tensor = CopyOf(*tensor);
+        if (tensor->defined()) all.push_back(tensor);
       }
       copy->state()[copy->param_groups()[g].params()[i].unsafeGetTensorImpl()] = std::move(own);
     }
@@ -179,17 +178,27 @@ class ArchiveCopy final : public TrainingStateCopy {
  public:
   void AddModule(const std::string& key, const torch::nn::Module& module) {
     modules_.emplace_back(key, ModuleTensorsOf(module));
-    CopyInPlace(modules_.back().second);
   }
 
   void AddOptimizer(const std::string& key, const optim::Optimizer& optimizer) {
     OptimizerCopy copy;
     if (const OptimizerKind* kind = FindOptimizerKind(optimizer)) {
-      copy.optimizer = CopyOf(*kind, optimizer);
+      copy.optimizer = CopyOf(*kind, optimizer, tensors_);
     } else {
       copy.archive = ArchiveOf(optimizer);
     }
     optimizers_.emplace_back(key, std::move(copy));
+  }
+
+  // Copies the tensors of all that was added.
+  void CopyTensors() {
+    for (auto& [key, tensors] : modules_) AddTo(tensors_, tensors);
+    std::vector<at::Tensor> originals;
+    for (const at::Tensor* tensor : tensors_) originals.push_back(*tensor);
+    copies_ = HostCopies(originals);
+    const std::vector<at::Tensor>& copies = copies_.UnderWay();
+    for (std::size_t i = 0; i < tensors_.size(); ++i) *tensors_[i] = copies[i];
+    tensors_.clear();
   }
 
   void AddText(const std::string& key, std::string text) {
@@ -213,11 +222,14 @@ class ArchiveCopy final : public TrainingStateCopy {
   std::vector<std::pair<std::string, ModuleTensors>> modules_;
   std::vector<std::pair<std::string, OptimizerCopy>> optimizers_;
   std::vector<std::pair<std::string, c10::IValue>> values_;
+  std::vector<at::Tensor*> tensors_;  // of all of these, to be copied
+  HostCopies copies_;
 };
 
 absl::Status ArchiveCopy::Write(const ByteSink& sink) const {
   try {
     const at::NoGradGuard no_grad;
+    copies_.Await();
     OutputArchive archive;
     for (const auto& [key, tensors] : modules_) {
       OutputArchive nested(archive.compilation_unit());
@@ -318,6 +330,7 @@ std::unique_ptr<TrainingStateCopy> LibTorchCheckpoints::Copy(const CheckpointTex
     copy->AddModule(KeyOf("model", trained.name), trained.model);
     copy->AddOptimizer(KeyOf("optimizer", trained.name), trained.optimizer);
   }
+  copy->CopyTensors();
   for (const auto& [name, state] : states) {
     copy->AddBytes(KeyOf("state", name), BytesOf(*state));
   }

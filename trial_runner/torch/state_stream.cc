@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "trial_runner/torch/host_copies.h"
+#include "tuner/base/check.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
@@ -19,7 +21,9 @@ CollectiveBuffer BufferOf(const at::Tensor& tensor) {
   buffer.type = CollectiveBuffer::Type::kByte;
   buffer.start = tensor.data_ptr();
   buffer.count = static_cast<std::int64_t>(tensor.nbytes());
-  buffer.device = tensor.is_cuda() ? tensor.get_device() : CollectiveBuffer::kHost;
+  ESPALIER_CHECK(tensor.is_cpu() || tensor.is_cuda(),
+                 "training state is in the host's memory or on a CUDA device");
+  buffer.device = tensor.is_cpu() ? CollectiveBuffer::kHost : tensor.get_device();
   buffer.owner = std::make_shared<c10::Storage>(tensor.storage());
   return buffer;
 }
@@ -56,10 +60,24 @@ void StateWriter::Tensor(const at::Tensor& tensor) {
   const at::Tensor whole = tensor.detach().contiguous();
   if (whole.nbytes() >= kLargeBytes) {
     offer_.tensors.push_back(BufferOf(whole));
+  } else if (whole.is_cpu()) {
+    Bytes(whole.const_data_ptr(), whole.nbytes());
   } else if (whole.nbytes() > 0) {
-    const at::Tensor here = whole.cpu();
-    Bytes(here.const_data_ptr(), here.nbytes());
+    gaps_.push_back({offer_.description->size(), whole});
+    offer_.description->resize(offer_.description->size() + whole.nbytes());
   }
+}
+
+// Small tensors come from a device together.
+StateOffer StateWriter::Take() && {
+  std::vector<at::Tensor> tensors;
+  for (const Gap& gap : gaps_) tensors.push_back(gap.tensor);
+  const HostCopies copies(tensors);
+  for (std::size_t i = 0; i < gaps_.size(); ++i) {
+    const at::Tensor& here = copies.Await()[i];
+    std::memcpy(offer_.description->data() + gaps_[i].begin, here.const_data_ptr(), here.nbytes());
+  }
+  return std::move(offer_);
 }
 
 absl::Status StateReader::Bytes(void* start, std::size_t size) {
@@ -117,9 +135,11 @@ absl::Status StateReader::Content(const at::Tensor& tensor) {
     return absl::OkStatus();
   }
   if (values.nbytes() == 0) return absl::OkStatus();
-  at::Tensor here = at::empty(values.sizes(), values.options().device(at::kCPU));
+  const bool pinned = values.is_cuda();
+  at::Tensor here =
+      at::empty(values.sizes(), values.options().device(at::kCPU).pinned_memory(pinned));
   ESPALIER_RETURN_IF_ERROR(Bytes(here.mutable_data_ptr(), here.nbytes()));
-  values.copy_(here);
+  values.copy_(here, /*non_blocking=*/pinned);
   return absl::OkStatus();
 }
 

@@ -28,12 +28,19 @@ class StateWriter {
   void Text(std::string_view text);
   void Tensor(const at::Tensor& tensor);  // may be undefined
 
-  StateOffer Take() && { return std::move(offer_); }
+  StateOffer Take() &&;
 
  private:
+  // A place in the description, and the tensor whose content belongs there.
+  struct Gap {
+    std::size_t begin = 0;
+    at::Tensor tensor;
+  };
+
   void Bytes(const void* start, std::size_t size);
 
   StateOffer offer_{std::make_shared<std::vector<std::uint8_t>>(), {}};
+  std::vector<Gap> gaps_;
 };
 
 class StateReader {
