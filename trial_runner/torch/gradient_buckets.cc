@@ -142,6 +142,7 @@ at::Tensor GradientBuckets::HostTensor(std::int64_t size) const {
 }
 
 void GradientBuckets::Renew() {
+  open_ = false;  // what backward still brings has no place any more
   earlier_ = at::Tensor();
   memory_ = gradients_ = scales_ = at::Tensor();
   scales_known_ = false;

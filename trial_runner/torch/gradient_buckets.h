@@ -173,7 +173,8 @@ class GradientBuckets {
   }
   bool has_previous() const { return !previous_.empty() || previous_memory_.defined(); }
 
-  // Gives the memory up to whatever may still write to it, and goes on in fresh memory.
+  // Gives the memory up to whatever may still write to it, and goes on in fresh memory with the next
+  // pass.
   void Renew();
 
  private:

@@ -1,0 +1,71 @@
+"""Programs in Python under a real tuner: they grow, lose a replica, pause and come to their end like others."""
+import os
+import pathlib
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+from harness import TunerTest, kill, replicas_of, wait_for  # noqa: E402
+
+EXAMPLE = ROOT / "examples/python_fashion_mnist/fashion_mnist.py"
+
+
+class Tuner(TunerTest):
+    def program(self, epochs, samples, **keys):
+        keys.setdefault("search_space", {"lr": {"_type": "loguniform", "_value": [0.01, 0.05]}})
+        keys.setdefault("metric", {"name": "accuracy", "direction": "maximize"})
+        return self.study([sys.executable, str(EXAMPLE), "--epochs", str(epochs), "--samples", str(samples)], **keys)
+
+    def trial(self, *where):
+        return self.export(*where)["trials"][0]
+
+    def log(self, trial):
+        return "\n".join(p.read_text() for p in self.dir.rglob("replica-*.log")) or str(trial)
+
+    def test_a_lone_trial_grows_and_ends_by_itself(self):
+        study = self.program(15, 4000, trials=1)
+        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2)
+        trial = self.trial("--db", self.dir / "run/espalier.db")
+        self.assertEqual(trial["state"], "TRIAL_COMPLETE", self.log(trial))
+        self.assertEqual([int(v["step"]) for v in trial["values"]], list(range(1, 16)))
+        self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in trial["resizes"]][0], (1, 2))
+        self.assertEqual(trial["restarts"], 0)
+        self.assertGreater(float(trial["values"][-1]["value"]), 0.5)
+
+    def test_a_killed_replica_is_survived(self):
+        self.serve(self.dir / "pool.db")
+        agent = self.agent(2)
+        self.run_tuner("submit", self.program(40, 4000, trials=1), "--service", self.grpc)
+        where = ("--service", self.grpc)
+        wait_for(lambda: self.export(*where)["trials"] and self.trial(*where)["resizes"], "the trial to grow")
+        pids = wait_for(lambda: len(p := replicas_of(agent.pid, "fashion_mnist.py")) == 2 and p, "two replicas")
+        self.assertTrue(kill(pids[0]))  # the elder: rank 0
+        wait_for(lambda: any(r["after_loss"] for r in self.trial(*where)["resizes"]), "the survivor to go on")
+        before = len(self.trial(*where)["values"])
+        wait_for(lambda: len(self.trial(*where)["values"]) > before + 1, "its next reports")
+        self.assertEqual(self.trial(*where)["restarts"], 0)
+        self.assertEqual([int(v["step"]) for v in self.trial(*where)["values"]],
+                         list(range(1, len(self.trial(*where)["values"]) + 1)))
+
+    def test_an_exception_fails_the_trial_and_is_in_its_log(self):
+        script = self.write("broken.py", "import espalier\ntrial = espalier.trial()\ntrial.report(1, 0.5)\n"
+                                         "raise ValueError('on purpose')\n")
+        study = self.study([sys.executable, script], trials=1, max_restarts=0)
+        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 1)
+        trial = self.trial("--db", self.dir / "run/espalier.db")
+        self.assertEqual(trial["state"], "TRIAL_FAIL")
+        self.assertIn("ValueError: on purpose", self.log(trial))
+
+    def test_a_script_without_a_loop_reports_and_is_complete(self):
+        script = self.write("plain.py", "import espalier\ntrial = espalier.trial()\n"
+                                        "trial.report(1, trial.get('x', 0.0) * 2)\n")
+        self.run_tuner("run", self.study([sys.executable, script], trials=2), "--dir", self.dir / "run",
+                       "--slots", 2)
+        for trial in self.export("--db", self.dir / "run/espalier.db")["trials"]:
+            self.assertEqual(trial["state"], "TRIAL_COMPLETE", self.log(trial))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    unittest.main()
