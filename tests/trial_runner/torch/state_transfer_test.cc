@@ -22,6 +22,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/trial_runner/torch/libtorch_state.h"
 #include "trial_runner/collectives/gloo_collectives.h"
 #include "trial_runner/torch/fused_optimizer.h"
 #include "trial_runner/torch/optimizer_state.h"
@@ -107,7 +108,7 @@ struct Replica {
     const at::NoGradGuard no_grad;
     for (at::Tensor& p : model->parameters()) p.fill_(start);
     optimizer = make(model->parameters());
-    EXPECT_TRUE(state.AddModel("", *model, *optimizer).ok());
+    EXPECT_TRUE(parts.AddModel("", *model, *optimizer).ok());
   }
 
   void Train(int steps) {
@@ -129,7 +130,8 @@ struct Replica {
   TrialContext trial;
   torch::nn::Sequential model;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
-  TrainingState state{trial};
+  LibTorchState parts{trial};
+  TrainingState& state = parts.state;
   Watched collectives;
   GroupProgress progress;
 };
