@@ -73,6 +73,8 @@ FOLDERS = {
     "trial_runner/datasets": ["tuner/base", "trial_runner/elastic"],
     "trial_runner/torch": ["tuner/base", "trial_runner/elastic", "trial_runner/control",
                            "trial_runner/collectives", "trial_runner/datasets"],
+    # Programs in Python: a C interface over the runtime. No source here sees Python.
+    "trial_runner/python": ["trial_runner/elastic", "trial_runner/torch", "tuner/base"],
     "trial_runner/agent": ["tuner/base", "tuner/credentials", "tuner/forwarding", "tuner/proto"],
     # Programs of users: what they see of ours is the trial runner.
     "examples": ["tuner/base", "trial_runner/torch"],
@@ -95,9 +97,9 @@ MIRRORS = {"tests/": ["", "tuner/"]}
 WALLS = {
     "torch": {
         "includes": r"^(torch|ATen|c10|caffe2|gloo)/",
-        "sources": ["trial_runner/torch", "trial_runner/collectives", "examples",
-                    "tests/benchmarks", "tests/docs", "tests/e2e", "tests/package"],
-        "headers": ["trial_runner/torch", "examples", "trial_runner/collectives/buffer_tensor.h",
+        "sources": ["trial_runner/torch", "trial_runner/collectives", "trial_runner/python",
+                    "examples", "tests/benchmarks", "tests/docs", "tests/e2e", "tests/package"],
+        "headers": ["trial_runner/torch", "trial_runner/python", "examples", "trial_runner/collectives/buffer_tensor.h",
                     "trial_runner/collectives/staged_operations.h"],
     },
     "cuda": {

@@ -75,8 +75,7 @@ absl::Status TrainingEngine::GatherProgramSums() {
         std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>((*sizes)[from]));
     if (bytes->empty()) continue;
     if (from == rank) bytes->assign(own.begin(), own.end());
-    ESPALIER_RETURN_IF_ERROR(
-        group_.Broadcast(CollectiveBuffer::Of(bytes), static_cast<int>(from)));
+    ESPALIER_RETURN_IF_ERROR(group_.Broadcast(CollectiveBuffer::Of(bytes), static_cast<int>(from)));
     parts[from].assign(bytes->begin(), bytes->end());
   }
   return program_sums_->Merge(parts);

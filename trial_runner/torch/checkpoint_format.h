@@ -15,9 +15,9 @@ namespace espalier {
 
 // A copy of a training state in host memory, which is written while training goes on. It is made on
 // the thread that trains; Write may run on any one thread.
-class CheckpointCopy {
+class TrainingStateCopy {
  public:
-  virtual ~CheckpointCopy() = default;
+  virtual ~TrainingStateCopy() = default;
 
   std::int64_t step = 0;
   std::optional<double> value;  // the trial's last
@@ -40,8 +40,8 @@ class CheckpointFormat {
   virtual ~CheckpointFormat() = default;
 
   // Copies everything. May throw.
-  virtual std::unique_ptr<CheckpointCopy> Copy(const CheckpointTexts& texts,
-                                               const States& states) const = 0;
+  virtual std::unique_ptr<TrainingStateCopy> Copy(const CheckpointTexts& texts,
+                                                  const States& states) const = 0;
   // Loads everything in place, states included. Fails where the file and the program do not fit,
   // and names what is missing, of another shape, or too much. May throw.
   virtual absl::StatusOr<CheckpointTexts> Load(const std::string& path, const States& states) = 0;

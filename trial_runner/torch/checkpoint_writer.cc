@@ -18,7 +18,7 @@ CheckpointWriter::~CheckpointWriter() {
   if (thread_.joinable()) thread_.join();
 }
 
-void CheckpointWriter::Put(std::unique_ptr<CheckpointCopy> copy) {
+void CheckpointWriter::Put(std::unique_ptr<TrainingStateCopy> copy) {
   {
     const std::lock_guard lock(mutex_);
     next_.swap(copy);
@@ -37,7 +37,7 @@ void CheckpointWriter::Run() {
   while (true) {
     changed_.wait(lock, [this] { return next_ || ending_; });
     if (!next_) return;
-    std::unique_ptr<CheckpointCopy> copy = std::move(next_);
+    std::unique_ptr<TrainingStateCopy> copy = std::move(next_);
     writing_ = true;
     lock.unlock();
     Write(*copy);
@@ -48,7 +48,7 @@ void CheckpointWriter::Run() {
   }
 }
 
-void CheckpointWriter::Write(const CheckpointCopy& copy) {
+void CheckpointWriter::Write(const TrainingStateCopy& copy) {
   const absl::StatusOr<std::string> path =
       WriteCheckpointFile({.folder = trial_.checkpoint_dir,
                            .step = copy.step,

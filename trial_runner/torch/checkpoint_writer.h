@@ -22,18 +22,18 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  void Put(std::unique_ptr<CheckpointCopy> copy);
+  void Put(std::unique_ptr<TrainingStateCopy> copy);
   // Waits until all that was put is written, or has failed.
   void Await();
 
  private:
   void Run();
-  void Write(const CheckpointCopy& copy);
+  void Write(const TrainingStateCopy& copy);
 
   TrialContext& trial_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::unique_ptr<CheckpointCopy> next_;  // guarded by mutex_, as are the following
+  std::unique_ptr<TrainingStateCopy> next_;  // guarded by mutex_, as are the following
   bool writing_ = false;
   bool ending_ = false;
   std::thread thread_;    // begun by the first Put

@@ -174,7 +174,7 @@ absl::Status ReadTensors(InputArchive& archive, const std::string& path,
 }
 
 // What is to be written, and written on another thread.
-class ArchiveCopy final : public CheckpointCopy {
+class ArchiveCopy final : public TrainingStateCopy {
  public:
   void AddModule(const std::string& key, const torch::nn::Module& module) {
     modules_.emplace_back(key, ModuleTensorsOf(module));
@@ -323,8 +323,8 @@ void LibTorchCheckpoints::AddModel(const std::string& name, torch::nn::Module& m
   models_.push_back({name, model, optimizer});
 }
 
-std::unique_ptr<CheckpointCopy> LibTorchCheckpoints::Copy(const CheckpointTexts& texts,
-                                                          const States& states) const {
+std::unique_ptr<TrainingStateCopy> LibTorchCheckpoints::Copy(const CheckpointTexts& texts,
+                                                             const States& states) const {
   auto copy = std::make_unique<ArchiveCopy>();
   for (const OptimizedModel& trained : models_) {
     copy->AddModule(KeyOf("model", trained.name), trained.model);

@@ -26,8 +26,8 @@ class LibTorchCheckpoints final : public CheckpointFormat {
   void AddModel(const std::string& name, torch::nn::Module& model,
                 torch::optim::Optimizer& optimizer);
 
-  std::unique_ptr<CheckpointCopy> Copy(const CheckpointTexts& texts,
-                                       const States& states) const override;
+  std::unique_ptr<TrainingStateCopy> Copy(const CheckpointTexts& texts,
+                                          const States& states) const override;
   absl::StatusOr<CheckpointTexts> Load(const std::string& path, const States& states) override;
   std::string PositionIn(const std::string& path) const override;
 

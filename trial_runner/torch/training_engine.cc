@@ -80,17 +80,6 @@ std::size_t TrainingEngine::AddModel(torch::nn::Module& model, torch::optim::Opt
   return number;
 }
 
-std::size_t TrainingEngine::AddSteppedModel(std::unique_ptr<ModelPart> model,
-                                            std::unique_ptr<OptimizerPart> optimizer,
-                                            const DataParallelOptions& options) {
-  const std::size_t number = AddModel(std::move(model), std::move(optimizer), options);
-  GradientBuckets& gradients = models_[number]->gradients();
-  gradients.AtBackwardsEnd([this, number] { EndBackward(number); });
-  gradients.AtFurtherBackward([this, number] { BeginFurtherBackward(number); });
-  gradients.Attach();
-  return number;
-}
-
 std::size_t TrainingEngine::AddModel(std::unique_ptr<ModelPart> model,
                                      std::unique_ptr<OptimizerPart> optimizer,
                                      const DataParallelOptions& options) {
@@ -324,112 +313,6 @@ void TrainingEngine::EndOfMicrobatch() {
   times_.accumulation_time_s += time_s;
   compute_time_s_ += time_s;
 }
-
-// A program that only reads its data has no gradients in which to say what others must know. False
-// if the group was lost: then another has formed.
-bool TrainingEngine::AgreeWithoutModels() {
-  auto pending = std::make_shared<std::vector<double>>(1, group_.Pending() ? 1 : 0);
-  if (!group_.AllReduceSum(CollectiveBuffer::Of(pending)).ok()) {
-    Regroup(/*broken=*/true);
-    return false;
-  }
-  all_know_ = std::lround(pending->front()) == group_.size();
-  return true;
-}
-
-// ---- a step in parts ---------------------------------------------------------------------------
-
-bool TrainingEngine::Collects(std::size_t number) const {
-  return answer_due_ && !dropped_ && !broken_ && number >= next_model_ &&
-         static_cast<std::int64_t>(number) >= state_.position.models_stepped;
-}
-
-void TrainingEngine::OpenPasses() {
-  passes_.assign(models_.size(), PassState::kOpen);
-  const SampleSlice& microbatch = plan_->microbatches[next_microbatch_];
-  for (std::size_t i = 0; i < models_.size(); ++i) {
-    if (!Collects(i)) continue;
-    models_[i]->gradients().AttachIfMoved();
-    models_[i]->OpenPass({.weight = plan_->WeightOf(microbatch),
-                          .first = next_microbatch_ == 0,
-                          .last = InLastMicrobatch()},
-                         state_.position.models[i], *collectives_, group_.size());
-  }
-}
-
-void TrainingEngine::HoldGradients(bool on) {
-  hold_gradients_ = on;
-  if (!on) return;
-  for (std::size_t i = 0; i < passes_.size(); ++i) {
-    if (Collects(i) && passes_[i] == PassState::kOpen) models_[i]->gradients().HoldBack();
-  }
-}
-
-void TrainingEngine::EndBackward(std::size_t number) {
-  if (!Collects(number) || passes_[number] != PassState::kOpen) return;
-  models_[number]->ClosePass();
-  passes_[number] = hold_gradients_ ? PassState::kHeld : PassState::kClosed;
-  broken_ = group_.Abandoned() || (InLastMicrobatch() && !hold_gradients_ && !ReduceModel(number));
-}
-
-void TrainingEngine::BeginFurtherBackward(std::size_t number) {
-  if (!Collects(number) || passes_[number] == PassState::kOpen) return;
-  models_[number]->gradients().Reopen(InLastMicrobatch() && !hold_gradients_);
-  passes_[number] = PassState::kOpen;
-}
-
-// There was no backward, or none since those whose gradients were held.
-void TrainingEngine::ReduceHeld(std::size_t number) {
-  hold_gradients_ = false;
-  if (passes_[number] == PassState::kHeld) BeginFurtherBackward(number);
-  EndBackward(number);
-}
-
-TrainingEngine::StepOutcome TrainingEngine::StepModel(std::size_t number) {
-  if (!answer_due_) BadUse("an optimizer was stepped without a batch of the training loader");
-  if (number != next_model_) {
-    BadUse(absl::StrCat("the optimizer of model \"", models_[number]->options().name,
-                        "\" was stepped where that of \"", models_[next_model_]->options().name,
-                        "\" was due: each is stepped once for each batch, in the order in which "
-                        "they were wrapped"));
-  }
-  StepOutcome outcome = StepOutcome::kDropped;
-  if (!dropped_ && Collects(number)) ReduceHeld(number);
-  if (broken_) Regroup(/*broken=*/true);
-  if (!dropped_ && Collects(number)) {
-    outcome = InLastMicrobatch() ? StepOutcome::kStepped : StepOutcome::kAccumulated;
-    if (InLastMicrobatch()) {
-      const bool others_skipped = std::exchange(skipped_, false);
-      ApplyModel(number);
-      if (skipped_) outcome = StepOutcome::kSkipped;
-      skipped_ = skipped_ || others_skipped;
-    }
-  }
-  if (++next_model_ < models_.size()) return outcome;
-  answer_due_ = false;
-  if (!dropped_) EndOfMicrobatch();
-  return outcome;
-}
-
-void TrainingEngine::EndMicrobatch() {
-  if (!answer_due_) return;
-  for (; next_model_ < models_.size() && !dropped_; ++next_model_) {
-    if (!Collects(next_model_)) continue;
-    ReduceHeld(next_model_);
-    if (broken_) {
-      Regroup(/*broken=*/true);
-    } else if (InLastMicrobatch()) {
-      models_[next_model_]->DropPrevious();
-      ++state_.position.models_stepped;
-      skipped_ = true;
-      if (next_model_ + 1 == models_.size()) TakeProposal(*models_[next_model_]);
-    }
-  }
-  answer_due_ = false;
-  if (!dropped_) EndOfMicrobatch();
-}
-
-// ---- one optimizer step, goes on ----------------------------------------------------------------
 
 void TrainingEngine::StepWithoutSamples() {
   for (std::size_t i = 0; i < models_.size(); ++i) {

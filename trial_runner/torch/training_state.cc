@@ -38,9 +38,9 @@ absl::Status TrainingState::AddModel(const std::string& name, ModelPart& model,
       if (own.contains(p.unsafeGetTensorImpl())) continue;
       std::ostringstream shape;
       shape << p.sizes();
-      return absl::InvalidArgumentError(absl::StrCat(
-          NameOfModel(name), ": its optimizer has a parameter of shape ", shape.str(),
-          " that is not the model's: want one module that holds all that is trained"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(NameOfModel(name), ": its optimizer has a parameter of shape ", shape.str(),
+                       " that is not the model's: want one module that holds all that is trained"));
     }
   }
   models_.push_back({name, model, optimizer});
@@ -183,7 +183,7 @@ void TrainingState::SyncStates() {
   }
 }
 
-std::unique_ptr<CheckpointCopy> TrainingState::Copy() const {
+std::unique_ptr<TrainingStateCopy> TrainingState::Copy() const {
   auto copy =
       format_.Copy({.position = position.Encode(), .accumulators = sums.Encode()}, trial_.states);
   copy->step = position.step;

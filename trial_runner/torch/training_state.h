@@ -56,7 +56,7 @@ class TrainingState final : public SharedState {
   };
 
   absl::Status ReadModel(const OptimizedModel& trained, StateReader& from);
-  std::unique_ptr<CheckpointCopy> Copy() const;
+  std::unique_ptr<TrainingStateCopy> Copy() const;
   absl::Status TakeCheckpoint(const CheckpointTexts& texts);
 
   TrialContext& trial_;

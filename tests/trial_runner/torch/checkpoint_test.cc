@@ -25,6 +25,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/trial_runner/torch/libtorch_state.h"
 #include "trial_runner/control/group_progress.h"
 #include "trial_runner/torch/training_state.h"
 #include "trial_runner/torch/trial_context.h"
@@ -119,7 +120,7 @@ struct Replica {
     model_name = name;
   }
   TrainingState& Ready() {
-    EXPECT_TRUE(state.AddModel(model_name, *net, *optimizer).ok());
+    EXPECT_TRUE(parts.AddModel(model_name, *net, *optimizer).ok());
     return state;
   }
 
@@ -143,7 +144,8 @@ struct Replica {
   torch::nn::Sequential net;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   std::string model_name;
-  TrainingState state{trial};
+  LibTorchState parts{trial};
+  TrainingState& state = parts.state;
 };
 
 void ExpectEqual(const torch::nn::Sequential& a, const torch::nn::Sequential& b) {
@@ -275,7 +277,8 @@ TEST_F(Checkpoint, SeveralModelsAndStatesHavePlacesOfTheirOwn) {
   Replica critic(folder_, 5);
   EXPECT_TRUE(first.trial.AddState(schedule).ok());
   EXPECT_TRUE(first.trial.AddState(empty).ok());
-  ASSERT_TRUE(first.Ready().AddModel("critic", *critic.net, *critic.optimizer).ok());
+  first.Ready();
+  ASSERT_TRUE(first.parts.AddModel("critic", *critic.net, *critic.optimizer).ok());
   first.Train(1);
   schedule.words = std::string("warm\0cold \xff", 11);
   const std::string path = first.Save();
@@ -287,7 +290,8 @@ TEST_F(Checkpoint, SeveralModelsAndStatesHavePlacesOfTheirOwn) {
   Replica second_critic(folder_, 5);
   EXPECT_TRUE(second.trial.AddState(other_schedule).ok());
   EXPECT_TRUE(second.trial.AddState(other_empty).ok());
-  ASSERT_TRUE(second.Ready().AddModel("critic", *second_critic.net, *second_critic.optimizer).ok());
+  second.Ready();
+  ASSERT_TRUE(second.parts.AddModel("critic", *second_critic.net, *second_critic.optimizer).ok());
   const absl::Status loaded = second.state.LoadCheckpoint(path);
   ASSERT_TRUE(loaded.ok()) << loaded;
   ExpectEqual(first.net, second.net);
@@ -302,7 +306,8 @@ TEST_F(Checkpoint, SeveralModelsAndStatesHavePlacesOfTheirOwn) {
 
 TEST_F(Checkpoint, NamesThatAreTakenOrNoNamesAreRefused) {
   Replica replica(folder_);
-  EXPECT_THAT(ErrorOf(replica.Ready().AddModel("", *replica.net, *replica.optimizer)),
+  replica.Ready();
+  EXPECT_THAT(ErrorOf(replica.parts.AddModel("", *replica.net, *replica.optimizer)),
               HasSubstr("already a model named \"\""));
   Words words("words");
   Words bad("a b");

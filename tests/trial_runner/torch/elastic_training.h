@@ -54,10 +54,10 @@ class ElasticTraining : public ::testing::Test {
     arguments.insert(arguments.end(), {"--set", "log=" + run});
     environment.emplace("ESPALIER_CHECKPOINT_DIR", run + "/checkpoints");
     environment.emplace("ESPALIER_TRIAL_NUMBER", "3");
-    // Where the tests run on another machine than they were built on, it is elsewhere.
-    const char* elsewhere = std::getenv("ELASTIC_PROBE");
-    return std::make_unique<ReplicaHarness>(elsewhere == nullptr ? ELASTIC_PROBE : elsewhere,
-                                            arguments, environment);
+    // On another machine than it was built on it is elsewhere; and another program may take its place.
+    const char* named = std::getenv("ELASTIC_PROBE");
+    return std::make_unique<ReplicaHarness>(named != nullptr ? named : ELASTIC_PROBE, arguments,
+                                            environment);
   }
 
   // The samples of each optimizer step, of the attempt that counted: the one in the highest

@@ -1,0 +1,192 @@
+"""The process's runtime: the library, and what it asks of Python."""
+import ctypes
+import io
+import logging
+import math
+import sys
+import threading
+
+from espalier import _library, checkpoint
+from espalier._library import Callbacks
+from espalier._sums import Sums
+
+_the = None
+
+
+def runtime():
+    """The one of this process, opened when it is first asked for."""
+    global _the
+    if _the is None:
+        _the = Runtime()
+    return _the
+
+
+def is_open():
+    return _the is not None
+
+
+class Runtime:
+    def __init__(self):
+        # What is imported lazily would be imported while other replicas wait.
+        import torch
+        import torch._dynamo  # noqa: F401  the first optimizer of a process asks for it
+        self.torch = torch
+        self.library = _library.Library()
+        self.ops = torch.ops.espalier
+        self.models = []
+        self.rules = []
+        self.loaders = []
+        self.training_loader = None
+        self.current_loader = None  # whose loop is under way
+        self.joined = False
+        self.in_epoch = None  # from 0, within a loop over epochs
+        self.on_leave = []
+        self.sums = Sums()
+        self._position = _library.Position()
+        self._given_parameters = None
+        callbacks = self._callbacks()
+        arguments = (ctypes.c_char_p * len(sys.argv))(*[a.encode() for a in sys.argv])
+        self.library.open(len(sys.argv), arguments, ctypes.byref(callbacks))
+        self.facts = _library.TrialFacts()
+        self.library.trial(ctypes.byref(self.facts))
+        self.device = torch.device("cpu" if self.facts.device < 0 else f"cuda:{self.facts.device}")
+        torch.set_num_threads(self.facts.threads)
+        checkpoint.on_new_state(lambda name: self.library.add_state(name.encode()))
+        checkpoint.State.__init__(self.sums, "espalier.sums")
+
+    # ---- what training asks
+
+    @property
+    def parameters(self):
+        if self._given_parameters is None:
+            self._given_parameters = self.library.parameters()
+        return self._given_parameters
+
+    @property
+    def position(self):
+        """Where training is now."""
+        self.library.position(ctypes.byref(self._position))
+        return self._position
+
+    def note_step(self, before, outcome):
+        """The sums of the step that was under way count if it was taken, here or by others."""
+        if self.position.step > before:
+            self.sums.count_step()
+        elif outcome == _library.DROPPED:
+            self.sums.drop_step()
+
+    def next_epoch(self, epochs):
+        if not self.joined:
+            self._begin_training()
+        before = self.position.step
+        more = self.library.next_epoch(epochs)
+        self.note_step(before, None)
+        return more
+
+    def next_microbatch(self):
+        before = self.position.step
+        microbatch = _library.Microbatch()
+        found = self.library.next_microbatch(ctypes.byref(microbatch))
+        self.note_step(before, None)
+        return microbatch if found else None
+
+    def begin_evaluation(self):
+        before = self.position.step
+        evaluation = _library.Evaluation()
+        self.library.begin_evaluation(ctypes.byref(evaluation))
+        self.note_step(before, None)
+        return evaluation
+
+    def end_evaluation(self, evaluation):
+        return self.library.end_evaluation(ctypes.byref(evaluation))
+
+    def _begin_training(self):
+        loader = self.training_loader or next((x for x in self.loaders if x.shuffle), None)
+        loader = loader or (self.loaders[0] if self.loaders else None)
+        self.training_loader = loader
+        if loader is None:  # a program that only counts epochs
+            data = _library.Data(size=1, batch_size=1, accumulation=1)
+        else:
+            data = loader.describe()
+        self.library.set_data(ctypes.byref(data))
+        for model in self.models:
+            model.settle_modules()
+        self.joined = True
+
+    # ---- what C++ asks
+
+    def _callbacks(self):
+        guard = self.library.guard
+        return Callbacks(
+            step=guard(Callbacks.STEP, lambda model, factors, count: self.models[model].take_step(factors[:count])),
+            write_optimizer=guard(Callbacks.MODEL, self._write_optimizer),
+            read_optimizer=guard(Callbacks.MODEL, self._read_optimizer),
+            clear_optimizer=guard(Callbacks.MODEL, lambda model: self.models[model].clear_state()),
+            state=guard(Callbacks.NAMED, self._state),
+            checkpoint=guard(Callbacks.NAMED, self._checkpoint),
+            sums=guard(Callbacks.SUMS, self._sums),
+            factor=self.library.keep(Callbacks.FACTOR(self._factor)),
+            before_exit=self.library.keep(Callbacks.BEFORE_EXIT(self._before_exit)))
+
+    def _write_optimizer(self, model):
+        pickled, tensors = self.models[model].write_state()
+        self.library.give(pickled)
+        self.ops.give(tensors)
+
+    def _read_optimizer(self, model):
+        self.models[model].read_state(self.library.incoming()[0], self.ops.incoming())
+
+    def _state(self, name, what):
+        state = checkpoint.states()[name.decode()]
+        if what == 0:
+            out = io.BytesIO()
+            state.save(out)
+            self.library.give(out.getvalue())
+        elif what == 1:
+            state.load(io.BytesIO(self.library.incoming()[0]))
+        else:
+            state.sync()
+
+    def _checkpoint(self, path, what):
+        from espalier.torch import _checkpoint
+        if what == 0:
+            position, accumulators = (text.decode() for text in self.library.incoming())
+            pickled, storages = _checkpoint.dump(self.models, position, accumulators)
+            self.library.give(pickled)
+            self.ops.give(storages)
+        elif what == 1:
+            for text in _checkpoint.load(path.decode(), self.models):
+                self.library.give(text.encode())
+        else:
+            self.library.give(_checkpoint.position_in(path.decode()).encode())
+
+    def _sums(self, what):
+        if what == 0:
+            self.library.give(self.sums.own_part())
+        else:
+            self.sums.merge(self.library.incoming())
+
+    def _factor(self, rule, group, scale, sqr, var, progress, base_batch_size, dataset_size):
+        try:
+            return self.rules[rule].factor(group, scale, progress, base_batch_size)
+        except BaseException as error:  # raised again by whoever called C++
+            self.library.failed(error)
+            return math.nan
+
+    def _before_exit(self):
+        """Python's own end does not come: what it would write out is written here."""
+        for call in self.on_leave:
+            try:
+                call()
+            except Exception:  # the others are to be called, too
+                logging.getLogger("espalier").exception("on_leave")
+        for handler in logging.getLogger().handlers:
+            handler.flush()
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                pass
+
+    def on_training_thread(self):
+        return threading.get_ident() == self.library.thread

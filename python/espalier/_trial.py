@@ -1,0 +1,170 @@
+"""The trial as its program sees it."""
+import atexit
+import ctypes
+import json
+import os
+import sys
+from collections.abc import Mapping
+
+from espalier._runtime import is_open, runtime
+from espalier.errors import UsageError
+
+_the = None
+
+
+def the_trial():
+    global _the
+    if _the is None:
+        _the = Trial()
+    return _the
+
+
+class _Parameters(Mapping):
+    """The trial's parameters by name; nested choices are flattened: of {"n": {"_name": "A", "p": 0.3}}, "n" is
+    "A" and "n/A/p" is 0.3."""
+
+    def __getitem__(self, name):
+        value = runtime().parameters[name]
+        runtime().library.ask(name)
+        return value
+
+    def __iter__(self):
+        return iter(runtime().parameters)
+
+    def __len__(self):
+        return len(runtime().parameters)
+
+    def __repr__(self):
+        return repr(runtime().parameters)
+
+
+class Trial:
+    """One training run. `espalier.trial()` gives the process's one. Use it from the thread that trains."""
+
+    def __init__(self):
+        if _the is not None:
+            raise UsageError("a process has one trial: ask espalier.trial() for it")
+        self._runtime = runtime()
+        self._finished = False
+        self._error = False
+        self.parameters = _Parameters()
+        self._hook_end()
+
+    # ---- what it is
+
+    @property
+    def number(self):
+        """Within its study; 0 without an agent."""
+        return self._runtime.facts.number
+
+    @property
+    def seed(self):
+        """Differs between trials and not between a trial's replicas; a parameter "seed" overrides it."""
+        return self._runtime.facts.seed
+
+    @property
+    def device(self):
+        """Where models and batches go: the slot's GPU, or the CPU."""
+        return self._runtime.device
+
+    @property
+    def elastic(self):
+        """Whether an agent has started this process, so that replicas may come and go."""
+        return bool(self._runtime.facts.agent)
+
+    def get(self, name, default):
+        """The parameter's value, or `default` where the study does not sweep it. It has the type of `default`:
+        an integer serves as a float, and a float without a fraction as an integer."""
+        given = self._runtime.parameters
+        self._runtime.library.ask(name)
+        if name not in given:
+            return default
+        value = given[name]
+        if default is None or isinstance(value, bool) and isinstance(default, bool):
+            return value
+        if isinstance(default, bool) or isinstance(value, bool):
+            raise _wrong_type(name, value, default)
+        if isinstance(default, int) and isinstance(value, (int, float)) and float(value).is_integer():
+            return int(value)
+        if isinstance(default, float) and isinstance(value, (int, float)):
+            return float(value)
+        if isinstance(default, (list, tuple, dict)) and isinstance(value, str):
+            read = json.loads(value)
+            return tuple(read) if isinstance(default, tuple) else read
+        if isinstance(default, str) and isinstance(value, str):
+            return value
+        raise _wrong_type(name, value, default)
+
+    # ---- what it says
+
+    def report(self, step, value, **extra):
+        """One value of the study's metric, and further figures of the same step, which counts from 1 and grows
+        (usually the epoch). Call it on every replica with the same values: one of them sends it."""
+        names = (ctypes.c_char_p * len(extra))(*[name.encode() for name in extra])
+        values = (ctypes.c_double * len(extra))(*[float(v) for v in extra.values()])
+        self._runtime.library.report(int(step), float(value), names, values, len(extra))
+
+    def finish(self, value=None):
+        """The trial is complete; the last report is its result, or `value` if given. A script that comes to its
+        end says so by itself."""
+        if self._finished:
+            return
+        self._finished = True
+        number = None if value is None else ctypes.byref(ctypes.c_double(float(value)))
+        self._runtime.library.finish(number)
+
+    def fail(self, reason):
+        """The trial has failed, and there is no use in trying it again."""
+        self._finished = True
+        self._runtime.library.fail(str(reason).encode())
+
+    def on_leave(self, call):
+        """Has `call` called before this process parks or ends without Python's own end: where its replica
+        leaves the group. Close writers and trackers there."""
+        self._runtime.on_leave.append(call)
+
+    # ---- the end of the script
+
+    def _hook_end(self):
+        shown = sys.excepthook
+
+        def hook(kind, error, trace):
+            self._error = True
+            shown(kind, error, trace)
+
+        sys.excepthook = hook
+        self._process = os.getpid()
+        atexit.register(self._end)
+        os.register_at_fork(after_in_child=self._forked)
+
+    @staticmethod
+    def _forked():
+        """A process that is forked, such as a DataLoader's worker, must not hold the agent's socket open."""
+        descriptor = os.environ.pop("ESPALIER_CONTROL_FD", None)
+        if descriptor is not None:
+            try:
+                os.close(int(descriptor))
+            except OSError:
+                pass
+
+    def _end(self):
+        if os.getpid() != self._process:
+            return
+        if not self._error and not self._finished:
+            try:
+                self.finish()
+            except Exception:  # the interpreter ends; standard error is all that is left
+                sys.excepthook(*sys.exc_info())
+        if self.elastic:
+            # Groups that were given up may still have threads in LibTorch, which must not see its end.
+            self._runtime._before_exit()
+            os._exit(1 if self._error else 0)
+
+
+def _wrong_type(name, value, default):
+    return UsageError(f'parameter "{name}" is {value!r}: the program wants a {type(default).__name__}')
+
+
+def current():
+    """The trial, if the process has one."""
+    return _the if is_open() else None

@@ -1,0 +1,95 @@
+"""Checkpoints as torch.save lays them out, so that torch.load(path) reads them:
+
+    {"model": ..., "optimizer": ..., "scheduler": ..., "scaler": ..., "states": {name: bytes}, "espalier": {...}}
+
+The pickle is made here; the memory of its tensors is copied and written by C++, in the background."""
+import io
+import pickle
+
+import torch
+
+from espalier import checkpoint
+from espalier.errors import TrialError
+
+_PROTOCOL = 2  # what torch.load(weights_only=True) reads
+
+
+class _Pickler(pickle.Pickler):
+    """Notes the memory of tensors instead of writing it, under the names that torch.load looks for."""
+
+    def __init__(self, out):
+        super().__init__(out, protocol=_PROTOCOL)
+        self.storages = []
+        self._keys = {}
+
+    def persistent_id(self, obj):
+        if isinstance(obj, torch.storage.TypedStorage):
+            storage, kind = obj._untyped_storage, getattr(torch, obj._pickle_storage_type())
+            count = obj._size()
+        elif torch.is_storage(obj):
+            storage, kind, count = obj, torch.UntypedStorage, obj.nbytes()
+        else:
+            return None
+        key = self._keys.get(storage._cdata)
+        if key is None:
+            key = self._keys[storage._cdata] = str(len(self.storages))
+            self.storages.append(storage)
+        return "storage", kind, key, "cpu", count
+
+
+def _suffix(name):
+    return f".{name}" if name else ""
+
+
+def content(models, position, accumulators):
+    """What a checkpoint holds."""
+    all_of_it = {}
+    for model in models:
+        all_of_it.update(model.checkpoint_content())
+    states = {}
+    for name, state in checkpoint.states().items():
+        out = io.BytesIO()
+        state.save(out)
+        states[name] = out.getvalue()
+    all_of_it["states"] = states
+    all_of_it["espalier"] = {"position": position, "accumulators": accumulators}
+    return all_of_it
+
+
+def dump(models, position, accumulators):
+    """The pickle, and the memory that it names, as tensors of bytes."""
+    out = io.BytesIO()
+    pickler = _Pickler(out)
+    pickler.dump(content(models, position, accumulators))
+    return out.getvalue(), [torch.empty(0, dtype=torch.uint8, device=s.device).set_(s) for s in pickler.storages]
+
+
+def _read(path, **how):
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True, **how)
+    except pickle.UnpicklingError:
+        # An optimizer or schedule keeps objects of its own classes. The file is the trial's own.
+        return torch.load(path, map_location="cpu", weights_only=False, **how)
+
+
+def load(path, models):
+    """Loads all of it in place. Returns position and accumulators."""
+    read = _read(path)
+    if not isinstance(read, dict) or "espalier" not in read:
+        raise TrialError(f"checkpoint {path} has no training position")
+    known = {"states", "espalier"}
+    for model in models:
+        known |= model.load_checkpoint_content(read)
+    unknown = sorted(set(read) - known)
+    if unknown:
+        raise TrialError(f"checkpoint {path} has {', '.join(unknown)}, which this program has not")
+    states = checkpoint.states()
+    for name, state in states.items():
+        if name not in read["states"]:
+            raise TrialError(f'checkpoint {path} has no state "{name}", which this program has')
+        state.load(io.BytesIO(read["states"][name]))
+    return read["espalier"]["position"], read["espalier"]["accumulators"]
+
+
+def position_in(path):
+    return _read(path, mmap=True)["espalier"]["position"]

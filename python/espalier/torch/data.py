@@ -1,0 +1,373 @@
+"""Loaders: each sample once an epoch, whatever happens to the group in between."""
+import collections
+import math
+import random
+
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler
+
+from espalier import _library
+from espalier._runtime import is_open, runtime
+from espalier._trial import the_trial
+from espalier.errors import UsageError
+
+_FORECAST = 64  # microbatches that are asked for at a time
+_MASK = (1 << 64) - 1
+
+
+def _mix(seed, number):
+    """splitmix64 (Steele et al., 2014): seeds that have nothing to do with one another."""
+    x = (seed + (number + 1) * 0x9E3779B97F4A7C15) & _MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+    return x ^ (x >> 31)
+
+
+class _SeededDataset(Dataset):
+    """Seeds the random generators before each sample, so that augmentation depends on the trial, the epoch and the
+    sample, and not on which replica or worker draws it."""
+
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __len__(self):
+        return len(self.dataset)
+
+    def __getattr__(self, name):  # what a program asks of its own data set
+        if name == "dataset":
+            raise AttributeError(name)
+        return getattr(self.dataset, name)
+
+    def __getitem__(self, item):
+        index, seed = item
+        torch.default_generator.manual_seed(seed)
+        random.seed(seed)
+        numpy = _numpy()
+        if numpy is not None:
+            numpy.random.seed(seed & 0xFFFFFFFF)
+        return self.dataset[index]
+
+
+def _numpy():
+    try:
+        import numpy
+        return numpy
+    except ImportError:
+        return None
+
+
+class _Plan(Sampler):
+    """What a DataLoader is to read next; batches come in this order."""
+
+    def __init__(self):
+        self.next_batch = None  # returns the samples of a batch, or None
+
+    def __iter__(self):
+        while True:
+            batch = self.next_batch()
+            if batch is None:
+                return
+            yield batch
+
+    def __len__(self):
+        return 0
+
+
+class AdaptiveDataLoader(DataLoader):
+    """A DataLoader over a trial's replicas. `batch_size` is that of all replicas together. The training loader
+    deals each sample once an epoch, and replicas come and go between its batches; other loaders cut their samples
+    over the replicas, and are repeated from their start if one is lost. Other options are DataLoader's.
+
+    Which one trains: the one that `prepare` or `training=True` names, or whose `autoscale_batch_size` was called;
+    else the first with shuffle=True; else the first.
+    """
+
+    def __init__(self, dataset, batch_size=1, shuffle=False, *, training=None, seed_samples=None,
+                 local_bsz_bounds=None, gradient_accumulation=True, **kwargs):
+        """training: whether this is the training loader. seed_samples: whether random generators are seeded before
+        each sample is read (default: where the data set reads them one by one). local_bsz_bounds: least and most
+        samples of one forward pass on one replica; what is more is accumulated, if gradient_accumulation is on."""
+        the_trial()
+        for refused in ("sampler", "batch_sampler"):
+            if kwargs.get(refused) is not None:
+                raise ValueError(f"AdaptiveDataLoader: {refused} is not taken: samples are dealt over the replicas")
+        if isinstance(dataset, IterableDataset):
+            raise UsageError("AdaptiveDataLoader: the data set is an IterableDataset: want one with a length")
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise UsageError(f"AdaptiveDataLoader: batch_size is {batch_size!r}: want a positive whole number")
+        if len(dataset) < 1:
+            raise UsageError("AdaptiveDataLoader: the data set is empty")
+        kwargs.pop("drop_last", None)  # no sample is left out: the last step is shorter
+        self.shuffle = shuffle
+        self._global_batch = batch_size
+        low, high = local_bsz_bounds or (None, None)
+        self._limits = {"min_atomic_batch_size": low or 0, "max_atomic_batch_size": high or 0,
+                        "accumulation": int(gradient_accumulation)}
+        if seed_samples is None:
+            seed_samples = not hasattr(dataset, "__getitems__")
+        self._plan = _Plan()
+        self._seeded = seed_samples
+        super().__init__(_SeededDataset(dataset) if seed_samples else dataset, batch_sampler=self._plan, **kwargs)
+        run = runtime()
+        if run.joined and training:
+            raise UsageError("AdaptiveDataLoader: the training loader was made after training began: make it before "
+                             "the loop over epochs, once")
+        run.loaders.append(self)
+        if training:
+            run.training_loader = self
+        self._issued = collections.deque()  # microbatches that were handed to DataLoader, in its order
+        self._upcoming = collections.deque()
+        self._last_begin = -1
+        self._microbatch = None
+        self._epoch_seed = (None, 0)
+
+    # ---- sizes
+
+    @property
+    def batch_size(self):
+        return self._global_batch
+
+    @batch_size.setter
+    def batch_size(self, value):  # DataLoader's constructor says None
+        if value is not None:
+            self._global_batch = value
+
+    def autoscale_batch_size(self, max_batch_size, local_bsz_bounds=None, gradient_accumulation=False):
+        """Lets the trial grow its batch up to `max_batch_size` where its study says "adaptive"; `local_bsz_bounds`
+        are those of one forward pass on one replica."""
+        if max_batch_size < self._global_batch:
+            raise ValueError("max_batch_size must be greater than or equal to batch_size")
+        low, high = (local_bsz_bounds or (None, None))
+        if low is not None and low > self._global_batch:
+            raise ValueError("local_bsz_bounds[0] must be less than or equal to batch_size")
+        if high is not None and high < self._global_batch:
+            raise ValueError("local_bsz_bounds[1] must be greater than or equal to batch_size")
+        run = runtime()
+        if run.joined:
+            raise UsageError("autoscale_batch_size was called after training began: call it before")
+        self._limits = {"max_batch_size": max_batch_size, "min_atomic_batch_size": low or 0,
+                        "max_atomic_batch_size": high or 0, "accumulation": int(gradient_accumulation)}
+        run.training_loader = self
+
+    def describe(self):
+        return _library.Data(size=len(self.dataset), batch_size=self._global_batch, **self._limits)
+
+    @property
+    def training(self):
+        return runtime().training_loader is self
+
+    @property
+    def current_local_bsz(self):
+        """Samples of this replica's present batch; None outside of the loop."""
+        return self._microbatch.size if self._microbatch is not None else None
+
+    @property
+    def current_batch_size(self):
+        """Samples of the present step over all replicas; None outside of the loop."""
+        if self._microbatch is None:
+            return None
+        return runtime().position.batch_size if self.training else self._global_batch
+
+    @property
+    def accumulation_steps(self):
+        """Batches of a step before its last one."""
+        return max(runtime().position.microbatches - 1, 0) if self.training else 0
+
+    def accumulating(self):
+        """Whether the present batch is not its step's last."""
+        return self._accumulating
+
+    def __len__(self):
+        return math.ceil(len(self.dataset) / self._global_batch)
+
+    def to_tensorboard(self, writer, global_step, tag_prefix=""):
+        if tag_prefix and not tag_prefix.endswith("/"):
+            tag_prefix += "/"
+        writer.add_scalar(tag_prefix + "Total_Batch_Size", runtime().position.batch_size, global_step)
+        writer.add_scalar(tag_prefix + "Local_Batch_Size", self.current_local_bsz or 0, global_step)
+        writer.add_scalar(tag_prefix + "Accumulation_Steps", self.accumulation_steps, global_step)
+
+    # ---- the loop
+
+    def __iter__(self):
+        run = runtime()
+        if run.current_loader is not None:
+            raise RuntimeError("overlapping dataloader iterations detected")
+        if not run.joined or run.in_epoch is None:
+            raise UsageError("a loop over an AdaptiveDataLoader stands in one over epochs: for epoch in "
+                             "remaining_epochs_until(N)")
+        run.current_loader = self
+        try:
+            yield from (self._train() if self.training else self._evaluate())
+        finally:
+            run.current_loader = None
+            self._microbatch = None
+
+    def _train(self):
+        run = runtime()
+        self._begin_reading(self._next_forecast)
+        taken = 0
+        step = -1
+        while True:
+            microbatch = run.next_microbatch()
+            if microbatch is None:
+                break
+            batch = self._read(microbatch)
+            position = run.position
+            taken = taken + 1 if position.step == step else 1
+            step = position.step
+            self._accumulating = taken < position.microbatches
+            self._microbatch = microbatch
+            for model in run.models:
+                model.begin_batch()
+            run.sums.begin_microbatch()
+            run.library.begin_microbatch()
+            yield batch
+        self._reading = None
+
+    def _evaluate(self):
+        run = runtime()
+        evaluation = run.begin_evaluation()
+        while evaluation.state == _library.Evaluation.TO_DO:
+            before = run.sums.snapshot()
+            position = run.position
+            pieces = self._share(position.rank, position.replicas)
+            self._begin_reading(lambda pieces=pieces: next(pieces, None))
+            for batch in super().__iter__():
+                if run.library.abandoned():
+                    break
+                self._microbatch = _library.Microbatch(size=self._issued_sizes.popleft())
+                yield batch
+            if run.end_evaluation(evaluation):
+                return
+            run.sums.restore(before)
+
+    def _share(self, rank, replicas):
+        """This replica's batches of samples."""
+        size = len(self.dataset)
+        order = list(range(size))
+        if self.shuffle:
+            random.Random(_mix(runtime().facts.seed, runtime().in_epoch)).shuffle(order)
+        least, more = divmod(size, replicas)
+        begin = rank * least + min(rank, more)
+        end = begin + least + (1 if rank < more else 0)
+        batch = max(1, math.ceil(self._global_batch / replicas))
+        self._issued_sizes = collections.deque()
+        for at in range(begin, end, batch):
+            samples = order[at:min(at + batch, end)]
+            self._issued_sizes.append(len(samples))
+            yield self._with_seeds(samples, runtime().in_epoch)
+
+    # ---- reading ahead
+
+    def _begin_reading(self, next_batch):
+        self._plan.next_batch = next_batch
+        self._reading = None
+        self._accumulating = False
+        self._forget_forecast(-1)
+
+    def _forget_forecast(self, last_begin):
+        self._upcoming.clear()
+        self._last_begin = last_begin
+
+    def _next_forecast(self):
+        """The samples of the next batch that DataLoader is to read, as long as the epoch lasts."""
+        run = runtime()
+        if not self._upcoming:
+            count = len(self._issued) + _FORECAST
+            forecast = (_library.Microbatch * count)()
+            found = run.library.forecast(forecast, count)
+            for i in range(found):
+                m = forecast[i]
+                if m.epoch == run.in_epoch and m.begin > self._last_begin:
+                    self._upcoming.append(_library.Microbatch(m.epoch, m.begin, m.size))
+        if not self._upcoming:
+            return None
+        microbatch = self._upcoming.popleft()
+        self._last_begin = microbatch.begin
+        self._issued.append(microbatch)
+        return self._samples(microbatch)
+
+    def _samples(self, microbatch):
+        if self.shuffle:
+            run = runtime()
+            samples = (_library._i64 * microbatch.size)()
+            run.library.samples(microbatch, samples)
+            samples = list(samples)
+        else:
+            samples = list(range(microbatch.begin, microbatch.begin + microbatch.size))
+        return self._with_seeds(samples, microbatch.epoch)
+
+    def _with_seeds(self, samples, epoch):
+        if not self._seeded:
+            return samples
+        if self._epoch_seed[0] != epoch:
+            self._epoch_seed = (epoch, _mix(runtime().facts.seed, epoch))
+        seed = self._epoch_seed[1]
+        return [(sample, _mix(seed, sample)) for sample in samples]
+
+    def _read(self, wanted):
+        """The batch of that microbatch. Batches that were read for a forecast that has turned out wrong are
+        dropped on the way."""
+        generator = torch.default_generator.get_state() if self._seeded and self.num_workers == 0 else None
+        asked_again = False
+        while True:
+            if self._reading is None:
+                self._issued.clear()
+                self._forget_forecast(wanted.begin - 1)
+                self._reading = super().__iter__()
+            try:
+                batch = next(self._reading)
+            except StopIteration:
+                self._reading = None  # the forecast ended too early
+                continue
+            got = self._issued.popleft()
+            if got.key() == wanted.key():
+                break
+            if not asked_again:
+                asked_again = True
+                self._forget_forecast(wanted.begin - 1)
+        if generator is not None:
+            torch.default_generator.set_state(generator)
+        return batch
+
+
+def current_dataloader():
+    """The loader whose loop is under way, or None."""
+    return runtime().current_loader if is_open() else None
+
+
+class ElasticSampler(Sampler):
+    """AdaptDL's sampler: partitions samples over the replicas, equally many for each, and goes on from an index
+    within the epoch."""
+
+    def __init__(self, dataset, shuffle=True):
+        from espalier import env
+        self.dataset = dataset
+        self.shuffle = shuffle
+        self.num_replicas = env.num_replicas()
+        self.rank = env.replica_rank()
+        self.epoch = 0
+        self.index = 0
+
+    def __iter__(self):
+        size = len(self.dataset)
+        base = self.index // size
+        indices = []
+        if self.shuffle:
+            for epoch in (base, base + 1):
+                generator = torch.Generator()
+                generator.manual_seed(hash((self.epoch, epoch)) & 0x7FFFFFFF)
+                indices.append(torch.randperm(size, generator=generator).tolist())
+            indices = indices[0][self.index % size:] + indices[1]
+        else:
+            indices = list(range(size))[self.index % size:] + list(range(size))
+        count = len(self) * self.num_replicas
+        return iter(indices[:count][self.rank::self.num_replicas])
+
+    def __len__(self):
+        return math.ceil((len(self.dataset) - self.index % len(self.dataset)) / self.num_replicas)
+
+    def set_epoch(self, epoch, index=0):
+        self.epoch = epoch
+        self.index = index

@@ -1,0 +1,37 @@
+"""The loop over epochs. Code before it, and before each loop over data, is run again by replicas that join: it
+must come out the same each time. What stands after the epoch's last loop is done once an epoch."""
+from espalier._runtime import is_open, runtime
+from espalier._trial import the_trial
+
+
+def remaining_epochs_until(epoch):
+    """The epochs that are not done yet, from 0, up to and without `epoch`. The first one waits until this replica
+    is part of a group; each one's end saves a checkpoint. An epoch that is left by `break` counts as finished."""
+    the_trial()
+    run = runtime()
+    if run.in_epoch is not None:
+        raise RuntimeError("overlapping epoch loops detected")
+    while run.next_epoch(epoch):
+        run.in_epoch = run.position.epoch
+        try:
+            yield run.in_epoch
+        finally:
+            run.in_epoch = None
+
+
+def epochs(until):
+    """The same, counted from 1 to `until`, as Trial.report counts them."""
+    for epoch in remaining_epochs_until(until):
+        yield epoch + 1
+
+
+def current_epoch():
+    """The number of the epoch under way, from 0; None outside of a loop over epochs."""
+    return runtime().in_epoch if is_open() else None
+
+
+def finished_epochs():
+    """How many epochs are done."""
+    if not is_open():
+        return 0
+    return max(runtime().position.epoch, 0)

@@ -1,0 +1,58 @@
+"""Evaluations that are cut over the replicas."""
+import torch
+
+from espalier._library import Evaluation
+from espalier._runtime import runtime
+from espalier._sums import add_into
+from espalier.errors import UsageError
+
+_NAME = "espalier.evaluate"
+
+
+def evaluate(fn, size, batch_size):
+    """Sums `fn(indices)` over `size` samples, divided among the replicas and there into batches of at most
+    `batch_size`; `size` may be a data set. `fn` gets a tensor of indices and returns a dict of numbers; the result
+    is the dict of their sums, the same on each replica. Models are in evaluation mode and no gradients are
+    recorded meanwhile. If a replica is lost, the others repeat the call."""
+    run = runtime()
+    if not run.joined:
+        raise UsageError("evaluate was called before the first epoch")
+    size = size if isinstance(size, int) else len(size)
+    if size < 1 or batch_size < 1:
+        raise UsageError(f"evaluate: size is {size} and batch_size {batch_size}: want positive numbers")
+    training = [trained.model.training for trained in run.models]
+    for trained in run.models:
+        trained.model.eval()
+    try:
+        with torch.no_grad():
+            return _sums_over(run, fn, size, batch_size)
+    finally:
+        for trained, mode in zip(run.models, training):
+            trained.model.train(mode)
+
+
+def _sums_over(run, fn, size, batch_size):
+    evaluation = run.begin_evaluation()
+    key = evaluation.key()
+    while evaluation.state == Evaluation.TO_DO:
+        before = run.sums.snapshot()
+        position = run.position
+        least, more = divmod(size, position.replicas)
+        begin = position.rank * least + min(position.rank, more)
+        end = begin + least + (1 if position.rank < more else 0)
+        own = {}
+        for at in range(begin, end, batch_size):
+            if run.library.abandoned():
+                break
+            add_into(own, fn(torch.arange(at, min(at + batch_size, end))))
+        for name, value in own.items():
+            run.sums.add(_NAME, name, value)
+        run.sums.shared.pop(_NAME, None)
+        run.sums.asking = (key, _NAME)
+        try:
+            if run.end_evaluation(evaluation):
+                break
+        finally:
+            run.sums.asking = None
+        run.sums.restore(before)
+    return run.sums.result(key, _NAME)

@@ -1,0 +1,40 @@
+"""Where this replica is in its group."""
+import contextlib
+import fcntl
+import hashlib
+import os
+import pathlib
+import tempfile
+
+from espalier._runtime import runtime
+from espalier._trial import the_trial
+
+
+def rank():
+    """This replica's rank, which may change where the group does. Before the first epoch: 0."""
+    return runtime().position.rank
+
+
+def replicas():
+    """How many replicas there are now. Before the first epoch: 1."""
+    return runtime().position.replicas
+
+
+def init_process_group(backend=None, init_method=None, world_size=None, rank=None):
+    """AdaptDL's call. There is nothing to set up: a replica joins its group in the first epoch. So that programs
+    which ask torch.distributed for rank, size and barriers before that go on, this makes a default process group
+    of this process alone where there is none."""
+    the_trial()
+    import torch.distributed as dist
+    if dist.is_available() and not dist.is_initialized():
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+
+
+@contextlib.contextmanager
+def local_first(name="espalier"):
+    """Lets one process of this machine in at a time: for what each would download, and finds done after the
+    first."""
+    digest = hashlib.sha256(f"{os.getuid()} {name}".encode()).hexdigest()[:16]
+    with open(pathlib.Path(tempfile.gettempdir()) / f"espalier-{digest}.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

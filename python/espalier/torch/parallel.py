@@ -1,0 +1,431 @@
+"""The model and its optimizers."""
+import contextlib
+import ctypes
+import functools
+import io
+import pickle
+import types
+
+import torch
+
+from espalier import _library, checkpoint
+from espalier._runtime import runtime
+from espalier._trial import the_trial
+from espalier.errors import TrialError, UsageError
+from espalier.torch import scaling_rules as rules
+
+_DEFAULT_NAME = "adaptdl-dataparallel"
+_IGNORED = {"find_unused_parameters", "static_graph", "gradient_as_bucket_view", "broadcast_buffers", "device_ids",
+            "output_device", "dim", "check_reduction", "delay_all_reduce_named_params", "param_to_hook_all_reduce",
+            "init_sync", "skip_all_reduce_unused_params"}
+_ADAM_FIRST_STEPS = 5
+
+
+class _WithState(checkpoint.State):
+    """A schedule or scaler, by its state_dict."""
+
+    def __init__(self, name, of):
+        super().__init__(name)
+        self._of = of
+
+    def save(self, fileobj):
+        pickle.dump(self._of.state_dict(), fileobj)
+
+    def load(self, fileobj):
+        self._of.load_state_dict(pickle.load(fileobj))
+
+
+class _TensorPickler(pickle.Pickler):
+    """Takes tensors out, which travel from memory to memory."""
+
+    def __init__(self, out):
+        super().__init__(out, protocol=pickle.HIGHEST_PROTOCOL)
+        self.tensors = []
+
+    def persistent_id(self, obj):
+        if not isinstance(obj, torch.Tensor) or isinstance(obj, torch.nn.Parameter):
+            return None
+        self.tensors.append(obj.detach())
+        return len(self.tensors) - 1
+
+
+class _TensorUnpickler(pickle.Unpickler):
+    def __init__(self, source, tensors):
+        super().__init__(source)
+        self._tensors = tensors
+
+    def persistent_load(self, pid):
+        return self._tensors[pid]
+
+
+class AdaptiveDataParallel(torch.nn.Module):
+    """Trains a model on however many replicas the trial has at the moment. The loop stays a plain one: backward
+    brings the gradients together over the replicas, and `optimizer.step()` steps with the learning rate times the
+    factor that the scaling rule gives for the batch size. `zero_grad` does nothing, since each batch of the
+    training loader starts afresh.
+
+    optimizer: one, or a list of several over the same model.
+    lr_scheduler, mp_scaler: saved, handed over, and held back in steps that are not taken.
+    scaling_rule: a rule, its name ("adascale", "linear", "sqrt", "legw:2"), or None for the optimizer's usual one.
+    name: of its own for each model of a trial.
+    base_batch_size: for which the learning rate is meant; 0: the loader's batch_size.
+    max_gradient_norm: gradients with a larger norm are scaled down to it; 0: never. torch's clip_grad_norm_
+    between backward and step works as well.
+    max_skipped_steps: so many steps in a row may have gradients that are not finite, and are left out; then the
+    trial fails.
+    bucket_cap_mb: gradients are reduced in pieces of about this size, while backward computes the rest.
+    Other options of DistributedDataParallel are accepted, and are not needed.
+    """
+
+    def __init__(self, model, optimizer, lr_scheduler=None, mp_scaler=None, scaling_rule=None, name=_DEFAULT_NAME, *,
+                 base_batch_size=0, max_gradient_norm=0.0, max_skipped_steps=10, bucket_cap_mb=4, **ddp_options):
+        super().__init__()
+        the_trial()
+        unknown = sorted(set(ddp_options) - _IGNORED)
+        if unknown:
+            raise UsageError(f"AdaptiveDataParallel: unknown options {', '.join(unknown)}")
+        self.module = model
+        optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
+        _refuse(model, optimizers)
+        run = runtime()
+        if run.joined:
+            raise UsageError(f'AdaptiveDataParallel "{name}" was made after training began: make all of them before '
+                             "the first epoch")
+        state = types.SimpleNamespace(model=model, gain=1.0, lr_factor=1.0)
+        self.__dict__["_state"] = state
+        self.__dict__["_trained"] = _TrainedModel(self, model, optimizers, lr_scheduler, mp_scaler, scaling_rule,
+                                                  "" if name == _DEFAULT_NAME else name,
+                                                  {"base_batch_size": base_batch_size,
+                                                   "max_gradient_norm": max_gradient_norm,
+                                                   "max_skipped_steps": max_skipped_steps,
+                                                   "bucket_bytes": max(int(bucket_cap_mb * 2**20), 1)})
+
+    def forward(self, *args, **kwargs):
+        return self.module(*args, **kwargs)
+
+    def zero_grad(self, set_to_none=True):
+        """Does nothing: each batch starts afresh."""
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Gradients of backward passes within are kept for one after it, of the same batch."""
+        runtime().library.hold_gradients(1)
+        try:
+            yield
+        finally:
+            runtime().library.hold_gradients(0)
+
+    # ---- where training is
+
+    @property
+    def scaling_rule(self):
+        return self._trained.rule
+
+    @property
+    def gain(self):
+        """What a step of the present batch size is worth in steps of the initial one."""
+        return runtime().position.gain
+
+    @property
+    def steps(self):
+        """Optimizer steps done by the trial."""
+        return runtime().position.step
+
+    @property
+    def progress(self):
+        """Scale-invariant steps: what they are worth at the initial batch size."""
+        return runtime().position.progress
+
+    @property
+    def skipped_steps(self):
+        """Steps that were left out because gradients were not finite."""
+        return runtime().position.skipped_steps
+
+    @property
+    def replicas(self):
+        return runtime().position.replicas
+
+    @property
+    def rank(self):
+        return runtime().position.rank
+
+    @property
+    def batch_size(self):
+        """Samples of the next step over all replicas."""
+        return runtime().position.batch_size
+
+    def to_tensorboard(self, writer, global_step, tag_prefix=""):
+        """Writes what AdaptDL writes, on rank 0."""
+        position = runtime().position
+        if position.rank != 0:
+            return
+        if tag_prefix and not tag_prefix.endswith("/"):
+            tag_prefix += "/"
+        noise = self.scaling_rule.adp.gns
+        writer.add_scalar(tag_prefix + "Gradient_Norm_Sqr", noise.sqr_avg(), global_step)
+        writer.add_scalar(tag_prefix + "Gradient_Variance", noise.var_avg(), global_step)
+        writer.add_scalar(tag_prefix + "Gain", position.gain, global_step)
+        writer.add_scalar(tag_prefix + "Learning_Rate_Factor", position.factor, global_step)
+
+
+def _refuse(model, optimizers):
+    """What cannot be trained is said where it is wrapped."""
+    for module in model.modules():
+        if isinstance(module, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)):
+            raise UsageError(f"AdaptiveDataParallel: the model has a {type(module).__name__} in it: wrap the plain "
+                             "module")
+        if isinstance(module, torch.nn.Embedding) and module.sparse:
+            raise UsageError("AdaptiveDataParallel: the model has an Embedding with sparse gradients: want "
+                             "sparse=False")
+    for optimizer in optimizers:
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise UsageError(f"AdaptiveDataParallel: the optimizer is a {type(optimizer).__name__}: want a "
+                             "torch.optim.Optimizer, or a list of them")
+        if isinstance(optimizer, torch.optim.LBFGS):
+            raise UsageError("AdaptiveDataParallel: LBFGS runs backward as often as it likes, which replicas "
+                             "cannot share: want another optimizer")
+    own = {id(p) for p in model.parameters()}
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if id(p) not in own:
+                    raise UsageError(f"AdaptiveDataParallel: the optimizer has a parameter of shape "
+                                     f"{tuple(p.shape)} that is not the model's: want one module that holds all "
+                                     "that is trained")
+
+
+class _TrainedModel:
+    """What the runtime asks of one model and its optimizers."""
+
+    def __init__(self, wrapper, model, optimizers, scheduler, scaler, rule, name, options):
+        self._run = runtime()
+        self.model = model
+        self.name = name
+        self._optimizers = optimizers
+        self._scheduler = scheduler
+        self._scaler = scaler
+        self._steps = [optimizer.step for optimizer in optimizers]
+        self._stepped = 0  # optimizers of this model whose step() was called for this batch
+        self._outcome = _library.STEPPED
+        self._moments_given = False
+        self._taken_steps = 0
+        self._set_rule(wrapper, rule)
+        self._number = self._add(options)
+        self._run.models.append(self)
+        self.rule.bind(wrapper, self._number, len(self._groups()))
+        self._patch()
+        suffix = f".{name}" if name else ""
+        if scheduler is not None:
+            _WithState(f"scheduler{suffix}", scheduler)
+        if scaler is not None:
+            _WithState(f"scaler{suffix}", scaler)
+
+    def _set_rule(self, wrapper, rule):
+        self._rule_name = rule if isinstance(rule, str) else ""
+        adam = any(isinstance(o, (torch.optim.Adam, torch.optim.AdamW)) for o in self._optimizers)
+        self._is_adam = adam
+        if rule is None or isinstance(rule, str):
+            self.rule = rules.AdamScale() if adam else rules.AdaScale()
+            self._own_rule = -1
+            return
+        if not isinstance(rule, rules.ScalingRuleBase):
+            raise UsageError(f"AdaptiveDataParallel: scaling_rule is a {type(rule).__name__}: want a name or a "
+                             "ScalingRuleBase")
+        self.rule = rule
+        spec = rule.spec()
+        self._rule_name = spec or ""
+        self._own_rule = -1 if spec else len(self._run.rules)
+        if not spec:
+            self._run.rules.append(rule)
+
+    def _groups(self):
+        return [group for optimizer in self._optimizers for group in optimizer.param_groups]
+
+    def _add(self, options):
+        parameters = dict(self.model.named_parameters())
+        buffers = dict(self.model.named_buffers())
+        groups = [[p for p in group["params"] if p.requires_grad] for group in self._groups()]
+        self._trained = [p for group in groups for p in group]
+        self._run.ops.describe_model(list(parameters), list(parameters.values()), list(buffers),
+                                     list(buffers.values()), self._trained, [len(group) for group in groups])
+        described = _library.ModelOptions(
+            name=self.name.encode(), scaling_rule=self._rule_name.encode(), own_rule=self._own_rule,
+            is_adam=int(self._is_adam), **options)
+        number = self._run.library.add_model(ctypes.byref(described))
+        self._rates = (ctypes.c_double * len(groups))()
+        if self._run.device.type != "cpu" and self._trained and self._trained[0].device.type == "cpu":
+            print(f"espalier: the model is on the CPU and the slot has {self._run.device}: move it to trial.device "
+                  "before its optimizer is made", flush=True)
+        return number
+
+    def settle_modules(self):
+        """Training begins: buffers may have been replaced since the model was wrapped."""
+        buffers = dict(self.model.named_buffers())
+        self._run.ops.set_buffers(self._number, list(buffers), list(buffers.values()))
+
+    # ---- the step
+
+    def _patch(self):
+        for i, optimizer in enumerate(self._optimizers):
+            # wraps: schedules look for what they have left on the function.
+            @functools.wraps(optimizer.step)
+            def step(_self, closure=None, *, _index=i):
+                if closure is not None:
+                    raise UsageError("optimizer.step(closure): run backward before, and step without a closure")
+                self._step(_index)
+
+            def zero_grad(_self, set_to_none=True):
+                """Does nothing: each batch of the training loader starts afresh."""
+
+            optimizer.step = types.MethodType(step, optimizer)
+            optimizer.zero_grad = types.MethodType(zero_grad, optimizer)
+        if self._scheduler is not None:
+            self._hold_back(self._scheduler)
+        if self._scaler is not None:
+            self._patch_scaler(self._scaler)
+
+    def _step(self, index):
+        if index != self._stepped:
+            raise UsageError(f"optimizer {index} of the model was stepped where optimizer {self._stepped} was due: "
+                             "step each once for each batch, in the order in which they were given")
+        self._stepped += 1
+        if self._stepped < len(self._optimizers):
+            return  # with the last one
+        self._stepped = 0
+        for i, group in enumerate(self._groups()):
+            self._rates[i] = float(group["lr"])
+        before = self._run.position.step
+        self._outcome = self._run.library.step(self._number, self._rates, len(self._rates))
+        self._run.note_step(before, self._outcome)
+
+    def begin_batch(self):
+        self._stepped = 0
+        self._outcome = _library.STEPPED
+
+    def take_step(self, factors):
+        """Called back by the library when the step is to be taken."""
+        changed = []
+        for group, factor in zip(self._groups(), factors):
+            if factor != 1.0:
+                changed.append((group, group["lr"]))
+                group["lr"] = group["lr"] * factor
+        try:
+            for step in self._steps:
+                step()
+        finally:
+            for group, rate in changed:
+                group["lr"] = rate
+        self._taken_steps += 1
+        if self._is_adam and not self._moments_given and self._taken_steps >= _ADAM_FIRST_STEPS:
+            self._give_moments()
+
+    def _give_moments(self):
+        """Noise is measured of gradients as Adam scales them."""
+        moments, steps, beta2, epsilon = [], [], [], []
+        for optimizer in self._optimizers:
+            for group in optimizer.param_groups:
+                for p in group["params"]:
+                    if not p.requires_grad:
+                        continue
+                    state = optimizer.state.get(p, {})
+                    if "exp_avg_sq" not in state:
+                        return  # one that never had a gradient, or an optimizer of another kind
+                    moments.append(state["exp_avg_sq"])
+                    steps.append(int(state["step"]) - 1)  # the one that is being taken is counted after it
+                    beta2.append(float(group["betas"][1]))
+                    epsilon.append(float(group["eps"]))
+        self._moments_given = True
+        self._run.ops.set_second_moments(self._number, moments, steps, beta2, epsilon)
+
+    def _hold_back(self, scheduler):
+        """A schedule that is stepped for each batch counts only steps that were taken."""
+        kind = type(scheduler)
+
+        @functools.wraps(kind.step)
+        def step(of, *args, **kwargs):
+            if self._run.current_loader is not None and self._outcome in (_library.ACCUMULATED, _library.DROPPED):
+                return None
+            return kind.step(of, *args, **kwargs)
+        # By a class of its own: what is set on a schedule itself becomes part of its state_dict.
+        scheduler.__class__ = type(kind.__name__, (kind,), {"step": step, "__module__": kind.__module__})
+
+    def _patch_scaler(self, scaler):
+        """In a step's microbatches before the last there is nothing to unscale."""
+        plain_step, plain_update, plain_unscale = scaler.step, scaler.update, scaler.unscale_
+
+        def accumulates():
+            loader = self._run.current_loader
+            return loader is not None and loader.accumulating()
+
+        @functools.wraps(plain_step)
+        def step(optimizer, *args, **kwargs):
+            return optimizer.step() if accumulates() else plain_step(optimizer, *args, **kwargs)
+
+        @functools.wraps(plain_update)
+        def update(*args, **kwargs):
+            if self._outcome not in (_library.ACCUMULATED, _library.DROPPED):
+                plain_update(*args, **kwargs)
+
+        @functools.wraps(plain_unscale)
+        def unscale_(optimizer):
+            if not accumulates():
+                plain_unscale(optimizer)
+        scaler.step, scaler.update, scaler.unscale_ = step, update, unscale_
+
+    # ---- from replica to replica
+
+    def write_state(self):
+        states = []
+        for optimizer in self._optimizers:
+            state = optimizer.state_dict()
+            states.append({"state": state["state"], "param_groups": state["param_groups"]})
+        out = io.BytesIO()
+        pickler = _TensorPickler(out)
+        pickler.dump(states)
+        return out.getvalue(), pickler.tensors
+
+    def read_state(self, pickled, tensors):
+        states = _TensorUnpickler(io.BytesIO(pickled), tensors).load()
+        for optimizer, state in zip(self._optimizers, states):
+            optimizer.load_state_dict(state)
+        self._moments_given = False
+        self._taken_steps = _ADAM_FIRST_STEPS
+
+    def clear_state(self):
+        self._moments_given = False
+        for optimizer in self._optimizers:
+            optimizer.state.clear()
+
+    # ---- checkpoints
+
+    def _keys(self):
+        suffix = f".{self.name}" if self.name else ""
+        return f"model{suffix}", f"optimizer{suffix}"
+
+    def checkpoint_content(self):
+        model, optimizer = self._keys()
+        states = [o.state_dict() for o in self._optimizers]
+        return {model: self.model.state_dict(), optimizer: states[0] if len(states) == 1 else states}
+
+    def load_checkpoint_content(self, read):
+        model, optimizer = self._keys()
+        for key in (model, optimizer):
+            if key not in read:
+                raise TrialError(f"the checkpoint has no {key}, which this program has")
+        try:
+            self.model.load_state_dict(read[model])
+            states = read[optimizer] if isinstance(read[optimizer], list) else [read[optimizer]]
+            for own, state in zip(self._optimizers, states):
+                own.load_state_dict(state)
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise TrialError(f"the checkpoint does not fit this program: {error}") from error
+        self._moments_given = False
+        self._taken_steps = _ADAM_FIRST_STEPS
+        return {model, optimizer}
+
+
+def prepare(model, optimizer, loader, *, scheduler=None, scaler=None, scaling_rule=None, **options):
+    """Wraps a model and its optimizer, and names the training loader. Returns model, optimizer, loader."""
+    wrapped = AdaptiveDataParallel(model, optimizer, scheduler, scaler, scaling_rule, **options)
+    runtime().training_loader = loader
+    return wrapped, optimizer, loader

@@ -1,0 +1,141 @@
+"""By what factor a learning rate is multiplied when the batch is larger than the one it was chosen for. The rules
+here run in C++; a class of your own that overrides `scale_lr` is called once a step."""
+import ctypes
+
+import numpy as np
+
+from espalier._runtime import runtime
+
+__all__ = ["AdaScale", "AdamScale", "LEGWScale", "LinearScale", "ScalingRuleBase", "SqrtScale"]
+
+
+class _Noise:
+    """AdaptDL's view of the gradient noise, which rules of a program's own look at; arrays are by parameter
+    group."""
+
+    def __init__(self, model, groups):
+        self._model, self._groups = model, groups
+        self.progress = 0.0
+
+    def _averages(self):
+        sqr, var = (ctypes.c_double * self._groups)(), (ctypes.c_double * self._groups)()
+        runtime().library.noise(self._model, sqr, var, self._groups)
+        return np.array(sqr), np.array(var)
+
+    @property
+    def raw_sqr_avg(self):
+        return self._averages()[0]
+
+    @property
+    def raw_var_avg(self):
+        return self._averages()[1]
+
+    def sqr_avg(self):
+        return float(np.sum(np.maximum(self.raw_sqr_avg, 0.0)))
+
+    def var_avg(self):
+        return float(np.sum(np.maximum(self.raw_var_avg, 1e-6)))
+
+    def get_progress(self):
+        return self.progress
+
+    def gain(self, scale):
+        sqr, var = self.sqr_avg(), self.var_avg()
+        return (var + sqr) / (var / scale + sqr)
+
+
+class ScalingRuleBase:
+    """A rule of your own: override `scale_lr`. `self.adp.gns` has `raw_sqr_avg` and `raw_var_avg`, arrays by
+    parameter group, and `get_progress()`."""
+
+    name = ""  # of the rule in C++; empty: scale_lr
+
+    def __init__(self):
+        self.adp = None
+        self._optimizer = None
+        self._groups = 1
+        self._factors = None
+
+    def scale_lr(self, scale):
+        """Returns the factor for a batch of `scale` times the base batch size: one number, or one for each
+        parameter group."""
+        raise NotImplementedError
+
+    def initialize(self, adp, optimizer, patch_optimizer=False):
+        self.adp, self._optimizer = adp, optimizer
+
+    def spec(self):
+        """The rule's text as study files have it, or None for a rule that Python works out."""
+        own = type(self).scale_lr not in _IN_CPP
+        return None if own or not self.name else self.name
+
+    def bind(self, adp, model, groups):
+        """Called when it is wrapped with a model."""
+        self.adp = adp
+        self._groups = groups
+        adp.gns = _Noise(model, groups)
+
+    def factor(self, group, scale, progress, base_batch_size):
+        if group == 0 or self._factors is None:
+            self.adp.gns.progress = progress
+            self._factors = np.broadcast_to(np.asarray(self.scale_lr(scale), dtype=float), (self._groups,))
+        return float(self._factors[group])
+
+
+class AdaScale(ScalingRuleBase):
+    """By the gradient noise (Johnson et al., 2020): the factor by which a step of the larger batch is worth more."""
+
+    name = "adascale"
+
+    def scale_lr(self, scale):
+        var = np.maximum(self.adp.gns.raw_var_avg, 1e-6)
+        sqr = np.maximum(self.adp.gns.raw_sqr_avg, 0.0)
+        return (var + sqr) / (var / scale + sqr)
+
+
+class AdamScale(AdaScale):
+    """AdaScale's factor to a power, for optimizers that divide by a second moment; the usual one for Adam."""
+
+    name = "adamscale"
+
+    def scale_lr(self, scale, power=0.5):
+        return np.power(super().scale_lr(scale=scale), power)
+
+
+class LinearScale(ScalingRuleBase):
+    name = "linear"
+
+    def scale_lr(self, scale):
+        return scale
+
+
+class SqrtScale(ScalingRuleBase):
+    name = "sqrt"
+
+    def scale_lr(self, scale):
+        return np.sqrt(scale)
+
+
+class LEGWScale(ScalingRuleBase):
+    """The square root of the scale, warmed up over `base_warmup_epochs` times the scale (You et al., 2019)."""
+
+    name = "legw"
+
+    def __init__(self, base_warmup_epochs, data_size=None):
+        super().__init__()
+        self._base_warmup_epochs = base_warmup_epochs
+        self._data_size = data_size
+
+    def spec(self):
+        own = type(self).scale_lr not in _IN_CPP
+        return None if own else f"legw:{self._base_warmup_epochs}"
+
+    def scale_lr(self, scale):
+        from espalier.torch.data import current_dataloader
+        loader = current_dataloader()
+        steps = self._base_warmup_epochs * scale * self._data_size / loader.batch_size
+        progress = self.adp.gns.get_progress()
+        return float(np.sqrt(scale)) * min(1.0, progress / steps)
+
+
+_IN_CPP = {AdaScale.scale_lr, AdamScale.scale_lr, LinearScale.scale_lr, SqrtScale.scale_lr, LEGWScale.scale_lr}

@@ -1,0 +1,554 @@
+"""Loops of one replica without a tuner: what they compute, what they refuse, what PyTorch's users take for granted."""
+import io
+import math
+import os
+import pathlib
+import tempfile
+import unittest
+
+import torch
+from torch.utils.data import Dataset, TensorDataset
+
+import espalier
+import espalier.torch as adl
+from forked import alone
+
+
+def data(samples=200, features=6):
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(samples, features, generator=generator)
+    return x, x.pow(2).sum(1, keepdim=True) + 0.1 * torch.randn(samples, 1, generator=generator)
+
+
+def net(seed=5, features=6):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(features, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+
+
+def values(model):
+    return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+
+
+def plain_batches(x, y, batch):
+    for begin in range(0, len(x), batch):
+        yield x[begin:begin + batch], y[begin:begin + batch]
+
+
+OPTIMIZERS = {
+    "sgd": lambda p: torch.optim.SGD(p, 0.01, momentum=0.9),
+    "adamw": lambda p: torch.optim.AdamW(p, 0.01),
+    "adadelta": lambda p: torch.optim.Adadelta(p, 0.5),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, 0.001),
+    "nadam": lambda p: torch.optim.NAdam(p, 0.01),
+}
+
+
+class SameAsPlain(unittest.TestCase):
+    """With the batch that the rate is meant for, a lone replica does what the plain loop does, to the bit."""
+
+    def compare(self, optimizer, epochs=3, batch=20, between=lambda model: None, wrap=lambda model: model,
+                schedule=None):
+        x, y = data()
+        plain = net()
+        plain_optimizer = optimizer(plain.parameters())
+        plain_schedule = schedule(plain_optimizer) if schedule else None
+        run = wrap(plain)
+        for _ in range(epochs):
+            for inputs, targets in plain_batches(x, y, batch):
+                plain_optimizer.zero_grad()
+                torch.nn.functional.mse_loss(run(inputs), targets).backward()
+                between(plain)
+                plain_optimizer.step()
+                if plain_schedule:
+                    plain_schedule.step()
+        ours = net()
+        own_optimizer = optimizer(ours.parameters())
+        own_schedule = schedule(own_optimizer) if schedule else None
+        model = adl.AdaptiveDataParallel(wrap(ours), own_optimizer, own_schedule)
+        loader = adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=batch)
+        for _ in adl.remaining_epochs_until(epochs):
+            for inputs, targets in loader:
+                own_optimizer.zero_grad()
+                torch.nn.functional.mse_loss(model(inputs), targets).backward()
+                between(ours)
+                own_optimizer.step()
+                if own_schedule:
+                    own_schedule.step()
+        self.assertEqual(model.steps, epochs * math.ceil(len(x) / batch))
+        self.assertTrue(torch.equal(values(plain), values(ours)), (values(plain) - values(ours)).abs().max())
+
+    @alone
+    def test_clipped_between_backward_and_step(self):
+        self.compare(OPTIMIZERS["sgd"],
+                     between=lambda model: torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5))
+
+    @alone
+    def test_compiled_model(self):
+        self.compare(OPTIMIZERS["sgd"], wrap=lambda model: torch.compile(model, backend="aot_eager"))
+
+    @alone
+    def test_schedule_of_batches(self):
+        self.compare(OPTIMIZERS["sgd"],
+                     schedule=lambda o: torch.optim.lr_scheduler.OneCycleLR(o, 0.05, total_steps=40))
+
+
+for _name, _make in OPTIMIZERS.items():
+    setattr(SameAsPlain, f"test_{_name}", alone(lambda self, make=_make: self.compare(make)))
+
+
+def train(optimizer, model, loader, step, epochs=1):
+    for _ in adl.remaining_epochs_until(epochs):
+        for batch in loader:
+            step(*batch)
+
+
+class Steps(unittest.TestCase):
+    def make(self, batch=20, **options):
+        x, y = data()
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), 0.01)
+        parallel = adl.AdaptiveDataParallel(model, optimizer, **options)
+        loader = adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=batch)
+        return model, optimizer, parallel, loader
+
+    def expect_like_plain(self, model, passes, batch=20):
+        """One epoch with these backward passes a batch."""
+        x, y = data()
+        plain = net()
+        optimizer = torch.optim.SGD(plain.parameters(), 0.01)
+        for inputs, targets in plain_batches(x, y, batch):
+            optimizer.zero_grad()
+            for one in passes:
+                one(plain, inputs, targets).backward()
+            optimizer.step()
+        torch.testing.assert_close(values(model), values(plain), rtol=1e-6, atol=1e-7)
+
+    TWO = (lambda m, x, y: torch.nn.functional.mse_loss(m(x), y),
+           lambda m, x, y: 0.5 * m(x).abs().mean())
+
+    @alone
+    def test_two_backward_passes_add_up(self):
+        model, optimizer, parallel, loader = self.make()
+        for _ in adl.remaining_epochs_until(1):
+            for x, y in loader:
+                for one in self.TWO:
+                    one(parallel, x, y).backward()
+                optimizer.step()
+        self.expect_like_plain(model, self.TWO)
+
+    @alone
+    def test_two_backward_passes_in_several_microbatches(self):
+        x, y = data()
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), 0.01)
+        parallel = adl.AdaptiveDataParallel(model, optimizer)
+        loader = adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=20, local_bsz_bounds=(None, 5))
+        taken = 0
+        for _ in adl.remaining_epochs_until(1):
+            for inputs, targets in loader:
+                taken += 1
+                self.assertEqual(len(inputs), 5)
+                for one in self.TWO:
+                    one(parallel, inputs, targets).backward()
+                optimizer.step()
+        self.assertEqual(taken, 40)
+        self.assertEqual(parallel.steps, 10)
+        self.expect_like_plain(model, self.TWO)
+
+    @alone
+    def test_no_sync_keeps_gradients_for_the_next_backward(self):
+        model, optimizer, parallel, loader = self.make()
+        for _ in adl.remaining_epochs_until(1):
+            for x, y in loader:
+                with parallel.no_sync():
+                    self.TWO[0](parallel, x, y).backward()
+                self.TWO[1](parallel, x, y).backward()
+                optimizer.step()
+        self.expect_like_plain(model, self.TWO)
+
+    @alone
+    def test_gradients_held_and_never_followed_count(self):
+        model, optimizer, parallel, loader = self.make()
+        for _ in adl.remaining_epochs_until(1):
+            for x, y in loader:
+                with parallel.no_sync():
+                    self.TWO[0](parallel, x, y).backward()
+                optimizer.step()
+        self.expect_like_plain(model, self.TWO[:1])
+
+    @alone
+    def test_several_optimizers_of_one_model(self):
+        x, y = data()
+        model = net()
+        first = torch.optim.SGD(model[0].parameters(), 0.01)
+        second = torch.optim.Adam(model[2].parameters(), 0.02)
+        parallel = adl.AdaptiveDataParallel(model, [first, second])
+        loader = adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=20)
+        for _ in adl.remaining_epochs_until(1):
+            for inputs, targets in loader:
+                torch.nn.functional.mse_loss(parallel(inputs), targets).backward()
+                first.step()
+                second.step()
+        plain = net()
+        both = torch.optim.SGD(plain[0].parameters(), 0.01), torch.optim.Adam(plain[2].parameters(), 0.02)
+        for inputs, targets in plain_batches(x, y, 20):
+            for optimizer in both:
+                optimizer.zero_grad()
+            torch.nn.functional.mse_loss(plain(inputs), targets).backward()
+            for optimizer in both:
+                optimizer.step()
+        self.assertTrue(torch.equal(values(model), values(plain)))
+
+    @alone
+    def test_loss_scaling(self):
+        model, optimizer, parallel, loader = self.make_scaled()
+        scaler = self.scaler
+        with self.subTest("scaled"):
+            for _ in adl.remaining_epochs_until(2):
+                for x, y in loader:
+                    scaler.scale(torch.nn.functional.mse_loss(parallel(x), y)).backward()
+                    scaler.unscale_(optimizer)
+                    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                    scaler.step(optimizer)
+                    scaler.update()
+        self.assertEqual(parallel.steps, 20)
+        self.assertTrue(torch.isfinite(values(model)).all())
+
+    def make_scaled(self):
+        x, y = data()
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), 0.01)
+        self.scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+        parallel = adl.AdaptiveDataParallel(model, optimizer, mp_scaler=self.scaler)
+        return model, optimizer, parallel, adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=20)
+
+    @alone
+    def test_steps_that_are_not_finite_are_left_out(self):
+        model, optimizer, parallel, loader = self.make()
+        seen = None
+        for _ in adl.remaining_epochs_until(1):
+            for number, (x, y) in enumerate(loader):
+                before = values(model).clone()
+                factor = float("nan") if number == 4 else 1.0
+                (torch.nn.functional.mse_loss(parallel(x), y) * factor).backward()
+                optimizer.step()
+                if number == 4:
+                    seen = torch.equal(before, values(model))
+        self.assertTrue(seen)
+        self.assertEqual(parallel.skipped_steps, 1)
+        self.assertEqual(parallel.steps, 10)
+
+    @alone
+    def test_a_loss_that_stays_not_finite_fails_the_trial(self):
+        _, optimizer, parallel, loader = self.make(max_skipped_steps=2)
+        with self.assertRaisesRegex(espalier.TrialError, "not finite at step"):
+            for _ in adl.remaining_epochs_until(1):
+                for x, y in loader:
+                    (torch.nn.functional.mse_loss(parallel(x), y) * float("inf")).backward()
+                    optimizer.step()
+
+    @alone
+    def test_batches_without_a_step_are_skipped(self):
+        model, optimizer, parallel, loader = self.make()
+        before = values(model).clone()
+        for _ in adl.remaining_epochs_until(1):
+            for x, y in loader:
+                torch.nn.functional.mse_loss(parallel(x), y).backward()
+        self.assertEqual(parallel.steps, 10)
+        self.assertTrue(torch.equal(before, values(model)))
+
+    @alone
+    def test_parameters_that_are_replaced_are_followed(self):
+        model, optimizer, parallel, loader = self.make()
+        for _ in adl.remaining_epochs_until(1):
+            for number, (x, y) in enumerate(loader):
+                if number == 3:
+                    model.double().float()  # gives each parameter another accumulator
+                before = values(model).clone()
+                torch.nn.functional.mse_loss(parallel(x), y).backward()
+                optimizer.step()
+                self.assertFalse(torch.equal(before, values(model)), number)
+
+    @alone
+    def test_a_rule_of_ones_own_is_asked_once_a_step(self):
+        asked = []
+
+        class Half(adl.scaling_rules.ScalingRuleBase):
+            def scale_lr(self, scale):
+                asked.append((scale, self.adp.gns.raw_sqr_avg.shape))
+                return 0.5
+
+        x, y = data()
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), 0.02)
+        parallel = adl.AdaptiveDataParallel(model, optimizer, scaling_rule=Half())
+        loader = adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=20)
+        for _ in adl.remaining_epochs_until(1):
+            for inputs, targets in loader:
+                torch.nn.functional.mse_loss(parallel(inputs), targets).backward()
+                optimizer.step()
+        self.assertEqual(optimizer.param_groups[0]["lr"], 0.02, "the program's own again")
+        self.assertGreaterEqual(len(asked), 10)
+        self.assertEqual(asked[0][1], (1,))
+        self.expect_like_plain(model, self.TWO[:1])
+
+    @alone
+    def test_an_exception_of_the_optimizer_is_raised_as_it_is(self):
+        class Broken(torch.optim.SGD):
+            def step(self, closure=None):
+                raise ZeroDivisionError("on purpose")
+
+        x, y = data()
+        model = net()
+        optimizer = Broken(model.parameters(), 0.01)
+        parallel = adl.AdaptiveDataParallel(model, optimizer)
+        loader = adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=20)
+        with self.assertRaisesRegex(ZeroDivisionError, "on purpose"):
+            for _ in adl.remaining_epochs_until(1):
+                for inputs, targets in loader:
+                    torch.nn.functional.mse_loss(parallel(inputs), targets).backward()
+                    optimizer.step()
+
+
+class Numbered(Dataset):
+    def __init__(self, size):
+        self.size = size
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, index):
+        return index, torch.rand(1).item()
+
+
+class Data(unittest.TestCase):
+    def epoch(self, workers, **options):
+        loader = adl.AdaptiveDataLoader(Numbered(103), batch_size=10, shuffle=True, num_workers=workers, **options)
+        seen = {}
+        for epoch in adl.remaining_epochs_until(2):
+            seen[epoch] = [(i, v) for indices, drawn in loader
+                           for i, v in zip(indices.tolist(), drawn.tolist())]
+        return seen
+
+    def expect_whole(self, seen):
+        for epoch in range(2):
+            self.assertEqual(sorted(i for i, _ in seen[epoch]), list(range(103)))
+        self.assertNotEqual([i for i, _ in seen[0]], [i for i, _ in seen[1]])
+
+    @alone
+    def test_each_sample_once_an_epoch(self):
+        self.expect_whole(self.epoch(0))
+
+    @alone
+    def test_workers_read_the_same(self):
+        read, write = os.pipe()
+        if os.fork() == 0:
+            os.write(write, repr(self.epoch(2)).encode())
+            os._exit(0)
+        os.close(write)
+        with os.fdopen(read) as source:
+            by_workers = eval(source.read())  # of our own child
+        self.expect_whole(by_workers)
+        self.assertEqual(self.epoch(0), by_workers, "augmentation does not depend on workers")
+
+    @alone
+    def test_persistent_workers(self):
+        self.expect_whole(self.epoch(2, persistent_workers=True))
+
+    @alone
+    def test_breaking_off_an_epoch(self):
+        loader = adl.AdaptiveDataLoader(TensorDataset(torch.arange(100)), batch_size=10)
+        counts = []
+        for _ in adl.remaining_epochs_until(3):
+            count = 0
+            for _ in loader:
+                count += 1
+                if len(counts) == 1 and count == 4:
+                    break
+            counts.append(count)
+        self.assertEqual(counts, [10, 4, 10])
+
+    @alone
+    def test_validation_loop_and_accumulator(self):
+        x, y = data()
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), 0.01)
+        parallel = adl.AdaptiveDataParallel(model, optimizer)
+        loader = adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=20, shuffle=True)
+        valid = adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=64)
+        sums = adl.Accumulator()
+        for _ in adl.remaining_epochs_until(2):
+            for inputs, targets in loader:
+                torch.nn.functional.mse_loss(parallel(inputs), targets).backward()
+                optimizer.step()
+                sums["trained"] += len(inputs)
+            with torch.no_grad():
+                for inputs, targets in valid:
+                    sums["error"] += (model(inputs) - targets).pow(2).sum()
+                    sums["n"] += len(inputs)
+            self.assertEqual(len(sums), 0)
+            with sums.synchronized():
+                self.assertEqual((sums["trained"], sums["n"]), (200, 200))
+                torch.testing.assert_close(sums["error"], (model(x) - y).pow(2).sum(), rtol=1e-5, atol=0)
+                sums.clear()
+            again = adl.evaluate(lambda i: {"n": len(i), "sum": int(i.sum())}, 200, 64)
+            self.assertEqual(again, {"n": 200, "sum": 199 * 100})
+        with self.assertRaises(TypeError):
+            sums["n"] = 3
+
+
+class Checkpoints(unittest.TestCase):
+    class Count(espalier.State):
+        def __init__(self):
+            super().__init__("count")
+            self.value = 0
+
+        def save(self, fileobj):
+            fileobj.write(str(self.value).encode())
+
+        def load(self, fileobj):
+            self.value = int(fileobj.read())
+
+    def program(self, epochs):
+        x, y = data()
+        model = net()
+        optimizer = torch.optim.Adam(model.parameters(), 0.01)
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+        parallel = adl.AdaptiveDataParallel(model, optimizer, schedule)
+        loader = adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=20, shuffle=True)
+        count = self.Count()
+        for epoch in adl.remaining_epochs_until(epochs):
+            for inputs, targets in loader:
+                torch.nn.functional.mse_loss(parallel(inputs), targets).backward()
+                optimizer.step()
+            schedule.step()
+            count.value = 10 * (epoch + 1)
+        espalier.trial().finish()  # waits for what is being written
+        return model, optimizer, schedule, count
+
+    @alone
+    def test_torch_load_reads_them_and_training_goes_on_from_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["ESPALIER_CHECKPOINT_DIR"] = folder
+            if (child := os.fork()) == 0:
+                self.program(3)
+                os._exit(0)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+            newest = max(pathlib.Path(folder).glob("step-*.pt"), key=lambda p: int(p.stem.split("-")[1]))
+            read = torch.load(newest)  # weights_only, as is its default
+            self.assertEqual(sorted(read), ["espalier", "model", "optimizer", "states"])
+            plain = net()
+            plain.load_state_dict(read["model"])
+            torch.optim.Adam(plain.parameters()).load_state_dict(read["optimizer"])
+            self.assertEqual(read["states"]["count"], b"30")
+
+            os.environ["ESPALIER_CHECKPOINT"] = str(newest)
+            if (child := os.fork()) == 0:
+                model, optimizer, schedule, count = self.program(3)  # all done: what was loaded
+                assert torch.equal(values(model), values(plain))
+                assert schedule.get_last_lr() == [0.01 / 8], schedule.get_last_lr()
+                assert count.value == 30
+                os._exit(0)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+            # As if it had never been interrupted.
+            if (child := os.fork()) == 0:
+                torch.save(values(self.program(5)[0]), folder + "/resumed")
+                os._exit(0)
+            os.waitpid(child, 0)
+            del os.environ["ESPALIER_CHECKPOINT"]
+            straight = self.program(5)[0]
+            self.assertTrue(torch.equal(values(straight), torch.load(folder + "/resumed")))
+
+    @alone
+    def test_another_programs_checkpoint_is_refused_by_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["ESPALIER_CHECKPOINT_DIR"] = folder
+            if (child := os.fork()) == 0:
+                self.program(1)
+                os._exit(0)
+            os.waitpid(child, 0)
+            os.environ["ESPALIER_CHECKPOINT"] = str(next(pathlib.Path(folder).glob("*.pt")))
+            model = torch.nn.Linear(6, 1)
+            adl.AdaptiveDataParallel(model, torch.optim.SGD(model.parameters(), 0.1))
+            adl.AdaptiveDataLoader(TensorDataset(*data()), batch_size=20)
+            with self.assertRaisesRegex(espalier.EspalierError, "does not fit this program"):
+                next(adl.remaining_epochs_until(1))
+
+
+class Refused(unittest.TestCase):
+    """Said where the mistake is made, and by name; the interpreter lives on."""
+
+    def expect(self, error, pattern, call):
+        with self.assertRaisesRegex(error, pattern):
+            call()
+
+    @alone
+    def test_models_and_optimizers(self):
+        model = net()
+        sgd = torch.optim.SGD(model.parameters(), 0.1)
+        wrap = adl.AdaptiveDataParallel
+        self.expect(espalier.UsageError, "LBFGS", lambda: wrap(model, torch.optim.LBFGS(model.parameters())))
+        sparse = torch.nn.Embedding(3, 4, sparse=True)
+        self.expect(espalier.UsageError, "sparse",
+                    lambda: wrap(sparse, torch.optim.SGD(sparse.parameters(), 0.1)))
+        self.expect(espalier.UsageError, "DataParallel", lambda: wrap(torch.nn.DataParallel(model), sgd))
+        self.expect(espalier.UsageError, r"shape \(3,\)",
+                    lambda: wrap(model, torch.optim.SGD([torch.nn.Parameter(torch.ones(3))], 0.1)))
+        self.expect(espalier.UsageError, "no_such_option", lambda: wrap(model, sgd, no_such_option=1))
+        self.expect(espalier.UsageError, 'scaling rule "cubic" is unknown',
+                    lambda: wrap(model, sgd, scaling_rule="cubic"))
+
+    @alone
+    def test_loaders(self):
+        dataset = TensorDataset(torch.arange(10))
+        load = adl.AdaptiveDataLoader
+        self.expect(ValueError, "sampler", lambda: load(dataset, sampler=[1]))
+        self.expect(espalier.UsageError, "batch_size is 0", lambda: load(dataset, batch_size=0))
+        self.expect(espalier.UsageError, "empty", lambda: load(TensorDataset(torch.arange(0))))
+        loader = load(dataset, batch_size=4)
+        self.expect(ValueError, "max_batch_size", lambda: loader.autoscale_batch_size(2))
+        self.expect(espalier.UsageError, "remaining_epochs_until", lambda: next(iter(loader)))
+        for _ in adl.remaining_epochs_until(1):
+            self.expect(RuntimeError, "overlapping", lambda: next(adl.remaining_epochs_until(2)))
+            for _ in loader:
+                self.expect(RuntimeError, "overlapping", lambda: next(iter(loader)))
+                break
+            self.expect(espalier.UsageError, "made after training began", lambda: load(dataset, training=True))
+
+    @alone
+    def test_steps_out_of_place(self):
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        parallel = adl.AdaptiveDataParallel(model, optimizer)
+        adl.AdaptiveDataLoader(TensorDataset(*data()), batch_size=20)
+        self.expect(espalier.UsageError, "without a batch", optimizer.step)
+        self.expect(espalier.UsageError, "closure", lambda: optimizer.step(lambda: 1.0))
+        self.expect(espalier.UsageError, "before the first epoch",
+                    lambda: adl.evaluate(lambda i: {}, 10, 2))
+        for _ in adl.remaining_epochs_until(1):
+            self.expect(espalier.UsageError, "made after training began",
+                        lambda: adl.AdaptiveDataParallel(model, optimizer))
+        self.assertEqual(parallel.steps, 0)
+
+    @alone
+    def test_parameters_of_the_wrong_kind(self):
+        import sys
+        sys.argv += ["--set", "lr=high", "--set", "width=2.5", "--set", "deep=true", "--set", "n=3"]
+        trial = espalier.trial()
+        self.expect(espalier.UsageError, 'parameter "lr" is \'high\': the program wants a float',
+                    lambda: trial.get("lr", 0.1))
+        self.expect(espalier.UsageError, "wants a int", lambda: trial.get("width", 8))
+        self.assertIs(trial.get("deep", False), True)
+        self.assertEqual(trial.get("n", 1.0), 3.0)
+        self.assertEqual(trial.get("absent", "x"), "x")
+        self.assertEqual(dict(trial.parameters)["n"], 3)
+
+    @alone
+    def test_two_states_of_one_name(self):
+        espalier.State("mine")
+        self.expect(ValueError, "'mine' already exists", lambda: espalier.State("mine"))
+        self.expect(espalier.UsageError, "want a name of letters", lambda: espalier.State("a b"))
+
+
+if __name__ == "__main__":
+    unittest.main()

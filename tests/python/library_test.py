@@ -1,0 +1,56 @@
+"""The library's file: what it shows to other libraries, and what it says where it cannot be loaded."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LIBRARY = pathlib.Path(os.environ["ESPALIER_TORCH_LIBRARY"])
+
+
+class Library(unittest.TestCase):
+    def test_shows_only_its_own_names(self):
+        listed = subprocess.run(["nm", "-D", "--defined-only", str(LIBRARY)], check=True, text=True,
+                                capture_output=True).stdout
+        names = [line.split()[-1] for line in listed.splitlines()]
+        self.assertGreater(len(names), 20)
+        self.assertEqual([n for n in names if not n.startswith("esp_")], [])
+
+    def test_wants_nothing_of_python(self):
+        listed = subprocess.run(["nm", "-D", "--undefined-only", str(LIBRARY)], check=True, text=True,
+                                capture_output=True).stdout
+        self.assertEqual([line for line in listed.splitlines() if " Py" in line or " _Py" in line], [])
+
+    def import_with(self, library):
+        return subprocess.run([sys.executable, "-c", "import espalier; espalier.trial()"], text=True,
+                              capture_output=True, env=os.environ | {"ESPALIER_TORCH_LIBRARY": str(library)})
+
+    def test_another_torch_is_named_before_loading(self):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = pathlib.Path(folder) / LIBRARY.name
+            shutil.copy(LIBRARY, copy)
+            copy.with_suffix(".json").write_text(json.dumps({"torch": "1.6.0"}))
+            done = self.import_with(copy)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"built for torch 1\.6\.0, and this is torch \d")
+
+    def test_no_library_is_named(self):
+        done = self.import_with("/nowhere/libespalier_torch.so")
+        self.assertRegex(done.stderr, "there is no library at ESPALIER_TORCH_LIBRARY=/nowhere")
+
+    def test_reports_without_a_tuner_are_printed(self):
+        program = ("import espalier\n"
+                   "trial = espalier.trial()\n"
+                   "trial.report(1, trial.get('lr', 0.5), accuracy=0.25)\n")
+        done = subprocess.run([sys.executable, "-c", program, "--set", "lr=2", "--set", "typo=1"], text=True,
+                              capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"\b1\b.*\b2\b")
+        self.assertIn('parameter "typo" was given but the program never asked for it', done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

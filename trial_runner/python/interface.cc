@@ -1,0 +1,250 @@
+#include "trial_runner/python/interface.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "trial_runner/python/parcel.h"
+#include "trial_runner/python/python_parts.h"
+#include "trial_runner/python/session.h"
+#include "trial_runner/torch/trial.h"
+
+namespace espalier::python {
+namespace {
+
+enum FailureKind { kNone, kUsage, kTrialError, kCallback, kOther };
+
+struct Failure {
+  int kind = kNone;
+  std::string message;
+};
+thread_local Failure failure;  // NOLINT: the interface's own, as errno is
+
+// Runs `call`, and makes a failure of what it throws.
+template <typename Call>
+std::int64_t Guarded(const Call& call) {
+  try {
+    failure = {};
+    return call();
+  } catch (const ProgramError& e) {
+    failure = {e.exit_code() == kBadUseExitCode ? kUsage : kTrialError, e.what()};
+  } catch (const CallbackError& e) {
+    failure = {kCallback, e.what()};
+  } catch (const std::exception& e) {
+    failure = {kOther, e.what()};
+  }
+  return -1;
+}
+
+template <typename Call>
+int Done(const Call& call) {
+  return static_cast<int>(Guarded([&]() -> std::int64_t {
+    call();
+    return 0;
+  }));
+}
+
+Session& The() { return Session::The(); }
+
+TrainingEngine& Engine() { return The().engine(); }
+
+SampleSlice SliceOf(const EspalierMicrobatch& m) { return {m.begin, m.size}; }
+
+}  // namespace
+}  // namespace espalier::python
+
+using espalier::BadUse;
+using espalier::python::Done;
+using espalier::python::Engine;
+using espalier::python::Guarded;
+using espalier::python::The;
+
+extern "C" {
+
+const char* esp_error(int* kind) {
+  *kind = espalier::python::failure.kind;
+  return espalier::python::failure.message.c_str();
+}
+
+const char* esp_torch_version() { return ESPALIER_TORCH_VERSION; }
+const char* esp_version() { return ESPALIER_VERSION; }
+
+int esp_open(int argc, const char* const* argv, const EspalierCallbacks* callbacks) {
+  return Done([&] { The().Open(argc, argv, *callbacks); });
+}
+
+int esp_trial(EspalierTrial* trial) {
+  return Done([&] {
+    const espalier::TrialContext& context = The().context();
+    *trial = {.number = context.trial_number,
+              .seed = context.seed,
+              .device = context.device.is_cpu() ? -1 : context.device.index(),
+              .agent = std::getenv("ESPALIER_CONTROL_FD") != nullptr ? 1 : 0,
+              .adaptive_batch = context.adaptive_batch ? 1 : 0,
+              .threads = context.threads};
+  });
+}
+
+const char* esp_parameters() {
+  static std::string json;
+  json = The().context().parameters.Json();
+  return json.c_str();
+}
+
+void esp_ask(const char* name) { The().context().parameters.Ask(name); }
+
+int esp_report(int64_t step, double value, const char* const* names, const double* values,
+               int64_t count) {
+  return Done([&] {
+    std::map<std::string, double> extra;
+    for (int64_t i = 0; i < count; ++i) extra[names[i]] = values[i];
+    The().trial().Report(step, value, extra);
+  });
+}
+
+int esp_add_state(const char* name) {
+  return Done([&] { The().AddState(name); });
+}
+
+int esp_finish(const double* value) {
+  return Done([&] {
+    The().trial().SayFinished(value != nullptr ? std::optional(*value) : std::nullopt, "");
+  });
+}
+
+int esp_fail(const char* reason) {
+  return Done([&] { The().trial().SayFinished(std::nullopt, reason); });
+}
+
+int64_t esp_add_model(const EspalierModelOptions* options) {
+  return Guarded([&] { return The().AddModel(*options); });
+}
+
+int esp_set_data(const EspalierData* data) {
+  return Done([&] {
+    espalier::DataLoaderOptions options;
+    options.batch_size = data->batch_size;
+    options.max_batch_size = data->max_batch_size;
+    options.min_atomic_batch_size = data->min_atomic_batch_size;
+    options.max_atomic_batch_size = data->max_atomic_batch_size;
+    options.accumulation = data->accumulation != 0;
+    Engine().SetData(data->size, options);
+  });
+}
+
+int esp_next_epoch(int64_t epochs) {
+  return static_cast<int>(Guarded([&] {
+    Engine().EndMicrobatch();
+    return Engine().NextEpoch(epochs) ? 1 : 0;
+  }));
+}
+
+int esp_next_microbatch(EspalierMicrobatch* microbatch) {
+  return static_cast<int>(Guarded([&] {
+    Engine().EndMicrobatch();
+    const auto slice = Engine().NextMicrobatch();
+    if (!slice) return 0;
+    *microbatch = {Engine().epoch() - 1, slice->begin, slice->size};
+    return 1;
+  }));
+}
+
+int esp_samples(const EspalierMicrobatch* microbatch, int64_t* samples) {
+  return Done([&] {
+    Engine().CopySamples(microbatch->epoch, espalier::python::SliceOf(*microbatch), samples);
+  });
+}
+
+int64_t esp_forecast(EspalierMicrobatch* microbatches, int64_t count) {
+  return Guarded([&] {
+    espalier::MicrobatchForecast forecast = Engine().Forecast();
+    int64_t found = 0;
+    for (; found < count; ++found) {
+      const auto next = forecast.Next();
+      if (!next) break;
+      microbatches[found] = {next->epoch, next->slice.begin, next->slice.size};
+    }
+    return found;
+  });
+}
+
+int esp_begin_microbatch() {
+  return Done([&] {
+    Engine().BeginMicrobatch();
+    Engine().OpenPasses();
+  });
+}
+
+int esp_hold_gradients(int on) {
+  return Done([&] { Engine().HoldGradients(on != 0); });
+}
+
+int esp_step(int64_t model, const double* rates, int64_t groups) {
+  return static_cast<int>(Guarded([&] {
+    The().SetRates(model, std::vector<double>(rates, rates + groups));
+    return static_cast<int>(Engine().StepModel(static_cast<std::size_t>(model)));
+  }));
+}
+
+int esp_end_microbatch() {
+  return Done([&] { Engine().EndMicrobatch(); });
+}
+
+int esp_begin_evaluation(EspalierEvaluation* evaluation) {
+  return Done([&] {
+    Engine().EndMicrobatch();
+    const espalier::EvaluationKey key = Engine().BeginEvaluation();
+    *evaluation = {key.epoch, key.step, key.call, static_cast<int64_t>(Engine().StateOf(key))};
+  });
+}
+
+int esp_end_evaluation(EspalierEvaluation* evaluation) {
+  return static_cast<int>(Guarded([&] {
+    const espalier::EvaluationKey key{evaluation->epoch, evaluation->step, evaluation->call};
+    const bool merged = Engine().MergeEvaluation(key);
+    evaluation->state = static_cast<int64_t>(Engine().StateOf(key));
+    return merged ? 1 : 0;
+  }));
+}
+
+int esp_abandoned() {
+  return static_cast<int>(Guarded([&] { return Engine().group().Abandoned() ? 1 : 0; }));
+}
+
+int esp_position(EspalierPosition* position) {
+  return Done([&] {
+    *position = {};
+    position->epoch = -1;
+    position->replicas = position->nodes = 1;
+    position->factor = position->gain = 1;
+    if (The().has_engine()) The().Fill(*position);
+  });
+}
+
+int esp_noise(int64_t model, double* sqr, double* var, int64_t groups) {
+  return Done([&] { The().Noise(model, {sqr, var, groups}); });
+}
+
+int64_t esp_incoming_count() {
+  return std::ssize(espalier::python::Exchange::The().incoming.texts);
+}
+
+const void* esp_incoming(int64_t index, int64_t* size) {
+  const std::string& text =
+      espalier::python::Exchange::The().incoming.texts.at(static_cast<std::size_t>(index));
+  *size = std::ssize(text);
+  return text.data();
+}
+
+void esp_give(const void* bytes, int64_t size) {
+  espalier::python::Exchange::The().given.texts.emplace_back(static_cast<const char*>(bytes),
+                                                             static_cast<std::size_t>(size));
+}
+
+}  // extern "C"

@@ -1,0 +1,72 @@
+// What takes or returns tensors: operators of LibTorch's dispatcher, torch.ops.espalier.* in
+// Python.
+
+#include <torch/library.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "trial_runner/python/parcel.h"
+#include "trial_runner/python/session.h"
+
+namespace espalier::python {
+namespace {
+
+using Names = std::vector<std::string>;
+
+// Without the program's own history: what is done with them here is no part of its graphs. A
+// parameter itself has to be kept, since its gradients are asked for.
+void DescribeModel(Names parameter_names, std::vector<at::Tensor> parameters, Names buffer_names,
+                   std::vector<at::Tensor> buffers, std::vector<at::Tensor> trained,
+                   at::IntArrayRef group_sizes) {
+  ModelDescription described{.parameter_names = parameter_names,
+                             .parameters = parameters,
+                             .buffer_names = buffer_names,
+                             .buffers = buffers,
+                             .groups = {}};
+  auto next = trained.begin();
+  for (const std::int64_t size : group_sizes) {
+    described.groups.emplace_back(next, next + size);
+    next += size;
+  }
+  Exchange::The().described = std::move(described);
+}
+
+void SetBuffers(std::int64_t model, Names names, std::vector<at::Tensor> buffers) {
+  std::vector<NamedTensor> named;
+  for (std::size_t i = 0; i < names.size(); ++i) named.push_back({names[i], buffers[i]});
+  Session::The().SetBuffers(model, std::move(named));
+}
+
+void SetSecondMoments(std::int64_t model, std::vector<at::Tensor> moments, at::IntArrayRef steps,
+                      at::ArrayRef<double> beta2, at::ArrayRef<double> epsilon) {
+  Session::The().SetSecondMoments(
+      model,
+      {.moments = moments, .steps = steps.vec(), .beta2 = beta2.vec(), .epsilon = epsilon.vec()});
+}
+
+std::vector<at::Tensor> Incoming() { return Exchange::The().incoming.tensors; }
+
+void Give(std::vector<at::Tensor> tensors) {
+  auto& given = Exchange::The().given.tensors;
+  given.insert(given.end(), tensors.begin(), tensors.end());
+}
+
+}  // namespace
+}  // namespace espalier::python
+
+TORCH_LIBRARY(espalier, library) {
+  using namespace espalier::python;  // NOLINT: names of this source
+  library.def(
+      "describe_model(str[] parameter_names, Tensor[] parameters, str[] buffer_names, "
+      "Tensor[] buffers, Tensor[] trained, int[] group_sizes) -> ()",
+      DescribeModel);
+  library.def("set_buffers(int model, str[] names, Tensor[] buffers) -> ()", SetBuffers);
+  library.def(
+      "set_second_moments(int model, Tensor[] moments, int[] steps, float[] beta2, "
+      "float[] epsilon) -> ()",
+      SetSecondMoments);
+  library.def("incoming() -> Tensor[]", Incoming);
+  library.def("give(Tensor[] tensors) -> ()", Give);
+}

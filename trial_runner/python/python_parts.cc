@@ -1,0 +1,212 @@
+#include "trial_runner/python/python_parts.h"
+
+#include <ATen/core/grad_mode.h>
+#include <caffe2/serialize/inline_container.h>
+
+#include <cmath>
+#include <istream>
+#include <iterator>
+#include <ostream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/base/status.h"
+
+namespace espalier::python {
+namespace {
+
+constexpr std::int64_t kFirstSteps = 5;  // of Adam, whose averages say little yet
+
+Exchange& The() { return Exchange::The(); }
+
+std::vector<NamedTensor> Named(const std::vector<std::string>& names,
+                               const std::vector<at::Tensor>& tensors) {
+  std::vector<NamedTensor> named;
+  for (std::size_t i = 0; i < names.size(); ++i) named.push_back({names[i], tensors[i]});
+  return named;
+}
+
+}  // namespace
+
+PythonModel::PythonModel(const ModelDescription& described)
+    : parameters_(Named(described.parameter_names, described.parameters)),
+      buffers_(Named(described.buffer_names, described.buffers)) {}
+
+// ---- the optimizer ------------------------------------------------------------------------------
+
+PythonOptimizer::PythonOptimizer(std::int64_t model, const ModelDescription& described,
+                                 bool is_adam)
+    : model_(model),
+      groups_(described.groups),
+      is_adam_(is_adam),
+      rates_(described.groups.size()) {}
+
+void PythonOptimizer::Step(std::span<const double> factors, const at::Tensor& /*found_inf*/) {
+  last_factor_ = factors.front();
+  The().Ask({}, [&](const EspalierCallbacks& python) {
+    return python.step(model_, factors.data(), std::ssize(factors));
+  });
+  for (std::int64_t& step : moments_.steps) ++step;
+}
+
+std::vector<Preconditioner> PythonOptimizer::Preconditioners(
+    const std::vector<at::Tensor>& parameters, const std::vector<std::size_t>& /*groups*/) {
+  std::vector<Preconditioner> all;
+  if (moments_.moments.size() != parameters.size()) return all;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const at::Tensor& moment = moments_.moments[i];
+    if (moments_.steps[i] < kFirstSteps || moment.scalar_type() != at::kFloat ||
+        !moment.is_contiguous()) {
+      return {};
+    }
+    const double correction =
+        1 - std::pow(moments_.beta2[i], static_cast<double>(moments_.steps[i]));
+    all.push_back({moment, 1 / std::sqrt(correction), moments_.epsilon[i]});
+  }
+  return all;
+}
+
+void PythonOptimizer::Write(StateWriter& to) const {
+  const Parcel state = The().Ask(
+      {}, [&](const EspalierCallbacks& python) { return python.write_optimizer(model_); });
+  to.Text(state.texts.at(0));
+  to.Integer(std::ssize(state.tensors));
+  for (const at::Tensor& tensor : state.tensors) {
+    to.Integer(tensor.is_cpu() ? 1 : 0);
+    to.Tensor(tensor);
+  }
+}
+
+absl::Status PythonOptimizer::Read(StateReader& from) {
+  Clear();
+  Parcel state;
+  ESPALIER_ASSIGN_OR_RETURN(const std::string_view text, from.Text());
+  state.texts.emplace_back(text);
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t count, from.Integer());
+  const at::Device device = groups_.front().front().device();
+  for (std::int64_t i = 0; i < count; ++i) {
+    ESPALIER_ASSIGN_OR_RETURN(const std::int64_t on_host, from.Integer());
+    ESPALIER_RETURN_IF_ERROR(
+        from.AnyTensor(state.tensors.emplace_back(), on_host == 1 ? at::Device(at::kCPU) : device));
+  }
+  arriving_ = std::move(state);
+  return absl::OkStatus();
+}
+
+absl::Status PythonOptimizer::Settle() {
+  if (!arriving_) return absl::OkStatus();
+  The().Ask(*std::exchange(arriving_, std::nullopt),
+            [&](const EspalierCallbacks& python) { return python.read_optimizer(model_); });
+  return absl::OkStatus();
+}
+
+void PythonOptimizer::Clear() {
+  arriving_.reset();
+  moments_ = {};
+  The().Ask({}, [&](const EspalierCallbacks& python) { return python.clear_optimizer(model_); });
+}
+
+double PythonRule::Factor(const ScalingContext& c) const {
+  const double factor = The().callbacks.factor(number_, c.group, c.scale, c.sqr, c.var, c.progress,
+                                               c.base_batch_size, c.dataset_size);
+  if (std::isnan(factor)) throw CallbackError("a scaling rule has failed");
+  return factor;
+}
+
+// ---- states and sums ----------------------------------------------------------------------------
+
+void PythonState::Save(std::ostream& to) const {
+  const Parcel parcel = The().Ask(
+      {}, [&](const EspalierCallbacks& python) { return python.state(name_.c_str(), 0); });
+  to << parcel.texts.at(0);
+}
+
+void PythonState::Load(std::istream& from) {
+  std::string bytes(std::istreambuf_iterator<char>(from), {});
+  The().Ask({.texts = {std::move(bytes)}, .tensors = {}},
+            [&](const EspalierCallbacks& python) { return python.state(name_.c_str(), 1); });
+}
+
+void PythonState::Sync() {
+  The().Ask({}, [&](const EspalierCallbacks& python) { return python.state(name_.c_str(), 2); });
+}
+
+std::string PythonSums::Own() const {
+  return The().Ask({}, [](const EspalierCallbacks& python) { return python.sums(0); }).texts.at(0);
+}
+
+absl::Status PythonSums::Merge(const std::vector<std::string>& parts) {
+  The().Ask({.texts = parts, .tensors = {}},
+            [](const EspalierCallbacks& python) { return python.sums(1); });
+  return absl::OkStatus();
+}
+
+// ---- checkpoints --------------------------------------------------------------------------------
+
+namespace {
+
+// As torch.save lays a file out: see torch.serialization.
+class PickledCopy final : public TrainingStateCopy {
+ public:
+  PickledCopy(std::string pickle, const std::vector<at::Tensor>& memory)
+      : pickle_(std::move(pickle)) {
+    for (const at::Tensor& storage : memory) {
+      memory_.push_back(
+          storage.to(at::kCPU, storage.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
+    }
+  }
+
+  absl::Status Write(const ByteSink& sink) const override {
+    try {
+      const at::NoGradGuard no_grad;
+      caffe2::serialize::PyTorchStreamWriter writer([&](const void* bytes, std::size_t count) {
+        sink(bytes, count);
+        return count;
+      });
+      const auto text = [&](const char* name, const std::string& content) {
+        writer.writeRecord(name, content.data(), content.size());
+      };
+      text("data.pkl", pickle_);
+      text(".format_version", "1");
+      text(".storage_alignment", "64");
+      text("byteorder", "little");
+      for (std::size_t i = 0; i < memory_.size(); ++i) {
+        writer.writeRecord(absl::StrCat("data/", i), memory_[i].const_data_ptr(),
+                           memory_[i].nbytes());
+      }
+      writer.writeEndOfFile();
+      return absl::OkStatus();
+    } catch (const std::exception& e) {
+      return absl::InternalError(absl::StrCat("checkpoint: ", e.what()));
+    }
+  }
+
+ private:
+  const std::string pickle_;
+  std::vector<at::Tensor> memory_;  // of each storage that the pickle names
+};
+
+}  // namespace
+
+std::unique_ptr<TrainingStateCopy> PythonCheckpoints::Copy(const CheckpointTexts& texts,
+                                                           const States& /*states*/) const {
+  Parcel made = The().Ask({.texts = {texts.position, texts.accumulators}, .tensors = {}},
+                          [](const EspalierCallbacks& python) { return python.checkpoint("", 0); });
+  return std::make_unique<PickledCopy>(std::move(made.texts.at(0)), made.tensors);
+}
+
+absl::StatusOr<CheckpointTexts> PythonCheckpoints::Load(const std::string& path,
+                                                        const States& /*states*/) {
+  Parcel loaded = The().Ask(
+      {}, [&](const EspalierCallbacks& python) { return python.checkpoint(path.c_str(), 1); });
+  return CheckpointTexts{.position = std::move(loaded.texts.at(0)),
+                         .accumulators = std::move(loaded.texts.at(1))};
+}
+
+std::string PythonCheckpoints::PositionIn(const std::string& path) const {
+  return The()
+      .Ask({}, [&](const EspalierCallbacks& python) { return python.checkpoint(path.c_str(), 2); })
+      .texts.at(0);
+}
+
+}  // namespace espalier::python
