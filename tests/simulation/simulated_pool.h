@@ -151,6 +151,7 @@ class SimulatedPool {
   void Do(std::size_t index, const StopReplicaCommand& command);
   void Do(std::size_t index, const CopyCheckpointCommand& command);
   void Do(std::size_t index, const DropCheckpointsCommand& command);
+  void Do(std::size_t, const EndSparesCommand&) {}  // nodes have no GPUs here
   void CheckStart(std::size_t index, const StartReplicaCommand& start);
   void Work(std::size_t index, ReplicaId id);
   void TryForm(TrialId trial, std::int64_t generation);

@@ -1,5 +1,7 @@
 // GradientBuckets' numbers: what is measured of a step's gradients, and how they are scaled.
 
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dot.h>
 #include <ATen/ops/stack.h>

@@ -250,6 +250,12 @@ v1::ServiceMessage ToMessage(const DropCheckpointsCommand& command, const TunerS
   return message;
 }
 
+v1::ServiceMessage ToMessage(const EndSparesCommand& command, const TunerState&) {
+  v1::ServiceMessage message;
+  message.mutable_end_spares()->set_slot(command.slot);
+  return message;
+}
+
 v1::ServiceMessage ToMessage(const RegroupCommand& command, const TunerState&) {
   v1::ServiceMessage message;
   message.mutable_to_replica()->set_replica_id(command.replica.value);

@@ -125,6 +125,7 @@ class VirtualPool {
   // Nodes lose nothing here, and keep no copies.
   void Do(const CopyCheckpointCommand&) {}
   void Do(const DropCheckpointsCommand&) {}
+  void Do(const EndSparesCommand&) {}
   void In(double delay_s, std::function<void()> happening);
   // Nodes by their place in the options.
   void Join(std::size_t node);

@@ -456,6 +456,7 @@ void ClientSlotDesk::Grant(TrialId id, const Placement& placement, bool in_turn)
       ESPALIER_CHECK(index.has_value(), "a free slot is one that nobody is on");
       own.slots.push_back({node, *index});
       pool_.held_by_clients[own.slots.back()] = id;
+      if (pool_.nodes.at(node).gpus > 0) turn_.Send(EndSparesCommand{node, *index});
     }
     where.push_back(absl::StrCat(slots, " on ", pool_.nodes.at(node).name));
   }

@@ -342,8 +342,14 @@ struct DropCheckpointsCommand {
   std::string study;
   std::int64_t trial_number = 0;
 };
+// A client has been given the slot: replicas that wait there to be used again hold memory of its
+// GPU, and are to end.
+struct EndSparesCommand {
+  NodeId node;
+  int slot = 0;
+};
 using Command = std::variant<StartReplicaCommand, RegroupCommand, StopReplicaCommand,
-                             CopyCheckpointCommand, DropCheckpointsCommand>;
+                             CopyCheckpointCommand, DropCheckpointsCommand, EndSparesCommand>;
 
 // What events are answered with, beside a status. `existed`: it was made by an earlier event.
 // To CreateStudy, StopStudy and ResumeStudy.
