@@ -55,6 +55,17 @@ def start_service(database, http, grpc="127.0.0.1:0"):
         process.wait()
 
 
+def torch_python():
+    """An interpreter with the torch that is built with, and the environment in which it finds espalier. It is run in
+    the folder of the benchmarks."""
+    root = pathlib.Path(__file__).resolve().parents[2]
+    os.chdir(pathlib.Path(__file__).parent)
+    library = pathlib.Path(BIN).parent / "lib/libespalier_torch.so"
+    python = os.environ.get("ESPALIER_TORCH_PYTHON", str(root / ".deps/venv/bin/python3"))
+    return python, os.environ | {"PYTHONPATH": str(root / "python"), "ESPALIER_TORCH_LIBRARY": str(library),
+                                 "ESPALIER_THREADS": "1"}
+
+
 def peers_python():
     """The interpreter of the tools that we are compared with, made when it is not there."""
     script = pathlib.Path(__file__).parent / "peers" / "setup.sh"
