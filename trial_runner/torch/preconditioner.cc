@@ -41,7 +41,8 @@ std::vector<Preconditioner> OfAdam(torch::optim::Optimizer& optimizer,
 
 }  // namespace
 
-at::Tensor InOrderOf(const at::Tensor& parameter, const at::Tensor& tensor) {
+at::Tensor InOrderOf(const at::Tensor& parameter, const at::Tensor& of_any_type) {
+  const at::Tensor tensor = of_any_type.to(at::kFloat);
   if (parameter.is_contiguous() || !parameter.is_non_overlapping_and_dense()) {
     return tensor.contiguous();
   }
