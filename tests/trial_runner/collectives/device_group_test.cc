@@ -9,10 +9,13 @@
 #include <mutex>
 #include <numeric>
 #include <random>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/trial_runner/collectives/fake_nccl.h"
 #include "trial_runner/collectives/bell.h"
@@ -255,6 +258,21 @@ TEST_F(DeviceGroupTest, AFailureHoldsForOneGroup) {
   EXPECT_EQ(ByNccl({0, 1}), 0);
   Form({1, 0});
   EXPECT_EQ(ByNccl({0, 1}), 2);
+}
+
+// As the others hear it, and the record of the study.
+TEST_F(DeviceGroupTest, EachMemberKnowsHowDeviceMemoryGoes) {
+  const auto ways = [this](const std::vector<int>& who) {
+    Form(who);
+    std::set<std::string> all;
+    for (const int index : who) all.insert(members_[static_cast<std::size_t>(index)]->group.way());
+    return all;
+  };
+  EXPECT_EQ(ways({0, 1, 2}), std::set<std::string>{"by NCCL"});
+  EXPECT_EQ(ways({0, 1, 2}), std::set<std::string>{"by NCCL"}) << "with what they have";
+  EXPECT_EQ(ways({0}), std::set<std::string>{""}) << "there is nobody else";
+  nccl_.FailJoins(1, "system error");
+  EXPECT_THAT(*ways({0, 1}).begin(), ::testing::HasSubstr("through host memory: NCCL failed"));
 }
 
 TEST_F(DeviceGroupTest, AFullGpuIsTriedOnceMoreWithoutWhatIsOnlyKept) {
