@@ -19,7 +19,7 @@ TEXT
 PROGRAMS=(tuner resnet18 char_lm emulated spirals bench_overhead_loop bench_resize_trial elastic_probe
   test_device test_gradient_buckets test_state_transfer test_checkpoint test_collectives_contract
   test_device_group test_elastic_soak)
-FILES=(scripts/gpu.sh tests/gpu tests/ports.py tests/benchmarks/bench_run.py tests/benchmarks/elastic_pool.py LICENSE)
+FILES=(scripts/gpu.sh tests/gpu tests/benchmarks/bench_run.py tests/benchmarks/elastic_pool.py LICENSE)
 
 # Libraries that a program needs and that the machine does not have: no C library, and nothing of
 # PyTorch's or the driver's.
