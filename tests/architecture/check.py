@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Holds the tree to rules.py: include walls, banned calls, names, lengths, types, lists of values,
-unregistered tests, and the table of ARCHITECTURE.md that tells readers who may include whom.
+unregistered tests, fields of messages that nobody uses, and the table of ARCHITECTURE.md that tells
+readers who may include whom.
 
 usage: check.py [--figures] [ROOT]     prints one line a violation; exit status 1 when there is one.
 With --figures it prints, as one JSON object, what figures.py counts.
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import cpp
 import figures
+import proto
 import rules
 
 CODE = {".cc", ".h"}
@@ -373,11 +375,26 @@ def check_registered(tree):
             yield f"{name}: no CMakeLists.txt of its folder or above names it, so nothing builds or runs it"
 
 
+def check_messages(tree):
+    """A field of a message that no source of production code names is neither set nor read."""
+    def blank(match):
+        return match[0] if match[0].startswith('"') else "\n" * match[0].count("\n")
+    named = set()
+    for name in tree.production:
+        named |= proto.names_in(C_NOISE.sub(blank, tree.text[name]))
+    for name in tree.paths:
+        if not name.endswith(".proto"):
+            continue
+        for line, field in proto.fields((tree.root / name).read_text(encoding="utf-8")):
+            if not proto.accessors(field) & named:
+                yield f"{name}:{line}: nothing sets or reads {field}; reserve its number and its name"
+
+
 def violations(root):
     tree = Tree(root)
     found = list(check_tables())
     for check in (check_folders, check_walls, check_page, check_banned, check_files, check_types,
-                  check_lists, check_loops, check_registered):
+                  check_lists, check_loops, check_registered, check_messages):
         found.extend(check(tree))
     return tree, found
 

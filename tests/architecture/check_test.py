@@ -245,6 +245,15 @@ class CheckTest(unittest.TestCase):
         self.expect_one({**proto, "trial_runner/control/a.cc": '#include "tuner.pb.h"\n'},
                         "trial_runner/control may not include \"tuner.pb.h\"")
 
+    def test_field_that_nothing_names(self):
+        message = ("message Trial {\n  reserved 4;\n  string name = 1;  // int64 was = 9;\n  repeated int64 steps = 2;\n"
+                   "  oneof kind {\n    Trial of_kind = 3;\n  }\n  optional bool held = 5 [deprecated = true];\n}\n")
+        used = "// trial.held()\nswitch (trial.kind_case()) {\n  case v1::Trial::kOfKind:\n    trial.add_steps(trial.name());\n}\n"
+        files = {"tuner/proto/tuner.proto": message, "tuner/api/a.cc": used}
+        self.expect_one(files, "tuner/proto/tuner.proto:8:", "sets or reads held")
+        self.expect_one(files | {"tests/api/a_test.cc": "trial.set_held(true);\n"}, "sets or reads held")
+        self.expect_clean(files | {"tuner/api/b.cc": 'Find("held");\n'})
+
     def test_header_that_is_not_guarded(self):
         self.expect_one({"tuner/core/a.h": "int F();\n"}, "no #pragma once")
 
