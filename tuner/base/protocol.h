@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -18,6 +19,10 @@ inline constexpr int kOldestProtocol = 1;
 // The most of a trial's output that the service asks an agent for at a time, and that an agent
 // sends. A later release may only raise it with kProtocol.
 inline constexpr std::int64_t kMaxTrialOutput_bytes = 1 << 20;
+
+// The end of a replica's output that an agent sends with its exit, and the most that the service
+// keeps of it.
+inline constexpr std::size_t kMaxLastOutput_bytes = 4096;
 
 // This release, as `tuner version` prints it.
 std::string Release();

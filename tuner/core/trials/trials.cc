@@ -6,13 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/base/check.h"
+#include "tuner/base/protocol.h"
 #include "tuner/core/state/refusals.h"
 
 namespace espalier {
 
 namespace {
-
-constexpr std::size_t kMaxLastOutput = 4096;  // bytes
 
 DecisionKind KindOfEnd(TrialState state) {
   switch (state) {
@@ -48,7 +47,7 @@ void Trials::EndTrial(TrialId id, TrialState state, const std::string& reason,
   turn_.Decide(trial, KindOfEnd(state), pool_.SlotsHeldBy(id), 0, reason);
   RecordFigures(id);
   std::string output = last_output;
-  if (output.size() > kMaxLastOutput) output.erase(0, output.size() - kMaxLastOutput);
+  if (output.size() > kMaxLastOutput_bytes) output.erase(0, output.size() - kMaxLastOutput_bytes);
   turn_.Emit(TrialStateChanged{.id = id,
                                .state = state,
                                .at = turn_.now(),
