@@ -332,6 +332,39 @@ def check_types(tree):
                    "what it does")
 
 
+def check_functions(tree):
+    """A function is read at a sight. `longest` has the longest of those with one name."""
+    longest = {}
+    for name, source in tree.sources.items():
+        for function in source.functions:
+            key = f"{name} {function.name}"
+            if key not in longest or function.lines > longest[key][0]:
+                longest[key] = function.lines, function.first_line, name
+    for key, (lines, first_line, name) in longest.items():
+        if lines > rules.MAX_FUNCTION_LINES and key not in rules.LONGER_FUNCTIONS:
+            yield (f"{name}:{first_line}: {key.removeprefix(name + ' ')} has {lines} lines, more than "
+                   f"{rules.MAX_FUNCTION_LINES}; divide it by what it does")
+    for key in rules.LONGER_FUNCTIONS:
+        if longest.get(key, (0,))[0] <= rules.MAX_FUNCTION_LINES:
+            yield f"rules.LONGER_FUNCTIONS: {key} is short enough now; remove its row"
+
+
+def check_figures(tree):
+    """What is added is added in few places, and the first page stays short. Of what figures.py counts
+    besides, check_types and check_loops name the places."""
+    kinds = [("figure", figures.files_of_figures(tree), rules.MAX_FIGURE_FILES)]
+    kinds += [(kind, figures.files_of_plugins(tree, table), rules.MAX_PLUGIN_FILES)
+              for kind, table in rules.PLUGIN_TABLES.items()]
+    for kind, named, limit in kinds:
+        for what, files in named.items():
+            if len(files) > limit:
+                yield (f"{kind} {what}: {len(files)} files of production code name it, more than {limit}: "
+                       f"{', '.join(sorted(files))}")
+    words = figures.readme_words(tree)
+    if words > rules.MAX_README_WORDS:
+        yield f"README.md: {words} words, more than {rules.MAX_README_WORDS}"
+
+
 def check_lists(tree):
     """Values of an aggregate that are many are given by name: nobody counts commas, no field moves."""
     shared = {kind.name.rsplit("::", 1)[-1] for source in tree.production.values()
@@ -394,7 +427,8 @@ def violations(root):
     tree = Tree(root)
     found = list(check_tables())
     for check in (check_folders, check_walls, check_page, check_banned, check_files, check_types,
-                  check_lists, check_loops, check_registered, check_messages):
+                  check_functions, check_lists, check_loops, check_figures, check_registered,
+                  check_messages):
         found.extend(check(tree))
     return tree, found
 
