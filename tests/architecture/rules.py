@@ -121,7 +121,8 @@ WALLS = {
         "sources": ["tuner/server", "tuner/cli", "tuner/cli/simulate", "tuner/cli/verbs",
                     "trial_runner/agent", "adapters/optuna", "tests/e2e", "tests/benchmarks",
                     "tests/protocol"],
-        "headers": ["tuner/server", "tuner/cli", "trial_runner/agent", "adapters/optuna"],
+        "headers": ["tuner/proto", "tuner/server", "tuner/cli", "trial_runner/agent",
+                    "adapters/optuna"],
     },
     "json": {
         "includes": r"^nlohmann/",

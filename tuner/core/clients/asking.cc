@@ -56,7 +56,7 @@ const Study* ClientTrials::StudyToAsk(const std::string& name, const char* key_a
   absl::Status& status = turn_.reply().status;
   const Study* study = turn_.state().FindStudy(name);
   if (study == nullptr) {
-    status = absl::NotFoundError(absl::StrCat("no study \"", name, "\""));
+    status = NoStudy(name);
   } else if (!study->spec.by_clients()) {
     status = RunsOnThePool(*study);
   } else if (status = CheckRequestKey(study->id, key_attribute, key);
@@ -215,7 +215,7 @@ std::optional<Parameters> ClientTrials::Draw(const Study& study, std::int64_t nu
       });
     }
     drawn = sampler.Suggest({.space = spec.space,
-                             .direction = spec.direction,
+                             .direction = spec.direction(),
                              .ended = history.ended,
                              .running = history.running,
                              .trial_number = number},

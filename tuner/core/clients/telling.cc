@@ -164,7 +164,7 @@ PruneVerdict ClientTrials::Verdict(TrialId id) const {
                      other.state == TrialState::kComplete};
     other.id == id ? void(curve = read) : others.push_back(read);
   });
-  PruneVerdict verdict = (*pruner)->Judge({.direction = study.spec.direction,
+  PruneVerdict verdict = (*pruner)->Judge({.direction = study.spec.direction(),
                                            .trial = curve,
                                            .others = others,
                                            .max_step = study.spec.max_step,

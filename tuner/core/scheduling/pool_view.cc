@@ -141,7 +141,7 @@ void PoolView::DescribeHistory(const Trial& trial, Job& job) const {
     job.attained_service += held_s * static_cast<double>(span.slots.size());
   }
   job.resizes = static_cast<int>(trial.resizes.size());
-  const Direction direction = turn_.state().studies.at(trial.study).spec.direction;
+  const Direction direction = turn_.state().studies.at(trial.study).spec.direction();
   if (const std::optional<double> best = BestValue(trial, direction)) {
     job.cost = direction == Direction::kMinimize ? *best : -*best;
   }

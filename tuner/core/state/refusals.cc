@@ -1,13 +1,15 @@
 #include "tuner/core/state/refusals.h"
 
-#include <string>
-
 #include "absl/strings/str_cat.h"
 
 namespace espalier {
 
 absl::Status NoStudy(StudyId id) {
   return absl::NotFoundError(absl::StrCat("no study with id ", id.value));
+}
+
+absl::Status NoStudy(const std::string& name) {
+  return absl::NotFoundError(absl::StrCat("no study \"", name, "\""));
 }
 
 absl::Status NoTrial(TrialId id) {

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "tuner/core/state/study.h"
 
-// Errors with which the core refuses events in several places.
+// Errors with which the core, and those who read its state, refuse in several places.
 namespace espalier {
 
 absl::Status NoStudy(StudyId id);
+absl::Status NoStudy(const std::string& name);
 absl::Status NoTrial(TrialId id);
 
 // FAILED_PRECONDITION, by which Optuna's clients tell that the trial has ended.

@@ -81,9 +81,8 @@ struct StudyWording {
 struct StudySpec {
   std::string name;
   std::string metric = "value";  // only shown; a trial reports one metric
-  Direction direction = Direction::kMinimize;
   StudyKind kind = StudyKind::kTuned;
-  std::vector<Direction> directions{Direction::kMinimize};  // `direction` is the first of them
+  std::vector<Direction> directions{Direction::kMinimize};  // several: of a study of clients
   SearchSpace space;
   PluginSpec sampler{"tpe", {}};
   PluginSpec pruner{"none", {}};
@@ -117,6 +116,10 @@ struct StudySpec {
 
   bool queued() const { return kind == StudyKind::kQueued; }
   bool by_clients() const { return kind == StudyKind::kByClients; }
+  // The one of a study that the pool runs; of several, the first.
+  Direction direction() const {
+    return directions.empty() ? Direction::kMinimize : directions.front();
+  }
 
   friend bool operator==(const StudySpec&, const StudySpec&) = default;
 };

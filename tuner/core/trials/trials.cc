@@ -157,7 +157,7 @@ void Trials::TakeValue(TrialId id, IntermediateValue value, std::map<std::string
   turn_.LookAgain();
   const Study& study = turn_.StudyAt(trial.study);
   if (study.state != StudyState::kRunning) return;
-  if (study.spec.target && !Better(study.spec.direction, *study.spec.target, value.value) &&
+  if (study.spec.target && !Better(study.spec.direction(), *study.spec.target, value.value) &&
       value.value == value.value) {
     const StudyId study_id = study.id;
     const std::string reason =
@@ -193,7 +193,7 @@ PruneVerdict Trials::JudgeNewest(const Trial& trial) {
   for (std::size_t n = curves_.PointsBeforeNewest(trial) + 1; n <= whole.points.size(); ++n) {
     Curve curve = whole;
     curve.points = whole.points.first(n);
-    verdict = plugins.pruner->Judge({.direction = study.spec.direction,
+    verdict = plugins.pruner->Judge({.direction = study.spec.direction(),
                                      .trial = curve,
                                      .others = others,
                                      .max_step = pool_.LastStepOf(study),
@@ -290,7 +290,7 @@ void Trials::AskPruner(const Study& study) {
   if (paused.empty()) return;
   for (const std::size_t i : paused) held_.insert(study.trials[i]);
   const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
-  for (const std::size_t i : pruner.MayGoOn(study.spec.direction, curves, paused)) {
+  for (const std::size_t i : pruner.MayGoOn(study.spec.direction(), curves, paused)) {
     held_.erase(study.trials[i]);
   }
 }
