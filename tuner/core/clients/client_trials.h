@@ -48,7 +48,8 @@ class ClientTrials {
   void On(const TellValue& event);
   void On(const ReportValue& event);
   void On(const TellEnd& event);
-  // Whether the trial should end now, and why. Never says that it should pause.
+  // Whether the trial should end now, and why. Never says that it should pause. The study's pruner
+  // is kept for the next time.
   PruneVerdict Verdict(TrialId id) const;
 
   // ---- what other events need

@@ -89,9 +89,8 @@ void Scheduler::GiveWayToStarving(const std::map<StudyId, StudyPart>& parts) {
       if (!least || promises_.Of(trial) < promises_.Of(*least)) least = trial;
     }
     if (!least) continue;
-    trials_.PauseTrial(
-        *least, absl::StrCat("its study holds more than its share, ", part.slots,
-                             part.slots == 1 ? " slot" : " slots", ", and another has less"));
+    trials_.PauseTrial(*least, absl::StrCat("its study holds more than its share, ",
+                                            SlotsText(part.slots), ", and another has less"));
     return;
   }
 }

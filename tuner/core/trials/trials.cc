@@ -179,7 +179,6 @@ void Trials::RecordFigures(TrialId id) {
 
 PruneVerdict Trials::JudgeNewest(const Trial& trial) {
   const Study& study = turn_.StudyAt(trial.study);
-  const StudyPlugins& plugins = plugins_.Of(study);
   const std::span<Curve> curves = curves_.Of(turn_.state(), study);
   Curve& own = curves[static_cast<std::size_t>(trial.number)];
   const Curve whole = own;
@@ -193,12 +192,7 @@ PruneVerdict Trials::JudgeNewest(const Trial& trial) {
   for (std::size_t n = curves_.PointsBeforeNewest(trial) + 1; n <= whole.points.size(); ++n) {
     Curve curve = whole;
     curve.points = whole.points.first(n);
-    verdict = plugins.pruner->Judge({.direction = study.spec.direction(),
-                                     .trial = curve,
-                                     .others = others,
-                                     .max_step = pool_.LastStepOf(study),
-                                     .best_k = study.spec.best_k,
-                                     .pool_share = pool_share});
+    verdict = plugins_.Judge(study, curve, others, pool_.LastStepOf(study), pool_share);
     if (verdict.prune || verdict.pause) break;
   }
   std::swap(own, curves.back());
