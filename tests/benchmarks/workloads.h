@@ -18,8 +18,8 @@ struct Workload {
   at::Tensor inputs;
   at::Tensor labels;
   std::int64_t batch_size = 0;
-  // Of an epoch; beyond the samples in memory their rows are taken again. Large: an epoch's end,
-  // with its checkpoint and its shuffling, does not fall into a measurement.
+  // Samples of an epoch; beyond those in memory their rows are taken again. They are many, so that
+  // an epoch's end, with its checkpoint and its shuffling, does not fall into a measurement.
   static constexpr std::int64_t kDatasetSize = std::int64_t{1} << 21;
 
   at::Tensor Loss(const at::Tensor& indices) const {
@@ -30,10 +30,10 @@ struct Workload {
   }
 };
 
-// On the device, net and samples. "convnet": that of examples/fashion_mnist, batch 128. "resnet18": that of examples/resnet18,
-// images of 32x32, batch 16. "mlp": 784-1280-1200-10, 10 MB of parameters, batch 128. "small":
-// 64-256-256-10, 0.35 MB, batch 256. "large": 1024-4096-4096-1024-10, 101 MB, batch 32. Nothing for
-// any other name.
+// On the device, net and samples. "convnet": that of examples/fashion_mnist, batch 128. "resnet18":
+// that of examples/resnet18, images of 32x32, batch 16. "mlp": 784-1280-1200-10, 10 MB of
+// parameters, batch 128. "small": 64-256-256-10, 0.35 MB, batch 256. "large":
+// 1024-4096-4096-1024-10, 101 MB, batch 32. Nothing for any other name.
 std::optional<Workload> MakeWorkload(const std::string& name, at::Device device);
 
 // Momentum 0.9 and a rate so low that training on made-up data goes on for ever.

@@ -210,7 +210,7 @@ class RendezvousServer::Server {
   }
 
   void Receive(Connection& c) {
-    // Of a stranger nothing beyond its Hello is taken.
+    // Nothing beyond its Hello is taken from a stranger.
     const std::size_t wanted =
         c.stranger() ? rendezvous::kSizeBytes + rendezvous::kHelloBytes - c.received.size()
                      : kChunkBytes;

@@ -47,7 +47,7 @@ class StudyReader {
         folder_(std::move(directory)) {}
 
   absl::StatusOr<StudySpec> Read();
-  // Of a file that has been read before, which need not be whole.
+  // The fields of a file that has been read before, which need not be whole.
   StudySpec Fields() {
     ESPALIER_CHECK(ReadFields().ok(), "a study's wording is of a study file that was read");
     return std::move(spec_);

@@ -53,7 +53,7 @@ class MeetingPlace {
     const std::lock_guard lock(mutex_);
     told_[{generation, round}][rank] = values;
   }
-  // Of all of them; empty: some have not come.
+  // What all of them have told; empty: some have not come.
   std::vector<Values> Told(std::int64_t generation, int round, int size) {
     const std::lock_guard lock(mutex_);
     std::vector<Values> all;

@@ -49,7 +49,7 @@ void Nodes::On(const AgentLeaving& event) {
   turn_.Wake();
 }
 
-// Of a short notice half is left for moving, and half for saving.
+// Where the notice is short, half of it is left for moving and half for saving.
 std::optional<Time> Nodes::LeaveBy(NodeId id, TrialId trial) const {
   const auto node = pool_.nodes.find(id);
   if (node == pool_.nodes.end() || !node->second.ends) return std::nullopt;

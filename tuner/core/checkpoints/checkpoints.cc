@@ -11,7 +11,7 @@ namespace espalier {
 
 namespace {
 
-// Of older ones whose nodes are connected the one that is furthest; null: there is none.
+// The furthest of the older copies whose nodes are connected; null: there is none.
 const CheckpointCopy* FurthestOlder(const Trial& trial, const std::map<NodeId, Node>& nodes) {
   const CheckpointCopy* furthest = nullptr;
   for (const CheckpointCopy& copy : trial.copies) {
@@ -139,7 +139,8 @@ void Checkpoints::TakeHeldCheckpoints(NodeId node, const AgentHello& event) {
   for (const auto& [of, files] : held) TakeUnknownFiles(node, of.first, of.second, files);
 }
 
-// Of a trial of which the node is not on record. (Most often because its word was lost with it.)
+// Takes files of a trial that the node is not on record for, most often because the message
+// about them was lost.
 void Checkpoints::TakeUnknownFiles(NodeId node, const std::string& study_name, std::int64_t number,
                                    const std::vector<const HeldCheckpoint*>& files) {
   const bool fetched =
@@ -266,7 +267,7 @@ void Checkpoints::DropOlderCopies(const Trial& trial) {
   for (const NodeId node : older) Drop(trial, node);
 }
 
-// Of an ended trial one place is enough: rather the one where the trial wrote it, with its best.
+// One place is enough for an ended trial: rather the one where the trial wrote it, with its best.
 void Checkpoints::DropCopiesOfEnded(const Trial& trial) {
   const CheckpointCopy* kept = nullptr;
   for (const CheckpointCopy& copy : trial.copies) {
@@ -362,7 +363,7 @@ bool Checkpoints::CheckpointMissing(TrialId id, const ReplicaExited& exit) {
   return true;
 }
 
-// Of a trial that could start: whether its checkpoint can be had.
+// Looks whether the checkpoint of a trial that could start can be had.
 void Checkpoints::LookForHolder(TrialId id) {
   const Trial& trial = turn_.TrialAt(id);
   const bool starts = pool_.replicas.Of(id).empty() && !pool_.recovering.contains(id);

@@ -284,7 +284,7 @@ std::vector<ClientNode> ClientSlotDesk::Nodes() const {
   return nodes;
 }
 
-// Of studies whose clients hold slots or ask for them, and of those that the tuner runs.
+// The shares of studies whose clients hold slots or ask for them, and of those that the tuner runs.
 std::pair<double, double> ClientSlotDesk::SharesOfSides() const {
   std::set<StudyId> asking;
   for (const auto& [id, own] : requests_) {
@@ -300,8 +300,8 @@ std::pair<double, double> ClientSlotDesk::SharesOfSides() const {
   return shares;
 }
 
-// Who has waited longest first; where several studies ask, the first slots of each before further
-// ones of any, by their shares.
+// The request that has waited longest comes first; where several studies ask, the first slots of
+// each before further ones of any, by their shares.
 std::vector<TrialId> ClientSlotDesk::Waiting() const {
   std::map<StudyId, int> served;
   std::vector<std::pair<std::int64_t, TrialId>> waiting;

@@ -39,7 +39,7 @@ void Scheduler::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& part
     if (part != parts.end()) {
       const int claim = part->second.slots - view_.LeastSlotsOf(study);
       own = std::min(room, claim);
-      // Who has less than its part shows what it would run next, also where nothing is free.
+      // A study with less than its part shows what it would run next, also where nothing is free.
       if (claim >= study.spec.min_slots && !view_.SomeWait(study)) {
         own = std::max(own, study.spec.min_slots);
       }

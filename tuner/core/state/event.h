@@ -239,8 +239,8 @@ struct AgentLeaving {
 struct AgentGone {
   NodeId node;
 };
-// In the next three `node` is that of the agent who says so, which speaks for its own replicas
-// alone; none: it is known to.
+// In the next three `node` is that of the agent which says so, and which speaks for its own
+// replicas alone; none: it is known that they are its own.
 struct ReplicaStarted {
   ReplicaId replica;
   NodeId node{};

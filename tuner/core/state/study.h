@@ -57,7 +57,7 @@ std::string TextOf(const PluginSpec& plugin);
 inline constexpr double kMinShare = 0.001;
 inline constexpr double kMaxShare = 1000;
 
-// Who makes a study's trials, and who runs them.
+// By whom a study's trials are made, and by whom they are run.
 enum class StudyKind {
   kTuned,   // the sampler draws them and the pool runs them
   kQueued,  // clients enqueue them with all of their parameters and the pool runs them
@@ -288,7 +288,7 @@ struct Trial {
   std::vector<Resize> resizes;
   TrainingFigures figures;       // as of its newest value or its end
   ProcessVariables environment;  // of queued studies only
-  // Of ask-and-tell studies only, but for the attributes.
+  // Only trials of ask-and-tell studies have these, but for the attributes.
   std::vector<double> other_values;       // final, of the second direction and further ones
   std::vector<SuggestedValue> suggested;  // in the order in which they were drawn
   Attributes attributes;

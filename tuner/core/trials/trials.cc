@@ -84,7 +84,7 @@ void Trials::EndWell(TrialId id, std::optional<double> value, const std::string&
   const StudySpec& spec = turn_.StudyAt(trial.study).spec;
   if (!value) value = trial.value;
   if (!value && !trial.values.empty()) value = trial.values.back().value;
-  // Who enqueues trials decides what they are for.
+  // The client that enqueues trials decides what they are for.
   if (value || spec.queued()) {
     EndTrial(id, TrialState::kComplete, "ran to its end", value);
   } else {
