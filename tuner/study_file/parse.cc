@@ -12,7 +12,7 @@
 #include "search_spaces/json_text.h"
 #include "tuner/base/check.h"
 #include "tuner/core/promise/promise.h"
-#include "tuner/core/studies/validate.h"
+#include "tuner/core/state/refusals.h"
 #include "tuner/study_file/near_name.h"
 #include "tuner/study_file/study_file.h"
 #include "tuner/study_file/study_search_space.h"

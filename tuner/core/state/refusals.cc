@@ -16,6 +16,12 @@ absl::Status NoTrial(TrialId id) {
   return absl::NotFoundError(absl::StrCat("no trial with id ", id.value));
 }
 
+absl::Status CheckCostLimit(const StudySpec& spec) {
+  if (spec.cost_limit == 0 || spec.slot_price_per_hour != 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "\"cost_limit\": needs \"slot_price_per_hour\" too, what a slot costs in the same money");
+}
+
 absl::Status HasEnded(const Trial& trial) {
   return absl::FailedPreconditionError(
       absl::StrCat("trial ", trial.number, " (id ", trial.id.value, ") has ended (",

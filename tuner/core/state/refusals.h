@@ -21,6 +21,9 @@ absl::Status NotRunning(const Study& study);
 inline constexpr std::int64_t kMaxReportsPerTrial = 1'000'000;
 absl::Status HasReportedTheMost(const Trial& trial);
 
+// Refuses a limit of costs without a price to go by. The message names the key of the study file.
+absl::Status CheckCostLimit(const StudySpec& spec);
+
 // Refuses a client that would create, run or end a trial of such a study.
 absl::Status RunsOnThePool(const Study& study);
 

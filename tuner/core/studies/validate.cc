@@ -9,6 +9,7 @@
 #include "tuner/core/promise/promise.h"
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/samplers/sampler.h"
+#include "tuner/core/state/refusals.h"
 
 namespace espalier {
 
@@ -48,12 +49,6 @@ absl::Status ValidateForSeveralDirections(const StudySpec& spec) {
 }
 
 }  // namespace
-
-absl::Status CheckCostLimit(const StudySpec& spec) {
-  if (spec.cost_limit == 0 || spec.slot_price_per_hour != 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "\"cost_limit\": needs \"slot_price_per_hour\" too, what a slot costs in the same money");
-}
 
 absl::Status Validate(const StudySpec& spec) {
   if (spec.by_clients() && spec.sampler.name == kQueueSampler) {

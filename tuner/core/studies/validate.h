@@ -12,9 +12,6 @@ namespace espalier {
 // make sense, a command. The message names the key.
 absl::Status Validate(const StudySpec& spec);
 
-// The part of it that a study file is told of with the file's name: a limit of costs needs a price.
-absl::Status CheckCostLimit(const StudySpec& spec);
-
 // Cuts off the fractions of options that count, in studies and the pool's policy, as releases did
 // that took them: for a state that was loaded. Returns what it did where it matters, for people.
 std::vector<std::string> CutFractions(TunerState& state);
