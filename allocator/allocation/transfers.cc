@@ -1,4 +1,4 @@
-// How Exchange takes slots of a node for one job from those who miss them least there.
+// How Exchange takes slots of a node for one job from those that miss them least there.
 
 #include <algorithm>
 #include <limits>

@@ -27,7 +27,8 @@ inline constexpr std::size_t kMaxLastOutput_bytes = 4096;
 // This release, as `tuner version` prints it.
 std::string Release();
 
-// One end of a conversation, as it describes itself. Who says nothing speaks the first version.
+// One end of a conversation, as it describes itself. An end that says nothing speaks the first
+// version.
 struct Speaker {
   std::string name;  // for messages: "agent n1", "this service"
   int newest = 1;

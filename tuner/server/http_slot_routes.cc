@@ -14,8 +14,8 @@ namespace {
 constexpr int kAccepted = 202;
 
 // Answered at once, since a call that waited would keep one of few threads from others. Without
-// slots the request has its place among those who wait, and is to be made again; made again by who
-// holds them it renews.
+// slots the request has its place among those that wait, and is to be made again; made by their
+// holder it renews them.
 HttpAnswer Acquire(const HttpCall& call) {
   v1::AcquireSlotsRequest request;
   const absl::StatusOr<std::int64_t> id = TrialIdOf(call);

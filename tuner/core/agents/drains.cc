@@ -106,8 +106,8 @@ void Nodes::EmptyNode(const Node& node) {
   }
 }
 
-// The trial's time on this node is over: it goes on with those who train elsewhere, if these are
-// enough, and else from its checkpoint.
+// The trial's time on this node is over: it goes on with replicas that train elsewhere, if these
+// are enough, and else from its checkpoint.
 void Nodes::LeaveNode(TrialId id, const Node& node) {
   Group& group = pool_.groups.at(id);
   const Trial& trial = turn_.TrialAt(id);

@@ -207,7 +207,7 @@ void Checkpoints::OrderCopy(const Trial& trial) {
   turn_.Send(CopyCheckpointCommand{*to, trial.id, trial.newest_checkpoint, sources});
 }
 
-// One that reaches those who have it; rather one that has an older copy, or has little to do.
+// A node that reaches those that have it; rather one with an older copy, or with little to do.
 std::optional<NodeId> Checkpoints::PlaceForCopy(const Trial& trial,
                                                 const std::vector<NodeId>& sources) const {
   const std::set<NodePair> apart = pool_.faults.Apart(turn_.now());
@@ -305,7 +305,7 @@ bool Checkpoints::StartAgainIfNobodyKnows(TrialId id, const std::string& what_ha
   }
   Group& group = found->second;
   const std::string why =
-      absl::StrCat(what_happened, ", and those who are left had not taken over yet");
+      absl::StrCat(what_happened, ", and the replicas that are left had not taken over yet");
   const int most = turn_.StudyAt(trial.study).spec.max_restarts;
   if (its_fault && trial.restarts >= most) {
     trials_.EndTrial(id, TrialState::kFail, absl::StrCat(why, ", again after ", most, " restarts"),
@@ -327,7 +327,7 @@ bool Checkpoints::StartAgainIfNobodyKnows(TrialId id, const std::string& what_ha
 // Nodes that turned out not to have it, or to have it damaged, are not counted on any more.
 void Checkpoints::NoteUnfetched(const Replica& replica, const ReplicaExited& exit) {
   const Trial& trial = turn_.TrialAt(replica.trial);
-  if (!copies_.CheckpointInReach(trial)) return;  // LookForHolder waits for those who are away
+  if (!copies_.CheckpointInReach(trial)) return;  // LookForHolder waits for nodes that are away
   keeping_.NotFetched(trial.id, turn_.now(),
                       absl::StrCat(copies_.NamesOf({replica.node}), ": ", exit.error));
   if (!exit.checkpoint_gone || replica.started_from != CheckpointKey(trial)) return;

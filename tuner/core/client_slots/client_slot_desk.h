@@ -35,7 +35,7 @@ class ClientSlotDesk {
   void TakeUp(const Trial& trial);
   void Observe(const Change& change);
 
-  // ---- what is said. The reply says what was refused; slots are given, and those who wait are
+  // ---- what is said. The reply says what was refused; slots are given, and those that wait are
   // answered, when the step settles. Requires a trial that its client runs, and that has not ended.
   void Acquire(const Trial& trial, const AcquireSlots& event);
   void Renew(const Trial& trial);
