@@ -89,7 +89,7 @@ class SimulatedPool {
     int damaged = 0;  // found on a disk where a trial was to start, and set aside
   };
   const CheckpointCounts& checkpoints() const { return checkpoints_; }
-  // Of the newest checkpoint of each trial on the node.
+  // Damages the newest checkpoint of each trial on the node.
   void Damage(std::size_t index);
   // Trials of which more than `most` nodes keep files.
   int TrialsOnMoreNodesThan(int most) const;

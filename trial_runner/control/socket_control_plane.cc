@@ -154,7 +154,7 @@ class SocketControlPlane final : public ControlPlaneBase {
       std::string body(size, '\0');
       if (!Receive(body.data(), size)) return;
       v1::ReplicaCommand command;
-      // Of a newer service, perhaps.
+      // It may be of a newer service.
       if (!command.ParseFromString(body) || !Obey(command)) {
         std::fprintf(
             stderr,

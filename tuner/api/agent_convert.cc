@@ -211,7 +211,8 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   start.mutable_environment()->insert(study.spec.environment.begin(), study.spec.environment.end());
   (*start.mutable_environment())[kBatchModeVariable] =
       study.spec.batch_mode == BatchMode::kAdaptive ? "adaptive" : "fixed";
-  (*start.mutable_environment())[kDirectionVariable] = std::string(ToString(study.spec.direction));
+  (*start.mutable_environment())[kDirectionVariable] =
+      std::string(ToString(study.spec.direction()));
   for (const auto& [name, value] : trial->second.environment) {
     (*start.mutable_environment())[name] = value;
   }

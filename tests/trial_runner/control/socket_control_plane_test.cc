@@ -207,7 +207,8 @@ TEST(SocketControlPlane, ParksUntilItIsAdopted) {
   for (const std::int64_t id : {9, 12}) {
     auto parked = std::async(std::launch::async, [&] { return control->Park(/*device_bytes=*/7); });
     EXPECT_EQ(agent.Receive().parked().device_memory_bytes(), 7);
-    // Of the old replica's group, and known before the adoption: not about the new one.
+    // This is of the old replica's group, and known before the adoption: it is not about the new
+    // one.
     agent.SendRegroup(id, false);
     v1::ReplicaCommand command;
     command.mutable_adopt()->set_replica_id(id);
