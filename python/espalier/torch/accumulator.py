@@ -43,7 +43,7 @@ class Accumulator(MutableMapping):
             yield self
             return
         run = runtime()
-        if not run.joined:
+        if not run.in_group:
             raise UsageError("Accumulator.synchronized() was called before the first epoch")
         evaluation = run.begin_evaluation()
         merged = False

@@ -193,7 +193,7 @@ class AdaptiveDataLoader(DataLoader):
         run = runtime()
         if run.current_loader is not None:
             raise RuntimeError("overlapping dataloader iterations detected")
-        if not run.joined or run.in_epoch is None:
+        if not run.may_loop:
             raise UsageError("a loop over an AdaptiveDataLoader stands in one over epochs: for epoch in "
                              "remaining_epochs_until(N)")
         run.current_loader = self
@@ -245,9 +245,10 @@ class AdaptiveDataLoader(DataLoader):
     def _share(self, rank, replicas):
         """This replica's batches of samples."""
         size = len(self.dataset)
+        epoch = runtime().in_epoch or 0
         order = list(range(size))
         if self.shuffle:
-            random.Random(_mix(runtime().facts.seed, runtime().in_epoch)).shuffle(order)
+            random.Random(_mix(runtime().facts.seed, epoch)).shuffle(order)
         least, more = divmod(size, replicas)
         begin = rank * least + min(rank, more)
         end = begin + least + (1 if rank < more else 0)
@@ -256,7 +257,7 @@ class AdaptiveDataLoader(DataLoader):
         for at in range(begin, end, batch):
             samples = order[at:min(at + batch, end)]
             self._issued_sizes.append(len(samples))
-            yield self._with_seeds(samples, runtime().in_epoch)
+            yield self._with_seeds(samples, epoch)
 
     # ---- reading ahead
 
