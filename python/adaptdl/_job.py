@@ -101,10 +101,6 @@ class Job(_runtime.Runtime):
         return super().in_group if self._trains else True
 
     @property
-    def may_loop(self):
-        return super().may_loop if self._trains else True
-
-    @property
     def training_loader(self):
         return self._training_loader if self._trains else None
 

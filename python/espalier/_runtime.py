@@ -70,11 +70,6 @@ class Runtime:
         return self.joined
 
     @property
-    def may_loop(self):
-        """Whether there is an epoch that a loop over data belongs to."""
-        return self.joined and self.in_epoch is not None
-
-    @property
     def parameters(self):
         if self._given_parameters is None:
             self._given_parameters = self.library.parameters()
