@@ -11,14 +11,21 @@ from espalier._library import Callbacks
 from espalier._sums import Sums
 
 _the = None
+_make = None  # what makes it, where that is not Runtime
 
 
 def runtime():
     """The one of this process, opened when it is first asked for."""
     global _the
     if _the is None:
-        _the = Runtime()
+        _the = Runtime() if _make is None else _make()
     return _the
+
+
+def make_by(call):
+    """Has `call` make this process's runtime when it is first asked for: a Runtime, or one of a class of its own."""
+    global _make
+    _make = call
 
 
 def is_open():
@@ -40,6 +47,7 @@ class Runtime:
         self.current_loader = None  # whose loop is under way
         self.joined = False
         self.in_epoch = None  # from 0, within a loop over epochs
+        self.left_epoch = None  # the one whose turn of the loop ended last
         self.on_leave = []
         self.sums = Sums()
         self._position = _library.Position()
@@ -55,6 +63,11 @@ class Runtime:
         checkpoint.State.__init__(self.sums, "espalier.sums")
 
     # ---- what training asks
+
+    @property
+    def in_group(self):
+        """Whether there is a group to sum over."""
+        return self.joined
 
     @property
     def parameters(self):

@@ -33,6 +33,10 @@ class Sums:
         into = self._open if self._phase == _UNDER_WAY else self._own
         add_into(into.setdefault(accumulator, {}), {key: value})
 
+    def add_beside_steps(self, accumulator, sums):
+        """What belongs to no step, whatever becomes of the one that is under way."""
+        add_into(self._own.setdefault(accumulator, {}), sums)
+
     def begin_microbatch(self):
         self._phase = _UNDER_WAY
 

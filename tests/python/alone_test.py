@@ -11,6 +11,8 @@ from torch.utils.data import Dataset, TensorDataset
 
 import espalier
 import espalier.torch as adl
+from espalier import _library
+from espalier._sums import Sums
 from forked import alone
 
 
@@ -239,6 +241,49 @@ class Steps(unittest.TestCase):
         self.assertEqual(parallel.steps, 20)
         self.assertTrue(torch.isfinite(values(model)).all())
 
+    @alone
+    def test_loss_scaling_of_a_scaler_that_was_not_named(self):
+        x, y = data()
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), 0.01)
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=5)
+        parallel = adl.AdaptiveDataParallel(model, optimizer)
+        loader = adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=20, local_bsz_bounds=(None, 10))
+        for _ in adl.remaining_epochs_until(1):
+            for inputs, targets in loader:
+                scaler.scale(torch.nn.functional.mse_loss(parallel(inputs), targets)).backward()
+                scaler.unscale_(optimizer)
+                scaler.step(optimizer)
+                scaler.update()
+        self.assertEqual(parallel.steps, 10)
+        self.assertEqual(scaler.get_scale(), 16.0, "grown twice: 10 steps of two batches each")
+        torch.testing.assert_close(values(model), self.plain_values(), rtol=1e-5, atol=1e-6)
+
+    def plain_values(self):
+        x, y = data()
+        plain = net()
+        optimizer = torch.optim.SGD(plain.parameters(), 0.01)
+        for inputs, targets in plain_batches(x, y, 20):
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(plain(inputs), targets).backward()
+            optimizer.step()
+        return values(plain)
+
+    @alone
+    def test_a_dropped_step_is_no_news_for_the_scale(self):
+        model, optimizer, parallel, loader = self.make_scaled()
+        scaler = self.scaler
+        scaler.set_growth_interval(10)
+        for _ in adl.remaining_epochs_until(1):
+            for number, (x, y) in enumerate(loader):
+                scaler.scale(torch.nn.functional.mse_loss(parallel(x), y)).backward()
+                scaler.step(optimizer)
+                if number == 4:
+                    parallel._trained._outcome = _library.DROPPED  # as where a replica was lost in it
+                scaler.update()
+        self.assertEqual(scaler._get_growth_tracker(), 9)
+        self.assertEqual(scaler.get_scale(), 1024.0)
+
     def make_scaled(self):
         x, y = data()
         model = net()
@@ -421,6 +466,115 @@ class Data(unittest.TestCase):
         with self.assertRaises(TypeError):
             sums["n"] = 3
 
+    @alone
+    def test_what_was_added_may_be_changed_afterwards(self):
+        loader = adl.AdaptiveDataLoader(TensorDataset(torch.arange(30)), batch_size=10)
+        sums = adl.Accumulator()
+        counts = torch.zeros(2, requires_grad=True)
+        listed = []
+        for _ in adl.remaining_epochs_until(1):
+            for number, _ in enumerate(loader):
+                with torch.no_grad():
+                    counts.fill_(number + 1)
+                listed.append(number)
+                sums["counts"] += counts
+                sums["listed"] += listed
+            listed.append(7)
+            with sums.synchronized():
+                self.assertEqual(sums["counts"].tolist(), [6, 6])
+                self.assertFalse(sums["counts"].requires_grad)
+                self.assertEqual(sums["listed"], [0, 0, 1, 0, 1, 2])
+
+    def test_what_belongs_to_no_step_counts_also_after_one_that_was_dropped(self):
+        sums = Sums()
+        sums.begin_microbatch()
+        sums.add("a", "n", 1)
+        sums.drop_step()
+        sums.add("a", "n", 1)
+        sums.add_beside_steps("b", {"n": 1})
+        sums.merge([sums.own_part()])
+        self.assertEqual(sums.shared, {"b": {"n": 1}})
+
+    @alone
+    def test_the_training_loader_is_read_again_in_its_epoch(self):
+        x, y = data()
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), 0.01)
+        parallel = adl.AdaptiveDataParallel(model, optimizer)
+        loader = adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=20, shuffle=True)
+        for _ in adl.remaining_epochs_until(2):
+            for inputs, targets in loader:
+                torch.nn.functional.mse_loss(parallel(inputs), targets).backward()
+                optimizer.step()
+            seen = [row for inputs, _ in loader for row in inputs[:, 0].tolist()]
+            self.assertEqual(sorted(seen), sorted(x[:, 0].tolist()))
+            with self.assertRaisesRegex(espalier.UsageError, "without a batch"):
+                for inputs, targets in loader:
+                    optimizer.step()
+        self.assertEqual(parallel.steps, 20)
+
+    @alone
+    def test_loops_after_the_last_epoch(self):
+        loader = adl.AdaptiveDataLoader(TensorDataset(torch.arange(100)), batch_size=10, shuffle=True)
+        test = adl.AdaptiveDataLoader(TensorDataset(torch.arange(30)), batch_size=10)
+        with self.assertRaisesRegex(espalier.UsageError, "remaining_epochs_until"):
+            next(iter(test))
+        for _ in adl.remaining_epochs_until(2):
+            for _ in loader:
+                pass
+        sums = adl.Accumulator()
+        for numbers, in test:
+            sums["n"] += len(numbers)
+        with sums.synchronized():
+            self.assertEqual(sums["n"], 30)
+        with self.assertRaisesRegex(espalier.UsageError, "remaining_epochs_until"):
+            next(iter(loader))
+
+    @alone
+    def test_the_data_set_is_the_programs_own(self):
+        class Level(Dataset):
+            level = 0
+
+            def __len__(self):
+                return 8
+
+            def __getitem__(self, index):
+                return self.level
+
+        class Whole(Level):
+            def __getitems__(self, indices):
+                return [self.level for _ in indices]
+
+        def set_level(_):
+            torch.utils.data.get_worker_info().dataset.level += 1
+
+        own = Level()
+        loader = adl.AdaptiveDataLoader(own, batch_size=8, training=True)
+        self.assertIs(loader.dataset, own)
+        by_workers = adl.AdaptiveDataLoader(own, batch_size=8, num_workers=1, worker_init_fn=set_level)
+        at_once = adl.AdaptiveDataLoader(Whole(), batch_size=8, seed_samples=True)
+        for epoch in adl.remaining_epochs_until(3):
+            loader.dataset.level = 10 * epoch
+            self.assertEqual([level.tolist() for level in loader], [[10 * epoch] * 8])
+            self.assertEqual([level.tolist() for level in by_workers], [[10 * epoch + 1] * 8])
+            self.assertEqual([level.tolist() for level in at_once], [[0] * 8])
+
+    @alone
+    def test_epochs_that_are_left_are_finished(self):
+        adl.AdaptiveDataLoader(TensorDataset(torch.arange(10)), batch_size=10)
+        self.assertEqual(adl.finished_epochs(), 0)
+        for epoch in adl.remaining_epochs_until(3):
+            self.assertEqual(adl.finished_epochs(), epoch)
+            if epoch == 1:
+                break
+        self.assertEqual((adl.finished_epochs(), adl.current_epoch()), (2, None))
+        with self.assertRaises(KeyError):
+            for epoch in adl.remaining_epochs_until(5):
+                raise KeyError(epoch)
+        self.assertEqual(adl.finished_epochs(), 3)
+        self.assertEqual(list(adl.remaining_epochs_until(5)), [3, 4])
+        self.assertEqual(adl.finished_epochs(), 5)
+
 
 class Checkpoints(unittest.TestCase):
     class Count(espalier.State):
@@ -522,6 +676,20 @@ class Refused(unittest.TestCase):
         self.expect(espalier.UsageError, "no_such_option", lambda: wrap(model, sgd, no_such_option=1))
         self.expect(espalier.UsageError, 'scaling rule "cubic" is unknown',
                     lambda: wrap(model, sgd, scaling_rule="cubic"))
+
+    @alone
+    def test_a_wrapped_model_is_not_copied(self):
+        import copy
+        model = net()
+        wrapped = adl.AdaptiveDataParallel(model, torch.optim.SGD(model.parameters(), 0.1))
+        self.expect(espalier.UsageError, "copy or save its .module", lambda: copy.deepcopy(wrapped))
+        self.expect(espalier.UsageError, "copy or save its .module", lambda: torch.save(wrapped, io.BytesIO()))
+        torch.save(wrapped.state_dict(), io.BytesIO())
+
+    @alone
+    def test_a_world_without_an_agent(self):
+        adl.init_process_group("gloo", init_method="tcp://127.0.0.1:1", world_size=1, rank=0)
+        self.expect(espalier.UsageError, "world_size is 4", lambda: adl.init_process_group("gloo", world_size=4))
 
     @alone
     def test_loaders(self):

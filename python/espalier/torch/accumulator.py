@@ -3,11 +3,14 @@ import contextlib
 import copy
 from collections.abc import MutableMapping
 
+import torch
+
 from espalier._library import Evaluation
 from espalier._runtime import runtime
 from espalier._trial import the_trial
 from espalier.errors import UsageError
 
+_FIXED = (int, float, complex, str, bytes)
 _made = {}  # how many accumulators each epoch has made
 
 
@@ -43,7 +46,7 @@ class Accumulator(MutableMapping):
             yield self
             return
         run = runtime()
-        if not run.joined:
+        if not run.in_group:
             raise UsageError("Accumulator.synchronized() was called before the first epoch")
         evaluation = run.begin_evaluation()
         merged = False
@@ -96,7 +99,7 @@ class Accumulator(MutableMapping):
             raise TypeError(f"outside of synchronized() an Accumulator can only be added to: use accum[{key!r}] += "
                             "value")
         for part in value.parts:
-            self._sums.add(self._name, key, part)
+            self._sums.add(self._name, key, _own(part))
 
     def __delitem__(self, key):
         del self._held()[key]
@@ -115,6 +118,13 @@ class Accumulator(MutableMapping):
 
     def __copy__(self):
         return copy.copy(self._held())
+
+
+def _own(value):
+    """What the program may go on to change, as it is now."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    return value if isinstance(value, _FIXED) else copy.deepcopy(value)
 
 
 class _Update:

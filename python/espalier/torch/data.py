@@ -33,10 +33,18 @@ class _SeededDataset(Dataset):
     def __len__(self):
         return len(self.dataset)
 
-    def __getattr__(self, name):  # what a program asks of its own data set
-        if name == "dataset":
+    # In a worker the program finds its data set behind this one, reads what it has there and sets it.
+
+    def __getattr__(self, name):
+        if name in ("dataset", "__getitems__"):
             raise AttributeError(name)
         return getattr(self.dataset, name)
+
+    def __setattr__(self, name, value):
+        if name == "dataset":
+            super().__setattr__(name, value)
+        else:
+            setattr(self.dataset, name, value)
 
     def __getitem__(self, item):
         index, seed = item
@@ -76,7 +84,8 @@ class _Plan(Sampler):
 class AdaptiveDataLoader(DataLoader):
     """A DataLoader over a trial's replicas. `batch_size` is that of all replicas together. The training loader
     deals each sample once an epoch, and replicas come and go between its batches; other loaders cut their samples
-    over the replicas, and are repeated from their start if one is lost. Other options are DataLoader's.
+    over the replicas, and are repeated from their start if one is lost. So does the training loader in a second
+    loop of an epoch. After the last epoch all but the training loader may be read. Other options are DataLoader's.
 
     Which one trains: the one that `prepare` or `training=True` names, or whose `autoscale_batch_size` was called;
     else the first with shuffle=True; else the first.
@@ -107,7 +116,8 @@ class AdaptiveDataLoader(DataLoader):
             seed_samples = not hasattr(dataset, "__getitems__")
         self._plan = _Plan()
         self._seeded = seed_samples
-        super().__init__(_SeededDataset(dataset) if seed_samples else dataset, batch_sampler=self._plan, **kwargs)
+        self._opening = False
+        super().__init__(dataset, batch_sampler=self._plan, **kwargs)
         run = runtime()
         if run.joined and training:
             raise UsageError("AdaptiveDataLoader: the training loader was made after training began: make it before "
@@ -119,7 +129,26 @@ class AdaptiveDataLoader(DataLoader):
         self._upcoming = collections.deque()
         self._last_begin = -1
         self._microbatch = None
+        self._trained_in = None  # the epoch whose training is done here
         self._epoch_seed = (None, 0)
+
+    @property
+    def dataset(self):
+        """The program's own, as it was given."""
+        return self._for_workers if self._opening else self._given
+
+    @dataset.setter
+    def dataset(self, dataset):  # DataLoader's constructor does
+        self._given = dataset
+        self._for_workers = _SeededDataset(dataset) if self._seeded else dataset
+
+    def _batches(self):
+        """DataLoader's iterator, which keeps the data set that it finds here."""
+        self._opening = True
+        try:
+            return super().__iter__()
+        finally:
+            self._opening = False
 
     # ---- sizes
 
@@ -193,12 +222,13 @@ class AdaptiveDataLoader(DataLoader):
         run = runtime()
         if run.current_loader is not None:
             raise RuntimeError("overlapping dataloader iterations detected")
-        if not run.joined or run.in_epoch is None:
+        trains = self.training and self._trained_in != run.in_epoch
+        if not run.in_group or trains and run.in_epoch is None:
             raise UsageError("a loop over an AdaptiveDataLoader stands in one over epochs: for epoch in "
                              "remaining_epochs_until(N)")
         run.current_loader = self
         try:
-            yield from (self._train() if self.training else self._evaluate())
+            yield from (self._train() if trains else self._evaluate())
         finally:
             run.current_loader = None
             self._microbatch = None
@@ -219,6 +249,7 @@ class AdaptiveDataLoader(DataLoader):
             run.library.begin_microbatch()
             yield batch
         self._reading = None
+        self._trained_in = run.in_epoch
 
     def _evaluate(self):
         run = runtime()
@@ -228,7 +259,7 @@ class AdaptiveDataLoader(DataLoader):
             position = run.position
             pieces = self._share(position.rank, position.replicas)
             self._begin_reading(lambda pieces=pieces: next(pieces, None))
-            for batch in super().__iter__():
+            for batch in self._batches():
                 if run.library.abandoned():
                     break
                 self._microbatch = _library.Microbatch(size=self._issued_sizes.popleft())
@@ -240,9 +271,10 @@ class AdaptiveDataLoader(DataLoader):
     def _share(self, rank, replicas):
         """This replica's batches of samples."""
         size = len(self.dataset)
+        epoch = runtime().in_epoch or 0
         order = list(range(size))
         if self.shuffle:
-            random.Random(_mix(runtime().facts.seed, runtime().in_epoch)).shuffle(order)
+            random.Random(_mix(runtime().facts.seed, epoch)).shuffle(order)
         least, more = divmod(size, replicas)
         begin = rank * least + min(rank, more)
         end = begin + least + (1 if rank < more else 0)
@@ -251,7 +283,7 @@ class AdaptiveDataLoader(DataLoader):
         for at in range(begin, end, batch):
             samples = order[at:min(at + batch, end)]
             self._issued_sizes.append(len(samples))
-            yield self._with_seeds(samples, runtime().in_epoch)
+            yield self._with_seeds(samples, epoch)
 
     # ---- reading ahead
 
@@ -310,7 +342,7 @@ class AdaptiveDataLoader(DataLoader):
             if self._reading is None:
                 self._issued.clear()
                 self._forget_forecast(wanted.begin - 1)
-                self._reading = super().__iter__()
+                self._reading = self._batches()
             try:
                 batch = next(self._reading)
             except StopIteration:

@@ -16,7 +16,7 @@ def remaining_epochs_until(epoch):
         try:
             yield run.in_epoch
         finally:
-            run.in_epoch = None
+            run.left_epoch, run.in_epoch = run.in_epoch, None
 
 
 def epochs(until):
@@ -31,7 +31,11 @@ def current_epoch():
 
 
 def finished_epochs():
-    """How many epochs are done."""
+    """How many epochs are done. Before the first one of this process: 0, whatever others have done."""
     if not is_open():
         return 0
-    return max(runtime().position.epoch, 0)
+    run = runtime()
+    epoch = run.position.epoch
+    if run.in_epoch is None and run.left_epoch == epoch:
+        return epoch + 1  # left by `break` or an exception
+    return max(epoch, 0)

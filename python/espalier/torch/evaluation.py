@@ -32,10 +32,7 @@ def evaluate(fn, size, batch_size):
 
 
 def _sums_over(run, fn, size, batch_size):
-    evaluation = run.begin_evaluation()
-    key = evaluation.key()
-    while evaluation.state == Evaluation.TO_DO:
-        before = run.sums.snapshot()
+    def own_part():
         position = run.position
         least, more = divmod(size, position.replicas)
         begin = position.rank * least + min(position.rank, more)
@@ -45,14 +42,24 @@ def _sums_over(run, fn, size, batch_size):
             if run.library.abandoned():
                 break
             add_into(own, fn(torch.arange(at, min(at + batch_size, end))))
-        for name, value in own.items():
-            run.sums.add(_NAME, name, value)
-        run.sums.shared.pop(_NAME, None)
-        run.sums.asking = (key, _NAME)
+        return own
+    return summed(run, _NAME, own_part)
+
+
+def summed(run, name, own_part):
+    """The dict of sums over what `own_part` gives on each replica, under a name that no accumulator has. It is
+    asked again if a replica is lost; who comes when it is done gets the result alone."""
+    evaluation = run.begin_evaluation()
+    key = evaluation.key()
+    while evaluation.state == Evaluation.TO_DO:
+        before = run.sums.snapshot()
+        run.sums.add_beside_steps(name, own_part())
+        run.sums.shared.pop(name, None)
+        run.sums.asking = (key, name)
         try:
             if run.end_evaluation(evaluation):
                 break
         finally:
             run.sums.asking = None
         run.sums.restore(before)
-    return run.sums.result(key, _NAME)
+    return run.sums.result(key, name)

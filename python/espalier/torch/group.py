@@ -8,6 +8,7 @@ import tempfile
 
 from espalier._runtime import runtime
 from espalier._trial import the_trial
+from espalier.errors import UsageError
 
 
 def rank():
@@ -24,7 +25,10 @@ def init_process_group(backend=None, init_method=None, world_size=None, rank=Non
     """AdaptDL's call. There is nothing to set up: a replica joins its group in the first epoch. So that programs
     which ask torch.distributed for rank, size and barriers before that go on, this makes a default process group
     of this process alone where there is none."""
-    the_trial()
+    trial = the_trial()
+    if not trial.elastic and world_size not in (None, 1):
+        raise UsageError(f"init_process_group: world_size is {world_size}, and no agent has started this process: "
+                         "replicas that train together are started by `tuner run`")
     import torch.distributed as dist
     if dist.is_available() and not dist.is_initialized():
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)

@@ -12,6 +12,7 @@ from espalier import _library, checkpoint
 from espalier._runtime import runtime
 from espalier._trial import the_trial
 from espalier.errors import TrialError, UsageError
+from espalier.torch import amp
 from espalier.torch import scaling_rules as rules
 
 _DEFAULT_NAME = "adaptdl-dataparallel"
@@ -105,6 +106,10 @@ class AdaptiveDataParallel(torch.nn.Module):
 
     def zero_grad(self, set_to_none=True):
         """Does nothing: each batch starts afresh."""
+
+    def __reduce_ex__(self, protocol):
+        raise UsageError("an AdaptiveDataParallel belongs to its trial and is neither copied nor pickled: copy or save "
+                         "its .module, or its state_dict()")
 
     @contextlib.contextmanager
     def no_sync(self):
@@ -279,10 +284,9 @@ class _TrainedModel:
 
             optimizer.step = types.MethodType(step, optimizer)
             optimizer.zero_grad = types.MethodType(zero_grad, optimizer)
+            amp.watch(optimizer, self)
         if self._scheduler is not None:
             self._hold_back(self._scheduler)
-        if self._scaler is not None:
-            self._patch_scaler(self._scaler)
 
     def _step(self, index):
         if index != self._stepped:
@@ -352,28 +356,15 @@ class _TrainedModel:
         # By a class of its own: what is set on a schedule itself becomes part of its state_dict.
         scheduler.__class__ = type(kind.__name__, (kind,), {"step": step, "__module__": kind.__module__})
 
-    def _patch_scaler(self, scaler):
-        """In a step's microbatches before the last there is nothing to unscale."""
-        plain_step, plain_update, plain_unscale = scaler.step, scaler.update, scaler.unscale_
+    def accumulates(self):
+        """Whether the present batch is not its step's last."""
+        loader = self._run.current_loader
+        return loader is not None and loader.accumulating()
 
-        def accumulates():
-            loader = self._run.current_loader
-            return loader is not None and loader.accumulating()
-
-        @functools.wraps(plain_step)
-        def step(optimizer, *args, **kwargs):
-            return optimizer.step() if accumulates() else plain_step(optimizer, *args, **kwargs)
-
-        @functools.wraps(plain_update)
-        def update(*args, **kwargs):
-            if self._outcome not in (_library.ACCUMULATED, _library.DROPPED):
-                plain_update(*args, **kwargs)
-
-        @functools.wraps(plain_unscale)
-        def unscale_(optimizer):
-            if not accumulates():
-                plain_unscale(optimizer)
-        scaler.step, scaler.update, scaler.unscale_ = step, update, unscale_
+    @property
+    def outcome(self):
+        """What has come of the last call of step()."""
+        return self._outcome
 
     # ---- from replica to replica
 

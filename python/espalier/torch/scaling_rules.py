@@ -5,6 +5,7 @@ import ctypes
 import numpy as np
 
 from espalier._runtime import runtime
+from espalier.torch.data import current_dataloader
 
 __all__ = ["AdaScale", "AdamScale", "LEGWScale", "LinearScale", "ScalingRuleBase", "SqrtScale"]
 
@@ -131,7 +132,6 @@ class LEGWScale(ScalingRuleBase):
         return None if own else f"legw:{self._base_warmup_epochs}"
 
     def scale_lr(self, scale):
-        from espalier.torch.data import current_dataloader
         loader = current_dataloader()
         steps = self._base_warmup_epochs * scale * self._data_size / loader.batch_size
         progress = self.adp.gns.get_progress()

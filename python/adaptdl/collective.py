@@ -1,0 +1,113 @@
+"""Small values of any kind over all replicas, which call the same functions in the same order. Between the
+processes of a job that AdaptDL's variables number they go through rank 0; under an agent through the trial's
+group, which there is from the first epoch on: until then a replica is alone, as adaptdl.env says.
+
+Values are pickled, so only processes of the job may reach rank 0's port: it listens at ADAPTDL_MASTER_ADDR alone,
+and on this machine where that is not set.
+"""
+import concurrent.futures
+import operator
+import pickle
+
+from espalier._runtime import runtime
+from espalier._trial import the_trial
+from espalier.torch.evaluation import summed
+
+from adaptdl import _job, env
+from adaptdl._exchange import Exchange
+
+__all__ = ["allreduce", "allreduce_async", "broadcast", "initialize", "initialized", "teardown"]
+
+_initialized = False
+_exchange = None  # between the processes of a job
+
+
+def initialize(master_addr=None, master_port=None, replica_rank=None, num_replicas=None):
+    """Waits for the other processes of the job. What is not given is what adaptdl.env says."""
+    global _initialized
+    if _initialized:
+        raise RuntimeError("adaptdl.collective is already initialized")
+    if _job.given():
+        _connect(master_addr, master_port, replica_rank, num_replicas)
+    else:
+        the_trial()
+    _initialized = True
+
+
+def initialized():
+    """Whether `initialize` was called."""
+    return _initialized
+
+
+def teardown():
+    """Ends what `initialize` began, on all replicas."""
+    global _initialized, _exchange
+    _expect_initialized()
+    _initialized = False
+    if _exchange is not None:
+        _exchange.close()
+        _exchange = None
+
+
+def allreduce(value, reduce_fn=operator.iadd):
+    """`reduce_fn` over the values of all replicas, in the order of their ranks; the usual one adds them up."""
+    return allreduce_async(value, reduce_fn).result()
+
+
+def allreduce_async(value, reduce_fn=operator.iadd):
+    """The same as a future. Under an agent it is done when this returns."""
+    _expect_initialized()
+    result = concurrent.futures.Future()
+
+    def reduce(gathered):
+        try:
+            first, *others = (pickle.loads(part) for part in gathered.result())
+            for other in others:
+                first = reduce_fn(first, other)
+            result.set_result(first)
+        except Exception as error:  # raised by result()
+            result.set_exception(error)
+    _gather_async(pickle.dumps(value)).add_done_callback(reduce)
+    return result
+
+
+def broadcast(value):
+    """Rank 0's value."""
+    _expect_initialized()
+    return pickle.loads(_gather_async(pickle.dumps(value if env.replica_rank() == 0 else None)).result()[0])
+
+
+def gather(part):
+    """The bytes of all, by rank. Needs no `initialize`."""
+    return _gather_async(part).result()
+
+
+def _expect_initialized():
+    if not _initialized:
+        raise RuntimeError("adaptdl.collective has not been initialized")
+
+
+def _connect(master_addr=None, master_port=None, replica_rank=None, num_replicas=None):
+    global _exchange
+    if _exchange is None:
+        _exchange = Exchange(master_addr or env.master_addr(),
+                             env.master_port() if master_port is None else master_port,
+                             env.replica_rank() if replica_rank is None else replica_rank,
+                             env.num_replicas() if num_replicas is None else num_replicas)
+    return _exchange
+
+
+def _gather_async(part):
+    if _job.given():
+        return _connect().gather(part)
+    gathered = concurrent.futures.Future()
+    gathered.set_result(_gather_over_trial(part))
+    return gathered
+
+
+def _gather_over_trial(part):
+    run = runtime()
+    if not run.in_group:
+        return [part]
+    of_all = summed(run, "adaptdl.collective", lambda: {"parts": [(run.position.rank, part)]})
+    return [one for _, one in sorted(of_all.get("parts", [(0, part)]))]

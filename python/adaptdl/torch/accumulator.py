@@ -1,0 +1,4 @@
+"""Sums over what all replicas see: see espalier.torch.accumulator."""
+from espalier.torch.accumulator import Accumulator
+
+__all__ = ["Accumulator"]

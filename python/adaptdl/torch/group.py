@@ -1,0 +1,30 @@
+"""Process groups."""
+import socket
+
+import espalier.torch
+import torch.distributed
+
+from adaptdl import _job, collective, env
+
+
+def init_process_group(backend=None, init_method=None, world_size=None, rank=None):
+    """Under an agent and alone there is nothing to set up, and torch.distributed gets a group of this process
+    alone. Between the processes of a job it makes a group of all of them, and initializes adaptdl.collective."""
+    if not _job.given() or env.num_replicas() == 1:
+        espalier.torch.init_process_group(backend, init_method, world_size, rank)
+        if not collective.initialized():
+            collective.initialize()
+        return
+    rank = env.replica_rank() if rank is None else rank
+    world_size = env.num_replicas() if world_size is None else world_size
+    address, port = env.master_addr(), env.master_port()
+    if init_method is not None:
+        address, port = init_method.removeprefix("tcp://").rsplit(":", 1)
+    collective.initialize(address, int(port), rank, world_size)
+    torch.distributed.init_process_group(
+        backend, f"tcp://{address}:{collective.broadcast(_free_port())}", rank=rank, world_size=world_size)
+
+
+def _free_port():
+    with socket.create_server(("", 0)) as free:
+        return free.getsockname()[1]
