@@ -38,6 +38,18 @@ endif()
 # espalier. A plain cmake --install leaves it out.
 if(ESPALIER_TORCH)
   set(_wheel COMPONENT wheel EXCLUDE_FROM_ALL)
+  # The wheel is of one torch, which its description names.
+  file(STRINGS pyproject.toml _wheel_torch REGEX "\"torch==[0-9.]+\\*\"")
+  string(REGEX MATCH "[0-9]+\\.[0-9]+" _wheel_torch "${_wheel_torch}")
+  if(NOT LibTorch_VERSION MATCHES "^${_wheel_torch}\\.")
+    string(CONCAT _why "pyproject.toml asks for torch==${_wheel_torch}.*, but LibTorch is "
+                       "${LibTorch_VERSION}: build with that torch, or change the line")
+    if(SKBUILD)
+      message(FATAL_ERROR "${_why}")
+    endif()
+    install(CODE "message(FATAL_ERROR \"${_why}\")" ${_wheel})
+  endif()
+
   install(TARGETS tuner RUNTIME DESTINATION bin ${_wheel})
   # It finds the CUDA part beside it, and torch in the process.
   set_target_properties(espalier_torch PROPERTIES INSTALL_RPATH $ORIGIN)
@@ -52,15 +64,4 @@ if(ESPALIER_TORCH)
 
   # scripts/wheel.sh adds the libraries that tuner is linked against: with what their licenses ask for.
   install(SCRIPT cmake/EspalierLicenses.cmake ${_wheel})
-
-  # The wheel is of one torch, which its description names.
-  file(STRINGS pyproject.toml _wheel_torch REGEX "\"torch==[0-9.]+\\*\"")
-  string(REGEX MATCH "[0-9]+\\.[0-9]+" _wheel_torch "${_wheel_torch}")
-  if(NOT LibTorch_VERSION MATCHES "^${_wheel_torch}\\.")
-    set(_wheel_torch "pyproject.toml asks for torch==${_wheel_torch}.*, but LibTorch is ${LibTorch_VERSION}: build with that one, or change the line")
-    if(SKBUILD)
-      message(FATAL_ERROR "${_wheel_torch}")
-    endif()
-    install(CODE "message(FATAL_ERROR \"${_wheel_torch}\")" ${_wheel})
-  endif()
 endif()

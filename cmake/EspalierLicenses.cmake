@@ -1,9 +1,9 @@
 # Run by cmake --install: copies the copyright files of the Debian packages whose libraries bin/tuner
-# uses, but for the C and C++ runtimes, into share/espalier/licenses.
+# uses, into share/espalier/licenses; but for those that every Linux has, which no wheel brings.
 set(_prefix "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
 file(GET_RUNTIME_DEPENDENCIES EXECUTABLES "${_prefix}/bin/tuner"
      RESOLVED_DEPENDENCIES_VAR _libraries UNRESOLVED_DEPENDENCIES_VAR _missing
-     PRE_EXCLUDE_REGEXES "^lib(c|m|stdc\\+\\+|gcc_s)\\.so" "^ld-linux")
+     PRE_EXCLUDE_REGEXES "^lib(c|m|stdc\\+\\+|gcc_s|z)\\.so" "^ld-linux")
 set(_files)
 foreach(_library IN LISTS _libraries)
   file(REAL_PATH "${_library}" _file)  # packages list this one, not the links to it
