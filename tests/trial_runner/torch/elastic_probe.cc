@@ -3,15 +3,17 @@
 // min_atomic and max_atomic, accumulation, samples, epochs, dropout, width, momentum, adam,
 // batch_norm, compute_ms (added to each microbatch), log (folder for the record), scaling_rule,
 // base_batch_size, evaluations (an epoch), sums (an accumulator and a state of its own),
-// bucket_operations (steps on the CPU as on a GPU), those of probe_data.h. With epochs=0 it trains
-// until there is a file "stop" in that folder, to the end of an epoch. While there is a folder
-// "hold" in it a replica stays in an evaluation, and leaves a file there that says so.
+// bucket_operations (steps on the CPU as on a GPU), channels_last (a convolution first, whose
+// weights lie in that order), those of probe_data.h. With epochs=0 it trains until there is a file
+// "stop" in that folder, to the end of an epoch. While there is a folder "hold" in it a replica
+// stays in an evaluation, and leaves a file there that says so.
 
 #include <poll.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/any.h>
 #include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/adam.h>
@@ -82,7 +84,15 @@ class LastEpoch final : public espalier::State {
 torch::nn::Sequential MakeNet(espalier::Trial& trial) {
   const auto width = trial.Get("width", std::int64_t{16});
   torch::nn::Sequential net;
-  net->push_back(torch::nn::Linear(kFeatures, width));
+  if (trial.Get("channels_last", false)) {
+    net->push_back(torch::nn::Unflatten(torch::nn::UnflattenOptions(1, {2, 2, 2})));
+    torch::nn::Conv2d convolution(torch::nn::Conv2dOptions(2, width, 2));
+    convolution->weight.set_data(convolution->weight.contiguous(at::MemoryFormat::ChannelsLast));
+    net->push_back(convolution);
+    net->push_back(torch::nn::Flatten());
+  } else {
+    net->push_back(torch::nn::Linear(kFeatures, width));
+  }
   if (trial.Get("batch_norm", false)) net->push_back(torch::nn::BatchNorm1d(width));
   const double dropout = trial.Get("dropout", 0.0);
   if (dropout > 0) net->push_back(torch::nn::Dropout(dropout));

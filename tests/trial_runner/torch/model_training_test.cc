@@ -76,6 +76,34 @@ TEST_F(ModelTraining, TwoModelsAreTheSameWhateverTheReplicas) {
   ExpectClose(FinalParameters(one), FinalParameters(as_on_a_gpu));
 }
 
+// What it is given lies in the order of its weights, or its steps would mix them up.
+TEST_F(ModelTraining, AJoinerTrainsAChannelsLastModelOnAsTheOthersDid) {
+  for (const bool bucket_operations : {false, true}) {
+    SCOPED_TRACE(bucket_operations);
+    std::vector<std::string> parameters{"samples=300", "batch_size=30",      "epochs=12",
+                                        "adam=true",   "channels_last=true", "compute_ms=5"};
+    if (bucket_operations) parameters.emplace_back("bucket_operations=true");
+    const std::string alone = NewRun(bucket_operations ? "alone-gpu" : "alone");
+    TrainToTheEnd(alone, parameters, 1);
+    const std::string run = NewRun(bucket_operations ? "run-gpu" : "run");
+    const auto harness = Harness(run, parameters);
+    const auto a = harness->Start();
+    const auto b = harness->Start();
+    for (const auto id : {a, b}) harness->AwaitReady(id);
+    harness->Regroup({a});
+    AwaitSteps(run, 12);
+    harness->Regroup({a, b});
+    harness->AwaitRegrouped({a});
+    AwaitSteps(run, 25);
+    harness->Regroup({b});
+    harness->AwaitRegrouped();
+    harness->AwaitMessage("the end", IsFinished);
+    EXPECT_EQ(harness->AwaitExit(a), 0);
+    EXPECT_EQ(harness->AwaitExit(b), 0);
+    ExpectClose(FinalParameters(alone), FinalParameters(run));
+  }
+}
+
 // Each step's outcome is known a step late, and has to be when others come to share the state.
 TEST_F(ModelTraining, StepsAsOnAGpuGrowAndShrinkWithTheGroup) {
   const std::string run = NewRun("run");
