@@ -33,3 +33,35 @@ if(ESPALIER_TORCH)
                 cmake/FindLibTorch.cmake
           DESTINATION ${_package})
 endif()
+
+# What the wheel has beside its code in Python: pyproject.toml has this component put into the package
+# espalier. A plain cmake --install leaves it out.
+if(ESPALIER_TORCH)
+  set(_wheel COMPONENT wheel EXCLUDE_FROM_ALL)
+  # The wheel is of one torch, which its description names.
+  file(STRINGS pyproject.toml _wheel_torch REGEX "\"torch==[0-9.]+\\*\"")
+  string(REGEX MATCH "[0-9]+\\.[0-9]+" _wheel_torch "${_wheel_torch}")
+  if(NOT LibTorch_VERSION MATCHES "^${_wheel_torch}\\.")
+    string(CONCAT _why "pyproject.toml asks for torch==${_wheel_torch}.*, but LibTorch is "
+                       "${LibTorch_VERSION}: build with that torch, or change the line")
+    if(SKBUILD)
+      message(FATAL_ERROR "${_why}")
+    endif()
+    install(CODE "message(FATAL_ERROR \"${_why}\")" ${_wheel})
+  endif()
+
+  install(TARGETS tuner RUNTIME DESTINATION bin ${_wheel})
+  # It finds the CUDA part beside it, and torch in the process.
+  set_target_properties(espalier_torch PROPERTIES INSTALL_RPATH $ORIGIN)
+  install(TARGETS espalier_torch LIBRARY DESTINATION lib ${_wheel})
+  install(FILES ${CMAKE_BINARY_DIR}/lib/libespalier_torch.json DESTINATION lib ${_wheel})
+  if(ESPALIER_BUILD_CUDA)
+    install(TARGETS espalier_cuda LIBRARY DESTINATION lib ${_wheel})
+  endif()
+  install(DIRECTORY search_spaces/catalog DESTINATION share/espalier/search_spaces ${_wheel})
+  install(DIRECTORY allocator/simulator/loads/pollux DESTINATION share/espalier ${_wheel}
+          PATTERN "*.py" EXCLUDE)
+
+  # scripts/wheel.sh adds the libraries that tuner is linked against: with what their licenses ask for.
+  install(SCRIPT cmake/EspalierLicenses.cmake ${_wheel})
+endif()

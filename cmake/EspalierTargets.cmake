@@ -57,9 +57,9 @@ function(espalier_executable name)
 endfunction()
 
 # espalier_test(NAME SOURCES a.cc ... [DEPS ...] [LABELS ...] [LONG]): one GoogleTest binary, one CTest
-# test. One that needs LibTorch, or programs that do, has the label "torch"; one that is not built
-# with sanitizers, because it computes for minutes what others compute as well, "unsanitized". LONG:
-# its own sources are worth optimising.
+# test with the label "gtest" besides those. One that needs LibTorch, or programs that do, has the
+# label "torch"; one that is not built with sanitizers, because it computes for minutes what others
+# compute as well, "unsanitized". LONG: its own sources are worth optimising.
 function(espalier_test name)
   cmake_parse_arguments(ARG "LONG" "" "SOURCES;DEPS;LABELS" ${ARGN})
   if(ESPALIER_SANITIZE AND "unsanitized" IN_LIST ARG_LABELS)
@@ -76,10 +76,11 @@ function(espalier_test name)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
   endif()
   add_test(NAME ${name} COMMAND ${name})
+  set(_labels gtest ${ARG_LABELS})
   # Against what hangs. Instrumented programs take several times as long.
   set(_limit 300)
   if(ESPALIER_SANITIZE)
     set(_limit 1200)
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${_limit} LABELS "${ARG_LABELS}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${_limit} LABELS "${_labels}")
 endfunction()

@@ -22,7 +22,7 @@ PROGRAMS=(tuner resnet18 char_lm emulated spirals bench_overhead_loop bench_resi
   test_device_group test_elastic_training test_elastic_soak)
 LIBRARIES=(libespalier_cuda.so libespalier_cuda_calls.so)
 MOST_MB=60
-FILES=(scripts/gpu.sh tests/gpu tests/ports.py tests/benchmarks/bench_run.py tests/benchmarks/elastic_pool.py LICENSE)
+FILES=(scripts/gpu.sh tests/gpu tests/benchmarks/bench_run.py tests/benchmarks/elastic_pool.py LICENSE)
 
 # Libraries that a program needs and that the machine does not have: no C library, and nothing of
 # PyTorch's or the driver's.

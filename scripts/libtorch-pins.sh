@@ -1,7 +1,10 @@
 # The LibTorch that Espalier is built with, pinned here and nowhere else. Sourced by setup.sh.
 #
-# LibTorch comes as the torch wheel: headers, libraries, cxx11 ABI. The CPU set is the wheel and the
-# two CUDA libraries that its libtorch_cpu is linked against; the full set is the wheel with
-# everything it depends on, which is what a build with a CUDA toolkit needs.
-LIBTORCH_CPU_SET=(--no-deps torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
-LIBTORCH_FULL_SET=(torch==2.11.0)
+# LibTorch comes as the torch wheel: headers, libraries, cxx11 ABI. The CPU set is the wheel, the two
+# CUDA libraries that its libtorch_cpu is linked against, and what `import torch` asks of Python; the
+# other CUDA libraries that it loads are stubs there, which torch_stubs.py makes. The full set is the
+# wheel with everything it depends on, which is what a build with a CUDA toolkit needs.
+LIBTORCH_CPU_SET=(--no-deps torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85
+                  numpy==1.26.4 typing-extensions==4.16.0 filelock==4.2.12 sympy==1.14.0 mpmath==1.3.0
+                  networkx==3.6.1 jinja2==3.1.6 markupsafe==3.0.4 fsspec==2026.9.0)
+LIBTORCH_FULL_SET=(torch==2.11.0 numpy==1.26.4)

@@ -159,6 +159,10 @@ install_libtorch() {
   is_libtorch "$(echo $VENV/lib/python3*/site-packages/torch)" ||
     die "pip installed torch, but $VENV/lib/python3*/site-packages/torch is no whole LibTorch" \
         "Remove .deps and run this again."
+  if [[ $name == cpu ]]; then
+    "$VENV/bin/python3" scripts/torch_stubs.py "$(echo $VENV/lib/python3*/site-packages)" ||
+      say "without stubs for the CUDA libraries that are not here, Python cannot import this torch"
+  fi
   printf '%s\n' "$wanted" >"$STAMP"
 }
 

@@ -11,7 +11,8 @@ usage() {
 usage: scripts/test.sh [--quick | --thorough] [--filter REGEX] [--help]
 
   --quick          every test once, without sanitizers and linter
-  --thorough       also every test without sanitizers, and the thread sanitizer
+  --thorough       also every test without sanitizers, the thread sanitizer, and every check of the
+                   linter
   --filter REGEX   only the tests whose name matches, as in ctest -R
 
 The last line says "N passed, M failed" over all runs; a preset that does not build counts as one
@@ -71,16 +72,15 @@ build_in_turn() {
   return 1
 }
 
-# run_tests PRESET [OPTION...]: ctest, into a log. The longest first, also where none ran before.
+# run_tests PRESET: ctest, into a log. The longest first, also where none ran before.
 run_tests() {
   local preset=$1 costs=build/$1/Testing/Temporary/CTestCostData.txt selection=()
-  shift
   if [[ ! -e $costs ]]; then
     mkdir -p "$(dirname "$costs")"
     cp tests/costs.txt "$costs"
   fi
   if [[ -n $filter ]]; then selection=(-R "$filter"); fi
-  ctest --preset "$preset" -j 4 --output-on-failure --no-tests=error "${selection[@]}" "$@" \
+  ctest --preset "$preset" -j 4 --output-on-failure --no-tests=error "${selection[@]}" \
     >"$logs/$preset.log" 2>&1 || true
 }
 
@@ -92,7 +92,9 @@ report() {
 
 # As urgent as a build.
 lint() {
-  if nice -n 10 scripts/lint.sh >"$logs/lint.log" 2>&1; then
+  local options=()
+  if [[ $thorough == yes ]]; then options=(--thorough); fi
+  if nice -n 10 scripts/lint.sh "${options[@]}" >"$logs/lint.log" 2>&1; then
     passed=$((passed + 1))
   else
     cat "$logs/lint.log"
@@ -138,11 +140,12 @@ if [[ $quick == no ]]; then
   fi
 fi
 # Instrumented for threads: what several threads share. Not the programs that end-to-end tests
-# start, and nothing with LibTorch, whose own threads are not instrumented.
+# start (the preset names the tests by their label), and nothing with LibTorch, whose own threads
+# are not instrumented.
 if [[ $thorough == yes ]]; then
   heading "thread sanitizer: build and tests (preset tsan)"
   if wanted tsan && build_in_turn tsan; then
-    run_tests tsan -R '^test_|_test$'
+    run_tests tsan
     report tsan
   fi
 fi

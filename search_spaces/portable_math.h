@@ -13,8 +13,8 @@ double PortableExp(double x);
 // Requires 0 < x < infinity.
 double PortableLog(double x);
 
-// The same in a double's own arithmetic: off by a unit or two in the last place, but twenty times
-// as fast. For the densities of models.
+// These compute in a double's own arithmetic: they are off by a unit or two in the last place, but
+// twenty times as fast. They are for the densities of models.
 double QuickExp(double x);
 double QuickLog(double x);  // requires 0 < x < infinity
 

@@ -77,7 +77,7 @@ Parameters SearchSpace::Sample(Random& random) const {
 }
 
 std::string SearchSpace::WhyInactive(std::size_t i, const Parameters& parameters) const {
-  // Of the choices it depends on, the outermost that is not as it should be.
+  // Names the outermost of the choices it depends on that is not as it should be.
   std::string why;
   for (; dimensions_[i].condition; i = dimensions_[i].condition->parent) {
     const Condition& condition = *dimensions_[i].condition;

@@ -9,6 +9,7 @@
 #include "adapters/optuna/encoded_trials.h"
 #include "adapters/optuna/messages.h"
 #include "storage.grpc.pb.h"
+#include "tuner/core/state/refusals.h"
 
 namespace espalier::optuna_storage {
 
@@ -18,12 +19,6 @@ using Context = grpc::CallbackServerContext;
 using Reactor = grpc::ServerUnaryReactor;
 using grpc::ByteBuffer;
 
-absl::Status NoStudy(std::int64_t id) {
-  return absl::NotFoundError(absl::StrCat("no study with id ", id));
-}
-absl::Status NoTrial(std::int64_t id) {
-  return absl::NotFoundError(absl::StrCat("no trial with id ", id));
-}
 absl::Status Closed() { return absl::UnavailableError("the tuner service is shutting down"); }
 
 // Optuna's own clients send none; a call that may be repeated carries one as metadata.
@@ -35,7 +30,7 @@ std::string RequestKey(const Context& context) {
 
 absl::StatusOr<const Study*> FindStudy(const TunerState& state, std::int64_t id) {
   const auto it = state.studies.find(StudyId(id));
-  if (it == state.studies.end()) return NoStudy(id);
+  if (it == state.studies.end()) return NoStudy(StudyId(id));
   return &it->second;
 }
 
@@ -201,7 +196,7 @@ class StorageService final : public Base {
                     optuna::GetTrialReply* reply) override {
     return Read("GetTrial", context, [request, reply](const TunerState& state) {
       const auto it = state.trials.find(TrialId(request->trial_id()));
-      if (it == state.trials.end()) return NoTrial(request->trial_id());
+      if (it == state.trials.end()) return NoTrial(TrialId(request->trial_id()));
       *reply->mutable_trial() = ToMessage(it->second, state.studies.at(it->second.study));
       return absl::OkStatus();
     });

@@ -6,7 +6,8 @@ namespace espalier {
 
 namespace {
 
-// Who pauses for long is not moved again soon: a move lasts at least so many times its pause.
+// A job that pauses for long is not moved again soon: a move lasts at least so many times its
+// pause.
 constexpr double kPausesWorth = 15;
 constexpr double kPreference = 1e-4;  // of a unit of speedup: decides between equals
 // No pause is taken to be shorter, so that nothing moves for nothing.

@@ -1,4 +1,4 @@
-// How Exchange takes slots of a node for one job from those who miss them least there.
+// How Exchange takes slots of a node for one job from those that miss them least there.
 
 #include <algorithm>
 #include <limits>
@@ -124,7 +124,7 @@ bool Exchange::TakeOn(std::size_t j, int node) {
     const bool may_span = std::all_of(holder.shares.begin(), holder.shares.end(),
                                       [&](const Share& s) { return board_.MaySpan(j, s.node); });
     if (!may_span) return false;
-    // Who spans from there must leave.
+    // The job that spans nodes from there must leave.
     leaving = board_.spanning_on(node);
   }
   const int free = board_.free_on(n);

@@ -148,11 +148,10 @@ std::string AllocationSearch::Reason(const Growth& c, const Placement& placement
   const std::string why = loss.empty() ? "" : absl::StrCat(", ", loss);
   const int slots = TotalSlots(placement);
   if (slots == 0) return absl::StrCat("pauses: no slots are left for it", why);
-  const char* noun = slots == 1 ? "slot" : "slots";
   const int before = TotalSlots(c.job->current);
-  if (before == 0) return absl::StrFormat("starts on %d %s%s", slots, noun, why);
-  return absl::StrFormat("goes from %d to %d %s: one more would save %.0f s%s", before, slots, noun,
-                         c.gain_s, why);
+  if (before == 0) return absl::StrCat("starts on ", SlotsText(slots), why);
+  return absl::StrFormat("goes from %d to %s: one more would save %.0f s%s", before,
+                         SlotsText(slots), c.gain_s, why);
 }
 
 // Optimus (Peng et al., EuroSys 2018) as the Pollux paper compares itself with it: every job gets

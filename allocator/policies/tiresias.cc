@@ -85,8 +85,8 @@ std::string Tiresias::Reason(const Queued& queued, const Placement& placement,
                         ": jobs before it need the slots it asks for", why);
   }
   const int slots = TotalSlots(placement);
-  return absl::StrCat("runs on the ", slots, slots == 1 ? " slot" : " slots",
-                      " it asks for, from queue ", queued.queue, why);
+  return absl::StrCat("runs on the ", SlotsText(slots), " it asks for, from queue ", queued.queue,
+                      why);
 }
 
 std::vector<AllocationDecision> Tiresias::Allocate(const Pool& pool) {

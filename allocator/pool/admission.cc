@@ -28,7 +28,7 @@ class Losses {
     for (std::size_t j = 0; j < board_->size(); ++j) {
       if (j == beside || !MayGive(board_->holder(j))) continue;
       const double loss = Of(j);
-      // Of equals the one submitted last gives: the earlier ones are closer to their end.
+      // Among equals the one submitted last gives: the earlier ones are closer to their end.
       if (!least || loss <= least_loss) {
         least = j;
         least_loss = loss;

@@ -48,8 +48,6 @@ int TotalSlots(const Shares& shares) {
                          [](int sum, const Share& s) { return sum + s.slots; });
 }
 
-std::string SlotsText(int n) { return n == 1 ? "1 slot" : absl::StrCat(n, " slots"); }
-
 double Weight(const Job& job) {
   return job.promise == job.promise ? std::clamp(job.promise, 0.0, 1.0) : 0.0;
 }

@@ -22,8 +22,6 @@ struct Share {
 using Shares = std::vector<Share>;
 
 int TotalSlots(const Shares& shares);
-// "1 slot", "2 slots".
-std::string SlotsText(int n);
 
 // What a placement asks of a job, compared with the one it was shown with.
 enum class Move {

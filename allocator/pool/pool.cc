@@ -12,4 +12,6 @@ std::string NameOf(const NodeCapacity& node) {
   return node.name.empty() ? absl::StrCat("node ", node.id.value) : node.name;
 }
 
+std::string SlotsText(int n) { return n == 1 ? "1 slot" : absl::StrCat(n, " slots"); }
+
 }  // namespace espalier

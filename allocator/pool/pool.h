@@ -74,9 +74,10 @@ struct Job {
   std::shared_ptr<const std::vector<double>> known_step_s{};
 };
 
-// The names of a job and of a node in reasons.
+// The names of a job and of a node in reasons, and a number of slots there: "1 slot", "2 slots".
 std::string NameOf(const Job& job);
 std::string NameOf(const NodeCapacity& node);
+std::string SlotsText(int n);
 
 struct Pool {
   std::vector<NodeCapacity> nodes;

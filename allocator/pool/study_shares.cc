@@ -25,7 +25,7 @@ struct Growth {
   int to = 0;
   double speedup = 0;  // added
 
-  // Of equals the one submitted first grows.
+  // Among equals the one submitted first grows.
   friend bool operator<(const Growth& a, const Growth& b) {
     return std::tie(a.gain, b.job) < std::tie(b.gain, a.job);
   }
@@ -219,7 +219,7 @@ std::map<StudyId, StudyPart> DivideAmongStudies(const Pool& pool, SpeedupCache& 
       }
       if (claim.NextSlots() == 0) continue;
       const double urgency = Urgency(claim, fairness);
-      // Of two that have nothing, the one that has waited longer.
+      // Where two have nothing, the one that has waited longer is more urgent.
       if (next == nullptr || urgency > most) std::tie(next, most) = std::pair(&claim, urgency);
     }
     if (next == nullptr) break;

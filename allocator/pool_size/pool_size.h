@@ -29,7 +29,8 @@ struct PoolSizeRequest {
   int nodes = 0;          // of the engine, without draining ones: those that are there,
   int pending = 0;        // and those that were asked for
   double deadline_s = 0;  // until the work should be done; 0: none
-  // Of all configurations not started yet, on one slot; 0: unknown, infinite: there is no end.
+  // Seconds that all configurations not started yet would take on one slot; 0: unknown, infinite:
+  // there is no end.
   double work_left_s = 0;
 };
 

@@ -41,7 +41,7 @@ class UtilityPrice : public PoolSizeRule {
     const NodeTemplate& node = request.node;
     const int least = LeastThatRuns(request, goodput);
     const int now = std::clamp(request.nodes + request.pending, least, node.max_nodes);
-    // Of a node that is asked for now, only what comes after its start is of use.
+    // A node that is asked for now is of use only after its start.
     const double left_s = TimeLeft(request);
     const double worth = std::isinf(left_s) ? 1 : std::max(0.0, 1 - node.start_s / left_s);
     const int largest = Grown(goodput, now, node, worth);
@@ -89,7 +89,7 @@ class UtilityPrice : public PoolSizeRule {
         Nodes(wanted), each, min_utility_);
   }
 
-  // Of what more nodes would add if used in full.
+  // The share that more nodes would add of what they would add if they were used in full.
   static double Added(GoodputBySize& goodput, int nodes, int more, const NodeTemplate& node) {
     return (goodput.At(more) - goodput.At(nodes)) / ((more - nodes) * node.slots);
   }

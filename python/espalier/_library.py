@@ -41,7 +41,7 @@ class Data(ctypes.Structure):
 
 
 class Microbatch(ctypes.Structure):
-    _fields_ = [("epoch", _i64), ("begin", _i64), ("size", _i64)]
+    _fields_ = [("epoch", _i64), ("begin", _i64), ("size", _i64), ("last", _i64)]
 
     def key(self):
         return self.epoch, self.begin, self.size
@@ -130,6 +130,8 @@ class Library:
             setattr(self, name, self._checked(function))
         for name in ("parameters", "version", "torch_version"):
             getattr(self._dll, f"esp_{name}").restype = _c_text
+        self.steps = self._dll.esp_steps
+        self.steps.restype = _i64
         self._dll.esp_incoming.restype = ctypes.c_void_p
         self._dll.esp_incoming.argtypes = [_i64, ctypes.POINTER(_i64)]
         self._dll.esp_incoming_count.restype = _i64

@@ -83,7 +83,7 @@ class Runtime:
 
     def note_step(self, before, outcome):
         """The sums of the step that was under way count if it was taken, here or by others."""
-        if self.position.step > before:
+        if self.library.steps() > before:
             self.sums.count_step()
         elif outcome == _library.DROPPED:
             self.sums.drop_step()
@@ -91,20 +91,20 @@ class Runtime:
     def next_epoch(self, epochs):
         if not self.joined:
             self._begin_training()
-        before = self.position.step
+        before = self.library.steps()
         more = self.library.next_epoch(epochs)
         self.note_step(before, None)
         return more
 
     def next_microbatch(self):
-        before = self.position.step
+        before = self.library.steps()
         microbatch = _library.Microbatch()
         found = self.library.next_microbatch(ctypes.byref(microbatch))
         self.note_step(before, None)
         return microbatch if found else None
 
     def begin_evaluation(self):
-        before = self.position.step
+        before = self.library.steps()
         evaluation = _library.Evaluation()
         self.library.begin_evaluation(ctypes.byref(evaluation))
         self.note_step(before, None)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Holds the tree to rules.py: include walls, banned calls, names, lengths, types, lists of values,
-unregistered tests, and the table of ARCHITECTURE.md that tells readers who may include whom.
+unregistered tests, fields of messages that nobody uses, and the table of ARCHITECTURE.md that tells
+readers who may include whom.
 
 usage: check.py [--figures] [ROOT]     prints one line a violation; exit status 1 when there is one.
 With --figures it prints, as one JSON object, what figures.py counts.
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import cpp
 import figures
+import proto
 import rules
 
 CODE = {".cc", ".h"}
@@ -330,6 +332,39 @@ def check_types(tree):
                    "what it does")
 
 
+def check_functions(tree):
+    """A function is read at a sight. `longest` has the longest of those with one name."""
+    longest = {}
+    for name, source in tree.sources.items():
+        for function in source.functions:
+            key = f"{name} {function.name}"
+            if key not in longest or function.lines > longest[key][0]:
+                longest[key] = function.lines, function.first_line, name
+    for key, (lines, first_line, name) in longest.items():
+        if lines > rules.MAX_FUNCTION_LINES and key not in rules.LONGER_FUNCTIONS:
+            yield (f"{name}:{first_line}: {key.removeprefix(name + ' ')} has {lines} lines, more than "
+                   f"{rules.MAX_FUNCTION_LINES}; divide it by what it does")
+    for key in rules.LONGER_FUNCTIONS:
+        if longest.get(key, (0,))[0] <= rules.MAX_FUNCTION_LINES:
+            yield f"rules.LONGER_FUNCTIONS: {key} is short enough now; remove its row"
+
+
+def check_figures(tree):
+    """What is added is added in few places, and the first page stays short. Of what figures.py counts
+    besides, check_types and check_loops name the places."""
+    kinds = [("figure", figures.files_of_figures(tree), rules.MAX_FIGURE_FILES)]
+    kinds += [(kind, figures.files_of_plugins(tree, table), rules.MAX_PLUGIN_FILES)
+              for kind, table in rules.PLUGIN_TABLES.items()]
+    for kind, named, limit in kinds:
+        for what, files in named.items():
+            if len(files) > limit:
+                yield (f"{kind} {what}: {len(files)} files of production code name it, more than {limit}: "
+                       f"{', '.join(sorted(files))}")
+    words = figures.readme_words(tree)
+    if words > rules.MAX_README_WORDS:
+        yield f"README.md: {words} words, more than {rules.MAX_README_WORDS}"
+
+
 def check_lists(tree):
     """Values of an aggregate that are many are given by name: nobody counts commas, no field moves."""
     shared = {kind.name.rsplit("::", 1)[-1] for source in tree.production.values()
@@ -373,11 +408,27 @@ def check_registered(tree):
             yield f"{name}: no CMakeLists.txt of its folder or above names it, so nothing builds or runs it"
 
 
+def check_messages(tree):
+    """A field of a message that no source of production code names is neither set nor read."""
+    def blank(match):
+        return match[0] if match[0].startswith('"') else "\n" * match[0].count("\n")
+    named = set()
+    for name in tree.production:
+        named |= proto.names_in(C_NOISE.sub(blank, tree.text[name]))
+    for name in tree.paths:
+        if not name.endswith(".proto"):
+            continue
+        for line, field in proto.fields((tree.root / name).read_text(encoding="utf-8")):
+            if not proto.accessors(field) & named:
+                yield f"{name}:{line}: nothing sets or reads {field}; reserve its number and its name"
+
+
 def violations(root):
     tree = Tree(root)
     found = list(check_tables())
     for check in (check_folders, check_walls, check_page, check_banned, check_files, check_types,
-                  check_lists, check_loops, check_registered):
+                  check_functions, check_lists, check_loops, check_figures, check_registered,
+                  check_messages):
         found.extend(check(tree))
     return tree, found
 

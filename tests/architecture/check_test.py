@@ -11,7 +11,7 @@ import figures
 import rules
 
 # Exceptions of the tree are none of the small ones that are planted here.
-rules.LONGER, rules.LONGER_CLASSES, rules.POSITIONAL = {}, {}, {}
+rules.LONGER, rules.LONGER_CLASSES, rules.LONGER_FUNCTIONS, rules.POSITIONAL = {}, {}, {}, {}
 
 BUILT = {"CMakeLists.txt": "a.cc b.cc c.cc a_test.cc check_test.py",
          check.PAGE: check.page_table()}
@@ -184,6 +184,7 @@ class CheckTest(unittest.TestCase):
             "tests/tuner/core/a_test.cc": "namespace espalier {\nstruct Step {};\n}\n",
         })
 
+    @mock.patch.object(rules, "MAX_FUNCTION_LINES", 1000)
     def test_lines_of_a_class_are_counted_over_its_files(self):
         body = "  ++n_;\n" * 250
         header = ONCE + "namespace espalier {\nclass Core {\n  struct Impl;\n  int n_ = 0;\n};\n}\n"
@@ -208,6 +209,39 @@ class CheckTest(unittest.TestCase):
                 self.expect_one(files, "lower its row from 12")
             with mock.patch.object(rules, "LONGER_CLASSES", {"A": 10, "B": 9}):
                 self.expect_one(files, "rules.LONGER_CLASSES: B keeps to the rule now")
+
+    def test_lines_of_a_function(self):
+        long = "  F();\n" * 8 + "}\n"
+        with mock.patch.object(rules, "MAX_FUNCTION_LINES", 9):
+            self.expect_clean({"tuner/core/a.cc": 'namespace a {\nextern "C" {\nvoid F() {\n}\n' + "void G();\n" * 9 +
+                               "}\nstruct B {\n" + "  int n;\n" * 9 + "};\nvoid H() {\n" + long[7:] + "}\n"})
+            for head, name in (("void F(int a,\n       int b) {\n", "F"), ("A::A(int b) : b_{b}, c_{1} {\n", "A::A"),
+                               ("TEST(Tree, Is) {\n", "TEST(Tree, Is)"), ("bool A::operator()(int) {\n", "A::operator()")):
+                self.expect_one({"tuner/core/a.cc": "int b() { return 1; }\n// why\n" + head + long},
+                                f"tuner/core/a.cc:3: {name} has {head.count(chr(10)) + 9} lines, more than 9")
+            self.expect_one({"tests/core/a_test.cc": "void F() {\n" + long}, "F has 10 lines")
+            with mock.patch.object(rules, "LONGER_FUNCTIONS", {"tuner/core/a.cc A::F": "a table"}):
+                self.expect_clean({"tuner/core/a.cc": "void A::F() {\n" + long})
+                self.expect_one({"tuner/core/a.cc": "void A::F() {\n}\n"}, "short enough")
+
+    def test_plugin_that_a_third_file_names(self):
+        for kind, table in rules.PLUGIN_TABLES.items():
+            files = {"CMakeLists.txt": f"{BUILT['CMakeLists.txt']} {Path(table).name}",
+                     table: "Row EldestRow();\nTable table{those::EldestRow()};\n",
+                     "tuner/core/a.cc": "Row EldestRow() {\n}\n", "tests/core/a_test.cc": "EldestRow();\n"}
+            self.expect_clean(files)
+            self.expect_one(files | {"tuner/core/b.cc": "EldestRow();\n"},
+                            f"{kind} EldestRow: 3 files of production code name it, more than 2", "tuner/core/b.cc")
+
+    def test_figure_that_a_fourth_file_names(self):
+        files = {rules.FIGURES["file"]: ONCE + "enum class Figure { kLoss };\n",
+                 "tuner/core/a.cc": "Tell(Figure::kLoss);\n", "tuner/core/b.cc": "Tell(Figure::kLoss);\n"}
+        self.expect_clean(files)
+        self.expect_one(files | {"tuner/core/c.cc": "Tell(Figure::kLoss);\n"}, "figure kLoss: 4 files", "more than 3")
+
+    def test_words_of_the_first_page(self):
+        self.expect_clean({"README.md": "word " * rules.MAX_README_WORDS})
+        self.expect_one({"README.md": "word " * (rules.MAX_README_WORDS + 1)}, "README.md: 1001 words, more than 1000")
 
     def test_many_values_without_names(self):
         five = "struct Five {\n  int a = 0, b, c;\n  std::string d;\n  bool e = false;\n};\n"
@@ -244,6 +278,15 @@ class CheckTest(unittest.TestCase):
         self.expect_clean(proto)
         self.expect_one({**proto, "trial_runner/control/a.cc": '#include "tuner.pb.h"\n'},
                         "trial_runner/control may not include \"tuner.pb.h\"")
+
+    def test_field_that_nothing_names(self):
+        message = ("message Trial {\n  reserved 4;\n  string name = 1;  // int64 was = 9;\n  repeated int64 steps = 2;\n"
+                   "  oneof kind {\n    Trial of_kind = 3;\n  }\n  optional bool held = 5 [deprecated = true];\n}\n")
+        used = "// trial.held()\nswitch (trial.kind_case()) {\n  case v1::Trial::kOfKind:\n    trial.add_steps(trial.name());\n}\n"
+        files = {"tuner/proto/tuner.proto": message, "tuner/api/a.cc": used}
+        self.expect_one(files, "tuner/proto/tuner.proto:8:", "sets or reads held")
+        self.expect_one(files | {"tests/api/a_test.cc": "trial.set_held(true);\n"}, "sets or reads held")
+        self.expect_clean(files | {"tuner/api/b.cc": 'Find("held");\n'})
 
     def test_header_that_is_not_guarded(self):
         self.expect_one({"tuner/core/a.h": "int F();\n"}, "no #pragma once")

@@ -10,6 +10,7 @@ OPENING = re.compile(
     r"(?:alignas\s*\([^()]*\)\s*|\[\[[^\]]*\]\]\s*)*"
     r"(?P<type>\w[\w:]*(?:<.*>)?)\s*(?:final\b\s*)?(?::(?!:)(?P<bases>[^;{}()]*(?:\([^()]*\))?[^;{}()]*))?$",
     re.DOTALL)
+FUNCTION = re.compile(r"TEST\w*\s*\([^()]*\)|(?P<name>(?:[\w:]+::)?operator\s*(?:\(\)|[^\s(]+)|[\w:~]+)\s*\(")
 QUALIFIER = re.compile(r"([\w:]+)::(?:~?\w+|operator\s*\S+)\s*$")
 PREPROCESSOR = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
 TEMPLATE = re.compile(r"^\s*template\s*<")
@@ -35,9 +36,18 @@ class Member:
 
 
 @dataclass
+class Function:
+    """Whatever has a body, in or outside of a class; what is defined within it is part of it."""
+    name: str  # what stands before its first parenthesis, a test's with its two names
+    first_line: int
+    lines: int
+
+
+@dataclass
 class Source:
     types: list = field(default_factory=list)
     members: list = field(default_factory=list)
+    functions: list = field(default_factory=list)
 
 
 def without_templates(text):
@@ -70,6 +80,10 @@ def read(name, code):
         if mark == "{":
             head = code[start:at]
             opening = OPENING.search(head)
+            if inside == "namespace" and head.strip() == "extern":  # "C", whose text is blanked
+                scopes.append(("namespace", "(anonymous)", None))
+                start = at + 1
+                continue
             if inside in ("namespace", "type") or opening:
                 if opening and opening["namespace"] is not None:
                     scopes.append(("namespace", opening["namespace"] or "(anonymous)", None))
@@ -107,10 +121,13 @@ def read(name, code):
                     continue
                 head = code[held:at]
                 owner = declarator(head[:head.index("{")]) if "{" in head else None
+                first = held + len(head) - len(head.lstrip())
+                lines = code.count("\n", first, at) + 1
                 if owner and (not scopes or scopes[-1][0] == "namespace"):
-                    first = held + len(head) - len(head.lstrip())
-                    found.members.append(Member(owner, "::".join(scope[1] for scope in scopes),
-                                                code.count("\n", first, at) + 1))
+                    found.members.append(Member(owner, "::".join(scope[1] for scope in scopes), lines))
+                if named := FUNCTION.search(head):
+                    name = re.sub(r"\s+", " ", named["name"] or named[0])
+                    found.functions.append(Function(name, code.count("\n", 0, first) + 1, lines))
                 start = at + 1
         elif inside != "other":
             start = match.end()

@@ -18,22 +18,20 @@ def files_with(tree, pattern):
     return {name for name in tree.production if re.search(pattern, tree.text[name])}
 
 
-def files_a_figure(tree):
-    """Of the figure that most files name: the table has it, and what measures it."""
+def files_of_figures(tree):
+    """{enumerator of a figure: the files that name it}: the table has it, and what measures it."""
     table = tree.text.get(rules.FIGURES["file"], "")
     listed = re.search(rf"\benum class {rules.FIGURES['enumeration']}\b[^{{]*{{([^}}]*)}}", table)
-    if not listed:
-        return None
-    most = 0
-    for enumerator in re.findall(r"\bk\w+", listed[1]):
+    files = {}
+    for enumerator in re.findall(r"\bk\w+", listed[1]) if listed else []:
         told = rf"\b{rules.FIGURES['enumeration']}::{enumerator}\b"
-        most = max(most, len(files_with(tree, told) | {rules.FIGURES["file"]}))
-    return most
+        files[enumerator] = files_with(tree, told) | {rules.FIGURES["file"]}
+    return files
 
 
-def files_a_plugin(tree, table):
-    """Of the plug-in that most files name: its row, the class in its source, or that source's header."""
-    most = 0
+def files_of_plugins(tree, table):
+    """{row of a table: the files that name the plug-in}, which is by its row, or its source's header."""
+    files = {}
     for _, row in ROW.findall(tree.text.get(table, "")):
         pattern = rf"\b{row}\b"
         homes = [name for name in files_with(tree, rf"\b{row}\(\) {{")]
@@ -41,8 +39,13 @@ def files_a_plugin(tree, table):
             header = home.removesuffix(".cc") + ".h"
             if header in tree.includes:
                 pattern += f'|"{re.escape(header)}"'
-        most = max(most, len(files_with(tree, pattern)))
-    return most
+        files[row] = files_with(tree, pattern)
+    return files
+
+
+def most(files):
+    """How many files the thing has that most files name."""
+    return max(map(len, files.values()), default=0)
 
 
 def folder_loops(tree):
@@ -70,16 +73,16 @@ def folder_loops(tree):
 
 
 def count(tree):
-    largest = max(tree.class_lines, key=tree.class_lines.get)
+    largest = max(tree.class_lines, key=tree.class_lines.get, default=None)
     loops = folder_loops(tree)
     counted = {
         "largest_class": largest,
-        "largest_class_lines": tree.class_lines[largest],
-        "files_a_figure": files_a_figure(tree),
+        "largest_class_lines": tree.class_lines.get(largest, 0),
+        "files_a_figure": most(files_of_figures(tree)),
     }
     for kind, table in rules.PLUGIN_TABLES.items():
         article = "an" if kind[0] in "aeiou" else "a"
-        counted[f"files_{article}_{kind}"] = files_a_plugin(tree, table)
+        counted[f"files_{article}_{kind}"] = most(files_of_plugins(tree, table))
     counted |= {
         "folder_loops": len(loops),
         "loops": loops,

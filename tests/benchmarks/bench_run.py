@@ -8,11 +8,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import time
-import urllib.request
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from ports import free_port  # noqa: E402
 
 BIN = os.environ["ESPALIER_BIN"]
 TUNER = os.path.join(BIN, "tuner")
@@ -35,24 +30,45 @@ def quantile(values, q):
     return ordered[min(len(ordered) - 1, int(q * len(ordered)))]
 
 
+ANY_PORT = "127.0.0.1:0"  # what listens there says which port it got
+
+
+def serve(database, *options):
+    """A `tuner serve` with its gRPC endpoint at a port that the kernel gives: told_address says where."""
+    return subprocess.Popen([TUNER, "serve", "--grpc", ANY_PORT, "--db", str(database), *map(str, options)],
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def told_address(process, endpoint="gRPC"):
+    """HOST:PORT of one of a service's endpoints: it prints those of gRPC, HTTP and dashboard, in that order, once it
+    listens."""
+    for line in process.stdout:
+        told = re.match(rf"{endpoint} (?:\w+://)?([^\s/]+)", line)
+        if told:
+            return told[1]
+    raise AssertionError(f"no {endpoint} address is told by {' '.join(process.args)}")
+
+
 @contextlib.contextmanager
-def start_service(database, http, grpc="127.0.0.1:0"):
-    """A `tuner serve` that answers on `http`; yields its process and ends it."""
-    process = subprocess.Popen([TUNER, "serve", "--grpc", grpc, "--http", http, "--db",
-                                str(database)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def start_service(database):
+    """A `tuner serve` with HTTP; yields its process and its addresses for gRPC and HTTP, and ends it."""
+    process = serve(database, "--http", ANY_PORT)
     try:
-        end = time.monotonic() + 60
-        while True:
-            try:
-                urllib.request.urlopen(f"http://{http}/healthz", timeout=5).read()
-                break
-            except OSError:
-                assert process.poll() is None and time.monotonic() < end, "the service did not start"
-                time.sleep(0.01)
-        yield process
+        yield process, told_address(process), told_address(process, "HTTP")
     finally:
         process.terminate()
         process.wait()
+
+
+def torch_python():
+    """An interpreter with the torch that is built with, and the environment in which it finds espalier. It is run in
+    the folder of the benchmarks."""
+    root = pathlib.Path(__file__).resolve().parents[2]
+    os.chdir(pathlib.Path(__file__).parent)
+    library = pathlib.Path(BIN).parent / "lib/libespalier_torch.so"
+    python = os.environ.get("ESPALIER_TORCH_PYTHON", str(root / ".deps/venv/bin/python3"))
+    return python, os.environ | {"PYTHONPATH": str(root / "python"), "ESPALIER_TORCH_LIBRARY": str(library),
+                                 "ESPALIER_THREADS": "1"}
 
 
 def peers_python():

@@ -239,7 +239,8 @@ std::vector<Placement> PlacementsAfter(const Pool& pool,
   return placements;
 }
 
-// Of what our search finds where it looks for Pollux's fitness, which may leave jobs without slots.
+// The fitness of what our search finds where it looks for Pollux's, which may leave jobs without
+// slots.
 double OurFitness(const Pool& pool) {
   Board board(pool);
   Mend(board, /*reclaim=*/false);

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-from bench_run import TUNER, export, free_port, start_service, usual_or_smoke
+from bench_run import TUNER, export, start_service, usual_or_smoke
 
 TRIALS, CONCURRENCY, ROUNDS = *usual_or_smoke((200, 2, 3), (10, 2, 1)),
 
@@ -44,8 +44,7 @@ def by_tuner(directory):
 
 def by_shell(directory):
     script = directory / "trial.sh"
-    http = f"127.0.0.1:{free_port()}"
-    with start_service(directory / "shell.db", http):
+    with start_service(directory / "shell.db") as (_, _, http):
         env = dict(os.environ, ESPALIER_HTTP="http://" + http, ESPALIER_TRIAL_ID="1")
         numbers = "\n".join(map(str, range(TRIALS)))
         begin = time.monotonic()

@@ -10,7 +10,7 @@ import tempfile
 import time
 import typing
 
-from bench_run import BIN, TUNER, free_port
+from bench_run import BIN, TUNER, serve, told_address
 
 STUDY = "bench"
 
@@ -42,9 +42,8 @@ class Pool:
         self.wait(lambda: self.tuner("submit", path).returncode == 0)
 
     def start(self, folder, slots, agent_flags):
-        self.grpc = f"127.0.0.1:{free_port()}"
-        self.service = subprocess.Popen([TUNER, "serve", "--grpc", self.grpc, "--db", str(folder / "db")],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.service = serve(folder / "db")
+        self.grpc = told_address(self.service)
         # Shares of one GPU where tests/gpu says so.
         made_of = ["--gpus", "0", "--slots-per-gpu"] if os.environ.get("ESPALIER_TEST_DEVICE") == "cuda" else ["--slots"]
         self.agent = subprocess.Popen([TUNER, "agent", "--join", self.grpc, *made_of, str(slots), "--name",

@@ -7,14 +7,13 @@ import subprocess
 import tempfile
 import urllib.request
 
-from bench_run import BIN, free_port, resident_mb, start_service, usual_or_smoke
+from bench_run import BIN, resident_mb, start_service, usual_or_smoke
 
 TRIALS, VALUES = usual_or_smoke(10_000, 100), 20
 
 
 def measure(database, expect):
-    http = f"127.0.0.1:{free_port()}"
-    with start_service(database, http) as process:
+    with start_service(database) as (process, _, http):
         # As a page that follows the study would ask, so that what answering takes is counted.
         for _ in range(3):
             with urllib.request.urlopen(f"http://{http}/api/studies", timeout=60) as answer:

@@ -17,8 +17,9 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "nni"))
 import environment
+from ports import two_free_ports
 
-from bench_run import TUNER, free_port, start_service, usual_or_smoke
+from bench_run import TUNER, start_service, usual_or_smoke
 
 TRIALS, CONCURRENCY, MANY, ROUNDS = usual_or_smoke((50, 2, 200, 3), (2, 2, 4, 1))
 
@@ -89,7 +90,7 @@ def experiment(nni, platform, address, trials):
         script.write_text(TRIAL.replace("TIMES", str(times)))
         script.chmod(0o755)
         done = subprocess.run([python, "-c", DRIVER, platform, address, str(script), code, str(trials), str(CONCURRENCY),
-                               str(free_port())], env=variables, cwd=folder, check=False, text=True, capture_output=True,
+                               str(two_free_ports())], env=variables, cwd=folder, check=False, text=True, capture_output=True,
                               timeout=200)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         began = json.loads(done.stdout.splitlines()[-1])["begin"]
@@ -105,8 +106,7 @@ def per_trial(spans):
 @contextlib.contextmanager
 def pool(folder):
     """The HTTP address of a service with CONCURRENCY slots."""
-    http, grpc = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
-    with start_service(folder / "espalier.db", http, grpc):
+    with start_service(folder / "espalier.db") as (_, grpc, http):
         agent = subprocess.Popen([TUNER, "agent", "--join", grpc, "--http", http, "--slots", str(CONCURRENCY), "--dir",
                                   str(folder / "agent")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from bench_run import TUNER, free_port, optuna_load, setup_optuna, usual_or_smoke
+from bench_run import optuna_load, serve, setup_optuna, told_address, usual_or_smoke
 
 HERE = pathlib.Path(__file__).parent
 CONNECTIONS = 8
@@ -27,14 +27,13 @@ class Server:
 
     def __init__(self, kind, python, folder):
         self.kind = kind
-        self.address = f"127.0.0.1:{free_port()}"
         database = os.path.join(folder, f"{kind}.db")
         if kind == "ours":
-            command = [TUNER, "serve", "--grpc", self.address, "--db", database]
+            self.process = serve(database)
         else:
-            command = [python, HERE / "peers" / "optuna_proxy.py", kind, self.address, database]
-        self.process = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL)
+            self.process = subprocess.Popen([python, str(HERE / "peers" / "optuna_proxy.py"), kind, database],
+                                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.address = told_address(self.process)
 
     def load(self, connections, in_flight, trials):
         return optuna_load(self.address, connections, in_flight, trials)

@@ -11,23 +11,20 @@ import subprocess
 import tempfile
 import time
 
-from bench_run import BIN, TUNER, free_port, optuna_load, resident_mb, setup_optuna, usual_or_smoke
+from bench_run import BIN, TUNER, optuna_load, resident_mb, serve, setup_optuna, told_address, usual_or_smoke
 
 HERE = pathlib.Path(__file__).parent
 LOAD_TRIALS = usual_or_smoke(1000, 10)
 REMOVAL_TRIALS = usual_or_smoke(3000, 30)
 
 
-def start(database, address):
-    """The service, and seconds until it answered its first call."""
+def start(database):
+    """The service, its address, and seconds until it answered its first call."""
     begun = time.monotonic()
-    process = subprocess.Popen([TUNER, "serve", "--grpc", address, "--db", database], stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL, text=True)
-    for line in process.stdout:  # it names its addresses once it listens
-        if line.startswith("gRPC"):
-            break
+    process = serve(database)
+    address = told_address(process)
     subprocess.run([TUNER, "ls", "--service", address], check=True, stdout=subprocess.DEVNULL)
-    return process, time.monotonic() - begun
+    return process, address, time.monotonic() - begun
 
 
 def load(address):
@@ -56,14 +53,12 @@ def main():
                         str(options.values)], check=True)
         recoveries = []
         for _ in range(3):
-            address = f"127.0.0.1:{free_port()}"
-            process, seconds = start(full, address)
+            process, _, seconds = start(full)
             recoveries.append(seconds)
             process.terminate()
             process.wait()
-        address, fresh = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
-        process, _ = start(full, address)
-        beside, _ = start(empty, fresh)
+        process, address, _ = start(full)
+        beside, fresh, _ = start(empty)
         try:
             done = subprocess.run([python, HERE / "peers" / "optuna_reader.py", address], check=True,
                                   capture_output=True, text=True)

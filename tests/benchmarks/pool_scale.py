@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 
-from bench_run import BIN, TUNER, free_port, quantile, usual_or_smoke
+from bench_run import ANY_PORT, BIN, quantile, serve, told_address, usual_or_smoke
 
 AGENTS = usual_or_smoke(1000, 20)
 SLOTS = usual_or_smoke(4096, 80)
@@ -80,14 +80,10 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         make_certificate(folder)
-        grpc, rest = (f"127.0.0.1:{free_port()}" for _ in range(2))
-        service = subprocess.Popen([TUNER, "serve", "--grpc", grpc, "--http", rest, "--db", folder / "pool.db",
-                                    "--tls-cert", folder / "cert.pem", "--tls-key", folder / "key.pem"],
-                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        service = serve(folder / "pool.db", "--http", ANY_PORT, "--tls-cert", folder / "cert.pem", "--tls-key",
+                        folder / "key.pem")
         try:
-            for line in service.stdout:  # it names its addresses once it listens
-                if line.startswith("gRPC"):
-                    break
+            grpc, rest = told_address(service), told_address(service, "HTTP")
             trust = ssl.create_default_context(cafile=str(folder / "cert.pem"))
             client = Client(rest, trust)
             for study in (POOL_STUDY, CLIENT_STUDY):

@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import time
 
-from bench_run import TUNER, free_port, quantile, resident_mb, setup_optuna, usual_or_smoke
+from bench_run import ANY_PORT, TUNER, quantile, resident_mb, serve, setup_optuna, told_address, usual_or_smoke
 
 HERE = pathlib.Path(__file__).parent
 TABLE = HERE.parents[1] / "tuner" / "credentials" / "permissions.cc"
@@ -55,13 +55,10 @@ class Service:
         self.word = secrets.token_hex(32)
         (folder / "word").write_text(self.word)
         (folder / "word").chmod(0o600)
-        self.grpc, self.http, self.dashboard = (f"127.0.0.1:{free_port()}" for _ in range(3))
-        self.process = subprocess.Popen([TUNER, "serve", "--grpc", self.grpc, "--http", self.http, "--dashboard",
-                                         self.dashboard, "--db", folder / "pool.db", "--token-file", folder / "word"],
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        for line in self.process.stdout:
-            if line.startswith("gRPC"):
-                break
+        self.process = serve(folder / "pool.db", "--http", ANY_PORT, "--dashboard", ANY_PORT, "--token-file",
+                             folder / "word")
+        self.grpc, self.http, self.dashboard = (told_address(self.process, endpoint)
+                                                for endpoint in ("gRPC", "HTTP", "dashboard"))
 
     def end(self):
         self.process.terminate()
@@ -128,13 +125,10 @@ def try_connect(service):
     token = service.folder / "connect.token"
     token.write_text(service.token("administer", "connect"))
     token.chmod(0o600)
-    port = f"127.0.0.1:{free_port()}"
-    connected = subprocess.Popen([TUNER, "connect", service.http, "--listen", port, "--token-file", token],
+    connected = subprocess.Popen([TUNER, "connect", service.http, "--listen", ANY_PORT, "--token-file", token],
                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        for line in connected.stdout:
-            if line.startswith("until"):
-                break
+        port = connected.stdout.readline().split(" is the service at ")[0]
         rows = [call for call, needed, _ in ROW.findall(TABLE.read_text())
                 if needed != "Nobody" and not call.startswith(("/", "dashboard"))]
         calls = [" ".join(call_of_http(call)) for call in rows]

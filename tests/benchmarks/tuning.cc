@@ -122,7 +122,7 @@ Result RunOne(const Cell& cell, const Contender& contender, double resize_s, std
   return {f.finish_s, f.best.value_or(1), f.slot_use, 0};
 }
 
-// Of the cell's trials that end no worse than `best`, the least time to run one alone.
+// The least time to run alone one of the cell's trials that end no worse than `best`.
 double SecondsOfFastest(const Cell& cell, std::uint64_t seed, double best) {
   const Poolbench bench;
   Random random(seed);

@@ -19,8 +19,8 @@ struct Workload {
   at::Tensor labels;
   std::int64_t batch_size = 0;
   std::string precision{};  // as DataParallelOptions::mixed_precision
-  // Of an epoch; beyond the samples in memory their rows are taken again. Large: an epoch's end,
-  // with its checkpoint and its shuffling, does not fall into a measurement.
+  // Samples of an epoch; beyond those in memory their rows are taken again. They are many, so that
+  // an epoch's end, with its checkpoint and its shuffling, does not fall into a measurement.
   static constexpr std::int64_t kDatasetSize = std::int64_t{1} << 21;
 
   at::Tensor Loss(const at::Tensor& indices) const {

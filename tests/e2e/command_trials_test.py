@@ -5,7 +5,7 @@ import signal
 import unittest
 import urllib.request
 
-from harness import ROOT, TunerTest, free_port, kill, replicas_of, wait_for
+from harness import ROOT, TunerTest, kill, replicas_of, wait_for
 
 # Tells `steps` values (x + 1/step) and ends; a step takes `pause` seconds.
 SCRIPT = """#!/bin/sh
@@ -124,12 +124,12 @@ class RunCommands(TunerTest):
         self.assertIn("--fresh", done.stderr)
 
     def test_http_listener(self):
-        port = free_port()
         study = self.study([self.script(steps=50, pause="sleep 0.1")], trials=1)
-        run = self.start("run", study, "--dir", self.dir / "run", "--slots", 1, "--http", f"127.0.0.1:{port}")
+        run = self.start("run", study, "--dir", self.dir / "run", "--slots", 1, "--http", "127.0.0.1:0")
+        address = wait_for(lambda: re.search(r"HTTP (http://\S+)\n", self.output(run)), "the address of HTTP")[1]
 
         def get(path):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            with urllib.request.urlopen(address + path, timeout=10) as answer:
                 return answer.read().decode()
 
         def reported():

@@ -14,7 +14,7 @@ import tempfile
 import threading
 import unittest
 
-from harness import TUNER, TunerTest, free_port, wait_for
+from harness import TUNER, TunerTest, wait_for
 
 NOBODY = 65534
 IS_ROOT = os.geteuid() == 0
@@ -138,11 +138,10 @@ class Reachable(Frontends):
     speak TLS as from elsewhere; the test of a word keeps the kernel's word out of it."""
 
     def serve_open(self, *options):
-        self.port = free_port()
-        self.grpc = f"127.0.0.1:{self.port}"
-        process = self.start("serve", "--grpc", f"0.0.0.0:{self.port}", "--db", self.dir / "pool.db", *options)
+        process = self.start("serve", "--grpc", "0.0.0.0:0", "--db", self.dir / "pool.db", *options)
         wait_for(lambda: "database" in self.output(process) or process.poll() is not None, "the service to start")
-        self.assertIsNone(process.poll(), self.output(process))
+        self.port = self.told_address(process, "gRPC").rpartition(":")[2]
+        self.grpc = f"127.0.0.1:{self.port}"
         self.folder = self.dir / "pool.db.credentials"
         return process
 
@@ -279,7 +278,7 @@ class Reachable(Frontends):
         made = self.run_tuner("token", "create", "--role", "agent", "--name", "nodes", "--service", self.grpc, "--token-file",
                               self.folder / "administer.token").stdout.strip()
         scheme, ident, secret, pin = made.split(".")
-        nowhere = f"127.0.0.1:{free_port()}"
+        nowhere = self.unanswered_address()
         for name, token, join, message in (
                 ("good", made, self.grpc, "node n1 is number 1 of the pool"),
                 ("hash", f"{scheme}.{ident}.{secret}.{'0' * 64}", self.grpc, "shows a certificate with hash " + pin[:16]),

@@ -5,14 +5,11 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from ports import free_port  # noqa: E402
 
 BIN = pathlib.Path(os.environ["ESPALIER_BIN"])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -130,6 +127,13 @@ class TunerTest(unittest.TestCase):
             self.assertIsNone(process.poll(), self.output(process))
             return re.search(rf"^{endpoint} (?:\w+://)?([^\s/]+)[/\w]*\n", self.output(process), re.MULTILINE)
         return wait_for(told, f"the service to print its {endpoint} address")[1]
+
+    def unanswered_address(self):
+        """HOST:PORT at which nobody answers until the test ends: the port is taken, and nothing listens there."""
+        holder = socket.socket()
+        self.addCleanup(holder.close)
+        holder.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{holder.getsockname()[1]}"
 
     def wait_service(self, process):
         def answers():

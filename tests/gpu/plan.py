@@ -358,12 +358,14 @@ def losses():
             "search_space": {"lr": {"_type": "uniform", "_value": [0.01, 0.02]}},
             "command": [binary("bench_resize_trial"), str(logs), "small"]}), encoding="utf-8")
         output_of([binary("tuner"), "submit", path, "--service", address])
+        await_step(logs, "a replica", lambda s: True)
         output_of([binary("tuner"), "pin", "gpu", "0", "--slots", "3", "--service", address])
         took_s, memory_mb, after = [], [], 0
         for _ in range(5):
             generation = await_step(logs, "three replicas", lambda s: s[3] == 3 and s[1] > after)[1]
+            for rank in range(3):
+                await_step(logs, f"rank {rank}", lambda s, rank=rank: s[1] == generation and s[2] == rank)
             members = {mine[-1][2]: pid for pid, mine in steps_in(logs).items() if mine and mine[-1][1] == generation}
-            await_step(logs, "all three", lambda s: s[1] == generation and s[2] == 2)
             memory_mb.append(device_memory_by_process().get(members.get(0), 0))
             killed = time.clock_gettime(time.CLOCK_MONOTONIC)
             os.kill(members[max(members)], signal.SIGKILL)

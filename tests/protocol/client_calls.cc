@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner.grpc.pb.h"
+#include "tuner/proto/grpc_status.h"
 
 namespace espalier {
 namespace {
@@ -24,7 +25,7 @@ Call Through(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, 
     grpc::ClientContext context;
     const grpc::Status status = (stub.*method)(&context, request, &response);
     if (status.ok()) return response.SerializeAsString();
-    return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+    return FromGrpc(status);
   };
 }
 

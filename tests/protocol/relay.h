@@ -17,7 +17,7 @@ class Relay {
   ~Relay();
 
   std::string address() const;  // for the agent
-  // Of a client's call, which does not pass through here.
+  // Notes what a client has said in a call, which does not pass through here.
   void Note(const std::string& by, const std::string& bytes);
   // Waits until the condition holds of what was said.
   void Await(const std::function<bool(const Recording&)>& condition);

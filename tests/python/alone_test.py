@@ -49,9 +49,9 @@ class SameAsPlain(unittest.TestCase):
     """With the batch that the rate is meant for, a lone replica does what the plain loop does, to the bit."""
 
     def compare(self, optimizer, epochs=3, batch=20, between=lambda model: None, wrap=lambda model: model,
-                schedule=None):
-        x, y = data()
-        plain = net()
+                schedule=None, convert=lambda model: model):
+        x, y = map(convert, data())
+        plain = convert(net())
         plain_optimizer = optimizer(plain.parameters())
         plain_schedule = schedule(plain_optimizer) if schedule else None
         run = wrap(plain)
@@ -63,7 +63,7 @@ class SameAsPlain(unittest.TestCase):
                 plain_optimizer.step()
                 if plain_schedule:
                     plain_schedule.step()
-        ours = net()
+        ours = convert(net())
         own_optimizer = optimizer(ours.parameters())
         own_schedule = schedule(own_optimizer) if schedule else None
         model = adl.AdaptiveDataParallel(wrap(ours), own_optimizer, own_schedule)
@@ -87,6 +87,11 @@ class SameAsPlain(unittest.TestCase):
     @alone
     def test_compiled_model(self):
         self.compare(OPTIMIZERS["sgd"], wrap=lambda model: torch.compile(model, backend="aot_eager"))
+
+    @alone
+    def test_parameters_of_bfloat16(self):
+        half = lambda model: model.bfloat16()  # noqa: E731
+        self.compare(OPTIMIZERS["sgd"], convert=half)
 
     @alone
     def test_schedule_of_batches(self):
@@ -156,6 +161,26 @@ class Steps(unittest.TestCase):
         self.assertEqual(taken, 40)
         self.assertEqual(parallel.steps, 10)
         self.expect_like_plain(model, self.TWO)
+
+    @alone
+    def test_bfloat16_in_several_microbatches_is_summed_in_float(self):
+        x, y = (t.bfloat16() for t in data())
+        model = net().bfloat16()
+        optimizer = torch.optim.SGD(model.parameters(), 0.01)
+        parallel = adl.AdaptiveDataParallel(model, optimizer)
+        loader = adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=20, local_bsz_bounds=(None, 5))
+        for _ in adl.remaining_epochs_until(1):
+            for inputs, targets in loader:
+                torch.nn.functional.mse_loss(parallel(inputs), targets).backward()
+                optimizer.step()
+        self.assertEqual(next(model.parameters()).dtype, torch.bfloat16)
+        plain = net()
+        own = torch.optim.SGD(plain.parameters(), 0.01)
+        for inputs, targets in plain_batches(x.float(), y.float(), 20):
+            own.zero_grad()
+            torch.nn.functional.mse_loss(plain(inputs), targets).backward()
+            own.step()
+        torch.testing.assert_close(values(model).float(), values(plain), rtol=0.05, atol=0.01)
 
     @alone
     def test_no_sync_keeps_gradients_for_the_next_backward(self):

@@ -158,7 +158,7 @@ TEST_F(AccessControlTest, TrialsHaveTokensThatOnlyTheServiceCanMake) {
 }
 
 TEST(AccessControl, AWordIsToBeShownByEverybody) {
-  const AccessControl access({.word = "secret"});
+  const AccessControl access({.shared_token = "secret"});
   EXPECT_FALSE(access.Trusts({PeerKind::kOwnUser, {}, ""}));
   EXPECT_TRUE(access.Admit(kSubmit, {false, "secret"}).ok());
   for (const char* bad : {"", "secre", "secrets", "Secret", "secretsecret"}) {

@@ -107,7 +107,7 @@ TEST_F(GuardedService, MakeTheirOwnCertificateAndKeepWhatIsSecret) {
     ASSERT_EQ(stat(entry.path().c_str(), &about), 0);
     EXPECT_EQ(about.st_mode & 0777, 0600u) << entry.path();
   }
-  // The same after a restart: agents join again with what they have.
+  // All of it is the same after a restart: agents join again with what they have.
   const std::string join = credentials.join_token;
   Start();
   EXPECT_EQ(service_->credentials().join_token, join);

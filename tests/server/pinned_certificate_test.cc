@@ -65,7 +65,7 @@ TEST(PinService, TrustsTheCertificateOfTheTokenAndNoOther) {
   EXPECT_THAT(std::string(other.status().message()), HasSubstr("tuner token create"));
 }
 
-// The same service's certificate, good between other moments.
+// Makes a certificate of the same service that is good between other moments.
 Certificate MadeGood(const Certificate& certificate, std::int64_t from_s, std::int64_t to_s) {
   using Text = std::unique_ptr<BIO, OpenSslFree<BIO_free_all>>;
   const auto read = [](const std::string& pem) {

@@ -49,7 +49,7 @@ TEST(Service, AnswersErrorsWithTheirCodeAndReason) {
   EXPECT_THAT(malformed.error_message(), HasSubstr("study_json"));
 }
 
-// Of a database of a release that took fractions for options that count.
+// The database is of a release that took fractions for options that count.
 TEST(Service, StartsWithAPolicyThatWouldBeRefusedToday) {
   const ScratchFolder folder;
   const std::string database = folder.File("tuner.db");

@@ -89,7 +89,7 @@ class SimulatedPool {
     int damaged = 0;  // found on a disk where a trial was to start, and set aside
   };
   const CheckpointCounts& checkpoints() const { return checkpoints_; }
-  // Of the newest checkpoint of each trial on the node.
+  // Damages the newest checkpoint of each trial on the node.
   void Damage(std::size_t index);
   // Trials of which more than `most` nodes keep files.
   int TrialsOnMoreNodesThan(int most) const;
@@ -151,6 +151,7 @@ class SimulatedPool {
   void Do(std::size_t index, const StopReplicaCommand& command);
   void Do(std::size_t index, const CopyCheckpointCommand& command);
   void Do(std::size_t index, const DropCheckpointsCommand& command);
+  void Do(std::size_t, const EndSparesCommand&) {}  // nodes have no GPUs here
   void CheckStart(std::size_t index, const StartReplicaCommand& start);
   void Work(std::size_t index, ReplicaId id);
   void TryForm(TrialId trial, std::int64_t generation);

@@ -267,90 +267,63 @@ TEST(Simulation, ACheckpointOfWhichAllCopiesAreDamagedIsAnErrorThatSaysSo) {
       << trial.reason;
 }
 
-// Each seed is a pool of its own with every kind of fault; then the faults stop, and what was
-// started must come to its end.
-TEST(Simulation, ThousandSeedsWithFaults) {
+// Texts of decisions that the seeds below must lead to, each at least once.
+constexpr const char* kSaid[] = {"hangs",
+                                 "hung",
+                                 "could not reach",
+                                 "cannot reach node-",
+                                 "replaced by",
+                                 "faster without it",
+                                 "steps at equal progress",
+                                 "waits to come among",
+                                 "was never promoted",
+                                 "cannot be paused",
+                                 "its client asked for",
+                                 "given back by its client",
+                                 "its client was silent",
+                                 "make room for it",
+                                 "slots that a client waits for",
+                                 "node-1 was lost",
+                                 "waits for node",
+                                 "goes on from the older checkpoint",
+                                 "had not taken over yet"};
+
+// What must have gone wrong how often at the least: a fault that is not drawn proves nothing.
+const std::map<std::string, int>& LeastFaults() {
+  static const std::map<std::string, int> least = {{"replica killed", 2000},
+                                                   {"rank 0 of several killed", 20},
+                                                   {"another of several killed", 20},
+                                                   {"program crashed", 100},
+                                                   {"main thread hung", 20},
+                                                   {"replica frozen", 100},
+                                                   {"group cut off", 50},
+                                                   {"nodes cut, refused", 3},
+                                                   {"nodes cut, silent", 3},
+                                                   {"nodes cut one way", 3},
+                                                   {"slow slot", 50},
+                                                   {"stream broken", 2000},
+                                                   {"message doubled", 1000},
+                                                   {"node lost", 200},
+                                                   {"disk lost", 50},
+                                                   {"checkpoints damaged", 20},
+                                                   {"service crashed before the commit", 300},
+                                                   {"service crashed after the commit", 300},
+                                                   {"study stopped", 200}};
+  return least;
+}
+
+// What came of all seeds.
+struct Outcome {
   std::int64_t steps = 0;
   std::int64_t restarts = 0;
   std::int64_t client_grants = 0;
   std::int64_t large_states = 0;
-  std::map<std::string, int> said = {{"hangs", 0},
-                                     {"hung", 0},
-                                     {"could not reach", 0},
-                                     {"cannot reach node-", 0},
-                                     {"replaced by", 0},
-                                     {"faster without it", 0},
-                                     {"steps at equal progress", 0},
-                                     {"waits to come among", 0},
-                                     {"was never promoted", 0},
-                                     {"cannot be paused", 0},
-                                     {"its client asked for", 0},
-                                     {"given back by its client", 0},
-                                     {"its client was silent", 0},
-                                     {"make room for it", 0},
-                                     {"slots that a client waits for", 0},
-                                     {"node-1 was lost", 0},
-                                     {"waits for node", 0},
-                                     {"goes on from the older checkpoint", 0},
-                                     {"had not taken over yet", 0}};
-  SimulatedPool::CheckpointCounts checkpoints;
-  // What must have gone wrong how often at the least: a fault that is not drawn proves nothing.
-  const std::map<std::string, int> least = {{"replica killed", 2000},
-                                            {"rank 0 of several killed", 20},
-                                            {"another of several killed", 20},
-                                            {"program crashed", 100},
-                                            {"main thread hung", 20},
-                                            {"replica frozen", 100},
-                                            {"group cut off", 50},
-                                            {"nodes cut, refused", 3},
-                                            {"nodes cut, silent", 3},
-                                            {"nodes cut one way", 3},
-                                            {"slow slot", 50},
-                                            {"stream broken", 2000},
-                                            {"message doubled", 1000},
-                                            {"node lost", 200},
-                                            {"disk lost", 50},
-                                            {"checkpoints damaged", 20},
-                                            {"service crashed before the commit", 300},
-                                            {"service crashed after the commit", 300},
-                                            {"study stopped", 200}};
+  std::map<std::string, int> said;
   std::map<std::string, int> met;
-  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
-    Random shape(seed);
-    // Long enough to be found slow, and grown beyond two replicas.
-    const bool long_trials = seed % 10 == 0;
-    Faults faults{0.02 * shape.Uniform(),  0.02 * shape.Uniform(),  0.003 * shape.Uniform(),
-                  0.01 * shape.Uniform(),  0.05 * shape.Uniform(),  0.002 * shape.Uniform(),
-                  0.005 * shape.Uniform(), 0.005 * shape.Uniform(), 0.001 * shape.Uniform(),
-                  0.2 * shape.Uniform(),   long_trials ? 0.3 : 0,   long_trials};
-    if (seed % 2 == 0) faults.client = 0.1;
-    if (seed % 7 == 0) {
-      faults.large_state = 0.3;
-      faults.stalled_state = 0.2;
-    }
-    if (seed % 3 != 0) faults.cut_nodes = 0.1 * shape.Uniform();
-    if (seed % 2 == 1) faults.lose_disk = 0.5;
-    if (seed % 4 == 1) faults.together = 0.5;
-    if (seed % 4 == 2) faults.damage = 0.003;
-    SimulatedPool pool(seed, 1 + static_cast<int>(shape.Below(3)),
-                       1 + static_cast<int>(shape.Below(4)), faults, long_trials ? 80 : 9);
-    const BatchMode mode = seed % 5 == 0 ? BatchMode::kAdaptive : BatchMode::kFixed;
-    StudySpec first = pool.MakeStudy("a", seed % 4 != 0 || long_trials, mode);
-    if (seed % 3 == 1) first.pruner = {"asha_promote", {{"eta", 2}}};
-    if (long_trials) {
-      first.pruner = {"none", {}};
-      first.max_trials = 5;
-    }
-    while (pool.state().studies.empty()) {
-      pool.Client(CreateStudy{first, true});
-    }
-    if (seed % 3 == 0) pool.Client(CreateStudy{pool.MakeStudy("b", true), true});
-    pool.Run(40);
-    pool.StopFaults();
-    pool.Run(2000);
-    ExpectAllEnded(pool, seed);
-    if (::testing::Test::HasFailure()) break;
-    for (const auto& [text, count] : said) said[text] += CountReasons(pool.state(), text);
+  SimulatedPool::CheckpointCounts checkpoints;
+
+  void Add(const SimulatedPool& pool) {
+    for (const char* text : kSaid) said[text] += CountReasons(pool.state(), text);
     for (const auto& [fault, count] : pool.met()) met[fault] += count;
     steps += pool.steps();
     restarts += pool.restarts();
@@ -363,24 +336,91 @@ TEST(Simulation, ThousandSeedsWithFaults) {
     checkpoints.in_vain += pool.checkpoints().in_vain;
     checkpoints.damaged += pool.checkpoints().damaged;
   }
-  for (const auto& [fault, count] : met) {
-    std::cout << fault << ": " << count << "\n";
-    EXPECT_TRUE(least.contains(fault)) << "\"" << fault << "\" has no least number";
-  }
-  for (const auto& [fault, count] : least) EXPECT_GE(met[fault], count) << fault;
-  EXPECT_GT(steps, 200'000);
-  for (const auto& [text, count] : said) {
+};
+
+void ExpectEveryPathTaken(const Outcome& outcome) {
+  for (const auto& [text, count] : outcome.said) {
     EXPECT_GT(count, 0) << "no decision says \"" << text << "\": its path was not taken";
   }
-  EXPECT_GT(client_grants, 1000);
-  EXPECT_GT(checkpoints.copies, 1000);
-  EXPECT_GT(checkpoints.fetched, 100);
-  EXPECT_GT(checkpoints.older, 0);
-  EXPECT_GT(checkpoints.dropped, 100);
-  EXPECT_GT(checkpoints.in_vain, 0);
-  EXPECT_GT(checkpoints.damaged, 10);
-  EXPECT_GT(large_states, 0) << "few live through so many faults";
-  EXPECT_GT(restarts, 500) << "the service must have crashed often for this to mean something";
+  EXPECT_GT(outcome.steps, 200'000);
+  EXPECT_GT(outcome.client_grants, 1000);
+  EXPECT_GT(outcome.checkpoints.copies, 1000);
+  EXPECT_GT(outcome.checkpoints.fetched, 100);
+  EXPECT_GT(outcome.checkpoints.older, 0);
+  EXPECT_GT(outcome.checkpoints.dropped, 100);
+  EXPECT_GT(outcome.checkpoints.in_vain, 0);
+  EXPECT_GT(outcome.checkpoints.damaged, 10);
+  EXPECT_GT(outcome.large_states, 0) << "few live through so many faults";
+  EXPECT_GT(outcome.restarts, 500) << "the service must have crashed often for this to mean "
+                                      "something";
+}
+
+void ExpectEveryFaultMet(const std::map<std::string, int>& met) {
+  for (const auto& [fault, count] : met) {
+    std::cout << fault << ": " << count << "\n";
+    EXPECT_TRUE(LeastFaults().contains(fault)) << "\"" << fault << "\" has no least number";
+  }
+  for (const auto& [fault, least] : LeastFaults()) {
+    EXPECT_GE(met.contains(fault) ? met.at(fault) : 0, least) << fault;
+  }
+}
+
+// Long enough to be found slow, and grown beyond two replicas.
+bool HasLongTrials(std::uint64_t seed) { return seed % 10 == 0; }
+
+// Every kind of fault, as often as is drawn.
+Faults DrawFaults(std::uint64_t seed, Random& shape) {
+  const bool long_trials = HasLongTrials(seed);
+  Faults faults{0.02 * shape.Uniform(),  0.02 * shape.Uniform(),  0.003 * shape.Uniform(),
+                0.01 * shape.Uniform(),  0.05 * shape.Uniform(),  0.002 * shape.Uniform(),
+                0.005 * shape.Uniform(), 0.005 * shape.Uniform(), 0.001 * shape.Uniform(),
+                0.2 * shape.Uniform(),   long_trials ? 0.3 : 0,   long_trials};
+  if (seed % 2 == 0) faults.client = 0.1;
+  if (seed % 7 == 0) {
+    faults.large_state = 0.3;
+    faults.stalled_state = 0.2;
+  }
+  if (seed % 3 != 0) faults.cut_nodes = 0.1 * shape.Uniform();
+  if (seed % 2 == 1) faults.lose_disk = 0.5;
+  if (seed % 4 == 1) faults.together = 0.5;
+  if (seed % 4 == 2) faults.damage = 0.003;
+  return faults;
+}
+
+void CreateStudies(SimulatedPool& pool, std::uint64_t seed) {
+  const bool long_trials = HasLongTrials(seed);
+  const BatchMode mode = seed % 5 == 0 ? BatchMode::kAdaptive : BatchMode::kFixed;
+  StudySpec first = pool.MakeStudy("a", seed % 4 != 0 || long_trials, mode);
+  if (seed % 3 == 1) first.pruner = {"asha_promote", {{"eta", 2}}};
+  if (long_trials) {
+    first.pruner = {"none", {}};
+    first.max_trials = 5;
+  }
+  while (pool.state().studies.empty()) {
+    pool.Client(CreateStudy{first, true});
+  }
+  if (seed % 3 == 0) pool.Client(CreateStudy{pool.MakeStudy("b", true), true});
+}
+
+// Each seed is a pool of its own with every kind of fault; then the faults stop, and what was
+// started must come to its end.
+TEST(Simulation, ThousandSeedsWithFaults) {
+  Outcome outcome;
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+    Random shape(seed);
+    const Faults faults = DrawFaults(seed, shape);
+    SimulatedPool pool(seed, 1 + static_cast<int>(shape.Below(3)),
+                       1 + static_cast<int>(shape.Below(4)), faults, HasLongTrials(seed) ? 80 : 9);
+    CreateStudies(pool, seed);
+    pool.Run(40);
+    pool.StopFaults();
+    pool.Run(2000);
+    ExpectAllEnded(pool, seed);
+    if (::testing::Test::HasFailure()) break;
+    outcome.Add(pool);
+  }
+  ExpectEveryFaultMet(outcome.met);
+  ExpectEveryPathTaken(outcome);
 }
 
 }  // namespace

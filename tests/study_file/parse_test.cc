@@ -30,7 +30,7 @@ TEST(ParseStudy, TakesDefaultsForWhatIsNotSaid) {
   const StudySpec spec = MustParse(kSmallest);
   EXPECT_EQ(spec.name, "small");
   EXPECT_EQ(spec.metric, "value");
-  EXPECT_EQ(spec.direction, Direction::kMinimize);
+  EXPECT_EQ(spec.direction(), Direction::kMinimize);
   EXPECT_THAT(spec.command, ElementsAre("./train", "--fast", "a b"));
   EXPECT_EQ(spec.directory, "/home/me/work");
   EXPECT_EQ(spec.sampler.name, "tpe");
@@ -60,7 +60,7 @@ TEST(ParseStudy, ReadsEveryKey) {
   })");
   EXPECT_EQ(spec.name, "all-of.it_2");
   EXPECT_EQ(spec.metric, "accuracy");
-  EXPECT_EQ(spec.direction, Direction::kMaximize);
+  EXPECT_EQ(spec.direction(), Direction::kMaximize);
   EXPECT_THAT(spec.command, ElementsAre("python3", "train.py"));
   EXPECT_EQ(spec.sampler, (PluginSpec{"tpe", {{"startup_trials", 6}}}));
   EXPECT_EQ(spec.pruner, (PluginSpec{"asha", {}}));

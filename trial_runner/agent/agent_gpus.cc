@@ -72,6 +72,14 @@ void AgentLoop::TellUnusableSlots() {
   outbox_.Add(std::move(event));
 }
 
+void AgentLoop::EndSparesBeside(int slot) {
+  const Gpu* const gpu = GpuOfSlot(options_, slot);
+  if (gpu == nullptr) return;
+  spares_.EndIf([&](const ReplicaProcess& spare) {
+    return GpuOfSlot(options_, spare.identity().slot()) == gpu;
+  });
+}
+
 void AgentLoop::TellExit(v1::ReplicaExited exited, bool may_be_gpu) {
   if (!gpu_watch_ || !may_be_gpu || stopping_) return AddExit(std::move(exited));
   held_exits_.push_back({gpu_watch_->LookNow(), Clock::now() + kMostHeldFor, std::move(exited)});

@@ -341,6 +341,8 @@ void AgentLoop::Obey(const v1::ServiceMessage& message) {
       return keeper_.Copy(message.copy());
     case v1::ServiceMessage::kDrop:
       return keeper_.Drop(message.drop());
+    case v1::ServiceMessage::kEndSpares:
+      return EndSparesBeside(message.end_spares().slot());
     case v1::ServiceMessage::KIND_NOT_SET:
       spdlog::warn("service {} sent a message of an unknown kind", options_.service_address);
       return;
@@ -443,8 +445,7 @@ bool AgentLoop::AdoptSpare(const v1::StartReplica& start) {
     return GpuOfSlot(options_, spare.identity().slot()) == gpu;
   };
   std::unique_ptr<ReplicaProcess> spare = spares_.Take(start, on_this_gpu);
-  // A spare still holds memory of its GPU, which the replica that starts now may count on.
-  if (gpu != nullptr) spares_.EndIf(on_this_gpu);
+  EndSparesBeside(start.slot());
   if (spare == nullptr) return false;
   // The process goes on writing to its old log, which is also found under the new replica's name.
   if (const absl::StatusOr<TrialFiles> files = MakeTrialFiles(options_, proxy_.access(), start);
@@ -490,7 +491,9 @@ absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
 void AgentLoop::Forward(std::int64_t replica_id, std::vector<v1::ReplicaMessage> messages) {
   const std::int64_t trial_id = running_.at(replica_id)->identity().trial_id();
   for (v1::ReplicaMessage& message : messages) {
-    if (message.has_parked()) return Park(replica_id);  // which is its last word
+    if (message.has_parked()) {  // which is its last word
+      return Park(replica_id, message.parked().device_memory_bytes());
+    }
     if (message.has_finished()) spares_.EndTrial(trial_id);
     // It says by itself what it saves.
     if (message.has_ready() || message.has_checkpoint()) keeper_.folders().Remove(replica_id);
@@ -507,7 +510,7 @@ void AgentLoop::Forward(std::int64_t replica_id, std::vector<v1::ReplicaMessage>
   }
 }
 
-void AgentLoop::Park(std::int64_t replica_id) {
+void AgentLoop::Park(std::int64_t replica_id, std::int64_t device_bytes) {
   const auto running = running_.find(replica_id);
   std::unique_ptr<ReplicaProcess> replica = std::move(running->second);
   running_.erase(running);
@@ -522,7 +525,7 @@ void AgentLoop::Park(std::int64_t replica_id) {
   // One that was to be stopped is not wanted again.
   const bool unwanted = replica->kill_at().has_value();
   const std::int64_t trial_id = replica->identity().trial_id();
-  spares_.Add(std::move(replica), Clock::now());
+  spares_.Add(std::move(replica), Clock::now(), device_bytes);
   if (unwanted) spares_.EndTrial(trial_id);
 }
 

@@ -127,7 +127,9 @@ class AgentLoop : public Agent {
   void Running(std::unique_ptr<ReplicaProcess> replica);
   void Forward(std::int64_t replica_id, std::vector<v1::ReplicaMessage> messages);
   // The replica has left its group and waits to be adopted.
-  void Park(std::int64_t replica_id);
+  void Park(std::int64_t replica_id, std::int64_t device_bytes);
+  // Of the slot's GPU, whose memory somebody else is to have.
+  void EndSparesBeside(int slot);
   void ReplicaEnded(std::int64_t replica_id);
   void AddExit(v1::ReplicaExited exited);
 

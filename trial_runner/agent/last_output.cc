@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tuner/base/file_descriptor.h"
+#include "tuner/base/protocol.h"
 
 namespace espalier {
 namespace {
@@ -72,7 +73,7 @@ std::string FileTail(const std::string& path, std::size_t most) {
 }
 
 std::string LastOutput(const std::string& log_path) {
-  return LastLines(FileTail(log_path, kLastOutputBytes + 1), kLastOutputBytes);
+  return LastLines(FileTail(log_path, kMaxLastOutput_bytes + 1), kMaxLastOutput_bytes);
 }
 
 }  // namespace espalier

@@ -6,8 +6,6 @@
 
 namespace espalier {
 
-inline constexpr std::size_t kLastOutputBytes = 4096;
-
 // The text with each byte that is not part of valid UTF-8 replaced by '?'. Pure.
 std::string ValidUtf8(std::string_view text);
 
@@ -18,7 +16,8 @@ std::string LastLines(std::string_view text, std::size_t limit);
 // The end of a file, at most `most` bytes; empty if it cannot be read.
 std::string FileTail(const std::string& path, std::size_t most);
 
-// The end of a replica's log, as LastLines; empty if it cannot be read.
+// The end of a replica's log, at most kMaxLastOutput_bytes, as LastLines; empty if it cannot be
+// read.
 std::string LastOutput(const std::string& log_path);
 
 }  // namespace espalier

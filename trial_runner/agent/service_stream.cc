@@ -11,6 +11,7 @@
 #include "tuner/base/protocol.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/pinned_certificate.h"
+#include "tuner/proto/grpc_status.h"
 
 namespace espalier {
 namespace {
@@ -155,8 +156,7 @@ bool ServiceStream::RunOnce() {
   Post({.kind = ArrivalKind::kBroken,
         .stream = stream,
         .message = {},
-        .status = absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                               status.error_message()),
+        .status = FromGrpc(status),
         .peer = {}});
   return answered;
 }

@@ -36,12 +36,15 @@ std::int64_t OwnMemoryBytes(int pid) {
   return (resident - shared) * sysconf(_SC_PAGESIZE);
 }
 
-void SparePool::Add(std::unique_ptr<ReplicaProcess> spare, Clock::time_point now) {
-  spares_.push_back({std::move(spare), now, 0, false});
+void SparePool::Add(std::unique_ptr<ReplicaProcess> spare, Clock::time_point now,
+                    std::int64_t device_bytes) {
+  spares_.push_back({.process = std::move(spare),
+                     .since = now,
+                     .device_bytes = std::max<std::int64_t>(device_bytes, 0)});
   std::int64_t used = 0;
   for (Spare& s : spares_) {
     if (s.ending) continue;
-    s.memory_bytes = OwnMemoryBytes(s.process->identity().pid());
+    s.memory_bytes = OwnMemoryBytes(s.process->identity().pid()) + s.device_bytes;
     used += s.memory_bytes;
   }
   for (Spare& s : spares_) {
@@ -113,6 +116,7 @@ void SparePool::HandOver(v1::AgentHandover& handover) const {
     handed = spare.process->HandOver();
     handed.set_parked_at_ns(spare.since.time_since_epoch().count());
     handed.set_ending(spare.ending);
+    handed.set_device_memory_bytes(spare.device_bytes);
   }
 }
 
@@ -120,9 +124,12 @@ void SparePool::TakeOver(const v1::AgentHandover& handover) {
   for (const v1::HandedReplica& handed : handover.spares()) {
     auto process = std::make_unique<ReplicaProcess>(handed);
     const std::int64_t memory_bytes = OwnMemoryBytes(process->identity().pid());
-    spares_.push_back({std::move(process),
-                       Clock::time_point(std::chrono::nanoseconds(handed.parked_at_ns())),
-                       memory_bytes, handed.ending()});
+    const std::int64_t device_bytes = handed.device_memory_bytes();
+    spares_.push_back({.process = std::move(process),
+                       .since = Clock::time_point(std::chrono::nanoseconds(handed.parked_at_ns())),
+                       .memory_bytes = memory_bytes + device_bytes,
+                       .device_bytes = device_bytes,
+                       .ending = handed.ending()});
   }
 }
 

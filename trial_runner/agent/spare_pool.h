@@ -26,8 +26,10 @@ class SparePool {
 
   explicit SparePool(std::int64_t memory_bytes) : memory_bytes_(memory_bytes) {}
 
-  // Takes a parked replica in. Ends the longest parked until the rest fit into the memory.
-  void Add(std::unique_ptr<ReplicaProcess> spare, Clock::time_point now);
+  // Takes a parked replica in. Ends the longest parked until the rest fit into the memory, in which
+  // counts what they say that they hold on their GPUs.
+  void Add(std::unique_ptr<ReplicaProcess> spare, Clock::time_point now,
+           std::int64_t device_bytes = 0);
   // The spare that was parked last among those that were started as `start` asks; nullptr: there is
   // none.
   std::unique_ptr<ReplicaProcess> Take(const v1::StartReplica& start,
@@ -55,6 +57,7 @@ class SparePool {
     std::unique_ptr<ReplicaProcess> process;
     Clock::time_point since;
     std::int64_t memory_bytes = 0;
+    std::int64_t device_bytes = 0;
     bool ending = false;
   };
 

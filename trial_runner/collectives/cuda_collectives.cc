@@ -81,7 +81,7 @@ class TorchStream final : public CommunicatorStream {
   }
   bool Passed() const override { return mark_->query(); }
   void Synchronize() override {
-    // From NCCL's thread; errors were told to those who wait for what is on the stream.
+    // From NCCL's thread; errors were told to callers that wait for the stream.
     static_cast<void>(cudaSetDevice(device_));
     static_cast<void>(cudaStreamSynchronize(stream_.stream()));
   }

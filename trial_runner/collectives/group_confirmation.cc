@@ -57,11 +57,11 @@ std::string Describe(const Unconfirmed& unconfirmed) {
   std::string text;
   if (!unconfirmed.wrong.empty()) {
     absl::StrAppend(&text, "the connection of ", Named(unconfirmed.wrong),
-                    " is not that member's: who holds it does not know the generation's secret");
+                    " is not that member's: its other end does not know the generation's secret");
   }
   if (!unconfirmed.silent.empty()) {
-    absl::StrAppend(&text, text.empty() ? "" : "; ", "who holds the connection of ",
-                    Named(unconfirmed.silent), " has not confirmed to be that member");
+    absl::StrAppend(&text, text.empty() ? "" : "; ", "the other end of the connection of ",
+                    Named(unconfirmed.silent), " has not confirmed that it is that member");
   }
   return text;
 }

@@ -21,7 +21,7 @@ struct NcclApi {
   decltype(&ncclGetLastError) last_error;
 };
 
-// Of the library that this one is linked with.
+// The functions of the NCCL that this library is linked with.
 const NcclApi& LinkedNccl();
 
 }  // namespace espalier

@@ -123,7 +123,7 @@ class RendezvousClient::Link {
       if (conversation_.ReadAnswer({answer, told}, 0)) return true;
     }
     return absl::UnavailableError(
-        absl::StrCat("who answers there does not know the secret of generation ", generation));
+        absl::StrCat("the program there does not know the secret of generation ", generation));
   }
 
   absl::Status Ask(const rendezvous::Request& request) {
@@ -144,7 +144,7 @@ class RendezvousClient::Link {
     const auto value = conversation_.ReadAnswer(body, requests_);
     if (value) return std::string(*value);
     return absl::UnavailableError(
-        "rendezvous: an answer of one who does not know the generation's secret");
+        "rendezvous: an answer that was made without the generation's secret");
   }
 
   void Cancel() { shutdown(socket_, SHUT_RDWR); }

@@ -32,7 +32,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kBacklog = 1024;
-constexpr int kAcceptsAtOnce = 64;  // then those who are in are looked at again
+constexpr int kAcceptsAtOnce = 64;  // then connections that are in are looked at again
 constexpr std::size_t kChunkBytes = 1 << 16;
 constexpr std::chrono::milliseconds kWithoutDescriptors{100};  // until accepting is tried again
 constexpr std::int64_t kToldTimes = 10;
@@ -210,7 +210,7 @@ class RendezvousServer::Server {
   }
 
   void Receive(Connection& c) {
-    // Of a stranger nothing beyond its Hello is taken.
+    // Nothing beyond its Hello is taken from a stranger.
     const std::size_t wanted =
         c.stranger() ? rendezvous::kSizeBytes + rendezvous::kHelloBytes - c.received.size()
                      : kChunkBytes;
@@ -265,7 +265,7 @@ class RendezvousServer::Server {
       return Refuse(c);  // the same four bytes
     }
     if (operation != rendezvous::Operation::kHello || body.size() != rendezvous::kHelloBytes) {
-      return TurnAway(c, "it said neither who it is nor Ping");
+      return TurnAway(c, "it said neither which member it is nor Ping");
     }
     c.hello = rendezvous::ReadHello(body);
     c.stage = Connection::Stage::kEarly;

@@ -67,12 +67,12 @@ class SocketControlPlane final : public ControlPlaneBase {
     SendAll(frame);
   }
 
-  std::optional<Adopted> Park() override {
+  std::optional<Adopted> Park(std::int64_t device_bytes) override {
     if (!options_.spares) return std::nullopt;
     {
       const std::lock_guard lock(send_mutex_);
       v1::ReplicaMessage parked;
-      parked.mutable_parked();
+      parked.mutable_parked()->set_device_memory_bytes(device_bytes);
       SendAll(Framed(parked.SerializeAsString()));
     }
     std::unique_lock lock(adoption_mutex_);
@@ -154,7 +154,7 @@ class SocketControlPlane final : public ControlPlaneBase {
       std::string body(size, '\0');
       if (!Receive(body.data(), size)) return;
       v1::ReplicaCommand command;
-      // Of a newer service, perhaps.
+      // It may be of a newer service.
       if (!command.ParseFromString(body) || !Obey(command)) {
         std::fprintf(
             stderr,

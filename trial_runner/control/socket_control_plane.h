@@ -11,7 +11,7 @@ inline constexpr int kAgentGoneExitCode = 75;
 
 struct SocketControlOptions {
   double lease_s = 0;   // sends a heartbeat at once and every quarter of it; 0: none
-  bool spares = false;  // the agent keeps those who leave their group
+  bool spares = false;  // the agent keeps replicas that leave their group
 };
 
 // The control plane over a connected stream socket that the agent handed down: messages of

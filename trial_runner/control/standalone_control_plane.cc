@@ -32,7 +32,7 @@ class StandaloneControlPlane final : public ControlPlaneBase {
     std::fflush(stdout);
   }
 
-  std::optional<Adopted> Park() override { return std::nullopt; }
+  std::optional<Adopted> Park(std::int64_t) override { return std::nullopt; }
 
  private:
   const ReplicaId self_;

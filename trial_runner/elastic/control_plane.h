@@ -45,8 +45,9 @@ class ControlPlane {
 
   // For a replica that has left its group. Waits, for as long as the agent keeps it as a spare,
   // until it is wanted again under another id. nullopt: spares are not kept here, and the replica
-  // is to end with exit code 0. To the service both are the same.
-  virtual std::optional<Adopted> Park() = 0;
+  // is to end with exit code 0. To the service both are the same. `device_bytes`: what it still
+  // holds of its GPU's memory.
+  virtual std::optional<Adopted> Park(std::int64_t device_bytes) = 0;
 };
 
 }  // namespace espalier

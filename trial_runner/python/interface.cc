@@ -150,7 +150,8 @@ int esp_next_microbatch(EspalierMicrobatch* microbatch) {
     Engine().EndMicrobatch();
     const auto slice = Engine().NextMicrobatch();
     if (!slice) return 0;
-    *microbatch = {Engine().epoch() - 1, slice->begin, slice->size};
+    *microbatch = {Engine().epoch() - 1, slice->begin, slice->size,
+                   Engine().InLastMicrobatch() ? 1 : 0};
     return 1;
   }));
 }
@@ -168,7 +169,7 @@ int64_t esp_forecast(EspalierMicrobatch* microbatches, int64_t count) {
     for (; found < count; ++found) {
       const auto next = forecast.Next();
       if (!next) break;
-      microbatches[found] = {next->epoch, next->slice.begin, next->slice.size};
+      microbatches[found] = {next->epoch, next->slice.begin, next->slice.size, 0};
     }
     return found;
   });
@@ -226,6 +227,8 @@ int esp_position(EspalierPosition* position) {
     if (The().has_engine()) The().Fill(*position);
   });
 }
+
+int64_t esp_steps() { return The().has_engine() ? Engine().position().step : 0; }
 
 int esp_noise(int64_t model, double* sqr, double* var, int64_t groups) {
   return Done([&] { The().Noise(model, {sqr, var, groups}); });

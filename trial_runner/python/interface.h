@@ -102,6 +102,7 @@ typedef struct {
   int64_t epoch;  // from 0
   int64_t begin;  // in the epoch's order of samples
   int64_t size;
+  int64_t last;   // 1: its step's last one on this replica; not told of those that are forecast
 } EspalierMicrobatch;
 // Returns 1 if there is one, 0 when the epoch is over.
 int esp_next_microbatch(EspalierMicrobatch* microbatch);
@@ -150,6 +151,8 @@ typedef struct {
   double factor;  // by which the last step's rate was scaled, of the first group
 } EspalierPosition;
 int esp_position(EspalierPosition* position);
+// Optimizer steps done; 0 before the first epoch.
+int64_t esp_steps(void);
 // What is known of the model's gradient noise, by parameter group: |true gradient|^2, and the
 // variance of a gradient of the base batch size.
 int esp_noise(int64_t model, double* sqr, double* var, int64_t groups);

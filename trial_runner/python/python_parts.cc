@@ -55,13 +55,11 @@ std::vector<Preconditioner> PythonOptimizer::Preconditioners(
   if (moments_.moments.size() != parameters.size()) return all;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const at::Tensor& moment = moments_.moments[i];
-    if (moments_.steps[i] < kFirstSteps || moment.scalar_type() != at::kFloat ||
-        !moment.is_contiguous()) {
-      return {};
-    }
+    if (moments_.steps[i] < kFirstSteps) return {};
     const double correction =
         1 - std::pow(moments_.beta2[i], static_cast<double>(moments_.steps[i]));
-    all.push_back({moment, 1 / std::sqrt(correction), moments_.epsilon[i]});
+    all.push_back(
+        {InOrderOf(parameters[i], moment), 1 / std::sqrt(correction), moments_.epsilon[i]});
   }
   return all;
 }

@@ -50,6 +50,7 @@ class PythonOptimizer final : public OptimizerPart {
   absl::Status Settle() override;
   void Clear() override;
 
+  std::size_t groups() const { return groups_.size(); }
   void SetRates(std::vector<double> rates) { rates_ = std::move(rates); }
   // In the order of Groups(), of parameters that are trained. They stay the optimizer's own.
   void SetSecondMoments(SecondMoments moments) { moments_ = std::move(moments); }

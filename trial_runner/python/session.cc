@@ -64,7 +64,7 @@ const Session::Parts& Session::At(std::int64_t model) const {
 }
 
 void Session::SetRates(std::int64_t model, std::vector<double> rates) {
-  const std::size_t groups = At(model).optimizer->Groups().size();
+  const std::size_t groups = At(model).optimizer->groups();
   if (rates.size() != groups) {
     BadUse(absl::StrCat("the optimizer has ", rates.size(), " parameter groups and had ", groups,
                         " when it was wrapped: add groups before"));

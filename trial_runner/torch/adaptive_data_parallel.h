@@ -78,8 +78,8 @@ class AutocastGuard {
 // through another model sees that model's step only in the last microbatch of a step: without
 // accumulation, as in a plain loop. Evaluate may be called on any of them.
 //
-// Model and optimizer must outlive it; parameters are float and all on one device. Use it from one
-// thread. A mistake in its use ends the program with exit code 2 and a message.
+// Model and optimizer must outlive it; parameters are of float, bfloat16 or half, and all on one
+// device. Use it from one thread. A mistake in its use ends the program with exit code 2 and a message.
 class AdaptiveDataParallel {
  public:
   AdaptiveDataParallel(Trial& trial, torch::nn::Module& model, torch::optim::Optimizer& optimizer,

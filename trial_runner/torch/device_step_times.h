@@ -15,8 +15,8 @@ namespace espalier {
 class DeviceStepTimes {
  public:
   struct Step {
-    ProfileKey shape;
-    MeasuredStepTimes times;
+    ProfileKey shape{};
+    MeasuredStepTimes times{};
     double compute_s = 0;  // all but waiting for others
     bool usual = false;    // it counts in the profile
   };

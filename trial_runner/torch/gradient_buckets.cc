@@ -162,19 +162,22 @@ at::Tensor GradientBuckets::SliceOf(const at::Tensor& memory, std::size_t index)
 // The elements in the order in which they lie in the memory.
 at::Tensor GradientBuckets::Flat(const at::Tensor& like_parameter, std::size_t index) const {
   const at::Tensor& p = parameters_[index].tensor;
-  if (p.is_contiguous() || !p.is_non_overlapping_and_dense()) return like_parameter.reshape(-1);
+  if (p.is_contiguous() || !p.is_non_overlapping_and_dense()) {
+    return like_parameter.reshape(-1).to(at::kFloat);
+  }
   at::Tensor ordered = like_parameter;
   if (ordered.strides() != p.strides()) {
     ordered = at::empty_strided(p.sizes(), p.strides(), like_parameter.options());
     ordered.copy_(like_parameter);
   }
-  return ordered.as_strided({p.numel()}, {1});
+  return ordered.as_strided({p.numel()}, {1}).to(at::kFloat);
 }
 
 void GradientBuckets::PointGradientsInto(const at::Tensor& memory) {
   gradients_ = memory;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (used_[i]) parameters_[i].tensor.mutable_grad() = SliceOf(memory, i);
+    at::Tensor& parameter = parameters_[i].tensor;
+    if (used_[i]) parameter.mutable_grad() = SliceOf(memory, i).to(parameter.scalar_type());
   }
 }
 

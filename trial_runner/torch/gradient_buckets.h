@@ -52,7 +52,8 @@ class GradientBuckets {
     kFixedTail,
   };
 
-  // `group` is the index of the parameter's optimizer group. Parameters are float and dense.
+  // `group` is the index of the parameter's optimizer group. Parameters are dense, of float, bfloat16
+  // or half; the memory, in which gradients are summed, is of float.
   struct Parameter {
     at::Tensor tensor;
     std::size_t group = 0;

@@ -1,5 +1,7 @@
 // GradientBuckets' numbers: what is measured of a step's gradients, and how they are scaled.
 
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dot.h>
 #include <ATen/ops/stack.h>
@@ -226,9 +228,10 @@ GradientBuckets::Norms GradientBuckets::MeasureStep(bool previous) {
 double GradientBuckets::Norm() const {
   if (!on_host()) return std::sqrt(norm_sqr_);
   double sqr = 0;
-  for (const Parameter& p : parameters_) {
-    if (!p.tensor.grad().defined()) continue;
-    const at::Tensor whole = p.tensor.grad().contiguous();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const at::Tensor& gradient = parameters_[i].tensor.grad();
+    if (!gradient.defined()) continue;
+    const at::Tensor whole = Flat(gradient, i);
     sqr += SquaredNorm(whole.const_data_ptr<float>(), Count(whole), {});
   }
   return std::sqrt(sqr);

@@ -1,5 +1,6 @@
 #include "trial_runner/torch/host_copies.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>

@@ -145,7 +145,7 @@ absl::Status ReadParameterState(const OptimizerKind& kind, optim::Optimizer& opt
     ESPALIER_ASSIGN_OR_RETURN(*integer, from.Integer());
   }
   for (at::Tensor* tensor : fields.tensors) {
-    ESPALIER_RETURN_IF_ERROR(from.AnyTensor(*tensor, parameter.device(), parameter));
+    ESPALIER_RETURN_IF_ERROR(from.AnyTensor(*tensor, parameter.device()));
   }
   return absl::OkStatus();
 }

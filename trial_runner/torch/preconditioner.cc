@@ -12,17 +12,6 @@ namespace {
 
 constexpr std::int64_t kFirstSteps = 5;
 
-// The tensor with its elements in the order in which GradientBuckets has those of the parameter.
-at::Tensor InOrderOf(const at::Tensor& parameter, const at::Tensor& tensor) {
-  if (parameter.is_contiguous() || !parameter.is_non_overlapping_and_dense()) {
-    return tensor.contiguous();
-  }
-  if (tensor.strides() == parameter.strides()) return tensor;
-  at::Tensor ordered = at::empty_strided(parameter.sizes(), parameter.strides(), tensor.options());
-  ordered.copy_(tensor);
-  return ordered;
-}
-
 template <typename ParamState, typename Options>
 std::vector<Preconditioner> OfAdam(torch::optim::Optimizer& optimizer,
                                    const std::vector<at::Tensor>& parameters,
@@ -51,6 +40,17 @@ std::vector<Preconditioner> OfAdam(torch::optim::Optimizer& optimizer,
 }
 
 }  // namespace
+
+at::Tensor InOrderOf(const at::Tensor& parameter, const at::Tensor& of_any_type) {
+  const at::Tensor tensor = of_any_type.to(at::kFloat);
+  if (parameter.is_contiguous() || !parameter.is_non_overlapping_and_dense()) {
+    return tensor.contiguous();
+  }
+  if (tensor.strides() == parameter.strides()) return tensor;
+  at::Tensor ordered = at::empty_strided(parameter.sizes(), parameter.strides(), tensor.options());
+  ordered.copy_(tensor);
+  return ordered;
+}
 
 at::Tensor Preconditioner::Apply(const at::Tensor& gradient) const {
   if (!second_moment.defined()) return gradient;

@@ -20,6 +20,9 @@ struct Preconditioner {
   at::Tensor Apply(const at::Tensor& gradient) const;
 };
 
+// The tensor with its elements in the order in which GradientBuckets has those of the parameter.
+at::Tensor InOrderOf(const at::Tensor& parameter, const at::Tensor& tensor);
+
 // Adam and AdamW divide by sqrt(v / (1 - beta2^t)) + eps. Gradient noise is measured after that
 // scaling, since it is the scaled gradient that moves the parameters. One per parameter, in their
 // order; empty for optimizers that do not scale, and for Adam's first steps, whose averages say

@@ -190,7 +190,7 @@ Membership ReplicaGroup::Leave(const Membership& membership, bool broken) {
 #ifdef __GLIBC__
   malloc_trim(0);  // spares are kept by what memory they hold
 #endif
-  const std::optional<Adopted> adopted = trial_.control->Park();
+  const std::optional<Adopted> adopted = trial_.control->Park(AllocatedBytes(trial_.device));
   if (!adopted) EndProcess(0);
   trial_.replica = adopted->as.replica;
   trial_.checkpoint = adopted->as.checkpoint;

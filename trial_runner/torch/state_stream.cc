@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
 
 #include <cstring>
@@ -57,6 +58,9 @@ void StateWriter::Tensor(const at::Tensor& tensor) {
   Integer(static_cast<std::int64_t>(tensor.scalar_type()));
   Integer(tensor.dim());
   for (const std::int64_t extent : tensor.sizes()) Integer(extent);
+  const bool ordered = !tensor.is_contiguous() && tensor.is_non_overlapping_and_dense();
+  Integer(ordered ? 1 : 0);
+  for (std::int64_t i = 0; ordered && i < tensor.dim(); ++i) Integer(tensor.stride(i));
   const at::Tensor whole = tensor.detach().contiguous();
   if (whole.nbytes() >= kLargeBytes) {
     offer_.tensors.push_back(BufferOf(whole));
@@ -120,6 +124,11 @@ absl::StatusOr<StateReader::Form> StateReader::TensorForm() {
     ESPALIER_ASSIGN_OR_RETURN(const std::int64_t extent, Integer());
     form.shape.push_back(extent);
   }
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t ordered, Integer());
+  for (std::int64_t i = 0; ordered != 0 && i < dimensions; ++i) {
+    ESPALIER_ASSIGN_OR_RETURN(const std::int64_t stride, Integer());
+    form.strides.push_back(stride);
+  }
   return form;
 }
 
@@ -155,7 +164,7 @@ absl::Status StateReader::TensorInto(const at::Tensor& tensor, const std::string
   return Content(tensor);
 }
 
-absl::Status StateReader::AnyTensor(at::Tensor& tensor, at::Device device, const at::Tensor& like) {
+absl::Status StateReader::AnyTensor(at::Tensor& tensor, at::Device device) {
   ESPALIER_ASSIGN_OR_RETURN(const Form form, TensorForm());
   if (!form.defined) {
     tensor = at::Tensor();
@@ -165,8 +174,8 @@ absl::Status StateReader::AnyTensor(at::Tensor& tensor, at::Device device, const
                     tensor.sizes() == form.shape && tensor.device() == device;
   if (!fits) {
     const auto options = at::TensorOptions().dtype(form.type).device(device);
-    const bool alike = like.defined() && like.sizes() == form.shape;
-    tensor = alike ? at::empty_like(like.detach(), options) : at::empty(form.shape, options);
+    tensor = form.strides.empty() ? at::empty(form.shape, options)
+                                  : at::empty_strided(form.shape, form.strides, options);
   }
   return Content(tensor);
 }

@@ -53,9 +53,9 @@ class StateReader {
   absl::StatusOr<std::string_view> Text();  // lies in the description
   // Into a tensor of the same shape and type, in its memory. `name` is for the error.
   absl::Status TensorInto(const at::Tensor& tensor, const std::string& name);
-  // Into `tensor` if it fits, else into a new one on that device, whose elements lie in the order
-  // of `like`'s if that has as many in each dimension; undefined if the other was.
-  absl::Status AnyTensor(at::Tensor& tensor, at::Device device, const at::Tensor& like = {});
+  // Into `tensor` if it fits, else into a new one on that device, whose elements lie in the order in
+  // which the other's did; undefined if the other was.
+  absl::Status AnyTensor(at::Tensor& tensor, at::Device device);
 
   // Where the large tensors go.
   const std::vector<CollectiveBuffer>& expected() const { return expected_; }
@@ -71,6 +71,7 @@ class StateReader {
     bool defined = false;
     at::ScalarType type = at::kFloat;
     std::vector<std::int64_t> shape;
+    std::vector<std::int64_t> strides;  // of memory without gaps in another order; else none
   };
 
   absl::Status Bytes(void* start, std::size_t size);

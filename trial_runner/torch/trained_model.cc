@@ -31,9 +31,11 @@ absl::StatusOr<std::vector<GradientBuckets::Parameter>> TrainedParameters(
   for (std::size_t g = 0; g < groups.size(); ++g) {
     for (const at::Tensor& p : groups[g]) {
       if (!p.requires_grad()) continue;
-      if (p.scalar_type() != at::kFloat || p.layout() != at::kStrided) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(what, ": a parameter is ", p.toString(), ": want dense float"));
+      const bool sums_in_float = p.scalar_type() == at::kFloat ||
+                                 p.scalar_type() == at::kBFloat16 || p.scalar_type() == at::kHalf;
+      if (!sums_in_float || p.layout() != at::kStrided) {
+        return absl::InvalidArgumentError(absl::StrCat(what, ": a parameter is ", p.toString(),
+                                                       ": want dense float, bfloat16 or half"));
       }
       if (!trained.empty() && p.device() != trained.front().tensor.device()) {
         return absl::InvalidArgumentError(

@@ -126,6 +126,7 @@ class TrainingEngine {
   std::uint64_t seed() const { return trial_.seed; }
   // What one step of the present batch size is worth in steps of the initial one.
   double CurrentGain() const;
+  bool InLastMicrobatch() const { return next_microbatch_ + 1 == plan_->microbatches.size(); }
   // Of the present step, on this replica.
   std::int64_t Microbatches() const { return plan_ ? std::ssize(plan_->microbatches) : 0; }
   double BaseBatchSize(std::size_t model) const {
@@ -141,7 +142,6 @@ class TrainingEngine {
   void StepWithoutSamples();
   std::size_t AddModel(std::unique_ptr<ModelPart> model, std::unique_ptr<OptimizerPart> optimizer,
                        const DataParallelOptions& options);
-  bool InLastMicrobatch() const { return next_microbatch_ + 1 == plan_->microbatches.size(); }
   // Whether gradients of the model count now: not if it has made this step in a former group.
   bool Collects(std::size_t model) const;
   void EndBackward(std::size_t model);

@@ -211,7 +211,8 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   start.mutable_environment()->insert(study.spec.environment.begin(), study.spec.environment.end());
   (*start.mutable_environment())[kBatchModeVariable] =
       study.spec.batch_mode == BatchMode::kAdaptive ? "adaptive" : "fixed";
-  (*start.mutable_environment())[kDirectionVariable] = std::string(ToString(study.spec.direction));
+  (*start.mutable_environment())[kDirectionVariable] =
+      std::string(ToString(study.spec.direction()));
   for (const auto& [name, value] : trial->second.environment) {
     (*start.mutable_environment())[name] = value;
   }
@@ -247,6 +248,12 @@ v1::ServiceMessage ToMessage(const DropCheckpointsCommand& command, const TunerS
   v1::ServiceMessage message;
   message.mutable_drop()->set_study(command.study);
   message.mutable_drop()->set_trial_number(command.trial_number);
+  return message;
+}
+
+v1::ServiceMessage ToMessage(const EndSparesCommand& command, const TunerState&) {
+  v1::ServiceMessage message;
+  message.mutable_end_spares()->set_slot(command.slot);
   return message;
 }
 

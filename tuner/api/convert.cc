@@ -211,7 +211,7 @@ v1::Study ToProto(const Study& study, const View& view) {
   out.set_name(study.spec.name);
   out.set_state(ToProto(study.state));
   out.set_reason(study.reason);
-  out.set_maximize(study.spec.direction == Direction::kMaximize);
+  out.set_maximize(study.spec.direction() == Direction::kMaximize);
   out.set_metric(study.spec.metric);
   out.set_max_trials(study.spec.max_trials);
   out.set_time_limit_s(study.spec.time_limit_s);
@@ -235,7 +235,7 @@ v1::Study ToProto(const Study& study, const View& view) {
   if (const std::optional<std::int64_t> best = BestTrial(state, study)) {
     const Trial& trial = state.trials.at(study.trials.at(static_cast<std::size_t>(*best)));
     out.set_best_trial(*best);
-    if (const auto value = BestValue(trial, study.spec.direction)) out.set_best_value(*value);
+    if (const auto value = BestValue(trial, study.spec.direction())) out.set_best_value(*value);
   }
   out.set_created_at(SecondsOrZero(study.created));
   out.set_ended_at(SecondsOrZero(study.ended));
@@ -257,7 +257,7 @@ v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves) {
   }
   out.mutable_other_values()->Add(trial.other_values.begin(), trial.other_values.end());
   if (with_curves) AddAttributes(ShownAttributes(trial), out);
-  const Direction direction = study.spec.direction;
+  const Direction direction = study.spec.direction();
   if (const auto value = BestValue(trial, direction)) out.set_value(*value);
   out.set_created_at(SecondsOrZero(trial.created));
   out.set_started_at(SecondsOrZero(trial.started));

@@ -18,17 +18,13 @@ namespace {
 // What messages call the text of a CreateStudyRequest, which has no file name here.
 constexpr char kStudyLabel[] = "study_json";
 
-absl::Status NoStudy(const std::string& name) {
-  return absl::NotFoundError(absl::StrCat("no study \"", name, "\""));
-}
-
 absl::StatusOr<v1::Study> ReadStudy(Tuner& tuner, StudyId id) {
   std::optional<v1::Study> study;
   ESPALIER_RETURN_IF_ERROR(tuner.Read([&](const View& view) {
     const auto& studies = view.core.state().studies;
     if (const auto it = studies.find(id); it != studies.end()) study = ToProto(it->second, view);
   }));
-  if (!study) return absl::NotFoundError(absl::StrCat("no study with id ", id.value));
+  if (!study) return NoStudy(id);
   return *std::move(study);
 }
 

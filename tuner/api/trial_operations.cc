@@ -170,8 +170,7 @@ absl::StatusOr<v1::TrialRecord> GetTrial(Tuner& tuner, const v1::TrialId& reques
 }
 
 absl::StatusOr<v1::TrialRecord> GetBestTrial(Tuner& tuner, const v1::StudyName& request) {
-  absl::StatusOr<v1::TrialRecord> best =
-      absl::NotFoundError(absl::StrCat("no study \"", request.name(), "\""));
+  absl::StatusOr<v1::TrialRecord> best = NoStudy(request.name());
   ESPALIER_RETURN_IF_ERROR(tuner.Read([&](const View& view) {
     const TunerState& state = view.core.state();
     const Study* study = state.FindStudy(request.name());

@@ -45,7 +45,7 @@ class Tuner {
   // else waits.
   virtual absl::Status Read(const std::function<void(const View&)>& look) = 0;
 
-  // The same for callers that do not wait: `done` gets Post's reply, and `look` gets a view, or
+  // These are for callers that do not wait: `done` gets Post's reply, and `look` gets a view, or
   // null once there is nothing to see any more. Where the core has an owner thread they are called
   // on that, and nothing waits; in this default they are called before these return.
   // NOLINTNEXTLINE(performance-unnecessary-value-param): kept, where it is called later

@@ -15,7 +15,7 @@ class CheckScope {
   CheckScope(const CheckScope&) = delete;
   CheckScope& operator=(const CheckScope&) = delete;
 
-  // Of this thread; empty: it is at nothing that was named.
+  // What this thread is at; empty: nothing that was named.
   static std::string Text();
 
  private:

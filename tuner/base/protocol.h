@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -23,10 +24,15 @@ inline constexpr std::int64_t kMaxTrialOutput_bytes = 1 << 20;
 // of its trial's is tried there for a while.
 inline constexpr int kSlotAtFaultExitCode = 76;
 
+// The end of a replica's output that an agent sends with its exit, and the most that the service
+// keeps of it.
+inline constexpr std::size_t kMaxLastOutput_bytes = 4096;
+
 // This release, as `tuner version` prints it.
 std::string Release();
 
-// One end of a conversation, as it describes itself. Who says nothing speaks the first version.
+// One end of a conversation, as it describes itself. An end that says nothing speaks the first
+// version.
 struct Speaker {
   std::string name;  // for messages: "agent n1", "this service"
   int newest = 1;

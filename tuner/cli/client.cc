@@ -8,6 +8,7 @@
 #include "tuner/base/protocol.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/pinned_certificate.h"
+#include "tuner/proto/grpc_status.h"
 
 namespace espalier {
 
@@ -93,7 +94,7 @@ absl::StatusOr<Response> Client::Call(grpc::Status (v1::Tuner::Stub::*method)(gr
       status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     return NobodyAnswers(options_.address, status.error_message());
   }
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  return FromGrpc(status);
 }
 
 absl::StatusOr<v1::Study> Client::CreateStudy(const v1::CreateStudyRequest& request) {

@@ -25,7 +25,7 @@ CLI::Option* AddTrialNumber(CLI::App& app, std::int64_t& number);
 ExitCode WithClient(const std::string& verb, const ServiceArguments& service,
                     const std::function<absl::StatusOr<ExitCode>(Client&)>& action);
 
-// The same for a verb that only reads, from a service or from a database file.
+// Does it for a verb that only reads, from a service or from a database file.
 ExitCode WithSource(const std::string& verb, const SourceArguments& source,
                     const std::function<absl::Status(StudySource&)>& action);
 

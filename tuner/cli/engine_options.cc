@@ -24,7 +24,7 @@ std::vector<std::string> AgentArguments(const NodeTemplate& node, const std::str
                                         const TlsFiles& tls) {
   std::vector<std::string> words = {
       "--slots", std::to_string(node.slots), "--drain-on-term", fmt::format("{:g}", kStopNotice_s),
-      // Of one machine, whose nodes share what a lone agent would keep.
+      // The nodes are all on one machine, and share what a lone agent would keep.
       "--spare-memory", std::to_string(MemoryBytes() / kSpareShare / node.max_nodes)};
   if (!token_file.empty()) words.insert(words.end(), {"--token-file", token_file});
   if (tls.on()) words.insert(words.end(), {"--tls-ca", tls.certificate});

@@ -39,7 +39,7 @@ struct SourceArguments {
 // with the file itself is INVALID_ARGUMENT.
 absl::StatusOr<std::unique_ptr<StudySource>> OpenDatabase(const std::string& path);
 
-// The same for a state in memory.
+// Reads a state that is in memory.
 std::unique_ptr<StudySource> SourceOfState(TunerState state);
 
 }  // namespace espalier

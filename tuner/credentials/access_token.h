@@ -21,13 +21,14 @@ inline constexpr std::size_t kTokenSecretBytes = 32;
 
 AccessToken NewAccessToken(const std::string& certificate_hash);
 
-// Whether a text means to be such a token; others are words that user and service agreed upon.
+// Whether a text means to be such a token; others are shared tokens, upon which user and service
+// agreed.
 bool LooksLikeAccessToken(std::string_view text);
 
 // The error says what is wrong with the text, and not what it holds.
 absl::StatusOr<AccessToken> ParseAccessToken(std::string_view text);
 
-// The certificate's hash in a token; empty where it has none, or is a word.
+// The certificate's hash in a token; empty where it has none, or is a shared token.
 std::string PinOf(std::string_view token);
 
 }  // namespace espalier

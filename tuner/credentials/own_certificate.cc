@@ -23,7 +23,7 @@ namespace {
 
 constexpr double kRenewBefore_s = 30 * 86400.0;
 
-// Where other machines reach this one now. Who goes by a token's hash needs none of them.
+// Where other machines reach this one now. A client that goes by a token's hash needs none.
 void AddAddresses(std::vector<std::string>& names) {
   constexpr std::size_t kMost = 20;
   ifaddrs* first = nullptr;

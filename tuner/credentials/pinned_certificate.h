@@ -9,7 +9,7 @@ namespace espalier {
 inline constexpr double kPinTimeout_s = 10;
 
 // The certificate that `address` (HOST:PORT) shows, PEM, if it is the one whose hash a token holds
-// and has not ended. Who then trusts only that certificate, under the name `name` (for
+// and has not ended. A client that then trusts only that certificate, under the name `name` (for
 // grpc.ssl_target_name_override), speaks to that service and to nobody between.
 struct PinnedService {
   std::string certificate;

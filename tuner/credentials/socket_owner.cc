@@ -141,7 +141,7 @@ std::string ProcText(const End& end) {
   return text + absl::StrFormat(":%04X", ntohs(end.port));
 }
 
-// The same from the kernel's own list, where there is no sock_diag (gVisor, some containers).
+// Asks the kernel's own list, where there is no sock_diag (gVisor, some containers).
 std::optional<Held> LookIntoProc(const End& client, const End& server) {
   std::ifstream list(client.family == AF_INET ? "/proc/net/tcp" : "/proc/net/tcp6");
   const std::string from = ProcText(client);

@@ -7,7 +7,7 @@
 
 namespace espalier {
 
-// Whose the other end of an accepted TCP connection is.
+// What is known of the user who has the other end of an accepted TCP connection.
 enum class PeerKind {
   kOwnUser,    // this user's process on this machine, or root's
   kOtherUser,  // another user's of this machine, or nobody can tell whose

@@ -50,8 +50,8 @@ void AccessControl::Take(const std::vector<Change>& changes) {
 }
 
 bool AccessControl::Trusts(const Peer& peer) const {
-  // A word, where one is given, has to be shown by every caller.
-  if (!options_.word.empty()) return false;
+  // A shared token, where there is one, has to be shown by every caller.
+  if (!options_.shared_token.empty()) return false;
   return peer.kind == PeerKind::kOwnUser ||
          (options_.open_loopback && peer.kind == PeerKind::kOtherUser);
 }
@@ -76,7 +76,7 @@ absl::Status AccessControl::Admit(std::string_view call, const Shown& shown) con
 
 absl::StatusOr<AccessControl::Caller> AccessControl::Recognise(const std::string& token) const {
   if (!LooksLikeAccessToken(token)) {
-    if (!options_.word.empty() && SameText(HashOf(token), HashOf(options_.word))) {
+    if (!options_.shared_token.empty() && SameText(HashOf(token), HashOf(options_.shared_token))) {
       return Caller{Role::kAdminister, "the service's token"};
     }
     return absl::UnauthenticatedError(absl::StrCat(

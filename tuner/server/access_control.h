@@ -20,8 +20,8 @@
 namespace espalier {
 
 struct AccessControlOptions {
-  // the administrators' word, which every caller has to show (--token-file)
-  std::string word{};
+  // The shared token that every caller has to show (--token-file); empty: there is none.
+  std::string shared_token{};
   bool open_loopback = false;  // all users of this machine are let in as the service's own
   // The key from which trials' tokens and the secrets of their groups are derived; empty: a new
   // one.

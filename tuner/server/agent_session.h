@@ -48,7 +48,7 @@ class AgentSession {
   // An event of the agent goes into the service's queue; Settled when it is durable, refused or
   // forgotten. False: the stream is not to be read on until `read_next`.
   bool TakeEvent();
-  // The same of its Hello, after which nothing is read until it is settled.
+  // Its Hello goes there too; nothing is read after it until it is settled.
   void TakeHello();
   void Settled(Time now);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "spdlog/spdlog.h"
+#include "tuner/proto/grpc_status.h"
 #include "tuner/server/agent_session.h"
 #include "tuner/server/grpc_call.h"
 #include "tuner/server/protocol_check.h"

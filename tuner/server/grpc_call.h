@@ -7,7 +7,6 @@
 
 namespace grpc {
 class ServerUnaryReactor;
-class Status;
 }  // namespace grpc
 
 namespace espalier {
@@ -15,8 +14,6 @@ namespace espalier {
 // Called with each answer of a gRPC service and how long it took, from any thread.
 using Answered =
     std::function<void(const char* method, const absl::Status& status, double seconds)>;
-
-grpc::Status ToGrpc(const absl::Status& status);
 
 // A unary call under way, of a service that keeps no thread for it.
 struct GrpcCall {

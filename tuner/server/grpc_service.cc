@@ -13,6 +13,7 @@
 #include "tuner/api/token_operations.h"
 #include "tuner/api/trial_operations.h"
 #include "tuner/api/trial_output.h"
+#include "tuner/proto/grpc_status.h"
 #include "tuner/server/agent_stream.h"
 #include "tuner/server/grpc_call.h"
 #include "tuner/server/grpc_credentials.h"

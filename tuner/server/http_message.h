@@ -1,5 +1,6 @@
 #pragma once
 
+#include <charconv>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +27,16 @@ inline HttpAnswer ToAnswer(const absl::Status& status) { return {status, ""}; }
 inline absl::Status ReadBody(const HttpCall& call, google::protobuf::Message& message,
                              std::initializer_list<std::string_view> elsewhere) {
   return MessageFromJson(call.body.empty() ? "{}" : call.body, message, elsewhere);
+}
+
+// The id of the trial that the path names.
+inline absl::StatusOr<std::int64_t> TrialIdOf(const HttpCall& call) {
+  const std::string& text = call.path.at("trial_id");
+  std::int64_t id = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (error == std::errc() && end == text.data() + text.size() && id >= 0) return id;
+  return absl::InvalidArgumentError(
+      absl::StrCat("trial id \"", text, "\": needs a number that ask or a list has named"));
 }
 
 // Whether a query says so: "?active" and "?active=1" do, "0" and "false" do not.

@@ -3,8 +3,6 @@
 #include <future>
 #include <memory>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "tuner/api/client_slots.h"
 #include "tuner/server/http_message.h"
 #include "tuner/server/http_routes.h"
@@ -15,23 +13,16 @@ namespace {
 
 constexpr int kAccepted = 202;
 
-absl::Status ReadTrial(const HttpCall& call, std::int64_t& id) {
-  const std::string& text = call.path.at("trial_id");
-  if (absl::SimpleAtoi(text, &id) && id >= 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("trial id \"", text, "\": needs a number that ask or a list has named"));
-}
-
 // Answered at once, since a call that waited would keep one of few threads from others. Without
-// slots the request has its place among those who wait, and is to be made again; made again by who
-// holds them it renews.
+// slots the request has its place among those that wait, and is to be made again; made by their
+// holder it renews them.
 HttpAnswer Acquire(const HttpCall& call) {
   v1::AcquireSlotsRequest request;
-  std::int64_t id = 0;
-  absl::Status read = ReadTrial(call, id);
-  if (read.ok()) read = ReadBody(call, request, {"trial_id", "wait_s"});
+  const absl::StatusOr<std::int64_t> id = TrialIdOf(call);
+  if (!id.ok()) return ToAnswer(id.status());
+  const absl::Status read = ReadBody(call, request, {"trial_id", "wait_s"});
   if (!read.ok()) return ToAnswer(read);
-  request.set_trial_id(id);
+  request.set_trial_id(*id);
   auto answered = std::make_shared<std::promise<absl::StatusOr<v1::HeldSlots>>>();
   api::AcquireSlots(call.tuner, request, [answered](const absl::StatusOr<v1::HeldSlots>& held) {
     answered->set_value(held);
@@ -42,10 +33,9 @@ HttpAnswer Acquire(const HttpCall& call) {
 
 HttpAnswer Release(const HttpCall& call) {
   v1::TrialSlotsRequest request;
-  std::int64_t id = 0;
-  const absl::Status read = ReadTrial(call, id);
-  if (!read.ok()) return ToAnswer(read);
-  request.set_trial_id(id);
+  const absl::StatusOr<std::int64_t> id = TrialIdOf(call);
+  if (!id.ok()) return ToAnswer(id.status());
+  request.set_trial_id(*id);
   auto answered = std::make_shared<std::promise<absl::Status>>();
   api::ReleaseSlots(call.tuner, request,
                     [answered](const absl::Status& status) { answered->set_value(status); });

@@ -1,7 +1,5 @@
 // Routes of the HTTP endpoint: trials that clients ask for, run and tell.
 
-#include <charconv>
-
 #include "absl/strings/str_cat.h"
 #include "tuner/api/trial_operations.h"
 #include "tuner/api/trial_output.h"
@@ -12,20 +10,11 @@ namespace espalier {
 
 namespace {
 
-absl::StatusOr<std::int64_t> IdOf(const HttpCall& call) {
-  const std::string& text = call.path.at("trial_id");
-  std::int64_t id = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (error == std::errc() && end == text.data() + text.size() && id >= 0) return id;
-  return absl::InvalidArgumentError(
-      absl::StrCat("trial id \"", text, "\": needs a number that ask or a list has named"));
-}
-
 // Reads the body, adds the id that the path names, and calls.
 template <typename Request, typename Operation>
 HttpAnswer OnTrial(const HttpCall& call, Operation operation) {
   Request request;
-  const absl::StatusOr<std::int64_t> id = IdOf(call);
+  const absl::StatusOr<std::int64_t> id = TrialIdOf(call);
   if (!id.ok()) return ToAnswer(id.status());
   const absl::Status read = ReadBody(call, request, {"trial_id"});
   if (!read.ok()) return ToAnswer(read);
@@ -65,7 +54,7 @@ HttpAnswer Cancel(const HttpCall& call) {
 
 HttpAnswer Output(const HttpCall& call) {
   v1::TrialOutputRequest request;
-  const absl::StatusOr<std::int64_t> id = IdOf(call);
+  const absl::StatusOr<std::int64_t> id = TrialIdOf(call);
   if (!id.ok()) return ToAnswer(id.status());
   request.set_trial_id(*id);
   const auto output = api::GetTrialOutput(call.tuner, request);

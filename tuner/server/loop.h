@@ -65,7 +65,7 @@ struct LoopOptions {
 //
 // If a commit fails, the core is ahead of what is durable and of no more use: callers that wait get
 // UNAVAILABLE, and the process ends. A restart on the same database goes on from the last commit.
-// The same follows an exception in a step, whose event is named in the log.
+// After an exception in a step the process ends likewise, and the log names the event.
 //
 // Plans are made by another thread, which is handed what the core asks for and answers with an
 // event. Plans for small pools are there at once, and are carried out with the same commit.

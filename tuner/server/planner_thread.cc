@@ -35,8 +35,8 @@ void PlannerThread::Stop() {
 }
 
 void PlannerThread::Run() {
-  // Of this thread alone. Plans take long and can wait, answers cannot: where processors are short
-  // the threads that answer go first. (Should it fail, all are equal.)
+  // This is for this thread alone. Plans take long and can wait, answers cannot: where processors
+  // are short the threads that answer go first. (Should it fail, all are equal.)
   constexpr int kNicer = 10;
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), getpriority(PRIO_PROCESS, 0) + kNicer);
   std::unique_lock lock(mutex_);

@@ -22,10 +22,10 @@ struct ServiceOptions {
   StartDashboard start_dashboard{};          // where there is such an address
   std::vector<MakeFrontend> frontends{};     // for clients of other systems
   std::string database;                      // SQLite file; empty: in memory, lost at exit
-  std::string token;  // a word that every caller must show; empty: see AccessControl
+  std::string token;  // the shared token that every caller must show; empty: see AccessControl
   TlsFiles tls{};     // of all endpoints
   // What makes an address that is not loopback safe: a certificate and tokens of its own, kept
-  // here. Empty: none; such an address then needs a word.
+  // here. Empty: none; such an address then needs the shared token.
   std::string credentials_folder{};
   bool plaintext = false;      // such an address speaks in the clear, unless there is `tls`
   bool open_loopback = false;  // other users of this machine are let in as the service's own
@@ -47,7 +47,7 @@ struct ServiceOptions {
 class Service {
  public:
   // Refuses, naming the address and the remedy: a port in use, an address that is not loopback
-  // without a word or a folder for credentials, a database that cannot be used (see
+  // without a shared token or a folder for credentials, a database that cannot be used (see
   // OpenSqliteStorage), a pool size that makes no sense.
   static absl::StatusOr<std::unique_ptr<Service>> Start(const ServiceOptions& options);
   virtual ~Service() = default;  // shuts down if Shutdown was not called

@@ -8,7 +8,7 @@ namespace espalier {
 
 namespace {
 
-// One that is told to stop may say its last word.
+// One that is told to stop may still tell how it ended.
 bool HasProcesses(const View& view, TrialId trial) {
   for (const NodeView& node : view.core.Nodes()) {
     for (const ReplicaView& holder : node.replicas) {

@@ -23,7 +23,7 @@ namespace espalier {
 // such trials with BeyondRecord before believing a replay under a milder pruner.
 class RecordedLoad : public Workload {
  public:
-  // Of pauses of resizes in the record, seconds; none if nothing was resized.
+  // How many seconds trials paused for a resize in the record; none if nothing was resized.
   virtual std::optional<double> MeanPause() const = 0;
   // How many trials of this simulated study went on past their record.
   virtual int BeyondRecord(const TunerState& simulated) const = 0;

@@ -87,12 +87,12 @@ StudyFigures FiguresOf(const TunerState& state, const Study& study,
   figures.ended = study.state != StudyState::kRunning;
   figures.finish_s = SecondsBetween(VirtualPool::kStart, end);
   for (const TrialId id : study.trials) {
-    CountTrial(state.trials.at(id), study.spec.direction, options, end, figures);
+    CountTrial(state.trials.at(id), study.spec.direction(), options, end, figures);
   }
   if (const auto best = BestTrial(state, study)) {
     const Trial& trial = state.trials.at(study.trials[static_cast<std::size_t>(*best)]);
     figures.best_trial = *best;
-    figures.best = BestValue(trial, study.spec.direction);
+    figures.best = BestValue(trial, study.spec.direction());
     figures.slot_seconds_on_best = SlotSecondsOf(trial, end);
   }
   for (const Decision& decision : study.decisions) {
@@ -113,7 +113,7 @@ std::set<TrialId> TrulyBest(Workload& load, const TunerState& state, const Study
     const auto truth = load.Begin(state.trials.at(id));
     const double value = truth->ValueAfter(truth->steps());
     if (std::isnan(value)) continue;
-    costs.emplace_back(study.spec.direction == Direction::kMinimize ? value : -value, id);
+    costs.emplace_back(study.spec.direction() == Direction::kMinimize ? value : -value, id);
   }
   std::sort(costs.begin(), costs.end());
   std::set<TrialId> best;

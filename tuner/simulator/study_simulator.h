@@ -42,8 +42,8 @@ struct StudySimulationOptions {
 struct StudySimulation {
   TunerState state;  // the record, with the parameters that trials ran with
   StudyFigures figures;
-  // Of the promises that trials had after their reports, against what the load would have had them
-  // end with: whether that is among the study's best k.
+  // How reliable the promises were that trials had after their reports, against what the load would
+  // have had them end with: whether that is among the study's best k.
   Reliability promise;
   Time end;
 };

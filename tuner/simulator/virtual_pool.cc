@@ -346,7 +346,7 @@ void VirtualPool::Work(TrialId trial) {
     training.done = next;
     ++training.reported;
     training.checkpoint = training.done;
-    // The same words may end, pause or resize it.
+    // The report may end, pause or resize the training.
     Step(FromReplica{training.members.front(),
                      ReplicaReport{training.truth->StepNumber(training.reported),
                                    training.truth->ValueAfter(training.reported),

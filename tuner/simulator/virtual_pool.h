@@ -34,8 +34,8 @@ struct VirtualPoolOptions {
   double resize_s = 1;   // training stands still when a group changes or comes back
   double start_s = 0.5;  // from a replica's start to Ready; the others train on meanwhile
   StartLoad start_load;  // what a start takes besides start_s
-  // Who leaves a group waits with its agent and is ready so soon when its trial starts a replica
-  // there again; nullopt: agents keep no spares.
+  // A replica that leaves a group waits with its agent, and is ready so soon when its trial starts
+  // one there again; nullopt: agents keep no spares.
   std::optional<double> spare_start_s{};
   bool whole_steps = false;      // groups change at the end of an optimizer step, as real ones do
   double progress_period_s = 1;  // how often trials tell step times, as the real ones do
@@ -125,6 +125,7 @@ class VirtualPool {
   // Nodes lose nothing here, and keep no copies.
   void Do(const CopyCheckpointCommand&) {}
   void Do(const DropCheckpointsCommand&) {}
+  void Do(const EndSparesCommand&) {}
   void In(double delay_s, std::function<void()> happening);
   // Nodes by their place in the options.
   void Join(std::size_t node);

@@ -83,7 +83,7 @@ Finding CheckNumbers(Database& database) {
   Faults faults;
   for (const Counted& counted : kCounted) {
     const std::string_view owner = counted.owner;
-    // Of studies that are being removed some rows are gone.
+    // Some rows of studies that are being removed are gone.
     const std::string gone =
         absl::StrCat(owner == "study" ? "" : "SELECT id FROM trials WHERE study IN (",
                      "SELECT study FROM deleted_studies", owner == "study" ? "" : ")");

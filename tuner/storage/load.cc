@@ -33,7 +33,7 @@ void FollowRenames(Study& study) {
   }
 }
 
-// Of an error: the study whose record it is about, as decimal digits, and the record.
+// What an error carries: the study whose record it is about, as decimal digits, and the record.
 constexpr char kStudyPayload[] = "espalier.study";
 constexpr char kRecordPayload[] = "espalier.record";
 
@@ -99,8 +99,8 @@ class Loader {
     return ForEach(what, sql, read, [](const Statement&) { return StudyId(); });
   }
 
-  // The same for rows of studies that have not been deleted: column `study` names them, and is
-  // number `study_at` of those selected.
+  // Reads rows of studies that have not been deleted: column `study` names them, and is number
+  // `study_at` of those selected.
   template <typename Read>
   absl::Status ForEachOfStudies(std::string_view what, std::string_view select,
                                 std::string_view study, std::string_view order, Read read,
@@ -112,7 +112,7 @@ class Loader {
                    [study_at](const Statement& row) { return StudyId(row.Integer(study_at)); });
   }
 
-  // The same for rows of a trial, in the order of trials and then by `order`: column 0 is its id.
+  // Reads rows of trials, in the order of trials and then by `order`: column 0 is its id.
   template <typename Read>
   absl::Status ForEachOfTrials(std::string_view what, std::string_view select,
                                std::string_view order, Read read) {

@@ -26,7 +26,7 @@ class SqliteStorage : public Storage {
         writer_(std::move(writer)),
         deleted_(std::move(deleted)) {}
 
-  // Who only reads wants the whole record; a service keeps what is shown.
+  // A command that only reads wants the whole record; a service keeps what is shown.
   absl::StatusOr<TunerState> Load() override {
     if (writer_) return LoadState(*database_);
     return LoadState(*database_, std::numeric_limits<std::size_t>::max());

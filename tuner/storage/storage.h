@@ -25,7 +25,7 @@ class Storage {
 
   virtual absl::StatusOr<TunerState> Load() = 0;
   virtual absl::Status Commit(std::span<const Change> changes) = 0;
-  // The same for more changes than should be in memory at a time: `next` is asked for some until it
+  // Commits more changes than should be in memory at a time: `next` is asked for some until it
   // gives none. If it fails, its error is returned and nothing is committed.
   virtual absl::Status CommitSlices(const NextSlice& next) = 0;
   // Frees some of what deleted studies occupied, and returns whether there is more. What it frees

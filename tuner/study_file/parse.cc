@@ -12,6 +12,7 @@
 #include "search_spaces/json_text.h"
 #include "tuner/base/check.h"
 #include "tuner/core/promise/promise.h"
+#include "tuner/core/state/refusals.h"
 #include "tuner/study_file/near_name.h"
 #include "tuner/study_file/study_file.h"
 #include "tuner/study_file/study_search_space.h"
@@ -46,7 +47,7 @@ class StudyReader {
         folder_(std::move(directory)) {}
 
   absl::StatusOr<StudySpec> Read();
-  // Of a file that has been read before, which need not be whole.
+  // The fields of a file that has been read before, which need not be whole.
   StudySpec Fields() {
     ESPALIER_CHECK(ReadFields().ok(), "a study's wording is of a study file that was read");
     return std::move(spec_);
@@ -320,9 +321,8 @@ absl::Status StudyReader::Metric(const Json& value) {
     if (!direction) {
       return Needs("metric.direction", "\"minimize\" or \"maximize\"", value["direction"]);
     }
-    spec_.direction = *direction;
+    spec_.directions = {*direction};
   }
-  spec_.directions = {spec_.direction};
   return absl::OkStatus();
 }
 
@@ -485,7 +485,6 @@ absl::Status StudyReader::Directions(const Json& value) {
     if (!direction) return Needs("directions", kWhat, word);
     spec_.directions.push_back(*direction);
   }
-  if (!spec_.directions.empty()) spec_.direction = spec_.directions.front();
   return absl::OkStatus();
 }
 
@@ -519,9 +518,8 @@ absl::Status StudyReader::CheckRequired() const {
 
 absl::Status StudyReader::CheckTogether() const {
   if (spec_.by_clients()) return absl::OkStatus();
-  if (spec_.cost_limit > 0 && spec_.slot_price_per_hour == 0) {
-    return Bad("cost_limit",
-               "needs \"slot_price_per_hour\" too, what a slot costs in the same money");
+  if (const absl::Status cost = CheckCostLimit(spec_); !cost.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(label_, ": ", std::string(cost.message())));
   }
   const bool limited = spec_.max_trials > 0 || spec_.time_limit_s > 0 || spec_.cost_limit > 0 ||
                        spec_.target.has_value();

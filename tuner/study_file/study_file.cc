@@ -31,7 +31,6 @@ absl::StatusOr<StudySpec> StudyOfClients(std::string name, std::vector<Direction
   spec.name = std::move(name);
   spec.directory = "/";
   spec.kind = StudyKind::kByClients;
-  if (!directions.empty()) spec.direction = directions.front();
   spec.directions = std::move(directions);
   ESPALIER_RETURN_IF_ERROR(CheckStudySize(spec, "study"));
   return spec;

@@ -10,11 +10,11 @@ namespace espalier {
 // A study's search space. Errors begin with the file that the space is in, and name JSON pointer
 // and line there. `label` is the study file's.
 
-// Of a file that the study names; a relative path is taken from `folder`.
+// Reads it from a file that the study names; a relative path is taken from `folder`.
 absl::StatusOr<SearchSpace> SearchSpaceOfFile(const std::string& label, const std::string& folder,
                                               const std::string& name);
 
-// Of the study's own text, under "search_space".
+// Reads it from the study's own text, under "search_space".
 absl::StatusOr<SearchSpace> SearchSpaceWithin(const std::string& label, std::string_view text);
 
 }  // namespace espalier

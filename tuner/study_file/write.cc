@@ -36,8 +36,8 @@ Json JsonOf(const PluginSpec& plugin) {
 }
 
 Json MetricJson(const StudySpec& spec) {
-  if (spec.by_clients() || spec.direction == Direction::kMinimize) return spec.metric;
-  return {{"name", spec.metric}, {"direction", ToString(spec.direction)}};
+  if (spec.by_clients() || spec.direction() == Direction::kMinimize) return spec.metric;
+  return {{"name", spec.metric}, {"direction", ToString(spec.direction())}};
 }
 
 Json DirectionsJson(const StudySpec& spec) {

@@ -78,8 +78,7 @@ absl::StatusOr<StudySpec> ReadSpec(std::string_view experiment, Body& body, int 
   body.Needs("directory", "the absolute path of the folder in which trials run");
   spec.directory = body.Text("directory");
   spec.metric = "default";
-  spec.direction = body.Flag("maximize", false) ? Direction::kMaximize : Direction::kMinimize;
-  spec.directions = {spec.direction};
+  spec.directions = {body.Flag("maximize", false) ? Direction::kMaximize : Direction::kMinimize};
   spec.min_slots =
       std::max(static_cast<int>(body.Integer("min_slots", 1, kMaxSlots, 1)), gpus_per_trial);
   spec.max_slots = static_cast<int>(body.Integer("max_slots", 0, kMaxSlots, 0));

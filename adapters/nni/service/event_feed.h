@@ -29,7 +29,7 @@ class EventFeed {
   void Load(const TunerState& state);
   void Take(const std::vector<Change>& changes, const TunerState& state);
 
-  // Who waits is answered, and nobody waits from now on.
+  // Answers all callers that wait; from now on none waits.
   void Close();
 
   // What a client keeps: "<incarnation>:<revision>".

@@ -340,7 +340,7 @@ absl::Status Experiments::ReadByChannel(const std::string& experiment, const std
         if (admitted) look(t, study, view);
       });
   if (absl::IsUnavailable(status) || admitted) return status;
-  // Who has no secret learns nothing of what there is.
+  // A caller without the secret learns nothing of what there is.
   return absl::NotFoundError("no such channel");
 }
 

@@ -15,10 +15,10 @@ namespace espalier::nni {
 inline constexpr std::size_t kMaxId = 64;  // bytes
 inline constexpr std::int64_t kMaxSequence = 1'000'000'000;
 
-// Of the study.
+// System attributes of the study.
 inline constexpr char kDefinition[] = "nni:definition";  // the body that opened it, keys in order
 inline constexpr char kChannelKey[] = "nni:channel_key";
-// Of a trial.
+// System attributes of a trial.
 inline constexpr char kTrial[] = "nni:trial";          // its id
 inline constexpr char kSequence[] = "nni:sequence";    // NNI's number of it
 inline constexpr char kParameter[] = "nni:parameter";  // NNI's text, or the newest one of several
@@ -38,7 +38,7 @@ std::optional<std::string> ExperimentOf(const StudySpec& spec);
 // A system attribute as it is; null: there is none.
 const std::string* Attribute(const Attributes& attributes, const char* name);
 
-// The same of one that holds a JSON string: its text. Empty: none.
+// The text of an attribute that is a JSON string. Empty: there is none.
 std::string TextAttribute(const Attributes& attributes, const char* name);
 
 }  // namespace espalier::nni

@@ -15,7 +15,7 @@ struct PythonValue {
   std::string text;  // str() of it
 };
 
-// Of JSON as Python writes it, with NaN and Infinity. What is no JSON is taken for a str.
+// Reads JSON as Python writes it, with NaN and Infinity. What is no JSON is taken for a str.
 PythonValue ReadPython(std::string_view json);
 
 // The value of an attribute as the dashboard shows it: strings as they are, numbers and booleans

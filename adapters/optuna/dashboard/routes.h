@@ -14,8 +14,8 @@ class Server;
 namespace espalier::optuna_dashboard {
 
 struct Options {
-  // Of an installed optuna_dashboard: has index.html, public/ and img/. Empty: the routes below
-  // /api are served, and a page that says how to get the others.
+  // The folder of an installed optuna_dashboard, with index.html, public/ and img/. Empty: the
+  // routes below /api are served, and a page that says how to get the others.
   std::string page_folder;
   std::string artifact_folder;  // empty: trials and studies have no files
 };

@@ -43,7 +43,7 @@ std::string NewKey(const NewIds& new_ids, const std::string& key) {
   return key;
 }
 
-// Of a list of ids; anything else is left alone.
+// A list of ids with the new ones in place; anything else is left alone.
 std::string NewList(const NewIds& new_ids, const std::string& value) {
   if (value.find_first_not_of("[]0123456789, ") != std::string::npos) return value;
   std::string list;

@@ -236,17 +236,12 @@ class AdaptiveDataLoader(DataLoader):
     def _train(self):
         run = runtime()
         self._begin_reading(self._next_forecast)
-        taken = 0
-        step = -1
         while True:
             microbatch = run.next_microbatch()
             if microbatch is None:
                 break
             batch = self._read(microbatch)
-            position = run.position
-            taken = taken + 1 if position.step == step else 1
-            step = position.step
-            self._accumulating = taken < position.microbatches
+            self._accumulating = not microbatch.last
             self._microbatch = microbatch
             for model in run.models:
                 model.begin_batch()

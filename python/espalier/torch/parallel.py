@@ -134,7 +134,7 @@ class AdaptiveDataParallel(torch.nn.Module):
     @property
     def steps(self):
         """Optimizer steps done by the trial."""
-        return runtime().position.step
+        return runtime().library.steps()
 
     @property
     def progress(self):
@@ -296,9 +296,12 @@ class _TrainedModel:
         if self._stepped < len(self._optimizers):
             return  # with the last one
         self._stepped = 0
-        for i, group in enumerate(self._groups()):
-            self._rates[i] = float(group["lr"])
-        before = self._run.position.step
+        i = 0
+        for of in self._optimizers:
+            for group in of.param_groups:
+                self._rates[i] = group["lr"]
+                i += 1
+        before = self._run.library.steps()
         self._outcome = self._run.library.step(self._number, self._rates, len(self._rates))
         self._run.note_step(before, self._outcome)
 

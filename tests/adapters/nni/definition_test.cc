@@ -27,7 +27,7 @@ TEST(Definition, AnExperimentIsAStudyThatDrawsNothing) {
   EXPECT_EQ(spec.max_slots, 0);
   EXPECT_EQ(spec.pruner.name, "none");
   EXPECT_EQ(spec.batch_mode, BatchMode::kFixed);
-  EXPECT_EQ(spec.direction, Direction::kMinimize);
+  EXPECT_EQ(spec.direction(), Direction::kMinimize);
 }
 
 TEST(Definition, EverySettingReachesTheStudy) {
@@ -42,7 +42,7 @@ TEST(Definition, EverySettingReachesTheStudy) {
   EXPECT_EQ(spec.batch_mode, BatchMode::kAdaptive);
   EXPECT_EQ(spec.pruner.name, "promise");
   EXPECT_EQ(spec.pruner.options.at("min_steps"), 4);
-  EXPECT_EQ(spec.direction, Direction::kMaximize);
+  EXPECT_EQ(spec.direction(), Direction::kMaximize);
   EXPECT_EQ(spec.stop_grace_s, 9);
   EXPECT_THAT(spec.environment, ElementsAre(std::pair("A", "b"), std::pair("N", "3")));
   EXPECT_EQ(definition.slots_per_gpu, 2);

@@ -25,5 +25,20 @@ TEST(TrialView, TellsTheFolderThatTheAgentMade) {
   EXPECT_EQ(folder, "/trials/%2E.%2Fa%2Fb/trial-7");
 }
 
+// Whether somebody cancelled it is a fact of the trial, and nothing that its reason says.
+TEST(TrialView, ReasonDoesNotMakeAFailedTrialACancelledOne) {
+  Trial trial;
+  trial.state = TrialState::kFail;
+  trial.reason = "cancelled by its own program";
+  EXPECT_STREQ(StateOf(trial), "FAILED");
+}
+
+TEST(TrialView, CancelledTrialNeedsNoReason) {
+  Trial trial;
+  trial.state = TrialState::kFail;
+  trial.cancelled = true;
+  EXPECT_STREQ(StateOf(trial), "USER_CANCELED");
+}
+
 }  // namespace
 }  // namespace espalier::nni

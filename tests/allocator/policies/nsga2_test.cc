@@ -90,7 +90,7 @@ TEST(Survive, RanksByDominationAndPrefersTheLonely) {
     EXPECT_EQ(candidate.rank, 0);
     kept.insert(candidate.costs);
   }
-  // Of the equal ones at (5, 5) one has no room of its own and goes.
+  // One of the equal ones at (5, 5) has no room of its own and goes.
   EXPECT_EQ(kept, (std::multiset<Costs>{{0, 10}, {1, 9}, {1.1, 8.9}, {5, 5}, {10, 0}}));
 
   std::vector<Candidate> pair{{.costs = {1, 1}}, {.costs = {2, 2}}};

@@ -159,8 +159,8 @@ TEST_P(PolicyContract, MendsLostSlots) {
   }
 }
 
-// Of what is settled a node dies. Who had nothing there goes on, and who has its minimum left goes
-// on where it is, under each policy that does not pause one trial for another.
+// A node dies once all is settled. A job that had nothing there goes on, and one that has its
+// minimum left goes on where it is, under each policy that does not pause one trial for another.
 TEST_P(PolicyContract, LosesWithANodeWhatWasOnIt) {
   auto policy = MakeIt();
   Random random = Seeded(3);

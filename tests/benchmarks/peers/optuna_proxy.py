@@ -1,9 +1,19 @@
-"""Optuna's own storage proxy with its defaults: optuna_proxy.py inmemory|sqlite HOST:PORT [FILE]."""
+"""Optuna's own storage proxy: optuna_proxy.py inmemory|sqlite [FILE]. It is made as run_grpc_proxy_server makes it,
+which would not say what port the kernel gave: "gRPC HOST:PORT" is printed once it listens."""
+from concurrent.futures import ThreadPoolExecutor
 import sys
 
-from optuna.storages import InMemoryStorage, get_storage, run_grpc_proxy_server
+import grpc
+from optuna.storages import InMemoryStorage, get_storage
+from optuna.storages._grpc import servicer
+from optuna.storages._grpc.auto_generated import api_pb2_grpc
 
-kind, address = sys.argv[1:3]
-host, port = address.rsplit(":", 1)
-storage = InMemoryStorage() if kind == "inmemory" else get_storage(f"sqlite:///{sys.argv[3]}")
-run_grpc_proxy_server(storage, host=host, port=int(port))
+THREADS = 10  # Optuna's default
+
+storage = InMemoryStorage() if sys.argv[1] == "inmemory" else get_storage(f"sqlite:///{sys.argv[2]}")
+server = grpc.server(ThreadPoolExecutor(max_workers=THREADS))
+api_pb2_grpc.add_StorageServiceServicer_to_server(servicer.OptunaStorageProxyService(storage), server)
+port = server.add_insecure_port("127.0.0.1:0")
+server.start()
+print(f"gRPC 127.0.0.1:{port}", flush=True)
+server.wait_for_termination()

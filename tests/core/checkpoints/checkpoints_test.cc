@@ -399,7 +399,7 @@ TEST_F(CheckpointsTest, ACheckpointThatComesToLightLateIsGoneOnFrom) {
   Step(ReplicaExited{replica_, -1, 9, "", ""});
   const ReplicaId restarted = starts_.at(0).replica;
   Step(CheckpointCopied{b_, TrialId(1), Label(10)});
-  // Of the same trial, told late by an agent that was away: its replica is known no more.
+  // This is told late by an agent that was away: its replica of the same trial is known no more.
   Step(FromReplica{replica_, ReplicaCheckpoint{"/a/step-20.pt", 20, "step-20.pt", Print(20)}});
   EXPECT_EQ(trial().newest_checkpoint.step, 10) << "replicas that do not count are not heard";
   Ready(restarted);
@@ -408,8 +408,7 @@ TEST_F(CheckpointsTest, ACheckpointThatComesToLightLateIsGoneOnFrom) {
 
 // ---- where it goes on -------------------------------------------------------------------------
 
-// Of nodes that are alike it is one that has the checkpoint, wherever that is in the order of
-// nodes.
+// Where nodes are alike it is one that has the checkpoint, wherever that is in the order of nodes.
 class PlacesToGoOn : public CheckpointsTest, public ::testing::WithParamInterface<bool> {};
 
 TEST_P(PlacesToGoOn, AreThoseWhereItsCheckpointLies) {

@@ -36,6 +36,7 @@ class ClientSlotsTest : public CoreTest {
     for (const Command& command : result.commands) {
       if (const auto* c = std::get_if<StartReplicaCommand>(&command)) starts_.push_back(*c);
       if (const auto* c = std::get_if<RegroupCommand>(&command)) regroups_.push_back(*c);
+      if (const auto* c = std::get_if<EndSparesCommand>(&command)) freed_.push_back(c->slot);
     }
     late_ = result.late;
     return result.reply;
@@ -76,6 +77,7 @@ class ClientSlotsTest : public CoreTest {
 
   StudyId clients_;
   std::map<TrialId, Reply> late_;
+  std::vector<int> freed_;  // slots on whose GPUs no spare is to be left
 };
 
 TEST_F(ClientSlotsTest, FreeSlotsAreGivenAtOnceAndCountAsTheTrials) {
@@ -103,6 +105,17 @@ TEST_F(ClientSlotsTest, FreeSlotsAreGivenAtOnceAndCountAsTheTrials) {
   EXPECT_NEAR(SlotSeconds(core_.state(), study(), now_), 60, 0.1);
   EXPECT_THAT(LastReason(clients_), HasSubstr("given back by its client"));
   EXPECT_TRUE(Step(ReleaseSlots{trial}).status.ok()) << "once more does no harm";
+}
+
+TEST_F(ClientSlotsTest, SparesEndOnTheGpusOfSlotsThatAreGiven) {
+  Join("cpus", 2);
+  AgentHello gpus{"gpus", 4, {}};
+  gpus.gpus = 2;
+  Step(gpus);
+  Ask(NewTrial(), 1, "cpus");
+  EXPECT_TRUE(freed_.empty());
+  Ask(NewTrial(), 2, "gpus");
+  EXPECT_THAT(freed_, ElementsAre(0, 1)) << "which are not on one GPU";
 }
 
 TEST_F(ClientSlotsTest, WhoWaitsIsServedInOrderOfArrival) {

@@ -14,10 +14,10 @@ import unittest
 import unittest.mock
 
 from espalier_nni import registration
-from harness import free_port
 from nni.experiment import Experiment
 from nni.experiment.config import ExperimentConfig
-from nni_harness import NniTest, two_free_ports
+from nni_harness import NniTest
+from ports import two_free_ports
 
 
 class OtherService(http.server.BaseHTTPRequestHandler):
@@ -112,7 +112,7 @@ class ManagerTest(NniTest):
         return errors[0]
 
     def test_nobody_at_the_address(self):
-        self.http = f"127.0.0.1:{free_port()}"
+        self.http = self.unanswered_address()
         message = self.error_of()
         self.assertIn(f"No Espalier service answers at http://{self.http}", message)
         self.assertIn("tuner serve --http", message)

@@ -13,17 +13,13 @@ from nni.experiment import Experiment
 import psutil
 import yaml
 
-from harness import TunerTest, free_port, wait_for
+from harness import TunerTest, wait_for
+from ports import two_free_ports
 
 HERE = pathlib.Path(__file__).resolve().parent
 TRIAL = f"/usr/bin/python3 -S {HERE / 'channel_trial.py'}"
 STARTS = 3  # NNI gives its own manager four seconds to come up
 LIVE = ("WAITING", "RUNNING", "UNKNOWN")
-
-
-def two_free_ports():
-    """The first of two neighbours."""
-    return free_port(neighbours=2)
 
 
 class NniTest(TunerTest):

@@ -7,7 +7,8 @@ environment.run_inside(__file__)
 import unittest
 
 from harness import wait_for
-from nni_harness import NniTest, alive, end_tree, two_free_ports
+from nni_harness import NniTest, alive, end_tree
+from ports import two_free_ports
 
 STEPS = 30
 

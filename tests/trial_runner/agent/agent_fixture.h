@@ -32,7 +32,7 @@ class AgentTest : public ::testing::Test {
   bool AwaitMessage(std::int64_t replica_id);
   int AwaitPid(std::int64_t replica_id);
 
-  // Of StartAgent.
+  // What StartAgent gives the agent as its options.
   double replica_lease_s_ = 0;
   std::int64_t spare_memory_bytes_ = 0;
   std::filesystem::path folder_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tests/trial_runner/agent/agent_fixture.h"
 
@@ -39,6 +41,7 @@ class AgentGpus : public AgentTest {
     AgentOptions options = Options();
     options.gpus = *(*GpuDriver::Open())->Look();
     options.slots_per_gpu = 2;
+    options.spare_memory_bytes = std::int64_t{1} << 30;
     auto agent = Agent::Start(options);
     ASSERT_TRUE(agent.ok()) << agent.status();
     agent_ = *std::move(agent);
@@ -114,6 +117,26 @@ TEST_F(AgentGpus, ADriverThatHangsHoldsNoExitForLong) {
   EXPECT_EQ(service_.AwaitExit(1).exit_code(), 1);
   EXPECT_FALSE(LastTold(service_.events()).has_value()) << "it may only be slow";
   WriteFile("gpus", std::string(kFirst) + kSecond);
+}
+
+TEST_F(AgentGpus, SparesEndWhereAClientIsGivenTheirGpu) {
+  StartAgentOnGpus();
+  v1::ReplicaMessage message;
+  message.mutable_parked();
+  WriteFrame("parked", message);
+  std::vector<int> pids;
+  for (const int slot : {0, 1}) {
+    v1::StartReplica start = Shell(slot + 1, "cat parked >&3; head -c 1 <&3");
+    start.set_slot(slot);
+    service_.Start(start);
+    pids.push_back(AwaitPid(slot + 1));
+    EXPECT_EQ(service_.AwaitExit(slot + 1).exit_code(), 0);
+  }
+  v1::ServiceMessage given;
+  given.mutable_end_spares()->set_slot(2);
+  service_.Send(given);
+  EXPECT_TRUE(AwaitProcessEnd(pids[0]));
+  EXPECT_EQ(kill(pids[1], 0), 0) << "it is on the other GPU";
 }
 
 TEST_F(AgentGpus, ReplicasRunOnCpusNearTheirGpu) {

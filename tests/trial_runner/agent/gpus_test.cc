@@ -168,7 +168,7 @@ TEST_F(Gpus, ALibraryThatIsNotNvmlIsNamed) {
               HasSubstr("libm.so.6 has no nvmlInit_v2"));
 }
 
-// The same contract with the real library: on a machine without GPUs it is that there are none.
+// The real library keeps the same contract: on a machine without GPUs it says that there are none.
 TEST(RealGpus, AreSoundOrAbsent) {
   void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
   const auto driver = GpuDriver::Open();

@@ -55,6 +55,16 @@ TEST(SparePool, TakesTheOneParkedLast) {
   EXPECT_EQ(pool.size(), 1U);
 }
 
+TEST(SparePool, CountsWhatSparesHoldOnTheirGpus) {
+  SparePool pool(std::int64_t{1} << 30);
+  const auto now = SparePool::Clock::now();
+  pool.Add(Shell(1), now, std::int64_t{900} << 20);
+  EXPECT_EQ(pool.size(), 1U);
+  pool.Add(Shell(2), now, std::int64_t{200} << 20);
+  ASSERT_TRUE(AwaitSize(pool, 1));
+  EXPECT_EQ(pool.Take(Start(9), Any)->identity().replica_id(), 2);
+}
+
 TEST(SparePool, EndsTheLongestParkedWhenMemoryIsShort) {
   auto first = Shell(1);
   auto second = Shell(2);

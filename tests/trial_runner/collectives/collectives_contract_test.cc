@@ -47,7 +47,7 @@ bool ComesTrue(const std::function<bool()>& condition) {
 
 bool HasIpv6() { return RendezvousServer::Listen("::1").ok(); }
 
-// Of this process's sockets.
+// The ports at which this process's sockets listen.
 std::set<int> ListenedPorts() {
   std::set<int> ports;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -288,7 +288,7 @@ TEST_P(CollectivesContract, FormsOverIpv6) {
 // Those of groups that were left close in their own time, so that there are more than one a member.
 TEST_P(CollectivesContract, ListensWithinThePortRangeOnly) {
   const std::set<int> before = ListenedPorts();
-  // Of this run alone: threads may still be closing the listeners of the one before.
+  // Each run has a range of its own: threads may still be closing the listeners of the one before.
   static int low = 21000;
   low += 100;
   const PortRange range{low, low + 63};
@@ -326,7 +326,7 @@ TEST_P(CollectivesContract, AbandonWakesWhoeverWaitsAndTheNextGroupForms) {
   }
 }
 
-// Of three members the last stands still: nothing of the others' may wait for it.
+// The last of three members stands still: nothing of the others' may wait for it.
 TEST_P(CollectivesContract, AbandonedGroupLeavesNoThreadsAndNoSockets) {
   const Members members = MakeMembers(3);
   ExpectGroupForms(members, 1, 3);  // what a first group loads for good is there from now on

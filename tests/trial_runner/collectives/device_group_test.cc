@@ -5,14 +5,18 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <numeric>
 #include <random>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/trial_runner/collectives/fake_nccl.h"
 #include "trial_runner/collectives/bell.h"
@@ -53,7 +57,7 @@ class MeetingPlace {
     const std::lock_guard lock(mutex_);
     told_[{generation, round}][rank] = values;
   }
-  // Of all of them; empty: some have not come.
+  // What all of them have told; empty: some have not come.
   std::vector<Values> Told(std::int64_t generation, int round, int size) {
     const std::lock_guard lock(mutex_);
     std::vector<Values> all;
@@ -257,6 +261,21 @@ TEST_F(DeviceGroupTest, AFailureHoldsForOneGroup) {
   EXPECT_EQ(ByNccl({0, 1}), 2);
 }
 
+// As the others hear it, and the record of the study.
+TEST_F(DeviceGroupTest, EachMemberKnowsHowDeviceMemoryGoes) {
+  const auto ways = [this](const std::vector<int>& who) {
+    Form(who);
+    std::set<std::string> all;
+    for (const int index : who) all.insert(members_[static_cast<std::size_t>(index)]->group.way());
+    return all;
+  };
+  EXPECT_EQ(ways({0, 1, 2}), std::set<std::string>{"by NCCL"});
+  EXPECT_EQ(ways({0, 1, 2}), std::set<std::string>{"by NCCL"}) << "with what they have";
+  EXPECT_EQ(ways({0}), std::set<std::string>{""}) << "there is nobody else";
+  nccl_.FailJoins(1, "system error");
+  EXPECT_THAT(*ways({0, 1}).begin(), ::testing::HasSubstr("through host memory: NCCL failed"));
+}
+
 TEST_F(DeviceGroupTest, AFullGpuIsTriedOnceMoreWithoutWhatIsOnlyKept) {
   nccl_.FailJoins(1, "Cuda failure 2 'out of memory'");
   Form({0, 1});
@@ -295,105 +314,150 @@ TEST_F(DeviceGroupTest, TwoOnOneGpuGoThroughTheHost) {
 
 // Each seed is eight generations of random members, in most of which one stops at a random call.
 // The others must come to an end, agree in the next generation, and compute right sums.
-class RandomDeaths : public ::testing::TestWithParam<std::uint32_t> {};
+class RandomDeaths : public ::testing::TestWithParam<std::uint32_t> {
+ protected:
+  // One generation: its members by rank, and what comes of each.
+  struct Generation {
+    Generation(std::int64_t n, std::vector<Member*> by_rank)
+        : number(n), members(std::move(by_rank)), results(members.size()), ended(members.size()) {}
 
-TEST_P(RandomDeaths, TheOthersAgreeAndGoOn) {
-  std::mt19937 random(GetParam());
-  const auto draw = [&random](int below) { return static_cast<int>(random() % below); };
-  released = false;
-  FakeNccl nccl;
-  nccl.CallAtEach(AtCall);
-  MeetingPlace place;
-  std::vector<std::unique_ptr<Member>> members;
-  std::vector<std::thread> left;  // threads of members that have stopped
-  for (std::int64_t generation = 1; generation <= 8; ++generation) {
-    std::vector<Member*> group;
-    for (const auto& member : members) {
-      if (!member->stopped && draw(4) > 0) group.push_back(member.get());
+    // Whether each has come to its end, or, `with_stopped`, has stopped.
+    bool Over(bool with_stopped) const {
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        if (!ended[i] && !(members[i]->stopped && with_stopped)) return false;
+      }
+      return true;
     }
-    while (group.size() < 2 || (group.size() < 4 && draw(3) == 0)) {
-      members.push_back(
-          std::make_unique<Member>(nccl, place, static_cast<std::int64_t>(members.size())));
-      group.push_back(members.back().get());
-    }
-    if (draw(6) == 0) nccl.FailJoins(1, draw(2) == 0 ? "out of memory" : "system error");
-    if (draw(12) == 0) nccl.FailIds(1);
-    const int size = static_cast<int>(group.size());
-    const int victim = draw(3) > 0 ? draw(size) : -1;
-    const int call = 1 + draw(60);
 
-    std::vector<absl::Status> results(group.size());
-    std::vector<std::atomic<bool>> ended(group.size());
+    std::int64_t number = 0;
+    std::vector<Member*> members;
+    std::vector<absl::Status> results;
+    std::vector<std::atomic<bool>> ended;
     std::vector<std::thread> threads;
-    for (int rank = 0; rank < size; ++rank) {
-      const auto index = static_cast<std::size_t>(rank);
-      threads.emplace_back([&, rank, index, member = group[index], generation, size] {
-        calls_left = rank == victim ? call : 0;
-        stopped_here = &member->stopped;
-        absl::Status result = member->Form({generation, rank, size, "", ""});
-        for (int step = 0; step < 3 && result.ok() && member->group.communicator(); ++step) {
-          const auto sum = member->Sum(static_cast<float>(rank + 1));
-          result = sum.status();
-          if (sum.ok()) {
-            EXPECT_EQ(*sum, static_cast<float>(size * (size + 1)) / 2);
-          }
-        }
-        calls_left = 0;
-        if (member->stopped) return;  // at the end of the test, when `results` is gone
-        if (!result.ok()) member->group.GiveUp();
-        const std::lock_guard lock(stop_mutex);
-        results[index] = result;
-        ended[index] = true;
-        stops.notify_all();
-      });
-    }
-    {
-      std::unique_lock lock(stop_mutex);
-      const auto over = [&](bool with_stopped) {
-        for (std::size_t i = 0; i < group.size(); ++i) {
-          if (!ended[i] && !(group[i]->stopped && with_stopped)) return false;
-        }
-        return true;
-      };
-      // The service sees that a member does not answer any more, and says so to the others.
-      const auto victim_stopped = [&] {
-        return over(false) || (victim >= 0 && group[static_cast<std::size_t>(victim)]->stopped);
-      };
-      ASSERT_TRUE(stops.wait_for(lock, std::chrono::seconds(30), victim_stopped));
-      lock.unlock();
-      if (victim >= 0 && group[static_cast<std::size_t>(victim)]->stopped) {
-        for (Member* member : group) {
-          if (!member->stopped) member->host.Abandon(generation + 1, 0);
-        }
-      }
-      lock.lock();
-      ASSERT_TRUE(stops.wait_for(lock, std::chrono::seconds(30), [&] { return over(true); }))
-          << "a member waits beyond all limits, generation " << generation;
-    }
-    bool lost = false;
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      if (group[i]->stopped) {
-        lost = true;
-        left.push_back(std::move(threads[i]));
-      } else {
-        threads[i].join();
-      }
-    }
-    if (lost) continue;
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      EXPECT_TRUE(results[i].ok()) << results[i];
-      EXPECT_EQ(group[i]->group.communicator() != nullptr,
-                group[0]->group.communicator() != nullptr)
-          << "not all go the same way";
-    }
+  };
+
+  RandomDeaths() : random_(GetParam()) {
+    released = false;
+    nccl_.CallAtEach(AtCall);
   }
-  {
+
+  int Draw(int below) { return static_cast<int>(random_() % below); }
+
+  // Some of those that live, and new ones.
+  std::vector<Member*> DrawGroup() {
+    std::vector<Member*> group;
+    for (const auto& member : members_) {
+      if (!member->stopped && Draw(4) > 0) group.push_back(member.get());
+    }
+    while (group.size() < 2 || (group.size() < 4 && Draw(3) == 0)) {
+      members_.push_back(
+          std::make_unique<Member>(nccl_, place_, static_cast<std::int64_t>(members_.size())));
+      group.push_back(members_.back().get());
+    }
+    return group;
+  }
+
+  // A member's thread: forms the group and computes three sums. It stops at that call; 0: at none.
+  static void Train(Generation& generation, int rank, int stops_at_call) {
+    const auto index = static_cast<std::size_t>(rank);
+    Member* const member = generation.members[index];
+    const int size = static_cast<int>(generation.members.size());
+    calls_left = stops_at_call;
+    stopped_here = &member->stopped;
+    absl::Status result = member->Form({generation.number, rank, size, "", ""});
+    for (int step = 0; step < 3 && result.ok() && member->group.communicator(); ++step) {
+      const auto sum = member->Sum(static_cast<float>(rank + 1));
+      result = sum.status();
+      if (sum.ok()) {
+        EXPECT_EQ(*sum, static_cast<float>(size * (size + 1)) / 2);
+      }
+    }
+    calls_left = 0;
+    if (member->stopped) return;  // at the end of the test, when `generation` is gone
+    if (!result.ok()) member->group.GiveUp();
     const std::lock_guard lock(stop_mutex);
-    released = true;
+    generation.results[index] = result;
+    generation.ended[index] = true;
     stops.notify_all();
   }
-  for (const auto& member : members) member->host.Abandon(1000, 0);
-  for (std::thread& thread : left) thread.join();
+
+  // The service sees that a member does not answer any more, and says so to the others.
+  static void AwaitEnd(Generation& generation, int victim) {
+    std::unique_lock lock(stop_mutex);
+    const auto victim_stopped = [&] {
+      return victim >= 0 && generation.members[static_cast<std::size_t>(victim)]->stopped;
+    };
+    ASSERT_TRUE(stops.wait_for(lock, std::chrono::seconds(30), [&] {
+      return generation.Over(/*with_stopped=*/false) || victim_stopped();
+    }));
+    lock.unlock();
+    if (victim_stopped()) {
+      for (Member* member : generation.members) {
+        if (!member->stopped) member->host.Abandon(generation.number + 1, 0);
+      }
+    }
+    lock.lock();
+    ASSERT_TRUE(stops.wait_for(lock, std::chrono::seconds(30),
+                               [&] { return generation.Over(/*with_stopped=*/true); }))
+        << "a member waits beyond all limits, generation " << generation.number;
+  }
+
+  // Whether no member was lost.
+  bool JoinThreads(Generation& generation) {
+    bool whole = true;
+    for (std::size_t i = 0; i < generation.members.size(); ++i) {
+      if (generation.members[i]->stopped) {
+        whole = false;
+        left_.push_back(std::move(generation.threads[i]));
+      } else {
+        generation.threads[i].join();
+      }
+    }
+    return whole;
+  }
+
+  static void ExpectAgreed(const Generation& generation) {
+    const auto has_communicator = [&](std::size_t i) {
+      return generation.members[i]->group.communicator() != nullptr;
+    };
+    for (std::size_t i = 0; i < generation.members.size(); ++i) {
+      EXPECT_TRUE(generation.results[i].ok()) << generation.results[i];
+      EXPECT_EQ(has_communicator(i), has_communicator(0)) << "not all go the same way";
+    }
+  }
+
+  void EndStoppedMembers() {
+    {
+      const std::lock_guard lock(stop_mutex);
+      released = true;
+      stops.notify_all();
+    }
+    for (const auto& member : members_) member->host.Abandon(1000, 0);
+    for (std::thread& thread : left_) thread.join();
+  }
+
+  std::mt19937 random_;
+  FakeNccl nccl_;
+  MeetingPlace place_;
+  std::vector<std::unique_ptr<Member>> members_;
+  std::vector<std::thread> left_;  // threads of members that have stopped
+};
+
+TEST_P(RandomDeaths, TheOthersAgreeAndGoOn) {
+  for (std::int64_t number = 1; number <= 8; ++number) {
+    Generation generation(number, DrawGroup());
+    if (Draw(6) == 0) nccl_.FailJoins(1, Draw(2) == 0 ? "out of memory" : "system error");
+    if (Draw(12) == 0) nccl_.FailIds(1);
+    const int size = static_cast<int>(generation.members.size());
+    const int victim = Draw(3) > 0 ? Draw(size) : -1;
+    const int call = 1 + Draw(60);
+    for (int rank = 0; rank < size; ++rank) {
+      generation.threads.emplace_back(Train, std::ref(generation), rank, rank == victim ? call : 0);
+    }
+    ASSERT_NO_FATAL_FAILURE(AwaitEnd(generation, victim));
+    if (JoinThreads(generation)) ExpectAgreed(generation);
+  }
+  EndStoppedMembers();
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomDeaths, ::testing::Range(0U, 100U));

@@ -57,7 +57,7 @@ TEST(GroupConfirmation, TellsWhoHasSaidNothing) {
   const Unconfirmed found = FindUnconfirmed(PlanOf(0, 2), heard);
   EXPECT_THAT(found.silent, ElementsAre(1));
   EXPECT_EQ(Describe(found),
-            "who holds the connection of rank 1 has not confirmed to be that member");
+            "the other end of the connection of rank 1 has not confirmed that it is that member");
 }
 
 // What one has heard is of no use to it: each way between each two has words of its own.

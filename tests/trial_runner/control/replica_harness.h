@@ -75,13 +75,13 @@ class ReplicaHarness {
   // Waits until what was said satisfies the condition. It sees all that was ever said, in order.
   void Await(const std::string& what,
              const std::function<bool(const std::deque<Said>& said)>& condition);
-  // The same for any one message.
+  // Waits until the condition holds of any one message.
   void AwaitMessage(const std::string& what,
                     const std::function<bool(const Said& said)>& condition);
   std::deque<Said> EverythingSaid();
 
  private:
-  // Who a process is, which changes when it is adopted.
+  // The replica that a process is, which changes when it is adopted.
   using Identity = std::shared_ptr<std::atomic<std::int64_t>>;
 
   struct Replica {

@@ -205,9 +205,10 @@ TEST(SocketControlPlane, ParksUntilItIsAdopted) {
   agent.SendRegroup(4, false);
   control->WaitAbove(0);
   for (const std::int64_t id : {9, 12}) {
-    auto parked = std::async(std::launch::async, [&] { return control->Park(); });
-    EXPECT_TRUE(agent.Receive().has_parked());
-    // Of the old replica's group, and known before the adoption: not about the new one.
+    auto parked = std::async(std::launch::async, [&] { return control->Park(/*device_bytes=*/7); });
+    EXPECT_EQ(agent.Receive().parked().device_memory_bytes(), 7);
+    // This is of the old replica's group, and known before the adoption: it is not about the new
+    // one.
     agent.SendRegroup(id, false);
     v1::ReplicaCommand command;
     command.mutable_adopt()->set_replica_id(id);
@@ -222,8 +223,8 @@ TEST(SocketControlPlane, ParksUntilItIsAdopted) {
 
 TEST(SocketControlPlane, DoesNotParkWhereSparesAreNotKept) {
   const Agent agent;
-  EXPECT_FALSE(MakeSocketControlPlane(agent.replica_socket())->Park().has_value());
-  EXPECT_FALSE(MakeStandaloneControlPlane(ReplicaId(1))->Park().has_value());
+  EXPECT_FALSE(MakeSocketControlPlane(agent.replica_socket())->Park(0).has_value());
+  EXPECT_FALSE(MakeStandaloneControlPlane(ReplicaId(1))->Park(0).has_value());
 }
 
 TEST(SocketControlPlaneDeathTest, EndsTheProcessWhenTheAgentIsGone) {

@@ -54,7 +54,7 @@ class Listener final : public ControlPlane {
   Membership WaitAbove(std::int64_t) override { return {}; }
   std::optional<Membership> WaitAboveFor(std::int64_t, double) override { return std::nullopt; }
   void Listen(std::function<void(const Membership&)>) override {}
-  std::optional<Adopted> Park() override { return std::nullopt; }
+  std::optional<Adopted> Park(std::int64_t) override { return std::nullopt; }
   GroupProgress& progress() override { return progress_; }
 
   void Close() {

@@ -397,7 +397,9 @@ TEST_P(GradientBucketsTest, AreCutAnewBetweenStepsToTheSameSums) {
     buckets.End();
     ASSERT_TRUE(buckets.Reduce().ok());
     EXPECT_EQ(collectives.counts.size(), pieces);
-    if (pieces == 2) EXPECT_EQ(collectives.counts[0], 12) << "the first is small";
+    if (pieces == 2) {
+      EXPECT_EQ(collectives.counts[0], 12) << "the first is small";
+    }
     ExpectSameGradients(*net, *plain);
     const auto norms = buckets.MeasureStep(false);
     EXPECT_NEAR(norms.sqr[0], Sqr(*plain->a), 1e-5 * norms.sqr[0]);

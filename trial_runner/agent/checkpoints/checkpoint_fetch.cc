@@ -12,6 +12,7 @@
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
 #include "trial_runner/agent/checkpoints/incoming_checkpoint.h"
 #include "tuner/credentials/certificate.h"
+#include "tuner/proto/grpc_status.h"
 
 namespace espalier {
 namespace {
@@ -116,7 +117,7 @@ class Fetch {
     if (!taken.ok() && !end_missing_) context.TryCancel();
     const grpc::Status end = stream->Finish();
     if (taken.ok() || !end_missing_ || end.ok()) return taken;
-    return absl::Status(static_cast<absl::StatusCode>(end.error_code()), end.error_message());
+    return FromGrpc(end);
   }
 
   // OK: the checkpoint is in its place. With end_missing_ the stream's own status says why not.

@@ -21,6 +21,7 @@
 #include "tuner/base/file_descriptor.h"
 #include "tuner/credentials/certificate.h"
 #include "tuner/credentials/sha256.h"
+#include "tuner/proto/grpc_status.h"
 
 namespace espalier {
 namespace {
@@ -28,10 +29,6 @@ namespace {
 constexpr int kThreads = kMaxCheckpointReaders + 4;
 constexpr int kMaxRequestBytes = 64 << 10;
 constexpr std::string_view kBearer = "Bearer ";
-
-grpc::Status ToGrpc(const absl::Status& status) {
-  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
-}
 
 // Reads a checkpoint's parts one after another and sends what lies behind the offset.
 class Sender {

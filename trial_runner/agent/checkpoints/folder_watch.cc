@@ -8,8 +8,8 @@
 namespace espalier {
 namespace {
 
-// Of the whole folder; empty: there is nothing, it changes, or a program of ours has written there,
-// which speaks for itself.
+// The fingerprint of the whole folder; empty: there is nothing, it changes, or a program of ours
+// has written there, which speaks for itself.
 std::string FingerprintOf(const std::string& folder) {
   const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder, "");
   if (!manifest.ok()) return "";

@@ -152,8 +152,8 @@ VerbAction AddServe(CLI::App& app) {
       ->needs(dashboard);
   app.add_option("--db", a->options.database, "SQLite file; created if absent")->required();
   app.add_option("--token-file", a->token_file,
-                 "File with a word that all must show, on loopback too: who shows it may do "
-                 "everything (default: none; `tuner token` makes tokens for one user and role)");
+                 "File with a shared token that all must show, on loopback too, and that lets them "
+                 "do everything (default: none; `tuner token` makes tokens for one user and role)");
   app.add_flag("--plaintext", a->options.plaintext,
                "Speak in the clear also on addresses that are not loopback, where the service else "
                "makes a certificate of its own, whose hash its tokens carry");

@@ -71,7 +71,7 @@ Reliability PromiseReliability(const v1::StudyDetails& details) {
         adaptive ? equal.Points(trial) : std::span<const IntermediateValue>(trial.values);
     past.push_back({points, trial.created, trial.ended, trial.state == TrialState::kComplete});
   }
-  return MeasureReliability(ReplayPromise(spec->direction, past, {spec->best_k, spec->max_step}));
+  return MeasureReliability(ReplayPromise(spec->direction(), past, {spec->best_k, spec->max_step}));
 }
 
 std::string PromiseLine(const Reliability& promise) {

@@ -29,7 +29,7 @@ std::string DisplayParameters(const v1::Trial& trial);
 const v1::Parameter* FindParameter(const v1::Trial& trial, std::string_view name);
 
 const v1::Trial* FindTrial(const v1::StudyDetails& details, std::int64_t number);
-// The same for a trial that a user names. NOT_FOUND: there is none of that number.
+// Finds a trial that a user names. NOT_FOUND: there is none of that number.
 absl::StatusOr<v1::Trial> NamedTrial(const v1::StudyDetails& details, std::int64_t number);
 
 // What the study calls its metric; "value" where it has no name for it.
@@ -47,7 +47,7 @@ std::size_t DisplayWidth(std::string_view text);
 // could come from a program's output or a parameter, become blanks.
 std::string FitLeft(std::string_view text, std::size_t width);
 std::string FitRight(std::string_view text, std::size_t width);
-// The same without padding.
+// At most `width` columns: cut in the same way, and not padded.
 std::string Cut(std::string_view text, std::size_t width);
 
 // Rows as left-aligned columns, two blanks between; the first row is the heading.

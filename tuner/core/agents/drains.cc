@@ -49,7 +49,7 @@ void Nodes::On(const AgentLeaving& event) {
   turn_.Wake();
 }
 
-// Of a short notice half is left for moving, and half for saving.
+// Where the notice is short, half of it is left for moving and half for saving.
 std::optional<Time> Nodes::LeaveBy(NodeId id, TrialId trial) const {
   const auto node = pool_.nodes.find(id);
   if (node == pool_.nodes.end() || !node->second.ends) return std::nullopt;
@@ -106,8 +106,8 @@ void Nodes::EmptyNode(const Node& node) {
   }
 }
 
-// The trial's time on this node is over: it goes on with those who train elsewhere, if these are
-// enough, and else from its checkpoint.
+// The trial's time on this node is over: it goes on with replicas that train elsewhere, if these
+// are enough, and else from its checkpoint.
 void Nodes::LeaveNode(TrialId id, const Node& node) {
   Group& group = pool_.groups.at(id);
   const Trial& trial = turn_.TrialAt(id);

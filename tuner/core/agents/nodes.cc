@@ -139,7 +139,7 @@ bool Nodes::TakeReplica(NodeId id, const LiveReplica& live) {
   }
   Replica replica(live.replica, live.trial, id, live.slot);
   if (!pool_.recovering.contains(live.trial) || trial->second.state != TrialState::kRunning) {
-    // Of an ended or lost trial: a leftover. Its slot stays taken until it is gone.
+    // It is left over from an ended or lost trial. Its slot stays taken until it is gone.
     const auto [it, inserted] = pool_.replicas.emplace(live.replica, std::move(replica));
     pool_.SlotsChange(live.trial);
     groups_.StopReplica(it->second, 0);
@@ -149,7 +149,7 @@ bool Nodes::TakeReplica(NodeId id, const LiveReplica& live) {
   return false;
 }
 
-// Of a trial that this service has taken up, and that runs.
+// The replica is of a trial that this service has taken up, and that runs.
 void Nodes::AdoptReplica(Replica replica, const LiveReplica& live) {
   replica.generation = live.generation;
   replica.started_from = live.started_from;
@@ -206,7 +206,7 @@ void Nodes::On(const AgentGone& event) {
   if (it == pool_.nodes.end() || !it->second.connected) return;
   it->second.connected = false;
   checkpoints_.NodeGone();
-  // Of a node that was to go and holds nothing, nobody needs to come back.
+  // A node that was to go and holds nothing need not come back.
   const bool empty = pool_.SlotsHeldOn(event.node) == 0;
   away_.insert(event.node);
   it->second.lease_ends = (it->second.leaving || it->second.releasing) && empty

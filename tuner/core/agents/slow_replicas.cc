@@ -83,7 +83,8 @@ void ReplicaWatch::ReplaceStraggler(TrialId id, const Straggler& straggler) {
   turn_.Wake();
 }
 
-// Who was to take a straggler's place is gone: the group stays as it is, and is judged anew.
+// The replica that was to take a straggler's place is gone: the group stays as it is, and is judged
+// anew.
 void ReplicaWatch::GiveUpReplacement(Group& group) {
   group.replaced = {};
   group.target.clear();

@@ -87,7 +87,7 @@ void ReplicaWatch::CheckStuckGroups() {
   }
 }
 
-// Who found whom out of reach, of those that are members still.
+// Pairs of present members one of which found the other out of reach.
 std::set<ReplicaPair> ReplicaWatch::CutPairs(const Group& group) const {
   std::set<ReplicaPair> cut;
   const auto member = [&group](ReplicaId id) {
@@ -141,7 +141,7 @@ void ReplicaWatch::PartThoseOutOfReach(TrialId id) {
   const std::vector<std::string> words = NoteOutOfReach(group);
   group.contacts.clear();
   group.contacts_end.reset();
-  // Who could not be reached is gone meanwhile, and a newer generation under way.
+  // What could not be reached is gone meanwhile, and a newer generation is under way.
   if (cut.empty() || group.pausing || group.ending) return;
   std::vector<GroupMember> members;
   for (const ReplicaId member : group.members) {

@@ -35,14 +35,15 @@ struct CheckpointKeeping {
     int times = 0;
     std::optional<Time> again;  // none: it is being tried
   };
-  // Of a trial that could start, but for its checkpoint.
+  // How long a trial that could start has waited for its checkpoint.
   struct Wait {
     Time since;
     Time look;          // next
     bool said = false;  // in the study's record
   };
 
-  // Of a trial whose start failed for want of it, though nodes that should have it are connected.
+  // A trial's starts that failed for want of its checkpoint, though nodes that should have it are
+  // connected.
   struct Unfetched {
     Time since;
     int times = 0;

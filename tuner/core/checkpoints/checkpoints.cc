@@ -11,7 +11,7 @@ namespace espalier {
 
 namespace {
 
-// Of older ones whose nodes are connected the one that is furthest; null: there is none.
+// The furthest of the older copies whose nodes are connected; null: there is none.
 const CheckpointCopy* FurthestOlder(const Trial& trial, const std::map<NodeId, Node>& nodes) {
   const CheckpointCopy* furthest = nullptr;
   for (const CheckpointCopy& copy : trial.copies) {
@@ -139,7 +139,8 @@ void Checkpoints::TakeHeldCheckpoints(NodeId node, const AgentHello& event) {
   for (const auto& [of, files] : held) TakeUnknownFiles(node, of.first, of.second, files);
 }
 
-// Of a trial of which the node is not on record. (Most often because its word was lost with it.)
+// Takes files of a trial that the node is not on record for, most often because the message
+// about them was lost.
 void Checkpoints::TakeUnknownFiles(NodeId node, const std::string& study_name, std::int64_t number,
                                    const std::vector<const HeldCheckpoint*>& files) {
   const bool fetched =
@@ -206,7 +207,7 @@ void Checkpoints::OrderCopy(const Trial& trial) {
   turn_.Send(CopyCheckpointCommand{*to, trial.id, trial.newest_checkpoint, sources});
 }
 
-// One that reaches those who have it; rather one that has an older copy, or has little to do.
+// A node that reaches those that have it; rather one with an older copy, or with little to do.
 std::optional<NodeId> Checkpoints::PlaceForCopy(const Trial& trial,
                                                 const std::vector<NodeId>& sources) const {
   const std::set<NodePair> apart = pool_.faults.Apart(turn_.now());
@@ -266,7 +267,7 @@ void Checkpoints::DropOlderCopies(const Trial& trial) {
   for (const NodeId node : older) Drop(trial, node);
 }
 
-// Of an ended trial one place is enough: rather the one where the trial wrote it, with its best.
+// One place is enough for an ended trial: rather the one where the trial wrote it, with its best.
 void Checkpoints::DropCopiesOfEnded(const Trial& trial) {
   const CheckpointCopy* kept = nullptr;
   for (const CheckpointCopy& copy : trial.copies) {
@@ -304,7 +305,7 @@ bool Checkpoints::StartAgainIfNobodyKnows(TrialId id, const std::string& what_ha
   }
   Group& group = found->second;
   const std::string why =
-      absl::StrCat(what_happened, ", and those who are left had not taken over yet");
+      absl::StrCat(what_happened, ", and the replicas that are left had not taken over yet");
   const int most = turn_.StudyAt(trial.study).spec.max_restarts;
   if (its_fault && trial.restarts >= most) {
     trials_.EndTrial(id, TrialState::kFail, absl::StrCat(why, ", again after ", most, " restarts"),
@@ -326,7 +327,7 @@ bool Checkpoints::StartAgainIfNobodyKnows(TrialId id, const std::string& what_ha
 // Nodes that turned out not to have it, or to have it damaged, are not counted on any more.
 void Checkpoints::NoteUnfetched(const Replica& replica, const ReplicaExited& exit) {
   const Trial& trial = turn_.TrialAt(replica.trial);
-  if (!copies_.CheckpointInReach(trial)) return;  // LookForHolder waits for those who are away
+  if (!copies_.CheckpointInReach(trial)) return;  // LookForHolder waits for nodes that are away
   keeping_.NotFetched(trial.id, turn_.now(),
                       absl::StrCat(copies_.NamesOf({replica.node}), ": ", exit.error));
   if (!exit.checkpoint_gone || replica.started_from != CheckpointKey(trial)) return;
@@ -362,7 +363,7 @@ bool Checkpoints::CheckpointMissing(TrialId id, const ReplicaExited& exit) {
   return true;
 }
 
-// Of a trial that could start: whether its checkpoint can be had.
+// Looks whether the checkpoint of a trial that could start can be had.
 void Checkpoints::LookForHolder(TrialId id) {
   const Trial& trial = turn_.TrialAt(id);
   const bool starts = pool_.replicas.Of(id).empty() && !pool_.recovering.contains(id);

@@ -17,8 +17,6 @@ namespace espalier {
 
 namespace {
 
-std::string Count(int slots) { return absl::StrCat(slots, slots == 1 ? " slot" : " slots"); }
-
 // Takes them from what is left for the requests that follow.
 void Take(const Placement& placement, std::vector<ClientNode>& nodes) {
   for (ClientNode& node : nodes) {
@@ -87,8 +85,8 @@ absl::Status ClientSlotDesk::CheckRequest(const Trial& trial, const AcquireSlots
   if (known != requests_.end() && !known->second.slots.empty() &&
       std::ssize(known->second.slots) != event.slots) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "trial ", trial.number, " holds ", Count(static_cast<int>(known->second.slots.size())),
-        ": give them back before you ask for ", Count(event.slots)));
+        "trial ", trial.number, " holds ", SlotsText(static_cast<int>(known->second.slots.size())),
+        ": give them back before you ask for ", SlotsText(event.slots)));
   }
   return CheckPossible(event);
 }
@@ -104,15 +102,15 @@ absl::Status ClientSlotDesk::CheckPossible(const AcquireSlots& event) const {
     }
     for (const auto& [id, node] : pool_.nodes) {
       if (node.name != event.node || node.slots >= event.slots) continue;
-      return absl::OutOfRangeError(absl::StrCat("node \"", event.node, "\" has ", Count(node.slots),
-                                                ", asked for ", event.slots));
+      return absl::OutOfRangeError(absl::StrCat(
+          "node \"", event.node, "\" has ", SlotsText(node.slots), ", asked for ", event.slots));
     }
   }
   if (!options_.pool_size) return absl::OkStatus();
   const int most = MostSlots(pool_, options_.pool_size->node);
   if (event.slots <= most) return absl::OkStatus();
   return absl::OutOfRangeError(
-      absl::StrCat("the pool grows to ", Count(most), " at most, asked for ", event.slots));
+      absl::StrCat("the pool grows to ", SlotsText(most), " at most, asked for ", event.slots));
 }
 
 void ClientSlotDesk::Renew(const Trial& trial) {
@@ -286,7 +284,7 @@ std::vector<ClientNode> ClientSlotDesk::Nodes() const {
   return nodes;
 }
 
-// Of studies whose clients hold slots or ask for them, and of those that the tuner runs.
+// The shares of studies whose clients hold slots or ask for them, and of those that the tuner runs.
 std::pair<double, double> ClientSlotDesk::SharesOfSides() const {
   std::set<StudyId> asking;
   for (const auto& [id, own] : requests_) {
@@ -302,8 +300,8 @@ std::pair<double, double> ClientSlotDesk::SharesOfSides() const {
   return shares;
 }
 
-// Who has waited longest first; where several studies ask, the first slots of each before further
-// ones of any, by their shares.
+// The request that has waited longest comes first; where several studies ask, the first slots of
+// each before further ones of any, by their shares.
 std::vector<TrialId> ClientSlotDesk::Waiting() const {
   std::map<StudyId, int> served;
   std::vector<std::pair<std::int64_t, TrialId>> waiting;
@@ -341,8 +339,9 @@ std::string ClientSlotDesk::WhyNotNow(const ClientSlots& own,
   int most = 0;
   for (const auto& [type, slots] : of_type) most = std::max(most, slots);
   if (most >= own.wanted) return "";
-  return absl::StrCat("the pool has ", Count(most), of_type.size() > 1 ? " of one GPU type" : "",
-                      ", ", own.wanted, " are wanted: more nodes must join");
+  return absl::StrCat("the pool has ", SlotsText(most),
+                      of_type.size() > 1 ? " of one GPU type" : "", ", ", own.wanted,
+                      " are wanted: more nodes must join");
 }
 
 // Both sides, studies that the tuner runs and studies whose clients ask for slots, have a part of
@@ -377,7 +376,7 @@ void ClientSlotDesk::Serve() {
       blocked = own.node.empty() && (spoken_for > 0 || pool == 0);
       own.waits_for =
           spoken_for > 0
-              ? absl::StrCat("trials of clients hold ", spoken_for, " of the ", Count(part),
+              ? absl::StrCat("trials of clients hold ", spoken_for, " of the ", SlotsText(part),
                              pool == 0 ? " of the pool" : " that are their part of the pool")
               : absl::StrFormat("the tuner's own trials have the pool for another %.0f s",
                                 SecondsBetween(turn_.now(), trials_turn_ends_));
@@ -456,6 +455,7 @@ void ClientSlotDesk::Grant(TrialId id, const Placement& placement, bool in_turn)
       ESPALIER_CHECK(index.has_value(), "a free slot is one that nobody is on");
       own.slots.push_back({node, *index});
       pool_.held_by_clients[own.slots.back()] = id;
+      if (pool_.nodes.at(node).gpus > 0) turn_.Send(EndSparesCommand{node, *index});
     }
     where.push_back(absl::StrCat(slots, " on ", pool_.nodes.at(node).name));
   }
@@ -468,7 +468,7 @@ void ClientSlotDesk::Grant(TrialId id, const Placement& placement, bool in_turn)
   const double waited_s = SecondsBetween(own.asked, turn_.now());
   turn_.Decide(
       turn_.TrialAt(id), DecisionKind::kStart, 0, own.wanted,
-      absl::StrCat("its client asked for ", Count(own.wanted), ": ", absl::StrJoin(where, ", "),
+      absl::StrCat("its client asked for ", SlotsText(own.wanted), ": ", absl::StrJoin(where, ", "),
                    waited_s < 0.05 ? "" : absl::StrFormat(", after %.1f s", waited_s)));
 }
 
@@ -481,7 +481,7 @@ void ClientSlotDesk::Answer() {
     if (own.slots.empty() && !own.waits_was_told) {
       own.waits_was_told = true;
       turn_.Decide(turn_.TrialAt(id), DecisionKind::kPause, 0, 0,
-                   absl::StrCat("waits for ", Count(own.wanted), ": ", own.waits_for));
+                   absl::StrCat("waits for ", SlotsText(own.wanted), ": ", own.waits_for));
     }
     if (own.slots.empty() && answer_by > turn_.now()) {
       ++it;

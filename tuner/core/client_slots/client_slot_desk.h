@@ -22,8 +22,9 @@ namespace espalier {
 // gives them back, falls silent or loses their node. So they are kept out of the pool that policies
 // divide, and requests wait outside of it too. How the two sides share the pool: see Serve.
 //
-// Who holds what is durable as the trial's open span of slots, and PoolState::held_by_clients shows
-// it by slot, which nobody else changes. Requests are not durable. One owner.
+// The slots that a trial holds are durable as its open span of slots, and
+// PoolState::held_by_clients shows them by slot, which nothing else changes. Requests are not
+// durable. One owner.
 class ClientSlotDesk {
  public:
   ClientSlotDesk(Turn& turn, PoolState& pool, const CoreOptions& options, const Promises& promises,
@@ -34,7 +35,7 @@ class ClientSlotDesk {
   void TakeUp(const Trial& trial);
   void Observe(const Change& change);
 
-  // ---- what is said. The reply says what was refused; slots are given, and those who wait are
+  // ---- what is said. The reply says what was refused; slots are given, and those that wait are
   // answered, when the step settles. Requires a trial that its client runs, and that has not ended.
   void Acquire(const Trial& trial, const AcquireSlots& event);
   void Renew(const Trial& trial);
@@ -83,15 +84,15 @@ class ClientSlotDesk {
   const CoreOptions& options_;
   const Promises& promises_;
   Trials& trials_;
-  std::map<TrialId, ClientSlots> requests_;  // who holds slots or asks for some
-  // Of those, since the last look: trials that their clients run no more.
+  std::map<TrialId, ClientSlots> requests_;  // of trials that hold slots or ask for some
+  // Trials among those that their clients have stopped running since the last look.
   std::map<TrialId, TrialState> left_;
   bool studies_changed_ = false;     // since then, in their states
-  std::map<NodeId, int> reserved_;   // for those who wait
-  std::map<TrialId, Time> answers_;  // who waits for an answer, and until when
+  std::map<NodeId, int> reserved_;   // for requests that wait
+  std::map<TrialId, Time> answers_;  // requests that wait for one, and until when
   std::int64_t last_order_ = 0;
   Time due_;            // no lease of theirs ends before
-  TrialId unused_for_;  // for whom nobody else has wanted some slots since
+  TrialId unused_for_;  // the trial for which nothing else has wanted some slots since
   Time unused_since_;
   Time trials_turn_ends_;      // after a request beyond the clients' part
   bool nodes_unsure_ = false;  // after a restart: their agents have not all come back

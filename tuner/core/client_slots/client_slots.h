@@ -25,7 +25,7 @@ struct ClientSlots {
   std::optional<Time> heard;  // none since a restart; while somebody waits: when that ends
   std::vector<Slot> slots;    // ascending; empty: waits
   bool in_turn = false;       // holds more than its side's part: see ClientSlotDesk::Serve
-  // Of those that wait.
+  // These three are of a request that waits.
   Placement reserved;           // slots that are being made free for it
   std::string waits_for;        // for its client
   bool waits_was_told = false;  // to the record
@@ -46,7 +46,7 @@ struct ClientNode {
 // pool is large enough for all of it, on the fewest of one GPU type. `nodes` ascending by id.
 std::optional<Placement> PlaceOnFree(const ClientSlots& request,
                                      const std::vector<ClientNode>& nodes);
-// The same of slots that others may still be on: where the fewest have to leave.
+// Places it on slots that others may still be on: where the fewest have to leave.
 std::optional<Placement> PlaceOnOpen(const ClientSlots& request,
                                      const std::vector<ClientNode>& nodes);
 

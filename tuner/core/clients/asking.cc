@@ -56,7 +56,7 @@ const Study* ClientTrials::StudyToAsk(const std::string& name, const char* key_a
   absl::Status& status = turn_.reply().status;
   const Study* study = turn_.state().FindStudy(name);
   if (study == nullptr) {
-    status = absl::NotFoundError(absl::StrCat("no study \"", name, "\""));
+    status = NoStudy(name);
   } else if (!study->spec.by_clients()) {
     status = RunsOnThePool(*study);
   } else if (status = CheckRequestKey(study->id, key_attribute, key);
@@ -208,14 +208,14 @@ std::optional<Parameters> ClientTrials::Draw(const Study& study, std::int64_t nu
     static const Parameters kNone;
     SuggestedParameters& suggested = suggested_[study.id];
     SamplerHistory history;
-    // Who does not learn still leaves out what was tried, where there is an end to that.
+    // A sampler that does not learn still leaves out what was tried, where there is an end to that.
     if (sampler.learns() || spec.space.Cardinality()) {
       history = HistoryOf(turn_.state(), study, [&](const Trial& trial) {
         return trial.id == taken ? &kNone : suggested.Of(trial, study);
       });
     }
     drawn = sampler.Suggest({.space = spec.space,
-                             .direction = spec.direction,
+                             .direction = spec.direction(),
                              .ended = history.ended,
                              .running = history.running,
                              .trial_number = number},

@@ -36,7 +36,7 @@ class ClientTrials {
   // ---- events
   void On(const CreateTrial& event);
   void On(const AskTrial& event);
-  // Of a study whose clients run its trials.
+  // The study is one whose clients run its trials.
   void Enqueue(const EnqueueTrial& event);
   void On(const SuggestParameter& event);
   void On(const SetIntermediateValue& event);
@@ -44,32 +44,33 @@ class ClientTrials {
   // Notes on trials of the pool are welcome; ended trials keep what they have.
   void On(const SetTrialAttribute& event);
   void On(const SetTrialAttributes& event);
-  // Of any trial, whoever runs it: values, and how it ended.
+  // Values of any trial, whoever runs it, and how it ended.
   void On(const TellValue& event);
   void On(const ReportValue& event);
   void On(const TellEnd& event);
-  // Whether the trial should end now, and why. Never says that it should pause.
+  // Whether the trial should end now, and why. Never says that it should pause. The study's pruner
+  // is kept for the next time.
   PruneVerdict Verdict(TrialId id) const;
 
   // ---- what other events need
   // The trial, if it has not ended; else null, and the reply says why not.
   const Trial* OpenTrial(TrialId id);
-  // The same of one that its client runs: which has been heard by this.
+  // The trial, likewise, if its client runs it; the client has been heard of by this.
   const Trial* TrialToTell(TrialId id);
-  // The same of one that is RUNNING, whoever runs it.
+  // The trial, likewise, if it is RUNNING, whoever runs it.
   const Trial* RunningTrial(TrialId id);
-  // Of a trial that its client runs.
+  // Records a value of a trial that its client runs.
   void SetValue(const Trial& trial, std::int64_t step, double value);
   // A pruned trial without a value ends with the last one that it reported.
   void EndTrial(const Trial& trial, TrialState state, std::vector<double> values);
-  // Within the study's limits; past one of them the study ends.
+  // Whether the study's limits allow one more; past one of them the study ends.
   absl::Status MayCreateTrial(const Study& study);
-  // Not OK: the key is none. Where a trial was made under it before, the reply names that.
+  // Not OK: the text is no key. Where a trial was made under it before, the reply names that trial.
   absl::Status CheckRequestKey(StudyId study, const char* attribute, const std::string& key);
   // Does nothing with an empty key.
   void KeepRequestKey(TrialId id, const char* attribute, const std::string& key);
 
-  // ---- of clients that have fallen silent
+  // ---- clients that have fallen silent
   // Ends their trials, and queues them again where they may be.
   void CheckLeases();
   std::optional<Time> NextCheck() const;

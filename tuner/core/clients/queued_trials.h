@@ -13,7 +13,7 @@ class QueuedTrials {
   QueuedTrials(Turn& turn, Trials& trials, ClientTrials& clients)
       : turn_(turn), trials_(trials), clients_(clients) {}
 
-  // Of any study: one whose clients run its trials goes on to them.
+  // Takes trials of any study: those that clients run go on to ClientTrials.
   void On(const EnqueueTrial& event);
   void On(const CancelTrial& event);
   void On(const HoldTrial& event);

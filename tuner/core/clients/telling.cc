@@ -153,9 +153,6 @@ PruneVerdict ClientTrials::Verdict(TrialId id) const {
   // Trials of the pool are judged, and ended, at each value.
   if (!study.spec.by_clients() || study.spec.directions.size() != 1) return {};
   if (study.spec.pruner.name == "none") return {};  // needs no look at all curves
-  const absl::StatusOr<std::unique_ptr<Pruner>> pruner =
-      MakePruner(study.spec.pruner.name, study.spec.pruner.options);
-  if (!pruner.ok()) return {};
   Curve curve;
   std::vector<Curve> others;
   others.reserve(study.trials.size());
@@ -164,11 +161,8 @@ PruneVerdict ClientTrials::Verdict(TrialId id) const {
                      other.state == TrialState::kComplete};
     other.id == id ? void(curve = read) : others.push_back(read);
   });
-  PruneVerdict verdict = (*pruner)->Judge({.direction = study.spec.direction,
-                                           .trial = curve,
-                                           .others = others,
-                                           .max_step = study.spec.max_step,
-                                           .best_k = study.spec.best_k});
+  const PruneVerdict verdict =
+      plugins_.Judge(study, curve, others, study.spec.max_step, kUsualPoolShare);
   if (!verdict.prune && !verdict.pause) return {};
   return {true, absl::StrCat(study.spec.pruner.name, ": ", verdict.reason)};
 }

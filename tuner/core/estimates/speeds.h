@@ -51,7 +51,7 @@ class Speeds {
 
   // Speeds to be fitted, each once.
   std::vector<SpeedToFit> TakeDue();
-  // Of a trial that has ended meanwhile it changes nothing.
+  // Changes nothing where the trial has ended meanwhile.
   void TakeFitted(const FittedSpeed& fitted);
 
   // None: not known yet.

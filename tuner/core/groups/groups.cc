@@ -34,7 +34,7 @@ void Groups::StartReplica(const Trial& trial, NodeId node, int slot) {
   // Only an elastic program says Ready; whether this one is, its first replica will show.
   if (group.elastic)
     pool_.replicas.SetDeadline(replica, After(turn_.now(), TimeoutsOf(trial).start_s));
-  // Who joins others is handed their state.
+  // A replica that joins others is handed their state.
   StartReplicaCommand start{node, id, trial.id, slot};
   start.joins = group.elastic && copies_.HasSource(trial.id);
   if (!start.joins) {

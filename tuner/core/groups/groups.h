@@ -12,7 +12,7 @@ namespace espalier {
 
 // How the replicas of a trial are started, formed into a group and stopped: the commands and what
 // goes with them. What a loss means for the trial, and who should be in its group, is decided by
-// those who call this. One owner.
+// what calls this. One owner.
 class Groups {
  public:
   Groups(Turn& turn, PoolState& pool, const CoreOptions& options, const CheckpointCopies& copies,

@@ -18,7 +18,7 @@ std::vector<NodeId> CheckpointCopies::HoldersOf(const Trial& trial) const {
       (there ? connected : away).push_back(copy.node);
       continue;
     }
-    // Of a shared folder one node is as good as the other.
+    // All nodes that share the folder are as good.
     for (const auto& [id, node] : pool_.nodes) {
       if (node.connected && node.shared_folder == copy.folder) connected.push_back(id);
     }

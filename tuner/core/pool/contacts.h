@@ -61,9 +61,9 @@ struct GroupMember {
 using ReplicaPair = std::pair<ReplicaId, ReplicaId>;  // the lower id first
 ReplicaPair PairOf(ReplicaId a, ReplicaId b);
 
-// Who of the members (by rank) goes on where some pairs of them are out of reach: those that all
+// Which of the members (by rank) go on where some pairs of them are out of reach: those that all
 // reach one another, with as many as possible of those that are furthest; then as many as possible;
-// then those of the first ranks. Joiners give way to who trains, never the other way round.
+// then those of the first ranks. Joiners give way to members that train, never the other way round.
 std::vector<ReplicaId> WhoGoesOn(const std::vector<GroupMember>& members,
                                  const std::set<ReplicaPair>& cut);
 

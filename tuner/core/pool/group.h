@@ -45,11 +45,11 @@ struct Group {
   StragglerDetector stragglers;
   ReplicaId replaced;              // a straggler that leaves when its successor is ready; 0: none
   std::set<ReplicaId> stuck;       // members of the newest generation that wait for the others
-  std::optional<Time> stuck_ends;  // who has not said so by then hangs
+  std::optional<Time> stuck_ends;  // a member that has not said so by then hangs
   int stuck_in_a_row = 0;          // generations whose members all said so
-  // Of members that found others out of reach, all that they found.
+  // What each member has found, of those that found others out of reach.
   std::map<ReplicaId, std::vector<ReplicaContact>> contacts;
-  std::optional<Time> contacts_end;  // it is decided then who goes on
+  std::optional<Time> contacts_end;  // it is decided then which members go on
 
   // Whether time alone may change something about it.
   bool timed() const { return forming || ending || stuck_ends || contacts_end; }

@@ -98,7 +98,7 @@ struct PoolState {
   int ClientSlotsOn(NodeId id) const;
   // Whether replicas may be started there.
   bool Usable(Slot slot) const;
-  // Of those that no client holds: they keep theirs.
+  // Leaves out the slots that clients hold: they keep them.
   int UnusableSlotsOn(const Node& node) const;
   // How many slots of the node have a GPU each that none of the others is on; all of them where the
   // slots are whole GPUs, or no GPUs.
@@ -126,7 +126,7 @@ struct PoolState {
   std::vector<const Replica*> ReplicasOf(TrialId id) const;
   // "node-1 slot 2".
   std::string PlaceOf(const Replica& replica) const;
-  // Of the nodes that its members are on; none while they are on several types.
+  // The GPU type of the nodes that its members are on; none while they are on several types.
   std::optional<std::string> GpuTypeOf(const Group& group) const;
   // Whether the trial may be resized: not while a group forms, starts or takes its leave.
   bool Settled(TrialId id, const Group& group) const;
@@ -145,11 +145,11 @@ struct PoolState {
   std::map<Slot, TrialId> held_by_clients;  // slots, and whose trial its client runs there
   std::set<StudyId> studies;                // those that use the pool
   std::map<TrialId, LiveTrial> live;        // trials of the pool that have not ended
-  // Of a pool of thousands of replicas most are at peace most of the time. These are not, or may
+  // In a pool of thousands of replicas most are at peace most of the time. These are not, or may
   // not be: nodes that are to be emptied, and trials that may not have what they should.
   std::set<NodeId> draining;
   std::set<TrialId> reconcile;
-  std::set<TrialId> timed;          // about whose groups time alone may change something
+  std::set<TrialId> timed;          // those whose groups may change by time alone
   std::set<TrialId> slots_touched;  // in this step
   // Trials of a loaded state that run or hold slots, and whose agents have not come back yet; and
   // when they are not waited for any more.

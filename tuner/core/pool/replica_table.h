@@ -67,7 +67,7 @@ class ReplicaTable {
     if (const auto at = all_.find(id); at != all_.end()) erase(at);
   }
 
-  // Of a replica of this table.
+  // Sets the deadline of a replica of this table.
   void SetDeadline(Replica& replica, std::optional<Time> deadline) {
     if (replica.deadline_) deadlines_.erase({*replica.deadline_, replica.id});
     replica.deadline_ = deadline;

@@ -58,7 +58,7 @@ void PoolSizer::Resize(PoolSizeRequest request, int client_slots) {
   ReleaseEmpty();
 }
 
-// Of the engine, without draining ones.
+// How many nodes of the engine there are, without draining ones.
 int PoolSizer::NodesThere() const {
   int nodes = 0;
   for (const auto& [id, node] : pool_.nodes) {

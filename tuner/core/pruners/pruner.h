@@ -13,6 +13,9 @@
 
 namespace espalier {
 
+// What is taken as the share of a trial whose slots are not the pool's.
+inline constexpr double kUsualPoolShare = 0.125;
+
 // The facts on which a verdict rests. `others` are all other trials of the study, ended ones
 // included, in any order.
 struct PrunerInput {
@@ -22,7 +25,7 @@ struct PrunerInput {
   std::int64_t max_step = 0;  // where a trial's curve ends, 0: unknown
   int best_k = 1;             // how many best trials the study is after
   // The least share of the pool's slots that the trial holds: what keeping it costs the others.
-  double pool_share = 0.125;
+  double pool_share = kUsualPoolShare;
 };
 
 // Whether to keep, pause or end a trial: at most one of the two is set.

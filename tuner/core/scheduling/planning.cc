@@ -11,8 +11,8 @@ namespace espalier {
 
 namespace {
 
-// Of the time that a plan took. What it is shown of a thousand trials costs the owner's thread
-// milliseconds each time.
+// After a plan the next one is not asked for until so many times as long has passed as it took.
+// What a plan is shown of a thousand trials costs the owner's thread milliseconds each time.
 constexpr double kRestPerPlan = 3;
 
 int At(const Placement& placement, NodeId node) {
@@ -100,7 +100,7 @@ bool Scheduler::TakePlan(const Plan& plan, const PlanRequest& request) {
   meant = HoldersFirst(ThatFit(std::move(meant)));
   const bool all = meant.size() == plan.allocations.size();
   for (const AllocationDecision& decision : meant) {
-    // Who was to leave a node that the others span may not have left it.
+    // A trial that was to leave a node which others span may not have left it.
     if (!all && !pool_.MaySpan(decision.trial, decision.placement)) continue;
     TakeAllocation(decision);
   }

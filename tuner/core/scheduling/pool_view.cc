@@ -160,7 +160,7 @@ void PoolView::DescribeHistory(const Trial& trial, Job& job) const {
     job.attained_service += held_s * static_cast<double>(span.slots.size());
   }
   job.resizes = static_cast<int>(trial.resizes.size());
-  const Direction direction = turn_.state().studies.at(trial.study).spec.direction;
+  const Direction direction = turn_.state().studies.at(trial.study).spec.direction();
   if (const std::optional<double> best = BestValue(trial, direction)) {
     job.cost = direction == Direction::kMinimize ? *best : -*best;
   }
@@ -185,9 +185,9 @@ void PoolView::RecordRefusal(const Trial& trial, const std::string& reason) {
       absl::StrCat("keeps its slots, since the allocator cannot work with its numbers: ", reason));
 }
 
-// Who is served first where studies compete: the first trial of each before the second of any, and
-// of a study with twice the share two before another's one. In a study those that run come
-// first, then the others in order of submission.
+// Puts first what is served first where studies compete: the first trial of each before the second
+// of any, and two trials of a study with twice the share before another's one. In a study those
+// that run come first, then the others in order of submission.
 void PoolView::OrderByShare(Pool& pool) const {
   std::map<StudyId, std::int64_t> served;
   std::vector<std::tuple<double, TrialId, Job*>> turns;

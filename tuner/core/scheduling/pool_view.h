@@ -37,7 +37,7 @@ class PoolView {
         client_slots_(client_slots) {}
 
   Pool MakePool() { return MakePool(std::max(1, pool_.SlotsTotal())); }
-  // Of a pool that has, or may come to have, so many slots.
+  // What policies would see if the pool had at most so many slots, as it may come to have.
   Pool MakePool(int most_slots);
   // What may be given out on each node.
   std::vector<NodeCapacity> Capacities() const;

@@ -67,9 +67,9 @@ void Reconciler::StartJoiners(const Trial& trial, const Group& group,
   }
 }
 
-// Who should train from the next generation on: the members that stay and the joiners that are
-// ready. Joiners come in together; members that have no place any more go at once, but for those
-// whose place is taken by a joiner that is still starting: a trial moves by growing first.
+// The replicas that should train from the next generation on: the members that stay and the joiners
+// that are ready. Joiners come in together; members that have no place any more go at once, but for
+// those whose place is taken by a joiner that is still starting: a trial moves by growing first.
 std::vector<ReplicaId> Reconciler::WantedMembers(TrialId id, const std::vector<Replica*>& live,
                                                  const std::set<ReplicaId>& surplus) const {
   const Group& group = pool_.groups.at(id);

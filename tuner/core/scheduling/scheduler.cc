@@ -150,7 +150,7 @@ void Scheduler::CreateTrials(const Study& study, int& room) {
     const std::int64_t number = std::ssize(study.trials);
     Random random(MixSeed(spec.seed, static_cast<std::uint64_t>(number) + 1));
     std::optional<Parameters> parameters = plugins.sampler->Suggest({.space = spec.space,
-                                                                     .direction = spec.direction,
+                                                                     .direction = spec.direction(),
                                                                      .ended = history.ended,
                                                                      .running = history.running,
                                                                      .trial_number = number},
@@ -190,7 +190,7 @@ void Scheduler::UpdatePromise(const Study& study) {
 StudyCurves Scheduler::CurvesToForecast(const Study& study) {
   StudyCurves forecast;
   forecast.study = study.id;
-  forecast.direction = study.spec.direction;
+  forecast.direction = study.spec.direction();
   forecast.options = {study.spec.best_k, pool_.LastStepOf(study)};
   forecast.trials = study.trials;
   const std::span<const Curve> curves = curves_.Of(turn_.state(), study);

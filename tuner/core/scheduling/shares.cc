@@ -39,7 +39,7 @@ void Scheduler::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& part
     if (part != parts.end()) {
       const int claim = part->second.slots - view_.LeastSlotsOf(study);
       own = std::min(room, claim);
-      // Who has less than its part shows what it would run next, also where nothing is free.
+      // A study with less than its part shows what it would run next, also where nothing is free.
       if (claim >= study.spec.min_slots && !view_.SomeWait(study)) {
         own = std::max(own, study.spec.min_slots);
       }
@@ -89,9 +89,8 @@ void Scheduler::GiveWayToStarving(const std::map<StudyId, StudyPart>& parts) {
       if (!least || promises_.Of(trial) < promises_.Of(*least)) least = trial;
     }
     if (!least) continue;
-    trials_.PauseTrial(
-        *least, absl::StrCat("its study holds more than its share, ", part.slots,
-                             part.slots == 1 ? " slot" : " slots", ", and another has less"));
+    trials_.PauseTrial(*least, absl::StrCat("its study holds more than its share, ",
+                                            SlotsText(part.slots), ", and another has less"));
     return;
   }
 }

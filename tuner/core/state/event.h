@@ -111,8 +111,8 @@ struct AskTrial {
   Parameters fixed;  // if there are any, the trial is a new one
   std::string request_key;
 };
-// Of an ask-and-tell study: a trial that the next who asks gets, with these parameters and what is
-// drawn then. Of one whose sampler is "queue": a trial that the pool runs, with these parameters.
+// A trial with these parameters. In an ask-and-tell study the next client that asks gets it, with
+// what is drawn then; in a queued one (StudyKind::kQueued) the pool runs it as it is.
 struct EnqueueTrial {
   std::string study;
   Parameters fixed;
@@ -241,8 +241,8 @@ struct AgentLeaving {
 struct AgentGone {
   NodeId node;
 };
-// In the next three `node` is that of the agent who says so, which speaks for its own replicas
-// alone; none: it is known to.
+// In the next three `node` is that of the agent which says so, and which speaks for its own
+// replicas alone; none: it is known that they are its own.
 struct ReplicaStarted {
   ReplicaId replica;
   NodeId node{};
@@ -342,8 +342,14 @@ struct DropCheckpointsCommand {
   std::string study;
   std::int64_t trial_number = 0;
 };
+// A client has been given the slot: replicas that wait there to be used again hold memory of its
+// GPU, and are to end.
+struct EndSparesCommand {
+  NodeId node;
+  int slot = 0;
+};
 using Command = std::variant<StartReplicaCommand, RegroupCommand, StopReplicaCommand,
-                             CopyCheckpointCommand, DropCheckpointsCommand>;
+                             CopyCheckpointCommand, DropCheckpointsCommand, EndSparesCommand>;
 
 // What events are answered with, beside a status. `existed`: it was made by an earlier event.
 // To CreateStudy, StopStudy and ResumeStudy.

@@ -1,7 +1,5 @@
 #include "tuner/core/state/refusals.h"
 
-#include <string>
-
 #include "absl/strings/str_cat.h"
 
 namespace espalier {
@@ -10,8 +8,18 @@ absl::Status NoStudy(StudyId id) {
   return absl::NotFoundError(absl::StrCat("no study with id ", id.value));
 }
 
+absl::Status NoStudy(const std::string& name) {
+  return absl::NotFoundError(absl::StrCat("no study \"", name, "\""));
+}
+
 absl::Status NoTrial(TrialId id) {
   return absl::NotFoundError(absl::StrCat("no trial with id ", id.value));
+}
+
+absl::Status CheckCostLimit(const StudySpec& spec) {
+  if (spec.cost_limit == 0 || spec.slot_price_per_hour != 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "\"cost_limit\": needs \"slot_price_per_hour\" too, what a slot costs in the same money");
 }
 
 absl::Status HasEnded(const Trial& trial) {

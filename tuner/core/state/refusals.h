@@ -1,12 +1,15 @@
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "tuner/core/state/study.h"
 
-// Errors with which the core refuses events in several places.
+// Errors with which the core, and those who read its state, refuse in several places.
 namespace espalier {
 
 absl::Status NoStudy(StudyId id);
+absl::Status NoStudy(const std::string& name);
 absl::Status NoTrial(TrialId id);
 
 // FAILED_PRECONDITION, by which Optuna's clients tell that the trial has ended.
@@ -17,6 +20,9 @@ absl::Status NotRunning(const Study& study);
 
 inline constexpr std::int64_t kMaxReportsPerTrial = 1'000'000;
 absl::Status HasReportedTheMost(const Trial& trial);
+
+// Refuses a limit of costs without a price to go by. The message names the key of the study file.
+absl::Status CheckCostLimit(const StudySpec& spec);
 
 // Refuses a client that would create, run or end a trial of such a study.
 absl::Status RunsOnThePool(const Study& study);

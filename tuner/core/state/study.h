@@ -57,7 +57,7 @@ std::string TextOf(const PluginSpec& plugin);
 inline constexpr double kMinShare = 0.001;
 inline constexpr double kMaxShare = 1000;
 
-// Who makes a study's trials, and who runs them.
+// By whom a study's trials are made, and by whom they are run.
 enum class StudyKind {
   kTuned,   // the sampler draws them and the pool runs them
   kQueued,  // clients enqueue them with all of their parameters and the pool runs them
@@ -81,9 +81,8 @@ struct StudyWording {
 struct StudySpec {
   std::string name;
   std::string metric = "value";  // only shown; a trial reports one metric
-  Direction direction = Direction::kMinimize;
   StudyKind kind = StudyKind::kTuned;
-  std::vector<Direction> directions{Direction::kMinimize};  // `direction` is the first of them
+  std::vector<Direction> directions{Direction::kMinimize};  // several: of a study of clients
   SearchSpace space;
   PluginSpec sampler{"tpe", {}};
   PluginSpec pruner{"none", {}};
@@ -117,6 +116,10 @@ struct StudySpec {
 
   bool queued() const { return kind == StudyKind::kQueued; }
   bool by_clients() const { return kind == StudyKind::kByClients; }
+  // The one of a study that the pool runs; of several, the first.
+  Direction direction() const {
+    return directions.empty() ? Direction::kMinimize : directions.front();
+  }
 
   friend bool operator==(const StudySpec&, const StudySpec&) = default;
 };
@@ -285,7 +288,7 @@ struct Trial {
   std::vector<Resize> resizes;
   TrainingFigures figures;       // as of its newest value or its end
   ProcessVariables environment;  // of queued studies only
-  // Of ask-and-tell studies only, but for the attributes.
+  // Only trials of ask-and-tell studies have these, but for the attributes.
   std::vector<double> other_values;       // final, of the second direction and further ones
   std::vector<SuggestedValue> suggested;  // in the order in which they were drawn
   Attributes attributes;

@@ -40,9 +40,9 @@ std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& stud
     double best_value = 0;
     state.ForEachTrial(study, [&](const Trial& trial) {
       if ((trial.state == TrialState::kComplete) != complete) return;
-      const std::optional<double> value = BestValue(trial, study.spec.direction);
+      const std::optional<double> value = BestValue(trial, study.spec.direction());
       if (!value || std::isnan(*value)) return;
-      if (!best || Better(study.spec.direction, *value, best_value)) {
+      if (!best || Better(study.spec.direction(), *value, best_value)) {
         best = trial.number;
         best_value = *value;
       }

@@ -29,10 +29,10 @@ class Turn {
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
-  // Of the step; never earlier than before.
+  // The moment of the step; never earlier than before.
   Time now() const { return now_; }
   const TunerState& state() const { return state_; }
-  // Of an id that the core itself holds: they abort where there is no such trial or study.
+  // These are for ids that the core itself holds: they abort where there is no such trial or study.
   const Trial& TrialAt(TrialId id) const;
   const Study& StudyAt(StudyId id) const;
 

@@ -89,7 +89,7 @@ void Studies::On(const CreateStudy& event) {
 void Studies::On(const StopStudy& event) {
   const Study* study = turn_.state().FindStudy(event.name);
   if (study == nullptr) {
-    turn_.reply().status = absl::NotFoundError(absl::StrCat("no study \"", event.name, "\""));
+    turn_.reply().status = NoStudy(event.name);
     return;
   }
   turn_.reply().content = StudyReply{study->id};
@@ -106,7 +106,7 @@ void Studies::On(const StopStudy& event) {
 void Studies::On(const ResumeStudy& event) {
   const Study* found = turn_.state().FindStudy(event.name);
   if (found == nullptr) {
-    turn_.reply().status = absl::NotFoundError(absl::StrCat("no study \"", event.name, "\""));
+    turn_.reply().status = NoStudy(event.name);
     return;
   }
   const StudyId id = found->id;
@@ -178,7 +178,7 @@ void Studies::On(const SetStudyAttribute& event) {
 void Studies::On(const PinTrial& event) {
   const Study* study = turn_.state().FindStudy(event.study);
   if (study == nullptr) {
-    turn_.reply().status = absl::NotFoundError(absl::StrCat("no study \"", event.study, "\""));
+    turn_.reply().status = NoStudy(event.study);
     return;
   }
   if (event.trial_number < 0 || event.trial_number >= std::ssize(study->trials)) {

@@ -9,6 +9,7 @@
 #include "tuner/core/promise/promise.h"
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/samplers/sampler.h"
+#include "tuner/core/state/refusals.h"
 
 namespace espalier {
 
@@ -86,11 +87,7 @@ absl::Status Validate(const StudySpec& spec) {
   if (!(spec.cost_limit >= 0) || !(spec.slot_price_per_hour >= 0)) {
     return absl::InvalidArgumentError("\"cost_limit\" and \"slot_price_per_hour\": not negative");
   }
-  if (spec.cost_limit > 0 && spec.slot_price_per_hour == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"cost_limit\": ", spec.cost_limit,
-                     " needs \"slot_price_per_hour\", what a slot costs in the same money"));
-  }
+  ESPALIER_RETURN_IF_ERROR(CheckCostLimit(spec));
   if (spec.best_k < 1 || spec.best_k > kMostBestK) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"promise\": best_k must be 1 to ", kMostBestK, ", got ", spec.best_k));

@@ -18,6 +18,17 @@ StudyPlugins& PluginsOfStudies::Of(const Study& study) {
   return plugins;
 }
 
+PruneVerdict PluginsOfStudies::Judge(const Study& study, const Curve& trial,
+                                     std::span<const Curve> others, std::int64_t max_step,
+                                     double pool_share) {
+  return Of(study).pruner->Judge({.direction = study.spec.direction(),
+                                  .trial = trial,
+                                  .others = others,
+                                  .max_step = max_step,
+                                  .best_k = study.spec.best_k,
+                                  .pool_share = pool_share});
+}
+
 bool PluginsOfStudies::MayDraw(const Study& study) {
   const StudyPlugins& plugins = Of(study);
   return plugins.sampler->draws() && !plugins.exhausted;

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/samplers/sampler.h"
@@ -22,6 +24,10 @@ class PluginsOfStudies {
  public:
   // Good until the study ends. Requires a valid spec.
   StudyPlugins& Of(const Study& study);
+  // What its pruner says of one of its trials, beside the others: by their curves, in steps up to
+  // `max_step`.
+  PruneVerdict Judge(const Study& study, const Curve& trial, std::span<const Curve> others,
+                     std::int64_t max_step, double pool_share);
   // Whether its sampler has, or may have, something left to draw.
   bool MayDraw(const Study& study);
   // Whether it is known that there is nothing left.

@@ -6,13 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/base/check.h"
+#include "tuner/base/protocol.h"
 #include "tuner/core/state/refusals.h"
 
 namespace espalier {
 
 namespace {
-
-constexpr std::size_t kMaxLastOutput = 4096;  // bytes
 
 DecisionKind KindOfEnd(TrialState state) {
   switch (state) {
@@ -48,7 +47,7 @@ void Trials::EndTrial(TrialId id, TrialState state, const std::string& reason,
   turn_.Decide(trial, KindOfEnd(state), pool_.SlotsHeldBy(id), 0, reason);
   RecordFigures(id);
   std::string output = last_output;
-  if (output.size() > kMaxLastOutput) output.erase(0, output.size() - kMaxLastOutput);
+  if (output.size() > kMaxLastOutput_bytes) output.erase(0, output.size() - kMaxLastOutput_bytes);
   turn_.Emit(TrialStateChanged{.id = id,
                                .state = state,
                                .at = turn_.now(),
@@ -85,7 +84,7 @@ void Trials::EndWell(TrialId id, std::optional<double> value, const std::string&
   const StudySpec& spec = turn_.StudyAt(trial.study).spec;
   if (!value) value = trial.value;
   if (!value && !trial.values.empty()) value = trial.values.back().value;
-  // Who enqueues trials decides what they are for.
+  // The client that enqueues trials decides what they are for.
   if (value || spec.queued()) {
     EndTrial(id, TrialState::kComplete, "ran to its end", value);
   } else {
@@ -158,7 +157,7 @@ void Trials::TakeValue(TrialId id, IntermediateValue value, std::map<std::string
   turn_.LookAgain();
   const Study& study = turn_.StudyAt(trial.study);
   if (study.state != StudyState::kRunning) return;
-  if (study.spec.target && !Better(study.spec.direction, *study.spec.target, value.value) &&
+  if (study.spec.target && !Better(study.spec.direction(), *study.spec.target, value.value) &&
       value.value == value.value) {
     const StudyId study_id = study.id;
     const std::string reason =
@@ -180,7 +179,6 @@ void Trials::RecordFigures(TrialId id) {
 
 PruneVerdict Trials::JudgeNewest(const Trial& trial) {
   const Study& study = turn_.StudyAt(trial.study);
-  const StudyPlugins& plugins = plugins_.Of(study);
   const std::span<Curve> curves = curves_.Of(turn_.state(), study);
   Curve& own = curves[static_cast<std::size_t>(trial.number)];
   const Curve whole = own;
@@ -194,12 +192,7 @@ PruneVerdict Trials::JudgeNewest(const Trial& trial) {
   for (std::size_t n = curves_.PointsBeforeNewest(trial) + 1; n <= whole.points.size(); ++n) {
     Curve curve = whole;
     curve.points = whole.points.first(n);
-    verdict = plugins.pruner->Judge({.direction = study.spec.direction,
-                                     .trial = curve,
-                                     .others = others,
-                                     .max_step = pool_.LastStepOf(study),
-                                     .best_k = study.spec.best_k,
-                                     .pool_share = pool_share});
+    verdict = plugins_.Judge(study, curve, others, pool_.LastStepOf(study), pool_share);
     if (verdict.prune || verdict.pause) break;
   }
   std::swap(own, curves.back());
@@ -291,7 +284,7 @@ void Trials::AskPruner(const Study& study) {
   if (paused.empty()) return;
   for (const std::size_t i : paused) held_.insert(study.trials[i]);
   const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
-  for (const std::size_t i : pruner.MayGoOn(study.spec.direction, curves, paused)) {
+  for (const std::size_t i : pruner.MayGoOn(study.spec.direction(), curves, paused)) {
     held_.erase(study.trials[i]);
   }
 }

@@ -56,7 +56,7 @@ class TransferTest : public ::testing::Test {
     text << std::ifstream(path, std::ios::binary).rdbuf();
     return text.str();
   }
-  // Of many pieces, no two alike.
+  // A checkpoint of many pieces, no two of which are alike.
   static std::string Large() {
     std::string bytes;
     for (int i = 0; i < kPieces; ++i) {

@@ -1,4 +1,4 @@
-// Who is served first of those that want a checkpoint fetched.
+// Which of the replicas that want a checkpoint fetched is served first.
 
 #include <gtest/gtest.h>
 

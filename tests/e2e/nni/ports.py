@@ -1,7 +1,7 @@
-"""Ports for the services that tests and benchmarks start. A port that is looked up by binding to 0 and let go
-again can be taken before its service listens: by any connection that goes out, or by another test that looks
-at the same moment. So these are outside the range of outgoing connections, and each is kept by a lock until
-the process that chose it ends."""
+"""Ports for NNI's managers. A manager is told its port, and wants the next one too: so two neighbours are chosen
+beforehand, where all else that tests and benchmarks start binds port 0 and says which one it got. A port that is looked up by binding to 0 and let go again can be taken before the manager listens: by any
+connection that goes out, or by another test that looks at the same moment. So these are outside the range of
+outgoing connections, and each is kept by a lock until the process that chose it ends."""
 import fcntl
 import os
 import pathlib
@@ -32,13 +32,13 @@ def _keep(port):
     return lock
 
 
-def free_port(neighbours=1):
-    """The first of so many free ports side by side."""
+def two_free_ports():
+    """The first of two neighbours."""
     _FOLDER.mkdir(exist_ok=True)
     usable = _range()
     for _ in range(1000):
-        first = random.SystemRandom().randrange(usable.start, usable.stop - neighbours + 1)
-        wanted = range(first, first + neighbours)
+        first = random.SystemRandom().randrange(usable.start, usable.stop - 1)
+        wanted = (first, first + 1)
         if any(port in _locks for port in wanted):
             continue
         locks = [_keep(port) for port in wanted]
@@ -47,4 +47,4 @@ def free_port(neighbours=1):
             return first
         for lock in filter(None, locks):
             lock.close()
-    raise RuntimeError(f"no {neighbours} free ports from {usable.start} to {usable.stop - 1}")
+    raise RuntimeError(f"no two free ports side by side from {usable.start} to {usable.stop - 1}")

@@ -1,0 +1,14 @@
+"""The command `tuner` of an installed wheel: becomes the program that is in it."""
+import os
+import pathlib
+import sys
+
+PROGRAM = pathlib.Path(__file__).resolve().parent / "bin" / "tuner"
+
+
+def main():
+    try:
+        os.execv(PROGRAM, [str(PROGRAM), *sys.argv[1:]])
+    except OSError as error:
+        sys.exit(f"tuner: cannot start {PROGRAM} ({error.strerror}): this espalier was not installed from a wheel "
+                 "for this machine; see docs/python_install.md")

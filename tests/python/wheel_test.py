@@ -1,0 +1,164 @@
+"""The wheel of this build, installed into a fresh virtual environment and used from there."""
+import importlib.metadata
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = os.environ["ESPALIER_BUILD"]
+PATIENCE_S = 240
+MOST_MB = 20
+
+# Grows while it trains: the more replicas, the fewer of the batch's samples wait in each.
+ELASTIC = """
+import time
+import torch
+from torch.utils.data import TensorDataset
+import espalier
+import espalier.torch as adl
+
+trial = espalier.trial()
+x = torch.randn(2048, 8, generator=torch.Generator().manual_seed(1))
+y = x.sum(1, keepdim=True)
+net = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(net.parameters(), trial.get("lr", 0.1))
+model = adl.AdaptiveDataParallel(net, optimizer)
+loader = adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=64, shuffle=True)
+for epoch in adl.remaining_epochs_until(EPOCHS):
+    for inputs, targets in loader:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        time.sleep(len(inputs) * 0.0005)
+    trial.report(epoch + 1, (net.weight - 1).abs().max().item())
+"""
+EPOCHS = 12
+
+
+class Wheel(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = pathlib.Path(tempfile.mkdtemp(prefix="espalier-wheel-"))
+        cls.addClassCleanup(shutil.rmtree, cls.dir, ignore_errors=True)
+        environment = cls.dir / "env"
+        cls.bin = environment / "bin"
+        # Nothing leads back to the tree but torch's folder.
+        cls.env = {"PATH": f"{cls.bin}:/usr/bin:/bin", "HOME": str(cls.dir), "OMP_NUM_THREADS": "1"}
+        printed = cls.run_command(ROOT / "scripts/wheel.sh", "--to", cls.dir / "dist", BUILD, env=os.environ)
+        cls.wheel = pathlib.Path(printed.splitlines()[-1])
+        cls.run_command(sys.executable, "-m", "venv", environment)
+        cls.site = next(environment.glob("lib/python3*/site-packages"))
+        torch = importlib.metadata.distribution("torch").locate_file("")
+        (cls.site / "torch.pth").write_text(f"{torch}\n")
+        cls.run_command(cls.bin / "pip", "install", "--quiet", "--no-deps", "--no-index", cls.wheel)
+
+    @classmethod
+    def run_command(cls, *command, **keys):
+        keys.setdefault("env", cls.env)
+        done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, text=True, cwd=cls.dir,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE_S, **keys)
+        if done.returncode != 0:
+            raise AssertionError(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}")
+        return done.stdout
+
+    def run_study(self, name, command, **keys):
+        """To its end, by the wheel's tuner on two slots; returns its trials."""
+        study = {"name": name, "command": command, "metric": {"name": "error", "direction": "minimize"},
+                 "search_space": {"lr": {"_type": "uniform", "_value": [0.05, 0.1]}}, "sampler": "random", **keys}
+        (self.dir / f"{name}.json").write_text(json.dumps(study))
+        told = self.run_command("tuner", "run", f"{name}.json", "--dir", name, "--slots", 2)
+        exported = self.run_command("tuner", "export", name, "--db", f"{name}/espalier.db", "--format", "json")
+        logs = [p.read_text() for p in (self.dir / name).rglob("replica-*.log")]
+        trials = json.loads(exported)["trials"]
+        self.assertEqual({trial["state"] for trial in trials}, {"TRIAL_COMPLETE"}, "\n".join([told, *logs]))
+        return trials
+
+    def elf_files(self):
+        for path in [*self.site.glob("espalier*/**/*"), *self.site.glob("espalier.libs/*")]:
+            if path.is_file() and path.read_bytes()[:4] == b"\x7fELF":
+                yield path
+
+    # ---- what is in it
+
+    def test_is_one_for_every_python(self):
+        self.assertRegex(self.wheel.name, r"^espalier-\d+\.\d+\.\d+-py3-none-manylinux_\d+_\d+_x86_64\.whl$")
+        self.assertLess(self.wheel.stat().st_size / 1e6, MOST_MB)
+
+    def test_has_the_adapters_and_names_what_they_need(self):
+        names = set(zipfile.ZipFile(self.wheel).namelist())
+        for folder, package in (("adapters/optuna/python", "espalier_optuna"), ("adapters/nni", "espalier_nni"),
+                                ("python", "espalier"), ("adapters/nni", "adl")):
+            files = [p.relative_to(ROOT / folder).as_posix() for p in (ROOT / folder / package).rglob("*.[pj][ys]")]
+            self.assertTrue(files)
+            self.assertEqual(set(files) - names, set())
+        wanted = next(importlib.metadata.distributions(name="espalier", path=[str(self.site)])).requires
+        self.assertIn("torch==2.11.*", wanted)
+        for folder, extra in (("adapters/optuna/python", "optuna"), ("adapters/nni", "nni")):
+            alone = re.search(r"^dependencies = (\[.*\])$", (ROOT / folder / "pyproject.toml").read_text(), re.M)[1]
+            self.assertEqual([line.split(";")[0].strip() for line in wanted if f"'{extra}'" in line.replace('"', "'")],
+                             json.loads(alone), "as its package alone asks for")
+
+    def test_brings_its_libraries_and_names_no_folder_of_the_build(self):
+        found = list(self.elf_files())
+        self.assertGreater(len(found), 20)
+        for path in found:
+            listed = self.run_command("readelf", "--dynamic", "--wide", path)
+            for line in re.findall(r"R(?:UN)?PATH\).*\[(.*)\]", listed):
+                for folder in line.split(":"):
+                    self.assertRegex(folder, r"^\$ORIGIN(/|$)", path)
+        for line in self.run_command("ldd", self.site / "espalier/bin/tuner").splitlines():
+            name, _, where = line.strip().partition(" => ")
+            if where and not re.match(r"lib(c|m|gcc_s|stdc\+\+|pthread|dl|rt|z|resolv)\.so", name):
+                self.assertIn(str(self.site), where)
+
+    def test_has_the_licenses_of_what_it_brings(self):
+        licenses = {p.name for p in (self.site / "espalier/share/espalier/licenses").iterdir()}
+        self.assertTrue({"libsqlite3-0", "libssl3", "libfmt9"} <= licenses, licenses)
+
+    # ---- what it does
+
+    def test_tuner_is_of_the_same_version(self):
+        version = next(importlib.metadata.distributions(name="espalier", path=[str(self.site)])).version
+        self.assertIn(version, self.run_command("tuner", "version").split())
+        told = self.run_command("python", "-c", "import espalier; print(espalier.__version__)")
+        self.assertEqual(told.strip(), version)
+
+    def test_tuner_finds_its_recorded_jobs(self):
+        told = self.run_command("tuner", "simulate", "pollux", "workload-1", "--policy", "tiresias")
+        self.assertIn("160 jobs on 64 slots", told)
+
+    def test_it_may_be_moved(self):
+        moved = self.dir / "moved"
+        moved.mkdir()
+        for folder in ("espalier", "espalier.libs"):
+            shutil.copytree(self.site / folder, moved / folder)
+        self.assertRegex(self.run_command(moved / "espalier/bin/tuner", "version"), r"\d+\.\d+\.\d+")
+        where = self.run_command("python", "-c", "import espalier.torch; espalier.trial(); print(espalier.__file__)",
+                                 env=self.env | {"PYTHONPATH": str(moved)})
+        self.assertIn(str(moved), where)
+
+    def test_a_command_trial_calls_tuner(self):
+        script = self.dir / "plain.sh"
+        script.write_text('#!/bin/sh\ntuner tell --step 1 --value "$ESPALIER_PARAM_LR"\n')
+        script.chmod(0o755)
+        for trial in self.run_study("plain", ["./plain.sh"], trials=2):
+            self.assertEqual(len(trial["values"]), 1)
+
+    def test_an_elastic_trial_grows(self):
+        (self.dir / "train.py").write_text(ELASTIC.replace("EPOCHS", str(EPOCHS)))
+        trial, = self.run_study("elastic", ["python", "train.py"], trials=1)
+        self.assertEqual([int(v["step"]) for v in trial["values"]], list(range(1, EPOCHS + 1)))
+        self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in trial["resizes"]][:1], [(1, 2)])
+        self.assertLess(float(trial["values"][-1]["value"]), 0.1)
+
+
+if __name__ == "__main__":
+    unittest.main()
