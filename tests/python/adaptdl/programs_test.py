@@ -1,0 +1,107 @@
+"""Programs for AdaptDL, alone and under a tuner, and what the alias package refuses."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+sys.path[:0] = [str(HERE.parent), str(ROOT / "tests/e2e")]
+import espalier  # noqa: E402
+from forked import alone  # noqa: E402
+from harness import TunerTest  # noqa: E402
+
+PROGRAMS = HERE / "programs.py"
+
+
+class Alone(unittest.TestCase):
+    """Each asserts what it computes."""
+
+    def run_program(self, *arguments, **variables):
+        done = subprocess.run([sys.executable, PROGRAMS, *map(str, arguments)], text=True, timeout=200,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              env={**os.environ, **variables}, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout
+
+    def test_a_line_is_fitted(self):
+        self.run_program("linear")
+
+    def test_training_and_validation_loops(self):
+        self.assertIn("epoch 2", self.run_program("digits"))
+
+    def test_loss_scaling_and_a_group_for_each_parameter(self):
+        self.run_program("residual")
+
+    def test_collective_functions_and_states(self):
+        self.assertIn("most replicas 1", self.run_program("collective"))
+
+    def test_training_goes_on_from_the_checkpoint_path(self):
+        with tempfile.TemporaryDirectory() as folder:
+            job = {"ADAPTDL_CHECKPOINT_PATH": folder, "ADAPTDL_NUM_REPLICAS": "1", "ADAPTDL_REPLICA_RANK": "0"}
+            first = self.run_program("collective", 2, **job, ADAPTDL_NUM_RESTARTS="0")
+            self.assertIn("epoch 1 ", first)
+            second = self.run_program("collective", 4, **job, ADAPTDL_NUM_RESTARTS="1")
+            self.assertNotIn("epoch 1 ", second)
+            self.assertIn("epoch 2 ", second)
+
+    @alone
+    def test_what_is_refused(self):
+        import torch
+        os.environ.update(ADAPTDL_NUM_REPLICAS="2", ADAPTDL_REPLICA_RANK="1")
+        import adaptdl.collective
+        import adaptdl.torch as adl
+        from adaptdl.torch import data, gradient_noise_scale, iterator
+        for refused in (data.AdaptiveDataLoaderHelper, data.AdaptiveDataLoaderMixin, iterator.AdaptiveBPTTIterator,
+                        gradient_noise_scale.GradientNoiseScale):
+            with self.assertRaisesRegex(espalier.UsageError, refused.__name__):
+                refused()
+        model = torch.nn.Linear(1, 1)
+        with self.assertRaisesRegex(espalier.UsageError, "ADAPTDL_NUM_REPLICAS is 2"):
+            adl.AdaptiveDataParallel(model, torch.optim.SGD(model.parameters(), 0.1))
+        with self.assertRaisesRegex(RuntimeError, "has not been initialized"):
+            adaptdl.collective.allreduce(1)
+        with self.assertRaisesRegex(espalier.UsageError, "ADAPTDL_MASTER_PORT"):
+            adaptdl.collective.initialize()
+
+    @alone
+    def test_a_process_of_a_job_that_dies_is_noticed(self):
+        from adaptdl._exchange import Exchange
+        from ports import free_port
+        port = free_port()
+        child = os.fork()
+        if child == 0:
+            other = Exchange("127.0.0.1", port, 1, 2)
+            other.gather(b"once").result()
+            os._exit(0)
+        exchange = Exchange("127.0.0.1", port, 0, 2)
+        self.assertEqual(exchange.gather(b"own").result(timeout=60), [b"own", b"once"])
+        with self.assertRaisesRegex(espalier.TrialError, "a process of the job is gone"):
+            exchange.gather(b"again").result(timeout=60)
+        with self.assertRaisesRegex(espalier.TrialError, "a process of the job is gone"):
+            exchange.gather(b"again").result(timeout=60)
+        os.waitpid(child, 0)
+
+
+class UnderATuner(TunerTest):
+    def complete(self, *program):
+        study = self.study([sys.executable, str(PROGRAMS), *map(str, program)], trials=1, max_restarts=0)
+        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2)
+        trial = self.export("--db", self.dir / "run/espalier.db")["trials"][0]
+        log = "\n".join(p.read_text() for p in self.dir.rglob("replica-*.log"))
+        self.assertEqual(trial["state"], "TRIAL_COMPLETE", log or str(trial))
+        self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in trial["resizes"]][:1], [(1, 2)], log)
+        return log
+
+    def test_collective_functions_and_states(self):
+        self.assertIn("most replicas 2", self.complete("collective", 150))
+
+    def test_loss_scaling_and_validation(self):
+        self.complete("residual", 60)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    unittest.main()
