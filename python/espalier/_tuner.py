@@ -11,4 +11,4 @@ def main():
         os.execv(PROGRAM, [str(PROGRAM), *sys.argv[1:]])
     except OSError as error:
         sys.exit(f"tuner: cannot start {PROGRAM} ({error.strerror}): this espalier was not installed from a wheel "
-                 "for this machine; see docs/python.md")
+                 "for this machine; see docs/python_install.md")

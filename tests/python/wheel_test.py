@@ -42,6 +42,17 @@ for epoch in adl.remaining_epochs_until(EPOCHS):
 """
 EPOCHS = 12
 
+# As a replica with a GPU does; prints the files that then are in the process. No GPU is needed to load it.
+LOAD_ALL = """
+import ctypes, os, pathlib, re, torch, espalier
+from espalier._library import Library
+Library()
+part = pathlib.Path(espalier.__file__).parent / "lib/libespalier_cuda.so"
+if part.exists() and torch.version.cuda:
+    ctypes.CDLL(str(part), os.RTLD_NOW | os.RTLD_GLOBAL).EspalierCudaLibrary
+print(*sorted(set(re.findall(r"/.*$", open("/proc/self/maps").read(), re.M))), sep="\\n")
+"""
+
 
 class Wheel(unittest.TestCase):
     @classmethod
@@ -61,11 +72,11 @@ class Wheel(unittest.TestCase):
         cls.run_command(cls.bin / "pip", "install", "--quiet", "--no-deps", "--no-index", cls.wheel)
 
     @classmethod
-    def run_command(cls, *command, **keys):
+    def run_command(cls, *command, code=0, **keys):
         keys.setdefault("env", cls.env)
         done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, text=True, cwd=cls.dir,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE_S, **keys)
-        if done.returncode != 0:
+        if done.returncode != code:
             raise AssertionError(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}")
         return done.stdout
 
@@ -131,6 +142,14 @@ class Wheel(unittest.TestCase):
         told = self.run_command("python", "-c", "import espalier; print(espalier.__version__)")
         self.assertEqual(told.strip(), version)
 
+    def test_library_and_cuda_part_load_with_the_libraries_of_the_wheel(self):
+        loaded = self.run_command("python", "-c", LOAD_ALL).splitlines()
+        self.assertIn(str(self.site / "espalier/lib/libespalier_torch.so"), loaded)
+        ours = [path for path in loaded if re.search("espalier|absl|protobuf", path.rsplit("/", 1)[-1])]
+        self.assertEqual([path for path in ours if not path.startswith(str(self.site))], [])
+        self.assertEqual((self.site / "espalier/lib/libespalier_cuda.so").exists(),
+                         pathlib.Path(BUILD, "lib/libespalier_cuda.so").exists())
+
     def test_tuner_finds_its_recorded_jobs(self):
         told = self.run_command("tuner", "simulate", "pollux", "workload-1", "--policy", "tiresias")
         self.assertIn("160 jobs on 64 slots", told)
@@ -144,6 +163,12 @@ class Wheel(unittest.TestCase):
         where = self.run_command("python", "-c", "import espalier.torch; espalier.trial(); print(espalier.__file__)",
                                  env=self.env | {"PYTHONPATH": str(moved)})
         self.assertIn(str(moved), where)
+
+    def test_what_an_extra_brings_is_named_where_it_is_missing(self):
+        told = self.run_command("python", "-c", "import espalier_optuna", code=1)
+        self.assertIn("pip install 'espalier[optuna]'", told)
+        (self.dir / "old.yml").write_text("trial: {}\n")
+        self.assertIn("pip install 'espalier[nni]'", self.run_command("espalier-nni", "convert", "old.yml", code=1))
 
     def test_a_command_trial_calls_tuner(self):
         script = self.dir / "plain.sh"

@@ -3,13 +3,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-// The header of glibc 2.36 does not say that these are C.
-extern "C" {
-#include <sys/pidfd.h>
-}
 
 #include <cerrno>
 #include <cstring>
@@ -29,6 +25,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kPidFile = "node.pid";
 constexpr const char* kLogFile = "agent.log";
+
+// By number: glibc has a function of its own from 2.36 on only, and wheels run with an older one.
+int DescriptorOf(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
 // How a program is started that shall live on without us.
 class SpawnPlan {
@@ -103,7 +102,7 @@ absl::StatusOr<NodeProcess> NodeProcess::Start(const Plan& plan) {
   ESPALIER_ASSIGN_OR_RETURN(const pid_t pid,
                             SpawnPlan((folder / kLogFile).string()).Spawn(std::move(words)));
   // Our child is there until it is waited for, so that the number is its.
-  const int descriptor = pidfd_open(pid, 0);
+  const int descriptor = DescriptorOf(pid);
   const std::string pid_file = (folder / kPidFile).string();
   const absl::Status written = WritePrivateFile(
       pid_file, absl::StrCat(pid, " ", ProcessStart(pid), " ", plan.grpc_address, "\n"));
@@ -123,7 +122,7 @@ std::vector<NodeProcess> NodeProcess::Find(const std::string& directory) {
     const std::optional<PidRecord> record = ReadPidFile(pid_file);
     if (!record) continue;
     // The descriptor first: what is true of the number then stays true of it.
-    const int descriptor = pidfd_open(record->pid, 0);
+    const int descriptor = DescriptorOf(record->pid);
     if (descriptor >= 0 && ProcessStart(record->pid) == record->start) {
       found.push_back(NodeProcess(entry.path().filename().string(), record->service_address,
                                   pid_file.string(), record->pid, descriptor));
@@ -146,7 +145,9 @@ NodeProcess::~NodeProcess() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-void NodeProcess::Signal(int signal) const { pidfd_send_signal(descriptor_, signal, nullptr, 0); }
+void NodeProcess::Signal(int signal) const {
+  syscall(SYS_pidfd_send_signal, descriptor_, signal, nullptr, 0);
+}
 
 bool NodeProcess::Ended() const {
   pollfd entry{descriptor_, POLLIN, 0};

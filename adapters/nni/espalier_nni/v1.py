@@ -1,7 +1,10 @@
 """AdaptDL's experiments of NNI 2.x (`trainingServicePlatform: adl`) in the form of NNI 3.0, which cannot read them."""
 import pathlib
 
-import yaml
+try:
+    import yaml
+except ModuleNotFoundError:  # the wheel espalier has this package also where NNI is not wanted
+    yaml = None
 
 # Fields of version 1 that NNI 3.0 has under the same or another name.
 _EXPERIMENT = {
@@ -58,6 +61,8 @@ def convert(path, base, platform, service):
 
 
 def _load(path):
+    if yaml is None:
+        raise ConversionError("needs PyYAML, which comes with NNI: pip install 'espalier[nni]'")
     try:
         old = yaml.safe_load(pathlib.Path(path).read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
