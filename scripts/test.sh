@@ -107,8 +107,9 @@ heading "set-up"
 scripts/setup.sh --tests
 # The Optunas that the tests of its protocol speak with.
 scripts/setup-optuna.sh 5.0.0 4.5.0
-# AdaptDL's own tests.
+# AdaptDL's own tests, and what makes wheels.
 scripts/setup-adaptdl.sh
+scripts/setup-wheel.sh
 
 if [[ $quick == yes || $thorough == yes ]]; then
   heading "everything: build and tests (preset ci)"

@@ -49,6 +49,8 @@ class Trial:
         self._error = False
         self.parameters = _Parameters()
         self._hook_end()
+        if self.elastic and hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(line_buffering=True)  # it is a file, which `tuner logs` follows
 
     # ---- what it is
 
