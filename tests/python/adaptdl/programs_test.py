@@ -1,6 +1,7 @@
 """Programs for AdaptDL, alone and under a tuner, and what the alias package refuses."""
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -69,8 +70,8 @@ class Alone(unittest.TestCase):
     @alone
     def test_a_process_of_a_job_that_dies_is_noticed(self):
         from adaptdl._exchange import Exchange
-        from ports import free_port
-        port = free_port()
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
         child = os.fork()
         if child == 0:
             other = Exchange("127.0.0.1", port, 1, 2)
