@@ -11,6 +11,7 @@ import pickle
 
 from espalier._runtime import runtime
 from espalier._trial import the_trial
+from espalier.errors import TrialError
 from espalier.torch.evaluation import summed
 
 from adaptdl import _job, env
@@ -110,4 +111,6 @@ def _gather_over_trial(part):
     if not run.in_group:
         return [part]
     of_all = summed(run, "adaptdl.collective", lambda: {"parts": [(run.position.rank, part)]})
-    return [one for _, one in sorted(of_all.get("parts", [(0, part)]))]
+    if "parts" not in of_all:
+        raise TrialError("adaptdl.collective: others made this call long ago, and its values are no longer kept")
+    return [one for _, one in sorted(of_all["parts"])]
