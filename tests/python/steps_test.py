@@ -8,6 +8,7 @@ from torch.utils.data import TensorDataset
 import espalier
 import espalier.torch as adl
 from espalier import _library
+from espalier._runtime import runtime
 from forked import alone
 from small_program import data, net, plain_batches, values
 
@@ -331,6 +332,54 @@ class Steps(unittest.TestCase):
         self.assertGreaterEqual(len(asked), 10)
         self.assertEqual(asked[0][1], (1,))
         self.expect_like_plain(model, self.TWO[:1])
+
+    @alone
+    def test_what_a_rule_of_ones_own_knows(self):
+        seen = []
+
+        class Own(adl.scaling_rules.LinearScale):
+            def __init__(self, power):  # as programs write it, without the base's
+                self.power = power
+
+            def scale_lr(self, scale):
+                seen.append((self.adp.gns.get_progress(), len(self._optimizer.param_groups)))
+                return super().scale_lr(scale) ** self.power
+
+        x, y = data()
+        model = net()
+        optimizer = torch.optim.SGD([{"params": [p]} for p in model.parameters()], 0.01)
+        parallel = adl.AdaptiveDataParallel(model, optimizer, scaling_rule=Own(0.5))
+        loader = adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=20)
+        self.train(optimizer, parallel, loader)
+        self.assertEqual([groups for _, groups in seen], [4] * len(seen))
+        self.assertEqual(sorted({progress for progress, _ in seen})[-1], 9.0)
+        self.assertEqual(parallel.gns.get_progress(), 10.0)
+        self.assertEqual(parallel.scaling_rule.power, 0.5)
+
+    def train(self, optimizer, parallel, loader):
+        """An epoch. Returns by what factor each step's rate was scaled."""
+        factors = []
+        for _ in adl.remaining_epochs_until(1):
+            for inputs, targets in loader:
+                torch.nn.functional.mse_loss(parallel(inputs), targets).backward()
+                optimizer.step()
+                factors.append(runtime().position.factor)
+        return factors
+
+    @alone
+    def test_a_warm_up_over_another_number_of_samples_than_the_loaders(self):
+        model, optimizer, parallel, loader = self.make(scaling_rule=adl.scaling_rules.LEGWScale(2, 50))
+        factors = self.train(optimizer, parallel, loader)
+        self.assertEqual([round(factor, 6) for factor in factors[:7]], [0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
+
+    @alone
+    def test_rules_by_name(self):
+        for name, kind in (("linear", "LinearScale"), ("sqrt", "SqrtScale"), ("legw:3", "LEGWScale"),
+                           ("adamscale", "AdamScale")):
+            model = net()
+            wrapped = adl.AdaptiveDataParallel(model, torch.optim.SGD(model.parameters(), 0.1), scaling_rule=name,
+                                               name=kind)
+            self.assertEqual(type(wrapped.scaling_rule).__name__, kind)
 
     @alone
     def test_an_exception_of_the_optimizer_is_raised_as_it_is(self):

@@ -217,7 +217,7 @@ class _TrainedModel:
         self._set_rule(wrapper, rule)
         self._number = self._add(options)
         self._run.models.append(self)
-        self.rule.bind(wrapper, self._number, len(self._groups()))
+        self.rule.bind(wrapper, self._number, len(self._groups()), optimizers[0])
         self._patch()
         suffix = f".{name}" if name else ""
         if scheduler is not None:
@@ -230,7 +230,7 @@ class _TrainedModel:
         adam = any(isinstance(o, (torch.optim.Adam, torch.optim.AdamW)) for o in self._optimizers)
         self._is_adam = adam
         if rule is None or isinstance(rule, str):
-            self.rule = rules.AdamScale() if adam else rules.AdaScale()
+            self.rule = rules.by_name(self._rule_name) or (rules.AdamScale() if adam else rules.AdaScale())
             self._own_rule = -1
             return
         if not isinstance(rule, rules.ScalingRuleBase):

@@ -16,7 +16,7 @@ class _Noise:
 
     def __init__(self, model, groups):
         self._model, self._groups = model, groups
-        self.progress = 0.0
+        self.during_step = None  # progress, while a rule of the program's is asked
 
     def _averages(self):
         sqr, var = (ctypes.c_double * self._groups)(), (ctypes.c_double * self._groups)()
@@ -38,7 +38,7 @@ class _Noise:
         return float(np.sum(np.maximum(self.raw_var_avg, 1e-6)))
 
     def get_progress(self):
-        return self.progress
+        return runtime().position.progress if self.during_step is None else self.during_step
 
     def gain(self, scale):
         sqr, var = self.sqr_avg(), self.var_avg()
@@ -50,12 +50,11 @@ class ScalingRuleBase:
     parameter group, and `get_progress()`."""
 
     name = ""  # of the rule in C++; empty: scale_lr
-
-    def __init__(self):
-        self.adp = None
-        self._optimizer = None
-        self._groups = 1
-        self._factors = None
+    # Of the class, so that a rule whose constructor does not call this one's has them.
+    adp = None
+    _optimizer = None
+    _groups = 1
+    _factors = None
 
     def scale_lr(self, scale):
         """Returns the factor for a batch of `scale` times the base batch size: one number, or one for each
@@ -63,6 +62,7 @@ class ScalingRuleBase:
         raise NotImplementedError
 
     def initialize(self, adp, optimizer, patch_optimizer=False):
+        """Called with the wrapped model and its optimizer, the first if there are several."""
         self.adp, self._optimizer = adp, optimizer
 
     def spec(self):
@@ -70,16 +70,19 @@ class ScalingRuleBase:
         own = type(self).scale_lr not in _IN_CPP
         return None if own or not self.name else self.name
 
-    def bind(self, adp, model, groups):
+    def bind(self, adp, model, groups, optimizer):
         """Called when it is wrapped with a model."""
-        self.adp = adp
         self._groups = groups
         adp.gns = _Noise(model, groups)
+        self.initialize(adp, optimizer)
 
     def factor(self, group, scale, progress, base_batch_size):
         if group == 0 or self._factors is None:
-            self.adp.gns.progress = progress
-            self._factors = np.broadcast_to(np.asarray(self.scale_lr(scale), dtype=float), (self._groups,))
+            self.adp.gns.during_step = progress
+            try:
+                self._factors = np.broadcast_to(np.asarray(self.scale_lr(scale), dtype=float), (self._groups,))
+            finally:
+                self.adp.gns.during_step = None
         return float(self._factors[group])
 
 
@@ -123,19 +126,29 @@ class LEGWScale(ScalingRuleBase):
     name = "legw"
 
     def __init__(self, base_warmup_epochs, data_size=None):
-        super().__init__()
         self._base_warmup_epochs = base_warmup_epochs
         self._data_size = data_size
 
     def spec(self):
-        own = type(self).scale_lr not in _IN_CPP
+        # In C++ an epoch has the samples of the training loader.
+        own = type(self).scale_lr not in _IN_CPP or self._data_size is not None
         return None if own else f"legw:{self._base_warmup_epochs}"
 
     def scale_lr(self, scale):
         loader = current_dataloader()
-        steps = self._base_warmup_epochs * scale * self._data_size / loader.batch_size
+        size = len(loader.dataset) if self._data_size is None else self._data_size
+        steps = self._base_warmup_epochs * scale * size / loader.batch_size
         progress = self.adp.gns.get_progress()
-        return float(np.sqrt(scale)) * min(1.0, progress / steps)
+        return float(np.sqrt(scale)) * (progress / steps if progress < steps else 1.0)
+
+
+def by_name(text):
+    """The rule of a study file's text; None where there is none of that name."""
+    name, _, epochs = text.partition(":")
+    if name == LEGWScale.name and epochs.isdigit():
+        return LEGWScale(int(epochs))
+    kinds = (AdaScale, AdamScale, LinearScale, SqrtScale)
+    return next((kind() for kind in kinds if kind.name == text), None)
 
 
 _IN_CPP = {AdaScale.scale_lr, AdamScale.scale_lr, LinearScale.scale_lr, SqrtScale.scale_lr, LEGWScale.scale_lr}
