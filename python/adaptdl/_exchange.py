@@ -80,16 +80,19 @@ class Exchange:
         if self._socket is None:
             return
         self.gather(b"").result()
-        self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
+        self._socket.shutdown(socket.SHUT_RDWR)  # which ends the thread
 
     def _take(self):
         try:
             while True:
                 parts = [_receive(self._source) for _ in range(self._replicas)]
                 self._due.popleft().set_result(parts)
+                del parts  # not kept until the next ones come
         except (OSError, ValueError) as error:
             self._fail(error)
+        finally:
+            self._source.close()
+            self._socket.close()
 
     def _fail(self, error):
         with self._lock:

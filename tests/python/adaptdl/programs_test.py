@@ -9,8 +9,9 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-sys.path[:0] = [str(HERE.parent), str(ROOT / "tests/e2e")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(ROOT / "tests/e2e")]
 import espalier  # noqa: E402
+from elastic import elastic_multiprocessing  # noqa: E402
 from forked import alone  # noqa: E402
 from harness import TunerTest  # noqa: E402
 
@@ -47,6 +48,44 @@ class Alone(unittest.TestCase):
             second = self.run_program("collective", 4, **job, ADAPTDL_NUM_RESTARTS="1")
             self.assertNotIn("epoch 1 ", second)
             self.assertIn("epoch 2 ", second)
+
+    @elastic_multiprocessing
+    def test_a_job_has_a_process_group(self):
+        import adaptdl.torch as adl
+        import torch
+        from adaptdl import collective, env
+        adl.init_process_group("gloo")
+        ranks = torch.ones(1) * env.replica_rank()
+        torch.distributed.all_reduce(ranks)
+        self.assertEqual(ranks.item(), sum(range(env.num_replicas())))
+        self.assertEqual(collective.allreduce([env.replica_rank()]), list(range(env.num_replicas())))
+        collective.teardown()
+        with self.assertRaises(RuntimeError):
+            collective.broadcast(1)
+        return [3, 0][env.num_restarts()]
+
+    @elastic_multiprocessing
+    def test_a_job_goes_on_in_the_epoch_and_the_sums_that_it_saved(self):
+        import adaptdl.checkpoint
+        import adaptdl.torch as adl
+        import torch
+        from adaptdl import env
+        from torch.utils.data import TensorDataset
+        loader = adl.AdaptiveDataLoader(TensorDataset(torch.arange(30)), batch_size=10, shuffle=True)
+        sums = adl.Accumulator()
+        seen = []
+        for epoch in adl.remaining_epochs_until(3):
+            for numbers, in loader:
+                sums["numbers"] += numbers.sum().item()
+                sums["read"] += len(numbers)
+            with sums.synchronized():
+                seen.append((epoch, sums["numbers"], sums["read"]))
+                sums.clear()
+            if epoch == 1 and env.num_restarts() == 0:
+                adaptdl.checkpoint.save_all_states()
+                return 2
+        self.assertEqual(seen, [(1, 435, 30), (2, 435, 30)], "epoch 1 from what was saved, and epoch 2 read again")
+        return 0
 
     @alone
     def test_what_is_refused(self):
