@@ -14,8 +14,10 @@ def readme_words(tree):
     return len(page.read_text(encoding="utf-8").split()) if page.exists() else 0
 
 
-def files_with(tree, pattern):
-    return {name for name in tree.production if re.search(pattern, tree.text[name])}
+def files_with(tree, pattern, *texts):
+    """The files of production code that match; none does without one of the texts, which are sooner looked for."""
+    return {name for name in tree.production
+            if any(text in tree.text[name] for text in texts) and re.search(pattern, tree.text[name])}
 
 
 def files_of_figures(tree):
@@ -25,7 +27,7 @@ def files_of_figures(tree):
     files = {}
     for enumerator in re.findall(r"\bk\w+", listed[1]) if listed else []:
         told = rf"\b{rules.FIGURES['enumeration']}::{enumerator}\b"
-        files[enumerator] = files_with(tree, told) | {rules.FIGURES["file"]}
+        files[enumerator] = files_with(tree, told, enumerator) | {rules.FIGURES["file"]}
     return files
 
 
@@ -34,12 +36,14 @@ def files_of_plugins(tree, table):
     files = {}
     for _, row in ROW.findall(tree.text.get(table, "")):
         pattern = rf"\b{row}\b"
-        homes = [name for name in files_with(tree, rf"\b{row}\(\) {{")]
+        texts = [row]
+        homes = files_with(tree, rf"\b{row}\(\) {{", row)
         for home in homes:
             header = home.removesuffix(".cc") + ".h"
             if header in tree.includes:
                 pattern += f'|"{re.escape(header)}"'
-        files[row] = files_with(tree, pattern)
+                texts.append(header)
+        files[row] = files_with(tree, pattern, *texts)
     return files
 
 
