@@ -141,5 +141,28 @@ TEST_F(FormingTest, ACheckpointThatIsBeingWrittenIsNotCutOff) {
   EXPECT_TRUE(stops_first()) << "30 s without a byte";
 }
 
+// It would hold its slot until it is taken for one that does not get to its end.
+TEST_F(FormingTest, AReplicaThatIsStillStartingIsStoppedWhenItsTrialIsComplete) {
+  Step(CreateStudy{Spec(1), false});
+  Join(2);
+  const ReplicaId first = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Wait(3);
+  const ReplicaId joiner = starts_.at(0).replica;
+  Step(FromReplica{first, ReplicaReport{1, 0.5, 0}});
+  Step(FromReplica{first, ReplicaFinished{}});
+  EXPECT_EQ(trial().state, TrialState::kComplete);
+  ASSERT_THAT(stops_, SizeIs(1)) << "the one that has trained goes by itself";
+  EXPECT_EQ(stops_[0].replica, joiner);
+}
+
+TEST_F(FormingTest, AReplicaThatIsToJoinIsStoppedWhenItsTrialIsComplete) {
+  const auto replicas = TwoThatForm(Spec(1));
+  Step(FromReplica{replicas[0], ReplicaReport{1, 0.5, 0}});
+  Step(FromReplica{replicas[0], ReplicaFinished{}});
+  ASSERT_THAT(stops_, SizeIs(1));
+  EXPECT_EQ(stops_[0].replica, replicas[1]);
+}
+
 }  // namespace
 }  // namespace espalier

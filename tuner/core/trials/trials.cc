@@ -46,6 +46,8 @@ void Trials::EndTrial(TrialId id, TrialState state, const std::string& reason,
                  std::string(ToString(trial.state)) + " to " + std::string(ToString(state)));
   turn_.Decide(trial, KindOfEnd(state), pool_.SlotsHeldBy(id), 0, reason);
   RecordFigures(id);
+  const auto group = pool_.groups.find(id);
+  const bool elastic = group != pool_.groups.end() && group->second.elastic;
   std::string output = last_output;
   if (output.size() > kMaxLastOutput_bytes) output.erase(0, output.size() - kMaxLastOutput_bytes);
   turn_.Emit(TrialStateChanged{.id = id,
@@ -58,7 +60,9 @@ void Trials::EndTrial(TrialId id, TrialState state, const std::string& reason,
   const TrialTimeouts timeouts = groups_.TimeoutsOf(trial);
   for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
     Replica& replica = pool_.replicas.at(replica_id);
-    if (state == TrialState::kComplete) {
+    // One that has not trained yet waits for a group that will not come.
+    const bool waits = elastic && replica.generation == 0;
+    if (state == TrialState::kComplete && !waits) {
       // The program is on its own way out; it is only helped if it does not get there.
       pool_.replicas.SetDeadline(replica, After(turn_.now(), timeouts.exit_s));
       replica.grace_s = turn_.StudyAt(trial.study).spec.stop_grace_s;
