@@ -136,11 +136,6 @@ def checkpoint():
     return google_test("test_checkpoint")
 
 
-@step("works", 60)
-def device_groups():
-    return google_test("test_device_group", "--gtest_filter=*-*RandomDeaths*")
-
-
 def median(values):
     return sorted(values)[len(values) // 2]
 

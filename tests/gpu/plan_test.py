@@ -98,7 +98,7 @@ class Runner(unittest.TestCase):
         self.assertIn("the 2 s of its part are over", steps["has_no_time_left"]["reason"])
 
     def test_what_needs_no_gpu_passes_here(self):
-        steps = ["libraries", "device_test", "gradient_buckets", "state_transfer", "checkpoint", "device_groups", "a_trial", "nccl_on_one_gpu",
+        steps = ["libraries", "device_test", "gradient_buckets", "state_transfer", "checkpoint", "a_trial", "nccl_on_one_gpu",
                  "checkpoint_pause", "losses"]
         done, result = self.run_plan(HERE / "plan.py", "--device", "cpu", *(f"--only={step}" for step in steps))
         results = {step["step"]: step["result"] for step in result["steps"]}

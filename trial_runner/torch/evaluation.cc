@@ -30,7 +30,8 @@ absl::Status TrainingEngine::ShareBuffers() {
   auto packed = std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(bytes));
   std::size_t offset = 0;
   if (group_.rank() == 0) {
-    for (const at::Tensor& copy : HostCopies(buffers).Await()) {
+    const HostCopies copies(buffers);
+    for (const at::Tensor& copy : copies.Await()) {
       const at::Tensor whole = copy.contiguous();
       std::memcpy(packed->data() + offset, whole.const_data_ptr(), whole.nbytes());
       offset += whole.nbytes();
