@@ -80,7 +80,10 @@ class Exchange:
         if self._socket is None:
             return
         self.gather(b"").result()
-        self._socket.shutdown(socket.SHUT_RDWR)  # which ends the thread
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)  # which ends the thread
+        except OSError:
+            pass  # it has ended: another process closed first
 
     def _take(self):
         try:
