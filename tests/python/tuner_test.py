@@ -24,11 +24,11 @@ class Tuner(TunerTest):
         return "\n".join(p.read_text() for p in self.dir.rglob("replica-*.log")) or str(trial)
 
     def test_a_lone_trial_grows_and_ends_by_itself(self):
-        study = self.program(15, 4000, trials=1)
+        study = self.program(25, 4000, trials=1)
         self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2)
         trial = self.trial("--db", self.dir / "run/espalier.db")
         self.assertEqual(trial["state"], "TRIAL_COMPLETE", self.log(trial))
-        self.assertEqual([int(v["step"]) for v in trial["values"]], list(range(1, 16)))
+        self.assertEqual([int(v["step"]) for v in trial["values"]], list(range(1, 26)))
         self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in trial["resizes"]][0], (1, 2))
         self.assertEqual(trial["restarts"], 0)
         self.assertGreater(float(trial["values"][-1]["value"]), 0.5)
