@@ -141,8 +141,8 @@ if [[ $quick == no ]]; then
   fi
 fi
 # Instrumented for threads: what several threads share. Not the programs that end-to-end tests
-# start (the preset names the tests by their label), and nothing with LibTorch, whose own threads
-# are not instrumented.
+# start (the preset names the tests by their label), nothing with LibTorch, whose own threads are not
+# instrumented, and nothing with Debian's protobuf, whose messages have another layout then.
 if [[ $thorough == yes ]]; then
   heading "thread sanitizer: build and tests (preset tsan)"
   if wanted tsan && build_in_turn tsan; then
