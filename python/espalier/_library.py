@@ -4,7 +4,6 @@ import ctypes
 import json
 import os
 import pathlib
-import threading
 
 from espalier.errors import EspalierError, TrialError, UsageError
 
@@ -121,15 +120,13 @@ class Library:
         self._dll = ctypes.CDLL(str(path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
         self._raised = None  # by a callback
         self._kept = []      # callbacks, which C++ holds
-        self.thread = threading.get_ident()
         self._dll.esp_error.restype = _c_text
         self._dll.esp_error.argtypes = [ctypes.POINTER(ctypes.c_int)]
         for name, (result, *arguments) in _FUNCTIONS.items():
             function = getattr(self._dll, f"esp_{name}")
             function.restype, function.argtypes = result, arguments
             setattr(self, name, self._checked(function))
-        for name in ("parameters", "version", "torch_version"):
-            getattr(self._dll, f"esp_{name}").restype = _c_text
+        self._dll.esp_parameters.restype = _c_text
         self.steps = self._dll.esp_steps
         self.steps.restype = _i64
         self._dll.esp_incoming.restype = ctypes.c_void_p
@@ -183,9 +180,6 @@ class Library:
 
     def ask(self, name):
         self._dll.esp_ask(name.encode())
-
-    def versions(self):
-        return self._dll.esp_version().decode(), self._dll.esp_torch_version().decode()
 
     def give(self, content):
         self._dll.esp_give(content, len(content))

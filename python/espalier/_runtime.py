@@ -4,7 +4,6 @@ import io
 import logging
 import math
 import sys
-import threading
 
 from espalier import _library, checkpoint
 from espalier._library import Callbacks
@@ -80,6 +79,13 @@ class Runtime:
         """Where training is now."""
         self.library.position(ctypes.byref(self._position))
         return self._position
+
+    def share(self, size):
+        """Where this replica's part of so many samples begins and ends: those of the replicas differ by one."""
+        position = self.position
+        least, more = divmod(size, position.replicas)
+        begin = position.rank * least + min(position.rank, more)
+        return begin, begin + least + (1 if position.rank < more else 0)
 
     def note_step(self, before, outcome):
         """The sums of the step that was under way count if it was taken, here or by others."""
@@ -200,6 +206,3 @@ class Runtime:
                 stream.flush()
             except (OSError, ValueError):
                 pass
-
-    def on_training_thread(self):
-        return threading.get_ident() == self.library.thread

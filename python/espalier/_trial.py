@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-from espalier._runtime import is_open, runtime
+from espalier._runtime import runtime
 from espalier.errors import UsageError
 
 _the = None
@@ -121,8 +121,8 @@ class Trial:
         self._runtime.library.fail(str(reason).encode())
 
     def on_leave(self, call):
-        """Has `call` called before this process parks or ends without Python's own end: where its replica
-        leaves the group. Close writers and trackers there."""
+        """Has `call` called before this process ends without Python's own end: where its replica has left
+        the group. Close writers and trackers there."""
         self._runtime.on_leave.append(call)
 
     # ---- the end of the script
@@ -165,8 +165,3 @@ class Trial:
 
 def _wrong_type(name, value, default):
     return UsageError(f'parameter "{name}" is {value!r}: the program wants a {type(default).__name__}')
-
-
-def current():
-    """The trial, if the process has one."""
-    return _the if is_open() else None

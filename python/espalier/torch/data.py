@@ -256,8 +256,7 @@ class AdaptiveDataLoader(DataLoader):
         evaluation = run.begin_evaluation()
         while evaluation.state == _library.Evaluation.TO_DO:
             before = run.sums.snapshot()
-            position = run.position
-            pieces = self._share(position.rank, position.replicas)
+            pieces = self._share()
             self._begin_reading(lambda pieces=pieces: next(pieces, None))
             for batch in self._batches():
                 if run.library.abandoned():
@@ -268,17 +267,15 @@ class AdaptiveDataLoader(DataLoader):
                 return
             run.sums.restore(before)
 
-    def _share(self, rank, replicas):
+    def _share(self):
         """This replica's batches of samples."""
         size = len(self.dataset)
         epoch = runtime().in_epoch or 0
         order = list(range(size))
         if self.shuffle:
             random.Random(_mix(runtime().facts.seed, epoch)).shuffle(order)
-        least, more = divmod(size, replicas)
-        begin = rank * least + min(rank, more)
-        end = begin + least + (1 if rank < more else 0)
-        batch = max(1, math.ceil(self._global_batch / replicas))
+        begin, end = runtime().share(size)
+        batch = max(1, math.ceil(self._global_batch / runtime().position.replicas))
         self._issued_sizes = collections.deque()
         for at in range(begin, end, batch):
             samples = order[at:min(at + batch, end)]

@@ -33,10 +33,7 @@ def evaluate(fn, size, batch_size):
 
 def _sums_over(run, fn, size, batch_size):
     def own_part():
-        position = run.position
-        least, more = divmod(size, position.replicas)
-        begin = position.rank * least + min(position.rank, more)
-        end = begin + least + (1 if position.rank < more else 0)
+        begin, end = run.share(size)
         own = {}
         for at in range(begin, end, batch_size):
             if run.library.abandoned():
