@@ -10,7 +10,7 @@ namespace espalier {
 // The exponent of the power mean over studies of goodput per share. 1: the sum, whichever study
 // contributes it; 0: proportional fairness; -1: the harmonic mean; far below: the study that has
 // least comes first.
-inline constexpr double kStudyFairness = -10;
+inline constexpr double kStudyFairness = -20;
 
 // Configurations of a study that could still be started, beyond the jobs of a pool.
 struct StudyDemand {
