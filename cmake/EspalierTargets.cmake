@@ -3,10 +3,23 @@
 # -Wrestrict: g++ 12 warns of overlaps that cannot be where a literal meets a string (GCC bug 105329).
 set(ESPALIER_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum -Werror -Wno-restrict)
 
+# Folders that take longer to compile with optimisation than their tests gain by it: the command
+# line, text and records in and out.
+set(ESPALIER_UNOPTIMISED_FOLDERS "^(tuner/(api|cli|credentials|forwarding|proto|server|study_file)|adapters)(/|$)")
+
+# In quick builds what runs for a moment is not optimised.
+function(espalier_quick_options target)
+  file(RELATIVE_PATH _folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  if(ESPALIER_QUICK_BUILD AND _folder MATCHES "${ESPALIER_UNOPTIMISED_FOLDERS}")
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
+endfunction()
+
 function(espalier_target_defaults target)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_compile_options(${target} PRIVATE ${ESPALIER_WARNINGS})
+  espalier_quick_options(${target})
   if(ESPALIER_SANITIZE)
     # -Wmaybe-uninitialized: instrumented and optimised code is known for false ones (GCC's manual).
     target_compile_options(${target} PRIVATE -fsanitize=${ESPALIER_SANITIZE}

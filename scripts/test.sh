@@ -90,11 +90,16 @@ report() {
   count_results "$1" "$logs/$1.log"
 }
 
-# As urgent as a build.
-lint() {
+# Takes what time the tests leave.
+run_lint() {
   local options=()
   if [[ $thorough == yes ]]; then options=(--thorough); fi
-  if nice -n 10 scripts/lint.sh "${options[@]}" >"$logs/lint.log" 2>&1; then
+  nice -n 19 scripts/lint.sh "${options[@]}" >"$logs/lint.log" 2>&1
+}
+
+# wait_for_lint PROCESS: what it said.
+wait_for_lint() {
+  if wait "$1"; then
     passed=$((passed + 1))
   else
     cat "$logs/lint.log"
@@ -126,9 +131,10 @@ if [[ $quick == no ]]; then
   heading "with LibTorch: build (preset torch)"
   torch=no
   if wanted torch && build_in_turn torch; then torch=yes; fi
+  lint=
   if [[ -z $filter ]]; then
-    heading "linter"
-    lint
+    run_lint &
+    lint=$!
   fi
   if [[ -n $tests ]]; then
     wait "$tests" || true
@@ -138,6 +144,10 @@ if [[ $quick == no ]]; then
     heading "with LibTorch: tests (preset torch)"
     run_tests torch
     report torch
+  fi
+  if [[ -n $lint ]]; then
+    heading "linter"
+    wait_for_lint "$lint"
   fi
 fi
 # Instrumented for threads: what several threads share. Not the programs that end-to-end tests
