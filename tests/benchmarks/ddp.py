@@ -11,15 +11,15 @@ import subprocess
 import time
 
 from bench_run import SMOKE, peers_python, usual_or_smoke
-from elastic_pool import start_pool
+from elastic_pool import in_cpp, start_pool
 
 PAIRS, MEASURED_S, REPLICAS = *usual_or_smoke((5, 6.0), (1, 0.5)), 2
 BATCH = {"convnet": 128, "mlp": 128}  # as in workloads.h
 
 
-def ours(workload):
-    with start_pool(workload, slots=REPLICAS) as pool:
-        pool.resize(REPLICAS)
+def ours(workload, program):
+    with start_pool(workload, slots=REPLICAS, program=program) as pool:
+        pool.pin(REPLICAS)
         time.sleep(1 + MEASURED_S)
         steps = pool.steps()[pool.members()[0]]
     steps = [s for s in steps if s.generation == steps[-1].generation]
@@ -27,15 +27,15 @@ def ours(workload):
     return BATCH[workload] * (counted[-1].step - counted[0].step) / (counted[-1].time - counted[0].time)
 
 
-def theirs(workload):
+def theirs(workload, _):
     script = pathlib.Path(__file__).parent / "peers" / "ddp.py"
     return float(subprocess.run([peers_python(), script, workload, str(REPLICAS), str(MEASURED_S)],
                                 check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
-def main():
+def main(program=in_cpp):
     if SMOKE:
-        print(json.dumps({f"{workload}_samples_per_s": round(ours(workload)) for workload in BATCH}))
+        print(json.dumps({f"{workload}_samples_per_s": round(ours(workload, program)) for workload in BATCH}))
         return
     peers_python()
     ratios, figures = {}, {}
@@ -43,7 +43,7 @@ def main():
         rates = []
         for pair in range(PAIRS):
             sides = [ours, theirs] if pair % 2 == 0 else [theirs, ours]
-            rates.append({side.__name__: side(workload) for side in sides})
+            rates.append({side.__name__: side(workload, program) for side in sides})
             print(f"{workload}: {rates[-1]['ours']:.0f} samples a second, DDP {rates[-1]['theirs']:.0f}",
                   flush=True)
         ratios[workload] = statistics.median(r["ours"] / r["theirs"] for r in rates)

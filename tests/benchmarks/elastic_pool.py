@@ -10,7 +10,7 @@ import tempfile
 import time
 import typing
 
-from bench_run import BIN, TUNER, serve, told_address
+from bench_run import BIN, TUNER, serve, told_address, torch_python
 
 STUDY = "bench"
 
@@ -28,12 +28,12 @@ class Pool:
     """`study` is what a study file says, besides what is the same for all benchmarks. A command's
     LOGS stands for the folder that replicas write their steps to."""
 
-    def __init__(self, folder, study, slots, agent_flags=()):
+    def __init__(self, folder, study, slots, agent_flags=(), environment=()):
         self.logs = folder / "logs"
         self.logs.mkdir()
         self.read = {}   # file: bytes read so far
         self.seen = {}   # pid: its steps so far
-        self.start(folder, slots, agent_flags)
+        self.start(folder, slots, agent_flags, dict(environment))
         path = folder / "study.json"
         path.write_text(json.dumps({
             "name": STUDY, "metric": {"name": "v", "direction": "minimize"}, "sampler": "random", "trials": 1,
@@ -41,7 +41,7 @@ class Pool:
             **study, "command": [str(self.logs) if w == "LOGS" else w for w in study["command"]]}))
         self.wait(lambda: self.tuner("submit", path).returncode == 0)
 
-    def start(self, folder, slots, agent_flags):
+    def start(self, folder, slots, agent_flags, environment):
         self.service = serve(folder / "db")
         self.grpc = told_address(self.service)
         # Shares of one GPU where tests/gpu says so.
@@ -49,7 +49,7 @@ class Pool:
         self.agent = subprocess.Popen([TUNER, "agent", "--join", self.grpc, *made_of, str(slots), "--name",
                                        "n", "--dir", str(folder / "agent"), *map(str, agent_flags)],
                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                      env=os.environ | {"ESPALIER_THREADS": "1"})
+                                      env=os.environ | environment | {"ESPALIER_THREADS": "1"})
 
     def tuner(self, verb, *arguments):
         return subprocess.run([TUNER, verb, *map(str, arguments), "--service", self.grpc],
@@ -95,10 +95,14 @@ class Pool:
             return len(mine) >= settle_steps and mine[-settle_steps].generation == last.generation
         self.wait(settled)
 
-    def resize(self, slots):
-        request = time.clock_gettime(time.CLOCK_MONOTONIC)
+    def pin(self, slots):
         self.tuner("pin", STUDY, 0, "--slots", slots)
         self.await_size(slots)
+
+    def resize(self, slots):
+        """From another number of slots, on which it has trained."""
+        request = time.clock_gettime(time.CLOCK_MONOTONIC)
+        self.pin(slots)
         return change(self.steps(), request, slots)
 
     def members(self):
@@ -114,21 +118,32 @@ class Pool:
 
 
 @contextlib.contextmanager
-def start_study(study, slots, agent_flags=()):
+def start_study(study, slots, agent_flags=(), environment=()):
     """A pool whose study has been submitted."""
     with tempfile.TemporaryDirectory() as folder:
-        pool = Pool(pathlib.Path(folder), study, slots, agent_flags)
+        pool = Pool(pathlib.Path(folder), study, slots, agent_flags, environment)
         try:
             yield pool
         finally:
             pool.close()
 
 
+def in_cpp():
+    """The program of workloads.h, and what its environment has besides."""
+    return [os.path.join(BIN, "bench_resize_trial")], {}
+
+
+def in_python():
+    """The same program in Python."""
+    python, environment = torch_python()
+    return [python, os.path.abspath("python_trial.py")], environment
+
+
 @contextlib.contextmanager
-def start_pool(workload, slots, agent_flags=()):
+def start_pool(workload, slots, agent_flags=(), program=in_cpp):
     """A pool with a trial that trains one of workloads.h and has begun."""
-    study = {"command": [os.path.join(BIN, "bench_resize_trial"), "LOGS", workload]}
-    with start_study(study, slots, agent_flags) as pool:
+    command, environment = program()
+    with start_study({"command": [*command, "LOGS", workload]}, slots, agent_flags, environment) as pool:
         pool.wait(pool.last)
         yield pool
 

@@ -13,7 +13,7 @@ import subprocess
 import time
 
 from bench_run import SMOKE, peers_python, quantile, usual_or_smoke
-from elastic_pool import start_pool
+from elastic_pool import in_cpp, start_pool
 
 REPLICAS, KILLED, HUNG, LEASE_S = 3, *usual_or_smoke((15, 5), (2, 1)), 1.0
 
@@ -45,9 +45,9 @@ def torchrun_ms():
     return json.loads(run.stdout.splitlines()[-1])
 
 
-def main():
-    with start_pool("small", slots=REPLICAS, agent_flags=["--replica-lease", LEASE_S]) as pool:
-        pool.resize(REPLICAS)
+def main(program=in_cpp):
+    with start_pool("small", slots=REPLICAS, agent_flags=["--replica-lease", LEASE_S], program=program) as pool:
+        pool.pin(REPLICAS)
         killed = []
         for i in range(KILLED):
             killed.append(next_step_ms(pool, i % REPLICAS, signal.SIGKILL))

@@ -15,7 +15,7 @@ import statistics
 import subprocess
 
 from bench_run import peers_python, quantile, usual_or_smoke
-from elastic_pool import STUDY, start_pool
+from elastic_pool import STUDY, in_cpp, start_pool
 
 SIZES = (2, 4, 2, 1)
 CYCLES, LARGE_CYCLES, RESTARTS = usual_or_smoke((15, 5, 3), (1, 1, 1))
@@ -24,10 +24,11 @@ KINDS = {"grow": (1, 2), "shrink": (2, 1)}
 WITHOUT_SPARES = ("--spare-memory", 0)
 
 
-def resizes(workload, cycles, agent_flags, name):
+def resizes(workload, cycles, agent_flags, name, program):
     """The changes of so many cycles through SIZES, after one that is not counted."""
     found = []
-    with start_pool(workload, slots=max(SIZES), agent_flags=agent_flags) as pool:
+    with start_pool(workload, slots=max(SIZES), agent_flags=agent_flags, program=program) as pool:
+        pool.pin(1)  # a program that takes long to start may have more from the beginning
         for cycle in range(1 + cycles):
             changes = [pool.resize(slots) for slots in SIZES]
             found += changes if cycle > 0 else []
@@ -89,13 +90,13 @@ def beside(name, ours):
     return figures
 
 
-def main():
-    small = {"warm": resizes("small", CYCLES, (), "small, warm"),
-             "cold": resizes("small", CYCLES, WITHOUT_SPARES, "small, cold")}
-    with start_pool("small", slots=1, agent_flags=WITHOUT_SPARES) as pool:
+def main(program=in_cpp):
+    small = {"warm": resizes("small", CYCLES, (), "small, warm", program),
+             "cold": resizes("small", CYCLES, WITHOUT_SPARES, "small, cold", program)}
+    with start_pool("small", slots=1, agent_flags=WITHOUT_SPARES, program=program) as pool:
         restart = quantile(restarts(pool), 0.5)
-    large = {"large_warm": resizes("large", LARGE_CYCLES, (), "large, warm"),
-             "large_cold": resizes("large", LARGE_CYCLES, WITHOUT_SPARES, "large, cold")}
+    large = {"large_warm": resizes("large", LARGE_CYCLES, (), "large, warm", program),
+             "large_cold": resizes("large", LARGE_CYCLES, WITHOUT_SPARES, "large, cold", program)}
     figures = {"restart_ms": round(restart, 1)}
     for name, changes in {**small, **large}.items():
         figures |= spread(name, changes)

@@ -34,6 +34,7 @@ def perceptron(*widths):
 WORKLOADS = {
     "convnet": (ConvNet, (1, 28, 28), 128),
     "mlp": (lambda: perceptron(784, 1280, 1200, 10), (784,), 128),
+    "large": (lambda: perceptron(1024, 4096, 4096, 1024, 10), (1024,), 32),
     "small": (lambda: perceptron(64, 256, 256, 10), (64,), 256),
 }
 
