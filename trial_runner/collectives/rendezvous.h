@@ -83,6 +83,8 @@ class RendezvousClient {
   absl::Status Set(std::string_view key, std::string_view value);
   // Waits until some member has set the key.
   absl::StatusOr<std::string> Get(std::string_view key);
+  // What it is now; empty: no member has set it.
+  absl::StatusOr<std::string> Peek(std::string_view key);
   void Cancel();
 
  private:

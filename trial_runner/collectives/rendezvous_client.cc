@@ -193,6 +193,11 @@ absl::StatusOr<std::string> RendezvousClient::Get(std::string_view key) {
   return link_->Answer();
 }
 
+absl::StatusOr<std::string> RendezvousClient::Peek(std::string_view key) {
+  ESPALIER_RETURN_IF_ERROR(link_->Ask({rendezvous::Operation::kPeek, key, {}}));
+  return link_->Answer();
+}
+
 void RendezvousClient::Cancel() { link_->Cancel(); }
 
 }  // namespace espalier

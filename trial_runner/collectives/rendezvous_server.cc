@@ -302,6 +302,10 @@ class RendezvousServer::Server {
       TurnAway(c, "a request without proof");
     } else if (request->operation == rendezvous::Operation::kGet) {
       c.awaited = request->key;
+    } else if (request->operation == rendezvous::Operation::kPeek) {
+      const auto entry = table->second.entries.find(std::string(request->key));
+      const bool set = entry != table->second.entries.end();
+      Send(c, c.conversation.AnswerMessage(set ? entry->second : "", c.requests));
     } else if (request->operation != rendezvous::Operation::kSet) {
       TurnAway(c, "a request of an unknown kind");
     } else if (!Store(table->second, *request)) {

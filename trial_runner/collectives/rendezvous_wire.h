@@ -28,10 +28,11 @@ namespace espalier::rendezvous {
 //   Hello    u8 operation, i64 generation, nonce, proof; answered by an empty answer, or, where
 //            the proof is wrong or the generation over, by size 0
 //   Set      u8 operation, u32 size of the key, key, value, proof; not answered
-//   Get      the same without value; answered by the value
+//   Get      the same without value; answered by the value, once there is one
+//   Peek     the same; answered at once, by an empty value where there is none
 //   answer   the value, proof
 // All in the machine's byte order: the members of a group run the same build.
-enum class Operation : std::uint8_t { kSet = 1, kGet = 2, kPing = 3, kHello = 4 };
+enum class Operation : std::uint8_t { kSet = 1, kGet = 2, kPing = 3, kHello = 4, kPeek = 5 };
 
 inline constexpr std::size_t kNonceBytes = 16;
 inline constexpr std::size_t kProofBytes = 32;

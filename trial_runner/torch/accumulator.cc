@@ -97,7 +97,8 @@ TrainingEngine::EvaluationState TrainingEngine::StateOf(const EvaluationKey& key
 
 bool TrainingEngine::MergeEvaluation(const EvaluationKey& key) {
   bool all_know = false;
-  if (group_.Abandoned() || !MergeSums(all_know).ok()) {
+  if (group_.Abandoned() || !group_.Meet(PlaceOf(ProgramPlace::Kind::kEvaluation, key)).ok() ||
+      !MergeSums(all_know).ok()) {
     Regroup(/*broken=*/true);
     return false;
   }
@@ -122,7 +123,8 @@ std::vector<double> TrainingEngine::SynchronizeSums(std::size_t begin, std::size
     // A spare that was adopted comes this way when the others have long gone on.
     if (p.epoch > key.epoch || p.step > key.step) return p.PastEvaluation(key, count);
     bool all_know = false;
-    const absl::Status merged = MergeSums(all_know);
+    absl::Status merged = group_.Meet(PlaceOf(ProgramPlace::Kind::kSums, key));
+    if (merged.ok()) merged = MergeSums(all_know);
     if (merged.ok()) {
       p.AddEvaluation(key, state_.sums.Take(begin, count));
       last_step_end_ = Clock::now();

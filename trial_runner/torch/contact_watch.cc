@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <string>
+#include <utility>
 
 #include "trial_runner/collectives/contacts.h"
 
@@ -17,14 +19,18 @@ bool Closed(const ReplicaContact& contact) {
 
 }  // namespace
 
-ContactWatch::ContactWatch(ControlPlane& control, const Collectives& collectives)
-    : control_(control), collectives_(collectives), thread_([this] { Run(); }) {}
+ContactWatch::ContactWatch(ControlPlane& control, const Collectives& collectives, GiveUp give_up)
+    : control_(control),
+      collectives_(collectives),
+      give_up_(std::move(give_up)),
+      thread_([this] { Run(); }) {}
 
 ContactWatch::~ContactWatch() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
   }
+  places_.Cancel();
   ended_.notify_all();
   thread_.join();
 }
@@ -33,6 +39,13 @@ void ContactWatch::Follow(const Membership& group, ReplicaId self) {
   const std::lock_guard lock(mutex_);
   group_ = group;
   self_ = self;
+  place_ = {};
+  hopeless_.clear();
+}
+
+void ContactWatch::At(const ProgramPlace& place) {
+  const std::lock_guard lock(mutex_);
+  place_ = place;
 }
 
 std::vector<ReplicaContact> ContactWatch::Try() const {
@@ -54,12 +67,47 @@ std::vector<ReplicaContact> ContactWatch::Try() const {
   return contacts;
 }
 
+// Without the lock.
+void ContactWatch::ComparePlaces(const Membership& group, std::int64_t wait,
+                                 const ProgramPlace& place) {
+  const std::optional<int> rank = group.RankOf(self_);
+  if (!rank) return;
+  const auto found = places_.Look(group, *rank, wait, place);
+  const bool hopeless = found && found->hopeless;
+  if (found && !hopeless) std::fprintf(stderr, "espalier: %s\n", found->text.c_str());
+  {
+    const std::lock_guard lock(mutex_);
+    hopeless_ = hopeless && group_.generation == group.generation ? found->text : "";
+  }
+  if (hopeless && found->certain) give_up_(group.generation);
+}
+
+std::string ContactWatch::Hopeless() const {
+  const std::lock_guard lock(mutex_);
+  return hopeless_;
+}
+
 void ContactWatch::Run() {
-  double tried_at_s = 0;  // of the wait that goes on
+  double tried_at_s = 0;   // of the wait that goes on
+  double waited_s = 0;     // when it was looked at last
+  std::int64_t waits = 0;  // so far
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, kLookEvery, [this] { return ending_; })) {
     const double waiting_s = collectives_.Waiting_s();
     if (waiting_s < tried_at_s) tried_at_s = 0;  // another wait
+    if (waiting_s < waited_s) ++waits;
+    waited_s = waiting_s;
+    if (const std::optional<int> rank = group_.RankOf(self_); rank && waiting_s < kStuckAfter_s) {
+      places_.End(*rank);
+      hopeless_.clear();
+    } else if (group_.members.size() > 1 && place_.kind != ProgramPlace::Kind::kNone) {
+      const Membership group = group_;
+      const ProgramPlace place = place_;
+      lock.unlock();
+      ComparePlaces(group, waits, place);
+      lock.lock();
+      if (ending_) return;
+    }
     if (waiting_s < tried_at_s + kStuckAfter_s || group_.members.size() < 2) continue;
     const std::int64_t generation = group_.generation;
     lock.unlock();

@@ -72,6 +72,10 @@ absl::Status TrainingEngine::EvaluateShare(std::int64_t size, std::int64_t batch
   return absl::OkStatus();
 }
 
+ProgramPlace TrainingEngine::PlaceOf(ProgramPlace::Kind kind, const EvaluationKey& key) {
+  return {.kind = kind, .epoch = key.epoch, .step = key.step, .call = key.call};
+}
+
 EvaluationKey TrainingEngine::NextEvaluationKey() {
   const std::int64_t step = state_.position.step;
   // A spare that left between two evaluations of an epoch and comes back when the others have gone
@@ -112,7 +116,8 @@ std::vector<double> TrainingEngine::Evaluate(std::int64_t size, std::int64_t bat
     if (p.epoch > key.epoch || p.step > key.step) return p.PastEvaluation(key, sums);
     std::vector<double> result(sums);
     bool all_know = false;
-    const absl::Status done = EvaluateShare(size, batch_size, sum_over, result, all_know);
+    absl::Status done = group_.Meet(PlaceOf(ProgramPlace::Kind::kEvaluation, key));
+    if (done.ok()) done = EvaluateShare(size, batch_size, sum_over, result, all_know);
     if (done.ok()) {
       p.AddEvaluation(key, result);
       last_step_end_ = Clock::now();

@@ -38,7 +38,8 @@ ReplicaGroup::ReplicaGroup(TrialContext& trial, Collectives& collectives, Shared
       state_(state),
       release_memory_(std::move(release_memory)),
       grace_s_(kMinGrace_s),
-      watch_(*trial.control, collectives) {
+      watch_(*trial.control, collectives,
+             [this](std::int64_t generation) { collectives_.Abandon(generation + 1); }) {
   trial_.control->Listen([this](const Membership& announced) { Follow(announced); });
   trial_.finish_group = [this](const ReplicaFinished& finished) { Finish(finished); };
 }
@@ -85,7 +86,49 @@ Membership ReplicaGroup::AwaitMembership(std::int64_t above) {
   return membership;
 }
 
+// By rank 0, which tells the others what it has heard. What goes between two members cannot be
+// taken for a part of a step's sums.
+absl::Status ReplicaGroup::Meet(const ProgramPlace& place) {
+  watch_.At(place);
+  if (size_ == 1) return absl::OkStatus();
+  using Words = std::vector<std::int64_t>;
+  const auto own = std::make_shared<Words>(place.words());
+  // A rank at another place than rank 0 (0: there is none), rank 0's place and its own.
+  const auto verdict = std::make_shared<Words>(1 + 2 * ProgramPlace::kWords);
+  const auto first = verdict->begin() + 1;
+  const auto second = first + ProgramPlace::kWords;
+  if (rank_ == 0) {
+    std::vector<std::shared_ptr<Words>> heard;
+    for (int from = 1; from < size_; ++from) {
+      heard.push_back(std::make_shared<Words>(ProgramPlace::kWords));
+      collectives_.StartReceive(CollectiveBuffer::Of(heard.back()), from);
+    }
+    ESPALIER_RETURN_IF_ERROR(collectives_.WaitAll());
+    std::copy(own->begin(), own->end(), first);
+    for (int other = 1; other < size_ && verdict->front() == 0; ++other) {
+      const Words& others = *heard[static_cast<std::size_t>(other) - 1];
+      if (others == *own) continue;
+      verdict->front() = other;
+      std::copy(others.begin(), others.end(), second);
+    }
+    for (int to = 1; to < size_; ++to) {
+      collectives_.StartSend(CollectiveBuffer::Of(verdict), to);
+    }
+  } else {
+    collectives_.StartSend(CollectiveBuffer::Of(own), 0);
+    ESPALIER_RETURN_IF_ERROR(collectives_.WaitAll());
+    collectives_.StartReceive(CollectiveBuffer::Of(verdict), 0);
+  }
+  ESPALIER_RETURN_IF_ERROR(collectives_.WaitAll());
+  if (verdict->front() != 0) {
+    BadUse(PlacesDiffer(0, ProgramPlace::Of(&*first), static_cast<int>(verdict->front()),
+                        ProgramPlace::Of(&*second)));
+  }
+  return absl::OkStatus();
+}
+
 void ReplicaGroup::Regroup(Clock::time_point training_until) {
+  if (const std::string why = watch_.Hopeless(); !why.empty()) BadUse(why);
   forming_ = true;
   ReplicaRegrouped times;
   const bool new_here = FormNewest(AwaitWord(generation_), times);
@@ -204,6 +247,10 @@ Membership ReplicaGroup::Leave(const Membership& membership, bool broken) {
 void ReplicaGroup::Finish(const ReplicaFinished& finished) {
   state_.AwaitCheckpoint();  // the service listens no more when it has heard of the end
   while (joined()) {
+    if (!Meet({.kind = ProgramPlace::Kind::kEnd, .step = state_.step()}).ok()) {
+      Regroup(Clock::now());
+      continue;
+    }
     if (rank_ == 0) trial_.control->Send(finished);
     // Whether rank 0 has come to its end; if it was lost before, another has to say it.
     const absl::Status said = collectives_.Broadcast(

@@ -13,6 +13,7 @@
 #include "trial_runner/collectives/collectives.h"
 #include "trial_runner/elastic/control_plane.h"
 #include "trial_runner/torch/contact_watch.h"
+#include "trial_runner/torch/program_place.h"
 #include "trial_runner/torch/shared_state.h"
 #include "trial_runner/torch/trial_context.h"
 
@@ -48,6 +49,13 @@ class ReplicaGroup {
   bool Pending() const { return trial_.control->LatestGeneration() > generation_; }
   // Whether a newer generation is announced that does not wait for a step boundary.
   bool Abandoned() const { return abandoned_below_.load() > generation_; }
+
+  // Where this replica waits for the others next.
+  void At(const ProgramPlace& place) { watch_.At(place); }
+  // Waits until all members are at this place; to be called before operations that a program asks
+  // for, which it might do on some replicas only. Ends the program where they are at different
+  // ones.
+  absl::Status Meet(const ProgramPlace& place);
 
   // Ends with the first error; the caller then drops what it has begun, and calls Regroup.
   absl::Status AllReduceSum(const CollectiveBuffer& buffer) {

@@ -1,5 +1,6 @@
 #include "trial_runner/torch/trained_model.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/ones_like.h>
 
 #include <algorithm>

@@ -231,6 +231,9 @@ MicrobatchForecast TrainingEngine::Forecast() const {
 }
 
 void TrainingEngine::BeginMicrobatch() {
+  group_.At({.kind = ProgramPlace::Kind::kStep,
+             .epoch = state_.position.epoch,
+             .step = state_.position.step + 1});
   microbatch_start_ = Clock::now();
   answer_due_ = true;
   trained_since_evaluation_ = true;

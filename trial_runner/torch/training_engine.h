@@ -176,6 +176,7 @@ class TrainingEngine {
                              std::vector<double>& sums, bool& pending);
   absl::Status ShareBuffers();
   EvaluationKey NextEvaluationKey();
+  static ProgramPlace PlaceOf(ProgramPlace::Kind kind, const EvaluationKey& key);
   void FinishEpoch();
   // Merges what each replica has added to accumulators into the sums that all share.
   absl::Status MergeSums(bool& all_know);

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace espalier {
+
+// Where in its program a replica waits for the others of its group. All members come to the same
+// places in the same order.
+struct ProgramPlace {
+  enum class Kind : std::int64_t {
+    kNone,        // nowhere in particular: a group forms
+    kStep,        // the gradients of a step
+    kEvaluation,  // the sums of an evaluation
+    kSums,        // those of accumulators
+    kEnd,         // the end of the program
+  };
+
+  Kind kind = Kind::kNone;
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;  // the one that is taken, or else the last one that was
+  std::int64_t call = 0;  // how many evaluations and sums there were since that step
+
+  static constexpr std::size_t kWords = 4;
+  std::vector<std::int64_t> words() const {
+    return {static_cast<std::int64_t>(kind), epoch, step, call};
+  }
+  // Of another member, from kWords words.
+  static ProgramPlace Of(const std::int64_t* words) {
+    return {static_cast<Kind>(words[0]), words[1], words[2], words[3]};
+  }
+
+  std::string text() const {
+    const std::string where = absl::StrCat(step, " of epoch ", epoch);
+    switch (kind) {
+      case Kind::kNone:
+        return "no place";
+      case Kind::kStep:
+        return absl::StrCat("step ", where);
+      case Kind::kEvaluation:
+        return absl::StrCat("evaluation ", call, " after step ", where);
+      case Kind::kSums:
+        return absl::StrCat("the sums of an Accumulator after step ", where);
+      case Kind::kEnd:
+        return absl::StrCat("the end of the program after step ", step);
+    }
+    return "an unknown place";
+  }
+
+  friend bool operator==(const ProgramPlace&, const ProgramPlace&) = default;
+};
+
+// Why a group at two places cannot go on.
+inline std::string PlacesDiffer(int rank, const ProgramPlace& place, int other,
+                                const ProgramPlace& others) {
+  return absl::StrCat("the replicas' loops differ: replica ", rank, " waits at ", place.text(),
+                      ", replica ", other, " at ", others.text(),
+                      ": all of them must take the same steps, and evaluate, sum up and leave a "
+                      "loop at the same places");
+}
+
+}  // namespace espalier
