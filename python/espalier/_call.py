@@ -2,8 +2,8 @@
 
 usage: python -m espalier._call MODULE:FUNCTION | FILE.pkl | env
 
-"env" is the function in the environment variable ESPALIER_OBJECTIVE. What the function returns is the trial's value; None
-leaves it at the last report."""
+"env" is the function in the environment variable ESPALIER_OBJECTIVE. What the function returns is the trial's value;
+None leaves it at the last report."""
 import base64
 import importlib
 import numbers
@@ -27,8 +27,8 @@ def _unpickled(pickled):
     try:
         return pickle.loads(pickled)
     except ModuleNotFoundError as error:
-        raise UsageError(f"the objective needs the module {error.name!r}, which this machine's Python ({sys.executable}) "
-                         f"does not have: pip install {error.name.partition('.')[0]}") from error
+        raise UsageError(f"the objective needs the module {error.name!r}, which this machine's Python "
+                         f"({sys.executable}) does not have: pip install {error.name.partition('.')[0]}") from error
 
 
 def load(where):

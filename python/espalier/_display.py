@@ -109,7 +109,7 @@ class _Lines(_Display):
         study = details["study"]
         value = f" {study['metric']} {figure(trial['value'])}" if trial["value"] is not None else ""
         given = " ".join(f"{name}={figure(value)}" for name, value in trial["parameters"].items())
-        why = f" ({trial['reason']})" if trial["reason"] else ""
+        why = f" ({trial['reason']})" if trial["reason"] and trial["state"] != "TRIAL_COMPLETE" else ""
         return f"trial {trial['number']} {plain_state(trial['state']).lower()}{value}  {given}{why}"
 
     def say(self, text):

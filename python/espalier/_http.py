@@ -126,8 +126,8 @@ class Connection:
 
     def _nobody(self, error):
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        return UnreachableError(f"no tuner service answers at {self.address} ({why}): start one with `tuner serve --http "
-                                "HOST:PORT`, or name another by address= or ESPALIER_HTTP", "UNAVAILABLE")
+        return UnreachableError(f"no tuner service answers at {self.address} ({why}): start one with `tuner serve "
+                                "--http HOST:PORT`, or name another by address= or ESPALIER_HTTP", "UNAVAILABLE")
 
     def _refusal(self, status, reply):
         try:
@@ -178,8 +178,8 @@ class Connection:
         if has != self._pin:
             raise UnreachableError(
                 f"the service at {self.address} shows a certificate with hash {has[:16]}..., and the token is for "
-                f"{self._pin[:16]}...: it is the token of another pool, the service has a new certificate (ask for a new "
-                "token: `tuner token create`), or somebody stands between. Nothing was sent", "FAILED_PRECONDITION")
+                f"{self._pin[:16]}...: it is the token of another pool, the service has a new certificate (ask for a "
+                "new token: `tuner token create`), or somebody stands between. Nothing was sent", "FAILED_PRECONDITION")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False  # it is known by its hash
         context.load_verify_locations(cadata=ssl.DER_cert_to_PEM_cert(shown))
@@ -194,8 +194,8 @@ class Connection:
             why = f"is not known by the certificates that are trusted ({error.verify_message})"
         else:
             cause = "the token holds the hash of a certificate" if self._pin else "TLS was asked for (https, or tls_ca)"
-            why = f"speaks no TLS ({error.reason or error}), and {cause}: it is another service, or listens on loopback " \
-                  "or with --plaintext"
+            why = f"speaks no TLS ({error.reason or error}), and {cause}: it is another service, or listens on " \
+                  "loopback or with --plaintext"
         return UnreachableError(f"the service at {self.address} {why}", "FAILED_PRECONDITION")
 
 

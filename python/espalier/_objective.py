@@ -35,7 +35,7 @@ def command_of(objective, python):
         if path.is_file():
             return [python, str(path.absolute())] if path.suffix == ".py" else [str(path.absolute())]
         if path.suffix == ".py" and len(str(objective).split()) == 1:
-            raise UsageError(f"objective {str(objective)!r}: there is no such script (the current folder is {os.getcwd()})")
+            raise UsageError(f"objective {str(objective)!r}: there is no such script in {os.getcwd()}")
         return str(objective)  # split by the tuner, as a shell quotes words
     raise UsageError(f"objective {objective!r}: must be a function of the trial, the path of a script, or a command as "
                      "one text or a list of words")
@@ -51,9 +51,9 @@ def in_environment(pickled, python, study):
     """For machines that do not see this one's files."""
     text = _call.encoded(pickled)
     if len(text) > _MOST_BYTES:
-        raise UsageError(f"the objective is {len(pickled)} bytes with what it refers to, too many to send ({len(text)} of "
-                         f"at most {_MOST_BYTES} once compressed): let it load its data itself, or put it into a module "
-                         "that the pool's machines can import")
+        raise UsageError(f"the objective is {len(pickled)} bytes with what it refers to, too many to send "
+                         f"({len(text)} of at most {_MOST_BYTES} once compressed): let it load its data itself, or put "
+                         "it into a module that the pool's machines can import")
     study["env"] = {**study.get("env", {}), _call.VARIABLE: text}
     return [python, "-m", "espalier._call", "env"]
 
@@ -62,10 +62,10 @@ def pickled(objective):
     try:
         import cloudpickle
     except ImportError as error:
-        raise UsageError(f"objective {name_of(objective)!r} cannot be imported by name from another process (it is of the "
-                         "main script or a notebook, or within a function), and cloudpickle, which sends such functions, "
-                         "is not installed: pip install cloudpickle (or 'espalier[notebook]'), or move the function to "
-                         "a module") from error
+        raise UsageError(f"objective {name_of(objective)!r} cannot be imported by name from another process (it is of "
+                         "the main script or a notebook, or within a function), and cloudpickle, which sends such "
+                         "functions, is not installed: pip install cloudpickle (or 'espalier[notebook]'), or move the "
+                         "function to a module") from error
     try:
         return cloudpickle.dumps(objective)
     except Exception as error:

@@ -52,7 +52,8 @@ def _rows(details, parts, own, figures):
                "restarts": trial["restarts"], "reason": trial["reason"]}
         for part in parts(trial):
             blank = dict.fromkeys((*own, *figures))
-            rows.append({"trial": trial["number"], "state": plain_state(trial["state"]), **given, **blank, **part, **end})
+            rows.append({"trial": trial["number"], "state": plain_state(trial["state"]), **given, **blank, **part,
+                         **end})
     return rows
 
 

@@ -61,13 +61,13 @@ def folder_for(name, directory):
 class LocalRun:
     """A `tuner run` below this process. It stops when this process ends, in whatever way."""
 
-    def __init__(self, study, directory, is_new, options):
+    def __init__(self, tuner, study, directory, is_new, options):
         self.name = study["name"]
+        self._tuner = tuner
         self._is_new = is_new
         self.directory = directory
-        self._tuner = tuner_program()
         path = directory / "study.json"
-        path.write_text(json.dumps(study, indent=1, default=_unknown))
+        path.write_text(json.dumps(study, indent=1))
         self._before = self._service_file()
         self._client = None
         self._output = open(directory / "tuner.out", "w+")
@@ -106,8 +106,8 @@ class LocalRun:
             if self._is_new:  # nothing has begun in it
                 shutil.rmtree(self.directory)
             raise UsageError(complaint)
-        done = subprocess.run([self._tuner, "export", self.name, "--db", str(self.directory / "espalier.db"), "--format",
-                               "json"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = subprocess.run([self._tuner, "export", self.name, "--db", str(self.directory / "espalier.db"),
+                               "--format", "json"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode != 0:
             raise EspalierError(self._complaint() or done.stderr.strip())
         details = read_json(done.stdout)
@@ -145,10 +145,16 @@ class ServiceRun:
 
     directory = None
 
-    def __init__(self, study, service):
-        self.name = study["name"]
+    def __init__(self, name, study, service):
         self._client = service
-        self._client.submit(study)
+        try:
+            taken = {each["name"] for each in service.studies()}
+            self.name = name.given or next(each for each in name.candidates() if each not in taken)
+            service.submit({**study, "name": self.name})
+        except BaseException:
+            service.close()
+            raise
+        self._details = None
         self._ended_at = None
         self._silent_since = None
 
@@ -207,7 +213,10 @@ def tuner_program():
     return found
 
 
-def _unknown(value):
-    if hasattr(value, "item"):  # numpy's scalars
-        return value.item()
-    raise UsageError(f"{value!r} in the study is a {type(value).__name__}, which JSON has not")
+def json_of(study):
+    """As it is in JSON, with numpy's scalars as numbers."""
+    def plain(value):
+        if hasattr(value, "item"):
+            return value.item()
+        raise UsageError(f"{value!r} in the study: JSON has no {type(value).__name__}")
+    return json.loads(json.dumps(study, default=plain))

@@ -26,17 +26,19 @@ def tune(objective, space, *, metric="value", direction="minimize", trials=None,
          directory=None, fresh=False, show=True, address=None, token_file=None, tls_ca=None, python=None, **study):
     """Runs a study until it has ended, showing its trials meanwhile, and returns its Result.
 
-    objective: a function of the trial (`espalier.trial()`), which reports, or returns the value, or both; or the path of a
-        script; or a command, as one text or a list of words. Each replica of a trial is a process of its own that calls it.
+    objective: a function of the trial (`espalier.trial()`), which reports, or returns the value, or both; or the path
+        of a script; or a command, as one text or a list of words. Each replica of a trial is a process of its own that
+        calls it.
     space: {"lr": space.loguniform(1e-5, 1), ...}, in NNI's format (docs/search_spaces.md); or the path of such a file.
     metric, direction: what is reported, and whether to "minimize" or "maximize" it.
     trials, time_limit_s, target: what ends the study.
     sampler, pruner, policy: a name, or {"name": ..., option: number} (`tuner plugins` lists them).
     slots: of this machine (absent: its GPUs, else its CPU cores). min_slots, max_slots: of one trial.
-    name, directory: of the study, and where it is kept (absent: a new one in espalier-runs). Those of an earlier run of the
-        same study go on with it, unless `fresh`.
+    name, directory: of the study, and where it is kept (absent: a new one in espalier-runs). Those of an earlier run of
+        the same study go on with it, unless `fresh`.
     show: whether to show the trials.
-    address: of a service's HTTP endpoint, which then runs the study in its pool; token_file and tls_ca as those of Client.
+    address: of a service's HTTP endpoint, which then runs the study in its pool; token_file and tls_ca as those of
+        Client.
     python: the interpreter of the trials (absent: this one).
     Further keys are those of a study file (tuner/study_file/README.md), such as max_step=30 or batch_mode="adaptive".
 
@@ -50,19 +52,18 @@ def tune(objective, space, *, metric="value", direction="minimize", trials=None,
     python = python or sys.executable
     spec = _study(space, metric, direction, min_slots, max_slots, study, trials=trials, time_limit_s=time_limit_s,
                   target=target, sampler=sampler, pruner=pruner, policy=policy, seed=seed)
+    spec = _run.json_of(spec)
     command = _objective.command_of(objective, python)
     sent = _objective.pickled(objective) if command is None else None
     if address is not None:
-        service = Client(address, token_file=token_file, tls_ca=tls_ca)
-        taken = {each["name"] for each in service.studies()}
-        spec["name"] = name or next(each for each in called.candidates() if each not in taken)
         spec["command"] = command or _objective.in_environment(sent, python, spec)
-        run = _run.ServiceRun(spec, service)
+        run = _run.ServiceRun(called, spec, Client(address, token_file=token_file, tls_ca=tls_ca))
     else:
+        tuner = _run.tuner_program()
         folder, spec["name"], is_new = _run.folder_for(called, directory)
         spec["command"] = command or _objective.in_file(sent, python, folder)
         options = [*(["--slots", str(slots)] if slots is not None else []), *(["--fresh"] if fresh else [])]
-        run = _run.LocalRun(spec, folder, is_new, options)
+        run = _run.LocalRun(tuner, spec, folder, is_new, options)
     return _finish(run, _display.display_for(show))
 
 

@@ -61,8 +61,8 @@ class Client:
     # ---- studies
 
     def submit(self, study, exist_ok=False):
-        """Creates a study: a dict with the keys of a study file (tuner/study_file/README.md), or such a file's path. With
-        `exist_ok` an existing study of the same definition will do."""
+        """Creates a study: a dict with the keys of a study file (tuner/study_file/README.md), or such a file's path.
+        With `exist_ok` an existing study of the same definition will do."""
         query = {"exist_ok": 1} if exist_ok else None
         # The key makes a request that is sent again one and the same.
         return self._call("POST", ["studies"], _study_file.load(study), query, key=uuid.uuid4().hex)
@@ -178,7 +178,8 @@ class Client:
 
     def tell(self, trial_id, value=None, state=None, values=None):
         """How it ended: "complete" with its value (or one for each direction), "pruned" or "fail"."""
-        given = {"value": value, "values": values, "state": state or ("complete" if value is not None or values else None)}
+        has_value = value is not None or values is not None
+        given = {"value": value, "values": values, "state": state or ("complete" if has_value else None)}
         return self._call("POST", ["trials", trial_id, "tell"], {k: v for k, v in given.items() if v is not None})
 
     def record(self, trial_id):
@@ -190,7 +191,8 @@ class Client:
         return self._call("POST", ["trials", trial_id, "attributes"], {"user": user})
 
     def acquire_slots(self, trial_id, slots, node=None):
-        """Slots of the pool for the trial; to be repeated, as docs/http.md tells, until it has them and while it does."""
+        """Slots of the pool for the trial; to be repeated, as docs/http.md tells, until it has them and while it
+        does."""
         return self._call("POST", ["trials", trial_id, "slots"], {"slots": slots, **({"node": node} if node else {})})
 
     def release_slots(self, trial_id):
@@ -206,8 +208,8 @@ class Client:
         return self._call("POST", ["pool", "policy"], {"name": name, "options": options})
 
     def drain(self, node, within_s=0, undo=False):
-        """Empties a node: what is still there `within_s` seconds later is shrunk, or paused with a checkpoint; 0: it may
-        run to its end. `undo`: the node takes trials again."""
+        """Empties a node: what is still there `within_s` seconds later is shrunk, or paused with a checkpoint; 0: it
+        may run to its end. `undo`: the node takes trials again."""
         return self._call("POST", ["nodes", node, "drain"], {"within_s": within_s, "undo": undo})
 
     def _call(self, method, path, body=None, query=None, key=None):
@@ -220,12 +222,12 @@ def address_in(directory):
     try:
         address = json.loads(path.read_text()).get("http")
     except OSError as error:
-        raise UsageError(f"no tuner runs in {directory} (there is no {path}): start it with `tuner run STUDY.json --dir "
-                         f"{directory}`") from error
+        raise UsageError(f"no tuner runs in {directory} (there is no {path}): start it with `tuner run STUDY.json "
+                         f"--dir {directory}`") from error
     except (ValueError, AttributeError) as error:
         raise UsageError(f"{path} does not name a service; remove it") from error
     if not address:
-        raise UsageError(f"the tuner in {directory} has no HTTP endpoint: start it without --http ''")
+        raise UsageError(f"the tuner in {directory} has no HTTP endpoint")
     return address
 
 
@@ -241,5 +243,6 @@ def _read_token(path):
 
 def _what_changes(details):
     """What tells one state of a study from the next; time that passes is no change."""
-    study = {k: v for k, v in details["study"].items() if k not in ("elapsed_s", "remaining_s", "slot_seconds", "spent")}
+    of_time = ("elapsed_s", "remaining_s", "slot_seconds", "spent")
+    study = {key: value for key, value in details["study"].items() if key not in of_time}
     return study, details["trials"], details["decisions"]

@@ -229,7 +229,8 @@ class Strangers(ServiceTest):
         super().setUp()
         # With a word, the kernel's word lets nobody in: as from another machine.
         database, word = self.dir / "pool.db", self.write("word", "a word of ours\n", 0o600)
-        process = self.start("serve", "--grpc", "0.0.0.0:0", "--http", "0.0.0.0:0", "--db", database, "--token-file", word)
+        process = self.start("serve", "--grpc", "0.0.0.0:0", "--http", "0.0.0.0:0", "--db", database,
+                             "--token-file", word)
         self.grpc = self.told_address(process, "gRPC").replace("0.0.0.0", "127.0.0.1")
         self.http = self.told_address(process, "HTTP").replace("0.0.0.0", "127.0.0.1")
         self.folder = pathlib.Path(f"{database}.credentials")
