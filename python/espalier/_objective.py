@@ -92,6 +92,7 @@ def search_path():
     """PYTHONPATH by which trials of this machine import what this process does, but for what an interpreter brings."""
     places = sysconfig.get_paths()
     installed = tuple(places[key] for key in ("stdlib", "platstdlib", "purelib", "platlib"))
-    own = [path for path in map(os.path.abspath, sys.path) if not path.startswith(installed) and path[-4:] != ".zip"]
+    own = [path for path in map(os.path.abspath, sys.path)
+           if not path.startswith(installed) and not path.endswith((".zip", "site-packages", "dist-packages"))]
     given = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     return os.pathsep.join(dict.fromkeys([*own, *given]))

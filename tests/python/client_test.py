@@ -1,11 +1,13 @@
 """espalier.Client against real services: what it can do, whom it believes, and what it says where that fails."""
 import csv
+import hashlib
 import io
 import json
 import math
 import os
 import pathlib
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -283,6 +285,19 @@ class Strangers(ServiceTest):
         self.serve(self.dir / "other.db")
         with self.assertRaisesRegex(espalier.UnreachableError, "the token holds the hash"):
             self.connect(self.http, token_file=self.administer).studies()
+
+    def test_an_ended_certificate_is_refused_with_what_to_do(self):
+        key, request, ended = (self.dir / name for name in ("ended.key", "request.pem", "ended.pem"))
+        for words in (f"req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout {key} -out {request} "
+                      "-subj /CN=tuner.espalier", f"x509 -req -in {request} -signkey {key} -days -1 -out {ended}"):
+            subprocess.run(["openssl", *words.split()], check=True, capture_output=True)
+        pin = hashlib.sha256(ssl.PEM_cert_to_DER_cert(ended.read_text())).hexdigest()
+        token = self.write("ended.token", f"esp1.00000000.{'1' * 64}.{pin}\n")
+        self.start("serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--db", self.dir / "ended.db", "--tls-cert",
+                   ended, "--tls-key", key)
+        address = self.told_address(self.processes[-1], "HTTP")
+        with self.assertRaisesRegex(espalier.UnreachableError, "not good now .*expired.*restart the service"):
+            self.connect(address, token_file=token).studies()
 
 
 if __name__ == "__main__":
