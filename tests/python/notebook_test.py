@@ -14,10 +14,11 @@ import unittest
 
 import nbclient
 import nbformat
+from jupyter_client.manager import start_new_kernel
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from harness import BIN, TunerTest  # noqa: E402
+from harness import BIN, TunerTest, wait_for  # noqa: E402
 
 import espalier  # noqa: E402
 from espalier import space  # noqa: E402
@@ -31,6 +32,12 @@ import espalier
 from espalier import space
 result = espalier.tune([sys.argv[1]], {{"x": space.uniform(0, 1)}}, trials=3, slots=2, sampler="random", metric="loss")
 print("RESULT", len(result.trials))
+"""
+INTERRUPTED = """
+import espalier
+result = espalier.tune(["{program}"], {{"x": espalier.space.uniform(0, 1)}}, name="mine", trials=4, slots=2,
+                       sampler="random", stop_grace_s=1)
+print("RESULT", result.state, len(result.trials), result.best_value)
 """
 
 
@@ -57,6 +64,30 @@ class Shown(TunerTest):
         self.assertGreater(float(re.match(r"\((0\.\d+),", best[0].data["text/plain"])[1]), 0.8)
         self.assertEqual(frame[0].data["text/html"].count("<tr"), 1 + 4)
         self.assertEqual(curves[0].data["text/html"].count("<tr"), 2 + 8)
+
+    def test_interrupting_the_kernel_returns_what_there_is(self):
+        program = self.write("waiting.sh", "#!/bin/sh\ntuner tell --step 1 --value 0.5\nexec sleep 600\n", 0o755)
+        manager, client = start_new_kernel(kernel_name="python3")
+        self.addCleanup(manager.shutdown_kernel, now=True)
+        self.addCleanup(client.stop_channels)
+        client.execute(INTERRUPTED.format(program=program))
+        wait_for(lambda: self.reported("mine"), "both trials to report")
+        manager.interrupt_kernel()
+        reply = client.get_shell_msg(timeout=60)["content"]
+        self.assertEqual(reply["status"], "ok", reply)
+        told = ""
+        while "RESULT" not in told:
+            message = client.get_iopub_msg(timeout=60)
+            told += message["content"].get("text", "")
+        self.assertIn("stopping: trials save what they can", told)
+        self.assertIn("RESULT STOPPED 2 0.5", told)
+
+    def reported(self, name):
+        try:
+            with espalier.Client(directory=self.dir / "espalier-runs" / name) as client:
+                return [trial["step"] for trial in client.trials(name, values=False)] == [1, 1]
+        except espalier.EspalierError:
+            return False
 
     def test_a_function_that_is_sent_and_a_dataframe(self):
         offset = 5
