@@ -54,8 +54,11 @@ def table(details, most=_MOST_ROWS):
 
     def place(trial):
         value = trial["value"]
-        return (has_ended(trial), value is None or value != value, sign * value if value is not None else 0,
-                trial["number"]) if has_ended(trial) else (False, False, 0, trial["number"])
+        if not has_ended(trial):
+            return 0, 0, trial["number"]
+        if value is None or value != value:
+            return 2, 0, trial["number"]
+        return 1, sign * value, trial["number"]
 
     shown = sorted(trials, key=place)[:most]
     names = list(dict.fromkeys(name for trial in shown for name in trial["parameters"]))

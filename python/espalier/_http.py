@@ -100,7 +100,7 @@ class Connection:
             if kept:
                 return self._exchange(method, target, text, headers)
             raise self._nobody(error) from error
-        except (http.client.HTTPException, ValueError) as error:
+        except http.client.HTTPException as error:
             self._close()
             raise UnreachableError(f"what answers at {self.address} does not speak HTTP ({error}): name the address of "
                                    "--http, not of --grpc", "UNAVAILABLE") from error

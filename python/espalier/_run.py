@@ -14,6 +14,7 @@ from espalier.errors import EspalierError, NotFoundError, UnreachableError, Usag
 
 _CHILD = str(pathlib.Path(_child.__file__).resolve())
 _BAD_INPUT = 2  # what tuner exits with
+_LOOK_SHARE = 9  # times as long as a look takes passes until the next
 _LEAVE_S = 120  # for the trials of a study that has ended to give their slots back
 _SILENT_S = 60  # a service may be started again meanwhile
 _STOPPING = "stopping: trials save what they can (interrupt again: at once)"
@@ -24,10 +25,12 @@ def follow(run, display, every_s):
     stopped = False
     while True:
         try:
+            began = time.monotonic()
             details = run.look()
             if details is not None:
                 display.show(details)
-            if run.ended(every_s):
+            # Where a look takes long, because there are many trials, they are fewer.
+            if run.ended(max(every_s, _LOOK_SHARE * (time.monotonic() - began))):
                 return
         except KeyboardInterrupt:
             if stopped:
@@ -38,8 +41,8 @@ def follow(run, display, every_s):
 
 
 def folder_for(name, directory):
-    """Where the run is kept, the study's name, and whether the folder is new. Without both it is, espalier-runs/NAME-2
-    and so on; a name or a directory of an earlier run takes that up again."""
+    """Where the run is kept, the study's name, and whether the folder is new. A name or a directory may be those of an
+    earlier run, which is taken up again. Without them the folder is a new one: espalier-runs/NAME, NAME-2 and so on."""
     if directory is not None:
         path = pathlib.Path(directory).absolute()
         is_new = not path.exists()

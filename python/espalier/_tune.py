@@ -48,6 +48,8 @@ def tune(objective, space, *, metric="value", direction="minimize", trials=None,
     """
     if address is not None and (slots is not None or directory is not None or fresh):
         raise UsageError("slots, directory and fresh are of a study of this machine: leave them out, or the address")
+    if address is None and (token_file is not None or tls_ca is not None):
+        raise UsageError("token_file and tls_ca are for a service: name its address, or leave them out")
     called = _Name(name, _objective.name_of(objective))
     python = python or sys.executable
     spec = _study(space, metric, direction, min_slots, max_slots, study, trials=trials, time_limit_s=time_limit_s,

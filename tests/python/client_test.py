@@ -293,8 +293,8 @@ class Strangers(ServiceTest):
             subprocess.run(["openssl", *words.split()], check=True, capture_output=True)
         pin = hashlib.sha256(ssl.PEM_cert_to_DER_cert(ended.read_text())).hexdigest()
         token = self.write("ended.token", f"esp1.00000000.{'1' * 64}.{pin}\n")
-        self.start("serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--db", self.dir / "ended.db", "--tls-cert",
-                   ended, "--tls-key", key)
+        self.start("serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--db", self.dir / "ended.db",
+                   "--tls-cert", ended, "--tls-key", key)
         address = self.told_address(self.processes[-1], "HTTP")
         with self.assertRaisesRegex(espalier.UnreachableError, "not good now .*expired.*restart the service"):
             self.connect(address, token_file=token).studies()

@@ -111,10 +111,11 @@ class OfThisMachine(TuneTest):
         program = self.program()
         for wanted, keys in (("trials", {"trials": None}), ("tqe.*tpe", {"sampler": "tqe"}), ("space", {"space": 7}),
                              ('"x"', {"space": {"x": 7}}), ("slots", {"slots": 0}),
-                             ("slots", {"address": "127.0.0.1:1"}), ("absent", {"objective": ["./absent"]}),
-                             ("max_stepp.*max_step", {"max_stepp": 3}), ("at least 3 slots", {"min_slots": 3}),
+                             ("slots", {"address": "127.0.0.1:1"}), ("address", {"token_file": "ada.token"}),
+                             ("absent", {"objective": ["./absent"]}), ("max_stepp.*max_step", {"max_stepp": 3}),
+                             ("at least 3 slots", {"min_slots": 3}),
                              ("name", {"name": "../x"}), ("minimize", {"direction": "up"}),
-                             ("function of the trial", {"objective": 7}),
+                             ("of the trial", {"objective": 7}),
                              ("no such script", {"objective": "absent.py"}), ("JSON", {"target": object()})):
             with self.subTest(keys), self.assertRaisesRegex(espalier.UsageError, wanted):
                 self.tune(**{"objective": [program], **keys})
