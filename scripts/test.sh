@@ -115,6 +115,8 @@ scripts/setup-optuna.sh 5.0.0 4.5.0
 # AdaptDL's own tests, and what makes wheels.
 scripts/setup-adaptdl.sh
 scripts/setup-wheel.sh
+# Jupyter and what notebooks and terminals show by.
+scripts/setup-notebook.sh
 
 if [[ $quick == yes || $thorough == yes ]]; then
   heading "everything: build and tests (preset ci)"

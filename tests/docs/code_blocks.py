@@ -29,7 +29,7 @@ def check(test, page):
             sides = [[line[1:] for line in text.splitlines() if not line.startswith(skipped)]
                      for skipped in ("+", "-")]
         else:
-            test.assertEqual(bool(files), language in ("cpp", "cmake"), f"no file is named:\n{text}")
+            test.assertEqual(bool(files), language in ("cpp", "cmake", "python"), f"no file is named:\n{text}")
             sides = [text.splitlines()] * len(files)
         for side, file in zip(sides, files):
             blocks += 1

@@ -90,8 +90,8 @@ class OpenApi(HttpTest):
     def target(self, path, study="study", trial=None):
         """A path whose names are those of things that are there."""
         if "{trial_id}" in path:
-            trial = trial or (self.enqueue() if path.endswith("/cancel") else self.ask())["trial_id"]
-        return path.replace("{study}", study).replace("{trial_id}", str(trial))
+            trial = trial or (self.enqueue() if path.endswith(("/cancel", "/pin")) else self.ask())["trial_id"]
+        return path.replace("{study}", study).replace("{trial_id}", str(trial)).replace("{node}", "absent")
 
     def test_the_service_shows_the_file(self):
         self.assertEqual(self.call("GET", "/api/openapi.json"), OPENAPI)
@@ -107,7 +107,7 @@ class OpenApi(HttpTest):
                 if content:
                     SCHEMAS.check(body, content["schema"])
                 # No node is there: slots are waited for, and a trial of a client prints where the client is.
-                others = {"AcquireSlots": (202,), "GetTrialOutput": (409,)}
+                others = {"AcquireSlots": (202,), "GetTrialOutput": (409,), "DrainNode": (404,)}
                 self.check(method, path, operation, body, self.target(path),
                            expected=others.get(operation["operationId"], (200, 201)))
                 self.call("POST", "/api/studies/study/resume", {}) if method != "delete" else None
@@ -150,7 +150,8 @@ class OpenApi(HttpTest):
                 _, reply = self.check(method, path, operation, {**example, "no_such_key": 1}, target, expected=(400,))
                 self.assertIn("no_such_key", reply["error"])
                 for name in schema["properties"]:
-                    object_wanted = name in ("parameters", "user", "system", "user_attributes", "search_space")
+                    object_wanted = name in ("parameters", "user", "system", "user_attributes", "search_space",
+                                             "options")
                     odd = 7 if object_wanted else {"odd": []}
                     _, reply = self.check(method, path, operation, {**example, name: odd}, target, expected=(400,))
                     self.assertIn(name, reply["error"])

@@ -42,6 +42,12 @@ for epoch in adl.remaining_epochs_until(EPOCHS):
 """
 EPOCHS = 12
 
+TUNE = """
+import espalier
+result = espalier.tune("sh told.sh", {"lr": espalier.space.uniform(0, 1)}, trials=2, slots=2, sampler="random")
+print(result.state, len(result.trials), [result.study["metric"], *result.best_parameters])
+"""
+
 # As a replica with a GPU does; prints the files that then are in the process. No GPU is needed to load it.
 LOAD_ALL = """
 import ctypes, os, pathlib, re, torch, espalier
@@ -112,6 +118,7 @@ class Wheel(unittest.TestCase):
             self.assertEqual(set(files) - names, set())
         wanted = next(importlib.metadata.distributions(name="espalier", path=[str(self.site)])).requires
         self.assertIn("torch==2.11.*", wanted)
+        self.assertTrue([line for line in wanted if re.fullmatch(r"pandas *; extra == .notebook.", line)], wanted)
         for folder, extra in (("adapters/optuna/python", "optuna"), ("adapters/nni", "nni")):
             alone = re.search(r"^dependencies = (\[.*\])$", (ROOT / folder / "pyproject.toml").read_text(), re.M)[1]
             self.assertEqual([line.split(";")[0].strip() for line in wanted if f"'{extra}'" in line.replace('"', "'")],
@@ -169,6 +176,11 @@ class Wheel(unittest.TestCase):
         self.assertIn("pip install 'espalier[optuna]'", told)
         (self.dir / "old.yml").write_text("trial: {}\n")
         self.assertIn("pip install 'espalier[nni]'", self.run_command("espalier-nni", "convert", "old.yml", code=1))
+
+    def test_a_study_from_python_finds_the_wheels_tuner(self):
+        (self.dir / "told.sh").write_text('#!/bin/sh\ntuner tell --step 1 --value "$ESPALIER_PARAM_LR"\n')
+        told = self.run_command(self.bin / "python", "-c", TUNE, env=self.env | {"PATH": "/usr/bin:/bin"})
+        self.assertIn("COMPLETE 2 ['value', 'lr']", told)
 
     def test_a_command_trial_calls_tuner(self):
         script = self.dir / "plain.sh"

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/api/json.h"
-#include "tuner/api/operations.h"
 #include "tuner/server/http_message.h"
 
 namespace espalier {
@@ -34,8 +33,6 @@ HttpAnswer AnswerMetrics(const absl::StatusOr<std::string>& text) {
 }
 
 HttpAnswer OpenApi(const HttpCall&) { return {absl::OkStatus(), std::string(OpenApiText())}; }
-
-HttpAnswer ShowPool(const HttpCall& call) { return ToAnswer(api::GetPool(call.tuner, {})); }
 
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -97,13 +94,12 @@ std::vector<HttpRoute> ServiceRoutes(std::string dashboard, MetricsText metrics)
   return {{"GET", "/", "index", index},
           {"GET", "/healthz", "healthz", Health},
           {"GET", "/metrics", "metrics", text},
-          {"GET", "/api/openapi.json", "openapi", OpenApi},
-          {"GET", "/api/pool", "GetPool", ShowPool}};
+          {"GET", "/api/openapi.json", "openapi", OpenApi}};
 }
 
 std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics) {
   std::vector<HttpRoute> all = ServiceRoutes(std::move(dashboard), std::move(metrics));
-  for (const auto& routes : {StudyRoutes(), TrialRoutes(), SlotRoutes()}) {
+  for (const auto& routes : {StudyRoutes(), TrialRoutes(), SlotRoutes(), PoolRoutes()}) {
     all.insert(all.end(), routes.begin(), routes.end());
   }
   return all;

@@ -16,6 +16,7 @@ namespace espalier {
 std::vector<HttpRoute> StudyRoutes();
 std::vector<HttpRoute> TrialRoutes();
 std::vector<HttpRoute> SlotRoutes();
+std::vector<HttpRoute> PoolRoutes();
 
 // The text of the metrics, of a tuner.
 using MetricsText = std::function<absl::StatusOr<std::string>(Tuner&)>;

@@ -1,6 +1,7 @@
 // Routes of the HTTP endpoint: trials that clients ask for, run and tell.
 
 #include "absl/strings/str_cat.h"
+#include "tuner/api/operations.h"
 #include "tuner/api/trial_operations.h"
 #include "tuner/api/trial_output.h"
 #include "tuner/server/http_message.h"
@@ -52,6 +53,21 @@ HttpAnswer Cancel(const HttpCall& call) {
   return OnTrial<v1::CancelTrialRequest>(call, api::CancelTrial);
 }
 
+HttpAnswer Pin(const HttpCall& call) {
+  v1::PinTrialRequest request;
+  const absl::StatusOr<std::int64_t> id = TrialIdOf(call);
+  if (!id.ok()) return ToAnswer(id.status());
+  const absl::Status read = ReadBody(call, request, {"study", "trial_number"});
+  if (!read.ok()) return ToAnswer(read);
+  v1::TrialId trial;
+  trial.set_trial_id(*id);
+  const absl::StatusOr<v1::TrialRecord> found = api::GetTrial(call.tuner, trial);
+  if (!found.ok()) return ToAnswer(found.status());
+  request.set_study(found->study());
+  request.set_trial_number(found->number());
+  return ToAnswer(api::PinTrial(call.tuner, request));
+}
+
 HttpAnswer Output(const HttpCall& call) {
   v1::TrialOutputRequest request;
   const absl::StatusOr<std::int64_t> id = TrialIdOf(call);
@@ -89,6 +105,7 @@ std::vector<HttpRoute> TrialRoutes() {
           {"GET", "/api/trials/{trial_id}/should-prune", "ShouldPrune", ShouldPrune},
           {"POST", "/api/trials/{trial_id}/tell", "Tell", Tell},
           {"POST", "/api/trials/{trial_id}/cancel", "CancelTrial", Cancel},
+          {"POST", "/api/trials/{trial_id}/pin", "PinTrial", Pin},
           {"GET", "/api/trials/{trial_id}/output", "GetTrialOutput", Output},
           {"POST", "/api/trials/{trial_id}/attributes", "SetAttributes", SetAttributes}};
 }

@@ -1,0 +1,187 @@
+"""What `espalier.tune` shows of a study while it runs, and what a notebook shows of its result."""
+import html
+import sys
+
+from espalier._rows import has_ended, plain_state
+
+_MOST_ROWS = 15  # of the live table
+_ROUTINE = ("trial", "state", "slots", "step")
+
+
+def display_for(shown):
+    """By where the output goes; `shown` False: nothing is shown."""
+    if not shown:
+        return _Display()
+    if in_notebook():
+        return _Notebook()
+    if sys.stdout is not None and sys.stdout.isatty():
+        try:
+            return _Table()
+        except ImportError:
+            pass
+        try:
+            return _Bar()
+        except ImportError:
+            pass
+    return _Lines()
+
+
+def in_notebook():
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def figure(value):
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def headline(details):
+    study = details["study"]
+    counts = {state.lower(): count for state, count in study["trials_by_state"].items() if count}
+    told = ", ".join(f"{count} {state}" for state, count in counts.items()) or "no trial yet"
+    if study["max_trials"]:
+        told = f"{sum(has_ended(trial) for trial in details['trials'])} of {study['max_trials']} ended: {told}"
+    best = "" if study["best_trial"] is None else \
+        f"; best {study['metric']} {figure(study['best_value'])} of trial {study['best_trial']}"
+    return f"{study['name']}: {plain_state(study['state']).lower()}, {told}{best}"
+
+
+def table(details, most=_MOST_ROWS):
+    """Its heading and rows, as texts: what lives first, then the best."""
+    study, trials = details["study"], details["trials"]
+    sign = -1 if study["maximize"] else 1
+
+    def place(trial):
+        value = trial["value"]
+        if not has_ended(trial):
+            return 0, 0, trial["number"]
+        if value is None or value != value:
+            return 2, 0, trial["number"]
+        return 1, sign * value, trial["number"]
+
+    shown = sorted(trials, key=place)[:most]
+    names = list(dict.fromkeys(name for trial in shown for name in trial["parameters"]))
+    rows = [[str(trial["number"]), plain_state(trial["state"]).lower(), str(trial["slots"] or ""),
+             str(trial["step"] or ""), figure(trial["value"]), *(figure(trial["parameters"].get(n)) for n in names)]
+            for trial in shown]
+    return [*_ROUTINE, study["metric"], *names], rows
+
+
+def as_html(details, most=_MOST_ROWS):
+    heading, rows = table(details, most)
+    best = str(details["study"]["best_trial"])
+
+    def row(cells, kind):
+        weight = " style='font-weight:bold'" if kind == "td" and cells[0] == best else ""
+        return f"<tr{weight}>" + "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in cells) + "</tr>"
+
+    left_out = len(details["trials"]) - len(rows)
+    more = f"<p>and {left_out} more</p>" if left_out > 0 else ""
+    return (f"<div><p>{html.escape(headline(details))}</p><table><thead>{row(heading, 'th')}</thead><tbody>"
+            + "".join(row(cells, "td") for cells in rows) + f"</tbody></table>{more}</div>")
+
+
+class _Display:
+    """Shows nothing."""
+
+    def show(self, details):
+        pass
+
+    def say(self, text):
+        pass
+
+    def finish(self):
+        pass
+
+
+class _Lines(_Display):
+    """A line for each trial that has ended."""
+
+    def __init__(self):
+        self._told = set()
+
+    def show(self, details):
+        for trial in details["trials"]:
+            if has_ended(trial) and trial["number"] not in self._told:
+                self._told.add(trial["number"])
+                self.say(self._line(details, trial))
+
+    @staticmethod
+    def _line(details, trial):
+        study = details["study"]
+        value = f" {study['metric']} {figure(trial['value'])}" if trial["value"] is not None else ""
+        given = " ".join(f"{name}={figure(value)}" for name, value in trial["parameters"].items())
+        why = f" ({trial['reason']})" if trial["reason"] and trial["state"] != "TRIAL_COMPLETE" else ""
+        return f"trial {trial['number']} {plain_state(trial['state']).lower()}{value}  {given}{why}"
+
+    def say(self, text):
+        print(text, flush=True)
+
+
+class _Bar(_Display):
+    def __init__(self):
+        import tqdm
+        self._bar, self._make = None, tqdm.tqdm
+
+    def show(self, details):
+        study = details["study"]
+        if self._bar is None:
+            self._bar = self._make(total=study["max_trials"] or None, unit="trial", desc=study["name"])
+        if study["best_trial"] is not None:
+            self._bar.set_postfix_str(f"best {study['metric']} {figure(study['best_value'])}", refresh=False)
+        self._bar.n = sum(has_ended(trial) for trial in details["trials"])
+        self._bar.refresh()
+
+    def say(self, text):
+        self._make.write(text)
+
+    def finish(self):
+        if self._bar is not None:
+            self._bar.close()
+
+
+class _Table(_Display):
+    def __init__(self):
+        import rich.live
+        import rich.table
+        import rich.text
+        self._rich = rich
+        self._live = rich.live.Live(auto_refresh=False)
+        self._live.start()
+
+    def show(self, details):
+        heading, rows = table(details)
+        drawn = self._rich.table.Table(title=self._rich.text.Text(headline(details)), title_justify="left")
+        for name in heading:
+            drawn.add_column(self._rich.text.Text(name), no_wrap=name in _ROUTINE)
+        for cells in rows:
+            best = cells[0] == str(details["study"]["best_trial"])
+            drawn.add_row(*map(self._rich.text.Text, cells), style="bold cyan" if best else None)
+        self._live.update(drawn, refresh=True)
+
+    def say(self, text):
+        self._live.console.print(text, markup=False)
+
+    def finish(self):
+        self._live.stop()
+
+
+class _Notebook(_Display):
+    def __init__(self):
+        from IPython.display import HTML, display
+        self._html, self._display, self._handle = HTML, display, None
+        self._shown = None
+
+    def show(self, details):
+        text = as_html(details)
+        if text == self._shown:
+            return
+        self._shown = text
+        if self._handle is None:
+            self._handle = self._display(self._html(text), display_id=True)
+        else:
+            self._handle.update(self._html(text))
+
+    def say(self, text):
+        print(text, flush=True)

@@ -1,0 +1,56 @@
+"""What `espalier.tune` returns."""
+from espalier import _display, _rows
+
+
+class Result:
+    """A study that has ended, or was stopped. Trials are dicts as those of `espalier.Client`, with their curves."""
+
+    def __init__(self, details, directory=None):
+        self._details = details
+        self.directory = directory  # of a study of this machine: database, trials' logs, report.html
+
+    @property
+    def study(self):
+        return self._details["study"]
+
+    @property
+    def name(self):
+        return self.study["name"]
+
+    @property
+    def state(self):
+        """COMPLETE, STOPPED or FAILED."""
+        return _rows.plain_state(self.study["state"])
+
+    @property
+    def trials(self):
+        """By number."""
+        return self._details["trials"]
+
+    @property
+    def best_trial(self):
+        """None while no trial has a value."""
+        return next((trial for trial in self.trials if trial["number"] == self.study["best_trial"]), None)
+
+    @property
+    def best_value(self):
+        return self.study["best_value"]
+
+    @property
+    def best_parameters(self):
+        best = self.best_trial
+        return None if best is None else best["parameters"]
+
+    def rows(self, steps=False):
+        """One dict a trial, or with `steps` one a trial and reported step: the columns of `tuner export`."""
+        return _rows.step_rows(self._details) if steps else _rows.trial_rows(self._details)
+
+    def dataframe(self, steps=False):
+        """The same as a DataFrame of pandas."""
+        return _rows.dataframe(self.rows(steps))
+
+    def __repr__(self):
+        return f"<espalier.Result {_display.headline(self._details)}>"
+
+    def _repr_html_(self):
+        return _display.as_html(self._details)

@@ -1,0 +1,82 @@
+"""A study's trials as rows, with the columns of `tuner export`: lists of dicts, or pandas' DataFrames of them."""
+from espalier.errors import UsageError
+
+_STEP = ("step", "value", "at_s", "global_batch_size", "slots")
+_TRIAL = ("final_value", "started_s", "ended_s", "slot_seconds", "restarts", "reason")
+_OWN = frozenset(("trial", "state", *_STEP, *_TRIAL))
+_ENDED = ("TRIAL_COMPLETE", "TRIAL_PRUNED", "TRIAL_FAIL")
+
+
+def plain_state(state):
+    """"COMPLETE" of "TRIAL_COMPLETE"."""
+    return state.partition("_")[2]
+
+
+def has_ended(trial):
+    return trial["state"] in _ENDED
+
+
+def trial_rows(details):
+    """One row a trial of a study's details."""
+    return _rows(details, lambda trial: [{"step": trial["step"] or None}], ("step",), ())
+
+
+def step_rows(details):
+    """One row a trial and step that it has reported; a trial without a report has one, too."""
+    figures = sorted({name for trial in details["trials"] for value in trial["values"] for name in value["extra"]})
+    created = details["study"]["created_at"]
+
+    def steps(trial):
+        for value in trial["values"]:
+            yield {"step": value["step"], "value": value["value"], "at_s": value["at"] - created,
+                   "global_batch_size": value["batch_size"] or None, "slots": _slots_at(trial, value["at"]),
+                   **{f"extra.{name}": figure for name, figure in value["extra"].items()}}
+        if not trial["values"]:
+            yield {}
+
+    return _rows(details, steps, _STEP, [f"extra.{name}" for name in figures])
+
+
+def _rows(details, parts, own, figures):
+    created, trials, last = details["study"]["created_at"], details["trials"], _last_moment(details)
+    names = dict.fromkeys(name for trial in trials for name in trial["parameters"])
+    columns = {name: f"parameter.{name}" if name in _OWN else name for name in names}
+    rows = []
+    for trial in trials:
+        given = {column: trial["parameters"].get(name) for name, column in columns.items()}
+        end = {"final_value": trial["value"] if has_ended(trial) else None,
+               "started_s": trial["started_at"] - created if trial["started_at"] else None,
+               "ended_s": trial["ended_at"] - created if trial["ended_at"] else None,
+               "slot_seconds": sum(((span["to"] or last) - span["from"]) * len(span["slots"])
+                                   for span in trial["spans"]),
+               "restarts": trial["restarts"], "reason": trial["reason"]}
+        for part in parts(trial):
+            blank = dict.fromkeys((*own, *figures))
+            rows.append({"trial": trial["number"], "state": plain_state(trial["state"]), **given, **blank, **part,
+                         **end})
+    return rows
+
+
+def _last_moment(details):
+    moments = [details["study"]["ended_at"], details["study"]["created_at"]]
+    moments += [decision["at"] for decision in details["decisions"]]
+    for trial in details["trials"]:
+        moments += [trial["ended_at"], trial["started_at"], *(value["at"] for value in trial["values"])]
+        moments += [at for span in trial["spans"] for at in (span["from"], span["to"])]
+    return max(moments)
+
+
+def _slots_at(trial, at):
+    for span in trial["spans"]:
+        if span["from"] <= at and (not span["to"] or at <= span["to"]):
+            return len(span["slots"])
+    return 0
+
+
+def dataframe(rows):
+    try:
+        import pandas
+    except ImportError as error:
+        raise UsageError("a DataFrame needs pandas, which is not installed: pip install pandas (or "
+                         "'espalier[notebook]'); rows() has the same as a list of dicts") from error
+    return pandas.DataFrame(rows)

@@ -1,0 +1,225 @@
+"""A study of `espalier.tune` while it runs: by a `tuner run` of this machine, or by a service."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from espalier import _child, _objective, _tuner, client
+from espalier._http import read_json
+from espalier.errors import EspalierError, NotFoundError, UnreachableError, UsageError
+
+_CHILD = str(pathlib.Path(_child.__file__).resolve())
+_BAD_INPUT = 2  # what tuner exits with
+_LOOK_SHARE = 9  # times as long as a look takes passes until the next
+_LEAVE_S = 120  # for the trials of a study that has ended to give their slots back
+_SILENT_S = 60  # a service may be started again meanwhile
+_STOPPING = "stopping: trials save what they can (interrupt again: at once)"
+
+
+def follow(run, display, every_s):
+    """Until it has ended. The first Ctrl-C stops the study, as it does to `tuner run`; the second ends the call."""
+    stopped = False
+    while True:
+        try:
+            began = time.monotonic()
+            details = run.look()
+            if details is not None:
+                display.show(details)
+            # Where a look takes long, because there are many trials, they are fewer.
+            if run.ended(max(every_s, _LOOK_SHARE * (time.monotonic() - began))):
+                return
+        except KeyboardInterrupt:
+            if stopped:
+                raise
+            stopped = True
+            display.say(_STOPPING)
+            run.stop()
+
+
+def folder_for(name, directory):
+    """Where the run is kept, the study's name, and whether the folder is new. A name or a directory may be those of an
+    earlier run, which is taken up again. Without them the folder is a new one: espalier-runs/NAME, NAME-2 and so on."""
+    if directory is not None:
+        path = pathlib.Path(directory).absolute()
+        is_new = not path.exists()
+        path.mkdir(parents=True, exist_ok=True)
+        return path, name.given or name.otherwise, is_new
+    runs = pathlib.Path("espalier-runs").absolute()
+    if name.given:
+        if os.sep in name.given or name.given in (".", ".."):
+            raise UsageError(f"name {name.given!r}: must have letters, digits, _, - and . alone")
+        return folder_for(name, runs / name.given)
+    for each in name.candidates():
+        try:
+            (runs / each).mkdir(parents=True)
+            return runs / each, each, True
+        except FileExistsError:
+            continue
+
+
+class LocalRun:
+    """A `tuner run` below this process. It stops when this process ends, in whatever way."""
+
+    def __init__(self, tuner, study, directory, is_new, options):
+        self.name = study["name"]
+        self._tuner = tuner
+        self._is_new = is_new
+        self.directory = directory
+        path = directory / "study.json"
+        path.write_text(json.dumps(study, indent=1))
+        self._before = self._service_file()
+        self._client = None
+        self._output = open(directory / "tuner.out", "w+")
+        environment = dict(os.environ, PYTHONPATH=_objective.search_path())
+        self._process = _start([sys.executable, "-I", _CHILD, str(os.getpid()), self._tuner, "run", str(path), "--dir",
+                                str(directory), *options], self._output, environment)
+
+    def look(self):
+        """Its details; None while there is no service."""
+        if self._client is None:
+            found = self._service_file()
+            if found is None or found == self._before:
+                return None
+            self._client = client.Client.at_home(client.address_in(self.directory))
+        try:
+            return self._client.details(self.name, values=False)
+        except (UnreachableError, NotFoundError):
+            return None
+
+    def ended(self, wait_s):
+        # What a study of seconds has come to is shown at its end, and the service is there in no time.
+        try:
+            self._process.wait(wait_s if self._client else 0.05)
+            return True
+        except subprocess.TimeoutExpired:
+            return False
+
+    def stop(self):
+        self._process.send_signal(signal.SIGINT)
+
+    def details(self):
+        """Everything about the study, once it has ended."""
+        code = self._process.returncode
+        if code == _BAD_INPUT:
+            complaint = self._complaint().replace(f"{self.directory / 'study.json'}: ", "")
+            if self._is_new:  # nothing has begun in it
+                shutil.rmtree(self.directory)
+            raise UsageError(complaint)
+        done = subprocess.run([self._tuner, "export", self.name, "--db", str(self.directory / "espalier.db"),
+                               "--format", "json"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise EspalierError(self._complaint() or done.stderr.strip())
+        details = read_json(done.stdout)
+        if details["study"]["state"] == "STUDY_RUNNING":
+            raise EspalierError(f"tuner run ended with {code}, and the study goes on when it is started again: "
+                                f"{self._complaint()}")
+        return details
+
+    def close(self):
+        """Ends what is still there: at once where it was asked to stop before."""
+        if self._client is not None:
+            self._client.close()
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait()
+        self._output.close()
+
+    def _complaint(self):
+        self._output.seek(0)
+        lines = self._output.read().strip().splitlines()
+        told = [line.removeprefix("tuner run: ") for line in lines if line.startswith("tuner run: ")]
+        return "\n".join(told or lines[-20:])
+
+    def _service_file(self):
+        """What tells one from another: each is written anew."""
+        try:
+            found = (self.directory / "service.json").stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
+
+class ServiceRun:
+    """A study of a running service."""
+
+    directory = None
+
+    def __init__(self, name, study, service):
+        self._client = service
+        try:
+            taken = {each["name"] for each in service.studies()}
+            self.name = name.given or next(each for each in name.candidates() if each not in taken)
+            service.submit({**study, "name": self.name})
+        except BaseException:
+            service.close()
+            raise
+        self._details = None
+        self._ended_at = None
+        self._silent_since = None
+
+    def look(self):
+        try:
+            self._details = self._client.details(self.name, values=False)
+            self._silent_since = None
+            return self._details
+        except UnreachableError:
+            now = time.monotonic()
+            self._silent_since = self._silent_since or now
+            if now - self._silent_since > _SILENT_S:
+                raise
+            self._details = None
+            return None
+
+    def ended(self, wait_s):
+        if self._details is not None and self._details["study"]["state"] != "STUDY_RUNNING":
+            self._ended_at = self._ended_at or time.monotonic()
+            held = any(holder["study"] == self.name for node in self._details["pool"]["nodes"]
+                       for holder in node["holders"])
+            if not held or time.monotonic() - self._ended_at > _LEAVE_S:
+                return True
+        time.sleep(wait_s)
+        return False
+
+    def stop(self):
+        self._client.stop(self.name)
+
+    def details(self):
+        return self._client.details(self.name)
+
+    def close(self):
+        self._client.close()
+
+
+def _start(command, output, environment):
+    """In a session of its own: Ctrl-C in a terminal goes to this process, which says what the other is to do. What is
+    said before that listens waits: `tuner run` lets these signals in when it does."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                                env=environment, start_new_session=True)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def tuner_program():
+    """That of the installed wheel, or the one in PATH."""
+    if _tuner.PROGRAM.exists():
+        return str(_tuner.PROGRAM)
+    found = shutil.which("tuner")
+    if found is None:
+        raise UsageError("there is no program `tuner` beside this espalier, nor in PATH: install Espalier's wheel "
+                         "(docs/python_install.md), or add the build's bin folder to PATH")
+    return found
+
+
+def json_of(study):
+    """As it is in JSON, with numpy's scalars as numbers."""
+    def plain(value):
+        if hasattr(value, "item"):
+            return value.item()
+        raise UsageError(f"{value!r} in the study: JSON has no {type(value).__name__}")
+    return json.loads(json.dumps(study, default=plain))

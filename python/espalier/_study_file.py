@@ -1,0 +1,50 @@
+"""Study files (tuner/study_file/README.md) as clients hand them to a service."""
+import json
+import os
+import pathlib
+
+from espalier.errors import UsageError
+
+
+def load(study):
+    """The study of a dict, or of a file's path. What a file names is taken from its folder, of a dict from the
+    current one, and the service is told whole paths."""
+    if isinstance(study, dict):
+        return _with_paths(dict(study), pathlib.Path.cwd())
+    if not isinstance(study, (str, os.PathLike)):
+        raise UsageError(f"study {study!r}: must be a dict, or the path of a study file")
+    path = pathlib.Path(study)
+    spec = _read(path)
+    if not isinstance(spec, dict):
+        raise UsageError(f"{path}: a study file holds one JSON object, not a {type(spec).__name__}")
+    spec.setdefault("name", path.name.removesuffix(".json"))
+    return _with_paths(spec, path.absolute().parent)
+
+
+def _with_paths(spec, folder):
+    if isinstance(spec.get("search_space"), (str, os.PathLike)):
+        spec["search_space"] = _read(folder / spec["search_space"])
+    if isinstance(spec.get("needs"), dict):
+        spec["needs"] = {str(folder / name): remedy for name, remedy in spec["needs"].items()}
+    if not spec.get("ask_and_tell") and isinstance(spec.get("directory", ""), (str, os.PathLike)):
+        spec["directory"] = os.path.normpath(folder / spec.get("directory", ""))
+    return spec
+
+
+def _read(path):
+    try:
+        return json.loads(path.read_text(), object_pairs_hook=_without_doubles(path))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
+def _without_doubles(path):
+    def read(pairs):
+        names = [name for name, _ in pairs]
+        double = next((name for name in names if names.count(name) > 1), None)
+        if double is not None:
+            raise UsageError(f'{path}: key "{double}" appears twice')
+        return dict(pairs)
+    return read

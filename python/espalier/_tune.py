@@ -1,0 +1,113 @@
+"""`espalier.tune`: a study from a script or a notebook."""
+import itertools
+import os
+import sys
+import typing
+
+from espalier import _display, _objective, _run
+from espalier._result import Result
+from espalier.client import Client
+from espalier.errors import StudyError, UsageError
+
+_LOOK_S = 0.5
+
+
+class _Name(typing.NamedTuple):
+    given: str | None
+    otherwise: str
+
+    def candidates(self):
+        yield self.otherwise
+        yield from (f"{self.otherwise}-{n}" for n in itertools.count(2))
+
+
+def tune(objective, space, *, metric="value", direction="minimize", trials=None, time_limit_s=None, target=None,
+         sampler=None, pruner=None, policy=None, seed=None, slots=None, min_slots=None, max_slots=None, name=None,
+         directory=None, fresh=False, show=True, address=None, token_file=None, tls_ca=None, python=None, **study):
+    """Runs a study until it has ended, showing its trials meanwhile, and returns its Result.
+
+    objective: a function of the trial (`espalier.trial()`), which reports, or returns the value, or both; or the path
+        of a script; or a command, as one text or a list of words. Each replica of a trial is a process of its own that
+        calls it.
+    space: {"lr": space.loguniform(1e-5, 1), ...}, in NNI's format (docs/search_spaces.md); or the path of such a file.
+    metric, direction: what is reported, and whether to "minimize" or "maximize" it.
+    trials, time_limit_s, target: what ends the study.
+    sampler, pruner, policy: a name, or {"name": ..., option: number} (`tuner plugins` lists them).
+    slots: of this machine (absent: its GPUs, else its CPU cores). min_slots, max_slots: of one trial.
+    name, directory: of the study, and where it is kept (absent: a new one in espalier-runs). Those of an earlier run of
+        the same study go on with it, unless `fresh`.
+    show: whether to show the trials.
+    address: of a service's HTTP endpoint, which then runs the study in its pool; token_file and tls_ca as those of
+        Client.
+    python: the interpreter of the trials (absent: this one).
+    Further keys are those of a study file (tuner/study_file/README.md), such as max_step=30 or batch_mode="adaptive".
+
+    Ctrl-C stops the study cleanly: trials save what they can, and what there is by then is returned, with the state
+    STOPPED. A second one raises KeyboardInterrupt. Raises UsageError for what cannot be run, and StudyError where the
+    study fails, or none of its trials comes to a value, with what the last failed trial has printed.
+    """
+    if address is not None and (slots is not None or directory is not None or fresh):
+        raise UsageError("slots, directory and fresh are of a study of this machine: leave them out, or the address")
+    if address is None and (token_file is not None or tls_ca is not None):
+        raise UsageError("token_file and tls_ca are for a service: name its address, or leave them out")
+    called = _Name(name, _objective.name_of(objective))
+    python = python or sys.executable
+    spec = _study(space, metric, direction, min_slots, max_slots, study, trials=trials, time_limit_s=time_limit_s,
+                  target=target, sampler=sampler, pruner=pruner, policy=policy, seed=seed)
+    spec = _run.json_of(spec)
+    command = _objective.command_of(objective, python)
+    sent = _objective.pickled(objective) if command is None else None
+    if address is not None:
+        spec["command"] = command or _objective.in_environment(sent, python, spec)
+        run = _run.ServiceRun(called, spec, Client(address, token_file=token_file, tls_ca=tls_ca))
+    else:
+        tuner = _run.tuner_program()
+        folder, spec["name"], is_new = _run.folder_for(called, directory)
+        spec["command"] = command or _objective.in_file(sent, python, folder)
+        options = [*(["--slots", str(slots)] if slots is not None else []), *(["--fresh"] if fresh else [])]
+        run = _run.LocalRun(tuner, spec, folder, is_new, options)
+    return _finish(run, _display.display_for(show))
+
+
+def _finish(run, display):
+    try:
+        try:
+            _run.follow(run, display, _LOOK_S)
+            details = run.details()
+            display.show(details)
+        finally:
+            display.finish()
+    finally:
+        run.close()
+    result = Result(details, run.directory)
+    _raise_failure(result)
+    return result
+
+
+def _study(space, metric, direction, min_slots, max_slots, keys, **absent_or_given):
+    spec = {"metric": {"name": metric, "direction": direction}, **keys, "search_space": space,
+            **{key: value for key, value in absent_or_given.items() if value is not None}}
+    if isinstance(space, (str, os.PathLike)):
+        spec["search_space"] = os.path.abspath(space)
+    elif not isinstance(space, dict):
+        raise UsageError(f"space {space!r}: must be a dict of parameters, such as "
+                         '{"lr": {"_type": "loguniform", "_value": [1e-5, 1]}}, or the path of a file with one')
+    if min_slots is not None or max_slots is not None:
+        spec["slots"] = {key: value for key, value in (("min", min_slots), ("max", max_slots)) if value is not None}
+    spec["directory"] = os.path.abspath(keys.get("directory", ""))
+    return spec
+
+
+def _raise_failure(result):
+    """Where the study has failed, or all of its trials have."""
+    failed = [trial for trial in result.trials if trial["state"] == "TRIAL_FAIL"]
+    none_has_a_value = result.state == "COMPLETE" and result.best_trial is None and failed
+    if result.state != "FAILED" and not none_has_a_value:
+        return
+    told = result.study["reason"] if result.state == "FAILED" else "none of its trials came to a value"
+    message = f'study "{result.name}" has failed: {told}'
+    if failed:
+        last = failed[-1]
+        printed = last["last_output"].strip()
+        message += f"\ntrial {last['number']}: {last['reason']}" + (f"\n{printed}" if printed else "")
+    raise StudyError(message, result)

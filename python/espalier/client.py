@@ -1,0 +1,248 @@
+"""A client of a running service: what `tuner`'s verbs and the HTTP interface (docs/http.md) do, as methods.
+
+Studies, trials and nodes are dicts with the keys of docs/openapi.json, with two differences: a trial's "parameters" are
+values by name, as `tuner show` has them ("optimizer/sgd/momentum" of a nested choice), and figures that are no number
+or infinite are floats.
+"""
+import json
+import os
+import pathlib
+import time
+import uuid
+
+from espalier import _rows, _study_file
+from espalier._http import Connection
+from espalier.errors import NotFoundError, UsageError
+
+DEFAULT_ADDRESS = "127.0.0.1:7078"
+
+
+class Client:
+    """Speaks with one service; nothing is sent before the first call. May be used from several threads.
+
+    address: HOST:PORT of its HTTP endpoint (`tuner serve --http`), or a URL. Absent: that of `directory`, the one of a
+        `tuner run`; ESPALIER_HTTP; 127.0.0.1:7078.
+    token_file: with a token of the service (absent: ESPALIER_TOKEN_FILE). A token that ends with the hash of a
+        certificate says that the service speaks TLS, and with which certificate.
+    tls_ca: PEM file of the certificates to trust (absent: ESPALIER_TLS_CA).
+    timeout_s: of one request.
+    """
+
+    def __init__(self, address=None, *, directory=None, token_file=None, tls_ca=None, timeout_s=30.0):
+        if address is not None and directory is not None:
+            raise UsageError(f"address {address!r} and directory {str(directory)!r}: leave one of the two out")
+        if directory is not None:
+            address = address_in(directory)
+        token_file = token_file or os.environ.get("ESPALIER_TOKEN_FILE")
+        self._connection = Connection(address or os.environ.get("ESPALIER_HTTP") or DEFAULT_ADDRESS,
+                                      _read_token(token_file) if token_file else "",
+                                      os.fspath(tls_ca or os.environ.get("ESPALIER_TLS_CA") or ""), timeout_s)
+
+    @classmethod
+    def at_home(cls, address):
+        """Of a `tuner run` of this user on this machine, which asks for no token, whatever the environment says."""
+        client = cls.__new__(cls)
+        client._connection = Connection(address)
+        return client
+
+    @property
+    def address(self):
+        return self._connection.address
+
+    def close(self):
+        self._connection.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    # ---- studies
+
+    def submit(self, study, exist_ok=False):
+        """Creates a study: a dict with the keys of a study file (tuner/study_file/README.md), or such a file's path.
+        With `exist_ok` an existing study of the same definition will do."""
+        query = {"exist_ok": 1} if exist_ok else None
+        # The key makes a request that is sent again one and the same.
+        return self._call("POST", ["studies"], _study_file.load(study), query, key=uuid.uuid4().hex)
+
+    def studies(self):
+        return self._call("GET", ["studies"])["studies"]
+
+    def study(self, study):
+        return self.details(study, values=False, active=True)["study"]
+
+    def details(self, study, values=True, active=False):
+        """The study, its trials, what was decided, and the pool. Without `values`: no curves; `active`: without trials
+        that have ended, but for the best."""
+        query = {"values": int(values), "active": int(active)}
+        return self._call("GET", ["studies", study], query=query)
+
+    def trials(self, study, values=True):
+        """By number; without `values` their curves are left out."""
+        return self._call("GET", ["studies", study, "trials"], query={"values": int(values)})["trials"]
+
+    def trial(self, study, number):
+        """One of them."""
+        found = [trial for trial in self.trials(study, values=False) if trial["number"] == number]
+        if not found:
+            raise NotFoundError(f'study "{study}" has no trial {number}', "NOT_FOUND")
+        return found[0]
+
+    def best(self, study):
+        """The best trial of a study of one direction, with its curve as it was told."""
+        return self._call("GET", ["studies", study, "best"])
+
+    def watch(self, study, every_s=1.0):
+        """The study's details (without curves) now and as they change, looked at every so many seconds, until it has
+        ended or is stopped: that is the last one."""
+        shown = None
+        while True:
+            details = self.details(study, values=False)
+            ended = details["study"]["state"] != "STUDY_RUNNING"
+            seen = _what_changes(details)
+            if ended or seen != shown:
+                yield details
+            if ended:
+                return
+            shown = seen
+            time.sleep(every_s)
+
+    def wait(self, study, every_s=1.0):
+        """Until the study has ended or is stopped; returns it."""
+        for details in self.watch(study, every_s):
+            pass
+        return details["study"]
+
+    def stop(self, study):
+        """It can be resumed."""
+        return self._call("POST", ["studies", study, "stop"])
+
+    def resume(self, study, trials=None, time_limit_s=None):
+        """Takes a stopped or ended study up again, also with new limits on all its trials or its time."""
+        return self._call("POST", ["studies", study, "resume"],
+                          {"max_trials": trials or 0, "time_limit_s": time_limit_s or 0})
+
+    def delete(self, study):
+        """One that does not run, and its trials; returns what it was (`tuner rm`)."""
+        return self._call("DELETE", ["studies", study])
+
+    def export(self, study, steps=True):
+        """Rows (dicts) with the columns of `tuner export`: one a trial and step, or without `steps` one a trial."""
+        details = self.details(study, values=steps)
+        return _rows.step_rows(details) if steps else _rows.trial_rows(details)
+
+    def dataframe(self, study, steps=False):
+        """Those rows, by default one a trial, as a DataFrame of pandas."""
+        return _rows.dataframe(self.export(study, steps))
+
+    # ---- trials that the pool runs
+
+    def pin(self, study, trial, slots):
+        """Holds the trial at a number of slots."""
+        return self._call("POST", ["trials", self.trial(study, trial)["id"], "pin"], {"slots": slots})
+
+    def unpin(self, study, trial):
+        """Its slots are the allocator's matter again."""
+        return self.pin(study, trial, 0)
+
+    def cancel(self, study, trial, pruned=False, reason=""):
+        """Ends the trial, as failed or as pruned."""
+        body = {"state": "pruned" if pruned else "fail", **({"reason": reason} if reason else {})}
+        return self._call("POST", ["trials", self.trial(study, trial)["id"], "cancel"], body)
+
+    def logs(self, study, trial, lines=None):
+        """What its processes have printed: the newest MiB, or the last so many lines."""
+        text = self._call("GET", ["trials", self.trial(study, trial)["id"], "output"])
+        return text if lines is None else "".join(text.splitlines(keepends=True)[-lines:] if lines else [])
+
+    def enqueue(self, study, parameters, user_attributes=None):
+        """A trial with these parameters, for the pool (sampler `queue`) or for whoever asks next."""
+        body = {"parameters": parameters, **({"user_attributes": user_attributes} if user_attributes else {})}
+        return self._call("POST", ["studies", study, "enqueue"], body, key=uuid.uuid4().hex)
+
+    # ---- trials that this program runs, by the "trial_id" of ask
+
+    def ask(self, study, parameters=None):
+        """A trial to run now; parameters that are not given are drawn."""
+        return self._call("POST", ["studies", study, "ask"], {"parameters": parameters} if parameters else {},
+                          key=uuid.uuid4().hex)
+
+    def report(self, trial_id, step, value):
+        """Returns {"prune": ..., "reason": ...}, the pruner's verdict."""
+        return self._call("POST", ["trials", trial_id, "report"], {"step": step, "value": value})
+
+    def should_prune(self, trial_id):
+        return self._call("GET", ["trials", trial_id, "should-prune"])
+
+    def tell(self, trial_id, value=None, state=None, values=None):
+        """How it ended: "complete" with its value (or one for each direction), "pruned" or "fail"."""
+        has_value = value is not None or values is not None
+        given = {"value": value, "values": values, "state": state or ("complete" if has_value else None)}
+        return self._call("POST", ["trials", trial_id, "tell"], {k: v for k, v in given.items() if v is not None})
+
+    def record(self, trial_id):
+        """The trial as clients see it."""
+        return self._call("GET", ["trials", trial_id])
+
+    def attributes(self, trial_id, **user):
+        """Sets attributes of a trial that has not ended."""
+        return self._call("POST", ["trials", trial_id, "attributes"], {"user": user})
+
+    def acquire_slots(self, trial_id, slots, node=None):
+        """Slots of the pool for the trial; to be repeated, as docs/http.md tells, until it has them and while it
+        does."""
+        return self._call("POST", ["trials", trial_id, "slots"], {"slots": slots, **({"node": node} if node else {})})
+
+    def release_slots(self, trial_id):
+        self._call("DELETE", ["trials", trial_id, "slots"])
+
+    # ---- the pool
+
+    def pool(self):
+        return self._call("GET", ["pool"])
+
+    def set_policy(self, name, **options):
+        """Divides the pool by this policy from now on (`tuner pool --policy`)."""
+        return self._call("POST", ["pool", "policy"], {"name": name, "options": options})
+
+    def drain(self, node, within_s=0, undo=False):
+        """Empties a node: what is still there `within_s` seconds later is shrunk, or paused with a checkpoint; 0: it
+        may run to its end. `undo`: the node takes trials again."""
+        return self._call("POST", ["nodes", node, "drain"], {"within_s": within_s, "undo": undo})
+
+    def _call(self, method, path, body=None, query=None, key=None):
+        return self._connection.call(method, path, body, query, key)
+
+
+def address_in(directory):
+    """Where the `tuner run` of this directory answers."""
+    path = pathlib.Path(directory) / "service.json"
+    try:
+        address = json.loads(path.read_text()).get("http")
+    except OSError as error:
+        raise UsageError(f"no tuner runs in {directory} (there is no {path}): start it with `tuner run STUDY.json "
+                         f"--dir {directory}`") from error
+    except (ValueError, AttributeError) as error:
+        raise UsageError(f"{path} does not name a service; remove it") from error
+    if not address:
+        raise UsageError(f"the tuner in {directory} has no HTTP endpoint")
+    return address
+
+
+def _read_token(path):
+    try:
+        token = pathlib.Path(path).read_text().partition("\n")[0].strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"token file {str(path)!r}: {getattr(error, 'strerror', None) or 'it is no text'}") from error
+    if not token:
+        raise UsageError(f"token file {str(path)!r}: its first line must hold the token, and is empty")
+    return token
+
+
+def _what_changes(details):
+    """What tells one state of a study from the next; time that passes is no change."""
+    of_time = ("elapsed_s", "remaining_s", "slot_seconds", "spent")
+    study = {key: value for key, value in details["study"].items() if key not in of_time}
+    return study, details["trials"], details["decisions"]

@@ -1,0 +1,47 @@
+"""Parameters of a search space, as docs/search_spaces.md describes them: each is a dict in NNI's format, and so is the
+space, such as {"lr": space.loguniform(1e-5, 1), "layers": space.choice(1, 2, 3)}."""
+
+
+def choice(*options):
+    """One of the options: numbers, texts, booleans, or dicts with a "_name" and parameters of their own."""
+    return {"_type": "choice", "_value": list(options)}
+
+
+def randint(low, high):
+    """An integer from low to high - 1."""
+    return {"_type": "randint", "_value": [low, high]}
+
+
+def uniform(low, high):
+    return {"_type": "uniform", "_value": [low, high]}
+
+
+def quniform(low, high, q):
+    """Uniform, rounded to the nearest multiple of q."""
+    return {"_type": "quniform", "_value": [low, high, q]}
+
+
+def loguniform(low, high):
+    """Uniform in the logarithm; low > 0."""
+    return {"_type": "loguniform", "_value": [low, high]}
+
+
+def qloguniform(low, high, q):
+    return {"_type": "qloguniform", "_value": [low, high, q]}
+
+
+def normal(mu, sigma):
+    return {"_type": "normal", "_value": [mu, sigma]}
+
+
+def qnormal(mu, sigma, q):
+    return {"_type": "qnormal", "_value": [mu, sigma, q]}
+
+
+def lognormal(mu, sigma):
+    """mu and sigma are those of the logarithm."""
+    return {"_type": "lognormal", "_value": [mu, sigma]}
+
+
+def qlognormal(mu, sigma, q):
+    return {"_type": "qlognormal", "_value": [mu, sigma, q]}

@@ -1,0 +1,35 @@
+"""What tune_test.py tunes: functions that a trial's process imports by name."""
+import espalier
+
+
+def quadratic(trial):
+    """Reports, and returns a value that is none of the reports."""
+    x = trial.get("x", 0.0)
+    for step in (1, 2):
+        trial.report(step, 10 + step, twice=2 * x)
+    return (x - 0.3) ** 2
+
+
+def broken(trial):
+    print(f"x is {trial.get('x', 0.0)}")
+    raise ValueError("on purpose")
+
+
+def elastic(trial):
+    """Trains a line on as many replicas as there are."""
+    import torch
+    from torch.utils.data import TensorDataset
+
+    import espalier.torch as adl
+
+    assert trial is espalier.trial()
+    x = torch.randn(256, 4, generator=torch.Generator().manual_seed(1))
+    net = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(net.parameters(), trial.get("lr", 0.1))
+    model = adl.AdaptiveDataParallel(net, optimizer)
+    loader = adl.AdaptiveDataLoader(TensorDataset(x, x.sum(1, keepdim=True)), batch_size=32, shuffle=True)
+    for epoch in adl.epochs(10):
+        for inputs, targets in loader:
+            torch.nn.functional.mse_loss(model(inputs), targets).backward()
+            optimizer.step()
+        trial.report(epoch, (net.weight - 1).abs().max().item(), replicas=model.replicas)

@@ -1,0 +1,44 @@
+"""The loop that docs/python.md begins with, on data that is learnt in seconds."""
+import torch
+from torch.utils.data import TensorDataset
+
+
+def data(samples, seed):
+    x = torch.randn(samples, 8, generator=torch.Generator().manual_seed(seed))
+    return TensorDataset(x, (x.sum(1) > 0).long())
+
+
+class Net(torch.nn.Sequential):
+    def __init__(self, width):
+        super().__init__(torch.nn.Linear(8, width), torch.nn.ReLU(), torch.nn.Linear(width, 2))
+
+
+torch.manual_seed(1)
+training, validation = data(1024, 1), data(512, 2)
+
+import torch, torch.nn.functional as F
+import espalier, espalier.torch as adl
+
+trial = espalier.trial()                                     # parameters, reports; alone or under a tuner
+model = Net(trial.get("width", 16)).to(trial.device)
+optimizer = torch.optim.SGD(model.parameters(), lr=trial.get("lr", 0.02), momentum=0.9)
+schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 30)
+model = adl.AdaptiveDataParallel(model, optimizer, schedule)
+loader = adl.AdaptiveDataLoader(training, batch_size=trial.get("batch_size", 128), shuffle=True, num_workers=2)
+held_out = adl.AdaptiveDataLoader(validation, batch_size=500)
+seen = adl.Accumulator()
+
+for epoch in adl.epochs(30):                                 # joins the group; goes on where that is
+    model.train()
+    for x, y in loader:                                      # replicas come and go here
+        F.cross_entropy(model(x.to(trial.device)), y.to(trial.device)).backward()
+        optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        for x, y in held_out:                                # cut over the replicas
+            seen["correct"] += (model(x.to(trial.device)).argmax(1).cpu() == y).sum().item()
+    with seen.synchronized():                                # the sums over all of them
+        accuracy = seen["correct"] / len(validation)
+        seen.clear()
+    trial.report(epoch, accuracy)
+    schedule.step()

@@ -1,0 +1,222 @@
+"""espalier.tune runs studies by a real `tuner run`, and by a real service."""
+import contextlib
+import io
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import unittest
+import unittest.mock
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+from harness import BIN, TunerTest, kill, processes, wait_for  # noqa: E402
+
+import espalier  # noqa: E402
+import objectives  # noqa: E402
+from espalier import space  # noqa: E402
+
+SPACE = {"x": space.uniform(0, 1)}
+TRIAL = '#!/bin/sh\ntuner tell --step 1 --value "$ESPALIER_PARAM_X"\n'
+# Says that it has come this far, and stays.
+WAITING = "#!/bin/sh\n{before}tuner tell --step 1 --value 0.5\nwhile true; do sleep 0.1; done\n"
+PROGRAM = """
+import sys
+import espalier
+from espalier import space
+try:
+    result = espalier.tune([sys.argv[1]], {{"x": space.uniform(0, 1)}}, name="mine", trials=4, metric="loss",
+                           sampler="random", {keys})
+    print("RESULT", result.state, len(result.trials), result.best_value)
+except KeyboardInterrupt:
+    print("INTERRUPTED")
+"""
+
+
+class TuneTest(TunerTest):
+    def setUp(self):
+        super().setUp()
+        os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        os.chdir(self.dir)
+
+    def program(self, text=TRIAL):
+        return self.write("trial.sh", text, 0o755)
+
+    def tune(self, objective, space=SPACE, **keys):
+        """With what it has printed."""
+        keys = {"trials": 2, "slots": 2, "sampler": "random", "metric": "loss", "seed": 1, **keys}
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            result = espalier.tune(objective, space, **{k: v for k, v in keys.items() if v is not None})
+        return result, out.getvalue()
+
+
+class OfThisMachine(TuneTest):
+    def test_a_function_of_a_module(self):
+        result, shown = self.tune(objectives.quadratic)
+        self.assertEqual((result.state, len(result.trials)), ("COMPLETE", 2))
+        values = [(trial["parameters"]["x"] - 0.3) ** 2 for trial in result.trials]
+        self.assertAlmostEqual(result.best_value, min(values), places=9)
+        self.assertEqual(result.best_parameters, result.best_trial["parameters"])
+        self.assertEqual([row["final_value"] for row in result.rows()], [trial["value"] for trial in result.trials])
+        steps = result.rows(steps=True)
+        self.assertEqual([(row["trial"], row["step"], row["value"]) for row in steps],
+                         [(0, 1, 11), (0, 2, 12), (1, 1, 11), (1, 2, 12)])
+        self.assertTrue(all(row["extra.twice"] == 2 * row["x"] for row in steps))
+        self.assertEqual(sorted(line.split()[1] for line in shown.splitlines()), ["0", "1"])
+        self.assertIn(f"loss {result.best_value:.6g}", shown)
+        self.assertEqual(result.directory, self.dir / "espalier-runs/quadratic")
+        self.assertTrue((result.directory / "report.html").exists())
+        self.assertIn("2 of 2 ended", repr(result))
+        self.assertIn("<td>complete</td>", result._repr_html_())
+
+    def test_the_elastic_api_works_in_a_function(self):
+        result, _ = self.tune(objectives.elastic, {"lr": space.uniform(0.1, 0.2)}, trials=1, min_slots=2, max_slots=2)
+        self.assertEqual([int(v["step"]) for v in result.trials[0]["values"]], list(range(1, 11)))
+        self.assertEqual({v["extra"]["replicas"] for v in result.trials[0]["values"]}, {2})
+        self.assertLess(result.best_value, 0.1)
+
+    def test_all_trials_fail(self):
+        with self.assertRaises(espalier.StudyError) as caught:
+            self.tune(objectives.broken, trials=1, max_restarts=0)
+        self.assertRegex(str(caught.exception), r"(?s)trial 0: .*x is 0\.\d+.*ValueError: on purpose")
+        self.assertEqual([trial["state"] for trial in caught.exception.result.trials], ["TRIAL_FAIL"])
+
+    def test_scripts_and_commands(self):
+        script = self.write("script.py", "import os, subprocess\n"
+                                         "subprocess.run(['tuner', 'tell', '--step', '1', '--value',\n"
+                                         "                os.environ['ESPALIER_PARAM_X']], check=True)\n")
+        for objective in (script, pathlib.Path("script.py"), f"sh {self.program()}", ["sh", "trial.sh"], "trial.sh"):
+            with self.subTest(objective):
+                result, _ = self.tune(objective, direction="maximize", show=False)
+                self.assertEqual(result.best_value, max(trial["parameters"]["x"] for trial in result.trials))
+        self.assertEqual(result.directory.parent, self.dir / "espalier-runs")
+        self.assertEqual(result.name, "trial-2")  # "sh" before; "script" and "script-2"
+
+    def test_an_earlier_run_is_taken_up_by_its_name(self):
+        program = self.program()
+        first, _ = self.tune([program], name="mine", trials=1)
+        again, _ = self.tune([program], name="mine", trials=1)
+        self.assertEqual(again.trials, first.trials)
+        with self.assertRaisesRegex(espalier.UsageError, "another definition"):
+            self.tune([program], name="mine", trials=3)
+        fresh, _ = self.tune([program], name="mine", trials=3, fresh=True)
+        self.assertEqual(len(fresh.trials), 3)
+        elsewhere, _ = self.tune([program], directory=self.dir / "there/run", trials=1)
+        self.assertEqual(elsewhere.directory, self.dir / "there/run")
+
+    def test_what_cannot_be_run_is_said(self):
+        program = self.program()
+        for wanted, keys in (("trials", {"trials": None}), ("tqe.*tpe", {"sampler": "tqe"}), ("space", {"space": 7}),
+                             ('"x"', {"space": {"x": 7}}), ("slots", {"slots": 0}),
+                             ("slots", {"address": "127.0.0.1:1"}), ("address", {"token_file": "ada.token"}),
+                             ("absent", {"objective": ["./absent"]}), ("max_stepp.*max_step", {"max_stepp": 3}),
+                             ("at least 3 slots", {"min_slots": 3}),
+                             ("name", {"name": "../x"}), ("minimize", {"direction": "up"}),
+                             ("of the trial", {"objective": 7}),
+                             ("no such script", {"objective": "absent.py"}), ("JSON", {"target": object()})):
+            with self.subTest(keys), self.assertRaisesRegex(espalier.UsageError, wanted):
+                self.tune(**{"objective": [program], **keys})
+        self.assertFalse(list(self.dir.glob("espalier-runs/*")), "nothing is left of what was refused")
+
+    def test_without_tuner(self):
+        with unittest.mock.patch.dict(os.environ, PATH="/nowhere"):
+            with self.assertRaisesRegex(espalier.UsageError, "`tuner`"):
+                self.tune([self.program()])
+
+    def test_functions_that_cannot_be_imported_need_cloudpickle(self):
+        with unittest.mock.patch.dict(sys.modules, cloudpickle=None):
+            with self.assertRaisesRegex(espalier.UsageError, "pip install cloudpickle"):
+                self.tune(lambda trial: 1.0)
+
+
+class Interrupted(TuneTest):
+    """Ctrl-C, and worse, in a program of its own."""
+
+    def begin(self, keys, before="", **more):
+        script = self.write("tune.py", PROGRAM.format(keys=keys))
+        program = self.program(WAITING.format(before=before))
+        out = open(self.dir / "tune.txt", "w")
+        self.addCleanup(out.close)
+        process = subprocess.Popen([sys.executable, "-u", script, program], stdout=out, stderr=subprocess.STDOUT,
+                                   stdin=subprocess.DEVNULL, cwd=self.dir, **more)
+        process.out = out.name
+        self.processes.append(process)
+        return process
+
+    def trials(self):
+        return [pid for pid, _, words in processes() if str(self.dir / "trial.sh") in words]
+
+    def reported(self, **where):
+        """Once both trials of two slots have."""
+        def both():
+            try:
+                with espalier.Client(**where) as client:
+                    return [t["step"] for t in client.trials("mine", values=False)] == [1, 1]
+            except espalier.EspalierError:
+                return False
+        wait_for(both, "two trials to report")
+
+    def test_once_returns_what_there_is(self):
+        process = self.begin("slots=2, stop_grace_s=1")
+        self.reported(directory=self.dir / "espalier-runs/mine")
+        process.send_signal(signal.SIGINT)
+        self.finish(process)
+        self.assertIn("stopping: trials save what they can", self.output(process))
+        self.assertIn("RESULT STOPPED 2 0.5", self.output(process))
+        self.assertEqual(self.trials(), [])
+
+    def test_twice_ends_the_call(self):
+        process = self.begin("slots=2, stop_grace_s=300", before="trap '' TERM\n")
+        self.reported(directory=self.dir / "espalier-runs/mine")
+        process.send_signal(signal.SIGINT)
+        wait_for(lambda: "stopping" in self.output(process), "the first to be heard")
+        process.send_signal(signal.SIGINT)
+        self.finish(process)
+        self.assertIn("INTERRUPTED", self.output(process))
+        wait_for(lambda: not self.trials(), "the trials to end with their tuner")
+
+    def test_the_tuner_stops_when_its_python_is_killed(self):
+        process = self.begin("slots=2, stop_grace_s=1")
+        self.reported(directory=self.dir / "espalier-runs/mine")
+        self.assertTrue(kill(process.pid))
+        wait_for(lambda: not self.trials(), "the trials to end")
+        wait_for(lambda: not (self.dir / "espalier-runs/mine/service.json").exists(), "the tuner to end")
+        told = self.export("--db", self.dir / "espalier-runs/mine/espalier.db", study="mine")
+        self.assertEqual(told["study"]["state"], "STUDY_STOPPED")
+
+    def test_a_study_of_a_service_is_stopped(self):
+        self.serve(self.dir / "pool.db")
+        self.agent(2)
+        process = self.begin(f"address={self.http!r}, stop_grace_s=1")
+        self.reported(address=self.http)
+        process.send_signal(signal.SIGINT)
+        self.finish(process)
+        self.assertIn("RESULT STOPPED 2 0.5", self.output(process))
+        self.assertEqual(self.trials(), [])
+
+
+class OfAService(TuneTest):
+    def test_runs_in_its_pool(self):
+        self.serve(self.dir / "pool.db")
+        self.agent(2)
+        first, shown = self.tune([self.program()], slots=None, address=self.http)
+        self.assertEqual((first.name, first.state, first.directory), ("trial", "COMPLETE", None))
+        self.assertIn("trial 1 complete loss", shown)
+        second, _ = self.tune(objectives.quadratic, slots=None, address=self.http, trials=1, name="named",
+                              env={"PYTHONPATH": f"{ROOT / 'tests/python'}:{os.environ['PYTHONPATH']}"})
+        self.assertAlmostEqual(second.best_value, (second.best_parameters["x"] - 0.3) ** 2, places=9)
+        third, _ = self.tune([self.program()], slots=None, address=self.http)
+        self.assertEqual(third.name, "trial-2")
+        with espalier.Client(self.http) as client:
+            self.assertEqual(sorted(study["name"] for study in client.studies()), ["named", "trial", "trial-2"])
+
+    def test_nobody_answers(self):
+        with self.assertRaises(espalier.UnreachableError):
+            self.tune([self.program()], slots=None, address=self.unanswered_address())
+
+
+if __name__ == "__main__":
+    unittest.main()
