@@ -109,15 +109,20 @@ def _check_torch(path):
                          f"torch=={'.'.join(built.split('.')[:2])}.*, or an espalier that is built for yours")
 
 
+def load():
+    """The library itself, as ctypes sees it; once more, it is there already."""
+    path = _find()
+    _check_torch(path)
+    # Its symbols are its own: made global they would serve other libraries of the process.
+    return ctypes.CDLL(str(path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
+
+
 class Library:
     """The functions, by their names without esp_. What fails in C++ is raised here; what a callback has
     raised is raised again as it was."""
 
     def __init__(self):
-        path = _find()
-        _check_torch(path)
-        # Its symbols are its own: made global they would serve other libraries of the process.
-        self._dll = ctypes.CDLL(str(path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
+        self._dll = load()
         self._raised = None  # by a callback
         self._kept = []      # callbacks, which C++ holds
         self._dll.esp_error.restype = _c_text

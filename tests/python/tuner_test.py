@@ -8,6 +8,42 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 from harness import TunerTest, kill, replicas_of, wait_for  # noqa: E402
 
+FORKED = """
+import os, pathlib, sys
+import torch
+import espalier, espalier.torch as adl
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 64
+    def __getitem__(self, index):
+        return torch.rand(4), torch.rand(1)
+
+if __name__ == "__main__":
+    trial = espalier.trial()
+    torch.manual_seed(trial.seed)
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.Adam(model.parameters())
+    model = adl.AdaptiveDataParallel(model, optimizer)
+    # A worker that is spawned imports this module anew.
+    how = "spawn" if trial.number == int(sys.argv[1]) else "fork"
+    loaders = [adl.AdaptiveDataLoader(Data(), batch_size=16, shuffle=shuffle, num_workers=1, multiprocessing_context=how)
+               for shuffle, how in ((True, "fork"), (False, how))]
+    total = 0.0
+    for epoch in adl.epochs(1):
+        for x, y in loaders[0]:
+            torch.nn.functional.mse_loss(model(x), y).backward()
+            optimizer.step()
+        for x, y in loaders[1]:
+            total += torch.nn.functional.mse_loss(model(x), y).item()
+    assert not torch.cuda.is_initialized() and not torch.cuda._is_in_bad_fork()
+    # Reading others' command lines says whether the agent has one that imports ahead.
+    parents = {p: pathlib.Path(f"/proc/{p}/stat").read_text().rsplit(")", 1)[1].split()[1]
+               for p in os.listdir("/proc") if p.isdigit() and os.path.exists(f"/proc/{p}/stat")}
+    zygotes = sum("espalier._zygote" in pathlib.Path(f"/proc/{p}/cmdline").read_text()
+                  for p, parent in parents.items() if parent == str(os.getppid()))
+    trial.report(1, total, zygotes=zygotes, forked="espalier._zygote" in sys.modules)
+"""
 EXAMPLE = ROOT / "examples/python_fashion_mnist/fashion_mnist.py"
 
 
@@ -56,6 +92,24 @@ class Tuner(TunerTest):
         trial = self.trial("--db", self.dir / "run/espalier.db")
         self.assertEqual(trial["state"], "TRIAL_FAIL")
         self.assertIn("ValueError: on purpose", self.log(trial))
+
+    def test_later_trials_are_forked_and_come_to_the_same(self):
+        script = self.write("forked.py", FORKED)
+        keys = {"search_space": {"seed": {"_type": "choice", "_value": [5]}, "x": {"_type": "uniform", "_value": [0, 1]}}}
+        self.run_tuner("run", self.study([sys.executable, script, "8"], trials=9, **keys), "--dir", self.dir / "run",
+                       "--slots", 1)
+        self.run_tuner("run", self.study([sys.executable, script, "-1"], trials=1, preload=False, **keys), "--dir",
+                       self.dir / "own", "--slots", 1)
+        trials = self.export("--db", self.dir / "run/espalier.db")["trials"]
+        own = self.trial("--db", self.dir / "own/espalier.db")
+        for trial in [*trials, own]:
+            self.assertEqual(trial["state"], "TRIAL_COMPLETE", self.log(trial))
+        said = [trial["values"][-1]["extra"] for trial in trials]
+        self.assertEqual((said[0]["forked"], said[0]["zygotes"]), (0, 1))
+        self.assertEqual([each["forked"] for each in said], sorted(each["forked"] for each in said))
+        self.assertEqual((said[8]["forked"], said[8]["zygotes"]), (1, 1))
+        self.assertEqual(own["values"][-1]["extra"], {"forked": 0, "zygotes": 0})
+        self.assertEqual(len({trial["values"][-1]["value"] for trial in [*trials, own]}), 1)
 
     def test_a_script_without_a_loop_reports_and_is_complete(self):
         script = self.write("plain.py", "import espalier\ntrial = espalier.trial()\n"

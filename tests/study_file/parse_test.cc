@@ -56,7 +56,8 @@ TEST(ParseStudy, ReadsEveryKey) {
     "max_step": 30, "promise": {"best_k": 4}, "slots": {"min": 2, "max": 4}, "batch_mode": "adaptive",
     "seed": 18446744073709551615, "max_consecutive_failures": 3, "max_restarts": 0, "stragglers": "ignore",
     "stop_grace_s": 0, "start_timeout_s": 1, "stall_timeout_s": 2.5, "pause_timeout_s": 3,
-    "exit_timeout_s": 4, "drain_timeout_s": 5, "share": 0.5, "needs": {"d/x": "get x", "/y": "get y"}, "env": {"A": "x y", "B": 2, "C": 0.5}, "directory": "../runs/./a"
+    "exit_timeout_s": 4, "drain_timeout_s": 5, "share": 0.5, "needs": {"d/x": "get x", "/y": "get y"}, "env": {"A": "x y", "B": 2, "C": 0.5},
+    "preload": ["transformers", "_a.b2"], "directory": "../runs/./a"
   })");
   EXPECT_EQ(spec.name, "all-of.it_2");
   EXPECT_EQ(spec.metric, "accuracy");
@@ -86,7 +87,15 @@ TEST(ParseStudy, ReadsEveryKey) {
   EXPECT_THAT(spec.needs, ::testing::UnorderedElementsAre(Pair(::testing::EndsWith("d/x"), "get x"),
                                                           Pair("/y", "get y")));
   EXPECT_THAT(spec.environment, ElementsAre(Pair("A", "x y"), Pair("B", "2"), Pair("C", "0.5")));
+  EXPECT_THAT(*spec.preload, ElementsAre("transformers", "_a.b2"));
   EXPECT_EQ(spec.directory, "/home/me/runs/a");
+}
+
+TEST(ParseStudy, TellsWhetherProgramsInPythonAreForked) {
+  std::string json(kSmallest);
+  EXPECT_EQ(MustParse(json).preload, std::vector<std::string>());
+  json.insert(1, R"("preload": false, )");
+  EXPECT_EQ(MustParse(json).preload, std::nullopt);
 }
 
 TEST(ParseStudy, TakesOneNumberOfSlotsAsBothBounds) {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "trial_runner/agent/left_processes.h"
+#include "trial_runner/agent/processes/left_processes.h"
 #include "tuner/base/private_files.h"
 #include "tuner/base/process_start.h"
 #include "tuner/base/trial_folder.h"

@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "trial_runner/agent/last_output.h"
-#include "trial_runner/agent/left_processes.h"
+#include "trial_runner/agent/processes/left_processes.h"
 #include "trial_runner/agent/trial_environment.h"
 #include "trial_runner/agent/trial_output.h"
 #include "tuner/base/protocol.h"
@@ -40,6 +40,7 @@ AgentLoop::AgentLoop(AgentOptions options, AgentHome home, TrialProxy proxy, std
       replica_lease_(std::chrono::duration_cast<Clock::duration>(
           std::chrono::duration<double>(options_.replica_lease_s))),
       spares_(options_.spare_memory_bytes),
+      zygotes_({.log_path = home_.folder() + "/zygotes.log"}),
       keeper_(options_, std::move(folder_mark), [this] { Wake(); }) {}
 
 AgentLoop::~AgentLoop() { Stop(0); }
@@ -135,6 +136,7 @@ void AgentLoop::ObeyStop(Clock::time_point now) {
     NotStarted(start, "", CheckpointFailure::kNone);
   }
   spares_.EndIf([](const ReplicaProcess&) { return true; });
+  zygotes_.EndAll();
 }
 
 void AgentLoop::ObeyLeave(Clock::time_point now) {
@@ -190,6 +192,7 @@ int AgentLoop::WaitMs(Clock::time_point now) const {
     }
   }
   if (!outbox_.full()) until = std::min(until, spares_.NextTime(now, replica_lease_));
+  until = std::min(until, zygotes_.NextTime());
   if (until == Clock::time_point::max()) return -1;
   // Rounded up: waking a little early would turn the loop until the moment has come.
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
@@ -209,11 +212,14 @@ void AgentLoop::Wait(Clock::time_point now) {
   }
   const std::size_t first_spare = fds.size();
   spares_.Watch(fds);
+  const std::size_t first_zygote = fds.size();
+  zygotes_.Watch(fds);
   if (replacement_) fds.push_back({replacement_->pidfd(), POLLIN, 0});
   const int ready = poll(fds.data(), fds.size(), WaitMs(now));
   ListenedSince(listen);
   if (ready <= 0) return;
   spares_.Hear(std::span(fds).subspan(first_spare));
+  zygotes_.Hear(std::span(fds).subspan(first_zygote));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     ReplicaProcess& replica = *running_.at(ids[i]);
     const short socket = fds[1 + 2 * i].revents;
@@ -246,6 +252,7 @@ void AgentLoop::KeepTime(Clock::time_point now) {
     replica->KillIfSilent(replica_lease_);
   }
   spares_.KeepTime(now, replica_lease_);
+  zygotes_.KeepTime(now);
   if (!welcomed_ || lease_s_ <= 0 || now < next_heartbeat_) return;
   const std::chrono::duration<double> lease(lease_s_);
   const auto third = std::chrono::duration_cast<Clock::duration>(lease / 3);
@@ -484,12 +491,20 @@ absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
                             TrialEnvironment(inherited_environment_, options_, proxy_.access(),
                                              node_id_, host_, start, files));
   order.environment[kRunMarkVariable] = RunMarks(inherited_environment_, incarnation_);
-  ESPALIER_ASSIGN_OR_RETURN(LaunchedProcess process, Launch(order));
-  return std::make_unique<ReplicaProcess>(std::move(process), start, files.log);
+  std::optional<LaunchedProcess> process;
+  if (!start.own_interpreter()) {
+    process =
+        zygotes_.Fork(start.replica_id(), order, {start.preload().begin(), start.preload().end()});
+  }
+  if (!process) {
+    ESPALIER_ASSIGN_OR_RETURN(process, Launch(order));
+  }
+  return std::make_unique<ReplicaProcess>(*std::move(process), start, files.log);
 }
 
 void AgentLoop::Forward(std::int64_t replica_id, std::vector<v1::ReplicaMessage> messages) {
   const std::int64_t trial_id = running_.at(replica_id)->identity().trial_id();
+  if (running_.at(replica_id)->has_greeted()) zygotes_.Spoke(replica_id, Clock::now());
   for (v1::ReplicaMessage& message : messages) {
     if (message.has_parked()) {  // which is its last word
       return Park(replica_id, message.parked().device_memory_bytes());
@@ -548,6 +563,7 @@ void AgentLoop::ReplicaEnded(std::int64_t replica_id) {
   const bool may_be_gpu = (ending.exit_code != 0 || ending.signal != 0) && !replica.kill_at() &&
                           GpuOfSlot(options_, replica.identity().slot()) != nullptr;
   running_.erase(replica_id);
+  zygotes_.Ended(replica_id);
   TellExit(std::move(exited), may_be_gpu);
 }
 

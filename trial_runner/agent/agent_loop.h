@@ -25,6 +25,7 @@
 #include "trial_runner/agent/service_stream.h"
 #include "trial_runner/agent/spare_pool.h"
 #include "trial_runner/agent/trial_proxy.h"
+#include "trial_runner/agent/zygotes/zygotes.h"
 
 namespace espalier {
 
@@ -157,6 +158,7 @@ class AgentLoop : public Agent {
   // Used by the owner thread alone.
   std::map<std::int64_t, std::unique_ptr<ReplicaProcess>> running_;
   SparePool spares_;
+  Zygotes zygotes_;
   CheckpointKeeper keeper_;
   std::map<std::int64_t, v1::StartReplica> fetching_;  // their checkpoints are on their way
   absl::Status refused_;                               // by the pool, for good

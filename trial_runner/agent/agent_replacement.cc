@@ -58,6 +58,7 @@ void AgentLoop::ObeyReplace(Clock::time_point now) {
   replacement_.reset();
   if (verdict->ok()) {
     TellHeldExits(Clock::time_point::max());
+    zygotes_.EndAll();  // the successor makes its own
     verdict = GiveWay();
   }
   // Still here.

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "handover.pb.h"
-#include "trial_runner/agent/launch.h"
+#include "trial_runner/agent/processes/launch.h"
 #include "tuner/base/file_descriptor.h"
 #include "tuner/base/status.h"
 

@@ -8,7 +8,7 @@
 
 #include "handover.pb.h"
 #include "trial_runner/agent/frames.h"
-#include "trial_runner/agent/launch.h"
+#include "trial_runner/agent/processes/launch.h"
 #include "tuner.pb.h"
 
 namespace espalier {
@@ -53,6 +53,7 @@ class ReplicaProcess {
   const std::string& log_path() const { return log_path_; }
   int pidfd() const { return process_.pidfd.get(); }
   int control_fd() const { return process_.control.get(); }  // -1: it has closed its end
+  bool has_greeted() const { return !protocol_.empty(); }    // a program of Espalier's
   bool has_waiting_commands() const { return !commands_.empty(); }
 
   // The messages that have arrived, without heartbeats. A replica that breaks the protocol is

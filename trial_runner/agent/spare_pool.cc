@@ -2,10 +2,11 @@
 
 #include <google/protobuf/util/message_differencer.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
+#include <sstream>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,12 +29,15 @@ bool SameProgram(v1::StartReplica a, v1::StartReplica b) {
 }  // namespace
 
 std::int64_t OwnMemoryBytes(int pid) {
-  std::ifstream statm(absl::StrCat("/proc/", pid, "/statm"));
-  std::int64_t size = 0;
-  std::int64_t resident = 0;
-  std::int64_t shared = 0;
-  if (!(statm >> size >> resident >> shared)) return 0;
-  return (resident - shared) * sysconf(_SC_PAGESIZE);
+  std::ifstream rollup(absl::StrCat("/proc/", pid, "/smaps_rollup"));
+  constexpr std::int64_t kKilobyte = 1024;
+  for (std::string line; std::getline(rollup, line);) {
+    std::istringstream fields(line);
+    std::string name;
+    std::int64_t size = 0;
+    if (fields >> name >> size && name == "Private_Dirty:") return size * kKilobyte;
+  }
+  return 0;
 }
 
 void SparePool::Add(std::unique_ptr<ReplicaProcess> spare, Clock::time_point now,

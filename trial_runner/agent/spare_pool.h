@@ -67,8 +67,9 @@ class SparePool {
   std::vector<Spare> spares_;  // by time of parking
 };
 
-// The memory that the end of a process would free: its resident memory less what it shares with
-// others. 0: the process is gone.
+// The memory that the end of a process would free: what it alone has written. Not what it shares
+// with the process that it was forked from, nor what the kernel can read from files again. 0: the
+// process is gone.
 std::int64_t OwnMemoryBytes(int pid);
 
 }  // namespace espalier

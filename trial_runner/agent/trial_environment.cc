@@ -9,7 +9,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "trial_runner/agent/launch.h"
+#include "trial_runner/agent/processes/launch.h"
 #include "tuner/base/nested_choice.h"
 #include "tuner/base/private_files.h"
 #include "tuner/base/protocol.h"

@@ -208,6 +208,10 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   start.set_slot(command.slot);
   start.mutable_command()->Add(study.spec.command.begin(), study.spec.command.end());
   start.set_directory(study.spec.directory);
+  start.set_own_interpreter(!study.spec.preload);
+  if (study.spec.preload) {
+    start.mutable_preload()->Add(study.spec.preload->begin(), study.spec.preload->end());
+  }
   start.mutable_environment()->insert(study.spec.environment.begin(), study.spec.environment.end());
   (*start.mutable_environment())[kBatchModeVariable] =
       study.spec.batch_mode == BatchMode::kAdaptive ? "adaptive" : "fixed";

@@ -17,6 +17,7 @@
 #include "tuner/study_file/study_file.h"
 #include "tuner/study_file/study_search_space.h"
 #include "tuner/study_file/timeout_keys.h"
+#include "tuner/study_file/trial_start.h"
 #include "tuner/study_file/wording.h"
 #include "tuner/study_file/words.h"
 
@@ -58,7 +59,7 @@ class StudyReader {
     std::string_view name;
     absl::Status (StudyReader::*read)(const Json& value);
   };
-  static const std::array<Key, 33> kKeys;
+  static const std::array<Key, 34> kKeys;
   absl::Status Bad(std::string_view key, std::string_view problem) const {
     return absl::InvalidArgumentError(
         absl::StrCat(label_, ": \"", std::string(key), "\": ", std::string(problem)));
@@ -120,6 +121,7 @@ class StudyReader {
   }
   absl::Status Timeouts(const Json& value);
   absl::Status Environment(const Json& value);
+  absl::Status Preload(const Json& value);
   absl::Status NeededFiles(const Json& value);
   absl::Status Directory(const Json& value);
   absl::Status AskAndTell(const Json& value);
@@ -141,7 +143,7 @@ class StudyReader {
 };
 
 // What a study file may say. README.md explains each.
-const std::array<StudyReader::Key, 33> StudyReader::kKeys = {{
+const std::array<StudyReader::Key, 34> StudyReader::kKeys = {{
     {"name", &StudyReader::Name},
     {"command", &StudyReader::Command},
     {"metric", &StudyReader::Metric},
@@ -171,6 +173,7 @@ const std::array<StudyReader::Key, 33> StudyReader::kKeys = {{
     {"exit_timeout_s", &StudyReader::Timeouts},
     {"drain_timeout_s", &StudyReader::Timeouts},
     {"env", &StudyReader::Environment},
+    {"preload", &StudyReader::Preload},
     {"needs", &StudyReader::NeededFiles},
     {"directory", &StudyReader::Directory},
     {"ask_and_tell", &StudyReader::AskAndTell},
@@ -426,24 +429,12 @@ absl::Status StudyReader::Timeouts(const Json&) {
 }
 
 absl::Status StudyReader::Environment(const Json& value) {
-  if (!value.is_object()) return Needs("env", "an object of strings or numbers", value);
-  if (value.size() > kMaxVariables) {
-    return Bad("env",
-               absl::StrCat("needs at most ", kMaxVariables, " variables, got ", value.size()));
-  }
-  for (const auto& [name, setting] : value.items()) {
-    if (!IsVariableName(name)) {
-      return Bad("env", absl::StrCat("a variable's name is not empty and has no \"=\", got ",
-                                     Quote(name)));
-    }
-    const std::string place = absl::StrCat("env.", name);
-    if (!setting.is_string() && !setting.is_number()) {
-      return Needs(place, "a string or a number", setting);
-    }
-    std::string text = setting.is_string() ? setting.get<std::string>() : setting.dump();
-    if (HasNul(text)) return Needs(place, "a string without a zero byte", setting);
-    spec_.environment[name] = std::move(text);
-  }
+  ESPALIER_ASSIGN_OR_RETURN(spec_.environment, ReadEnvironment(label_, value.dump()));
+  return absl::OkStatus();
+}
+
+absl::Status StudyReader::Preload(const Json& value) {
+  ESPALIER_ASSIGN_OR_RETURN(spec_.preload, ReadPreload(label_, value.dump()));
   return absl::OkStatus();
 }
 

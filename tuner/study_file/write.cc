@@ -65,7 +65,7 @@ struct WrittenKey {
 };
 
 // In the order in which they are written.
-constexpr std::array<WrittenKey, 33> kWrittenKeys = {{
+constexpr std::array<WrittenKey, 34> kWrittenKeys = {{
     {"name", [](const StudySpec& s) { return Json(s.name); }},
     {"command", [](const StudySpec& s) { return Json(s.command); }},
     {"metric", MetricJson},
@@ -109,6 +109,7 @@ constexpr std::array<WrittenKey, 33> kWrittenKeys = {{
     {kTimeoutKeys[3].key, TimeoutJson<3>},
     {kTimeoutKeys[4].key, TimeoutJson<4>},
     {"env", [](const StudySpec& s) { return Json(s.environment); }},
+    {"preload", [](const StudySpec& s) { return s.preload ? Json(*s.preload) : Json(false); }},
     {"needs", [](const StudySpec& s) { return Json(s.needs); }},
     {"directory", [](const StudySpec& s) { return Json(s.directory); }},
     {"ask_and_tell", [](const StudySpec& s) { return Json(s.by_clients()); }},

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "trial_runner/agent/launch.h"
+#include "trial_runner/agent/processes/launch.h"
 
 namespace espalier {
 namespace {

@@ -90,6 +90,8 @@ struct StudySpec {
   bool names_policy = false;                 // whether the study file has the key
   std::vector<std::string> command;
   std::map<std::string, std::string> environment;
+  // Modules that programs in Python are started with; nullopt: each has an interpreter of its own.
+  std::optional<std::vector<std::string>> preload{std::in_place};
   // Files that trials read, with what to do when one is missing. Relative ones are taken from the
   // study file's folder.
   std::map<std::string, std::string> needs;

@@ -1,4 +1,4 @@
-#include "trial_runner/agent/launch.h"
+#include "trial_runner/agent/processes/launch.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -117,27 +118,6 @@ bool IsExecutable(const std::string& path) {
          access(path.c_str(), X_OK) == 0;
 }
 
-// execvpe would search the agent's own PATH; the replica's is the one that counts.
-absl::StatusOr<std::string> FindProgram(const LaunchOrder& order) {
-  if (order.command.empty() || order.command[0].empty()) {
-    return absl::InvalidArgumentError("cannot start the trial: its command is empty");
-  }
-  const std::string& name = order.command[0];
-  if (name.find('/') != std::string::npos) return name;
-  const auto path = order.environment.find("PATH");
-  const std::string folders = path == order.environment.end() ? "/usr/bin:/bin" : path->second;
-  const std::vector<std::string> list = absl::StrSplit(folders, ':');
-  for (const std::string& folder : list) {
-    const std::string below = folder.empty() ? "." : folder;
-    const std::string found = absl::StrCat(below, "/", name);
-    const std::string seen_from_here =
-        below[0] == '/' ? found : absl::StrCat(order.directory, "/", found);
-    if (IsExecutable(seen_from_here)) return found;
-  }
-  return absl::FailedPreconditionError(
-      absl::StrCat("cannot start ", name, ": not found in PATH (", folders, ")"));
-}
-
 // Those of `wanted` on which this process may run.
 cpu_set_t CpusAmong(const std::vector<int>& wanted) {
   cpu_set_t named;
@@ -189,32 +169,62 @@ absl::Status AwaitExec(int pipe, pid_t pid, const LaunchOrder& order) {
 
 }  // namespace
 
+// execvpe would search the agent's own PATH; the replica's is the one that counts.
+absl::StatusOr<std::string> FindProgram(const LaunchOrder& order) {
+  if (order.command.empty() || order.command[0].empty()) {
+    return absl::InvalidArgumentError("cannot start the trial: its command is empty");
+  }
+  const std::string& name = order.command[0];
+  if (name.find('/') != std::string::npos) return name;
+  const auto path = order.environment.find("PATH");
+  const std::string folders = path == order.environment.end() ? "/usr/bin:/bin" : path->second;
+  const std::vector<std::string> list = absl::StrSplit(folders, ':');
+  for (const std::string& folder : list) {
+    const std::string below = folder.empty() ? "." : folder;
+    const std::string found = absl::StrCat(below, "/", name);
+    const std::string seen_from_here =
+        below[0] == '/' ? found : absl::StrCat(order.directory, "/", found);
+    if (IsExecutable(seen_from_here)) return found;
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot start ", name, ": not found in PATH (", folders, ")"));
+}
+
+absl::StatusOr<InheritedDescriptors> OpenInherited(const LaunchOrder& order) {
+  InheritedDescriptors opened;
+  opened.log =
+      FileDescriptor(open(order.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!opened.log.open()) {
+    return CannotStart(absl::StrCat("the trial: log ", order.log_path), errno);
+  }
+  std::array<int, 2> sockets{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) {
+    return CannotStart("the trial: control socket", errno);
+  }
+  opened.our_control = FileDescriptor(sockets[0]);
+  opened.control = FileDescriptor(sockets[1]);
+  fcntl(sockets[0], F_SETFL, O_NONBLOCK);
+  return opened;
+}
+
 absl::StatusOr<LaunchedProcess> Launch(const LaunchOrder& order) {
   Preparation p;
   ESPALIER_ASSIGN_OR_RETURN(p.program, FindProgram(order));
   LayOut(order, p);
   const FileDescriptor input(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!input.open()) return CannotStart("the trial: /dev/null", errno);
-  const FileDescriptor log(
-      open(order.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (!log.open()) return CannotStart(absl::StrCat("the trial: log ", order.log_path), errno);
-  std::array<int, 2> sockets{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) {
-    return CannotStart("the trial: control socket", errno);
-  }
-  LaunchedProcess launched;
-  launched.control = FileDescriptor(sockets[0]);
-  const FileDescriptor theirs(sockets[1]);
-  fcntl(sockets[0], F_SETFL, O_NONBLOCK);
+  ESPALIER_ASSIGN_OR_RETURN(InheritedDescriptors inherited, OpenInherited(order));
   std::array<int, 2> pipes{};
   if (pipe2(pipes.data(), O_CLOEXEC) != 0) return CannotStart("the trial: pipe", errno);
   const FileDescriptor failure_in(pipes[0]);
   FileDescriptor failure_out(pipes[1]);
   p.null_input = input.get();
-  p.log = log.get();
-  p.control = theirs.get();
+  p.log = inherited.log.get();
+  p.control = inherited.control.get();
   p.failure = failure_out.get();
 
+  LaunchedProcess launched;
+  launched.control = std::move(inherited.our_control);
   launched.pid = StartChild(p);
   if (launched.pid < 0) return CannotStart(order.command[0], errno);
   failure_out.Close();

@@ -36,4 +36,16 @@ struct LaunchedProcess {
 // Returns once the program runs. Fails with "cannot start ./train: No such file or directory".
 absl::StatusOr<LaunchedProcess> Launch(const LaunchOrder& order);
 
+// What a replica inherits, and our end of it.
+struct InheritedDescriptors {
+  FileDescriptor log;
+  FileDescriptor control;      // its end
+  FileDescriptor our_control;  // non-blocking
+};
+absl::StatusOr<InheritedDescriptors> OpenInherited(const LaunchOrder& order);
+
+// The path of a command's program, by the PATH of the command's own environment; relative ones are
+// taken from its directory.
+absl::StatusOr<std::string> FindProgram(const LaunchOrder& order);
+
 }  // namespace espalier

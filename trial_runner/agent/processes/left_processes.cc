@@ -1,4 +1,4 @@
-#include "trial_runner/agent/left_processes.h"
+#include "trial_runner/agent/processes/left_processes.h"
 
 #include <poll.h>
 #include <signal.h>

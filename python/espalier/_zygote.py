@@ -1,0 +1,267 @@
+"""A process that has imported what training imports, and from which replicas are forked.
+
+The agent starts one as `python -c ... MODULE...` (trial_runner/agent/zygotes), with a socket as descriptor 3.
+Once the modules are imported it says "ready", or "no" and why not. Each byte that then comes brings three
+descriptors: the order, the replica's log and its control socket, and a socket on which the replica says its
+number and waits for leave to begin.
+
+A replica is forked twice, so that it becomes the agent's own child. What it runs then meets what it would
+meet in a process of its own: this file is about the differences between the two.
+"""
+import ctypes
+import gc
+import importlib
+import importlib.machinery
+import io
+import os
+import random
+import runpy
+import signal
+import socket
+import struct
+import sys
+
+_AGENT = 3    # the socket to the agent; in a replica its control socket, as trial_runner/agent/processes/launch.h has it
+_ORDER = 1    # bytes of the message that brings an order
+_PR_SET_PDEATHSIG, _PR_SET_MM, _PR_SET_MM_MAP = 1, 35, 14
+
+
+def main():
+    agent = socket.socket(fileno=_AGENT)
+    start = _Start()
+    threads = _import(agent, sys.argv[1:])
+    order = _serve(agent)
+    # Here begins a replica.
+    agent.detach()
+    try:
+        order.enter(start)
+    except BaseException:  # before anything of it runs: the agent starts it as others are started
+        os._exit(127)
+    threads.restore()
+    _run(order)
+
+
+class _Start:
+    """How this interpreter was started: perhaps by a wrapper, which set variables, and it sets some itself."""
+
+    def __init__(self):
+        self.interpreter = sys.orig_argv[0]
+        self.folder = os.fsencode(os.getcwd())
+        self.environment = dict(os.environb)
+        with open("/proc/self/environ", "rb") as file:
+            self.shown = dict(_pairs(file.read().split(b"\0")[:-1]))
+
+    def complete(self, given, folder, seen):
+        """The environment that a process would see which is given this one, and started in that folder."""
+        changed = {name: value for name, value in seen.items() if given.get(name) != value}
+        return given | {name: folder if value == self.folder else value for name, value in changed.items()}
+
+
+def _pairs(entries):
+    return [entry.partition(b"=")[::2] for entry in entries]
+
+
+def _import(agent, modules):
+    # Threads of a pool do not survive a fork. PyTorch asks NVML, instead of CUDA, where this is set.
+    os.environ |= {"OPENBLAS_NUM_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+    name = ""
+    try:
+        for name in modules:
+            importlib.import_module(name)
+        name = "libespalier_torch.so"
+        if "espalier.torch" in modules:
+            from espalier import _library
+            _library.load()
+    except BaseException as error:
+        _refuse(agent, f"cannot import {name}: {type(error).__name__}: {error}")
+    count = len(os.listdir("/proc/self/task"))
+    if count != 1:
+        _refuse(agent, f"the imports have left {count - 1} threads, which a fork would lose")
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        _refuse(agent, "the imports have initialised CUDA, which does not survive a fork")
+    threads = _LinearAlgebra()
+    gc.collect()
+    gc.freeze()  # what is never looked at is never copied
+    agent.sendall(b"ready\n")
+    return threads
+
+
+def _refuse(agent, reason):
+    agent.sendall(b"no " + " ".join(reason.split()).encode(errors="replace")[:1000] + b"\n")
+    os._exit(1)
+
+
+def _serve(agent):
+    """Forks for as long as the agent is there. Returns in the replicas, with what each is to be."""
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(agent, _ORDER, 4)
+        if not message:
+            os._exit(0)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        is_replica = _fork()
+        if is_replica:
+            return _Order(*descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _fork():
+    """True: in the replica, whose parent is the agent by now. Where it cannot be, the agent sees that nobody
+    holds the replica's descriptors."""
+    orphaned, orphan = os.pipe()
+    try:
+        between = os.fork()
+    except OSError:
+        between = -1
+    if between == 0:
+        try:
+            replica = os.fork()
+        except OSError:
+            replica = -1
+        if replica != 0:
+            os._exit(0)
+        os.close(orphan)
+        os.read(orphaned, 1)
+        os.close(orphaned)
+        return True
+    os.close(orphaned)
+    if between > 0:
+        os.waitpid(between, 0)
+    os.close(orphan)
+    return False
+
+
+class _Order:
+    """What the agent asks for: fields that each end with a zero byte."""
+
+    def __init__(self, order, log, control, leave):
+        self.log, self.control, self.leave = log, control, leave
+        with open(order, "rb") as file:
+            file.seek(0)
+            agent, directory, kind, place, count, *rest = file.read().split(b"\0")[:-1]
+        self.agent, self.directory, self.is_module, self.place = int(agent), directory, kind == b"module", int(place)
+        self.command = rest[:int(count)]
+        self.environment = dict(_pairs(rest[int(count):]))
+
+    def enter(self, start):
+        """Makes this process what a new one would be, and begins when the agent says so."""
+        prctl = ctypes.CDLL(None).prctl
+        prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+        if prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0 or os.getppid() != self.agent:
+            raise RuntimeError("it is not the agent's child")
+        os.setpgid(0, 0)
+        os.dup2(self.log, 1)
+        os.dup2(self.log, 2)
+        os.dup2(self.control, _AGENT)
+        os.close(self.log)
+        os.close(self.control)
+        os.chdir(self.directory)
+        self.command[0] = os.fsencode(start.interpreter)
+        shown = start.complete(self.environment, self.directory, start.shown)
+        _show_as(prctl, self.command, [name + b"=" + value for name, value in shown.items()])
+        os.environ.clear()
+        os.environb.update(start.complete(self.environment, self.directory, start.environment))
+        os.write(self.leave, f"{os.getpid()}\n".encode())
+        if not os.read(self.leave, 1):
+            raise RuntimeError("the agent has not waited for it")
+        os.close(self.leave)
+
+
+def _show_as(prctl, command, environment):
+    """Has /proc/PID/cmdline and environ show what is run, for those who look for the process there. The kernel
+    may be built without this; then they show the zygote's."""
+    texts = [b"".join(text + b"\0" for text in texts) for texts in (command, environment)]
+    shown = [ctypes.create_string_buffer(text, len(text)) for text in texts]
+    _show_as.kept = shown
+    with open("/proc/self/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    # proc(5): the fields from the third on are here from 0 on.
+    start_code, end_code, start_stack = (int(fields[n - 3]) for n in (26, 27, 28))
+    start_data, end_data, start_brk = (int(fields[n - 3]) for n in (45, 46, 47))
+    libc = ctypes.CDLL(None)
+    libc.sbrk.restype, libc.sbrk.argtypes = ctypes.c_void_p, [ctypes.c_ssize_t]
+    places = [place for text in shown for place in (ctypes.addressof(text), ctypes.addressof(text) + len(text))]
+    layout = struct.pack("=12QII", start_code, end_code, start_data, end_data, start_brk, libc.sbrk(0), start_stack,
+                         *places, 0, 0, 0xffffffff)  # neither auxiliary vector nor executable
+    given = ctypes.create_string_buffer(layout, len(layout))
+    prctl(_PR_SET_MM, _PR_SET_MM_MAP, ctypes.addressof(given), len(layout), 0)
+
+
+class _LinearAlgebra:
+    """OpenBLAS, which reads its number of threads when it is loaded. Here it may have none beside this one."""
+
+    def __init__(self):
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+            paths = {line.split(maxsplit=5)[5].rstrip("\n") for line in file if "openblas" in line}
+        names = [f"{before}openblas_set_num_threads{after}" for before in ("", "scipy_") for after in ("", "64_")]
+        libraries = [ctypes.CDLL(path) for path in sorted(paths) if os.path.exists(path)]
+        self._set = [getattr(library, name) for library in libraries for name in names if hasattr(library, name)]
+
+    def restore(self):
+        wanted = next((os.environ[name] for name in ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
+                       if os.environ.get(name, "").isdigit()), "0")
+        cores = len(os.sched_getaffinity(0))
+        threads = min(int(wanted) or cores, cores)
+        for set_threads in self._set if threads > 1 else ():
+            set_threads(threads)
+
+
+def _settle_modules():
+    """What modules have kept since they were imported, and each process has of its own."""
+    random.seed()
+    numbers = sys.modules.get("numpy.random")
+    if numbers is not None:
+        numbers.seed()
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None:
+        process.ORIGINAL_DIR = os.getcwd()
+        process.current_process()._config["authkey"] = process.AuthenticationString(os.urandom(32))
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.cuda._cached_device_count = None
+
+
+def _run(order):
+    """Runs the program as `python SCRIPT` or `python -m MODULE` would. It is __main__, its exceptions end the
+    interpreter, and their traces begin with it."""
+    _settle_modules()
+    command = [os.fsdecode(word) for word in order.command]
+    sys.orig_argv = command
+    program, rest = command[order.place], command[order.place + 1:]
+    folder = os.getcwd() if order.is_module else os.path.dirname(os.path.realpath(program))
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, folder)
+    sys.argv = ["-m" if order.is_module else program, *rest]
+    try:
+        if order.is_module:
+            runpy._run_module_as_main(program)
+        else:
+            _run_script(program)
+    except BaseException:
+        _hide_callers()
+        raise
+
+
+def _run_script(given):
+    path = os.path.join(os.getcwd(), given.removeprefix("./"))
+    module = sys.modules["__main__"].__dict__
+    module["__file__"], module["__cached__"] = path, None
+    module["__loader__"] = importlib.machinery.SourceFileLoader("__main__", path)
+    with io.open_code(path) as file:
+        source = file.read()
+    exec(compile(source, path, "exec", dont_inherit=True), module)
+
+
+def _hide_callers():
+    """The interpreter shows the exception as it ends, from the program's first frame on."""
+    hook = sys.excepthook
+
+    def show(kind, error, trace):
+        while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, "<string>"):
+            trace = trace.tb_next
+        error.__traceback__ = trace
+        hook(kind, error, trace)
+
+    sys.excepthook = show

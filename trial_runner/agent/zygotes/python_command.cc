@@ -1,0 +1,97 @@
+#include "trial_runner/agent/zygotes/python_command.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "trial_runner/agent/processes/left_processes.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::string_view kOurPrefix = "ESPALIER_";
+// Of ours, what is read when espalier.torch is imported.
+constexpr const char* kLibraryVariable = "ESPALIER_TORCH_LIBRARY";
+
+// python, python3, python3.12
+bool IsInterpreter(std::string_view path) {
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  if (!name.starts_with("python")) return false;
+  name.remove_prefix(6);
+  if (name.empty() || name == "3") return true;
+  if (!name.starts_with("3.") || name.size() == 2) return false;
+  return std::all_of(name.begin() + 2, name.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+// Relative ones become absolute by the folder in which the interpreter starts.
+bool HasRelativePaths(const LaunchOrder& order) {
+  const auto paths = order.environment.find("PYTHONPATH");
+  if (paths == order.environment.end() || paths->second.empty()) return false;
+  const std::vector<std::string> list = absl::StrSplit(paths->second, ':');
+  return std::any_of(list.begin(), list.end(),
+                     [](const std::string& path) { return !path.starts_with('/'); });
+}
+
+bool IsScript(const LaunchOrder& order, const std::string& name) {
+  const std::string path = name.starts_with('/') ? name : absl::StrCat(order.directory, "/", name);
+  struct stat status {};
+  return name.ends_with(".py") && !name.starts_with('-') && stat(path.c_str(), &status) == 0 &&
+         S_ISREG(status.st_mode);
+}
+
+// Read by the program, not by what it imports: who the replica is, and which GPU it has, which CUDA
+// reads when it is initialised.
+bool IsReadLater(const std::string& variable) {
+  if (variable == kLibraryVariable) return false;
+  return variable.starts_with(kOurPrefix) || variable == "CUDA_VISIBLE_DEVICES";
+}
+
+}  // namespace
+
+std::optional<PythonCommand> ReadPythonCommand(const LaunchOrder& order) {
+  const std::vector<std::string>& words = order.command;
+  if (words.empty() || !IsInterpreter(words[0]) || HasRelativePaths(order)) return std::nullopt;
+  if (order.environment.contains("PYTHONINSPECT")) return std::nullopt;
+  const absl::StatusOr<std::string> found = FindProgram(order);
+  if (!found.ok() || !found->starts_with('/')) return std::nullopt;
+  struct stat folder {};
+  if (stat(order.directory.c_str(), &folder) != 0 || !S_ISDIR(folder.st_mode)) return std::nullopt;
+  PythonCommand command;
+  std::size_t next = 1;
+  for (; next < words.size() && words[next] == "-u"; ++next) command.options.push_back("-u");
+  command.is_module = next < words.size() && words[next] == "-m";
+  if (command.is_module) ++next;
+  if (next >= words.size()) return std::nullopt;
+  command.program = next;
+  if (command.is_module ? words[next].empty() : !IsScript(order, words[next])) return std::nullopt;
+  return command;
+}
+
+std::string ZygoteKey(const LaunchOrder& order, const PythonCommand& command,
+                      const std::vector<std::string>& modules) {
+  std::string key = order.command[0];
+  const auto add = [&key](const std::string& text) { key.append(1, '\0').append(text); };
+  for (const std::string& option : command.options) add(option);
+  for (const std::string& module : modules) add(absl::StrCat("import ", module));
+  for (const int cpu : order.cpus) add(absl::StrCat("on ", cpu));
+  for (const auto& [name, value] : order.environment) {
+    if (!IsReadLater(name)) add(absl::StrCat(name, "=", value));
+  }
+  return key;
+}
+
+std::map<std::string, std::string> ZygoteEnvironment(const LaunchOrder& order) {
+  std::map<std::string, std::string> environment;
+  for (const auto& [name, value] : order.environment) {
+    // By its mark the next agent finds what this one has left.
+    if (!IsReadLater(name) || name == kRunMarkVariable) environment[name] = value;
+  }
+  return environment;
+}
+
+}  // namespace espalier

@@ -1,0 +1,191 @@
+#include "trial_runner/agent/zygotes/zygote.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace espalier {
+namespace {
+
+// Modules are looked for where the interpreter's own are, not in the folder it happens to start in;
+// and __main__, which is a replica's later, keeps no names of this.
+constexpr const char* kProgram =
+    "import sys\n"
+    "if not getattr(sys.flags, 'safe_path', False): del sys.path[0]\n"
+    "del sys\n"
+    "__import__('espalier._zygote')._zygote.main()\n";
+
+constexpr std::size_t kMaxSaid_bytes = 4096;
+
+absl::Status Failed(const char* what) {
+  return absl::InternalError(absl::StrCat(what, ": ", strerror(errno)));
+}
+
+// What the replica is to be, as fields that each end with a zero byte: _zygote.py reads them.
+std::string Fields(const LaunchOrder& order, const PythonCommand& command) {
+  std::string fields;
+  const auto add = [&fields](const std::string& text) { fields.append(text).append(1, '\0'); };
+  add(absl::StrCat(getpid()));
+  add(order.directory);
+  add(command.is_module ? "module" : "script");
+  add(absl::StrCat(command.program));
+  add(absl::StrCat(order.command.size()));
+  for (const std::string& word : order.command) add(word);
+  for (const auto& [name, value] : order.environment) add(absl::StrCat(name, "=", value));
+  return fields;
+}
+
+absl::StatusOr<FileDescriptor> WriteToMemory(const std::string& text) {
+  FileDescriptor file(memfd_create("espalier-replica", MFD_CLOEXEC));
+  std::string_view left = text;
+  while (file.open() && !left.empty()) {
+    const ssize_t wrote = write(file.get(), left.data(), left.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) break;
+    left.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  if (!file.open() || !left.empty()) return Failed("memory for the order");
+  return file;
+}
+
+// One byte with the descriptors.
+absl::Status SendDescriptors(int socket, const std::array<int, 4>& descriptors) {
+  char byte = 'f';
+  iovec content{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof descriptors)> control{};
+  msghdr message{};
+  message.msg_iov = &content;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof descriptors);
+  std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof descriptors);
+  if (sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1) return absl::OkStatus();
+  return Failed("the order cannot be sent");
+}
+
+// The replica's number, which it says once it is this process's child and all is in its place.
+absl::StatusOr<pid_t> AwaitReplica(int leave, Zygote::Clock::duration within) {
+  const auto until = Zygote::Clock::now() + within;
+  std::string said;
+  while (!said.ends_with('\n')) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(until - Zygote::Clock::now()).count();
+    pollfd news{leave, POLLIN, 0};
+    const int ready = left > 0 ? poll(&news, 1, static_cast<int>(left)) : 0;
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0) return absl::DeadlineExceededError("it does not fork");
+    std::array<char, 32> chunk;
+    const ssize_t got = recv(leave, chunk.data(), chunk.size(), MSG_DONTWAIT);
+    if (got <= 0) return absl::UnavailableError("it could not fork, or has ended");
+    said.append(chunk.data(), static_cast<std::size_t>(got));
+  }
+  pid_t pid = 0;
+  if (absl::SimpleAtoi(said, &pid) && pid > 0) return pid;
+  return absl::InternalError("the replica has not said its number");
+}
+
+void Reap(pid_t pid) {
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Zygote>> Zygote::Start(const LaunchOrder& order,
+                                                      const PythonCommand& command,
+                                                      const std::vector<std::string>& modules,
+                                                      const std::string& log_path) {
+  LaunchOrder own;
+  own.command = {order.command[0]};
+  own.command.insert(own.command.end(), command.options.begin(), command.options.end());
+  own.command.insert(own.command.end(), {"-c", kProgram});
+  own.command.insert(own.command.end(), modules.begin(), modules.end());
+  own.directory = "/";
+  own.environment = ZygoteEnvironment(order);
+  own.log_path = log_path;
+  own.cpus = order.cpus;
+  ESPALIER_ASSIGN_OR_RETURN(LaunchedProcess process, Launch(own));
+  return std::make_unique<Zygote>(std::move(process));
+}
+
+Zygote::~Zygote() {
+  kill(-process_.pid, SIGKILL);
+  Reap(process_.pid);
+}
+
+void Zygote::Hear() {
+  if (state_ == State::kEnded) return;
+  std::array<char, 1024> chunk;
+  ssize_t got = 0;
+  do {
+    got = recv(process_.control.get(), chunk.data(), chunk.size(), 0);
+    if (got > 0) said_.append(chunk.data(), static_cast<std::size_t>(got));
+  } while ((got > 0 && said_.size() < kMaxSaid_bytes) || (got < 0 && errno == EINTR));
+  const bool open = got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK));
+  if (said_ == "ready\n" && open) {
+    state_ = State::kReady;
+  } else if (said_.starts_with("no ") && said_.ends_with('\n')) {
+    refusal_ = said_.substr(3, said_.size() - 4);
+    state_ = State::kEnded;
+  } else if (!open || said_.size() >= kMaxSaid_bytes) {
+    state_ = State::kEnded;
+  }
+}
+
+absl::StatusOr<LaunchedProcess> Zygote::Fork(const LaunchOrder& order, const PythonCommand& command,
+                                             Clock::duration within) {
+  ESPALIER_ASSIGN_OR_RETURN(InheritedDescriptors inherited, OpenInherited(order));
+  ESPALIER_ASSIGN_OR_RETURN(FileDescriptor fields, WriteToMemory(Fields(order, command)));
+  std::array<int, 2> sockets{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) {
+    return Failed("socket");
+  }
+  const FileDescriptor leave(sockets[0]);
+  FileDescriptor their_leave(sockets[1]);
+  // The one between the zygote and the replica ends at once, and its child becomes ours. Only
+  // meanwhile: orphans of others would only wait to be reaped here.
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  const absl::Cleanup adopt_no_more = [] { prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0); };
+  ESPALIER_RETURN_IF_ERROR(SendDescriptors(
+      process_.control.get(),
+      {fields.get(), inherited.log.get(), inherited.control.get(), their_leave.get()}));
+  their_leave.Close();
+  LaunchedProcess replica;
+  ESPALIER_ASSIGN_OR_RETURN(replica.pid, AwaitReplica(leave.get(), within));
+  replica.pidfd = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, replica.pid, 0)));
+  siginfo_t ended{};
+  const auto held = static_cast<id_t>(replica.pidfd.get());
+  if (!replica.pidfd.open() || waitid(P_PIDFD, held, &ended, WEXITED | WNOHANG | WNOWAIT) != 0) {
+    return Failed("the replica is not this process's child");
+  }
+  // Until now it waits, and ends where nobody tells it to begin.
+  if (send(leave.get(), "g", 1, MSG_NOSIGNAL) != 1) {
+    const absl::Status failed = Failed("the replica has ended");
+    Reap(replica.pid);
+    return failed;
+  }
+  replica.control = std::move(inherited.our_control);
+  return replica;
+}
+
+}  // namespace espalier

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trial_runner/agent/zygotes/zygote.h"
+
+namespace espalier {
+
+// At most so many at once: of two, that which forked longest ago is ended.
+inline constexpr std::size_t kMaxZygotes = 4;
+// One that forks nothing for so long is ended.
+inline constexpr std::chrono::minutes kMaxZygoteIdle{10};
+// One that has not imported its modules by then is given up.
+inline constexpr std::chrono::minutes kMaxZygoteImport{5};
+// A kind of zygote that has come to grief so often is not tried again, nor is one that says that it
+// cannot import its modules.
+inline constexpr int kMaxZygoteFailures = 3;
+// How many kinds are remembered for that.
+inline constexpr std::size_t kMaxZygoteKinds = 64;
+// Replicas whose programs may turn out to want a zygote.
+inline constexpr std::size_t kMaxZygoteCandidates = 1024;
+
+struct ZygoteOptions {
+  std::string log_path;
+  std::vector<std::string> modules = {"torch", "torch._dynamo", "espalier.torch"};
+  // How long the replicas of others may wait for a fork; in vain, and the zygote is given up.
+  std::chrono::milliseconds fork_within{2000};
+};
+
+// An agent's zygotes: one for each kind of program in Python, that is for each interpreter, set of
+// modules and environment that these are imported in. The first program of a kind is started as
+// others are. When it speaks as a replica, it has shown that it is one of Espalier's, and that its
+// interpreter can import what is to be imported: then a zygote is started beside it, for those that
+// come after. So programs that have no use for one pay nothing. Belongs to the agent's owner
+// thread; blocks only in Fork.
+class Zygotes {
+ public:
+  using Clock = Zygote::Clock;
+
+  explicit Zygotes(ZygoteOptions options) : options_(std::move(options)) {}
+
+  // Starts a replica. nullopt: there is no zygote for it, or it is of no use, and the replica is to
+  // be started by Launch; nothing of it has run.
+  std::optional<LaunchedProcess> Fork(std::int64_t replica_id, const LaunchOrder& order,
+                                      const std::vector<std::string>& more_modules);
+  // A replica that was not forked has spoken, or has ended.
+  void Spoke(std::int64_t replica_id, Clock::time_point now);
+  void Ended(std::int64_t replica_id) { candidates_.erase(replica_id); }
+
+  // For the owner's poll, in the order in which Hear takes them back.
+  void Watch(std::vector<pollfd>& fds) const;
+  void Hear(std::span<const pollfd> fds);
+  void KeepTime(Clock::time_point now);
+  // The next moment at which KeepTime has something to do; max: there is none.
+  Clock::time_point NextTime() const;
+
+  void EndAll();
+
+  std::size_t size() const;  // those that run
+
+ private:
+  struct Candidate {
+    std::string key;
+    LaunchOrder order;
+    PythonCommand command;
+    std::vector<std::string> modules;
+  };
+  struct Kind {
+    std::unique_ptr<Zygote> zygote;
+    Clock::time_point used;  // last
+    int failures = 0;
+  };
+
+  void Start(const Candidate& candidate, Clock::time_point now);
+  void MakeRoom();
+  void GiveUp(Kind& kind, const std::string& why);
+  void NoteStrays(const std::set<pid_t>& before, pid_t replica);
+
+  const ZygoteOptions options_;
+  std::map<std::string, Kind> kinds_;                     // by key
+  std::map<std::int64_t, Candidate> candidates_;          // by replica
+  std::vector<std::pair<pid_t, FileDescriptor>> strays_;  // orphans adopted beside a replica
+};
+
+}  // namespace espalier

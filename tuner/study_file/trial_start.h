@@ -1,0 +1,23 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/base/status.h"
+
+namespace espalier {
+
+// What a study file says of how trials are started. `json` is the key's value; errors begin with
+// the file, which is `label`, and name the key.
+
+// Of "env".
+absl::StatusOr<std::map<std::string, std::string>> ReadEnvironment(const std::string& label,
+                                                                   const std::string& json);
+
+// Of "preload": modules, or nullopt for `false`.
+absl::StatusOr<std::optional<std::vector<std::string>>> ReadPreload(const std::string& label,
+                                                                    const std::string& json);
+
+}  // namespace espalier
