@@ -8,8 +8,8 @@
 #include <string>
 
 #include "trial_runner/collectives/rendezvous.h"
+#include "trial_runner/elastic/control_plane.h"
 #include "trial_runner/torch/program_place.h"
-#include "tuner/messages/membership.h"
 
 namespace espalier {
 

@@ -395,6 +395,22 @@ TEST_F(FaultsTest, AMemberThatNeverComesToFormIsStopped) {
   EXPECT_EQ(Members(), std::vector{replicas[0]});
 }
 
+// An error of the program ends all members within a moment, the second one while the first one's
+// successor is starting.
+TEST_F(FaultsTest, WhereAllMembersFailTogetherTheTrialFails) {
+  const auto [first, second] = GrowsOntoAnotherNode();
+  Form(regroups_);
+  Step(ReplicaExited{second, 1, 0, "", ""});
+  for (int i = 0; i < 10 && starts_.empty(); ++i) Wait(1);
+  ASSERT_EQ(starts_.size(), 1u) << "the second one's successor";
+  const ReplicaId successor = starts_.at(0).replica;
+  Step(ReplicaExited{first, 1, 0, "a bug", ""});
+  EXPECT_EQ(trial().state, TrialState::kFail);
+  EXPECT_EQ(trial().reason, "exited with code 1");
+  ASSERT_EQ(stops_.size(), 1u);
+  EXPECT_EQ(stops_.at(0).replica, successor);
+}
+
 TEST_F(FaultsTest, ALostNodeMayHoldSeveralMembers) {
   const auto replicas = ThreeOnTwoNodes();
   Step(PinTrial{"s", 0, 0});

@@ -223,11 +223,26 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
                absl::StrCat("a replica ", DescribeExit(exit, node_lost), "; ", group.members.size(),
                             " go on without it"));
   if (group.pausing) return;
-  if (group.members.empty()) return;
+  if (group.members.empty()) {
+    if (!node_lost) AllMembersFailed(gone, exit);
+    return;
+  }
   ++group.joiner_failures;
   groups_.Regroup(gone.trial, group.members, /*abandon=*/true, /*after_loss=*/true);
   group.replicas_before =
       std::max(group.replicas_before, static_cast<int>(group.members.size()) + 1);
+}
+
+// Where they fail together, as by an error of the program, those that are to replace them would
+// only do so as well.
+void ReplicaWatch::AllMembersFailed(const Replica& gone, const ReplicaExited& exit) {
+  if (!pool_.Usable({gone.node, gone.slot})) return;
+  const TrialId trial = gone.trial;
+  GroupLost(trial, exit, "");
+  for (const ReplicaId joiner : pool_.replicas.Of(trial)) {
+    Replica& replica = pool_.replicas.at(joiner);
+    if (!replica.stopping) groups_.StopReplica(replica, replica.grace_s);
+  }
 }
 
 // Why it is not the program's fault that its last replica is gone; empty: it may be.

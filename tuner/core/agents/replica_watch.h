@@ -43,6 +43,7 @@ class ReplicaWatch {
   void ReplicaGone(const Replica& gone, const ReplicaExited& exit, bool node_lost);
   // The trial has no replica any more, though it was running. With an excuse that is not the
   // program's fault, and costs the trial none of its restarts.
+  void AllMembersFailed(const Replica& gone, const ReplicaExited& exit);
   void GroupLost(TrialId id, const ReplicaExited& exit, const std::string& excuse);
 
   // ---- phases of a step
