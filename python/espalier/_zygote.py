@@ -95,7 +95,7 @@ def _refuse(agent, reason):
 def _serve(agent):
     """Forks for as long as the agent is there. Returns in the replicas, with what each is to be."""
     while True:
-        message, descriptors, _, _ = socket.recv_fds(agent, _ORDER, 4)
+        message, descriptors, _, _ = socket.recv_fds(agent, _ORDER, 4, socket.MSG_CMSG_CLOEXEC)
         if not message:
             os._exit(0)
         sys.stdout.flush()
