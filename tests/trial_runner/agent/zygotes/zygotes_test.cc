@@ -225,6 +225,23 @@ TEST_F(ZygotesTest, ProcessesHaveRandomNumbersOfTheirOwn) {
   EXPECT_GE(words, 4);
 }
 
+TEST_F(ZygotesTest, VariablesThatImportsSetAreSet) {
+  Write("imported.py",
+        "import os\nos.environ['SET'] = '1'\nos.environ['LINES'] += 'c'\n"
+        "del os.environ['EMPTY']\n");
+  Write("program.py",
+        "import imported, os\nfor name, value in sorted(os.environ.items()): print(name, value)\n");
+  LaunchOrder order = Order({"python3", "program.py"});
+  order.environment["PYTHONPATH"] += ":" + folder_.string();
+  order.environment["OPENBLAS_NUM_THREADS"] = "7";
+  Zygotes zygotes(Options({"imported"}));
+  ASSERT_EQ(AwaitEnd(Fork(zygotes, order).value()), 0);
+  order.log_path = (folder_ / "own.log").string();
+  ASSERT_EQ(AwaitEnd(Launch(order).value()), 0);
+  EXPECT_EQ(Read("forked.log"), Read("own.log"));
+  EXPECT_THAT(Read("forked.log"), HasSubstr("\nSET 1\n"));
+}
+
 TEST_F(ZygotesTest, TalksOverTheControlSocket) {
   Write("program.py",
         "import os, socket\n"
