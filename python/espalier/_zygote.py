@@ -1,9 +1,9 @@
 """A process that has imported what training imports, and from which replicas are forked.
 
 The agent starts one as `python -c ... MODULE...` (trial_runner/agent/zygotes), with a socket as descriptor 3.
-Once the modules are imported it says "ready", or "no" and why not. Each byte that then comes brings three
-descriptors: the order, the replica's log and its control socket, and a socket on which the replica says its
-number and waits for leave to begin.
+Once the modules are imported it says "ready", or "no" and why not. Each byte that then comes brings four
+descriptors: the order, the replica's log, its control socket, and a socket on which the replica says its number
+and waits for leave to begin.
 
 A replica is forked twice, so that it becomes the agent's own child. What it runs then meets what it would
 meet in a process of its own: this file is about the differences between the two.
@@ -25,15 +25,22 @@ _AGENT = 3    # the socket to the agent; in a replica its control socket, as tri
 _ORDER = 1    # bytes of the message that brings an order
 _PR_SET_PDEATHSIG, _PR_SET_MM, _PR_SET_MM_MAP = 1, 35, 14
 
+# While modules are imported. Threads of a pool do not survive a fork, and PyTorch asks NVML, instead of CUDA, where
+# this is set.
+_OUR_VARIABLES = {b"OPENBLAS_NUM_THREADS": b"1", b"PYTORCH_NVML_BASED_CUDA_CHECK": b"1"}
+
 
 def main():
     agent = socket.socket(fileno=_AGENT)
     start = _Start()
+    os.environb.update(_OUR_VARIABLES)
     threads = _import(agent, sys.argv[1:])
-    order = _serve(agent)
+    start.note_imports()
+    descriptors = _serve(agent)
     # Here begins a replica.
     agent.detach()
     try:
+        order = _Order(*descriptors)
         order.enter(start)
     except BaseException:  # before anything of it runs: the agent starts it as others are started
         os._exit(127)
@@ -42,7 +49,8 @@ def main():
 
 
 class _Start:
-    """How this interpreter was started: perhaps by a wrapper, which set variables, and it sets some itself."""
+    """How this interpreter was started, perhaps by a wrapper that set variables. It sets some itself, and so do
+    modules that are imported."""
 
     def __init__(self):
         self.interpreter = sys.orig_argv[0]
@@ -50,6 +58,15 @@ class _Start:
         self.environment = dict(os.environb)
         with open("/proc/self/environ", "rb") as file:
             self.shown = dict(_pairs(file.read().split(b"\0")[:-1]))
+
+    def note_imports(self):
+        now = dict(os.environb)
+        for name in _OUR_VARIABLES:
+            now.pop(name, None)
+            if name in self.environment:
+                now[name] = self.environment[name]
+        self.removed = self.environment.keys() - now.keys()
+        self.environment = now
 
     def complete(self, given, folder, seen):
         """The environment that a process would see which is given this one, and started in that folder."""
@@ -62,8 +79,6 @@ def _pairs(entries):
 
 
 def _import(agent, modules):
-    # Threads of a pool do not survive a fork. PyTorch asks NVML, instead of CUDA, where this is set.
-    os.environ |= {"OPENBLAS_NUM_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
     name = ""
     try:
         for name in modules:
@@ -93,16 +108,15 @@ def _refuse(agent, reason):
 
 
 def _serve(agent):
-    """Forks for as long as the agent is there. Returns in the replicas, with what each is to be."""
+    """Forks for as long as the agent is there. Returns in the replicas, with the descriptors of each."""
     while True:
-        message, descriptors, _, _ = socket.recv_fds(agent, _ORDER, 4)
+        message, descriptors, _, _ = socket.recv_fds(agent, _ORDER, 4, socket.MSG_CMSG_CLOEXEC)
         if not message:
             os._exit(0)
         sys.stdout.flush()
         sys.stderr.flush()
-        is_replica = _fork()
-        if is_replica:
-            return _Order(*descriptors)
+        if _fork():
+            return descriptors
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -118,7 +132,7 @@ def _fork():
     if between == 0:
         try:
             replica = os.fork()
-        except OSError:
+        except BaseException:
             replica = -1
         if replica != 0:
             os._exit(0)
@@ -163,6 +177,8 @@ class _Order:
         _show_as(prctl, self.command, [name + b"=" + value for name, value in shown.items()])
         os.environ.clear()
         os.environb.update(start.complete(self.environment, self.directory, start.environment))
+        for name in start.removed:
+            os.environb.pop(name, None)
         os.write(self.leave, f"{os.getpid()}\n".encode())
         if not os.read(self.leave, 1):
             raise RuntimeError("the agent has not waited for it")
@@ -194,7 +210,8 @@ class _LinearAlgebra:
 
     def __init__(self):
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
-            paths = {line.split(maxsplit=5)[5].rstrip("\n") for line in file if "openblas" in line}
+            paths = {line.split(maxsplit=5)[5].rstrip("\n") for line in file
+                     if "openblas" in line and ".so" in line}
         names = [f"{before}openblas_set_num_threads{after}" for before in ("", "scipy_") for after in ("", "64_")]
         libraries = [ctypes.CDLL(path) for path in sorted(paths) if os.path.exists(path)]
         self._set = [getattr(library, name) for library in libraries for name in names if hasattr(library, name)]

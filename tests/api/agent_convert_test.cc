@@ -150,6 +150,7 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   study.spec.command = {"train", "--fast"};
   study.spec.environment = {{"OMP_NUM_THREADS", "1"}};
   study.spec.directory = "/work";
+  study.spec.preload = {"transformers"};
   study.spec.batch_mode = BatchMode::kAdaptive;
   Trial& trial = state.trials[TrialId(4)];
   trial.id = TrialId(4);
@@ -174,6 +175,10 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   EXPECT_EQ(start.study(), "mnist");
   EXPECT_EQ(start.trial_number(), 3);
   EXPECT_EQ(start.checkpoint(), "/runs/3.pt");
+  EXPECT_FALSE(start.own_interpreter());
+  EXPECT_THAT(start.preload(), testing::ElementsAre("transformers"));
+  study.spec.preload = std::nullopt;
+  EXPECT_TRUE(ToProto(command, state).start().own_interpreter());
 }
 
 TEST(AgentConvert, AStartNamesWhoHasItsCheckpointAndAJoinerHasNone) {

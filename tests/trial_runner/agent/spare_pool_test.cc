@@ -1,9 +1,13 @@
 #include "trial_runner/agent/spare_pool.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
+#include <vector>
 
 #include "trial_runner/agent/processes/launch.h"
 
@@ -89,6 +93,31 @@ TEST(SparePool, EndsThoseThatNobodyWanted) {
   pool.KeepTime(now + kMaxSpareAge, {});
   ASSERT_TRUE(AwaitSize(pool, 1));
   EXPECT_EQ(pool.Take(Start(9), Any)->identity().replica_id(), 2);
+}
+
+// A replica that was forked shares nearly all of its memory with its zygote.
+TEST(OwnMemoryBytes, LeavesOutWhatIsSharedByFork) {
+  constexpr std::int64_t kShared = std::int64_t{64} << 20;
+  constexpr std::int64_t kOwn = std::int64_t{8} << 20;
+  const std::vector<char> shared(kShared, 'x');
+  ASSERT_GT(OwnMemoryBytes(getpid()), kShared);
+  std::array<int, 2> written{};
+  ASSERT_EQ(pipe(written.data()), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::vector<char> own(kOwn, 'x');
+    [[maybe_unused]] const ssize_t wrote = write(written[1], &own.back(), 1);
+    pause();
+    _exit(shared.back());
+  }
+  char byte = 0;
+  ASSERT_EQ(read(written[0], &byte, 1), 1);
+  EXPECT_GE(OwnMemoryBytes(child), kOwn);
+  EXPECT_LT(OwnMemoryBytes(child), kShared / 2);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(written[0]);
+  close(written[1]);
 }
 
 TEST(OwnMemoryBytes, IsNothingForAProcessThatIsGone) {

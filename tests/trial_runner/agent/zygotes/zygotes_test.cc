@@ -1,11 +1,14 @@
 #include "trial_runner/agent/zygotes/zygotes.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -222,6 +225,23 @@ TEST_F(ZygotesTest, ProcessesHaveRandomNumbersOfTheirOwn) {
   EXPECT_GE(words, 4);
 }
 
+TEST_F(ZygotesTest, VariablesThatImportsSetAreSet) {
+  Write("imported.py",
+        "import os\nos.environ['SET'] = '1'\nos.environ['LINES'] += 'c'\n"
+        "del os.environ['EMPTY']\n");
+  Write("program.py",
+        "import imported, os\nfor name, value in sorted(os.environ.items()): print(name, value)\n");
+  LaunchOrder order = Order({"python3", "program.py"});
+  order.environment["PYTHONPATH"] += ":" + folder_.string();
+  order.environment["OPENBLAS_NUM_THREADS"] = "7";
+  Zygotes zygotes(Options({"imported"}));
+  ASSERT_EQ(AwaitEnd(Fork(zygotes, order).value()), 0);
+  order.log_path = (folder_ / "own.log").string();
+  ASSERT_EQ(AwaitEnd(Launch(order).value()), 0);
+  EXPECT_EQ(Read("forked.log"), Read("own.log"));
+  EXPECT_THAT(Read("forked.log"), HasSubstr("\nSET 1\n"));
+}
+
 TEST_F(ZygotesTest, TalksOverTheControlSocket) {
   Write("program.py",
         "import os, socket\n"
@@ -307,6 +327,48 @@ TEST_F(ZygotesTest, OneThatDiesIsReplacedAndOneThatHangsIsGivenUp) {
   zygotes.Fork(kReplica, order, {});
   zygotes.Spoke(kReplica, Zygotes::Clock::now());
   EXPECT_EQ(zygotes.size(), 0U) << "it has come to grief too often";
+}
+
+// What it has imported may start others while it forks; their parents end, and this process has
+// them.
+TEST_F(ZygotesTest, OrphansThatAreAdoptedBesideAReplicaAreReaped) {
+  ASSERT_EQ(mkfifo((folder_ / "end").c_str(), 0600), 0);
+  Write("program.py", "");
+  Write("orphans.py",
+        "import os\n"
+        "def before():\n"
+        "    try:\n"
+        "        os.mkdir('" +
+            (folder_ / "once").string() +
+            "')\n"
+            "    except FileExistsError:\n"
+            "        return\n"
+            "    child = os.fork()\n"
+            "    if child == 0:\n"
+            "        if os.fork() == 0:\n"
+            "            os.setsid()\n"
+            "            os.execvp('sh', ['sh', '-c', 'read x < " +
+            (folder_ / "end").string() +
+            "'])\n"
+            "        os._exit(0)\n"
+            "    os.waitpid(child, 0)\n"
+            "os.register_at_fork(before=before)\n");
+  LaunchOrder order = Order({"python3", "program.py"});
+  order.environment["PYTHONPATH"] += ":" + folder_.string();
+  Zygotes zygotes(Options({"orphans"}));
+  ASSERT_EQ(AwaitEnd(Fork(zygotes, order).value()), 0);
+  const auto watched = [&] {
+    std::vector<pollfd> fds;
+    zygotes.Watch(fds);
+    return fds.size();
+  };
+  EXPECT_EQ(watched(), 2U) << "the zygote and the orphan";
+  const FileDescriptor end(open((folder_ / "end").c_str(), O_WRONLY));  // once it reads
+  ASSERT_EQ(write(end.get(), "\n", 1), 1);
+  Hear(zygotes, 60'000);
+  EXPECT_EQ(watched(), 1U);
+  zygotes.EndAll();
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "no child is left";
 }
 
 TEST_F(ZygotesTest, TheirNumberAndTheirIdleTimeAreBounded) {
