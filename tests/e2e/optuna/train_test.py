@@ -17,12 +17,9 @@ import espalier.optuna
 import optuna
 from optuna.trial import TrialState
 
-from harness import BIN, ROOT, TunerTest, wait_for
+from harness import TunerTest, wait_for
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
-PYTHON = ROOT / ".deps/venv/bin/python3"
-LIBRARY = BIN.parent / "lib/libespalier_torch.so"
-EXAMPLE = ROOT / "examples/python_fashion_mnist/fashion_mnist.py"
 
 # Reports its parameter at each of 20 steps; waits for the file go after the second; fails where x is above 1.
 SCRIPT = """#!/bin/bash
@@ -109,25 +106,6 @@ class Train(TunerTest):
         several = optuna.create_study(study_name="two", storage=study._storage, directions=["minimize", "maximize"])
         with self.assertRaisesRegex(ValueError, "several objectives"):
             espalier.optuna.train(several.ask(), "true")
-
-    @unittest.skipUnless(PYTHON.exists() and LIBRARY.exists(), "no PyTorch for trials; see scripts/setup.sh")
-    def test_a_trial_in_python_grows_while_optuna_waits(self):
-        study = self.optuna_study(direction="maximize")
-        self.agent(2)
-        environment_ = {"PYTHONPATH": str(ROOT / "python"), "ESPALIER_TORCH_LIBRARY": str(LIBRARY), "OMP_NUM_THREADS": "1"}
-
-        def objective(trial):
-            trial.suggest_float("lr", 0.01, 0.03, log=True)
-            trial.suggest_categorical("batch_size", [128])
-            return espalier.optuna.train(trial, [str(PYTHON), str(EXAMPLE), "--epochs", "25", "--samples", "4000"],
-                                         slots=(1, 8), env=environment_)
-
-        study.optimize(objective, n_trials=1)
-        (ours,), (theirs,) = study.trials, self.pool_trials()
-        self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in theirs["resizes"]][:1], [(1, 2)])
-        self.assertEqual(list(ours.intermediate_values), list(range(1, 26)))
-        self.assertEqual(ours.value, ours.intermediate_values[25])
-        self.assertEqual({p["name"] for p in theirs["parameters"]}, {"lr", "batch_size"})
 
 
 if __name__ == "__main__":
