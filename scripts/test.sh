@@ -109,6 +109,7 @@ scripts/setup.sh --tests
 scripts/setup-optuna.sh 5.0.0 4.5.0
 # AdaptDL's own tests, and what makes wheels.
 scripts/setup-adaptdl.sh
+scripts/setup-transformers.sh
 scripts/setup-wheel.sh
 
 if [[ $quick == yes || $thorough == yes ]]; then

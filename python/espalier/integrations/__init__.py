@@ -1,0 +1,1 @@
+"""Trainers of other libraries whose loops are elastic: `espalier.integrations.transformers`."""
