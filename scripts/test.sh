@@ -107,9 +107,9 @@ heading "set-up"
 scripts/setup.sh --tests
 # The Optunas that the tests of its protocol speak with.
 scripts/setup-optuna.sh 5.0.0 4.5.0
-# AdaptDL's own tests, and what makes wheels.
+# AdaptDL's own tests, the libraries with integrations of ours, and what makes wheels.
 scripts/setup-adaptdl.sh
-scripts/setup-transformers.sh
+scripts/setup-integrations.sh
 scripts/setup-wheel.sh
 
 if [[ $quick == yes || $thorough == yes ]]; then

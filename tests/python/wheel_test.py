@@ -166,7 +166,8 @@ class Wheel(unittest.TestCase):
 
     def test_what_an_extra_brings_is_named_where_it_is_missing(self):
         for module, extra in (("espalier_optuna", "optuna"), ("espalier.optuna", "optuna"),
-                              ("espalier.integrations.transformers", "transformers")):
+                              ("espalier.integrations.transformers", "transformers"),
+                              ("espalier.integrations.lightning", "lightning")):
             self.assertIn(f"pip install 'espalier[{extra}]'", self.run_command("python", "-c", f"import {module}", code=1))
         (self.dir / "old.yml").write_text("trial: {}\n")
         self.assertIn("pip install 'espalier[nni]'", self.run_command("espalier-nni", "convert", "old.yml", code=1))

@@ -1,1 +1,1 @@
-"""Trainers of other libraries whose loops are elastic: `espalier.integrations.transformers`."""
+"""Other libraries' loops as elastic trials: Hugging Face's Trainer (`.transformers`), Lightning Fabric (`.lightning`)."""

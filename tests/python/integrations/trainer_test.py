@@ -1,4 +1,4 @@
-"""ElasticTrainer against the release of transformers that scripts/setup-transformers.sh pins: alone it trains as Trainer does,
+"""ElasticTrainer against the release of transformers that scripts/setup-integrations.sh pins: alone it trains as Trainer does,
 to the bit; under a tuner a trial keeps its curve over a second replica and the loss of the first."""
 import os
 import pathlib
@@ -20,7 +20,7 @@ from transformers import EarlyStoppingCallback, Trainer  # noqa: E402
 import espalier  # noqa: E402
 from espalier.integrations.transformers import ElasticTrainer  # noqa: E402
 
-PROBE = HERE / "probe.py"
+PROBE = HERE / "trainer_probe.py"
 EPOCHS, SAMPLES, BATCH = 24, 3200, 64
 STEPS = -(-SAMPLES // BATCH)  # an epoch
 FIXED = {"batch_size": BATCH, "dropout": 0.0, "lr": 0.0003, "seed": 7}
