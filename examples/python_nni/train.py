@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.data import TensorDataset
 
+import espalier
 import espalier.torch as adl
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python_fashion_mnist"))
@@ -29,29 +30,31 @@ def main():
     training = TensorDataset(pixels[:arguments.samples], labels[:arguments.samples])
     validation = TensorDataset(pixels[-VALIDATION_IMAGES:], labels[-VALIDATION_IMAGES:])
 
-    net = make_net(parameters["width"], parameters["dropout"])
+    device = espalier.trial().device
+    net = make_net(parameters["width"], parameters["dropout"]).to(device)
     optimizer = torch.optim.SGD(net.parameters(), lr=parameters["lr"], momentum=0.9)
     model = adl.AdaptiveDataParallel(net, optimizer)
     loader = adl.AdaptiveDataLoader(training, batch_size=parameters["batch_size"], shuffle=True)
     held_out = adl.AdaptiveDataLoader(validation, batch_size=500)
     seen = adl.Accumulator()
 
-    for _ in adl.epochs(arguments.epochs):
+    for epoch in adl.epochs(arguments.epochs):
         model.train()
         for images, classes in loader:                      # replicas come and go here
-            F.cross_entropy(model(images), classes).backward()
+            F.cross_entropy(model(images.to(device)), classes.to(device)).backward()
             optimizer.step()
         model.eval()
         with torch.no_grad():
             for images, classes in held_out:                # cut over the replicas
-                outputs = model(images)
+                outputs = model(images.to(device)).cpu()
                 seen["loss"] += F.cross_entropy(outputs, classes, reduction="sum").item()
                 seen["correct"] += (outputs.argmax(1) == classes).sum().item()
         with seen.synchronized():
             accuracy, loss = seen["correct"] / len(validation), seen["loss"] / len(validation)
             seen.clear()
         nni.report_intermediate_result({"default": accuracy, "loss": loss})
-    nni.report_final_result(accuracy)
+        if epoch == arguments.epochs:
+            nni.report_final_result(accuracy)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import torch  # noqa: E402
 import train  # noqa: E402
 from forked import alone  # noqa: E402
 from harness import TunerTest, kill, replicas_of, wait_for  # noqa: E402
-from transformers import EarlyStoppingCallback, Trainer  # noqa: E402
+from transformers import EarlyStoppingCallback, Trainer, TrainerCallback  # noqa: E402
 
 import espalier  # noqa: E402
 from espalier.integrations.transformers import ElasticTrainer  # noqa: E402
@@ -65,6 +65,20 @@ class Alone(unittest.TestCase):
     def test_accumulation_and_bf16(self):
         trainer = self.trained(ElasticTrainer, per_device_train_batch_size=32, gradient_accumulation_steps=2, bf16=True)
         self.assertEqual(trainer.state.global_step, 2 * 320 // 64)
+        self.assertTrue(torch.isfinite(torch.tensor(trainer.state.log_history[0]["loss"])))
+
+    @alone
+    def test_it_saves_what_trainer_saves(self):
+        saved = []
+
+        class Saved(TrainerCallback):
+            def on_save(self, args, state, control, **kwargs):
+                folder = pathlib.Path(args.output_dir) / f"checkpoint-{state.global_step}"
+                saved.append({path.name for path in folder.iterdir()})
+
+        self.trained(ElasticTrainer, save_strategy="epoch", eval_strategy="no", callbacks=[Saved()])
+        self.assertEqual(len(saved), 2)
+        self.assertLessEqual({"model.safetensors", "optimizer.pt", "scheduler.pt", "trainer_state.json"}, saved[0])
 
     @alone
     def test_callbacks_stop_it(self):
