@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 
+from espalier import _nni
 from espalier._runtime import runtime
 from espalier.errors import UsageError
 
@@ -48,7 +49,9 @@ class Trial:
         self._finished = False
         self._error = False
         self.parameters = _Parameters()
+        self.result = None  # what a script that comes to its end finishes with, if not the last report
         self._hook_end()
+        _nni.install()
         if self.elastic and hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(line_buffering=True)  # it is a file, which `tuner logs` follows
 
@@ -154,7 +157,7 @@ class Trial:
             return
         if not self._error and not self._finished:
             try:
-                self.finish()
+                self.finish(self.result)
             except Exception:  # the interpreter ends; standard error is all that is left
                 sys.excepthook(*sys.exc_info())
         if self.elastic:

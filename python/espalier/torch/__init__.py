@@ -7,6 +7,7 @@
             loss_fn(model(x), y).backward()
             optimizer.step()
 """
+from espalier import _nni
 from espalier.torch import scaling_rules
 from espalier.torch.accumulator import Accumulator
 from espalier.torch.data import AdaptiveDataLoader, ElasticSampler, current_dataloader
@@ -20,3 +21,5 @@ __all__ = [
     "current_epoch", "epochs", "evaluate", "finished_epochs", "init_process_group", "local_first", "prepare", "rank",
     "remaining_epochs_until", "replicas", "scaling_rules",
 ]
+
+_nni.install()  # before the script asks NNI for its parameters

@@ -147,6 +147,11 @@ class AdaptiveDataParallel(torch.nn.Module):
         return runtime().position.skipped_steps
 
     @property
+    def outcome(self):
+        """What has come of the last call of step(): one of those in espalier._library."""
+        return self._trained.outcome
+
+    @property
     def replicas(self):
         return runtime().position.replicas
 

@@ -33,6 +33,28 @@ TEST(TrialView, ReasonDoesNotMakeAFailedTrialACancelledOne) {
   EXPECT_STREQ(StateOf(trial), "FAILED");
 }
 
+// What a program of the trial runner reports beside its value is shown as NNI shows a dict.
+TEST(TrialView, FurtherFiguresComeWithTheValue) {
+  Study study;
+  Trial trial;
+  trial.values.resize(2);
+  trial.values[0].step = 1;
+  trial.values[0].value = 0.5;
+  trial.values[1].step = 2;
+  trial.values[1].value = 0.75;
+  trial.extra[2] = {{"a \"loss\"", 0.25}};
+  const EventFeed::TrialNews news{.trial = trial.id, .metrics = {}, .steps = {1, 2}};
+  const Core core({}, {});
+  const std::map<std::string, std::string> folders;
+  const View view{core, {}, {}, {}, folders, {}};
+  const auto metrics = ViewOf(trial, study, news, view).metrics;
+  ASSERT_EQ(metrics.size(), 2);
+  EXPECT_EQ(metrics[0].json, R"({"sequence":0,"parameter_id":null,"value":"0.5"})");
+  EXPECT_EQ(
+      metrics[1].json,
+      R"({"sequence":1,"parameter_id":null,"value":"{\"default\":0.75,\"a \\\"loss\\\"\":0.25}"})");
+}
+
 TEST(TrialView, CancelledTrialNeedsNoReason) {
   Trial trial;
   trial.state = TrialState::kFail;

@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
-"""A program of our trial runner beside a script, in one experiment: it is resized, and NNI sees one trial that runs."""
+"""Elastic trials in NNI's experiments: a program in C++ beside a script, and a script whose loop is elastic. They are
+resized, and NNI sees one trial that runs."""
 import environment
 
 environment.run_inside(__file__)
 
+import sys
 import unittest
 
-from harness import BIN, wait_for
+from harness import BIN, ROOT, kill, replicas_of, wait_for
 from nni_harness import LIVE, TRIAL, NniTest
 
 EPOCHS = 8
+PYTHON_EPOCHS = 30
+TRAIN = ROOT / "examples/python_nni/train.py"
+# NNI's interpreter has no torch: it finds that of the build behind its own packages.
+FIND_TORCH = "import sys\nsys.path += [{torch!r}, {ours!r}]\n"
 
 
 class ElasticTest(NniTest):
@@ -49,6 +55,49 @@ class ElasticTest(NniTest):
                      if trial["number"] in (0, "0"))
         self.assertIn((1, 2), [(resize["from_replicas"], resize["to_replicas"]) for resize in trial["resizes"]])
         self.assertEqual(trial["restarts"], 0)
+
+    def test_each_replica_of_a_script_makes_nnis_calls(self):
+        torch = next((ROOT / ".deps/venv/lib").glob("python3.*/site-packages"), None)
+        if torch is None:
+            self.skipTest("there is no .deps/venv with a torch for Python; see scripts/setup.sh")
+        self.pool(2)
+        self.write("sitecustomize.py", FIND_TORCH.format(torch=str(torch), ours=str(ROOT / "python")))
+        experiment = self.experiment(
+            trial_command=f"exec {sys.executable} {TRAIN} --epochs {PYTHON_EPOCHS} --samples 3000",
+            variables={"OMP_NUM_THREADS": 1, "PYTHONPATH": self.dir,
+                       "ESPALIER_TORCH_LIBRARY": BIN.parent / "lib/libespalier_torch.so"},
+            maximize=True, max_trial_number=1,
+            space={"lr": {"_type": "uniform", "_value": [0.01, 0.03]}, "width": {"_type": "choice", "_value": [8]},
+                   "batch_size": {"_type": "choice", "_value": [100]}, "dropout": {"_type": "choice", "_value": [0.0]}})
+        self.start_experiment(experiment)
+        trial = wait_for(lambda: next(iter(self.trials(experiment)), None), "the trial")
+
+        def replicas():
+            self.assertIn(self.trials(experiment)[trial]["status"], LIVE, self.output(self.agent_process))
+            return replicas_of(self.agent_process.pid, str(TRAIN))
+
+        def resizes():
+            (one,) = self.export("--service", self.grpc, study=f"nni-{experiment.id}")["trials"]
+            return one["resizes"]
+
+        wait_for(lambda: replicas() and resizes(), "the trial to grow")
+        self.assertTrue(kill(replicas()[0]))  # the elder, which sends the reports
+        wait_for(lambda: any(resize["after_loss"] for resize in resizes()), "the other to go on alone")
+        self.wait_done(experiment)
+        self.assertEqual(self.states(experiment), ["SUCCEEDED"])
+        values = self.metrics(experiment, trial)
+        self.assertEqual([sequence for sequence, _ in values], list(range(PYTHON_EPOCHS)))
+        self.assertEqual({frozenset(value) for _, value in values}, {frozenset(["default", "loss"])})
+        self.assertGreater(values[-1][1]["default"], 0.5)
+        self.assertEqual([value for _, value in self.metrics(experiment, trial, "FINAL")], [values[-1][1]["default"]])
+
+    def test_what_is_no_number_is_named(self):
+        sys.path.insert(0, str(ROOT / "python"))
+        from espalier import UsageError, _nni_channel
+        self.assertEqual(_nni_channel._figures({"default": 1, "loss": 0.5, "note": "fast"}), (1.0, {"loss": 0.5}))
+        for value in ("high", {"loss": 0.5}, None):
+            with self.assertRaisesRegex(UsageError, "default"):
+                _nni_channel._figures(value)
 
 
 if __name__ == "__main__":

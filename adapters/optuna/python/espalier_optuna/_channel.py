@@ -24,7 +24,9 @@ _REPEATABLE = frozenset(
         "GetStudySystemAttributes", "GetAllStudies", "GetTrialIdFromStudyIdTrialNumber", "GetTrial", "GetTrials",
         "SetStudyUserAttribute", "SetStudySystemAttribute", "SetTrialParameter", "SetTrialIntermediateValue",
         "SetTrialUserAttribute", "SetTrialSystemAttribute")]
-    + ["/espalier.v1.Slots/" + name for name in ("Acquire", "Renew", "Release")])
+    + ["/espalier.v1.Slots/" + name for name in ("Acquire", "Renew", "Release")]
+    # As train makes them: a study that may exist, a trial by its key. Who cancels a trial twice is told that it has ended.
+    + ["/espalier.v1.Tuner/" + name for name in ("CreateStudy", "Enqueue", "GetTrial", "GetTrialOutput", "CancelTrial")])
 # By a key the service knows that it has done these already.
 _KEYED = frozenset("/optuna.StorageService/" + name for name in ("CreateNewStudy", "CreateNewTrial"))
 

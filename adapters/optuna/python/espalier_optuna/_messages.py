@@ -1,4 +1,5 @@
-"""The messages of espalier.v1.Slots, as in tuner/proto/slots.proto.
+"""The messages of espalier.v1.Slots, as in tuner/proto/slots.proto, and those of espalier.v1.Tuner that an objective
+needs, as in tuner/proto/tuner.proto: of each the fields that are used here.
 
 They are described here, not generated: code that protoc generates works with few versions of the protobuf runtime, and which
 one is installed is for the user's Optuna to say.
@@ -15,6 +16,21 @@ _MESSAGES = {
     "HeldSlot": [("node", 1, _Field.TYPE_STRING), ("index", 2, _Field.TYPE_INT32), ("gpu", 3, "Gpu")],
     "HeldSlots": [("slots", 1, ["HeldSlot"]), ("lease_s", 2, _Field.TYPE_DOUBLE), ("waits_for", 3, _Field.TYPE_STRING)],
     "ReleaseSlotsResponse": [],
+    "TextByName": [("key", 1, _Field.TYPE_STRING), ("value", 2, _Field.TYPE_STRING)],  # an entry of a map
+    "CreateStudyRequest": [("study_json", 1, _Field.TYPE_STRING), ("directory", 2, _Field.TYPE_STRING),
+                           ("exist_ok", 3, _Field.TYPE_BOOL)],
+    "Study": [("name", 2, _Field.TYPE_STRING)],
+    "EnqueueRequest": [("study", 1, _Field.TYPE_STRING), ("parameters", 2, _Field.TYPE_STRING),
+                       ("user_attributes", 3, ["TextByName"]), ("request_key", 4, _Field.TYPE_STRING)],
+    "TrialId": [("trial_id", 1, _Field.TYPE_INT64)],
+    "IntermediateValue": [("step", 1, _Field.TYPE_INT64), ("value", 2, _Field.TYPE_DOUBLE)],
+    "TrialRecord": [("trial_id", 1, _Field.TYPE_INT64), ("number", 3, _Field.TYPE_INT64), ("state", 4, _Field.TYPE_INT32),
+                    ("values", 6, [_Field.TYPE_DOUBLE]), ("intermediate_values", 7, ["IntermediateValue"]),
+                    ("reason", 13, _Field.TYPE_STRING)],
+    "CancelTrialRequest": [("trial_id", 1, _Field.TYPE_INT64), ("state", 2, _Field.TYPE_INT32),
+                           ("reason", 3, _Field.TYPE_STRING)],
+    "TrialOutputRequest": [("trial_id", 1, _Field.TYPE_INT64), ("max_bytes", 2, _Field.TYPE_INT64)],
+    "TrialOutput": [("text", 1, _Field.TYPE_BYTES)],
 }
 
 
@@ -42,3 +58,12 @@ AcquireSlotsRequest = _CLASSES["AcquireSlotsRequest"]
 TrialSlotsRequest = _CLASSES["TrialSlotsRequest"]
 HeldSlots = _CLASSES["HeldSlots"]
 ReleaseSlotsResponse = _CLASSES["ReleaseSlotsResponse"]
+TextByName = _CLASSES["TextByName"]
+CreateStudyRequest = _CLASSES["CreateStudyRequest"]
+Study = _CLASSES["Study"]
+EnqueueRequest = _CLASSES["EnqueueRequest"]
+TrialId = _CLASSES["TrialId"]
+TrialRecord = _CLASSES["TrialRecord"]
+CancelTrialRequest = _CLASSES["CancelTrialRequest"]
+TrialOutputRequest = _CLASSES["TrialOutputRequest"]
+TrialOutput = _CLASSES["TrialOutput"]

@@ -8,7 +8,7 @@ import time
 
 import grpc
 import optuna
-from optuna.storages import GrpcStorageProxy
+from optuna.storages import BaseStorage, GrpcStorageProxy
 
 from espalier_optuna import _messages
 from espalier_optuna._channel import Pauses, RETRY_S
@@ -64,13 +64,18 @@ def slots(trial: optuna.Trial, n: int = 1, *, node: str | None = None, timeout: 
         SlotsTimeout: if the slots were not free within `timeout`.
         SlotsError: if the service cannot be reached.
     """
-    store = trial.storage
-    if not isinstance(store, GrpcStorageProxy):
-        raise TypeError(f"the trial's study is kept in a {type(store).__name__}: slots are for studies on an Espalier service, "
-                        "see espalier_optuna.storage")
+    channel = channel_of(trial.storage, "espalier_optuna.storage")
     if n < 1:
         raise ValueError(f"n must be 1 or more slots, got {n}")
-    return HeldSlots(store._channel, trial, n, node, timeout)
+    return HeldSlots(channel, trial, n, node, timeout)
+
+
+def channel_of(store: BaseStorage, instead: str) -> grpc.Channel:
+    """The channel to the service that keeps the study."""
+    if not isinstance(store, GrpcStorageProxy):
+        raise TypeError(f"the trial's study is kept in a {type(store).__name__}, and the pool is that of an Espalier service: "
+                        f"see {instead}")
+    return store._channel
 
 
 class HeldSlots:

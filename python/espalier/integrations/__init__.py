@@ -1,0 +1,1 @@
+"""Other libraries' loops as elastic trials: Hugging Face's Trainer (`.transformers`), Lightning Fabric (`.lightning`)."""

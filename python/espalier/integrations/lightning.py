@@ -1,0 +1,128 @@
+"""Lightning Fabric's loops as elastic trials.
+
+    trial = espalier.trial()
+    fabric = Fabric(strategy=ElasticStrategy(), accelerator="auto", devices=1)
+    model, optimizer = fabric.setup(model, optimizer)
+    loader = fabric.setup_dataloaders(adl.AdaptiveDataLoader(dataset, batch_size=64, shuffle=True))
+    for epoch in adl.epochs(10):
+        for x, y in loader:
+            fabric.backward(loss_of(model(x), y))
+            optimizer.step()
+
+Lightning's Trainer owns its loop and is not for this strategy.
+"""
+import torch
+
+try:
+    from lightning.fabric.strategies import SingleDeviceStrategy
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(f"espalier.integrations.lightning needs {error.name}: pip install 'espalier[lightning]'",
+                              name=error.name) from error
+
+import espalier
+import espalier.torch as adl
+from espalier._runtime import runtime
+from espalier.errors import UsageError
+from espalier.torch.evaluation import summed
+
+__all__ = ["ElasticStrategy"]
+
+_NAME = "espalier.lightning"
+
+
+class ElasticStrategy(SingleDeviceStrategy):
+    """Fabric's strategy for a trial that is resized while it trains: one process a replica, each with one device.
+
+    `fabric.setup(model, optimizer, scheduler=scheduler)` wraps all three; each model takes its optimizers along. Loaders are
+    AdaptiveDataLoaders, which accumulate where a step does not fit, and loops stand in one over `espalier.torch`'s epochs.
+    `all_reduce`, `all_gather`, `broadcast` and `barrier` are for the end of an epoch, where all replicas come to them.
+
+    scaling_rule: as of AdaptiveDataParallel, like the options after it.
+    """
+
+    def __init__(self, *, scaling_rule=None, **options):
+        super().__init__(device=espalier.trial().device)
+        self._scaling_rule = scaling_rule
+        self._options = options
+        self._models = 0
+
+    # ---- where this replica is: it may change from step to step
+
+    @property
+    def global_rank(self):
+        return adl.rank()
+
+    @global_rank.setter
+    def global_rank(self, rank):
+        """Lightning says 0, and the group decides."""
+
+    @property
+    def world_size(self):
+        return adl.replicas()
+
+    @world_size.setter
+    def world_size(self, size):
+        """Likewise."""
+
+    @property
+    def is_global_zero(self):
+        return adl.rank() == 0
+
+    # ---- models and optimizers
+
+    def setup_module_and_optimizers(self, module, optimizers, scheduler=None):
+        self._models += 1
+        name = {} if self._models == 1 else {"name": f"model-{self._models}"}
+        wrapped = adl.AdaptiveDataParallel(module, optimizers, scheduler, getattr(self.precision, "scaler", None),
+                                           self._scaling_rule, **name, **self._options)
+        return wrapped, optimizers, scheduler
+
+    def setup_module(self, module):
+        if any(p.requires_grad for p in module.parameters()):
+            raise UsageError("ElasticStrategy: the model was set up without its optimizers: fabric.setup(model, optimizer)")
+        return module
+
+    def setup_optimizer(self, optimizer):
+        raise UsageError("ElasticStrategy: the optimizer was set up without its model: fabric.setup(model, optimizer)")
+
+    def get_module_state_dict(self, module):
+        return super().get_module_state_dict(_plain(module))
+
+    def load_module_state_dict(self, module, state_dict, strict=True):
+        super().load_module_state_dict(_plain(module), state_dict, strict)
+
+    # ---- between replicas
+
+    def all_reduce(self, tensor, group=None, reduce_op="mean"):
+        operation = str(reduce_op).rpartition(".")[2].lower()
+        if operation not in ("mean", "avg", "sum"):
+            raise UsageError(f'ElasticStrategy.all_reduce: reduce_op is {reduce_op!r}: want "mean" or "sum"')
+        value = tensor if isinstance(tensor, torch.Tensor) else torch.tensor(tensor)
+        got = self._summed({"value": value.detach().cpu(), "replicas": 1})
+        total = got["value"].to(value.device)
+        total = total if operation == "sum" else total / got["replicas"]
+        if isinstance(tensor, torch.Tensor) and total.dtype == tensor.dtype:
+            return tensor.copy_(total)  # in place, as others do
+        return total
+
+    def all_gather(self, tensor, group=None, sync_grads=False):
+        if sync_grads:
+            raise UsageError("ElasticStrategy.all_gather: gradients do not go through it: want sync_grads=False")
+        parts = self._summed({"parts": [(adl.rank(), tensor.detach().cpu())]})["parts"]
+        return torch.stack([part for _, part in sorted(parts, key=lambda of: of[0])]).to(tensor.device)
+
+    def broadcast(self, obj, src=0):
+        if not runtime().joined:
+            return obj  # a replica is alone until the first epoch
+        return self._summed({"parts": [obj]} if adl.rank() == src else {"parts": []})["parts"][0]
+
+    def barrier(self, *args, **kwargs):
+        if runtime().joined:
+            self._summed({"replicas": 1})
+
+    def _summed(self, own):
+        return summed(runtime(), _NAME, lambda: own) if runtime().joined else own
+
+
+def _plain(module):
+    return module.module if isinstance(module, adl.AdaptiveDataParallel) else module

@@ -1,0 +1,289 @@
+"""Hugging Face's Trainer as an elastic trial.
+
+    trial = espalier.trial()
+    arguments = TrainingArguments(output_dir, learning_rate=trial.get("lr", 5e-5), eval_strategy="epoch")
+    trainer = ElasticTrainer(model, arguments, train_dataset=..., eval_dataset=...)
+    trainer.train()
+
+The loop is Trainer's in everything but what replicas share: the batches, the step and the state of training.
+"""
+import dataclasses
+import math
+import numbers
+import pickle
+import time
+import warnings
+
+import torch
+
+try:
+    import transformers
+    from transformers.trainer_callback import ExportableState
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(f"espalier.integrations.transformers needs {error.name}: pip install "
+                              "'espalier[transformers]'", name=error.name) from error
+
+import espalier
+import espalier.torch as adl
+from espalier import _library
+from espalier._runtime import runtime
+from espalier.errors import UsageError
+
+__all__ = ["ElasticTrainer"]
+
+_TESTED = "5.24."
+if not transformers.__version__.startswith(_TESTED):
+    warnings.warn(f"ElasticTrainer was tested with transformers {_TESTED}*, and this is {transformers.__version__}: its Trainer "
+                  "may have changed", stacklevel=2)
+
+_OWN = ("is_local_process_zero", "is_world_process_zero", "stateful_callbacks")  # of a process, or kept beside it
+
+
+class ElasticTrainer(transformers.Trainer):
+    """A Trainer whose trial is resized while it trains. `train()` is called once in a process.
+
+    `per_device_train_batch_size` times `gradient_accumulation_steps` is the batch of all replicas together, and stays it;
+    a forward pass has at most `per_device_train_batch_size` samples. A batch's loss is the mean over its samples.
+    Evaluations are done whole by each replica. Mid-epoch logs tell the loss of the replica's own samples, those at an
+    epoch's end that of all samples. The trial's checkpoints are Espalier's; what `save_strategy` asks for is written by
+    rank 0, and is for other programs.
+
+    Callbacks that count must derive from transformers' ExportableState, as EarlyStoppingCallback does: their attributes
+    are handed to replicas that join.
+
+    trial_metric: which of the evaluation's metrics is reported to the trial (default: `metric_for_best_model`, else
+    "eval_loss"), with the other ones beside it. Without evaluations: the loss of each epoch. Steps are epochs, or with
+    eval_strategy="steps" the trial's steps.
+    scaling_rule: as of AdaptiveDataParallel.
+    """
+
+    def __init__(self, model=None, args=None, *more, trial_metric=None, scaling_rule=None, **kwargs):
+        self._elastic_trial = espalier.trial()
+        args = args or transformers.TrainingArguments()
+        _refuse(args, self._elastic_trial.device)
+        super().__init__(model, args, *more, **kwargs)
+        self._trial_metric = _prefixed(trial_metric or self.args.metric_for_best_model or "loss")
+        self._scaling_rule = scaling_rule
+        self._summed_until = 0  # the step up to which _loss_sum goes
+        self._loss_sum = 0.0    # of the means of all steps
+
+    # ---- what replicas share
+
+    def get_train_dataloader(self):
+        if self.train_dataset is None:
+            raise ValueError("Trainer: training requires a train_dataset.")
+        args, dataset, collate = self.args, self.train_dataset, self.data_collator
+        if hasattr(dataset, "remove_columns"):  # one of the library datasets
+            dataset = self._remove_unused_columns(dataset, description="Training")
+        else:
+            collate = self._get_collator_with_removed_columns(collate, description="Training")
+        workers = {"persistent_workers": args.dataloader_persistent_workers,
+                   "prefetch_factor": args.dataloader_prefetch_factor} if args.dataloader_num_workers else {}
+        return adl.AdaptiveDataLoader(
+            dataset, batch_size=args.per_device_train_batch_size * args.gradient_accumulation_steps,
+            shuffle=args.train_sampling_strategy == "random", training=True,
+            local_bsz_bounds=(None, args.per_device_train_batch_size), collate_fn=collate,
+            num_workers=args.dataloader_num_workers, **workers,
+            pin_memory=args.dataloader_pin_memory and self.args.device.type == "cuda")
+
+    def is_world_process_zero(self):
+        return adl.rank() == 0
+
+    def _save_checkpoint(self, model, trial):
+        if adl.rank() == 0:
+            super()._save_checkpoint(model, trial)
+
+    def save_model(self, output_dir=None, _internal_call=False):
+        """By rank 0."""
+        if adl.rank() == 0:
+            super().save_model(output_dir, _internal_call)
+
+    def _wrap(self, max_steps):
+        self.create_optimizer()
+        self.create_scheduler(num_training_steps=max_steps, optimizer=self.optimizer)
+        prepared = self.accelerator.prepare_model(self.model)  # autocast, torch.compile
+        self.model_wrapped = adl.AdaptiveDataParallel(prepared, self.optimizer, self.lr_scheduler,
+                                                      scaling_rule=self._scaling_rule)
+        _TrainerStates(self)
+        self._seen = adl.Accumulator()
+        for name in ("model", "optimizer", "lr_scheduler"):
+            setattr(self.callback_handler, name, getattr(self, name))
+        return self.model_wrapped
+
+    # ---- the loop
+
+    def _inner_training_loop(self, batch_size=None, args=None, resume_from_checkpoint=None, trial=None,
+                             ignore_keys_for_eval=None):
+        if resume_from_checkpoint is not None:
+            raise UsageError("ElasticTrainer.train: resume_from_checkpoint is not taken: a trial goes on from its own "
+                             "checkpoints by itself. To begin with a trained model, load it before")
+        loader = self.get_train_dataloader()
+        steps = len(loader)
+        max_steps = args.max_steps if args.max_steps > 0 else math.ceil(args.num_train_epochs * steps)
+        epochs = math.ceil(max_steps / steps)
+        self._init_training_state(max_steps, steps, epochs, None, None)
+        model = self._wrap(max_steps)
+        self.callback_handler.train_dataloader = loader
+        self._initial_num_input_tokens_seen = self._initial_global_step = self._globalstep_last_logged = 0
+        self._tr_loss = torch.tensor(0.0, device=args.device)
+        self._total_loss_scalar = 0.0
+        start = time.time()
+        self.control = self.callback_handler.on_train_begin(args, self.state, self.control)
+        for epoch in adl.remaining_epochs_until(epochs):  # joins the group; the state is that of the trial from here on
+            self._note_rank()
+            self.control = self.callback_handler.on_epoch_begin(args, self.state, self.control)
+            look = _Look(self, model, epoch, ignore_keys_for_eval, start)
+            self._run_batches(model, loader, epoch, look)
+            loss = self._sum_up()
+            self.control = self.callback_handler.on_epoch_end(args, self.state, self.control)
+            look()
+            if args.eval_strategy == "no":
+                self._elastic_trial.report(epoch + 1, loss)
+            if self.control.should_training_stop:
+                break
+        self._tr_loss.zero_()
+        self._total_loss_scalar = self._loss_sum
+        return self._finalize_training(None, len(loader.dataset) * epochs, start)
+
+    def _run_batches(self, model, loader, epoch, look):
+        args, handler = self.args, self.callback_handler
+        self.current_gradient_accumulation_steps = 1  # the group weighs microbatches by their samples
+        begun, loss, samples = False, 0.0, 0  # of the step under way
+        for inputs in loader:
+            if not begun:
+                self._note_rank()
+                self.control = handler.on_step_begin(args, self.state, self.control)
+                begun, loss, samples = True, 0.0, 0
+            size = loader.current_local_bsz
+            self.current_flos += float(self.floating_point_ops(inputs))
+            part = self.training_step(model, inputs).item() * size
+            loss, samples = loss + part, samples + size
+            self._seen["loss"] += part
+            self._seen["samples"] += size
+            if not loader.accumulating():
+                look.gradient_norm = self._clip_grad_norm(model) if args.max_grad_norm > 0 else None
+                self.control = handler.on_pre_optimizer_step(args, self.state, self.control)
+            self.optimizer.step()
+            outcome = model.outcome
+            if outcome == _library.ACCUMULATED:
+                self.control = handler.on_substep_end(args, self.state, self.control)
+                continue
+            begun = False
+            if outcome == _library.DROPPED:
+                continue  # a replica was lost: the step's samples are dealt again
+            self._end_step(model, loader, epoch, look, outcome, loss / samples)
+            if self.control.should_epoch_stop or self.control.should_training_stop:
+                break
+
+    def _end_step(self, model, loader, epoch, look, outcome, loss):
+        self.control = self.callback_handler.on_optimizer_step(self.args, self.state, self.control)
+        look.learning_rate = self._get_learning_rate()
+        if outcome == _library.STEPPED and not isinstance(self.lr_scheduler,
+                                                          torch.optim.lr_scheduler.ReduceLROnPlateau):
+            self.lr_scheduler.step()
+        if math.isfinite(loss) or not self.args.logging_nan_inf_filter:
+            self._tr_loss += loss
+        self.state.global_step = model.steps
+        self.state.epoch = epoch + min(runtime().position.cursor / len(loader.dataset), 1.0)
+        self.control = self.callback_handler.on_step_end(self.args, self.state, self.control)
+        look()
+
+    def _note_rank(self):
+        self.state.is_local_process_zero = self.state.is_world_process_zero = adl.rank() == 0
+
+    def _sum_up(self):
+        """The epoch's loss over all samples of all replicas, which goes into what is logged at its end."""
+        with self._seen.synchronized():
+            loss = self._seen["loss"] / self._seen["samples"]
+            self._seen.clear()
+        if self._globalstep_last_logged <= self._summed_until:  # nothing was logged within the epoch
+            self._tr_loss.fill_(loss * (self.state.global_step - self._globalstep_last_logged))
+        self._loss_sum += loss * (self.state.global_step - self._summed_until)
+        self._summed_until = self.state.global_step
+        return loss
+
+    # ---- what the trial hears
+
+    def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval"):
+        metrics = super().evaluate(eval_dataset, ignore_keys, metric_key_prefix)
+        if self.is_in_train and metric_key_prefix == "eval":
+            if self._trial_metric not in metrics:
+                raise UsageError(f'ElasticTrainer: trial_metric is "{self._trial_metric}", and the evaluation gives '
+                                 f"{', '.join(sorted(metrics))}")
+            step = self.state.global_step if self.args.eval_strategy == "steps" else math.ceil(self.state.epoch)
+            others = {name: value for name, value in metrics.items()
+                      if name not in (self._trial_metric, "epoch") and isinstance(value, numbers.Real)
+                      and not name.endswith(("_runtime", "_per_second"))}
+            self._elastic_trial.report(step, metrics[self._trial_metric], **others)
+        return metrics
+
+
+class _Look:
+    """After a step or an epoch: logs, evaluates and saves where Trainer's control says so."""
+
+    def __init__(self, trainer, model, epoch, ignore_keys, start):
+        self._trainer, self._model, self._epoch, self._ignore_keys, self._start = trainer, model, epoch, ignore_keys, start
+        self.gradient_norm = self.learning_rate = None
+
+    def __call__(self):
+        trainer = self._trainer
+        trainer._maybe_log_save_evaluate(trainer._tr_loss, self.gradient_norm, self._model, None, self._epoch,
+                                         self._ignore_keys, self._start, learning_rate=self.learning_rate)
+
+
+class _TrainerStates(espalier.State):
+    """TrainerState, the control flags, what callbacks count, and the sums of losses."""
+
+    def __init__(self, trainer):
+        super().__init__("espalier.transformers")
+        self._trainer = trainer
+
+    def _callbacks(self):
+        return [c for c in self._trainer.callback_handler.callbacks if isinstance(c, ExportableState)]
+
+    def save(self, fileobj):
+        trainer = self._trainer
+        state = {f.name: getattr(trainer.state, f.name) for f in dataclasses.fields(trainer.state) if f.name not in _OWN}
+        pickle.dump({"state": state, "control": vars(trainer.control),
+                     "callbacks": [(type(c).__name__, c.state()["attributes"]) for c in self._callbacks()],
+                     "loss": (trainer._loss_sum, trainer._summed_until, trainer._globalstep_last_logged)}, fileobj)
+
+    def load(self, fileobj):
+        trainer = self._trainer
+        read = pickle.load(fileobj)
+        vars(trainer.state).update(read["state"])
+        vars(trainer.control).update(read["control"])
+        own = self._callbacks()
+        if [type(c).__name__ for c in own] != [name for name, _ in read["callbacks"]]:
+            raise UsageError(f"ElasticTrainer: the callbacks with a state are {[type(c).__name__ for c in own]}, and the "
+                             f"trial's are {[name for name, _ in read['callbacks']]}: add the same on each replica, in "
+                             "the same order")
+        for callback, (_, attributes) in zip(own, read["callbacks"]):
+            for name, value in attributes.items():
+                setattr(callback, name, value)
+        trainer._loss_sum, trainer._summed_until, trainer._globalstep_last_logged = read["loss"]
+        trainer._tr_loss.zero_()
+
+
+def _prefixed(metric):
+    return metric if metric.startswith("eval_") else f"eval_{metric}"
+
+
+def _refuse(args, device):
+    """What the replicas of a trial cannot share, or what their engine does itself."""
+    for what, right in ((args.load_best_model_at_end, "load_best_model_at_end=False: the trial's curve tells its best"),
+                        (args.auto_find_batch_size, "auto_find_batch_size=False, and a per_device_train_batch_size that fits"),
+                        (args.fp16, "bf16=True, or neither"),
+                        (args.fsdp, "no fsdp: each replica has the whole model"),
+                        (args.deepspeed, "no deepspeed: each replica has the whole model"),
+                        (args.include_num_input_tokens_seen != "no", 'include_num_input_tokens_seen="no"'),
+                        (args.dataloader_drop_last, "dataloader_drop_last=False: the last step of an epoch is shorter"),
+                        (args.eval_on_start, "eval_on_start=False: evaluate() before train()"),
+                        (args.train_sampling_strategy not in ("random", "sequential"),
+                         'train_sampling_strategy "random" or "sequential"')):
+        if what:
+            raise UsageError(f"ElasticTrainer: want {right}")
+    if args.device.type != device.type or (device.index or 0) != (args.device.index or 0):
+        raise UsageError(f"ElasticTrainer: TrainingArguments has chosen {args.device}, and the trial's slot has {device}: "
+                         f"call torch.cuda.set_device before, or use_cpu=True")
+    args._n_gpu = min(args.n_gpu, 1)  # others on this machine are other replicas'

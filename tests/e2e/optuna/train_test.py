@@ -1,0 +1,112 @@
+"""Objectives of Optuna's that train on the pool."""
+import environment
+
+environment.run_inside(__file__)
+
+import json
+import os
+import signal
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, str(environment.ROOT / "adapters" / "optuna" / "python"))
+sys.path.insert(0, str(environment.ROOT / "python"))
+
+import espalier.optuna
+import optuna
+from optuna.trial import TrialState
+
+from harness import TunerTest, wait_for
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+# Reports its parameter at each of 20 steps; waits for the file go after the second; fails where x is above 1.
+SCRIPT = """#!/bin/bash
+echo "x is $ESPALIER_PARAM_X"
+if [ "${ESPALIER_PARAM_X%%.*}" -ge 1 ]; then exit 3; fi
+for step in $(seq 20); do
+  tuner tell --step $step --value $ESPALIER_PARAM_X || exit 1
+  while [ $step = 2 ] && [ ! -e go ]; do sleep 0.02; done
+done
+"""
+
+
+class PruneFromStep(optuna.pruners.BasePruner):
+    """Where x is above a half."""
+
+    def prune(self, study, trial):
+        return trial.last_step >= 2 and trial.params["x"] > 0.5
+
+
+class Train(TunerTest):
+    def optuna_study(self, **keys):
+        self.serve(self.dir / "train.db")
+        return optuna.create_study(study_name="our study", storage=espalier.optuna.storage(self.grpc), **keys)
+
+    def pool_trials(self):
+        name = self.run_tuner("ls", "--service", self.grpc).stdout
+        (name,) = {word for word in name.split() if word.startswith("optuna-our_study-")}
+        return self.export("--service", self.grpc, study=name)["trials"]
+
+    def test_a_command_is_reported_pruned_and_failed(self):
+        study = self.optuna_study(pruner=PruneFromStep())
+        self.agent(1)
+        script = self.write("trial.sh", SCRIPT, 0o755)
+
+        def objective(trial):
+            trial.suggest_float("x", 0, 2)
+            return espalier.optuna.train(trial, [script], 1, directory=self.dir)
+
+        for x in (0.75, 1.5, 0.25):
+            study.enqueue_trial({"x": x})
+        study.optimize(objective, n_trials=1)  # is pruned where it waits
+        (self.dir / "go").touch()
+        study.optimize(objective, n_trials=2, catch=[espalier.optuna.TrainError])
+        pruned, failed, complete = study.trials
+        self.assertEqual([t.state for t in study.trials], [TrialState.PRUNED, TrialState.FAIL, TrialState.COMPLETE])
+        self.assertEqual(complete.value, 0.25)
+        self.assertEqual(complete.intermediate_values, {step: 0.25 for step in range(1, 21)})
+        self.assertEqual(pruned.intermediate_values, {1: 0.75, 2: 0.75})
+        theirs = self.pool_trials()
+        self.assertEqual([t["state"] for t in theirs], ["TRIAL_PRUNED", "TRIAL_FAIL", "TRIAL_COMPLETE"])
+        self.assertIn("Optuna's pruner ended trial 0", theirs[0]["reason"])
+        self.assertEqual([json.loads(t["user_attributes"]["optuna_trial"]) for t in theirs], [0, 1, 2])
+        with self.assertRaisesRegex(espalier.optuna.TrainError, "(?s)/3 has failed: .*3.*x is 1.5"):
+            study.enqueue_trial({"x": 1.5})
+            study.optimize(objective, n_trials=1)
+
+    def test_ctrl_c_stops_the_pools_trial_too(self):
+        study = self.optuna_study()
+        self.agent(1)
+        script = self.write("trial.sh", SCRIPT, 0o755)
+
+        def interrupt():
+            wait_for(lambda: any(t.intermediate_values for t in study.trials), "the first report")
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=interrupt, daemon=True).start()
+        with self.assertRaises(KeyboardInterrupt):
+            espalier.optuna.train(study.ask({"x": optuna.distributions.FloatDistribution(0, 0.9)}), [script], 1,
+                                  directory=self.dir)
+        (trial,) = self.pool_trials()
+        self.assertEqual(trial["state"], "TRIAL_FAIL")
+        self.assertIn("Optuna's trial 0 has ended (KeyboardInterrupt)", trial["reason"])
+
+    def test_what_cannot_be_is_said(self):
+        study = self.optuna_study()
+        trial = study.ask({"x": optuna.distributions.FloatDistribution(0, 1)})
+        for slots in (0, (2, 1), (0, None)):
+            with self.assertRaisesRegex(ValueError, "least"):
+                espalier.optuna.train(trial, "true", slots)
+        with self.assertRaisesRegex(espalier.optuna.TrainError, "no_such_key"):
+            espalier.optuna.train(trial, "true", no_such_key=1)
+        with self.assertRaisesRegex(TypeError, "InMemoryStorage"):
+            espalier.optuna.train(optuna.create_study().ask(), "true")
+        several = optuna.create_study(study_name="two", storage=study._storage, directions=["minimize", "maximize"])
+        with self.assertRaisesRegex(ValueError, "several objectives"):
+            espalier.optuna.train(several.ask(), "true")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,114 @@
+"""ElasticStrategy against the release of lightning that scripts/setup-integrations.sh pins."""
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+sys.path[:0] = [str(HERE.parent), str(ROOT / "tests/e2e")]
+import torch  # noqa: E402
+from forked import alone  # noqa: E402
+from harness import TunerTest, kill, replicas_of, wait_for  # noqa: E402
+from lightning.fabric import Fabric  # noqa: E402
+from small_program import data, net, plain_batches, values  # noqa: E402
+from torch.utils.data import TensorDataset  # noqa: E402
+
+import espalier  # noqa: E402
+import espalier.torch as adl  # noqa: E402
+from espalier.integrations.lightning import ElasticStrategy  # noqa: E402
+
+PROBE = HERE / "fabric_probe.py"
+
+
+class Alone(unittest.TestCase):
+    def set_up(self, fabric):
+        model = net()
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+        return fabric.setup(model, optimizer, scheduler=schedule)
+
+    def step(self, fabric, model, optimizer, inputs, targets):
+        fabric.backward(torch.nn.functional.mse_loss(model(inputs), targets))
+        fabric.clip_gradients(model, optimizer, max_norm=1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    @alone
+    def test_it_trains_as_fabric_does(self):
+        x, y = data()
+        fabric = Fabric(accelerator="cpu", devices=1)
+        plain, optimizer, scheduler = self.set_up(fabric)
+        for _ in range(3):
+            for inputs, targets in plain_batches(x, y, 32):
+                self.step(fabric, plain, optimizer, inputs, targets)
+            scheduler.step()
+
+        fabric = Fabric(accelerator="cpu", devices=1, strategy=ElasticStrategy())
+        ours, optimizer, scheduler = self.set_up(fabric)
+        loader = fabric.setup_dataloaders(adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=32))
+        for _ in adl.epochs(3):
+            for inputs, targets in loader:
+                self.step(fabric, ours, optimizer, inputs, targets)
+            scheduler.step()
+            self.assertEqual(fabric.all_reduce(torch.tensor([3.0])).item(), 3.0)
+            self.assertEqual(fabric.all_gather(torch.tensor(3)).tolist(), [3])
+            self.assertEqual(fabric.broadcast({"a": 1}), {"a": 1})
+        self.assertTrue(torch.equal(values(plain), values(ours)))
+        with tempfile.TemporaryDirectory() as folder:
+            fabric.save(f"{folder}/saved", {"model": ours})
+            self.assertEqual(set(torch.load(f"{folder}/saved")["model"]), set(net().state_dict()))
+            with torch.no_grad():
+                next(ours.parameters()).zero_()
+            fabric.load(f"{folder}/saved", {"model": ours})
+        self.assertTrue(torch.equal(values(plain), values(ours)))
+
+    @alone
+    def test_a_model_without_its_optimizer_is_refused(self):
+        fabric = Fabric(accelerator="cpu", devices=1, strategy=ElasticStrategy())
+        with self.assertRaisesRegex(espalier.UsageError, "without its optimizers"):
+            fabric.setup_module(net())
+        with self.assertRaisesRegex(espalier.UsageError, "reduce_op"):
+            fabric.all_reduce(torch.ones(1), reduce_op="max")
+
+
+class Tuner(TunerTest):
+    def test_a_trial_outlasts_a_second_replica_and_the_loss_of_the_first(self):
+        self.serve(self.dir / "pool.db")
+        agent = self.agent(2)
+        self.run_tuner("submit", self.study([sys.executable, str(PROBE), str(self.dir / "stop")], trials=1,
+                                            search_space={"lr": {"_type": "choice", "_value": [0.01]}}, sampler="random"),
+                       "--service", self.grpc)
+
+        def trial():
+            return next(iter(self.export("--service", self.grpc)["trials"]), {"resizes": [], "values": [], "state": ""})
+
+        def resized(to, after_loss):
+            self.assertNotIn(trial()["state"], ("TRIAL_COMPLETE", "TRIAL_FAIL"), self.logs())
+            return any(r["to_replicas"] == to and r["after_loss"] == after_loss for r in trial()["resizes"])
+
+        wait_for(lambda: resized(2, False), "the trial to grow")
+        wait_for(lambda: any(v["extra"]["ranks"] for v in trial()["values"]), "an epoch of both")
+        self.assertTrue(kill(replicas_of(agent.pid, str(PROBE))[0]))  # the elder
+        wait_for(lambda: resized(1, True), "the other to go on alone")
+        before = len(trial()["values"])
+        wait_for(lambda: len(trial()["values"]) > before, "its next report")
+        (self.dir / "stop").touch()
+        wait_for(lambda: trial()["state"] in ("TRIAL_COMPLETE", "TRIAL_FAIL"), "its end")
+        done = trial()
+        self.assertEqual(done["state"], "TRIAL_COMPLETE", self.logs())
+        self.assertEqual(done["restarts"], 0)
+        self.assertEqual([int(v["step"]) for v in done["values"]], list(range(1, len(done["values"]) + 1)))
+        for v in done["values"]:
+            self.assertAlmostEqual(v["extra"]["rate"], 0.01 * 0.99 ** int(v["step"]))
+            self.assertEqual(v["extra"]["by"], 0)
+        self.assertLess(float(done["values"][-1]["value"]), 0.5 * float(done["values"][0]["value"]))
+
+    def logs(self):
+        return "\n".join(p.read_text() for p in self.dir.rglob("replica-*.log"))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    unittest.main()

@@ -1,0 +1,140 @@
+"""ElasticTrainer against the release of transformers that scripts/setup-integrations.sh pins: alone it trains as Trainer does,
+to the bit; under a tuner a trial keeps its curve over a second replica and the loss of the first."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+sys.path[:0] = [str(HERE.parent), str(ROOT / "tests/e2e"), str(ROOT / "examples/python_transformers")]
+import torch  # noqa: E402
+import train  # noqa: E402
+from forked import alone  # noqa: E402
+from harness import TunerTest, kill, replicas_of, wait_for  # noqa: E402
+from transformers import EarlyStoppingCallback, Trainer, TrainerCallback  # noqa: E402
+
+import espalier  # noqa: E402
+from espalier.integrations.transformers import ElasticTrainer  # noqa: E402
+
+PROBE = HERE / "trainer_probe.py"
+EPOCHS, SAMPLES, BATCH = 24, 3200, 64
+STEPS = -(-SAMPLES // BATCH)  # an epoch
+FIXED = {"batch_size": BATCH, "dropout": 0.0, "lr": 0.0003, "seed": 7}
+
+
+class Alone(unittest.TestCase):
+    def trained(self, kind, samples=320, set_=("dropout=0.0",), epochs=2, callbacks=(), **arguments):
+        sys.argv = ["train.py", *[word for name in set_ for word in ("--set", name)]]
+        trial = espalier.trial()
+        with tempfile.TemporaryDirectory() as folder:
+            own = train.make_arguments(trial, folder, epochs, train_sampling_strategy="sequential")
+            for name, value in arguments.items():
+                setattr(own, name, value)
+            trainer = kind(train.make_model(trial), own, train_dataset=train.Sentences(samples, seed=1),
+                           eval_dataset=train.Sentences(100, seed=2), compute_metrics=train.accuracy,
+                           callbacks=list(callbacks))
+            trainer.train()
+        return trainer
+
+    @alone
+    def test_it_trains_as_trainer_does(self):
+        self.compare({})
+
+    @alone
+    def test_it_logs_and_evaluates_by_steps(self):
+        self.compare({"logging_strategy": "steps", "logging_steps": 3, "eval_strategy": "steps", "eval_steps": 4,
+                      "max_steps": 8})
+
+    def compare(self, more):
+        plain = self.trained(Trainer, **more)
+        ours = self.trained(ElasticTrainer, **more)
+        for (name, a), b in zip(plain.model.named_parameters(), ours.model.parameters()):
+            self.assertTrue(torch.equal(a, b), name)
+        self.assertEqual(ours.state.global_step, plain.state.global_step)
+        self.assertEqual(len(ours.state.log_history), len(plain.state.log_history))
+        for a, b in zip(plain.state.log_history, ours.state.log_history):
+            self.assertEqual(a.keys(), b.keys())
+            for key in a.keys() - {k for k in a if k.endswith(("_runtime", "_per_second")) or k == "total_flos"}:
+                self.assertAlmostEqual(float(a[key]), float(b[key]), 5, key)
+
+    @alone
+    def test_accumulation_and_bf16(self):
+        trainer = self.trained(ElasticTrainer, per_device_train_batch_size=32, gradient_accumulation_steps=2, bf16=True)
+        self.assertEqual(trainer.state.global_step, 2 * 320 // 64)
+        self.assertTrue(torch.isfinite(torch.tensor(trainer.state.log_history[0]["loss"])))
+
+    @alone
+    def test_it_saves_what_trainer_saves(self):
+        saved = []
+
+        class Saved(TrainerCallback):
+            def on_save(self, args, state, control, **kwargs):
+                folder = pathlib.Path(args.output_dir) / f"checkpoint-{state.global_step}"
+                saved.append({path.name for path in folder.iterdir()})
+
+        self.trained(ElasticTrainer, save_strategy="epoch", eval_strategy="no", callbacks=[Saved()])
+        self.assertEqual(len(saved), 2)
+        self.assertLessEqual({"model.safetensors", "optimizer.pt", "scheduler.pt", "trainer_state.json"}, saved[0])
+
+    @alone
+    def test_callbacks_stop_it(self):
+        trainer = self.trained(ElasticTrainer, epochs=9, set_=("dropout=0.0", "lr=0.0"), metric_for_best_model="loss",
+                               greater_is_better=False, callbacks=[EarlyStoppingCallback(2)])
+        self.assertEqual(trainer.state.epoch, 3)
+
+    @alone
+    def test_what_it_cannot_do_is_said(self):
+        for name, value in (("load_best_model_at_end", True), ("auto_find_batch_size", True),
+                            ("train_sampling_strategy", "group_by_length")):
+            with self.assertRaisesRegex(espalier.UsageError, name):
+                self.trained(ElasticTrainer, **{name: value})
+
+
+class Tuner(TunerTest):
+    def test_the_curve_outlasts_a_second_replica_and_the_loss_of_the_first(self):
+        command = [sys.executable, str(PROBE), "--epochs", str(EPOCHS), "--samples", str(SAMPLES)]
+        space = {name: {"_type": "choice", "_value": [value]} for name, value in FIXED.items()}
+        self.serve(self.dir / "pool.db")
+        agent = self.agent(2)
+        self.run_tuner("submit", self.study(command, trials=1, search_space=space, sampler="random"), "--service", self.grpc)
+
+        def trial():
+            return next(iter(self.export("--service", self.grpc)["trials"]), {"resizes": [], "values": [], "state": ""})
+
+        def resized(to, after_loss):
+            self.assertNotIn(trial()["state"], ("TRIAL_COMPLETE", "TRIAL_FAIL"), self.logs())
+            return any(r["to_replicas"] == to and r["after_loss"] == after_loss for r in trial()["resizes"])
+
+        wait_for(lambda: resized(2, False), "the trial to grow")
+        self.assertTrue(kill(replicas_of(agent.pid, str(PROBE))[0]))  # the elder
+        wait_for(lambda: resized(1, True), "the other to go on alone")
+        self.run_tuner("pin", "e2e", 0, "--slots", 1, "--service", self.grpc)
+        wait_for(lambda: trial()["state"] in ("TRIAL_COMPLETE", "TRIAL_FAIL"), "its end")
+        done = trial()
+        self.assertEqual(done["state"], "TRIAL_COMPLETE", self.logs())
+        self.assertEqual(done["restarts"], 0)
+        self.assertEqual([int(v["step"]) for v in done["values"]], list(range(1, EPOCHS + 1)))
+        for epoch, value in enumerate(done["values"], 1):
+            extra = value["extra"]
+            self.assertEqual((extra["eval_steps"], extra["eval_evaluations"]), (epoch * STEPS, epoch - 1), epoch)
+            self.assertEqual(extra["eval_logs"], 2 * epoch - 1, epoch)
+        self.assertLess(done["values"][-1]["extra"]["eval_rate"], 1e-8)
+        self.assertIn(f"{EPOCHS * STEPS} steps", self.logs())
+        alone_ = subprocess.run([*command, *[w for n, v in FIXED.items() for w in ("--set", f"{n}={v}")]], text=True,
+                                stdout=subprocess.PIPE, check=True)
+        curve = [float(value) for value in re.findall(r"^report step=\d+ value=(\S+)", alone_.stdout, re.MULTILINE)]
+        self.assertEqual(len(curve), EPOCHS)
+        for epoch, (ours, one) in enumerate(zip(done["values"], curve), 1):
+            self.assertAlmostEqual(float(ours["value"]), one, delta=0.05 * one, msg=f"epoch {epoch}")
+
+    def logs(self):
+        return "\n".join(p.read_text() for p in self.dir.rglob("replica-*.log"))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    unittest.main()
