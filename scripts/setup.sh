@@ -17,8 +17,10 @@ PACKAGES=(
   # the images of examples/fashion_mnist
   dataset-fashion-mnist
 )
-# Only tests need them: a browser for the dashboard's pages; the linter; networks between hosts, with faults.
-TEST_PACKAGES=(chromium chromium-driver clang-tidy iproute2 nftables)
+# Only tests need them: a browser for the dashboard's pages; the linter; networks between hosts, with faults; a
+# batch system.
+TEST_PACKAGES=(chromium chromium-driver clang-tidy iproute2 nftables slurmctld slurmd slurm-client munge
+               slurm-wlm-basic-plugins)
 NETWORK_TRIES=3
 VENV=.deps/venv
 STAMP=$VENV/espalier-libtorch-set

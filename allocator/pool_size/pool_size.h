@@ -16,7 +16,8 @@ struct NodeTemplate {
   int slots = 1;
   std::string gpu_type{};
   double price_per_hour = 0;  // 0: only the slots themselves count
-  double start_s = 60;        // from asking for one to its first replica
+  double start_s = 60;        // from asking for one to its first replica, where one is free
+  double queue_s = 0;         // that it may have to wait until one is free
   int min_nodes = 0;
   int max_nodes = 1;
 };

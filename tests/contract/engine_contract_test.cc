@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -13,29 +11,19 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <string>
+#include <vector>
 
 #include "tests/base/plugin_rows.h"
+#include "tests/contract/engines_under_test.h"
 #include "tests/storage/scratch_folder.h"
 #include "tuner/server/engines.h"
 #include "tuner/server/node_process.h"
+#include "tuner/server/program_run.h"
 #include "tuner/simulator/simulated_engine.h"
 
 namespace espalier {
 namespace {
-
-namespace fs = std::filesystem;
-
-// An engine and what can be seen of its nodes.
-class EngineUnderTest {
- public:
-  virtual ~EngineUnderTest() = default;
-  virtual Engine& engine() = 0;
-  // Lets pass what time the engine needs until the condition holds; false: it does not.
-  virtual bool Await(const std::function<bool()>& condition) = 0;
-  virtual int Joined(const std::string& name) = 0;  // how often, so far
-  virtual bool Here(const std::string& name) = 0;
-};
 
 class SimulatedUnderTest final : public EngineUnderTest {
  public:
@@ -60,63 +48,60 @@ class SimulatedUnderTest final : public EngineUnderTest {
   std::map<std::string, bool> here_;
 };
 
-// Says that it has begun, and ends when it is told to.
-constexpr const char* kStandIn = R"(#!/bin/bash
-folder=$7
-echo "$@" >> $folder/joined
-trap 'rm -f $folder/here; exit 0' TERM
-touch $folder/here
-while true; do sleep 0.05; done
-)";
-
-// Waits for a condition that other processes bring about.
-bool AwaitProcesses(const std::function<bool()>& condition) {
-  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  std::mutex mutex;
-  std::condition_variable never;
-  std::unique_lock lock(mutex);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > patience) return false;
-    never.wait_for(lock, std::chrono::milliseconds(5));
-  }
-  return true;
-}
-
-class LocalUnderTest final : public EngineUnderTest {
+class LocalUnderTest final : public ProcessesUnderTest {
  public:
-  LocalUnderTest() {
-    const fs::path program = fs::path(folder_.path()) / "stand-in";
-    std::ofstream(program) << kStandIn;
-    fs::permissions(program, fs::perms::owner_all);
-    engine_ = Make();
-    engine_->Open("127.0.0.1:1", "");
-  }
+  LocalUnderTest() : engine_(Make()) { engine_->Open("127.0.0.1:1", ""); }
 
-  std::unique_ptr<Engine> Make() {
-    auto made =
-        MakeEngine("local", {{"end_grace_s", 60}}, {Program(), {"--slots", "1"}, Nodes().string()});
-    EXPECT_TRUE(made.ok()) << made.status();
-    return *std::move(made);
-  }
-
+  std::unique_ptr<Engine> Make() { return ProcessesUnderTest::Make("local"); }
   Engine& engine() override { return *engine_; }
-  bool Await(const std::function<bool()>& condition) override { return AwaitProcesses(condition); }
-  int Joined(const std::string& name) override {
-    std::ifstream lines(Nodes() / name / "joined");
-    int count = 0;
-    for (std::string line; std::getline(lines, line);) ++count;
-    return count;
-  }
-  bool Here(const std::string& name) override { return fs::exists(Nodes() / name / "here"); }
-
-  std::string Program() const { return folder_.File("stand-in"); }
-  fs::path Nodes() const { return fs::path(folder_.path()) / "nodes"; }
   std::unique_ptr<Engine>& local() { return engine_; }
 
  private:
-  ScratchFolder folder_;
   std::unique_ptr<Engine> engine_;
 };
+
+#ifdef ESPALIER_SLURM
+// A real Slurm for all tests of the process.
+class SlurmCluster final : public ::testing::Environment {
+ public:
+  void TearDown() override {
+    if (up_) Run("down.sh", {});
+  }
+  void Need() {
+    if (up_) return;
+    up_ = true;
+    Run("up.sh", {"2", "1"});
+    setenv("SLURM_CONF", folder_.File("slurm.conf").c_str(), 1);
+  }
+
+ private:
+  void Run(const std::string& script, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {std::string(ESPALIER_SLURM) + "/" + script, folder_.path()};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto end = RunProgram({.command = words, .limit_s = 120});
+    ASSERT_TRUE(end.ok()) << end.status();
+    ASSERT_EQ(end->exit_code, 0) << end->errors;
+  }
+
+  ScratchFolder folder_;
+  bool up_ = false;
+};
+auto* const slurm =
+    static_cast<SlurmCluster*>(::testing::AddGlobalTestEnvironment(new SlurmCluster));
+
+class SlurmUnderTest final : public ProcessesUnderTest {
+ public:
+  SlurmUnderTest() {
+    slurm->Need();
+    engine_ = Make("slurm", {{"gres", {"gpu:1"}}, {"sbatch", {"--comment=a $(test)"}}});
+    engine_->Open("127.0.0.1:1", "");
+  }
+  Engine& engine() override { return *engine_; }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+};
+#endif
 
 struct EngineRow {
   const char* name;
@@ -185,17 +170,21 @@ TEST_P(EngineContract, NoNodeIsLeftWhenItStopsAndNoneComesAnyMore) {
   EXPECT_EQ(made_->Joined("pool-3"), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, EngineContract,
-    ::testing::Values(EngineRow{"simulated",
-                                []() -> std::unique_ptr<EngineUnderTest> {
-                                  return std::make_unique<SimulatedUnderTest>();
-                                }},
-                      EngineRow{"local",
-                                []() -> std::unique_ptr<EngineUnderTest> {
-                                  return std::make_unique<LocalUnderTest>();
-                                }}),
-    [](const auto& row) { return row.param.name; });
+template <typename Made>
+EngineRow Row(const char* name) {
+  return {name, []() -> std::unique_ptr<EngineUnderTest> { return std::make_unique<Made>(); }};
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EngineContract,
+                         ::testing::Values(Row<SimulatedUnderTest>("simulated"),
+                                           Row<LocalUnderTest>("local"),
+                                           Row<FakeUnderTest>("reconciling"),
+                                           Row<CommandUnderTest>("command")),
+                         [](const auto& row) { return row.param.name; });
+#ifdef ESPALIER_SLURM
+INSTANTIATE_TEST_SUITE_P(Slurm, EngineContract, ::testing::Values(Row<SlurmUnderTest>("slurm")),
+                         [](const auto& row) { return row.param.name; });
+#endif
 
 // ---- what only processes can be asked ---------------------------------------------------------
 
@@ -235,9 +224,17 @@ TEST(Engines, AreNamedWhereTheyRefuse) {
   const auto error = [](const char* name, const Options& options) {
     return std::string(MakeEngine(name, options, {}).status().message());
   };
-  EXPECT_EQ(error("cloudy", {}), "engine \"cloudy\" is unknown; known are local");
+  EXPECT_EQ(error("cloudy", {}), "engine \"cloudy\" is unknown; known are local, command, slurm");
   EXPECT_EQ(error("local", {{"nodes", 3}}),
             "engine \"local\" has no option \"nodes\"; it has end_grace_s");
+  EXPECT_EQ(error("command", {}),
+            "engine \"command\": option \"program\" is needed: the program to ask, and once more "
+            "for each argument of it");
+  EXPECT_EQ(error("slurm", {{"partition", 3}}),
+            "engine \"slurm\": option \"partition\" needs a text, got 3");
+  EXPECT_EQ(
+      std::string(MakeEngine("slurm", {}, {}, {{"partition", {"a", "b"}}}).status().message()),
+      "engine \"slurm\": option \"partition\" needs a text, got \"a\", \"b\"");
   EXPECT_EQ(error("local", {{"end_grace_s", -1}}),
             "engine \"local\": option \"end_grace_s\" needs a number >= 0, got -1");
 }

@@ -129,7 +129,7 @@ class PoolSize(TunerTest):
         local = ("--engine", "local")
         self.assertIn("--min-nodes 3", refused(*local, "--min-nodes", "3", "--max-nodes", "2"))
         self.assertIn("--max-nodes", refused(*local, "--max-nodes", "0"))
-        self.assertIn("engine \"cloudy\" is unknown; known are local", refused("--engine", "cloudy"))
+        self.assertIn("engine \"cloudy\" is unknown; known are local, command, slurm", refused("--engine", "cloudy"))
         self.assertIn("utility_band", refused(*local, "--pool-size", "cheapest"))
         self.assertIn("min_utility", refused(*local, "--pool-size", "utility_price:min_utility=7"))
         self.assertIn("--engine", refused("--max-nodes", "3"))

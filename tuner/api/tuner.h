@@ -29,6 +29,7 @@ struct View {
   const std::map<std::string, std::vector<NodeGpu>>& gpus;  // by node name
   const std::map<std::string, std::string>& folders;        // of trials' files, by node name
   const std::map<std::string, std::string>& hosts;          // where replicas are reached, likewise
+  std::vector<std::string> engine_troubles{};               // see Engine::Troubles
 };
 
 // The seam between the operations and the owner of the core. May be called from any thread but the

@@ -33,6 +33,7 @@ bool PluginOption::Takes(double value) const {
 }
 
 std::string PluginOption::Range() const {
+  if (text) return repeated ? "a text, perhaps several times" : "a text";
   const char* const number = whole ? "a whole number" : "a number";
   if (open) return absl::StrCat(number, " > ", least, " and < ", most);
   if (std::isinf(most)) return absl::StrCat(number, " >= ", least);
@@ -49,6 +50,16 @@ std::int64_t OptionValues::Whole(std::string_view name) const {
   return static_cast<std::int64_t>((*this)[name]);
 }
 
+std::string OptionValues::Text(std::string_view name) const {
+  const std::vector<std::string> given = Texts(name);
+  return given.empty() ? "" : given.front();
+}
+
+std::vector<std::string> OptionValues::Texts(std::string_view name) const {
+  const auto at = texts_.find(std::string(name));
+  return at == texts_.end() ? std::vector<std::string>{} : at->second;
+}
+
 absl::Status UnknownPlugin(std::string_view kind, std::string_view name,
                            const std::vector<std::string>& known) {
   return absl::InvalidArgumentError(
@@ -56,25 +67,34 @@ absl::Status UnknownPlugin(std::string_view kind, std::string_view name,
 }
 
 absl::StatusOr<OptionValues> ReadOptions(std::string_view kind, const PluginInfo& plugin,
-                                         const Options& given) {
+                                         const Options& given, const TextOptions& texts) {
+  const auto find = [&](const std::string& name) -> absl::StatusOr<PluginOption> {
+    for (const PluginOption& known : plugin.options) {
+      if (known.name == name) return known;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        PluginPlace(kind, plugin.name), " has no option \"", name, "\"; ", OptionNames(plugin)));
+  };
   Options values;
   for (const PluginOption& option : plugin.options) {
-    values[std::string(option.name)] = option.default_value;
+    if (!option.text) values[std::string(option.name)] = option.default_value;
   }
   for (const auto& [name, value] : given) {
-    const auto option =
-        std::find_if(plugin.options.begin(), plugin.options.end(),
-                     [&name = name](const PluginOption& known) { return known.name == name; });
-    if (option == plugin.options.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          PluginPlace(kind, plugin.name), " has no option \"", name, "\"; ", OptionNames(plugin)));
-    }
-    if (!option->Takes(value)) {
-      return RefusedBy(kind, plugin.name, OptionNeeds(name, option->Range(), value));
+    ESPALIER_ASSIGN_OR_RETURN(const PluginOption option, find(name));
+    if (option.text || !option.Takes(value)) {
+      return RefusedBy(kind, plugin.name, OptionNeeds(name, option.Range(), value));
     }
     values[name] = value;
   }
-  return OptionValues(std::move(values));
+  for (const auto& [name, all] : texts) {
+    ESPALIER_ASSIGN_OR_RETURN(const PluginOption option, find(name));
+    if (option.text && (option.repeated || all.size() <= 1)) continue;
+    return RefusedBy(
+        kind, plugin.name,
+        absl::InvalidArgumentError(absl::StrCat("option \"", name, "\" needs ", option.Range(),
+                                                ", got \"", absl::StrJoin(all, "\", \""), "\"")));
+  }
+  return OptionValues(std::move(values), texts);
 }
 
 std::vector<std::string> CutFractions(std::string_view kind, const PluginInfo& plugin,

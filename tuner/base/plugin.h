@@ -19,7 +19,7 @@ namespace espalier {
 // and options, so that a plug-in is only made from values that it takes, and all kinds refuse
 // alike. docs/extending.md shows one of each.
 
-// One numeric option of a plug-in.
+// One option of a plug-in: a number, or a text.
 struct PluginOption {
   std::string_view name;
   double default_value = 0;
@@ -28,10 +28,13 @@ struct PluginOption {
   bool whole = false;        // takes whole numbers only
   bool open = false;         // `least` and `most` themselves are out of range
   std::string_view meaning;  // part of a sentence, for lists: "trials before the first verdict"
+  bool text = false;         // takes any text, and none by default; the above is of numbers
+  bool repeated = false;     // a text that may be given several times
 
   // False for every value that is not finite.
   bool Takes(double value) const;
-  // What it takes: "a whole number from 1 to 1000", "a number >= 0", "a number > 0 and < 1".
+  // What it takes: "a whole number from 1 to 1000", "a number >= 0", "a number > 0 and < 1", "a
+  // text".
   std::string Range() const;
 };
 
@@ -45,14 +48,19 @@ struct PluginInfo {
 // A value for each option of a plug-in: the given one, else its default.
 class OptionValues {
  public:
-  explicit OptionValues(Options values) : values_(std::move(values)) {}
+  explicit OptionValues(Options values, TextOptions texts = {})
+      : values_(std::move(values)), texts_(std::move(texts)) {}
 
   // The plug-in must have an option of that name.
   double operator[](std::string_view name) const;
   std::int64_t Whole(std::string_view name) const;
+  // Empty where it was not given.
+  std::string Text(std::string_view name) const;
+  std::vector<std::string> Texts(std::string_view name) const;
 
  private:
   Options values_;
+  TextOptions texts_;
 };
 
 // InvalidArgument, naming what is known or right:
@@ -63,7 +71,7 @@ class OptionValues {
 absl::Status UnknownPlugin(std::string_view kind, std::string_view name,
                            const std::vector<std::string>& known);
 absl::StatusOr<OptionValues> ReadOptions(std::string_view kind, const PluginInfo& plugin,
-                                         const Options& given);
+                                         const Options& given, const TextOptions& texts = {});
 // Cuts off the fractions of options that take whole numbers. Returns what it did, for people.
 std::vector<std::string> CutFractions(std::string_view kind, const PluginInfo& plugin,
                                       Options& options);
@@ -103,9 +111,15 @@ class PluginTable {
 
   absl::StatusOr<std::unique_ptr<Product>> Make(std::string_view name, const Options& options,
                                                 const Context&... context) const {
+    return Make(name, options, TextOptions{}, context...);
+  }
+  absl::StatusOr<std::unique_ptr<Product>> Make(std::string_view name, const Options& options,
+                                                const TextOptions& texts,
+                                                const Context&... context) const {
     for (const Row& row : rows_) {
       if (row.info.name != name) continue;
-      ESPALIER_ASSIGN_OR_RETURN(const OptionValues values, ReadOptions(kind_, row.info, options));
+      ESPALIER_ASSIGN_OR_RETURN(const OptionValues values,
+                                ReadOptions(kind_, row.info, options, texts));
       absl::StatusOr<std::unique_ptr<Product>> made = row.make(values, context...);
       if (!made.ok()) return RefusedBy(kind_, name, made.status());
       return made;

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tuner/base/status.h"
 #include "tuner/core/pool_size/engine.h"
@@ -21,10 +22,15 @@ class EngineArguments {
                                                ServiceOptions& options) const;
 
  private:
+  absl::Status Fit(const EngineCapabilities& machines, NodeTemplate& node) const;
+
   std::string engine_;
+  std::vector<std::string> engine_options_;
   std::string rule_ = "utility_price";
   std::string directory_ = "espalier-nodes";
   NodeTemplate node_{.slots = 1, .start_s = 5, .min_nodes = 0, .max_nodes = 0};
+  bool start_given_ = false;
+  bool node_gpus_ = false;
 };
 
 }  // namespace espalier

@@ -5,6 +5,8 @@ namespace espalier {
 namespace engines {
 
 PluginRow<Engine, NodeAgents> LocalRow();
+PluginRow<Engine, NodeAgents> CommandRow();
+PluginRow<Engine, NodeAgents> SlurmRow();
 
 }  // namespace engines
 
@@ -13,14 +15,17 @@ const PluginTable<Engine, NodeAgents>& Engines() {
       "engine",
       {
           engines::LocalRow(),
+          engines::CommandRow(),
+          engines::SlurmRow(),
       },
   };
   return table;
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(std::string_view name, const Options& options,
-                                                   const NodeAgents& agents) {
-  return Engines().Make(name, options, agents);
+                                                   const NodeAgents& agents,
+                                                   const TextOptions& texts) {
+  return Engines().Make(name, options, texts, agents);
 }
 
 }  // namespace espalier

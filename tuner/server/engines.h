@@ -15,7 +15,9 @@ namespace espalier {
 struct NodeAgents {
   std::string executable;
   std::vector<std::string> arguments;
-  std::string directory;  // of all nodes; each has a folder in it, by its name
+  std::string directory{};                    // of all nodes; each has a folder in it, by its name
+  std::string token_file{};                   // that they show; it is there once the service is
+  std::vector<std::string> on_one_machine{};  // arguments of nodes that share one machine
 };
 
 // All engines. Each row is the last function of its engine's source file.
@@ -25,6 +27,7 @@ const PluginTable<Engine, NodeAgents>& Engines();
 // or a value is out of range; the error names it and what is known. An engine may also refuse the
 // directory.
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(std::string_view name, const Options& options,
-                                                   const NodeAgents& agents);
+                                                   const NodeAgents& agents,
+                                                   const TextOptions& texts = {});
 
 }  // namespace espalier

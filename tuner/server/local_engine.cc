@@ -1,32 +1,32 @@
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "spdlog/spdlog.h"
 #include "tuner/base/clock.h"
-#include "tuner/base/private_files.h"
 #include "tuner/server/engines.h"
+#include "tuner/server/node_directory.h"
 #include "tuner/server/node_process.h"
 
 namespace espalier::engines {
 
 namespace {
 
-namespace fs = std::filesystem;
+// An agent's arguments, where all nodes share a machine.
+std::vector<std::string> AgentWords(const NodeAgents& agents) {
+  std::vector<std::string> words = agents.arguments;
+  words.insert(words.end(), agents.on_one_machine.begin(), agents.on_one_machine.end());
+  if (!agents.token_file.empty()) words.insert(words.end(), {"--token-file", agents.token_file});
+  return words;
+}
 
 // Nodes that are processes of this machine. They outlive a process that dies without ending its
 // engine: which they are is written down in their folders, and the next engine of the same
@@ -35,16 +35,14 @@ namespace fs = std::filesystem;
 // own compares it with what is there.
 class LocalEngine final : public Engine {
  public:
-  // `lock` is the open file by which other engines are kept out of the directory.
-  LocalEngine(NodeAgents agents, double end_grace_s, int lock)
+  LocalEngine(NodeAgents agents, double end_grace_s, NodeDirectory directory)
       : agents_(std::move(agents)),
         end_grace_s_(end_grace_s),
-        lock_(lock),
+        directory_(std::move(directory)),
         wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
   ~LocalEngine() override {
     Stop();
     close(wake_);
-    close(lock_);
   }
 
   void Open(const std::string& grpc_address, const std::string& http_address) override {
@@ -148,7 +146,7 @@ class LocalEngine final : public Engine {
         continue;
       }
       absl::StatusOr<NodeProcess> node = NodeProcess::Start({.executable = agents_.executable,
-                                                             .arguments = agents_.arguments,
+                                                             .arguments = AgentWords(agents_),
                                                              .directory = agents_.directory,
                                                              .name = *it,
                                                              .grpc_address = grpc_address_,
@@ -182,8 +180,8 @@ class LocalEngine final : public Engine {
   }
 
   const NodeAgents agents_;
-  const double end_grace_s_;  // between SIGTERM and SIGKILL
-  const int lock_;
+  const double end_grace_s_;       // between SIGTERM and SIGKILL
+  const NodeDirectory directory_;  // others are kept out of it
   const int wake_;
   std::mutex mutex_;  // guards what follows
   std::string grpc_address_;
@@ -196,33 +194,11 @@ class LocalEngine final : public Engine {
   std::thread thread_;
 };
 
-// The lock on the directory of nodes, as an open file. Refuses a directory that cannot be written
-// to, or that another engine uses.
-absl::StatusOr<int> Lock(const std::string& directory) {
-  const auto error = [&directory](absl::StatusCode code, const std::string& what) {
-    return absl::Status(code, absl::StrCat("directory of nodes \"", directory, "\"", what));
-  };
-  const std::string path = (fs::path(directory) / "lock").string();
-  const int lock = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock < 0) {
-    return error(absl::StatusCode::kInvalidArgument, absl::StrCat(": ", std::strerror(errno)));
-  }
-  if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
-    close(lock);
-    return error(absl::StatusCode::kFailedPrecondition,
-                 " is used by another service: choose another one");
-  }
-  return lock;
-}
-
 absl::StatusOr<std::unique_ptr<Engine>> MakeLocal(const OptionValues& options, NodeAgents agents) {
-  if (const absl::Status made = MakePrivateFolders(agents.directory); !made.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("directory of nodes \"", agents.directory, "\": ", made.message()));
-  }
-  agents.directory = fs::absolute(agents.directory).lexically_normal().string();
-  ESPALIER_ASSIGN_OR_RETURN(const int lock, Lock(agents.directory));
-  return std::make_unique<LocalEngine>(std::move(agents), options["end_grace_s"], lock);
+  ESPALIER_ASSIGN_OR_RETURN(NodeDirectory directory, NodeDirectory::Open(agents.directory));
+  agents.directory = directory.path();
+  return std::make_unique<LocalEngine>(std::move(agents), options["end_grace_s"],
+                                       std::move(directory));
 }
 
 }  // namespace

@@ -304,7 +304,9 @@ void Loop::Answer(std::vector<Item>& batch, const std::map<TrialId, Reply>& late
                   .pids = pids_,
                   .gpus = gpus_,
                   .folders = folders_,
-                  .hosts = hosts_};
+                  .hosts = hosts_,
+                  .engine_troubles = options_.engine_troubles ? options_.engine_troubles()
+                                                              : std::vector<std::string>{}};
   for (Item& item : batch) {
     if (const auto* read = std::get_if<ReadItem>(&item)) {
       read->look(&view);

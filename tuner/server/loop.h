@@ -43,6 +43,8 @@ struct LoopOptions {
   double max_batch_s = kMaxBatch_s;
   // Does what the core asks of an engine, after the commit: on the owner thread, must not wait.
   std::function<void(const NodeRequest&)> ask_engine;
+  // What keeps it from doing so, for people: on the owner thread, must not wait.
+  std::function<std::vector<std::string>()> engine_troubles;
   // Called with what has been committed, before the clients that wait for it are answered: on the
   // owner thread, must not wait.
   std::function<void(const std::vector<Change>&, const TunerState&)> committed;

@@ -200,6 +200,7 @@ class ServiceImpl final : public Service {
       loop_options.ask_engine = [engine = options.engine](const NodeRequest& request) {
         request.start ? engine->StartNode(request.name) : engine->ReleaseNode(request.name);
       };
+      loop_options.engine_troubles = [engine = options.engine] { return engine->Troubles(); };
     }
     loop_options.read_output = [this](NodeId node, const std::string& study, std::int64_t number,
                                       std::int64_t most) {

@@ -55,6 +55,25 @@ TEST_F(PoolSizerTest, NodesThatDoNotComeAreGivenUpAndAskedForAnew) {
   EXPECT_THAT(Look(sizer, 1), ElementsAre("-pool-1", "+pool-1"));
 }
 
+TEST_F(PoolSizerTest, ANodeMayWaitInTheEnginesQueueAndIsAskedForAgainMeanwhile) {
+  PoolSizeOptions options = AtLeast(1);
+  options.node.queue_s = 1000;
+  PoolSizer sizer(turn_, pool_, options, kLease_s);
+  EXPECT_THAT(Look(sizer), ElementsAre("+pool-1"));
+  EXPECT_THAT(Look(sizer, kNodePatience_s), ElementsAre("+pool-1"));
+  EXPECT_THAT(Look(sizer, kNodePatience_s - 1), IsEmpty());
+  EXPECT_THAT(Look(sizer, 1000), ElementsAre("-pool-1", "+pool-1"));
+}
+
+TEST_F(PoolSizerTest, ANodeThatIsLostIsReleasedBeforeItsNameIsAskedForAgain) {
+  PoolSizer sizer(turn_, pool_, AtLeast(1), kLease_s);
+  EXPECT_THAT(Look(sizer), ElementsAre("+pool-1"));
+  Come(sizer, 1, "pool-1");
+  EXPECT_THAT(Look(sizer, 10), IsEmpty());
+  pool_.nodes.clear();
+  EXPECT_THAT(Look(sizer, 10), ElementsAre("-pool-1", "+pool-1"));
+}
+
 TEST_F(PoolSizerTest, SlotsOfClientsComeOnTop) {
   PoolSizer sizer(turn_, pool_, AtLeast(0), kLease_s);
   EXPECT_THAT(Look(sizer), IsEmpty());

@@ -41,16 +41,16 @@ std::vector<Kind> Kinds() {
 
 constexpr const char* kHowToGiveOptions =
     "Options of one: {\"name\": \"asha\", \"eta\": 4} in a study file, asha:eta=4 on the command "
-    "line.\n";
+    "line;\n--engine-option account=vision for an engine's.\n";
 
 std::string KindText(const Kind& kind) {
   std::string text = fmt::format("{}\n", kind.heading);
   for (const PluginInfo& plugin : kind.plugins) {
     text += fmt::format("  {:<26}{}\n", plugin.name, plugin.summary);
     for (const PluginOption& option : plugin.options) {
-      text += fmt::format("    {:<24}  {}: {}\n",
-                          fmt::format("{}={:g}", option.name, option.default_value), option.meaning,
-                          option.Range());
+      const std::string value = option.text ? "" : fmt::format("{:g}", option.default_value);
+      text += fmt::format("    {:<24}  {}: {}\n", fmt::format("{}={}", option.name, value),
+                          option.meaning, option.Range());
     }
   }
   return text;
@@ -58,6 +58,11 @@ std::string KindText(const Kind& kind) {
 
 // As JSON Schema names the parts of a range.
 Json OptionJson(const PluginOption& option) {
+  if (option.text) {
+    return {{"name", option.name},
+            {"meaning", option.meaning},
+            {"type", option.repeated ? "array" : "string"}};
+  }
   const auto number = [&option](double value) {
     return option.whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
   };

@@ -122,7 +122,8 @@ ExitCode Serve(const ServeArguments& arguments) {
     return Fail("serve", ExitCode::kBadInput, std::string(service.status().message()));
   }
   if (*engine != nullptr) {
-    (*engine)->Open((*service)->grpc_address(), (*service)->http_address());
+    (*engine)->Open(NameFromElsewhere((*service)->grpc_address()),
+                    NameFromElsewhere((*service)->http_address()));
   }
   PrintEndpoints(**service, options);
   std::printf("database %s\n", options.database.c_str());

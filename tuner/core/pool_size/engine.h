@@ -1,8 +1,18 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace espalier {
+
+// What an engine's machines are like. What --node-start, --max-nodes and the like leave out is
+// taken from here.
+struct EngineCapabilities {
+  double notice_s = 0;  // between the word that a machine is taken away and its end; 0: no word
+  double start_s = 5;   // from asking for a machine to its first replica, where one is free
+  double queue_s = 0;   // that it may have to wait until one is free; 0: there is no queue
+  int most_nodes = 0;   // 0: as many as this machine's CPU cores make
+};
 
 // What gives a pool its machines: processes of this machine, a batch system, a cloud. The tuner
 // says which nodes it wants and which it can do without; the engine sees to it.
@@ -13,15 +23,23 @@ namespace espalier {
 // and for nodes that are gone or were never asked for: both change nothing. A name that was
 // released may be asked for again, and then means a new node. These two calls come from one thread
 // and must not wait; the others come from another.
+//
+// An engine whose machines are far away may be unable to say what it has: then it concludes
+// nothing, keeps what there is, and goes on trying. No fault of it costs more than growth.
 class Engine {
  public:
   virtual ~Engine() = default;
+
+  virtual EngineCapabilities capabilities() const { return {}; }
 
   // Where agents dial, HOST:PORT; an empty one of HTTP: none. What was asked for before starts now.
   virtual void Open(const std::string& grpc_address, const std::string& http_address) = 0;
 
   virtual void StartNode(const std::string& name) = 0;
   virtual void ReleaseNode(const std::string& name) = 0;
+
+  // What keeps it from giving the nodes that are wanted, a line each, for people. From any thread.
+  virtual std::vector<std::string> Troubles() const { return {}; }
 
   // Ends all nodes, and waits for them. Requests that come later change nothing.
   virtual void Stop() = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -21,9 +20,12 @@ constexpr double kNodeStartPatience = 3;   // start-up times, and this much more
 constexpr double kNodeStartLeast_s = 30;   // which a node that was asked for is given up
 constexpr double kReleaseAgain_s = 30;     // until the engine is told again
 
+// Within which a node starts that does not have to wait for one to be free.
 double StartPatience_s(const NodeTemplate& node) {
   return kNodeStartPatience * node.start_s + kNodeStartLeast_s;
 }
+
+double ArrivalPatience_s(const NodeTemplate& node) { return StartPatience_s(node) + node.queue_s; }
 
 }  // namespace
 
@@ -118,20 +120,28 @@ void PoolSizer::Grow(int nodes) {
   std::set<std::string> taken;
   for (const auto& [id, node] : pool_.nodes) taken.insert(node.name);
   for (const auto& [id, ends] : turn_.state().drained) taken.insert(turn_.state().nodes.at(id));
-  const Time gives_up = After(turn_.now(), StartPatience_s(node_));
+  const Asked asked{.again = After(turn_.now(), StartPatience_s(node_)),
+                    .gives_up = After(turn_.now(), ArrivalPatience_s(node_))};
   for (std::int64_t number = 1; nodes > 0; ++number) {
     const std::string name = absl::StrCat(std::string(kEngineNode), number);
-    if (taken.contains(name) || !asked_.emplace(name, gives_up).second) continue;
+    if (taken.contains(name) || !asked_.emplace(name, asked).second) continue;
+    // One that came and is lost may still be there, for the engine: it is not meant.
+    if (came_.contains(name)) Release(name);
     turn_.Request({true, name});
     --nodes;
   }
+}
+
+void PoolSizer::Release(const std::string& name) {
+  came_.erase(name);
+  turn_.Request({false, name});
 }
 
 // Those first that have not come yet, then those that hold least.
 void PoolSizer::Shrink(int nodes) {
   for (; nodes > 0 && !asked_.empty(); --nodes) {
     const auto last = std::prev(asked_.end());
-    turn_.Request({false, last->first});
+    Release(last->first);
     asked_.erase(last);
   }
   std::vector<std::pair<int, NodeId>> held;
@@ -148,17 +158,22 @@ void PoolSizer::Shrink(int nodes) {
   turn_.Wake();
 }
 
+// The engine is told again of a node that has not come, for its machine may have ended before.
 void PoolSizer::GiveUpMissing() {
   for (auto it = asked_.begin(); it != asked_.end();) {
-    if (it->second > turn_.now()) {
+    if (it->second.gives_up > turn_.now()) {
+      if (it->second.again <= turn_.now()) {
+        it->second.again = After(turn_.now(), StartPatience_s(node_));
+        turn_.Request({true, it->first});
+      }
       ++it;
       continue;
     }
     const int had = static_cast<int>(asked_.size());
     Record(had, had - 1,
            absl::StrFormat("node %s was asked for and did not come within %.0f s: given up",
-                           it->first, StartPatience_s(node_)));
-    turn_.Request({false, it->first});
+                           it->first, ArrivalPatience_s(node_)));
+    Release(it->first);
     it = asked_.erase(it);
     next_ = turn_.now();
   }
@@ -171,14 +186,14 @@ void PoolSizer::ReleaseEmpty() {
     if (node.released && SecondsBetween(*node.released, turn_.now()) < kReleaseAgain_s) continue;
     if (pool_.SlotsHeldOn(id) > 0) continue;
     node.released = turn_.now();
-    turn_.Request({false, node.name});
+    Release(node.name);
   }
 }
 
 std::optional<Time> PoolSizer::Next(bool clients_ask) const {
   std::optional<Time> next;
   const auto consider = [&next](Time t) { next = next ? std::min(*next, t) : t; };
-  for (const auto& [name, gives_up] : asked_) consider(gives_up);
+  for (const auto& [name, asked] : asked_) consider(std::min(asked.again, asked.gives_up));
   for (const auto& [id, node] : pool_.nodes) {
     if (IsEngineNode(node.name) && node.released) consider(After(*node.released, kReleaseAgain_s));
   }

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "allocator/pool_size/pool_size.h"
@@ -24,7 +25,10 @@ class PoolSizer {
   PoolSizer(Turn& turn, PoolState& pool, const PoolSizeOptions& options, double lease_s);
 
   // An agent of that name has said Hello.
-  void NodeCame(const std::string& name) { asked_.erase(name); }
+  void NodeCame(const std::string& name) {
+    asked_.erase(name);
+    came_.insert(name);
+  }
 
   // Gives nodes up that did not come, and releases those that are drained and empty. True: it is
   // time for Resize.
@@ -43,6 +47,7 @@ class PoolSizer {
   void AddNodesForClients(int client_slots, PoolSizeDecision& decision) const;
   void Follow(int have, const PoolSizeDecision& decision);
   void Record(int from, int to, const std::string& reason);
+  void Release(const std::string& name);
   void GiveUpMissing();
   void Grow(int nodes);
   void Shrink(int nodes);
@@ -53,7 +58,14 @@ class PoolSizer {
   NodeTemplate node_;
   double lease_s_;
   std::unique_ptr<PoolSizeRule> rule_;
-  std::map<std::string, Time> asked_;  // nodes that have not come, and when they are given up
+  // A node that has not come.
+  struct Asked {
+    Time again;     // when the engine is told again
+    Time gives_up;  // on it
+  };
+
+  std::map<std::string, Asked> asked_;
+  std::set<std::string> came_;  // that the engine has not been told to release since
   std::optional<Time> too_large_since_;
   PoolSizeDecision most_wanted_;  // since then: what the pool shrinks to
   std::optional<Time> next_;      // look of the rule; none: before the first

@@ -1,0 +1,197 @@
+// What engines promise whose machines are asked for elsewhere, whatever becomes of what they ask.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+
+#include "tests/contract/engines_under_test.h"
+#include "tuner/base/private_files.h"
+
+namespace espalier {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using Fate = FakeMachines::Fate;
+
+TEST(ReconcilingEngine, WhateverBecomesOfARequestOneMachineIsThere) {
+  for (const Fate fate :
+       {Fate::kLost, Fate::kDoubled, Fate::kLate, Fate::kUnheard, Fate::kRefused}) {
+    SCOPED_TRACE(static_cast<int>(fate));
+    FakeUnderTest fake;
+    fake.machines().SetFate(fate);
+    fake.engine().StartNode("pool-1");
+    // At least until it has happened once.
+    ASSERT_TRUE(fake.Await([&] {
+      return fate == Fate::kRefused ? !fake.engine().Troubles().empty()
+                                    : fate == Fate::kLost || fake.Joined("pool-1") > 0;
+    }));
+    fake.machines().SetFate(Fate::kDone);
+    fake.engine().StartNode("pool-2");
+    const std::map<std::string, int> wanted = {{"pool-1", 1}, {"pool-2", 1}};
+    ASSERT_TRUE(fake.Await([&] { return fake.machines().Nodes() == wanted; }));
+    EXPECT_TRUE(fake.Await([&] { return fake.engine().Troubles().empty(); }));
+    fake.engine().Stop();
+    EXPECT_THAT(fake.machines().Nodes(), IsEmpty());
+  }
+}
+
+// The wishes of a pool that grows and shrinks, with every fault at once, and crashes of the
+// service.
+TEST(ReconcilingEngine, EndsInExactlyWhatIsWanted) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    FakeUnderTest fake(seed);
+    fake.machines().SetFaulty(true);
+    std::set<std::string> wanted;
+    for (int i = 0; i < 20; ++i) {
+      const std::string node = "pool-" + std::to_string(1 + random.Below(4));
+      if (random.Below(8) == 0) {
+        fake.Crash();
+        fake.Restart();
+        // The core asks for those that it misses, and releases those that it has no use for.
+        for (const char* known : {"pool-1", "pool-2", "pool-3", "pool-4"}) {
+          wanted.contains(known) ? fake.engine().StartNode(known)
+                                 : fake.engine().ReleaseNode(known);
+        }
+      } else if (random.Below(3) > 0) {
+        wanted.insert(node);
+        fake.engine().StartNode(node);
+      } else {
+        wanted.erase(node);
+        fake.engine().ReleaseNode(node);
+      }
+      const int before = fake.Joined(node);
+      if (random.Below(2) == 0) fake.Await([&] { return fake.Joined(node) >= before; });
+    }
+    fake.machines().SetFaulty(false);
+    std::map<std::string, int> all;
+    for (const std::string& node : wanted) all[node] = 1;
+    // A machine that was lost by the fault of its provider is one that has ended: asked for anew.
+    ASSERT_TRUE(fake.Await([&] {
+      for (const std::string& node : wanted) fake.engine().StartNode(node);
+      return fake.machines().Nodes() == all;
+    }));
+    fake.engine().Stop();
+    ASSERT_THAT(fake.machines().Nodes(), IsEmpty()) << "none is left over";
+  }
+}
+
+TEST(ReconcilingEngine, ConcludesNothingWhileTheProviderIsAwayAndSaysSoOnce) {
+  FakeUnderTest fake;
+  fake.engine().StartNode("pool-1");
+  ASSERT_TRUE(fake.Await([&] { return fake.Here("pool-1"); }));
+  fake.machines().SetReachable(false);
+  fake.engine().StartNode("pool-2");
+  ASSERT_TRUE(fake.Await([&] { return !fake.engine().Troubles().empty(); }));
+  EXPECT_THAT(fake.engine().Troubles(),
+              ElementsAre("engine: what there is cannot be told, so that nothing is started or "
+                          "ended: unable to contact the controller"));
+  EXPECT_EQ(fake.Joined("pool-1"), 1);
+  fake.machines().SetReachable(true);
+  ASSERT_TRUE(fake.Await([&] { return fake.Here("pool-2"); }));
+  EXPECT_TRUE(fake.Await([&] { return fake.engine().Troubles().empty(); }));
+  EXPECT_EQ(fake.Joined("pool-1"), 1) << "it was there all the time";
+}
+
+TEST(ReconcilingEngine, AMachineThatEndedIsRequestedWhenItsNodeIsAskedForAgain) {
+  FakeUnderTest fake;
+  fake.engine().StartNode("pool-1");
+  fake.engine().StartNode("pool-2");
+  ASSERT_TRUE(fake.Await([&] { return fake.Here("pool-1") && fake.Here("pool-2"); }));
+  fake.machines().KillAt("pool-1");
+  ASSERT_TRUE(fake.Await([&] {
+    fake.engine().StartNode("pool-1");
+    return fake.Joined("pool-1") == 2;
+  }));
+  EXPECT_EQ(fake.Joined("pool-2"), 1);
+}
+
+TEST(ReconcilingEngine, TheNextOneTakesMachinesOverOnTheSameAddressAndElseReleasesThem) {
+  FakeUnderTest fake;
+  fake.engine().StartNode("pool-1");
+  ASSERT_TRUE(fake.Await([&] { return fake.Here("pool-1"); }));
+  fake.Crash();
+  fake.Restart();
+  fake.engine().StartNode("pool-1");
+  fake.engine().StartNode("pool-2");
+  ASSERT_TRUE(fake.Await([&] { return fake.Here("pool-2"); }));
+  EXPECT_EQ(fake.Joined("pool-1"), 1);
+  fake.Crash();
+  fake.Restart("10.0.0.2:1");
+  EXPECT_TRUE(fake.Await([&] { return fake.machines().Nodes().empty(); }));
+}
+
+// Of other engines on the same provider.
+TEST(ReconcilingEngine, TheMachinesOfOtherPoolsAreLeftAlone) {
+  FakeUnderTest fake;
+  fake.engine().StartNode("pool-1");
+  ASSERT_TRUE(fake.Await([&] { return fake.Here("pool-1"); }));
+  const ScratchFolder folder;
+  auto directory = NodeDirectory::Open(folder.path());
+  ASSERT_TRUE(directory.ok());
+  ReconcilingEngine other(fake.machines().Provider(), {"tuner", {}}, *std::move(directory), kSoon,
+                          kOften);
+  other.Open("10.0.0.1:1", "");
+  other.StartNode("pool-1");
+  ASSERT_TRUE(fake.Await([&] { return fake.machines().Nodes().at("pool-1") == 2; }));
+  other.Stop();
+  EXPECT_THAT(fake.machines().Nodes(), ElementsAre(Pair("pool-1", 1)));
+}
+
+TEST(ReconcilingEngine, AgentsFindTheirTokenInAFileOfItsOwnersAndNotInTheirArguments) {
+  CommandUnderTest command;
+  const std::string token_file = command.folder().File("join.token");
+  ASSERT_TRUE(WritePrivateFile(token_file, "secret-of-agents\n").ok());
+  auto made = MakeEngine("command", {},
+                         {.executable = command.Program(),
+                          .arguments = {},
+                          .directory = command.folder().File("others"),
+                          .token_file = token_file},
+                         {{"program", {ESPALIER_EXAMPLE_ENGINE, command.folder().File("more")}}});
+  ASSERT_TRUE(made.ok()) << made.status();
+  (*made)->Open("127.0.0.1:1", "");
+  (*made)->StartNode("pool-1");
+  const fs::path nodes = command.folder().File("others");
+  ASSERT_TRUE(command.Await([&] { return fs::exists(nodes / "pool-1" / "here"); }));
+  std::ifstream joined(nodes / "pool-1" / "joined");
+  const std::string arguments(std::istreambuf_iterator<char>(joined), {});
+  EXPECT_THAT(arguments, HasSubstr("--token-file " + (nodes / "join.token").string()));
+  EXPECT_THAT(arguments, ::testing::Not(HasSubstr("secret")));
+  EXPECT_EQ(fs::status(nodes / "join.token").permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+  (*made)->Stop();
+  EXPECT_FALSE(fs::exists(nodes / "pool-1" / "here"));
+}
+
+// What a program that is no engine does is told in one line.
+TEST(CommandEngine, NamesWhatIsWrongWithItsProgram) {
+  const auto trouble = [](const std::string& script) {
+    const ScratchFolder folder;
+    auto made = MakeEngine("command", {{"limit_s", 0.3}},
+                           {.executable = "tuner", .arguments = {}, .directory = folder.path()},
+                           {{"program", {"/bin/sh", "-c", script}}});
+    EXPECT_TRUE(made.ok()) << made.status();
+    (*made)->Open("127.0.0.1:1", "");
+    (*made)->StartNode("pool-1");
+    EXPECT_TRUE(AwaitProcesses([&] { return !(*made)->Troubles().empty(); }));
+    return (*made)->Troubles().front();
+  };
+  EXPECT_THAT(trouble("echo it burns >&2; exit 3"), HasSubstr("list: it burns"));
+  EXPECT_THAT(trouble("exit 3"), HasSubstr("\"/bin/sh\" ended with exit code 3"));
+  EXPECT_THAT(trouble("echo hello"), HasSubstr("answers hello: want one JSON object a line"));
+  EXPECT_THAT(trouble("echo '{\"key\": \"a\", \"id\": \"b\"}'"), HasSubstr("want \"state\""));
+  EXPECT_THAT(trouble("sleep 60"), HasSubstr("has not ended within 0.3 s"));
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,175 @@
+#include "tuner/server/machine_book.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace espalier {
+
+MachineBook::MachineBook(std::string prefix, MachineTimes times,
+                         std::function<std::string()> new_incarnation)
+    : prefix_(std::move(prefix)),
+      times_(times),
+      new_incarnation_(std::move(new_incarnation)),
+      retry_s_(times.retry_s) {}
+
+void MachineBook::Want(const std::string& node) {
+  wanted_.try_emplace(node, Wish{.settle_s = times_.settle_s});
+  released_early_.erase(node);
+}
+
+void MachineBook::Release(const std::string& node) {
+  wanted_.erase(node);
+  reasons_.erase(node);
+  waits_.erase(node);
+  if (!looked_) released_early_.insert(node);
+}
+
+void MachineBook::ReleaseAll() {
+  wanted_.clear();
+  reasons_.clear();
+  waits_.clear();
+  looked_ = true;  // nothing is taken over any more
+}
+
+// Of a key of this pool; none: it is another's, or of an address that nobody serves any more.
+std::optional<std::string> MachineBook::NodeOf(const std::string& key) const {
+  if (!key.starts_with(prefix_ + ".")) return std::nullopt;
+  const std::size_t end = key.rfind('.');
+  if (end <= prefix_.size()) return std::nullopt;
+  return key.substr(prefix_.size() + 1, end - prefix_.size() - 1);
+}
+
+MachineBook::Steps MachineBook::Look(Time now, const std::vector<Machine>& there) {
+  Steps steps;
+  if (!looked_) TakeOver(there, steps);
+  looked_ = true;
+  released_early_.clear();
+  ReleaseUnwanted(now, there, steps);
+  NoteWanted(now, steps);
+  RequestMissing(now, steps);
+  steps.complete = std::all_of(wanted_.begin(), wanted_.end(),
+                               [](const auto& wish) { return wish.second.seen; });
+  steps.settled = leaving_.empty() && std::all_of(wanted_.begin(), wanted_.end(), [&](auto& wish) {
+                    const auto kept = kept_.find(wish.second.key);
+                    return kept != kept_.end() && kept->second.state == MachineState::kRunning;
+                  });
+  return steps;
+}
+
+// Machines that run first: their agents may have trials.
+void MachineBook::TakeOver(const std::vector<Machine>& there, Steps& steps) {
+  for (const MachineState state : {MachineState::kRunning, MachineState::kPending}) {
+    for (const Machine& machine : there) {
+      const std::optional<std::string> node = NodeOf(machine.key);
+      if (machine.state != state || !node || released_early_.contains(*node)) continue;
+      Wish& wish = wanted_[*node];
+      if (!wish.key.empty()) continue;
+      wish.key = machine.key;
+      wish.seen = true;
+      steps.taken_over.emplace_back(*node, machine);
+    }
+  }
+}
+
+void MachineBook::ReleaseUnwanted(Time now, const std::vector<Machine>& there, Steps& steps) {
+  kept_.clear();
+  ended_.clear();
+  leaving_.clear();
+  std::set<std::string> wanted_keys;
+  for (const auto& [node, wish] : wanted_) wanted_keys.insert(wish.key);
+  for (const Machine& machine : there) {
+    if (machine.state == MachineState::kEnded) ended_.insert_or_assign(machine.key, machine);
+    if (machine.state == MachineState::kEnded || !wanted_keys.contains(machine.key)) continue;
+    const auto [kept, first] = kept_.try_emplace(machine.key, machine);
+    // Of several, one that runs, else the first that is listed.
+    if (!first && kept->second.state != MachineState::kRunning &&
+        machine.state == MachineState::kRunning) {
+      kept->second = machine;
+    }
+  }
+  std::map<std::string, Time> told;
+  for (const Machine& machine : there) {
+    if (machine.state == MachineState::kEnded) continue;
+    const auto kept = kept_.find(machine.key);
+    if (kept != kept_.end() && kept->second.id == machine.id) continue;
+    ++leaving_[NodeOf(machine.key).value_or("")];
+    if (machine.state == MachineState::kEnding) continue;
+    const auto before = told_.find(machine.id);
+    if (before == told_.end()) {
+      told[machine.id] = now;
+      steps.releases.emplace_back(machine, Leave::kInTime);
+    } else if (SecondsBetween(before->second, now) >= times_.end_grace_s) {
+      told[machine.id] = now;
+      steps.releases.emplace_back(machine, Leave::kNow);
+    } else {
+      told.insert(*before);
+    }
+  }
+  told_ = std::move(told);
+}
+
+void MachineBook::NoteWanted(Time now, Steps& steps) {
+  reasons_.clear();
+  for (auto it = wanted_.begin(); it != wanted_.end();) {
+    auto& [node, wish] = *it;
+    const auto kept = kept_.find(wish.key);
+    if (kept != kept_.end()) {
+      wish.seen = true;
+      if (!kept->second.reason.empty()) reasons_[node] = kept->second.reason;
+      ++it;
+      continue;
+    }
+    const auto ended = ended_.find(wish.key);
+    if (!wish.key.empty() && (wish.seen || ended != ended_.end())) {
+      // It is not started again: whoever wants it will say so.
+      Machine machine{.key = wish.key, .state = MachineState::kEnded};
+      if (ended != ended_.end()) machine = ended->second;
+      steps.ended.emplace_back(node, machine);
+      it = wanted_.erase(it);
+      continue;
+    }
+    if (wish.requested && SecondsBetween(*wish.requested, now) >= wish.settle_s) {
+      wish.requested.reset();
+      wish.settle_s = std::min(2 * wish.settle_s, times_.most_retry_s);
+      steps.lost.push_back(wish.key);
+    }
+    ++it;
+  }
+}
+
+// Whether the machines that a node had before are gone, or have kept it waiting for long enough.
+// Agents of one name would be in each other's way.
+bool MachineBook::PredecessorLeft(const std::string& node, Time now) {
+  if (!leaving_.contains(node)) {
+    waits_.erase(node);
+    return true;
+  }
+  const Time since = waits_.try_emplace(node, now).first->second;
+  return SecondsBetween(since, now) >= times_.successor_wait_s;
+}
+
+void MachineBook::RequestMissing(Time now, Steps& steps) {
+  if (next_request_ && *next_request_ > now) return;
+  for (auto& [node, wish] : wanted_) {
+    if (wish.seen || wish.requested || !PredecessorLeft(node, now)) continue;
+    if (wish.key.empty()) wish.key = absl::StrCat(prefix_, ".", node, ".", new_incarnation_());
+    steps.requests.push_back({wish.key, node});
+  }
+}
+
+void MachineBook::Requested(const std::string& key, Time now, const absl::Status& status) {
+  const bool perhaps = status.ok() || status.code() == absl::StatusCode::kDeadlineExceeded;
+  for (auto& [node, wish] : wanted_) {
+    if (wish.key == key && perhaps) wish.requested = now;
+  }
+  if (status.ok()) {
+    next_request_.reset();
+    retry_s_ = times_.retry_s;
+    return;
+  }
+  next_request_ = After(now, retry_s_);
+  retry_s_ = std::min(2 * retry_s_, times_.most_retry_s);
+}
+
+}  // namespace espalier

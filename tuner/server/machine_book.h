@@ -1,0 +1,98 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tuner/base/clock.h"
+#include "tuner/base/status.h"
+#include "tuner/server/machine_provider.h"
+
+namespace espalier {
+
+struct MachineTimes {
+  double settle_s = 2;       // an acknowledged request that is not listed by then is lost
+  double retry_s = 1;        // until a request is tried again; doubles
+  double most_retry_s = 60;  // up to this
+  double end_grace_s = 30;   // between telling an agent to end and ending its machine
+  double successor_wait_s =
+      90;  // for a node's last machine to be gone before its next is requested
+};
+
+// Which machines are wanted, and what to do about those that there are. Level-triggered: each look
+// compares the two, whatever was done before. Pure: the caller asks the provider, and tells the
+// time.
+//
+// A key is PREFIX.NODE.INCARNATION. It is made for each wish, and kept until the node is released
+// or its machine has ended: so an order that was lost is given again with the same key, and of
+// machines that have one key, one stays. A machine whose key nobody wants is released.
+class MachineBook {
+ public:
+  // `prefix` is the pool's. What is listed of other prefixes is released: it is of a time when the
+  // pool had another address. `new_incarnation` gives texts that are never the same.
+  MachineBook(std::string prefix, MachineTimes times, std::function<std::string()> new_incarnation);
+
+  void Want(const std::string& node);
+  void Release(const std::string& node);
+  void ReleaseAll();
+
+  struct Order {
+    std::string key;
+    std::string node;
+  };
+  struct Steps {
+    std::vector<std::pair<Machine, Leave>> releases{};
+    std::vector<Order> requests{};
+    std::vector<std::pair<std::string, Machine>> taken_over{};  // by node: of an earlier process
+    std::vector<std::pair<std::string, Machine>> ended{};       // by node: not by us
+    std::vector<std::string> lost{};  // keys that had been acknowledged and are not there
+    bool complete = false;            // all that is wanted is there, or waits
+    bool settled = false;             // it runs, and nothing else is there
+  };
+  // What to do now that these are there. The first look takes over what the pool's machines of an
+  // earlier process are, as if they had been wanted.
+  Steps Look(Time now, const std::vector<Machine>& there);
+
+  // What became of a request. A refusal postpones all others.
+  void Requested(const std::string& key, Time now, const absl::Status& status);
+
+  bool wants_any() const { return !wanted_.empty(); }
+  // Of the last look: why nodes that are wanted wait, by node.
+  const std::map<std::string, std::string>& reasons() const { return reasons_; }
+
+ private:
+  struct Wish {
+    std::string key{};  // empty: not requested yet
+    std::optional<Time> requested{};
+    bool seen = false;    // in a look
+    double settle_s = 0;  // doubles with each loss
+  };
+
+  std::optional<std::string> NodeOf(const std::string& key) const;
+  void TakeOver(const std::vector<Machine>& there, Steps& steps);
+  void ReleaseUnwanted(Time now, const std::vector<Machine>& there, Steps& steps);
+  void NoteWanted(Time now, Steps& steps);
+  void RequestMissing(Time now, Steps& steps);
+  bool PredecessorLeft(const std::string& node, Time now);
+
+  const std::string prefix_;
+  const MachineTimes times_;
+  const std::function<std::string()> new_incarnation_;
+  std::map<std::string, Wish> wanted_;    // by node
+  std::set<std::string> released_early_;  // before the first look
+  bool looked_ = false;
+  std::map<std::string, Machine> kept_;         // of this look: by key, the one that stays
+  std::map<std::string, Machine> ended_;        // of this look: by key
+  std::map<std::string, int> leaving_;          // of this look: by node, those that are to go
+  std::map<std::string, std::string> reasons_;  // by node
+  std::map<std::string, Time> told_;            // by id: machines that were told to end
+  std::map<std::string, Time> waits_;           // by node: since when for its predecessor
+  std::optional<Time> next_request_;            // after a refusal
+  double retry_s_;
+};
+
+}  // namespace espalier
