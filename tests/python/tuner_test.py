@@ -44,6 +44,27 @@ if __name__ == "__main__":
                   for p, parent in parents.items() if parent == str(os.getppid()))
     trial.report(1, total, zygotes=zygotes, forked="espalier._zygote" in sys.modules)
 """
+APART = """
+import sys, torch
+import espalier, espalier.torch as adl
+
+trial = espalier.trial()
+model, data = torch.nn.Linear(4, 1), torch.utils.data.TensorDataset(torch.rand(400, 4), torch.rand(400, 1))
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+model = adl.AdaptiveDataParallel(model, optimizer)
+loader = adl.AdaptiveDataLoader(data, batch_size=20)
+for epoch in adl.epochs(2):
+    for i, (x, y) in enumerate(loader):
+        if i == 5 and model.rank == 1 and sys.argv[1] == "break":
+            break
+        torch.nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+    if sys.argv[1] == "break" or model.rank == 0:
+        adl.evaluate(lambda indices: {"count": len(indices)}, 100, 10)
+    else:
+        with adl.Accumulator().synchronized():
+            pass
+"""
 EXAMPLE = ROOT / "examples/python_fashion_mnist/fashion_mnist.py"
 
 
@@ -92,6 +113,19 @@ class Tuner(TunerTest):
         trial = self.trial("--db", self.dir / "run/espalier.db")
         self.assertEqual(trial["state"], "TRIAL_FAIL")
         self.assertIn("ValueError: on purpose", self.log(trial))
+
+    def test_replicas_whose_loops_differ_are_told_where_each_of_them_waits(self):
+        script = self.write("apart.py", APART)
+        for how, one, other in (("break", "step 7 of epoch 1", "evaluation 0 after step 6 of epoch 1"),
+                                ("call", "evaluation 0 after step 20 of epoch 1",
+                                 "the sums of an Accumulator after step 20 of epoch 1")):
+            study = self.study([sys.executable, script, how], name=how, trials=1, max_restarts=0,
+                               slots={"min": 2, "max": 2})
+            self.run_tuner("run", study, "--dir", self.dir / how, "--slots", 2)
+            trial = self.export("--db", self.dir / how / "espalier.db", study=how)["trials"][0]
+            log = "\n".join(p.read_text() for p in (self.dir / how).rglob("replica-*.log"))
+            self.assertEqual(trial["state"], "TRIAL_FAIL", log)
+            self.assertIn(f"the replicas' loops differ: replica 0 waits at {one}, replica 1 at {other}: all of them", log)
 
     def test_later_trials_are_forked_and_come_to_the_same(self):
         script = self.write("forked.py", FORKED)

@@ -123,6 +123,16 @@ TEST(Rendezvous, GetWaitsUntilAnotherMemberHasSetTheKey) {
   EXPECT_EQ(server->turned_away(), 0);
 }
 
+TEST(Rendezvous, PeekSaysWhatIsThereNow) {
+  const auto server = Serve();
+  const auto a = ConnectTo(*server, 1);
+  const auto b = ConnectTo(*server, 1);
+  EXPECT_EQ(*a->Peek("place/1"), "");
+  ASSERT_TRUE(a->Set("place/1", "here").ok());
+  EXPECT_EQ(*a->Peek("place/1"), "here");
+  EXPECT_EQ(*b->Peek("place/1"), "here");
+}
+
 TEST(Rendezvous, GenerationsDoNotSeeEachOther) {
   const auto server = Serve();
   server->Expect(2, "of generation 2");
