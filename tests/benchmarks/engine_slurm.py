@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # bench: engine_slurm - nodes from a real Slurm: how soon they join, and what is left of them after faults and preemption
 # builds: tuner
+import json
 import pathlib
 import random
 import signal
@@ -9,8 +10,6 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "slurm"))
-import json
-
 from bench_run import quantile, usual_or_smoke
 from harness import wait_for
 from slurm_test import NODES, Slurm
@@ -25,15 +24,13 @@ class Bench(Slurm):
         pass
 
     def joined_after_s(self, count):
-        """From the moment at which nodes are wanted to the last one in the pool, so many times: studies come and go."""
+        """Seconds from a request to its node in the pool, so many times: each time one job is cancelled."""
         times = []
-        for number in range(count):
-            before = len(self.nodes())
-            begin = time.monotonic()
-            self.cluster.run("scancel", "--batch", "--signal=TERM", self.cluster.jobs("RUNNING")[0][0]) if before else None
-            log = lambda: self.output(self.service).count("event=machine_requested")
-            seen = log()
-            wait_for(lambda: log() > seen, "a request")
+        for _ in range(count):
+            requests = lambda: self.output(self.service).count("event=machine_requested")
+            before = requests()
+            self.cluster.run("scancel", "--batch", "--signal=TERM", self.cluster.jobs("RUNNING")[0][0])
+            wait_for(lambda: requests() > before, "a request")
             begin = time.monotonic()
             wait_for(lambda: self.exactly(NODES), "the node")
             times.append(time.monotonic() - begin)
@@ -44,7 +41,7 @@ class Bench(Slurm):
         kind = chance.choice(("controller", "service", "job", "both"))
         jobs = self.cluster.jobs("RUNNING")
         if jobs:
-            self.cluster.run("scancel", jobs[0][0])  # so that another one is requested
+            self.cluster.run("scancel", "--batch", "--signal=TERM", jobs[0][0])  # so that another one is requested
         if kind in ("controller", "both"):
             wait_for(lambda: len(self.cluster.jobs("RUNNING")) < NODES, "a node to go")
             time.sleep(chance.random())
@@ -56,6 +53,7 @@ class Bench(Slurm):
             self.cluster.start_controller()
         if kind in ("service", "both"):
             self.service = self.serve_slurm()
+        return kind
 
 
 def main():
@@ -83,12 +81,13 @@ def main():
         figures["request_to_joined_p50_s"] = round(quantile(bench.joined_after_s(usual_or_smoke(10, 1)), 0.5), 2)
         figures["trials"], figures["converged"] = TRIALS, 0
         for number in range(TRIALS):
-            bench.fault(chance)
+            kind = bench.fault(chance)
             try:
-                wait_for(lambda: bench.exactly(NODES), "exactly what is wanted", patience_s=90)
+                wait_for(lambda: bench.exactly(NODES), "exactly what is wanted", patience_s=60)
                 figures["converged"] += 1
             except AssertionError as failure:
-                print(f"fault {number}: {failure}", file=sys.stderr)
+                print(f"fault {number} ({kind}): {failure}\njobs: {bench.cluster.jobs()}\nnodes: {bench.nodes()}\n"
+                      f"{bench.output(bench.service)[-3000:]}", file=sys.stderr)
         bench.service.terminate()
         bench.service.wait()
         figures["leaked"] = len(bench.cluster.jobs("PENDING,CONFIGURING,RUNNING"))
