@@ -14,7 +14,7 @@ from bench_run import quantile, usual_or_smoke
 from harness import wait_for
 from slurm_test import NODES, Slurm
 
-TRIALS = int(sys.argv[1]) if len(sys.argv) > 1 else usual_or_smoke(50, 2)
+TRIALS = int(sys.argv[1]) if len(sys.argv) > 1 else usual_or_smoke(50, 1)
 
 
 class Bench(Slurm):
@@ -83,7 +83,7 @@ def main():
         for number in range(TRIALS):
             kind = bench.fault(chance)
             try:
-                wait_for(lambda: bench.exactly(NODES), "exactly what is wanted", patience_s=60)
+                wait_for(lambda: bench.exactly(NODES), "exactly what is wanted", patience_s=180)
                 figures["converged"] += 1
             except AssertionError as failure:
                 print(f"fault {number} ({kind}): {failure}\njobs: {bench.cluster.jobs()}\nnodes: {bench.nodes()}\n"
