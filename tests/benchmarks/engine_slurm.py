@@ -87,6 +87,7 @@ def main():
                 figures["converged"] += 1
             except AssertionError as failure:
                 print(f"fault {number} ({kind}): {failure}\njobs: {bench.cluster.jobs()}\nnodes: {bench.nodes()}\n"
+                      f"trials: {[t['state'] for t in bench.export('--service', bench.grpc)['trials']]}\n"
                       f"{bench.output(bench.service)[-3000:]}", file=sys.stderr)
         bench.service.terminate()
         bench.service.wait()

@@ -24,6 +24,7 @@ constexpr std::size_t kIdBytes = 4;
 constexpr std::size_t kAddressDigits = 6;
 constexpr double kPaceGrowth = 1.5;
 constexpr double kStopPace_s = 0.5;
+constexpr double kForgetTrouble_s = 120;  // that requests had, once nothing is wanted
 constexpr int kLeastInVain = 2;  // lists that fail before people are told: a moment is no trouble
 
 std::string TextOf(const std::string& path) {
@@ -174,7 +175,16 @@ ReconcilingEngine::Pace ReconcilingEngine::LookOnce() {
   Tell(steps);
   Perform(steps);
   NoteReasons();
-  if (steps.complete) Note("request", "");
+  if (wants_any) {
+    nothing_wanted_since_.reset();
+  } else if (!nothing_wanted_since_) {
+    nothing_wanted_since_ = Now();
+  }
+  // A node that does not come is given up and wanted again: its trouble is the same one.
+  const bool no_trouble = nothing_wanted_since_
+                              ? SecondsBetween(*nothing_wanted_since_, Now()) >= kForgetTrouble_s
+                              : steps.complete;
+  if (no_trouble) Note("request", "");
   if (steps.settled) Note("release", "");
   if (!steps.settled) return {.next_s = pace_s_};
   if (wants_any) return {.next_s = look_.most_s};

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -82,6 +83,7 @@ class ReconcilingEngine final : public Engine {
   int in_vain_ = 0;                       // lists that failed, one after another
   std::map<std::string, Time> unlisted_;  // by key: requests that may still come, and since when
   bool had_machines_ = false;
+  std::optional<Time> nothing_wanted_since_;
   std::set<std::string> told_reasons_;
 
   mutable std::mutex mutex_;  // guards what follows

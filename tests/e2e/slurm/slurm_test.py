@@ -3,6 +3,7 @@ the controller, the jobs and the service."""
 import json
 import os
 import pathlib
+import re
 import signal
 import sys
 import unittest
@@ -133,7 +134,8 @@ class Slurm(TunerTest):
                 told = self.run_tuner("pool", "--service", self.grpc).stdout
                 self.assertRegex(told, expected)
                 wait_for(self.complete, "the study to end on the node that there is")
-                self.assertEqual(self.output(service).count("event=engine_trouble "), 1)
+                lines = [line for line in self.output(service).splitlines() if "event=engine_trouble " in line]
+                self.assertEqual(len([line for line in lines if re.search(expected, line)]), 1, lines)
                 agent.terminate()
                 agent.wait()
                 service.terminate()
