@@ -124,7 +124,7 @@ class Slurm(TunerTest):
         for options, env, expected in (
                 (("--engine-option", "partition=nowhere"), {}, "nvalid partition"),
                 (("--engine-option", "memory=1000000"), {}, "configuration is not available"),
-                ((), {"PATH": path}, '"sbatch" cannot be started')):
+                ((), {"PATH": path}, '.sbatch. cannot be started')):
             with self.subTest(expected):
                 service = self.serve_slurm("--min-nodes", "1", *options, env=self.cluster.env | env)
                 agent = self.agent(1, "mine")
