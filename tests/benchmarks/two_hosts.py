@@ -45,7 +45,7 @@ class HostsPool(Pool):
                  "slots": {"min": 1, "max": 2}}
         super().__init__(folder, study, slots=1)
 
-    def start(self, folder, slots, agent_flags):
+    def start(self, folder, slots, agent_flags, environment):
         self.network = hosts.Network(3, folder, delay_ms=DELAY_MS)
         self.nodes, self.home = self.network.hosts[:2], self.network.hosts[2]
         self.grpc = f"{self.home.ip4}:{hosts.PORT}"

@@ -34,16 +34,15 @@ struct ProgramPlace {
   }
 
   std::string text() const {
-    const std::string where = absl::StrCat(step, " of epoch ", epoch);
     switch (kind) {
       case Kind::kNone:
         return "no place";
       case Kind::kStep:
-        return absl::StrCat("step ", where);
+        return absl::StrCat("step ", step);
       case Kind::kEvaluation:
-        return absl::StrCat("evaluation ", call, " after step ", where);
+        return absl::StrCat("evaluation ", call, " after step ", step);
       case Kind::kSums:
-        return absl::StrCat("the sums of an Accumulator after step ", where);
+        return absl::StrCat("the sums of an Accumulator after step ", step);
       case Kind::kEnd:
         return absl::StrCat("the end of the program after step ", step);
     }
