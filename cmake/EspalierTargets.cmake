@@ -3,14 +3,15 @@
 # -Wrestrict: g++ 12 warns of overlaps that cannot be where a literal meets a string (GCC bug 105329).
 set(ESPALIER_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum -Werror -Wno-restrict)
 
-# Folders that take longer to compile with optimisation than their tests gain by it: the command
-# line, text and records in and out.
+# Folders that take longer to compile with sanitizers and optimisation than their tests gain by the
+# latter: the command line, text and records in and out.
 set(ESPALIER_UNOPTIMISED_FOLDERS "^(tuner/(api|cli|credentials|forwarding|proto|server|study_file)|adapters)(/|$)")
 
-# In quick builds what runs for a moment is not optimised.
+# Not without sanitizers: the programs of such builds are also carried elsewhere, and would be four
+# times as large.
 function(espalier_quick_options target)
   file(RELATIVE_PATH _folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-  if(ESPALIER_QUICK_BUILD AND _folder MATCHES "${ESPALIER_UNOPTIMISED_FOLDERS}")
+  if(ESPALIER_QUICK_BUILD AND ESPALIER_SANITIZE AND _folder MATCHES "${ESPALIER_UNOPTIMISED_FOLDERS}")
     target_compile_options(${target} PRIVATE -O0)
   endif()
 endfunction()
