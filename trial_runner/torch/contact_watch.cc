@@ -68,11 +68,9 @@ std::vector<ReplicaContact> ContactWatch::Try() const {
 }
 
 // Without the lock.
-void ContactWatch::ComparePlaces(const Membership& group, std::int64_t wait,
+void ContactWatch::ComparePlaces(const Membership& group, int rank, std::int64_t wait,
                                  const ProgramPlace& place) {
-  const std::optional<int> rank = group.RankOf(self_);
-  if (!rank) return;
-  const auto found = places_.Look(group, *rank, wait, place);
+  const auto found = places_.Look(group, rank, wait, place);
   const bool hopeless = found && found->hopeless;
   if (found && !hopeless) std::fprintf(stderr, "espalier: %s\n", found->text.c_str());
   {
@@ -97,14 +95,15 @@ void ContactWatch::Run() {
     if (waiting_s < tried_at_s) tried_at_s = 0;  // another wait
     if (waiting_s < waited_s) ++waits;
     waited_s = waiting_s;
-    if (const std::optional<int> rank = group_.RankOf(self_); rank && waiting_s < kStuckAfter_s) {
+    const std::optional<int> rank = group_.RankOf(self_);
+    if (rank && waiting_s < kStuckAfter_s) {
       places_.End(*rank);
       hopeless_.clear();
-    } else if (group_.members.size() > 1 && place_.kind != ProgramPlace::Kind::kNone) {
+    } else if (rank && group_.members.size() > 1 && place_.kind != ProgramPlace::Kind::kNone) {
       const Membership group = group_;
       const ProgramPlace place = place_;
       lock.unlock();
-      ComparePlaces(group, waits, place);
+      ComparePlaces(group, *rank, waits, place);
       lock.lock();
       if (ending_) return;
     }

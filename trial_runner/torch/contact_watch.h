@@ -49,7 +49,8 @@ class ContactWatch {
 
  private:
   void Run();
-  void ComparePlaces(const Membership& group, std::int64_t wait, const ProgramPlace& place);
+  void ComparePlaces(const Membership& group, int rank, std::int64_t wait,
+                     const ProgramPlace& place);
 
   ControlPlane& control_;
   const Collectives& collectives_;

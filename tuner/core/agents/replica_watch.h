@@ -41,9 +41,10 @@ class ReplicaWatch {
 
   // The replica is gone from the pool, by its exit or with its node.
   void ReplicaGone(const Replica& gone, const ReplicaExited& exit, bool node_lost);
+  // No member is left, though others were to join.
+  void AllMembersFailed(const Replica& gone, const ReplicaExited& exit);
   // The trial has no replica any more, though it was running. With an excuse that is not the
   // program's fault, and costs the trial none of its restarts.
-  void AllMembersFailed(const Replica& gone, const ReplicaExited& exit);
   void GroupLost(TrialId id, const ReplicaExited& exit, const std::string& excuse);
 
   // ---- phases of a step
