@@ -28,14 +28,15 @@ def wait_for(condition, what, patience_s=PATIENCE_S):
     raise AssertionError(f"waited {patience_s} s in vain for: {what}")
 
 
-# Goes on from what it wrote down last, as a program with checkpoints of its own does.
+# Goes on from what it wrote down last, as a program with checkpoints of its own does. What it writes down appears as a
+# whole: a kill between emptying the file and filling it would leave a program that has nothing to do.
 RESUMABLE = """#!/bin/bash
 state={log}/$ESPALIER_TRIAL_NUMBER
 step=$(cat $state 2>/dev/null || echo 0)
 while [ $step -lt {steps} ]; do
   step=$((step + 1))
   tuner tell --step $step --value 0.$step || exit 1
-  echo $step > $state
+  echo $step > $state.new && mv $state.new $state
   {also}
   sleep {pause}
 done
