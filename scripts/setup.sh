@@ -10,7 +10,7 @@ PACKAGES=(
   build-essential cmake ninja-build ccache mold pkg-config git ca-certificates
   # libraries
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-  nlohmann-json3-dev rapidjson-dev libcpp-httplib-dev libsqlite3-dev libspdlog-dev libcli11-dev
+  nlohmann-json3-dev rapidjson-dev libcpp-httplib-dev libsqlite3-dev libspdlog-dev libcli11-dev libyaml-cpp-dev
   prometheus-cpp-dev libgloo-dev libgtest-dev libgmock-dev zlib1g-dev libssl-dev
   # LibTorch's virtual environment, scripts and tests
   python3 python3-venv sqlite3 curl

@@ -123,9 +123,9 @@ class Job(_runtime.Runtime):
         self._under_way = self._progress.epoch < epochs
         return int(self._under_way)
 
-    def begin_evaluation(self):
+    def begin_evaluation(self, accumulator=0):
         if self._trains:
-            return super().begin_evaluation()
+            return super().begin_evaluation(accumulator)
         epoch = -1 if self.in_epoch is None else self.in_epoch
         evaluation = _library.Evaluation(epoch=epoch, call=self._calls[epoch])
         self._calls[epoch] += 1

@@ -48,7 +48,7 @@ class Microbatch(ctypes.Structure):
 
 class Evaluation(ctypes.Structure):
     TO_DO, DONE, PAST = range(3)
-    _fields_ = [("epoch", _i64), ("step", _i64), ("call", _i64), ("state", _i64)]
+    _fields_ = [("epoch", _i64), ("step", _i64), ("call", _i64), ("state", _i64), ("accumulator", _i64)]
 
     def key(self):
         return self.epoch, self.step, self.call

@@ -109,9 +109,10 @@ class Runtime:
         self.note_step(before, None)
         return microbatch if found else None
 
-    def begin_evaluation(self):
+    def begin_evaluation(self, accumulator=0):
+        """`accumulator`: the number of the one whose sums are asked for, from 1; 0: an evaluation."""
         before = self.library.steps()
-        evaluation = _library.Evaluation()
+        evaluation = _library.Evaluation(accumulator=accumulator)
         self.library.begin_evaluation(ctypes.byref(evaluation))
         self.note_step(before, None)
         return evaluation

@@ -252,6 +252,22 @@ TEST_F(CoreTest, RestartedCoreAdoptsLivingReplicasWithoutRestartingThem) {
   EXPECT_EQ(restarted.SlotsHeld(), 2);
 }
 
+TEST_F(CoreTest, ATrialThatHasReportedNothingHasFailedUnlessItsStudyHasNoMetric) {
+  for (const bool has_metric : {true, false}) {
+    StudySpec spec = Spec(1);
+    spec.name = has_metric ? "study" : "job";
+    spec.has_metric = has_metric;
+    Step(CreateStudy{spec, false});
+    if (has_metric) Join(1);
+    const ReplicaId replica = Ready(starts_.at(0).replica);
+    Form(regroups_);
+    Step(FromReplica{replica, ReplicaFinished{std::nullopt, ""}});
+    Step(ReplicaExited{replica, 0, 0, "", ""});
+    EXPECT_EQ(trial(has_metric ? 1 : 2).state,
+              has_metric ? TrialState::kFail : TrialState::kComplete);
+  }
+}
+
 TEST_F(CoreTest, TheProgramsOwnVerdictFailsTheTrialForGood) {
   Step(CreateStudy{Spec(1), false});
   Join(1);

@@ -1,4 +1,5 @@
 """Programs in Python under a real tuner: they grow, lose a replica, pause and come to their end like others."""
+import json
 import os
 import pathlib
 import sys
@@ -53,13 +54,21 @@ model, data = torch.nn.Linear(4, 1), torch.utils.data.TensorDataset(torch.rand(4
 optimizer = torch.optim.SGD(model.parameters(), 0.01)
 model = adl.AdaptiveDataParallel(model, optimizer)
 loader = adl.AdaptiveDataLoader(data, batch_size=20)
+sums = [adl.Accumulator(), adl.Accumulator()]
+apart = trial.get("apart")
 for epoch in adl.epochs(2):
     for i, (x, y) in enumerate(loader):
-        if i == 5 and model.rank == 1:
+        if apart == "steps" and i == 5 and model.rank == 1:
             break
         torch.nn.functional.mse_loss(model(x), y).backward()
         optimizer.step()
-    adl.evaluate(lambda indices: {"count": len(indices)}, 100, 10)
+    if apart == "sums" and model.rank == 1:
+        sums.reverse()
+    if apart == "evaluation" and model.rank == 1:
+        adl.evaluate(lambda indices: {"count": len(indices)}, 100, 10)
+    for each in sums:
+        with each.synchronized():
+            pass
 """
 EXAMPLE = ROOT / "examples/python_fashion_mnist/fashion_mnist.py"
 
@@ -111,13 +120,20 @@ class Tuner(TunerTest):
         self.assertIn("ValueError: on purpose", self.log(trial))
 
     def test_replicas_whose_loops_differ_are_told_where_each_of_them_waits(self):
-        study = self.study([sys.executable, self.write("apart.py", APART)], trials=1, max_restarts=0,
+        where = {"steps": ("step 7", "the sums of Accumulator 1 after step 6"),
+                 "evaluation": ("the sums of Accumulator 1 after step 20", "evaluation 0 after step 20"),
+                 "sums": ("the sums of Accumulator 1 after step 20", "the sums of Accumulator 2 after step 20")}
+        study = self.study([sys.executable, self.write("apart.py", APART)], trials=3, max_restarts=0, sampler="grid",
+                           search_space={"apart": {"_type": "choice", "_value": list(where)}},
                            slots={"min": 2, "max": 2})
         self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2)
-        trial = self.trial("--db", self.dir / "run/espalier.db")
-        self.assertEqual(trial["state"], "TRIAL_FAIL", self.log(trial))
-        self.assertIn("the replicas' loops differ: replica 0 waits at step 7, replica 1 at evaluation 0 after step 6: "
-                      "all of them", self.log(trial))
+        trials = self.export("--db", self.dir / "run/espalier.db")["trials"]
+        self.assertEqual(len(trials), len(where))
+        for trial in trials:
+            first, second = where[json.loads(trial["parameters"][0]["json"])]
+            self.assertEqual(trial["state"], "TRIAL_FAIL", self.log(trial))
+            self.assertIn(f"the replicas' loops differ: replica 0 waits at {first}, replica 1 at {second}: all of them",
+                          self.log(trial))
 
     def test_later_trials_are_forked_and_come_to_the_same(self):
         script = self.write("forked.py", FORKED)

@@ -112,7 +112,7 @@ struct Wordings {
 const std::vector<Wordings>& PoolWordings() {
   static const std::vector<Wordings> wordings = {
       {"metric",
-       {R"("error")", R"("value")", R"({})", R"({"direction": "maximize"})",
+       {R"("error")", R"("value")", R"(false)", R"({})", R"({"direction": "maximize"})",
         R"({"direction": "minimize", "name": "x"})",
         R"({"name": "é\u0001\"", "direction": "maximize"})"}},
       {"sampler",

@@ -201,14 +201,17 @@ int esp_begin_evaluation(EspalierEvaluation* evaluation) {
   return Done([&] {
     Engine().EndMicrobatch();
     const espalier::EvaluationKey key = Engine().BeginEvaluation();
-    *evaluation = {key.epoch, key.step, key.call, static_cast<int64_t>(Engine().StateOf(key))};
+    evaluation->epoch = key.epoch;
+    evaluation->step = key.step;
+    evaluation->call = key.call;
+    evaluation->state = static_cast<int64_t>(Engine().StateOf(key));
   });
 }
 
 int esp_end_evaluation(EspalierEvaluation* evaluation) {
   return static_cast<int>(Guarded([&] {
     const espalier::EvaluationKey key{evaluation->epoch, evaluation->step, evaluation->call};
-    const bool merged = Engine().MergeEvaluation(key);
+    const bool merged = Engine().MergeEvaluation(key, evaluation->accumulator);
     evaluation->state = static_cast<int64_t>(Engine().StateOf(key));
     return merged ? 1 : 0;
   }));

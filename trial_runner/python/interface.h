@@ -102,7 +102,7 @@ typedef struct {
   int64_t epoch;  // from 0
   int64_t begin;  // in the epoch's order of samples
   int64_t size;
-  int64_t last;   // 1: its step's last one on this replica; not told of those that are forecast
+  int64_t last;  // 1: its step's last one on this replica; not told of those that are forecast
 } EspalierMicrobatch;
 // Returns 1 if there is one, 0 when the epoch is over.
 int esp_next_microbatch(EspalierMicrobatch* microbatch);
@@ -124,7 +124,8 @@ typedef struct {
   int64_t epoch;
   int64_t step;
   int64_t call;
-  int64_t state;  // 0: to be done. 1: done, its result has come from others. 2: long ago
+  int64_t state;        // 0: to be done. 1: done, its result has come from others. 2: long ago
+  int64_t accumulator;  // whose sums the caller asks for, from 1; 0: an evaluation
 } EspalierEvaluation;
 int esp_begin_evaluation(EspalierEvaluation* evaluation);
 // Merges all sums. Returns 1 if that was done here, 0 if the group was lost: then another has

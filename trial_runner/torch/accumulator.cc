@@ -18,7 +18,8 @@ Accumulator::Accumulator(AdaptiveDataParallel& parallel, const std::string& name
     : engine_(parallel.engine()),
       name_(name),
       sums_(std::move(sums)),
-      begin_(engine_.AddAccumulator(name_, sums_)) {}
+      begin_(engine_.AddAccumulator(name_, sums_)),
+      number_(engine_.accumulators()) {}
 
 void Accumulator::Add(const std::string& sum, double value) {
   const auto found = std::find(sums_.begin(), sums_.end(), sum);
@@ -30,7 +31,7 @@ void Accumulator::Add(const std::string& sum, double value) {
 }
 
 std::map<std::string, double> Accumulator::Synchronize() {
-  const std::vector<double> values = engine_.SynchronizeSums(begin_, sums_.size());
+  const std::vector<double> values = engine_.SynchronizeSums(number_, begin_, sums_.size());
   std::map<std::string, double> by_name;
   for (std::size_t i = 0; i < sums_.size(); ++i) by_name[sums_[i]] = values[i];
   return by_name;
@@ -46,6 +47,7 @@ std::size_t TrainingEngine::AddAccumulator(const std::string& name,
   }
   const absl::StatusOr<std::size_t> begin = state_.sums.Declare(name, sums);
   if (!begin.ok()) EndProcess(begin.status(), kBadUseExitCode);
+  ++accumulators_;
   return *begin;
 }
 
@@ -95,9 +97,9 @@ TrainingEngine::EvaluationState TrainingEngine::StateOf(const EvaluationKey& key
   return EvaluationState::kToDo;
 }
 
-bool TrainingEngine::MergeEvaluation(const EvaluationKey& key) {
+bool TrainingEngine::MergeEvaluation(const EvaluationKey& key, std::int64_t accumulator) {
   bool all_know = false;
-  if (group_.Abandoned() || !group_.Meet(PlaceOf(ProgramPlace::Kind::kEvaluation, key)).ok() ||
+  if (group_.Abandoned() || !group_.Meet(PlaceOf(key, accumulator)).ok() ||
       !MergeSums(all_know).ok()) {
     Regroup(/*broken=*/true);
     return false;
@@ -108,7 +110,8 @@ bool TrainingEngine::MergeEvaluation(const EvaluationKey& key) {
   return true;
 }
 
-std::vector<double> TrainingEngine::SynchronizeSums(std::size_t begin, std::size_t count) {
+std::vector<double> TrainingEngine::SynchronizeSums(std::int64_t accumulator, std::size_t begin,
+                                                    std::size_t count) {
   if (!group_.joined()) BadUse("Synchronize was called before NextEpoch");
   TrainingPosition& p = state_.position;
   if (answer_due_ || InMidEpoch()) {
@@ -123,7 +126,7 @@ std::vector<double> TrainingEngine::SynchronizeSums(std::size_t begin, std::size
     // A spare that was adopted comes this way when the others have long gone on.
     if (p.epoch > key.epoch || p.step > key.step) return p.PastEvaluation(key, count);
     bool all_know = false;
-    absl::Status merged = group_.Meet(PlaceOf(ProgramPlace::Kind::kSums, key));
+    absl::Status merged = group_.Meet(PlaceOf(key, accumulator));
     if (merged.ok()) merged = MergeSums(all_know);
     if (merged.ok()) {
       p.AddEvaluation(key, state_.sums.Take(begin, count));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -48,6 +49,7 @@ class Accumulator {
   const std::string name_;
   const std::vector<std::string> sums_;
   std::size_t begin_ = 0;
+  std::int64_t number_ = 0;
 };
 
 }  // namespace espalier

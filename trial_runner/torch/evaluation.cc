@@ -72,8 +72,13 @@ absl::Status TrainingEngine::EvaluateShare(std::int64_t size, std::int64_t batch
   return absl::OkStatus();
 }
 
-ProgramPlace TrainingEngine::PlaceOf(ProgramPlace::Kind kind, const EvaluationKey& key) {
-  return {.kind = kind, .epoch = key.epoch, .step = key.step, .call = key.call};
+ProgramPlace TrainingEngine::PlaceOf(const EvaluationKey& key, std::int64_t accumulator) {
+  const auto kind = accumulator > 0 ? ProgramPlace::Kind::kSums : ProgramPlace::Kind::kEvaluation;
+  return {.kind = kind,
+          .epoch = key.epoch,
+          .step = key.step,
+          .call = key.call,
+          .accumulator = accumulator};
 }
 
 EvaluationKey TrainingEngine::NextEvaluationKey() {
@@ -116,7 +121,7 @@ std::vector<double> TrainingEngine::Evaluate(std::int64_t size, std::int64_t bat
     if (p.epoch > key.epoch || p.step > key.step) return p.PastEvaluation(key, sums);
     std::vector<double> result(sums);
     bool all_know = false;
-    absl::Status done = group_.Meet(PlaceOf(ProgramPlace::Kind::kEvaluation, key));
+    absl::Status done = group_.Meet(PlaceOf(key));
     if (done.ok()) done = EvaluateShare(size, batch_size, sum_over, result, all_know);
     if (done.ok()) {
       p.AddEvaluation(key, result);

@@ -21,16 +21,22 @@ struct ProgramPlace {
 
   Kind kind = Kind::kNone;
   std::int64_t epoch = 0;
-  std::int64_t step = 0;  // the one that is taken, or else the last one that was
-  std::int64_t call = 0;  // how many evaluations and sums there were since that step
+  std::int64_t step = 0;         // the one that is taken, or else the last one that was
+  std::int64_t call = 0;         // how many evaluations and sums there were since that step
+  std::int64_t accumulator = 0;  // whose sums they are: a number that the program has given it
 
-  static constexpr std::size_t kWords = 4;
+  static constexpr std::size_t kWords = 5;
   std::vector<std::int64_t> words() const {
-    return {static_cast<std::int64_t>(kind), epoch, step, call};
+    return std::vector<std::int64_t>{static_cast<std::int64_t>(kind), epoch, step, call,
+                                     accumulator};
   }
   // Of another member, from kWords words.
   static ProgramPlace Of(const std::int64_t* words) {
-    return {static_cast<Kind>(words[0]), words[1], words[2], words[3]};
+    return {.kind = static_cast<Kind>(words[0]),
+            .epoch = words[1],
+            .step = words[2],
+            .call = words[3],
+            .accumulator = words[4]};
   }
 
   std::string text() const {
@@ -42,7 +48,7 @@ struct ProgramPlace {
       case Kind::kEvaluation:
         return absl::StrCat("evaluation ", call, " after step ", step);
       case Kind::kSums:
-        return absl::StrCat("the sums of an Accumulator after step ", step);
+        return absl::StrCat("the sums of Accumulator ", accumulator, " after step ", step);
       case Kind::kEnd:
         return absl::StrCat("the end of the program after step ", step);
     }

@@ -92,7 +92,10 @@ class TrainingEngine {
   // For Accumulator; they are defined in its source. A sum is known by its index.
   std::size_t AddAccumulator(const std::string& name, const std::vector<std::string>& sums);
   void Accumulate(std::size_t index, double value) { state_.sums.Add(index, value); }
-  std::vector<double> SynchronizeSums(std::size_t begin, std::size_t count);
+  std::int64_t accumulators() const { return accumulators_; }  // how many there are
+  // `accumulator`: its number, from 1. Its sums are `count`, from `begin` on.
+  std::vector<double> SynchronizeSums(std::int64_t accumulator, std::size_t begin,
+                                      std::size_t count);
 
   // Beside accumulators: sums of a program that are not numbers with fixed names. Each replica's
   // own part is brought together wherever accumulators are merged.
@@ -115,9 +118,10 @@ class TrainingEngine {
     kPast,  // the group has long gone on
   };
   EvaluationState StateOf(const EvaluationKey& key) const;
-  // Merges all sums; those of the program's are then the evaluation's result. False if the group
-  // was lost, and another has formed: StateOf tells what is to be done now.
-  bool MergeEvaluation(const EvaluationKey& key);
+  // Merges all sums; those of the program's are then the evaluation's result. `accumulator`: whose
+  // sums the program asks for, from 1; 0: an evaluation. False if the group was lost, and another
+  // has formed: StateOf tells what is to be done now.
+  bool MergeEvaluation(const EvaluationKey& key, std::int64_t accumulator);
 
   const TrainingPosition& position() const { return state_.position; }
   const ReplicaGroup& group() const { return group_; }
@@ -176,7 +180,7 @@ class TrainingEngine {
                              std::vector<double>& sums, bool& pending);
   absl::Status ShareBuffers();
   EvaluationKey NextEvaluationKey();
-  static ProgramPlace PlaceOf(ProgramPlace::Kind kind, const EvaluationKey& key);
+  static ProgramPlace PlaceOf(const EvaluationKey& key, std::int64_t accumulator = 0);
   void FinishEpoch();
   // Merges what each replica has added to accumulators into the sums that all share.
   absl::Status MergeSums(bool& all_know);
@@ -220,6 +224,7 @@ class TrainingEngine {
   std::int64_t local_epoch_ = -1;
   std::int64_t epochs_ = 0;  // as NextEpoch was told last
   EvaluationKey next_evaluation_;
+  std::int64_t accumulators_ = 0;          // that it has made
   bool trained_since_evaluation_ = false;  // its program took a batch
 
   // Only for devices: the host's clock does not see what they do.

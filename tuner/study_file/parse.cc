@@ -310,8 +310,13 @@ absl::Status StudyReader::Command(const Json& value) {
 
 absl::Status StudyReader::Metric(const Json& value) {
   if (value.is_string()) return Text("metric", value, kMaxNameBytes, spec_.metric);
+  if (value == false) {
+    spec_.has_metric = false;
+    return absl::OkStatus();
+  }
   if (!value.is_object()) {
-    return Needs("metric", R"(a name or {"name": ..., "direction": "minimize" or "maximize"})",
+    return Needs("metric",
+                 R"(a name, {"name": ..., "direction": "minimize" or "maximize"}, or false)",
                  value);
   }
   constexpr std::array<std::string_view, 2> kKnown = {"name", "direction"};
@@ -518,6 +523,10 @@ absl::Status StudyReader::CheckTogether() const {
     return absl::InvalidArgumentError(absl::StrCat(
         label_, ": the study would never end: its search space is infinite; give \"trials\", ",
         "\"time_limit_s\", \"cost_limit\" or \"target\""));
+  }
+  if (!spec_.has_metric && spec_.target.has_value()) {
+    return Bad("target",
+               "has no place in a study with \"metric\": false, whose trials report none");
   }
   if (spec_.batch_mode == BatchMode::kAdaptive) {
     for (const auto& dimension : spec_.space.dimensions()) {

@@ -5,11 +5,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/study_file/adaptdl_job.h"
 #include "tuner/study_file/text_file.h"
 
 namespace espalier {
 
-absl::StatusOr<StudySpec> ReadStudyFile(const std::string& path) {
+absl::StatusOr<StudySpec> ReadStudyFile(const std::string& path, std::vector<std::string>* unused) {
   absl::StatusOr<std::string> text = ReadTextFile(path);
   if (!text.ok()) {
     return absl::InvalidArgumentError(
@@ -23,7 +24,12 @@ absl::StatusOr<StudySpec> ReadStudyFile(const std::string& path) {
     return absl::InvalidArgumentError(
         absl::StrCat("study file ", path, ": no current folder: ", error.message()));
   }
-  return ParseStudy(*text, path, absolute.lexically_normal().parent_path().string());
+  const std::string folder = absolute.lexically_normal().parent_path().string();
+  const std::string suffix = absolute.extension().string();
+  if (suffix != ".yaml" && suffix != ".yml") return ParseStudy(*text, path, folder);
+  ESPALIER_ASSIGN_OR_RETURN(AdaptDLJob job, ReadAdaptDLJob(*text, path));
+  if (unused != nullptr) *unused = std::move(job.unused);
+  return ParseStudy(job.study_json, path, folder);
 }
 
 absl::StatusOr<StudySpec> StudyOfClients(std::string name, std::vector<Direction> directions) {

@@ -17,7 +17,10 @@ namespace espalier {
 absl::StatusOr<StudySpec> ParseStudy(std::string_view json, const std::string& label,
                                      const std::string& directory);
 
-absl::StatusOr<StudySpec> ReadStudyFile(const std::string& path);
+// A file whose name ends in .yaml or .yml is a job of AdaptDL's (adaptdl_job.h); `unused` is then
+// what it asks for that a pool has no use for.
+absl::StatusOr<StudySpec> ReadStudyFile(const std::string& path,
+                                        std::vector<std::string>* unused = nullptr);
 
 // The study file of a study, its search space inline, which reads the same wherever it lies: what
 // storage keeps and users are shown. Keys come in one order, worded as they were where the study

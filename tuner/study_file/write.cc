@@ -36,6 +36,7 @@ Json JsonOf(const PluginSpec& plugin) {
 }
 
 Json MetricJson(const StudySpec& spec) {
+  if (!spec.has_metric) return false;
   if (spec.by_clients() || spec.direction() == Direction::kMinimize) return spec.metric;
   return {{"name", spec.metric}, {"direction", ToString(spec.direction())}};
 }

@@ -33,6 +33,7 @@ class Accumulator(MutableMapping):
         number = _made.get(epoch, 0)
         _made[epoch] = number + 1
         self._name = f"{'-' if epoch is None else epoch}-{number}"
+        self._number = number + 1
         self._sums = run.sums
         self._synchronized = None
         initial = dict(*args, **kwargs)
@@ -48,7 +49,7 @@ class Accumulator(MutableMapping):
         run = runtime()
         if not run.in_group:
             raise UsageError("Accumulator.synchronized() was called before the first epoch")
-        evaluation = run.begin_evaluation()
+        evaluation = run.begin_evaluation(self._number)
         merged = False
         while evaluation.state == Evaluation.TO_DO and not merged:
             self._sums.asking = (evaluation.key(), self._name)

@@ -1,6 +1,7 @@
 """Programs for AdaptDL, alone and under a tuner, and what the alias package refuses."""
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -13,7 +14,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent), str(ROOT / "tests/e2e")]
 import espalier  # noqa: E402
 from elastic import elastic_multiprocessing  # noqa: E402
 from forked import alone  # noqa: E402
-from harness import TunerTest  # noqa: E402
+from harness import TunerTest, wait_for  # noqa: E402
 
 PROGRAMS = HERE / "programs.py"
 
@@ -125,6 +126,25 @@ class Alone(unittest.TestCase):
         os.waitpid(child, 0)
 
 
+JOB = """
+apiVersion: adaptdl.petuum.com/v1
+kind: AdaptDLJob
+metadata:
+  generateName: residual-
+spec:
+  maxReplicas: 2
+  template:
+    spec:
+      containers:
+      - name: main
+        image: examples/residual:1
+        command: ["{python}", "{programs}"]
+        args: [residual, "$(EPOCHS)"]
+        env:
+        - {{name: EPOCHS, value: "60"}}
+"""
+
+
 class UnderATuner(TunerTest):
     def complete(self, *program):
         study = self.study([sys.executable, str(PROGRAMS), *map(str, program)], trials=1, max_restarts=0)
@@ -138,8 +158,20 @@ class UnderATuner(TunerTest):
     def test_collective_functions_and_states(self):
         self.assertIn("most replicas 2", self.complete("collective", 150))
 
-    def test_loss_scaling_and_validation(self):
-        self.complete("residual", 60)
+    def test_a_job_for_kubernetes_runs_on_a_pool(self):
+        job = self.write("job.yaml", JOB.format(python=sys.executable, programs=PROGRAMS))
+        self.serve(self.dir / "pool.db")
+        self.agent(2)
+        said = self.run_tuner("submit", job, "--service", self.grpc)
+        name = re.search(r"study (residual-\w{5}) submitted", said.stdout).group(1)
+        self.assertIn("of no use here", said.stderr)
+        self.assertIn("spec.template.spec.containers[0].image", said.stderr)
+        listed = wait_for(lambda: name in (out := self.run_tuner("ls", "--service", self.grpc).stdout) and out, "the job")
+        self.assertIn("RUNNING", listed)
+        wait_for(lambda: self.export("--service", self.grpc, study=name)["study"]["state"] == "STUDY_COMPLETE", "its end")
+        trial = self.export("--service", self.grpc, study=name)["trials"][0]
+        self.assertEqual((trial["state"], trial["parameters"]), ("TRIAL_COMPLETE", []))
+        self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in trial["resizes"]][:1], [(1, 2)])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #include "tests/trial_runner/control/replica_harness.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,8 +11,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 
+#include "trial_runner/agent/processes/launch.h"
+#include "trial_runner/agent/zygotes/zygotes.h"
 #include "tuner/base/check.h"
 #include "tuner/messages/wire/replica_wire.h"
 
@@ -45,13 +49,42 @@ void SendCommand(int socket, const v1::ReplicaCommand& command) {
   (void)!send(socket, message.data(), message.size(), MSG_NOSIGNAL);
 }
 
+std::map<std::string, std::string> OwnEnvironment() {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string line = *entry;
+    const std::size_t equals = line.find('=');
+    variables[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+  return variables;
+}
+
+// As an agent has it: programs in Python are forked once the first of their kind has spoken. All
+// tests of a process share them, since a process that has imported PyTorch takes seconds to make.
+Zygotes& SharedZygotes() {
+  static Zygotes zygotes({.log_path = "/dev/stderr"});
+  return zygotes;
+}
+
+LaunchedProcess ForkOrLaunch(std::int64_t replica, const LaunchOrder& order) {
+  Zygotes& zygotes = SharedZygotes();
+  std::vector<pollfd> news;
+  zygotes.Watch(news);
+  poll(news.data(), news.size(), 0);
+  zygotes.Hear(news);
+  if (std::optional<LaunchedProcess> forked = zygotes.Fork(replica, order, {})) {
+    return *std::move(forked);
+  }
+  absl::StatusOr<LaunchedProcess> launched = Launch(order);
+  ESPALIER_CHECK(launched.ok(), launched.status().ToString().c_str());
+  return *std::move(launched);
+}
+
 }  // namespace
 
-ReplicaHarness::ReplicaHarness(std::string program, std::vector<std::string> arguments,
+ReplicaHarness::ReplicaHarness(std::vector<std::string> command,
                                std::map<std::string, std::string> environment)
-    : program_(std::move(program)),
-      arguments_(std::move(arguments)),
-      environment_(std::move(environment)) {}
+    : command_(std::move(command)), environment_(std::move(environment)) {}
 
 ReplicaHarness::~ReplicaHarness() {
   for (auto& [id, replica] : replicas_) {
@@ -67,43 +100,25 @@ ReplicaHarness::~ReplicaHarness() {
 
 std::int64_t ReplicaHarness::Start(const std::map<std::string, std::string>& extra) {
   const std::int64_t id = next_replica_++;
-  int sockets[2];
-  ESPALIER_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) == 0, "socketpair");
-
-  // All memory is got before the fork: this process has threads.
-  std::map<std::string, std::string> variables = environment_;
-  for (const auto& [name, value] : extra) variables[name] = value;
-  variables["ESPALIER_REPLICA_ID"] = std::to_string(id);
-  variables["ESPALIER_CONTROL_FD"] = std::to_string(sockets[1]);
-  std::vector<std::string> lines;
-  for (char** e = environ; *e != nullptr; ++e) {
-    const std::string line = *e;
-    if (!variables.contains(line.substr(0, line.find('=')))) lines.push_back(line);
-  }
-  for (const auto& [name, value] : variables) lines.push_back(name + "=" + value);
-  std::vector<char*> child_environment;
-  for (std::string& line : lines) child_environment.push_back(line.data());
-  child_environment.push_back(nullptr);
-  std::vector<std::string> words = arguments_;
-  words.insert(words.begin(), program_);
-  std::vector<char*> child_arguments;
-  for (std::string& word : words) child_arguments.push_back(word.data());
-  child_arguments.push_back(nullptr);
-
-  const pid_t process = fork();
-  ESPALIER_CHECK(process >= 0, "fork");
-  if (process == 0) {
-    fcntl(sockets[1], F_SETFD, 0);
-    execve(program_.c_str(), child_arguments.data(), child_environment.data());
-    _exit(127);
-  }
-  close(sockets[1]);
+  LaunchOrder order;
+  order.command = command_;
+  order.directory = std::filesystem::current_path();
+  order.environment = OwnEnvironment();
+  for (const auto& [name, value] : environment_) order.environment[name] = value;
+  for (const auto& [name, value] : extra) order.environment[name] = value;
+  order.environment["ESPALIER_REPLICA_ID"] = std::to_string(id);
+  order.environment["ESPALIER_CONTROL_FD"] = std::to_string(kControlFd);
+  order.log_path = "/dev/stderr";
+  LaunchedProcess launched = ForkOrLaunch(id, order);
   Replica& replica = replicas_[id];
-  replica.process = process;
-  replica.socket = sockets[0];
+  replica.process = launched.pid;
+  // Its reader waits for what comes.
+  const int socket = launched.control.Release();
+  fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) & ~O_NONBLOCK);
+  replica.socket = socket;
   replica.identity = std::make_shared<std::atomic<std::int64_t>>(id);
-  replica.reader = std::thread(
-      [this, identity = replica.identity, socket = sockets[0]] { Read(identity, socket); });
+  replica.reader =
+      std::thread([this, identity = replica.identity, socket] { Read(identity, socket); });
   return id;
 }
 
@@ -165,6 +180,7 @@ void ReplicaHarness::AwaitReady(std::int64_t replica) {
     replicas_.at(replica).address = ready->address;
     return true;
   });
+  SharedZygotes().Spoke(replica, std::chrono::steady_clock::now());
 }
 
 std::int64_t ReplicaHarness::Regroup(const std::vector<std::int64_t>& members, bool abandon,

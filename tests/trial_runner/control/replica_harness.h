@@ -37,9 +37,9 @@ class ReplicaHarness {
     std::chrono::steady_clock::time_point at;
   };
 
-  // `environment` is added to this process's own for every replica.
-  ReplicaHarness(std::string program, std::vector<std::string> arguments,
-                 std::map<std::string, std::string> environment);
+  // `environment` is added to this process's own for every replica. Started and, in Python, forked
+  // as an agent does it.
+  ReplicaHarness(std::vector<std::string> command, std::map<std::string, std::string> environment);
   // Kills what still runs.
   ~ReplicaHarness();
   ReplicaHarness(const ReplicaHarness&) = delete;
@@ -95,8 +95,7 @@ class ReplicaHarness {
 
   void Read(const Identity& identity, int socket);
 
-  const std::string program_;
-  const std::vector<std::string> arguments_;
+  const std::vector<std::string> command_;
   const std::map<std::string, std::string> environment_;
   std::map<std::int64_t, Replica> replicas_;
   std::int64_t next_replica_ = 1;

@@ -47,17 +47,19 @@ class ElasticTraining : public ::testing::Test {
   std::unique_ptr<ReplicaHarness> Harness(const std::string& run,
                                           const std::vector<std::string>& parameters,
                                           std::map<std::string, std::string> environment = {}) {
-    std::vector<std::string> arguments;
+    // On another machine than it was built on it is elsewhere; and another program may take its
+    // place.
+    const char* named = std::getenv("ELASTIC_PROBE");
+    const char* interpreter = std::getenv("ELASTIC_PROBE_INTERPRETER");
+    std::vector<std::string> command{named != nullptr ? named : ELASTIC_PROBE};
+    if (interpreter != nullptr) command.insert(command.begin(), interpreter);
     for (const std::string& parameter : parameters) {
-      arguments.insert(arguments.end(), {"--set", parameter});
+      command.insert(command.end(), {"--set", parameter});
     }
-    arguments.insert(arguments.end(), {"--set", "log=" + run});
+    command.insert(command.end(), {"--set", "log=" + run});
     environment.emplace("ESPALIER_CHECKPOINT_DIR", run + "/checkpoints");
     environment.emplace("ESPALIER_TRIAL_NUMBER", "3");
-    // On another machine than it was built on it is elsewhere; and another program may take its place.
-    const char* named = std::getenv("ELASTIC_PROBE");
-    return std::make_unique<ReplicaHarness>(named != nullptr ? named : ELASTIC_PROBE, arguments,
-                                            environment);
+    return std::make_unique<ReplicaHarness>(std::move(command), std::move(environment));
   }
 
   // The samples of each optimizer step, of the attempt that counted: the one in the highest

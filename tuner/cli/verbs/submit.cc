@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_join.h"
 #include "tuner/cli/connected_verb.h"
 #include "tuner/cli/follow.h"
 #include "tuner/cli/verb.h"
@@ -21,10 +23,15 @@ struct SubmitArguments {
 };
 
 absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments) {
-  absl::StatusOr<StudySpec> spec = ReadStudyFile(arguments.file);
+  std::vector<std::string> unused;
+  absl::StatusOr<StudySpec> spec = ReadStudyFile(arguments.file, &unused);
   // A file that is not there is bad input; "not found" is for studies and trials.
   if (!spec.ok()) return absl::InvalidArgumentError(spec.status().message());
   ESPALIER_RETURN_IF_ERROR(Validate(*spec));
+  if (!unused.empty()) {
+    std::fprintf(stderr, "tuner submit: of no use here, where agents run the command: %s\n",
+                 absl::StrJoin(unused, ", ").c_str());
+  }
   if (const absl::Status found = CheckCommand(*spec); !found.ok()) {
     std::fprintf(stderr, "tuner submit: on this machine, %s; the agents' machines need it\n",
                  std::string(found.message()).c_str());
@@ -45,7 +52,9 @@ absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments
 
 VerbAction AddSubmit(CLI::App& app) {
   auto a = std::make_shared<SubmitArguments>();
-  app.add_option("study", a->file, "Study file")->required()->type_name("STUDY.json");
+  app.add_option("study", a->file, "Study file, or a job of AdaptDL's")
+      ->required()
+      ->type_name("STUDY.json|JOB.yaml");
   a->service.AddTo(app);
   app.add_flag("--wait", a->wait, "Follow the study until it ends; exits as `tuner run` does");
   app.add_flag("--quiet", a->quiet, "With --wait: print only the result");

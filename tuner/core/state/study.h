@@ -81,6 +81,7 @@ struct StudyWording {
 struct StudySpec {
   std::string name;
   std::string metric = "value";  // only shown; a trial reports one metric
+  bool has_metric = true;        // false: jobs, which may end well without having reported anything
   StudyKind kind = StudyKind::kTuned;
   std::vector<Direction> directions{Direction::kMinimize};  // several: of a study of clients
   SearchSpace space;

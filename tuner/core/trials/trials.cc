@@ -89,7 +89,7 @@ void Trials::EndWell(TrialId id, std::optional<double> value, const std::string&
   if (!value) value = trial.value;
   if (!value && !trial.values.empty()) value = trial.values.back().value;
   // The client that enqueues trials decides what they are for.
-  if (value || spec.queued()) {
+  if (value || spec.queued() || !spec.has_metric) {
     EndTrial(id, TrialState::kComplete, "ran to its end", value);
   } else {
     EndTrial(id, TrialState::kFail, absl::StrCat("ended without reporting ", spec.metric),

@@ -1,0 +1,295 @@
+#include "tuner/study_file/adaptdl_job.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <span>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
+#include "search_spaces/json_text.h"
+#include "tuner/base/random.h"
+#include "tuner/study_file/near_name.h"
+
+namespace espalier {
+namespace {
+
+using Json = nlohmann::json;
+using Environment = std::map<std::string, std::string>;
+
+constexpr std::string_view kApiGroup = "adaptdl.petuum.com/";
+constexpr std::string_view kKind = "AdaptDLJob";
+constexpr std::string_view kGpu = "nvidia.com/gpu";
+// Of a generated name, as Kubernetes makes them: no vowels, so no words.
+constexpr std::string_view kSuffixLetters = "bcdfghjklmnpqrstvwxz2456789";
+constexpr int kSuffixLength = 5;
+
+std::string Shown(const YAML::Node& node) {
+  if (!node.IsDefined() || node.IsNull()) return "nothing";
+  if (node.IsScalar()) return search_spaces_json::Quote(Json(node.Scalar()));
+  return node.IsSequence() ? "a list" : "an object";
+}
+
+std::string GeneratedName(const std::string& prefix) {
+  Random random(std::random_device{}());
+  std::string name = prefix;
+  for (int i = 0; i < kSuffixLength; ++i) {
+    name += kSuffixLetters[random.Below(kSuffixLetters.size())];
+  }
+  return name;
+}
+
+// As Kubernetes replaces $(NAME); $$ stands for $, and a name that is not known stays as it is.
+std::string Expand(const std::string& text, const Environment& known) {
+  std::string expanded;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '$' && at + 1 < text.size() && text[at + 1] == '$') {
+      ++at;
+    } else if (text[at] == '$' && at + 1 < text.size() && text[at + 1] == '(') {
+      const std::size_t end = text.find(')', at);
+      const auto found =
+          end == std::string::npos ? known.end() : known.find(text.substr(at + 2, end - at - 2));
+      if (found != known.end()) {
+        expanded += found->second;
+        at = end;
+        continue;
+      }
+    }
+    expanded += text[at];
+  }
+  return expanded;
+}
+
+class JobReader {
+ public:
+  explicit JobReader(std::string label) : label_(std::move(label)) {}
+
+  absl::StatusOr<AdaptDLJob> Read(const YAML::Node& job);
+
+ private:
+  absl::Status Needs(std::string_view path, std::string_view what, const YAML::Node& got) const {
+    return absl::InvalidArgumentError(
+        absl::StrCat(label_, ": ", path, ": needs ", what, ", got ", Shown(got)));
+  }
+  absl::StatusOr<YAML::Node> Object(const YAML::Node& parent, const std::string& path,
+                                    const std::string& key) const;
+  absl::StatusOr<std::vector<std::string>> Words(const YAML::Node& words,
+                                                 const std::string& path) const;
+  // Notes those keys that are not among `used`.
+  void NoteUnused(const YAML::Node& object, const std::string& path,
+                  std::span<const std::string_view> used);
+  absl::Status Name(const YAML::Node& job);
+  absl::Status Replicas(const YAML::Node& spec);
+  absl::StatusOr<std::int64_t> Count(const YAML::Node& spec, const char* key,
+                                     std::int64_t otherwise) const;
+  absl::Status Container(const YAML::Node& pod, const std::string& path);
+  absl::Status Variables(const YAML::Node& list, const std::string& path);
+  absl::Status Resources(const YAML::Node& resources, const std::string& path);
+
+  const std::string label_;
+  Json study_ = {{"metric", false},
+                 {"search_space", Json::object()},
+                 {"sampler", "random"},
+                 {"trials", 1},
+                 {"batch_mode", "adaptive"}};
+  Environment environment_;
+  std::vector<std::string> unused_;
+};
+
+absl::StatusOr<YAML::Node> JobReader::Object(const YAML::Node& parent, const std::string& path,
+                                             const std::string& key) const {
+  const YAML::Node value = parent[key];
+  if (value.IsDefined() && value.IsMap()) return value;
+  return Needs(absl::StrCat(path, key), "an object", value);
+}
+
+absl::StatusOr<std::vector<std::string>> JobReader::Words(const YAML::Node& words,
+                                                          const std::string& path) const {
+  std::vector<std::string> texts;
+  if (!words.IsDefined() || words.IsNull()) return texts;
+  if (!words.IsSequence()) return Needs(path, "a list of words", words);
+  for (const YAML::Node& word : words) {
+    if (!word.IsScalar()) return Needs(path, "a list of words", word);
+    texts.push_back(Expand(word.Scalar(), environment_));
+  }
+  return texts;
+}
+
+void JobReader::NoteUnused(const YAML::Node& object, const std::string& path,
+                           std::span<const std::string_view> used) {
+  for (const auto& entry : object) {
+    const std::string key = entry.first.Scalar();
+    if (std::find(used.begin(), used.end(), key) == used.end()) {
+      unused_.push_back(absl::StrCat(path, key));
+    }
+  }
+}
+
+absl::Status JobReader::Name(const YAML::Node& job) {
+  ESPALIER_ASSIGN_OR_RETURN(const YAML::Node metadata, Object(job, "", "metadata"));
+  const YAML::Node name = metadata["name"];
+  const YAML::Node prefix = metadata["generateName"];
+  if (name.IsDefined() && name.IsScalar()) {
+    study_["name"] = name.Scalar();
+  } else if (prefix.IsDefined() && prefix.IsScalar()) {
+    study_["name"] = GeneratedName(prefix.Scalar());
+  } else {
+    return Needs("metadata.name", "a name, or generateName its beginning", name);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::int64_t> JobReader::Count(const YAML::Node& spec, const char* key,
+                                              std::int64_t otherwise) const {
+  const YAML::Node value = spec[key];
+  if (!value.IsDefined() || value.IsNull()) return otherwise;
+  std::int64_t count = -1;
+  if (!value.IsScalar() || !YAML::convert<std::int64_t>::decode(value, count) || count < 0) {
+    return Needs(absl::StrCat("spec.", key), "a count of 0 or more", value);
+  }
+  return count;
+}
+
+absl::Status JobReader::Replicas(const YAML::Node& spec) {
+  ESPALIER_ASSIGN_OR_RETURN(std::int64_t least, Count(spec, "minReplicas", 0));
+  ESPALIER_ASSIGN_OR_RETURN(std::int64_t most, Count(spec, "maxReplicas", 0));
+  const YAML::Node preemptible = spec["preemptible"];
+  bool elastic = true;
+  if (preemptible.IsDefined() && !YAML::convert<bool>::decode(preemptible, elastic)) {
+    return Needs("spec.preemptible", "true or false", preemptible);
+  }
+  least = std::max<std::int64_t>(least, 1);  // a job of none waits, and so does a trial
+  if (!elastic) most = least;
+  if (most > 0 && most < least) {
+    return Needs("spec.maxReplicas", absl::StrCat("at least minReplicas, ", least),
+                 spec["maxReplicas"]);
+  }
+  study_["slots"] = {{"min", least}};
+  if (most > 0) study_["slots"]["max"] = most;
+  return absl::OkStatus();
+}
+
+absl::Status JobReader::Variables(const YAML::Node& list, const std::string& path) {
+  if (!list.IsDefined() || list.IsNull()) return absl::OkStatus();
+  if (!list.IsSequence()) return Needs(path, "a list of {name, value}", list);
+  for (const YAML::Node& entry : list) {
+    if (!entry.IsMap() || !entry["name"].IsDefined() || !entry["name"].IsScalar()) {
+      return Needs(path, "a list of {name, value}", entry);
+    }
+    const std::string name = entry["name"].Scalar();
+    if (entry["valueFrom"].IsDefined()) {
+      return Needs(absl::StrCat(path, ".", name),
+                   "a value: a pool has no secrets, config maps or fields of pods to take it from",
+                   entry["valueFrom"]);
+    }
+    const YAML::Node value = entry["value"];
+    const bool has_value = value.IsDefined() && value.IsScalar();
+    environment_[name] = has_value ? Expand(value.Scalar(), environment_) : "";
+  }
+  study_["env"] = environment_;
+  return absl::OkStatus();
+}
+
+absl::Status JobReader::Resources(const YAML::Node& resources, const std::string& path) {
+  if (!resources.IsDefined() || !resources.IsMap()) return absl::OkStatus();
+  for (const auto& group : resources) {
+    if (!group.second.IsMap()) continue;
+    for (const auto& entry : group.second) {
+      const std::string name = entry.first.Scalar();
+      const std::string at = absl::StrCat(path, ".", group.first.Scalar(), ".", name);
+      if (name != kGpu) {
+        unused_.push_back(at);
+      } else if (entry.second.as<std::string>("") != "0" &&
+                 entry.second.as<std::string>("") != "1") {
+        return Needs(at, "0 or 1: a replica trains on one slot, so give spec.minReplicas instead",
+                     entry.second);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobReader::Container(const YAML::Node& pod, const std::string& path) {
+  const YAML::Node containers = pod["containers"];
+  const std::string list = path + "containers";
+  if (!containers.IsDefined() || !containers.IsSequence() || containers.size() != 1 ||
+      !containers[0].IsMap()) {
+    return Needs(list, "one container, which trains", containers);
+  }
+  const YAML::Node container = containers[0];
+  const std::string at = list + "[0].";
+  static constexpr std::string_view kUsed[] = {"name", "command",    "args",
+                                               "env",  "workingDir", "resources"};
+  NoteUnused(container, at, kUsed);
+  ESPALIER_RETURN_IF_ERROR(Variables(container["env"], at + "env"));
+  ESPALIER_RETURN_IF_ERROR(Resources(container["resources"], at + "resources"));
+  ESPALIER_ASSIGN_OR_RETURN(auto words, Words(container["command"], at + "command"));
+  ESPALIER_ASSIGN_OR_RETURN(const auto more, Words(container["args"], at + "args"));
+  if (words.empty()) {
+    return Needs(at + "command",
+                 "the words of a command: agents run no images, so there is no "
+                 "entry point of one to take",
+                 container["command"]);
+  }
+  words.insert(words.end(), more.begin(), more.end());
+  study_["command"] = std::move(words);
+  const YAML::Node folder = container["workingDir"];
+  if (folder.IsDefined() && folder.IsScalar()) study_["directory"] = folder.Scalar();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<AdaptDLJob> JobReader::Read(const YAML::Node& job) {
+  if (!job.IsMap() || !job["kind"].IsDefined() || !job["kind"].IsScalar() ||
+      job["kind"].Scalar() != kKind) {
+    return Needs("kind", absl::StrCat(kKind, ", the one kind of YAML file that is taken"),
+                 job.IsMap() ? job["kind"] : job);
+  }
+  const YAML::Node version = job["apiVersion"];
+  if (!version.IsDefined() || !version.IsScalar() ||
+      !absl::StartsWith(version.Scalar(), kApiGroup)) {
+    return Needs("apiVersion", absl::StrCat(kApiGroup, "v1"), version);
+  }
+  ESPALIER_RETURN_IF_ERROR(Name(job));
+  ESPALIER_ASSIGN_OR_RETURN(const YAML::Node spec, Object(job, "", "spec"));
+  static constexpr std::string_view kSpec[] = {"minReplicas", "maxReplicas", "preemptible",
+                                               "template"};
+  for (const auto& entry : spec) {
+    const std::string key = entry.first.Scalar();
+    if (std::find(std::begin(kSpec), std::end(kSpec), key) != std::end(kSpec)) continue;
+    const std::string_view near = NearName(key, kSpec);
+    return absl::InvalidArgumentError(
+        absl::StrCat(label_, ": spec.", key, " is unknown; known are ", absl::StrJoin(kSpec, ", "),
+                     near.empty() ? "" : absl::StrCat("; did you mean ", near, "?")));
+  }
+  ESPALIER_RETURN_IF_ERROR(Replicas(spec));
+  ESPALIER_ASSIGN_OR_RETURN(const YAML::Node form, Object(spec, "spec.", "template"));
+  ESPALIER_ASSIGN_OR_RETURN(const YAML::Node pod, Object(form, "spec.template.", "spec"));
+  static constexpr std::string_view kPod[] = {"containers", "restartPolicy"};
+  NoteUnused(pod, "spec.template.spec.", kPod);
+  ESPALIER_RETURN_IF_ERROR(Container(pod, "spec.template.spec."));
+  return AdaptDLJob{study_.dump(2), std::move(unused_)};
+}
+
+}  // namespace
+
+absl::StatusOr<AdaptDLJob> ReadAdaptDLJob(std::string_view yaml, const std::string& label) {
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
+    if (documents.size() != 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(label, ": needs one YAML document, an ", kKind, ", got ", documents.size()));
+    }
+    return JobReader(label).Read(documents[0]);
+  } catch (const YAML::Exception& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(label, ": line ", error.mark.line + 1, ": ", error.msg));
+  }
+}
+
+}  // namespace espalier
