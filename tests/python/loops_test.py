@@ -224,9 +224,16 @@ class Checkpoints(unittest.TestCase):
         def load(self, fileobj):
             self.value = int(fileobj.read())
 
+    def net(self):
+        """Small tensors and large ones, which are handed over apart from the others, and one in another order."""
+        torch.manual_seed(1)
+        model = torch.nn.Sequential(torch.nn.Linear(6, 4096), torch.nn.Tanh(), torch.nn.Linear(4096, 6), net())
+        model[0].weight.data = model[0].weight.data.t().contiguous().t()
+        return model
+
     def program(self, epochs):
         x, y = data()
-        model = net()
+        model = self.net()
         optimizer = torch.optim.Adam(model.parameters(), 0.01)
         schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
         parallel = adl.AdaptiveDataParallel(model, optimizer, schedule)
@@ -252,7 +259,7 @@ class Checkpoints(unittest.TestCase):
             newest = max(pathlib.Path(folder).glob("step-*.pt"), key=lambda p: int(p.stem.split("-")[1]))
             read = torch.load(newest)  # weights_only, as is its default
             self.assertEqual(sorted(read), ["espalier", "model", "optimizer", "states"])
-            plain = net()
+            plain = self.net()
             plain.load_state_dict(read["model"])
             torch.optim.Adam(plain.parameters()).load_state_dict(read["optimizer"])
             self.assertEqual(read["states"]["count"], b"30")

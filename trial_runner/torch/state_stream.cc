@@ -35,7 +35,19 @@ std::string FormText(at::ScalarType type, at::IntArrayRef shape) {
   return out.str();
 }
 
+at::Tensor MemoryOf(const CollectiveBuffer& buffer) {
+  const at::Device device =
+      buffer.device == CollectiveBuffer::kHost
+          ? at::Device(at::kCPU)
+          : at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(buffer.device));
+  return at::from_blob(buffer.start, {buffer.count}, at::TensorOptions(at::kByte).device(device));
+}
+
 }  // namespace
+
+void CopyMemory(const CollectiveBuffer& from, const CollectiveBuffer& to) {
+  if (from.start != to.start) MemoryOf(to).copy_(MemoryOf(from));
+}
 
 void StateWriter::Bytes(const void* start, std::size_t size) {
   const auto* bytes = static_cast<const std::uint8_t*>(start);

@@ -21,6 +21,9 @@ namespace espalier {
 // may be on any device. Both ends are the same program on machines of one byte order.
 inline constexpr std::size_t kLargeBytes = 64 << 10;
 
+// Within this process, where the memory is not the same anyway. Both have one size.
+void CopyMemory(const CollectiveBuffer& from, const CollectiveBuffer& to);
+
 class StateWriter {
  public:
   void Integer(std::int64_t value);

@@ -160,7 +160,8 @@ void TrainingState::Forsake() {
 
 absl::Status TrainingState::WarmUp() {
   ESPALIER_ASSIGN_OR_RETURN(const StateOffer offer, Offer());
-  ESPALIER_RETURN_IF_ERROR(Expect(*offer.description).status());
+  ESPALIER_ASSIGN_OR_RETURN(const auto expected, Expect(*offer.description));
+  for (std::size_t i = 0; i < expected.size(); ++i) CopyMemory(offer.tensors[i], expected[i]);
   return Accept();
 }
 

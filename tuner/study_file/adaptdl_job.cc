@@ -12,7 +12,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "nlohmann/json.hpp"
 #include "search_spaces/json_text.h"
 #include "tuner/base/random.h"
 #include "tuner/study_file/near_name.h"
@@ -20,12 +19,12 @@
 namespace espalier {
 namespace {
 
-using Json = nlohmann::json;
+using search_spaces_json::Json;
 using Environment = std::map<std::string, std::string>;
 
-constexpr std::string_view kApiGroup = "adaptdl.petuum.com/";
-constexpr std::string_view kKind = "AdaptDLJob";
-constexpr std::string_view kGpu = "nvidia.com/gpu";
+constexpr char kApiGroup[] = "adaptdl.petuum.com/";
+constexpr char kKind[] = "AdaptDLJob";
+constexpr char kGpu[] = "nvidia.com/gpu";
 // Of a generated name, as Kubernetes makes them: no vowels, so no words.
 constexpr std::string_view kSuffixLetters = "bcdfghjklmnpqrstvwxz2456789";
 constexpr int kSuffixLength = 5;
@@ -73,7 +72,8 @@ class JobReader {
   absl::StatusOr<AdaptDLJob> Read(const YAML::Node& job);
 
  private:
-  absl::Status Needs(std::string_view path, std::string_view what, const YAML::Node& got) const {
+  absl::Status Needs(const std::string& path, const std::string& what,
+                     const YAML::Node& got) const {
     return absl::InvalidArgumentError(
         absl::StrCat(label_, ": ", path, ": needs ", what, ", got ", Shown(got)));
   }
@@ -263,9 +263,10 @@ absl::StatusOr<AdaptDLJob> JobReader::Read(const YAML::Node& job) {
     const std::string key = entry.first.Scalar();
     if (std::find(std::begin(kSpec), std::end(kSpec), key) != std::end(kSpec)) continue;
     const std::string_view near = NearName(key, kSpec);
-    return absl::InvalidArgumentError(
-        absl::StrCat(label_, ": spec.", key, " is unknown; known are ", absl::StrJoin(kSpec, ", "),
-                     near.empty() ? "" : absl::StrCat("; did you mean ", near, "?")));
+    return absl::InvalidArgumentError(absl::StrCat(
+        label_, ": spec.", key, " is unknown; known are ",
+        absl::StrJoin(std::vector<std::string>(std::begin(kSpec), std::end(kSpec)), ", "),
+        near.empty() ? "" : absl::StrCat("; did you mean ", std::string(near), "?")));
   }
   ESPALIER_RETURN_IF_ERROR(Replicas(spec));
   ESPALIER_ASSIGN_OR_RETURN(const YAML::Node form, Object(spec, "spec.", "template"));

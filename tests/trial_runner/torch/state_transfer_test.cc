@@ -133,6 +133,26 @@ struct Replica {
   GroupProgress progress;
 };
 
+// Large tensors, some of which do not lie in the order of their elements.
+TEST(WarmUp, LeavesTheStateAsItIs) {
+  Replica replica(0.5);
+  const at::Tensor large = replica.model->parameters().at(0);
+  ASSERT_GE(large.nbytes(), kLargeBytes);
+  large.set_data(large.t().contiguous().t());
+  ASSERT_FALSE(large.is_contiguous());
+  replica.Train(2);
+  std::vector<at::Tensor> before;
+  for (const at::Tensor& p : replica.model->parameters()) {
+    before.push_back(p.detach().clone());
+  }
+  ASSERT_TRUE(replica.state.WarmUp().ok());
+  const std::vector<at::Tensor> after = replica.model->parameters();
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    EXPECT_TRUE(at::equal(after[i].detach(), before[i])) << i;
+  }
+  EXPECT_EQ(replica.state.position.step, 2);
+}
+
 using Replicas = std::vector<std::unique_ptr<Replica>>;
 
 std::vector<absl::Status> Equalise(const Replicas& replicas, bool running = false) {
