@@ -23,7 +23,8 @@ namespace espalier::engines {
 
 namespace {
 
-constexpr double kEndSlack_s = 15;  // for an agent to end, after its notice
+constexpr double kEndSlack_s = 15;      // for an agent to end, after its notice
+constexpr double kOverdueSlack_s = 30;  // for a kubelet to say that a pod has ended
 constexpr double kTurnPace_s = 1;
 constexpr std::size_t kMostPoolName = 50;
 constexpr std::size_t kHolderBytes = 4;
@@ -133,7 +134,7 @@ PodShape ShapeOf(const OptionValues& options, const std::string& pool, double gr
        {std::pair{std::string("cpu"), options.Text("cpus")},
         {"memory", options.Text("memory")},
         {TextOr(options, "gpu_resource", "nvidia.com/gpu"), options.Text("gpus")}}) {
-    if (!quantity.empty()) shape.resources[resource] = quantity;
+    if (!quantity.empty() && quantity != "0") shape.resources[resource] = quantity;
   }
   return shape;
 }
@@ -165,7 +166,8 @@ absl::StatusOr<PoolOfPods> PodsOf(const OptionValues& options) {
   return PoolOfPods{.pool = pool,
                     .made_from = std::move(made_from),
                     .secret = TextOr(options, "secret", pool + "-join"),
-                    .grace_s = grace_s};
+                    .grace_s = grace_s,
+                    .overdue_s = grace_s + kOverdueSlack_s};
 }
 
 std::string OwnName() {

@@ -23,9 +23,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kCallLimit_s = 15;
-constexpr int kPage = 500;              // pods of one answer
-constexpr int kMostLists = 3;           // that expire while they are read
-constexpr double kOverdueSlack_s = 30;  // for a kubelet to say that a pod has ended
+constexpr int kPage = 500;     // pods of one answer
+constexpr int kMostLists = 3;  // that expire while they are read
 
 std::string InQuery(const std::string& text) {
   std::string encoded;
@@ -80,7 +79,7 @@ class KubernetesProvider final : public MachineProvider {
         const auto before = deleted_since_.find(machine.id);
         const Time since = before == deleted_since_.end() ? Now() : before->second;
         deleted_since.emplace(machine.id, since);
-        remove = remove || SecondsBetween(since, Now()) > pod.grace_s + kOverdueSlack_s;
+        remove = remove || SecondsBetween(since, Now()) > pods_.overdue_s;
       }
       if (remove) Remove(machine);
     }

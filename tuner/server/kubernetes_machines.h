@@ -13,6 +13,7 @@ struct PoolOfPods {
   std::string made_from;  // PodTemplate
   std::string secret;     // that its pods find their files in
   double grace_s = 0;     // between SIGTERM and the end
+  double overdue_s = 0;   // after which a pod that was deleted and is still there is removed
 };
 
 // Machines that are pods of Kubernetes, of one agent each, known by their names: the API server

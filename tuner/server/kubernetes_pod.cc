@@ -262,8 +262,6 @@ ListedPod ListedPodOf(const Json& pod) {
                                .id = TextAt(metadata, "uid"),
                                .host = TextAt(At(pod, "spec"), "nodeName")}};
   listed.deleted = At(metadata, "deletionTimestamp").is_string();
-  const Json& grace = At(metadata, "deletionGracePeriodSeconds");
-  listed.grace_s = grace.is_number() ? grace.get<double>() : 0;
   Machine& machine = listed.machine;
   if (phase == "Succeeded" || phase == "Failed" || AgentEnded(status)) {
     machine.state = MachineState::kEnded;

@@ -45,7 +45,6 @@ std::string PodOf(const std::string& pod_template, const std::string& secret,
 struct ListedPod {
   Machine machine;
   bool deleted = false;  // it is to end, within its grace
-  double grace_s = 0;
 };
 struct PodPage {
   std::vector<ListedPod> pods;
