@@ -24,7 +24,7 @@ namespace espalier::engines {
 namespace {
 
 constexpr double kEndSlack_s = 15;      // for an agent to end, after its notice
-constexpr double kOverdueSlack_s = 30;  // for a kubelet to say that a pod has ended
+constexpr double kOverdueSlack_s = 15;  // for a kubelet to say that a pod has ended
 constexpr double kTurnPace_s = 1;
 constexpr std::size_t kMostPoolName = 50;
 constexpr std::size_t kHolderBytes = 4;
