@@ -47,6 +47,7 @@ struct SmallKubernetes::Impl {
     EXPECT_TRUE(WritePrivateFile(folder.File("token"), "first-token\n").ok());
     server = std::make_unique<httplib::SSLServer>(folder.File("cert").c_str(),
                                                   folder.File("key").c_str());
+    server->set_tcp_nodelay(true);
     server->set_pre_routing_handler([this](const In& in, Out& out) {
       return Admit(in, out) ? httplib::Server::HandlerResponse::Unhandled
                             : httplib::Server::HandlerResponse::Handled;
