@@ -179,7 +179,8 @@ INSTANTIATE_TEST_SUITE_P(All, EngineContract,
                          ::testing::Values(Row<SimulatedUnderTest>("simulated"),
                                            Row<LocalUnderTest>("local"),
                                            Row<FakeUnderTest>("reconciling"),
-                                           Row<CommandUnderTest>("command")),
+                                           Row<CommandUnderTest>("command"),
+                                           Row<KubernetesUnderTest>("kubernetes")),
                          [](const auto& row) { return row.param.name; });
 #ifdef ESPALIER_SLURM
 INSTANTIATE_TEST_SUITE_P(Slurm, EngineContract, ::testing::Values(Row<SlurmUnderTest>("slurm")),
@@ -224,7 +225,8 @@ TEST(Engines, AreNamedWhereTheyRefuse) {
   const auto error = [](const char* name, const Options& options) {
     return std::string(MakeEngine(name, options, {}).status().message());
   };
-  EXPECT_EQ(error("cloudy", {}), "engine \"cloudy\" is unknown; known are local, command, slurm");
+  EXPECT_EQ(error("cloudy", {}),
+            "engine \"cloudy\" is unknown; known are local, command, slurm, kubernetes");
   EXPECT_EQ(error("local", {{"nodes", 3}}),
             "engine \"local\" has no option \"nodes\"; it has end_grace_s");
   EXPECT_EQ(error("command", {}),
@@ -235,6 +237,8 @@ TEST(Engines, AreNamedWhereTheyRefuse) {
   EXPECT_EQ(
       std::string(MakeEngine("slurm", {}, {}, {{"partition", {"a", "b"}}}).status().message()),
       "engine \"slurm\": option \"partition\" needs a text, got \"a\", \"b\"");
+  EXPECT_EQ(error("kubernetes", {}),
+            "engine \"kubernetes\": option \"image\" needs the container image of the pods");
   EXPECT_EQ(error("local", {{"end_grace_s", -1}}),
             "engine \"local\": option \"end_grace_s\" needs a number >= 0, got -1");
 }

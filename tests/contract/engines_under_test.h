@@ -12,6 +12,7 @@
 #include <string>
 
 #include "tests/contract/fake_machines.h"
+#include "tests/server/small_kubernetes.h"
 #include "tests/storage/scratch_folder.h"
 #include "tuner/server/engines.h"
 #include "tuner/server/reconciling_engine.h"
@@ -100,6 +101,37 @@ class CommandUnderTest final : public ProcessesUnderTest {
   Engine& engine() override { return *engine_; }
 
  private:
+  std::unique_ptr<Engine> engine_;
+};
+
+// Pods of an API server that is there for this engine alone.
+class KubernetesUnderTest final : public EngineUnderTest {
+ public:
+  KubernetesUnderTest() {
+    const ApiServer server = kubernetes_.server();
+    auto made = MakeEngine(
+        "kubernetes", {},
+        {.executable = "tuner", .arguments = {"--slots", "1"}, .directory = folder_.File("nodes")},
+        {{"image", {"torch:2"}},
+         {"server", {server.address}},
+         {"ca", {server.ca_file}},
+         {"token", {server.token_file}},
+         {"namespace", {server.space}}});
+    EXPECT_TRUE(made.ok()) << made.status();
+    engine_ = *std::move(made);
+    const absl::Status turn = engine_->AwaitTurn([](double) { return true; });
+    EXPECT_TRUE(turn.ok()) << turn;
+    engine_->Open("127.0.0.1:1", "");
+  }
+  Engine& engine() override { return *engine_; }
+  bool Await(const std::function<bool()>& condition) override { return AwaitProcesses(condition); }
+  int Joined(const std::string& name) override { return kubernetes_.Joined(name); }
+  bool Here(const std::string& name) override { return kubernetes_.Nodes().contains(name); }
+  SmallKubernetes& kubernetes() { return kubernetes_; }
+
+ private:
+  const ScratchFolder folder_;
+  SmallKubernetes kubernetes_;
   std::unique_ptr<Engine> engine_;
 };
 

@@ -173,6 +173,34 @@ TEST(ReconcilingEngine, AgentsFindTheirTokenInAFileOfItsOwnersAndNotInTheirArgum
   EXPECT_FALSE(fs::exists(nodes / "pool-1" / "here"));
 }
 
+TEST(KubernetesEngine, TellsWhatIsWrongAndWhyPodsWait) {
+  KubernetesUnderTest pods;
+  pods.engine().StartNode("pool-1");
+  ASSERT_TRUE(pods.Await([&] { return pods.Here("pool-1"); }));
+  const auto told = [&](const std::string& text) {
+    return pods.Await([&] {
+      const std::vector<std::string> troubles = pods.engine().Troubles();
+      return text.empty() ? troubles.empty()
+                          : troubles == std::vector<std::string>{"engine: " + text};
+    });
+  };
+  pods.kubernetes().SetFault("POST /pods", {.code = 403,
+                                            .message = "pods is forbidden: User \"lab\" cannot "
+                                                       "create resource \"pods\"",
+                                            .reason = "Forbidden"});
+  pods.engine().StartNode("pool-2");
+  EXPECT_TRUE(
+      told("no more nodes are to be had: pods is forbidden: User \"lab\" cannot create "
+           "resource \"pods\""));
+  ASSERT_TRUE(pods.Await([&] { return pods.Here("pool-2"); })) << "it is tried again";
+  EXPECT_TRUE(told(""));
+  pods.kubernetes().SetStatus("pool-2", R"({"phase": "Pending", "containerStatuses": [
+      {"name": "agent", "image": "torch:2", "state": {"waiting": {"reason": "ErrImagePull"}}}]})");
+  pods.engine().StartNode("pool-2");  // it looks
+  EXPECT_TRUE(told("nodes wait: image \"torch:2\" cannot be pulled"));
+  EXPECT_EQ(pods.Joined("pool-1"), 1);
+}
+
 // What a program that is no engine does is told in one line.
 TEST(CommandEngine, NamesWhatIsWrongWithItsProgram) {
   const auto trouble = [](const std::string& script) {

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 
@@ -61,6 +63,13 @@ absl::Status WritePrivateFile(const std::string& path, const std::string& text) 
   ESPALIER_RETURN_IF_ERROR(WriteAll(file, fresh, text));
   if (rename(fresh.c_str(), path.c_str()) != 0) return CannotWrite(path, errno);
   return absl::OkStatus();
+}
+
+std::string TextOfFile(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 }  // namespace espalier

@@ -15,4 +15,7 @@ absl::Status MakePrivateFolders(const std::string& path);
 // Writes a file of mode 0600, by way of another name: no reader ever sees half of it.
 absl::Status WritePrivateFile(const std::string& path, const std::string& text);
 
+// What is in a file; empty where it cannot be read.
+std::string TextOfFile(const std::string& path);
+
 }  // namespace espalier

@@ -32,16 +32,15 @@ NodeAgents AgentsOf(const NodeTemplate& node, bool gpus, const std::string& toke
                     const TlsFiles& tls) {
   NodeAgents agents{
       .executable = OwnExecutable(),
-      .arguments = {"--drain-on-term", fmt::format("{:g}", kStopNotice_s)},
+      .arguments = {},
       .token_file = token_file.empty() ? "" : AbsolutePath(token_file),
       // The nodes share what a lone agent would keep.
       .on_one_machine = {"--spare-memory",
-                         std::to_string(MemoryBytes() / kSpareShare / node.max_nodes)}};
+                         std::to_string(MemoryBytes() / kSpareShare / node.max_nodes)},
+      .stop_notice_s = kStopNotice_s,
+      .tls_ca_file = tls.on() ? AbsolutePath(tls.certificate) : ""};
   if (!gpus) {
     agents.arguments.insert(agents.arguments.end(), {"--slots", std::to_string(node.slots)});
-  }
-  if (tls.on()) {
-    agents.arguments.insert(agents.arguments.end(), {"--tls-ca", AbsolutePath(tls.certificate)});
   }
   return agents;
 }

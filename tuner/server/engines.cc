@@ -1,5 +1,7 @@
 #include "tuner/server/engines.h"
 
+#include "absl/strings/str_cat.h"
+
 namespace espalier {
 
 namespace engines {
@@ -7,6 +9,7 @@ namespace engines {
 PluginRow<Engine, NodeAgents> LocalRow();
 PluginRow<Engine, NodeAgents> CommandRow();
 PluginRow<Engine, NodeAgents> SlurmRow();
+PluginRow<Engine, NodeAgents> KubernetesRow();
 
 }  // namespace engines
 
@@ -17,9 +20,22 @@ const PluginTable<Engine, NodeAgents>& Engines() {
           engines::LocalRow(),
           engines::CommandRow(),
           engines::SlurmRow(),
+          engines::KubernetesRow(),
       },
   };
   return table;
+}
+
+std::vector<std::string> AgentArguments(const NodeAgents& agents) {
+  std::vector<std::string> words;
+  const auto add = [&words](const std::string& option, const std::string& value) {
+    words.insert(words.end(), {option, value});
+  };
+  if (!agents.token_file.empty()) add("--token-file", agents.token_file);
+  if (!agents.tls_ca_file.empty()) add("--tls-ca", agents.tls_ca_file);
+  if (agents.stop_notice_s > 0) add("--drain-on-term", absl::StrCat(agents.stop_notice_s));
+  words.insert(words.end(), agents.arguments.begin(), agents.arguments.end());
+  return words;
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(std::string_view name, const Options& options,

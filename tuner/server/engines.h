@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,15 +11,28 @@
 
 namespace espalier {
 
+// Where an agent finds what is its own, on a machine that does not see our files.
+struct MachinePaths {
+  std::string directory;
+  std::string token_file;
+  std::string tls_ca_file;
+};
+
 // The agent that an engine runs for each node, started as
-//   EXECUTABLE agent --join ADDRESS --name NODE --dir FOLDER ARGUMENTS...
+//   EXECUTABLE agent --join ADDRESS --name NODE --dir FOLDER AgentArguments...
 struct NodeAgents {
   std::string executable;
   std::vector<std::string> arguments;
   std::string directory{};                    // of all nodes; each has a folder in it, by its name
   std::string token_file{};                   // that they show; it is there once the service is
   std::vector<std::string> on_one_machine{};  // arguments of nodes that share one machine
+  double stop_notice_s = 0;                   // that a SIGTERM gives them; 0: none
+  std::string tls_ca_file{};                  // whom they trust; empty: as their token says
+  std::optional<MachinePaths> paths{};        // none: as here
 };
+
+// The arguments, those by which it finds its files, and what SIGTERM means to it.
+std::vector<std::string> AgentArguments(const NodeAgents& agents);
 
 // All engines. Each row is the last function of its engine's source file.
 const PluginTable<Engine, NodeAgents>& Engines();

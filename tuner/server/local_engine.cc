@@ -21,10 +21,9 @@ namespace espalier::engines {
 namespace {
 
 // An agent's arguments, where all nodes share a machine.
-std::vector<std::string> AgentWords(const NodeAgents& agents) {
-  std::vector<std::string> words = agents.arguments;
+std::vector<std::string> WordsOf(const NodeAgents& agents) {
+  std::vector<std::string> words = AgentArguments(agents);
   words.insert(words.end(), agents.on_one_machine.begin(), agents.on_one_machine.end());
-  if (!agents.token_file.empty()) words.insert(words.end(), {"--token-file", agents.token_file});
   return words;
 }
 
@@ -146,7 +145,7 @@ class LocalEngine final : public Engine {
         continue;
       }
       absl::StatusOr<NodeProcess> node = NodeProcess::Start({.executable = agents_.executable,
-                                                             .arguments = AgentWords(agents_),
+                                                             .arguments = WordsOf(agents_),
                                                              .directory = agents_.directory,
                                                              .name = *it,
                                                              .grpc_address = grpc_address_,

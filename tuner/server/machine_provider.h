@@ -28,6 +28,10 @@ struct MachineOrder {
   std::string node;                  // the name by which its agent joins
   std::vector<std::string> command;  // of the agent: a program and its arguments, for no shell
   std::string log;                   // file for what it prints
+  // Files of ours that its command names by other paths (MachinePaths); empty: none. The machine
+  // has to find their texts there.
+  std::string token_file{};
+  std::string tls_ca_file{};
 };
 
 enum class Leave {

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,17 +25,10 @@ constexpr double kStopPace_s = 0.5;
 constexpr double kForgetTrouble_s = 120;  // that requests had, once nothing is wanted
 constexpr int kLeastInVain = 2;  // lists that fail before people are told: a moment is no trouble
 
-std::string TextOf(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 // The id of the pool whose nodes are in the folder: the one that it had, else a new one.
 std::string IdIn(const NodeDirectory& directory) {
   const std::string path = directory.Of(kIdFile);
-  std::string id = TextOf(path);
+  std::string id = TextOfFile(path);
   if (IsHexadecimal(id, 2 * kIdBytes)) return id;
   id = RandomHexadecimal(kIdBytes);
   if (const absl::Status written = WritePrivateFile(path, id); !written.ok()) {
@@ -237,31 +228,38 @@ void ReconcilingEngine::Tell(const MachineBook::Steps& steps) const {
 // What agents need before they start: their token, where they find it.
 absl::Status ReconcilingEngine::Prepare() {
   if (agents_.token_file.empty()) return absl::OkStatus();
-  const std::string token = TextOf(agents_.token_file);
+  const std::string token = TextOfFile(agents_.token_file);
   if (token.empty()) {
     return absl::UnavailableError(
         absl::StrCat("the token for agents, ", agents_.token_file, ", cannot be read"));
   }
-  return WritePrivateFile(directory_.Of(kTokenFile), token);
+  return agents_.paths ? absl::OkStatus() : WritePrivateFile(directory_.Of(kTokenFile), token);
 }
 
 MachineOrder ReconcilingEngine::OrderOf(const MachineBook::Order& order) const {
-  const std::string folder = directory_.Of(order.node);
-  if (const absl::Status made = MakePrivateFolders(folder); !made.ok()) {
-    spdlog::error("event=node_folder_not_made error=\"{}\"", std::string(made.message()));
-  }
+  const std::string here = directory_.Of(order.node);
   MachineOrder full{
-      .key = order.key,
-      .node = order.node,
-      .command = std::vector<std::string>{agents_.executable, "agent", "--join", grpc_address_,
-                                          "--name", order.node, "--dir", folder},
-      .log = folder + "/agent.log"};
+      .key = order.key, .node = order.node, .command = {}, .log = here + "/agent.log"};
+  NodeAgents there = agents_;
+  if (agents_.paths) {
+    full.token_file = agents_.token_file;
+    full.tls_ca_file = agents_.tls_ca_file;
+    if (!agents_.token_file.empty()) there.token_file = agents_.paths->token_file;
+    if (!agents_.tls_ca_file.empty()) there.tls_ca_file = agents_.paths->tls_ca_file;
+  } else {
+    if (!agents_.token_file.empty()) there.token_file = directory_.Of(kTokenFile);
+    if (const absl::Status made = MakePrivateFolders(here); !made.ok()) {
+      spdlog::error("event=node_folder_not_made error=\"{}\"", std::string(made.message()));
+    }
+  }
+  full.command = std::vector<std::string>{
+      agents_.executable, "agent",    "--join", grpc_address_,
+      "--name",           order.node, "--dir",  agents_.paths ? agents_.paths->directory : here};
   const auto add = [&full](const std::vector<std::string>& words) {
     full.command.insert(full.command.end(), words.begin(), words.end());
   };
   if (!http_address_.empty()) add({"--http", http_address_});
-  if (!agents_.token_file.empty()) add({"--token-file", directory_.Of(kTokenFile)});
-  add(agents_.arguments);
+  add(AgentArguments(there));
   return full;
 }
 

@@ -36,7 +36,7 @@ struct LookTimes {
 // directory; on another address it releases them, for they would dial in vain.
 //
 // The token that agents show is copied into the directory, for its owner alone: their command names
-// that file. The machines have to see the directory.
+// that file. The machines have to see the directory, unless `agents` has paths of theirs.
 class ReconcilingEngine final : public Engine {
  public:
   ReconcilingEngine(std::unique_ptr<MachineProvider> provider, NodeAgents agents,

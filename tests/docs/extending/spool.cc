@@ -40,7 +40,7 @@ class Spool final : public Engine {
   std::string File(const std::string& name) const { return agents_.directory + "/" + name + ".sh"; }
   void Write(const std::string& name) const {
     std::ofstream(File(name)) << agents_.executable << " agent --join " << address_ << " --name "
-                              << name << " " << absl::StrJoin(agents_.arguments, " ") << "\n";
+                              << name << " " << absl::StrJoin(AgentArguments(agents_), " ") << "\n";
   }
 
   const NodeAgents agents_;

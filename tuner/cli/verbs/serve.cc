@@ -117,6 +117,14 @@ ExitCode Serve(const ServeArguments& arguments) {
     return Fail("serve", ExitCode::kBadInput, std::string(engine.status().message()));
   }
   const Interrupts interrupts;
+  if (*engine != nullptr) {
+    const absl::Status turn = (*engine)->AwaitTurn([&interrupts](double seconds) {
+      if (!interrupts.interrupted()) interrupts.Wait(seconds);
+      return !interrupts.interrupted();
+    });
+    if (interrupts.interrupted()) return ExitCode::kOk;
+    if (!turn.ok()) return Fail("serve", ExitCode::kBadInput, std::string(turn.message()));
+  }
   const absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(options);
   if (!service.ok()) {
     return Fail("serve", ExitCode::kBadInput, std::string(service.status().message()));

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
+
+#include "tuner/base/status.h"
 
 namespace espalier {
 
@@ -31,6 +34,14 @@ class Engine {
   virtual ~Engine() = default;
 
   virtual EngineCapabilities capabilities() const { return {}; }
+
+  // Of several services that were started for one pool, one serves at a time: returns when it is
+  // this one's turn, before anything else is asked of the engine. `wait` lets so many seconds pass,
+  // and says whether to go on waiting; where not, the error is Cancelled. A turn that is lost later
+  // ends the process at once: another has begun.
+  virtual absl::Status AwaitTurn(const std::function<bool(double seconds)>& /*wait*/) {
+    return absl::OkStatus();
+  }
 
   // Where agents dial, HOST:PORT; an empty one of HTTP: none. What was asked for before starts now.
   virtual void Open(const std::string& grpc_address, const std::string& http_address) = 0;
