@@ -17,7 +17,7 @@ from harness import BIN, ROOT, wait_for
 
 HERE = pathlib.Path(__file__).resolve().parent
 NAMESPACE = "espalier"
-IMAGE, BARE_IMAGE = "espalier:test", "users-image:test"  # with `tuner`, and without
+IMAGE, BARE_IMAGE = "espalier:0.1.0", "users-image:1"  # with `tuner`, and without
 BUNDLE = "/opt/espalier"
 PLAIN_PATH = "/usr/local/bin:/usr/bin:/bin"
 TOKEN_S = 3600
@@ -117,12 +117,12 @@ class Cluster:
         return ApiClient(f"127.0.0.1:{self.port}", str(self.ca), token)
 
     def _make_image(self):
-        """The image of Espalier: a folder with `tuner`, to be seen at BUNDLE."""
-        folder = self.folder / "image"
-        (folder / "bin").mkdir(parents=True)
-        os.symlink(BIN / "tuner", folder / "bin" / "tuner")
-        self.images = {IMAGE: {"path": f"{BUNDLE}/bin:{PLAIN_PATH}", "mounts": {BUNDLE: str(folder)}},
-                       BARE_IMAGE: {"path": PLAIN_PATH, "mounts": {}}}
+        bundle = self.folder / "image"
+        (bundle / "bin").mkdir(parents=True)
+        self.images = {
+            IMAGE: {"path": f"{BUNDLE}/bin:{PLAIN_PATH}",
+                    "mounts": {BUNDLE: str(bundle), f"{BUNDLE}/bin/tuner": str(BIN / "tuner")}},
+            BARE_IMAGE: {"path": PLAIN_PATH, "mounts": {}}}
 
     # The control plane.
 
@@ -154,6 +154,7 @@ class Cluster:
                 f"--cert-dir={self.folder}", f"--token-auth-file={self.tokens}", "--authorization-mode=RBAC",
                 "--service-account-issuer=https://kubernetes.default.svc",
                 f"--service-account-signing-key-file={self.key}", f"--service-account-key-file={self.key}",
+                "--feature-gates=BoundServiceAccountTokenVolume=true",  # as everywhere since 1.21
                 "--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none",
                 f"--audit-policy-file={self._write('audit_policy.json', AUDIT_POLICY)}",
                 f"--audit-log-path={self.folder / 'audit.log'}"]
@@ -170,7 +171,10 @@ class Cluster:
     def _make_namespace(self):
         for name in (NAMESPACE, "elsewhere"):
             self.create("namespaces", {"metadata": {"name": name}})
+            # Of the controllers that are not here.
             self.create("serviceaccounts", {"metadata": {"name": "default"}}, name)
+            self.create("configmaps", {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": self.ca.read_text()}},
+                        name)
 
     def kill_api_server(self):
         """As kill -9 does; etcd keeps what was acknowledged."""
@@ -214,6 +218,13 @@ class Cluster:
             return self.admin.patch(path_of(resource, name, namespace=namespace), obj)
         assert code == 201, (code, answer)
         return answer
+
+    def kubectl(self, *words):
+        """What it prints. The real ones alone have it."""
+        command = [self.programs / "kubectl", f"--kubeconfig={self.kubeconfig}", *words]
+        done = subprocess.run([str(word) for word in command], text=True, capture_output=True, cwd=self.folder)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def pods(self, *phases):
         """Of the pool's nodes that are there: all, or those of these phases."""

@@ -1,7 +1,8 @@
 """Runs a program as a container does: with a root of its own, in which volumes are mounted and whatever else is the
 machine's, and as the first process of its process namespace, with which all others of it end.
 
-    container.py SPEC.json    {"command": [...], "environment": {...}, "folder": "/", "mounts": {path: folder}, "root": folder}
+    container.py SPEC.json    {"command": [...], "environment": {...}, "folder": "/", "root": folder,
+                               "mounts": {path: folder or file}, "user": number or null, "group": of files}
 
 Ends as the program does; SIGTERM is handed on to it. Ends with who has started it, as what runs on a machine does.
 """
@@ -68,16 +69,29 @@ def build_root(root, volumes):
     fill(pathlib.Path("/"), root, set(mounts))
     for path, folder in sorted(mounts.items()):
         target = root / path.relative_to("/")
-        target.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.mkdir(exist_ok=True) if folder.is_dir() else target.touch()
         mount(folder, target, flags=BIND | RECURSIVE)
     os.chroot(root)
 
 
+def become(user, group):
+    """In a user namespace there may be nobody else: then it stays who it is."""
+    try:
+        os.setgroups([group])
+        os.setgid(user)
+        os.setuid(user)
+    except OSError:
+        pass
+
+
 def be_first_process(spec):
-    LIBC.prctl(DIE_WITH_PARENT, signal.SIGKILL)
     mount(None, "/", flags=PRIVATE | RECURSIVE)
     build_root(pathlib.Path(spec["root"]), spec["mounts"])
     os.chdir(spec["folder"])
+    if spec["user"] is not None:
+        become(spec["user"], spec["group"])
+    LIBC.prctl(DIE_WITH_PARENT, signal.SIGKILL)  # after that, which would forget it
     command, environment = spec["command"], spec["environment"]
     try:
         os.execvpe(command[0], command, environment)

@@ -4,8 +4,9 @@ the API server what becomes of them. When it is killed, its containers are: it i
     kubelet.py CONFIG.json    {"node", "address", "ca", "token", "folder", "images": {name: {"path", "mounts"}}, "gpus"}
 
 An image is a name with what it brings: where programs are looked for, and folders that are seen at some paths. All else of
-a container is the machine's. An image that it does not know cannot be pulled. Init containers, restartPolicy Never, the
-volumes emptyDir, secret and configMap, SIGTERM with a deletion and SIGKILL after its grace period, as a kubelet has them.
+a container is the machine's. An image that it does not know cannot be pulled. Init containers, restartPolicy Never, most
+volumes, SIGTERM with a deletion and SIGKILL after its grace period, as a kubelet has them. Services have the machine's
+address under their names, as if there were a DNS server and a proxy.
 """
 import base64
 import json
@@ -122,36 +123,57 @@ class PodRun(threading.Thread):
         made = {}
         for volume in self.spec.get("volumes") or ():
             folder = self.folder / "volumes" / volume["name"]
-            folder.mkdir(parents=True)
-            for kind, plural in (("secret", "secrets"), ("configMap", "configmaps")):
-                if kind in volume:
-                    self.fill(folder, volume[kind], plural)
-            if "hostPath" in volume:
-                folder = volume["hostPath"]["path"]
+            if "persistentVolumeClaim" in volume:
+                folder = pathlib.Path(self.config["folder"]).parent / volume["persistentVolumeClaim"]["claimName"]
+            folder.mkdir(parents=True, exist_ok=True)
+            self.fill(folder, volume)
+            for source in (volume.get("projected") or {}).get("sources") or ():
+                self.fill(folder, source)
+            if self.group is not None:
+                shutil.chown(folder, group=self.group)
+                folder.chmod(0o2775)
             made[volume["name"]] = str(folder)
         return made
 
-    def fill(self, folder, source, plural):
-        """Waits for what it is filled from, as a kubelet does."""
-        name = source.get("secretName") or source.get("name")
-        while True:
-            try:
-                code, obj = self.api.call("GET", path_of(plural, name, "", self.meta["namespace"]))
-            except OSError:
-                code = None
-            if code == 200:
-                break
-            if code == 404 and source.get("optional"):
-                return
-            self.pause(AGAIN_S)
-        data = obj.get("data") or {}
-        names = {item["key"]: item["path"] for item in source.get("items") or ()} or {key: key for key in data}
-        for key, path in names.items():
-            content = base64.b64decode(data[key]) if plural == "secrets" else data[key].encode()
+    @property
+    def group(self):
+        """That volumes are made for; none: root's."""
+        return (self.spec.get("securityContext") or {}).get("fsGroup")
+
+    def fill(self, folder, source):
+        """With the files of a secret, a configMap, fields of the pod, or a token of its account."""
+        files = {}
+        for kind, plural in (("secret", "secrets"), ("configMap", "configmaps")):
+            if kind in source:
+                files = self.files_of(source[kind], plural)
+        for item in (source.get("downwardAPI") or {}).get("items") or ():
+            files[item["path"]] = self.field(item["fieldRef"]["fieldPath"]).encode()
+        if token := source.get("serviceAccountToken"):
+            path = path_of("serviceaccounts", self.spec["serviceAccountName"], "token", self.meta["namespace"])
+            issued = self.persist("POST", path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+                                                 "spec": {"expirationSeconds": token["expirationSeconds"]}})
+            files[token["path"]] = issued["status"]["token"].encode()
+        for path, content in files.items():
             file = folder / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
-            file.chmod(source.get("defaultMode", 0o644))
+
+    def files_of(self, source, plural):
+        """{path: content} of a secret or a configMap."""
+        name = source.get("secretName") or source.get("name")
+        obj = self.persist("GET", path_of(plural, name, "", self.meta["namespace"]))
+        data = obj.get("data") or {}
+        names = {item["key"]: item["path"] for item in source.get("items") or ()} or {key: key for key in data}
+        return {path: base64.b64decode(data[key]) if plural == "secrets" else data[key].encode()
+                for key, path in names.items()}
+
+    def persist(self, method, path, body=None):
+        """The answer, whenever there is one: what is not there may come."""
+        while True:
+            try:
+                return self.api.do(method, path, body)
+            except (OSError, AssertionError):
+                self.pause(AGAIN_S)
 
     def pause(self, seconds):
         until = time.monotonic() + seconds
@@ -175,6 +197,7 @@ class PodRun(threading.Thread):
         while running:
             for container, process in list(running):
                 if (code := process.poll()) is not None:
+                    code = code if code >= 0 else 128 - code
                     running.remove((container, process))
                     failed = failed or code != 0
                     self.note(kind, container, {"terminated": self.termination(container, code)})
@@ -219,7 +242,7 @@ class PodRun(threading.Thread):
 
     def start_container(self, container, volumes):
         image = self.config["images"][container["image"]]
-        mounts = dict(image["mounts"])
+        mounts = {"/etc/hosts": str(self.hosts_file()), **image["mounts"]}
         for mounted in container.get("volumeMounts") or ():
             folder = pathlib.Path(volumes[mounted["name"]]) / mounted.get("subPath", "")
             mounts[mounted["mountPath"]] = str(folder)
@@ -230,24 +253,37 @@ class PodRun(threading.Thread):
         spec = self.folder / (container["name"] + ".json")
         spec.write_text(json.dumps({
             "command": [expanded(word, environment) for word in words], "environment": environment, "root": str(root),
-            "folder": container.get("workingDir") or "/", "mounts": mounts}))
+            "folder": container.get("workingDir") or "/", "mounts": mounts, "group": self.group or 0,
+            "user": (self.spec.get("securityContext") or {}).get("runAsUser")}))
         with open(self.log_of(container), "wb") as log:
             return subprocess.Popen([sys.executable, HERE / "container.py", spec], stdin=subprocess.DEVNULL, stdout=log,
                                     stderr=subprocess.STDOUT, start_new_session=True)
 
+    def hosts_file(self):
+        names = []
+        for service in self.persist("GET", path_of("services", "", "", self.meta["namespace"]))["items"]:
+            name = f"{service['metadata']['name']}.{self.meta['namespace']}"
+            names += [service["metadata"]["name"], name, name + ".svc"]
+        path = self.folder / "hosts"
+        path.write_text("".join(f"127.0.0.1 {name}\n" for name in ["localhost", self.meta["name"], *names]))
+        return path
+
     def environment(self, container, image):
         made = {"PATH": image["path"], "HOME": "/root", "HOSTNAME": self.meta["name"],
+                **dict(zip(("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"), self.config["address"].split(":"))),
                 **{name: os.environ[name] for name in PASSED_ON if name in os.environ}}
         if self.gpus:
             made["NVIDIA_VISIBLE_DEVICES"] = ",".join(self.gpus)
+        for source in container.get("envFrom") or ():
+            made.update({name: text.decode() for name, text in
+                         self.files_of(source["configMapRef"], "configmaps").items()})
         for variable in container.get("env") or ():
             source = variable.get("valueFrom") or {}
             if "fieldRef" in source:
                 made[variable["name"]] = self.field(source["fieldRef"]["fieldPath"])
             elif "secretKeyRef" in source:
-                reference = source["secretKeyRef"]
-                secret = self.api.get(path_of("secrets", reference["name"], "", self.meta["namespace"]))
-                made[variable["name"]] = base64.b64decode(secret["data"][reference["key"]]).decode()
+                found = self.files_of(source["secretKeyRef"], "secrets")
+                made[variable["name"]] = found[source["secretKeyRef"]["key"]].decode()
             else:
                 made[variable["name"]] = expanded(variable.get("value", ""), made)
         return made
@@ -259,8 +295,10 @@ class PodRun(threading.Thread):
 
 
 def expanded(word, environment):
-    """$(NAME) stands for a variable, where there is one."""
-    return re.sub(r"\$\((\w+)\)", lambda match: environment.get(match[1], match[0]), word)
+    """$(NAME) stands for a variable, where there is one, and $$ for one $."""
+    def value(match):
+        return "$" if match[0] == "$$" else environment.get(match[1], match[0])
+    return re.sub(r"\$\$|\$\((\w+)\)", value, word)
 
 
 class Kubelet:

@@ -25,7 +25,9 @@ import time
 import urllib.parse
 import uuid
 
+from small_access import Access
 from small_scheduler import schedule
+from small_store import Refused, Store, matches, merge, now
 
 KINDS = {  # of resources: kind, and whether they are in namespaces
     "namespaces": ("Namespace", False), "nodes": ("Node", False), "pods": ("Pod", True), "secrets": ("Secret", True),
@@ -35,167 +37,8 @@ KINDS = {  # of resources: kind, and whether they are in namespaces
     "leases": ("Lease", True), "roles": ("Role", True), "rolebindings": ("RoleBinding", True),
     "clusterroles": ("ClusterRole", False), "clusterrolebindings": ("ClusterRoleBinding", False),
 }
-REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed",
-           409: "Conflict", 410: "Expired", 415: "UnsupportedMediaType", 422: "Invalid", 429: "TooManyRequests"}
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-HISTORY = 1000  # events for watches
 BOOKMARK_S = 1
-
-
-class Refused(Exception):
-    def __init__(self, code, message, reason=None):
-        super().__init__(message)
-        self.code, self.reason = code, reason or REASONS[code]
-
-    def status(self):
-        return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": str(self),
-                "reason": self.reason, "code": self.code}
-
-
-def now():
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-def merge(old, patch):
-    """RFC 7386."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(old) if isinstance(old, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = merge(merged.get(key), value)
-    return merged
-
-
-def matches(obj, labels, fields):
-    """Whether an object is selected: labels by = != in notin and existence, fields by = and != of any path."""
-    have = obj["metadata"].get("labels") or {}
-    for term in re.findall(r"[^,(]+(?:\([^)]*\))?", labels or ""):
-        key, relation, value = re.fullmatch(r"\s*(!?[\w./-]+)\s*(==|=|!=|in|notin|)\s*(.*?)\s*", term).groups()
-        values = [word.strip() for word in value.strip("()").split(",")]
-        if not relation:
-            fits = (key.lstrip("!") in have) != key.startswith("!")
-        else:
-            fits = (have.get(key) in values) == (relation in ("=", "==", "in"))
-        if not fits:
-            return False
-    for term in filter(None, (fields or "").split(",")):
-        path, equal, value = re.fullmatch(r"([\w.]+)(!?==?)(.*)", term).groups()
-        found = obj
-        for word in path.split("."):
-            found = (found or {}).get(word)
-        if ((found or "") == value) == equal.startswith("!"):
-            return False
-    return True
-
-
-class Store:
-    """All objects, and their history. Callers hold `changed`, which is told of each change."""
-
-    def __init__(self, journal):
-        self.changed = threading.Condition(threading.RLock())
-        self.objects, self.version = {}, 0
-        self.history, self.oldest = [], 0
-        path = pathlib.Path(journal)
-        for line in path.read_text().splitlines() if path.exists() else ():
-            try:
-                self.version, kind, key, obj = json.loads(line)
-            except ValueError:  # the last one, of a server that was killed
-                break
-            self.objects[tuple(key)] = obj
-            if kind == "DELETED":
-                del self.objects[tuple(key)]
-        self.oldest = self.version
-        self.journal = open(path, "a", encoding="utf-8")
-
-    def write(self, key, obj, kind=None):
-        """Adds, changes or (DELETED) removes."""
-        before = self.objects.get(key)
-        kind = kind or ("MODIFIED" if before else "ADDED")
-        self.version += 1
-        obj = copy.deepcopy(obj)
-        obj["metadata"]["resourceVersion"] = str(self.version)
-        self.objects[key] = obj
-        if kind == "DELETED":
-            del self.objects[key]
-        self.journal.write(json.dumps([self.version, kind, key, obj]) + "\n")
-        self.journal.flush()
-        self.history.append((self.version, kind, key, obj, before))
-        if len(self.history) > HISTORY:
-            self.oldest = self.history.pop(0)[0]
-        self.changed.notify_all()
-        return obj
-
-    def all_of(self, resource, namespace=None):
-        return [obj for (kind, place, _), obj in sorted(self.objects.items())
-                if kind == resource and namespace in (None, "", place)]
-
-    def events_since(self, version, resource, namespace):
-        if version < self.oldest:
-            raise Refused(410, f"too old resource version: {version} ({self.oldest})")
-        return [event for event in self.history
-                if event[0] > version and event[2][0] == resource and namespace in ("", event[2][1])]
-
-
-class Access:
-    """Who shows which token, and what roles let them do."""
-
-    def __init__(self, store, tokens):
-        self.store = store
-        self.fixed = {}
-        for line in pathlib.Path(tokens).read_text().splitlines():
-            token, user, _, groups = line.split(",", 3)
-            self.fixed[token] = (user, groups.strip('"').split(","))
-
-    def user_of(self, header):
-        token = (header or "").removeprefix("Bearer ")
-        if token in self.fixed:
-            return self.fixed[token]
-        issued = self.store.objects.get(("issued", "", token))
-        if not issued or issued["until"] < time.time() or not self._bound_is_there(issued):
-            raise Refused(401, "Unauthorized")
-        namespace, name = issued["account"]
-        return f"system:serviceaccount:{namespace}:{name}", [f"system:serviceaccounts:{namespace}"]
-
-    def _bound_is_there(self, issued):
-        namespace, name = issued["account"]
-        if ("serviceaccounts", namespace, name) not in self.store.objects:
-            return False
-        return not issued["bound"] or ("secrets", namespace, issued["bound"]) in self.store.objects
-
-    def issue(self, namespace, name, body):
-        """The answer to a TokenRequest."""
-        spec = body.get("spec") or {}
-        token = secrets.token_hex(16)
-        until = time.time() + spec.get("expirationSeconds", 3600)
-        bound = (spec.get("boundObjectRef") or {}).get("name", "")
-        self.store.write(("issued", "", token), {"metadata": {}, "account": [namespace, name], "until": until,
-                                                 "bound": bound})
-        expires = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(until))
-        return body | {"kind": "TokenRequest", "status": {"token": token, "expirationTimestamp": expires}}
-
-    def allows(self, user, groups, request):
-        if "system:masters" in groups:
-            return True
-        for kind in ("rolebindings", "clusterrolebindings"):
-            for binding in self.store.all_of(kind, request.namespace if kind == "rolebindings" else ""):
-                if any(self._is(subject, user) for subject in binding.get("subjects") or ()) and \
-                        any(request.covered_by(rule) for rule in self._rules(binding)):
-                    return True
-        return False
-
-    def _is(self, subject, user):
-        if subject["kind"] == "ServiceAccount":
-            return user == f"system:serviceaccount:{subject['namespace']}:{subject['name']}"
-        return subject["kind"] == "User" and subject["name"] == user
-
-    def _rules(self, binding):
-        kind = {"Role": "roles", "ClusterRole": "clusterroles"}[binding["roleRef"]["kind"]]
-        place = binding["metadata"].get("namespace", "") if kind == "roles" else ""
-        role = self.store.objects.get((kind, place, binding["roleRef"]["name"])) or {}
-        return role.get("rules") or ()
 
 
 class Request:
@@ -330,6 +173,8 @@ class Api:
         if ("serviceaccounts", request.namespace, account) not in self.store.objects:
             raise Refused(403, f'pods "{request.name}" is forbidden: error looking up service account '
                                f'{request.namespace}/{account}: serviceaccount "{account}" not found')
+        if spec.get("automountServiceAccountToken", True):
+            self._mount_token(spec)
         body["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
         for quota in self.store.all_of("resourcequotas", request.namespace):
             hard = quota["spec"]["hard"].get("pods")
@@ -337,6 +182,15 @@ class Api:
             if hard is not None and int(used) >= int(hard):
                 raise Refused(403, f'pods "{request.name}" is forbidden: exceeded quota: {quota["metadata"]["name"]}, '
                                    f"requested: pods=1, used: pods={used}, limited: pods={hard}")
+
+    def _mount_token(self, spec):
+        sources = [{"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+                   {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+                   {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}}]
+        spec.setdefault("volumes", []).append({"name": "kube-api-access", "projected": {"sources": sources}})
+        for container in spec["containers"] + (spec.get("initContainers") or []):
+            container.setdefault("volumeMounts", []).append(
+                {"name": "kube-api-access", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"})
 
     def _count_pod(self, request):
         for quota in self.store.all_of("resourcequotas", request.namespace):
