@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 
-from api_client import ApiClient, path_of
+from api_client import PATCH, ApiClient, path_of
 
 LOOK_S = 0.02
 AGAIN_S = 0.2
@@ -42,13 +42,13 @@ class PodRun(threading.Thread):
         super().__init__(daemon=True)
         self.kubelet, self.config = kubelet, kubelet.config
         self.api = ApiClient(self.config["address"], self.config["ca"], self.config["token"])
-        self.spec, self.meta = pod["spec"], pod["metadata"]
+        self.spec, self.meta, self.phase = pod["spec"], pod["metadata"], pod["status"].get("phase", "Pending")
         self.folder = pathlib.Path(self.config["folder"]) / self.meta["uid"]
         self.statuses = {"initContainerStatuses": {}, "containerStatuses": {}}
         self.started = timestamp()
         self.end_by = None  # in monotonic time; none: it is not to end
+        self.told = set()  # processes that are to end
         self.gone = False
-        self.gpus = []
 
     # Called by the kubelet.
 
@@ -63,23 +63,30 @@ class PodRun(threading.Thread):
     # The pod's own thread.
 
     def run(self):
-        phase = "Failed"
+        if self.phase == "Pending":
+            try:
+                self.phase = "Succeeded" if self.run_all() else "Failed"
+            except Ended:
+                self.phase = "Failed"
+            self.tell()
+        elif self.phase == "Running":  # before the machine was switched off: nothing of it is left
+            self.phase = "Failed"
+            for container in self.spec["containers"]:
+                self.note("containerStatuses", container, {"terminated": {"exitCode": 137, "reason": "Unknown"}})
+            self.tell()
+        self.leave()
+
+    def run_all(self):
+        """Whether all has succeeded."""
+        self.folder.mkdir(parents=True)
+        self.gpus = self.kubelet.take_gpus(self.wanted_gpus())
         try:
-            self.folder.mkdir(parents=True)
-            self.gpus = self.kubelet.take_gpus(self.wanted_gpus())
             volumes = self.make_volumes()
-            for container in self.spec.get("initContainers") or ():
-                self.tell("Pending")
-                if self.run_containers([container], volumes, "initContainerStatuses", "Pending"):
-                    return
-            phase = "Failed" if self.run_containers(self.spec["containers"], volumes, "containerStatuses",
-                                                    "Running") else "Succeeded"
-        except Ended:
-            pass
+            return all(self.run_containers([container], volumes, "initContainerStatuses")
+                       for container in self.spec.get("initContainers") or ()) and \
+                self.run_containers(self.spec["containers"], volumes, "containerStatuses")
         finally:
             self.kubelet.give_gpus(self.gpus)
-            self.tell(phase)
-            self.leave()
 
     def leave(self):
         """Removes the pod from the API server once it is to be deleted; one that has ended by itself stays."""
@@ -98,19 +105,20 @@ class PodRun(threading.Thread):
     def path(self, subresource=""):
         return path_of("pods", self.meta["name"], subresource, self.meta["namespace"])
 
-    def tell(self, phase):
+    def tell(self):
         """Patches the status, whenever the API server can be reached."""
-        ready = "True" if phase == "Running" else "False"
-        status = {"phase": phase, "startTime": self.started, "podIP": "127.0.0.1", "hostIP": "127.0.0.1",
+        ready = "True" if self.phase == "Running" else "False"
+        status = {"phase": self.phase, "startTime": self.started, "podIP": "127.0.0.1", "hostIP": "127.0.0.1",
                   **{kind: list(by_name.values()) for kind, by_name in self.statuses.items()},
                   "conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": ready}]}
         while not self.gone:
             try:
-                self.api.call("PATCH", self.path("status"), {"metadata": {"uid": self.meta["uid"]}, "status": status},
-                              "application/merge-patch+json")
-                return
+                if self.api.call("PATCH", self.path("status"), {"metadata": {"uid": self.meta["uid"]}, "status": status},
+                                 PATCH)[0] < 500:
+                    return
             except OSError:
-                time.sleep(AGAIN_S)
+                pass
+            time.sleep(AGAIN_S)
 
     def wanted_gpus(self):
         return sum(int(((container.get("resources") or {}).get("limits") or {}).get("nvidia.com/gpu", 0))
@@ -184,35 +192,39 @@ class PodRun(threading.Thread):
 
     # Containers.
 
-    def run_containers(self, containers, volumes, kind, phase):
-        """Whether one has failed, once all have ended."""
+    def run_containers(self, containers, volumes, kind):
+        """Whether all have succeeded, once they have ended."""
         for container in containers:
             self.pull(container, kind)
+        if self.end_by is not None:
+            raise Ended
         running = [(container, self.start_container(container, volumes)) for container in containers]
         for container, _ in running:
             self.note(kind, container, {"running": {"startedAt": timestamp()}})
-        self.tell(phase)
-        failed = False
-        told = killed = False
+        self.phase = "Running" if kind == "containerStatuses" else "Pending"
+        self.tell()
+        codes = []
         while running:
             for container, process in list(running):
                 if (code := process.poll()) is not None:
-                    code = code if code >= 0 else 128 - code
+                    codes.append(code if code >= 0 else 128 - code)
                     running.remove((container, process))
-                    failed = failed or code != 0
-                    self.note(kind, container, {"terminated": self.termination(container, code)})
-            if self.end_by is not None:
-                for _, process in running:
-                    if not told:
-                        process.terminate()
-                    if not killed and time.monotonic() >= self.end_by:
-                        process.kill()
-                told = True
-                killed = killed or time.monotonic() >= self.end_by
+                    self.note(kind, container, {"terminated": self.termination(container, codes[-1])})
+            self.end_in_time([process for _, process in running])
             time.sleep(LOOK_S)
         if self.end_by is not None and kind == "initContainerStatuses":
             raise Ended
-        return failed
+        return not any(codes)
+
+    def end_in_time(self, running):
+        if self.end_by is None:
+            return
+        for process in running:
+            if time.monotonic() >= self.end_by:
+                process.kill()
+            elif process not in self.told:
+                process.terminate()
+                self.told.add(process)
 
     def termination(self, container, code):
         reason = "Completed" if code == 0 else "Error"
@@ -233,7 +245,7 @@ class PodRun(threading.Thread):
         while image not in self.config["images"]:
             reason, message = reasons[0]
             self.note(kind, container, {"waiting": {"reason": reason, "message": message}})
-            self.tell("Pending")
+            self.tell()
             reasons.reverse()
             self.pause(PULL_BACK_OFF_S)
 
@@ -326,14 +338,16 @@ class Kubelet:
         return path_of("pods", namespace="", fieldSelector=f"spec.nodeName={self.config['node']}", **query)
 
     def sync(self, pod):
-        uid, meta = pod["metadata"]["uid"], pod["metadata"]
+        meta = pod["metadata"]
         with self.lock:
-            run = self.pods.get(uid)
-            if not run:
-                run = self.pods[uid] = PodRun(self, pod)
-                run.start()
+            run = self.pods.get(meta["uid"])
+            is_new = run is None
+            if is_new:
+                run = self.pods[meta["uid"]] = PodRun(self, pod)
         if "deletionTimestamp" in meta:
             run.end(meta.get("deletionGracePeriodSeconds", 0))
+        if is_new:
+            run.start()
 
     def vanished(self, uids):
         with self.lock:

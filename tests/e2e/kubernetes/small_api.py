@@ -7,9 +7,6 @@ Objects of any kind are kept, with resource versions, preconditions, pages and w
 resources, ended with notice, and counted by quotas; users have the rights that roles give them. What is written is in the
 journal before it is acknowledged, so that a server that is killed knows it again, as etcd does; the history of watches is
 lost, as the real one's is. Bodies are not validated, but for names and a few fields.
-
-Faults, by POST /faults of an administrator: {"answer_429": N} for the next N requests of others; {"lose_writes": N}: the
-next N writes of others are done and never answered; {"expire_history": true}.
 """
 import base64
 import copy
@@ -300,7 +297,7 @@ def bind_pods(store):
 class Exchange(http.server.BaseHTTPRequestHandler):
     """One connection."""
     protocol_version = "HTTP/1.1"
-    api = audit = faults = None  # of the server
+    api = audit = None  # of the server
 
     def log_message(self, *_):
         pass
@@ -322,23 +319,12 @@ class Exchange(http.server.BaseHTTPRequestHandler):
             return self._send(200, {})
         with self.api.store.changed:
             user, groups = self.api.access.user_of(self.headers.get("Authorization"))
-            if self.path == "/faults" and "system:masters" in groups:
-                self.faults.update(body)
-                if self.faults.pop("expire_history", False):
-                    self.api.store.history, self.api.store.oldest = [], self.api.store.version
-                return self._send(200, {})
-            if "system:masters" not in groups and self._fault("answer_429"):
-                raise Refused(429, "The server has received too many requests and has asked us to try again later")
             request = Request(self.command, self.path)
             code = 500
             try:
                 if not self.api.access.allows(user, groups, request):
                     raise request.forbidden_to(user)
-                if not request.watches:
-                    code, answer = self.api.answer(request, body)
-                    lost = self.command != "GET" and "system:masters" not in groups and self._fault("lose_writes")
-                else:
-                    code = 200
+                code, answer = (200, None) if request.watches else self.api.answer(request, body)
             except Refused as refused:
                 code = refused.code
                 raise
@@ -346,15 +332,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
                 self._audit(user, request, code)
         if request.watches:
             return self._watch(request)
-        if lost:
-            self.close_connection = True
-            return self.connection.close()
         return self._send(code, answer)
-
-    def _fault(self, kind):
-        left = self.faults.get(kind, 0)
-        self.faults[kind] = max(0, left - 1)
-        return left > 0
 
     def _audit(self, user, request, code):
         what = {"resource": request.resource, "namespace": request.namespace, "name": request.name,
@@ -370,8 +348,6 @@ class Exchange(http.server.BaseHTTPRequestHandler):
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(text)))
-        if code == 429:
-            self.send_header("Retry-After", "1")
         self.end_headers()
         self.wfile.write(text)
 
@@ -442,7 +418,6 @@ def main():
     store = Store(config["journal"])
     Exchange.api = Api(store, Access(store, config["tokens"]))
     Exchange.audit = open(config["audit_log"], "a", encoding="utf-8")
-    Exchange.faults = {}
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(config["certificate"], config["key"])
     server = Server(("127.0.0.1", config["port"]), Exchange)

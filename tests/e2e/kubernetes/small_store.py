@@ -7,7 +7,7 @@ import threading
 import time
 
 REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed",
-           409: "Conflict", 410: "Expired", 415: "UnsupportedMediaType", 422: "Invalid", 429: "TooManyRequests"}
+           409: "Conflict", 410: "Expired", 415: "UnsupportedMediaType", 422: "Invalid"}
 HISTORY = 1000  # events for watches
 
 
