@@ -122,7 +122,8 @@ scripts/setup-notebook.sh
 if kubernetes=$(scripts/setup-kubernetes.sh --where 2>/dev/null); then
   printf 'tests of the Kubernetes engine: on the real API server in %s\n' "$kubernetes"
 else
-  printf 'tests of the Kubernetes engine: on a small API server; the real one, kubectl and the manifests are not tested (scripts/setup-kubernetes.sh builds them)\n'
+  printf 'tests of the Kubernetes engine: on their small API server, without kubectl: %s\n' \
+    'scripts/setup-kubernetes.sh makes the real ones'
 fi
 
 if [[ $quick == yes || $thorough == yes ]]; then
