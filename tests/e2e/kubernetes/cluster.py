@@ -155,7 +155,7 @@ class Cluster:
                 "--service-account-issuer=https://kubernetes.default.svc",
                 f"--service-account-signing-key-file={self.key}", f"--service-account-key-file={self.key}",
                 "--feature-gates=BoundServiceAccountTokenVolume=true",  # as everywhere since 1.21
-                "--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none",
+                "--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none", "--advertise-address=127.0.0.1",
                 f"--audit-policy-file={self._write('audit_policy.json', AUDIT_POLICY)}",
                 f"--audit-log-path={self.folder / 'audit.log'}"]
 
@@ -249,7 +249,7 @@ class Cluster:
         for line in (self.folder / "audit.log").read_text().splitlines():
             event = json.loads(line)
             what = event.get("objectRef") or {}
-            if event["user"]["username"] == user:
+            if event["user"].get("username") == user:
                 resource = "/".join(filter(None, (what.get("resource", event.get("requestURI", "?")), what.get("subresource"))))
                 yield (event["verb"], what.get("apiGroup", ""), resource, what.get("name", ""),
                        event.get("responseStatus", {}).get("code"))

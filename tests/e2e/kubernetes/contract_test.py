@@ -159,11 +159,10 @@ class Contract:
         self.create(pod("mine", gpus=100, labels={"pool": "a"}))
         self.admin.patch(path_of("pods", "mine", "status"), {"status": {"phase": "Failed"}})
         self.delete("mine", gracePeriodSeconds=0)
-        seen, marks = [], 0
+        seen = []
         for kind, obj in self.admin.watch(path_of("pods", watch="true", resourceVersion=version, labelSelector="pool=a",
-                                                  allowWatchBookmarks="true", timeoutSeconds=4)):
-            if kind == "BOOKMARK":
-                marks += 1
+                                                  allowWatchBookmarks="true", timeoutSeconds=2)):
+            if kind == "BOOKMARK":  # whenever a server likes
                 self.assertEqual(list(obj["metadata"].get("labels") or ()), [])
                 self.assertGreaterEqual(int(obj["metadata"]["resourceVersion"]), int(version))
             elif (kind, obj["status"]["phase"]) not in seen:  # the scheduler changes it too
@@ -171,7 +170,6 @@ class Contract:
         kinds = [kind for kind, _ in seen]
         self.assertEqual((kinds[0], kinds[-1]), ("ADDED", "DELETED"))
         self.assertIn(("MODIFIED", "Failed"), seen)
-        self.assertGreater(marks, 0)
 
     def test_leases_are_compared_and_swapped(self):
         lease = {"metadata": {"name": "one"}, "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}}

@@ -264,7 +264,7 @@ class KubernetesTest(Kubernetes):
         (self.dir / "pool.db").unlink()
 
     def test_images_that_cannot_be_pulled_are_named(self):
-        self.check_trouble('image "missing:1" cannot be pulled', image="missing:1")
+        self.check_trouble("image .missing:1. cannot be pulled", image="missing:1")
 
     def test_pods_that_fit_nowhere_are_told(self):
         self.check_trouble("0/4 nodes are available: 4 Insufficient nvidia.com/gpu", gpus=64)
