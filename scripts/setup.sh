@@ -18,9 +18,9 @@ PACKAGES=(
   dataset-fashion-mnist
 )
 # Only tests need them: a browser for the dashboard's pages; the linter; networks between hosts, with faults; a
-# batch system.
+# batch system; a reader of manifests.
 TEST_PACKAGES=(chromium chromium-driver clang-tidy iproute2 nftables slurmctld slurmd slurm-client munge
-               slurm-wlm-basic-plugins)
+               slurm-wlm-basic-plugins python3-yaml)
 NETWORK_TRIES=3
 VENV=.deps/venv
 STAMP=$VENV/espalier-libtorch-set

@@ -118,6 +118,13 @@ if [[ -x .deps/venv/bin/python3 ]]; then scripts/setup-integrations.sh; fi
 scripts/setup-wheel.sh
 # Jupyter and what notebooks and terminals show by.
 scripts/setup-notebook.sh
+# Too long to build for each run.
+if kubernetes=$(scripts/setup-kubernetes.sh --where 2>/dev/null); then
+  printf 'tests of the Kubernetes engine: on the real API server in %s\n' "$kubernetes"
+else
+  printf 'tests of the Kubernetes engine: on their small API server, without kubectl: %s\n' \
+    'scripts/setup-kubernetes.sh makes the real ones'
+fi
 
 if [[ $quick == yes || $thorough == yes ]]; then
   heading "everything: build and tests (preset ci)"
