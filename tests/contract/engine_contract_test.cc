@@ -43,7 +43,8 @@ class SimulatedUnderTest final : public EngineUnderTest {
 
  private:
   Time now_{1};
-  SimulatedEngine engine_{20, [this] { return now_; }, [](double) {}};
+  SimulatedEngine engine_{[](const std::string&) { return 20; }, [this] { return now_; },
+                          [](double) {}};
   std::map<std::string, int> joined_;
   std::map<std::string, bool> here_;
 };

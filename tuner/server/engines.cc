@@ -1,5 +1,7 @@
 #include "tuner/server/engines.h"
 
+#include "absl/strings/str_cat.h"
+
 namespace espalier {
 
 namespace engines {
@@ -20,6 +22,13 @@ const PluginTable<Engine, NodeAgents>& Engines() {
       },
   };
   return table;
+}
+
+std::vector<std::string> NoticeArguments(const NodeAgents& agents, double notice_s) {
+  std::vector<std::string> words;
+  if (agents.spot.value_or(notice_s > 0)) words.emplace_back("--spot");
+  if (notice_s > 0) words.insert(words.end(), {"--drain-on-usr1", absl::StrCat(notice_s)});
+  return words;
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(std::string_view name, const Options& options,

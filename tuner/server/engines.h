@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,12 @@ struct NodeAgents {
   std::string directory{};                    // of all nodes; each has a folder in it, by its name
   std::string token_file{};                   // that they show; it is there once the service is
   std::vector<std::string> on_one_machine{};  // arguments of nodes that share one machine
+  std::optional<bool> spot{};  // whether they may be taken away; none: if there is a notice
 };
+
+// The arguments of agents whose machines are told so many seconds ahead that they are taken away,
+// by SIGUSR1; 0: they are not told.
+std::vector<std::string> NoticeArguments(const NodeAgents& agents, double notice_s);
 
 // All engines. Each row is the last function of its engine's source file.
 const PluginTable<Engine, NodeAgents>& Engines();

@@ -24,6 +24,7 @@ namespace {
 std::vector<std::string> AgentWords(const NodeAgents& agents) {
   std::vector<std::string> words = agents.arguments;
   words.insert(words.end(), agents.on_one_machine.begin(), agents.on_one_machine.end());
+  for (const std::string& word : NoticeArguments(agents, 0)) words.push_back(word);
   if (!agents.token_file.empty()) words.insert(words.end(), {"--token-file", agents.token_file});
   return words;
 }
