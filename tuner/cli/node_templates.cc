@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -43,7 +44,7 @@ class TemplateReader {
   absl::StatusOr<GivenTemplate> Read() {
     if (!json_.is_object()) return absl::InvalidArgumentError("must be an object");
     for (const auto& [key, value] : json_.items()) {
-      if (std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end()) continue;
+      if (std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys)) continue;
       return absl::InvalidArgumentError(
           fmt::format("unknown key \"{}\"; known are {}", key, fmt::join(kKeys, ", ")));
     }

@@ -49,6 +49,7 @@ PoolSizer::PoolSizer(Turn& turn, PoolState& pool, const PoolSizeOptions& options
 
 void PoolSizer::NodeCame(const std::string& name) {
   came_.insert(name);
+  if (Find(name) == nullptr) unknown_came_ = IsEngineNode(name) || unknown_came_;
   if (asked_.erase(name) == 0) return;
   if (OfTemplate* of = Find(name)) of->rests_until.reset();
 }
@@ -224,6 +225,7 @@ void PoolSizer::Shrink(const NodeTemplate& of, int nodes) {
 
 // Of templates that the service was started with before, and is no more.
 void PoolSizer::ReleaseUnknown() {
+  if (!std::exchange(unknown_came_, false)) return;
   for (auto& [id, node] : pool_.nodes) {
     if (node.releasing || !IsEngineNode(node.name) || Find(node.name) != nullptr) continue;
     node.releasing = true;

@@ -83,6 +83,7 @@ class PoolSizer {
 
   std::map<std::string, Asked> asked_;
   std::set<std::string> came_;  // that the engine has not been told to release since
+  bool unknown_came_ = false;   // a node of a template that the pool has no more
   std::optional<Time> next_;    // look of the rule; none: before the first
 };
 
