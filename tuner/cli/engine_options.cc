@@ -207,6 +207,7 @@ absl::Status EngineArguments::MakePart(const std::string& token_file, const TlsF
   ESPALIER_RETURN_IF_ERROR(ReadEngineOptions(part.of.options, plugin, texts));
   NodeAgents agents = AgentsOf(part.of, token_file, tls, all_nodes);
   agents.directory = FolderOfTemplate(directory_, part.of.node.name);
+  if (!part.of.node.name.empty()) agents.checkpoints = AbsolutePath(directory_ + "/checkpoints");
   absl::StatusOr<std::unique_ptr<Engine>> engine =
       MakeEngine(plugin.name, plugin.options, agents, texts);
   absl::Status made = InOption("--engine " + engine_, engine.status());

@@ -122,7 +122,7 @@ class TemplateReader {
     if (!json_.contains(key)) return otherwise;
     const double value = json_[key].is_number() ? json_[key].get<double>() : -1;
     if (value >= 0 && value <= most) return value;
-    Wrong(key, most < std::numeric_limits<double>::max() ? fmt::format("must be 0 to {:g}", most)
+    Wrong(key, most < std::numeric_limits<double>::max() ? fmt::format("must be 0 to {}", most)
                                                          : "must be 0 or more");
     return otherwise;
   }

@@ -19,6 +19,7 @@ struct NodeAgents {
   std::string directory{};                    // of all nodes; each has a folder in it, by its name
   std::string token_file{};                   // that they show; it is there once the service is
   std::vector<std::string> on_one_machine{};  // arguments of nodes that share one machine
+  std::string checkpoints{};   // folder that nodes of one machine share; empty: in `directory`
   std::optional<bool> spot{};  // whether they may be taken away; none: if there is a notice
 };
 

@@ -29,6 +29,10 @@ std::vector<std::string> AgentWords(const NodeAgents& agents) {
   return words;
 }
 
+std::string SharedFolder(const NodeAgents& agents) {
+  return agents.checkpoints.empty() ? agents.directory + "/checkpoints" : agents.checkpoints;
+}
+
 // Nodes that are processes of this machine. They outlive a process that dies without ending its
 // engine: which they are is written down in their folders, and the next engine of the same
 // directory takes them over if they dial the same address, and else ends them. What an agent prints
@@ -149,6 +153,7 @@ class LocalEngine final : public Engine {
       absl::StatusOr<NodeProcess> node = NodeProcess::Start({.executable = agents_.executable,
                                                              .arguments = AgentWords(agents_),
                                                              .directory = agents_.directory,
+                                                             .checkpoints = SharedFolder(agents_),
                                                              .name = *it,
                                                              .grpc_address = grpc_address_,
                                                              .http_address = http_address_});
