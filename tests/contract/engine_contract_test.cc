@@ -256,14 +256,13 @@ class NodesOfADeadService : public ::testing::Test {
   void SetUp() override {
     local_.local()->Stop();
     local_.local().reset();
-    auto node = NodeProcess::Start(
-        {.executable = local_.Program(),
-         .arguments = {},
-         .directory = local_.Nodes().string(),
-         .checkpoints = (local_.Nodes() / "checkpoints").string(),
-         .name = "pool-1",
-         .grpc_address = "127.0.0.1:1",
-         .http_address = ""});
+    auto node = NodeProcess::Start({.executable = local_.Program(),
+                                    .arguments = {},
+                                    .directory = local_.Nodes().string(),
+                                    .checkpoints = (local_.Nodes() / "checkpoints").string(),
+                                    .name = "pool-1",
+                                    .grpc_address = "127.0.0.1:1",
+                                    .http_address = ""});
     ASSERT_TRUE(node.ok()) << node.status();
     ASSERT_TRUE(local_.Await([&] { return local_.Here("pool-1"); }));
     local_.local() = local_.Make();
