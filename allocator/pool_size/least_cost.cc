@@ -11,6 +11,8 @@ namespace espalier::pool_size_rules {
 
 namespace {
 
+constexpr double kFirstOfAll = 1e12;  // loss before which no price counts
+
 // The smallest pool whose estimated end meets the deadline with `margin` of the time to spare
 // (RubberBand's question), and the smallest of all until it is known how much work there is;
 // without a deadline or an end, the largest whose cost a unit of work is within `slack` of the
@@ -33,18 +35,25 @@ class LeastCost : public PoolSizeRule {
       // More may be needed, but not less than what runs: nothing is ended on no knowledge.
       const int wanted = std::clamp(request.nodes + request.pending,
                                     LeastThatRuns(request, goodput), request.node.max_nodes);
-      return {wanted, absl::StrCat(Nodes(wanted), ": trials have yet to tell how long they take")};
+      return {wanted, absl::StrCat(Nodes(wanted), ": trials have yet to tell how long they take"),
+              SlotsGivenUp(request, goodput) * kFirstOfAll + goodput.Cost(wanted)};
     }
     return ByDeadline(request, goodput, work_s);
   }
 
  private:
+  // Of the engine's nodes that are there and not among those that are decided on.
+  static int SlotsGivenUp(const PoolSizeRequest& request, const GoodputBySize& goodput) {
+    if (request.order.steps.empty()) return 0;
+    return request.order.slots_there - (goodput.Slots(request.nodes) - goodput.Slots(0));
+  }
+
   // The work at the pool's present goodput; nodes that are not there yet begin after their start.
   static double EndsIn(const PoolSizeRequest& request, GoodputBySize& goodput, int nodes,
                        double work_s) {
     const double at_first = goodput.At(std::min(nodes, request.nodes));
     const double later = goodput.At(nodes);
-    const double start_s = nodes > request.nodes ? request.node.start_s : 0;
+    const double start_s = nodes > request.nodes ? goodput.Start_s(request.nodes, nodes) : 0;
     if (at_first * start_s >= work_s) return work_s / at_first;
     if (later <= 0) return std::numeric_limits<double>::infinity();
     return start_s + (work_s - at_first * start_s) / later;
@@ -57,22 +66,27 @@ class LeastCost : public PoolSizeRule {
     for (int n = soonest; n <= request.node.max_nodes; ++n) {
       const double ends_s = EndsIn(request, goodput, n, work_s);
       if (ends_s <= within_s) {
-        return {n, absl::StrFormat("%s: the fewest that end in time, in %.0f of %.0f s", Nodes(n),
-                                   ends_s, request.deadline_s)};
+        return {n,
+                absl::StrFormat("%s: the fewest that end in time, in %.0f of %.0f s", Nodes(n),
+                                ends_s, request.deadline_s),
+                goodput.Cost(n) * ends_s};
       }
       if (ends_s < EndsIn(request, goodput, soonest, work_s)) soonest = n;
     }
-    return {soonest, absl::StrFormat("%s: none surely ends within %.0f s, this ends soonest, in "
-                                     "%.0f s",
-                                     Nodes(soonest), request.deadline_s,
-                                     EndsIn(request, goodput, soonest, work_s))};
+    return {soonest,
+            absl::StrFormat("%s: none surely ends within %.0f s, this ends soonest, in "
+                            "%.0f s",
+                            Nodes(soonest), request.deadline_s,
+                            EndsIn(request, goodput, soonest, work_s)),
+            kFirstOfAll * EndsIn(request, goodput, soonest, work_s)};
   }
 
   PoolSizeDecision ByCost(const PoolSizeRequest& request, GoodputBySize& goodput) const {
     const auto cost = [&](int n) {
       const double done = goodput.At(n);
-      return done > 0 ? goodput.Slots(n) / done : std::numeric_limits<double>::infinity();
+      return done > 0 ? goodput.Cost(n) / done : std::numeric_limits<double>::infinity();
     };
+    const bool by_slots = request.order.steps.empty();
     double least = std::numeric_limits<double>::infinity();
     for (int n = request.node.min_nodes; n <= request.node.max_nodes; ++n) {
       least = std::min(least, cost(n));
@@ -80,10 +94,15 @@ class LeastCost : public PoolSizeRule {
     // The largest that costs about as little: the same price, sooner done.
     int wanted = LeastThatRuns(request, goodput);
     for (int n = wanted; n <= request.node.max_nodes; ++n) {
+      if (!by_slots && goodput.At(n) <= goodput.At(wanted)) continue;
       if (std::isfinite(cost(n)) && cost(n) <= least * (1 + slack_)) wanted = n;
     }
-    return {wanted, absl::StrFormat("%s: %.2f slot-seconds for a second's work, the least is %.2f",
-                                    Nodes(wanted), cost(wanted), least)};
+    const std::string reason =
+        by_slots ? absl::StrFormat("%s: %.2f slot-seconds for a second's work, the least is %.2f",
+                                   Nodes(wanted), cost(wanted), least)
+                 : absl::StrFormat("%s: an hour's work of a slot for %.3g, the least is %.3g",
+                                   Nodes(wanted), cost(wanted), least);
+    return {wanted, reason, cost(wanted)};
   }
 
   const double slack_;

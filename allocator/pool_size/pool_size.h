@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "allocator/pool/pool.h"
 #include "allocator/pool/study_shares.h"
@@ -20,6 +21,26 @@ struct NodeTemplate {
   double queue_s = 0;         // that it may have to wait until one is free
   int min_nodes = 0;
   int max_nodes = 1;
+  std::string name{};               // empty: the only one that the pool has
+  bool spot = false;                // its nodes may be taken away at short notice
+  double preemptions_per_hour = 0;  // of each of them, about
+};
+
+struct GoodputMemo;
+
+// Where a pool has several templates, a rule is shown one order in which their nodes could be
+// added, and says how many of them there should be. It is asked about several orders; see
+// node_choice.h.
+struct NodeOrder {
+  struct Step {
+    int slots = 1;
+    double price_per_hour = 0;  // reckoned for the speed of its slots and what it loses
+    double start_s = 0;
+  };
+  std::vector<Step> steps{};
+  int slots_there = 0;    // of the engine's nodes that are there, in this order or not
+  double slot_price = 0;  // an hour, of the dearest template
+  std::shared_ptr<GoodputMemo> known{};  // from the other orders
 };
 
 // What a rule sees. The pool's draining nodes are on their way out and count for nothing.
@@ -33,11 +54,17 @@ struct PoolSizeRequest {
   // Seconds that all configurations not started yet would take on one slot; 0: unknown, infinite:
   // there is no end.
   double work_left_s = 0;
+  // With several templates. Then `node` says how many nodes there may be in all, and `nodes` and
+  // `pending` how many of the first steps are there or were asked for.
+  NodeOrder order{};
 };
 
 struct PoolSizeDecision {
   int nodes = 0;       // wanted, the pending ones counted in
   std::string reason;  // in words and figures
+  // Of decisions on several orders of nodes the one that loses least is followed, among equals that
+  // on the first template alone.
+  double loss = 0;
 };
 
 // How many nodes a pool should have. Pure: no clock, no engine, no hidden randomness. What is

@@ -243,6 +243,6 @@ def _read_token(path):
 
 def _what_changes(details):
     """What tells one state of a study from the next; time that passes is no change."""
-    of_time = ("elapsed_s", "remaining_s", "slot_seconds", "spent")
-    study = {key: value for key, value in details["study"].items() if key not in of_time}
-    return study, details["trials"], details["decisions"]
+    of_time = ("elapsed_s", "remaining_s", "slot_seconds", "spent", "payments")
+    lasting = lambda record: {key: value for key, value in record.items() if key not in of_time}
+    return lasting(details["study"]), [lasting(trial) for trial in details["trials"]], details["decisions"]

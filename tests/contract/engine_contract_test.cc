@@ -43,7 +43,8 @@ class SimulatedUnderTest final : public EngineUnderTest {
 
  private:
   Time now_{1};
-  SimulatedEngine engine_{20, [this] { return now_; }, [](double) {}};
+  SimulatedEngine engine_{[](const std::string&) { return 20; }, [this] { return now_; },
+                          [](double) {}};
   std::map<std::string, int> joined_;
   std::map<std::string, bool> here_;
 };
@@ -259,8 +260,13 @@ class NodesOfADeadService : public ::testing::Test {
   void SetUp() override {
     local_.local()->Stop();
     local_.local().reset();
-    auto node = NodeProcess::Start(
-        {local_.Program(), {}, local_.Nodes().string(), "pool-1", "127.0.0.1:1", ""});
+    auto node = NodeProcess::Start({.executable = local_.Program(),
+                                    .arguments = {},
+                                    .directory = local_.Nodes().string(),
+                                    .checkpoints = (local_.Nodes() / "checkpoints").string(),
+                                    .name = "pool-1",
+                                    .grpc_address = "127.0.0.1:1",
+                                    .http_address = ""});
     ASSERT_TRUE(node.ok()) << node.status();
     ASSERT_TRUE(local_.Await([&] { return local_.Here("pool-1"); }));
     local_.local() = local_.Make();

@@ -20,7 +20,7 @@ namespace espalier {
 namespace {
 
 constexpr std::uint64_t kSeeds = 4;
-constexpr int kRounds = 8;
+constexpr int kRounds = 10;
 constexpr int kLargestBatch = 15;
 
 class StorageContract : public testing::TestWithParam<std::string> {

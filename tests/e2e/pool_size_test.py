@@ -1,6 +1,8 @@
 """`tuner serve --engine local`: nodes are processes that come with a study and go with it."""
 import json
 import os
+import pathlib
+import re
 import signal
 import subprocess
 import unittest
@@ -119,6 +121,80 @@ class PoolSize(TunerTest):
         service.terminate()
         self.finish(service)
 
+    def templates(self, **of_spot):
+        spot = {"name": "spot", "slots": 1, "price_per_hour": 0.25, "max_nodes": 2, "start_s": 1, "spot": True, **of_spot}
+        return self.write("templates.json", [
+            {"name": "on-demand", "slots": 1, "price_per_hour": 3600, "max_nodes": 2, "start_s": 1}, spot])
+
+    def serve_templates(self, *options):
+        service = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", self.dir / "pool.db", "--lease",
+                             "2", "--engine", "local", "--node-dir", self.dir / "nodes", *options)
+        self.grpc, self.http = self.told_address(service, "gRPC"), self.told_address(service, "HTTP")
+        self.wait_service(service)
+        return service
+
+    def agent_of(self, node):
+        [pid] = [pid for pid in self.agents() if f"/{node}\0" in
+                 pathlib.Path(f"/proc/{pid}/cmdline").read_text()]
+        return pid
+
+    def test_of_several_templates_the_cheap_come_first_and_the_record_tells_what_was_paid(self):
+        service = self.serve_templates("--node-templates", self.templates())
+        script = self.resumable_trial(25, 0.2, also='echo "$step" >> $state.all')
+        self.run_tuner("submit", self.study([script], trials=3, max_restarts=0), "--service", self.grpc)
+        wait_for(lambda: len(self.nodes()) == 3, "three nodes for three trials")
+        prices = {n["name"]: (n["price_per_hour"], n["spot"]) for n in self.nodes()}
+        self.assertEqual(prices, {"pool-spot-1": (0.25, True), "pool-spot-2": (0.25, True),
+                                  "pool-on-demand-1": (3600, False)})
+        with urllib.request.urlopen(f"http://{self.http}/metrics") as answer:
+            self.assertIn('espalier_price_per_hour{template="spot",gpu_type="",spot="yes"} 0.5', answer.read().decode())
+        written = lambda: all((self.dir / "steps" / str(n)).exists() for n in range(3))
+        wait_for(written, "all trials to train")
+        taken = self.agent_of("pool-spot-1")
+        os.kill(taken, signal.SIGTERM)  # its machine goes away: the notice is that of --drain-on-term
+        wait_for(self.complete, "the study to end")
+        self.assertNotIn(taken, self.agents())
+        record = self.export("--service", self.grpc)
+        self.assertEqual([t["state"] for t in record["trials"]], ["TRIAL_COMPLETE"] * 3)
+        for n, trial in enumerate(record["trials"]):
+            self.assertEqual([int(v["step"]) for v in trial["values"]], list(range(1, 26)))
+            done = len((self.dir / "steps" / f"{n}.all").read_text().split())
+            self.assertLessEqual(done, 26, "at most the step at which it was stopped is done again")
+        paid = {p["node_template"]: p for p in record["study"]["payments"]}
+        self.assertEqual({name: (p["spot"], p["price_per_hour"]) for name, p in paid.items()},
+                         {"spot": (True, 0.25), "on-demand": (False, 3600)})
+        for p in paid.values():
+            self.assertGreater(p["node_seconds"], 0)
+            self.assertAlmostEqual(p["cost"], p["node_seconds"] / 3600 * p["price_per_hour"])
+        of_trials = sum(p["cost"] for t in record["trials"] for p in t["payments"])
+        self.assertAlmostEqual(record["study"]["spent"], of_trials)
+        self.assertAlmostEqual(record["study"]["spent"], sum(p["cost"] for p in paid.values()))
+        shown = self.run_tuner("show", "e2e", "--service", self.grpc).stdout
+        self.assertRegex(shown, r"paid for slots\n  nodes +an hour +node-hours +slot-hours +paid\n")
+        self.assertRegex(shown, r"on-demand, on demand +3600 ")
+        self.assertRegex(shown, r"spot, spot +0\.25 ")
+        self.assertIn("spent", self.run_tuner("ls", "--service", self.grpc).stdout)
+        self.assertTrue(self.run_tuner("export", "e2e", "--service", self.grpc, "--format", "csv").stdout
+                        .partition("\n")[0].endswith(",reason,paid"))
+        reasons = self.pool_reasons()
+        self.assertTrue(any(re.match("pool grows from 0 to 2 of spot, all in all 3 nodes: .*spot 2, 3600.5 an hour", r)
+                            for r in reasons), reasons)
+        service.terminate()
+        self.finish(service)
+
+    def test_nodes_of_templates_that_are_no_more_are_given_back(self):
+        service = self.serve_templates("--node-templates", self.templates(min_nodes=1))
+        wait_for(lambda: len(self.nodes()) == 1, "the least there may be")
+        service.kill()
+        service.wait()
+        [left] = self.agents()
+        service = self.serve_templates("--max-nodes", "1", "--min-nodes", "1")
+        wait_for(lambda: [n["name"] for n in self.nodes()] == ["pool-1"], "its nodes, and no others")
+        wait_for(lambda: left not in self.agents(), "the other's agent to end")
+        service.terminate()
+        self.finish(service)
+        self.assertEqual(self.agents(), [])
+
     def test_what_is_wrong_is_named(self):
         def refused(*options, folder="other"):
             done = subprocess.run([TUNER, "serve", "--db", self.dir / "x.db", "--grpc", self.grpc,
@@ -133,6 +209,34 @@ class PoolSize(TunerTest):
         self.assertIn("utility_band", refused(*local, "--pool-size", "cheapest"))
         self.assertIn("min_utility", refused(*local, "--pool-size", "utility_price:min_utility=7"))
         self.assertIn("--engine", refused("--max-nodes", "3"))
+        self.assertIn("--node-templates excludes --max-nodes",
+                      refused(*local, "--node-templates", self.templates(), "--max-nodes", "3"))
+        spot = {"name": "spot", "slots": 1, "price_per_hour": 1, "max_nodes": 1}
+        for templates, said in [
+                ("[", "is not JSON"),
+                ([], "must be a list of 1 to 16 templates"),
+                ([1], "template 1 of the list: must be an object"),
+                ([{**spot, "name": None}], 'template 1 of the list: "name": must be a text of at most 200 bytes, got null'),
+                ([{**spot, "name": "Spot"}], 'template "Spot": "name": must be lower-case letters, digits and hyphens'),
+                ([{**spot, "prize": 1}], 'template "spot": unknown key "prize"; known are name, slots, gpus,'),
+                ([{**spot, "gpus": 1}], 'give either "slots" or "gpus"'),
+                ([{**spot, "slots": 0}], '"slots": must be a whole number from 1 to 4096, got 0'),
+                ([{**spot, "price_per_hour": -1}], '"price_per_hour": must be 0 or more, got -1'),
+                ([{"name": "spot", "slots": 1, "max_nodes": 1}], '"price_per_hour": is needed: what a node costs an hour'),
+                ([{**spot, "spot": "yes"}], '"spot": must be true or false, got "yes"'),
+                ([{**spot, "start_s": "1"}], '"start_s": must be 0 to 2592000, got "1"'),
+                ([{**spot, "max_nodes": 257}], '"max_nodes": must be a whole number from 1 to 256, got 257'),
+                ([{**spot, "min_nodes": 2}], '"min_nodes": must be a whole number from 0 to 1, got 2'),
+                ([spot, spot], 'template "spot" is there twice'),
+                ([{**spot, "max_nodes": 200}, {**spot, "name": "b", "max_nodes": 200}],
+                 '"max_nodes" of all templates are 400 together: must be at most 256'),
+                ([{**spot, "options": {"gres": True}}], '"gres" must be a text, a number or a list of them'),
+                ([{**spot, "options": {"gres": "gpu:1"}}],
+                 'template "spot": --engine local: engine "local" has no option "gres"; it has end_grace_s')]:
+            text = refused(*local, "--node-templates", self.write("wrong.json", templates))
+            self.assertIn("wrong.json", text)
+            self.assertIn(said, text)
+        self.assertIn("nowhere.json", refused(*local, "--node-templates", self.dir / "nowhere.json"))
         self.serve_engine()
         self.assertIn("used by another service",
                       refused(*local, folder="nodes"))

@@ -73,6 +73,7 @@ struct Sized {
 struct Case {
   PluginSpec rule{"utility_price", {}};
   NodeTemplate node{.slots = 4, .start_s = 20, .min_nodes = 0, .max_nodes = 6};
+  std::vector<NodeTemplate> further{};  // with names, as then the first has
   std::int64_t trials = 16;
   std::int64_t trial_s = 300;
   std::int64_t batch = 256;
@@ -83,7 +84,8 @@ struct Case {
 Sized RunSized(const Case& c) {
   EvenLoad load(c.trial_s, c.batch);
   VirtualPoolOptions options;
-  options.core.pool_size = PoolSizeOptions{c.rule, c.node};
+  options.core.pool_size = PoolSizeOptions{.rule = c.rule, .templates = {c.node}};
+  for (const NodeTemplate& more : c.further) options.core.pool_size->templates.push_back(more);
   options.progress_period_s = 5;
   Sized sized;
   options.observer = [&sized](Time, const Event&, const StepResult& result) {
@@ -175,6 +177,30 @@ TEST_F(PoolSizeRules, NodesCostFromTheMomentTheyAreAskedFor) {
        .batch = 1});
   EXPECT_NEAR(sized.use.node_seconds, sized.finish_s, 1);
   EXPECT_NEAR(sized.use.price, sized.finish_s / 100, 0.01);
+}
+
+// Two nodes that cost a third, and as many others as are wanted.
+TEST_P(PoolSizeInAStudy, OfSeveralTemplatesTheCheapComeFirst) {
+  Case c{.rule = {GetParam(), {}}};
+  c.node.price_per_hour = 3;
+  c.node.name = "on-demand";
+  const Sized dear = RunSized(c);
+  c.further = {{.slots = 4,
+                .price_per_hour = 1,
+                .start_s = 20,
+                .max_nodes = 2,
+                .name = "spot",
+                .spot = true}};
+  const Sized both = RunSized(c);
+  if (GetParam() == "utility_band") {
+    EXPECT_EQ(both.use.price, dear.use.price) << "it knows the first template alone";
+    return;
+  }
+  EXPECT_LT(both.use.price, dear.use.price);
+  if (GetParam() == "utility_price") {
+    EXPECT_LE(both.finish_s, dear.finish_s + 1) << "and least_cost is in no hurry";
+  }
+  EXPECT_THAT(both.Reasons(), Contains(HasSubstr("pool grows from 0 to 2 of spot, all in all ")));
 }
 
 }  // namespace

@@ -361,6 +361,17 @@ std::optional<Change> ChangeSource::Make(Draw<NodeRegistered>) {
   return NodeRegistered{NodeId(above + 1), AnyText()};
 }
 
+std::optional<Change> ChangeSource::Make(Draw<NodeTermsTold>) {
+  const NodeId* node = AnyNode();
+  if (node == nullptr) return std::nullopt;
+  return NodeTermsTold{*node,
+                       {.since = LaterTime(),
+                        .slots = 1 + Small(8),
+                        .gpu_type = AnyText(),
+                        .spot = Small(2) > 0,
+                        .price_per_hour = static_cast<double>(Small(1000)) / 7}};
+}
+
 std::optional<Change> ChangeSource::Make(Draw<NodeDrained>) {
   if (state_.nodes.empty()) return std::nullopt;
   const NodeId any =

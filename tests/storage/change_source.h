@@ -64,6 +64,7 @@ class ChangeSource {
   std::optional<Change> Make(Draw<TrialRestarted>);
   std::optional<Change> Make(Draw<DecisionMade>);
   std::optional<Change> Make(Draw<NodeRegistered>);
+  std::optional<Change> Make(Draw<NodeTermsTold>);
   std::optional<Change> Make(Draw<NodeDrained>);
   std::optional<Change> Make(Draw<PoolPolicySet>);
   std::optional<Change> Make(Draw<TokenKept>);

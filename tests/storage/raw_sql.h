@@ -10,6 +10,7 @@ namespace espalier {
 
 // What each schema added, undone: the row of 9 takes a database of version 10 to 9.
 inline const std::pair<int, std::string> kUndoSql[] = {
+    {11, "DROP TABLE node_terms; "},
     {10,
      "ALTER TABLE figures RENAME TO rows; "
      "CREATE TABLE figures (trial INTEGER PRIMARY KEY REFERENCES trials (id), "

@@ -92,7 +92,7 @@ std::vector<Change> StudyAndTrial() {
 
 TEST_F(SqliteFailures, LeaveNothingOfABatchWithAChangeThatDoesNotFit) {
   ChangeSource source(1);
-  CommitSome(source, 60);
+  while (source.state().nodes.empty()) CommitSome(source, 60);
   const IntermediateValue value{1, 0.5, 0, Time{1}, 0};
   const TrialId nobody(1'000'000);
   const std::vector<Change> misfits = {

@@ -202,6 +202,8 @@ TEST_F(SqliteFiles, BringsEveryOlderSchemaUpToTheLatest) {
     ExecuteRaw("SELECT id, hash, role, name, created_us, expires_us, removed_us FROM tokens");
     ExecuteRaw("SELECT trial, name, value FROM figures");
     ExecuteRaw("SELECT held, cancelled, environment FROM trials");
+    ExecuteRaw(
+        "SELECT node, number, since_us, slots, gpu_type, spot, price_per_hour FROM node_terms");
   }
 }
 

@@ -10,6 +10,7 @@
 #include "tuner/api/pool_warnings.h"
 #include "tuner/api/shown_attributes.h"
 #include "tuner/base/check.h"
+#include "tuner/core/state/payments.h"
 #include "tuner/messages/wire/figures_wire.h"
 #include "tuner/study_file/study_file.h"
 
@@ -52,6 +53,21 @@ v1::IntermediateValue ToProto(const IntermediateValue& value, const Trial& trial
     point.mutable_extra()->insert(extra->second.begin(), extra->second.end());
   }
   return point;
+}
+
+// To a study's message or a trial's.
+template <typename Message>
+void AddPayments(const std::vector<Payment>& payments, Message& out) {
+  for (const Payment& payment : payments) {
+    v1::Payment& added = *out.add_payments();
+    added.set_node_template(payment.node_template);
+    added.set_gpu_type(payment.gpu_type);
+    added.set_spot(payment.spot);
+    added.set_price_per_hour(payment.price_per_hour);
+    added.set_slot_seconds(payment.slot_seconds);
+    added.set_node_seconds(payment.node_seconds);
+    added.set_cost(payment.cost);
+  }
 }
 
 void AddCurves(const Trial& trial, v1::Trial& out) {
@@ -219,6 +235,7 @@ v1::Study ToProto(const Study& study, const View& view) {
   out.set_remaining_s(RemainingSeconds(study, state, view.now));
   out.set_slot_seconds(SlotSeconds(state, study, view.now));
   out.set_spent(SpentOn(state, study, view.now));
+  AddPayments(PaymentsFor(state, study, view.now), out);
   out.set_cost_limit(study.spec.cost_limit);
   out.set_notice(NoticeOf(study, view));
   if (study.spec.target) out.set_target(*study.spec.target);
@@ -281,7 +298,10 @@ v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves) {
   }
   // An ended trial may hold slots for a moment longer, and that is worth seeing too.
   AddActivity(view.core.Activity(trial.id), out);
-  if (with_curves) AddCurves(trial, out);
+  if (with_curves) {
+    AddPayments(PaymentsFor(view.core.state(), trial, view.now), out);
+    AddCurves(trial, out);
+  }
   return out;
 }
 

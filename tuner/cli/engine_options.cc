@@ -14,6 +14,7 @@
 #include "tuner/cli/machine.h"
 #include "tuner/cli/plugin_argument.h"
 #include "tuner/server/engines.h"
+#include "tuner/server/template_engines.h"
 
 namespace espalier {
 namespace {
@@ -28,25 +29,29 @@ std::string AbsolutePath(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().string();
 }
 
-NodeAgents AgentsOf(const NodeTemplate& node, bool gpus, const std::string& token_file,
-                    const TlsFiles& tls) {
+NodeAgents AgentsOf(const GivenTemplate& of, const std::string& token_file, const TlsFiles& tls,
+                    int all_nodes) {
+  const NodeTemplate& node = of.node;
   NodeAgents agents{
       .executable = OwnExecutable(),
       .arguments = {},
       .token_file = token_file.empty() ? "" : AbsolutePath(token_file),
       // The nodes share what a lone agent would keep.
-      .on_one_machine = {"--spare-memory",
-                         std::to_string(MemoryBytes() / kSpareShare / node.max_nodes)},
+      .on_one_machine = {"--spare-memory", std::to_string(MemoryBytes() / kSpareShare / all_nodes)},
       .stop_notice_s = kStopNotice_s,
       .tls_ca_file = tls.on() ? AbsolutePath(tls.certificate) : ""};
-  if (!gpus) {
-    agents.arguments.insert(agents.arguments.end(), {"--slots", std::to_string(node.slots)});
-  }
+  const auto add = [&agents](const std::string& option, const std::string& value) {
+    agents.arguments.insert(agents.arguments.end(), {option, value});
+  };
+  if (!of.gpus) add("--slots", std::to_string(node.slots));
+  if (!node.gpu_type.empty()) add("--gpu-type", node.gpu_type);
+  if (node.price_per_hour > 0) add("--price-per-hour", fmt::format("{}", node.price_per_hour));
+  if (!node.name.empty()) agents.spot = node.spot;
   return agents;
 }
 
 // The rest of `--engine-option NAME=VALUE`, as the engine of that name takes it: a number or a
-// text.
+// text. What is given takes the place of what was there.
 absl::Status ReadEngineOptions(const std::vector<std::string>& given, PluginSpec& plugin,
                                TextOptions& texts) {
   std::set<std::string> text_names;
@@ -56,6 +61,7 @@ absl::Status ReadEngineOptions(const std::vector<std::string>& given, PluginSpec
       if (option.text) text_names.emplace(option.name);
     }
   }
+  TextOptions given_texts;
   for (const std::string& option : given) {
     const std::size_t equals = option.find('=');
     if (equals == std::string::npos || equals == 0) {
@@ -68,9 +74,10 @@ absl::Status ReadEngineOptions(const std::vector<std::string>& given, PluginSpec
     if (!text_names.contains(name) && absl::SimpleAtod(value, &number)) {
       plugin.options[name] = number;
     } else {
-      texts[name].push_back(value);
+      given_texts[name].push_back(value);
     }
   }
+  for (auto& [name, values] : given_texts) texts[name] = std::move(values);
   return absl::OkStatus();
 }
 
@@ -108,27 +115,30 @@ void EngineArguments::AddTo(CLI::App& app) {
                              "By which rule the pool's size is chosen, " +
                                  ChoiceHelp(PoolSizeRules().Names())))
       ->capture_default_str();
-  with_engine(app.add_option("--min-nodes", node_.min_nodes, "Nodes that stay in any case"))
+  CLI::Option* templates = with_engine(app.add_option(
+      "--node-templates", templates_,
+      "JSON file: a list of what nodes there may be, each with \"name\", \"slots\" or \"gpus\", "
+      "\"price_per_hour\", \"max_nodes\" and, if need be, \"min_nodes\", \"gpu_type\", \"spot\", "
+      "\"preemptions_per_hour\", \"start_s\", \"queue_s\" and \"options\" of the engine "
+      "(docs/clusters.md); the rule chooses among them (default: all nodes are alike)"));
+  const auto of_all = [&](CLI::Option* option) { return with_engine(option)->excludes(templates); };
+  of_all(app.add_option("--min-nodes", only_.node.min_nodes, "Nodes that stay in any case"))
       ->check(CLI::Range(0, kMaxEngineNodes))
       ->capture_default_str();
-  with_engine(app.add_option("--max-nodes", node_.max_nodes,
-                             "Nodes at most (default: as many as the CPU cores make)"))
+  of_all(app.add_option("--max-nodes", only_.node.max_nodes,
+                        "Nodes at most (default: as many as the CPU cores make)"))
       ->check(CLI::Range(1, kMaxEngineNodes));
-  with_engine(app.add_option("--node-slots", node_.slots, "Slots of each node"))
+  of_all(app.add_option("--node-slots", only_.node.slots, "Slots of each node"))
       ->check(CLI::Range(1, kMostSlots))
       ->capture_default_str();
-  with_engine(app.add_flag("--node-gpus", node_gpus_,
-                           "The slots are the GPUs that an agent finds on its node, and no CPU "
-                           "slots; --node-slots says how many that will be"));
-  with_engine(app.add_option_function<double>(
-                  "--node-start",
-                  [this](double seconds) {
-                    node_.start_s = seconds;
-                    start_given_ = true;
-                  },
-                  "Seconds from asking for a node to its first replica: none is started for what "
-                  "ends sooner, and one that has not come after three times that and 30 s, and "
-                  "the engine's own queue, is given up (default: the engine's own, 5 to 60)"))
+  of_all(app.add_flag("--node-gpus", only_.gpus,
+                      "The slots are the GPUs that an agent finds on its node, and no CPU "
+                      "slots; --node-slots says how many that will be"));
+  of_all(app.add_option_function<double>(
+             "--node-start", [this](double seconds) { only_.start_s = seconds; },
+             "Seconds from asking for a node to its first replica: none is started for what "
+             "ends sooner, and one that has not come after three times that and 30 s, and "
+             "the engine's own queue, is given up (default: the engine's own, 5 to 60)"))
       ->check(CLI::Range(0.0, kLongestStart_s));
   with_engine(app.add_option("--node-dir", directory_,
                              "Where the nodes' logs, parameters and checkpoints go; a service that "
@@ -139,45 +149,94 @@ void EngineArguments::AddTo(CLI::App& app) {
 absl::StatusOr<std::unique_ptr<Engine>> EngineArguments::Make(const std::string& token_file,
                                                               ServiceOptions& options) const {
   if (engine_.empty()) return nullptr;
-  ESPALIER_ASSIGN_OR_RETURN(PluginSpec plugin, ParsePlugin("--engine", engine_));
-  TextOptions texts;
-  ESPALIER_RETURN_IF_ERROR(ReadEngineOptions(engine_options_, plugin, texts));
-  PoolSizeOptions size;
-  size.node = node_;
-  if (size.node.max_nodes == 0) {
-    size.node.max_nodes =
-        std::clamp(CpuCores() / node_.slots, std::max(1, node_.min_nodes), kMaxEngineNodes);
-  }
-  if (node_.min_nodes > size.node.max_nodes) {
-    return absl::InvalidArgumentError(fmt::format("--min-nodes {}: must be at most --max-nodes, {}",
-                                                  node_.min_nodes, size.node.max_nodes));
-  }
+  PoolSizeOptions size{.templates = {}};
+  ESPALIER_ASSIGN_OR_RETURN(std::vector<Part> parts, Parts());
   ESPALIER_ASSIGN_OR_RETURN(size.rule, ParsePlugin("--pool-size", rule_));
-  NodeAgents agents = AgentsOf(size.node, node_gpus_, token_file, options.tls);
-  agents.directory = directory_;
-  absl::StatusOr<std::unique_ptr<Engine>> engine =
-      MakeEngine(plugin.name, plugin.options, agents, texts);
-  if (!engine.ok()) return InOption("--engine " + engine_, engine.status());
-  ESPALIER_RETURN_IF_ERROR(Fit((*engine)->capabilities(), size.node));
+  int all_nodes = 0;
+  for (const Part& part : parts) all_nodes += part.released_only ? 0 : part.of.node.max_nodes;
+  TemplateEngines::ByTemplate engines;
+  for (Part& part : parts) {
+    ESPALIER_RETURN_IF_ERROR(MakePart(token_file, options.tls, all_nodes, part));
+    if (!part.released_only) size.templates.push_back(part.of.node);
+    engines.emplace(part.of.node.name, std::move(part.engine));
+  }
   ESPALIER_RETURN_IF_ERROR(InOption("--pool-size " + rule_, CheckPoolSize(size)));
-  options.engine = engine->get();
+  const bool alone = engines.size() == 1 && engines.begin()->first.empty();
+  std::unique_ptr<Engine> engine = alone ? std::move(engines.begin()->second)
+                                         : std::make_unique<TemplateEngines>(std::move(engines));
+  options.engine = engine.get();
   options.pool_size = size;
   return engine;
 }
 
-// What the engine's machines are like, where no option says it.
-absl::Status EngineArguments::Fit(const EngineCapabilities& machines, NodeTemplate& node) const {
-  if (!start_given_) node.start_s = machines.start_s;
-  node.queue_s = machines.queue_s;
+// Those of the file, or the only one; and those that the folder has nodes of, from an earlier time.
+absl::StatusOr<std::vector<EngineArguments::Part>> EngineArguments::Parts() const {
+  std::vector<Part> parts;
+  if (templates_.empty()) {
+    GivenTemplate only = only_;
+    if (only.node.max_nodes == 0) {
+      only.node.max_nodes = std::clamp(CpuCores() / only.node.slots,
+                                       std::max(1, only.node.min_nodes), kMaxEngineNodes);
+    }
+    if (only.node.min_nodes > only.node.max_nodes) {
+      return absl::InvalidArgumentError(
+          fmt::format("--min-nodes {}: must be at most --max-nodes, {}", only.node.min_nodes,
+                      only.node.max_nodes));
+    }
+    parts.push_back({.of = only});
+  } else {
+    const absl::StatusOr<std::vector<GivenTemplate>> given = ReadNodeTemplates(templates_);
+    if (!given.ok()) return InOption("--node-templates", given.status());
+    for (const GivenTemplate& of : *given) parts.push_back({.of = of});
+  }
+  for (const std::string& name : TemplatesIn(directory_)) {
+    const bool known = std::any_of(parts.begin(), parts.end(),
+                                   [&](const Part& part) { return part.of.node.name == name; });
+    if (known) continue;
+    Part former{.of = parts.front().of, .released_only = true};
+    former.of.node.name = name;
+    parts.push_back(std::move(former));
+  }
+  return parts;
+}
+
+absl::Status EngineArguments::MakePart(const std::string& token_file, const TlsFiles& tls,
+                                       int all_nodes, Part& part) const {
+  ESPALIER_ASSIGN_OR_RETURN(PluginSpec plugin, ParsePlugin("--engine", engine_));
+  TextOptions texts;
+  ESPALIER_RETURN_IF_ERROR(ReadEngineOptions(engine_options_, plugin, texts));
+  ESPALIER_RETURN_IF_ERROR(ReadEngineOptions(part.of.options, plugin, texts));
+  NodeAgents agents = AgentsOf(part.of, token_file, tls, all_nodes);
+  agents.directory = FolderOfTemplate(directory_, part.of.node.name);
+  if (!part.of.node.name.empty()) agents.checkpoints = AbsolutePath(directory_ + "/checkpoints");
+  absl::StatusOr<std::unique_ptr<Engine>> engine =
+      MakeEngine(plugin.name, plugin.options, agents, texts);
+  absl::Status made = InOption("--engine " + engine_, engine.status());
+  if (made.ok()) {
+    part.engine = *std::move(engine);
+    made = Fit(part.engine->capabilities(), part);
+  }
+  if (templates_.empty() || made.ok()) return made;
+  return InOption(
+      fmt::format("--node-templates {}: template \"{}\"", templates_, part.of.node.name), made);
+}
+
+// What the engine's machines are like, where nothing else says it. Where there are several
+// templates none waits in the engine's queue for longer than it says itself.
+absl::Status EngineArguments::Fit(const EngineCapabilities& machines, Part& part) const {
+  NodeTemplate& node = part.of.node;
+  node.start_s = part.of.start_s.value_or(machines.start_s);
+  if (templates_.empty()) node.queue_s = machines.queue_s;
   if (machines.most_nodes == 0) return absl::OkStatus();
-  if (node_.max_nodes == 0) {
+  if (templates_.empty() && only_.node.max_nodes == 0) {
     return absl::InvalidArgumentError(
         fmt::format("--engine {}: say how many nodes it may start, with --max-nodes 1 to {}",
                     engine_, machines.most_nodes));
   }
-  if (node_.max_nodes > machines.most_nodes) {
-    return absl::InvalidArgumentError(fmt::format("--max-nodes {}: --engine {} has {} at most",
-                                                  node_.max_nodes, engine_, machines.most_nodes));
+  if (node.max_nodes > machines.most_nodes) {
+    return absl::InvalidArgumentError(fmt::format(
+        "{} {}: --engine {} has {} at most", templates_.empty() ? "--max-nodes" : "\"max_nodes\"",
+        node.max_nodes, engine_, machines.most_nodes));
   }
   return absl::OkStatus();
 }

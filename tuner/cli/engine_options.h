@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tuner/base/status.h"
+#include "tuner/cli/node_templates.h"
 #include "tuner/core/pool_size/engine.h"
 #include "tuner/server/service.h"
 
@@ -22,15 +23,24 @@ class EngineArguments {
                                                ServiceOptions& options) const;
 
  private:
-  absl::Status Fit(const EngineCapabilities& machines, NodeTemplate& node) const;
+  // A template and the engine of its nodes; without --node-templates there is one.
+  struct Part {
+    GivenTemplate of;
+    bool released_only = false;  // no template any more: its nodes are given back
+    std::unique_ptr<Engine> engine{};
+  };
+
+  absl::StatusOr<std::vector<Part>> Parts() const;
+  absl::Status MakePart(const std::string& token_file, const TlsFiles& tls, int all_nodes,
+                        Part& part) const;
+  absl::Status Fit(const EngineCapabilities& machines, Part& part) const;
 
   std::string engine_;
   std::vector<std::string> engine_options_;
   std::string rule_ = "utility_price";
   std::string directory_ = "espalier-nodes";
-  NodeTemplate node_{.slots = 1, .start_s = 5, .min_nodes = 0, .max_nodes = 0};
-  bool start_given_ = false;
-  bool node_gpus_ = false;
+  std::string templates_;  // a file
+  GivenTemplate only_{.node = {.slots = 1, .start_s = 5, .min_nodes = 0, .max_nodes = 0}};
 };
 
 }  // namespace espalier

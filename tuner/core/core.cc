@@ -248,7 +248,7 @@ void Core::Impl::Observe(const Change& change) {
 void Core::Impl::SizePool() {
   if (!pool_sizer_->Due()) return;
   const int most_slots =
-      std::max({1, pool_.SlotsTotal(), MostSlots(pool_, options_.pool_size->node)});
+      std::max({1, pool_.SlotsTotal(), MostSlots(pool_, options_.pool_size->templates)});
   pool_sizer_->Resize(pool_work_.Describe(most_slots), client_slots_.SlotsWanted());
 }
 

@@ -108,9 +108,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCommand(const OptionValues& options,
   ESPALIER_ASSIGN_OR_RETURN(NodeDirectory directory, NodeDirectory::Open(agents.directory));
   const double notice_s = options["notice_s"];
   NodeAgents with_notice = agents;
-  if (notice_s > 0) {
-    with_notice.arguments.insert(with_notice.arguments.end(),
-                                 {"--spot", "--drain-on-usr1", absl::StrCat(notice_s)});
+  for (const std::string& word : NoticeArguments(agents, notice_s)) {
+    with_notice.arguments.push_back(word);
   }
   return std::make_unique<ReconcilingEngine>(
       std::make_unique<CommandProvider>(

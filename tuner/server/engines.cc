@@ -38,6 +38,13 @@ std::vector<std::string> AgentArguments(const NodeAgents& agents) {
   return words;
 }
 
+std::vector<std::string> NoticeArguments(const NodeAgents& agents, double notice_s) {
+  std::vector<std::string> words;
+  if (agents.spot.value_or(notice_s > 0)) words.emplace_back("--spot");
+  if (notice_s > 0) words.insert(words.end(), {"--drain-on-usr1", absl::StrCat(notice_s)});
+  return words;
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(std::string_view name, const Options& options,
                                                    const NodeAgents& agents,
                                                    const TextOptions& texts) {

@@ -29,10 +29,16 @@ struct NodeAgents {
   double stop_notice_s = 0;                   // that a SIGTERM gives them; 0: none
   std::string tls_ca_file{};                  // whom they trust; empty: as their token says
   std::optional<MachinePaths> paths{};        // none: as here
+  std::string checkpoints{};   // folder that nodes of one machine share; empty: in `directory`
+  std::optional<bool> spot{};  // whether they may be taken away; none: if there is a notice
 };
 
 // The arguments, those by which it finds its files, and what SIGTERM means to it.
 std::vector<std::string> AgentArguments(const NodeAgents& agents);
+
+// The arguments of agents whose machines are told so many seconds ahead that they are taken away,
+// by SIGUSR1; 0: they are not told.
+std::vector<std::string> NoticeArguments(const NodeAgents& agents, double notice_s);
 
 // All engines. Each row is the last function of its engine's source file.
 const PluginTable<Engine, NodeAgents>& Engines();

@@ -24,7 +24,12 @@ namespace {
 std::vector<std::string> WordsOf(const NodeAgents& agents) {
   std::vector<std::string> words = AgentArguments(agents);
   words.insert(words.end(), agents.on_one_machine.begin(), agents.on_one_machine.end());
+  for (const std::string& word : NoticeArguments(agents, 0)) words.push_back(word);
   return words;
+}
+
+std::string SharedFolder(const NodeAgents& agents) {
+  return agents.checkpoints.empty() ? agents.directory + "/checkpoints" : agents.checkpoints;
 }
 
 // Nodes that are processes of this machine. They outlive a process that dies without ending its
@@ -147,6 +152,7 @@ class LocalEngine final : public Engine {
       absl::StatusOr<NodeProcess> node = NodeProcess::Start({.executable = agents_.executable,
                                                              .arguments = WordsOf(agents_),
                                                              .directory = agents_.directory,
+                                                             .checkpoints = SharedFolder(agents_),
                                                              .name = *it,
                                                              .grpc_address = grpc_address_,
                                                              .http_address = http_address_});

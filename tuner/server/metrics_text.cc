@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "prometheus/text_serializer.h"
+#include "tuner/core/state/engine_node_names.h"
 #include "tuner/messages/training_figures.h"
 #include "tuner/server/metrics.h"
 
@@ -108,6 +109,27 @@ MetricFamily NodeMetrics(const View& view) {
   return family;
 }
 
+// What the nodes that are there cost an hour, where any has a price.
+void AddPrices(const View& view, std::vector<MetricFamily>& families) {
+  using Kind = std::tuple<std::string, std::string, bool>;
+  std::map<Kind, double> prices;
+  for (const NodeView& node : view.core.Nodes()) {
+    if (node.price_per_hour == 0) continue;
+    prices[{TemplateOf(node.name).value_or(""), node.gpu_type, node.spot}] += node.price_per_hour;
+  }
+  MetricFamily family = Gauge("espalier_price_per_hour",
+                              "What the pool's nodes cost an hour, by template, GPU type and spot");
+  for (const auto& [kind, price] : prices) {
+    ClientMetric metric;
+    const auto& [node_template, gpu_type, spot] = kind;
+    metric.label = {
+        {"template", node_template}, {"gpu_type", gpu_type}, {"spot", spot ? "yes" : "no"}};
+    metric.gauge.value = price;
+    family.metric.push_back(std::move(metric));
+  }
+  if (!family.metric.empty()) families.push_back(std::move(family));
+}
+
 // A series for each pair, while the allocator keeps the two apart.
 void AddFaultMetrics(const View& view, std::vector<MetricFamily>& families) {
   const std::map<NodeId, std::string>& names = view.core.state().nodes;
@@ -155,6 +177,7 @@ std::vector<MetricFamily> StateMetrics(const View& view) {
       Single("espalier_slots_total", "Slots of the pool", view.core.SlotsTotal()),
       Single("espalier_slots_held", "Slots held by trials", view.core.SlotsHeld())};
   families.push_back(NodeMetrics(view));
+  AddPrices(view, families);
   AddFaultMetrics(view, families);
   AddTrialMetrics(view, families);
   return families;

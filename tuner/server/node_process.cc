@@ -96,7 +96,7 @@ absl::StatusOr<NodeProcess> NodeProcess::Start(const Plan& plan) {
   std::vector<std::string> words = {plan.executable, "agent",   "--join", plan.grpc_address,
                                     "--name",        plan.name, "--dir",  folder.string()};
   // All nodes are on this machine: what one writes the others see.
-  words.insert(words.end(), {"--shared-dir", (fs::path(plan.directory) / "checkpoints").string()});
+  words.insert(words.end(), {"--shared-dir", plan.checkpoints});
   if (!plan.http_address.empty()) words.insert(words.end(), {"--http", plan.http_address});
   words.insert(words.end(), plan.arguments.begin(), plan.arguments.end());
   ESPALIER_ASSIGN_OR_RETURN(const pid_t pid,

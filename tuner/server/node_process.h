@@ -19,7 +19,8 @@ class NodeProcess {
   struct Plan {
     std::string executable;
     std::vector<std::string> arguments;
-    std::string directory;  // of all nodes
+    std::string directory;    // of all nodes
+    std::string checkpoints;  // folder that all nodes share
     std::string name;
     std::string grpc_address;
     std::string http_address;  // empty: none

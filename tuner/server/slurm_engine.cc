@@ -155,10 +155,9 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeSlurm(const OptionValues& options,
   ESPALIER_ASSIGN_OR_RETURN(NodeDirectory directory, NodeDirectory::Open(agents.directory));
   const std::int64_t notice_s = options.Whole("notice_s");
   NodeAgents jobs = agents;
-  const auto add = [&jobs](const std::vector<std::string>& words) {
-    jobs.arguments.insert(jobs.arguments.end(), words.begin(), words.end());
-  };
-  if (notice_s > 0) add({"--spot", "--drain-on-usr1", absl::StrCat(notice_s)});
+  for (const std::string& word : NoticeArguments(agents, static_cast<double>(notice_s))) {
+    jobs.arguments.push_back(word);
+  }
   if (const std::string agent = options.Text("agent"); !agent.empty()) jobs.executable = agent;
   return std::make_unique<ReconcilingEngine>(
       std::make_unique<SlurmProvider>(SbatchWords(options),

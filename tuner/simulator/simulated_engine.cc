@@ -4,14 +4,15 @@
 
 namespace espalier {
 
-SimulatedEngine::SimulatedEngine(double start_s, std::function<Time()> clock,
-                                 std::function<void(double)> wake)
-    : start_s_(start_s), clock_(std::move(clock)), wake_(std::move(wake)) {}
+SimulatedEngine::SimulatedEngine(std::function<double(const std::string&)> start_s,
+                                 std::function<Time()> clock, std::function<void(double)> wake)
+    : start_s_(std::move(start_s)), clock_(std::move(clock)), wake_(std::move(wake)) {}
 
 void SimulatedEngine::StartNode(const std::string& name) {
   if (stopped_ || here_.contains(name) || starting_.contains(name)) return;
-  starting_.emplace(name, After(clock_(), start_s_));
-  wake_(start_s_);
+  const double start_s = start_s_(name);
+  starting_.emplace(name, After(clock_(), start_s));
+  wake_(start_s);
 }
 
 void SimulatedEngine::ReleaseNode(const std::string& name) {

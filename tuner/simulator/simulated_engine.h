@@ -22,7 +22,8 @@ class SimulatedEngine final : public Engine {
 
   // `clock` tells virtual time. `wake` is told after how many seconds TakeDue has something,
   // perhaps.
-  SimulatedEngine(double start_s, std::function<Time()> clock, std::function<void(double)> wake);
+  SimulatedEngine(std::function<double(const std::string&)> start_s, std::function<Time()> clock,
+                  std::function<void(double)> wake);
 
   void Open(const std::string& /*grpc_address*/, const std::string& /*http_address*/) override {}
   void StartNode(const std::string& name) override;
@@ -34,7 +35,7 @@ class SimulatedEngine final : public Engine {
   std::vector<Happening> TakeDue();
 
  private:
-  const double start_s_;
+  const std::function<double(const std::string&)> start_s_;  // of a node, by its name
   const std::function<Time()> clock_;
   const std::function<void(double)> wake_;
   std::map<std::string, Time> starting_;  // until when

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/base/check.h"
+#include "tuner/core/state/engine_node_names.h"
 
 namespace espalier {
 
@@ -47,7 +48,8 @@ VirtualPool::VirtualPool(Workload& load, VirtualPoolOptions options)
   }
   if (!options_.core.pool_size) return;
   engine_ = std::make_unique<SimulatedEngine>(
-      options_.core.pool_size->node.start_s, [this] { return agenda_.now(); },
+      [this](const std::string& name) { return TemplateOfNode(name).start_s; },
+      [this] { return agenda_.now(); },
       [this](double delay_s) { In(delay_s, [this] { EngineHappens(); }); });
 }
 
@@ -216,15 +218,24 @@ void VirtualPool::AskEngine(const std::vector<NodeRequest>& requests) {
   }
 }
 
+const NodeTemplate& VirtualPool::TemplateOfNode(const std::string& name) const {
+  const std::vector<NodeTemplate>& templates = options_.core.pool_size->templates;
+  const auto of = std::find_if(templates.begin(), templates.end(),
+                               [&name](const auto& node) { return TemplateOf(name) == node.name; });
+  ESPALIER_CHECK(of != templates.end(), "the core asks for nodes of its templates");
+  return *of;
+}
+
 void VirtualPool::EngineHappens() {
   for (const SimulatedEngine::Happening& happening : engine_->TakeDue()) {
     if (!happening.joins) {
       Leave(engine_nodes_.at(happening.name));
       continue;
     }
-    const NodeTemplate& node = options_.core.pool_size->node;
+    const NodeTemplate& node = TemplateOfNode(happening.name);
     VirtualNode added{happening.name, node.slots};
     added.gpu_type = node.gpu_type;
+    added.spot = node.spot;
     added.price_per_hour = node.price_per_hour;
     engine_nodes_[happening.name] = options_.nodes.size();
     options_.nodes.push_back(std::move(added));

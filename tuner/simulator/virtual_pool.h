@@ -39,7 +39,7 @@ struct VirtualPoolOptions {
   std::optional<double> spare_start_s{};
   bool whole_steps = false;      // groups change at the end of an optimizer step, as real ones do
   double progress_period_s = 1;  // how often trials tell step times, as the real ones do
-  CoreOptions core;  // with a pool size: a simulated engine starts nodes of its template
+  CoreOptions core;  // with a pool size: a simulated engine starts nodes of its templates
   // Sees every step of the core, e.g. to write a transcript.
   std::function<void(Time, const Event&, const StepResult&)> observer;
 };
@@ -119,6 +119,7 @@ class VirtualPool {
   void DoCommands();
   void AskEngine(const std::vector<NodeRequest>& requests);
   void EngineHappens();
+  const NodeTemplate& TemplateOfNode(const std::string& name) const;
   void Do(const StartReplicaCommand& command);
   void Do(const RegroupCommand& command);
   void Do(const StopReplicaCommand& command);

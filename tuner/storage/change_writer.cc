@@ -111,6 +111,13 @@ class ChangeWriter::Impl {
         .Run();
   }
   absl::Status operator()(const NodeRegistered& c) { return insert_node_.Bind(c.id, c.name).Run(); }
+  absl::Status operator()(const NodeTermsTold& c) {
+    const NodeTerms& terms = c.terms;
+    return insert_terms_
+        .Bind(c.id, terms.since, terms.slots, terms.gpu_type, terms.spot ? 1 : 0,
+              terms.price_per_hour)
+        .Run();
+  }
   absl::Status operator()(const NodeDrained& c) {
     ESPALIER_RETURN_IF_ERROR(delete_drained_.Bind(c.id).Run());
     return c.drained ? insert_drained_.Bind(c.id, c.ends).Run() : absl::OkStatus();
@@ -171,7 +178,7 @@ class ChangeWriter::Impl {
   Statement insert_trial_, select_trial_, update_trial_;
   Statement insert_extra_;
   Statement insert_value_, insert_resize_, insert_decision_, insert_node_, set_replica_ids_;
-  Statement insert_drained_, delete_drained_;
+  Statement insert_terms_, insert_drained_, delete_drained_;
   Statement delete_policy_, insert_policy_, set_token_;
   Statement set_value_, select_study_text_, rename_study_, set_study_attribute_,
       set_trial_attribute_;
@@ -216,6 +223,10 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
        "(?1, (SELECT ifnull(max(number), -1) + 1 FROM decisions WHERE study = ?1), "
        "?2, ?3, ?4, ?5, ?6, ?7)"},
       {&insert_node_, "INSERT INTO nodes (id, name) VALUES (?, ?)"},
+      {&insert_terms_,
+       "INSERT INTO node_terms (node, number, since_us, slots, gpu_type, spot, price_per_hour) "
+       "VALUES (?1, (SELECT ifnull(max(number), -1) + 1 FROM node_terms WHERE node = ?1), "
+       "?2, ?3, ?4, ?5, ?6)"},
       {&delete_drained_, "DELETE FROM drained_nodes WHERE node = ?"},
       {&insert_drained_, "INSERT INTO drained_nodes (node, ends_us) VALUES (?, ?)"},
       {&delete_policy_, "DELETE FROM pool_policy"},

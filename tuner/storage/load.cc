@@ -169,6 +169,19 @@ class Loader {
           state_.nodes.emplace(row.Integer(0), row.Text(1));
           return absl::OkStatus();
         }));
+    ESPALIER_RETURN_IF_ERROR(
+        ForEach("terms of node",
+                "SELECT node, since_us, slots, gpu_type, spot, price_per_hour FROM node_terms "
+                "ORDER BY node, number",
+                [&](const Statement& row) {
+                  state_.node_terms[NodeId(row.Integer(0))].push_back(
+                      {.since = row.Moment(1),
+                       .slots = static_cast<int>(row.Integer(2)),
+                       .gpu_type = row.Text(3),
+                       .spot = row.Integer(4) != 0,
+                       .price_per_hour = row.Double(5)});
+                  return absl::OkStatus();
+                }));
     ESPALIER_RETURN_IF_ERROR(LoadPolicy());
     ESPALIER_RETURN_IF_ERROR(LoadTokens());
     return ForEach("drained node", "SELECT node, ends_us FROM drained_nodes",

@@ -244,6 +244,19 @@ CREATE TABLE figures (
   PRIMARY KEY (trial, name)
 ) WITHOUT ROWID;
 )sql",
+    R"sql(
+-- What nodes are and cost, in the order in which their agents told it.
+CREATE TABLE node_terms (
+  node INTEGER NOT NULL REFERENCES nodes (id),
+  number INTEGER NOT NULL,
+  since_us INTEGER NOT NULL,
+  slots INTEGER NOT NULL,
+  gpu_type TEXT NOT NULL,
+  spot INTEGER NOT NULL,
+  price_per_hour REAL NOT NULL,
+  PRIMARY KEY (node, number)
+) WITHOUT ROWID;
+)sql",
 };
 constexpr std::int64_t kLatestVersion = std::ssize(kMigrations);
 static_assert(kLatestVersion == kLatestSchema);

@@ -90,6 +90,17 @@ TEST_F(Simulate, AStreamEndsAtItsTarget) {
   EXPECT_THAT(outcome.output, Not(HasSubstr("target                -")));
 }
 
+TEST_F(Simulate, NodesOfSeveralTemplatesCostLess) {
+  std::ofstream(directory_.File("templates.json")) << R"([
+    {"name": "on-demand", "slots": 2, "price_per_hour": 3, "max_nodes": 4, "start_s": 20},
+    {"name": "spot", "slots": 2, "price_per_hour": 1, "max_nodes": 2, "start_s": 20, "spot": true}])";
+  const Outcome outcome = Run({"poolbench", "--trials", "12", "--slots", "8", "--nodes", "4",
+                               "--pool-size", "utility_price", "--node-templates",
+                               directory_.File("templates.json"), "--decisions", "log.txt"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(Text("log.txt"), HasSubstr("pool grows from 0 to 2 of spot, all in all "));
+}
+
 TEST_F(Simulate, RefusesWhatItDoesNotKnowWithARemedy) {
   ExpectRefused({"poolbench", "--slots", "9", "--nodes", "2"}, {"--slots 9", "--slots 16"});
   ExpectRefused({"poolbench", "--policy", "foo"}, {"\"foo\" is unknown", "fixed"});

@@ -42,6 +42,17 @@ TEST(ExportCsv, HasAColumnForEachFurtherFigure) {
   EXPECT_EQ(lines[6], "2,FAIL,0.2,128,<script>,,,,,,,,,8.000000,9.000000,1.000,0,exit code 3");
 }
 
+TEST(ExportCsv, TellsWhatWasPaidWhereThatIsKnown) {
+  v1::StudyDetails details = SampleStudy();
+  details.mutable_study()->add_payments()->set_cost(2);
+  details.mutable_trials(0)->add_payments()->set_cost(1.25);
+  details.mutable_trials(0)->add_payments()->set_cost(0.5);
+  const std::vector<std::string> lines = Lines(ExportCsv(details));
+  EXPECT_TRUE(lines[0].ends_with(",restarts,reason,paid")) << lines[0];
+  EXPECT_TRUE(lines[1].ends_with(",14.000,0,,1.75")) << lines[1];
+  EXPECT_TRUE(lines[6].ends_with(",exit code 3,0")) << lines[6];
+}
+
 TEST(ExportCsv, WritesNaNAndQuotes) {
   const std::vector<std::string> lines = Lines(ExportCsv(SampleStudy()));
   EXPECT_EQ(lines[4],

@@ -29,6 +29,22 @@ TEST(TrialText, ShowsFurtherFiguresBesideTheValues) {
               AllOf(Contains(HasSubstr("batch  loss")), Contains(HasSubstr("1.25"))));
 }
 
+TEST(TrialText, ShowsWhatItsSlotsHaveCost) {
+  v1::StudyDetails details = SampleStudy();
+  v1::Payment& payment = *details.mutable_trials(0)->add_payments();
+  payment.set_node_template("cheap");
+  payment.set_gpu_type("T4");
+  payment.set_spot(true);
+  payment.set_price_per_hour(0.5);
+  payment.set_slot_seconds(14400);
+  payment.set_node_seconds(7200);
+  payment.set_cost(1);
+  EXPECT_THAT(
+      TrialText(details, details.trials(0), kSampleStart + 20),
+      IsSupersetOf({"paid for slots", "  nodes            an hour  node-hours  slot-hours  paid",
+                    "  cheap, T4, spot  0.5      2           4           1"}));
+}
+
 TEST(TrialText, ShowsTheLastOutputOfAFailedTrial) {
   const v1::StudyDetails details = SampleStudy();
   EXPECT_THAT(TrialText(details, details.trials(2), kSampleStart + 20),

@@ -142,6 +142,14 @@ TEST_F(DrainsTest, ATrialHoldsSlotsOfOneTypeOnly) {
   EXPECT_EQ(View(id).gpu_type, "H200");
   EXPECT_TRUE(View(id).spot);
   EXPECT_EQ(View(id).price_per_hour, 3.5);
+  Step(other);
+  other.price_per_hour = 3;
+  Step(other);
+  const auto& told = core_.state().node_terms;
+  EXPECT_EQ(told.size(), 1u) << "of nodes that cost nothing and stay there is nothing to tell";
+  ASSERT_EQ(told.at(id).size(), 2u);
+  EXPECT_EQ(told.at(id).front().price_per_hour, 3.5);
+  EXPECT_EQ(told.at(id).back().price_per_hour, 3);
 }
 
 }  // namespace

@@ -18,9 +18,9 @@ constexpr double kPatience_s = 3 * kStart_s + 30;
 
 CoreOptions Sized(int min_nodes = 0) {
   CoreOptions options;
-  options.pool_size =
-      PoolSizeOptions{{"utility_price", {}},
-                      {.slots = 1, .start_s = kStart_s, .min_nodes = min_nodes, .max_nodes = 3}};
+  options.pool_size = PoolSizeOptions{
+      .rule = {"utility_price", {}},
+      .templates = {{.slots = 1, .start_s = kStart_s, .min_nodes = min_nodes, .max_nodes = 3}}};
   return options;
 }
 

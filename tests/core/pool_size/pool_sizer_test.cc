@@ -8,6 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 
 constexpr double kNodeStart_s = 10;
 constexpr double kNodePatience_s = 3 * kNodeStart_s + 30;
@@ -19,8 +20,9 @@ class PoolSizerTest : public ::testing::Test {
   PoolSizerTest() { turn_.Begin(TimeFromSeconds(100)); }
 
   static PoolSizeOptions AtLeast(int nodes) {
-    return {{"utility_price", {}},
-            {.slots = 1, .start_s = kNodeStart_s, .min_nodes = nodes, .max_nodes = 3}};
+    return {
+        .rule = {"utility_price", {}},
+        .templates = {{.slots = 1, .start_s = kNodeStart_s, .min_nodes = nodes, .max_nodes = 3}}};
   }
 
   // What the engine is told so many seconds later: "+pool-1" to start it, "-pool-1" to release it.
@@ -57,7 +59,7 @@ TEST_F(PoolSizerTest, NodesThatDoNotComeAreGivenUpAndAskedForAnew) {
 
 TEST_F(PoolSizerTest, ANodeMayWaitInTheEnginesQueueAndIsAskedForAgainMeanwhile) {
   PoolSizeOptions options = AtLeast(1);
-  options.node.queue_s = 1000;
+  options.templates[0].queue_s = 1000;
   PoolSizer sizer(turn_, pool_, options, kLease_s);
   EXPECT_THAT(Look(sizer), ElementsAre("+pool-1"));
   EXPECT_THAT(Look(sizer, kNodePatience_s), ElementsAre("+pool-1"));
@@ -105,7 +107,58 @@ TEST_F(PoolSizerTest, OtherNodesAreNotTheEngines) {
   Come(sizer, 1, "pool-1");
   Come(sizer, 2, "pool-x");
   EXPECT_EQ(SlotsOfOtherNodes(pool_), 1);
-  EXPECT_EQ(MostSlots(pool_, AtLeast(0).node), 4);
+  EXPECT_EQ(MostSlots(pool_, AtLeast(0).templates), 4);
+}
+
+PoolSizeOptions OfTemplates(int least_spot) {
+  return {.rule = {"utility_price", {}},
+          .templates = {{.slots = 1,
+                         .price_per_hour = 1,
+                         .start_s = kNodeStart_s,
+                         .max_nodes = 2,
+                         .name = "on-demand"},
+                        {.slots = 1,
+                         .price_per_hour = 0.3,
+                         .start_s = kNodeStart_s,
+                         .min_nodes = least_spot,
+                         .max_nodes = 2,
+                         .name = "spot",
+                         .spot = true}}};
+}
+
+TEST_F(PoolSizerTest, EachTemplateKeepsItsLeastUnderItsName) {
+  PoolSizer sizer(turn_, pool_, OfTemplates(1), kLease_s);
+  EXPECT_THAT(Look(sizer), ElementsAre("+pool-spot-1"));
+  Come(sizer, 1, "pool-spot-1");
+  EXPECT_THAT(Look(sizer, 100), IsEmpty());
+  EXPECT_EQ(sizer.Next(/*clients_ask=*/false), std::nullopt);
+  EXPECT_EQ(MostSlots(pool_, OfTemplates(1).templates), 4);
+}
+
+TEST_F(PoolSizerTest, ATemplateWhoseNodesDoNotComeIsLeftOutForAWhile) {
+  PoolSizer sizer(turn_, pool_, OfTemplates(0), kLease_s);
+  EXPECT_THAT(Look(sizer, 0, 2), ElementsAre("+pool-on-demand-1", "+pool-on-demand-2"));
+  EXPECT_THAT(Look(sizer, kNodePatience_s, 2),
+              IsSupersetOf({"-pool-on-demand-1", "-pool-on-demand-2"}));
+}
+
+TEST_F(PoolSizerTest, NodesOfATemplateThatThePoolHasNoMoreAreReleased) {
+  PoolSizer sizer(turn_, pool_, OfTemplates(0), kLease_s);
+  Come(sizer, 1, "pool-1");
+  Come(sizer, 2, "pool-gone-1");
+  Come(sizer, 3, "else");
+  EXPECT_THAT(Look(sizer), ElementsAre("-pool-1", "-pool-gone-1"));
+  EXPECT_FALSE(pool_.Draining(NodeId(3)));
+}
+
+TEST(EngineNodeNames, TellTheTemplate) {
+  EXPECT_EQ(EngineNodeName("", 7), "pool-7");
+  EXPECT_EQ(EngineNodeName("a100-spot", 7), "pool-a100-spot-7");
+  EXPECT_EQ(TemplateOf("pool-7"), "");
+  EXPECT_EQ(TemplateOf("pool-a100-spot-7"), "a100-spot");
+  for (const char* other : {"pool-", "pool-x", "pool-0", "pool--7", "pool-a-x", "pools-7", "a"}) {
+    EXPECT_EQ(TemplateOf(other), std::nullopt) << other;
+  }
 }
 
 }  // namespace

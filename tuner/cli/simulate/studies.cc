@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tuner/cli/files.h"
+#include "tuner/cli/node_templates.h"
 #include "tuner/cli/plugin_argument.h"
 #include "tuner/cli/study_source.h"
 #include "tuner/cli/views/report/page.h"
@@ -178,12 +179,22 @@ absl::Status SetPoolSize(const SimulateStudyArguments& a, const PluginSpec& rule
     }
     return absl::OkStatus();
   }
-  pool.core.pool_size = PoolSizeOptions{rule,
-                                        {.slots = a.slots / a.nodes,
-                                         .price_per_hour = a.node_price,
-                                         .start_s = a.node_start_s,
-                                         .min_nodes = a.min_nodes,
-                                         .max_nodes = a.nodes}};
+  pool.core.pool_size = PoolSizeOptions{.rule = rule,
+                                        .templates = {{.slots = a.slots / a.nodes,
+                                                       .price_per_hour = a.node_price,
+                                                       .start_s = a.node_start_s,
+                                                       .min_nodes = a.min_nodes,
+                                                       .max_nodes = a.nodes}}};
+  if (!a.node_templates.empty()) {
+    ESPALIER_ASSIGN_OR_RETURN(const std::vector<GivenTemplate> given,
+                              ReadNodeTemplates(a.node_templates));
+    std::vector<NodeTemplate>& templates = pool.core.pool_size->templates;
+    templates.clear();
+    for (const GivenTemplate& of : given) {
+      templates.push_back(of.node);
+      templates.back().start_s = of.start_s.value_or(a.node_start_s);
+    }
+  }
   const absl::Status known = CheckPoolSize(*pool.core.pool_size);
   if (known.ok()) return known;
   return absl::InvalidArgumentError(

@@ -18,6 +18,7 @@ struct SimulateStudyArguments {
   int min_nodes = 0;
   double node_start_s = 60;
   double node_price = 0;
+  std::string node_templates;  // a file
   double time_limit_s = 0;
   std::vector<std::string> policies;
   std::string pruner;

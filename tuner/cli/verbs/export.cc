@@ -36,7 +36,8 @@ VerbAction AddExport(CLI::App& app) {
                  "csv: one row a trial and reported step, with its parameters, step, value, "
                  "at_s (seconds since the study's creation), global_batch_size, slots held then, "
                  "and the trial's final_value, started_s, ended_s, slot_seconds, restarts, "
-                 "reason. json: everything, as StudyDetails of tuner.proto: also the slots held "
+                 "reason and, where nodes have prices, paid. json: everything, as StudyDetails of "
+                 "tuner.proto: also the slots held "
                  "over time and the decisions (a service tells the newest 20,000, a file with "
                  "--db has all)")
       ->check(CLI::IsMember({"csv", "json"}))

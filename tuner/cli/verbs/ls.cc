@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -17,8 +18,11 @@ namespace {
 
 absl::Status List(StudySource& source) {
   ESPALIER_ASSIGN_OR_RETURN(const v1::ListStudiesResponse list, source.ListStudies());
+  const bool paid = std::any_of(list.studies().begin(), list.studies().end(),
+                                [](const v1::Study& study) { return study.spent() > 0; });
   std::vector<std::vector<std::string>> rows = {
       {"study", "state", "running time", "best", "trials"}};
+  if (paid) rows[0].emplace_back("spent");
   for (const v1::Study& study : list.studies()) {
     rows.push_back(std::vector<std::string>{
         study.name(), StateName(study.state()), FormatDuration(study.elapsed_s()),
@@ -26,6 +30,7 @@ absl::Status List(StudySource& source) {
             ? fmt::format("{} {}", study.metric(), FormatValue(study.best_value()))
             : "",
         TrialCounts(study)});
+    if (paid) rows.back().push_back(study.spent() > 0 ? FormatValue(study.spent()) : "");
   }
   for (const std::string& line : Columns(rows)) std::puts(line.c_str());
   return absl::OkStatus();

@@ -10,6 +10,7 @@
 #include "tuner/cli/display.h"
 #include "tuner/cli/verb.h"
 #include "tuner/cli/views/promise_record.h"
+#include "tuner/cli/views/record.h"
 #include "tuner/cli/views/table.h"
 #include "tuner/cli/views/text.h"
 #include "tuner/cli/views/trial_text.h"
@@ -38,6 +39,11 @@ void ShowStudy(const v1::StudyDetails& details, double now) {
   for (const TableLine& line : RenderTable(details, options)) std::puts(line.text.c_str());
   const std::string promise = PromiseLine(PromiseReliability(details));
   if (!promise.empty()) std::puts(promise.c_str());
+  const auto payments = PaymentRows(details.study().payments());
+  if (payments.size() > 1) {
+    std::puts("paid for slots");
+    for (const std::string& line : Columns(payments)) std::printf("  %s\n", line.c_str());
+  }
   if (!details.study().notice().empty()) {
     std::printf("note: %s\n", details.study().notice().c_str());
   }

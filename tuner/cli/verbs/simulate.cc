@@ -87,6 +87,10 @@ void AddPoolSize(CLI::App& app, SimulateStudyArguments& a) {
   app.add_option("--node-price", a.node_price, "Of a node's hour, in any currency")
       ->check(CLI::NonNegativeNumber)
       ->group(kGroup);
+  app.add_option("--node-templates", a.node_templates,
+                 "File of what nodes such a rule may choose among, as tuner serve takes it; "
+                 "--min-nodes, --node-start and --node-price are for pools without")
+      ->group(kGroup);
 }
 
 void AddStudy(CLI::App& app, SimulateStudyArguments& a) {

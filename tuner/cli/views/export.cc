@@ -41,6 +41,12 @@ std::string PlainParameter(const v1::Parameter& parameter) {
   return json.is_string() ? json.get<std::string>() : parameter.json();
 }
 
+double Paid(const v1::Trial& trial) {
+  double sum = 0;
+  for (const v1::Payment& payment : trial.payments()) sum += payment.cost();
+  return sum;
+}
+
 int SlotsAt(const v1::Trial& trial, double at) {
   for (const v1::SlotSpan& span : trial.spans()) {
     if (at >= span.from() && (span.to() == 0 || at <= span.to())) return span.slots_size();
@@ -58,11 +64,12 @@ constexpr int kColumnsOfAStep = 5;
 // A parameter that is named like one of our own columns is told apart by a prefix; figures always
 // have theirs.
 std::vector<std::string> Heading(const std::vector<std::string>& parameters,
-                                 const std::set<std::string>& figures) {
+                                 const std::set<std::string>& figures, bool paid) {
   std::vector<std::string> heading = {"trial", "state"};
   std::vector<std::string> own = {"step",         "value",       "at_s",      "global_batch_size",
                                   "slots",        "final_value", "started_s", "ended_s",
                                   "slot_seconds", "restarts",    "reason"};
+  if (paid) own.emplace_back("paid");
   for (const std::string& name : parameters) {
     const bool taken =
         name == "trial" || name == "state" || std::find(own.begin(), own.end(), name) != own.end();
@@ -83,7 +90,8 @@ std::string ExportCsv(const v1::StudyDetails& details) {
   std::set<std::string> figures;
   for (const v1::Trial& trial : details.trials()) figures.merge(FigureNames(trial));
   const double now = LastMoment(details);
-  std::string csv = CsvRow(Heading(names, figures));
+  const bool paid = details.study().payments_size() > 0;
+  std::string csv = CsvRow(Heading(names, figures, paid));
   for (const v1::Trial& trial : details.trials()) {
     std::vector<std::string> first = {std::to_string(trial.number()), StateName(trial.state())};
     for (const std::string& name : names) {
@@ -91,10 +99,11 @@ std::string ExportCsv(const v1::StudyDetails& details) {
       first.push_back(parameter == nullptr ? "" : PlainParameter(*parameter));
     }
     const bool is_final = HasEnded(trial.state()) && trial.has_value();
-    const std::vector<std::string> last = {
+    std::vector<std::string> last = {
         is_final ? Exact(trial.value()) : "",     SinceCreation(details, trial.started_at()),
         SinceCreation(details, trial.ended_at()), fmt::format("{:.3f}", SlotSeconds(trial, now)),
         std::to_string(trial.restarts()),         trial.reason()};
+    if (paid) last.push_back(Exact(Paid(trial)));
     const auto append = [&](const std::vector<std::string>& middle) {
       std::vector<std::string> row = first;
       row.insert(row.end(), middle.begin(), middle.end());

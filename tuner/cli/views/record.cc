@@ -37,6 +37,22 @@ double SlotSeconds(const v1::Trial& trial, double now) {
   return sum;
 }
 
+std::vector<std::vector<std::string>> PaymentRows(
+    const google::protobuf::RepeatedPtrField<v1::Payment>& payments) {
+  constexpr double kHour_s = 3600;
+  std::vector<std::vector<std::string>> rows = {
+      {"nodes", "an hour", "node-hours", "slot-hours", "paid"}};
+  for (const v1::Payment& payment : payments) {
+    std::string kind = payment.node_template();
+    if (!payment.gpu_type().empty()) kind += (kind.empty() ? "" : ", ") + payment.gpu_type();
+    kind += std::string(kind.empty() ? "" : ", ") + (payment.spot() ? "spot" : "on demand");
+    rows.push_back(std::vector<std::string>{
+        kind, FormatValue(payment.price_per_hour()), FormatValue(payment.node_seconds() / kHour_s),
+        FormatValue(payment.slot_seconds() / kHour_s), FormatValue(payment.cost())});
+  }
+  return rows;
+}
+
 int MostSlotsHeld(const v1::Trial& trial) {
   int most = 0;
   for (const v1::SlotSpan& span : trial.spans()) most = std::max(most, span.slots_size());

@@ -20,6 +20,11 @@ double LastMoment(const v1::StudyDetails& details);
 double SlotSeconds(const v1::Trial& trial, double now);
 int MostSlotsHeld(const v1::Trial& trial);
 
+// What was paid for the slots of which nodes, as rows below a heading; only the heading where no
+// node's price is known.
+std::vector<std::vector<std::string>> PaymentRows(
+    const google::protobuf::RepeatedPtrField<v1::Payment>& payments);
+
 // Spans that lie no further apart than this follow each other without a break.
 inline constexpr double kSameMoment_s = 0.05;
 

@@ -157,6 +157,7 @@ std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Tr
   lines.Known("restarts", trial.restarts());
   lines.Add("checkpoint", trial.checkpoint());
   lines.Add("  which lies on", absl::StrJoin(trial.checkpoint_nodes(), ", "));
+  lines.Section("paid for slots", PaymentRows(trial.payments()));
   AddHistory(details, trial, now, lines);
   if (!trial.last_output().empty()) {
     lines.Text("");

@@ -4,8 +4,31 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/core/state/engine_node_names.h"
 
 namespace espalier {
+
+namespace {
+
+void RecordTerms(Turn& turn, NodeId id, const AgentHello& event) {
+  const NodeTerms terms{.since = turn.now(),
+                        .slots = event.slots,
+                        .gpu_type = event.gpu_type,
+                        .spot = event.spot,
+                        .price_per_hour = event.price_per_hour};
+  const auto told = turn.state().node_terms.find(id);
+  if (told == turn.state().node_terms.end()) {
+    const bool of_template = !TemplateOf(event.node_name).value_or("").empty();
+    if (!terms.spot && terms.price_per_hour == 0 && !of_template) return;
+  } else {
+    NodeTerms former = told->second.back();
+    former.since = terms.since;
+    if (former == terms) return;
+  }
+  turn.Emit(NodeTermsTold{id, terms});
+}
+
+}  // namespace
 
 void Nodes::Join(const AgentHello& event) {
   if (event.slots < 1 || event.node_name.empty()) {
@@ -58,6 +81,7 @@ NodeId Nodes::NodeOf(const std::string& name) {
 }
 
 void Nodes::TakeNode(NodeId id, const AgentHello& event) {
+  RecordTerms(turn_, id, event);
   Node& node = pool_.nodes[id];
   Node fresh;
   fresh.id = id;

@@ -107,7 +107,7 @@ absl::Status ClientSlotDesk::CheckPossible(const AcquireSlots& event) const {
     }
   }
   if (!options_.pool_size) return absl::OkStatus();
-  const int most = MostSlots(pool_, options_.pool_size->node);
+  const int most = MostSlots(pool_, options_.pool_size->templates);
   if (event.slots <= most) return absl::OkStatus();
   return absl::OutOfRangeError(
       absl::StrCat("the pool grows to ", SlotsText(most), " at most, asked for ", event.slots));

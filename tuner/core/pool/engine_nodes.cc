@@ -1,17 +1,6 @@
 #include "tuner/core/pool/engine_nodes.h"
 
-#include <cstdint>
-
-#include "absl/strings/numbers.h"
-
 namespace espalier {
-
-bool IsEngineNode(std::string_view name) {
-  if (!name.starts_with(kEngineNode)) return false;
-  name.remove_prefix(kEngineNode.size());
-  std::int64_t number = 0;
-  return absl::SimpleAtoi(absl::string_view(name.data(), name.size()), &number) && number > 0;
-}
 
 int SlotsOfOtherNodes(const PoolState& pool) {
   int slots = 0;
@@ -19,8 +8,10 @@ int SlotsOfOtherNodes(const PoolState& pool) {
   return slots;
 }
 
-int MostSlots(const PoolState& pool, const NodeTemplate& node) {
-  return SlotsOfOtherNodes(pool) + node.max_nodes * node.slots;
+int MostSlots(const PoolState& pool, const std::vector<NodeTemplate>& templates) {
+  int slots = SlotsOfOtherNodes(pool);
+  for (const NodeTemplate& node : templates) slots += node.max_nodes * node.slots;
+  return slots;
 }
 
 }  // namespace espalier

@@ -5,8 +5,9 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
-#include "allocator/pool_size/pool_size.h"
+#include "allocator/pool_size/node_choice.h"
 #include "tuner/core/pool/engine_nodes.h"
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/state/step.h"
@@ -14,10 +15,12 @@
 
 namespace espalier {
 
-// How many nodes the engine keeps: asks for them and releases them as the rule of the pool's size
-// says. Grows at once. Shrinks only when the pool has been too large for a while, and to the most
-// that was wanted meanwhile: a node that is released too soon has to be started anew. None of it is
-// stored: after a restart the agents that come back tell what there is.
+// How many nodes the engine keeps, of each template: asks for them and releases them as the rule of
+// the pool's size says. Grows at once. Shrinks only when there have been too many for a while, and
+// to the most that were wanted meanwhile: a node that is released too soon has to be started anew.
+// A template whose nodes do not come is left out for a while, where there are others. Nodes of a
+// template that the pool has no more are released. None of it is stored: after a restart the agents
+// that come back tell what there is.
 class PoolSizer {
  public:
   // Requires a rule that exists. After a restart it waits `lease_s` for the engine's nodes to come
@@ -25,10 +28,7 @@ class PoolSizer {
   PoolSizer(Turn& turn, PoolState& pool, const PoolSizeOptions& options, double lease_s);
 
   // An agent of that name has said Hello.
-  void NodeCame(const std::string& name) {
-    asked_.erase(name);
-    came_.insert(name);
-  }
+  void NodeCame(const std::string& name);
 
   // Gives nodes up that did not come, and releases those that are drained and empty. True: it is
   // time for Resize.
@@ -43,19 +43,36 @@ class PoolSizer {
   std::optional<Time> Next(bool clients_ask) const;
 
  private:
-  int NodesThere() const;
-  void AddNodesForClients(int client_slots, PoolSizeDecision& decision) const;
-  void Follow(int have, const PoolSizeDecision& decision);
-  void Record(int from, int to, const std::string& reason);
+  struct Wanted {
+    int nodes = 0;
+    std::string reason;
+  };
+  struct OfTemplate {
+    NodeTemplate node;
+    std::optional<Time> too_large_since{};
+    Wanted most_wanted{};  // since then: what it shrinks to
+    std::optional<Time> rests_until{};
+  };
+
+  OfTemplate* Find(const std::string& node_name);
+  bool IsOf(const NodeTemplate& node, const std::string& node_name) const;
+  int NodesThere(const NodeTemplate& node) const;
+  int NodesAsked(const NodeTemplate& node) const;
+  std::vector<EngineNodes> NodesNow() const;
+  void AddNodesForClients(int client_slots, NodeChoice& choice) const;
+  void Follow(OfTemplate& of, int have, const Wanted& wanted);
+  double ShrinkPatience_s() const;
+  void Record(const NodeTemplate& node, int from, int to, const std::string& reason);
   void Release(const std::string& name);
+  void ReleaseUnknown();
   void GiveUpMissing();
-  void Grow(int nodes);
-  void Shrink(int nodes);
+  void Grow(const NodeTemplate& node, int nodes);
+  void Shrink(const NodeTemplate& node, int nodes);
   void ReleaseEmpty();
 
   Turn& turn_;
   PoolState& pool_;
-  NodeTemplate node_;
+  std::vector<OfTemplate> templates_;
   double lease_s_;
   std::unique_ptr<PoolSizeRule> rule_;
   // A node that has not come.
@@ -66,9 +83,8 @@ class PoolSizer {
 
   std::map<std::string, Asked> asked_;
   std::set<std::string> came_;  // that the engine has not been told to release since
-  std::optional<Time> too_large_since_;
-  PoolSizeDecision most_wanted_;  // since then: what the pool shrinks to
-  std::optional<Time> next_;      // look of the rule; none: before the first
+  bool unknown_came_ = false;   // a node of a template that the pool has no more
+  std::optional<Time> next_;    // look of the rule; none: before the first
 };
 
 }  // namespace espalier

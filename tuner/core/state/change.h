@@ -166,6 +166,11 @@ struct NodeRegistered {
   NodeId id;
   std::string name;
 };
+// Only of nodes that cost something, may be taken away or are of a template: what is paid for what.
+struct NodeTermsTold {
+  NodeId id;
+  NodeTerms terms;
+};
 // A user wants the node emptied or, where `drained` is false, used again.
 struct NodeDrained {
   NodeId id;
@@ -192,7 +197,7 @@ using Change =
                  FinalValueReported, ValueReported, GenerationAdvanced, SlotsHeldChanged,
                  ResizeMeasured, FiguresRecorded, CheckpointRecorded, CheckpointCopySet,
                  CheckpointCopyGone, TrialPinned, TrialRestarted, DecisionMade, NodeRegistered,
-                 NodeDrained, PoolPolicySet, TokenKept, ReplicaIdsReserved>;
+                 NodeTermsTold, NodeDrained, PoolPolicySet, TokenKept, ReplicaIdsReserved>;
 
 // For parts that keep something beside the state: the trial that the change ends, and the study
 // that it ends or deletes, with all its trials. None: it ends nothing. A study that has ended may
@@ -229,9 +234,10 @@ class DroppedTrials {
 struct TunerState {
   std::map<StudyId, Study> studies;
   std::map<TrialId, Trial> trials;
-  std::map<NodeId, std::string> nodes;  // every node ever seen, by name
-  std::map<NodeId, Time> drained;       // by a user, and when they must be empty; zero: whenever
-  std::optional<PluginSpec> policy;     // of the pool; none: nobody has set one
+  std::map<NodeId, std::string> nodes;                  // every node ever seen, by name
+  std::map<NodeId, std::vector<NodeTerms>> node_terms;  // in the order in which they were told
+  std::map<NodeId, Time> drained;    // by a user, and when they must be empty; zero: whenever
+  std::optional<PluginSpec> policy;  // of the pool; none: nobody has set one
   std::map<std::string, KeptToken> tokens;  // by id
   std::int64_t replica_ids_below = 1;
   // The highest ones ever given, deleted ones included: ids are never used twice.

@@ -211,6 +211,11 @@ class Applier {
     state_.nodes.emplace(c.id, c.name);
   }
 
+  void operator()(const NodeTermsTold& c) {
+    ESPALIER_CHECK(state_.nodes.contains(c.id), absl::StrCat("no node with id ", c.id.value));
+    state_.node_terms[c.id].push_back(c.terms);
+  }
+
   void operator()(const NodeDrained& c) {
     ESPALIER_CHECK(state_.nodes.contains(c.id), absl::StrCat("no node with id ", c.id.value));
     state_.drained.erase(c.id);

@@ -16,10 +16,11 @@ inline constexpr int kMaxEngineNodes = 256;
 
 struct PlanRequest;  // scheduling/plan.h
 
-// A pool whose nodes come from an engine: what the nodes are, and which rule says how many.
+// A pool whose nodes come from an engine: what the nodes are, and which rule says how many. Of
+// several templates each has a name.
 struct PoolSizeOptions {
   PluginSpec rule{"utility_price", {}};
-  NodeTemplate node;
+  std::vector<NodeTemplate> templates{NodeTemplate{}};
 };
 
 // What becomes of a trial whose client, which runs the trial itself, has fallen silent.

@@ -213,6 +213,17 @@ struct Slot {
   friend auto operator<=>(const Slot&, const Slot&) = default;
 };
 
+// What a node is and costs, as its agent has said.
+struct NodeTerms {
+  Time since;
+  int slots = 0;
+  std::string gpu_type;
+  bool spot = false;
+  double price_per_hour = 0;  // of the whole node; 0: nothing, or it was not told
+
+  friend bool operator==(const NodeTerms&, const NodeTerms&) = default;
+};
+
 // A span of time in which a trial held the same slots. `to` is zero while it lasts.
 struct SlotSpan {
   Time from;

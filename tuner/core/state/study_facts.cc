@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tuner/core/state/payments.h"
 #include "tuner/core/state/slot_time.h"
 
 namespace espalier {
@@ -14,7 +15,11 @@ double SlotSeconds(const TunerState& state, const Study& study, Time now) {
 }
 
 double SpentOn(const TunerState& state, const Study& study, Time now) {
-  if (study.spec.slot_price_per_hour == 0) return 0;
+  if (study.spec.slot_price_per_hour == 0) {
+    double sum = 0;
+    for (const Payment& payment : PaymentsFor(state, study, now)) sum += payment.cost;
+    return sum;
+  }
   return SlotSeconds(state, study, now) / kHour_s * study.spec.slot_price_per_hour;
 }
 

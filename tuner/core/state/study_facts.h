@@ -12,8 +12,8 @@ inline constexpr double kHour_s = 3600;
 
 // Seconds the study has run, without the time it was stopped.
 double ElapsedSeconds(const Study& study, Time now);
-// How many slots the study's trials have held, times how long; and what that cost at the study's
-// price, 0 where it has none.
+// How many slots the study's trials have held, times how long; and what that cost: at the
+// study's price of a slot, where it has one, else at the nodes' prices, as far as these are told.
 double SlotSeconds(const TunerState& state, const Study& study, Time now);
 double SpentOn(const TunerState& state, const Study& study, Time now);
 

@@ -120,9 +120,9 @@ std::vector<std::string> CutFractions(TunerState& state) {
   return cut;
 }
 
-absl::Status CheckPoolSize(const PoolSizeOptions& options) {
-  const NodeTemplate& node = options.node;
-  ESPALIER_RETURN_IF_ERROR(MakePoolSizeRule(options.rule.name, options.rule.options).status());
+namespace {
+
+absl::Status CheckTemplate(const NodeTemplate& node) {
   if (node.max_nodes < 1 || node.max_nodes > kMaxEngineNodes) {
     return absl::InvalidArgumentError(absl::StrCat("a pool of at most ", node.max_nodes,
                                                    " nodes: must be 1 to ", kMaxEngineNodes));
@@ -144,6 +144,25 @@ absl::Status CheckPoolSize(const PoolSizeOptions& options) {
         absl::StrCat("nodes at ", node.price_per_hour, " an hour: must be 0 or more"));
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckPoolSize(const PoolSizeOptions& options) {
+  ESPALIER_RETURN_IF_ERROR(MakePoolSizeRule(options.rule.name, options.rule.options).status());
+  int most = 0;
+  for (const NodeTemplate& node : options.templates) {
+    const absl::Status sound = CheckTemplate(node);
+    if (!sound.ok() && !node.name.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("template \"", node.name, "\": ", sound.message()));
+    }
+    ESPALIER_RETURN_IF_ERROR(sound);
+    most += node.max_nodes;
+  }
+  if (most >= 1 && most <= kMaxEngineNodes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a pool of at most ", most, " nodes, of all templates: must be 1 to ", kMaxEngineNodes));
 }
 
 }  // namespace espalier
