@@ -50,12 +50,12 @@ def run(arguments):
     name = f"run-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]}"
     ray = connect(arguments.address, f"espalier.{name}", runtime_env(arguments.runtime_env))
     from espalier.ray._machines import Machines
-    from espalier.ray._node import default_root
+    from espalier.ray._node import default_root, work_in
     from espalier.ray._pool import run_study
     root = arguments.scratch_dir or default_root(name)
     shipped = ray.get_runtime_context().runtime_env.get("working_dir")
     if shipped:
-        spec["directory"] = _shipped_directory(spec["directory"], root)
+        spec["directory"] = _shipped_directory(spec["directory"], work_in(root))
     machines = Machines(_shape(arguments), root, lasting=False, shipped=shipped)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     details = run_study(spec, machines, folder, _terms(arguments, ray), lambda service: _show(service, spec["name"]))
@@ -75,13 +75,13 @@ def _show(service, name):
         display.finish()
 
 
-def _shipped_directory(directory, root):
+def _shipped_directory(directory, work):
     """Where a study's directory is on the machines: within the folder that was shipped."""
     here = os.path.realpath(".")
     inside = os.path.relpath(os.path.realpath(directory), here)
     if inside.split(os.sep)[0] == os.pardir:
         raise UsageError(f"directory {directory} is not in the folder that Ray ships, {here}: the machines do not have it")
-    return os.path.normpath(os.path.join(root, "work", inside))
+    return os.path.normpath(os.path.join(work, inside))
 
 
 def _shape(arguments):

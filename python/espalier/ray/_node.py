@@ -1,4 +1,5 @@
 """What runs on Ray's machines: one actor for each node of the pool, which runs an agent and ends with it."""
+import contextlib
 import fcntl
 import os
 import pathlib
@@ -15,12 +16,18 @@ from espalier.errors import UsageError
 
 START_S = 30  # after which an actor that was never told what to run is nobody's
 _LEAVE_S = 5  # for Ray to end the actor by itself
-_SHIPPED = "shipped"  # file of a root: what is in its folder work
+_WORK = "work"  # folder of a root: a copy of what Ray has shipped
+_SHIPPED = "shipped"  # file of a root: what that is
 
 
 def default_root(pool):
     """Where a machine keeps what its nodes write, the same on all of them."""
     return str(pathlib.Path(tempfile.gettempdir()) / f"espalier-ray-{os.getuid()}-{pool}")
+
+
+def work_in(root):
+    """Where trials find what was shipped."""
+    return str(pathlib.Path(root) / _WORK)
 
 
 class Node:
@@ -66,11 +73,11 @@ class Node:
     def pack(self, study):
         """A tar file of what the study's trials have written here, in their own folders and in the shipped one. Its
         size, for `read`."""
-        work = self._root / "work"
+        work = self._root / _WORK
         self._packed = tempfile.TemporaryFile()
         with tarfile.open(fileobj=self._packed, mode="w") as archive:
             if (self._folder / study).is_dir():
-                archive.add(self._folder / study, study)
+                archive.add(self._folder / study, study, filter=_without_tokens)
             since = (self._root / _SHIPPED).stat().st_mtime_ns if work.is_dir() else 0
             for path in sorted(work.rglob("*")):
                 if path.is_file() and path.stat().st_mtime_ns > since and "__pycache__" not in path.parts:
@@ -103,9 +110,8 @@ class Node:
 
     def _unpack(self):
         """Once for all nodes of this machine."""
-        mark, work = self._root / _SHIPPED, self._root / "work"
-        with open(self._root / "lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        mark, work = self._root / _SHIPPED, self._root / _WORK
+        with self._locked():
             if mark.exists() and mark.read_text() == self._shipped and work.is_dir():
                 return
             shutil.rmtree(work, ignore_errors=True)
@@ -116,15 +122,33 @@ class Node:
         self._agent.wait()
         self._leave()
 
+    def _clear(self):
+        """The node's folder, and the root with its last."""
+        with self._locked():
+            shutil.rmtree(self._folder, ignore_errors=True)
+            if not any(path.is_dir() for path in self._root.iterdir() if path.name != _WORK):
+                shutil.rmtree(self._root, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _locked(self):
+        """Against other nodes of this machine."""
+        with open(self._root / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
     def _leave(self):
         """Ends the actor; where Ray does not, its process."""
         import ray
         if self._fleeting and self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._clear()
         end = threading.Timer(_LEAVE_S, os._exit, (0,))
         end.daemon = True
         end.start()
         ray.actor.exit_actor()
+
+
+def _without_tokens(member):
+    return None if member.name.endswith(".token") else member
 
 
 def _environment():

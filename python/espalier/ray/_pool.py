@@ -104,7 +104,8 @@ def run_study(spec, machines, folder, terms, follow):
     folder it goes on. The folder then has the record, and in `results` what trials have written where their folder was
     shipped. Returns the study's details."""
     pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
-    with open(pathlib.Path(folder) / "service.log", "w") as output, Pool(machines, folder, terms, output) as pool:
+    with open(pathlib.Path(folder) / "service.log", "w", opener=_for_its_owner) as output, \
+            Pool(machines, folder, terms, output) as pool:  # which prints a token
         with pool.client() as service:
             _submit(service, spec)
             follow(service)
@@ -113,6 +114,10 @@ def run_study(spec, machines, folder, terms, follow):
                 _results.gather(machines, spec["name"], pool.folder / "results")
     pool.export(spec["name"], pool.folder / "trials.csv")
     return details
+
+
+def _for_its_owner(path, flags):
+    return os.open(path, flags, 0o600)
 
 
 def _submit(service, spec):

@@ -10,13 +10,21 @@ def gather(machines, study, folder):
     for chunks in machines.pack(study):
         with tempfile.TemporaryFile() as archive:
             archive.writelines(chunks)
-            archive.seek(0)
             unpack(archive, folder)
+
+
+def pack(folder, archive):
+    """All that is in the folder, as a tar file; returns its size."""
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for path in sorted(folder.iterdir()):
+            tar.add(path, path.name)
+    return archive.tell()
 
 
 def unpack(archive, folder):
     """The files of a tar file; a newer one that is there already stays."""
     folder = pathlib.Path(folder).absolute()
+    archive.seek(0)
     with tarfile.open(fileobj=archive) as tar:
         for member in tar:
             path = pathlib.Path(os.path.normpath(folder / member.name))
