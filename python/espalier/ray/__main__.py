@@ -36,7 +36,7 @@ def serve(arguments):
     from espalier.ray._node import default_root
     from espalier.ray._pool import Pool
     root = arguments.scratch_dir or default_root(arguments.name)
-    machines = Machines(_shape(arguments), root, lasting=True)
+    machines = Machines(_shape(arguments), root, lasting=True, shared_dir=arguments.shared_dir)
     with Pool(machines, arguments.dir, _terms(arguments, ray, _GRPC_PORT, _HTTP_PORT)) as pool:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: pool.stop())
@@ -56,7 +56,7 @@ def run(arguments):
     shipped = ray.get_runtime_context().runtime_env.get("working_dir")
     if shipped:
         spec["directory"] = _shipped_directory(spec["directory"], work_in(root))
-    machines = Machines(_shape(arguments), root, lasting=False, shipped=shipped)
+    machines = Machines(_shape(arguments), root, lasting=False, shipped=shipped, shared_dir=arguments.shared_dir)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     details = run_study(spec, machines, folder, _terms(arguments, ray), lambda service: _show(service, spec["name"]))
     result = Result(details, folder)
@@ -116,8 +116,10 @@ def _parse(words):
     shared.add_argument("--resource", type=_resource, action="append", default=[], metavar="NAME=AMOUNT",
                         help="of another resource of Ray's that a node takes; may be given several times")
     shared.add_argument("--runtime-env", metavar="JSON|FILE", help="Ray's runtime_env of the nodes")
-    shared.add_argument("--scratch-dir", help="where nodes write, on each machine; a folder that all of them see keeps "
-                        "checkpoints where a machine is lost (absent: one of this user's in the machine's /tmp)")
+    shared.add_argument("--scratch-dir", help="where nodes write, on each machine (absent: one of this user's in the "
+                        "machine's /tmp)")
+    shared.add_argument("--shared-dir", help="a folder that all machines see, for checkpoints (absent: machines copy them "
+                        "from one another)")
     parser = argparse.ArgumentParser(prog="python -m espalier.ray", description="Espalier on a Ray cluster.",
                                      epilog="What follows -- is for `tuner serve`, such as -- --min-nodes 1.")
     verbs = parser.add_subparsers(dest="verb", required=True)

@@ -32,10 +32,11 @@ class Job:
         self._stopping = threading.Event()
         self._archive = None
 
-    def run(self, spec, shape, max_nodes, slots):
+    def run(self, spec, shape, max_nodes, slots, shared_dir):
         """Until the job has ended, or is stopped. Returns its state, and why where it has failed."""
         root = default_root(uuid.uuid4().hex[:12])
-        machines = Machines(shape, root, lasting=False, shipped=ray.get_runtime_context().runtime_env["working_dir"])
+        shipped = ray.get_runtime_context().runtime_env["working_dir"]
+        machines = Machines(shape, root, lasting=False, shipped=shipped, shared_dir=shared_dir)
         terms = Terms(ray.util.get_node_ip_address(), max_nodes, slots, shape.gpus > 0)
         try:
             details = run_study({**spec, "directory": work_in(root)}, machines, self._folder, terms,

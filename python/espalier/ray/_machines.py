@@ -42,8 +42,9 @@ class Machines:
     """Each is an actor of `shape`. They outlive this process where they are `lasting`; else they end with it, and what
     they have written on their machines goes too. From any thread."""
 
-    def __init__(self, shape, root, lasting, shipped=None):
+    def __init__(self, shape, root, lasting, shipped=None, shared_dir=None):
         self._shape = shape
+        self._shared = ["--shared-dir", shared_dir] if shared_dir else []  # where all agents have their checkpoints
         self._root = root
         self._lasting = lasting
         self.shipped = shipped
@@ -56,7 +57,7 @@ class Machines:
             refused, self._refused = self._refused, None
         if refused is not None:  # told once; the next request tries again
             raise RuntimeError(refused)
-        arguments = command[1:]
+        arguments = [*command[1:], *self._shared]
         files = {}
         for index, word in enumerate(arguments[1:], 1):
             if arguments[index - 1] in _FILES:

@@ -41,7 +41,8 @@ def run(arguments):
     spec = {"name": re.sub(r"[^\w.-]", "_", pathlib.Path(arguments.file).stem), "sampler": "queue", "trials": 1,
             "command": ["python3", "-u", arguments.file, *arguments.arguments], "batch_mode": "adaptive",
             "slots": {"min": 1, "max": slots * arguments.max_cluster_size}, "max_restarts": _MOST_RESTARTS}
-    ended = job.run.remote(spec, Shape(arguments.cpus, arguments.gpus), arguments.max_cluster_size, slots)
+    ended = job.run.remote(spec, Shape(arguments.cpus, arguments.gpus), arguments.max_cluster_size, slots,
+                          arguments.shared_dir)
     try:
         state, reason = _follow(ray, job, ended)
     except ray.exceptions.RayError as error:
@@ -92,6 +93,8 @@ def _parse(words):
     parser.add_argument("-d", "--working-dir", required=True, help="folder that is shipped, in which the script runs")
     parser.add_argument("-o", "--output", help="where what it writes comes (espalier-runs/NAME)")
     parser.add_argument("--runtime-env", metavar="JSON|FILE", help="what else Ray's runtime_env is to have, such as pip")
+    parser.add_argument("--shared-dir", help="a folder that all machines see, for checkpoints (absent: machines copy them "
+                        "from one another)")
     for name in ("--port-offset", "--checkpoint-timeout", "--cluster-rescale-timeout"):
         parser.add_argument(name, type=int, help="accepted for AdaptDL's sake, and not needed")
     arguments = parser.parse_args(words[:cut])

@@ -256,13 +256,17 @@ class Ray(TunerTest):
         code.mkdir()
         (code / "train.py").write_text(JOB)
         go_on = self.dir / "go-on"
+        (self.dir / "shared").mkdir()
         job = self.python("espalier.ray._on_ray", "-u", self.cluster.client_address, "-f", "train.py", "-m", NODES,
-                          "--gpus", 0, "--cpus", 2, "-d", code, "--checkpoint-timeout", 60, "--", go_on)
+                          "--gpus", 0, "--cpus", 2, "-d", code, "--shared-dir", self.dir / "shared",
+                          "--checkpoint-timeout", 60, "--", go_on)
         wait_for(lambda: "it trains" in self.output(job) or job.poll() is not None, "its log")
         self.assertIsNone(job.poll(), self.output(job))
         agents = self.agents()
         self.assertTrue(kill(next(parent for pid, parent, _ in processes() if pid in agents)), "a spot node")
-        wait_for(lambda: self.agents() and not self.agents().keys() & agents.keys(), "another node")
+        trained = self.output(job).count("trains on")
+        wait_for(lambda: self.output(job).count("trains on") > trained or job.poll() is not None, "the job to go on")
+        self.assertIsNone(job.poll(), self.output(job))
         go_on.touch()
         self.finish(job)
         self.assertIn("it has trained", self.output(job))
