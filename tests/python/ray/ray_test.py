@@ -42,8 +42,8 @@ for epoch in adl.epochs(100_000):
         time.sleep(0.01)
         torch.nn.functional.mse_loss(model(x), y).backward()
         optimizer.step()
-    if epoch == 1 and model.rank == 0:
-        print("it trains", flush=True)
+    if model.rank == 0:
+        print("has an epoch", flush=True)
     if adl.evaluate(lambda indices: {"end": len(indices) * go_on.exists()}, 10, 10)["end"]:
         break
 if model.rank == 0:
@@ -260,12 +260,13 @@ class Ray(TunerTest):
         job = self.python("espalier.ray._on_ray", "-u", self.cluster.client_address, "-f", "train.py", "-m", NODES,
                           "--gpus", 0, "--cpus", 2, "-d", code, "--shared-dir", self.dir / "shared",
                           "--checkpoint-timeout", 60, "--", go_on)
-        wait_for(lambda: "it trains" in self.output(job) or job.poll() is not None, "its log")
+        wait_for(lambda: "has an epoch" in self.output(job) or job.poll() is not None, "its log")
         self.assertIsNone(job.poll(), self.output(job))
         agents = self.agents()
         self.assertTrue(kill(next(parent for pid, parent, _ in processes() if pid in agents)), "a spot node")
-        trained = self.output(job).count("trains on")
-        wait_for(lambda: self.output(job).count("trains on") > trained or job.poll() is not None, "the job to go on")
+        wait_for(lambda: len(agents.keys() & self.agents().keys()) < len(agents), "its agent to end")
+        epochs = self.output(job).count("has an epoch")
+        wait_for(lambda: self.output(job).count("has an epoch") > epochs + 10 or job.poll() is not None, "it to go on")
         self.assertIsNone(job.poll(), self.output(job))
         go_on.touch()
         self.finish(job)
