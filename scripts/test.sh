@@ -112,9 +112,12 @@ heading "set-up"
 scripts/setup.sh --tests
 # The Optunas that the tests of its protocol speak with.
 scripts/setup-optuna.sh 5.0.0 4.5.0
-# AdaptDL's own tests, the libraries with integrations of ours, and what makes wheels.
+# AdaptDL's own tests, the libraries with integrations of ours, Ray, and what makes wheels.
 scripts/setup-adaptdl.sh
-if [[ -x .deps/venv/bin/python3 ]]; then scripts/setup-integrations.sh; fi
+if [[ -x .deps/venv/bin/python3 ]]; then
+  scripts/setup-integrations.sh
+  scripts/setup-ray.sh
+fi
 scripts/setup-wheel.sh
 # Jupyter and what notebooks and terminals show by.
 scripts/setup-notebook.sh

@@ -1,18 +1,17 @@
-"""Becomes the program in its arguments, which gets SIGTERM when the process with the given id ends: a `tuner run` stops
-its trials then, however its Python went.
+"""Becomes the program in its arguments, which gets a signal when the process with the given id ends, however that goes: a
+`tuner run` stops its trials then.
 
-usage: _child.py PARENT_PID PROGRAM ARGUMENT..."""
+usage: _child.py SIGNAL PARENT_PID PROGRAM ARGUMENT..."""
 import ctypes
 import os
-import signal
 import sys
 
 _PR_SET_PDEATHSIG = 1
 
 
 def main():
-    parent, program, *arguments = sys.argv[1:]
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+    number, parent, program, *arguments = sys.argv[1:]
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
     if os.getppid() != int(parent):  # it has gone before it could be followed
         sys.exit(130)
     try:

@@ -75,8 +75,8 @@ class LocalRun:
         self._client = None
         self._output = open(directory / "tuner.out", "w+")
         environment = dict(os.environ, PYTHONPATH=_objective.search_path())
-        self._process = _start([sys.executable, "-I", _CHILD, str(os.getpid()), self._tuner, "run", str(path), "--dir",
-                                str(directory), *options], self._output, environment)
+        self._process = _start([sys.executable, "-I", _CHILD, str(int(signal.SIGTERM)), str(os.getpid()), self._tuner,
+                                "run", str(path), "--dir", str(directory), *options], self._output, environment)
 
     def look(self):
         """Its details; None while there is no service."""
@@ -143,20 +143,26 @@ class LocalRun:
         return found.st_ino, found.st_mtime_ns
 
 
+def submitted(name, study, service):
+    """Hands a study to a service, under the name that was given, or one that is not taken there; returns it."""
+    try:
+        taken = {each["name"] for each in service.studies()}
+        chosen = name.given or next(each for each in name.candidates() if each not in taken)
+        service.submit({**study, "name": chosen})
+        return chosen
+    except BaseException:
+        service.close()
+        raise
+
+
 class ServiceRun:
     """A study of a running service."""
 
     directory = None
 
-    def __init__(self, name, study, service):
+    def __init__(self, name, service):
+        self.name = name
         self._client = service
-        try:
-            taken = {each["name"] for each in service.studies()}
-            self.name = name.given or next(each for each in name.candidates() if each not in taken)
-            service.submit({**study, "name": self.name})
-        except BaseException:
-            service.close()
-            raise
         self._details = None
         self._ended_at = None
         self._silent_since = None

@@ -59,7 +59,8 @@ def tune(objective, space, *, metric="value", direction="minimize", trials=None,
     sent = _objective.pickled(objective) if command is None else None
     if address is not None:
         spec["command"] = command or _objective.in_environment(sent, python, spec)
-        run = _run.ServiceRun(called, spec, Client(address, token_file=token_file, tls_ca=tls_ca))
+        service = Client(address, token_file=token_file, tls_ca=tls_ca)
+        run = _run.ServiceRun(_run.submitted(called, spec, service), service)
     else:
         tuner = _run.tuner_program()
         folder, spec["name"], is_new = _run.folder_for(called, directory)

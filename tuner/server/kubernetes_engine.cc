@@ -198,6 +198,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeKubernetes(const OptionValues& optio
   pods.stop_notice_s = options["notice_s"];
   pods.paths = MachinePaths{
       .directory = kPodWorkFolder, .token_file = kPodTokenFile, .tls_ca_file = kPodTlsCaFile};
+  // Their notice is SIGTERM.
+  for (const std::string& word : NoticeArguments(agents, 0)) pods.arguments.push_back(word);
   const std::vector<std::string> more = options.Texts("agent_argument");
   pods.arguments.insert(pods.arguments.end(), more.begin(), more.end());
   return std::make_unique<KubernetesEngine>(std::move(plan), std::move(pods));

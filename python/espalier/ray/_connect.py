@@ -1,0 +1,83 @@
+"""Being a program of a Ray cluster."""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import socket
+
+from espalier.errors import UsageError
+
+_MAJOR = 2
+_CONNECT_S = 5
+_TOKEN = ("is the token its own (RAY_AUTH_TOKEN_PATH, else ~/.ray/auth_token), and is it the address of `ray start` or "
+          "ray://HOST:10001?")
+
+
+def check_release(release):
+    """Raises UsageError where this Ray is none that we know."""
+    if release.partition(".")[0] != str(_MAJOR):
+        raise UsageError(f"Ray {release}: espalier.ray speaks with Ray {_MAJOR}; pip install 'ray[client]>={_MAJOR}.60,"
+                         f"<{_MAJOR + 1}' here and on the cluster")
+
+
+def connect(address, namespace, runtime_env=None):
+    """Makes this process a program of the cluster, and returns the module ray."""
+    try:
+        import ray
+    except ImportError as error:
+        raise UsageError(f"no Ray can be imported ({error}): pip install 'espalier[ray]'") from error
+    check_release(ray.__version__)
+    address = address or os.environ.get("RAY_ADDRESS") or "auto"
+    _reach(address)
+    try:
+        with _silence():  # Ray repeats in its log, each second, what it then raises
+            ray.init(address=address, namespace=namespace, runtime_env=runtime_env, log_to_driver=False,
+                     logging_level="ERROR")
+    except ray.exceptions.AuthenticationError as error:
+        raise UsageError(f"Ray at {address}: {str(error).splitlines()[0]}") from error
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        told = " ".join(str(error).split())
+        refused = isinstance(error, ConnectionError) and address != "auto"
+        raise UsageError(f"Ray at {address}: {told}" + (f": {_TOKEN}" if refused else "")) from error
+    return ray
+
+
+@contextlib.contextmanager
+def _silence():
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _reach(address):
+    """Says at once what Ray would say after a minute."""
+    found = re.fullmatch(r"(?:ray://)?\[?([^/\[\]]+?)\]?:(\d+)", address)
+    if not found:
+        if address == "auto":
+            return
+        raise UsageError(f"address {address!r}: must be HOST:PORT of `ray start --head`, ray://HOST:10001, or auto")
+    try:
+        with contextlib.closing(socket.create_connection((found[1], int(found[2])), _CONNECT_S)):
+            pass
+    except (OSError, OverflowError) as error:
+        raise UsageError(f"no Ray cluster answers at {address} ({getattr(error, 'strerror', None) or error}): name the "
+                         "one that `ray status` or `ray start --head` tells") from error
+
+
+def runtime_env(text):
+    """That of an option: JSON, or a file of it; none: what Ray has for this process."""
+    if not text:
+        return None
+    try:
+        found = json.loads(text if text.lstrip().startswith("{") else pathlib.Path(text).read_text())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--runtime-env {text!r}: must be a JSON object or a file of one: {error}") from error
+    if not isinstance(found, dict):
+        raise UsageError(f"--runtime-env {text!r}: must be a JSON object")
+    return found

@@ -1,0 +1,54 @@
+"""Where the service's questions about machines come in: a socket in a folder of this user's alone."""
+import json
+import pathlib
+import shutil
+import socketserver
+import sys
+import tempfile
+import threading
+
+from espalier.ray import _ask
+
+
+class Door:
+    """Answers by `machines`, each question on a thread of its own, until it is closed."""
+
+    def __init__(self, machines):
+        self._folder = tempfile.mkdtemp(prefix="espalier-ray-")
+        path = str(pathlib.Path(self._folder) / "ask")
+        self.program = [sys.executable, "-I", "-S", _ask.__file__, path]
+        self._server = _Server(path, _Visit)
+        self._server.machines = machines
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class _Server(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+    block_on_close = False
+
+
+class _Visit(socketserver.StreamRequestHandler):
+    def handle(self):
+        question = json.loads(self.rfile.readline())
+        machines = self.server.machines
+        answer = {"machines": []}
+        try:
+            if question["verb"] == "request":
+                machines.request(question["key"], question["node"], question["command"])
+            elif question["verb"] == "release":
+                machines.release(question["key"], question["now"])
+            else:
+                answer["machines"] = machines.list(question["prefix"])
+        except Exception as error:  # Ray has many kinds, and the service is told of each
+            answer = {"error": f"Ray: {first_line(error)}"}
+        self.wfile.write(json.dumps(answer).encode())
+
+
+def first_line(error):
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

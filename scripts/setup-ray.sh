@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Installs the Ray that tests/python/ray and the benchmark engine_ray run on, for the Python of .deps/venv with its torch,
+# in .deps/ray-2.60.0. Prints the folder. A second run does nothing.
+# usage: scripts/setup-ray.sh
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/steps.sh
+
+# Ray, and all that its client and its cluster need.
+REQUIREMENTS=tests/python/ray/requirements.txt
+DIR=.deps/ray-2.60.0
+
+lock_deps ray
+[[ -x .deps/venv/bin/python3 ]] || stop_with "there is no .deps/venv with torch" "Run scripts/setup.sh before."
+sums=$(sha256sum <$REQUIREMENTS)
+if ! installed_in "$DIR" "$sums"; then
+  rm -rf "$DIR"
+  pip_of .deps/venv install --no-deps --require-hashes --target "$DIR/site" -r $REQUIREMENTS
+  mark_installed "$DIR" "$sums"
+fi
+printf '%s\n' "$PWD/$DIR"

@@ -1,0 +1,54 @@
+"""A real Ray cluster with token authentication, in a network namespace of the test's own, whose processes end with it."""
+import os
+import pathlib
+import secrets
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+from hosts import run_inside  # noqa: E402
+from harness import processes, wait_for  # noqa: E402
+
+ADDRESS = "10.78.0.1"  # of this machine, in its namespace
+CLIENT_PORT = 10001
+
+
+def prepare(file):
+    """Goes on in namespaces, with a network that Ray takes for one, and a token. Before Ray is imported."""
+    run_inside(file)
+    for words in ("link set lo up", "link add ray0 type veth peer name ray1", f"addr add {ADDRESS}/24 dev ray0",
+                  "link set ray0 up", "link set ray1 up", "route add default dev ray0"):
+        subprocess.run(["ip", *words.split()], check=True)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="espalier-ray-test-"))
+    token = folder / "ray.token"
+    token.write_text(secrets.token_hex(32))
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token),
+                   "RAY_TMPDIR": str(folder), "RAY_USAGE_STATS_ENABLED": "0"}
+    os.environ.pop("RAY_ADDRESS", None)
+    return folder
+
+
+class RayCluster:
+    """A head without CPUs, and machines (raylets) of two CPUs each."""
+
+    def __init__(self, machines):
+        from ray.cluster_utils import Cluster
+        self._cluster = Cluster(initialize_head=True, head_node_args={
+            "num_cpus": 0, "include_dashboard": False, "ray_client_server_port": CLIENT_PORT})
+        self.address = self._cluster.address
+        self.client_address = f"ray://{ADDRESS}:{CLIENT_PORT}"
+        self.machines = [self._cluster.add_node(num_cpus=2, num_gpus=2, wait=False) for _ in range(machines)]
+        self._cluster.wait_for_nodes()
+
+    def add(self):
+        self.machines.append(self._cluster.add_node(num_cpus=2, num_gpus=2))
+
+    def kill(self, machine):
+        """As where a machine is lost: its raylet dies, and what it runs."""
+        self.machines.remove(machine)
+        self._cluster.remove_node(machine, allow_graceful=False)
+
+    def close(self):
+        self._cluster.shutdown()

@@ -1,0 +1,283 @@
+"""`python -m espalier.ray` and `espalier-on-ray` on a real Ray cluster: nodes are actors that come with a study and go with
+it, whatever happens to machines, actors and the program that asks for them."""
+import io
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tarfile
+import unittest
+
+import cluster
+
+if __name__ == "__main__":
+    FOLDER = cluster.prepare(__file__)
+
+import ray  # noqa: E402
+from espalier import Client  # noqa: E402
+from espalier.errors import UsageError  # noqa: E402
+from espalier.ray import _connect, _results  # noqa: E402
+from espalier.ray._job import Log  # noqa: E402
+from harness import PATIENCE_S, TunerTest, kill, processes, wait_for  # noqa: E402
+
+NODES = 2
+SERVICE = f"{cluster.ADDRESS}:7077"
+
+JOB = """
+import pathlib, sys, time
+import torch
+import espalier, espalier.torch as adl
+
+trial = espalier.trial()
+torch.manual_seed(1)
+model, data = torch.nn.Linear(4, 1), torch.utils.data.TensorDataset(torch.rand(200, 4), torch.rand(200, 1))
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+model = adl.AdaptiveDataParallel(model, optimizer)
+loader = adl.AdaptiveDataLoader(data, batch_size=20)
+go_on = pathlib.Path(sys.argv[1])
+for epoch in adl.epochs(100_000):
+    for x, y in loader:
+        time.sleep(0.01)
+        torch.nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+    if model.rank == 0:
+        print("has an epoch", flush=True)
+    if adl.evaluate(lambda indices: {"end": len(indices) * go_on.exists()}, 10, 10)["end"]:
+        break
+if model.rank == 0:
+    pathlib.Path("model.txt").write_text(f"{epoch} epochs")
+    print("it has trained", flush=True)
+"""
+
+
+class Parts(unittest.TestCase):
+    def test_another_major_release_is_refused_by_name(self):
+        _connect.check_release("2.60.0")
+        for release in ("1.13.0", "3.0.0"):
+            with self.assertRaisesRegex(UsageError, f"Ray {re.escape(release)}: espalier.ray speaks with Ray 2"):
+                _connect.check_release(release)
+
+    def test_a_log_is_told_once_also_when_a_second_node_comes(self):
+        log = Log()
+        self.assertEqual(log.news(""), "")
+        self.assertEqual(log.news("a\nb\n"), "a\nb\n")
+        self.assertEqual(log.news("==> node x <==\nc\n==> node y <==\na\nb\nd\n"),
+                         "==> node x <==\nc\n==> node y <==\nd\n")
+        self.assertEqual(log.news("==> node x <==\nc\n==> node y <==\na\nb\nd\ne\n\n(more is on node z (it is away))\n"),
+                         "e\n")
+        long = "".join(f"line {n}\n" for n in range(1000))
+        self.assertEqual(Log().news(long), long)
+        cut = Log()
+        cut.news(long)
+        self.assertEqual(cut.news(long[2000:] + "new\n"), "new\n")
+
+    def test_results_stay_in_their_folder_and_the_newest_of_a_name_is_kept(self):
+        folder = FOLDER / "unpacked"
+        for name, text, mtime in (("a/model", "old", 10), ("a/model", "new", 20), ("a/model", "older", 5),
+                                  ("../outside", "x", 10), ("/outside", "x", 10)):
+            archive = io.BytesIO()
+            with tarfile.open(fileobj=archive, mode="w") as tar:
+                member = tarfile.TarInfo(name)
+                member.size, member.mtime = len(text), mtime
+                tar.addfile(member, io.BytesIO(text.encode()))
+            _results.unpack(archive, folder)
+        self.assertEqual((folder / "a/model").read_text(), "new")
+        self.assertFalse((FOLDER / "outside").exists() or pathlib.Path("/outside").exists())
+
+
+class Ray(TunerTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cluster.RayCluster(NODES)
+        cls.addClassCleanup(cls.cluster.close)
+        ray.init(address=cls.cluster.address, log_to_driver=False, logging_level="ERROR")
+        cls.addClassCleanup(ray.shutdown)
+
+    def setUp(self):
+        super().setUp()
+        for _ in range(NODES - len(self.cluster.machines)):
+            self.cluster.add()
+
+    def tearDown(self):
+        super().tearDown()
+        for name in self.actors():
+            ray.kill(ray.get_actor(name["name"], name["namespace"]))
+        wait_for(lambda: not self.agents(), "no agent to outlive its actor")
+
+    # ---- what there is
+
+    def actors(self):
+        return [actor for actor in ray.util.list_named_actors(all_namespaces=True)
+                if actor["name"].startswith("espalier.")]
+
+    def agents(self):
+        """{pid: arguments} of those that run."""
+        return {pid: words for pid, _, words in processes() if words[1:2] == ["agent"] and "--join" in words}
+
+    def python(self, module, *arguments, env=None):
+        path = self.dir / f"out-{len(self.processes)}.txt"
+        with open(path, "w") as out:
+            process = subprocess.Popen([sys.executable, "-m", module, *map(str, arguments)], cwd=self.dir, stdout=out,
+                                       stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=os.environ | (env or {}))
+        process.out = path
+        self.processes.append(process)
+        return process
+
+    def serve_ray(self, *options, tuner=()):
+        service = self.python("espalier.ray", "serve", "--address", self.cluster.address, "--max-nodes", NODES, "--cpus",
+                              2, "--scratch-dir", self.dir / "scratch", *options, "--", "--node-start", "2", *tuner)
+        wait_for(lambda: "gRPC " in self.output(service) or service.poll() is not None, "the service")
+        self.assertIsNone(service.poll(), self.output(service))
+        token = self.dir / "espalier-ray/pool.db.credentials/administer.token"
+        self.client = Client(f"{cluster.ADDRESS}:7078", token_file=token)
+        self.addCleanup(self.client.close)
+        return service
+
+    def connected(self):
+        return sorted(node["name"] for node in self.client.pool().get("nodes", []) if node["connected"])
+
+    def all_nodes(self):
+        """Whether there is exactly what is wanted, and each on a machine of its own."""
+        return len(self.connected()) == len(self.actors()) == len(self.agents()) == NODES
+
+    def steps(self):
+        return sum(trial["step"] or 0 for trial in self.client.trials("e2e", values=False))
+
+    def endless(self):
+        script = self.resumable_trial(100_000, 0.2)
+        self.client.submit(self.study([script], trials=2 * NODES))
+
+    # ---- tests
+
+    def test_a_study_comes_with_its_nodes_and_its_results_and_nothing_stays(self):
+        code = self.dir / "code"
+        code.mkdir()
+        (code / "trial.sh").write_text("for i in 1 2 3 4 5; do tuner tell --step $i --value 0.$i; sleep 0.3; done\n"
+                                       "pwd > seen-by-$ESPALIER_TRIAL_NUMBER\n")
+        (code / "study.json").write_text(pathlib.Path(self.study(["sh", "trial.sh"], trials=6)).read_text())
+        os.chdir(code)
+        self.addCleanup(os.chdir, "/")
+        record = self.dir / "record"
+        run = subprocess.Popen([sys.executable, "-m", "espalier.ray", "run", "study.json", "--address",
+                                self.cluster.address, "--dir", record, "--max-nodes", str(NODES), "--cpus", "2",
+                                "--runtime-env", json.dumps({"working_dir": "."}), "--", "--node-start", "1"],
+                               stdout=subprocess.PIPE, text=True)
+        wait_for(lambda: len(self.agents()) == NODES, "an agent on each machine")
+        token = (record / "nodes/join.token").read_text()
+        self.assertTrue(token)
+        for entry in pathlib.Path("/proc").glob("[0-9]*"):
+            for file in ("cmdline", "environ"):
+                try:
+                    self.assertNotIn(token, (entry / file).read_bytes().decode(errors="replace"))
+                except OSError:
+                    continue
+        printed, _ = run.communicate(timeout=PATIENCE_S)
+        self.assertEqual(run.returncode, 0, printed)
+        self.assertRegex(printed, r"best: 0\.5 of trial \d")
+        self.assertEqual(len((record / "trials.csv").read_text().splitlines()), 1 + 6 * 5)
+        for number in range(6):
+            self.assertIn("/work", (record / f"results/seen-by-{number}").read_text())
+        self.assertEqual((self.actors(), self.agents()), ([], {}))
+        self.assertEqual([path for path in pathlib.Path("/tmp").glob(f"espalier-ray-{os.getuid()}-run-*")
+                          if path.stat().st_mtime > record.stat().st_ctime], [], "nodes clean up")
+
+    def test_nodes_are_taken_over_replaced_and_given_back(self):
+        of_two_gpus = ("--gpus", "2", "--slots", "2")
+        service = self.serve_ray(*of_two_gpus)
+        self.endless()
+        wait_for(self.all_nodes, "all nodes")
+        self.assertEqual(len({actor["name"] for actor in self.actors()}), NODES)
+        before = self.agents()
+        for pid in before:
+            self.assertIn("CUDA_VISIBLE_DEVICES=0,1\0", pathlib.Path(f"/proc/{pid}/environ").read_text())
+        # The program that speaks with Ray dies, and its service with it; agents and trials do not.
+        service.kill()
+        service.wait()
+        wait_for(lambda: not [words for _, _, words in processes() if words[1:2] == ["serve"]], "no service alone")
+        self.assertEqual(self.agents().keys(), before.keys())
+        service = self.serve_ray(*of_two_gpus)
+        wait_for(self.all_nodes, "the nodes again")
+        self.assertEqual(self.agents().keys(), before.keys(), "the same ones")
+        self.assertEqual(self.output(service).count("event=machine_taken_over"), NODES)
+        done = self.steps()
+        wait_for(lambda: self.steps() > done, "trials to go on")
+        # An actor is killed: its agent ends with it, and another one comes.
+        agent, parent = next((pid, parent) for pid, parent, _ in processes() if pid in before)
+        self.assertTrue(kill(parent))
+        wait_for(lambda: agent not in self.agents(), "the agent to end with its actor")
+        wait_for(lambda: self.all_nodes() and self.agents().keys() != before.keys(), "another node")
+        service.terminate()
+        self.finish(service)
+        self.assertEqual((self.actors(), self.agents()), ([], {}))
+
+    def test_a_lost_machine_is_noticed_before_ray_notices(self):
+        service = self.serve_ray()
+        self.endless()
+        wait_for(self.all_nodes, "all nodes")
+        alive = lambda: sum(node["Alive"] for node in ray.nodes())
+        there = alive()
+        self.cluster.kill(self.cluster.machines[0])
+        wait_for(lambda: len(self.connected()) == NODES - 1 and not self.waiting_for_lost(), "the lease to end")
+        self.assertEqual(alive(), there, "Ray takes it for alive")
+        done = self.steps()
+        wait_for(lambda: self.steps() > done, "trials to go on elsewhere")
+        self.cluster.add()
+        wait_for(self.all_nodes, "a node on another machine")
+        service.terminate()
+        self.finish(service)
+        self.assertEqual((self.actors(), self.agents()), ([], {}))
+
+    def waiting_for_lost(self):
+        return [node for node in self.client.pool()["nodes"] if not node["connected"] and node.get("holders")]
+
+    def test_what_is_wrong_is_told_in_a_line(self):
+        (self.dir / "other.token").write_text("0" * 64)
+        run = lambda address, env=None: self.python("espalier.ray", "run", self.study(["true"]), "--address", address,
+                                                    "--max-nodes", 1, env=env)
+        other_token = run(self.cluster.address, {"RAY_AUTH_TOKEN_PATH": str(self.dir / "other.token")})
+        no_token = run(self.cluster.address, {"RAY_AUTH_TOKEN_PATH": "/nowhere"})
+        for process, expected in ((run(f"{cluster.ADDRESS}:1"), f"no Ray cluster answers at {cluster.ADDRESS}:1"),
+                                  (run("somewhere"), "address 'somewhere': must be HOST:PORT"), (no_token, "/nowhere")):
+            self.finish(process, code=2)
+            self.assertRegex(self.output(process), rf"\Aespalier.ray run: .*{expected}.*\n\Z")
+        service = self.serve_ray("--resource", "unobtainium=1", tuner=("--min-nodes", "1"))
+        wait_for(lambda: self.client.pool().get("warnings"), "the warning")
+        self.assertIn("Ray has no node with 2 CPU, 1 unobtainium", " ".join(self.client.pool()["warnings"]))
+        service.terminate()
+        self.finish(service)
+        self.assertEqual(self.actors(), [])
+        self.finish(other_token, code=2)
+        self.assertRegex(self.output(other_token), r"\Aespalier.ray run: Ray at .*: is the token its own.*\n\Z")
+
+    def test_a_script_runs_elastically_and_its_results_come_back(self):
+        code = self.dir / "code"
+        code.mkdir()
+        (code / "train.py").write_text(JOB)
+        go_on = self.dir / "go-on"
+        (self.dir / "shared").mkdir()
+        job = self.python("espalier.ray._on_ray", "-u", self.cluster.client_address, "-f", "train.py", "-m", NODES,
+                          "--gpus", 0, "--cpus", 2, "-d", code, "--shared-dir", self.dir / "shared",
+                          "--checkpoint-timeout", 60, "--", go_on)
+        wait_for(lambda: "has an epoch" in self.output(job) or job.poll() is not None, "its log")
+        self.assertIsNone(job.poll(), self.output(job))
+        agents = self.agents()
+        self.assertTrue(kill(next(parent for pid, parent, _ in processes() if pid in agents)), "a spot node")
+        wait_for(lambda: len(agents.keys() & self.agents().keys()) < len(agents), "its agent to end")
+        epochs = self.output(job).count("has an epoch")
+        wait_for(lambda: self.output(job).count("has an epoch") > epochs + 10 or job.poll() is not None, "it to go on")
+        self.assertIsNone(job.poll(), self.output(job))
+        go_on.touch()
+        self.finish(job)
+        self.assertIn("it has trained", self.output(job))
+        results = self.dir / "espalier-runs/train"
+        self.assertRegex((results / "model.txt").read_text(), r"\d+ epochs")
+        self.assertTrue(list(results.glob("train/trial-0/replica-*.log")))
+        self.assertEqual(list(results.rglob("*.token")), [])
+        wait_for(lambda: not self.actors() and not self.agents(), "nothing to be left")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    unittest.main()
