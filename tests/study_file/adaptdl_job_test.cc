@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Pair;
 
-constexpr char kJob[] = R"(apiVersion: adaptdl.petuum.com/v1
+constexpr char kJob[] = R"yaml(apiVersion: adaptdl.petuum.com/v1
 kind: AdaptDLJob
 metadata:
   name: cifar
@@ -41,7 +41,7 @@ spec:
         - {name: EMPTY}
         resources:
           limits: {nvidia.com/gpu: 1, cpu: 4}
-)";
+)yaml";
 
 std::string Replaced(std::string text, const std::string& what, const std::string& by) {
   const std::size_t at = text.find(what);
@@ -49,7 +49,7 @@ std::string Replaced(std::string text, const std::string& what, const std::strin
   return at == std::string::npos ? text : text.replace(at, what.size(), by);
 }
 
-StudySpec Study(const std::string& yaml) {
+StudySpec StudyOf(const std::string& yaml) {
   const absl::StatusOr<AdaptDLJob> job = ReadAdaptDLJob(yaml, "job.yaml");
   EXPECT_TRUE(job.ok()) << job.status();
   if (!job.ok()) return {};
@@ -58,12 +58,12 @@ StudySpec Study(const std::string& yaml) {
   return spec.ok() ? *std::move(spec) : StudySpec{};
 }
 
-std::string Error(const std::string& what, const std::string& by) {
+std::string ErrorOf(const std::string& what, const std::string& by) {
   return std::string(ReadAdaptDLJob(Replaced(kJob, what, by), "job.yaml").status().message());
 }
 
 TEST(AdaptDLJob, BecomesOneElasticTrial) {
-  const StudySpec spec = Study(kJob);
+  const StudySpec spec = StudyOf(kJob);
   EXPECT_EQ(spec.name, "cifar");
   EXPECT_FALSE(spec.has_metric) << "its program need not report";
   EXPECT_EQ(spec.max_trials, 1);
@@ -87,48 +87,48 @@ TEST(AdaptDLJob, TellsWhatAPoolHasNoUseFor) {
 
 TEST(AdaptDLJob, GetsANameLikeThoseOfKubernetes) {
   const std::string yaml = Replaced(kJob, "name: cifar", "generateName: cifar-");
-  const std::string name = Study(yaml).name;
+  const std::string name = StudyOf(yaml).name;
   EXPECT_THAT(name, MatchesRegex("cifar-[a-z0-9]{5}"));
-  EXPECT_NE(name, Study(yaml).name);
+  EXPECT_NE(name, StudyOf(yaml).name);
 }
 
 TEST(AdaptDLJob, WithoutBoundsMayTakeThePool) {
-  const StudySpec spec = Study(Replaced(kJob, "  minReplicas: 2\n  maxReplicas: 8\n", ""));
+  const StudySpec spec = StudyOf(Replaced(kJob, "  minReplicas: 2\n  maxReplicas: 8\n", ""));
   EXPECT_EQ(spec.min_slots, 1);
   EXPECT_EQ(spec.max_slots, 0);
 }
 
 TEST(AdaptDLJob, ThatIsNotPreemptibleKeepsItsReplicas) {
-  const StudySpec spec = Study(Replaced(kJob, "maxReplicas: 8", "preemptible: false"));
+  const StudySpec spec = StudyOf(Replaced(kJob, "maxReplicas: 8", "preemptible: false"));
   EXPECT_EQ(spec.min_slots, 2);
   EXPECT_EQ(spec.max_slots, 2);
 }
 
 TEST(AdaptDLJob, ErrorsNameTheFieldAndWhatWouldBeRight) {
   EXPECT_EQ(
-      Error("AdaptDLJob", "Job"),
+      ErrorOf("AdaptDLJob", "Job"),
       "job.yaml: kind: needs AdaptDLJob, the one kind of YAML file that is taken, got \"Job\"");
-  EXPECT_EQ(Error("adaptdl.petuum.com/v1", "batch/v1"),
+  EXPECT_EQ(ErrorOf("adaptdl.petuum.com/v1", "batch/v1"),
             "job.yaml: apiVersion: needs adaptdl.petuum.com/v1, got \"batch/v1\"");
   EXPECT_EQ(
-      Error("minReplicas: 2", "minReplica: 2"),
+      ErrorOf("minReplicas: 2", "minReplica: 2"),
       "job.yaml: spec.minReplica is unknown; known are minReplicas, maxReplicas, preemptible, "
       "template; did you mean minReplicas?");
-  EXPECT_EQ(Error("minReplicas: 2", "minReplicas: -1"),
+  EXPECT_EQ(ErrorOf("minReplicas: 2", "minReplicas: -1"),
             "job.yaml: spec.minReplicas: needs a count of 0 or more, got \"-1\"");
-  EXPECT_EQ(Error("maxReplicas: 8", "maxReplicas: 1"),
+  EXPECT_EQ(ErrorOf("maxReplicas: 8", "maxReplicas: 1"),
             "job.yaml: spec.maxReplicas: needs at least minReplicas, 2, got \"1\"");
   EXPECT_EQ(
-      Error("nvidia.com/gpu: 1", "nvidia.com/gpu: 2"),
+      ErrorOf("nvidia.com/gpu: 1", "nvidia.com/gpu: 2"),
       "job.yaml: spec.template.spec.containers[0].resources.limits.nvidia.com/gpu: needs 0 or "
       "1: a replica trains on one slot, so give spec.minReplicas instead, got \"2\"");
-  EXPECT_THAT(Error("command: [python3, \"main.py\"]", "tty: true"),
+  EXPECT_THAT(ErrorOf("command: [python3, \"main.py\"]", "tty: true"),
               HasSubstr("containers[0].command: needs the words of a command"));
-  EXPECT_THAT(Error("{name: EMPTY}", "{name: S, valueFrom: {secretKeyRef: {}}}"),
+  EXPECT_THAT(ErrorOf("{name: EMPTY}", "{name: S, valueFrom: {secretKeyRef: {}}}"),
               HasSubstr("containers[0].env.S: needs a value"));
-  EXPECT_THAT(Error("spec:\n  minReplicas", "specs:\n  minReplicas"),
+  EXPECT_THAT(ErrorOf("spec:\n  minReplicas", "specs:\n  minReplicas"),
               HasSubstr("spec: needs an object, got nothing"));
-  EXPECT_THAT(Error("metadata:\n  name", "metadata: ["), HasSubstr("job.yaml: line "));
+  EXPECT_THAT(ErrorOf("metadata:\n  name", "metadata: ["), HasSubstr("job.yaml: line "));
   EXPECT_EQ(std::string(ReadAdaptDLJob("a: 1\n---\nb: 2\n", "two.yaml").status().message()),
             "two.yaml: needs one YAML document, an AdaptDLJob, got 2");
   EXPECT_THAT(std::string(ReadAdaptDLJob("[1]", "job.yaml").status().message()),

@@ -158,6 +158,13 @@ TEST(ParseStudy, WritesTheSameTextForTheSameStudyLaidOutOtherwise) {
   EXPECT_EQ(WriteStudy(other), WriteStudy(MustParse(kSmallest)));
 }
 
+TEST(ParseStudy, TakesAJobWithoutAnythingToSearch) {
+  const StudySpec spec = MustParse(R"({"command": "t", "metric": false, "trials": 1})");
+  EXPECT_FALSE(spec.has_metric);
+  EXPECT_TRUE(spec.space.dimensions().empty());
+  EXPECT_EQ(MustParse(WriteStudy(spec)), spec);
+}
+
 TEST(ReadStudyFile, TakesFoldersAndSpacesFromWhereTheFileLies) {
   const ScratchFolder folder;
   std::ofstream(folder.File("space.json")) << R"({"x": {"_type": "choice", "_value": [1, 2]}})";

@@ -94,7 +94,6 @@ class JobReader {
 
   const std::string label_;
   Json study_ = {{"metric", false},
-                 {"search_space", Json::object()},
                  {"sampler", "random"},
                  {"trials", 1},
                  {"batch_mode", "adaptive"}};

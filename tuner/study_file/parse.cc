@@ -504,7 +504,8 @@ absl::Status StudyReader::CheckRequired() const {
   if (!json_.contains("command")) {
     return Bad("command", R"(is missing; give what a trial runs, as in ["python3", "train.py"])");
   }
-  if (!json_.contains("search_space") && !spec_.queued()) {
+  // Jobs have nothing to search.
+  if (!json_.contains("search_space") && !spec_.queued() && spec_.has_metric) {
     return Bad("search_space",
                R"(is missing; give parameters, as in {"lr": {"_type": "loguniform", "_value": )"
                "[1e-5, 1]}}");
@@ -523,10 +524,6 @@ absl::Status StudyReader::CheckTogether() const {
     return absl::InvalidArgumentError(absl::StrCat(
         label_, ": the study would never end: its search space is infinite; give \"trials\", ",
         "\"time_limit_s\", \"cost_limit\" or \"target\""));
-  }
-  if (!spec_.has_metric && spec_.target.has_value()) {
-    return Bad("target",
-               "has no place in a study with \"metric\": false, whose trials report none");
   }
   if (spec_.batch_mode == BatchMode::kAdaptive) {
     for (const auto& dimension : spec_.space.dimensions()) {

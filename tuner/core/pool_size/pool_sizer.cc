@@ -113,7 +113,7 @@ int PoolSizer::NodesAsked(const NodeTemplate& node) const {
       asked_.begin(), asked_.end(), [&](const auto& asked) { return IsOf(node, asked.first); }));
 }
 
-// Of the first templates that have room.
+// Of the first templates that have room, those at rest only where the others have none.
 void PoolSizer::AddNodesForClients(int client_slots, NodeChoice& choice) const {
   int slots = client_slots - SlotsOfOtherNodes(pool_);
   if (slots <= 0) return;
@@ -122,13 +122,17 @@ void PoolSizer::AddNodesForClients(int client_slots, NodeChoice& choice) const {
   };
   int added = 0;
   int all = 0;
-  for (std::size_t t = 0; t < templates_.size(); ++t) {
-    const NodeTemplate& node = templates_[t].node;
-    const int more = std::min(nodes_for(node), std::max(0, node.max_nodes - choice.nodes[t]));
-    slots -= more * node.slots;
-    added += more;
-    choice.nodes[t] += more;
-    all += choice.nodes[t];
+  for (const bool at_rest : {false, true}) {
+    for (std::size_t t = 0; t < templates_.size(); ++t) {
+      const OfTemplate& of = templates_[t];
+      if ((of.rests_until && *of.rests_until > turn_.now()) != at_rest) continue;
+      const int more =
+          std::min(nodes_for(of.node), std::max(0, of.node.max_nodes - choice.nodes[t]));
+      slots -= more * of.node.slots;
+      added += more;
+      choice.nodes[t] += more;
+      all += choice.nodes[t];
+    }
   }
   added += nodes_for(templates_.front().node);  // beyond the most that there may be
   choice.reason = absl::StrCat(all, all == 1 ? " node: " : " nodes: ", added,

@@ -26,7 +26,7 @@ absl::Status ValidateForPool(const StudySpec& spec) {
   if (spec.command.empty() || spec.command.front().empty()) {
     return absl::InvalidArgumentError("\"command\": a study needs the program that a trial runs");
   }
-  if (spec.space.dimensions().empty() && !spec.queued()) {
+  if (spec.space.dimensions().empty() && !spec.queued() && spec.has_metric) {
     return absl::InvalidArgumentError("\"search_space\": needs at least one parameter");
   }
   return absl::OkStatus();
