@@ -73,6 +73,8 @@ class Node:
     def pack(self, study):
         """A tar file of what the study's trials have written here, in their own folders and in the shipped one. Its
         size, for `read`."""
+        if self._folder is None:  # it could not start
+            return 0
         work = self._root / _WORK
         self._packed = tempfile.TemporaryFile()
         with tarfile.open(fileobj=self._packed, mode="w") as archive:

@@ -32,6 +32,7 @@ class Terms:
     grpc_port: int = 0
     http_port: int = 0
     options: tuple = ()  # further ones, which stand over ours
+    keeps_nodes: bool = False  # to the end, since what is written on them would go with them
 
 
 class Pool:
@@ -52,13 +53,16 @@ class Pool:
     def _arguments(self, terms):
         words = ["--db", self.folder / _DATABASE, "--node-dir", self.folder / "nodes", "--engine", "command",
                  "--max-nodes", terms.max_nodes, "--node-slots", terms.node_slots]
+        if terms.keeps_nodes and "--min-nodes" not in (str(word).split("=")[0] for word in terms.options):
+            words += ["--min-nodes", terms.max_nodes]
         words += ["--node-gpus"] if terms.gpus else []
         for name, value in (*(("program", word) for word in self._door.program), ("settle_s", _SETTLE_S),
                             ("start_s", _START_S), ("queue_s", _QUEUE_S)):
             words += ["--engine-option", f"{name}={value}"]
         for name, value in (("--lease", _LEASE_S), ("--grpc", f"{terms.host}:{terms.grpc_port}"),
                             ("--http", f"{terms.host}:{terms.http_port}")):
-            words += [] if name in terms.options else [name, value]
+            given = any(word.split("=")[0] == name for word in map(str, terms.options))
+            words += [] if given else [name, value]
         return [*words, *terms.options]
 
     def client(self):
@@ -104,6 +108,7 @@ def run_study(spec, machines, folder, terms, follow):
     folder it goes on. The folder then has the record, and in `results` what trials have written where their folder was
     shipped. Returns the study's details."""
     pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+    terms = dataclasses.replace(terms, keeps_nodes=bool(machines.shipped))
     with open(pathlib.Path(folder) / "service.log", "w", opener=_for_its_owner) as output, \
             Pool(machines, folder, terms, output) as pool:  # which prints a token
         with pool.client() as service:

@@ -163,12 +163,12 @@ class KubernetesTest(Kubernetes):
     def test_the_api_server_may_be_away_and_requests_be_lost(self):
         service = self.serve_kubernetes()
         self.submit(steps=10_000, trials=NODES)
-        wait_for(lambda: len(self.told(service, "machine_requested")) >= 2, "requests")
+        taken = lambda: sum(len(path.read_text().split()) for path in (self.dir / "steps").glob("*.all"))
+        wait_for(lambda: len(self.told(service, "machine_requested")) >= 2 and taken(), "requests, and a trial to train")
         self.cluster.kill_api_server()
         wait_for(lambda: "nothing is started or ended" in self.warnings(), "the warning")
-        steps = len((self.dir / "steps" / "0.all").read_text().split()) if (self.dir / "steps" / "0.all").exists() else 0
-        wait_for(lambda: (self.dir / "steps" / "0.all").exists() and
-                 len((self.dir / "steps" / "0.all").read_text().split()) > steps + 2, "trials to go on")
+        steps = taken()
+        wait_for(lambda: taken() > steps + 2, "trials to go on")
         self.cluster.start_api_server()
         wait_for(lambda: self.exactly(NODES), "exactly what is wanted, after the loss of the API server")
         wait_for(lambda: not self.warnings(), "the warning to go")

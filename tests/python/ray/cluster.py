@@ -1,7 +1,9 @@
 """A real Ray cluster with token authentication, in a network namespace of the test's own, whose processes end with it."""
+import atexit
 import os
 import pathlib
 import secrets
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,6 +24,7 @@ def prepare(file):
                   "link set ray0 up", "link set ray1 up", "route add default dev ray0"):
         subprocess.run(["ip", *words.split()], check=True)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="espalier-ray-test-"))
+    atexit.register(shutil.rmtree, folder, True)
     token = folder / "ray.token"
     token.write_text(secrets.token_hex(32))
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token),

@@ -1,5 +1,6 @@
 """`python -m espalier.ray` and `espalier-on-ray` on a real Ray cluster: nodes are actors that come with a study and go with
 it, whatever happens to machines, actors and the program that asks for them."""
+import hashlib
 import io
 import json
 import os
@@ -20,6 +21,7 @@ from espalier import Client  # noqa: E402
 from espalier.errors import UsageError  # noqa: E402
 from espalier.ray import _connect, _results  # noqa: E402
 from espalier.ray._job import Log  # noqa: E402
+from espalier.ray._node import default_root  # noqa: E402
 from harness import PATIENCE_S, TunerTest, kill, processes, wait_for  # noqa: E402
 
 NODES = 2
@@ -180,8 +182,8 @@ class Ray(TunerTest):
         for number in range(6):
             self.assertIn("/work", (record / f"results/seen-by-{number}").read_text())
         self.assertEqual((self.actors(), self.agents()), ([], {}))
-        self.assertEqual([path for path in pathlib.Path("/tmp").glob(f"espalier-ray-{os.getuid()}-run-*")
-                          if path.stat().st_mtime > record.stat().st_ctime], [], "nodes clean up")
+        name = f"run-{hashlib.sha256(os.fsencode(record.absolute())).hexdigest()[:12]}"
+        self.assertFalse(pathlib.Path(default_root(name)).exists(), "nodes clean up")
 
     def test_nodes_are_taken_over_replaced_and_given_back(self):
         of_two_gpus = ("--gpus", "2", "--slots", "2")
@@ -200,7 +202,7 @@ class Ray(TunerTest):
         service = self.serve_ray(*of_two_gpus)
         wait_for(self.all_nodes, "the nodes again")
         self.assertEqual(self.agents().keys(), before.keys(), "the same ones")
-        self.assertEqual(self.output(service).count("event=machine_taken_over"), NODES)
+        wait_for(lambda: self.output(service).count("event=machine_taken_over") == NODES, "the engine to say so")
         done = self.steps()
         wait_for(lambda: self.steps() > done, "trials to go on")
         # An actor is killed: its agent ends with it, and another one comes.
@@ -219,8 +221,9 @@ class Ray(TunerTest):
         alive = lambda: sum(node["Alive"] for node in ray.nodes())
         there = alive()
         self.cluster.kill(self.cluster.machines[0])
-        wait_for(lambda: len(self.connected()) == NODES - 1 and not self.waiting_for_lost(), "the lease to end")
+        wait_for(lambda: len(self.connected()) == NODES - 1, "the lease to end")
         self.assertEqual(alive(), there, "Ray takes it for alive")
+        wait_for(lambda: not self.waiting_for_lost(), "its trials to be taken off it")
         done = self.steps()
         wait_for(lambda: self.steps() > done, "trials to go on elsewhere")
         self.cluster.add()

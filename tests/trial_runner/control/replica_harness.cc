@@ -66,13 +66,13 @@ Zygotes& SharedZygotes() {
   return zygotes;
 }
 
-LaunchedProcess ForkOrLaunch(std::int64_t replica, const LaunchOrder& order) {
+LaunchedProcess ForkOrLaunch(std::int64_t process, const LaunchOrder& order) {
   Zygotes& zygotes = SharedZygotes();
   std::vector<pollfd> news;
   zygotes.Watch(news);
   poll(news.data(), news.size(), 0);
   zygotes.Hear(news);
-  if (std::optional<LaunchedProcess> forked = zygotes.Fork(replica, order, {})) {
+  if (std::optional<LaunchedProcess> forked = zygotes.Fork(process, order, {})) {
     return *std::move(forked);
   }
   absl::StatusOr<LaunchedProcess> launched = Launch(order);
@@ -109,9 +109,12 @@ std::int64_t ReplicaHarness::Start(const std::map<std::string, std::string>& ext
   order.environment["ESPALIER_REPLICA_ID"] = std::to_string(id);
   order.environment["ESPALIER_CONTROL_FD"] = std::to_string(kControlFd);
   order.log_path = "/dev/stderr";
-  LaunchedProcess launched = ForkOrLaunch(id, order);
+  static std::int64_t processes = 0;  // of all harnesses, which each number their replicas from 1
+  const std::int64_t process = ++processes;
+  LaunchedProcess launched = ForkOrLaunch(process, order);
   Replica& replica = replicas_[id];
   replica.process = launched.pid;
+  replica.number = process;
   // Its reader waits for what comes.
   const int socket = launched.control.Release();
   fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) & ~O_NONBLOCK);
@@ -180,7 +183,7 @@ void ReplicaHarness::AwaitReady(std::int64_t replica) {
     replicas_.at(replica).address = ready->address;
     return true;
   });
-  SharedZygotes().Spoke(replica, std::chrono::steady_clock::now());
+  SharedZygotes().Spoke(replicas_.at(replica).number, std::chrono::steady_clock::now());
 }
 
 std::int64_t ReplicaHarness::Regroup(const std::vector<std::int64_t>& members, bool abandon,

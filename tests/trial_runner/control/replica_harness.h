@@ -86,6 +86,7 @@ class ReplicaHarness {
 
   struct Replica {
     pid_t process = -1;
+    std::int64_t number = 0;  // of all that this process has started
     int socket = -1;
     Identity identity;
     std::thread reader;
