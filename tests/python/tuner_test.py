@@ -55,7 +55,7 @@ optimizer = torch.optim.SGD(model.parameters(), 0.01)
 model = adl.AdaptiveDataParallel(model, optimizer)
 loader = adl.AdaptiveDataLoader(data, batch_size=20)
 sums = [adl.Accumulator(), adl.Accumulator()]
-apart = trial.get("apart")
+apart = trial.get("apart", "")
 for epoch in adl.epochs(2):
     for i, (x, y) in enumerate(loader):
         if apart == "steps" and i == 5 and model.rank == 1:

@@ -27,6 +27,8 @@ def prepare(file):
     atexit.register(shutil.rmtree, folder, True)
     token = folder / "ray.token"
     token.write_text(secrets.token_hex(32))
+    # Where nodes find `tuner`.
+    os.environ["PATH"] = f"{os.environ['ESPALIER_BIN']}{os.pathsep}{os.environ['PATH']}"
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token),
                    "RAY_TMPDIR": str(folder), "RAY_USAGE_STATS_ENABLED": "0"}
     os.environ.pop("RAY_ADDRESS", None)
