@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Ray that tests/python/ray and the benchmark engine_ray run on, for the Python of .deps/venv with its torch,
+# Installs the Ray that tests/python/ray runs on, for the Python of .deps/venv with its torch,
 # in .deps/ray-2.60.0. Prints the folder. A second run does nothing.
 # usage: scripts/setup-ray.sh
 set -euo pipefail

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import urllib.request
 
 BIN = pathlib.Path(os.environ["ESPALIER_BIN"])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -145,6 +146,21 @@ class TunerTest(unittest.TestCase):
     def agent(self, slots, name="node", options=(), **keys):
         return self.start("agent", "--join", self.grpc, "--http", self.http, "--slots", slots,
                           "--name", name, "--dir", self.dir / f"agent-{name}", *options, **keys)
+
+
+class EngineTest(TunerTest):
+    """Of a service whose engine starts the nodes."""
+
+    def submit(self, steps, trials, pause=0.2):
+        script = self.resumable_trial(steps, pause, also='echo "$step" >> $state.all')
+        self.run_tuner("submit", self.study([script], trials=trials), "--service", self.grpc)
+
+    def pool(self):
+        with urllib.request.urlopen(f"http://{self.http}/api/pool") as answer:
+            return json.load(answer)
+
+    def nodes(self):
+        return [node["name"] for node in self.pool().get("nodes", []) if node["connected"]]
 
 
 def processes():

@@ -1,7 +1,6 @@
 """`tuner serve --engine kubernetes`: nodes are pods that come with a study and go with it, whatever happens to the API
 server, the pods, their machines and the service. On the real API server and scheduler where they have been made
 (scripts/setup-kubernetes.sh), else on the small ones of the tests: the first line says which."""
-import json
 import pathlib
 import re
 import ssl
@@ -18,13 +17,13 @@ run_inside(__file__)
 from api_client import path_of
 from cluster import BARE_IMAGE, IMAGE, NAMESPACE, Cluster, manifests
 from faults import FaultyPath
-from harness import ROOT, TUNER, TunerTest, processes, wait_for
+from harness import ROOT, TUNER, EngineTest, processes, wait_for
 
 NODES = 4
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:espalier"
 
 
-class Kubernetes(TunerTest):
+class Kubernetes(EngineTest):
     @classmethod
     def setUpClass(cls):
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
@@ -75,17 +74,6 @@ class Kubernetes(TunerTest):
         self.grpc, self.http = self.told_address(service, "gRPC"), self.told_address(service, "HTTP")
         self.wait_service(service)
         return service
-
-    def submit(self, steps, trials, pause=0.2):
-        script = self.resumable_trial(steps, pause, also='echo "$step" >> $state.all')
-        self.run_tuner("submit", self.study([script], trials=trials), "--service", self.grpc)
-
-    def pool(self):
-        with urllib.request.urlopen(f"http://{self.http}/api/pool") as answer:
-            return json.load(answer)
-
-    def nodes(self):
-        return [node["name"] for node in self.pool().get("nodes", []) if node["connected"]]
 
     def warnings(self):
         return " ".join(self.pool().get("warnings", []))

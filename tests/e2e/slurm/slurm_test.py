@@ -1,22 +1,20 @@
 """`tuner serve --engine slurm` on a real Slurm: nodes are jobs that come with a study and go with it, whatever happens to
 the controller, the jobs and the service."""
-import json
 import os
 import pathlib
 import re
 import signal
 import sys
 import unittest
-import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from cluster import Cluster
-from harness import TunerTest, processes, wait_for
+from harness import EngineTest, processes, wait_for
 
 NODES = 4
 
 
-class Slurm(TunerTest):
+class Slurm(EngineTest):
     @classmethod
     def setUpClass(cls):
         cls.cluster = Cluster(NODES)
@@ -48,17 +46,6 @@ class Slurm(TunerTest):
         self.grpc, self.http = self.told_address(service, "gRPC"), self.told_address(service, "HTTP")
         self.wait_service(service)
         return service
-
-    def submit(self, steps, trials, pause=0.2):
-        script = self.resumable_trial(steps, pause, also='echo "$step" >> $state.all')
-        self.run_tuner("submit", self.study([script], trials=trials), "--service", self.grpc)
-
-    def pool(self):
-        with urllib.request.urlopen(f"http://{self.http}/api/pool") as answer:
-            return json.load(answer)
-
-    def nodes(self):
-        return [node["name"] for node in self.pool().get("nodes", []) if node["connected"]]
 
     def exactly(self, nodes):
         """Whether so many nodes are in the pool, and so many jobs in Slurm: neither lost nor doubled."""
