@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "absl/strings/str_cat.h"
-#include "tests/core/core_fixture.h"
+#include "tests/core/checkpoints/checkpoints_fixture.h"
 #include "tuner/core/checkpoints/checkpoint_keeping.h"
 
 namespace espalier {
@@ -12,69 +11,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-class CheckpointsTest : public CoreTest {
- protected:
-  NodeId Enter(const std::string& name, int slots, HeldCheckpoints held = {},
-               const std::string& shared_folder = "") {
-    AgentHello hello{name, slots, {}};
-    hello.checkpoints = std::move(held);
-    hello.shared_folder = shared_folder;
-    const Reply reply = Step(hello);
-    status_ = reply.status;
-    return reply.node();
-  }
-
-  // An elastic trial on one slot of node a; b has room as well.
-  void Train() {
-    StudySpec spec = Spec(1);
-    spec.max_slots = 1;
-    Step(CreateStudy{spec, false});
-    a_ = Enter("a", 1);
-    replica_ = Ready(starts_.at(0).replica);
-    Form(regroups_);
-    b_ = Enter("b", 1);
-  }
-
-  // An elastic trial on node a, with a checkpoint, for which a second replica is started there.
-  void TrainAndAskForAJoiner() {
-    Step(CreateStudy{Spec(1), false});
-    a_ = Enter("a", 2);
-    replica_ = Ready(starts_.at(0).replica);
-    Form(regroups_);
-    Save(10);
-    Wait(3);
-  }
-
-  void Save(std::int64_t step) {
-    const std::string name = absl::StrCat("step-", step, ".pt");
-    Step(FromReplica{replica_, ReplicaCheckpoint{"/a/" + name, step, name, Print(step)}});
-  }
-  static std::string Print(std::int64_t step) { return absl::StrCat("print-", step); }
-  static CheckpointLabel Label(std::int64_t step) {
-    return {step, absl::StrCat("step-", step, ".pt"), Print(step), {}, 0};
-  }
-  static HeldCheckpoint Held(std::int64_t step, bool fetched) {
-    return {"s", 0, absl::StrCat("step-", step, ".pt"), Print(step), fetched};
-  }
-  void Copied(NodeId node, std::int64_t step, const std::string& error = "") {
-    Step(CheckpointCopied{node, TrialId(1), Label(step), error, 100});
-  }
-  // Its lease runs out.
-  void Lose(NodeId node) {
-    Step(AgentGone{node});
-    Wait(11);
-  }
-  std::vector<std::string> Reasons() {
-    std::vector<std::string> reasons;
-    for (const Decision& decision : study().decisions) reasons.push_back(decision.reason);
-    return reasons;
-  }
-
-  NodeId a_, b_;
-  ReplicaId replica_;
-  absl::Status status_;
-};
 
 TEST_F(CheckpointsTest, TheNewestHasASecondCopyOnAnotherNode) {
   Train();
@@ -541,36 +477,6 @@ TEST_F(CheckpointsTest, AgentsOfOtherReleasesAreGivenPathsAsBefore) {
   ASSERT_EQ(starts_.size(), 1u);
   EXPECT_FALSE(starts_[0].joins);
   EXPECT_TRUE(starts_[0].sources.empty());
-}
-
-// ---- shared folders -------------------------------------------------------------------------
-
-TEST_F(CheckpointsTest, WhatLiesInASharedFolderEveryNodeHas) {
-  StudySpec spec = Spec(1);
-  spec.max_slots = 1;
-  Step(CreateStudy{spec, false});
-  a_ = Enter("a", 1, {}, "mark");
-  replica_ = Ready(starts_.at(0).replica);
-  Form(regroups_);
-  b_ = Enter("b", 1, {}, "mark");
-  Save(10);
-  EXPECT_TRUE(copies_.empty());
-  Lose(a_);
-  ASSERT_EQ(starts_.size(), 1u);
-  EXPECT_THAT(starts_[0].sources, ElementsAre(b_));
-}
-
-TEST_F(CheckpointsTest, AFolderThatIsNotSharedIsRefused) {
-  Enter("a", 1, {}, "mark");
-  Enter("b", 1, {}, "another");
-  EXPECT_EQ(status_.code(), absl::StatusCode::kAborted);
-  EXPECT_THAT(std::string(status_.message()),
-              HasSubstr("the --shared-dir of node b is not the folder of node a"));
-  EXPECT_EQ(core_.Nodes().size(), 1u);
-  Enter("c", 1, {}, "mark");
-  EXPECT_TRUE(status_.ok()) << status_;
-  Enter("d", 1);
-  EXPECT_TRUE(status_.ok()) << "one with a disk of its own fetches from the others";
 }
 
 }  // namespace

@@ -127,6 +127,30 @@ TEST_F(PoolGrowthTest, ANodeIsReleasedOnlyWhenItIsEmpty) {
   EXPECT_THAT(Released(), Contains("pool-1")) << "it is still here: the word was lost";
 }
 
+TEST_F(PoolGrowthTest, ATrialThatWaitsForItsCheckpointIsWorkForTheNextNode) {
+  StudySpec spec = Spec(1);
+  spec.max_slots = 1;
+  Step(CreateStudy{spec, false});
+  ASSERT_THAT(Asked(), ElementsAre("pool-1"));
+  AgentHello hello{"pool-1", 1, {}};
+  hello.shared_folder = "mark";
+  const NodeId node = Step(hello).node();
+  const ReplicaId replica = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Step(FromReplica{replica, ReplicaCheckpoint{"/a/step-10.pt", 10, "step-10.pt", "print"}});
+  Step(AgentGone{node});
+  std::vector<std::string> asked = Asked();
+  for (int i = 0; i < 10 && asked.empty(); ++i) {
+    Wait(5);
+    asked = Asked();
+  }
+  ASSERT_EQ(asked.size(), 1u) << "it has lain still since its only node was lost";
+  hello.node_name = asked.front();
+  Step(hello);
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(starts_[0].from.step, 10);
+}
+
 TEST_F(PoolGrowthTest, ADrainedNodeIsReplacedByOneOfAnotherName) {
   TrainOn(1);
   Step(DrainNode{"pool-1"});

@@ -60,7 +60,7 @@ bool CheckpointKeeping::FindDue(Time now) {
     due.insert(trial);
   }
   for (const auto& [trial, wait] : waits) {
-    if (wait.look <= now) due.insert(trial);
+    if (wait.look && *wait.look <= now) due.insert(trial);
   }
   return may_start;
 }
@@ -71,7 +71,9 @@ std::optional<Time> CheckpointKeeping::Next() const {
   for (const auto& [trial, setback] : setbacks) {
     if (setback.again) consider(*setback.again);
   }
-  for (const auto& [trial, wait] : waits) consider(wait.look);
+  for (const auto& [trial, wait] : waits) {
+    if (wait.look) consider(*wait.look);
+  }
   for (const auto& [trial, failed] : unfetched) {
     if (failed.again) consider(*failed.again);
   }

@@ -37,9 +37,10 @@ struct CheckpointKeeping {
   };
   // How long a trial that could start has waited for its checkpoint.
   struct Wait {
-    Time since;
-    Time look;          // next
-    bool said = false;  // in the study's record
+    Time since;                 // later by the time without a connected node
+    std::optional<Time> alone;  // since then no node is connected
+    std::optional<Time> look;   // next; none: when nodes come
+    bool said = false;          // in the study's record
   };
 
   // A trial's starts that failed for want of its checkpoint, though nodes that should have it are

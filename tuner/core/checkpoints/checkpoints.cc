@@ -374,8 +374,10 @@ void Checkpoints::LookForHolder(TrialId id) {
   pool_.groups.erase(id);  // it was only planned to start
   const auto [at, fresh] = keeping_.waits.try_emplace(id);
   CheckpointKeeping::Wait& wait = at->second;
+  if (fresh) wait.since = turn_.now();
+  if (!SomeNodeIsThere(wait)) return;
   // A short absence, or a service that has just started, is not worth a word.
-  if (fresh) wait = {turn_.now(), After(turn_.now(), options_.lease_s), false};
+  wait.look = After(wait.since, options_.lease_s);
   const double waited_s = SecondsBetween(wait.since, turn_.now());
   if (waited_s < options_.lease_s) return;
   const CheckpointCopy* older = FurthestOlder(trial, pool_.nodes);
@@ -389,8 +391,20 @@ void Checkpoints::LookForHolder(TrialId id) {
   wait.look = After(wait.since, options_.lease_s + patience_s);
   if (std::exchange(wait.said, true)) return;
   turn_.Decide(trial, DecisionKind::kPause, 0, 0,
-               absl::StrCat("waits for ", copies_.NamesOf(away), ", where its ",
+               absl::StrCat("waits for ", copies_.WhereNewestLies(trial), ", where its ",
                             TextOf(trial.newest_checkpoint), " lies"));
+}
+
+bool Checkpoints::SomeNodeIsThere(CheckpointKeeping::Wait& wait) const {
+  const bool some = std::any_of(pool_.nodes.begin(), pool_.nodes.end(),
+                                [](const auto& entry) { return entry.second.connected; });
+  if (!some) {
+    if (!wait.alone) wait.alone = turn_.now();
+    wait.look.reset();
+  } else if (const auto alone = std::exchange(wait.alone, std::nullopt)) {
+    wait.since = After(wait.since, SecondsBetween(*alone, turn_.now()));
+  }
+  return some;
 }
 
 void Checkpoints::GiveUpNewest(TrialId id) {

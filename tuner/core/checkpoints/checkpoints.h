@@ -23,7 +23,9 @@ namespace espalier {
 //
 // Where no node that has the newest checkpoint is connected the trial waits (see
 // kHolderPatience_s). Then it goes on from an older one if a connected node has it, and the study's
-// record says so; else it ends as FAIL, with the reason.
+// record says so; else it ends as FAIL, with the reason. What lies in a shared folder is there when
+// no node sees it, too: the trial waits for one that does. Time without a single node does not
+// count, since it says nothing about whether those that have the checkpoint come back.
 //
 // One owner.
 class Checkpoints {
@@ -67,6 +69,8 @@ class Checkpoints {
   // ---- starts
   // Whether the trial must not be started for now.
   bool Holds(TrialId id) const { return keeping_.Holds(id); }
+  // Whether that is because no node that has its checkpoint is connected.
+  bool WaitsForHolder(TrialId id) const { return keeping_.waits.contains(id); }
   // Starts the trial again from its checkpoint where those that are left of its group have been
   // started to take over from others, which are gone: they have nothing. True: it does.
   bool StartAgainIfNobodyKnows(TrialId id, const std::string& what_happened, bool its_fault);
@@ -87,6 +91,8 @@ class Checkpoints {
   void DropOlderCopies(const Trial& trial);
   void DropCopiesOfEnded(const Trial& trial);
   void LookForHolder(TrialId id);
+  // Counts the time of a wait: none without a connected node. False: there is none now.
+  bool SomeNodeIsThere(CheckpointKeeping::Wait& wait) const;
   void GiveUpNewest(TrialId id);
 
   Turn& turn_;

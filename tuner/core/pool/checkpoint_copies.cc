@@ -19,9 +19,11 @@ std::vector<NodeId> CheckpointCopies::HoldersOf(const Trial& trial) const {
       continue;
     }
     // All nodes that share the folder are as good.
+    const std::size_t before = connected.size();
     for (const auto& [id, node] : pool_.nodes) {
       if (node.connected && node.shared_folder == copy.folder) connected.push_back(id);
     }
+    if (connected.size() == before) away.push_back(copy.node);
   }
   connected.insert(connected.end(), away.begin(), away.end());
   return connected;
@@ -59,6 +61,15 @@ bool CheckpointCopies::HasSource(TrialId id) const {
     return (replica.generation > 0 && replica.generation >= generation) ||
            replica.started_from == key;
   });
+}
+
+std::string CheckpointCopies::WhereNewestLies(const Trial& trial) const {
+  std::vector<std::string> places;
+  for (const CheckpointCopy& copy : trial.copies) {
+    if (!copy.what.Is(trial.newest_checkpoint) || copy.folder.empty()) continue;
+    places.push_back(absl::StrCat("a node that sees the --shared-dir of ", NamesOf({copy.node})));
+  }
+  return places.empty() ? NamesOf(HoldersOf(trial)) : absl::StrJoin(places, ", or ");
 }
 
 std::string CheckpointCopies::NamesOf(const std::vector<NodeId>& nodes) const {

@@ -21,7 +21,8 @@ class CheckpointCopies {
  public:
   CheckpointCopies(const Turn& turn, const PoolState& pool) : turn_(turn), pool_(pool) {}
 
-  // Nodes that have it, connected ones first.
+  // Nodes that have it, connected ones first. Of a shared folder that no connected node sees, the
+  // node that wrote there: the folder has not gone with it.
   std::vector<NodeId> HoldersOf(const Trial& trial) const;
   // Nodes that have it on a disk of their own, and are connected.
   std::set<NodeId> OwnCopiesOf(const Trial& trial) const;
@@ -29,6 +30,8 @@ class CheckpointCopies {
   bool CheckpointInReach(const Trial& trial) const;
   // Whether a replica in the trial's group, or on its way to it, has what the trial has learnt.
   bool HasSource(TrialId id) const;
+  // "nodes a, b", or "a node that sees the --shared-dir of node a".
+  std::string WhereNewestLies(const Trial& trial) const;
   // "nodes a, b".
   std::string NamesOf(const std::vector<NodeId>& nodes) const;
 

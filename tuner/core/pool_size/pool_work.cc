@@ -10,7 +10,7 @@
 namespace espalier {
 
 PoolSizeRequest PoolWork::Describe(int most_slots) {
-  pool_shown_ = view_.MakePool(most_slots);
+  pool_shown_ = view_.MakePoolToCome(most_slots);
   for (NodeCapacity& known : pool_shown_.nodes) known.slots = pool_.nodes.at(known.id).slots;
   for (const JobRefusal& refusal : RefuseBadJobs(pool_shown_)) {
     view_.RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);

@@ -59,7 +59,11 @@ std::vector<NodeCapacity> PoolView::Capacities() const {
   return nodes;
 }
 
-Pool PoolView::MakePool(int most_slots) {
+Pool PoolView::MakePool() { return MakePool(std::max(1, pool_.SlotsTotal()), false); }
+
+Pool PoolView::MakePoolToCome(int most_slots) { return MakePool(most_slots, true); }
+
+Pool PoolView::MakePool(int most_slots, bool with_waiting) {
   Pool pool;
   pool.now_s = Seconds(turn_.now());
   pool.nodes = Capacities();
@@ -70,7 +74,7 @@ Pool PoolView::MakePool(int most_slots) {
     const bool has_group = pool_.groups.contains(id);
     if (has_group && pool_.groups.at(id).pausing) continue;
     if (pool_.recovering.contains(id) || trials_.Held(id)) continue;
-    if (checkpoints_.Holds(id)) continue;
+    if (checkpoints_.Holds(id) && !(with_waiting && checkpoints_.WaitsForHolder(id))) continue;
     if (study.state != StudyState::kRunning && !has_group) continue;
     pool.jobs.push_back(MakeJob(study, trial, most_slots));
     if (study.spec.time_limit_s <= 0 && study.spec.cost_limit <= 0) continue;

@@ -36,9 +36,10 @@ class PoolView {
         checkpoints_(checkpoints),
         client_slots_(client_slots) {}
 
-  Pool MakePool() { return MakePool(std::max(1, pool_.SlotsTotal())); }
-  // What policies would see if the pool had at most so many slots, as it may come to have.
-  Pool MakePool(int most_slots);
+  Pool MakePool();
+  // What policies would see if the pool had at most so many slots, as it may come to have. Trials
+  // that wait for a node that sees their checkpoint are among the jobs: one may come.
+  Pool MakePoolToCome(int most_slots);
   // What may be given out on each node.
   std::vector<NodeCapacity> Capacities() const;
   // The trial keeps what it has, since the allocator cannot work with its numbers: once a trial
@@ -59,6 +60,7 @@ class PoolView {
   bool SomeWait(const Study& study) const;
 
  private:
+  Pool MakePool(int most_slots, bool with_waiting);
   Job MakeJob(const Study& study, const Trial& trial, int most_slots);
   void DescribeHistory(const Trial& trial, Job& job) const;
   std::optional<int> MostOnGpusOfItsOwn() const;
