@@ -18,7 +18,7 @@ TEXT
 
 # Of what users and tests run there.
 PROGRAMS=(tuner resnet18 char_lm emulated spirals bench_overhead_loop bench_resize_trial elastic_probe
-  test_device test_gradient_buckets test_state_transfer test_checkpoint test_collectives_contract
+  test_trial_runner test_collectives_contract
   test_elastic_training test_elastic_soak)
 LIBRARIES=(libespalier_cuda.so libespalier_cuda_calls.so)
 MOST_MB=60

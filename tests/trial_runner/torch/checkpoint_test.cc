@@ -104,13 +104,14 @@ class Words final : public State {
 };
 
 // Not in the table of kinds.
-class DerivedSgd final : public torch::optim::SGD {
+class CheckpointedSgd final : public torch::optim::SGD {
  public:
   using SGD::SGD;
 };
 
-struct Replica {
-  explicit Replica(const fs::path& folder, std::int64_t width = 3, const std::string& name = "")
+struct CheckpointedReplica {
+  explicit CheckpointedReplica(const fs::path& folder, std::int64_t width = 3,
+                               const std::string& name = "")
       : net(torch::nn::Linear(4, width), torch::nn::BatchNorm1d(width),
             torch::nn::Linear(width, 1)),
         optimizer(std::make_unique<torch::optim::Adam>(net->parameters(), 0.1)) {
@@ -148,7 +149,7 @@ struct Replica {
   TrainingState& state = parts.state;
 };
 
-void ExpectEqual(const torch::nn::Sequential& a, const torch::nn::Sequential& b) {
+void ExpectEqualModels(const torch::nn::Sequential& a, const torch::nn::Sequential& b) {
   const auto of_b = b->named_parameters();
   for (const auto& p : a->named_parameters()) {
     EXPECT_TRUE(at::equal(p.value(), of_b[p.key()])) << p.key();
@@ -186,36 +187,36 @@ class Checkpoint : public ::testing::Test {
 // Also of a kind that is not in the table.
 class EachCheckpointedOptimizer : public Checkpoint, public ::testing::WithParamInterface<int> {
  protected:
-  static void Equip(Replica& replica) {
+  static void Equip(CheckpointedReplica& replica) {
     const auto p = replica.net->parameters();
     const auto sgd = torch::optim::SGDOptions(0.01).momentum(0.9);
     if (GetParam() == 1) replica.optimizer = std::make_unique<torch::optim::SGD>(p, sgd);
-    if (GetParam() == 2) replica.optimizer = std::make_unique<DerivedSgd>(p, sgd);
+    if (GetParam() == 2) replica.optimizer = std::make_unique<CheckpointedSgd>(p, sgd);
     if (GetParam() == 3) replica.optimizer = std::make_unique<torch::optim::Adagrad>(p);
   }
 };
 
 TEST_P(EachCheckpointedOptimizer, TrainingGoesOnAsItWouldHaveWithout) {
-  Replica first(folder_);
+  CheckpointedReplica first(folder_);
   Equip(first);
   first.Ready();
   first.Train(3);
   const std::string path = first.Save();
   EXPECT_THAT(first.listener().steps(), ElementsAre(3));
-  Replica second(folder_);
+  CheckpointedReplica second(folder_);
   Equip(second);
   const absl::Status loaded = second.Ready().LoadCheckpoint(path);
   ASSERT_TRUE(loaded.ok()) << loaded;
   EXPECT_EQ(second.state.position.step, 3);
   first.Train(2);
   second.Train(2);
-  ExpectEqual(first.net, second.net);
+  ExpectEqualModels(first.net, second.net);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EachCheckpointedOptimizer, ::testing::Range(0, 4));
 
 TEST_F(Checkpoint, HoldsTheMomentWhenItWasTakenAndNotWhenItIsWritten) {
-  Replica replica(folder_);
+  CheckpointedReplica replica(folder_);
   replica.Ready();
   replica.Train(1);
   replica.listener().Close();
@@ -228,7 +229,7 @@ TEST_F(Checkpoint, HoldsTheMomentWhenItWasTakenAndNotWhenItIsWritten) {
   replica.Train(5);
   replica.listener().Open();
   replica.state.AwaitCheckpoint();
-  Replica other(folder_);
+  CheckpointedReplica other(folder_);
   ASSERT_TRUE(other.Ready().LoadCheckpoint((folder_ / "step-2.pt").string()).ok());
   for (std::size_t i = 0; i < then.size(); ++i) {
     EXPECT_TRUE(at::equal(then[i], other.net->parameters()[i]));
@@ -236,7 +237,7 @@ TEST_F(Checkpoint, HoldsTheMomentWhenItWasTakenAndNotWhenItIsWritten) {
 }
 
 TEST_F(Checkpoint, NewerOneTakesThePlaceOfOneThatWaits) {
-  Replica replica(folder_);
+  CheckpointedReplica replica(folder_);
   replica.Ready();
   replica.Train(1);
   replica.listener().Close();
@@ -252,7 +253,7 @@ TEST_F(Checkpoint, NewerOneTakesThePlaceOfOneThatWaits) {
 }
 
 TEST_F(Checkpoint, LibTorchsOwnReaderFindsModelAndOptimizerInIt) {
-  Replica replica(folder_);
+  CheckpointedReplica replica(folder_);
   replica.Ready();
   replica.Train(2);
   torch::serialize::InputArchive archive;
@@ -261,20 +262,20 @@ TEST_F(Checkpoint, LibTorchsOwnReaderFindsModelAndOptimizerInIt) {
   torch::serialize::InputArchive optimizer;
   archive.read("model", model);
   archive.read("optimizer", optimizer);
-  Replica other(folder_);
+  CheckpointedReplica other(folder_);
   other.net->load(model);
   other.optimizer->load(optimizer);
-  ExpectEqual(replica.net, other.net);
+  ExpectEqualModels(replica.net, other.net);
   replica.Train(1);
   other.Train(1);
-  ExpectEqual(replica.net, other.net);
+  ExpectEqualModels(replica.net, other.net);
 }
 
 TEST_F(Checkpoint, SeveralModelsAndStatesHavePlacesOfTheirOwn) {
   Words schedule("schedule");
   Words empty("empty.one");
-  Replica first(folder_, 3, "generator");
-  Replica critic(folder_, 5);
+  CheckpointedReplica first(folder_, 3, "generator");
+  CheckpointedReplica critic(folder_, 5);
   EXPECT_TRUE(first.trial.AddState(schedule).ok());
   EXPECT_TRUE(first.trial.AddState(empty).ok());
   first.Ready();
@@ -286,26 +287,26 @@ TEST_F(Checkpoint, SeveralModelsAndStatesHavePlacesOfTheirOwn) {
   Words other_schedule("schedule");
   Words other_empty("empty.one");
   other_empty.words = "to go";
-  Replica second(folder_, 3, "generator");
-  Replica second_critic(folder_, 5);
+  CheckpointedReplica second(folder_, 3, "generator");
+  CheckpointedReplica second_critic(folder_, 5);
   EXPECT_TRUE(second.trial.AddState(other_schedule).ok());
   EXPECT_TRUE(second.trial.AddState(other_empty).ok());
   second.Ready();
   ASSERT_TRUE(second.parts.AddModel("critic", *second_critic.net, *second_critic.optimizer).ok());
   const absl::Status loaded = second.state.LoadCheckpoint(path);
   ASSERT_TRUE(loaded.ok()) << loaded;
-  ExpectEqual(first.net, second.net);
-  ExpectEqual(critic.net, second_critic.net);
+  ExpectEqualModels(first.net, second.net);
+  ExpectEqualModels(critic.net, second_critic.net);
   EXPECT_EQ(other_schedule.words, schedule.words);
   EXPECT_EQ(other_empty.words, "");
 
-  Replica alone(folder_, 3, "generator");
+  CheckpointedReplica alone(folder_, 3, "generator");
   EXPECT_THAT(ErrorOf(alone.Ready().LoadCheckpoint(path)),
               HasSubstr("it has model.critic, which this program has not"));
 }
 
 TEST_F(Checkpoint, NamesThatAreTakenOrNoNamesAreRefused) {
-  Replica replica(folder_);
+  CheckpointedReplica replica(folder_);
   replica.Ready();
   EXPECT_THAT(ErrorOf(replica.parts.AddModel("", *replica.net, *replica.optimizer)),
               HasSubstr("already a model named \"\""));
@@ -317,38 +318,38 @@ TEST_F(Checkpoint, NamesThatAreTakenOrNoNamesAreRefused) {
 }
 
 TEST_F(Checkpoint, AnotherProgramsCheckpointIsRefusedByTheFirstMismatch) {
-  Replica replica(folder_);
+  CheckpointedReplica replica(folder_);
   replica.Ready();
   replica.Train(1);
   const std::string path = replica.Save();
-  Replica wider(folder_, 7);
+  CheckpointedReplica wider(folder_, 7);
   EXPECT_THAT(ErrorOf(wider.Ready().LoadCheckpoint(path)),
               HasSubstr(path + ": its model.0.weight is Float [3, 4] and Float [7, 4] in this "
                                "program's model"));
-  Replica longer(folder_);
+  CheckpointedReplica longer(folder_);
   longer.net->push_back(torch::nn::Linear(1, 1));
   EXPECT_THAT(ErrorOf(longer.Ready().LoadCheckpoint(path)),
               HasSubstr("it has no model.3, which this program's model has"));
-  Replica renamed(folder_, 3, "other");
+  CheckpointedReplica renamed(folder_, 3, "other");
   EXPECT_THAT(ErrorOf(renamed.Ready().LoadCheckpoint(path)), HasSubstr("it has no model.other"));
-  Replica stepped(folder_);
+  CheckpointedReplica stepped(folder_);
   stepped.optimizer = std::make_unique<torch::optim::SGD>(stepped.net->parameters(), 0.1);
   EXPECT_THAT(ErrorOf(stepped.Ready().LoadCheckpoint(path)), HasSubstr("its optimizer does not"));
   Words words("words");
-  Replica wordy(folder_);
+  CheckpointedReplica wordy(folder_);
   EXPECT_TRUE(wordy.trial.AddState(words).ok());
   EXPECT_THAT(ErrorOf(wordy.Ready().LoadCheckpoint(path)), HasSubstr("it has no state.words"));
 }
 
 TEST_F(Checkpoint, ADamagedOneIsRefusedAndNoneTakesItsPlace) {
-  Replica replica(folder_);
+  CheckpointedReplica replica(folder_);
   replica.Ready();
   replica.Train(1);
   replica.Save();
   replica.Train(1);
   const std::string newest = replica.Save();
   Damage(newest);
-  Replica other(folder_);
+  CheckpointedReplica other(folder_);
   other.trial.checkpoint = newest;
   EXPECT_THAT(ErrorOf(other.Ready().LoadCheckpoint(newest)), HasSubstr(newest + ": is damaged"));
   EXPECT_THAT(ErrorOf(other.state.CatchUp()), HasSubstr("is damaged"));
@@ -359,7 +360,7 @@ TEST_F(Checkpoint, ADamagedOneIsRefusedAndNoneTakesItsPlace) {
 }
 
 TEST_F(Checkpoint, FullDiskIsSaidOnceAndTrainingGoesOn) {
-  Replica replica(folder_);
+  CheckpointedReplica replica(folder_);
   replica.Ready();
   replica.Train(1);
   replica.Save();
@@ -388,24 +389,24 @@ TEST_F(Checkpoint, FullDiskIsSaidOnceAndTrainingGoesOn) {
 }
 
 TEST_F(Checkpoint, SpoiledStateIsRestoredFromIt) {
-  Replica replica(folder_);
+  CheckpointedReplica replica(folder_);
   replica.Ready();
   EXPECT_THAT(ErrorOf(replica.state.Restore()), HasSubstr("no checkpoint"));
   replica.Train(2);
   const std::string path = replica.Save();
-  Replica joiner(folder_);
+  CheckpointedReplica joiner(folder_);
   joiner.trial.checkpoint = path;
   ASSERT_TRUE(joiner.Ready().Expect(*replica.state.Offer()->description).ok());
   joiner.state.Forsake();
   EXPECT_EQ(joiner.state.Order().front(), SharedState::kSpoiled);
   ASSERT_TRUE(joiner.state.Restore().ok());
   EXPECT_EQ(joiner.state.Order(), replica.state.Order());
-  ExpectEqual(replica.net, joiner.net);
+  ExpectEqualModels(replica.net, joiner.net);
 }
 
 TEST_F(Checkpoint, SyncReachesEachState) {
   Words words("words");
-  Replica replica(folder_);
+  CheckpointedReplica replica(folder_);
   EXPECT_TRUE(replica.trial.AddState(words).ok());
   replica.Ready().SyncStates();
   EXPECT_EQ(words.syncs, 1);

@@ -78,7 +78,7 @@ class RehearsingProgram {
   Accumulator seen_{parallel_, "seen", {"samples"}};
 };
 
-void ExpectSame(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+void ExpectSameTensors(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i], b[i])) << "tensor " << i;
 }
@@ -89,7 +89,7 @@ TEST(Rehearsal, LeavesModelBuffersDrawsAndGradientsAsTheyWere) {
   for (const bool bucket_operations : {false, true}) {
     RehearsingProgram rehearsed({}, bucket_operations);
     rehearsed.Rehearse();
-    ExpectSame(before, rehearsed.State());
+    ExpectSameTensors(before, rehearsed.State());
     for (const at::Tensor& p : rehearsed.net_->parameters()) EXPECT_FALSE(p.grad().defined());
     EXPECT_TRUE(rehearsed.optimizer_.state().empty());
     EXPECT_EQ(rehearsed.parallel_.steps(), 0);
@@ -141,7 +141,7 @@ TEST(Rehearsal, ChangesNothingInWhatIsLearntAfterIt) {
       RehearsingProgram rehearsed(options, bucket_operations);
       rehearsed.Rehearse();
       rehearsed.Rehearse();  // of another shape, perhaps
-      ExpectSame(learnt, rehearsed.Train());
+      ExpectSameTensors(learnt, rehearsed.Train());
     }
   }
 }
@@ -155,7 +155,7 @@ TEST(Rehearsal, LeavesNothingWhereItsFunctionThrows) {
     throw std::runtime_error("out of memory");
   }),
                std::runtime_error);
-  ExpectSame(before, rehearsed.State());
+  ExpectSameTensors(before, rehearsed.State());
   rehearsed.Train();
 }
 

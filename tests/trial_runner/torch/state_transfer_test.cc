@@ -43,7 +43,7 @@ std::unique_ptr<torch::optim::Optimizer> MakeSgd(std::vector<at::Tensor> paramet
 }
 
 // Not in the table of kinds: it might keep more than SGD does.
-class DerivedSgd final : public torch::optim::SGD {
+class TransferredSgd final : public torch::optim::SGD {
  public:
   using SGD::SGD;
 };
@@ -98,8 +98,9 @@ class Watched final : public Collectives {
 constexpr std::int64_t kFeatures = 40;
 
 // A model with small and large tensors, and a buffer that counts.
-struct Replica {
-  explicit Replica(double start, const MakeOptimizer& make = MakeSgd, std::int64_t width = 600)
+struct TransferringReplica {
+  explicit TransferringReplica(double start, const MakeOptimizer& make = MakeSgd,
+                               std::int64_t width = 600)
       : model(torch::nn::Linear(kFeatures, width), torch::nn::BatchNorm1d(width),
               torch::nn::Linear(width, 1)) {
     const at::NoGradGuard no_grad;
@@ -135,7 +136,7 @@ struct Replica {
 
 // Large tensors, some of which do not lie in the order of their elements.
 TEST(WarmUp, LeavesTheStateAsItIs) {
-  Replica replica(0.5);
+  TransferringReplica replica(0.5);
   const at::Tensor large = replica.model->parameters().at(0);
   ASSERT_GE(large.nbytes(), kLargeBytes);
   large.set_data(large.t().contiguous().t());
@@ -153,7 +154,7 @@ TEST(WarmUp, LeavesTheStateAsItIs) {
   EXPECT_EQ(replica.state.position.step, 2);
 }
 
-using Replicas = std::vector<std::unique_ptr<Replica>>;
+using Replicas = std::vector<std::unique_ptr<TransferringReplica>>;
 
 std::vector<absl::Status> Equalise(const Replicas& replicas, bool running = false) {
   static std::int64_t generation = 0;
@@ -162,7 +163,7 @@ std::vector<absl::Status> Equalise(const Replicas& replicas, bool running = fals
   std::vector<std::future<absl::Status>> each;
   for (int rank = 0; rank < size; ++rank) {
     each.push_back(std::async(std::launch::async, [&, rank] {
-      Replica& replica = *replicas[static_cast<std::size_t>(rank)];
+      TransferringReplica& replica = *replicas[static_cast<std::size_t>(rank)];
       absl::Status done = replica.collectives.Form(
           {generation, rank, size, replicas.front()->collectives.Address()});
       if (done.ok()) {
@@ -185,7 +186,7 @@ void ExpectAllOk(const std::vector<absl::Status>& statuses) {
   for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
 }
 
-void ExpectEqual(const Replica& a, const Replica& b) {
+void ExpectEqualStates(const TransferringReplica& a, const TransferringReplica& b) {
   const auto of_b = b.model->named_parameters();
   for (const auto& p : a.model->named_parameters()) {
     EXPECT_TRUE(at::equal(p.value(), of_b[p.key()])) << p.key();
@@ -198,7 +199,7 @@ void ExpectEqual(const Replica& a, const Replica& b) {
 }
 
 template <typename... Each>
-Replicas Of(Each... each) {
+Replicas ReplicasOf(Each... each) {
   Replicas replicas;
   (replicas.push_back(std::move(each)), ...);
   return replicas;
@@ -216,17 +217,17 @@ class EachOptimizer : public ::testing::TestWithParam<NamedOptimizer> {};
 // The test of a state is what is done from there: the next steps have to be the same.
 TEST_P(EachOptimizer, StateMovesSoThatTheNextStepsAreTheSame) {
   const MakeOptimizer& make = GetParam().make;
-  const Replicas replicas =
-      Of(std::make_unique<Replica>(0.5, make), std::make_unique<Replica>(0.01, make));
-  Replica& joiner = *replicas[0];
-  Replica& trained = *replicas[1];
+  const Replicas replicas = ReplicasOf(std::make_unique<TransferringReplica>(0.5, make),
+                                       std::make_unique<TransferringReplica>(0.01, make));
+  TransferringReplica& joiner = *replicas[0];
+  TransferringReplica& trained = *replicas[1];
   trained.Train(3);
   trained.optimizer->param_groups().front().options().set_lr(0.025);
   ExpectAllOk(Equalise(replicas));
-  ExpectEqual(trained, joiner);
+  ExpectEqualStates(trained, joiner);
   EXPECT_EQ(joiner.optimizer->param_groups().front().options().get_lr(), 0.025);
   for (const auto& replica : replicas) replica->Train(2);
-  ExpectEqual(trained, joiner);
+  ExpectEqualStates(trained, joiner);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -256,13 +257,14 @@ INSTANTIATE_TEST_SUITE_P(
                        }},
         NamedOptimizer{"AnotherByItsArchive",
                        [](std::vector<at::Tensor> p) {
-                         return std::make_unique<DerivedSgd>(
+                         return std::make_unique<TransferredSgd>(
                              std::move(p), torch::optim::SGDOptions(0.1).momentum(0.9));
                        }}),
     [](const auto& kind) { return kind.param.name; });
 
 TEST(StateTransfer, EqualMembersKeepTheirBuffersAndSendNothing) {
-  const Replicas replicas = Of(std::make_unique<Replica>(0.5), std::make_unique<Replica>(0.5));
+  const Replicas replicas = ReplicasOf(std::make_unique<TransferringReplica>(0.5),
+                                       std::make_unique<TransferringReplica>(0.5));
   for (const auto& replica : replicas) replica->Train(2);
   for (at::Tensor& b : replicas[1]->model->buffers()) b.fill_(7);
   ExpectAllOk(Equalise(replicas));
@@ -274,26 +276,27 @@ TEST(StateTransfer, EqualMembersKeepTheirBuffersAndSendNothing) {
 }
 
 TEST(StateTransfer, EachJoinerTakesFromAnotherSource) {
-  const Replicas replicas = Of(std::make_unique<Replica>(0.1), std::make_unique<Replica>(0.5),
-                               std::make_unique<Replica>(0.2), std::make_unique<Replica>(0.5));
+  const Replicas replicas = ReplicasOf(
+      std::make_unique<TransferringReplica>(0.1), std::make_unique<TransferringReplica>(0.5),
+      std::make_unique<TransferringReplica>(0.2), std::make_unique<TransferringReplica>(0.5));
   replicas[1]->Train(2);
   replicas[3]->Train(2);
   ExpectAllOk(Equalise(replicas));
   EXPECT_THAT(replicas[1]->collectives.sent_to, ElementsAre(0));
   EXPECT_THAT(replicas[3]->collectives.sent_to, ElementsAre(2));
-  ExpectEqual(*replicas[1], *replicas[0]);
-  ExpectEqual(*replicas[1], *replicas[2]);
+  ExpectEqualStates(*replicas[1], *replicas[0]);
+  ExpectEqualStates(*replicas[1], *replicas[2]);
 }
 
 // A round is what anybody waits for at a time, also who has no part in it.
 TEST(StateTransfer, ALargeStateTravelsInRoundsToWhichAllCome) {
   constexpr std::int64_t kWide = 900'000;  // 144 MB of weights
-  const Replicas replicas = Of(std::make_unique<Replica>(0.1, MakeSgd, kWide),
-                               std::make_unique<Replica>(0.5, MakeSgd, kWide),
-                               std::make_unique<Replica>(0.5, MakeSgd, kWide));
+  const Replicas replicas = ReplicasOf(std::make_unique<TransferringReplica>(0.1, MakeSgd, kWide),
+                                       std::make_unique<TransferringReplica>(0.5, MakeSgd, kWide),
+                                       std::make_unique<TransferringReplica>(0.5, MakeSgd, kWide));
   for (const int trained : {1, 2}) replicas[trained]->state.position.step = 7;
   ExpectAllOk(Equalise(replicas));
-  ExpectEqual(*replicas[1], *replicas[0]);
+  ExpectEqualStates(*replicas[1], *replicas[0]);
   const ReplicaForming taken = replicas[0]->progress.Read();
   EXPECT_GT(taken.bytes_total, 144'000'000);
   EXPECT_GE(taken.bytes, taken.bytes_total);
@@ -304,17 +307,19 @@ TEST(StateTransfer, ALargeStateTravelsInRoundsToWhichAllCome) {
 }
 
 TEST(StateTransfer, FreshMembersAllTakeTheFirstOnesModel) {
-  const Replicas replicas = Of(std::make_unique<Replica>(0.1), std::make_unique<Replica>(0.2),
-                               std::make_unique<Replica>(0.3));
+  const Replicas replicas = ReplicasOf(std::make_unique<TransferringReplica>(0.1),
+                                       std::make_unique<TransferringReplica>(0.2),
+                                       std::make_unique<TransferringReplica>(0.3));
   ExpectAllOk(Equalise(replicas));
   EXPECT_THAT(replicas[0]->collectives.sent_to, ElementsAre(1, 2));
-  ExpectEqual(*replicas[0], *replicas[1]);
-  ExpectEqual(*replicas[0], *replicas[2]);
+  ExpectEqualStates(*replicas[0], *replicas[1]);
+  ExpectEqualStates(*replicas[0], *replicas[2]);
 }
 
 TEST(StateTransfer, AnotherModelIsRefusedByTheFirstTensorThatDiffers) {
   const Replicas replicas =
-      Of(std::make_unique<Replica>(0.1), std::make_unique<Replica>(0.2, MakeSgd, /*width=*/500));
+      ReplicasOf(std::make_unique<TransferringReplica>(0.1),
+                 std::make_unique<TransferringReplica>(0.2, MakeSgd, /*width=*/500));
   replicas[0]->Train(1);
   const auto statuses = Equalise(replicas);
   const std::string message(statuses[1].message());
@@ -327,7 +332,8 @@ class BrokenTransfer : public ::testing::Test {
  protected:
   // A joiner that has lost touch with its source in mid-transfer.
   void SetUp() override {
-    replicas_ = Of(std::make_unique<Replica>(0.1), std::make_unique<Replica>(0.2));
+    replicas_ = ReplicasOf(std::make_unique<TransferringReplica>(0.1),
+                           std::make_unique<TransferringReplica>(0.2));
     trained().Train(2);
     joiner().collectives.loses_large_tensors = true;
     memory_ = joiner().model->parameters()[0].data_ptr();
@@ -335,10 +341,10 @@ class BrokenTransfer : public ::testing::Test {
     joiner().collectives.loses_large_tensors = false;
   }
 
-  Replica& joiner() { return *replicas_[0]; }
-  Replica& trained() { return *replicas_[1]; }
-  Replicas WithJoiner(std::unique_ptr<Replica> other) {
-    return Of(std::move(replicas_[0]), std::move(other));
+  TransferringReplica& joiner() { return *replicas_[0]; }
+  TransferringReplica& trained() { return *replicas_[1]; }
+  Replicas WithJoiner(std::unique_ptr<TransferringReplica> other) {
+    return ReplicasOf(std::move(replicas_[0]), std::move(other));
   }
 
   Replicas replicas_;
@@ -347,22 +353,22 @@ class BrokenTransfer : public ::testing::Test {
 
 TEST_F(BrokenTransfer, LeavesAStateBelowAFreshOneInOtherMemory) {
   EXPECT_EQ(joiner().state.Order().front(), SharedState::kSpoiled);
-  EXPECT_LT(joiner().state.Order(), Replica(0.3).state.Order());
+  EXPECT_LT(joiner().state.Order(), TransferringReplica(0.3).state.Order());
   EXPECT_NE(joiner().model->parameters()[0].data_ptr(), memory_);
 }
 
 TEST_F(BrokenTransfer, IsMadeGoodByTheNext) {
   ExpectAllOk(Equalise(replicas_));
-  ExpectEqual(trained(), joiner());
+  ExpectEqualStates(trained(), joiner());
   trained().Train(1);
   joiner().Train(1);
-  ExpectEqual(trained(), joiner());
+  ExpectEqualStates(trained(), joiner());
 }
 
 TEST_F(BrokenTransfer, JoinerTakesAFreshModelIfNobodyHasAnother) {
-  const Replicas replicas = WithJoiner(std::make_unique<Replica>(0.3));
+  const Replicas replicas = WithJoiner(std::make_unique<TransferringReplica>(0.3));
   ExpectAllOk(Equalise(replicas));
-  ExpectEqual(*replicas[1], *replicas[0]);
+  ExpectEqualStates(*replicas[1], *replicas[0]);
 }
 
 TEST_F(BrokenTransfer, ReplicaAloneWithASpoiledStateEnds) {
@@ -374,7 +380,7 @@ TEST_F(BrokenTransfer, ReplicaAloneWithASpoiledStateEnds) {
 
 TEST_F(BrokenTransfer, ProgramInItsLoopIsNotSentBack) {
   joiner().state.position.step = 100;  // it was there before
-  const Replicas replicas = WithJoiner(std::make_unique<Replica>(0.3));
+  const Replicas replicas = WithJoiner(std::make_unique<TransferringReplica>(0.3));
   const auto statuses = Equalise(replicas, /*running=*/true);
   EXPECT_EQ(statuses[0].code(), absl::StatusCode::kDataLoss);
 }

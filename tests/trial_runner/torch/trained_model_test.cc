@@ -18,8 +18,8 @@
 namespace espalier {
 namespace {
 
-struct Alone {
-  explicit Alone(bool bucket_operations, const std::string& precision = "") {
+struct LoneModel {
+  explicit LoneModel(bool bucket_operations, const std::string& precision = "") {
     at::manual_seed(5);
     net = torch::nn::Linear(6, 3);
     optimizer = std::make_unique<torch::optim::Adam>(net->parameters(), 0.001);
@@ -52,12 +52,12 @@ struct Alone {
 
 // What the gradients turn out to be decides about the scale: it cannot wait, or the scale stays 1.
 TEST(TrainedModel, AStepWithALossScaleIsNotKeptWhateverTheScale) {
-  Alone fp16(/*bucket_operations=*/true, "fp16");
+  LoneModel fp16(/*bucket_operations=*/true, "fp16");
   fp16.position.loss_scale = 1;
   fp16.model->OpenPass({}, fp16.position, *fp16.collectives, 1);
   EXPECT_FALSE(fp16.model->kept());
   fp16.model->ClosePass();
-  Alone plain(/*bucket_operations=*/true);
+  LoneModel plain(/*bucket_operations=*/true);
   plain.model->OpenPass({}, plain.position, *plain.collectives, 1);
   EXPECT_TRUE(plain.model->kept());
   plain.model->ClosePass();
@@ -65,10 +65,10 @@ TEST(TrainedModel, AStepWithALossScaleIsNotKeptWhateverTheScale) {
 
 // Steps of Adam are counted in its scale: one that the device has left out counts in none.
 TEST(TrainedModel, NoiseAfterAStepThatWasLeftOutIsThatOfTheHostsLoops) {
-  Alone host(/*bucket_operations=*/false);
-  Alone device(/*bucket_operations=*/true);
+  LoneModel host(/*bucket_operations=*/false);
+  LoneModel device(/*bucket_operations=*/true);
   for (int i = 0; i < 12; ++i) {
-    for (Alone* each : {&host, &device}) each->Step(i, i != 8);
+    for (LoneModel* each : {&host, &device}) each->Step(i, i != 8);
   }
   device.model->Settle(device.position);
   ASSERT_FALSE(host.position.noise.at(0).empty());
