@@ -44,6 +44,7 @@ def main():
     arguments = parser.parse_args()
 
     trial = espalier.trial()
+    torch.manual_seed(trial.seed)
     pixels, labels = read_images(arguments.data, "train")
     training = TensorDataset(pixels[:arguments.samples], labels[:arguments.samples])
     validation = TensorDataset(pixels[-VALIDATION_IMAGES:], labels[-VALIDATION_IMAGES:])

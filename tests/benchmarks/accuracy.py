@@ -34,19 +34,25 @@ def fewer_images(folder):
     return folder
 
 
-def study(seed, low, high, data):
+def in_cpp():
+    """The example's program, and what its environment has besides."""
+    return [os.path.join(BIN, "fashion_mnist")], {}
+
+
+def study(command, seed, low, high, data):
     def always(value):
         return {"_type": "choice", "_value": [value]}
-    return {"command": [os.path.join(BIN, "fashion_mnist"), "--epochs", str(EPOCHS), "--data", str(data)],
+    return {"command": [*command, "--epochs", str(EPOCHS), "--data", str(data)],
             "metric": {"name": "accuracy", "direction": "maximize"}, "slots": {"min": low, "max": high},
             "search_space": {"seed": always(seed), "lr": always(0.01), "batch_size": always(128)}}
 
 
-def accuracy(data, seed, low, high, change):
+def accuracy(program, data, seed, low, high, change):
     """Final accuracy, and how often the number of replicas changed."""
     draw = random.Random(seed)
     changes = 0
-    with start_study(study(seed, low, high, data), slots=high) as pool:
+    command, environment = program()
+    with start_study(study(command, seed, low, high, data), slots=high, environment=environment) as pool:
         due = time.monotonic()
         while (trial := pool.trial()).get("state") != "TRIAL_COMPLETE":
             assert trial.get("state") != "TRIAL_FAIL", trial
@@ -58,18 +64,18 @@ def accuracy(data, seed, low, high, change):
         return 100 * trial["value"], changes
 
 
-def main():
+def main(program=in_cpp):
     with tempfile.TemporaryDirectory() as folder:
-        compare(fewer_images(folder) if SMOKE else DATA)
+        compare(program, fewer_images(folder) if SMOKE else DATA)
 
 
-def compare(data):
+def compare(program, data):
     ways = {"one": (1, 1, False), "two": (2, 2, False), "changing": (1, MOST, True)}
     found = {way: [] for way in ways}
     resizes = 0
     for seed in SEEDS:
         for way, arguments in ways.items():
-            value, changes = accuracy(data, seed, *arguments)
+            value, changes = accuracy(program, data, seed, *arguments)
             found[way].append(value)
             resizes += changes
             print(f"seed {seed}, {way}: {value:.2f} %" + (f", {changes} changes asked for" if changes else ""),
