@@ -108,19 +108,29 @@ wait_for_lint() {
   fi
 }
 
+# What only tests need: the Optunas that the tests of its protocol speak with, AdaptDL's own tests, the
+# libraries with integrations of ours, Ray, what makes wheels, Jupyter and what notebooks and terminals
+# show by.
+install_for_tests() {
+  scripts/setup-optuna.sh 5.0.0 4.5.0 && scripts/setup-adaptdl.sh &&
+    if [[ -x .deps/venv/bin/python3 ]]; then scripts/setup-integrations.sh && scripts/setup-ray.sh; fi &&
+    scripts/setup-wheel.sh && scripts/setup-notebook.sh
+}
+
+# Ends the script if that has failed: most tests would fail for want of it.
+wait_for_tests_set_up() {
+  if [[ -z $set_up ]]; then return 0; fi
+  if wait "$set_up"; then set_up=; return 0; fi
+  cat "$logs/set-up.log"
+  printf 'what the tests need could not be installed\n0 passed, 1 failed\n'
+  exit 1
+}
+
 heading "set-up"
 scripts/setup.sh --tests
-# The Optunas that the tests of its protocol speak with.
-scripts/setup-optuna.sh 5.0.0 4.5.0
-# AdaptDL's own tests, the libraries with integrations of ours, Ray, and what makes wheels.
-scripts/setup-adaptdl.sh
-if [[ -x .deps/venv/bin/python3 ]]; then
-  scripts/setup-integrations.sh
-  scripts/setup-ray.sh
-fi
-scripts/setup-wheel.sh
-# Jupyter and what notebooks and terminals show by.
-scripts/setup-notebook.sh
+# Mostly downloads, for which the compiler need not wait.
+install_for_tests >"$logs/set-up.log" 2>&1 &
+set_up=$!
 # Too long to build for each run.
 if kubernetes=$(scripts/setup-kubernetes.sh --where 2>/dev/null); then
   printf 'tests of the Kubernetes engine: on the real API server in %s\n' "$kubernetes"
@@ -131,16 +141,19 @@ fi
 
 if [[ $quick == yes || $thorough == yes ]]; then
   heading "everything: build and tests (preset ci)"
+  wait_for_tests_set_up  # which tests there are is seen where the preset is configured
   if wanted ci && build_in_turn ci; then run_tests ci; report ci; fi
 fi
 if [[ $quick == no ]]; then
   heading "sanitizers, without LibTorch: build (preset asan)"
   tests=
   if wanted asan && build_in_turn asan; then
+    wait_for_tests_set_up
     heading "sanitizers, without LibTorch: tests (preset asan)"
     run_tests asan &
     tests=$!
   fi
+  wait_for_tests_set_up  # as above, for the preset torch
   heading "with LibTorch: build (preset torch)"
   torch=no
   if wanted torch && build_in_turn torch; then torch=yes; fi

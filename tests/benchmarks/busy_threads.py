@@ -17,7 +17,7 @@ from bench_run import BIN, usual_or_smoke
 OURS = 1000
 SPIN_COUNTS = usual_or_smoke((None, 0, 100, 300, 1000, 3000, 10_000, 30_000), (OURS,))
 REPEATS = usual_or_smoke(3, 1)
-WORK = usual_or_smoke([], ["--set", "width=1", "--set", "batch_size=2048"])
+WORK = usual_or_smoke([], ["--images", "8000", "--set", "width=1", "--set", "batch_size=2048"])
 
 
 @contextlib.contextmanager

@@ -20,8 +20,12 @@ from elastic_pool import STUDY, in_cpp, start_pool
 SIZES = (2, 4, 2, 1)
 CYCLES, LARGE_CYCLES, RESTARTS = usual_or_smoke((15, 5, 3), (1, 1, 1))
 PEERS = usual_or_smoke(("torchrun", "adaptdl", "ray"), ())
-KINDS = {"grow": (1, 2), "shrink": (2, 1)}
+# What is changed, by name: (model, flags of the agent, cycles). One of each kind tells whether it still runs.
 WITHOUT_SPARES = ("--spare-memory", 0)
+MODES = {"warm": ("small", (), CYCLES), "cold": ("small", WITHOUT_SPARES, CYCLES),
+         "large_warm": ("large", (), LARGE_CYCLES), "large_cold": ("large", WITHOUT_SPARES, LARGE_CYCLES)}
+MEASURED = usual_or_smoke(tuple(MODES), ("cold", "large_warm"))
+KINDS = {"grow": (1, 2), "shrink": (2, 1)}
 
 
 def resizes(workload, cycles, agent_flags, name, program):
@@ -91,14 +95,15 @@ def beside(name, ours):
 
 
 def main(program=in_cpp):
-    small = {"warm": resizes("small", CYCLES, (), "small, warm", program),
-             "cold": resizes("small", CYCLES, WITHOUT_SPARES, "small, cold", program)}
+    changes_of = {}
+    for name in MEASURED:
+        workload, agent_flags, cycles = MODES[name]
+        changes_of[name] = resizes(workload, cycles, agent_flags, name, program)
+    small = {name: changes for name, changes in changes_of.items() if MODES[name][0] == "small"}
     with start_pool("small", slots=1, agent_flags=WITHOUT_SPARES, program=program) as pool:
         restart = quantile(restarts(pool), 0.5)
-    large = {"large_warm": resizes("large", LARGE_CYCLES, (), "large, warm", program),
-             "large_cold": resizes("large", LARGE_CYCLES, WITHOUT_SPARES, "large, cold", program)}
     figures = {"restart_ms": round(restart, 1)}
-    for name, changes in {**small, **large}.items():
+    for name, changes in changes_of.items():
         figures |= spread(name, changes)
     for heat, changes in small.items():
         for kind in KINDS:
@@ -106,7 +111,7 @@ def main(program=in_cpp):
             figures |= {f"{heat}_{kind}_still_ms": round(still, 1), f"{heat}_{kind}_request_ms": round(request, 1)}
     for name in PEERS:
         figures |= beside(name, small)
-    print(json.dumps(figures | {"changes": len(small["warm"])}))
+    print(json.dumps(figures | {"changes": len(small["cold"])}))
 
 
 if __name__ == "__main__":

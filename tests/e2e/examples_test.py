@@ -9,7 +9,7 @@ from harness import BIN, PATIENCE_S, ROOT, TunerTest
 EXAMPLES = ROOT / "examples"
 # What makes one epoch of each short.
 SHORT = {
-    "fashion_mnist": ["--epochs", "1", "--set", "width=2"],
+    "fashion_mnist": ["--epochs", "1", "--images", "4000", "--set", "width=2"],
     "resnet18": ["--epochs", "1", "--images", "40"],
     "char_lm": ["--epochs", "1", "--set", "hidden=8"],
     "spirals": ["--epochs", "1"],
@@ -54,7 +54,7 @@ class Examples(TunerTest):
             self.assertLess(bits[-1], bits[0], optimizer)
 
     def test_synthetic_images_in_mixed_precision_need_no_data_set(self):
-        done = self.alone("resnet18", "--data", "synthetic", "--images", "40", "--epochs", "1",
+        done = self.alone("resnet18", "--data", "synthetic", "--images", "16", "--epochs", "1",
                           "--set", "optimizer=adam", "--set", "batch_size=16", "--set", "precision=bf16")
         self.assertIn("report step=1", done.stdout)
 
