@@ -18,7 +18,7 @@ from elastic_pool import STUDY, start_study
 
 SEEDS, EPOCHS, MOST = usual_or_smoke(((1, 2, 3, 4, 5), 3, 3), ((1, 2), 1, 2))
 DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
-SMOKE_IMAGES = 7000  # of which 5000 are for validation
+SMOKE_IMAGES = 6000  # of which 5000 are for validation
 CHANGE_EVERY_S = (0.5, 3.0)
 
 
