@@ -207,7 +207,10 @@ BANNED = [
      "instead": "absl::Status for what can happen, ESPALIER_CHECK for what cannot"},
     {"pattern": r"\bsleep_for\b|\bsleep_until\b|\busleep\s*\(|\bnanosleep\s*\(|(?<![\w.>])sleep\s*\(|"
                 r"\btime\.sleep\s*\(|\babsl::SleepFor\b",
-     "where": ["tests"], "except": ["tests/e2e", "tests/benchmarks", "tests/gpu"],
+     "where": ["tests"],
+     # The last two are programs of trials, whose steps take their time.
+     "except": ["tests/e2e", "tests/benchmarks", "tests/gpu", "tests/python/integrations/fabric_probe.py",
+                "tests/python/integrations/lightning_module.py"],
      "instead": "wait for the condition itself, or pass the injected clock"},
     {"pattern": r"(?<!\w)assert\s*\(", "where": ["*"], "languages": [".cc", ".h"],
      "instead": "ESPALIER_CHECK, which also holds in optimised builds"},

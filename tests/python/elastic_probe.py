@@ -1,5 +1,5 @@
 """tests/trial_runner/torch/elastic_probe.cc as a program in Python: the same parameters, the same record, so that
-the same tests hold it to the same promises. It does without data=stream and data=torch, mixed_precision and
+the same tests hold it to the same promises. It does without data=torch, mixed_precision and
 bucket_operations, which are of C++ programs."""
 import os
 import pathlib
@@ -7,7 +7,7 @@ import sys
 from time import sleep as pause
 
 import torch
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, IterableDataset
 
 import espalier
 import espalier.torch as adl
@@ -37,6 +37,28 @@ class Samples(Dataset):
         if self._noise > 0:
             x = x + self._noise * torch.randn(FEATURES)
         return index, x, self._y[index]
+
+
+class SampleStreams(IterableDataset):
+    """Each epoch's stream starts at another sample. It divides itself over workers where it is shown any."""
+
+    def __init__(self, samples, says):
+        self._samples, self._says = samples, says
+        self._epoch = 0
+
+    def __len__(self):
+        if self._says == 0:
+            raise TypeError("it does not say")
+        return self._says
+
+    def set_epoch(self, epoch):
+        self._epoch = epoch
+
+    def __iter__(self):
+        size = len(self._samples)
+        worker = torch.utils.data.get_worker_info()
+        for n in range(worker.id, size, worker.num_workers) if worker else range(size):
+            yield self._samples[(n + 17 * self._epoch) % size]
 
 
 class LastEpoch(espalier.State):
@@ -107,9 +129,11 @@ def main():
         last_epoch, seen = LastEpoch(), adl.Accumulator()
     max_atomic = trial.get("max_atomic", 0)
     trial.get("prefetch", 2)
-    trial.get("data", "indices")
+    dataset, streams = Samples(x, y, trial.get("noise", 0.0)), trial.get("data", "indices") == "stream"
+    if streams:
+        dataset = SampleStreams(dataset, trial.get("says", 0))
     loader = adl.AdaptiveDataLoader(
-        Samples(x, y, trial.get("noise", 0.0)), batch_size=trial.get("batch_size", 32), shuffle=True,
+        dataset, batch_size=trial.get("batch_size", 32), shuffle=not streams, training=True,
         num_workers=trial.get("workers", 0), local_bsz_bounds=(None, max_atomic or None),
         gradient_accumulation=trial.get("accumulation", True))
     if (most := trial.get("max_batch_size", 0)) > 0:

@@ -33,3 +33,29 @@ def elastic(trial):
             torch.nn.functional.mse_loss(model(inputs), targets).backward()
             optimizer.step()
         trial.report(epoch, (net.weight - 1).abs().max().item(), replicas=model.replicas)
+
+
+def until_two_replicas(trial):
+    """An elastic training with suggested parameters, until it has grown."""
+    from time import sleep as pause
+
+    import torch
+    from torch.utils.data import TensorDataset
+
+    import espalier.torch as adl
+
+    x = torch.randn(256, 4, generator=torch.Generator().manual_seed(1))
+    net = torch.nn.Linear(4, 1)
+    batch_size = trial.get("batch_size", 0)
+    optimizer = torch.optim.SGD(net.parameters(), trial.get("lr", 0.0))
+    model = adl.AdaptiveDataParallel(net, optimizer)
+    loader = adl.AdaptiveDataLoader(TensorDataset(x, x.sum(1, keepdim=True)), batch_size=batch_size, shuffle=True)
+    for epoch in adl.epochs(100_000):
+        for inputs, targets in loader:
+            pause(0.01)  # so that an epoch is worth a second replica
+            torch.nn.functional.mse_loss(model(inputs), targets).backward()
+            optimizer.step()
+        trial.report(epoch, (net.weight - 1).abs().max().item(), replicas=model.replicas, batch_size=batch_size,
+                     lr=optimizer.param_groups[0]["lr"])
+        if model.replicas == 2:
+            break

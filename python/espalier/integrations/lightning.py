@@ -1,4 +1,10 @@
-"""Lightning Fabric's loops as elastic trials.
+"""Lightning's Trainer and Fabric's loops as elastic trials.
+
+    trial = espalier.trial()
+    trainer = ElasticTrainer(max_epochs=10, trial_metric="val_loss")
+    trainer.fit(Module(lr=trial.get("lr", 0.1)), train_loader, val_loader)
+
+or
 
     trial = espalier.trial()
     fabric = Fabric(strategy=ElasticStrategy(), accelerator="auto", devices=1)
@@ -8,8 +14,6 @@
         for x, y in loader:
             fabric.backward(loss_of(model(x), y))
             optimizer.step()
-
-Lightning's Trainer owns its loop and is not for this strategy.
 """
 import torch
 
@@ -23,9 +27,10 @@ import espalier
 import espalier.torch as adl
 from espalier._runtime import runtime
 from espalier.errors import UsageError
+from espalier.integrations._lightning_trainer import ElasticTrainer
 from espalier.torch.evaluation import summed
 
-__all__ = ["ElasticStrategy"]
+__all__ = ["ElasticStrategy", "ElasticTrainer"]
 
 _NAME = "espalier.lightning"
 

@@ -143,7 +143,7 @@ class ElasticTrainer(transformers.Trainer):
                 break
         self._tr_loss.zero_()
         self._total_loss_scalar = self._loss_sum
-        return self._finalize_training(None, len(loader.dataset) * epochs, start)
+        return self._finalize_training(None, loader.samples * epochs, start)
 
     def _run_batches(self, model, loader, epoch, look):
         args, handler = self.args, self.callback_handler
@@ -184,7 +184,7 @@ class ElasticTrainer(transformers.Trainer):
         if math.isfinite(loss) or not self.args.logging_nan_inf_filter:
             self._tr_loss += loss
         self.state.global_step = model.steps
-        self.state.epoch = epoch + min(runtime().position.cursor / len(loader.dataset), 1.0)
+        self.state.epoch = epoch + min(runtime().position.cursor / loader.samples, 1.0)
         self.control = self.callback_handler.on_step_end(self.args, self.state, self.control)
         look()
 

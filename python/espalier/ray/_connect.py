@@ -10,6 +10,7 @@ from espalier.errors import UsageError
 
 _MAJOR = 2
 _CONNECT_S = 5
+_ATTEMPTS = 3
 _TOKEN = ("is the token its own (RAY_AUTH_TOKEN_PATH, else ~/.ray/auth_token), and is it the address of `ray start` or "
           "ray://HOST:10001?")
 
@@ -30,17 +31,46 @@ def connect(address, namespace, runtime_env=None):
     check_release(ray.__version__)
     address = address or os.environ.get("RAY_ADDRESS") or "auto"
     _reach(address)
+    join(ray, address, namespace=namespace, runtime_env=runtime_env, log_to_driver=False, logging_level="ERROR")
+    return ray
+
+
+def join(ray, address, **options):
+    """Initialises the module ray; UsageError says why it cannot."""
     try:
-        with _silence():  # Ray repeats in its log, each second, what it then raises
-            ray.init(address=address, namespace=namespace, runtime_env=runtime_env, log_to_driver=False,
-                     logging_level="ERROR")
+        _init(ray, address=address, **options)
     except ray.exceptions.AuthenticationError as error:
         raise UsageError(f"Ray at {address}: {str(error).splitlines()[0]}") from error
     except (ConnectionError, RuntimeError, ValueError) as error:
-        told = " ".join(str(error).split())
-        refused = isinstance(error, ConnectionError) and address != "auto"
-        raise UsageError(f"Ray at {address}: {told}" + (f": {_TOKEN}" if refused else "")) from error
-    return ray
+        hint = f": {_TOKEN}" if _may_be_the_token(error, address) else ""
+        raise UsageError(f"Ray at {address}: {_reason(error)}{hint}") from error
+
+
+def _init(ray, **options):
+    """Ray's client server gives the process that it starts for a new client 30 s to answer. On a loaded machine that is
+    too little now and then, though nothing is wrong."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            with _silence():  # Ray repeats in its log, each second, what it then raises
+                return ray.init(**options)
+        except ConnectionAbortedError:  # the client server has answered: it could not serve this client
+            if attempt + 1 == _ATTEMPTS:
+                raise
+
+
+def _reason(error):
+    """What Ray tells; of a failure on the cluster's side, which comes as a trace, its last line."""
+    text = str(error).strip()
+    if isinstance(error, ConnectionAbortedError):
+        text = f"its client server could not serve this program, {_ATTEMPTS} times: {text.splitlines()[-1]}"
+    return " ".join(text.split())
+
+
+def _may_be_the_token(error, address):
+    """Ray tells of a wrong token only that it could not connect in time, except in what its client's calls raise."""
+    if not isinstance(error, ConnectionError) or isinstance(error, ConnectionAbortedError) or address == "auto":
+        return False
+    return "GRPC connection failed" not in str(error) or "UNAUTHENTICATED" in str(error)
 
 
 @contextlib.contextmanager

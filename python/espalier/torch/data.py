@@ -4,64 +4,15 @@ import math
 import random
 
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler
+from torch.utils.data import DataLoader, IterableDataset, Sampler
 
 from espalier import _library
 from espalier._runtime import is_open, runtime
 from espalier._trial import the_trial
 from espalier.errors import UsageError
+from espalier.torch._datasets import SeededDataset, Slice, StreamedDataset, mix
 
 _FORECAST = 64  # microbatches that are asked for at a time
-_MASK = (1 << 64) - 1
-
-
-def _mix(seed, number):
-    """splitmix64 (Steele et al., 2014): seeds that have nothing to do with one another."""
-    x = (seed + (number + 1) * 0x9E3779B97F4A7C15) & _MASK
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
-    return x ^ (x >> 31)
-
-
-class _SeededDataset(Dataset):
-    """Seeds the random generators before each sample, so that augmentation depends on the trial, the epoch and the
-    sample, and not on which replica or worker draws it."""
-
-    def __init__(self, dataset):
-        self.dataset = dataset
-
-    def __len__(self):
-        return len(self.dataset)
-
-    # In a worker the program finds its data set behind this one, reads what it has there and sets it.
-
-    def __getattr__(self, name):
-        if name in ("dataset", "__getitems__"):
-            raise AttributeError(name)
-        return getattr(self.dataset, name)
-
-    def __setattr__(self, name, value):
-        if name == "dataset":
-            super().__setattr__(name, value)
-        else:
-            setattr(self.dataset, name, value)
-
-    def __getitem__(self, item):
-        index, seed = item
-        torch.default_generator.manual_seed(seed)
-        random.seed(seed)
-        numpy = _numpy()
-        if numpy is not None:
-            numpy.random.seed(seed & 0xFFFFFFFF)
-        return self.dataset[index]
-
-
-def _numpy():
-    try:
-        import numpy
-        return numpy
-    except ImportError:
-        return None
 
 
 class _Plan(Sampler):
@@ -87,6 +38,12 @@ class AdaptiveDataLoader(DataLoader):
     over the replicas, and are repeated from their start if one is lost. So does the training loader in a second
     loop of an epoch. After the last epoch all but the training loader may be read. Other options are DataLoader's.
 
+    Of an IterableDataset, each replica and each of its workers reads the whole stream and keeps its own samples; after
+    a resize a stream may be opened again. So it must give the same samples in the same order each time it is opened for
+    an epoch, whose number (from 0) its method `set_epoch` is told, if it has one. Each epoch has as many samples as the
+    data set's `__len__` says, or else as its first, which is read once to count them. An iterator with a method
+    `skip(count)` passes over samples by it. The data set is shown no workers, and must not divide its samples itself.
+
     Which one trains: the one that `prepare` or `training=True` names, or whose `autoscale_batch_size` was called;
     else the first with shuffle=True; else the first.
     """
@@ -100,11 +57,13 @@ class AdaptiveDataLoader(DataLoader):
         for refused in ("sampler", "batch_sampler"):
             if kwargs.get(refused) is not None:
                 raise ValueError(f"AdaptiveDataLoader: {refused} is not taken: samples are dealt over the replicas")
-        if isinstance(dataset, IterableDataset):
-            raise UsageError("AdaptiveDataLoader: the data set is an IterableDataset: want one with a length")
+        streams = isinstance(dataset, IterableDataset)
+        if streams and shuffle:
+            raise UsageError("AdaptiveDataLoader: shuffle=True, and the data set is an IterableDataset, which has an "
+                             "order of its own: want shuffle=False, and a data set that shuffles its stream")
         if not isinstance(batch_size, int) or batch_size < 1:
             raise UsageError(f"AdaptiveDataLoader: batch_size is {batch_size!r}: want a positive whole number")
-        if len(dataset) < 1:
+        if not streams and len(dataset) < 1:
             raise UsageError("AdaptiveDataLoader: the data set is empty")
         kwargs.pop("drop_last", None)  # no sample is left out: the last step is shorter
         self.shuffle = shuffle
@@ -117,7 +76,10 @@ class AdaptiveDataLoader(DataLoader):
         self._plan = _Plan()
         self._seeded = seed_samples
         self._opening = False
-        super().__init__(dataset, batch_sampler=self._plan, **kwargs)
+        self._given = dataset
+        self._stream = StreamedDataset(dataset) if streams else None
+        self._for_workers = self._stream if streams else SeededDataset(dataset) if seed_samples else dataset
+        super().__init__(self._for_workers, batch_sampler=self._plan, **kwargs)
         run = runtime()
         if run.joined and training:
             raise UsageError("AdaptiveDataLoader: the training loader was made after training began: make it before "
@@ -130,7 +92,7 @@ class AdaptiveDataLoader(DataLoader):
         self._last_begin = -1
         self._microbatch = None
         self._trained_in = None  # the epoch whose training is done here
-        self._epoch_seed = (None, 0)
+        self._epoch_seed = (None, 0)  # of an epoch
 
     @property
     def dataset(self):
@@ -138,12 +100,13 @@ class AdaptiveDataLoader(DataLoader):
         return self._for_workers if self._opening else self._given
 
     @dataset.setter
-    def dataset(self, dataset):  # DataLoader's constructor does
-        self._given = dataset
-        self._for_workers = _SeededDataset(dataset) if self._seeded else dataset
+    def dataset(self, dataset):
+        """DataLoader's constructor sets that of the workers."""
 
     def _batches(self):
         """DataLoader's iterator, which keeps the data set that it finds here."""
+        if self._stream is not None:
+            self._stream.size(self._seed_of(0))  # which workers are to know
         self._opening = True
         try:
             return super().__iter__()
@@ -151,6 +114,13 @@ class AdaptiveDataLoader(DataLoader):
             self._opening = False
 
     # ---- sizes
+
+    @property
+    def samples(self):
+        """How many an epoch has."""
+        if self._stream is not None:
+            return self._stream.size(self._seed_of(0))
+        return len(self.dataset)
 
     @property
     def batch_size(self):
@@ -179,7 +149,7 @@ class AdaptiveDataLoader(DataLoader):
         run.training_loader = self
 
     def describe(self):
-        return _library.Data(size=len(self.dataset), batch_size=self._global_batch, **self._limits)
+        return _library.Data(size=self.samples, batch_size=self._global_batch, **self._limits)
 
     @property
     def training(self):
@@ -207,7 +177,7 @@ class AdaptiveDataLoader(DataLoader):
         return self._accumulating
 
     def __len__(self):
-        return math.ceil(len(self.dataset) / self._global_batch)
+        return math.ceil(self.samples / self._global_batch)
 
     def to_tensorboard(self, writer, global_step, tag_prefix=""):
         if tag_prefix and not tag_prefix.endswith("/"):
@@ -269,18 +239,20 @@ class AdaptiveDataLoader(DataLoader):
 
     def _share(self):
         """This replica's batches of samples."""
-        size = len(self.dataset)
+        size = self.samples
         epoch = runtime().in_epoch or 0
-        order = list(range(size))
+        order = range(size)
         if self.shuffle:
-            random.Random(_mix(runtime().facts.seed, epoch)).shuffle(order)
+            order = list(order)
+            random.Random(mix(runtime().facts.seed, epoch)).shuffle(order)
         begin, end = runtime().share(size)
         batch = max(1, math.ceil(self._global_batch / runtime().position.replicas))
         self._issued_sizes = collections.deque()
         for at in range(begin, end, batch):
             samples = order[at:min(at + batch, end)]
             self._issued_sizes.append(len(samples))
-            yield self._with_seeds(samples, epoch)
+            streams = self._stream is not None
+            yield self._of_stream(epoch, at, len(samples)) if streams else self._with_seeds(samples, epoch)
 
     # ---- reading ahead
 
@@ -313,6 +285,8 @@ class AdaptiveDataLoader(DataLoader):
         return self._samples(microbatch)
 
     def _samples(self, microbatch):
+        if self._stream is not None:
+            return self._of_stream(microbatch.epoch, microbatch.begin, microbatch.size)
         if self.shuffle:
             run = runtime()
             samples = (_library._i64 * microbatch.size)()
@@ -322,13 +296,20 @@ class AdaptiveDataLoader(DataLoader):
             samples = list(range(microbatch.begin, microbatch.begin + microbatch.size))
         return self._with_seeds(samples, microbatch.epoch)
 
+    def _of_stream(self, epoch, begin, count):
+        return Slice(epoch, begin, count, self._seed_of(epoch))
+
+    def _seed_of(self, epoch):
+        """None where samples are not seeded."""
+        if self._seeded and self._epoch_seed[0] != epoch:
+            self._epoch_seed = (epoch, mix(runtime().facts.seed, epoch))
+        return self._epoch_seed[1] if self._seeded else None
+
     def _with_seeds(self, samples, epoch):
         if not self._seeded:
             return samples
-        if self._epoch_seed[0] != epoch:
-            self._epoch_seed = (epoch, _mix(runtime().facts.seed, epoch))
-        seed = self._epoch_seed[1]
-        return [(sample, _mix(seed, sample)) for sample in samples]
+        seed = self._seed_of(epoch)
+        return [(sample, mix(seed, sample)) for sample in samples]
 
     def _read(self, wanted):
         """The batch of that microbatch. Batches that were read for a forecast that has turned out wrong are

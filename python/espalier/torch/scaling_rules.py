@@ -136,7 +136,7 @@ class LEGWScale(ScalingRuleBase):
 
     def scale_lr(self, scale):
         loader = current_dataloader()
-        size = len(loader.dataset) if self._data_size is None else self._data_size
+        size = loader.samples if self._data_size is None else self._data_size
         steps = self._base_warmup_epochs * scale * size / loader.batch_size
         progress = self.adp.gns.get_progress()
         return float(np.sqrt(scale)) * (progress / steps if progress < steps else 1.0)

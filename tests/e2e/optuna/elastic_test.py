@@ -1,4 +1,4 @@
-"""An objective of Optuna's that trains on the pool, with an elastic trial in Python."""
+"""Objectives of Optuna's that train on the pool, with elastic trials in Python: a script's and a function's."""
 import environment
 
 environment.run_inside(__file__)
@@ -8,8 +8,10 @@ import unittest
 
 sys.path.insert(0, str(environment.ROOT / "adapters" / "optuna" / "python"))
 sys.path.insert(0, str(environment.ROOT / "python"))
+sys.path.insert(0, str(environment.ROOT / "tests" / "python"))
 
 import espalier.optuna
+import objectives
 import optuna
 
 from harness import BIN, ROOT, TunerTest
@@ -22,9 +24,12 @@ VARIABLES = {"PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1",
 
 
 class ElasticTrain(TunerTest):
-    def test_a_trial_grows_while_optuna_waits(self):
+    def setUp(self):
+        super().setUp()
         if not PYTHON.exists():
             self.skipTest(f"there is no {PYTHON}; see scripts/setup.sh")
+
+    def test_a_trial_grows_while_optuna_waits(self):
         self.serve(self.dir / "train.db")
         self.agent(2)
         study = optuna.create_study(study_name="elastic", storage=espalier.optuna.storage(self.grpc), direction="maximize")
@@ -42,6 +47,34 @@ class ElasticTrain(TunerTest):
         self.assertEqual(list(ours.intermediate_values), list(range(1, 26)))
         self.assertEqual(ours.value, ours.intermediate_values[25])
         self.assertEqual({p["name"] for p in theirs["parameters"]}, {"lr", "batch_size"})
+
+    def test_a_function_trains_with_what_is_suggested(self):
+        self.serve(self.dir / "train.db")
+        self.agent(2)
+        study = optuna.create_study(study_name="function", storage=espalier.optuna.storage(self.grpc))
+
+        def objective(trial):
+            trial.suggest_float("lr", 0.01, 0.1, log=True)
+            trial.suggest_categorical("batch_size", [16, 32])
+            return espalier.optuna.train(trial, objectives.until_two_replicas, slots=(1, 2), python=str(PYTHON),
+                                         env={k: v for k, v in VARIABLES.items() if k != "PYTHONPATH"})
+
+        for batch_size in (16, 32):
+            study.enqueue_trial({"batch_size": batch_size})
+        study.optimize(objective, n_trials=2)
+        self.assertEqual([t.params["batch_size"] for t in study.trials], [16, 32])
+        (name,) = {t.user_attrs["espalier"].split("/")[0] for t in study.trials}
+        pools = self.export("--service", self.grpc, study=name)["trials"]
+        self.assertEqual(len(pools), 2)
+        for ours, theirs in zip(study.trials, pools):
+            self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in theirs["resizes"]][:1], [(1, 2)])
+            steps = list(range(1, len(theirs["values"]) + 1))
+            self.assertEqual(list(ours.intermediate_values), steps)
+            self.assertEqual(ours.value, ours.intermediate_values[steps[-1]])
+            self.assertEqual([v["extra"]["replicas"] for v in theirs["values"]], [1] * (len(steps) - 1) + [2])
+            for value in theirs["values"]:
+                self.assertEqual((value["extra"]["lr"], value["extra"]["batch_size"]),
+                                 (ours.params["lr"], ours.params["batch_size"]))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 import argparse
 import pathlib
 import sys
+import time
 
 import torch
 from lightning.fabric import Fabric
@@ -14,19 +15,28 @@ from espalier.integrations.lightning import ElasticStrategy  # noqa: E402
 from small_program import data, net  # noqa: E402
 
 
+class Unhurried(TensorDataset):
+    """A batch of 32 takes some 10 ms, so that 30 of them are an epoch that is worth a second replica."""
+
+    def __getitem__(self, index):
+        time.sleep(0.0003)
+        return super().__getitem__(index)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("stop", type=pathlib.Path, help="a file: training ends when it is there")
     parser.add_argument("--set", action="append")
     arguments = parser.parse_args()
     trial = espalier.trial()
-    x, y = data(6000)
+    x, y = data(30 * 32)
+    training = Unhurried(x, y)
     fabric = Fabric(accelerator="cpu", devices=1, strategy=ElasticStrategy())
     plain = net()
     optimizer = torch.optim.SGD(plain.parameters(), lr=trial.get("lr", 0.01), momentum=0.9)
     scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.99)
     model, optimizer, scheduler = fabric.setup(plain, optimizer, scheduler=scheduler)
-    loader = fabric.setup_dataloaders(adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=32, shuffle=True))
+    loader = fabric.setup_dataloaders(adl.AdaptiveDataLoader(training, batch_size=32, shuffle=True))
 
     for epoch in adl.epochs(100_000):
         for inputs, targets in loader:

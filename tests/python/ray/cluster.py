@@ -11,7 +11,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 from hosts import run_inside  # noqa: E402
-from harness import processes, wait_for  # noqa: E402
+from harness import PATIENCE_S  # noqa: E402
 
 ADDRESS = "10.78.0.1"  # of this machine, in its namespace
 CLIENT_PORT = 10001
@@ -30,7 +30,10 @@ def prepare(file):
     # Where nodes find `tuner`.
     os.environ["PATH"] = f"{os.environ['ESPALIER_BIN']}{os.pathsep}{os.environ['PATH']}"
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token),
-                   "RAY_TMPDIR": str(folder), "RAY_USAGE_STATS_ENABLED": "0"}
+                   "RAY_TMPDIR": str(folder), "RAY_USAGE_STATS_ENABLED": "0",
+                   # On a loaded machine Ray's own 30 s are too few.
+                   "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": str(PATIENCE_S),
+                   "RAY_gcs_server_port_wait_time_s": str(PATIENCE_S)}
     os.environ.pop("RAY_ADDRESS", None)
     return folder
 
@@ -40,15 +43,21 @@ class RayCluster:
 
     def __init__(self, machines):
         from ray.cluster_utils import Cluster
-        self._cluster = Cluster(initialize_head=True, head_node_args={
-            "num_cpus": 0, "include_dashboard": False, "ray_client_server_port": CLIENT_PORT})
+        self._cluster = Cluster()
+        self._start(num_cpus=0, include_dashboard=False, ray_client_server_port=CLIENT_PORT)
         self.address = self._cluster.address
         self.client_address = f"ray://{ADDRESS}:{CLIENT_PORT}"
-        self.machines = [self._cluster.add_node(num_cpus=2, num_gpus=2, wait=False) for _ in range(machines)]
-        self._cluster.wait_for_nodes()
+        self.machines = []
+        for _ in range(machines):
+            self.add()
 
     def add(self):
-        self.machines.append(self._cluster.add_node(num_cpus=2, num_gpus=2))
+        self.machines.append(self._start(num_cpus=2, num_gpus=2))
+
+    def _start(self, **node):
+        started = self._cluster.add_node(wait=False, **node)  # which would wait for 30 s
+        self._cluster.wait_for_nodes(PATIENCE_S)
+        return started
 
     def kill(self, machine):
         """As where a machine is lost: its raylet dies, and what it runs."""

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import types
 import unittest
 
 import cluster
@@ -60,6 +61,40 @@ class Parts(unittest.TestCase):
         for release in ("1.13.0", "3.0.0"):
             with self.assertRaisesRegex(UsageError, f"Ray {re.escape(release)}: espalier.ray speaks with Ray 2"):
                 _connect.check_release(release)
+
+    def connecting(self, *outcomes, address="ray://head:10001"):
+        """Of a Ray whose init raises one after the other; returns how often it was asked, and what came of it."""
+        left = list(outcomes)
+
+        def init(**_):
+            outcome = left.pop(0)
+            if outcome is not None:
+                raise outcome
+
+        fake = types.SimpleNamespace(init=init, exceptions=ray.exceptions)
+        try:
+            _connect.join(fake, address)
+            told = ""
+        except UsageError as error:
+            told = str(error)
+        return len(outcomes) - len(left), told
+
+    def test_a_client_server_that_is_slow_is_asked_again(self):
+        slow = lambda: ConnectionAbortedError("Initialization failure from server:\nTraceback\nRuntimeError: Proxy failed")
+        self.assertEqual(self.connecting(slow(), slow(), None), (3, ""))
+        asked, told = self.connecting(slow(), slow(), slow(), None)
+        self.assertEqual(asked, 3)
+        self.assertRegex(told, r"^Ray at ray://head:10001: .*3 times: RuntimeError: Proxy failed$")
+
+    def test_a_token_is_asked_for_only_where_it_may_be_the_matter(self):
+        for error, token in ((ConnectionError("ray client connection timeout"), True),
+                             (ConnectionError("GRPC connection failed: UNAUTHENTICATED"), True),
+                             (ConnectionError("GRPC connection failed: RESOURCE_EXHAUSTED"), False),
+                             (RuntimeError("version mismatch"), False)):
+            asked, told = self.connecting(error)
+            self.assertEqual(asked, 1)
+            self.assertIn(f"Ray at ray://head:10001: {error}", told)
+            self.assertEqual("token" in told, token, told)
 
     def test_a_log_is_told_once_also_when_a_second_node_comes(self):
         log = Log()

@@ -36,7 +36,7 @@ class TrainError(RuntimeError):
 def train(trial: optuna.Trial, objective: Callable[..., Any] | str | os.PathLike[str] | Sequence[str],
           slots: int | tuple[int, int | None] = (1, None), *, parameters: dict[str, Any] | None = None,
           service: BaseStorage | None = None, directory: str | os.PathLike[str] | None = None,
-          **study: Any) -> float:
+          python: str | None = None, **study: Any) -> float:
     """Runs a trial on the pool with the parameters that Optuna's trial has been suggested so far, and returns its value.
 
     The pool resizes it between the given numbers of slots while it trains. What it reports is reported to Optuna's trial;
@@ -46,13 +46,15 @@ def train(trial: optuna.Trial, objective: Callable[..., Any] | str | os.PathLike
 
     Args:
         trial: of a study with one objective, on an Espalier service by :func:`storage` or Optuna's own `GrpcStorageProxy`.
-        objective: a script (NAME.py, run by this Python), a command as one text or a list of words, or a function of an
+        objective: a script (NAME.py), a command as one text or a list of words, or a function of an
             `espalier.Trial`, which is called on each replica. An elastic one trains by `espalier.torch`, or is a program
             in C++; others use one slot.
         slots: how many, or (least, most); most None: as many as the pool has.
         parameters: instead of `trial.params`.
         service: a storage on the Espalier service, for a study that is kept elsewhere.
         directory: where the trial runs; None: this process's.
+        python: the interpreter of scripts and functions on the pool's machines, which has PyTorch where it is needed; None:
+            the path of this one.
         **study: further keys of a study file, such as env={...}, share=2, batch_mode="adaptive".
 
     Raises:
@@ -69,7 +71,7 @@ def train(trial: optuna.Trial, objective: Callable[..., Any] | str | os.PathLike
                   # Optuna decides what to make of failures.
                   "max_consecutive_failures": 1_000_000_000, **study,
                   "slots": {"min": least, **({} if most is None else {"max": most})}}
-    definition["command"] = _command(objective, definition)
+    definition["command"] = _command(objective, python or sys.executable, definition)
     directory = os.path.abspath(os.getcwd() if directory is None else directory)
     try:
         pool = _PoolTrial(channel, _named(trial.study.study_name, definition, directory), directory, trial,
@@ -80,27 +82,27 @@ def train(trial: optuna.Trial, objective: Callable[..., Any] | str | os.PathLike
     return pool.follow(trial)
 
 
-def _command(objective, definition) -> list[str] | str:
+def _command(objective, python, definition) -> list[str] | str:
     if callable(objective):
-        return _call_of(objective, definition)
+        return _call_of(objective, python, definition)
     if isinstance(objective, (list, tuple)):
         return [os.fspath(word) for word in objective]
     path = pathlib.Path(objective)
     if path.suffix == ".py" and path.is_file():
-        return [sys.executable, str(path.absolute())]
+        return [python, str(path.absolute())]
     return os.fspath(objective)  # split by the service, as a shell quotes words
 
 
-def _call_of(function, definition) -> list[str]:
+def _call_of(function, python, definition) -> list[str]:
     """The command that calls it; what the function is goes along in the environment if nothing can import it."""
     try:
         from espalier import _objective
     except ImportError as error:
         raise TypeError(f"train: {function!r} is a function, which needs the package espalier here and on the pool's "
                         "machines: install it, or give a script or a command") from error
-    command = _objective.command_of(function, sys.executable)
+    command = _objective.command_of(function, python)
     if command is None:
-        command = _objective.in_environment(_objective.pickled(function), sys.executable, definition)
+        command = _objective.in_environment(_objective.pickled(function), python, definition)
     definition["env"] = {"PYTHONPATH": _objective.search_path(), **definition.get("env", {})}
     return command
 
