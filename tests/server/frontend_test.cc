@@ -22,6 +22,7 @@ constexpr char kStudy[] = R"({
 struct FrontendRecord {
   std::atomic<bool> loaded = false;
   std::atomic<bool> saw_study = false;
+  std::atomic<bool> started = false;
   std::atomic<bool> closed = false;
 };
 
@@ -39,6 +40,9 @@ class EchoFrontend final : public Frontend {
     return {{"GET", "/echo/{word}", "Echo", [](const HttpCall& call) {
                return HttpAnswer{absl::OkStatus(), call.path.at("word"), "text/plain"};
              }}};
+  }
+  void Start(Tuner& tuner) override {
+    record_->started = tuner.Read([](const View&) {}).ok();
   }
   void Close() override { record_->closed = true; }
 
@@ -72,6 +76,7 @@ TEST_F(FrontendTest, ItsRoutesAreAnsweredBesideTheServicesOwn) {
 TEST_F(FrontendTest, LearnsWhatIsStoredAndCommittedAndOfTheEnd) {
   RunningService running(WithFrontend());
   EXPECT_TRUE(record_->loaded);
+  EXPECT_TRUE(record_->started) << "and the tuner answers it by then";
   EXPECT_FALSE(record_->saw_study);
   v1::CreateStudyRequest create;
   create.set_study_json(kStudy);

@@ -22,6 +22,7 @@ using Json = nlohmann::json;
 constexpr const char* kPods = "/api/v1/namespaces/lab/pods";
 constexpr const char* kSecrets = "/api/v1/namespaces/lab/secrets";
 constexpr const char* kLeases = "/apis/coordination.k8s.io/v1/namespaces/lab/leases";
+constexpr const char* kJobs = "/apis/adaptdl.petuum.com/v1/namespaces/lab/adaptdljobs";
 constexpr int kListsUntilGone = 2;
 
 Json StatusOf(int code, const std::string& message, const std::string& reason) {
@@ -75,6 +76,8 @@ struct SmallKubernetes::Impl {
     route(get, absl::StrCat(kLeases, "/(.+)"), &Impl::GetLease);
     route(post, kLeases, &Impl::MakeLease);
     route(put, absl::StrCat(kLeases, "/(.+)"), &Impl::PutLease);
+    route(get, kJobs, &Impl::ListJobs);
+    route(patch, absl::StrCat(kJobs, "/(.+)/status"), &Impl::PatchJobStatus);
     port = server->bind_to_any_port("127.0.0.1");
     thread = std::thread([this] { server->listen_after_bind(); });
     while (!server->is_running()) std::this_thread::yield();
@@ -206,6 +209,32 @@ struct SmallKubernetes::Impl {
     Say(out, 200, there = lease);
   }
 
+  void ListJobs(const In& in, Out& out) {
+    const std::string after = in.get_param_value("continue");
+    Json items = Json::array();
+    Json metadata = {{"resourceVersion", absl::StrCat(version)}};
+    for (const auto& [name, job] : jobs) {
+      if (name <= after) continue;
+      if (items.size() == page) {
+        metadata["continue"] = items.back()["metadata"]["name"];
+        break;
+      }
+      items.push_back(job);
+    }
+    Say(out, 200, {{"kind", "AdaptDLJobList"}, {"metadata", metadata}, {"items", items}});
+  }
+  void PatchJobStatus(const In& in, Out& out) {
+    const auto job = jobs.find(in.matches[1]);
+    if (job == jobs.end()) return Say(out, 404, StatusOf(404, "adaptdljobs not found", "NotFound"));
+    const Json patch = Json::parse(in.body);
+    if (patch["metadata"]["resourceVersion"] != job->second["metadata"]["resourceVersion"]) {
+      return Say(out, 409, StatusOf(409, "the object has been modified", "Conflict"));
+    }
+    job->second["status"].merge_patch(patch["status"]);
+    job->second["metadata"]["resourceVersion"] = absl::StrCat(++version);
+    Say(out, 200, job->second);
+  }
+
   const ScratchFolder folder;
   std::unique_ptr<httplib::SSLServer> server;
   int port = 0;
@@ -222,6 +251,7 @@ struct SmallKubernetes::Impl {
   std::map<std::string, int> lists_left;
   std::map<std::string, int> joined;
   std::map<std::string, Json> leases;
+  std::map<std::string, Json> jobs;
   Json secret = Json::object();
 };
 
@@ -273,6 +303,35 @@ void SmallKubernetes::SetStatus(const std::string& node, const std::string& stat
       pod["status"] = Json::parse(status_json);
     }
   }
+}
+
+void SmallKubernetes::PutJob(const std::string& name, const std::string& spec_json) {
+  const std::lock_guard lock(impl_->mutex);
+  Json& job = impl_->jobs[name];
+  const std::string version = absl::StrCat(++impl_->version);
+  if (job.is_null()) {
+    job = {{"metadata",
+            {{"name", name}, {"uid", absl::StrCat("00000", version, "-uid")}, {"generation", 0}}},
+           {"status", Json::object()}};
+  }
+  job["spec"] = Json::parse(spec_json);
+  job["metadata"]["generation"] = job["metadata"]["generation"].get<int>() + 1;
+  job["metadata"]["resourceVersion"] = version;
+}
+
+void SmallKubernetes::DeleteJob(const std::string& name) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->jobs.erase(name);
+}
+
+std::string SmallKubernetes::JobStatus(const std::string& name) const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->jobs.at(name)["status"].dump();
+}
+
+std::string SmallKubernetes::JobUid(const std::string& name) const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->jobs.at(name)["metadata"]["uid"];
 }
 
 void SmallKubernetes::KeepDeleted() {

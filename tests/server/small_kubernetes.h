@@ -9,7 +9,8 @@
 
 namespace espalier {
 
-// An API server that keeps pods, a secret and leases, as far as the engine sees of them; pods run
+// An API server that keeps pods, a secret, leases and AdaptDLJobs, as far as the service sees of
+// them; pods run
 // as soon as they are made, and are gone a few lists after they were deleted. It speaks TLS with a
 // certificate of its own, and lets in whoever shows the token. Thread-safe.
 class SmallKubernetes {
@@ -43,6 +44,11 @@ class SmallKubernetes {
   void WriteToken(const std::string& token);  // to the file of server()
   void SetPage(std::size_t pods);             // at most, of one answer to a list
   void SetStatus(const std::string& node, const std::string& status_json);
+  // An AdaptDLJob: its spec, and once more after a change. Each new one has a uid of its own.
+  void PutJob(const std::string& name, const std::string& spec_json);
+  void DeleteJob(const std::string& name);
+  std::string JobStatus(const std::string& name) const;  // JSON
+  std::string JobUid(const std::string& name) const;
   void KeepDeleted();  // as when a machine is lost: nobody confirms
 
   std::map<std::string, int> Nodes() const;   // that have a pod: how many

@@ -23,6 +23,7 @@ constexpr double kStopNotice_s = 6;  // for trials to leave a node with a checkp
 constexpr std::int64_t kSpareShare = 8;
 constexpr int kMostSlots = 4096;
 constexpr double kLongestStart_s = 86400;
+constexpr const char* kKubernetes = "kubernetes";
 
 // Agents run in folders of their own.
 std::string AbsolutePath(const std::string& path) {
@@ -144,6 +145,30 @@ void EngineArguments::AddTo(CLI::App& app) {
                              "Where the nodes' logs, parameters and checkpoints go; a service that "
                              "is started again on it and on the same address takes its nodes over"))
       ->capture_default_str();
+  with_engine(app.add_flag("--adaptdl-jobs", adaptdl_jobs_,
+                           "With --engine kubernetes: also run the AdaptDLJobs of its namespace, "
+                           "as elastic jobs on the pool, and write their status back"));
+}
+
+absl::StatusOr<std::optional<ApiServer>> EngineArguments::JobServer() const {
+  if (!adaptdl_jobs_) return std::nullopt;
+  ESPALIER_ASSIGN_OR_RETURN(PluginSpec plugin, ParsePlugin("--engine", engine_));
+  if (plugin.name != kKubernetes) {
+    return absl::InvalidArgumentError(
+        fmt::format("--adaptdl-jobs: needs --engine kubernetes, got --engine {}", engine_));
+  }
+  TextOptions texts;
+  ESPALIER_RETURN_IF_ERROR(ReadEngineOptions(engine_options_, plugin, texts));
+  const auto text = [&texts](const char* name) {
+    const auto at = texts.find(name);
+    return at == texts.end() ? std::string() : at->second.back();
+  };
+  const absl::StatusOr<ApiServer> server = FindApiServer({.address = text("server"),
+                                                          .ca_file = text("ca"),
+                                                          .token_file = text("token"),
+                                                          .space = text("namespace")});
+  if (!server.ok()) return InOption("--engine " + engine_, server.status());
+  return *server;
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> EngineArguments::Make(const std::string& token_file,
@@ -207,7 +232,7 @@ absl::Status EngineArguments::MakePart(const std::string& token_file, const TlsF
   ESPALIER_RETURN_IF_ERROR(ReadEngineOptions(engine_options_, plugin, texts));
   ESPALIER_RETURN_IF_ERROR(ReadEngineOptions(part.of.options, plugin, texts));
   // Each part would want the pool's Lease for itself.
-  if (plugin.name == "kubernetes" && !part.of.node.name.empty()) {
+  if (plugin.name == kKubernetes && !part.of.node.name.empty()) {
     return absl::InvalidArgumentError(fmt::format(
         "--engine kubernetes: takes nodes of one kind, without --node-templates, and a --node-dir "
         "that no templates have used, got template \"{}\" in {}",

@@ -2,12 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tuner/base/status.h"
 #include "tuner/cli/node_templates.h"
 #include "tuner/core/pool_size/engine.h"
+#include "tuner/server/kubernetes_api.h"
 #include "tuner/server/service.h"
 
 namespace espalier {
@@ -21,6 +23,9 @@ class EngineArguments {
   // `options` as they were, where none is named. Errors name the option.
   absl::StatusOr<std::unique_ptr<Engine>> Make(const std::string& token_file,
                                                ServiceOptions& options) const;
+
+  // Where AdaptDL's jobs are taken from (--adaptdl-jobs); nothing: from nowhere.
+  absl::StatusOr<std::optional<ApiServer>> JobServer() const;
 
  private:
   // A template and the engine of its nodes; without --node-templates there is one.
@@ -37,6 +42,7 @@ class EngineArguments {
 
   std::string engine_;
   std::vector<std::string> engine_options_;
+  bool adaptdl_jobs_ = false;
   std::string rule_ = "utility_price";
   std::string directory_ = "espalier-nodes";
   std::string templates_;  // a file

@@ -38,8 +38,11 @@ class Frontend {
   // and tuner outlive it.
   virtual std::unique_ptr<grpc::Service> MakeGrpcService(Tuner& tuner, Answered answered);
 
-  // The service shuts down: calls that wait are answered, and none waits from now on. May be called
-  // again.
+  // The service serves: what the frontend does by itself begins. The tuner outlives its Close.
+  virtual void Start(Tuner& /*tuner*/) {}
+
+  // The service shuts down: what it does by itself has ended when this returns, calls
+  // that wait are answered, and none waits from now on. May be called again.
   virtual void Close() {}
 };
 

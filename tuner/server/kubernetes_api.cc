@@ -1,6 +1,7 @@
 #include "tuner/server/kubernetes_api.h"
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -116,6 +117,20 @@ absl::Status Unanswered(const ApiServer& api, double limit_s, const ApiCall& cal
 }
 
 }  // namespace
+
+std::string InQuery(const std::string& text) {
+  std::string encoded;
+  for (const char c : text) {
+    const bool plain =
+        std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_' || c == '~';
+    if (plain) {
+      encoded.push_back(c);
+    } else {
+      absl::StrAppendFormat(&encoded, "%%%02X", static_cast<unsigned char>(c));
+    }
+  }
+  return encoded;
+}
 
 absl::StatusOr<ApiServer> FindApiServer(ApiServer given) {
   const char* host = std::getenv("KUBERNETES_SERVICE_HOST");

@@ -28,6 +28,9 @@ struct ApiCall {
   bool is_patch = false;  // the body is a JSON merge patch
 };
 
+// A value of a query, as it stands in a path.
+std::string InQuery(const std::string& text);
+
 inline constexpr std::size_t kMostApiAnswer = 64 << 20;
 
 // Asks an API server, one call at a time. Errors are lines for people, with the server's own words

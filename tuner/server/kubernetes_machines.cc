@@ -1,6 +1,5 @@
 #include "tuner/server/kubernetes_machines.h"
 
-#include <cctype>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -10,7 +9,6 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "spdlog/spdlog.h"
 #include "tuner/base/private_files.h"
@@ -25,20 +23,6 @@ using Json = nlohmann::json;
 constexpr double kCallLimit_s = 15;
 constexpr int kPage = 500;     // pods of one answer
 constexpr int kMostLists = 3;  // that expire while they are read
-
-std::string InQuery(const std::string& text) {
-  std::string encoded;
-  for (const char c : text) {
-    const bool plain =
-        std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_' || c == '~';
-    if (plain) {
-      encoded.push_back(c);
-    } else {
-      absl::StrAppendFormat(&encoded, "%%%02X", static_cast<unsigned char>(c));
-    }
-  }
-  return encoded;
-}
 
 // Pods of one container each, known by their names, which the API server gives out once at a time.
 class KubernetesProvider final : public MachineProvider {

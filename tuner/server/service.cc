@@ -94,6 +94,7 @@ class ServiceImpl final : public Service {
           PrepareTokens(options.credentials_folder, *access_, *loop_, credentials_));
     }
     ESPALIER_RETURN_IF_ERROR(Listen(options, addresses, tls));
+    for (const auto& frontend : frontends_) frontend->Start(*loop_);
     spdlog::info("event=service_started grpc={} http={} dashboard={} database=\"{}\"",
                  grpc_address_, http_address_, dashboard_address_, options.database);
     return absl::OkStatus();

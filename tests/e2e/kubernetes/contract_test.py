@@ -10,11 +10,12 @@ from hosts import run_inside
 
 run_inside(__file__)
 
-from api_client import path_of
-from cluster import NAMESPACE, Cluster, real_programs
+from api_client import PATCH, path_of
+from cluster import NAMESPACE, Cluster, manifests, real_programs
 from harness import wait_for
 
 LEASES = "leases.coordination.k8s.io/v1"
+JOBS = "adaptdljobs.adaptdl.petuum.com/v1"
 ROLES, BINDINGS = "roles.rbac.authorization.k8s.io/v1", "rolebindings.rbac.authorization.k8s.io/v1"
 
 
@@ -22,6 +23,11 @@ def pod(name, gpus=1, **meta):
     return {"metadata": {"name": name, **meta}, "spec": {
         "automountServiceAccountToken": False, "restartPolicy": "Never", "containers": [
             {"name": "agent", "image": "espalier:test", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}]}}
+
+
+def job(name, **spec):
+    return {"apiVersion": "adaptdl.petuum.com/v1", "kind": "AdaptDLJob", "metadata": {"name": name},
+            "spec": {"template": {"spec": {"containers": [{"name": "main", "command": ["true"]}]}}, **spec}}
 
 
 class Contract:
@@ -38,13 +44,19 @@ class Contract:
                  {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["join"], "verbs": ["patch"]},
                  {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
                  {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["one"],
-                  "verbs": ["get", "update"]}]
+                  "verbs": ["get", "update"]},
+                 {"apiGroups": ["adaptdl.petuum.com"], "resources": ["adaptdljobs"], "verbs": ["list"]},
+                 {"apiGroups": ["adaptdl.petuum.com"], "resources": ["adaptdljobs/status"], "verbs": ["patch"]}]
         cls.cluster.create(ROLES, {"metadata": {"name": "tuner"}, "rules": rules})
         cls.cluster.create(BINDINGS, {
             "metadata": {"name": "tuner"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tuner"},
             "subjects": [{"kind": "ServiceAccount", "name": "tuner", "namespace": NAMESPACE}]})
         cls.tuner = cls.cluster.client(cls.cluster.new_token("tuner"))
         wait_for(lambda: cls.tuner.call("GET", path_of("pods"))[0] == 200, "the rights to be known")
+        for obj in manifests():
+            if obj["kind"] == "CustomResourceDefinition":
+                cls.cluster.apply(obj)
+        wait_for(lambda: cls.tuner.call("GET", path_of(JOBS))[0] == 200, "the kind of the definition to be served")
 
     def tearDown(self):
         for one in self.admin.get(path_of("pods"))["items"]:
@@ -180,6 +192,64 @@ class Contract:
         self.assertEqual(second["spec"]["holderIdentity"], "b")
         told = self.refused(409, "Conflict", "PUT", path_of(LEASES, "one"), first, self.tuner)
         self.assertIn("the object has been modified; please apply your changes to the latest version and try again", told)
+
+    def test_custom_resources_have_a_schema(self):
+        made = self.admin.create(path_of(JOBS), dict(job("one", minReplicas=1, other="kept"), strange=1, status={"phase": "Running"}))
+        self.addCleanup(self.admin.call, "DELETE", path_of(JOBS, "one"))
+        self.assertEqual((made["kind"], made["apiVersion"]), ("AdaptDLJob", "adaptdl.petuum.com/v1"))
+        self.assertEqual((made["metadata"]["generation"], made["spec"]["other"]), (1, "kept"))
+        self.assertFalse({"strange", "status"} & set(made), "what the schema does not know, and what others are to write")
+        for wrong, said in (({"minReplicas": "two"}, "spec.minReplicas in body must be of type integer"),
+                            ({"maxReplicas": 0}, "spec.maxReplicas in body should be greater than or equal to 1"),
+                            ({"template": None}, "spec.template")):
+            told = self.refused(422, "Invalid", "POST", path_of(JOBS), job("wrong", **wrong))
+            self.assertIn('AdaptDLJob.adaptdl.petuum.com "wrong" is invalid: ', told)
+            self.assertIn(said, told)
+        unknown = self.admin.call("GET", path_of("nothings.adaptdl.petuum.com/v1"))
+        self.assertEqual(unknown, (404, "404 page not found\n"))
+        self.refused(409, "AlreadyExists", "POST", path_of(JOBS), job("one"))
+        told = self.refused(400, "BadRequest", "POST", path_of(JOBS), {"metadata": {"name": "nothing"}})
+        self.assertIn("Object 'Kind' is missing in", told)
+        self.assertEqual(self.admin.call("DELETE", path_of(JOBS, "one"))[0], 200)
+        self.refused(404, "NotFound", "GET", path_of(JOBS, "one"))
+        again = self.admin.create(path_of(JOBS), job("one"))
+        self.assertNotEqual(again["metadata"]["uid"], made["metadata"]["uid"])
+
+    def test_the_status_of_a_custom_resource_is_written_apart(self):
+        made = self.admin.create(path_of(JOBS), job("two", minReplicas=1))
+        self.addCleanup(self.admin.call, "DELETE", path_of(JOBS, "two"))
+        def patch(body, *place, user=self.tuner):
+            return user.call("PATCH", path_of(JOBS, "two", *place), body, PATCH)
+        version = made["metadata"]["resourceVersion"]
+        code, first = patch({"metadata": {"resourceVersion": version, "labels": {"a": "b"}}, "spec": {"minReplicas": 7},
+                             "status": {"phase": "Pending", "message": "waits", "of": "another"}}, "status")
+        self.assertEqual(code, 200, first)
+        self.assertEqual(first["status"], {"phase": "Pending", "message": "waits", "of": "another"})
+        self.assertEqual((first["spec"], first["metadata"]["generation"]), (made["spec"], 1), "the status alone")
+        self.assertNotIn("labels", first["metadata"])
+        code, told = patch({"metadata": {"resourceVersion": version}, "status": {"phase": "Failed"}}, "status")
+        self.assertEqual((code, told["reason"]), (409, "Conflict"))
+        self.assertIn("the object has been modified; please apply your changes to the latest version", told["message"])
+        code, told = patch({"status": {"phase": "Strange"}}, "status")
+        self.assertEqual((code, told["reason"]), (422, "Invalid"))
+        self.assertIn('status.phase: Unsupported value: "Strange"', told["message"])
+        code, second = patch({"status": {"phase": "Running", "message": None}}, "status")
+        self.assertEqual((code, second["status"]), (200, {"phase": "Running", "of": "another"}))
+        for verb, (code, told) in (("patch", patch({"spec": {"minReplicas": 2}})),
+                                   ("get", self.tuner.call("GET", path_of(JOBS, "two")))):
+            self.assertEqual(code, 403, told)
+            self.assertIn(f'cannot {verb} resource "adaptdljobs" in API group "adaptdl.petuum.com"', told["message"])
+        code, edited = patch({"spec": {"minReplicas": 2}, "status": {"phase": "Failed"}}, user=self.admin)
+        self.assertEqual((code, edited["metadata"]["generation"], edited["status"]["phase"]), (200, 2, "Running"))
+        code, labelled = patch({"metadata": {"labels": {"a": "b"}}}, user=self.admin)
+        self.assertEqual((code, labelled["metadata"]["generation"], labelled["metadata"]["labels"]), (200, 2, {"a": "b"}))
+        self.admin.create(path_of(JOBS), job("three"))
+        self.addCleanup(self.admin.call, "DELETE", path_of(JOBS, "three"))
+        page = self.tuner.get(path_of(JOBS, limit=1))
+        rest = self.tuner.get(path_of(JOBS, limit=1, **{"continue": page["metadata"]["continue"]}))
+        self.assertEqual([obj["metadata"]["name"] for obj in page["items"] + rest["items"]], ["three", "two"])
+        self.assertIn(("patch", "adaptdl.petuum.com", "adaptdljobs/status", "two", 409),
+                      list(self.cluster.audited("system:serviceaccount:espalier:tuner")))
 
     def test_quotas_refuse_what_is_too_much(self):
         hard = {"pods": "1"}

@@ -6,7 +6,7 @@ what the real one does, wherever that is there.
 Objects of any kind are kept, with resource versions, preconditions, pages and watches; pods are bound to nodes by their
 resources, ended with notice, and counted by quotas; users have the rights that roles give them. What is written is in the
 journal before it is acknowledged, so that a server that is killed knows it again, as etcd does; the history of watches is
-lost, as the real one's is. Bodies are not validated, but for names and a few fields.
+lost, as the real one's is. Bodies are not validated, but for names and a few fields, and custom resources by their schemas.
 """
 import base64
 import copy
@@ -22,6 +22,7 @@ import time
 import urllib.parse
 import uuid
 
+import small_custom
 from small_access import Access
 from small_scheduler import schedule
 from small_store import Refused, Store, matches, merge, now
@@ -33,15 +34,20 @@ KINDS = {  # of resources: kind, and whether they are in namespaces
     "persistentvolumeclaims": ("PersistentVolumeClaim", True), "deployments": ("Deployment", True),
     "leases": ("Lease", True), "roles": ("Role", True), "rolebindings": ("RoleBinding", True),
     "clusterroles": ("ClusterRole", False), "clusterrolebindings": ("ClusterRoleBinding", False),
+    "customresourcedefinitions": ("CustomResourceDefinition", False),
 }
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 BOOKMARK_S = 1
 
 
+class NoPage(Exception):
+    """Of no kind of a custom group: that is answered without an object."""
+
+
 class Request:
     """What a request asks: a verb on a resource."""
 
-    def __init__(self, method, target):
+    def __init__(self, method, target, store):
         url = urllib.parse.urlsplit(target)
         self.query = dict(urllib.parse.parse_qsl(url.query))
         words = [urllib.parse.unquote(word) for word in url.path.strip("/").split("/")]
@@ -56,8 +62,12 @@ class Request:
         if words[0] == "namespaces" and len(words) > 2:
             self.namespace, words = words[1], words[2:]
         self.resource, self.name, self.subresource = (words + ["", ""])[:3]
-        if self.resource not in KINDS:
+        self.custom = None if self.resource in KINDS else small_custom.find(store, self.resource, self.group, self.version)
+        if not self.custom and self.resource not in KINDS:
+            raise NoPage() if self.group else Refused(404, "the server could not find the requested resource")
+        if self.custom and self.subresource not in ("", "status" if self.custom.has_status else ""):
             raise Refused(404, "the server could not find the requested resource")
+        self.kind = self.custom.name if self.custom else KINDS[self.resource][0]
         self.watches = self.query.get("watch") in ("1", "true")
         one = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
         every = {"GET": "watch" if self.watches else "list", "POST": "create", "DELETE": "deletecollection"}
@@ -126,7 +136,7 @@ class Api:
             meta["continue"] = base64.b64encode(json.dumps([version, begin + limit]).encode()).decode()
         items = [{k: v for k, v in obj.items() if k not in ("kind", "apiVersion")}
                  for obj in found[begin:begin + limit]]
-        return 200, {"kind": KINDS[request.resource][0] + "List", "apiVersion": request.api_version,
+        return 200, {"kind": request.kind + "List", "apiVersion": request.api_version,
                      "metadata": meta, "items": items}
 
     def create(self, request, body):
@@ -134,7 +144,7 @@ class Api:
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = meta["generateName"] + secrets.token_hex(3)
         request.name = meta.get("name") or ""
-        kind = KINDS[request.resource][0]
+        kind = request.kind
         if not NAME.fullmatch(request.name) or len(request.name) > 253:
             raise Refused(422, f'{kind} "{request.name}" is invalid: metadata.name: Invalid value: "{request.name}"')
         if meta.get("namespace", request.namespace) != request.namespace:
@@ -143,6 +153,9 @@ class Api:
             raise Refused(404, f'namespaces "{request.namespace}" not found')
         if request.resource == "pods":
             self._admit_pod(request, body)
+        if request.custom:
+            body = request.custom.made(request.custom.admit(request.name, body))
+            meta = body["metadata"]
         if request.key in self.store.objects:
             raise Refused(409, f"{request.named()} already exists", "AlreadyExists")
         meta.update(uid=str(uuid.uuid4()), creationTimestamp=now())
@@ -210,7 +223,9 @@ class Api:
             raise Refused(409, f"Operation cannot be fulfilled on {request.named()}: the object has been modified; "
                                "please apply your changes to the latest version and try again")
         new = copy.deepcopy(wanted)
-        if request.subresource == "status":
+        if request.custom:
+            new = request.custom.changed(old, request.custom.admit(request.name, new), request.subresource)
+        elif request.subresource == "status":
             new = dict(old, status=wanted.get("status"))
         elif "status" in old:
             new["status"] = old["status"]
@@ -309,6 +324,8 @@ class Exchange(http.server.BaseHTTPRequestHandler):
             self._serve(json.loads(text) if text else None)
         except Refused as refused:
             self._send(refused.code, refused.status())
+        except NoPage:
+            self._send_text(404, b"404 page not found\n", "text/plain; charset=utf-8")
         except (ValueError, KeyError, AttributeError, TypeError) as wrong:
             self._send(400, Refused(400, repr(wrong)).status())
 
@@ -319,7 +336,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
             return self._send(200, {})
         with self.api.store.changed:
             user, groups = self.api.access.user_of(self.headers.get("Authorization"))
-            request = Request(self.command, self.path)
+            request = Request(self.command, self.path, self.api.store)
             code = 500
             try:
                 if not self.api.access.allows(user, groups, request):
@@ -344,9 +361,11 @@ class Exchange(http.server.BaseHTTPRequestHandler):
         self.audit.flush()
 
     def _send(self, code, answer):
-        text = json.dumps(answer).encode()
+        self._send_text(code, json.dumps(answer).encode(), "application/json")
+
+    def _send_text(self, code, text, kind):
         self.send_response(code)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
@@ -389,8 +408,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
                 version = max(version, store.version)
             yield from filter(None, (self._selected(request, event) for event in news))
             if not news and request.query.get("allowWatchBookmarks") in ("1", "true"):
-                yield {"type": "BOOKMARK", "object": {"kind": KINDS[request.resource][0],
-                                                      "apiVersion": request.api_version,
+                yield {"type": "BOOKMARK", "object": {"kind": request.kind, "apiVersion": request.api_version,
                                                       "metadata": {"resourceVersion": str(version)}}}
 
     def _selected(self, request, event):

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "adapters/adaptdl/frontend.h"
 #include "adapters/optuna/dashboard/server.h"
 #include "tuner/cli/engine_options.h"
 #include "tuner/cli/files.h"
@@ -115,6 +116,11 @@ ExitCode Serve(const ServeArguments& arguments) {
   const auto engine = arguments.engine.Make(NodeTokenFile(arguments, options), options);
   if (!engine.ok()) {
     return Fail("serve", ExitCode::kBadInput, std::string(engine.status().message()));
+  }
+  const absl::StatusOr<std::optional<ApiServer>> jobs = arguments.engine.JobServer();
+  if (!jobs.ok()) return Fail("serve", ExitCode::kBadInput, std::string(jobs.status().message()));
+  if (jobs->has_value()) {
+    options.frontends.push_back([server = **jobs] { return adaptdl::MakeFrontend(server); });
   }
   const Interrupts interrupts;
   if (*engine != nullptr) {
