@@ -180,7 +180,7 @@ absl::StatusOr<JobStatus> Jobs::StatusFor(const JobObject& job, const Seen& seen
 
 absl::StatusOr<JobStatus> Jobs::TakeUp(const JobObject& job, const PoolFacts& pool) {
   const auto refused = [&job](const absl::Status& error) {
-    spdlog::warn("event=adaptdl_job_refused job=\"{}\" error=\"{}\"", job.name,
+    spdlog::warn(R"(event=adaptdl_job_refused job="{}" error="{}")", job.name,
                  InLog(std::string(error.message())));
     JobStatus status = FailedStatus(kInvalid, std::string(error.message()), Now());
     status.observed_generation = job.generation;
@@ -196,7 +196,7 @@ absl::StatusOr<JobStatus> Jobs::TakeUp(const JobObject& job, const PoolFacts& po
   const Reply reply = tuner_.Post(CreateStudy{*std::move(spec), false, RequestKeyOf(job.uid)});
   if (absl::IsUnavailable(reply.status)) return reply.status;
   if (!reply.status.ok()) return refused(reply.status);
-  spdlog::info("event=adaptdl_job_taken job=\"{}\" study=\"{}\" not_used=\"{}\"", job.name,
+  spdlog::info(R"(event=adaptdl_job_taken job="{}" study="{}" not_used="{}")", job.name,
                facts.study, absl::StrJoin(read->unused, ", "));
   JobStatus status = StatusOf(facts, pool);
   status.observed_generation = job.generation;

@@ -211,6 +211,7 @@ class PoolSize(TunerTest):
         self.assertIn("--engine", refused("--max-nodes", "3"))
         self.assertIn("--engine kubernetes: takes nodes of one kind",
                       refused("--engine", "kubernetes", "--engine-option", "image=x", "--node-templates", self.templates()))
+        self.assertIn("--adaptdl-jobs: needs --engine kubernetes, got --engine local", refused(*local, "--adaptdl-jobs"))
         self.assertIn("--node-templates excludes --max-nodes",
                       refused(*local, "--node-templates", self.templates(), "--max-nodes", "3"))
         spot = {"name": "spot", "slots": 1, "price_per_hour": 1, "max_nodes": 1}
