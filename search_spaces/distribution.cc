@@ -107,7 +107,7 @@ ParameterValue Draw(const Distribution& distribution, Random& random) {
     return choice->options[random.Below(choice->options.size())];
   }
   if (const auto* d = std::get_if<RandInt>(&distribution)) {
-    const std::uint64_t low = static_cast<std::uint64_t>(d->low);
+    const auto low = static_cast<std::uint64_t>(d->low);
     return static_cast<std::int64_t>(low + random.Below(static_cast<std::uint64_t>(d->high) - low));
   }
   return FromUnit(distribution, random.Uniform());

@@ -67,14 +67,14 @@ std::uint64_t Width(const RandInt& d) {
 }
 
 ParameterValue RandIntAt(const RandInt& d, double u) {
-  const double n = static_cast<double>(Width(d));
+  const auto n = static_cast<double>(Width(d));
   const double at = std::floor(std::clamp(u, 0.0, 1.0) * n);
   const std::uint64_t index = at >= n ? Width(d) - 1 : static_cast<std::uint64_t>(at);
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(d.low) + index);
 }
 
 UnitCell RandIntCell(const RandInt& d, double x) {
-  const double n = static_cast<double>(Width(d));
+  const auto n = static_cast<double>(Width(d));
   const double index = x - static_cast<double>(d.low);
   return {index / n, (index + 1) / n};
 }

@@ -231,11 +231,8 @@ bool Exchange::TakeFromOthers() {
       if (SlotsOn(board_.holder(j).shares, node) == 0) tried.push_back(node);
     }
     for (const int node : tried) {
-      if (board_.holder(j).total > 0 && TakeOn(j, node)) {
-        changed = true;
-      } else if (effort_.relocate && MoveTo(j, node)) {
-        changed = true;
-      }
+      const bool taken = board_.holder(j).total > 0 && TakeOn(j, node);
+      if (taken || (effort_.relocate && MoveTo(j, node))) changed = true;
     }
   }
   return changed;

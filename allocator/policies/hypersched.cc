@@ -28,7 +28,7 @@ double Startup_s(const Pool& pool) {
   for (const Job& job : pool.jobs) costs.push_back(std::max(0.0, job.resize_cost_s));
   if (costs.empty()) return 0;
   std::sort(costs.begin(), costs.end());
-  return costs[static_cast<std::size_t>(0.9 * static_cast<double>(costs.size() - 1) + 0.5)];
+  return costs[static_cast<std::size_t>(std::lround(0.9 * static_cast<double>(costs.size() - 1)))];
 }
 
 // What is left over beyond the minimum of each, as targets of slots.

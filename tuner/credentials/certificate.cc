@@ -108,7 +108,7 @@ absl::StatusOr<Validity> CertificateValidity(const std::string& pem) {
 }
 
 std::string MomentText(Time moment) {
-  const std::time_t seconds = static_cast<std::time_t>(Seconds(moment));
+  const auto seconds = static_cast<std::time_t>(Seconds(moment));
   std::tm parts{};
   gmtime_r(&seconds, &parts);
   char text[32];

@@ -84,7 +84,10 @@ class SilentConnectionsImpl final : public SilentConnections {
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
     addrinfo* raw = nullptr;
-    getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &raw);
+    if (getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &raw) !=
+        0) {
+      raw = nullptr;
+    }
     const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> found(raw, &freeaddrinfo);
     int error = 0;
     for (addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {

@@ -42,8 +42,8 @@ class EmulatedTruth : public TrialTruth {
     const std::int64_t share = (batch_ + replicas - 1) / replicas;
     const double grad_s = p.alpha_c_s + p.beta_c_s * static_cast<double>(share);
     const double sync_s = replicas > 1 ? p.alpha_r_s + p.beta_r_s * (replicas - 2) : 0;
-    const auto iterations = static_cast<double>((options_.samples + batch_ - 1) / batch_);
-    return {iterations, grad_s + sync_s, grad_s};
+    const std::int64_t iterations = (options_.samples + batch_ - 1) / batch_;
+    return {static_cast<double>(iterations), grad_s + sync_s, grad_s};
   }
 
   double ValueAfter(std::int64_t step) const override {

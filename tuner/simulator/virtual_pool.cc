@@ -352,7 +352,7 @@ void VirtualPool::Work(TrialId trial) {
   if (training.reported >= training.truth->steps()) return Finish(trial);
   Advance(training);
   const double step_s = training.pace.iterations * training.pace.iteration_s;
-  const double next = static_cast<double>(training.reported + 1);
+  const auto next = static_cast<double>(training.reported + 1);
   if (training.done >= next - kWhole - 2e-6 / step_s) {
     training.done = next;
     ++training.reported;

@@ -114,7 +114,7 @@ void NumpyGenerator::Step() {
 std::uint64_t NumpyGenerator::Next64() {
   Step();
   const std::uint64_t word = state_.high ^ state_.low;
-  const unsigned rotation = static_cast<unsigned>(state_.high >> 58);
+  const auto rotation = static_cast<unsigned>(state_.high >> 58);
   return word >> rotation | word << (-rotation & 63);
 }
 

@@ -23,7 +23,7 @@ class Draws {
   }
   // NNI takes the bounds by way of floating-point numbers.
   Drawn operator()(const RandInt& d) const {
-    const double low = static_cast<double>(d.low);
+    const auto low = static_cast<double>(d.low);
     const double width = static_cast<double>(d.high) - low;
     constexpr double kRange = 9223372036854775808.0;  // 2^63
     if (!(width >= 1 && width <= kRange)) {

@@ -86,7 +86,7 @@ class Reader {
     pointers_.push_back(pointer);
     const std::string values = PointerTo(pointer, "_value");
     for (std::size_t option = 0; option < options.size(); ++option) {
-      const std::string& option_name = std::get<std::string>(options[option]);
+      const auto& option_name = std::get<std::string>(options[option]);
       ReadParameters(spec["_value"][option], PointerTo(values, option),
                      absl::StrCat(name, "/", option_name, "/"),
                      SearchSpace::Condition{parent, option});

@@ -94,7 +94,7 @@ void StragglerDetector::Look() {
 
 bool FasterWithout(int replicas, double ratio) {
   if (replicas < 2) return false;
-  const double others = static_cast<double>(replicas - 1);
+  const auto others = static_cast<double>(replicas - 1);
   // With it a step takes `ratio`; without it each of the others computes the more.
   return ratio > kWorthwhileGain * static_cast<double>(replicas) / others;
 }

@@ -59,7 +59,7 @@ std::span<const double> CurveShapes::At(double step) {
   double share = place - static_cast<double>(row);
   if (!whole_) {
     // Linear in the step, not in its root.
-    const double low = static_cast<double>(row);
+    const auto low = static_cast<double>(row);
     share = (place * place - low * low) / (2 * low + 1);
   }
   const double* from = &table_[row * size_];

@@ -35,7 +35,7 @@ Axis::Axis(const Distribution& distribution) : distribution_(&distribution) {
   }
   const std::uint64_t count = Cardinality(distribution).value_or(0);
   if (choice != nullptr) {
-    const double n = static_cast<double>(count);
+    const auto n = static_cast<double>(count);
     for (std::uint64_t i = 0; i < count; ++i) {
       cells_.push_back({static_cast<double>(i) / n, static_cast<double>(i + 1) / n});
     }

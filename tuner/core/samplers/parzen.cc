@@ -56,7 +56,7 @@ void ParzenEstimator::SetSharedBandwidths() {
   constexpr double kSmallest = 0.02;
   constexpr double kPriorMean = 0.5;
   constexpr double kPriorSquare = 1.0 / 3.0;
-  const double n = static_cast<double>(points_.size());
+  const auto n = static_cast<double>(points_.size());
   const double shrink =
       QuickExp(-QuickLog(std::max(n, 1.0)) / (static_cast<double>(axes_.size()) + 4));
   for (std::size_t axis = 0; axis < axes_.size(); ++axis) {

@@ -44,7 +44,7 @@ void Studies::SetClocksAfterRestart() {
     const Time last = std::min(LastSeen(turn_.state(), study), turn_.now());
     const double active_s =
         study.active_s + std::max(0.0, SecondsBetween(study.running_since, last));
-    changes.push_back(StudyClockSet{id, active_s, turn_.now()});
+    changes.emplace_back(StudyClockSet{id, active_s, turn_.now()});
   }
   for (Change& change : changes) turn_.Emit(std::move(change));
 }
