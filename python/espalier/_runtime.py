@@ -104,9 +104,11 @@ class Runtime:
 
     def next_microbatch(self):
         before = self.library.steps()
+        # The program has left its optimizer unstepped: the step ends here, or comes to nothing with its group.
+        ends = self.sums.under_way and not self.current_loader.accumulating()
         microbatch = _library.Microbatch()
         found = self.library.next_microbatch(ctypes.byref(microbatch))
-        self.note_step(before, None)
+        self.note_step(before, _library.DROPPED if ends else None)
         return microbatch if found else None
 
     def begin_evaluation(self, accumulator=0):

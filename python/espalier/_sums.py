@@ -37,6 +37,11 @@ class Sums:
         """What belongs to no step, whatever becomes of the one that is under way."""
         add_into(self._own.setdefault(accumulator, {}), sums)
 
+    @property
+    def under_way(self):
+        """Whether what is added belongs to a step."""
+        return self._phase == _UNDER_WAY
+
     def begin_microbatch(self):
         self._phase = _UNDER_WAY
 

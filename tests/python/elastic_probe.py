@@ -119,7 +119,10 @@ def main():
                "max_skipped_steps": trial.get("max_skipped_steps", 10)}
     nan_from = trial.get("nan_from", 0)
     nan_to = nan_from + trial.get("nan_steps", 1)
-    parallel = adl.AdaptiveDataParallel(net, optimizer, **options)
+    schedule_of = trial.get("schedule", "")
+    rates = {"epoch": 0.7, "batch": 0.99}
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, rates[schedule_of]) if schedule_of else None
+    parallel = adl.AdaptiveDataParallel(net, optimizer, schedule, **options)
     second = None
     if trial.get("models", 1) == 2:
         second_optimizer = torch.optim.Adam(second_net.parameters(), lr)
@@ -157,10 +160,14 @@ def main():
             factor = float("nan") if nan_from > 0 and nan_from <= step < nan_to else 1.0
             (torch.nn.functional.mse_loss(parallel(inputs), targets) * factor).backward()
             optimizer.step()
+            if schedule_of == "batch":
+                schedule.step()
             if second is not None:
                 output = net(inputs) + second(inputs)  # through the first one, which this is not to disturb
                 (torch.nn.functional.mse_loss(output, targets) * factor).backward()
                 second_optimizer.step()
+        if schedule_of == "epoch":
+            schedule.step()
         error = 0.0
         for _ in range(trial.get("evaluations", 1)):
             error = adl.evaluate(error_of, samples, 256)["error"]

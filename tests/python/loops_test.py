@@ -5,6 +5,7 @@ import pathlib
 import random
 import sys
 import tempfile
+import types
 import unittest
 
 import torch
@@ -14,6 +15,7 @@ import espalier
 import espalier.torch as adl
 from espalier._sums import Sums
 from espalier.torch._datasets import Slice, StreamedDataset
+from espalier.torch.parallel import _Schedule
 from forked import alone
 from small_program import data, net, values
 
@@ -537,6 +539,81 @@ class Refused(unittest.TestCase):
         espalier.State("mine")
         self.expect(ValueError, "'mine' already exists", lambda: espalier.State("mine"))
         self.expect(espalier.UsageError, "want a name of letters", lambda: espalier.State("a b"))
+
+class Schedules(unittest.TestCase):
+    """Two replicas' ends of one schedule, which one of them hands to the other."""
+
+    def replica(self, name):
+        parameter = torch.nn.Parameter(torch.zeros(1))
+        optimizer = torch.optim.SGD([parameter], 1.0)
+        run = types.SimpleNamespace(in_epoch=None, left_epoch=None, current_loader=None)
+        plain = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+        return run, optimizer, plain, _Schedule(name, plain, run)
+
+    def step(self, replica):
+        if replica[3].admits():
+            replica[1].step()
+            replica[2].step()
+        return replica[1].param_groups[0]["lr"]
+
+    def hand_over(self, giver, taker):
+        state = io.BytesIO()
+        giver[3].save(state)
+        state.seek(0)
+        taker[3].load(state)
+        taker[1].load_state_dict(giver[1].state_dict())  # where the rate itself is
+
+    @alone
+    def test_calls_that_the_giver_has_made_in_the_epoch_are_left_out(self):
+        elder, joiner = self.replica("elder"), self.replica("joiner")
+        elder[0].in_epoch = 4
+        self.step(elder)  # before the loop over batches
+        elder[0].current_loader = "training"
+        for _ in range(3):
+            self.step(elder)
+        elder[0].current_loader = None
+        self.assertEqual(self.step(elder), 0.5**5)
+        self.hand_over(elder, joiner)
+        joiner[0].in_epoch = 4
+        self.assertEqual(self.step(joiner), 0.5**5)
+        self.assertEqual(self.step(joiner), 0.5**5)
+        for replica in (elder, joiner):
+            self.assertEqual(self.step(replica), 0.5**6, "neither has made this one")
+        for replica in (elder, joiner):
+            replica[0].in_epoch = 5
+            self.assertEqual(self.step(replica), 0.5**7)
+
+    @alone
+    def test_what_is_handed_over_in_mid_epoch_has_no_calls_of_the_epoch_before(self):
+        elder, joiner = self.replica("elder"), self.replica("joiner")
+        elder[0].in_epoch = 4
+        self.step(elder)
+        elder[0].in_epoch, elder[0].current_loader = 5, "training"
+        self.hand_over(elder, joiner)
+        joiner[0].in_epoch = 5
+        self.assertEqual(self.step(joiner), 0.25)
+
+    @alone
+    def test_an_epoch_that_has_ended_is_that_of_its_last_calls(self):
+        elder, joiner = self.replica("elder"), self.replica("joiner")
+        elder[0].in_epoch = 4
+        self.step(elder)
+        elder[0].in_epoch, elder[0].left_epoch = None, 4
+        self.hand_over(elder, joiner)
+        joiner[0].in_epoch = 4
+        self.assertEqual(self.step(joiner), 0.5)
+        joiner[0].in_epoch = 5
+        self.assertEqual(self.step(joiner), 0.25)
+
+    @alone
+    def test_a_replica_that_has_fallen_behind_leaves_out_its_old_epoch(self):
+        elder, spare = self.replica("elder"), self.replica("spare")
+        elder[0].in_epoch, spare[0].in_epoch = 7, 4
+        self.hand_over(elder, spare)
+        self.assertEqual(self.step(spare), 1.0)
+        spare[0].in_epoch = 7
+        self.assertEqual(self.step(spare), 0.5)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -46,6 +46,8 @@ void SetSecondMoments(std::int64_t model, std::vector<at::Tensor> moments, at::I
       {.moments = moments, .steps = steps.vec(), .beta2 = beta2.vec(), .epsilon = epsilon.vec()});
 }
 
+void LeaveLoop() { Session::The().engine().LeaveLoop(); }
+
 std::vector<at::Tensor> Incoming() { return Exchange::The().incoming.tensors; }
 
 void Give(std::vector<at::Tensor> tensors) {
@@ -67,6 +69,7 @@ TORCH_LIBRARY(espalier, library) {
       "set_second_moments(int model, Tensor[] moments, int[] steps, float[] beta2, "
       "float[] epsilon) -> ()",
       SetSecondMoments);
+  library.def("leave_loop() -> ()", LeaveLoop);
   library.def("incoming() -> Tensor[]", Incoming);
   library.def("give(Tensor[] tensors) -> ()", Give);
 }

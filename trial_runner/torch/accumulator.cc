@@ -58,7 +58,7 @@ absl::Status TrainingEngine::MergeSums(bool& all_know) {
   auto totals = std::make_shared<std::vector<double>>(state_.sums.own());
   totals->push_back(group_.Pending() ? 1 : 0);
   ESPALIER_RETURN_IF_ERROR(group_.AllReduceSum(CollectiveBuffer::Of(totals)));
-  all_know = std::lround(totals->back()) == group_.size();
+  all_know = !group_.narrowed() && std::lround(totals->back()) == group_.size();
   if (program) ESPALIER_RETURN_IF_ERROR(GatherProgramSums());
   state_.sums.Merge({totals->data(), totals->size() - 1});
   return absl::OkStatus();
@@ -85,7 +85,7 @@ absl::Status TrainingEngine::GatherProgramSums() {
 
 EvaluationKey TrainingEngine::BeginEvaluation() {
   if (!group_.joined()) BadUse("an evaluation was begun before the first epoch");
-  if (!InMidEpoch()) RegroupIfDue();
+  RegroupBeforeEvaluation();
   return NextEvaluationKey();
 }
 
@@ -119,7 +119,7 @@ std::vector<double> TrainingEngine::SynchronizeSums(std::int64_t accumulator, st
         "Synchronize was called in mid-epoch, where replicas that join would not: call it after "
         "the last batch");
   }
-  RegroupIfDue();
+  RegroupBeforeEvaluation();
   const EvaluationKey key = NextEvaluationKey();
   if (p.evaluation_results.contains(key)) state_.sums.Forget(begin, count);
   while (!p.evaluation_results.contains(key)) {

@@ -68,7 +68,7 @@ absl::Status TrainingEngine::EvaluateShare(std::int64_t size, std::int64_t batch
   totals->back() = group_.Pending() ? 1 : 0;
   ESPALIER_RETURN_IF_ERROR(group_.AllReduceSum(CollectiveBuffer::Of(totals)));
   std::copy(totals->begin(), totals->end() - 1, sums.begin());
-  pending = std::lround(totals->back()) == group_.size();
+  pending = !group_.narrowed() && std::lround(totals->back()) == group_.size();
   return absl::OkStatus();
 }
 
@@ -103,7 +103,7 @@ std::vector<double> TrainingEngine::Evaluate(std::int64_t size, std::int64_t bat
   if (size < 1 || batch_size < 1) BadUse("Evaluate: size and batch_size are positive numbers");
   if (!group_.joined()) BadUse("Evaluate was called before NextEpoch");
   if (answer_due_) BadUse("Evaluate was called where Step was due");
-  if (!InMidEpoch()) RegroupIfDue();
+  RegroupBeforeEvaluation();
   TrainingPosition& p = state_.position;
   const EvaluationKey key = NextEvaluationKey();
 

@@ -8,7 +8,9 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "trial_runner/collectives/narrowed_collectives.h"
 #include "trial_runner/control/group_progress.h"
+#include "trial_runner/torch/device.h"
 #include "trial_runner/torch/state_transfer.h"
 #include "tuner/base/check.h"
 #include "tuner/base/status.h"
@@ -90,7 +92,7 @@ Membership ReplicaGroup::AwaitMembership(std::int64_t above) {
 // taken for a part of a step's sums.
 absl::Status ReplicaGroup::Meet(const ProgramPlace& place) {
   watch_.At(place);
-  if (size_ == 1) return absl::OkStatus();
+  if (size() == 1) return absl::OkStatus();
   using Words = std::vector<std::int64_t>;
   const auto own = std::make_shared<Words>(place.words());
   // A rank at another place than rank 0 (0: there is none), rank 0's place and its own.
@@ -99,19 +101,19 @@ absl::Status ReplicaGroup::Meet(const ProgramPlace& place) {
   const auto second = first + ProgramPlace::kWords;
   if (rank_ == 0) {
     std::vector<std::shared_ptr<Words>> heard;
-    for (int from = 1; from < size_; ++from) {
+    for (int from = 1; from < size(); ++from) {
       heard.push_back(std::make_shared<Words>(ProgramPlace::kWords));
       collectives_.StartReceive(CollectiveBuffer::Of(heard.back()), from);
     }
     ESPALIER_RETURN_IF_ERROR(collectives_.WaitAll());
     std::copy(own->begin(), own->end(), first);
-    for (int other = 1; other < size_ && verdict->front() == 0; ++other) {
+    for (int other = 1; other < size() && verdict->front() == 0; ++other) {
       const Words& others = *heard[static_cast<std::size_t>(other) - 1];
       if (others == *own) continue;
       verdict->front() = other;
       std::copy(others.begin(), others.end(), second);
     }
-    for (int to = 1; to < size_; ++to) {
+    for (int to = 1; to < size(); ++to) {
       collectives_.StartSend(CollectiveBuffer::Of(verdict), to);
     }
   } else {
@@ -127,7 +129,28 @@ absl::Status ReplicaGroup::Meet(const ProgramPlace& place) {
   return absl::OkStatus();
 }
 
+void ReplicaGroup::Narrow(int size) {
+  ESPALIER_CHECK(size > 0 && size < size_ && !narrowed(), "a part of the group");
+  narrowed_ = std::make_unique<NarrowedCollectives>(collectives_, rank_, size);
+  narrowed_size_ = size;
+}
+
+absl::StatusOr<std::vector<std::vector<std::int64_t>>> ReplicaGroup::Widen(
+    const ProgramPlace& place, const std::vector<std::int64_t>& says) {
+  narrowed_.reset();
+  watch_.At(place);
+  ESPALIER_ASSIGN_OR_RETURN(auto said, collectives_.AllGather(says));
+  const absl::Status equal = EqualiseState(collectives_, state_, rank_, size_, /*running=*/true,
+                                           trial_.control->progress());
+  if (equal.ok()) return said;
+  if (!absl::IsAborted(equal) && !absl::IsUnavailable(equal) && !absl::IsDeadlineExceeded(equal)) {
+    EndProcess(equal, 1);
+  }
+  return equal;
+}
+
 void ReplicaGroup::Regroup(Clock::time_point training_until) {
+  narrowed_.reset();
   if (const std::string why = watch_.Hopeless(); !why.empty()) BadUse(why);
   forming_ = true;
   ReplicaRegrouped times;
@@ -253,7 +276,7 @@ void ReplicaGroup::Finish(const ReplicaFinished& finished) {
     }
     if (rank_ == 0) trial_.control->Send(finished);
     // Whether rank 0 has come to its end; if it was lost before, another has to say it.
-    const absl::Status said = collectives_.Broadcast(
+    const absl::Status said = collectives().Broadcast(
         CollectiveBuffer::Of(std::make_shared<std::vector<std::uint8_t>>(1)), 0);
     if (said.ok() || rank_ == 0) return;
     if (!trial_.control->WaitAboveFor(generation_, kFinishPatience_s)) return;

@@ -41,7 +41,9 @@ class ReplicaGroup {
 
   bool joined() const { return size_ > 0; }
   int rank() const { return rank_; }
-  int size() const { return size_; }
+  // Of the group as it is, see Narrow.
+  int size() const { return narrowed() ? narrowed_size_ : size_; }
+  int whole_size() const { return size_; }
   int nodes() const { return nodes_; }
   const std::vector<ReplicaId>& members() const { return members_; }  // by rank
 
@@ -59,11 +61,22 @@ class ReplicaGroup {
 
   // Ends with the first error; the caller then drops what it has begun, and calls Regroup.
   absl::Status AllReduceSum(const CollectiveBuffer& buffer) {
-    return collectives_.AllReduceSum(buffer);
+    return collectives().AllReduceSum(buffer);
   }
   absl::Status Broadcast(const CollectiveBuffer& buffer, int root) {
-    return collectives_.Broadcast(buffer, root);
+    return collectives().Broadcast(buffer, root);
   }
+  // Of the group as it is; may be another after Narrow, Widen and Regroup.
+  Collectives& collectives() { return narrowed_ ? *narrowed_ : collectives_; }
+
+  // All members call it alike. From here to Widen() or Regroup() the group consists of its first
+  // `size` members: what these do together is no affair of the others, which go to Widen() at once.
+  void Narrow(int size);
+  bool narrowed() const { return narrowed_ != nullptr; }
+  // All members come together again, at `place`, and are brought to the state of the furthest of
+  // them. Returns what each says, by rank. Ends as AllReduceSum does.
+  absl::StatusOr<std::vector<std::vector<std::int64_t>>> Widen(
+      const ProgramPlace& place, const std::vector<std::int64_t>& says);
 
   // Waits for a newer generation, if none is announced yet, and joins it. `training_until` is when
   // the last finished step ended. Usually the service knows of a loss before the group's members
@@ -99,6 +112,8 @@ class ReplicaGroup {
   int size_ = 0;
   int nodes_ = 1;
   std::vector<ReplicaId> members_;
+  std::unique_ptr<Collectives> narrowed_;  // null: the group is whole
+  int narrowed_size_ = 0;
   std::atomic<bool> forming_{false};  // any newer generation ends what is under way
   std::atomic<std::int64_t> abandoned_below_{0};
   std::atomic<double> grace_s_;

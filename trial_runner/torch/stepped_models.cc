@@ -35,7 +35,7 @@ void TrainingEngine::OpenPasses() {
     models_[i]->OpenPass({.weight = plan_->WeightOf(microbatch),
                           .first = next_microbatch_ == 0,
                           .last = InLastMicrobatch()},
-                         state_.position.models[i], *collectives_, group_.size());
+                         state_.position.models[i], group_.collectives(), group_.size());
   }
 }
 
@@ -95,6 +95,7 @@ TrainingEngine::StepOutcome TrainingEngine::StepModel(std::size_t number) {
 
 void TrainingEngine::EndMicrobatch() {
   if (!answer_due_) return;
+  if (broken_) Regroup(/*broken=*/true);  // in a pass after which the program has stepped nothing
   for (; next_model_ < models_.size() && !dropped_; ++next_model_) {
     if (!Collects(next_model_)) continue;
     ReduceHeld(next_model_);
@@ -119,7 +120,7 @@ bool TrainingEngine::AgreeWithoutModels() {
     Regroup(/*broken=*/true);
     return false;
   }
-  all_know_ = std::lround(pending->front()) == group_.size();
+  all_know_ = !group_.narrowed() && std::lround(pending->front()) == group_.size();
   return true;
 }
 

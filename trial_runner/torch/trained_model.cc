@@ -198,14 +198,6 @@ void TrainedModel::Rehearse(const at::Tensor& loss, const ModelPosition& positio
   optimizer_->TakeBack();
 }
 
-void TrainedModel::PassWithoutSamples(Collectives& collectives, int replicas) {
-  kept_ = false;
-  non_finite_losses_ = 0;
-  gradients_.Begin({.weight = 0, .first = true, .last = true, .keep = false, .norm_factor = 1},
-                   collectives, replicas);
-  gradients_.End();
-}
-
 void TrainedModel::RefreshPreconditioners() {
   auto fresh = optimizer_->Preconditioners(tensors_, groups_);
   preconditioned_ = !fresh.empty();

@@ -57,8 +57,6 @@ class TrainedModel {
   // A microbatch of which nothing is to be left: loads what steps will need. The gradients are to
   // be dropped after it.
   void Rehearse(const at::Tensor& loss, const ModelPosition& position, Collectives& collectives);
-  // A step in which this replica has no samples of its own.
-  void PassWithoutSamples(Collectives& collectives, int replicas);
   // Microbatches of the step so far whose loss was not finite, on this replica.
   std::int64_t non_finite_losses() const { return non_finite_losses_; }
 

@@ -142,6 +142,7 @@ bool TrainingEngine::NextEpoch(std::int64_t epochs) {
     FinishEpoch();
   }
   local_epoch_ = p.epoch;
+  loop_ended_ = others_left_ = false;
   plan_.reset();
   return local_epoch_ < epochs;
 }
@@ -154,6 +155,10 @@ bool TrainingEngine::InMidEpoch() const {
 void TrainingEngine::FinishEpoch() {
   TrainingPosition& p = state_.position;
   SettleSteps();  // the program may have left the epoch early
+  if (group_.narrowed()) {
+    const bool told = std::exchange(loop_ended_, true);
+    ComeTogether(/*in_loop=*/told);
+  }
   RegroupIfDue();
   while (p.epoch == local_epoch_) {
     bool all_know = false;  // the next step will tell as well
@@ -180,7 +185,7 @@ std::int64_t TrainingEngine::MaxUnsplit() const {
 std::int64_t TrainingEngine::MaxAtomic() const {
   const TrainingPosition& p = state_.position;
   const std::int64_t most = p.atomic_batch_size > 0 ? p.atomic_batch_size : bounds_.max_atomic;
-  const bool in_two = group_.size() == 1 && bounds_.SplitsFixedAlone(p.batch_size);
+  const bool in_two = group_.whole_size() == 1 && bounds_.SplitsFixedAlone(p.batch_size);
   return in_two ? std::min(most, (p.batch_size + 1) / 2) : most;
 }
 
@@ -202,18 +207,20 @@ void TrainingEngine::PlanNextStep() {
 std::optional<SampleSlice> TrainingEngine::NextMicrobatch() {
   if (answer_due_) BadUse("NextBatch was called again where Step was due");
   if (local_epoch_ < 0) BadUse("NextBatch was called before NextEpoch");
-  const TrainingPosition& p = state_.position;
+  loop_ended_ = false;
   RegroupIfDue();
-  while (p.epoch == local_epoch_ && p.cursor < order_->size()) {
+  while (InMidEpoch() && !std::exchange(others_left_, false)) {
     if (!plan_) PlanNextStep();
-    if (plan_->microbatches.empty()) {  // fewer samples left than replicas
-      StepWithoutSamples();
-      RegroupIfDue();
+    if (plan_->samples < group_.size() && !Divide()) continue;
+    if (plan_->microbatches.empty()) {
+      ComeTogether(/*in_loop=*/true);
+      if (!others_left_) RegroupIfDue();
       continue;
     }
     return plan_->microbatches[next_microbatch_];
   }
   SettleSteps();  // before anybody asks how many were skipped
+  loop_ended_ = true;
   return std::nullopt;
 }
 
@@ -226,7 +233,7 @@ MicrobatchForecast TrainingEngine::Forecast() const {
                              .epoch_size = order_->size(),
                              .batch_size = p.batch_size,
                              .rank = group_.rank(),
-                             .replicas = group_.size(),
+                             .replicas = group_.whole_size(),
                              .max_atomic = MaxAtomic()});
 }
 
@@ -293,7 +300,7 @@ void TrainingEngine::Step(std::size_t number, const at::Tensor& loss) {
   if (count >= state_.position.models_stepped) {
     models_[number]->Backward(
         loss, {.weight = plan_->WeightOf(microbatch), .first = next_microbatch_ == 0, .last = last},
-        state_.position.models[number], *collectives_, group_.size());
+        state_.position.models[number], group_.collectives(), group_.size());
     if (group_.Abandoned()) {
       Regroup(/*broken=*/true);
       return;
@@ -315,16 +322,6 @@ void TrainingEngine::EndOfMicrobatch() {
   const double time_s = SecondsBetween(microbatch_start_, Clock::now());
   times_.accumulation_time_s += time_s;
   compute_time_s_ += time_s;
-}
-
-void TrainingEngine::StepWithoutSamples() {
-  for (std::size_t i = 0; i < models_.size(); ++i) {
-    if (static_cast<std::int64_t>(i) < state_.position.models_stepped) continue;
-    models_[i]->PassWithoutSamples(*collectives_, group_.size());
-    if (!FinishModel(i)) return;
-  }
-  if (models_.empty() && !AgreeWithoutModels()) return;
-  FinishStep();
 }
 
 void TrainingEngine::FillTail(TrainedModel& model) {
@@ -385,6 +382,7 @@ void TrainingEngine::TakeProposal(const TrainedModel& model) {
   }
   all_know_ = model.kept() ? group_.Pending()
                            : std::lround(model.gradients().tail(GradientBuckets::kPending)) == size;
+  all_know_ = all_know_ && !group_.narrowed();
   const std::int64_t batch = model.kept()
                                  ? proposed_batch_
                                  : std::lround(model.gradients().tail(GradientBuckets::kNextBatch));
@@ -446,7 +444,7 @@ void TrainingEngine::SettleSteps() {
 
 void TrainingEngine::FailAfterSkippedSteps(const TrainedModel& model,
                                            const ModelPosition& position) {
-  if (position.skipped_steps == 0) return;
+  if (position.skipped_steps == 0 || group_.narrowed()) return;
   const std::int64_t most = model.options().max_skipped_steps;
   const std::string what =
       absl::StrCat(model.options().name.empty()
@@ -473,7 +471,7 @@ void TrainingEngine::MeasureTimes() {
   DeviceStepTimes::Step step{.times = times_};
   step.usual = plan_->samples == p.batch_size && !plan_->microbatches.empty();
   if (step.usual) {
-    step.shape = {group_.nodes(), group_.size(), plan_->microbatches.front().size};
+    step.shape = {group_.nodes(), group_.whole_size(), plan_->microbatches.front().size};
   }
   std::vector<DeviceStepTimes::Step> known;
   if (device_times_) {
@@ -491,7 +489,7 @@ void TrainingEngine::MeasureTimes() {
 void TrainingEngine::SendProgress() {
   const TrainingPosition& p = state_.position;
   const StepPlan plan = PlanStep(0, std::max(order_->size(), p.batch_size), p.batch_size, 0,
-                                 group_.size(), MaxAtomic());
+                                 group_.whole_size(), MaxAtomic());
   const auto initial = static_cast<double>(bounds_.initial);
   const GradientNoise noise = p.Noise(initial);
   ReplicaProgress message;
@@ -540,60 +538,11 @@ void TrainingEngine::ProposeBatch(const ReplicaProgress& message) {
                        [](const NoiseAverages& n) { return !n.empty(); });
   });
   const GradientNoise noise = known ? message.noise : GradientNoise{};
-  const auto choice = tuner_->Choose(group_.nodes(), group_.size(), noise, p.batch_size,
+  const auto choice = tuner_->Choose(group_.nodes(), group_.whole_size(), noise, p.batch_size,
                                      message.figures.Whole(Figure::kAtomicBatchSize));
   if (!choice) return;
   proposed_batch_ = choice->global();
   proposed_atomic_ = choice->atomic_batch_size;
-}
-
-// ---- groups -------------------------------------------------------------------------------------
-
-void TrainingEngine::ReleaseMemory() {
-  for (const auto& model : models_) model->DropGradients();
-  EmptyCache(trial_.device);
-}
-
-void TrainingEngine::RegroupIfDue() {
-  if (regroup_due_) Regroup(/*broken=*/false);
-}
-
-void TrainingEngine::Regroup(bool broken) {
-  regroup_due_ = broken_ = false;
-  SettleSteps();
-  if (device_times_) device_times_->Reset();
-  if (broken) {
-    dropped_ = true;
-    for (const auto& model : models_) model->Renew();
-  }
-  plan_.reset();
-  const bool reported = group_.rank() == 0;
-  TrainingPosition& p = state_.position;
-  // While those who leave are still there. If it fails everybody keeps what is his.
-  bool all_know = false;
-  if (!broken) MergeSums(all_know).IgnoreError();
-  state_.SyncStates();
-  const std::int64_t step = p.step;
-  const ReplicaId self = trial_.replica;
-  group_.Regroup(last_step_end_);
-  if (trial_.replica != self) {  // it left, and comes back as another
-    state_.sums.DropStep();
-    state_.sums.Forget(0, state_.sums.own().size());
-  } else if (broken && p.step > step) {
-    state_.sums.CountStep();  // others had come to the step's end
-  } else if (broken) {
-    state_.sums.DropStep();
-  }
-  // The global batch stays; its best division for the new group is to be seen.
-  p.atomic_batch_size = 0;
-  proposed_batch_ = 0;
-  for (const auto& model : models_) model->StartGroup(collectives_->FromDeviceToDevice());
-  profile_.StartGroup();
-  replica_times_.clear();
-  if (!reported) profile_.Take();  // another has reported these steps
-  trial_.progress = p.progress;
-  last_progress_ = last_step_end_ = Clock::now();
-  trained_samples_ = 0;
 }
 
 }  // namespace espalier

@@ -57,6 +57,8 @@ class TrainingEngine {
   std::int64_t epoch() const { return local_epoch_ + 1; }
   // This replica's next microbatch, the same until BeginMicrobatch; nothing when the epoch is over.
   std::optional<SampleSlice> NextMicrobatch();
+  // The program has left its loop over the epoch's microbatches before they came to their end.
+  void LeaveLoop() { loop_ended_ = true; }
   // What will follow if nothing changes, from the microbatch on that NextMicrobatch returned.
   MicrobatchForecast Forecast() const;
   // The microbatch's samples are at hand: the time that it takes counts from here, and Step has to
@@ -143,7 +145,6 @@ class TrainingEngine {
   void Join(std::int64_t epochs);
   void PlanNextStep();
   void BackwardOfRehearsal(std::size_t number, const at::Tensor& loss);
-  void StepWithoutSamples();
   std::size_t AddModel(std::unique_ptr<ModelPart> model, std::unique_ptr<OptimizerPart> optimizer,
                        const DataParallelOptions& options);
   // Whether gradients of the model count now: not if it has made this step in a former group.
@@ -166,13 +167,17 @@ class TrainingEngine {
   double ComputeTime() const;
   void SendProgress();
   void ProposeBatch(const ReplicaProgress& message);
+  bool Divide();
+  void ComeTogether(bool in_loop);
   // Leaves the present group, which is broken or which all members leave together, and returns in
   // the next one; what was begun is dropped.
   void Regroup(bool broken);
   // Leaves it together with all others, if a step has found that all know of a newer one. Programs
   // do what belongs to a step before they come here, such as stepping a schedule.
   void RegroupIfDue();
-  // Replicas that join here go on with the next batch, whatever the program does in between.
+  // Not in the loop over an epoch's microbatches, nor where it was left early: others would go on
+  // with the next one.
+  void RegroupBeforeEvaluation();
   bool InMidEpoch() const;
   // Of gradients, and of the device what LibTorch keeps.
   void ReleaseMemory();
@@ -222,7 +227,10 @@ class TrainingEngine {
 
   // Where the program is, which may lag behind the position after a regroup.
   std::int64_t local_epoch_ = -1;
-  std::int64_t epochs_ = 0;  // as NextEpoch was told last
+  std::int64_t epochs_ = 0;      // as NextEpoch was told last
+  bool loop_ended_ = false;      // over this epoch's microbatches, as far as is known
+  bool others_left_ = false;     // it early, in a step that this replica sat out
+  std::int64_t divided_at_ = 0;  // the step after which the group has divided last
   EvaluationKey next_evaluation_;
   std::int64_t accumulators_ = 0;          // that it has made
   bool trained_since_evaluation_ = false;  // its program took a batch

@@ -217,7 +217,11 @@ class AdaptiveDataLoader(DataLoader):
                 model.begin_batch()
             run.sums.begin_microbatch()
             run.library.begin_microbatch()
-            yield batch
+            try:
+                yield batch
+            except GeneratorExit:
+                run.ops.leave_loop()
+                raise
         self._reading = None
         self._trained_in = run.in_epoch
 

@@ -1,5 +1,5 @@
-"""The loop over epochs. Code before it, and before each loop over data, is run again by replicas that join: it
-must come out the same each time. What stands after the epoch's last loop is done once an epoch."""
+"""The loop over epochs. Code before it, and around the loops over data of the epoch in which they come, is run again
+by replicas that join: it must come out the same each time. A schedule that was wrapped with its model sees to that."""
 from espalier._runtime import is_open, runtime
 from espalier._trial import the_trial
 

@@ -36,6 +36,45 @@ class _WithState(checkpoint.State):
         self._of.load_state_dict(pickle.load(fileobj))
 
 
+class _Schedule(_WithState):
+    """A schedule, and how often it was stepped between the loops of its epoch. A replica that joins there, or goes
+    on from a checkpoint of that place, comes through that part of its program again: what the schedule it was given
+    has done is left out. Within loops over data nothing is done again."""
+
+    def __init__(self, name, of, run):
+        super().__init__(name, of)
+        self._run = run
+        self._done = (-1, 0)    # the epoch, and how often what the schedule is now was stepped in it
+        self._called = (-1, 0)  # the epoch, and how often this process called step() in it
+
+    def _present(self, epoch):
+        return max(self._done, (epoch, 0))
+
+    def admits(self):
+        """Asked for each call of step(): whether it is to be done."""
+        epoch = self._run.in_epoch
+        if epoch is None or self._run.current_loader is not None:
+            return True
+        self._called = (epoch, max(self._called, (epoch, 0))[1] + 1)
+        # A spare that comes back when the others have gone on is in an earlier epoch than its schedule.
+        if self._called <= self._present(epoch):
+            return False
+        self._done = self._called
+        return True
+
+    def save(self, fileobj):
+        super().save(fileobj)
+        epoch = self._run.in_epoch if self._run.in_epoch is not None else self._run.left_epoch
+        pickle.dump(self._done if epoch is None else self._present(epoch), fileobj)
+
+    def load(self, fileobj):
+        super().load(fileobj)
+        try:
+            self._done = pickle.load(fileobj)
+        except EOFError:  # a checkpoint of a version that did not count
+            self._done = (-1, 0)
+
+
 class _TensorPickler(pickle.Pickler):
     """Takes tensors out, which travel from memory to memory."""
 
@@ -225,8 +264,7 @@ class _TrainedModel:
         self.rule.bind(wrapper, self._number, len(self._groups()), optimizers[0])
         self._patch()
         suffix = f".{name}" if name else ""
-        if scheduler is not None:
-            _WithState(f"scheduler{suffix}", scheduler)
+        self._schedule = None if scheduler is None else _Schedule(f"scheduler{suffix}", scheduler, self._run)
         if scaler is not None:
             _WithState(f"scaler{suffix}", scaler)
 
@@ -350,14 +388,15 @@ class _TrainedModel:
         self._run.ops.set_second_moments(self._number, moments, steps, beta2, epsilon)
 
     def _hold_back(self, scheduler):
-        """A schedule that is stepped for each batch counts only steps that were taken."""
+        """A schedule that is stepped for each batch counts only steps that were taken, and one that is stepped for
+        each epoch no step that it has done already."""
         kind = type(scheduler)
 
         @functools.wraps(kind.step)
         def step(of, *args, **kwargs):
             if self._run.current_loader is not None and self._outcome in (_library.ACCUMULATED, _library.DROPPED):
                 return None
-            return kind.step(of, *args, **kwargs)
+            return kind.step(of, *args, **kwargs) if self._schedule.admits() else None
         # By a class of its own: what is set on a schedule itself becomes part of its state_dict.
         scheduler.__class__ = type(kind.__name__, (kind,), {"step": step, "__module__": kind.__module__})
 

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "trial_runner/collectives/narrowed_collectives.h"
 #include "trial_runner/collectives/rendezvous.h"
 
 namespace espalier {
@@ -242,6 +243,30 @@ TEST_P(CollectivesContract, SendsBetweenTwoWhileTheThirdLooksOn) {
     const bool gets_it = plan.rank != 1;
     if (absl::Status same = Expect<std::uint8_t>(a, gets_it ? 5 : 0); !same.ok()) return same;
     return Expect<double>(b, gets_it ? 1.5 : 0.0);
+  }));
+}
+
+TEST_P(CollectivesContract, ItsFirstMembersAreAGroupWithoutTheLast) {
+  const Members members = MakeMembers(3);
+  ExpectAllOk(InGroup(members, 1, 3, [&](Collectives& member, const GroupPlan& plan) {
+    if (absl::Status formed = member.Form(plan); !formed.ok()) return formed;
+    if (plan.rank < 2) {
+      NarrowedCollectives two(member, plan.rank, 2);
+      const auto sum = Place(plan.rank, 1000, static_cast<float>(plan.rank + 1));
+      const auto from_one = Place<std::uint8_t>(plan.rank, 77, plan.rank == 1 ? 9 : 0);
+      two.StartAllReduceSum(sum);
+      two.StartBroadcast(from_one, 1);
+      if (absl::Status done = two.WaitAll(); !done.ok()) return done;
+      if (absl::Status same = Expect(sum, 3.0F); !same.ok()) return same;
+      if (absl::Status same = Expect<std::uint8_t>(from_one, 9); !same.ok()) return same;
+      const auto table = two.AllGather({plan.rank, 10 * plan.rank});
+      if (!table.ok()) return table.status();
+      const std::vector<std::vector<std::int64_t>> expected{{0, 0}, {1, 10}};
+      if (*table != expected) return absl::InternalError("wrong table");
+    }
+    const auto of_all = Place(plan.rank, 10, 1.0);
+    if (absl::Status summed = member.AllReduceSum(of_all); !summed.ok()) return summed;
+    return Expect(of_all, 3.0);
   }));
 }
 

@@ -4,7 +4,8 @@
 // batch_norm, compute_ms (added to each microbatch), log (folder for the record), scaling_rule,
 // base_batch_size, evaluations (an epoch), sums (an accumulator and a state of its own),
 // bucket_operations (steps on the CPU as on a GPU), channels_last (a convolution first, whose
-// weights lie in that order), those of probe_data.h. With epochs=0 it trains until there is a file
+// weights lie in that order), schedule ("epoch": the rate falls before an epoch's evaluations,
+// "batch": in each batch), those of probe_data.h. With epochs=0 it trains until there is a file
 // "stop" in that folder, to the end of an epoch. While there is a folder "hold" in it a replica
 // stays in an evaluation, and leaves a file there that says so.
 
@@ -21,6 +22,7 @@
 #include <torch/types.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -79,6 +81,40 @@ class LastEpoch final : public espalier::State {
   void Load(std::istream& from) override { from >> epoch; }
 
   std::int64_t epoch = 0;
+};
+
+// A learning rate that falls: with the number of the epoch, or by batches that it counts.
+class Schedule final : public espalier::State {
+ public:
+  Schedule(torch::optim::Optimizer& optimizer, std::string of, double rate)
+      : optimizer_(optimizer), of_(std::move(of)), rate_(rate) {}
+
+  std::string name() const override { return "schedule"; }
+  void Save(std::ostream& to) const override { to << count_; }
+  void Load(std::istream& from) override {
+    from >> count_;
+    Set(count_);
+  }
+
+  void EndTraining(std::int64_t epoch) {
+    if (of_ == "epoch") Set(epoch);
+  }
+  // Between a batch and its step: what is changed later is not handed over with the step.
+  void BeginBatch() {
+    if (of_ == "batch") Set(count_ + 1);
+  }
+
+ private:
+  void Set(std::int64_t count) {
+    count_ = count;
+    const double factor = std::pow(of_ == "epoch" ? 0.7 : 0.99, static_cast<double>(count));
+    for (auto& group : optimizer_.param_groups()) group.options().set_lr(rate_ * factor);
+  }
+
+  torch::optim::Optimizer& optimizer_;
+  const std::string of_;
+  const double rate_;
+  std::int64_t count_ = 0;
 };
 
 torch::nn::Sequential MakeNet(espalier::Trial& trial) {
@@ -146,6 +182,10 @@ int main(int argc, char** argv) {
     second = std::make_unique<espalier::AdaptiveDataParallel>(trial, *second_net, second_optimizer,
                                                               options);
   }
+  std::optional<Schedule> schedule;
+  if (const auto of = trial.Get("schedule", ""); !std::string(of).empty()) {
+    trial.AddState(schedule.emplace(*optimizer, of, lr));
+  }
   LastEpoch last_epoch;
   std::optional<espalier::Accumulator> seen;
   if (trial.Get("sums", false)) {
@@ -166,6 +206,7 @@ int main(int argc, char** argv) {
     net->train();
     while (const auto batch = data.Next()) {
       record.Add(parallel.generation(), epoch, parallel.steps() + 1, batch->indices);
+      if (schedule) schedule->BeginBatch();
       if (seen) {
         seen->Add("samples", static_cast<double>(batch->indices.numel()));
         seen->Add("indices", batch->indices.sum().item<double>());
@@ -190,6 +231,7 @@ int main(int argc, char** argv) {
         second->Step(loss(net->forward(inputs) + second_net->forward(inputs)));
       }
     }
+    if (schedule) schedule->EndTraining(epoch);
     double error = 0;
     for (int i = 0; i < evaluations; ++i) {
       error = parallel.Evaluate(samples, 256, [&](const at::Tensor& indices) {
