@@ -26,7 +26,8 @@ std::optional<Microbatch> MicrobatchForecast::Next() {
 void MicrobatchForecast::PlanFrom(std::int64_t cursor) {
   at_.cursor = cursor;
   at_.microbatch = 0;
-  plan_ = PlanStep(cursor, at_.epoch_size, at_.batch_size, at_.rank, at_.replicas, at_.max_atomic);
+  plan_ = PlanStep(cursor, at_.epoch_size, at_.batch_size, at_.rank, at_.replicas, at_.max_atomic,
+                   at_.aligned);
 }
 
 }  // namespace espalier

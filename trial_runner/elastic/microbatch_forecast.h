@@ -27,6 +27,7 @@ struct MicrobatchStart {
   int rank = 0;
   int replicas = 1;
   std::int64_t max_atomic = 1;
+  bool aligned = false;  // see PlanStep
 };
 
 // Predicts which microbatches a replica will be dealt as long as its group and its batch do not

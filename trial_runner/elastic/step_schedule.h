@@ -30,10 +30,10 @@ struct StepPlan {
 SampleSlice CutEvenly(const SampleSlice& slice, std::int64_t index, std::int64_t count);
 
 // Cuts the next step of an epoch: min(batch_size, epoch_size - cursor) samples from `cursor` on,
-// over `replicas`, each share into as few equal microbatches as max_atomic allows, but at least
-// min_microbatches where there are samples enough. Requires rank < replicas, all sizes > 0,
-// cursor < epoch_size.
+// over `replicas`, each share into as few equal microbatches as max_atomic allows. `aligned`: into
+// as many as the largest share, where there are samples enough. Requires rank < replicas, all sizes
+// > 0, cursor < epoch_size.
 StepPlan PlanStep(std::int64_t cursor, std::int64_t epoch_size, std::int64_t batch_size, int rank,
-                  int replicas, std::int64_t max_atomic, std::int64_t min_microbatches = 1);
+                  int replicas, std::int64_t max_atomic, bool aligned = false);
 
 }  // namespace espalier

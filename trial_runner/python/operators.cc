@@ -48,6 +48,14 @@ void SetSecondMoments(std::int64_t model, std::vector<at::Tensor> moments, at::I
 
 void LeaveLoop() { Session::The().engine().LeaveLoop(); }
 
+void AlignMicrobatches() { Session::The().engine().AlignMicrobatches(); }
+
+bool SumsOverStep() { return Session::The().engine().SumsOverStep(); }
+
+at::Tensor SumOverStep(const at::Tensor& own, bool weighted) {
+  return Session::The().engine().SumOverStep(own, weighted);
+}
+
 std::vector<at::Tensor> Incoming() { return Exchange::The().incoming.tensors; }
 
 void Give(std::vector<at::Tensor> tensors) {
@@ -70,6 +78,10 @@ TORCH_LIBRARY(espalier, library) {
       "float[] epsilon) -> ()",
       SetSecondMoments);
   library.def("leave_loop() -> ()", LeaveLoop);
+  // Layers that normalise over all replicas.
+  library.def("align_microbatches() -> ()", AlignMicrobatches);
+  library.def("sums_over_step() -> bool", SumsOverStep);
+  library.def("sum_over_step(Tensor own, bool weighted) -> Tensor", SumOverStep);
   library.def("incoming() -> Tensor[]", Incoming);
   library.def("give(Tensor[] tensors) -> ()", Give);
 }

@@ -1,6 +1,8 @@
 // TrainingEngine's steps in parts, for programs that run backward and step their optimizers
 // themselves.
 
+#include <ATen/core/grad_mode.h>
+
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -110,6 +112,29 @@ void TrainingEngine::EndMicrobatch() {
   }
   answer_due_ = false;
   if (!dropped_) EndOfMicrobatch();
+}
+
+bool TrainingEngine::SumsOverStep() const {
+  return answer_due_ && (group_.size() > 1 || dropped_ || broken_);
+}
+
+at::Tensor TrainingEngine::SumOverStep(const at::Tensor& own, bool weighted) {
+  if (!SumsOverStep() || dropped_ || broken_) return own.clone();
+  if (own.scalar_type() != at::kDouble) BadUse("SumOverStep sums doubles");
+  const at::NoGradGuard no_grad;
+  const double weight = weighted ? plan_->WeightOf(plan_->microbatches[next_microbatch_]) : 1;
+  const auto sums = std::make_shared<at::Tensor>(own.mul(weight).contiguous());
+  const absl::Status summed =
+      group_.AllReduceSum({.type = CollectiveBuffer::Type::kDouble,
+                           .start = sums->mutable_data_ptr<double>(),
+                           .count = sums->numel(),
+                           .device = own.is_cuda() ? own.device().index() : CollectiveBuffer::kHost,
+                           .owner = sums});
+  if (!summed.ok()) {
+    broken_ = true;
+    return own.clone();
+  }
+  return sums->div(weight);
 }
 
 // A program that only reads its data has no gradients in which to say what others must know. False

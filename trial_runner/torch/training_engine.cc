@@ -186,13 +186,15 @@ std::int64_t TrainingEngine::MaxAtomic() const {
   const TrainingPosition& p = state_.position;
   const std::int64_t most = p.atomic_batch_size > 0 ? p.atomic_batch_size : bounds_.max_atomic;
   const bool in_two = group_.whole_size() == 1 && bounds_.SplitsFixedAlone(p.batch_size);
-  return in_two ? std::min(most, (p.batch_size + 1) / 2) : most;
+  if (in_two) return std::min(most, (p.batch_size + 1) / 2);
+  // Shares of two and of one are not cut alike by ones.
+  return aligned_ ? std::max<std::int64_t>(most, 2) : most;
 }
 
 void TrainingEngine::PlanNextStep() {
   const TrainingPosition& p = state_.position;
-  plan_ =
-      PlanStep(p.cursor, order_->size(), p.batch_size, group_.rank(), group_.size(), MaxAtomic());
+  plan_ = PlanStep(p.cursor, order_->size(), p.batch_size, group_.rank(), group_.size(),
+                   MaxAtomic(), aligned_);
   next_microbatch_ = 0;
   inverse_size_ = compute_time_s_ = 0;
   times_ = {};
@@ -234,7 +236,8 @@ MicrobatchForecast TrainingEngine::Forecast() const {
                              .batch_size = p.batch_size,
                              .rank = group_.rank(),
                              .replicas = group_.whole_size(),
-                             .max_atomic = MaxAtomic()});
+                             .max_atomic = MaxAtomic(),
+                             .aligned = aligned_});
 }
 
 void TrainingEngine::BeginMicrobatch() {

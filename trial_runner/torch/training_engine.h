@@ -88,6 +88,19 @@ class TrainingEngine {
   // The program has come to the end of its microbatch, maybe without stepping all optimizers: what
   // it has left out is skipped.
   void EndMicrobatch();
+
+  // For layers that compute over all samples of a step's microbatch, whichever replica has them.
+  // From here on all members cut their shares into equally many microbatches.
+  void AlignMicrobatches() { aligned_ = true; }
+  // Whether there is a microbatch that others have a part of; also where it is to come to nothing,
+  // since the group was lost in it.
+  bool SumsOverStep() const;
+  // The sum of these over all who have a part; bitwise the same on each. All call it alike, and go
+  // on alike: where the group is lost meanwhile each gets its own back, as it does outside of
+  // microbatches. `weighted`: each one's counts by the weight of its samples in the step, as its
+  // gradients do, and the sum is in proportion to that of this replica's.
+  at::Tensor SumOverStep(const at::Tensor& own, bool weighted);
+
   std::vector<double> Evaluate(std::int64_t size, std::int64_t batch_size, std::size_t sums,
                                const SumOver& sum_over);
 
@@ -220,6 +233,7 @@ class TrainingEngine {
   enum class PassState { kOpen, kHeld, kClosed };
   std::vector<PassState> passes_;
   bool hold_gradients_ = false;
+  bool aligned_ = false;
   double inverse_size_ = 0;
   MeasuredStepTimes times_;
   double compute_time_s_ = 0;  // of the step, up to microbatch_start_

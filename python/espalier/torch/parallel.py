@@ -259,6 +259,7 @@ class _TrainedModel:
         self._moments_given = False
         self._taken_steps = 0
         self._set_rule(wrapper, rule)
+        self._adapt_norms()
         self._number = self._add(options)
         self._run.models.append(self)
         self.rule.bind(wrapper, self._number, len(self._groups()), optimizers[0])
@@ -307,9 +308,15 @@ class _TrainedModel:
         return number
 
     def settle_modules(self):
-        """Training begins: buffers may have been replaced since the model was wrapped."""
+        """Training begins: buffers and modules may have been replaced since the model was wrapped."""
+        self._adapt_norms()
         buffers = dict(self.model.named_buffers())
         self._run.ops.set_buffers(self._number, list(buffers), list(buffers.values()))
+
+    def _adapt_norms(self):
+        if any(isinstance(module, torch.nn.SyncBatchNorm) for module in self.model.modules()):
+            from espalier.torch import norm
+            norm.adapt(self.model)
 
     # ---- the step
 

@@ -47,9 +47,17 @@ TEST(PlanStep, WeightsOfAllMicrobatchesOfAllReplicasSumToOne) {
   }
 }
 
-TEST(PlanStep, MinMicrobatchesIsKeptWhereThereAreSamplesEnough) {
-  EXPECT_EQ(PlanStep(0, 100, 8, 0, 1, 8, 2).microbatches.size(), 2u);
-  EXPECT_EQ(PlanStep(99, 100, 8, 0, 1, 8, 2).microbatches.size(), 1u);
+TEST(PlanStep, CutsAlignedSharesEquallyOften) {
+  for (int replicas = 1; replicas <= 7; ++replicas) {
+    for (const std::int64_t batch : {1, 9, 16, 50}) {
+      const auto count = [&](int rank, bool aligned) {
+        return PlanStep(0, 100, batch, rank, replicas, 2, aligned).microbatches.size();
+      };
+      for (int rank = 0; rank < std::min<std::int64_t>(replicas, batch); ++rank) {
+        EXPECT_EQ(count(rank, true), count(0, false)) << rank << " of " << replicas;
+      }
+    }
+  }
 }
 
 TEST(PlanStepDeathTest, RefusesToPlanPastTheEpoch) {
