@@ -46,11 +46,12 @@ constexpr int kSocket = 3;
 // What a program may hold of its own: a zygote has it beside its replicas.
 constexpr std::int64_t kMaxOwnMemory_bytes = std::int64_t{1} << 30;
 
-std::vector<std::string> NamesIn(const char* folder) {
+// Without the descriptor that reads them.
+std::vector<std::string> NamesIn(const char* folder, bool of_descriptors) {
   std::vector<std::string> names;
   DIR* const open = opendir(folder);
   if (open == nullptr) return names;
-  const std::string own = std::to_string(dirfd(open));
+  const std::string own = of_descriptors ? std::to_string(dirfd(open)) : "";
   while (const dirent* entry = readdir(open)) {
     const std::string name = entry->d_name;
     if (name != "." && name != ".." && name != own) names.push_back(name);
@@ -74,7 +75,7 @@ std::string LinkOf(const std::string& descriptor) {
 // Descriptors that are shared have one place in their file, and one end of a connection.
 std::string OpenFiles() {
   static const std::set<std::string> given = {"0", "1", "2", std::to_string(kSocket)};
-  for (const std::string& descriptor : NamesIn("/proc/self/fd")) {
+  for (const std::string& descriptor : NamesIn("/proc/self/fd", true)) {
     if (!given.contains(descriptor)) return absl::StrCat("it has ", LinkOf(descriptor), " open");
   }
   if (LinkOf("0") != "/dev/null") return "its input is not the one that it was given";
@@ -298,7 +299,7 @@ bool Enter(Order& order, const Origin& origin) {
 
 std::string ForkObstacle() {
   if (getpgrp() != getpid()) return "it is not the process that its agent has started";
-  const std::size_t threads = NamesIn("/proc/self/task").size();
+  const std::size_t threads = NamesIn("/proc/self/task", false).size();
   if (threads != 1) return absl::StrCat("it has ", threads, " threads");
   // Says more than that the driver's files are open.
   if (CudaIsInitialised()) return "it has initialised CUDA";
