@@ -6,6 +6,7 @@ import unittest
 
 from harness import BIN, ROOT, TunerTest, kill, processes, replicas_of, wait_for, zygotes_of
 
+FORKED = {"ESPALIER_FORK": "1"}
 PROFILE = ROOT / "examples/emulated/profile.json"
 
 
@@ -175,8 +176,8 @@ class Elastic(TunerTest):
 
     def test_joiner_whose_checkpoint_is_gone_takes_a_newer_one(self):
         # An epoch of 128 samples takes a tenth of a second and two checkpoints are kept: what a joiner
-        # is given when it is started has been removed before it has loaded LibTorch, which a forked one has.
-        self.start_pool(2, self.emulated(3000, 128, trials=1, slots={"min": 1, "max": 2}, preload=False))
+        # is given when it is started has been removed before it has loaded LibTorch.
+        self.start_pool(2, self.emulated(3000, 128, trials=1, slots={"min": 1, "max": 2}))
         wait_for(lambda: self.trial()["checkpoint"], "a checkpoint")
         self.run_tuner("pin", "e2e", 0, "--slots", 2, "--service", self.grpc)
         wait_for(lambda: self.trial()["resizes"], "the joiner to come in")
@@ -187,7 +188,7 @@ class Elastic(TunerTest):
     def test_replicas_are_forked_where_their_program_makes_its_trial(self):
         self.serve(self.dir / "pool.db")
         agent = self.agent(2, options=("--spare-memory", 0))
-        self.run_tuner("submit", self.emulated(3000, 128, trials=1), "--service", self.grpc)
+        self.run_tuner("submit", self.emulated(3000, 128, trials=1, env=FORKED), "--service", self.grpc)
         wait_for(lambda: self.export("--service", self.grpc)["trials"], "a slot for the trial")
         wait_for(lambda: self.trial()["values"], "a report")
         self.run_tuner("pin", "e2e", 0, "--slots", 1, "--service", self.grpc)
@@ -217,7 +218,8 @@ class Elastic(TunerTest):
     def test_program_with_a_thread_before_its_trial_is_started_as_ever(self):
         program = [str(BIN / "elastic_probe"), "--thread-first", "--set", "samples=64"]
         space = {"lr": {"_type": "loguniform", "_value": [0.01, 0.1]}}
-        run = self.start("run", self.study(program, search_space=space, trials=3), "--dir", self.dir / "run", "--slots", 1)
+        study = self.study(program, search_space=space, trials=3, env=FORKED)
+        run = self.start("run", study, "--dir", self.dir / "run", "--slots", 1)
         self.finish(run, 0)
         trials = self.export("--db", self.dir / "run/espalier.db")["trials"]
         self.assertEqual([trial["state"] for trial in trials], ["TRIAL_COMPLETE"] * 3)

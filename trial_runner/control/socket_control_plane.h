@@ -14,7 +14,7 @@ inline constexpr int kAgentGoneExitCode = 75;
 struct SocketControlOptions {
   double lease_s = 0;   // sends a heartbeat at once and every quarter of it; 0: none
   bool spares = false;  // the agent keeps replicas that leave their group
-  // Of programs that an agent may fork (fork_point.h).
+  // Of programs that may be forked by their agent (fork_point.h); nullopt: it is not to.
   std::optional<std::string> fork_obstacle{};
 };
 

@@ -155,7 +155,7 @@ absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int 
   std::optional<std::string> fork_obstacle;
   if (TheHost().thread == std::thread::id()) {  // interpreters have zygotes of their own
     BeForked();
-    if (!Variable("ESPALIER_CONTROL_FD").empty()) fork_obstacle = ForkObstacle();
+    if (Variable("ESPALIER_FORK") == "1") fork_obstacle = ForkObstacle();
   }
   auto context = std::make_unique<TrialContext>();
   ESPALIER_ASSIGN_OR_RETURN(context->parameters, ReadParameters(argc, argv));
