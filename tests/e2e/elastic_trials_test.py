@@ -1,15 +1,29 @@
 """Elastic trials: real groups of real processes, resized and killed while they train."""
+import pathlib
 import signal
 import time
 import unittest
 
-from harness import BIN, ROOT, TunerTest, kill, replicas_of, wait_for
+from harness import BIN, ROOT, TunerTest, kill, processes, replicas_of, wait_for, zygotes_of
 
+FORKED = {"ESPALIER_FORK": "1"}
 PROFILE = ROOT / "examples/emulated/profile.json"
 
 
 def number(value):
     return int(value)
+
+
+def place(pid):
+    """Where the program lies in the process's memory: at random, but where it was forked."""
+    return pathlib.Path(f"/proc/{pid}/maps").read_text().split("-")[0]
+
+
+def name_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 class Elastic(TunerTest):
@@ -170,6 +184,48 @@ class Elastic(TunerTest):
         self.assertEqual(self.trial()["restarts"], 0)
         kinds = [d["kind"] for d in self.export("--service", self.grpc)["decisions"]]
         self.assertNotIn("shrink", kinds, "no joiner was lost")
+
+    def test_replicas_are_forked_where_their_program_makes_its_trial(self):
+        self.serve(self.dir / "pool.db")
+        agent = self.agent(2, options=("--spare-memory", 0))
+        self.run_tuner("submit", self.emulated(3000, 128, trials=1, env=FORKED), "--service", self.grpc)
+        wait_for(lambda: self.export("--service", self.grpc)["trials"], "a slot for the trial")
+        wait_for(lambda: self.trial()["values"], "a report")
+        self.run_tuner("pin", "e2e", 0, "--slots", 1, "--service", self.grpc)
+        wait_for(lambda: len(replicas_of(agent.pid, "emulated")) == 1, "one replica")
+        (zygote,) = wait_for(lambda: [pid for pid in zygotes_of(agent.pid, "emulated") if name_of(pid) == "zygote"],
+                             "a process to be forked")
+        old = replicas_of(agent.pid, "emulated")
+        self.run_tuner("pin", "e2e", 0, "--slots", 2, "--service", self.grpc)
+
+        def joiner():
+            new = [pid for pid in replicas_of(agent.pid, "emulated") if pid not in old]
+            return [r["to_replicas"] for r in self.trial()["resizes"][-1:]] == [2] and new
+
+        for sig in (signal.SIGKILL, signal.SIGABRT):
+            (forked,) = wait_for(joiner, "a second replica")
+            self.assertEqual((place(forked), name_of(forked)), (place(zygote), "emulated"))
+            self.assertEqual([parent for pid, parent, _ in processes() if pid == forked], [agent.pid])
+            old.append(forked)
+            lost = len([r for r in self.trial()["resizes"] if r["after_loss"]])
+            kill(forked, sig)
+            wait_for(lambda: len([r for r in self.trial()["resizes"] if r["after_loss"]]) > lost, "the other to go on")
+        wait_for(joiner, "a third one")
+        self.assertEqual((self.trial()["state"], self.trial()["restarts"]), ("TRIAL_RUNNING", 0))
+        kill(agent.pid)
+        wait_for(lambda: not [pid for pid, _, _ in processes() if pid == zygote], "no zygote outlives its agent")
+
+    def test_program_with_a_thread_before_its_trial_is_started_as_ever(self):
+        program = [str(BIN / "elastic_probe"), "--thread-first", "--set", "samples=64"]
+        space = {"lr": {"_type": "loguniform", "_value": [0.01, 0.1]}}
+        study = self.study(program, search_space=space, trials=3, env=FORKED)
+        run = self.start("run", study, "--dir", self.dir / "run", "--slots", 1)
+        self.finish(run, 0)
+        trials = self.export("--db", self.dir / "run/espalier.db")["trials"]
+        self.assertEqual([trial["state"] for trial in trials], ["TRIAL_COMPLETE"] * 3)
+        said = [line for line in (self.dir / "run/tuner.log").read_text().splitlines() if "cannot be forked" in line]
+        self.assertEqual(len(said), 1, said)
+        self.assertIn("it has 2 threads", said[0])
 
     def test_stopped_study_goes_on_from_checkpoints(self):
         agent = self.start_pool(2, self.emulated(8, 2048, trials=2))

@@ -176,8 +176,25 @@ def processes():
             continue
 
 
+def environment_of(pid):
+    """Its variables as bytes, or none where it is gone."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def zygotes_of(root_pid, program):
+    """Pids of the processes below root_pid that are only there to be forked."""
+    return [pid for pid in _below(root_pid, program) if b"ESPALIER_ZYGOTE=1" in environment_of(pid)]
+
+
 def replicas_of(root_pid, program):
     """Pids of the processes below root_pid whose command line holds `program`."""
+    return [pid for pid in _below(root_pid, program) if b"ESPALIER_ZYGOTE=1" not in environment_of(pid)]
+
+
+def _below(root_pid, program):
     found = []
     children = {}
     for pid, parent, words in processes():

@@ -504,7 +504,9 @@ absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
 
 void AgentLoop::Forward(std::int64_t replica_id, std::vector<v1::ReplicaMessage> messages) {
   const std::int64_t trial_id = running_.at(replica_id)->identity().trial_id();
-  if (running_.at(replica_id)->has_greeted()) zygotes_.Spoke(replica_id, Clock::now());
+  if (const ReplicaProcess& replica = *running_.at(replica_id); replica.has_greeted()) {
+    zygotes_.Spoke(replica_id, Clock::now(), replica.identity().pid(), replica.fork_obstacle());
+  }
   for (v1::ReplicaMessage& message : messages) {
     if (message.has_parked()) {  // which is its last word
       return Park(replica_id, message.parked().device_memory_bytes());

@@ -130,6 +130,9 @@ void ReplicaProcess::Parse(std::vector<v1::ReplicaMessage>& messages) {
     }
     if (message.has_greeting()) {
       protocol_ = message.greeting().protocol();
+      if (message.greeting().has_fork_obstacle()) {
+        fork_obstacle_ = message.greeting().fork_obstacle();
+      }
       if (const absl::Status spoken = CheckReplicaProtocol(identity_.replica_id(), protocol_);
           !spoken.ok()) {
         return KillFor(std::string(spoken.message()));

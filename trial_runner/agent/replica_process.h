@@ -54,6 +54,8 @@ class ReplicaProcess {
   int pidfd() const { return process_.pidfd.get(); }
   int control_fd() const { return process_.control.get(); }  // -1: it has closed its end
   bool has_greeted() const { return !protocol_.empty(); }    // a program of Espalier's
+  // What its Greeting says of why it could not have been forked.
+  const std::optional<std::string>& fork_obstacle() const { return fork_obstacle_; }
   bool has_waiting_commands() const { return !commands_.empty(); }
 
   // The messages that have arrived, without heartbeats. A replica that breaks the protocol is
@@ -105,6 +107,7 @@ class ReplicaProcess {
   Clock::duration silence_{0};
   std::string error_;
   std::string protocol_;  // of its Greeting; empty: it has not said
+  std::optional<std::string> fork_obstacle_;
   bool reaped_ = false;
 };
 

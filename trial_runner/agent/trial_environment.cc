@@ -163,6 +163,7 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
   variables.erase("ESPALIER_HTTP");
   variables.erase("ESPALIER_REPLICA_LEASE");
   variables.erase("ESPALIER_SPARE");
+  variables.erase(kZygoteVariable);
   if (!start.checkpoint().empty()) variables["ESPALIER_CHECKPOINT"] = start.checkpoint();
   variables.erase("ESPALIER_TLS_CA");
   if (!access.tls_ca_file.empty()) variables["ESPALIER_TLS_CA"] = access.tls_ca_file;

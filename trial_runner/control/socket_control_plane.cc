@@ -47,6 +47,8 @@ class SocketControlPlane final : public ControlPlaneBase {
       : socket_(socket), options_(options) {
     v1::ReplicaMessage greeting;
     greeting.mutable_greeting()->set_protocol(ProtocolText());
+    if (options.fork_obstacle)
+      greeting.mutable_greeting()->set_fork_obstacle(*options.fork_obstacle);
     SendAll(Framed(greeting.SerializeAsString()));
     reader_ = std::thread([this] { ReadAll(); });
   }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "trial_runner/elastic/control_plane.h"
 
@@ -12,6 +14,8 @@ inline constexpr int kAgentGoneExitCode = 75;
 struct SocketControlOptions {
   double lease_s = 0;   // sends a heartbeat at once and every quarter of it; 0: none
   bool spares = false;  // the agent keeps replicas that leave their group
+  // Of programs that may be forked by their agent (fork_point.h); nullopt: it is not to.
+  std::optional<std::string> fork_obstacle{};
 };
 
 // The control plane over a connected stream socket that the agent handed down: messages of

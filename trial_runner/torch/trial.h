@@ -19,10 +19,11 @@ class TrialContext;
 inline namespace programs {
 
 // A trial as its program sees it: the parameters to train with, and where results go. Make one
-// first thing in main. When the program is started by a tuner agent, it finds the agent through its
-// environment; when started by hand it runs alone, takes parameters as `--set name=value`, and
-// prints its reports. Use it from one thread. A wrong parameter ends the program with exit code 2
-// and a message.
+// first thing in main: what stands before it, an agent may run once for many replicas
+// (docs/elastic_training_loop.md, Starting replicas quickly). When the program is started by a tuner
+// agent, it finds the agent through its environment; when started by hand it runs alone, takes
+// parameters as `--set name=value`, and prints its reports. Use it from one thread. A wrong
+// parameter ends the program with exit code 2 and a message.
 //
 // It also sets LibTorch's threads to what the slot has (ESPALIER_THREADS, default 1), its random
 // seed to seed(), and glibc's allocator to keep up to 1 GiB that is freed.

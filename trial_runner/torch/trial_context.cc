@@ -14,6 +14,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "trial_runner/control/fork_point.h"
 #include "trial_runner/control/socket_control_plane.h"
 #include "trial_runner/control/standalone_control_plane.h"
 #include "trial_runner/torch/device.h"
@@ -151,6 +152,11 @@ void EndProcess(int exit_code) {
 }
 
 absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int argc, char** argv) {
+  std::optional<std::string> fork_obstacle;
+  if (TheHost().thread == std::thread::id()) {  // interpreters have zygotes of their own
+    BeForked();
+    if (Variable("ESPALIER_FORK") == "1") fork_obstacle = ForkObstacle();
+  }
   auto context = std::make_unique<TrialContext>();
   ESPALIER_ASSIGN_OR_RETURN(context->parameters, ReadParameters(argc, argv));
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t replica, IntegerVariable("ESPALIER_REPLICA_ID", 1));
@@ -184,8 +190,10 @@ absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int 
                                                    ": no such descriptor is open"));
   } else {
     ESPALIER_ASSIGN_OR_RETURN(const double lease_s, SecondsVariable("ESPALIER_REPLICA_LEASE"));
-    context->control = MakeSocketControlPlane(
-        static_cast<int>(fd), {.lease_s = lease_s, .spares = Variable("ESPALIER_SPARE") == "1"});
+    context->control =
+        MakeSocketControlPlane(static_cast<int>(fd), {.lease_s = lease_s,
+                                                      .spares = Variable("ESPALIER_SPARE") == "1",
+                                                      .fork_obstacle = std::move(fork_obstacle)});
   }
   return context;
 }

@@ -57,7 +57,8 @@ class TrialContext {
  public:
   static constexpr std::size_t kKeptReports = 16;
 
-  // From the environment that the agent set and the program's arguments.
+  // From the environment that the agent set and the program's arguments. Where the agent has
+  // started the process to be forked into replicas, this returns in each of those.
   static absl::StatusOr<std::unique_ptr<TrialContext>> FromEnvironment(int argc, char** argv);
 
   Parameters parameters;

@@ -24,6 +24,11 @@ inline constexpr std::int64_t kMaxTrialOutput_bytes = 1 << 20;
 // of its trial's is tried there for a while.
 inline constexpr int kSlotAtFaultExitCode = 76;
 
+// Set where an agent starts a program in C++ only to fork it into replicas, at the point where it
+// makes its Trial (control/fork_point.h). What it prints until then goes to memory of this name.
+inline constexpr const char* kZygoteVariable = "ESPALIER_ZYGOTE";
+inline constexpr const char* kZygoteOutput = "espalier-zygote-output";
+
 // The end of a replica's output that an agent sends with its exit, and the most that the service
 // keeps of it.
 inline constexpr std::size_t kMaxLastOutput_bytes = 4096;

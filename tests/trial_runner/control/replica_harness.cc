@@ -59,8 +59,8 @@ std::map<std::string, std::string> OwnEnvironment() {
   return variables;
 }
 
-// As an agent has it: programs in Python are forked once the first of their kind has spoken. All
-// tests of a process share them, since a process that has imported PyTorch takes seconds to make.
+// As an agent has it: programs are forked once the first of their kind has spoken. All tests of a
+// process share them, since a process that has imported PyTorch takes seconds to make.
 Zygotes& SharedZygotes() {
   static Zygotes zygotes({.log_path = "/dev/stderr"});
   return zygotes;
@@ -142,7 +142,11 @@ void ReplicaHarness::Read(const Identity& identity, int socket) {
       const std::int64_t id = *identity;
       if (message.has_parked()) {
         parked_.insert(id);
-      } else if (!message.has_greeting()) {  // that is for its agent alone
+      } else if (message.has_greeting()) {  // that is for its agent alone
+        if (message.greeting().has_fork_obstacle()) {
+          fork_obstacles_[id] = message.greeting().fork_obstacle();
+        }
+      } else {
         std::optional<ReplicaMessage> said = FromProto(message);
         ESPALIER_CHECK(said.has_value(), "a replica sent what it should not");
         said_.push_back({id, *std::move(said), std::chrono::steady_clock::now()});
@@ -183,7 +187,13 @@ void ReplicaHarness::AwaitReady(std::int64_t replica) {
     replicas_.at(replica).address = ready->address;
     return true;
   });
-  SharedZygotes().Spoke(replicas_.at(replica).number, std::chrono::steady_clock::now());
+  const Replica& ready = replicas_.at(replica);
+  std::unique_lock lock(mutex_);
+  const auto said = fork_obstacles_.find(replica);
+  const std::optional<std::string> obstacle =
+      said == fork_obstacles_.end() ? std::nullopt : std::optional(said->second);
+  lock.unlock();
+  SharedZygotes().Spoke(ready.number, std::chrono::steady_clock::now(), ready.process, obstacle);
 }
 
 std::int64_t ReplicaHarness::Regroup(const std::vector<std::int64_t>& members, bool abandon,

@@ -107,6 +107,8 @@ class ReplicaHarness {
   std::condition_variable heard_;
   std::deque<Said> said_;               // guarded by mutex_
   std::set<std::int64_t> parked_;       // guarded by mutex_
+  // Of programs in C++; guarded by mutex_.
+  std::map<std::int64_t, std::string> fork_obstacles_;
   std::deque<std::string> last_heard_;  // guarded by mutex_
 };
 

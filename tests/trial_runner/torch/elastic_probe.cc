@@ -7,7 +7,8 @@
 // weights lie in that order), schedule ("epoch": the rate falls before an epoch's evaluations,
 // "batch": in each batch), those of probe_data.h. With epochs=0 it trains until there is a file
 // "stop" in that folder, to the end of an epoch. While there is a folder "hold" in it a replica
-// stays in an evaluation, and leaves a file there that says so.
+// stays in an evaluation, and leaves a file there that says so. With --thread-first it has a thread
+// of its own before its Trial.
 
 #include <poll.h>
 #include <torch/nn/functional/loss.h>
@@ -31,6 +32,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/trial_runner/torch/probe_data.h"
@@ -139,6 +141,7 @@ torch::nn::Sequential MakeNet(espalier::Trial& trial) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && argv[1] == std::string("--thread-first")) std::thread([] { pause(); }).detach();
   espalier::Trial trial(argc, argv);
   trial.context().bucket_operations = trial.Get("bucket_operations", false);
   const auto samples = trial.Get("samples", std::int64_t{1000});

@@ -78,6 +78,13 @@ std::string ZygoteKey(const LaunchOrder& order, const PythonCommand& command,
   const auto add = [&key](const std::string& text) { key.append(1, '\0').append(text); };
   for (const std::string& option : command.options) add(option);
   for (const std::string& module : modules) add(absl::StrCat("import ", module));
+  add(EnvironmentKey(order));
+  return key;
+}
+
+std::string EnvironmentKey(const LaunchOrder& order) {
+  std::string key;
+  const auto add = [&key](const std::string& text) { key.append(text).append(1, '\0'); };
   for (const int cpu : order.cpus) add(absl::StrCat("on ", cpu));
   for (const auto& [name, value] : order.environment) {
     if (!IsReadLater(name)) add(absl::StrCat(name, "=", value));

@@ -27,6 +27,9 @@ std::optional<PythonCommand> ReadPythonCommand(const LaunchOrder& order);
 std::string ZygoteKey(const LaunchOrder& order, const PythonCommand& command,
                       const std::vector<std::string>& modules);
 
+// Of that, what the environment and the cores are.
+std::string EnvironmentKey(const LaunchOrder& order);
+
 // The environment in which a zygote for this order imports its modules: without what makes a
 // process a replica.
 std::map<std::string, std::string> ZygoteEnvironment(const LaunchOrder& order);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,17 +20,10 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "tuner/base/protocol.h"
 
 namespace espalier {
 namespace {
-
-// Modules are looked for where the interpreter's own are, not in the folder it happens to start in;
-// and __main__, which is a replica's later, keeps no names of this.
-constexpr const char* kProgram =
-    "import sys\n"
-    "if not getattr(sys.flags, 'safe_path', False): del sys.path[0]\n"
-    "del sys\n"
-    "__import__('espalier._zygote')._zygote.main()\n";
 
 constexpr std::size_t kMaxSaid_bytes = 4096;
 
@@ -37,13 +31,13 @@ absl::Status Failed(const char* what) {
   return absl::InternalError(absl::StrCat(what, ": ", strerror(errno)));
 }
 
-// What the replica is to be, as fields that each end with a zero byte: _zygote.py reads them.
-std::string Fields(const LaunchOrder& order, const PythonCommand& command) {
+// What the replica is to be.
+std::string Fields(const LaunchOrder& order, const ForkableCommand& command) {
   std::string fields;
   const auto add = [&fields](const std::string& text) { fields.append(text).append(1, '\0'); };
   add(absl::StrCat(getpid()));
   add(order.directory);
-  add(command.is_module ? "module" : "script");
+  add(command.runs);
   add(absl::StrCat(command.program));
   add(absl::StrCat(order.command.size()));
   for (const std::string& word : order.command) add(word);
@@ -51,16 +45,19 @@ std::string Fields(const LaunchOrder& order, const PythonCommand& command) {
   return fields;
 }
 
-absl::StatusOr<FileDescriptor> WriteToMemory(const std::string& text) {
-  FileDescriptor file(memfd_create("espalier-replica", MFD_CLOEXEC));
-  std::string_view left = text;
-  while (file.open() && !left.empty()) {
+bool WriteAll(const FileDescriptor& file, std::string_view left) {
+  while (!left.empty()) {
     const ssize_t wrote = write(file.get(), left.data(), left.size());
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) break;
+    if (wrote < 0) return false;
     left.remove_prefix(static_cast<std::size_t>(wrote));
   }
-  if (!file.open() || !left.empty()) return Failed("memory for the order");
+  return true;
+}
+
+absl::StatusOr<FileDescriptor> WriteToMemory(const std::string& text) {
+  FileDescriptor file(memfd_create("espalier-replica", MFD_CLOEXEC));
+  if (!file.open() || !WriteAll(file, text)) return Failed("memory for the order");
   return file;
 }
 
@@ -111,21 +108,18 @@ void Reap(pid_t pid) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Zygote>> Zygote::Start(const LaunchOrder& order,
-                                                      const PythonCommand& command,
-                                                      const std::vector<std::string>& modules,
+absl::StatusOr<std::unique_ptr<Zygote>> Zygote::Start(const ForkableCommand& command,
                                                       const std::string& log_path) {
-  LaunchOrder own;
-  own.command = {order.command[0]};
-  own.command.insert(own.command.end(), command.options.begin(), command.options.end());
-  own.command.insert(own.command.end(), {"-c", kProgram});
-  own.command.insert(own.command.end(), modules.begin(), modules.end());
-  own.directory = "/";
-  own.environment = ZygoteEnvironment(order);
+  LaunchOrder own = command.zygote;
   own.log_path = log_path;
-  own.cpus = order.cpus;
+  FileDescriptor output;
+  if (command.native()) {
+    output = FileDescriptor(memfd_create(kZygoteOutput, MFD_CLOEXEC));
+    if (!output.open()) return Failed("memory for its output");
+    own.log_path = absl::StrCat("/proc/self/fd/", output.get());
+  }
   ESPALIER_ASSIGN_OR_RETURN(LaunchedProcess process, Launch(own));
-  return std::make_unique<Zygote>(std::move(process));
+  return std::make_unique<Zygote>(std::move(process), std::move(output));
 }
 
 Zygote::~Zygote() {
@@ -143,7 +137,7 @@ void Zygote::Hear() {
   } while ((got > 0 && said_.size() < kMaxSaid_bytes) || (got < 0 && errno == EINTR));
   const bool open = got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK));
   if (said_ == "ready\n" && open) {
-    state_ = State::kReady;
+    if (!was_ready_) BeReady();
   } else if (said_.starts_with("no ") && said_.ends_with('\n')) {
     refusal_ = said_.substr(3, said_.size() - 4);
     state_ = State::kEnded;
@@ -152,7 +146,26 @@ void Zygote::Hear() {
   }
 }
 
-absl::StatusOr<LaunchedProcess> Zygote::Fork(const LaunchOrder& order, const PythonCommand& command,
+void Zygote::BeReady() {
+  was_ready_ = true;
+  state_ = State::kReady;
+  if (!output_.open()) return;
+  struct stat output {};
+  fstat(output_.get(), &output);
+  if (output.st_size > kMaxPrinted_bytes) {
+    refusal_ =
+        absl::StrCat("it prints ", output.st_size, " bytes, want at most ", kMaxPrinted_bytes);
+    state_ = State::kEnded;
+    return;
+  }
+  printed_.resize(static_cast<std::size_t>(output.st_size));
+  if (pread(output_.get(), printed_.data(), printed_.size(), 0) != output.st_size) {
+    state_ = State::kEnded;
+  }
+}
+
+absl::StatusOr<LaunchedProcess> Zygote::Fork(const LaunchOrder& order,
+                                             const ForkableCommand& command,
                                              Clock::duration within) {
   ESPALIER_ASSIGN_OR_RETURN(InheritedDescriptors inherited, OpenInherited(order));
   ESPALIER_ASSIGN_OR_RETURN(FileDescriptor fields, WriteToMemory(Fields(order, command)));
@@ -178,6 +191,9 @@ absl::StatusOr<LaunchedProcess> Zygote::Fork(const LaunchOrder& order, const Pyt
   if (!replica.pidfd.open() || waitid(P_PIDFD, held, &ended, WEXITED | WNOHANG | WNOWAIT) != 0) {
     return Failed("the replica is not this process's child");
   }
+  // Not sooner: whoever is started in its place would print this again. Where a log cannot be
+  // written, no process is told.
+  WriteAll(inherited.log, printed_);
   // Until now it waits, and ends where nobody tells it to begin.
   if (send(leave.get(), "g", 1, MSG_NOSIGNAL) != 1) {
     const absl::Status failed = Failed("the replica has ended");

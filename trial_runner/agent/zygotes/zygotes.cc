@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "trial_runner/agent/zygotes/native_command.h"
 
 namespace espalier {
 namespace {
@@ -23,25 +24,25 @@ std::set<pid_t> AdoptedChildren() {
   return children;
 }
 
-Zygote::Clock::duration Patience(const Zygote& zygote) {
-  return zygote.state() == Zygote::State::kImporting ? kMaxZygoteImport : kMaxZygoteIdle;
-}
+constexpr const char* kNotAgain = "they are started without one from now on";
 
 }  // namespace
 
 std::optional<LaunchedProcess> Zygotes::Fork(std::int64_t replica_id, const LaunchOrder& order,
                                              const std::vector<std::string>& more_modules) {
-  std::optional<PythonCommand> command = ReadPythonCommand(order);
-  if (!command) return std::nullopt;
   std::vector<std::string> modules = options_.modules;
   modules.insert(modules.end(), more_modules.begin(), more_modules.end());
-  std::string key = ZygoteKey(order, *command, modules);
-  const auto kind = kinds_.find(key);
+  std::optional<ForkableCommand> command = ReadForkableCommand(order, modules);
+  if (!command) return std::nullopt;
+  const auto kind = kinds_.find(command->key);
+  // What is built anew is to be run from now on.
+  if (kind != kinds_.end() && command->native() && kind->second.zygote != nullptr &&
+      RunsReplacedFiles(kind->second.zygote->pid())) {
+    kind->second.zygote.reset();
+  }
   if (kind == kinds_.end() || kind->second.zygote == nullptr) {
-    const bool hopeless = kind != kinds_.end() && kind->second.failures >= kMaxZygoteFailures;
-    if (!hopeless && candidates_.size() < kMaxZygoteCandidates) {
-      candidates_.insert_or_assign(
-          replica_id, Candidate{std::move(key), order, *std::move(command), std::move(modules)});
+    if (MayStart(command->key) && candidates_.size() < kMaxZygoteCandidates) {
+      candidates_.insert_or_assign(replica_id, *std::move(command));
     }
     return std::nullopt;
   }
@@ -58,55 +59,75 @@ std::optional<LaunchedProcess> Zygotes::Fork(std::int64_t replica_id, const Laun
   return *std::move(forked);
 }
 
-void Zygotes::Spoke(std::int64_t replica_id, Clock::time_point now) {
+void Zygotes::Spoke(std::int64_t replica_id, Clock::time_point now, pid_t pid,
+                    const std::optional<std::string>& fork_obstacle) {
   const auto candidate = candidates_.extract(replica_id);
-  if (!candidate.empty()) Start(candidate.mapped(), now);
+  if (candidate.empty() || !MayStart(candidate.mapped().key)) return;
+  const ForkableCommand& command = candidate.mapped();
+  if (command.native()) {
+    // Otherwise a program that it has started may have spoken.
+    if (!fork_obstacle || !RunsProgram(pid, command.path)) return;
+    if (!fork_obstacle->empty()) {
+      NewKind(command.key, now).failures = kMaxZygoteFailures;
+      spdlog::info("replicas of {} cannot be forked where they make their Trial: {}; {}",
+                   command.path, *fork_obstacle, kNotAgain);
+      return;
+    }
+  }
+  Start(command, now);
 }
 
-void Zygotes::Start(const Candidate& candidate, Clock::time_point now) {
-  const auto known = kinds_.find(candidate.key);
-  if (known != kinds_.end() &&
-      (known->second.zygote != nullptr || known->second.failures >= kMaxZygoteFailures)) {
-    return;
+bool Zygotes::MayStart(const std::string& key) const {
+  const auto kind = kinds_.find(key);
+  return kind == kinds_.end() ||
+         (kind->second.zygote == nullptr && kind->second.failures < kMaxZygoteFailures);
+}
+
+void Zygotes::Start(const ForkableCommand& command, Clock::time_point now) {
+  EndOldest(kMaxZygotes - 1);
+  Kind& kind = NewKind(command.key, now);
+  kind.patience = command.native() ? kMaxZygoteProgram : kMaxZygoteImport;
+  auto started = Zygote::Start(command, options_.log_path);
+  if (!started.ok()) return GiveUp(kind, std::string(started.status().message()));
+  kind.zygote = *std::move(started);
+  spdlog::info("process {} {} replicas of {} {}, for those to come", kind.zygote->pid(),
+               command.native() ? "does what" : "imports what", command.zygote.command[0],
+               command.native() ? "do before they make their Trial" : "import");
+}
+
+Zygotes::Kind& Zygotes::NewKind(const std::string& key, Clock::time_point now) {
+  // What is known of those that have failed is forgotten first where it was learnt first.
+  while (kinds_.size() >= kMaxZygoteKinds && !kinds_.contains(key)) {
+    kinds_.erase(std::min_element(kinds_.begin(), kinds_.end(), [](const auto& a, const auto& b) {
+      return a.second.used < b.second.used;
+    }));
   }
-  MakeRoom();
-  Kind& kind = kinds_[candidate.key];
+  Kind& kind = kinds_[key];
   kind.used = now;
-  auto started =
-      Zygote::Start(candidate.order, candidate.command, candidate.modules, options_.log_path);
-  if (started.ok()) {
-    kind.zygote = *std::move(started);
-    spdlog::info("process {} imports what replicas of {} import, for those to come",
-                 kind.zygote->pid(), candidate.order.command[0]);
-  } else {
-    GiveUp(kind, std::string(started.status().message()));
-  }
+  return kind;
 }
 
-void Zygotes::MakeRoom() {
-  const auto by_use = [](const auto& a, const auto& b) { return a.second.used < b.second.used; };
-  while (size() >= kMaxZygotes) {
+void Zygotes::EndOldest(std::size_t most) {
+  while (size() > most) {
     auto oldest = kinds_.end();
     for (auto kind = kinds_.begin(); kind != kinds_.end(); ++kind) {
       if (kind->second.zygote == nullptr) continue;
-      if (oldest == kinds_.end() || by_use(*kind, *oldest)) oldest = kind;
+      if (oldest == kinds_.end() || kind->second.used < oldest->second.used) oldest = kind;
     }
     kinds_.erase(oldest);
-  }
-  // What is known of those that have failed is forgotten first where it was learnt first.
-  while (kinds_.size() >= kMaxZygoteKinds) {
-    kinds_.erase(std::min_element(kinds_.begin(), kinds_.end(), by_use));
   }
 }
 
 void Zygotes::GiveUp(Kind& kind, const std::string& why) {
+  // What a program does before its Trial is not to be done in vain again and again.
+  const bool in_vain = kind.zygote != nullptr && kind.zygote->native() && !kind.zygote->was_ready();
   const bool refused = kind.zygote != nullptr && !kind.zygote->refusal().empty();
-  kind.failures = refused ? kMaxZygoteFailures : kind.failures + 1;
+  kind.failures = refused || in_vain ? kMaxZygoteFailures : kind.failures + 1;
   kind.zygote.reset();
-  spdlog::warn("a process that was to be forked into replicas is given up: {}; they are started {}",
-               why,
-               kind.failures < kMaxZygoteFailures ? "without it, until there is another one"
-                                                  : "without one from now on");
+  spdlog::warn("a process that was to be forked into replicas is given up: {}; {}", why,
+               kind.failures < kMaxZygoteFailures
+                   ? "they are started without it, until there is another one"
+                   : kNotAgain);
 }
 
 // Of other processes whose parents have ended meanwhile.
@@ -138,7 +159,10 @@ void Zygotes::Hear(std::span<const pollfd> fds) {
     kind.zygote->Hear();
     if (kind.zygote->state() != Zygote::State::kEnded) continue;
     const std::string refusal = kind.zygote->refusal();
-    GiveUp(kind, refusal.empty() ? "it has ended" : refusal);
+    const bool early = kind.zygote->native() && !kind.zygote->was_ready();
+    GiveUp(kind, !refusal.empty() ? refusal
+                 : early          ? "it has ended before it made a Trial"
+                                  : "it has ended");
   }
   std::erase_if(strays_, [&](const auto& stray) {
     return fds[next++].revents != 0 && waitpid(stray.first, nullptr, WNOHANG) != 0;
@@ -149,9 +173,10 @@ void Zygotes::KeepTime(Clock::time_point now) {
   for (auto kind = kinds_.begin(); kind != kinds_.end();) {
     const auto next = std::next(kind);
     Zygote* const zygote = kind->second.zygote.get();
-    if (zygote != nullptr && now - kind->second.used >= Patience(*zygote)) {
-      if (zygote->state() == Zygote::State::kImporting) {
-        GiveUp(kind->second, "it does not come to the end of its imports");
+    if (zygote != nullptr && now - kind->second.used >= Patience(kind->second)) {
+      if (zygote->state() == Zygote::State::kPreparing) {
+        GiveUp(kind->second, zygote->native() ? "it does not come to make a Trial"
+                                              : "it does not come to the end of its imports");
       } else {
         kinds_.erase(kind);
       }
@@ -163,9 +188,13 @@ void Zygotes::KeepTime(Clock::time_point now) {
 Zygotes::Clock::time_point Zygotes::NextTime() const {
   Clock::time_point next = Clock::time_point::max();
   for (const auto& [key, kind] : kinds_) {
-    if (kind.zygote != nullptr) next = std::min(next, kind.used + Patience(*kind.zygote));
+    if (kind.zygote != nullptr) next = std::min(next, kind.used + Patience(kind));
   }
   return next;
+}
+
+Zygotes::Clock::duration Zygotes::Patience(const Kind& kind) {
+  return kind.zygote->state() == Zygote::State::kPreparing ? kind.patience : kMaxZygoteIdle;
 }
 
 void Zygotes::EndAll() {

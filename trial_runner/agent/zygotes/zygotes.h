@@ -20,10 +20,12 @@ namespace espalier {
 inline constexpr std::size_t kMaxZygotes = 4;
 // One that forks nothing for so long is ended.
 inline constexpr std::chrono::minutes kMaxZygoteIdle{10};
-// One that has not imported its modules by then is given up.
+// One that has not imported its modules by then is given up, and a program that has not made its
+// Trial.
 inline constexpr std::chrono::minutes kMaxZygoteImport{5};
+inline constexpr std::chrono::minutes kMaxZygoteProgram{1};
 // A kind of zygote that has come to grief so often is not tried again, nor is one that says that it
-// cannot import its modules.
+// cannot be forked, nor a program that has not come to its Trial.
 inline constexpr int kMaxZygoteFailures = 3;
 // How many kinds are remembered for that.
 inline constexpr std::size_t kMaxZygoteKinds = 64;
@@ -37,12 +39,13 @@ struct ZygoteOptions {
   std::chrono::milliseconds fork_within{2000};
 };
 
-// An agent's zygotes: one for each kind of program in Python, that is for each interpreter, set of
-// modules and environment that these are imported in. The first program of a kind is started as
-// others are. When it speaks as a replica, it has shown that it is one of Espalier's, and that its
-// interpreter can import what is to be imported: then a zygote is started beside it, for those that
-// come after. So programs that have no use for one pay nothing. Belongs to the agent's owner
-// thread; blocks only in Fork.
+// An agent's zygotes: one for each kind of program. In Python that is each interpreter, set of
+// modules and environment that these are imported in, in C++ each command and environment. The
+// first program of a kind is started as others are. When it speaks as a replica, it has shown that
+// it is one of Espalier's, and that its interpreter can import what is to be imported, or says
+// whether it could have been forked itself: then a zygote is started beside it, for those that come
+// after. So programs that have no use for one pay nothing. Belongs to the agent's owner thread;
+// blocks only in Fork.
 class Zygotes {
  public:
   using Clock = Zygote::Clock;
@@ -53,8 +56,10 @@ class Zygotes {
   // be started by Launch; nothing of it has run.
   std::optional<LaunchedProcess> Fork(std::int64_t replica_id, const LaunchOrder& order,
                                       const std::vector<std::string>& more_modules);
-  // A replica that was not forked has spoken, or has ended.
-  void Spoke(std::int64_t replica_id, Clock::time_point now);
+  // A replica that was not forked has spoken, or has ended. A program in C++ says what would have
+  // kept it from being forked (fork_point.h).
+  void Spoke(std::int64_t replica_id, Clock::time_point now, pid_t pid = 0,
+             const std::optional<std::string>& fork_obstacle = std::nullopt);
   void Ended(std::int64_t replica_id) { candidates_.erase(replica_id); }
 
   // For the owner's poll, in the order in which Hear takes them back.
@@ -69,26 +74,24 @@ class Zygotes {
   std::size_t size() const;  // those that run
 
  private:
-  struct Candidate {
-    std::string key;
-    LaunchOrder order;
-    PythonCommand command;
-    std::vector<std::string> modules;
-  };
   struct Kind {
     std::unique_ptr<Zygote> zygote;
-    Clock::time_point used;  // last
+    Clock::time_point used;      // last
+    Clock::duration patience{};  // until it is ready
     int failures = 0;
   };
 
-  void Start(const Candidate& candidate, Clock::time_point now);
-  void MakeRoom();
+  bool MayStart(const std::string& key) const;
+  void Start(const ForkableCommand& command, Clock::time_point now);
+  Kind& NewKind(const std::string& key, Clock::time_point now);
+  void EndOldest(std::size_t most);
+  static Clock::duration Patience(const Kind& kind);
   void GiveUp(Kind& kind, const std::string& why);
   void NoteStrays(const std::set<pid_t>& before, pid_t replica);
 
   const ZygoteOptions options_;
   std::map<std::string, Kind> kinds_;                     // by key
-  std::map<std::int64_t, Candidate> candidates_;          // by replica
+  std::map<std::int64_t, ForkableCommand> candidates_;    // by replica
   std::vector<std::pair<pid_t, FileDescriptor>> strays_;  // orphans adopted beside a replica
 };
 
