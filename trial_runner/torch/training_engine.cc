@@ -154,7 +154,6 @@ bool TrainingEngine::InMidEpoch() const {
 void TrainingEngine::FinishEpoch() {
   TrainingPosition& p = state_.position;
   SettleSteps();  // the program may have left the epoch early
-  RegroupIfDue();
   while (p.epoch == local_epoch_) {
     bool all_know = false;  // the next step will tell as well
     if (!MergeSums(all_know).ok()) {
@@ -166,6 +165,8 @@ void TrainingEngine::FinishEpoch() {
     state_.SyncStates();
     if (group_.rank() == 0) state_.SaveCheckpoint();
   }
+  // Not before: who joins there does the program's end of the epoch again, on a state with it done.
+  RegroupIfDue();
 }
 
 std::int64_t TrainingEngine::MaxUnsplit() const {
