@@ -70,6 +70,37 @@ for epoch in adl.epochs(2):
         with each.synchronized():
             pass
 """
+SCHEDULED = """
+import pathlib, sys
+from time import sleep as pause
+import torch
+import espalier, espalier.torch as adl
+
+trial = espalier.trial()
+stop = pathlib.Path(sys.argv[1])
+model, data = torch.nn.Linear(4, 1), torch.utils.data.TensorDataset(torch.rand(20, 4), torch.rand(20, 1))
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.999)
+model = adl.AdaptiveDataParallel(model, optimizer, schedule)
+loader = adl.AdaptiveDataLoader(data, batch_size=20)
+
+def validate(_):
+    pause(0.1)  # so that most changes of the group are announced here
+    return {"stop": stop.exists()}
+
+for epoch in adl.epochs(100_000):
+    for x, y in loader:
+        pause(0.01)
+        torch.nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+    done = adl.evaluate(validate, 1, 1)["stop"]
+    schedule.step()
+    rate, right = optimizer.param_groups[0]["lr"], 0.01 * 0.999 ** epoch
+    assert abs(rate / right - 1) < 1e-9, f"replica {model.rank} has stepped its schedule {rate / right:.4f} too far"
+    trial.report(epoch, 0.0)
+    if done:
+        break
+"""
 EXAMPLE = ROOT / "examples/python_fashion_mnist/fashion_mnist.py"
 
 
@@ -109,6 +140,29 @@ class Tuner(TunerTest):
         self.assertEqual(self.trial(*where)["restarts"], 0)
         self.assertEqual([int(v["step"]) for v in self.trial(*where)["values"]],
                          list(range(1, len(self.trial(*where)["values"]) + 1)))
+
+    def test_who_joins_at_an_epochs_end_does_not_step_the_schedule_again(self):
+        self.serve(self.dir / "pool.db")
+        self.agent(2)
+        stop = self.dir / "stop"
+        study = self.study([sys.executable, self.write("scheduled.py", SCHEDULED), str(stop)], trials=1, max_restarts=0)
+        where = ("--service", self.grpc)
+        self.run_tuner("submit", study, *where)
+        wait_for(lambda: self.export(*where)["trials"], "the trial")
+
+        def resized(to):
+            trial = self.trial(*where)
+            self.assertNotIn(trial["state"], ("TRIAL_COMPLETE", "TRIAL_FAIL"), self.log(trial))
+            return any(r["to_replicas"] == to for r in trial["resizes"])
+
+        wait_for(lambda: resized(2), "the trial to grow")
+        epochs = len(self.trial(*where)["values"])
+        wait_for(lambda: len(self.trial(*where)["values"]) > epochs + 1, "epochs of both")
+        stop.touch()
+        wait_for(lambda: self.trial(*where)["state"] in ("TRIAL_COMPLETE", "TRIAL_FAIL"), "its end")
+        trial = self.trial(*where)
+        self.assertEqual(trial["state"], "TRIAL_COMPLETE", self.log(trial))
+        self.assertNotIn("too far", self.log(trial))  # the trial would have survived the replica
 
     def test_an_exception_fails_the_trial_and_is_in_its_log(self):
         script = self.write("broken.py", "import espalier\ntrial = espalier.trial()\ntrial.report(1, 0.5)\n"

@@ -159,7 +159,6 @@ void TrainingEngine::FinishEpoch() {
     const bool told = std::exchange(loop_ended_, true);
     ComeTogether(/*in_loop=*/told);
   }
-  RegroupIfDue();
   while (p.epoch == local_epoch_) {
     bool all_know = false;  // the next step will tell as well
     if (!MergeSums(all_know).ok()) {
@@ -171,6 +170,8 @@ void TrainingEngine::FinishEpoch() {
     state_.SyncStates();
     if (group_.rank() == 0) state_.SaveCheckpoint();
   }
+  // Not before: who joins there does the program's end of the epoch again, on a state with it done.
+  RegroupIfDue();
 }
 
 std::int64_t TrainingEngine::MaxUnsplit() const {

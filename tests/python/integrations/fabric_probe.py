@@ -43,7 +43,6 @@ def main():
             fabric.backward(torch.nn.functional.mse_loss(model(inputs), targets))
             fabric.clip_gradients(model, optimizer, max_norm=5.0)
             optimizer.step()
-        scheduler.step()
         with torch.no_grad():
             own = slice(fabric.global_rank, None, fabric.world_size)
             error = fabric.all_reduce((model(x[own]) - y[own]).pow(2).sum(), reduce_op="sum").item() / len(x)
@@ -53,6 +52,7 @@ def main():
         trial.report(epoch, error, rate=scheduler.get_last_lr()[0], ranks=float(ranks.sum()), by=float(said[3:]))
         if fabric.all_reduce(torch.tensor(float(arguments.stop.exists())), reduce_op="sum") > 0:
             break
+        scheduler.step()  # after the last place where the group may change: who joins there has it still to do
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ class Tuner(TunerTest):
         self.assertEqual(done["restarts"], 0)
         self.assertEqual([int(v["step"]) for v in done["values"]], list(range(1, len(done["values"]) + 1)))
         for v in done["values"]:
-            self.assertAlmostEqual(v["extra"]["rate"], 0.01 * 0.99 ** int(v["step"]))
+            self.assertAlmostEqual(v["extra"]["rate"], 0.01 * 0.99 ** (int(v["step"]) - 1))
             self.assertEqual(v["extra"]["by"], 0)
         self.assertLess(float(done["values"][-1]["value"]), 0.5 * float(done["values"][0]["value"]))
 
