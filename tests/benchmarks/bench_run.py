@@ -65,9 +65,9 @@ def torch_python():
     the folder of the benchmarks."""
     root = pathlib.Path(__file__).resolve().parents[2]
     os.chdir(pathlib.Path(__file__).parent)
-    library = pathlib.Path(BIN).parent / "lib/libespalier_torch.so"
+    library = os.environ.get("ESPALIER_TORCH_LIBRARY", str(pathlib.Path(BIN).parent / "lib/libespalier_torch.so"))
     python = os.environ.get("ESPALIER_TORCH_PYTHON", str(root / ".deps/venv/bin/python3"))
-    return python, os.environ | {"PYTHONPATH": str(root / "python"), "ESPALIER_TORCH_LIBRARY": str(library),
+    return python, os.environ | {"PYTHONPATH": str(root / "python"), "ESPALIER_TORCH_LIBRARY": library,
                                  "ESPALIER_THREADS": "1"}
 
 

@@ -2,7 +2,8 @@
 
     python_loops.py MODEL PAIRS TURN_S    alternates turns of both in one process
 
-Prints a line a pair: seconds a step plain and elastic, processor seconds a step plain and elastic."""
+Says on which device, which is that of the slot, or the first GPU. Then prints a line a pair: seconds a step plain and
+elastic, processor seconds a step plain and elastic."""
 import sys
 import time
 
@@ -11,6 +12,7 @@ import torch._dynamo  # noqa: F401  not within a turn
 import torch.nn.functional as F
 from torch.utils.data import Dataset
 
+import espalier
 import espalier.torch as adl
 
 
@@ -57,10 +59,10 @@ SAMPLES = 8192
 class Batches(Dataset):
     """Samples that are there already, read a batch at a time."""
 
-    def __init__(self, shape):
+    def __init__(self, shape, device):
         generator = torch.Generator().manual_seed(1)
-        self.x = torch.randn(SAMPLES, *shape, generator=generator)
-        self.y = torch.randint(0, 10, (SAMPLES,), generator=generator)
+        self.x = torch.randn(SAMPLES, *shape, generator=generator).to(device)
+        self.y = torch.randint(0, 10, (SAMPLES,), generator=generator).to(device)
 
     def __len__(self):
         return SAMPLES
@@ -76,20 +78,23 @@ def as_it_is(batch):
 class Turns:
     """Steps of one loop, as many as a turn has room for."""
 
-    def __init__(self, batches):
+    def __init__(self, batches, device):
         self._batches = batches  # an endless iterator that steps once an item
+        self._device = device
 
     def take(self, seconds):
         start, cpu, steps = time.perf_counter(), time.process_time(), 0
         while time.perf_counter() - start < seconds or steps < 2:
             next(self._batches)
             steps += 1
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
         return (time.perf_counter() - start) / steps, (time.process_time() - cpu) / steps
 
 
 def plain(make, dataset, batch):
     torch.manual_seed(0)
-    model = make()
+    model = make().to(dataset.x.device)
     optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
     loader = torch.utils.data.DataLoader(dataset, batch_size=batch, shuffle=True, collate_fn=as_it_is)
     while True:
@@ -102,7 +107,7 @@ def plain(make, dataset, batch):
 
 def elastic(make, dataset, batch):
     torch.manual_seed(0)
-    model = make()
+    model = make().to(dataset.x.device)
     optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
     parallel = adl.AdaptiveDataParallel(model, optimizer)
     loader = adl.AdaptiveDataLoader(dataset, batch_size=batch, shuffle=True, collate_fn=as_it_is)
@@ -117,10 +122,11 @@ def elastic(make, dataset, batch):
 def main():
     name, pairs, turn_s = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
     make, shape, batch = MODELS[name]
-    dataset = Batches(shape)
-    ours = Turns(elastic(make, dataset, batch))
-    ours.take(0)  # makes the trial, which sets the number of threads for both
-    theirs = Turns(plain(make, dataset, batch))
+    device = espalier.trial().device  # it sets the number of threads for both
+    print("on", device)
+    dataset = Batches(shape, device)
+    ours = Turns(elastic(make, dataset, batch), device)
+    theirs = Turns(plain(make, dataset, batch), device)
     for turns in (theirs, ours):
         turns.take(turn_s)  # to warm up
     for pair in range(pairs):

@@ -20,7 +20,7 @@ def main():
     for model in MODELS:
         run = subprocess.run([python, "python_loops.py", model, str(PAIRS), str(TURN_S)], check=True, text=True,
                              stdout=subprocess.PIPE, env=environment)
-        pairs = [tuple(map(float, line.split())) for line in run.stdout.splitlines()]
+        pairs = [tuple(map(float, line.split())) for line in run.stdout.splitlines()[1:]]
         assert len(pairs) == PAIRS, run.stdout
         figures |= {f"{model}_ratio": round(statistics.median(p[1] / p[0] for p in pairs), 4),
                     f"{model}_processor_ratio": round(statistics.median(p[3] / p[2] for p in pairs), 4),

@@ -24,7 +24,7 @@ def own_mb():
 def main():
     trial = espalier.trial()
     torch.manual_seed(1)
-    model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
+    model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)).to(trial.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     model = adl.AdaptiveDataParallel(model, optimizer)
     data = torch.utils.data.TensorDataset(torch.randn(32 * STEPS, 16), torch.randn(32 * STEPS, 1))
@@ -32,11 +32,11 @@ def main():
     steps = []
     for _ in adl.epochs(1):
         for x, y in loader:
-            (model(x) - y).pow(2).mean().backward()
+            (model(x.to(trial.device)) - y.to(trial.device)).pow(2).mean().backward()
             optimizer.step()
             steps.append(time.time())
     line = {"order": os.stat(os.environ["ESPALIER_PARAMETERS"]).st_mtime, "first_line": first_line, "steps": steps,
-            "forked": "espalier._zygote" in sys.modules, "own_mb": own_mb()}
+            "forked": "espalier._zygote" in sys.modules, "own_mb": own_mb(), "device": str(trial.device)}
     with open(sys.argv[1], "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
     trial.report(1, 0.0)

@@ -38,8 +38,9 @@ def as_it_is(batch):
 
 def main():
     folder, workload = sys.argv[1:]
-    espalier.trial()
+    device = espalier.trial().device
     net, inputs, labels, batch = models.make(workload)
+    net, inputs, labels = net.to(device), inputs.to(device), labels.to(device)
     optimizer = models.make_optimizer(net)
     parallel = adl.AdaptiveDataParallel(net, optimizer, scaling_rule=adl.scaling_rules.AdaScale())
     loader = adl.AdaptiveDataLoader(Rows(inputs, labels), batch_size=batch, shuffle=True, collate_fn=as_it_is)

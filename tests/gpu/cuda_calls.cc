@@ -1,6 +1,8 @@
 // Counts the calls of CUDA's runtime library that start work or wait for it: to be loaded before a
-// program by LD_PRELOAD, where no profiler is. CudaCalls() tells the counts so far; a program finds
-// it with dlsym. Each call goes on to the real library.
+// program by LD_PRELOAD, where no profiler is. CudaCalls() tells the counts so far, and
+// CudaDeviceCalls() how often the library was asked for or about devices, which initialises the
+// driver: a process that is forked afterwards cannot use CUDA. A program finds both with dlsym.
+// Each call goes on to the real library.
 
 #include <dlfcn.h>
 
@@ -12,6 +14,7 @@ namespace {
 enum Count { kLaunches, kWaits, kCopies, kCounts };
 
 std::atomic<unsigned long long> counts[kCounts];
+std::atomic<unsigned long long> device_calls;
 
 template <typename Function>
 Function* Next(const char* name) {
@@ -30,6 +33,26 @@ struct Extent {
 // Launches, waits and copies that do not wait.
 ESPALIER_EXPORT void CudaCalls(unsigned long long to[3]) {
   for (int i = 0; i < kCounts; ++i) to[i] = counts[i];
+}
+
+ESPALIER_EXPORT unsigned long long CudaDeviceCalls() { return device_calls; }
+
+ESPALIER_EXPORT int cudaGetDeviceCount(int* count) {
+  ++device_calls;
+  static const auto next = Next<int(int*)>("cudaGetDeviceCount");
+  return next(count);
+}
+
+ESPALIER_EXPORT int cudaGetDevice(int* device) {
+  ++device_calls;
+  static const auto next = Next<int(int*)>("cudaGetDevice");
+  return next(device);
+}
+
+ESPALIER_EXPORT int cudaSetDevice(int device) {
+  ++device_calls;
+  static const auto next = Next<int(int)>("cudaSetDevice");
+  return next(device);
 }
 
 ESPALIER_EXPORT int cudaLaunchKernel(const void* kernel, Extent grid, Extent block,

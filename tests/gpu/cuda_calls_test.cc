@@ -11,6 +11,9 @@ struct Extent {
 };
 
 extern "C" {
+int cudaGetDeviceCount(int*);
+int cudaGetDevice(int*);
+int cudaSetDevice(int);
 int cudaLaunchKernel(const void*, Extent, Extent, void**, std::size_t, void*);
 int cudaLaunchKernelExC(const void*, const void*, void**);
 int cudaStreamSynchronize(void*);
@@ -34,6 +37,17 @@ TEST(CudaCalls, AreCountedAndReachTheLibrary) {
   std::array<unsigned long long, 3> counts{};
   calls(counts.data());
   EXPECT_EQ(counts, (std::array<unsigned long long, 3>{2, 3, 1}));
+}
+
+TEST(CudaCalls, ThoseThatInitialiseTheDriverAreCounted) {
+  const auto calls =
+      reinterpret_cast<unsigned long long (*)()>(dlsym(RTLD_DEFAULT, "CudaDeviceCalls"));
+  ASSERT_NE(calls, nullptr) << "the counter is not loaded";
+  EXPECT_EQ(calls(), 0U);
+  EXPECT_EQ(cudaGetDeviceCount(nullptr), 8);
+  EXPECT_EQ(cudaGetDevice(nullptr), 9);
+  EXPECT_EQ(cudaSetDevice(3), 3);
+  EXPECT_EQ(calls(), 3U);
 }
 
 }  // namespace

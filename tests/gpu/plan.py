@@ -12,66 +12,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-PARTS = {}   # name: {step: (seconds, function)}
+import python_steps  # noqa: F401  part "python"
+from step_tools import (PARTS, ROOT, Skipped, agent, await_step, binary, device, device_memory_of, exported, google_test,
+                        median, need_gpu, on_its_own, output_of, service, slots, step, steps_in, steps_in_file)
+
 PART_LIMIT_S = 600
-
-
-class Skipped(Exception):
-    """The step has nothing to run here, and why."""
-
-
-def step(part, limit_s):
-    def add(function):
-        PARTS.setdefault(part, {})[function.__name__] = (limit_s, function)
-        return function
-    return add
-
-
-def binary(name):
-    path = pathlib.Path(os.environ["ESPALIER_BIN"]) / name
-    if not path.exists():
-        raise Skipped(f"{name} was not built")
-    return str(path)
-
-
-def output_of(command, **more):
-    """What the command prints; an error with its last lines if it fails."""
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          check=False, **more)
-    print(done.stdout, flush=True)
-    if done.returncode != 0:
-        raise AssertionError(f"{pathlib.Path(str(command[0])).name} ended with {done.returncode}: "
-                             + " | ".join(done.stdout.splitlines()[-5:]))
-    return done.stdout
-
-
-def on_its_own(**variables):
-    """The environment of a program that no agent starts: it is on the first GPU, and so are replicas that it starts."""
-    visible = {"CUDA_VISIBLE_DEVICES": "0"} if device() == "cuda" else {}
-    return os.environ | {"ESPALIER_TEST_DEVICE": device()} | visible | variables
-
-
-def google_test(name, *arguments):
-    probe = pathlib.Path(os.environ["ESPALIER_BIN"]) / "elastic_probe"
-    out = output_of([binary(name), *arguments], env=on_its_own(ELASTIC_PROBE=str(probe)))
-    counts = {word: int(number) for word, number in re.findall(r"\[\s+(PASSED|SKIPPED)\s+\] (\d+) test", out)}
-    if not any(counts.values()):
-        raise AssertionError(f"{name} {arguments}: there is no such test")
-    return {"passed": counts.get("PASSED", 0), "skipped": counts.get("SKIPPED", 0)}
-
-
-def device():
-    return os.environ.get("ESPALIER_TEST_DEVICE", "cuda")
-
-
-def need_gpu():
-    if device() != "cuda":
-        raise Skipped("it needs a GPU")
 
 
 # ---- part "works": ten minutes ----------------------------------------------------------------------------------
@@ -101,7 +48,7 @@ def libraries():
     """Every program finds what it is linked with."""
     missing = {}
     folder = pathlib.Path(os.environ["ESPALIER_BIN"])
-    for path in sorted([*folder.iterdir(), *folder.glob("lib/libespalier_cuda.so")]):
+    for path in sorted([*folder.iterdir(), *folder.glob("lib/libespalier_*.so")]):
         if not path.is_file():
             continue
         lost = [line.split()[0] for line in subprocess.run(["ldd", path], capture_output=True, text=True,
@@ -137,10 +84,6 @@ def state_transfer():
 @step("works", 60)
 def checkpoint():
     return google_test("test_trial_runner", "--gtest_filter=Checkpoint.*:*EachCheckpointedOptimizer*")
-
-
-def median(values):
-    return sorted(values)[len(values) // 2]
 
 
 def loop_at(workload, batch, pairs=5, microbatches=1, **variables):
@@ -179,48 +122,6 @@ def calls():
     return figures
 
 
-@contextlib.contextmanager
-def service(folder):
-    """A service on a port of its own choice; yields its address."""
-    process = subprocess.Popen([binary("tuner"), "serve", "--grpc", "127.0.0.1:0", "--db", str(folder / "db")],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    try:
-        said = []
-        for line in process.stderr:
-            said.append(line)
-            if found := re.search(r"event=service_started grpc=(\S+)", line):
-                break
-        else:
-            raise AssertionError(f"the service did not start: {' '.join(said)[-500:]}")
-        # What it says later is read as well: a full pipe would hold it up.
-        threading.Thread(target=lambda: print(process.stderr.read()), daemon=True).start()
-        yield found[1]
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(30)
-
-
-@contextlib.contextmanager
-def agent(folder, address, name, *flags, **variables):
-    with open(folder / f"{name}.log", "w", encoding="utf-8") as out:
-        process = subprocess.Popen([binary("tuner"), "agent", "--join", address, "--name", name, "--dir", str(folder / name),
-                                    *map(str, flags)], stdout=out, stderr=out, env=os.environ | variables)
-    try:
-        yield
-    finally:
-        process.send_signal(signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(30)
-
-
-def exported(address):
-    return json.loads(output_of([binary("tuner"), "export", "gpu", "--format", "json", "--service", address]))["trials"]
-
-
-def device_memory_of(trials):
-    return max((int(trial.get("device_memory_bytes", 0)) for trial in trials), default=0)
-
-
 def train(folder, address, trials=1, **study):
     """ResNet-18 on made-up images for two epochs; the trials, as exported, and the most memory that one had on its GPU."""
     path = folder / "study.json"
@@ -241,10 +142,6 @@ def train(folder, address, trials=1, **study):
         if trial["state"] != "TRIAL_COMPLETE":
             raise AssertionError(f"trial {trial['number']} is {trial['state']}: {trial.get('reason')} {trial.get('last_output', '')[-500:]}")
     return trials, max(most, device_memory_of(trials))
-
-
-def slots(each):
-    return ["--gpus", "0", "--slots-per-gpu", each] if device() == "cuda" else ["--slots", each]
 
 
 @step("works", 180)
@@ -307,28 +204,6 @@ def nccl_on_one_gpu():
         if "gradients go by NCCL" not in said:
             raise AssertionError("the replicas did not use NCCL: " + " | ".join(said.splitlines()[-5:]))
         return {"replicas": 2}
-
-
-def steps_in_file(path):
-    """What bench_resize_trial has written: [(time, generation, rank, replicas, step)]."""
-    text = path.read_text(encoding="utf-8")
-    lines = [line.split() for line in text[:text.rfind("\n") + 1].splitlines()]
-    return [(float(line[0]), *map(int, line[1:])) for line in lines]
-
-
-def steps_in(logs):
-    return {int(path.name): steps_in_file(path) for path in logs.iterdir()}
-
-
-def await_step(logs, what, suits, patience_s=60):
-    """The first step that suits."""
-    end = time.monotonic() + patience_s
-    while time.monotonic() < end:
-        found = sorted(step for mine in steps_in(logs).values() for step in mine if suits(step))
-        if found:
-            return found[0]
-        time.sleep(0.05)
-    raise AssertionError(f"no step of {what} within {patience_s} s")
 
 
 def device_memory_by_process():
@@ -491,6 +366,9 @@ def main():
     if arguments.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     os.environ.setdefault("ESPALIER_BIN", str(ROOT / "bin"))
+    if (library := pathlib.Path(os.environ["ESPALIER_BIN"]) / "lib" / "libespalier_torch.so").exists():
+        os.environ.setdefault("ESPALIER_TORCH_LIBRARY", str(library))
+    os.environ.setdefault("ESPALIER_TORCH_PYTHON", sys.executable)
     arguments.out.mkdir(parents=True, exist_ok=True)
     known = {name for part in PARTS.values() for name in part}
     if unknown := set(arguments.only or ()) - known:

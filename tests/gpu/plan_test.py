@@ -57,10 +57,21 @@ sys.exit(plan.main())
 """
 
 
+BUILD = pathlib.Path(os.environ["ESPALIER_BIN"]).parent
+
+
+def torch_python():
+    """The interpreter whose PyTorch the programs are linked with."""
+    linked = subprocess.run(["ldd", BUILD / "bin" / "resnet18"], text=True, capture_output=True, check=True).stdout
+    torch = pathlib.Path(next(line.split()[2] for line in linked.splitlines() if "libtorch_cpu.so" in line)).parent
+    return torch.parents[4] / "bin" / "python3"
+
+
 class Runner(unittest.TestCase):
     def run_plan(self, script, *arguments):
         done = subprocess.run([sys.executable, "-B", str(script), *arguments, "--out", str(self.folder / "out")], text=True,
-                              capture_output=True, check=False, cwd=self.folder)
+                              capture_output=True, check=False, cwd=self.folder,
+                              env=os.environ | {"ESPALIER_TORCH_PYTHON": str(torch_python())})
         return done, json.loads(done.stdout.splitlines()[-1]) if done.stdout else None
 
     def setUp(self):
@@ -105,6 +116,19 @@ class Runner(unittest.TestCase):
         self.assertEqual(results, {step: "passed" for step in steps} | {"nccl_on_one_gpu": "skipped"}, done.stdout)
         self.assertEqual(done.returncode, 0)
 
+    def test_programs_in_python_pass_here(self):
+        done, result = self.run_plan(HERE / "plan.py", "--device", "cpu", "--part", "python")
+        results = {step["step"]: step["result"] for step in result["steps"]}
+        self.assertEqual(results, {step: "passed" for step in (
+            "python_exact", "python_overhead", "python_trial", "python_resize", "python_imports", "python_zygote")},
+            f"{done.stdout}{self.logs()}")
+        figures = {step["step"]: step["figures"] for step in result["steps"]}
+        self.assertEqual(figures["python_exact"], {"SGD_difference": 0, "AdamW_difference": 0})
+        self.assertGreater(figures["python_zygote"]["forked"], 0)
+
+    def logs(self):
+        return "".join(f"\n== {path.name}\n{path.read_text()[-2000:]}" for path in sorted((self.folder / "out").glob("*.log")))
+
     def test_an_unknown_step_is_refused_by_name(self):
         done, _ = self.run_plan(HERE / "plan.py", "--only", "overhed")
         self.assertEqual(done.returncode, 2)
@@ -114,16 +138,33 @@ class Runner(unittest.TestCase):
 class Bundle(unittest.TestCase):
     """The folder for another machine, of the programs of this build, in a place where nothing else of the project is."""
 
+    def make(self, *arguments):
+        return subprocess.run([ROOT / "scripts" / "gpu.sh", "bundle", *arguments, *([BUILD] if len(arguments) == 1 else [])],
+                              text=True, capture_output=True, check=False)
+
+    def test_a_folder_of_somebody_else_is_left_alone(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "thesis").write_text("years of work")
+        for given, why in ((folder, "is not empty, and was not made by bundle"), (folder / "thesis", "is no folder")):
+            made = self.make(given)
+            self.assertEqual(made.returncode, 1)
+            self.assertIn(why, made.stderr)
+        self.assertEqual((folder / "thesis").read_text(), "years of work")
+        made = self.make(folder / "new", folder)
+        self.assertIn("is no build of the GPU part", made.stderr)
+        self.assertFalse((folder / "new").exists())
+
+    def test_bundle_has_a_help_text(self):
+        said = subprocess.run([ROOT / "scripts" / "gpu.sh", "bundle", "--help"], text=True, capture_output=True, check=False)
+        self.assertEqual(said.returncode, 0)
+        self.assertIn("usage: scripts/gpu.sh bundle", said.stdout)
+
     def test_a_bare_folder_runs_as_far_as_the_driver(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        build = pathlib.Path(os.environ["ESPALIER_BIN"]).parent
-        made = subprocess.run([ROOT / "scripts" / "gpu.sh", "bundle", folder / "bundle", build], text=True, capture_output=True,
-                              check=False)
-        self.assertEqual(made.returncode, 0, made.stderr)
-        linked = subprocess.run(["ldd", build / "bin" / "resnet18"], text=True, capture_output=True, check=True).stdout
-        torch = pathlib.Path(next(line.split()[2] for line in linked.splitlines() if "libtorch_cpu.so" in line)).parent
-        python = torch.parents[4] / "bin" / "python3"
-        bare = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(folder), "PYTHON": str(python)}
+        for _ in range(2):  # once more in the place of the first
+            made = self.make(folder / "bundle")
+            self.assertEqual(made.returncode, 0, made.stderr)
+        bare = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(folder), "PYTHON": str(torch_python())}
         script = folder / "bundle" / "scripts" / "gpu.sh"
 
         check = subprocess.run([script, "check"], env=bare, cwd=folder, text=True, capture_output=True, check=False)
@@ -133,7 +174,7 @@ class Bundle(unittest.TestCase):
         self.assertEqual(check.returncode, 0 if has_driver else 1, check.stdout)
         self.assertEqual(said["driver"].startswith("none"), not has_driver)
 
-        steps = ["environment", "libraries", "device_test"]
+        steps = ["environment", "libraries", "device_test", "python_exact", "python_imports"]
         run = subprocess.run([script, "run", "--device", "cpu", "--out", folder / "results", *(f"--only={step}" for step in steps)],
                              env=bare, cwd=folder, text=True, capture_output=True, check=False)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
