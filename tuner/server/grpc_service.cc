@@ -166,11 +166,12 @@ class TunerService final : public v1::Tuner::WithCallbackMethod_Agent<v1::Tuner:
     }
     const auto start = std::chrono::steady_clock::now();
     auto result = operation(tuner_, request);
-    if (result.ok()) response = *std::move(result);
+    const absl::Status status = result.status();
+    if (status.ok()) response = *std::move(result);
     metrics_.CountLatency(
         "grpc", method,
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    return Counted(method, result.status());
+    return Counted(method, status);
   }
 
   grpc::Status Counted(const char* method, const absl::Status& status) {

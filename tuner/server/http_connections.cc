@@ -179,8 +179,8 @@ class Connection final : public httplib::Stream {
     using std::chrono::milliseconds;
     const auto left = std::chrono::duration_cast<milliseconds>(request_ends_ - Clock::now());
     if (left.count() <= 0) return false;
-    return Await(POLLIN,
-                 static_cast<int>(std::min<std::int64_t>(left.count(), kHttpTimeout_s * 1000)));
+    return Await(POLLIN, static_cast<int>(std::min<std::int64_t>(
+                             left.count(), std::int64_t{1000} * kHttpTimeout_s)));
   }
 
   // Something of the request; 0: the client has said all, -1: it says nothing in time.
@@ -215,9 +215,8 @@ class Connection final : public httplib::Stream {
           Await(POLLOUT, kHttpTimeout_s * 1000) ? Send(out_.data() + sent, out_.size() - sent) : -1;
       if (n > 0) {
         sent += static_cast<std::size_t>(n);
-      } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        return false;
-      } else if (!Await(POLLOUT, kHttpTimeout_s * 1000)) {
+      } else if (n == 0 || (errno != EAGAIN && errno != EINTR) ||
+                 !Await(POLLOUT, kHttpTimeout_s * 1000)) {
         return false;
       }
     }

@@ -120,7 +120,7 @@ ExitCode Serve(const ServeArguments& arguments) {
   const absl::StatusOr<std::optional<ApiServer>> jobs = arguments.engine.JobServer();
   if (!jobs.ok()) return Fail("serve", ExitCode::kBadInput, std::string(jobs.status().message()));
   if (jobs->has_value()) {
-    options.frontends.push_back([server = **jobs] { return adaptdl::MakeFrontend(server); });
+    options.frontends.emplace_back([server = **jobs] { return adaptdl::MakeFrontend(server); });
   }
   const Interrupts interrupts;
   if (*engine != nullptr) {

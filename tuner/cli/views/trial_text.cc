@@ -23,7 +23,7 @@ class Lines {
   }
   void Section(const std::string& title, const std::vector<std::vector<std::string>>& rows) {
     if (rows.size() < 2) return;
-    lines_.push_back("");
+    lines_.emplace_back();
     lines_.push_back(title);
     for (const std::string& line : Columns(rows)) lines_.push_back("  " + line);
   }
