@@ -211,7 +211,9 @@ TEST(LocalEngine, NoProcessIsLeftWhenItStops) {
 TEST(LocalEngine, OneThatDiedIsStartedWhenItIsAskedForAgain) {
   LocalUnderTest local;
   local.engine().StartNode("pool-1");
-  ASSERT_TRUE(local.Await([&] { return local.Here("pool-1"); }));
+  // Its process may have begun before the engine has written down which it is.
+  ASSERT_TRUE(local.Await(
+      [&] { return local.Here("pool-1") && !NodeProcess::Find(local.Nodes().string()).empty(); }));
   for (const NodeProcess& node : NodeProcess::Find(local.Nodes().string())) node.Signal(SIGKILL);
   // The engine sees the death in its own time; until then the request is one for a living node.
   ASSERT_TRUE(local.Await([&] {

@@ -55,7 +55,7 @@ class Examples(TunerTest):
 
     def test_synthetic_images_in_mixed_precision_need_no_data_set(self):
         done = self.alone("resnet18", "--data", "synthetic", "--images", "16", "--epochs", "1",
-                          "--set", "optimizer=adam", "--set", "batch_size=16", "--set", "precision=bf16")
+                          "--set", "optimizer=adam", "--set", "batch_size=8", "--set", "precision=bf16")
         self.assertIn("report step=1", done.stdout)
 
     def test_bad_input_is_named(self):
