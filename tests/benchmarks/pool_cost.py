@@ -63,9 +63,12 @@ class Pool(TunerTest):
 
     def tearDown(self):
         self.over.set()
-        super().tearDown()
+        for process in self.processes:  # the service first, which would start others
+            kill(process.pid)
+            process.wait()
         for _, pid in self.living():
             kill(pid)
+        super().tearDown()
 
     def open(self, *options):
         self.serve(self.dir / "pool.db", options=[

@@ -88,6 +88,8 @@ class Tuner(TunerTest):
             self.assertNotIn(trial()["state"], ("TRIAL_COMPLETE", "TRIAL_FAIL"), self.logs())
             return any(r["to_replicas"] == to and r["after_loss"] == after_loss for r in trial()["resizes"])
 
+        wait_for(lambda: trial()["state"] == "TRIAL_RUNNING", "the trial to start")
+        self.run_tuner("pin", "e2e", 0, "--slots", 2, "--service", self.grpc)  # a busy machine looks like no place for two
         wait_for(lambda: resized(2, False), "the trial to grow")
         wait_for(lambda: any(v["extra"]["ranks"] for v in trial()["values"]), "an epoch of both")
         self.assertTrue(kill(replicas_of(agent.pid, str(PROBE))[0]))  # the elder
