@@ -22,6 +22,7 @@ import espalier.torch as adl
 from espalier import _library
 from espalier._runtime import runtime
 from espalier.errors import UsageError
+from espalier.integrations._lightning_group import InGroup
 from espalier.torch.evaluation import summed
 
 _TESTED = "2.6."
@@ -95,7 +96,7 @@ def _refuse_arguments(given):
         raise UsageError("ElasticTrainer: check_val_every_n_epoch is None: want a number: validation is at an epoch's end")
 
 
-class _Strategy(SingleDeviceStrategy):
+class _Strategy(InGroup, SingleDeviceStrategy):
     """One process with one device, which steps with its group."""
 
     strategy_name = "espalier"
@@ -105,28 +106,6 @@ class _Strategy(SingleDeviceStrategy):
         self._scaling_rule = scaling_rule
         self.parallel = None
         self.loss = None  # of the last batch
-
-    # ---- where this replica is: it may change from step to step
-
-    @property
-    def global_rank(self):
-        return adl.rank()
-
-    @global_rank.setter
-    def global_rank(self, rank):
-        """Lightning says 0, and the group decides."""
-
-    @property
-    def world_size(self):
-        return adl.replicas()
-
-    @world_size.setter
-    def world_size(self, size):
-        """Likewise."""
-
-    @property
-    def is_global_zero(self):
-        return adl.rank() == 0
 
     # ---- the step
 

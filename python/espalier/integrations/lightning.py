@@ -27,6 +27,7 @@ import espalier
 import espalier.torch as adl
 from espalier._runtime import runtime
 from espalier.errors import UsageError
+from espalier.integrations._lightning_group import InGroup
 from espalier.integrations._lightning_trainer import ElasticTrainer
 from espalier.torch.evaluation import summed
 
@@ -35,7 +36,7 @@ __all__ = ["ElasticStrategy", "ElasticTrainer"]
 _NAME = "espalier.lightning"
 
 
-class ElasticStrategy(SingleDeviceStrategy):
+class ElasticStrategy(InGroup, SingleDeviceStrategy):
     """Fabric's strategy for a trial that is resized while it trains: one process a replica, each with one device.
 
     `fabric.setup(model, optimizer, scheduler=scheduler)` wraps all three; each model takes its optimizers along. Loaders are
@@ -50,28 +51,6 @@ class ElasticStrategy(SingleDeviceStrategy):
         self._scaling_rule = scaling_rule
         self._options = options
         self._models = 0
-
-    # ---- where this replica is: it may change from step to step
-
-    @property
-    def global_rank(self):
-        return adl.rank()
-
-    @global_rank.setter
-    def global_rank(self, rank):
-        """Lightning says 0, and the group decides."""
-
-    @property
-    def world_size(self):
-        return adl.replicas()
-
-    @world_size.setter
-    def world_size(self, size):
-        """Likewise."""
-
-    @property
-    def is_global_zero(self):
-        return adl.rank() == 0
 
     # ---- models and optimizers
 
