@@ -10,7 +10,8 @@ ROOT = HERE.parents[2]
 sys.path[:0] = [str(HERE.parent), str(ROOT / "tests/e2e")]
 import torch  # noqa: E402
 from forked import alone  # noqa: E402
-from harness import TunerTest, kill, replicas_of, wait_for  # noqa: E402
+from harness import wait_for  # noqa: E402
+from two_replicas import TwoReplicas  # noqa: E402
 from lightning.fabric import Fabric  # noqa: E402
 from small_program import data, net, plain_batches, values  # noqa: E402
 from torch.utils.data import TensorDataset  # noqa: E402
@@ -73,7 +74,7 @@ class Alone(unittest.TestCase):
             fabric.all_reduce(torch.ones(1), reduce_op="max")
 
 
-class Tuner(TunerTest):
+class Tuner(TwoReplicas):
     def test_a_trial_outlasts_a_second_replica_and_the_loss_of_the_first(self):
         self.serve(self.dir / "pool.db")
         agent = self.agent(2)
@@ -81,34 +82,18 @@ class Tuner(TunerTest):
                                             search_space={"lr": {"_type": "choice", "_value": [0.01]}}, sampler="random"),
                        "--service", self.grpc)
 
-        def trial():
-            return next(iter(self.export("--service", self.grpc)["trials"]), {"resizes": [], "values": [], "state": ""})
-
-        def resized(to, after_loss):
-            self.assertNotIn(trial()["state"], ("TRIAL_COMPLETE", "TRIAL_FAIL"), self.logs())
-            return any(r["to_replicas"] == to and r["after_loss"] == after_loss for r in trial()["resizes"])
-
-        wait_for(lambda: trial()["state"] == "TRIAL_RUNNING", "the trial to start")
-        self.run_tuner("pin", "e2e", 0, "--slots", 2, "--service", self.grpc)  # a busy machine looks like no place for two
-        wait_for(lambda: resized(2, False), "the trial to grow")
-        wait_for(lambda: any(v["extra"]["ranks"] for v in trial()["values"]), "an epoch of both")
-        self.assertTrue(kill(replicas_of(agent.pid, str(PROBE))[0]))  # the elder
-        wait_for(lambda: resized(1, True), "the other to go on alone")
-        before = len(trial()["values"])
-        wait_for(lambda: len(trial()["values"]) > before, "its next report")
+        self.await_two()
+        wait_for(lambda: any(v["extra"]["ranks"] for v in self.trial()["values"]), "an epoch of both")
+        self.lose_the_elder(agent, PROBE)
+        before = len(self.trial()["values"])
+        wait_for(lambda: len(self.trial()["values"]) > before, "its next report")
         (self.dir / "stop").touch()
-        wait_for(lambda: trial()["state"] in ("TRIAL_COMPLETE", "TRIAL_FAIL"), "its end")
-        done = trial()
-        self.assertEqual(done["state"], "TRIAL_COMPLETE", self.logs())
-        self.assertEqual(done["restarts"], 0)
+        done = self.await_end()
         self.assertEqual([int(v["step"]) for v in done["values"]], list(range(1, len(done["values"]) + 1)))
         for v in done["values"]:
             self.assertAlmostEqual(v["extra"]["rate"], 0.01 * 0.99 ** (int(v["step"]) - 1))
             self.assertEqual(v["extra"]["by"], 0)
         self.assertLess(float(done["values"][-1]["value"]), 0.5 * float(done["values"][0]["value"]))
-
-    def logs(self):
-        return "\n".join(p.read_text() for p in self.dir.rglob("replica-*.log"))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ ROOT = HERE.parents[2]
 sys.path[:0] = [str(HERE.parent), str(ROOT / "tests/e2e")]
 import torch  # noqa: E402
 from forked import alone  # noqa: E402
-from harness import TunerTest, kill, replicas_of, wait_for  # noqa: E402
+from harness import wait_for  # noqa: E402
+from two_replicas import TwoReplicas  # noqa: E402
 from lightning.pytorch import Trainer  # noqa: E402
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint  # noqa: E402
 from lightning.pytorch.plugins import MixedPrecision  # noqa: E402
@@ -182,7 +183,7 @@ class Alone(unittest.TestCase):
             ElasticTrainer(max_epochs=1, trial_metric="accuracy", **QUIET).fit(Regression(), training, held_out)
 
 
-class Tuner(TunerTest):
+class Tuner(TwoReplicas):
     def test_the_curve_outlasts_a_second_replica_and_the_loss_of_the_first(self):
         command = [sys.executable, str(PROBE), str(self.dir / "stop")]
         self.serve(self.dir / "pool.db")
@@ -190,25 +191,12 @@ class Tuner(TunerTest):
         space = {"lr": {"_type": "choice", "_value": [0.003]}}
         self.run_tuner("submit", self.study(command, trials=1, search_space=space, sampler="random"), "--service", self.grpc)
 
-        def trial():
-            return next(iter(self.export("--service", self.grpc)["trials"]), {"resizes": [], "values": [], "state": ""})
-
-        def resized(to, after_loss):
-            self.assertNotIn(trial()["state"], ("TRIAL_COMPLETE", "TRIAL_FAIL"), self.logs())
-            return any(r["to_replicas"] == to and r["after_loss"] == after_loss for r in trial()["resizes"])
-
-        wait_for(lambda: trial()["state"] == "TRIAL_RUNNING", "the trial to start")
-        self.run_tuner("pin", "e2e", 0, "--slots", 2, "--service", self.grpc)  # a busy machine looks like no place for two
-        wait_for(lambda: resized(2, False), "the trial to grow")
-        self.assertTrue(kill(replicas_of(agent.pid, str(PROBE))[0]))  # the elder
-        wait_for(lambda: resized(1, True), "the other to go on alone")
-        before = len(trial()["values"])
-        wait_for(lambda: len(trial()["values"]) > before + 1, "whole epochs of its own")
+        self.await_two()
+        self.lose_the_elder(agent, PROBE)
+        before = len(self.trial()["values"])
+        wait_for(lambda: len(self.trial()["values"]) > before + 1, "whole epochs of its own")
         (self.dir / "stop").touch()
-        wait_for(lambda: trial()["state"] in ("TRIAL_COMPLETE", "TRIAL_FAIL"), "its end")
-        done = trial()
-        self.assertEqual(done["state"], "TRIAL_COMPLETE", self.logs())
-        self.assertEqual(done["restarts"], 0, f"{done}\n{self.logs()}")
+        done = self.await_end()
         self.assertEqual([int(v["step"]) for v in done["values"]], list(range(1, len(done["values"]) + 1)))
         for epoch, value in enumerate(done["values"], 1):
             extra = value["extra"]
@@ -225,9 +213,6 @@ class Tuner(TunerTest):
         self.assertEqual(len(curve), len(logged))
         for epoch, (ours, one) in enumerate(zip(done["values"], curve), 1):
             self.assertAlmostEqual(float(ours["value"]), one, delta=0.02 * one, msg=f"epoch {epoch}")
-
-    def logs(self):
-        return "\n".join(p.read_text() for p in self.dir.rglob("replica-*.log"))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ sys.path[:0] = [str(HERE.parent), str(ROOT / "tests/e2e"), str(ROOT / "examples/
 import torch  # noqa: E402
 import train  # noqa: E402
 from forked import alone  # noqa: E402
-from harness import TunerTest, kill, replicas_of, wait_for  # noqa: E402
+from two_replicas import TwoReplicas  # noqa: E402
 from transformers import EarlyStoppingCallback, Trainer, TrainerCallback  # noqa: E402
 
 import espalier  # noqa: E402
@@ -94,7 +94,7 @@ class Alone(unittest.TestCase):
                 self.trained(ElasticTrainer, **{name: value})
 
 
-class Tuner(TunerTest):
+class Tuner(TwoReplicas):
     def test_the_curve_outlasts_a_second_replica_and_the_loss_of_the_first(self):
         command = [sys.executable, str(PROBE), "--epochs", str(EPOCHS), "--samples", str(SAMPLES)]
         space = {name: {"_type": "choice", "_value": [value]} for name, value in FIXED.items()}
@@ -102,21 +102,10 @@ class Tuner(TunerTest):
         agent = self.agent(2)
         self.run_tuner("submit", self.study(command, trials=1, search_space=space, sampler="random"), "--service", self.grpc)
 
-        def trial():
-            return next(iter(self.export("--service", self.grpc)["trials"]), {"resizes": [], "values": [], "state": ""})
-
-        def resized(to, after_loss):
-            self.assertNotIn(trial()["state"], ("TRIAL_COMPLETE", "TRIAL_FAIL"), self.logs())
-            return any(r["to_replicas"] == to and r["after_loss"] == after_loss for r in trial()["resizes"])
-
-        wait_for(lambda: resized(2, False), "the trial to grow")
-        self.assertTrue(kill(replicas_of(agent.pid, str(PROBE))[0]))  # the elder
-        wait_for(lambda: resized(1, True), "the other to go on alone")
+        self.await_two()
+        self.lose_the_elder(agent, PROBE)
         self.run_tuner("pin", "e2e", 0, "--slots", 1, "--service", self.grpc)
-        wait_for(lambda: trial()["state"] in ("TRIAL_COMPLETE", "TRIAL_FAIL"), "its end")
-        done = trial()
-        self.assertEqual(done["state"], "TRIAL_COMPLETE", self.logs())
-        self.assertEqual(done["restarts"], 0)
+        done = self.await_end()
         self.assertEqual([int(v["step"]) for v in done["values"]], list(range(1, EPOCHS + 1)))
         for epoch, value in enumerate(done["values"], 1):
             extra = value["extra"]
@@ -130,9 +119,6 @@ class Tuner(TunerTest):
         self.assertEqual(len(curve), EPOCHS)
         for epoch, (ours, one) in enumerate(zip(done["values"], curve), 1):
             self.assertAlmostEqual(float(ours["value"]), one, delta=0.05 * one, msg=f"epoch {epoch}")
-
-    def logs(self):
-        return "\n".join(p.read_text() for p in self.dir.rglob("replica-*.log"))
 
 
 if __name__ == "__main__":
