@@ -41,6 +41,24 @@ class Drain(TunerTest):
         reasons = [d["reason"] for d in record["decisions"] if d["kind"] == "pool"]
         self.assertTrue(any("node spot drains" in r for r in reasons), reasons)
 
+    def test_trials_of_an_agent_that_is_ended_go_on_elsewhere_and_none_has_failed(self):
+        self.serve(self.dir / "pool.db")
+        study = self.study([self.script(100_000)], trials=4)
+        self.run_tuner("submit", study, "--service", self.grpc)
+        last = self.agent(2, "node-0")
+        trials = lambda: self.export("--service", self.grpc)["trials"]
+        steps = lambda: sum(len(trial.get("values", [])) for trial in trials())
+        wait_for(lambda: len(trials()) == 2 and steps() > 4, "two trials to train")
+        for number, told in enumerate((signal.SIGTERM, signal.SIGINT, signal.SIGTERM), 1):
+            following = self.agent(2, f"node-{number}")
+            last.send_signal(told)
+            self.finish(last)
+            last, before = following, steps()
+            wait_for(lambda: steps() > before + 4, "trials to go on")
+            self.assertEqual({trial["state"] for trial in trials()} - {"TRIAL_RUNNING", "TRIAL_PAUSED", "TRIAL_WAITING"},
+                             set())
+        self.assertEqual(sum(trial["restarts"] for trial in trials()), 0)
+
     def test_a_drained_node_takes_trials_again_when_it_is_undone(self):
         self.serve(self.dir / "pool.db")
         self.agent(1, "a")

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -16,6 +17,7 @@ BIN = pathlib.Path(os.environ["ESPALIER_BIN"])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TUNER = str(BIN / "tuner")
 PATIENCE_S = 120  # after which a condition that has not come true is a failure
+TOLD_LINES = 40  # of each process that a failed test has started
 
 
 def wait_for(condition, what, patience_s=PATIENCE_S):
@@ -45,7 +47,17 @@ done
 
 
 class TunerTest(unittest.TestCase):
-    """A folder of its own for each test; every process that it started is gone at its end."""
+    """A folder of its own for each test; every process that it started is gone at its end. What they printed last is
+    shown where the test fails."""
+
+    def run(self, result=None):
+        self._last_printed = ""
+        failed = lambda: result is not None and len(result.failures) + len(result.errors)
+        before = failed()
+        super().run(result)
+        if failed() != before:
+            print(f"\n==== what the processes of {self.id()} printed{self._last_printed}", file=sys.stderr, flush=True)
+        return result
 
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="espalier-e2e-"))
@@ -56,7 +68,13 @@ class TunerTest(unittest.TestCase):
             if process.poll() is None:
                 process.kill()
                 process.wait()
+            self._last_printed += f"\n==== {' '.join(map(str, process.args))[:400]}\n{self.last_lines(process)}"
         shutil.rmtree(self.dir, ignore_errors=True)
+
+    def last_lines(self, process):
+        if getattr(process, "out", None) is None:
+            return ""
+        return "\n".join(pathlib.Path(process.out).read_text(errors="replace").splitlines()[-TOLD_LINES:])
 
     def write(self, name, text, mode=0o644):
         path = self.dir / name

@@ -48,6 +48,7 @@ void AgentLoop::NotStarted(const v1::StartReplica& start, const std::string& err
   exited.set_exit_code(-1);
   if (reason.empty()) exited.set_signal(SIGTERM);
   exited.set_error(reason);
+  exited.set_agent_stops(stopping_);
   exited.set_checkpoint_missing(checkpoint != CheckpointFailure::kNone);
   exited.set_checkpoint_gone(checkpoint == CheckpointFailure::kGone);
   AddExit(std::move(exited));

@@ -131,6 +131,7 @@ void AgentLoop::ObeyStop(Clock::time_point now) {
   }
   if (!grace_s) return;
   stopping_ = true;
+  TellLeaving(*grace_s);  // before the exits, so that nothing is started here again
   for (auto& [id, replica] : running_) replica->Terminate(*grace_s, now);
   for (const auto& [id, start] : std::exchange(fetching_, {})) {
     NotStarted(start, "", CheckpointFailure::kNone);
@@ -152,10 +153,14 @@ void AgentLoop::ObeyLeave(Clock::time_point now) {
   machine_ends_ = ends;
   spdlog::info("node {} goes away in {:.0f} s: the service is asked to empty it",
                options_.node_name, *within_s);
-  v1::AgentMessage event;
-  event.mutable_leaving()->set_within_s(*within_s);
-  outbox_.Add(std::move(event));
+  TellLeaving(*within_s);
   spares_.EndIf([](const ReplicaProcess&) { return true; });
+}
+
+void AgentLoop::TellLeaving(double within_s) {
+  v1::AgentMessage event;
+  event.mutable_leaving()->set_within_s(within_s);
+  outbox_.Add(std::move(event));
 }
 
 // The service starts nothing here once it has heard, and what it had started before has arrived
@@ -561,6 +566,7 @@ void AgentLoop::ReplicaEnded(std::int64_t replica_id) {
   exited.set_signal(ending.signal);
   exited.set_last_output(std::move(ending.last_output));
   exited.set_error(std::move(ending.error));
+  exited.set_agent_stops(stopping_);
   unfinished_[replica_id] = replica.identity();
   const bool may_be_gpu = (ending.exit_code != 0 || ending.signal != 0) && !replica.kill_at() &&
                           GpuOfSlot(options_, replica.identity().slot()) != nullptr;

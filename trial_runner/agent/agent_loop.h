@@ -83,6 +83,7 @@ class AgentLoop : public Agent {
   bool Finished(Clock::time_point now);
   void ObeyStop(Clock::time_point now);
   void ObeyLeave(Clock::time_point now);
+  void TellLeaving(double within_s);
   void NoteWhetherEmpty();
   // Obeys an order to replace the program: tries the new one, and does not return if that can take
   // over.

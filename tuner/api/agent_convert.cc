@@ -295,7 +295,8 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
                                 .error = exited.error(),
                                 .checkpoint_missing = exited.checkpoint_missing(),
                                 .node = NodeId(),
-                                .checkpoint_gone = exited.checkpoint_gone()};
+                                .checkpoint_gone = exited.checkpoint_gone(),
+                                .agent_stops = exited.agent_stops()};
       return out;
     }
     case v1::AgentMessage::kCopied: {

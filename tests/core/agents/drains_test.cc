@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "tests/core/core_fixture.h"
 
 namespace espalier {
@@ -12,6 +14,12 @@ using ::testing::HasSubstr;
 
 class DrainsTest : public CoreTest {
  protected:
+  static ReplicaExited EndedByItsAgent(ReplicaId replica) {
+    ReplicaExited exited{replica, /*exit_code=*/-1, SIGTERM, "", ""};
+    exited.agent_stops = true;
+    return exited;
+  }
+
   // One elastic trial on the node "old" and nowhere else, with a group of one.
   ReplicaId TrainOn(const std::string& name, int max_slots = 0) {
     StudySpec spec = Spec(1);
@@ -119,6 +127,29 @@ TEST_F(DrainsTest, ALeavingNodeThatIsEmptyIsForgottenWithItsAgent) {
   EXPECT_NEAR(SecondsBetween(now_, View(old).drain_ends), 60, 0.1);
   Step(AgentGone{old});
   EXPECT_TRUE(core_.Nodes().empty());
+}
+
+TEST_F(DrainsTest, WhatAnAgentEndsAsItLeavesHasNotFailed) {
+  const ReplicaId only = TrainOn("old");
+  Step(AgentLeaving{node_, 10});
+  Step(EndedByItsAgent(only));
+  EXPECT_EQ(trial().state, TrialState::kPaused);
+  EXPECT_TRUE(starts_.empty()) << "not on the node whose agent ends";
+  const NodeId other = Join("other", 1);
+  EXPECT_EQ(StartsOn(), std::vector{other});
+  EXPECT_EQ(trial().restarts, 0);
+}
+
+TEST_F(DrainsTest, OthersGoOnWithoutTheMemberWhoseAgentEnds) {
+  const ReplicaId first = TrainOn("old");
+  Join("other", 1);
+  Wait(3);
+  const ReplicaId second = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Step(EndedByItsAgent(first));
+  ASSERT_FALSE(regroups_.empty());
+  EXPECT_EQ(Members(), std::vector{second});
+  EXPECT_EQ(trial().state, TrialState::kRunning);
 }
 
 TEST_F(DrainsTest, AUsersDrainOutlivesTheAgentAndTheService) {

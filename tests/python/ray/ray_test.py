@@ -179,6 +179,14 @@ class Ray(TunerTest):
         """Whether there is exactly what is wanted, and each on a machine of its own."""
         return len(self.connected()) == len(self.actors()) == len(self.agents()) == NODES
 
+    def wait_for_all_nodes(self, what, also=lambda: True):
+        try:
+            wait_for(lambda: self.all_nodes() and also(), what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; connected: {self.connected()}, actors: {self.actors()}, agents: "
+                                 f"{[*self.agents()]}, pool: {self.client.pool()}, of Ray: {ray.nodes()}, free there: "
+                                 f"{ray.available_resources()}") from None
+
     def steps(self):
         return sum(trial["step"] or 0 for trial in self.client.trials("e2e", values=False))
 
@@ -224,7 +232,7 @@ class Ray(TunerTest):
         of_two_gpus = ("--gpus", "2", "--slots", "2")
         service = self.serve_ray(*of_two_gpus)
         self.endless()
-        wait_for(self.all_nodes, "all nodes")
+        self.wait_for_all_nodes("all nodes")
         self.assertEqual(len({actor["name"] for actor in self.actors()}), NODES)
         before = self.agents()
         for pid in before:
@@ -235,7 +243,7 @@ class Ray(TunerTest):
         wait_for(lambda: not [words for _, _, words in processes() if words[1:2] == ["serve"]], "no service alone")
         self.assertEqual(self.agents().keys(), before.keys())
         service = self.serve_ray(*of_two_gpus)
-        wait_for(self.all_nodes, "the nodes again")
+        self.wait_for_all_nodes("the nodes again")
         self.assertEqual(self.agents().keys(), before.keys(), "the same ones")
         wait_for(lambda: self.output(service).count("event=machine_taken_over") == NODES, "the engine to say so")
         done = self.steps()
@@ -244,7 +252,7 @@ class Ray(TunerTest):
         agent, parent = next((pid, parent) for pid, parent, _ in processes() if pid in before)
         self.assertTrue(kill(parent))
         wait_for(lambda: agent not in self.agents(), "the agent to end with its actor")
-        wait_for(lambda: self.all_nodes() and self.agents().keys() != before.keys(), "another node")
+        self.wait_for_all_nodes("another node", lambda: self.agents().keys() != before.keys())
         service.terminate()
         self.finish(service)
         self.assertEqual((self.actors(), self.agents()), ([], {}))
@@ -252,7 +260,7 @@ class Ray(TunerTest):
     def test_a_lost_machine_is_noticed_before_ray_notices(self):
         service = self.serve_ray()
         self.endless()
-        wait_for(self.all_nodes, "all nodes")
+        self.wait_for_all_nodes("all nodes")
         alive = lambda: sum(node["Alive"] for node in ray.nodes())
         there = alive()
         self.cluster.kill(self.cluster.machines[0])
@@ -262,7 +270,7 @@ class Ray(TunerTest):
         done = self.steps()
         wait_for(lambda: self.steps() > done, "trials to go on elsewhere")
         self.cluster.add()
-        wait_for(self.all_nodes, "a node on another machine")
+        self.wait_for_all_nodes("a node on another machine")
         service.terminate()
         self.finish(service)
         self.assertEqual((self.actors(), self.agents()), ([], {}))

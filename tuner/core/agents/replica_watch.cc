@@ -164,7 +164,7 @@ void ReplicaWatch::On(const ReplicaExited& event) {
   pool_.SlotsChange(gone.trial);
   checkpoints_.LookAfter(gone.trial);
   turn_.Wake();
-  ReplicaGone(gone, event, /*node_lost=*/false);
+  ReplicaGone(gone, event, /*node_lost=*/event.agent_stops);
 }
 
 void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, bool node_lost) {

@@ -262,6 +262,7 @@ struct ReplicaExited {
   bool checkpoint_missing = false;  // it could not be started without its checkpoint
   NodeId node{};
   bool checkpoint_gone = false;  // of which none of its source nodes has a whole copy
+  bool agent_stops = false;      // its agent ends, and has ended it
 };
 // A checkpoint of the trial has come to the node, or (with an error) could not be brought there.
 struct CheckpointCopied {
