@@ -1,10 +1,11 @@
 """Nodes that are to be emptied: by a user, and by the notice that their machine goes away."""
 import json
+import os
 import signal
 import unittest
 import urllib.request
 
-from harness import TunerTest, wait_for
+from harness import TunerTest, processes, wait_for
 
 
 class Drain(TunerTest):
@@ -58,6 +59,26 @@ class Drain(TunerTest):
             self.assertEqual({trial["state"] for trial in trials()} - {"TRIAL_RUNNING", "TRIAL_PAUSED", "TRIAL_WAITING"},
                              set())
         self.assertEqual(sum(trial["restarts"] for trial in trials()), 0)
+
+    def test_a_system_that_ends_all_its_processes_fails_no_trial_but_one_process_that_is_ended_alone_has_failed(self):
+        self.serve(self.dir / "pool.db")
+        study = self.study([self.script(100_000)], trials=2)
+        self.run_tuner("submit", study, "--service", self.grpc)
+        agent = self.agent(2, "first")
+        trials = lambda: self.export("--service", self.grpc)["trials"]
+        programs = lambda: [pid for pid, _, words in processes() if str(self.dir / "trial.sh") in words]
+        steps = lambda: [len(trial.get("values", [])) for trial in trials()]
+        wait_for(lambda: len(programs()) == 2 and min(steps()) > 2, "two trials to train")
+        for pid in programs():  # as systemd and a plain scancel do
+            os.kill(pid, signal.SIGTERM)
+        agent.send_signal(signal.SIGTERM)
+        self.finish(agent)
+        self.assertEqual({trial["state"] for trial in trials()} & {"TRIAL_FAIL"}, set())
+        before = steps()
+        self.agent(2, "second")
+        wait_for(lambda: all(now > then for now, then in zip(steps(), before)), "both to go on")
+        os.kill(programs()[0], signal.SIGTERM)
+        wait_for(lambda: "TRIAL_FAIL" in [trial["state"] for trial in trials()], "it to have failed")
 
     def test_a_drained_node_takes_trials_again_when_it_is_undone(self):
         self.serve(self.dir / "pool.db")

@@ -9,11 +9,6 @@
 #include "trial_runner/agent/trial_environment.h"
 
 namespace espalier {
-namespace {
-
-constexpr std::chrono::seconds kMostHeldFor{5};  // an exit, while a driver takes its time
-
-}  // namespace
 
 void AgentLoop::WatchGpus() {
   if (options_.gpus.empty()) return;
@@ -77,26 +72,6 @@ void AgentLoop::EndSparesBeside(int slot) {
   if (gpu == nullptr) return;
   spares_.EndIf([&](const ReplicaProcess& spare) {
     return GpuOfSlot(options_, spare.identity().slot()) == gpu;
-  });
-}
-
-void AgentLoop::TellExit(v1::ReplicaExited exited, bool may_be_gpu) {
-  if (!gpu_watch_ || !may_be_gpu || stopping_) return AddExit(std::move(exited));
-  held_exits_.push_back({gpu_watch_->LookNow(), Clock::now() + kMostHeldFor, std::move(exited)});
-}
-
-void AgentLoop::TellHeldExits(Clock::time_point now) {
-  if (held_exits_.empty()) return;
-  std::int64_t looks = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    looks = gpu_looks_;
-  }
-  TellUnusableSlots();  // what those looks have found
-  std::erase_if(held_exits_, [&](HeldExit& held) {
-    if (held.look > looks && held.until > now && !stopping_) return false;
-    AddExit(std::move(held.exited));
-    return true;
   });
 }
 

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "trial_runner/agent/last_output.h"
 #include "trial_runner/agent/processes/left_processes.h"
 #include "trial_runner/agent/trial_environment.h"
 #include "trial_runner/agent/trial_output.h"
@@ -530,55 +529,6 @@ void AgentLoop::Forward(std::int64_t replica_id, std::vector<v1::ReplicaMessage>
     *from.mutable_message() = std::move(message);
     outbox_.Add(std::move(event));
   }
-}
-
-void AgentLoop::Park(std::int64_t replica_id, std::int64_t device_bytes) {
-  const auto running = running_.find(replica_id);
-  std::unique_ptr<ReplicaProcess> replica = std::move(running->second);
-  running_.erase(running);
-  v1::ReplicaExited exited;
-  exited.set_replica_id(replica_id);
-  exited.set_trial_id(replica->identity().trial_id());
-  exited.set_exit_code(0);
-  exited.set_last_output(LastOutput(replica->log_path()));
-  unfinished_[replica_id] = replica->identity();
-  keeper_.folders().Remove(replica_id);
-  AddExit(std::move(exited));
-  // One that was to be stopped is not wanted again.
-  const bool unwanted = replica->kill_at().has_value();
-  const std::int64_t trial_id = replica->identity().trial_id();
-  spares_.Add(std::move(replica), Clock::now(), device_bytes);
-  if (unwanted) spares_.EndTrial(trial_id);
-}
-
-void AgentLoop::ReplicaEnded(std::int64_t replica_id) {
-  ReplicaProcess& replica = *running_.at(replica_id);
-  ReplicaProcess::Ending ending = replica.Reap();
-  std::erase_if(ending.messages, [](const v1::ReplicaMessage& m) { return m.has_parked(); });
-  Forward(replica_id, std::move(ending.messages));
-  if (auto saved = keeper_.folders().LastLook(replica_id)) {
-    TellSaved(replica_id, replica.identity().trial_id(), *std::move(saved));
-  }
-  v1::ReplicaExited exited;
-  exited.set_replica_id(replica_id);
-  exited.set_trial_id(replica.identity().trial_id());
-  exited.set_exit_code(ending.exit_code);
-  exited.set_signal(ending.signal);
-  exited.set_last_output(std::move(ending.last_output));
-  exited.set_error(std::move(ending.error));
-  exited.set_agent_stops(stopping_);
-  unfinished_[replica_id] = replica.identity();
-  const bool may_be_gpu = (ending.exit_code != 0 || ending.signal != 0) && !replica.kill_at() &&
-                          GpuOfSlot(options_, replica.identity().slot()) != nullptr;
-  running_.erase(replica_id);
-  zygotes_.Ended(replica_id);
-  TellExit(std::move(exited), may_be_gpu);
-}
-
-void AgentLoop::AddExit(v1::ReplicaExited exited) {
-  v1::AgentMessage event;
-  *event.mutable_exited() = std::move(exited);
-  outbox_.Add(std::move(event));
 }
 
 }  // namespace espalier

@@ -58,9 +58,11 @@ class AgentLoop : public Agent {
   // Replicas whose ids are remembered after their end, to refuse a start that arrives twice.
   static constexpr std::size_t kMaxRememberedReplicas = 4096;
 
-  // How a replica ended, while its GPU is looked at.
+  // How a replica ended of itself, while its GPU is looked at, or while it shows whether the agent
+  // is told to end as well: a system that shuts down, or a job that is cancelled, tells all
+  // processes at once.
   struct HeldExit {
-    std::int64_t look = 0;
+    std::optional<std::int64_t> look;  // at the GPUs; none: it died of SIGTERM
     Clock::time_point until;
     v1::ReplicaExited exited;
   };

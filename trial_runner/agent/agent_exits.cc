@@ -1,0 +1,103 @@
+// How an agent's replicas end, and what the service is told of it.
+
+#include <csignal>
+#include <optional>
+#include <utility>
+
+#include "trial_runner/agent/agent_loop.h"
+#include "trial_runner/agent/last_output.h"
+#include "trial_runner/agent/trial_environment.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::chrono::seconds kMostHeldForGpu{5};          // while a driver takes its time
+constexpr std::chrono::milliseconds kMostHeldForTerm{500};  // for a signal to reach the agent too
+
+// Also below a shell, which says so by its exit code.
+bool DiedOfTerm(const v1::ReplicaExited& exited) {
+  return exited.signal() == SIGTERM || exited.exit_code() == 128 + SIGTERM;
+}
+
+}  // namespace
+
+void AgentLoop::Park(std::int64_t replica_id, std::int64_t device_bytes) {
+  const auto running = running_.find(replica_id);
+  std::unique_ptr<ReplicaProcess> replica = std::move(running->second);
+  running_.erase(running);
+  v1::ReplicaExited exited;
+  exited.set_replica_id(replica_id);
+  exited.set_trial_id(replica->identity().trial_id());
+  exited.set_exit_code(0);
+  exited.set_last_output(LastOutput(replica->log_path()));
+  unfinished_[replica_id] = replica->identity();
+  keeper_.folders().Remove(replica_id);
+  AddExit(std::move(exited));
+  // One that was to be stopped is not wanted again.
+  const bool unwanted = replica->kill_at().has_value();
+  const std::int64_t trial_id = replica->identity().trial_id();
+  spares_.Add(std::move(replica), Clock::now(), device_bytes);
+  if (unwanted) spares_.EndTrial(trial_id);
+}
+
+void AgentLoop::ReplicaEnded(std::int64_t replica_id) {
+  ReplicaProcess& replica = *running_.at(replica_id);
+  ReplicaProcess::Ending ending = replica.Reap();
+  std::erase_if(ending.messages, [](const v1::ReplicaMessage& m) { return m.has_parked(); });
+  Forward(replica_id, std::move(ending.messages));
+  if (auto saved = keeper_.folders().LastLook(replica_id)) {
+    TellSaved(replica_id, replica.identity().trial_id(), *std::move(saved));
+  }
+  v1::ReplicaExited exited;
+  exited.set_replica_id(replica_id);
+  exited.set_trial_id(replica.identity().trial_id());
+  exited.set_exit_code(ending.exit_code);
+  exited.set_signal(ending.signal);
+  exited.set_last_output(std::move(ending.last_output));
+  exited.set_error(std::move(ending.error));
+  exited.set_agent_stops(stopping_);
+  unfinished_[replica_id] = replica.identity();
+  const bool of_itself = !replica.kill_at();
+  const bool may_be_gpu = (ending.exit_code != 0 || ending.signal != 0) &&
+                          GpuOfSlot(options_, replica.identity().slot()) != nullptr;
+  running_.erase(replica_id);
+  zygotes_.Ended(replica_id);
+  of_itself ? TellExit(std::move(exited), may_be_gpu) : AddExit(std::move(exited));
+}
+
+void AgentLoop::TellExit(v1::ReplicaExited exited, bool may_be_gpu) {
+  if (DiedOfTerm(exited)) {
+    held_exits_.push_back({std::nullopt, Clock::now() + kMostHeldForTerm, std::move(exited)});
+  } else if (may_be_gpu && gpu_watch_ && !stopping_) {
+    held_exits_.push_back(
+        {gpu_watch_->LookNow(), Clock::now() + kMostHeldForGpu, std::move(exited)});
+  } else {
+    AddExit(std::move(exited));
+  }
+}
+
+void AgentLoop::TellHeldExits(Clock::time_point now) {
+  if (held_exits_.empty()) return;
+  std::int64_t looks = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    looks = gpu_looks_;
+  }
+  TellUnusableSlots();  // what those looks have found
+  const bool ending = stopping_ || machine_ends_;
+  std::erase_if(held_exits_, [&](HeldExit& held) {
+    const bool decided = held.look ? *held.look <= looks || stopping_ : ending;
+    if (!decided && held.until > now) return false;
+    if (!held.look && ending) held.exited.set_agent_stops(true);
+    AddExit(std::move(held.exited));
+    return true;
+  });
+}
+
+void AgentLoop::AddExit(v1::ReplicaExited exited) {
+  v1::AgentMessage event;
+  *event.mutable_exited() = std::move(exited);
+  outbox_.Add(std::move(event));
+}
+
+}  // namespace espalier
