@@ -31,11 +31,13 @@ def run(arguments):
     if not (folder / arguments.file).is_file():
         raise UsageError(f"--file {arguments.file}: there is no such file in --working-dir {arguments.working_dir}")
     given = runtime_env(arguments.runtime_env) or {}
+    print(f"espalier-on-ray: connects to {arguments.uri} and ships {folder}", flush=True)
     ray = connect(arguments.uri, None, {**given, "working_dir": str(folder)})
     from espalier.ray._job import Job
     from espalier.ray._machines import Shape
     # The machine that has this program's end in the cluster, which is not one that comes and goes.
     here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), False)
+    print("espalier-on-ray: connected; the job starts", flush=True)
     job = ray.remote(Job).options(num_cpus=0, max_concurrency=4, scheduling_strategy=here).remote()
     slots = max(1, arguments.gpus)
     spec = {"name": re.sub(r"[^\w.-]", "_", pathlib.Path(arguments.file).stem), "sampler": "queue", "trials": 1,

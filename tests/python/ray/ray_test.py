@@ -306,7 +306,8 @@ class Ray(TunerTest):
         job = self.python("espalier.ray._on_ray", "-u", self.cluster.client_address, "-f", "train.py", "-m", NODES,
                           "--gpus", 0, "--cpus", 2, "-d", code, "--shared-dir", self.dir / "shared",
                           "--checkpoint-timeout", 60, "--", go_on)
-        wait_for(lambda: "has an epoch" in self.output(job) or job.poll() is not None, "its log")
+        # Four processes start one after the other until then, two of which import torch.
+        wait_for(lambda: "has an epoch" in self.output(job) or job.poll() is not None, "its log", 2 * PATIENCE_S)
         self.assertIsNone(job.poll(), self.output(job))
         agents = self.agents()
         self.assertTrue(kill(next(parent for pid, parent, _ in processes() if pid in agents)), "a spot node")
