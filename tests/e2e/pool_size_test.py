@@ -209,8 +209,8 @@ class PoolSize(TunerTest):
         self.assertIn("utility_band", refused(*local, "--pool-size", "cheapest"))
         self.assertIn("min_utility", refused(*local, "--pool-size", "utility_price:min_utility=7"))
         self.assertIn("--engine", refused("--max-nodes", "3"))
-        self.assertIn("--engine kubernetes: takes nodes of one kind",
-                      refused("--engine", "kubernetes", "--engine-option", "image=x", "--node-templates", self.templates()))
+        self.assertIn('template "on-demand": --engine kubernetes: engine "kubernetes": option "image" needs',
+                      refused("--engine", "kubernetes", "--node-templates", self.templates()))
         self.assertIn("--adaptdl-jobs: needs --engine kubernetes, got --engine local", refused(*local, "--adaptdl-jobs"))
         self.assertIn("--node-templates excludes --max-nodes",
                       refused(*local, "--node-templates", self.templates(), "--max-nodes", "3"))

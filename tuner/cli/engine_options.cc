@@ -231,13 +231,6 @@ absl::Status EngineArguments::MakePart(const std::string& token_file, const TlsF
   TextOptions texts;
   ESPALIER_RETURN_IF_ERROR(ReadEngineOptions(engine_options_, plugin, texts));
   ESPALIER_RETURN_IF_ERROR(ReadEngineOptions(part.of.options, plugin, texts));
-  // Each part would want the pool's Lease for itself.
-  if (plugin.name == kKubernetes && !part.of.node.name.empty()) {
-    return absl::InvalidArgumentError(fmt::format(
-        "--engine kubernetes: takes nodes of one kind, without --node-templates, and a --node-dir "
-        "that no templates have used, got template \"{}\" in {}",
-        part.of.node.name, templates_.empty() ? directory_ : templates_));
-  }
   NodeAgents agents = AgentsOf(part.of, token_file, tls, all_nodes);
   agents.directory = FolderOfTemplate(directory_, part.of.node.name);
   if (!part.of.node.name.empty()) agents.checkpoints = AbsolutePath(directory_ + "/checkpoints");

@@ -76,6 +76,14 @@ class KubernetesEngine final : public Engine {
       spdlog::default_logger()->flush();
       std::_Exit(EXIT_FAILURE);
     });
+    return ShareTurn();
+  }
+
+  std::string election() const override {
+    return absl::StrCat(plan_.server.address, " ", plan_.server.space, " ", plan_.lease.name);
+  }
+
+  absl::Status ShareTurn() override {
     ESPALIER_ASSIGN_OR_RETURN(NodeDirectory directory, NodeDirectory::Open(agents_.directory));
     engine_ = std::make_unique<ReconcilingEngine>(
         KubernetesMachines(plan_.server, plan_.pods, plan_.capabilities), agents_,

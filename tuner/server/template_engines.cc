@@ -23,6 +23,16 @@ Engine* TemplateEngines::Of(const std::string& node) const {
   return engine == engines_.end() ? nullptr : engine->second.get();
 }
 
+absl::Status TemplateEngines::AwaitTurn(const std::function<bool(double seconds)>& wait) {
+  std::set<std::string> awaited;
+  for (const auto& [name, engine] : engines_) {
+    const std::string election = engine->election();
+    const bool first = election.empty() || awaited.insert(election).second;
+    ESPALIER_RETURN_IF_ERROR(first ? engine->AwaitTurn(wait) : engine->ShareTurn());
+  }
+  return absl::OkStatus();
+}
+
 void TemplateEngines::Open(const std::string& grpc_address, const std::string& http_address) {
   for (const auto& [name, engine] : engines_) engine->Open(grpc_address, http_address);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,6 +19,7 @@ class TemplateEngines final : public Engine {
 
   explicit TemplateEngines(ByTemplate engines) : engines_(std::move(engines)) {}
 
+  absl::Status AwaitTurn(const std::function<bool(double seconds)>& wait) override;
   void Open(const std::string& grpc_address, const std::string& http_address) override;
   void StartNode(const std::string& name) override;
   void ReleaseNode(const std::string& name) override;

@@ -64,13 +64,13 @@ class Kubernetes(EngineTest):
                    "gpus": cluster.gpus, "notice_s": 4, "lease_s": 3, **options}  # all GPUs: one pod on each node
         return [word for name, value in options.items() for word in ("--engine-option", f"{name}={value}")]
 
-    def start_service(self, *more, **options):
+    def start_service(self, *more, nodes=("--max-nodes", NODES, "--node-start", "2"), **options):
         return self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", self.dir / "pool.db", "--lease", "3",
-                          "--engine", "kubernetes", "--max-nodes", NODES, "--node-start", "2",
-                          "--node-dir", self.dir / "nodes", *self.engine_options(**options), *more)
+                          "--engine", "kubernetes", *nodes, "--node-dir", self.dir / "nodes",
+                          *self.engine_options(**options), *more)
 
-    def serve_kubernetes(self, *more, **options):
-        service = self.start_service(*more, **options)
+    def serve_kubernetes(self, *more, **keys):
+        service = self.start_service(*more, **keys)
         self.grpc, self.http = self.told_address(service, "gRPC"), self.told_address(service, "HTTP")
         self.wait_service(service)
         return service
@@ -133,6 +133,30 @@ class KubernetesTest(Kubernetes):
         self.assertEqual(self.told(service, "engine_trouble"), [])
         self.assertEqual(self.forbidden_used(), [])
         self.stop(service)
+
+    def test_nodes_of_several_templates_are_pods_of_their_own_and_one_lease_is_for_all(self):
+        node = {"slots": 1, "start_s": 2, "max_nodes": 2}
+        templates = self.write("templates.json", [
+            {**node, "name": "cheap", "price_per_hour": 1, "spot": True, "options": {"agent_argument": ["--spot"]}},
+            {**node, "name": "dear", "price_per_hour": 3, "options": {"image": BARE_IMAGE, "agent_image": IMAGE}}])
+        service = self.serve_kubernetes(nodes=("--node-templates", templates))
+        self.submit(steps=40, trials=4)
+        kinds = lambda: sorted((pod["metadata"]["labels"]["espalier.dev/node"], pod["spec"]["containers"][0]["image"])
+                               for pod in self.cluster.pods("Running"))
+        wait_for(lambda: kinds() == [("pool-cheap-1", IMAGE), ("pool-cheap-2", IMAGE),
+                                     ("pool-dear-1", BARE_IMAGE), ("pool-dear-2", BARE_IMAGE)], "pods of both kinds")
+        wait_for(lambda: len(self.nodes()) == 4, "their nodes")
+        self.assertEqual({node["name"]: (node["spot"], node["price_per_hour"]) for node in self.pool()["nodes"]},
+                         {"pool-cheap-1": (True, 1), "pool-cheap-2": (True, 1),
+                          "pool-dear-1": (False, 3), "pool-dear-2": (False, 3)})
+        self.assertEqual(len(self.told(service, "lease_taken")), 1)
+        wait_for(self.complete, "the study to end")
+        self.check_steps(steps=40, trials=4)
+        self.assertEqual(self.told(service, "engine_trouble"), [])
+        self.assertEqual(self.forbidden_used(), [])
+        self.stop(service)
+        following = self.serve_kubernetes(nodes=("--node-templates", templates))  # the Lease was given back
+        self.stop(following)
 
     def test_a_lost_machine_is_replaced(self):
         service = self.serve_kubernetes()

@@ -42,6 +42,11 @@ class Engine {
   virtual absl::Status AwaitTurn(const std::function<bool(double seconds)>& /*wait*/) {
     return absl::OkStatus();
   }
+  // What decides whose turn it is; empty: nothing does. Of several engines of one process for which
+  // the same decides, one awaits the turn of all, and lives as long as the others; they are told by
+  // ShareTurn instead.
+  virtual std::string election() const { return ""; }
+  virtual absl::Status ShareTurn() { return absl::OkStatus(); }
 
   // Where agents dial, HOST:PORT; an empty one of HTTP: none. What was asked for before starts now.
   virtual void Open(const std::string& grpc_address, const std::string& http_address) = 0;
