@@ -61,7 +61,7 @@ absl::Status DeviceGroup::Form(const GroupPlan& plan, const Wait& wait) {
 
 void DeviceGroup::GiveUp() {
   in_use_ = false;
-  if (communicator_ && communicator_->busy()) communicator_.reset();
+  if (communicator_ && !communicator_->idle()) communicator_.reset();
 }
 
 DeviceOffer DeviceGroup::Offer() const {

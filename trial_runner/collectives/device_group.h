@@ -39,7 +39,8 @@ class DeviceGroup {
 
   // kAborted if the group is given up meanwhile, and the errors of `host`.
   absl::Status Form(const GroupPlan& plan, const Wait& wait);
-  // After a group was lost: operations under way end, and the communicator goes with them.
+  // After a group was lost: operations under way end, and the communicator goes with them. One that
+  // NCCL has told an error of goes in any case.
   void GiveUp();
 
   // How device memory goes, as in "by NCCL"; empty: there is nobody to send it to.

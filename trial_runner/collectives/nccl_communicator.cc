@@ -133,12 +133,12 @@ absl::Status NcclCommunicator::WaitAll(const Patience& patience) {
     if (nccl_.get_async_error(*comm_, &state) != ncclSuccess) state = ncclInternalError;
     return stream_->Passed() || (state != ncclSuccess && state != ncclInProgress);
   }));
-  if (state != ncclSuccess && state != ncclInProgress) return ErrorOf(state);
+  if (state != ncclSuccess && state != ncclInProgress) return Fail(state);
   in_use_.clear();
   return absl::OkStatus();
 }
 
-absl::Status NcclCommunicator::Settle(ncclResult_t result, const Patience& patience) const {
+absl::Status NcclCommunicator::Settle(ncclResult_t result, const Patience& patience) {
   if (result == ncclInProgress) {
     const auto settled = [&] {
       const ncclResult_t asked = nccl_.get_async_error(*comm_, &result);
@@ -150,10 +150,11 @@ absl::Status NcclCommunicator::Settle(ncclResult_t result, const Patience& patie
     while (!done && std::chrono::steady_clock::now() < end) done = settled();
     if (!done) ESPALIER_RETURN_IF_ERROR(patience(settled));
   }
-  return result == ncclSuccess ? absl::OkStatus() : ErrorOf(result);
+  return result == ncclSuccess ? absl::OkStatus() : Fail(result);
 }
 
-absl::Status NcclCommunicator::ErrorOf(ncclResult_t result) const {
+absl::Status NcclCommunicator::Fail(ncclResult_t result) {
+  failed_ = true;
   return absl::UnavailableError(
       absl::StrCat("NCCL: ", nccl_.error_string(result), ": ", nccl_.last_error(*comm_)));
 }

@@ -57,7 +57,8 @@ class NcclCommunicator {
   // Waits for everything begun.
   absl::Status WaitAll(const Patience& patience);
 
-  bool busy() const { return !in_use_.empty(); }  // since the last WaitAll
+  // Nothing was begun since the last WaitAll, and NCCL has told of no error.
+  bool idle() const { return in_use_.empty() && !failed_; }
 
   // The destructor's thread waits for this long before it aborts. For a member that leaves: within
   // a node the others' kernels may still read its memory (NCCL's issue 863), and it does not hear
@@ -71,8 +72,8 @@ class NcclCommunicator {
   absl::Status Enqueue(const std::function<ncclResult_t()>& start,
                        const std::vector<CollectiveBuffer>& buffers, const Patience& patience);
   // Waits until NCCL is done with its last call that returned `result`.
-  absl::Status Settle(ncclResult_t result, const Patience& patience) const;
-  absl::Status ErrorOf(ncclResult_t result) const;
+  absl::Status Settle(ncclResult_t result, const Patience& patience);
+  absl::Status Fail(ncclResult_t result);
 
   const NcclApi& nccl_;
   std::unique_ptr<CommunicatorStream> stream_;
@@ -80,6 +81,7 @@ class NcclCommunicator {
   // has ended.
   std::shared_ptr<ncclComm_t> comm_ = std::make_shared<ncclComm_t>(nullptr);
   double linger_s_ = 0;
+  bool failed_ = false;
   std::vector<std::shared_ptr<const void>> in_use_;  // owners of what the stream works on
 };
 

@@ -30,6 +30,16 @@ class FakeNccl {
   // nothing of it.
   void FailJoins(int count, const std::string& text);
   void FailIds(int count);
+  // Whether a rank has failed to join by the newest id, so that the others wait for nothing.
+  bool NewestCannotForm() const;
+  // The next `count` all-reduces or broadcasts that ranks begin end in an error, which they hear of
+  // later; their peers hear nothing of it, and wait.
+  void FailOperations(int count);
+  // All that there is fails, as where the network does: ranks hear of it when they next ask.
+  void BreakAll();
+  // From now on ranks hear, when they ask or begin something, that another one has aborted its
+  // communicator, as where it is on another node. Without this they hear nothing, and wait.
+  void TellAborts();
 
   // Calls of the table so far, and what is called at each: for tests that stop a member there.
   using AtCall = void (*)();
