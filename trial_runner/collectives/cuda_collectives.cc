@@ -147,6 +147,9 @@ absl::StatusOr<std::unique_ptr<Collectives>> MakeCudaCollectives(std::unique_ptr
   if (!options.interface.empty()) {
     setenv("NCCL_SOCKET_IFNAME", ("=" + options.interface).c_str(), /*overwrite=*/0);
   }
+  // All its connections while a communicator is formed, when nobody waits, and not in the first
+  // operation by it.
+  setenv("NCCL_RUNTIME_CONNECT", "0", /*overwrite=*/0);
   return Caught([&]() -> absl::StatusOr<std::unique_ptr<Collectives>> {
     std::optional<DeviceCollectives::Device> device;
     if (options.device != CollectiveBuffer::kHost) {

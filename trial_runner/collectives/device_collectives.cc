@@ -33,11 +33,7 @@ absl::Status DeviceCollectives::Form(const GroupPlan& plan) {
   plan_ = plan;
   ESPALIER_RETURN_IF_ERROR(host_->Form(plan));
   if (!group_) return absl::OkStatus();
-  const absl::Status formed = staging_->OnDevice([&] {
-    return group_->Form(plan, [this](double limit_s, const std::function<bool()>& done) {
-      return PatienceUpTo(limit_s)(done);
-    });
-  });
+  const absl::Status formed = staging_->OnDevice([&] { return group_->Form(plan); });
   if (!formed.ok()) Lose();
   return formed;
 }
@@ -119,6 +115,7 @@ absl::Status DeviceCollectives::StartOnDevice(const StagedOperation& operation) 
   const CollectiveBuffer& buffer = operation.buffer;
   NcclCommunicator* const communicator = group_->communicator();
   if (communicator == nullptr || buffer.device == CollectiveBuffer::kHost) {
+    if (operation.kind == Kind::kAllReduceSum && buffer.device != CollectiveBuffer::kHost) Speak();
     staging_->Start(operation);
     return absl::OkStatus();
   }
@@ -137,6 +134,12 @@ absl::Status DeviceCollectives::StartOnDevice(const StagedOperation& operation) 
   ESPALIER_CHECK(false, "unknown operation");
 }
 
+void DeviceCollectives::Speak() {
+  if (!group_->forming() || word_) return;
+  word_ = std::make_shared<std::vector<std::int64_t>>(group_->Word());
+  staging_->Start({.kind = Kind::kAllReduceSum, .buffer = CollectiveBuffer::Of(word_)});
+}
+
 absl::Status DeviceCollectives::WaitForAll() {
   const auto patience = PatienceUpTo(options_.collective_limit_s);
   NcclCommunicator* const communicator = group_->communicator();
@@ -145,6 +148,7 @@ absl::Status DeviceCollectives::WaitForAll() {
     transfers_.clear();
   }
   ESPALIER_RETURN_IF_ERROR(staging_->WaitAll(patience));
+  if (word_) group_->Hear(*std::exchange(word_, nullptr));
   return communicator != nullptr ? communicator->WaitAll(patience) : absl::OkStatus();
 }
 
@@ -152,6 +156,7 @@ void DeviceCollectives::GiveUp() {
   if (group_) group_->GiveUp();
   if (staging_) staging_->Clear();
   transfers_.clear();
+  word_.reset();
 }
 
 void DeviceCollectives::Lose() {

@@ -18,6 +18,10 @@ namespace espalier {
 // memory and through which the members agree. Device memory goes by NCCL where each member has a
 // GPU of its own, and otherwise through the host's memory.
 //
+// A group works while its communicator is being formed, and changes over between two WaitAll, at
+// the same on all members: these sum how far they are before the first all-reduce of device memory
+// after each.
+//
 // A member whose group is given up while operations are under way aborts its communicator on a
 // thread, and the next group forms a new one.
 class DeviceCollectives final : public Collectives {
@@ -44,7 +48,7 @@ class DeviceCollectives final : public Collectives {
   absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
       const std::vector<std::int64_t>& values) override;
   void Abandon(std::int64_t generation, double grace_s) override;
-  bool FromDeviceToDevice() const override { return group_ && group_->communicator() != nullptr; }
+  bool FromDeviceToDevice() const override { return group_ && group_->meant_for_nccl(); }
   std::string DeviceWay() const override { return group_ ? group_->way() : ""; }
   double Waiting_s() const override;
 
@@ -52,6 +56,8 @@ class DeviceCollectives final : public Collectives {
   DeviceStaging::Patience PatienceUpTo(double limit_s);
   void Start(const StagedOperation& operation);
   absl::Status StartOnDevice(const StagedOperation& operation);
+  // Sums the group's word, where one is due.
+  void Speak();
   absl::Status WaitForAll();
   // What is under way is ended or left to itself.
   void GiveUp();
@@ -69,6 +75,7 @@ class DeviceCollectives final : public Collectives {
   const std::unique_ptr<DeviceStaging> staging_;
   std::optional<DeviceGroup> group_;
   std::vector<NcclCommunicator::Transfer> transfers_;
+  std::shared_ptr<std::vector<std::int64_t>> word_;  // summed until WaitAll; null: none is
 };
 
 }  // namespace espalier

@@ -53,17 +53,26 @@ absl::StatusOr<std::vector<std::int64_t>> NcclCommunicator::NewId(const NcclApi&
   return numbers;
 }
 
-absl::StatusOr<std::unique_ptr<NcclCommunicator>> NcclCommunicator::Join(
+std::unique_ptr<NcclCommunicator> NcclCommunicator::Begin(
     const NcclApi& nccl, std::unique_ptr<CommunicatorStream> stream,
-    const std::vector<std::int64_t>& id, int rank, int size, const Patience& patience) {
+    const std::vector<std::int64_t>& id, int rank, int size) {
   ncclUniqueId unique;
   ESPALIER_CHECK(id.size() * sizeof(std::int64_t) == sizeof(unique), "not an id of NCCL's");
   std::memcpy(&unique, id.data(), sizeof(unique));
-  std::unique_ptr<NcclCommunicator> joined(new NcclCommunicator(nccl, std::move(stream)));
+  std::unique_ptr<NcclCommunicator> begun(new NcclCommunicator(nccl, std::move(stream)));
   ncclConfig_t config = NonBlocking();
-  const ncclResult_t result = nccl.init_rank(joined->comm_.get(), size, unique, rank, &config);
-  ESPALIER_RETURN_IF_ERROR(joined->Settle(result, patience));
-  return joined;
+  begun->joining_ = nccl.init_rank(begun->comm_.get(), size, unique, rank, &config);
+  return begun;
+}
+
+absl::StatusOr<bool> NcclCommunicator::Joined() {
+  if (joining_ == ncclInProgress) {
+    const ncclResult_t asked = nccl_.get_async_error(*comm_, &joining_);
+    if (asked != ncclSuccess) joining_ = asked;
+  }
+  if (joining_ == ncclInProgress) return false;
+  if (joining_ != ncclSuccess) return Fail(joining_);
+  return true;
 }
 
 NcclCommunicator::~NcclCommunicator() {

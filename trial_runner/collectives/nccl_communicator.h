@@ -34,10 +34,14 @@ class NcclCommunicator {
 
   // The id that rank 0 makes and with which all members join.
   static absl::StatusOr<std::vector<std::int64_t>> NewId(const NcclApi& nccl);
-  // On the calling thread's current device, to which `stream` belongs.
-  static absl::StatusOr<std::unique_ptr<NcclCommunicator>> Join(
-      const NcclApi& nccl, std::unique_ptr<CommunicatorStream> stream,
-      const std::vector<std::int64_t>& id, int rank, int size, const Patience& patience);
+  // Begins to join the others, on the calling thread's current device, to which `stream` belongs.
+  // It goes on by itself; until Joined() says that it is done, nothing else may be asked for.
+  static std::unique_ptr<NcclCommunicator> Begin(const NcclApi& nccl,
+                                                 std::unique_ptr<CommunicatorStream> stream,
+                                                 const std::vector<std::int64_t>& id, int rank,
+                                                 int size);
+  // Whether it is done. An error if it has failed. Does not wait.
+  absl::StatusOr<bool> Joined();
   // Aborts the communicator, on a thread of its own that keeps the buffers until the GPU has let go
   // of them.
   ~NcclCommunicator();
@@ -80,6 +84,7 @@ class NcclCommunicator {
   // NCCL's thread stores the communicator here once more when it has joined: kept until the abort
   // has ended.
   std::shared_ptr<ncclComm_t> comm_ = std::make_shared<ncclComm_t>(nullptr);
+  ncclResult_t joining_ = ncclInProgress;  // what NCCL said last of it
   double linger_s_ = 0;
   bool failed_ = false;
   std::vector<std::shared_ptr<const void>> in_use_;  // owners of what the stream works on

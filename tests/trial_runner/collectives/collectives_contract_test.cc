@@ -381,7 +381,7 @@ TEST_P(CollectivesContract, AbandonWakesAFormationWhoseMemberNeverComes) {
 
 TEST_P(CollectivesContract, AbandonWithGraceWakesOnlyWhoGoesOnWaiting) {
   const Members members = MakeMembers(2);
-  members[0]->Abandon(2, /*grace_s=*/2);
+  members[0]->Abandon(2, /*grace_s=*/1.5);
   members[1]->Abandon(2, /*grace_s=*/3600);
   const auto statuses = InGroup(members, 1, 2, [&](Collectives& member, const GroupPlan& plan) {
     // Everybody comes: nobody waits for long, and the group works.
@@ -395,7 +395,7 @@ TEST_P(CollectivesContract, AbandonWithGraceWakesOnlyWhoGoesOnWaiting) {
 
 TEST_P(CollectivesContract, WaitingEndsAtTheLimit) {
   CollectivesOptions options;
-  options.collective_limit_s = 2;  // forming the group may take several
+  options.collective_limit_s = 1.5;  // forming the group may take several
   const Members members = MakeMembers(2, options);
   const auto statuses = InGroup(members, 1, 2, [&](Collectives& member, const GroupPlan& plan) {
     if (absl::Status formed = member.Form(plan); !formed.ok() || plan.rank == 1) return formed;

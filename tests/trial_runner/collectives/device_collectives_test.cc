@@ -1,5 +1,5 @@
-// Groups of random members, one of which often stops at a random call, over a stand-in for NCCL, in
-// the threads of one process. Built with sanitizers, because what matters is whose memory is
+// Groups over a stand-in for NCCL, in the threads of one process: random members, one of which
+// often stops at a random call. Built with sanitizers, because what matters is whose memory is
 // written to when.
 
 #include "trial_runner/collectives/device_collectives.h"
@@ -22,7 +22,6 @@ namespace espalier {
 namespace {
 
 constexpr std::int64_t kGenerations = 8;  // of a seed
-constexpr std::int64_t kLaterGenerations = 50;
 
 // One replica, on a GPU of its own.
 class Replica {
@@ -35,24 +34,50 @@ class Replica {
                                                .free_cached_memory = [] {},
                                                .usable = true,
                                                .gpu = {7, gpu},
-                                               .formation_limit_s = 0.3}};
+                                               .formation_limit_s = 60}};
     CollectivesOptions options;
     options.device = gpu;
     options.collective_limit_s = 60;
     collectives = std::make_unique<DeviceCollectives>(std::move(host), options, std::move(device));
   }
 
-  // What training does in a group: states are handed on, and then there are steps.
-  absl::Status Train(const GroupPlan& plan) {
+  // What training does in a group: states are handed on, as they are in between, and then there are
+  // steps; `until_nccl`: as many more as there are until its communicator is formed.
+  absl::Status Train(const GroupPlan& plan, int steps, bool until_nccl) {
     ESPALIER_RETURN_IF_ERROR(collectives->Form(plan));
     ESPALIER_RETURN_IF_ERROR(PassOn(plan));
-    for (int step = 0; step < 3; ++step) {
+    for (int step = 0; step < steps || (until_nccl && IsForming()); ++step) {
       ESPALIER_RETURN_IF_ERROR(Step(plan));
+      if (step % 3 == 2) ESPALIER_RETURN_IF_ERROR(PassOn(plan));
     }
     const auto table = collectives->AllGather({plan.rank});
     ESPALIER_RETURN_IF_ERROR(table.status());
     EXPECT_EQ(table->size(), static_cast<std::size_t>(plan.size));
     return absl::OkStatus();
+  }
+
+  // Three buckets, and what lies in the host's memory.
+  absl::Status Step(const GroupPlan& plan) {
+    std::vector<CollectiveBuffer> buckets;
+    for (int bucket = 1; bucket <= 3; ++bucket) {
+      buckets.push_back(OnDevice<float>(100, static_cast<float>(bucket * (plan.rank + 1))));
+      collectives->StartAllReduceSum(buckets.back());
+    }
+    const auto tail = std::make_shared<std::vector<double>>(5, 1.0);
+    collectives->StartAllReduceSum(CollectiveBuffer::Of(tail));
+    ESPALIER_RETURN_IF_ERROR(collectives->WaitAll());
+    const int ranks = plan.size * (plan.size + 1) / 2;
+    for (int bucket = 1; bucket <= 3; ++bucket) {
+      EXPECT_EQ(LastOf<float>(buckets[static_cast<std::size_t>(bucket - 1)]),
+                static_cast<float>(bucket * ranks));
+    }
+    EXPECT_EQ(tail->back(), plan.size);
+    return absl::OkStatus();
+  }
+
+  bool IsByNccl() const { return collectives->DeviceWay() == "by NCCL"; }
+  bool IsForming() const {
+    return collectives->DeviceWay() == "by NCCL once its communicator is formed";
   }
 
   std::unique_ptr<DeviceCollectives> collectives;
@@ -87,27 +112,58 @@ class Replica {
     return absl::OkStatus();
   }
 
-  // Three buckets, and what lies in the host's memory.
-  absl::Status Step(const GroupPlan& plan) {
-    std::vector<CollectiveBuffer> buckets;
-    for (int bucket = 1; bucket <= 3; ++bucket) {
-      buckets.push_back(OnDevice<float>(100, static_cast<float>(bucket * (plan.rank + 1))));
-      collectives->StartAllReduceSum(buckets.back());
-    }
-    const auto tail = std::make_shared<std::vector<double>>(5, 1.0);
-    collectives->StartAllReduceSum(CollectiveBuffer::Of(tail));
-    ESPALIER_RETURN_IF_ERROR(collectives->WaitAll());
-    const int ranks = plan.size * (plan.size + 1) / 2;
-    for (int bucket = 1; bucket <= 3; ++bucket) {
-      EXPECT_EQ(LastOf<float>(buckets[static_cast<std::size_t>(bucket - 1)]),
-                static_cast<float>(bucket * ranks));
-    }
-    EXPECT_EQ(tail->back(), plan.size);
-    return absl::OkStatus();
-  }
-
   const int gpu_;
 };
+
+// ---- a communicator that takes its time ---------------------------------------------------------
+
+TEST(DeviceCollectivesTest, WorksThroughTheHostUntilTheCommunicatorIsFormed) {
+  FakeNccl nccl;
+  MeetingPlace place;
+  Replica first(nccl, place, 0);
+  Replica second(nccl, place, 1);
+  nccl.HoldJoins(true);
+  const auto work = [&nccl](Replica& replica, int rank) {
+    const GroupPlan plan{1, rank, 2, "", ""};
+    const absl::Status trained = replica.Train(plan, /*steps=*/5, /*until_nccl=*/false);
+    EXPECT_TRUE(trained.ok()) << trained;
+    // The other one cannot be further than the end of this gathering.
+    EXPECT_TRUE(replica.collectives->FromDeviceToDevice());
+    EXPECT_TRUE(replica.IsForming()) << replica.collectives->DeviceWay();
+    nccl.HoldJoins(false);
+    int steps = 0;
+    for (; replica.IsForming(); ++steps) ASSERT_TRUE(replica.Step(plan).ok());
+    EXPECT_TRUE(replica.IsByNccl());
+    EXPECT_LE(steps, 2 * FakeNccl::kPolls);
+    const absl::Status by_nccl = replica.Step(plan);
+    EXPECT_TRUE(by_nccl.ok()) << by_nccl;
+  };
+  std::thread other([&] { work(second, 1); });
+  work(first, 0);
+  other.join();
+  EXPECT_EQ(nccl.joined(), 2);
+}
+
+// What is cut to the transport's measure is cut alike on all members, whenever they ask.
+TEST(DeviceCollectivesTest, IsMeantToGoByNcclForAsLongAsTheGroupLasts) {
+  FakeNccl nccl;
+  MeetingPlace place;
+  Replica first(nccl, place, 0);
+  Replica second(nccl, place, 1);
+  nccl.FailJoins(1, "system error");
+  const auto work = [](Replica& replica, int rank) {
+    const absl::Status trained = replica.Train({1, rank, 2, "", ""}, 1, /*until_nccl=*/true);
+    EXPECT_TRUE(trained.ok()) << trained;
+    EXPECT_FALSE(replica.IsForming());
+    EXPECT_FALSE(replica.IsByNccl());
+    EXPECT_TRUE(replica.collectives->FromDeviceToDevice());
+  };
+  std::thread other([&] { work(second, 1); });
+  work(first, 0);
+  other.join();
+}
+
+// ---- random deaths ------------------------------------------------------------------------------
 
 // One generation: its members by rank, and what comes of each.
 struct Generation {
@@ -127,6 +183,8 @@ struct Generation {
 
   std::int64_t number = 0;
   std::vector<Replica*> members;
+  int steps = 3;
+  bool until_nccl = false;
   std::vector<absl::Status> results;
   std::vector<std::atomic<bool>> ended;
   std::vector<std::thread> threads;
@@ -169,7 +227,8 @@ class RandomDeaths : public ::testing::TestWithParam<std::uint32_t> {
   void Run(Generation& generation, std::size_t index, int stops_at_call) {
     Replica& replica = *generation.members[index];
     Stops::StopAt(stops_at_call, &replica.stopped);
-    const absl::Status result = replica.Train(generation.PlanOf(index));
+    const absl::Status result =
+        replica.Train(generation.PlanOf(index), generation.steps, generation.until_nccl);
     Stops::StopAt(0, nullptr);
     if (replica.stopped) return;  // at the end of the test, when `generation` is gone
     stops_.Change([&] {
@@ -225,27 +284,24 @@ class RandomDeaths : public ::testing::TestWithParam<std::uint32_t> {
 
   // All are well, and go the same way.
   static void ExpectAgreed(const Generation& generation) {
-    const bool by_nccl = generation.members[0]->collectives->FromDeviceToDevice();
+    const std::string way = generation.members[0]->collectives->DeviceWay();
     for (std::size_t i = 0; i < generation.members.size(); ++i) {
       EXPECT_TRUE(generation.results[i].ok()) << generation.results[i];
-      EXPECT_EQ(generation.members[i]->collectives->FromDeviceToDevice(), by_nccl);
+      EXPECT_EQ(generation.members[i]->collectives->DeviceWay(), way);
     }
   }
 
-  // Whatever has been, a group without failures has NCCL again: the next one, unless the machine is
-  // so busy that it takes longer than the limit.
-  void ExpectALaterGroupHasNccl() {
+  // Whatever has been, the next group without failures has NCCL again.
+  void ExpectTheNextGroupHasNccl() {
     nccl_.FailJoins(0, "");
     nccl_.FailIds(0);
-    bool by_nccl = false;
-    for (std::int64_t number = kGenerations + 1; !by_nccl; ++number) {
-      ASSERT_LE(number, kGenerations + kLaterGenerations) << "no group goes by NCCL any more";
-      Generation generation(number, DrawGroup());
-      ASSERT_NO_FATAL_FAILURE(RunGeneration(generation, -1, 0));
-      ASSERT_TRUE(JoinThreads(generation));
-      ExpectAgreed(generation);
-      by_nccl = generation.members[0]->collectives->FromDeviceToDevice();
-    }
+    nccl_.FailOperations(0);
+    Generation generation(kGenerations + 1, DrawGroup());
+    generation.until_nccl = true;
+    ASSERT_NO_FATAL_FAILURE(RunGeneration(generation, -1, 0));
+    ASSERT_TRUE(JoinThreads(generation));
+    ExpectAgreed(generation);
+    EXPECT_TRUE(generation.members[0]->IsByNccl());
   }
 
   void EndStoppedReplicas() {
@@ -269,6 +325,7 @@ class RandomDeaths : public ::testing::TestWithParam<std::uint32_t> {
 TEST_P(RandomDeaths, TheOthersAgreeAndGoOnByNccl) {
   for (std::int64_t number = 1; number <= kGenerations; ++number) {
     Generation generation(number, DrawGroup());
+    generation.steps = 1 + Draw(20);
     const bool fails_later = DrawFailures();
     const int size = static_cast<int>(generation.members.size());
     const int victim = Draw(3) > 0 ? Draw(size) : -1;
@@ -276,7 +333,7 @@ TEST_P(RandomDeaths, TheOthersAgreeAndGoOnByNccl) {
     if (JoinThreads(generation) && !fails_later) ExpectAgreed(generation);
     nccl_.FailOperations(0);
   }
-  ASSERT_NO_FATAL_FAILURE(ExpectALaterGroupHasNccl());
+  ASSERT_NO_FATAL_FAILURE(ExpectTheNextGroupHasNccl());
   EndStoppedReplicas();
 }
 

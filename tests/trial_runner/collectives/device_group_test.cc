@@ -25,22 +25,35 @@ namespace {
 
 class Member {
  public:
-  Member(FakeNccl& the_nccl, MeetingPlace& place, std::int64_t gpu)
-      : nccl(the_nccl),
-        host(place),
-        group(host, {.nccl = the_nccl.api(),
+  Member(FakeNccl& nccl, MeetingPlace& place, std::int64_t gpu, double formation_limit_s = 60)
+      : host(place),
+        group(host, {.nccl = nccl.api(),
                      .make_stream = FakeNccl::MakeStream,
                      .free_cached_memory = [this] { ++freed; },
                      .usable = true,
                      .gpu = {7, gpu},
-                     .formation_limit_s = 60}) {}
+                     .formation_limit_s = formation_limit_s}) {}
 
-  absl::Status Form(const GroupPlan& plan) {
+  absl::Status BeginToForm(const GroupPlan& plan) {
     group.GiveUp();
     ESPALIER_RETURN_IF_ERROR(host.Form(plan));
-    return group.Form(plan, [this](double limit_s, const std::function<bool()>& done) {
-      return WaitToJoin(limit_s, done);
-    });
+    return group.Form(plan);
+  }
+  // As with the sums of a step.
+  absl::Status SumWords() {
+    const auto words = std::make_shared<std::vector<std::int64_t>>(group.Word());
+    ESPALIER_RETURN_IF_ERROR(host.AllReduceSum(CollectiveBuffer::Of(words)));
+    group.Hear(*words);
+    return absl::OkStatus();
+  }
+  // Until the communicator is formed, or never will be.
+  absl::Status Form(const GroupPlan& plan) {
+    ESPALIER_RETURN_IF_ERROR(BeginToForm(plan));
+    while (group.forming()) {
+      EXPECT_EQ(group.communicator(), nullptr);
+      ESPALIER_RETURN_IF_ERROR(SumWords());
+    }
+    return absl::OkStatus();
   }
   NcclCommunicator::Patience Patience() {
     return [this](const std::function<bool()>& done) { return host.Wait(60, done); };
@@ -54,25 +67,9 @@ class Member {
     return values->back();
   }
 
-  const FakeNccl& nccl;
   InProcessHost host;
   int freed = 0;
   DeviceGroup group;
-
- private:
-  // The limit has come where nothing else can come any more: however busy the machine is, members
-  // that can join are waited for, and nobody waits in vain.
-  absl::Status WaitToJoin(double limit_s, const std::function<bool()>& done) {
-    constexpr int kLooks = 10;  // whoever fails itself hears of it before
-    int looks = 0;
-    bool hopeless = false;
-    const absl::Status status = host.Wait(limit_s, [&] {
-      if (done()) return true;
-      hopeless = nccl.NewestCannotForm() && ++looks > kLooks;
-      return hopeless;
-    });
-    return hopeless ? absl::DeadlineExceededError("another member cannot join") : status;
-  }
 };
 
 class DeviceGroupTest : public ::testing::Test {
@@ -169,6 +166,29 @@ TEST_F(DeviceGroupTest, AFailureHoldsForOneGroup) {
   EXPECT_EQ(ByNccl({0, 1}), 0);
   Form({1, 0});
   EXPECT_EQ(ByNccl({0, 1}), 2);
+}
+
+// Nobody waits until a limit because another has failed: its word is enough.
+TEST_F(DeviceGroupTest, OthersHearOfAFailureByTheNextWord) {
+  nccl_.FailJoins(1, "unhandled system error");
+  ++generation_;
+  OnAll({0, 1, 2}, [this](Member& member, int rank) {
+    ASSERT_TRUE(member.BeginToForm({generation_, rank, 3, "", ""}).ok());
+    int words = 0;
+    for (; member.group.forming(); ++words) ASSERT_TRUE(member.SumWords().ok());
+    EXPECT_LE(words, FakeNccl::kPolls);  // that is when it hears of it itself
+  });
+  EXPECT_EQ(ByNccl({0, 1, 2}), 0);
+}
+
+TEST_F(DeviceGroupTest, ACommunicatorThatTakesTooLongIsGivenUp) {
+  for (std::int64_t gpu = 4; gpu < 6; ++gpu) {
+    members_.push_back(std::make_unique<Member>(nccl_, place_, gpu, /*formation_limit_s=*/0));
+  }
+  nccl_.HoldJoins(true);
+  Form({4, 5});
+  EXPECT_EQ(ByNccl({4, 5}), 0);
+  EXPECT_THAT(members_[4]->group.way(), ::testing::HasSubstr("NCCL failed"));
 }
 
 // As the others hear it, and the record of the study.

@@ -26,7 +26,7 @@ struct ncclComm {
 namespace espalier {
 namespace {
 
-constexpr int kPolls = 3;
+constexpr int kPolls = FakeNccl::kPolls;
 constexpr std::chrono::seconds kPatience{60};  // for what must come, however busy the machine is
 
 // One operation of all ranks: complete when each has begun it.
@@ -46,7 +46,6 @@ struct Operation {
 
 struct World {
   int size = 0;
-  bool cannot_form = false;
   std::map<int, ncclComm*> members;
   std::map<int, std::size_t> begun;  // operations, by rank
   std::vector<Operation> operations;
@@ -63,6 +62,7 @@ struct Everything {
   std::set<std::unique_ptr<ncclComm>> communicators;  // kept when aborted: handles stay distinct
   std::map<const void*, int> pending;                 // by stream: operations that it waits for
   std::map<const ncclComm*, std::map<const void*, int>> held;  // of `pending`, by communicator
+  bool holds_joins = false;
   int joins_to_fail = 0;
   int ids_to_fail = 0;
   int operations_to_fail = 0;
@@ -215,7 +215,6 @@ ncclResult_t InitRank(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncc
   if (everything->joins_to_fail > 0) {
     --everything->joins_to_fail;
     made->error = ncclUnhandledCudaError;
-    world.cannot_form = true;
   } else {
     world.members[rank] = made.get();
   }
@@ -230,7 +229,9 @@ ncclResult_t GetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   *state = ncclInProgress;
   if (!comm->joined && comm->error == ncclSuccess) {
     World& world = everything->worlds.at(comm->world);
-    if (static_cast<int>(world.members.size()) < world.size) return ncclSuccess;
+    if (static_cast<int>(world.members.size()) < world.size || everything->holds_joins) {
+      return ncclSuccess;
+    }
   }
   if (comm->polls_left > 0 && --comm->polls_left > 0) return ncclSuccess;
   if (!comm->joined && comm->error == ncclSuccess) {
@@ -403,6 +404,11 @@ std::unique_ptr<CommunicatorStream> FakeNccl::MakeStream() {
   return std::make_unique<FakeStream>();
 }
 
+void FakeNccl::HoldJoins(bool hold) {
+  const std::lock_guard lock(everything->mutex);
+  everything->holds_joins = hold;
+}
+
 void FakeNccl::FailJoins(int count, const std::string& text) {
   const std::lock_guard lock(everything->mutex);
   everything->joins_to_fail = count;
@@ -412,12 +418,6 @@ void FakeNccl::FailJoins(int count, const std::string& text) {
 void FakeNccl::FailIds(int count) {
   const std::lock_guard lock(everything->mutex);
   everything->ids_to_fail = count;
-}
-
-bool FakeNccl::NewestCannotForm() const {
-  const std::lock_guard lock(everything->mutex);
-  const auto newest = everything->worlds.find(everything->worlds_given);
-  return newest != everything->worlds.end() && newest->second.cannot_form;
 }
 
 void FakeNccl::FailOperations(int count) {

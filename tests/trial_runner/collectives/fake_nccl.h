@@ -17,6 +17,9 @@ namespace espalier {
 // aborted, a second abort, blocking mode.
 class FakeNccl {
  public:
+  // How often a rank asks until what it has begun is over, where it waits for nobody.
+  static constexpr int kPolls = 3;
+
   FakeNccl();  // one at a time
   ~FakeNccl();
   FakeNccl(const FakeNccl&) = delete;
@@ -26,12 +29,12 @@ class FakeNccl {
   // A stream of its own for a communicator; `current` operations need not be waited for.
   static std::unique_ptr<CommunicatorStream> MakeStream();
 
+  // Until it is called again with false, nobody comes to the end of joining: it takes its time.
+  void HoldJoins(bool hold);
   // The next `count` joins, of whatever rank, end in an error with this text. Their peers hear
   // nothing of it.
   void FailJoins(int count, const std::string& text);
   void FailIds(int count);
-  // Whether a rank has failed to join by the newest id, so that the others wait for nothing.
-  bool NewestCannotForm() const;
   // The next `count` all-reduces or broadcasts that ranks begin end in an error, which they hear of
   // later; their peers hear nothing of it, and wait.
   void FailOperations(int count);

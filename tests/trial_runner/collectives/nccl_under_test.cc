@@ -33,8 +33,55 @@ TheFakeNccl& The() {
   return *the;
 }
 
+// Its groups are there when NCCL's communicator is, or never will be: so the suite's few operations
+// go by NCCL.
+class FormedAtOnce final : public Collectives {
+ public:
+  FormedAtOnce(std::unique_ptr<Collectives> inner, int device)
+      : inner_(std::move(inner)), device_(device) {}
+
+  std::string Address() const override { return inner_->Address(); }
+  double Waiting_s() const override { return inner_->Waiting_s(); }
+  void Expect(std::int64_t generation, const std::string& secret) override {
+    inner_->Expect(generation, secret);
+  }
+  absl::Status Form(const GroupPlan& plan) override {
+    ESPALIER_RETURN_IF_ERROR(inner_->Form(plan));
+    while (inner_->DeviceWay() == "by NCCL once its communicator is formed") {
+      CollectiveBuffer buffer = CollectiveBuffer::Of(std::make_shared<std::vector<float>>(1));
+      buffer.device = device_;
+      ESPALIER_RETURN_IF_ERROR(inner_->AllReduceSum(buffer));
+    }
+    return absl::OkStatus();
+  }
+  void StartAllReduceSum(const CollectiveBuffer& buffer) override {
+    inner_->StartAllReduceSum(buffer);
+  }
+  void StartBroadcast(const CollectiveBuffer& buffer, int root) override {
+    inner_->StartBroadcast(buffer, root);
+  }
+  void StartSend(const CollectiveBuffer& buffer, int to) override { inner_->StartSend(buffer, to); }
+  void StartReceive(const CollectiveBuffer& buffer, int from) override {
+    inner_->StartReceive(buffer, from);
+  }
+  absl::Status WaitAll() override { return inner_->WaitAll(); }
+  absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
+      const std::vector<std::int64_t>& values) override {
+    return inner_->AllGather(values);
+  }
+  bool FromDeviceToDevice() const override { return inner_->FromDeviceToDevice(); }
+  std::string DeviceWay() const override { return inner_->DeviceWay(); }
+  void Abandon(std::int64_t generation, double grace_s) override {
+    inner_->Abandon(generation, grace_s);
+  }
+
+ private:
+  const std::unique_ptr<Collectives> inner_;
+  const int device_;
+};
+
 absl::StatusOr<std::unique_ptr<Collectives>> MakeOverFake(CollectivesOptions options, int device,
-                                                          std::int64_t gpu) {
+                                                          std::int64_t gpu, bool at_once) {
   options.device = device;
   ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<Collectives> host, MakeGlooCollectives(options));
   DeviceCollectives::Device made{.staging = std::make_unique<HostStaging>(*host),
@@ -42,9 +89,11 @@ absl::StatusOr<std::unique_ptr<Collectives>> MakeOverFake(CollectivesOptions opt
                                            .make_stream = FakeNccl::MakeStream,
                                            .free_cached_memory = [] {},
                                            .usable = true,
-                                           .gpu = {7, gpu},
-                                           .formation_limit_s = 60}};
-  return std::make_unique<DeviceCollectives>(std::move(host), options, std::move(made));
+                                           .gpu = {7, gpu}}};
+  std::unique_ptr<Collectives> collectives =
+      std::make_unique<DeviceCollectives>(std::move(host), options, std::move(made));
+  if (at_once) collectives = std::make_unique<FormedAtOnce>(std::move(collectives), device);
+  return collectives;
 }
 
 CollectivesUnderTest Row(
@@ -70,11 +119,19 @@ CollectivesUnderTest Row(
 const std::vector<CollectivesUnderTest>& AllCollectivesUnderTest() {
   The();
   static const std::vector<CollectivesUnderTest> all = {
-      Row("nccl", [](const CollectivesOptions& options,
-                     int member) { return MakeOverFake(options, member, /*gpu=*/member); }),
+      Row("nccl",
+          [](const CollectivesOptions& options, int member) {
+            return MakeOverFake(options, member, /*gpu=*/member, /*at_once=*/true);
+          }),
+      // As in training: the communicator is there in the middle of the suite's operations, or
+      // later.
+      Row("nccl_that_forms_meanwhile",
+          [](const CollectivesOptions& options, int member) {
+            return MakeOverFake(options, member, /*gpu=*/member, /*at_once=*/false);
+          }),
       // Members that share a GPU cannot use NCCL.
       Row("device_memory_through_the_hosts", [](const CollectivesOptions& options, int member) {
-        return MakeOverFake(options, member, /*gpu=*/0);
+        return MakeOverFake(options, member, /*gpu=*/0, /*at_once=*/false);
       })};
   return all;
 }
