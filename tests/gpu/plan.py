@@ -122,14 +122,14 @@ def calls():
     return figures
 
 
-def train(folder, address, trials=1, **study):
+def train(folder, address, trials=1, images=5000, **study):
     """ResNet-18 on made-up images for two epochs; the trials, as exported, and the most memory that one had on its GPU."""
     path = folder / "study.json"
     path.write_text(json.dumps({
         "name": "gpu", "metric": {"name": "accuracy", "direction": "maximize"}, "sampler": "random", "trials": trials,
         "search_space": {"lr": {"_type": "uniform", "_value": [0.02, 0.03]}}, "max_restarts": 0,
         "command": [binary("resnet18"), "--epochs", "2", "--data", "synthetic", "--images",
-                    "5000" if device() == "cuda" else "100"], **study}), encoding="utf-8")
+                    str(images) if device() == "cuda" else "100"], **study}), encoding="utf-8")
     with subprocess.Popen([binary("tuner"), "submit", path, "--service", address, "--wait"]) as waiting:
         most = 0
         while waiting.poll() is None:
@@ -198,7 +198,7 @@ def nccl_on_one_gpu():
         folder = pathlib.Path(name)
         with service(folder) as address, agent(folder, address, "a", *slots(1), NCCL_HOSTID="a", **variables), \
                 agent(folder, address, "b", *slots(1), NCCL_HOSTID="b", **variables):
-            train(folder, address, slots={"min": 2, "max": 2})
+            train(folder, address, images=20000, slots={"min": 2, "max": 2})  # longer than NCCL takes to form
         said = "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in folder.glob("[ab]/**/replica-*.log"))
         print(said)
         if "gradients go by NCCL" not in said:
@@ -235,9 +235,11 @@ def losses():
         output_of([binary("tuner"), "pin", "gpu", "0", "--slots", "3", "--service", address])
         took_s, memory_mb, after = [], [], 0
         for _ in range(5):
-            generation = await_step(logs, "three replicas", lambda s: s[3] == 3 and s[1] > after)[1]
+            began_s, generation, *_ = await_step(logs, "three replicas", lambda s: s[3] == 3 and s[1] > after)
             for rank in range(3):
                 await_step(logs, f"rank {rank}", lambda s, rank=rank: s[1] == generation and s[2] == rank)
+            if device() == "cuda":  # by then NCCL's communicator is formed, and used
+                await_step(logs, "a group that goes by NCCL", lambda s: s[1] == generation and s[0] > began_s + 4)
             members = {mine[-1][2]: pid for pid, mine in steps_in(logs).items() if mine and mine[-1][1] == generation}
             memory_mb.append(device_memory_by_process().get(members.get(0), 0))
             killed = time.clock_gettime(time.CLOCK_MONOTONIC)

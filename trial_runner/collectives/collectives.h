@@ -121,8 +121,8 @@ class Collectives {
   virtual absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
       const std::vector<std::int64_t>& values) = 0;
 
-  // Whether device memory goes from device to device in the present group. All members say the
-  // same.
+  // Whether device memory is to go from device to device in the present group, at once or a little
+  // later. All members say the same, for as long as the group lasts.
   virtual bool FromDeviceToDevice() const { return false; }
   // How device memory goes to the other members of the present group, as in "by NCCL"; empty: the
   // group has none, or no other members.

@@ -16,18 +16,17 @@ namespace {
 // A member that leaves aborts its communicator when the others have long ended what they had begun.
 constexpr double kLeaverLingers_s = 2;
 
-// What a member tells of its attempt to join.
-enum Attempt : std::int64_t { kFailed, kOutOfMemory, kJoined };
-
-Attempt AttemptOf(const absl::Status& status) {
-  if (status.ok()) return kJoined;
-  return absl::StrContains(status.message(), "out of memory") ? kOutOfMemory : kFailed;
-}
+// Places in a word. Each member counts one in one of the first, by how far it is. The id with which
+// the members join comes last, from rank 0.
+enum Place : std::int64_t { kWaiting, kFailed, kOutOfMemory, kJoined, kId };
+constexpr std::size_t kWordNumbers = kId + NcclCommunicator::kIdNumbers;
 
 }  // namespace
 
-absl::Status DeviceGroup::Form(const GroupPlan& plan, const Wait& wait) {
-  in_use_ = false;
+absl::Status DeviceGroup::Form(const GroupPlan& plan) {
+  plan_ = plan;
+  in_use_ = meant_for_nccl_ = false;
+  forming_.reset();
   way_.clear();
   if (plan.size == 1) {
     if (communicator_) communicator_->LingerFor(kLeaverLingers_s);
@@ -44,15 +43,20 @@ absl::Status DeviceGroup::Form(const GroupPlan& plan, const Wait& wait) {
   switch (device_plan.kind) {
     case DeviceGroupPlan::Kind::kStaged:
       communicator_.reset();
-      Go(plan, absl::StrCat("through host memory: ", std::string(device_plan.reason)));
+      Go(absl::StrCat("through host memory: ", std::string(device_plan.reason)));
       return absl::OkStatus();
     case DeviceGroupPlan::Kind::kKeep:
-      in_use_ = true;
-      Go(plan, "by NCCL");
+      in_use_ = meant_for_nccl_ = true;
+      Go("by NCCL");
       return absl::OkStatus();
     case DeviceGroupPlan::Kind::kInit: {
-      ESPALIER_ASSIGN_OR_RETURN(in_use_, FormCommunicator(plan, wait));
-      if (in_use_) Go(plan, "by NCCL");
+      // All have come here, so whatever the members of the old one had begun has ended.
+      communicator_.reset();
+      ESPALIER_ASSIGN_OR_RETURN(const auto ids, host_.AllGather(NewId()));
+      forming_.emplace();
+      way_ = "by NCCL once its communicator is formed";
+      Begin(ids[0]);
+      meant_for_nccl_ = forming();
       return absl::OkStatus();
     }
   }
@@ -60,8 +64,9 @@ absl::Status DeviceGroup::Form(const GroupPlan& plan, const Wait& wait) {
 }
 
 void DeviceGroup::GiveUp() {
-  in_use_ = false;
-  if (communicator_ && communicator_->busy()) communicator_.reset();
+  in_use_ = meant_for_nccl_ = false;
+  forming_.reset();
+  if (communicator_ && !communicator_->idle()) communicator_.reset();
 }
 
 DeviceOffer DeviceGroup::Offer() const {
@@ -76,71 +81,88 @@ DeviceOffer DeviceGroup::Offer() const {
   return offer;
 }
 
-absl::StatusOr<bool> DeviceGroup::FormCommunicator(const GroupPlan& plan, const Wait& wait) {
-  // All have come here, so whatever the members of the old one had begun has ended.
-  communicator_.reset();
-  // The second attempt is for when a member's GPU was full of memory that LibTorch only keeps.
-  for (const bool last : {false, true}) {
-    ESPALIER_ASSIGN_OR_RETURN(const auto id, ShareId(plan));
-    Formed formed = Join(plan, id, wait);
-    if (absl::IsAborted(formed.status())) return formed.status();
-    ESPALIER_ASSIGN_OR_RETURN(const auto told, host_.AllGather({AttemptOf(formed.status())}));
-    const auto all = [&](Attempt attempt) {
-      return std::all_of(told.begin(), told.end(),
-                         [&](const auto& of) { return of[0] == attempt; });
-    };
-    const auto some = [&](Attempt attempt) {
-      return std::any_of(told.begin(), told.end(),
-                         [&](const auto& of) { return of[0] == attempt; });
-    };
-    if (all(kJoined)) {
-      communicator_ = *std::move(formed);
-      communicator_plan_ = plan;
-      return true;
-    }
-    if (!last && some(kOutOfMemory)) {
-      options_.free_cached_memory();
-      continue;
-    }
-    // Each member that failed says why; the others know of it by rank 0's word alone.
-    if (!formed.ok()) {
-      std::fprintf(stderr, "espalier: generation %lld, rank %d: %s\n",
-                   static_cast<long long>(plan.generation), plan.rank,
-                   std::string(formed.status().message()).c_str());
-    }
-    break;
-  }
-  Go(plan, "through host memory: NCCL failed, and is tried again when the replicas change");
-  return false;
-}
-
-absl::StatusOr<std::vector<std::int64_t>> DeviceGroup::ShareId(const GroupPlan& plan) {
-  // Zeros if NCCL gives rank 0 none: the others wait to hear.
+std::vector<std::int64_t> DeviceGroup::NewId() const {
   std::vector<std::int64_t> id(NcclCommunicator::kIdNumbers);
-  if (plan.rank == 0) {
+  if (plan_.rank == 0) {
     if (auto made = NcclCommunicator::NewId(options_.nccl); made.ok()) id = *std::move(made);
   }
-  ESPALIER_ASSIGN_OR_RETURN(auto ids, host_.AllGather(id));
-  return std::move(ids[0]);
+  return id;
 }
 
-DeviceGroup::Formed DeviceGroup::Join(const GroupPlan& plan, const std::vector<std::int64_t>& id,
-                                      const Wait& wait) {
+void DeviceGroup::Begin(const std::vector<std::int64_t>& id) {
   const auto is_zero = [](std::int64_t number) { return number == 0; };
   if (std::all_of(id.begin(), id.end(), is_zero)) {
-    return absl::UnavailableError("NCCL gives rank 0 no id");
+    forming_->failure = "NCCL gives rank 0 no id";
+    Fail();
+    return;
   }
-  return NcclCommunicator::Join(
-      options_.nccl, options_.make_stream(), id, plan.rank, plan.size,
-      [&](const std::function<bool()>& done) { return wait(options_.formation_limit_s, done); });
+  forming_->ends = std::chrono::steady_clock::now() +
+                   std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                       std::chrono::duration<double>(options_.formation_limit_s));
+  forming_->communicator =
+      NcclCommunicator::Begin(options_.nccl, options_.make_stream(), id, plan_.rank, plan_.size);
 }
 
-void DeviceGroup::Go(const GroupPlan& plan, std::string way) {
+std::int64_t DeviceGroup::Look() {
+  if (!forming_->failure.empty()) return kFailed;
+  if (!forming_->communicator) return kWaiting;
+  const absl::StatusOr<bool> joined = forming_->communicator->Joined();
+  if (!joined.ok()) {
+    forming_->failure = std::string(joined.status().message());
+    return absl::StrContains(forming_->failure, "out of memory") ? kOutOfMemory : kFailed;
+  }
+  if (*joined) return kJoined;
+  if (std::chrono::steady_clock::now() < forming_->ends) return kWaiting;
+  forming_->failure =
+      absl::StrCat("NCCL's communicator was not formed within ", options_.formation_limit_s, " s");
+  return kFailed;
+}
+
+std::vector<std::int64_t> DeviceGroup::Word() {
+  std::vector<std::int64_t> word(kWordNumbers);
+  ++word[static_cast<std::size_t>(Look())];
+  if (!forming_->communicator) {
+    const std::vector<std::int64_t> id = NewId();
+    std::copy(id.begin(), id.end(), word.begin() + kId);
+  }
+  return word;
+}
+
+void DeviceGroup::Hear(const std::vector<std::int64_t>& sum) {
+  ESPALIER_CHECK(forming_ && sum.size() == kWordNumbers, "a word that nobody waits for");
+  if (!forming_->communicator) {
+    Begin({sum.begin() + kId, sum.end()});
+  } else if (sum[kOutOfMemory] > 0 && !forming_->is_second) {
+    // A member's GPU was full, perhaps of memory that LibTorch only keeps.
+    forming_.emplace().is_second = true;
+    options_.free_cached_memory();
+  } else if (sum[kOutOfMemory] + sum[kFailed] > 0) {
+    Fail();
+  } else if (sum[kJoined] == plan_.size) {
+    communicator_ = std::move(forming_->communicator);
+    communicator_plan_ = plan_;
+    forming_.reset();
+    in_use_ = true;
+    Go("by NCCL");
+  }
+}
+
+void DeviceGroup::Fail() {
+  // Each member that failed says why; the others know of it by rank 0's word alone.
+  if (!forming_->failure.empty()) {
+    std::fprintf(stderr, "espalier: generation %lld, rank %d: %s\n",
+                 static_cast<long long>(plan_.generation), plan_.rank, forming_->failure.c_str());
+  }
+  forming_.reset();
+  Go("through host memory: NCCL failed, and is tried again when the replicas change");
+}
+
+void DeviceGroup::Go(std::string way) {
   way_ = std::move(way);
-  if (plan.rank != 0 || way_ == told_) return;
+  if (plan_.rank != 0 || way_ == told_) return;
   told_ = way_;
   std::fprintf(stderr, "espalier: from generation %lld on gradients go %s\n",
-               static_cast<long long>(plan.generation), way_.c_str());
+               static_cast<long long>(plan_.generation), way_.c_str());
 }
 
 }  // namespace espalier

@@ -53,17 +53,26 @@ absl::StatusOr<std::vector<std::int64_t>> NcclCommunicator::NewId(const NcclApi&
   return numbers;
 }
 
-absl::StatusOr<std::unique_ptr<NcclCommunicator>> NcclCommunicator::Join(
+std::unique_ptr<NcclCommunicator> NcclCommunicator::Begin(
     const NcclApi& nccl, std::unique_ptr<CommunicatorStream> stream,
-    const std::vector<std::int64_t>& id, int rank, int size, const Patience& patience) {
+    const std::vector<std::int64_t>& id, int rank, int size) {
   ncclUniqueId unique;
   ESPALIER_CHECK(id.size() * sizeof(std::int64_t) == sizeof(unique), "not an id of NCCL's");
   std::memcpy(&unique, id.data(), sizeof(unique));
-  std::unique_ptr<NcclCommunicator> joined(new NcclCommunicator(nccl, std::move(stream)));
+  std::unique_ptr<NcclCommunicator> begun(new NcclCommunicator(nccl, std::move(stream)));
   ncclConfig_t config = NonBlocking();
-  const ncclResult_t result = nccl.init_rank(joined->comm_.get(), size, unique, rank, &config);
-  ESPALIER_RETURN_IF_ERROR(joined->Settle(result, patience));
-  return joined;
+  begun->joining_ = nccl.init_rank(begun->comm_.get(), size, unique, rank, &config);
+  return begun;
+}
+
+absl::StatusOr<bool> NcclCommunicator::Joined() {
+  if (joining_ == ncclInProgress) {
+    const ncclResult_t asked = nccl_.get_async_error(*comm_, &joining_);
+    if (asked != ncclSuccess) joining_ = asked;
+  }
+  if (joining_ == ncclInProgress) return false;
+  if (joining_ != ncclSuccess) return Fail(joining_);
+  return true;
 }
 
 NcclCommunicator::~NcclCommunicator() {
@@ -133,12 +142,12 @@ absl::Status NcclCommunicator::WaitAll(const Patience& patience) {
     if (nccl_.get_async_error(*comm_, &state) != ncclSuccess) state = ncclInternalError;
     return stream_->Passed() || (state != ncclSuccess && state != ncclInProgress);
   }));
-  if (state != ncclSuccess && state != ncclInProgress) return ErrorOf(state);
+  if (state != ncclSuccess && state != ncclInProgress) return Fail(state);
   in_use_.clear();
   return absl::OkStatus();
 }
 
-absl::Status NcclCommunicator::Settle(ncclResult_t result, const Patience& patience) const {
+absl::Status NcclCommunicator::Settle(ncclResult_t result, const Patience& patience) {
   if (result == ncclInProgress) {
     const auto settled = [&] {
       const ncclResult_t asked = nccl_.get_async_error(*comm_, &result);
@@ -150,10 +159,11 @@ absl::Status NcclCommunicator::Settle(ncclResult_t result, const Patience& patie
     while (!done && std::chrono::steady_clock::now() < end) done = settled();
     if (!done) ESPALIER_RETURN_IF_ERROR(patience(settled));
   }
-  return result == ncclSuccess ? absl::OkStatus() : ErrorOf(result);
+  return result == ncclSuccess ? absl::OkStatus() : Fail(result);
 }
 
-absl::Status NcclCommunicator::ErrorOf(ncclResult_t result) const {
+absl::Status NcclCommunicator::Fail(ncclResult_t result) {
+  failed_ = true;
   return absl::UnavailableError(
       absl::StrCat("NCCL: ", nccl_.error_string(result), ": ", nccl_.last_error(*comm_)));
 }

@@ -34,10 +34,14 @@ class NcclCommunicator {
 
   // The id that rank 0 makes and with which all members join.
   static absl::StatusOr<std::vector<std::int64_t>> NewId(const NcclApi& nccl);
-  // On the calling thread's current device, to which `stream` belongs.
-  static absl::StatusOr<std::unique_ptr<NcclCommunicator>> Join(
-      const NcclApi& nccl, std::unique_ptr<CommunicatorStream> stream,
-      const std::vector<std::int64_t>& id, int rank, int size, const Patience& patience);
+  // Begins to join the others, on the calling thread's current device, to which `stream` belongs.
+  // It goes on by itself; until Joined() says that it is done, nothing else may be asked for.
+  static std::unique_ptr<NcclCommunicator> Begin(const NcclApi& nccl,
+                                                 std::unique_ptr<CommunicatorStream> stream,
+                                                 const std::vector<std::int64_t>& id, int rank,
+                                                 int size);
+  // Whether it is done. An error if it has failed. Does not wait.
+  absl::StatusOr<bool> Joined();
   // Aborts the communicator, on a thread of its own that keeps the buffers until the GPU has let go
   // of them.
   ~NcclCommunicator();
@@ -57,7 +61,8 @@ class NcclCommunicator {
   // Waits for everything begun.
   absl::Status WaitAll(const Patience& patience);
 
-  bool busy() const { return !in_use_.empty(); }  // since the last WaitAll
+  // Nothing was begun since the last WaitAll, and NCCL has told of no error.
+  bool idle() const { return in_use_.empty() && !failed_; }
 
   // The destructor's thread waits for this long before it aborts. For a member that leaves: within
   // a node the others' kernels may still read its memory (NCCL's issue 863), and it does not hear
@@ -71,15 +76,17 @@ class NcclCommunicator {
   absl::Status Enqueue(const std::function<ncclResult_t()>& start,
                        const std::vector<CollectiveBuffer>& buffers, const Patience& patience);
   // Waits until NCCL is done with its last call that returned `result`.
-  absl::Status Settle(ncclResult_t result, const Patience& patience) const;
-  absl::Status ErrorOf(ncclResult_t result) const;
+  absl::Status Settle(ncclResult_t result, const Patience& patience);
+  absl::Status Fail(ncclResult_t result);
 
   const NcclApi& nccl_;
   std::unique_ptr<CommunicatorStream> stream_;
   // NCCL's thread stores the communicator here once more when it has joined: kept until the abort
   // has ended.
   std::shared_ptr<ncclComm_t> comm_ = std::make_shared<ncclComm_t>(nullptr);
+  ncclResult_t joining_ = ncclInProgress;  // what NCCL said last of it
   double linger_s_ = 0;
+  bool failed_ = false;
   std::vector<std::shared_ptr<const void>> in_use_;  // owners of what the stream works on
 };
 

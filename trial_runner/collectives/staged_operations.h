@@ -11,21 +11,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "trial_runner/collectives/collectives.h"
+#include "trial_runner/collectives/staged_operation.h"
 
 namespace espalier {
-
-// One operation of Collectives.
-struct StagedOperation {
-  enum class Kind { kAllReduceSum, kBroadcast, kSend, kReceive };
-  Kind kind = Kind::kAllReduceSum;
-  CollectiveBuffer buffer;
-  int peer = 0;        // root, receiver or sender
-  bool reads = true;   // whether this member's content matters
-  bool writes = true;  // whether it changes
-};
-
-void StartOnHost(Collectives& host, const StagedOperation& operation);
 
 // Operations on device memory by way of the host's memory: copied to pinned memory, done there by
 // `host`, copied back. All operations, also those on host memory, begin in the order of the calls,

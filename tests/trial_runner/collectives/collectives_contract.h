@@ -15,6 +15,8 @@ namespace espalier {
 // One way to be Collectives, and the memory that the contract suite has it work on.
 struct CollectivesUnderTest {
   std::string name;
+  // Whether LibTorch can compute on the buffers: not where their device is a stand-in.
+  bool libtorch_computes = true;
   // `member` counts the members of a test from 0, all in this process.
   std::function<absl::StatusOr<std::unique_ptr<Collectives>>(const CollectivesOptions&, int member)>
       make;

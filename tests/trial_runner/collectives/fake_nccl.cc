@@ -18,6 +18,7 @@ struct ncclComm {
   ncclComm_t* address = nullptr;  // to be stored at once more
   int polls_left = 0;             // until what is under way is over
   ncclResult_t error = ncclSuccess;
+  bool told = false;  // of the error
   bool joined = false;
   bool aborted = false;
 };
@@ -25,7 +26,8 @@ struct ncclComm {
 namespace espalier {
 namespace {
 
-constexpr int kPolls = 3;
+constexpr int kPolls = FakeNccl::kPolls;
+constexpr std::chrono::seconds kPatience{60};  // for what must come, however busy the machine is
 
 // One operation of all ranks: complete when each has begun it.
 struct Operation {
@@ -60,8 +62,11 @@ struct Everything {
   std::set<std::unique_ptr<ncclComm>> communicators;  // kept when aborted: handles stay distinct
   std::map<const void*, int> pending;                 // by stream: operations that it waits for
   std::map<const ncclComm*, std::map<const void*, int>> held;  // of `pending`, by communicator
+  bool holds_joins = false;
   int joins_to_fail = 0;
   int ids_to_fail = 0;
+  int operations_to_fail = 0;
+  bool tells_aborts = false;
   std::string failure = "remote process exited";
   FakeNccl::AtCall at_call = nullptr;
   std::int64_t joined = 0;
@@ -100,7 +105,9 @@ void Sum(std::map<int, Operation::Part>& parts) {
   const std::size_t count = parts.begin()->second.count;
   std::vector<Number> sum(count);
   for (auto& [rank, part] : parts) {
-    for (std::size_t i = 0; i < count; ++i) sum[i] += static_cast<Number*>(part.memory)[i];
+    for (std::size_t i = 0; i < count; ++i) {
+      sum[i] = static_cast<Number>(sum[i] + static_cast<Number*>(part.memory)[i]);
+    }
   }
   for (auto& [rank, part] : parts) std::memcpy(part.memory, sum.data(), count * sizeof(Number));
 }
@@ -122,6 +129,8 @@ void Complete(Operation& operation) {
     Sum<float>(operation.parts);
   } else if (first.type == ncclFloat64) {
     Sum<double>(operation.parts);
+  } else if (first.type == ncclUint8) {
+    Sum<std::uint8_t>(operation.parts);
   } else {
     Sum<std::int64_t>(operation.parts);
   }
@@ -131,11 +140,36 @@ void Complete(Operation& operation) {
 void CheckUsable(const ncclComm& comm) {
   ESPALIER_CHECK(!comm.aborted, "an operation on a communicator that was aborted");
   ESPALIER_CHECK(comm.joined && comm.polls_left == 0, "an operation on one that is in progress");
-  ESPALIER_CHECK(comm.error == ncclSuccess, "an operation on a communicator in error");
+  ESPALIER_CHECK(comm.error == ncclSuccess || !comm.told,
+                 "an operation on a communicator in error");
+}
+
+// Connections to a rank whose communicator is aborted break, and then nothing comes of it any more.
+void NoteAborts(ncclComm& comm) {
+  if (!everything->tells_aborts || !comm.joined || comm.error != ncclSuccess) return;
+  for (const auto& [rank, member] : everything->worlds.at(comm.world).members) {
+    if (member->aborted) comm.error = ncclRemoteError;
+  }
+}
+
+// What a call says that finds an error; ncclSuccess: there is none.
+ncclResult_t ErrorAtBegin(ncclComm& comm) {
+  NoteAborts(comm);
+  comm.told = comm.error != ncclSuccess;
+  return comm.error;
 }
 
 ncclResult_t Begin(ncclComm& comm, const Operation::Part& part) {
   CheckUsable(comm);
+  if (const ncclResult_t error = ErrorAtBegin(comm); error != ncclSuccess) return error;
+  if (everything->operations_to_fail > 0) {
+    // It is heard of later. The others wait for this rank's part.
+    --everything->operations_to_fail;
+    comm.error = ncclSystemError;
+    comm.polls_left = kPolls;
+    Hold(comm, part.stream);
+    return ncclInProgress;
+  }
   World& world = everything->worlds.at(comm.world);
   const std::size_t index = world.begun[comm.rank]++;
   if (world.operations.size() <= index) world.operations.resize(index + 1);
@@ -195,7 +229,9 @@ ncclResult_t GetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   *state = ncclInProgress;
   if (!comm->joined && comm->error == ncclSuccess) {
     World& world = everything->worlds.at(comm->world);
-    if (static_cast<int>(world.members.size()) < world.size) return ncclSuccess;
+    if (static_cast<int>(world.members.size()) < world.size || everything->holds_joins) {
+      return ncclSuccess;
+    }
   }
   if (comm->polls_left > 0 && --comm->polls_left > 0) return ncclSuccess;
   if (!comm->joined && comm->error == ncclSuccess) {
@@ -203,6 +239,8 @@ ncclResult_t GetAsyncError(ncclComm_t comm, ncclResult_t* state) {
     *comm->address = comm;  // as NCCL's own thread does
     ++everything->joined;
   }
+  NoteAborts(*comm);
+  comm->told = comm->error != ncclSuccess;
   *state = comm->error;
   return ncclSuccess;
 }
@@ -255,6 +293,8 @@ ncclResult_t Transfer(ncclComm& comm, void* memory, std::size_t count, ncclDataT
   ESPALIER_CHECK(group_depth > 0, "sends and receives begin in a group");
   CheckUsable(comm);
   of_group = &comm;
+  NoteAborts(comm);
+  if (comm.error != ncclSuccess) return comm.error;  // and the group's end tells of it
   World& world = everything->worlds.at(comm.world);
   Hold(comm, stream);
   (sends ? world.sends : world.receives)[{from, to}].push_back(
@@ -285,7 +325,10 @@ ncclResult_t GroupEnd() {
   const auto lock = Enter();
   --group_depth;
   if (of_group == nullptr) return ncclSuccess;
-  std::exchange(of_group, nullptr)->polls_left = kPolls;
+  ncclComm& comm = *std::exchange(of_group, nullptr);
+  comm.told = comm.error != ncclSuccess;
+  if (comm.told) return comm.error;
+  comm.polls_left = kPolls;
   return ncclInProgress;
 }
 
@@ -316,7 +359,7 @@ class FakeStream final : public CommunicatorStream {
   }
   void Synchronize() override {
     std::unique_lock lock(everything->mutex);
-    const bool ended = everything->changed.wait_for(lock, std::chrono::seconds(20),
+    const bool ended = everything->changed.wait_for(lock, kPatience,
                                                     [&] { return everything->pending[this] == 0; });
     ESPALIER_CHECK(ended, "a stream that was to be waited for is held by an operation");
   }
@@ -333,8 +376,8 @@ FakeNccl::~FakeNccl() {
   {
     // Communicators are aborted by threads of their own, which destroy the streams last.
     std::unique_lock lock(everything->mutex);
-    const bool gone = everything->changed.wait_for(lock, std::chrono::seconds(20),
-                                                   [] { return everything->streams == 0; });
+    const bool gone =
+        everything->changed.wait_for(lock, kPatience, [] { return everything->streams == 0; });
     ESPALIER_CHECK(gone, "a communicator was never aborted");
     for (const auto& comm : everything->communicators) ESPALIER_CHECK(comm->aborted, "one is left");
   }
@@ -361,6 +404,11 @@ std::unique_ptr<CommunicatorStream> FakeNccl::MakeStream() {
   return std::make_unique<FakeStream>();
 }
 
+void FakeNccl::HoldJoins(bool hold) {
+  const std::lock_guard lock(everything->mutex);
+  everything->holds_joins = hold;
+}
+
 void FakeNccl::FailJoins(int count, const std::string& text) {
   const std::lock_guard lock(everything->mutex);
   everything->joins_to_fail = count;
@@ -370,6 +418,21 @@ void FakeNccl::FailJoins(int count, const std::string& text) {
 void FakeNccl::FailIds(int count) {
   const std::lock_guard lock(everything->mutex);
   everything->ids_to_fail = count;
+}
+
+void FakeNccl::FailOperations(int count) {
+  const std::lock_guard lock(everything->mutex);
+  everything->operations_to_fail = count;
+}
+
+void FakeNccl::BreakAll() {
+  const std::lock_guard lock(everything->mutex);
+  for (const auto& comm : everything->communicators) comm->error = ncclRemoteError;
+}
+
+void FakeNccl::TellAborts() {
+  const std::lock_guard lock(everything->mutex);
+  everything->tells_aborts = true;
 }
 
 void FakeNccl::CallAtEach(AtCall at_call) { everything->at_call = at_call; }

@@ -17,6 +17,9 @@ namespace espalier {
 // aborted, a second abort, blocking mode.
 class FakeNccl {
  public:
+  // How often a rank asks until what it has begun is over, where it waits for nobody.
+  static constexpr int kPolls = 3;
+
   FakeNccl();  // one at a time
   ~FakeNccl();
   FakeNccl(const FakeNccl&) = delete;
@@ -26,10 +29,20 @@ class FakeNccl {
   // A stream of its own for a communicator; `current` operations need not be waited for.
   static std::unique_ptr<CommunicatorStream> MakeStream();
 
+  // Until it is called again with false, nobody comes to the end of joining: it takes its time.
+  void HoldJoins(bool hold);
   // The next `count` joins, of whatever rank, end in an error with this text. Their peers hear
   // nothing of it.
   void FailJoins(int count, const std::string& text);
   void FailIds(int count);
+  // The next `count` all-reduces or broadcasts that ranks begin end in an error, which they hear of
+  // later; their peers hear nothing of it, and wait.
+  void FailOperations(int count);
+  // All that there is fails, as where the network does: ranks hear of it when they next ask.
+  void BreakAll();
+  // From now on ranks hear, when they ask or begin something, that another one has aborted its
+  // communicator, as where it is on another node. Without this they hear nothing, and wait.
+  void TellAborts();
 
   // Calls of the table so far, and what is called at each: for tests that stop a member there.
   using AtCall = void (*)();

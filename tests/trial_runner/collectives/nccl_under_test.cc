@@ -1,0 +1,139 @@
+// The contract suite's rows over a stand-in for NCCL, which needs no GPU: device memory is the
+// host's.
+
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "tests/trial_runner/collectives/collectives_contract.h"
+#include "tests/trial_runner/collectives/fake_nccl.h"
+#include "tests/trial_runner/collectives/host_staging.h"
+#include "trial_runner/collectives/device_collectives.h"
+#include "trial_runner/collectives/gloo_collectives.h"
+#include "tuner/base/status.h"
+
+namespace espalier {
+namespace {
+
+// There from before the tests until after them; its end checks that no communicator is left.
+class TheFakeNccl final : public testing::Environment {
+ public:
+  ~TheFakeNccl() override { delete nccl_; }
+  void TearDown() override { delete std::exchange(nccl_, nullptr); }
+  FakeNccl& nccl() { return *nccl_; }
+
+ private:
+  FakeNccl* nccl_ = new FakeNccl;
+};
+
+TheFakeNccl& The() {
+  static auto* const the = new TheFakeNccl;  // GoogleTest's to delete
+  static const auto* const added = testing::AddGlobalTestEnvironment(the);
+  static_cast<void>(added);
+  return *the;
+}
+
+// Its groups are there when NCCL's communicator is, or never will be: so the suite's few operations
+// go by NCCL.
+class FormedAtOnce final : public Collectives {
+ public:
+  FormedAtOnce(std::unique_ptr<Collectives> inner, int device)
+      : inner_(std::move(inner)), device_(device) {}
+
+  std::string Address() const override { return inner_->Address(); }
+  double Waiting_s() const override { return inner_->Waiting_s(); }
+  void Expect(std::int64_t generation, const std::string& secret) override {
+    inner_->Expect(generation, secret);
+  }
+  absl::Status Form(const GroupPlan& plan) override {
+    ESPALIER_RETURN_IF_ERROR(inner_->Form(plan));
+    while (inner_->DeviceWay() == "by NCCL once its communicator is formed") {
+      CollectiveBuffer buffer = CollectiveBuffer::Of(std::make_shared<std::vector<float>>(1));
+      buffer.device = device_;
+      ESPALIER_RETURN_IF_ERROR(inner_->AllReduceSum(buffer));
+    }
+    return absl::OkStatus();
+  }
+  void StartAllReduceSum(const CollectiveBuffer& buffer) override {
+    inner_->StartAllReduceSum(buffer);
+  }
+  void StartBroadcast(const CollectiveBuffer& buffer, int root) override {
+    inner_->StartBroadcast(buffer, root);
+  }
+  void StartSend(const CollectiveBuffer& buffer, int to) override { inner_->StartSend(buffer, to); }
+  void StartReceive(const CollectiveBuffer& buffer, int from) override {
+    inner_->StartReceive(buffer, from);
+  }
+  absl::Status WaitAll() override { return inner_->WaitAll(); }
+  absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
+      const std::vector<std::int64_t>& values) override {
+    return inner_->AllGather(values);
+  }
+  bool FromDeviceToDevice() const override { return inner_->FromDeviceToDevice(); }
+  std::string DeviceWay() const override { return inner_->DeviceWay(); }
+  void Abandon(std::int64_t generation, double grace_s) override {
+    inner_->Abandon(generation, grace_s);
+  }
+
+ private:
+  const std::unique_ptr<Collectives> inner_;
+  const int device_;
+};
+
+absl::StatusOr<std::unique_ptr<Collectives>> MakeOverFake(CollectivesOptions options, int device,
+                                                          std::int64_t gpu, bool at_once) {
+  options.device = device;
+  ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<Collectives> host, MakeGlooCollectives(options));
+  DeviceCollectives::Device made{.staging = std::make_unique<HostStaging>(*host),
+                                 .group = {.nccl = The().nccl().api(),
+                                           .make_stream = FakeNccl::MakeStream,
+                                           .free_cached_memory = [] {},
+                                           .usable = true,
+                                           .gpu = {7, gpu}}};
+  std::unique_ptr<Collectives> collectives =
+      std::make_unique<DeviceCollectives>(std::move(host), options, std::move(made));
+  if (at_once) collectives = std::make_unique<FormedAtOnce>(std::move(collectives), device);
+  return collectives;
+}
+
+CollectivesUnderTest Row(
+    std::string name,
+    std::function<absl::StatusOr<std::unique_ptr<Collectives>>(const CollectivesOptions&, int)>
+        make) {
+  return {.name = std::move(name),
+          .libtorch_computes = false,
+          .make = std::move(make),
+          .place = [](CollectiveBuffer::Type type, const std::vector<std::uint8_t>& bytes,
+                      std::int64_t count, int member) -> CollectiveBuffer {
+            auto owner = std::make_shared<std::vector<std::uint8_t>>(bytes);
+            return {type, owner->data(), count, member, owner};
+          },
+          .read =
+              [](const CollectiveBuffer& buffer) {
+                return *static_cast<const std::vector<std::uint8_t>*>(buffer.owner.get());
+              }};
+}
+
+}  // namespace
+
+const std::vector<CollectivesUnderTest>& AllCollectivesUnderTest() {
+  The();
+  static const std::vector<CollectivesUnderTest> all = {
+      Row("nccl",
+          [](const CollectivesOptions& options, int member) {
+            return MakeOverFake(options, member, /*gpu=*/member, /*at_once=*/true);
+          }),
+      // As in training: the communicator is there in the middle of the suite's operations, or
+      // later.
+      Row("nccl_that_forms_meanwhile",
+          [](const CollectivesOptions& options, int member) {
+            return MakeOverFake(options, member, /*gpu=*/member, /*at_once=*/false);
+          }),
+      // Members that share a GPU cannot use NCCL.
+      Row("device_memory_through_the_hosts", [](const CollectivesOptions& options, int member) {
+        return MakeOverFake(options, member, /*gpu=*/0, /*at_once=*/false);
+      })};
+  return all;
+}
+
+}  // namespace espalier
