@@ -71,7 +71,8 @@ class Sums:
     # ---- over all replicas
 
     def own_part(self):
-        return pickle.dumps(self._own)
+        """Empty where nothing was added, so that nothing has to be sent."""
+        return pickle.dumps(self._own) if self._own else b""
 
     def merge(self, parts):
         for part in parts:

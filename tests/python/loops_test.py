@@ -133,6 +133,17 @@ class Data(unittest.TestCase):
         sums.merge([sums.own_part()])
         self.assertEqual(sums.shared, {"b": {"n": 1}})
 
+    def test_a_replica_that_has_added_nothing_sends_nothing_and_merges_with_the_others(self):
+        here, there = Sums(), Sums()
+        self.assertEqual(here.own_part(), b"")
+        there.add("a", "n", 3)
+        parts = [here.own_part(), there.own_part()]
+        for sums in (here, there):
+            sums.asking = ((0, 1, 0), "a")
+            sums.merge(parts)
+            self.assertEqual((sums.shared, sums.merges, sums.own_part()), ({"a": {"n": 3}}, 1, b""))
+            self.assertEqual(sums.result((0, 1, 0), "a"), {"n": 3})
+
     @alone
     def test_the_training_loader_is_read_again_in_its_epoch(self):
         x, y = data()

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -55,31 +56,39 @@ absl::Status TrainingEngine::MergeSums(bool& all_know) {
   all_know = false;
   const bool program = program_sums_ && !program_sums_->empty();
   if (state_.sums.empty() && !program) return absl::OkStatus();
+  // One exchange tells all that has to be known: the sums, who knows of a newer generation, and how
+  // much each has of the program's. Training stands still meanwhile.
+  const std::size_t sums = state_.sums.own().size();
+  const std::string own = program ? program_sums_->Own() : std::string();
   auto totals = std::make_shared<std::vector<double>>(state_.sums.own());
   totals->push_back(group_.Pending() ? 1 : 0);
+  if (program) {
+    totals->resize(totals->size() + static_cast<std::size_t>(group_.size()));
+    (*totals)[sums + 1 + static_cast<std::size_t>(group_.rank())] = static_cast<double>(own.size());
+  }
   ESPALIER_RETURN_IF_ERROR(group_.AllReduceSum(CollectiveBuffer::Of(totals)));
-  all_know = !group_.narrowed() && std::lround(totals->back()) == group_.size();
-  if (program) ESPALIER_RETURN_IF_ERROR(GatherProgramSums());
-  state_.sums.Merge({totals->data(), totals->size() - 1});
+  all_know = !group_.narrowed() && std::lround((*totals)[sums]) == group_.size();
+  const std::span<const double> known(*totals);
+  if (program) ESPALIER_RETURN_IF_ERROR(GatherProgramSums(own, known.subspan(sums + 1)));
+  state_.sums.Merge(known.first(sums));
   return absl::OkStatus();
 }
 
-absl::Status TrainingEngine::GatherProgramSums() {
-  const auto size = static_cast<std::size_t>(group_.size());
-  const auto rank = static_cast<std::size_t>(group_.rank());
-  const std::string own = program_sums_->Own();
-  auto sizes = std::make_shared<std::vector<std::int64_t>>(size);
-  (*sizes)[rank] = std::ssize(own);
-  ESPALIER_RETURN_IF_ERROR(group_.AllReduceSum(CollectiveBuffer::Of(sizes)));
-  std::vector<std::string> parts(size);
-  for (std::size_t from = 0; from < size; ++from) {
-    auto bytes =
-        std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>((*sizes)[from]));
-    if (bytes->empty()) continue;
-    if (from == rank) bytes->assign(own.begin(), own.end());
-    ESPALIER_RETURN_IF_ERROR(group_.Broadcast(CollectiveBuffer::Of(bytes), static_cast<int>(from)));
-    parts[from].assign(bytes->begin(), bytes->end());
+// `sizes`: in bytes, of what each member has, by rank.
+absl::Status TrainingEngine::GatherProgramSums(const std::string& own,
+                                               std::span<const double> sizes) {
+  std::vector<std::shared_ptr<std::vector<std::uint8_t>>> buffers;
+  for (std::size_t from = 0; from < sizes.size(); ++from) {
+    const auto size = static_cast<std::size_t>(std::lround(sizes[from]));
+    buffers.push_back(std::make_shared<std::vector<std::uint8_t>>(size));
+    if (size == 0) continue;
+    const auto root = static_cast<int>(from);
+    if (root == group_.rank()) buffers.back()->assign(own.begin(), own.end());
+    group_.collectives().StartBroadcast(CollectiveBuffer::Of(buffers.back()), root);
   }
+  ESPALIER_RETURN_IF_ERROR(group_.collectives().WaitAll());
+  std::vector<std::string> parts;
+  for (const auto& bytes : buffers) parts.emplace_back(bytes->begin(), bytes->end());
   return program_sums_->Merge(parts);
 }
 

@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -148,6 +149,13 @@ void GradientBuckets::Renew() {
   scales_known_ = false;
   waiting_.assign(parameters_.size(), {});
   DropPrevious();
+}
+
+void GradientBuckets::Prepare() {
+  if (!device_.is_cpu()) return;
+  MakeMemory();
+  std::vector<at::Tensor> gradients;  // the allocator keeps their memory for those of backward
+  for (const Parameter& p : parameters_) gradients.push_back(at::zeros_like(p.tensor));
 }
 
 // With the parameter's own order of elements, which channels_last weights differ in: optimizers are

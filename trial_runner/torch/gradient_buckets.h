@@ -177,6 +177,9 @@ class GradientBuckets {
   // Gives the memory up to whatever may still write to it, and goes on in fresh memory with the next
   // pass.
   void Renew();
+  // Makes that memory ahead, where it is the host's, and has the system give out what backward will
+  // need beside it: the first write to a page costs several times what the later ones do.
+  void Prepare();
 
  private:
   // Elements of the memory.

@@ -34,11 +34,13 @@ double SecondsSince(ReplicaGroup::Clock::time_point start) {
 }  // namespace
 
 ReplicaGroup::ReplicaGroup(TrialContext& trial, Collectives& collectives, SharedState& state,
-                           std::function<void()> release_memory)
+                           std::function<void()> release_memory,
+                           std::function<void()> prepare_memory)
     : trial_(trial),
       collectives_(collectives),
       state_(state),
       release_memory_(std::move(release_memory)),
+      prepare_memory_(std::move(prepare_memory)),
       grace_s_(kMinGrace_s),
       watch_(*trial.control, collectives,
              [this](std::int64_t generation) { collectives_.Abandon(generation + 1); }) {
@@ -264,6 +266,7 @@ Membership ReplicaGroup::Leave(const Membership& membership, bool broken) {
     const absl::Status caught_up = state_.CatchUp();
     if (!caught_up.ok()) EndProcess(caught_up, 1);
   }
+  prepare_memory_();
   return AwaitMembership(adopted->generation);
 }
 

@@ -31,9 +31,10 @@ class ReplicaGroup {
   using Clock = std::chrono::steady_clock;
 
   // All must outlive the group. `release_memory` is called where this replica leaves and becomes a
-  // spare, which is to hold no more than its model and optimizer.
+  // spare, which is to hold no more than its model and optimizer; `prepare_memory` once such a
+  // spare is wanted again, before anybody waits for it.
   ReplicaGroup(TrialContext& trial, Collectives& collectives, SharedState& state,
-               std::function<void()> release_memory);
+               std::function<void()> release_memory, std::function<void()> prepare_memory);
   ~ReplicaGroup();
 
   // Says that this replica is ready, and waits for the first group that it is a member of.
@@ -106,6 +107,7 @@ class ReplicaGroup {
   Collectives& collectives_;
   SharedState& state_;
   const std::function<void()> release_memory_;
+  const std::function<void()> prepare_memory_;
   ReplicaReady ready_;
   std::int64_t generation_ = 0;
   int rank_ = 0;

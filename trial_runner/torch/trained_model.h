@@ -96,6 +96,8 @@ class TrainedModel {
   void Renew() { gradients_.Renew(); }
   // Drops all gradients. The next step makes their memory anew.
   void DropGradients();
+  // Makes it ahead, while nobody waits.
+  void PrepareGradients() { gradients_.Prepare(); }
 
  private:
   TrainedModel(std::unique_ptr<ModelPart> model, std::unique_ptr<OptimizerPart> optimizer,

@@ -66,7 +66,11 @@ TrainingEngine::TrainingEngine(TrialContext& trial, std::unique_ptr<CheckpointFo
       format_(format ? std::move(format) : std::make_unique<LibTorchCheckpoints>()),
       collectives_(MakeCollectives(trial)),
       state_(trial, *format_),
-      group_(trial, *collectives_, state_, [this] { ReleaseMemory(); }) {
+      group_(
+          trial, *collectives_, state_, [this] { ReleaseMemory(); },
+          [this] {
+            for (const auto& model : models_) model->PrepareGradients();
+          }) {
   if (!trial.device.is_cpu()) device_times_.emplace(StepTimer::For(trial.device));
 }
 

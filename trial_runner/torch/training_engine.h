@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -118,6 +119,7 @@ class TrainingEngine {
    public:
     virtual ~ProgramSums() = default;
     virtual bool empty() const = 0;
+    // Empty: this replica has added nothing since the last merge.
     virtual std::string Own() const = 0;
     // What each member brought, by rank; its own part is then merged.
     virtual absl::Status Merge(const std::vector<std::string>& parts) = 0;
@@ -202,7 +204,7 @@ class TrainingEngine {
   void FinishEpoch();
   // Merges what each replica has added to accumulators into the sums that all share.
   absl::Status MergeSums(bool& all_know);
-  absl::Status GatherProgramSums();
+  absl::Status GatherProgramSums(const std::string& own, std::span<const double> sizes);
   std::int64_t MaxUnsplit() const;
   std::int64_t MaxAtomic() const;
 
