@@ -69,9 +69,11 @@ class Drain(TunerTest):
         programs = lambda: [pid for pid, _, words in processes() if str(self.dir / "trial.sh") in words]
         steps = lambda: [len(trial.get("values", [])) for trial in trials()]
         wait_for(lambda: len(programs()) == 2 and min(steps()) > 2, "two trials to train")
+        agent.send_signal(signal.SIGSTOP)  # so that it sees both at once
         for pid in programs():  # as systemd and a plain scancel do
             os.kill(pid, signal.SIGTERM)
         agent.send_signal(signal.SIGTERM)
+        agent.send_signal(signal.SIGCONT)
         self.finish(agent)
         self.assertEqual({trial["state"] for trial in trials()} & {"TRIAL_FAIL"}, set())
         before = steps()
