@@ -39,7 +39,7 @@ class Faults(HostsTest):
         return [d["reason"] for d in self.exported()["decisions"]]
 
     def expect_that_who_trains_goes_on(self, error):
-        wait_for(lambda: any("cannot reach" in r for r in self.reasons()), "the fault to be told", patience_s=60)
+        wait_for(lambda: any("cannot reach" in r for r in self.reasons()), "the fault to be told")
         before = self.values()
         (told,) = [r for r in self.reasons() if "cannot reach" in r]
         self.assertRegex(told, error)
@@ -68,7 +68,7 @@ class Faults(HostsTest):
         self.start_pool()
         self.away.shut(self.home)
         self.agent_on(self.away)
-        wait_for(lambda: any(r["to_replicas"] == 2 for r in self.trial()["resizes"]), "the trial to grow", patience_s=60)
+        wait_for(lambda: any(r["to_replicas"] == 2 for r in self.trial()["resizes"]), "the trial to grow")
         before = self.values()
         wait_for(lambda: self.values() > before + 1, "the trial to train on")
         trial = self.trial()
