@@ -50,8 +50,9 @@ class TunerTest(unittest.TestCase):
     """A folder of its own for each test; every process that it started is gone at its end. What they printed last is
     shown where the test fails."""
 
+    _last_printed = ""  # also of benchmarks, which are not run as tests are
+
     def run(self, result=None):
-        self._last_printed = ""
         failed = lambda: result is not None and len(result.failures) + len(result.errors)
         before = failed()
         super().run(result)
