@@ -54,7 +54,7 @@ absl::Status DeviceGroup::Form(const GroupPlan& plan) {
       communicator_.reset();
       ESPALIER_ASSIGN_OR_RETURN(const auto ids, host_.AllGather(NewId()));
       forming_.emplace();
-      way_ = "by NCCL once its communicator is formed";
+      way_ = kFormingWay;
       Begin(ids[0]);
       meant_for_nccl_ = forming();
       return absl::OkStatus();

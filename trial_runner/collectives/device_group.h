@@ -30,6 +30,9 @@ namespace espalier {
 // One thread; what is referred to outlives it.
 class DeviceGroup {
  public:
+  // The way for as long as forming().
+  static constexpr char kFormingWay[] = "by NCCL once its communicator is formed";
+
   struct Options {
     const NcclApi& nccl;
     std::function<std::unique_ptr<CommunicatorStream>()> make_stream;

@@ -76,9 +76,7 @@ class Replica {
   }
 
   bool IsByNccl() const { return collectives->DeviceWay() == "by NCCL"; }
-  bool IsForming() const {
-    return collectives->DeviceWay() == "by NCCL once its communicator is formed";
-  }
+  bool IsForming() const { return collectives->DeviceWay() == DeviceGroup::kFormingWay; }
 
   std::unique_ptr<DeviceCollectives> collectives;
   std::atomic<bool> stopped = false;

@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/trial_runner/collectives/collectives_contract.h"
 #include "tests/trial_runner/collectives/fake_nccl.h"
+#include "tests/trial_runner/collectives/forwarding_collectives.h"
 #include "tests/trial_runner/collectives/host_staging.h"
 #include "trial_runner/collectives/device_collectives.h"
 #include "trial_runner/collectives/gloo_collectives.h"
@@ -35,48 +36,22 @@ TheFakeNccl& The() {
 
 // Its groups are there when NCCL's communicator is, or never will be: so the suite's few operations
 // go by NCCL.
-class FormedAtOnce final : public Collectives {
+class FormedAtOnce final : public ForwardingCollectives {
  public:
   FormedAtOnce(std::unique_ptr<Collectives> inner, int device)
-      : inner_(std::move(inner)), device_(device) {}
+      : ForwardingCollectives(std::move(inner)), device_(device) {}
 
-  std::string Address() const override { return inner_->Address(); }
-  double Waiting_s() const override { return inner_->Waiting_s(); }
-  void Expect(std::int64_t generation, const std::string& secret) override {
-    inner_->Expect(generation, secret);
-  }
   absl::Status Form(const GroupPlan& plan) override {
-    ESPALIER_RETURN_IF_ERROR(inner_->Form(plan));
-    while (inner_->DeviceWay() == "by NCCL once its communicator is formed") {
+    ESPALIER_RETURN_IF_ERROR(ForwardingCollectives::Form(plan));
+    while (DeviceWay() == DeviceGroup::kFormingWay) {
       CollectiveBuffer buffer = CollectiveBuffer::Of(std::make_shared<std::vector<float>>(1));
       buffer.device = device_;
-      ESPALIER_RETURN_IF_ERROR(inner_->AllReduceSum(buffer));
+      ESPALIER_RETURN_IF_ERROR(AllReduceSum(buffer));
     }
     return absl::OkStatus();
   }
-  void StartAllReduceSum(const CollectiveBuffer& buffer) override {
-    inner_->StartAllReduceSum(buffer);
-  }
-  void StartBroadcast(const CollectiveBuffer& buffer, int root) override {
-    inner_->StartBroadcast(buffer, root);
-  }
-  void StartSend(const CollectiveBuffer& buffer, int to) override { inner_->StartSend(buffer, to); }
-  void StartReceive(const CollectiveBuffer& buffer, int from) override {
-    inner_->StartReceive(buffer, from);
-  }
-  absl::Status WaitAll() override { return inner_->WaitAll(); }
-  absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
-      const std::vector<std::int64_t>& values) override {
-    return inner_->AllGather(values);
-  }
-  bool FromDeviceToDevice() const override { return inner_->FromDeviceToDevice(); }
-  std::string DeviceWay() const override { return inner_->DeviceWay(); }
-  void Abandon(std::int64_t generation, double grace_s) override {
-    inner_->Abandon(generation, grace_s);
-  }
 
  private:
-  const std::unique_ptr<Collectives> inner_;
   const int device_;
 };
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/trial_runner/collectives/forwarding_collectives.h"
 #include "trial_runner/collectives/gloo_collectives.h"
 #include "trial_runner/torch/device.h"
 #include "trial_runner/torch/norm_kernels.h"
@@ -382,31 +383,15 @@ TEST_P(GradientBucketsTest, APassThatThrewLeavesNothingToTheNext) {
 }
 
 // Counts what is begun.
-class Counting final : public Collectives {
+class Counting final : public ForwardingCollectives {
  public:
-  std::string Address() const override { return inner_->Address(); }
-  absl::Status Form(const GroupPlan& plan) override { return inner_->Form(plan); }
+  Counting() : ForwardingCollectives(Alone()) {}
+
   void StartAllReduceSum(const CollectiveBuffer& b) override {
     counts.push_back(b.count);
-    inner_->StartAllReduceSum(b);
-  }
-  void StartBroadcast(const CollectiveBuffer& b, int root) override {
-    inner_->StartBroadcast(b, root);
-  }
-  void StartSend(const CollectiveBuffer& b, int to) override { inner_->StartSend(b, to); }
-  void StartReceive(const CollectiveBuffer& b, int from) override { inner_->StartReceive(b, from); }
-  absl::Status WaitAll() override { return inner_->WaitAll(); }
-  absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
-      const std::vector<std::int64_t>& values) override {
-    return inner_->AllGather(values);
-  }
-  void Abandon(std::int64_t generation, double grace_s) override {
-    inner_->Abandon(generation, grace_s);
+    ForwardingCollectives::StartAllReduceSum(b);
   }
   std::vector<std::int64_t> counts;
-
- private:
-  const std::unique_ptr<Collectives> inner_ = Alone();
 };
 
 TEST_P(GradientBucketsTest, AreCutAnewBetweenStepsToTheSameSums) {

@@ -22,6 +22,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/trial_runner/collectives/forwarding_collectives.h"
 #include "tests/trial_runner/torch/libtorch_state.h"
 #include "trial_runner/collectives/gloo_collectives.h"
 #include "trial_runner/torch/training_state.h"
@@ -49,40 +50,31 @@ class TransferredSgd final : public torch::optim::SGD {
 };
 
 // Forwards to Gloo, writes down who talks to whom, and can give up on the way.
-class Watched final : public Collectives {
+class Watched final : public ForwardingCollectives {
  public:
-  Watched() : inner_(*MakeGlooCollectives({})) {}
+  Watched() : ForwardingCollectives(*MakeGlooCollectives({})) {}
 
-  std::string Address() const override { return inner_->Address(); }
   absl::Status Form(const GroupPlan& plan) override {
     generation_ = plan.generation;
     sent_to.clear();
     received_from.clear();
-    return inner_->Form(plan);
-  }
-  void StartAllReduceSum(const CollectiveBuffer& b) override { inner_->StartAllReduceSum(b); }
-  void StartBroadcast(const CollectiveBuffer& b, int root) override {
-    inner_->StartBroadcast(b, root);
+    return ForwardingCollectives::Form(plan);
   }
   void StartSend(const CollectiveBuffer& b, int to) override {
     sent_to.insert(to);
-    inner_->StartSend(b, to);
+    ForwardingCollectives::StartSend(b, to);
   }
   void StartReceive(const CollectiveBuffer& b, int from) override {
     received_from.insert(from);
     if (loses_large_tensors && b.count >= static_cast<std::int64_t>(kLargeBytes)) {
-      inner_->Abandon(generation_ + 1);
+      Abandon(generation_ + 1, /*grace_s=*/0);
     }
-    inner_->StartReceive(b, from);
+    ForwardingCollectives::StartReceive(b, from);
   }
-  absl::Status WaitAll() override { return inner_->WaitAll(); }
   absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
       const std::vector<std::int64_t>& values) override {
     ++gatherings;
-    return inner_->AllGather(values);
-  }
-  void Abandon(std::int64_t generation, double grace_s) override {
-    inner_->Abandon(generation, grace_s);
+    return ForwardingCollectives::AllGather(values);
   }
 
   std::set<int> sent_to;
@@ -92,7 +84,6 @@ class Watched final : public Collectives {
 
  private:
   std::int64_t generation_ = 0;
-  std::unique_ptr<Collectives> inner_;
 };
 
 constexpr std::int64_t kFeatures = 40;
