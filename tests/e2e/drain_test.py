@@ -12,6 +12,12 @@ class Drain(TunerTest):
     def script(self, steps):
         return self.resumable_trial(steps, 0.1, also='echo "$step $ESPALIER_SLOT" >> $state.all')
 
+    def submit(self, steps, trials):
+        self.run_tuner("submit", self.study([self.script(steps)], trials=trials), "--service", self.grpc)
+
+    def trials(self):
+        return self.export("--service", self.grpc)["trials"]
+
     def node(self, name):
         with urllib.request.urlopen(f"http://{self.http}/api/pool") as answer:
             nodes = json.load(answer)["nodes"]
@@ -21,10 +27,9 @@ class Drain(TunerTest):
         self.serve(self.dir / "pool.db")
         spot = self.agent(1, "spot", ("--spot", "--gpu-type", "T4", "--price-per-hour", "0.35",
                                       "--drain-on-usr1", "4"))
-        study = self.study([self.script(60)], trials=1, sampler="random")
-        self.run_tuner("submit", study, "--service", self.grpc)
-        step = lambda: len(self.export("--service", self.grpc)["trials"][0].get("values", []))
-        wait_for(lambda: self.export("--service", self.grpc)["trials"] and step() > 3, "some steps")
+        self.submit(60, trials=1)
+        step = lambda: len(self.trials()[0].get("values", []))
+        wait_for(lambda: self.trials() and step() > 3, "some steps")
         node = self.node("spot")
         self.assertEqual((node["gpu_type"], node["spot"], node["price_per_hour"]), ("T4", True, 0.35))
         self.agent(1, "other")
@@ -44,30 +49,26 @@ class Drain(TunerTest):
 
     def test_trials_of_an_agent_that_is_ended_go_on_elsewhere_and_none_has_failed(self):
         self.serve(self.dir / "pool.db")
-        study = self.study([self.script(100_000)], trials=4)
-        self.run_tuner("submit", study, "--service", self.grpc)
+        self.submit(100_000, trials=4)
         last = self.agent(2, "node-0")
-        trials = lambda: self.export("--service", self.grpc)["trials"]
-        steps = lambda: sum(len(trial.get("values", [])) for trial in trials())
-        wait_for(lambda: len(trials()) == 2 and steps() > 4, "two trials to train")
+        steps = lambda: sum(len(trial.get("values", [])) for trial in self.trials())
+        wait_for(lambda: len(self.trials()) == 2 and steps() > 4, "two trials to train")
         for number, told in enumerate((signal.SIGTERM, signal.SIGINT, signal.SIGTERM), 1):
             following = self.agent(2, f"node-{number}")
             last.send_signal(told)
             self.finish(last)
             last, before = following, steps()
             wait_for(lambda: steps() > before + 4, "trials to go on")
-            self.assertEqual({trial["state"] for trial in trials()} - {"TRIAL_RUNNING", "TRIAL_PAUSED", "TRIAL_WAITING"},
-                             set())
-        self.assertEqual(sum(trial["restarts"] for trial in trials()), 0)
+            self.assertEqual({trial["state"] for trial in self.trials()}
+                             - {"TRIAL_RUNNING", "TRIAL_PAUSED", "TRIAL_WAITING"}, set())
+        self.assertEqual(sum(trial["restarts"] for trial in self.trials()), 0)
 
     def test_a_system_that_ends_all_its_processes_fails_no_trial_but_one_process_that_is_ended_alone_has_failed(self):
         self.serve(self.dir / "pool.db")
-        study = self.study([self.script(100_000)], trials=2)
-        self.run_tuner("submit", study, "--service", self.grpc)
+        self.submit(100_000, trials=2)
         agent = self.agent(2, "first")
-        trials = lambda: self.export("--service", self.grpc)["trials"]
         programs = lambda: [pid for pid, _, words in processes() if str(self.dir / "trial.sh") in words]
-        steps = lambda: [len(trial.get("values", [])) for trial in trials()]
+        steps = lambda: [len(trial.get("values", [])) for trial in self.trials()]
         wait_for(lambda: len(programs()) == 2 and min(steps()) > 2, "two trials to train")
         agent.send_signal(signal.SIGSTOP)  # so that it sees both at once
         for pid in programs():  # as systemd and a plain scancel do
@@ -75,12 +76,12 @@ class Drain(TunerTest):
         agent.send_signal(signal.SIGTERM)
         agent.send_signal(signal.SIGCONT)
         self.finish(agent)
-        self.assertEqual({trial["state"] for trial in trials()} & {"TRIAL_FAIL"}, set())
+        self.assertEqual({trial["state"] for trial in self.trials()} & {"TRIAL_FAIL"}, set())
         before = steps()
         self.agent(2, "second")
         wait_for(lambda: all(now > then for now, then in zip(steps(), before)), "both to go on")
         os.kill(programs()[0], signal.SIGTERM)
-        wait_for(lambda: "TRIAL_FAIL" in [trial["state"] for trial in trials()], "it to have failed")
+        wait_for(lambda: "TRIAL_FAIL" in [trial["state"] for trial in self.trials()], "it to have failed")
 
     def test_a_drained_node_takes_trials_again_when_it_is_undone(self):
         self.serve(self.dir / "pool.db")
@@ -90,9 +91,8 @@ class Drain(TunerTest):
         said = self.run_tuner("drain", "a", "--service", self.grpc).stdout
         self.assertIn("is empty, and stays so", said)
         self.assertIn("drained", self.run_tuner("pool", "--service", self.grpc).stdout)
-        study = self.study([self.script(2)], trials=1)
-        self.run_tuner("submit", study, "--service", self.grpc)
-        self.assertEqual(self.export("--service", self.grpc)["trials"], [])
+        self.submit(2, trials=1)
+        self.assertEqual(self.trials(), [])
         self.run_tuner("drain", "a", "--undo", "--service", self.grpc)
         wait_for(lambda: self.export("--service", self.grpc)["study"]["state"] == "STUDY_COMPLETE",
                  "the study to end")

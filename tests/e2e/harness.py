@@ -55,10 +55,10 @@ class TunerTest(unittest.TestCase):
     def run(self, result=None):
         failed = lambda: result is not None and len(result.failures) + len(result.errors)
         before = failed()
-        super().run(result)
+        ended = super().run(result)
         if failed() != before:
             print(f"\n==== what the processes of {self.id()} printed{self._last_printed}", file=sys.stderr, flush=True)
-        return result
+        return ended
 
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="espalier-e2e-"))

@@ -76,10 +76,11 @@ class AgentLoop : public Agent {
   void NoteGpu(const Gpu& gpu);  // from the watch's thread
   // Tells the service which slots cannot be used, if that has changed.
   void TellUnusableSlots();
-  // Tells how a replica ended. Perhaps it was its GPU's fault: then the service is to know that
-  // first, or it would blame the trial, and the next replica is not to meet the same trouble.
+  // Tells how a replica ended of itself. Perhaps it was its GPU's fault: then the service is to
+  // know that first, or it would blame the trial, and the next replica is not to meet the same
+  // trouble. Or somebody ends the agent as well, and the program has not failed.
   void TellExit(v1::ReplicaExited exited, bool may_be_gpu);
-  // Tells those that have waited for a look at the GPUs, or have waited for long enough.
+  // Tells those of which that is known now, or that have waited for long enough.
   void TellHeldExits(Clock::time_point now);
   v1::UnusableSlots UnusableSlots() const;
   bool Finished(Clock::time_point now);
