@@ -122,6 +122,8 @@ class Impostor {
       options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
       const auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(
           c10::make_intrusive<Table>(*std::move(client)), plan.rank, plan.size, options);
+      // Gloo does not always wake who sends to a member that goes.
+      group->setTimeout(std::chrono::seconds(5));
       if (speaks) Speak(*group, plan.size);
       leave_.get_future().wait();
     });
@@ -152,6 +154,8 @@ class Impostor {
 
 class OverGloo : public testing::TestWithParam<bool> {};
 
+// Of two members the first to find out says who it is, and the generation is given up, as the
+// service does: the other may wait for words that the impostor, disturbed by that, never sends.
 TEST_P(OverGloo, WhoHoldsTheConnectionOfAnotherIsFoundOut) {
   CollectivesOptions options;
   options.confirmation_limit_s = GetParam() ? 60 : 0.5;
@@ -167,15 +171,21 @@ TEST_P(OverGloo, WhoHoldsTheConnectionOfAnotherIsFoundOut) {
       GroupPlan own = plan;
       own.rank = rank;
       forming.push_back(std::async(std::launch::async, [&members, own] {
-        return members[static_cast<std::size_t>(own.rank)]->Form(own);
+        const absl::Status formed = members[static_cast<std::size_t>(own.rank)]->Form(own);
+        members[static_cast<std::size_t>(1 - own.rank)]->Abandon(kGeneration + 1, /*grace_s=*/5);
+        return formed;
       }));
     }
+    int told = 0;
     for (auto& form : forming) {
       const absl::Status formed = form.get();
+      if (absl::IsAborted(formed)) continue;
+      ++told;
       EXPECT_TRUE(absl::IsUnavailable(formed)) << formed;
       EXPECT_THAT(std::string(formed.message()), HasSubstr("generation 5: "));
       EXPECT_THAT(std::string(formed.message()), HasSubstr("the connection of rank 2 "));
     }
+    EXPECT_GE(told, 1);
   }
   // The group forms anew.
   std::vector<std::future<absl::Status>> forming;
