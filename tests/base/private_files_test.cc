@@ -68,6 +68,15 @@ TEST_F(PrivateFiles, AFilesOldModeIsNotKept) {
   EXPECT_FALSE(WritePrivateFile((folder_ / "absent/file").string(), "").ok());
 }
 
+// As are files of /proc whose process has gone since they were opened.
+TEST_F(PrivateFiles, WhatCanBeOpenedAndNotReadIsEmpty) {
+  EXPECT_EQ(TextOfFile("/proc/self/mem"), "");
+  EXPECT_EQ(TextOfFile(folder_.string()), "");
+  EXPECT_EQ(TextOfFile((folder_ / "absent").string()), "");
+  std::ofstream(folder_ / "file", std::ios::binary) << std::string("a\0b\n", 4);
+  EXPECT_EQ(TextOfFile((folder_ / "file").string()), std::string("a\0b\n", 4));
+}
+
 TEST(ProcessStart, IsThatOfALivingProcess) {
   EXPECT_FALSE(ProcessStart(getpid()).empty());
   EXPECT_EQ(ProcessStart(getpid()), ProcessStart(getpid()));

@@ -9,12 +9,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "tuner/base/private_files.h"
 #include "tuner/base/protocol.h"
 
 namespace espalier {
@@ -35,10 +34,8 @@ absl::StatusOr<FileDescriptor> WriteHandover(const v1::AgentHandover& handover) 
 }
 
 absl::StatusOr<v1::AgentHandover> ReadHandover(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
   v1::AgentHandover handover;
-  if (!file || !handover.ParseFromString(bytes) || handover.format() == 0) {
+  if (!handover.ParseFromString(TextOfFile(path)) || handover.format() == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", path, "\" is not what an agent hands over to its successor"));
   }

@@ -14,8 +14,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 
 #include "absl/cleanup/cleanup.h"
@@ -31,11 +29,6 @@ namespace {
 
 constexpr std::chrono::seconds kReplaceWithin{90};  // it tries the new program for 60
 constexpr int kPace_ms = 50;
-
-std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 bool IsLocked(const std::string& folder) {
   const int lock = open((folder + "/lock").c_str(), O_RDWR | O_CLOEXEC);
@@ -57,7 +50,7 @@ absl::Status AwaitOutcome(const std::string& folder, int agent, const AgentRecor
   const std::string path = folder + "/" + kReplacedFile;
   const auto until = std::chrono::steady_clock::now() + kReplaceWithin;
   while (std::chrono::steady_clock::now() < until) {
-    const std::string outcome = ReadAll(path);
+    const std::string outcome = TextOfFile(path);
     if (outcome.starts_with("yes ")) {
       std::printf("process %d goes on as release %s; its replicas train on\n", record.pid,
                   outcome.substr(4).c_str());
@@ -83,7 +76,7 @@ absl::Status AwaitOutcome(const std::string& folder, int agent, const AgentRecor
 }  // namespace
 
 std::vector<std::string> OwnArguments() {
-  std::string words = ReadAll("/proc/self/cmdline");
+  std::string words = TextOfFile("/proc/self/cmdline");
   if (words.ends_with('\0')) words.pop_back();
   std::vector<std::string> arguments = absl::StrSplit(words, '\0');
   const auto handed = std::find(arguments.begin(), arguments.end(), kTakeOverOption);
@@ -95,7 +88,7 @@ std::vector<std::string> OwnArguments() {
 
 std::string ProgramToBecome(const std::string& directory, const std::string& node) {
   const std::string path = AgentHomeFolder(directory, node) + "/" + kReplaceByFile;
-  std::string program = ReadAll(path);
+  std::string program = TextOfFile(path);
   unlink(path.c_str());
   if (!program.empty()) return program;
   // A package that was upgraded has put the new program in the old one's place.

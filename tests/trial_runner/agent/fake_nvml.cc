@@ -5,7 +5,7 @@
 // "action=1" (the driver wants it reset), "rows=pending" or "rows=failed". "hang" keeps a caller
 // for as long as the file says so. Without that variable the driver is not loaded. Read at each
 // count, so that a test can change it. As of NVML, nothing works that is not between init and
-// shutdown.
+// shutdown, and threads do not disturb one another: each has what it has counted itself.
 
 #include <poll.h>
 
@@ -50,8 +50,13 @@ struct Memory {
 
 std::atomic<int> holders = 0;
 
+std::string& File() {
+  static thread_local std::string path;
+  return path;
+}
+
 std::vector<Device>& Devices() {
-  static std::vector<Device> devices;
+  static thread_local std::vector<Device> devices;
   return devices;
 }
 
@@ -66,7 +71,9 @@ int Copy(const std::string& text, char* to, unsigned size) {
 extern "C" {
 
 int nvmlInit_v2() {
-  if (std::getenv("FAKE_NVML_GPUS") == nullptr) return kDriverNotLoaded;
+  const char* file = std::getenv("FAKE_NVML_GPUS");
+  if (file == nullptr) return kDriverNotLoaded;
+  File() = file;
   ++holders;
   return kSuccess;
 }
@@ -82,14 +89,13 @@ const char* nvmlErrorString(int result) {
 
 int nvmlDeviceGetCount_v2(unsigned* count) {
   if (holders == 0) return kUninitialized;
-  const std::string path = std::getenv("FAKE_NVML_GPUS");
-  const auto hangs = [&path] {
+  const auto hangs = [] {
     std::string first;
-    std::ifstream(path) >> first;
+    std::ifstream(File()) >> first;
     return first == "hang";
   };
   while (hangs()) poll(nullptr, 0, 1);
-  std::ifstream file(path);
+  std::ifstream file(File());
   Devices().clear();
   for (std::string line; std::getline(file, line);) {
     const bool instance = line.rfind('+', 0) == 0;

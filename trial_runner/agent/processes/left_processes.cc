@@ -9,8 +9,6 @@
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -22,6 +20,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "tuner/base/file_descriptor.h"
+#include "tuner/base/private_files.h"
 #include "tuner/base/process_start.h"
 #include "tuner/credentials/hexadecimal.h"
 
@@ -33,11 +32,6 @@ struct Process {
   std::string start;
 };
 
-std::string ReadWhole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::optional<pid_t> NumberIn(std::string_view name) {
   pid_t pid = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
@@ -46,7 +40,7 @@ std::optional<pid_t> NumberIn(std::string_view name) {
 }
 
 pid_t ParentOf(pid_t pid) {
-  const std::string line = ReadWhole(absl::StrCat("/proc/", pid, "/stat"));
+  const std::string line = TextOfFile(absl::StrCat("/proc/", pid, "/stat"));
   const std::size_t name_ends = line.rfind(')');
   if (name_ends == std::string::npos) return 0;
   std::istringstream fields(line.substr(name_ends + 1));
@@ -69,7 +63,7 @@ std::map<pid_t, Process> AllProcesses() {
 
 // Another user's environment cannot be read, and is empty here; so is that of a zombie.
 bool CarriesOneOf(pid_t pid, const std::vector<std::string>& marks) {
-  const std::string environment = ReadWhole(absl::StrCat("/proc/", pid, "/environ"));
+  const std::string environment = TextOfFile(absl::StrCat("/proc/", pid, "/environ"));
   const std::string wanted = absl::StrCat(kRunMarkVariable, "=");
   const std::vector<std::string> variables = absl::StrSplit(environment, '\0');
   for (const std::string& variable : variables) {
