@@ -17,7 +17,7 @@ from kubernetes_test import NODES, Kubernetes
 JOBS = "adaptdljobs.adaptdl.petuum.com/v1"
 
 
-class AdaptDLJobsTest(Kubernetes):
+class AdaptDLJobs(Kubernetes):
     def setUp(self):
         super().setUp()
         self.service = self.serve_kubernetes("--adaptdl-jobs")
@@ -27,13 +27,6 @@ class AdaptDLJobsTest(Kubernetes):
             self.cluster.admin.call("DELETE", path_of(JOBS, job["metadata"]["name"]))
         super().tearDown()
 
-    def create_job(self, name, script, **spec):
-        """A job that runs a line of sh, as its only replica."""
-        container = {"name": "main", "image": "of-another-registry:1", "command": ["/bin/sh", "-c"], "args": [script],
-                     "env": [{"name": "DIR", "value": str(self.dir)}, {"name": "MARKS", "value": f"$(DIR)/{name}"}]}
-        return self.cluster.create(JOBS, {"apiVersion": "adaptdl.petuum.com/v1", "kind": "AdaptDLJob", "metadata": {"name": name},
-                                          "spec": {"template": {"spec": {"containers": [container]}}, **spec}})
-
     def status(self, name):
         return self.cluster.admin.get(path_of(JOBS, name)).get("status") or {}
 
@@ -42,6 +35,15 @@ class AdaptDLJobsTest(Kubernetes):
             status = self.status(name)
             return status if status.get("phase") == phase and message in status.get("message", "") else None
         return wait_for(there, f"{name} to be {phase} {message}")
+
+
+class AdaptDLJobsTest(AdaptDLJobs):
+    def create_job(self, name, script, **spec):
+        """A job that runs a line of sh, as its only replica."""
+        container = {"name": "main", "image": "of-another-registry:1", "command": ["/bin/sh", "-c"], "args": [script],
+                     "env": [{"name": "DIR", "value": str(self.dir)}, {"name": "MARKS", "value": f"$(DIR)/{name}"}]}
+        return self.cluster.create(JOBS, {"apiVersion": "adaptdl.petuum.com/v1", "kind": "AdaptDLJob", "metadata": {"name": name},
+                                          "spec": {"template": {"spec": {"containers": [container]}}, **spec}})
 
     def phases_since(self, made):
         """The phases that its object has had, each once in a row."""

@@ -1,0 +1,58 @@
+"""An AdaptDLJob of several replicas, each in a pod of its own: a program for AdaptDL trains, loses a pod and ends. On the
+API server and scheduler that tests/e2e/kubernetes has."""
+import os
+import pathlib
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+E2E = HERE.parents[1] / "e2e"
+sys.path[:0] = [str(E2E), str(E2E / "kubernetes")]
+from hosts import run_inside  # noqa: E402
+
+run_inside(__file__)
+
+from adaptdl_jobs_test import JOBS, AdaptDLJobs  # noqa: E402
+from harness import wait_for  # noqa: E402
+
+REPLICAS = 2
+EPOCHS = 14
+NEEDED = ("PYTHONPATH", "ESPALIER_TORCH_LIBRARY")  # where the image has not installed espalier
+
+
+class SeveralReplicas(AdaptDLJobs):
+    def create_training(self, name, epochs):
+        container = {"name": "main", "image": "examples/residual:1", "command": [sys.executable, str(HERE / "programs.py")],
+                     "args": ["residual", str(epochs)],
+                     "env": [{"name": "OMP_NUM_THREADS", "value": "1"},
+                             *({"name": variable, "value": os.environ[variable]} for variable in NEEDED)]}
+        return self.cluster.create(JOBS, {
+            "apiVersion": "adaptdl.petuum.com/v1", "kind": "AdaptDLJob", "metadata": {"name": name},
+            "spec": {"minReplicas": REPLICAS, "maxReplicas": REPLICAS, "template": {"spec": {"containers": [container]}}}})
+
+    def test_it_trains_in_two_pods_and_goes_on_when_one_is_taken(self):
+        self.create_training("residual", EPOCHS)
+        wait_for(lambda: self.status("residual").get("readyReplicas") == REPLICAS, "both replicas")
+        status = self.status("residual")
+        self.assertEqual(status["phase"], "Running")
+        self.assertEqual(len(set(status["allocation"])), REPLICAS, "one slot a pod")
+        trial = lambda: self.export("--service", self.grpc, study=status["study"])["trials"][0]
+        trained = wait_for(lambda: trial()["step"] and trial(), "the first steps")
+        self.assertEqual(trained["resizes"], [], "it has not begun with fewer")
+        name = status["allocation"][0]
+        pod, = (pod["metadata"]["name"] for pod in self.cluster.pods("Running")
+                if pod["metadata"]["labels"]["espalier.dev/node"] == name)
+        self.cluster.delete_pod(pod)  # as kubectl drain does
+        self.wait_status("residual", "Succeeded")
+        ended = trial()
+        self.assertEqual((ended["state"], ended["restarts"]), ("TRIAL_COMPLETE", 0))
+        self.assertEqual([int(value["step"]) for value in ended["values"]], list(range(1, EPOCHS + 1)), "each epoch once")
+        drained, = (decision["at"] for decision in self.export("--service", self.grpc, study=status["study"])["decisions"]
+                    if f"node {name} drains" in decision["reason"])
+        full = [span["from"] for span in ended["spans"] if len(span["slots"]) == REPLICAS]
+        self.assertGreater(full[-1], drained, "another pod has come into its place")
+        self.stop(self.service)
+
+
+if __name__ == "__main__":
+    unittest.main()
