@@ -9,7 +9,7 @@ import threading
 import urllib.error
 import urllib.request
 
-from nni.experiment import Experiment
+from nni.experiment import Experiment, launcher
 import psutil
 import yaml
 
@@ -18,7 +18,9 @@ from ports import two_free_ports
 
 HERE = pathlib.Path(__file__).resolve().parent
 TRIAL = f"/usr/bin/python3 -S {HERE / 'channel_trial.py'}"
-STARTS = 3  # NNI gives its own manager four seconds to come up
+STARTS = 3  # another program may have taken the port
+# NNI gives its own manager four seconds to come up, which is little on a machine that has other things to do.
+launcher._check_rest_server.__defaults__ = (60, None)
 LIVE = ("WAITING", "RUNNING", "UNKNOWN")
 
 
