@@ -90,8 +90,8 @@ TEST_F(PoolSizerTest, ShrinksWhenItHasBeenTooLargeForAWhile) {
   Come(sizer, 1, "pool-1");
   Come(sizer, 2, "pool-2");
   EXPECT_THAT(Look(sizer), IsEmpty());
-  EXPECT_THAT(Look(sizer, 20), IsEmpty());
-  EXPECT_THAT(Look(sizer, 20), ElementsAre("-pool-1"));
+  EXPECT_THAT(Look(sizer, 10), IsEmpty());
+  EXPECT_THAT(Look(sizer, 5), ElementsAre("-pool-1"));
   EXPECT_TRUE(pool_.Draining(NodeId(1)));
 }
 

@@ -15,11 +15,11 @@ namespace espalier {
 namespace {
 
 constexpr double kPoolSizeInterval_s = 5;  // between looks at the pool's size
-constexpr double kShrinkPatience_s = 30;   // that a pool is too large before it shrinks
-constexpr double kNodeStartPatience = 3;   // start-up times, and this much more, after
-constexpr double kNodeStartLeast_s = 30;   // which a node that was asked for is given up
-constexpr double kReleaseAgain_s = 30;     // until the engine is told again
-constexpr double kTemplateRest_s = 300;    // that a template is left out, at least
+constexpr double kShrinkPatience_s = 15;  // that a pool is too large before it shrinks: three looks
+constexpr double kNodeStartPatience = 3;  // start-up times, and this much more, after
+constexpr double kNodeStartLeast_s = 30;  // which a node that was asked for is given up
+constexpr double kReleaseAgain_s = 30;    // until the engine is told again
+constexpr double kTemplateRest_s = 300;   // that a template is left out, at least
 
 // Within which a node starts that does not have to wait for one to be free.
 double StartPatience_s(const NodeTemplate& node) {
@@ -139,7 +139,8 @@ void PoolSizer::AddNodesForClients(int client_slots, NodeChoice& choice) const {
                                " for slots of clients; the tuner's trials want ", choice.reason);
 }
 
-// Where templates take one another's place, the new nodes come first.
+// An idle node is kept for as long as it would take to start it anew; where templates take one
+// another's place, the new nodes come first.
 double PoolSizer::ShrinkPatience_s() const {
   double patience_s = kShrinkPatience_s;
   for (const OfTemplate& of : templates_) patience_s = std::max(patience_s, of.node.start_s);
