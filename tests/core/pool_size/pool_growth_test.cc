@@ -97,7 +97,7 @@ TEST_F(PoolGrowthTest, ShrinksAfterAWhileByWhatIsEmpty) {
   ASSERT_EQ(replicas.size(), 2u);
   Step(FromReplica{replicas[0], ReplicaFinished{1.0}});
   Step(ReplicaExited{replicas[0], 0, 0, "", ""});
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 3; ++i) {
     Wait(5);
     EXPECT_THAT(Released(), IsEmpty()) << "something might still come";
   }
@@ -167,7 +167,7 @@ TEST_F(PoolGrowthTest, ANodeThatDrainsStaysWhenItIsNeededAgain) {
   // The second trial is pinned to its node by being alone there; the pool has become too large.
   Step(FromReplica{replicas[0], ReplicaFinished{1.0}});
   Step(ReplicaExited{replicas[0], 0, 0, "", ""});
-  for (int i = 0; i < 5; ++i) Wait(5);
+  for (int i = 0; i < 3; ++i) Wait(5);
   StudySpec more = Spec(1);
   more.name = "more";
   Step(CreateStudy{more, false});
