@@ -7,11 +7,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "tests/cli/verbs/run_tuner.h"
+#include "tuner.grpc.pb.h"
 
 namespace espalier {
 namespace {
@@ -181,6 +184,48 @@ TEST_F(Tuner, SaysWhenNoServiceAnswers) {
 TEST_F(Tuner, TellWantsATrial) {
   ExpectRefused(Run({"tell", "--value", "1"}), {"ESPALIER_TRIAL_ID"});
   ExpectRefused(Run({"tell", "--value", "much", "--trial", "1"}), {"--value"});
+}
+
+// Goes away once, in the middle of a call.
+class AwayOnce : public v1::Tuner::Service {
+ public:
+  AwayOnce() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  grpc::Status Tell(grpc::ServerContext*, const v1::TellRequest*, v1::TellResponse*) override {
+    return ++told_ == 1 ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "Socket closed")
+                        : grpc::Status::OK;
+  }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  int told() const { return told_; }
+
+ private:
+  std::atomic<int> told_ = 0;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST_F(Tuner, TellIsRepeatedWhereThatCountsOnce) {
+  const auto tell = [this](const AwayOnce& service, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"tell",      "--value",        "1", "--trial", "1",
+                                          "--service", service.address()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Run(arguments);
+  };
+  using Words = std::vector<std::string>;
+  for (const Words& more : {Words{"--step", "3"}, Words{"--final"}}) {
+    const AwayOnce service;
+    EXPECT_EQ(tell(service, more).output, "continue\n");
+    EXPECT_EQ(service.told(), 2);
+  }
+  const AwayOnce service;
+  const Outcome outcome = tell(service, {});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.errors, HasSubstr("Socket closed"));
+  EXPECT_EQ(service.told(), 1) << "it would be two values";
 }
 
 TEST_F(Tuner, RunsAStudyAndLeavesItsRecord) {

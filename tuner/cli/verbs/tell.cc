@@ -1,12 +1,15 @@
 // `tuner tell`: reports a value, for commands that know nothing of Espalier.
 
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 #include "tuner/cli/client.h"
 #include "tuner/cli/service_options.h"
@@ -14,6 +17,8 @@
 
 namespace espalier {
 namespace {
+
+constexpr double kTellAgainAfter_s = 0.2;
 
 struct TellArguments {
   ServiceArguments service;
@@ -42,20 +47,37 @@ absl::StatusOr<std::int64_t> TrialIdOf(const TellArguments& arguments) {
   return id;
 }
 
+// A service that is just being restarted must not cost the trial its value: waits until it answers.
+// What breaks on its way is told again, if that counts once: a value without a step would be told
+// twice.
+absl::StatusOr<v1::TellResponse> TellUntilAnswered(ClientOptions options,
+                                                   const v1::TellRequest& request) {
+  using std::chrono::steady_clock;
+  const auto ends = steady_clock::now() + std::chrono::duration<double>(options.timeout_s);
+  const bool counts_once = request.has_step() || request.final();
+  options.wait_for_ready = true;
+  while (true) {
+    absl::StatusOr<v1::TellResponse> response = Client(options).Tell(request);
+    options.timeout_s = std::chrono::duration<double>(ends - steady_clock::now()).count();
+    if (!counts_once || !absl::IsUnavailable(response.status()) ||
+        options.timeout_s <= kTellAgainAfter_s) {
+      return response;
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(kTellAgainAfter_s));
+  }
+}
+
 absl::Status Tell(const TellArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t trial, TrialIdOf(arguments));
   ESPALIER_ASSIGN_OR_RETURN(ClientOptions options, arguments.service.Resolve());
-  // A service that is just being restarted must not cost the trial its value. Only connecting is
-  // repeated: a value without a step would otherwise be told twice.
-  options.wait_for_ready = true;
   options.timeout_s = arguments.timeout_s;
-  Client client(options);
   v1::TellRequest request;
   request.set_trial_id(trial);
   request.set_value(arguments.value);
   request.set_final(arguments.final);
   if (arguments.step.has_value()) request.set_step(*arguments.step);
-  ESPALIER_ASSIGN_OR_RETURN(const v1::TellResponse response, client.Tell(request));
+  ESPALIER_ASSIGN_OR_RETURN(const v1::TellResponse response,
+                            TellUntilAnswered(std::move(options), request));
   std::puts(response.should_stop() ? "stop" : "continue");
   return absl::OkStatus();
 }
@@ -73,7 +95,10 @@ VerbAction AddTell(CLI::App& app) {
   app.add_flag("--final", a->final, "This is the trial's result");
   app.add_option("--trial", a->trial, "The trial's id (default: ESPALIER_TRIAL_ID)")
       ->check(CLI::PositiveNumber);
-  app.add_option("--timeout", a->timeout_s, "Seconds to wait for the service")
+  app.add_option(
+         "--timeout", a->timeout_s,
+         "Seconds to wait for the service. With --step or --final a call that breaks, as when "
+         "the service is restarted, is made again within them")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   a->service.AddTo(app);
