@@ -17,9 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -32,6 +30,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tuner/base/file_descriptor.h"
+#include "tuner/base/private_files.h"
 #include "tuner/base/protocol.h"
 
 extern char** environ;
@@ -58,11 +57,6 @@ std::vector<std::string> NamesIn(const char* folder, bool of_descriptors) {
   }
   closedir(open);
   return names;
-}
-
-std::string ReadProc(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 std::string LinkOf(const std::string& descriptor) {
@@ -100,7 +94,7 @@ bool CudaIsInitialised() {
 }
 
 std::int64_t OwnMemory() {
-  std::istringstream pages(ReadProc("/proc/self/statm"));
+  std::istringstream pages(TextOfFile("/proc/self/statm"));
   std::int64_t size = 0;
   std::int64_t resident = 0;
   std::int64_t shared = 0;
@@ -130,7 +124,7 @@ Variables ReadVariables(const std::vector<std::string>& entries) {
 }
 
 Variables VariablesAtStart() {
-  const std::string all = ReadProc("/proc/self/environ");
+  const std::string all = TextOfFile("/proc/self/environ");
   return ReadVariables(absl::StrSplit(all, '\0', absl::SkipEmpty()));
 }
 
@@ -214,7 +208,7 @@ void ShowVariables(const Variables& variables) {
     absl::StrAppend(&shown, name, "=", value);
     shown.append(1, '\0');
   }
-  const std::string line = ReadProc("/proc/self/stat");
+  const std::string line = TextOfFile("/proc/self/stat");
   std::istringstream fields(line.substr(line.rfind(')') + 1));
   std::vector<std::uint64_t> numbers(4);  // proc(5) counts from 1, and the third is a letter
   std::string field;
@@ -304,7 +298,7 @@ std::string ForkObstacle() {
   // Says more than that the driver's files are open.
   if (CudaIsInitialised()) return "it has initialised CUDA";
   if (std::string open = OpenFiles(); !open.empty()) return open;
-  if (!ReadProc(absl::StrCat("/proc/self/task/", getpid(), "/children")).empty()) {
+  if (!TextOfFile(absl::StrCat("/proc/self/task/", getpid(), "/children")).empty()) {
     return "it has processes of its own";
   }
   if (const std::int64_t bytes = OwnMemory(); bytes > kMaxOwnMemory_bytes) {

@@ -9,9 +9,7 @@
 
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -57,13 +55,6 @@ std::vector<std::string> OwnNames() {
   return names;
 }
 
-std::string TextIn(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  return std::move(text).str();
-}
-
 }  // namespace
 
 absl::StatusOr<OwnCertificate> KeepOwnCertificate(const std::string& folder) {
@@ -73,7 +64,7 @@ absl::StatusOr<OwnCertificate> KeepOwnCertificate(const std::string& folder) {
       (fs::path(folder) / "certificate.pem").string(), (fs::path(folder) / "key.pem").string(), {}};
   std::error_code error;
   if (fs::exists(own.certificate_file, error) && fs::exists(own.key_file, error)) {
-    const std::string pem = TextIn(own.certificate_file);
+    const std::string pem = TextOfFile(own.certificate_file);
     const absl::StatusOr<Validity> validity = CertificateValidity(pem);
     if (!validity.ok()) {
       return absl::FailedPreconditionError(

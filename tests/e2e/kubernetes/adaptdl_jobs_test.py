@@ -27,6 +27,10 @@ class AdaptDLJobs(Kubernetes):
             self.cluster.admin.call("DELETE", path_of(JOBS, job["metadata"]["name"]))
         super().tearDown()
 
+    def create(self, name, container, **spec):
+        return self.cluster.create(JOBS, {"apiVersion": "adaptdl.petuum.com/v1", "kind": "AdaptDLJob", "metadata": {"name": name},
+                                          "spec": {"template": {"spec": {"containers": [{"name": "main", **container}]}}, **spec}})
+
     def status(self, name):
         return self.cluster.admin.get(path_of(JOBS, name)).get("status") or {}
 
@@ -40,10 +44,8 @@ class AdaptDLJobs(Kubernetes):
 class AdaptDLJobsTest(AdaptDLJobs):
     def create_job(self, name, script, **spec):
         """A job that runs a line of sh, as its only replica."""
-        container = {"name": "main", "image": "of-another-registry:1", "command": ["/bin/sh", "-c"], "args": [script],
-                     "env": [{"name": "DIR", "value": str(self.dir)}, {"name": "MARKS", "value": f"$(DIR)/{name}"}]}
-        return self.cluster.create(JOBS, {"apiVersion": "adaptdl.petuum.com/v1", "kind": "AdaptDLJob", "metadata": {"name": name},
-                                          "spec": {"template": {"spec": {"containers": [container]}}, **spec}})
+        env = [{"name": "DIR", "value": str(self.dir)}, {"name": "MARKS", "value": f"$(DIR)/{name}"}]
+        return self.create(name, {"image": "of-another-registry:1", "command": ["/bin/sh", "-c"], "args": [script], "env": env}, **spec)
 
     def phases_since(self, made):
         """The phases that its object has had, each once in a row."""

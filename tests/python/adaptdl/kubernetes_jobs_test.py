@@ -12,7 +12,7 @@ from hosts import run_inside  # noqa: E402
 
 run_inside(__file__)
 
-from adaptdl_jobs_test import JOBS, AdaptDLJobs  # noqa: E402
+from adaptdl_jobs_test import AdaptDLJobs  # noqa: E402
 from harness import wait_for  # noqa: E402
 
 REPLICAS = 2
@@ -21,17 +21,12 @@ NEEDED = ("PYTHONPATH", "ESPALIER_TORCH_LIBRARY")  # where the image has not ins
 
 
 class SeveralReplicas(AdaptDLJobs):
-    def create_training(self, name, epochs):
-        container = {"name": "main", "image": "examples/residual:1", "command": [sys.executable, str(HERE / "programs.py")],
-                     "args": ["residual", str(epochs)],
-                     "env": [{"name": "OMP_NUM_THREADS", "value": "1"},
-                             *({"name": variable, "value": os.environ[variable]} for variable in NEEDED)]}
-        return self.cluster.create(JOBS, {
-            "apiVersion": "adaptdl.petuum.com/v1", "kind": "AdaptDLJob", "metadata": {"name": name},
-            "spec": {"minReplicas": REPLICAS, "maxReplicas": REPLICAS, "template": {"spec": {"containers": [container]}}}})
-
     def test_it_trains_in_two_pods_and_goes_on_when_one_is_taken(self):
-        self.create_training("residual", EPOCHS)
+        variables = {"OMP_NUM_THREADS": "1", **{name: os.environ[name] for name in NEEDED}}
+        self.create("residual", {"image": "examples/residual:1", "command": [sys.executable, str(HERE / "programs.py")],
+                                 "args": ["residual", str(EPOCHS)],
+                                 "env": [{"name": name, "value": value} for name, value in variables.items()]},
+                    minReplicas=REPLICAS, maxReplicas=REPLICAS)
         wait_for(lambda: self.status("residual").get("readyReplicas") == REPLICAS, "both replicas")
         status = self.status("residual")
         self.assertEqual(status["phase"], "Running")
