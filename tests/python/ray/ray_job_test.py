@@ -51,7 +51,8 @@ class Job(RayTest):
 
     def write_study(self, *command, **keys):
         """In the folder that is shipped."""
-        (self.code / "study.json").write_text(pathlib.Path(self.study(command, **{"trials": TRIALS} | keys)).read_text())
+        written = pathlib.Path(self.study(command, **{"trials": TRIALS} | keys))
+        (self.code / "study.json").write_text(written.read_text())
 
     def job(self, verb, *words, env=None):
         return self.command(sys.executable, RAY, "job", verb, "--address", DASHBOARD, *words, env=env)
