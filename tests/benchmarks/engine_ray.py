@@ -25,7 +25,8 @@ import time
 import ray
 from bench_run import quantile, usual_or_smoke
 from harness import kill, processes, wait_for
-from ray_test import NODES, Ray
+from ray_case import NODES
+from ray_test import Ray
 
 ROUNDS = usual_or_smoke(5, 1)
 LOSSES = usual_or_smoke(3, 1)

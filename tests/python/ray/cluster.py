@@ -14,7 +14,7 @@ from hosts import run_inside  # noqa: E402
 from harness import PATIENCE_S  # noqa: E402
 
 ADDRESS = "10.78.0.1"  # of this machine, in its namespace
-CLIENT_PORT = 10001
+CLIENT_PORT, DASHBOARD_PORT = 10001, 8265
 
 
 def prepare(file):
@@ -31,28 +31,34 @@ def prepare(file):
     os.environ["PATH"] = f"{os.environ['ESPALIER_BIN']}{os.pathsep}{os.environ['PATH']}"
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token),
                    "RAY_TMPDIR": str(folder), "RAY_USAGE_STATS_ENABLED": "0",
-                   # On a loaded machine Ray's own 30 s are too few.
+                   # On a loaded machine Ray's own 30 s, and 60 s for the dashboard, are too few.
                    "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": str(PATIENCE_S),
-                   "RAY_gcs_server_port_wait_time_s": str(PATIENCE_S)}
+                   "RAY_gcs_server_port_wait_time_s": str(PATIENCE_S),
+                   "RAY_DASHBOARD_STARTUP_TIMEOUT_S": str(PATIENCE_S)}
     os.environ.pop("RAY_ADDRESS", None)
     return folder
 
 
 class RayCluster:
-    """A head without CPUs, and machines (raylets) of two CPUs each."""
+    """A head without CPUs, and machines (raylets) of two CPUs each. The dashboard is what takes jobs."""
 
-    def __init__(self, machines):
+    def __init__(self, machines, dashboard=False):
         from ray.cluster_utils import Cluster
         self._cluster = Cluster()
-        self._start(num_cpus=0, include_dashboard=False, ray_client_server_port=CLIENT_PORT)
+        self._start(num_cpus=0, include_dashboard=dashboard, dashboard_host=ADDRESS, dashboard_port=DASHBOARD_PORT,
+                    ray_client_server_port=CLIENT_PORT)
         self.address = self._cluster.address
         self.client_address = f"ray://{ADDRESS}:{CLIENT_PORT}"
         self.machines = []
+        self._added = 0
         for _ in range(machines):
             self.add()
 
     def add(self):
-        self.machines.append(self._start(num_cpus=2, num_gpus=2))
+        # As real ones, each has a folder of its own: Ray takes what it finds in one for its own.
+        self._added += 1
+        folder = pathlib.Path(os.environ["RAY_TMPDIR"]) / str(self._added)
+        self.machines.append(self._start(num_cpus=2, num_gpus=2, temp_dir=str(folder)))
 
     def _start(self, **node):
         started = self._cluster.add_node(wait=False, **node)  # which would wait for 30 s

@@ -23,9 +23,9 @@ from espalier.errors import UsageError  # noqa: E402
 from espalier.ray import _connect, _results  # noqa: E402
 from espalier.ray._job import Log  # noqa: E402
 from espalier.ray._node import default_root  # noqa: E402
-from harness import PATIENCE_S, TunerTest, kill, processes, wait_for  # noqa: E402
+from harness import PATIENCE_S, kill, processes, wait_for  # noqa: E402
+from ray_case import NODES, RayTest  # noqa: E402
 
-NODES = 2
 SERVICE = f"{cluster.ADDRESS}:7077"
 
 JOB = """
@@ -124,43 +124,13 @@ class Parts(unittest.TestCase):
         self.assertFalse((FOLDER / "outside").exists() or pathlib.Path("/outside").exists())
 
 
-class Ray(TunerTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.cluster = cluster.RayCluster(NODES)
-        cls.addClassCleanup(cls.cluster.close)
-        ray.init(address=cls.cluster.address, log_to_driver=False, logging_level="ERROR")
-        cls.addClassCleanup(ray.shutdown)
-
+class Ray(RayTest):
     def setUp(self):
         super().setUp()
         for _ in range(NODES - len(self.cluster.machines)):
             self.cluster.add()
 
-    def tearDown(self):
-        super().tearDown()
-        for name in self.actors():
-            ray.kill(ray.get_actor(name["name"], name["namespace"]))
-        wait_for(lambda: not self.agents(), "no agent to outlive its actor")
-
     # ---- what there is
-
-    def actors(self):
-        return [actor for actor in ray.util.list_named_actors(all_namespaces=True)
-                if actor["name"].startswith("espalier.")]
-
-    def agents(self):
-        """{pid: arguments} of those that run."""
-        return {pid: words for pid, _, words in processes() if words[1:2] == ["agent"] and "--join" in words}
-
-    def python(self, module, *arguments, env=None):
-        path = self.dir / f"out-{len(self.processes)}.txt"
-        with open(path, "w") as out:
-            process = subprocess.Popen([sys.executable, "-m", module, *map(str, arguments)], cwd=self.dir, stdout=out,
-                                       stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=os.environ | (env or {}))
-        process.out = path
-        self.processes.append(process)
-        return process
 
     def serve_ray(self, *options, tuner=()):
         service = self.python("espalier.ray", "serve", "--address", self.cluster.address, "--max-nodes", NODES, "--cpus",
