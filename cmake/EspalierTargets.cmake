@@ -70,6 +70,14 @@ function(espalier_executable name)
   espalier_limit_torch_jobs(${name} ${ARG_DEPS})
 endfunction()
 
+# espalier_not_for_torch_tests(TARGET...): what is built for tests that sanitized builds have too, and for
+# no other. ESPALIER_TESTS=TORCH leaves it out, as it does those tests, where nothing else needs it.
+function(espalier_not_for_torch_tests)
+  if(ESPALIER_TESTS STREQUAL "TORCH")
+    set_target_properties(${ARGN} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
+endfunction()
+
 # espalier_test(NAME SOURCES a.cc ... [DEPS ...] [LABELS ...] [LONG]): one GoogleTest binary, one CTest
 # test with the label "gtest" besides those. One that needs LibTorch, or programs that do, has the
 # label "torch"; one that is not built with sanitizers, because it computes for minutes what others
@@ -86,8 +94,8 @@ function(espalier_test name)
   endif()
   set(_without_sanitizers ${ARG_LABELS})
   list(FILTER _without_sanitizers INCLUDE REGEX "^(torch|unsanitized)$")
-  if(ESPALIER_TESTS STREQUAL "TORCH" AND NOT _without_sanitizers)
-    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  if(NOT _without_sanitizers)
+    espalier_not_for_torch_tests(${name})
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set(_labels gtest ${ARG_LABELS})
