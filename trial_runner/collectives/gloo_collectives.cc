@@ -266,7 +266,7 @@ class GlooCollectives final : public Collectives {
       : options_(std::move(options)), server_(std::move(server)) {}
 
   ~GlooCollectives() override {
-    if (formation_) formation_->Cancel();
+    if (formation_) GiveUp(std::move(formation_));
     LeaveGroup();
   }
 
@@ -277,7 +277,9 @@ class GlooCollectives final : public Collectives {
   }
 
   void Prepare(const GroupPlan& plan) override {
-    if (plan.size > 1) Begin(plan);
+    const std::lock_guard lock(mutex_);
+    // Word of a group may come later than the group.
+    if (plan.size > 1 && plan.generation > newest_) Begin(plan);
   }
 
   bool Prepared(std::int64_t generation) const override {
@@ -291,16 +293,27 @@ class GlooCollectives final : public Collectives {
     LeaveGroup();
     begin_error_ = absl::OkStatus();
     plan_ = plan;
-    if (plan.size == 1) return Abandoned() ? AbandonedStatus() : absl::OkStatus();
-    if (plan.rank == 0) Expect(plan.generation, plan.secret);
-    const auto [formation, completion] = Begin(plan);
+    if (plan.rank == 0 && plan.size > 1) Expect(plan.generation, plan.secret);
+    std::shared_ptr<Formation> formation;
+    std::shared_ptr<Completion> completion;
+    {
+      const std::lock_guard lock(mutex_);
+      newest_ = std::max(newest_, plan.generation);
+      if (plan.size == 1) {
+        if (formation_) GiveUp(std::move(formation_));
+        return Abandoned() ? AbandonedStatus() : absl::OkStatus();
+      }
+      Begin(plan);
+      formation = formation_;
+      completion = formed_;
+    }
     const absl::Status formed = Wait(completion, options_.formation_limit_s);
     {
       const std::lock_guard lock(mutex_);
       if (formation_ == formation) formation_.reset();
     }
     if (!formed.ok()) {
-      formation->Cancel();
+      GiveUp(formation);
       return formed;
     }
     group_ = formation->TakeGroup();
@@ -392,15 +405,20 @@ class GlooCollectives final : public Collectives {
         absl::StrCat("generation ", plan_.generation, ": ", completion->error));
   }
 
+  // Closing what it may have connected takes its time.
+  static void GiveUp(std::shared_ptr<Formation> formation) {
+    formation->Cancel();
+    std::thread([formation = std::move(formation)]() mutable { formation.reset(); }).detach();
+  }
+
   // The formation of this plan: the one under way, or another from now on.
-  std::pair<std::shared_ptr<Formation>, std::shared_ptr<Completion>> Begin(const GroupPlan& plan) {
-    const std::lock_guard lock(mutex_);
-    if (formation_ && formation_->plan() == plan) return {formation_, formed_};
-    if (formation_) formation_->Cancel();
+  // With the lock held.
+  void Begin(const GroupPlan& plan) {
+    if (formation_ && formation_->plan() == plan) return;
+    if (formation_) GiveUp(std::move(formation_));
     formation_ = std::make_shared<Formation>(plan, options_);
     formed_ = std::make_shared<Completion>();
     formation_->Start(bell_, formed_);
-    return {formation_, formed_};
   }
 
   using StartWork = std::function<c10::intrusive_ptr<c10d::Work>()>;
@@ -470,6 +488,7 @@ class GlooCollectives final : public Collectives {
   std::shared_ptr<GroupSockets> sockets_;  // the group's
 
   mutable std::mutex mutex_;
+  std::int64_t newest_ = -1;              // generation that Form was asked for
   std::shared_ptr<Formation> formation_;  // of the next group
   std::shared_ptr<Completion> formed_;    // its end
 

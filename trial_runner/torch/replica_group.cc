@@ -73,8 +73,10 @@ void ReplicaGroup::Follow(const Membership& announced) {
     collectives_.Expect(announced.generation, announced.secret);
   }
   // And so does this one, where it trains on until then.
-  const std::optional<int> rank = announced.RankOf(trial_.replica);
-  if (rank && !announced.abandon && !forming_) collectives_.Prepare(PlanOf(announced, *rank));
+  if (!forming_ && !announced.abandon) {
+    const std::optional<int> rank = announced.RankOf(trial_.replica);
+    if (rank) collectives_.Prepare(PlanOf(announced, *rank));
+  }
   if (announced.abandon || forming_) {
     abandoned_below_ = announced.generation;
     collectives_.Abandon(announced.generation);
