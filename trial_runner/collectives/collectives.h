@@ -60,12 +60,14 @@ struct GroupPlan {
   std::string rendezvous;  // Address() of rank 0
   // The generation's secret; members with another one cannot join the group.
   std::string secret{};
+
+  bool operator==(const GroupPlan&) const = default;
 };
 
 // The seam to Gloo (and NCCL): the group of replicas and what it computes together.
 //
-// One thread calls everything but Expect(), Abandon() and Waiting_s(), which any thread may call at
-// any time. Members call the same operations in the same order. No operation waits forever for a
+// One thread calls everything but Expect(), Prepare(), Abandon() and Waiting_s(), which any thread
+// may call at any time. Members call the same operations in the same order. No operation waits forever for a
 // member that is gone: it ends with
 //   kAborted           the group was abandoned while (or before) it waited;
 //   kUnavailable       the transport reported a lost member;
@@ -87,6 +89,14 @@ class Collectives {
   // From now on members of the generation, whose rank 0 is this process, may meet here: they need
   // not wait until it calls Form() itself. Any thread.
   virtual void Expect(std::int64_t /*generation*/, const std::string& /*secret*/) {}
+
+  // Forms the next group beside the present one, in the background, for the Form() of this plan to
+  // take over: its members need not stop for it. What goes wrong is said by Form(). A newer plan
+  // takes the place of an older one. Any thread.
+  virtual void Prepare(const GroupPlan& /*plan*/) {}
+  // False: the group of this generation is being prepared, and may be soon. It is not waited for
+  // for longer than a few seconds.
+  virtual bool Prepared(std::int64_t /*generation*/) const { return true; }
 
   // Leaves the present group, if there is one, and waits until all members of `plan` have met. May
   // wait as long as the others take to arrive, up to the limit. kAborted also if Abandon() has

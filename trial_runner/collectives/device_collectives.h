@@ -39,6 +39,8 @@ class DeviceCollectives final : public Collectives {
   void Expect(std::int64_t generation, const std::string& secret) override {
     host_->Expect(generation, secret);
   }
+  void Prepare(const GroupPlan& plan) override { host_->Prepare(plan); }
+  bool Prepared(std::int64_t generation) const override { return host_->Prepared(generation); }
   absl::Status Form(const GroupPlan& plan) override;
   void StartAllReduceSum(const CollectiveBuffer& buffer) override;
   void StartBroadcast(const CollectiveBuffer& buffer, int root) override;

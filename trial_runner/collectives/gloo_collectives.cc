@@ -39,18 +39,20 @@ constexpr double kRest_s = 5;
 // on two busy cores took four times as long (2026-11).
 constexpr int kThreads = 2;
 
+// A group that is prepared is worth waiting for as long as training goes on, but not for a member
+// that never comes.
+constexpr std::chrono::seconds kPreparation{2};
+
 // The end of one asynchronous operation; changed with the bell's lock held.
 struct Completion {
   bool done = false;
   std::string error;
-  GlooGroup group;  // of a formation
 };
 
-void Complete(Bell& bell, Completion& completion, std::string error, GlooGroup group = {}) {
+void Complete(Bell& bell, Completion& completion, std::string error) {
   bell.Ring([&] {
     completion.done = true;
     completion.error = std::move(error);
-    completion.group = std::move(group);
   });
 }
 
@@ -153,12 +155,120 @@ GlooGroup Meet(const CollectivesOptions& options, const GroupPlan& plan,
   return group;
 }
 
+// Rings when the work has ended.
+void Follow(c10d::Work& work, const std::shared_ptr<Bell>& bell,
+            const std::shared_ptr<Completion>& completion) {
+  work.getFuture()->addCallback([bell, completion](c10::ivalue::Future& future) {
+    Complete(*bell, *completion,
+             future.hasError() ? future.tryRetrieveErrorMessage() : std::string());
+  });
+}
+
+// LibTorch's record of collectives is one table for the whole process, entered without a lock.
+c10::intrusive_ptr<c10d::Work> StartOneByOne(
+    const std::function<c10::intrusive_ptr<c10d::Work>()>& start) {
+  static std::mutex record;
+  const std::lock_guard lock(record);
+  return start();
+}
+
+// A group on its way, on a thread of its own, which rings the bell at its end.
+class Formation : public std::enable_shared_from_this<Formation> {
+ public:
+  Formation(GroupPlan plan, CollectivesOptions options)
+      : plan_(std::move(plan)), options_(std::move(options)) {}
+
+  const GroupPlan& plan() const { return plan_; }
+  bool over() const { return over_; }
+  Bell::Clock::time_point begin() const { return begin_; }
+  const std::shared_ptr<GroupSockets>& sockets() const { return sockets_; }
+  // Once it has ended well.
+  GlooGroup TakeGroup() { return std::move(group_); }
+
+  void Start(const std::shared_ptr<Bell>& bell, const std::shared_ptr<Completion>& completion) {
+    std::thread([self = shared_from_this(), bell, completion] {
+      std::string error;
+      try {
+        error = self->Run();
+      } catch (const std::exception& e) {
+        error = FirstLine(e);
+      }
+      self->over_ = true;
+      Complete(*bell, *completion, std::move(error));
+    }).detach();
+  }
+
+  // Ends what it waits for.
+  void Cancel() {
+    client_.Cancel();
+    sockets_->ShutDown();
+    confirming_->Abandon(plan_.generation + 1, 0);
+  }
+
+ private:
+  // What went wrong.
+  std::string Run() {
+    const auto connected = client_.Connect(plan_);
+    if (!connected.ok()) return std::string(connected.status().message());
+    auto group = Meet(options_, plan_, c10::make_intrusive<GlooTable>(*connected, sockets_));
+    std::string error = Confirm(*group);
+    if (error.empty()) group_ = std::move(group);
+    return error;
+  }
+
+  // Every two members confirm each other, all at once, over the connections that stand now and that
+  // all operations use. Gloo takes whoever connects first and says the number that it expects.
+  std::string Confirm(c10d::ProcessGroupGloo& group) {
+    const auto said = std::make_shared<std::vector<std::uint8_t>>(ConfirmationsOf(plan_));
+    const auto heard = std::make_shared<std::vector<std::uint8_t>>(said->size());
+    const auto completion = std::make_shared<Completion>();
+    const auto work = StartOneByOne([&] {
+      at::Tensor in = TensorOf(CollectiveBuffer::Of(said));
+      at::Tensor out = TensorOf(CollectiveBuffer::Of(heard));
+      std::vector<std::int64_t> equal_parts;
+      return group.alltoall_base(out, in, equal_parts, equal_parts);
+    });
+    Follow(*work, confirming_, completion);
+    absl::Status status = Await(*completion, options_.confirmation_limit_s);
+    if (!status.ok()) {
+      // What was heard is not looked at while somebody may write there.
+      sockets_->ShutDown();
+      if (!Await(*completion, kRest_s).ok()) return std::string(status.message());
+    }
+    if (status.ok() && !completion->error.empty()) {
+      status = absl::UnavailableError(completion->error);
+    }
+    const std::string missing = Describe(FindUnconfirmed(plan_, *heard));
+    if (missing.empty()) return std::string(status.message());
+    return status.ok() ? missing : absl::StrCat(missing, " (", std::string(status.message()), ")");
+  }
+
+  absl::Status Await(const Completion& completion, double limit_s) {
+    return confirming_->WaitFor({.generation = plan_.generation,
+                                 .limit_s = limit_s,
+                                 .done = [&] { return completion.done; },
+                                 .poll_every = {}});
+  }
+
+  const GroupPlan plan_;
+  const CollectivesOptions options_;
+  const Bell::Clock::time_point begin_ = Bell::Clock::now();
+  CancellableClient client_;
+  const std::shared_ptr<GroupSockets> sockets_ = std::make_shared<GroupSockets>();
+  const std::shared_ptr<Bell> confirming_ = std::make_shared<Bell>();
+  std::atomic<bool> over_{false};
+  GlooGroup group_;
+};
+
 class GlooCollectives final : public Collectives {
  public:
   GlooCollectives(CollectivesOptions options, std::unique_ptr<RendezvousServer> server)
       : options_(std::move(options)), server_(std::move(server)) {}
 
-  ~GlooCollectives() override { LeaveGroup(); }
+  ~GlooCollectives() override {
+    if (formation_) GiveUp(std::move(formation_));
+    LeaveGroup();
+  }
 
   std::string Address() const override { return server_->address(); }
 
@@ -166,38 +276,49 @@ class GlooCollectives final : public Collectives {
     server_->Expect(generation, secret);
   }
 
+  void Prepare(const GroupPlan& plan) override {
+    const std::lock_guard lock(mutex_);
+    // Word of a group may come later than the group.
+    if (plan.size > 1 && plan.generation > newest_) Begin(plan);
+  }
+
+  bool Prepared(std::int64_t generation) const override {
+    const std::lock_guard lock(mutex_);
+    return !formation_ || formation_->plan().generation != generation || formation_->over() ||
+           Bell::Clock::now() > formation_->begin() + kPreparation;
+  }
+
   absl::Status Form(const GroupPlan& plan) override {
     ESPALIER_CHECK(plan.rank >= 0 && plan.rank < plan.size, "rank outside its group");
     LeaveGroup();
     begin_error_ = absl::OkStatus();
     plan_ = plan;
-    if (plan.size == 1) return Abandoned() ? AbandonedStatus() : absl::OkStatus();
-    if (plan.rank == 0) Expect(plan.generation, plan.secret);
-    auto completion = std::make_shared<Completion>();
-    auto sockets = std::make_shared<GroupSockets>();
-    auto client = std::make_shared<CancellableClient>();
-    std::thread([bell = bell_, completion, plan, options = options_, client, sockets] {
-      try {
-        const auto connected = client->Connect(plan);
-        if (!connected.ok()) {
-          return Complete(*bell, *completion, std::string(connected.status().message()));
-        }
-        auto table = c10::make_intrusive<GlooTable>(*connected, sockets);
-        Complete(*bell, *completion, "", Meet(options, plan, table));
-      } catch (const std::exception& e) {
-        Complete(*bell, *completion, FirstLine(e));
+    if (plan.rank == 0 && plan.size > 1) Expect(plan.generation, plan.secret);
+    std::shared_ptr<Formation> formation;
+    std::shared_ptr<Completion> completion;
+    {
+      const std::lock_guard lock(mutex_);
+      newest_ = std::max(newest_, plan.generation);
+      if (plan.size == 1) {
+        if (formation_) GiveUp(std::move(formation_));
+        return Abandoned() ? AbandonedStatus() : absl::OkStatus();
       }
-    }).detach();
-    if (absl::Status met = Wait(completion, options_.formation_limit_s); !met.ok()) {
-      client->Cancel();
-      sockets->ShutDown();
-      return met;
+      Begin(plan);
+      formation = formation_;
+      completion = formed_;
     }
-    group_ = std::move(completion->group);
-    sockets_ = std::move(sockets);
-    const absl::Status confirmed = Confirm();
-    if (!confirmed.ok()) LeaveGroup();
-    return confirmed;
+    const absl::Status formed = Wait(completion, options_.formation_limit_s);
+    {
+      const std::lock_guard lock(mutex_);
+      if (formation_ == formation) formation_.reset();
+    }
+    if (!formed.ok()) {
+      GiveUp(formation);
+      return formed;
+    }
+    group_ = formation->TakeGroup();
+    sockets_ = formation->sockets();
+    return absl::OkStatus();
   }
 
   void StartAllReduceSum(const CollectiveBuffer& buffer) override {
@@ -244,12 +365,17 @@ class GlooCollectives final : public Collectives {
 
   absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
       const std::vector<std::int64_t>& values) override {
-    auto all = std::make_shared<std::vector<std::int64_t>>(values.size() *
-                                                           static_cast<std::size_t>(plan_.size));
-    // A sum in which each member fills its own part: the tables are small.
-    std::copy(values.begin(), values.end(),
-              all->begin() + static_cast<std::ptrdiff_t>(values.size()) * plan_.rank);
-    ESPALIER_RETURN_IF_ERROR(AllReduceSum(CollectiveBuffer::Of(all)));
+    // Each member says all of it to each other at once, which takes one turn: the tables are small.
+    const auto said = std::make_shared<std::vector<std::int64_t>>();
+    for (int to = 0; to < plan_.size; ++to) said->insert(said->end(), values.begin(), values.end());
+    const auto all = std::make_shared<std::vector<std::int64_t>>(*said);
+    BeginTogether([&] {
+      at::Tensor in = TensorOf(CollectiveBuffer::Of(said));
+      at::Tensor out = TensorOf(CollectiveBuffer::Of(all));
+      std::vector<std::int64_t> equal_parts;
+      return group_->alltoall_base(out, in, equal_parts, equal_parts);
+    });
+    ESPALIER_RETURN_IF_ERROR(WaitAll());
     std::vector<std::vector<std::int64_t>> by_rank;
     for (auto part = all->begin(); part != all->end() && !values.empty();) {
       const auto end = part + static_cast<std::ptrdiff_t>(values.size());
@@ -279,38 +405,20 @@ class GlooCollectives final : public Collectives {
         absl::StrCat("generation ", plan_.generation, ": ", completion->error));
   }
 
-  // Every two members confirm each other, all at once, over the connections that stand now and that
-  // all operations use. Gloo takes whoever connects first and says the number that it expects.
-  absl::Status Confirm() {
-    const auto said = std::make_shared<std::vector<std::uint8_t>>(ConfirmationsOf(plan_));
-    const auto heard = std::make_shared<std::vector<std::uint8_t>>(said->size());
-    BeginTogether([&] {
-      at::Tensor in = TensorOf(CollectiveBuffer::Of(said));
-      at::Tensor out = TensorOf(CollectiveBuffer::Of(heard));
-      std::vector<std::int64_t> equal_parts;
-      return group_->alltoall_base(out, in, equal_parts, equal_parts);
-    });
-    ESPALIER_RETURN_IF_ERROR(std::exchange(begin_error_, absl::OkStatus()));
-    const std::shared_ptr<Completion> completion = pending_.front();
-    absl::Status status = Wait(completion, options_.confirmation_limit_s);
-    if (absl::IsAborted(status)) return status;
-    if (!status.ok()) {
-      // What was heard is not looked at while somebody may write there.
-      sockets_->ShutDown();
-      const absl::Status at_rest = bell_->WaitFor({.generation = plan_.generation,
-                                                   .limit_s = kRest_s,
-                                                   .done = [&] { return completion->done; },
-                                                   .poll_every = {}});
-      if (!at_rest.ok()) return absl::IsAborted(at_rest) ? at_rest : status;
-    }
-    const std::string missing = Describe(FindUnconfirmed(plan_, *heard));
-    if (!missing.empty()) {
-      return absl::UnavailableError(
-          absl::StrCat("generation ", plan_.generation, ": ", missing,
-                       status.ok() ? "" : absl::StrCat(" (", std::string(status.message()), ")")));
-    }
-    if (status.ok()) pending_.pop_front();
-    return status;
+  // Closing what it may have connected takes its time.
+  static void GiveUp(std::shared_ptr<Formation> formation) {
+    formation->Cancel();
+    std::thread([formation = std::move(formation)]() mutable { formation.reset(); }).detach();
+  }
+
+  // The formation of this plan: the one under way, or another from now on.
+  // With the lock held.
+  void Begin(const GroupPlan& plan) {
+    if (formation_ && formation_->plan() == plan) return;
+    if (formation_) GiveUp(std::move(formation_));
+    formation_ = std::make_shared<Formation>(plan, options_);
+    formed_ = std::make_shared<Completion>();
+    formation_->Start(bell_, formed_);
   }
 
   using StartWork = std::function<c10::intrusive_ptr<c10d::Work>()>;
@@ -327,7 +435,7 @@ class GlooCollectives final : public Collectives {
     ESPALIER_CHECK(group_, "collective called on a group that is lost or was never formed");
     pending_.push_back(completion);
     try {
-      return Start(start);
+      return StartOneByOne(start);
     } catch (const std::exception& e) {
       Complete(*bell_, *completion, FirstLine(e));
       return nullptr;
@@ -336,12 +444,7 @@ class GlooCollectives final : public Collectives {
 
   void BeginTogether(const StartWork& start) {
     auto completion = std::make_shared<Completion>();
-    if (const auto work = Begin(start, completion)) {
-      work->getFuture()->addCallback([bell = bell_, completion](c10::ivalue::Future& future) {
-        Complete(*bell, *completion,
-                 future.hasError() ? future.tryRetrieveErrorMessage() : std::string());
-      });
-    }
+    if (const auto work = Begin(start, completion)) Follow(*work, bell_, completion);
   }
 
   // Gloo's sends and receives tell nobody when they are done: somebody has to wait for each.
@@ -358,14 +461,6 @@ class GlooCollectives final : public Collectives {
         Complete(*bell, *completion, FirstLine(e));
       }
     }).detach();
-  }
-
-  // LibTorch's record of collectives is one table for the whole process, entered without a lock.
-  static c10::intrusive_ptr<c10d::Work> Start(
-      const std::function<c10::intrusive_ptr<c10d::Work>()>& start) {
-    static std::mutex record;
-    const std::lock_guard lock(record);
-    return start();
   }
 
   // Closing a group waits for what it still has under way: that is ended first.
@@ -391,6 +486,11 @@ class GlooCollectives final : public Collectives {
   GroupPlan plan_;
   GlooGroup group_;
   std::shared_ptr<GroupSockets> sockets_;  // the group's
+
+  mutable std::mutex mutex_;
+  std::int64_t newest_ = -1;              // generation that Form was asked for
+  std::shared_ptr<Formation> formation_;  // of the next group
+  std::shared_ptr<Completion> formed_;    // its end
 
   // Begun since the last WaitAll.
   absl::Status begin_error_;

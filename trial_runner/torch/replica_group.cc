@@ -31,6 +31,20 @@ double SecondsSince(ReplicaGroup::Clock::time_point start) {
   return std::chrono::duration<double>(ReplicaGroup::Clock::now() - start).count();
 }
 
+GroupPlan PlanOf(const Membership& membership, int rank) {
+  return {.generation = membership.generation,
+          .rank = rank,
+          .size = static_cast<int>(membership.members.size()),
+          .rendezvous = membership.members.front().address,
+          .secret = membership.secret};
+}
+
+bool HasOthers(const Membership& membership, const std::vector<ReplicaId>& known) {
+  return std::any_of(membership.members.begin(), membership.members.end(), [&](const Member& m) {
+    return std::find(known.begin(), known.end(), m.replica) == known.end();
+  });
+}
+
 }  // namespace
 
 ReplicaGroup::ReplicaGroup(TrialContext& trial, Collectives& collectives, SharedState& state,
@@ -57,6 +71,11 @@ void ReplicaGroup::Follow(const Membership& announced) {
   // Who is told before rank 0 has come to its step boundary can prepare meanwhile.
   if (!announced.members.empty() && announced.members.front().address == collectives_.Address()) {
     collectives_.Expect(announced.generation, announced.secret);
+  }
+  // And so does this one, where it trains on until then.
+  if (!forming_ && !announced.abandon) {
+    const std::optional<int> rank = announced.RankOf(trial_.replica);
+    if (rank) collectives_.Prepare(PlanOf(announced, *rank));
   }
   if (announced.abandon || forming_) {
     abandoned_below_ = announced.generation;
@@ -142,7 +161,8 @@ absl::StatusOr<std::vector<std::vector<std::int64_t>>> ReplicaGroup::Widen(
   narrowed_.reset();
   watch_.At(place);
   ESPALIER_ASSIGN_OR_RETURN(auto said, collectives_.AllGather(says));
-  const absl::Status equal = EqualiseState(collectives_, state_, rank_, size_, /*running=*/true,
+  const absl::Status equal = EqualiseState(collectives_, state_, rank_, size_,
+                                           {.running = true, .offers = rank_ < narrowed_size_},
                                            trial_.control->progress());
   if (equal.ok()) return said;
   if (!absl::IsAborted(equal) && !absl::IsUnavailable(equal) && !absl::IsDeadlineExceeded(equal)) {
@@ -227,17 +247,14 @@ absl::Status ReplicaGroup::FormAndEqualise(const Membership& membership, int ran
   const absl::Cleanup end = [&progress] { progress.End(); };
   progress.Begin(GroupPhase::kMeeting, membership.generation);
   watch_.Follow(membership, trial_.replica);
-  ESPALIER_RETURN_IF_ERROR(collectives_.Form({.generation = membership.generation,
-                                              .rank = rank,
-                                              .size = size,
-                                              .rendezvous = membership.members.front().address,
-                                              .secret = membership.secret}));
+  ESPALIER_RETURN_IF_ERROR(collectives_.Form(PlanOf(membership, rank)));
   times.form_s = SecondsSince(start);
   times.transport = collectives_.DeviceWay();
   const Clock::time_point formed = Clock::now();
   progress.Begin(GroupPhase::kHandingOver, membership.generation);
-  ESPALIER_RETURN_IF_ERROR(
-      EqualiseState(collectives_, state_, rank, size, /*running=*/joined(), progress));
+  ESPALIER_RETURN_IF_ERROR(EqualiseState(
+      collectives_, state_, rank, size,
+      {.running = joined(), .offers = joined() && HasOthers(membership, members_)}, progress));
   times.broadcast_s = SecondsSince(formed);
   return absl::OkStatus();
 }

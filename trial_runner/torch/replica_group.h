@@ -48,8 +48,12 @@ class ReplicaGroup {
   int nodes() const { return nodes_; }
   const std::vector<ReplicaId>& members() const { return members_; }  // by rank
 
-  // Whether a newer generation is announced, which is to be counted in the next all-reduce.
-  bool Pending() const { return trial_.control->LatestGeneration() > generation_; }
+  // Whether a newer generation is announced and this replica has prepared for it, which is to be
+  // counted in the next all-reduce.
+  bool Pending() const {
+    const std::int64_t latest = trial_.control->LatestGeneration();
+    return latest > generation_ && collectives_.Prepared(latest);
+  }
   // Whether a newer generation is announced that does not wait for a step boundary.
   bool Abandoned() const { return abandoned_below_.load() > generation_; }
 

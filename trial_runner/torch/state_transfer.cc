@@ -1,7 +1,6 @@
 #include "trial_runner/torch/state_transfer.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <memory>
 #include <numeric>
@@ -93,64 +92,123 @@ absl::Status MoveTogether(Collectives& collectives, const Share& share, GroupPro
   }
 }
 
-// Who takes has to know what is to come: first how long its description is, then that itself.
-absl::Status Describe(Collectives& collectives, Share& share,
-                      std::shared_ptr<std::vector<std::uint8_t>>& description,
-                      GroupProgress& progress) {
-  auto size = std::make_shared<std::vector<std::int64_t>>(
-      1, description ? static_cast<std::int64_t>(description->size()) : 0);
-  const std::array word{CollectiveBuffer::Of(size)};
-  ESPALIER_RETURN_IF_ERROR(Move(collectives, share, word, progress));
-  if (!description) {
-    description =
-        std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(size->front()));
+// What a member tells the others about its state.
+struct Word {
+  Order order;
+  // Of its offer; 0: it has made none.
+  std::int64_t description_bytes = 0;
+  std::int64_t tensor_bytes = 0;
+};
+
+constexpr std::size_t kOfferWords = 2;
+
+// One member's part in an exchange of states.
+class Exchange {
+ public:
+  Exchange(Collectives& collectives, SharedState& state, int rank, GroupProgress& progress)
+      : collectives_(collectives), state_(state), rank_(rank), progress_(progress) {}
+
+  absl::Status MakeOffer() {
+    ESPALIER_ASSIGN_OR_RETURN(offer_, state_.Offer());
+    return absl::OkStatus();
   }
-  share.pieces = Pieces({CollectiveBuffer::Of(description)});
-  return MoveInRounds(collectives, share, progress);
-}
 
-absl::Status Hand(Collectives& collectives, SharedState& state, const std::vector<int>& takers,
-                  GroupProgress& progress) {
-  ESPALIER_ASSIGN_OR_RETURN(StateOffer offer, state.Offer());
-  Share share{.pieces = {}, .takers = takers, .source = std::nullopt};
-  progress.Expect(static_cast<std::int64_t>(takers.size()) *
-                  (std::ssize(*offer.description) + BytesOf(offer.tensors)));
-  ESPALIER_RETURN_IF_ERROR(Describe(collectives, share, offer.description, progress));
-  share.pieces = Pieces(offer.tensors);
-  return MoveTogether(collectives, share, progress);
-}
-
-absl::Status Take(Collectives& collectives, SharedState& state, int from, GroupProgress& progress) {
-  Share share{.pieces = {}, .takers = {}, .source = from};
-  std::shared_ptr<std::vector<std::uint8_t>> description;
-  ESPALIER_RETURN_IF_ERROR(Describe(collectives, share, description, progress));
-  ESPALIER_ASSIGN_OR_RETURN(const std::vector<CollectiveBuffer> expected,
-                            state.Expect(*description));
-  progress.Expect(std::ssize(*description) + BytesOf(expected));
-  share.pieces = Pieces(expected);
-  if (absl::Status arrived = MoveTogether(collectives, share, progress); !arrived.ok()) {
-    state.Forsake();
-    return arrived;
+  // The words of all members, by rank, once those that can have restored what they lost: that is
+  // done only if nobody else has a state to go on from.
+  absl::StatusOr<std::vector<Word>> Words(bool running);
+  // The same after those of `sources` that had no offer have made one.
+  absl::StatusOr<std::vector<Word>> WordsWithOffers(std::vector<Word> words,
+                                                    const std::vector<int>& sources);
+  // How many bytes the largest offer has decides whether it is moved in several rounds, after each
+  // of which all members come together.
+  absl::Status Hand(const std::vector<int>& takers, bool in_rounds);
+  absl::Status Take(int source, const Word& of_source, bool in_rounds);
+  absl::Status LookOn(bool in_rounds) {
+    return in_rounds ? MoveTogether(collectives_, {}, progress_) : absl::OkStatus();
   }
-  return state.Accept();
+
+ private:
+  absl::StatusOr<std::vector<Word>> Tell();
+  absl::Status Move(const Share& share, bool in_rounds) {
+    return in_rounds ? MoveTogether(collectives_, share, progress_)
+                     : MoveInRounds(collectives_, share, progress_);
+  }
+
+  Collectives& collectives_;
+  SharedState& state_;
+  const int rank_;
+  GroupProgress& progress_;
+  StateOffer offer_;
+};
+
+absl::StatusOr<std::vector<Word>> Exchange::Tell() {
+  Order own = state_.Order();
+  own.push_back(offer_.description ? std::ssize(*offer_.description) : 0);
+  own.push_back(BytesOf(offer_.tensors));
+  ESPALIER_ASSIGN_OR_RETURN(std::vector<Order> all, collectives_.AllGather(own));
+  std::vector<Word> words;
+  for (Order& of : all) {
+    const std::size_t size = of.size() - kOfferWords;
+    Word word{.order = {}, .description_bytes = of[size], .tensor_bytes = of[size + 1]};
+    of.resize(size);
+    word.order = std::move(of);
+    words.push_back(std::move(word));
+  }
+  return words;
 }
 
-// The orders of all members, by rank, once those that can have restored what they lost: that is
-// done only if nobody else has a state to go on from.
-absl::StatusOr<std::vector<Order>> Orders(Collectives& collectives, SharedState& state,
-                                          bool running) {
-  ESPALIER_ASSIGN_OR_RETURN(std::vector<Order> orders, collectives.AllGather(state.Order()));
-  const bool trained =
-      std::max_element(orders.begin(), orders.end())->front() == SharedState::kTrained;
-  const bool spoiled =
-      std::min_element(orders.begin(), orders.end())->front() == SharedState::kSpoiled;
-  if (trained || !spoiled) return orders;
-  if (state.Order().front() == SharedState::kSpoiled && !running) {
-    if (const absl::Status restored = state.Restore(); !restored.ok()) {
+absl::StatusOr<std::vector<Word>> Exchange::Words(bool running) {
+  ESPALIER_ASSIGN_OR_RETURN(std::vector<Word> words, Tell());
+  const auto any = [&words](SharedState::Kind kind) {
+    return std::any_of(words.begin(), words.end(),
+                       [kind](const Word& word) { return word.order.front() == kind; });
+  };
+  if (any(SharedState::kTrained) || !any(SharedState::kSpoiled)) return words;
+  if (state_.Order().front() == SharedState::kSpoiled && !running) {
+    if (const absl::Status restored = state_.Restore(); !restored.ok()) {
       std::fprintf(stderr, "espalier: %s\n", std::string(restored.message()).c_str());
     }
   }
-  return collectives.AllGather(state.Order());
+  return Tell();
+}
+
+absl::StatusOr<std::vector<Word>> Exchange::WordsWithOffers(std::vector<Word> words,
+                                                            const std::vector<int>& sources) {
+  const auto lacks = [&words](int source) {
+    return words[static_cast<std::size_t>(source)].description_bytes == 0;
+  };
+  if (std::none_of(sources.begin(), sources.end(), lacks)) return words;
+  const bool mine = std::find(sources.begin(), sources.end(), rank_) != sources.end();
+  if (mine && lacks(rank_)) ESPALIER_RETURN_IF_ERROR(MakeOffer());
+  return Tell();
+}
+
+absl::Status Exchange::Hand(const std::vector<int>& takers, bool in_rounds) {
+  Share share{.pieces = {}, .takers = takers, .source = std::nullopt};
+  progress_.Expect(static_cast<std::int64_t>(takers.size()) *
+                   (std::ssize(*offer_.description) + BytesOf(offer_.tensors)));
+  share.pieces = Pieces({CollectiveBuffer::Of(offer_.description)});
+  ESPALIER_RETURN_IF_ERROR(MoveInRounds(collectives_, share, progress_));
+  share.pieces = Pieces(offer_.tensors);
+  return Move(share, in_rounds);
+}
+
+// Who takes has to know what is to come: first its description, then that itself.
+absl::Status Exchange::Take(int source, const Word& of_source, bool in_rounds) {
+  Share share{.pieces = {}, .takers = {}, .source = source};
+  const auto description = std::make_shared<std::vector<std::uint8_t>>(
+      static_cast<std::size_t>(of_source.description_bytes));
+  progress_.Expect(of_source.description_bytes + of_source.tensor_bytes);
+  share.pieces = Pieces({CollectiveBuffer::Of(description)});
+  ESPALIER_RETURN_IF_ERROR(MoveInRounds(collectives_, share, progress_));
+  ESPALIER_ASSIGN_OR_RETURN(const std::vector<CollectiveBuffer> expected,
+                            state_.Expect(*description));
+  share.pieces = Pieces(expected);
+  if (absl::Status arrived = Move(share, in_rounds); !arrived.ok()) {
+    state_.Forsake();
+    return arrived;
+  }
+  return state_.Accept();
 }
 
 // A program in mid-training cannot be sent back: it and those who join would do different things.
@@ -162,12 +220,19 @@ bool GoesBack(const Order& own, const Order& furthest) {
 }  // namespace
 
 absl::Status EqualiseState(Collectives& collectives, SharedState& state, int rank, int size,
-                           bool running, GroupProgress& progress) {
-  ESPALIER_ASSIGN_OR_RETURN(const std::vector<Order> orders, Orders(collectives, state, running));
-  const Order& furthest = *std::max_element(orders.begin(), orders.end());
-  const Order& own = orders[static_cast<std::size_t>(rank)];
-  if (own.front() == SharedState::kSpoiled &&
-      (furthest.front() == SharedState::kSpoiled || (running && GoesBack(own, furthest)))) {
+                           Readiness readiness, GroupProgress& progress) {
+  Exchange exchange(collectives, state, rank, progress);
+  if (readiness.offers && state.Order().front() == SharedState::kTrained) {
+    ESPALIER_RETURN_IF_ERROR(exchange.MakeOffer());
+  }
+  ESPALIER_ASSIGN_OR_RETURN(std::vector<Word> words, exchange.Words(readiness.running));
+  const Order furthest =
+      std::max_element(words.begin(), words.end(), [](const Word& a, const Word& b) {
+        return a.order < b.order;
+      })->order;
+  const Order& own = words[static_cast<std::size_t>(rank)].order;
+  if (own.front() == SharedState::kSpoiled && (furthest.front() == SharedState::kSpoiled ||
+                                               (readiness.running && GoesBack(own, furthest)))) {
     return absl::DataLossError(
         "the training state was lost: a member was lost while it handed over its own, and no other "
         "has it; the trial can only go on from a checkpoint");
@@ -176,18 +241,23 @@ absl::Status EqualiseState(Collectives& collectives, SharedState& state, int ran
   std::vector<int> takers;
   for (int member = 0; member < size; ++member) {
     const bool first = sources.empty() || furthest.front() != SharedState::kFresh;
-    const bool source = orders[static_cast<std::size_t>(member)] == furthest && first;
+    const bool source = words[static_cast<std::size_t>(member)].order == furthest && first;
     (source ? sources : takers).push_back(member);
   }
+  if (takers.empty()) return absl::OkStatus();
+  sources.resize(std::min(sources.size(), takers.size()));
+  ESPALIER_ASSIGN_OR_RETURN(words, exchange.WordsWithOffers(std::move(words), sources));
+  const auto word_of = [&words](int source) { return words[static_cast<std::size_t>(source)]; };
+  const bool in_rounds = std::any_of(sources.begin(), sources.end(), [&](int source) {
+    return word_of(source).tensor_bytes > kRoundBytes;
+  });
   std::vector<int> mine;
   for (std::size_t i = 0; i < takers.size(); ++i) {
     const int source = sources[i % sources.size()];
-    if (takers[i] == rank) return Take(collectives, state, source, progress);
+    if (takers[i] == rank) return exchange.Take(source, word_of(source), in_rounds);
     if (source == rank) mine.push_back(takers[i]);
   }
-  if (takers.empty()) return absl::OkStatus();
-  if (mine.empty()) return MoveTogether(collectives, {}, progress);
-  return Hand(collectives, state, mine, progress);
+  return mine.empty() ? exchange.LookOn(in_rounds) : exchange.Hand(mine, in_rounds);
 }
 
 }  // namespace espalier

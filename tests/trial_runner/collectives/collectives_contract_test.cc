@@ -274,6 +274,68 @@ TEST_P(CollectivesContract, GrowsAndShrinksThroughGenerations) {
   for (const int size : {1, 2, 4, 1, 3, 2}) ExpectGroupForms(members, ++generation, size);
 }
 
+TEST_P(CollectivesContract, TheNextGroupFormsWhileThePresentOneWorks) {
+  const Members members = MakeMembers(3);
+  const auto sums_to = [&](Collectives& member, const GroupPlan& plan, int step) {
+    const auto buffer = Place<float>(plan.rank, 64, static_cast<float>(step + plan.rank));
+    if (auto sum = member.AllReduceSum(buffer); !sum.ok()) return sum;
+    const int of_ranks = plan.size * (plan.size - 1) / 2;
+    return Expect<float>(buffer, static_cast<float>(plan.size * step + of_ranks));
+  };
+  ExpectAllOk(InGroup(members, 1, 3, [&](Collectives& member, GroupPlan plan) {
+    if (auto formed = member.Form(plan); !formed.ok()) return formed;
+    plan.generation = 2;
+    plan.size = 2;
+    plan.secret = SecretOf(2);
+    const bool stays = plan.rank < plan.size;
+    if (plan.rank == 0) member.Expect(plan.generation, plan.secret);
+    if (stays) member.Prepare(plan);
+    // The present group, until all know that they have prepared.
+    for (int step = 0;; ++step) {
+      const GroupPlan present{1, plan.rank, 3, plan.rendezvous, SecretOf(1)};
+      if (auto sum = sums_to(member, present, step); !sum.ok()) return sum;
+      const auto ready = member.AllGather({member.Prepared(2) ? 1 : 0});
+      if (!ready.ok()) return ready.status();
+      if (std::all_of(ready->begin(), ready->end(), [](const auto& r) { return r[0] == 1; })) break;
+    }
+    if (!stays) return absl::OkStatus();
+    if (auto formed = member.Form(plan); !formed.ok()) return formed;
+    return sums_to(member, plan, 7);
+  }));
+}
+
+// Whether a member has prepared is its own affair: what the others see is the same.
+TEST_P(CollectivesContract, AGroupThatSomeHavePreparedFormsWithTheOthers) {
+  const Members members = MakeMembers(3);
+  ExpectAllOk(InGroup(members, 1, 3, [&](Collectives& member, const GroupPlan& plan) {
+    if (plan.rank != 1) member.Prepare(plan);
+    if (auto formed = member.Form(plan); !formed.ok()) return formed;
+    const auto buffer = Place<float>(plan.rank, 8, 1);
+    if (auto sum = member.AllReduceSum(buffer); !sum.ok()) return sum;
+    return Expect<float>(buffer, 3);
+  }));
+}
+
+TEST_P(CollectivesContract, ANewerPlanTakesThePlaceOfOneThatWasPrepared) {
+  const Members members = MakeMembers(3);
+  const GroupPlan older{1, 0, 2, members[0]->Address(), SecretOf(1)};
+  members[0]->Prepare(older);  // its other member never comes
+  ExpectAllOk(InGroup(members, 2, 3, [&](Collectives& member, const GroupPlan& plan) {
+    if (plan.rank != 2) member.Prepare(plan);
+    if (auto formed = member.Form(plan); !formed.ok()) return formed;
+    const auto buffer = Place<float>(plan.rank, 8, 1);
+    if (auto sum = member.AllReduceSum(buffer); !sum.ok()) return sum;
+    return Expect<float>(buffer, 3);
+  }));
+}
+
+TEST_P(CollectivesContract, PreparingIsNotWaitedForForEver) {
+  const Members members = MakeMembers(1);
+  members[0]->Prepare({1, 0, 2, members[0]->Address(), SecretOf(1)});
+  EXPECT_TRUE(ComesTrue([&] { return members[0]->Prepared(1); }));
+  EXPECT_TRUE(members[0]->Prepared(2));  // of which nothing is known
+}
+
 TEST_P(CollectivesContract, FormsOverIpv6) {
   if (!HasIpv6()) {
     std::cerr << "not tested: this machine has no IPv6\n";

@@ -19,6 +19,8 @@ class ForwardingCollectives : public Collectives {
   void Expect(std::int64_t generation, const std::string& secret) override {
     inner_->Expect(generation, secret);
   }
+  void Prepare(const GroupPlan& plan) override { inner_->Prepare(plan); }
+  bool Prepared(std::int64_t generation) const override { return inner_->Prepared(generation); }
   absl::Status Form(const GroupPlan& plan) override { return inner_->Form(plan); }
   void StartAllReduceSum(const CollectiveBuffer& b) override { inner_->StartAllReduceSum(b); }
   void StartBroadcast(const CollectiveBuffer& b, int root) override {

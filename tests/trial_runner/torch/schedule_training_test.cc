@@ -10,7 +10,8 @@ namespace {
 class ScheduleTraining : public ElasticTraining {
  protected:
   // Has another replica, the new rank 0, join while the first one is in the first epoch's first
-  // evaluation. Both train to the end. The step at which it came.
+  // evaluation. Both train to the end. The step at which it came, or -1 if the first had come to
+  // its end before it was connected.
   std::int64_t GrowInAnEvaluation(const std::string& run,
                                   const std::vector<std::string>& parameters) {
     const std::filesystem::path hold = run + "/hold";
@@ -22,10 +23,23 @@ class ScheduleTraining : public ElasticTraining {
     harness->AwaitReady(joiner);
     harness->Regroup({first}, false, {first});
     AwaitFiles(hold, 1);
-    harness->Regroup({joiner, first});
+    const std::int64_t generation = harness->Regroup({joiner, first});
+    harness->AwaitMessage("that the two are connected", [&](const ReplicaHarness::Said& said) {
+      const auto* forming = std::get_if<ReplicaForming>(&said.message);
+      return forming != nullptr && said.replica == joiner && forming->generation == generation &&
+             forming->phase == GroupPhase::kHandingOver;
+    });
     std::filesystem::remove_all(hold);
-    harness->AwaitMessage("the end", IsFinished);
+    std::int64_t ends = -1;
+    harness->AwaitMessage("the end", [&](const ReplicaHarness::Said& said) {
+      if (IsFinished(said)) ends = said.replica;
+      return ends >= 0;
+    });
     EXPECT_EQ(harness->AwaitExit(first), 0);
+    if (ends == first) {  // rank 0 says it, which was the first as long as it was alone
+      harness->Kill(joiner);
+      return -1;
+    }
     EXPECT_EQ(harness->AwaitExit(joiner), 0);
     std::int64_t step = -1;
     for (const Said& said : harness->EverythingSaid()) {

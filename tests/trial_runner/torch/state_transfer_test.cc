@@ -121,6 +121,7 @@ struct TransferringReplica {
   std::unique_ptr<torch::optim::Optimizer> optimizer;
   LibTorchState parts{trial};
   TrainingState& state = parts.state;
+  bool offers = false;  // see Readiness
   Watched collectives;
   GroupProgress progress;
 };
@@ -159,8 +160,8 @@ std::vector<absl::Status> Equalise(const Replicas& replicas, bool running = fals
           {generation, rank, size, replicas.front()->collectives.Address()});
       if (done.ok()) {
         replica.progress.Begin(GroupPhase::kHandingOver, generation);
-        done = EqualiseState(replica.collectives, replica.state, rank, size, running,
-                             replica.progress);
+        done = EqualiseState(replica.collectives, replica.state, rank, size,
+                             {.running = running, .offers = replica.offers}, replica.progress);
       }
       if (!done.ok()) {  // the service tells the others
         for (const auto& other : replicas) other->collectives.Abandon(generation + 1, 0);
@@ -277,6 +278,36 @@ TEST(StateTransfer, EachJoinerTakesFromAnotherSource) {
   EXPECT_THAT(replicas[3]->collectives.sent_to, ElementsAre(2));
   ExpectEqualStates(*replicas[1], *replicas[0]);
   ExpectEqualStates(*replicas[1], *replicas[2]);
+}
+
+TEST(StateTransfer, OffersThatAreMadeAheadTakeOneGatheringLess) {
+  for (const bool ahead : {false, true}) {
+    const Replicas replicas = ReplicasOf(std::make_unique<TransferringReplica>(0.5),
+                                         std::make_unique<TransferringReplica>(0.1),
+                                         std::make_unique<TransferringReplica>(0.5));
+    for (const int trained : {0, 2}) {
+      replicas[trained]->Train(2);
+      replicas[trained]->offers = ahead;
+    }
+    replicas[1]->offers = ahead;  // has nothing that it could offer
+    ExpectAllOk(Equalise(replicas));
+    for (const auto& replica : replicas) {
+      EXPECT_EQ(replica->collectives.gatherings, ahead ? 1 : 2);
+      ExpectEqualStates(*replicas[0], *replica);
+    }
+  }
+}
+
+// Two who could hand over theirs, of whom the one that is asked has not made its offer.
+TEST(StateTransfer, AnOfferIsMadeByWhoeverIsAsked) {
+  const Replicas replicas = ReplicasOf(std::make_unique<TransferringReplica>(0.5),
+                                       std::make_unique<TransferringReplica>(0.5),
+                                       std::make_unique<TransferringReplica>(0.1));
+  for (const int trained : {0, 1}) replicas[trained]->Train(2);
+  replicas[1]->offers = true;
+  ExpectAllOk(Equalise(replicas));
+  EXPECT_THAT(replicas[0]->collectives.sent_to, ElementsAre(2));
+  ExpectEqualStates(*replicas[0], *replicas[2]);
 }
 
 // A round is what anybody waits for at a time, also who has no part in it.
