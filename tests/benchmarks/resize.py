@@ -2,7 +2,8 @@
 # bench: resize - in-place resizes 1->2->4->2->1, small and large model: how long training stands still, and from request to first step; beside torchrun elastic, AdaptDL 0.2.11, Ray Tune's ResourceChangingScheduler and our own stop and resume
 # builds: tuner bench_resize_trial
 """Two times of each change, the same for everybody, and nothing is subtracted from either:
-  still    from the last step of the old size to the first step of the new one;
+  still    from the last step of the old size to the first step of the new one, so with all of that step:
+           `step_of_N_ms` says what steps on N replicas take;
   request  from the request to the first step of the new size (ours begins before `tuner pin` starts).
 
 Ours on a real service and agent. `warm`: the agent keeps replicas that have left as spares, its
@@ -29,7 +30,8 @@ KINDS = {"grow": (1, 2), "shrink": (2, 1)}
 
 
 def resizes(workload, cycles, agent_flags, name, program):
-    """The changes of so many cycles through SIZES, after one that is not counted."""
+    """The changes of so many cycles through SIZES, after one that is not counted, and the median time of a step by
+    the number of replicas."""
     found = []
     with start_pool(workload, slots=max(SIZES), agent_flags=agent_flags, program=program) as pool:
         pool.pin(1)  # a program that takes long to start may have more from the beginning
@@ -39,7 +41,17 @@ def resizes(workload, cycles, agent_flags, name, program):
             print(f"{name}: cycle {cycle} of {cycles}: " + ", ".join(
                 f"{c.old}->{c.new} still {1000 * c.still_s:.1f} ms, request {1000 * c.request_s:.1f} ms"
                 for c in changes), flush=True)
-    return found
+        return found, step_times(pool.steps())
+
+
+def step_times(steps):
+    """Median seconds from one step to the next of the same group, by its number of replicas."""
+    times = {}
+    for mine in steps.values():
+        for before, after in zip(mine, mine[1:]):
+            if after.generation == before.generation:
+                times.setdefault(after.replicas, []).append(after.time - before.time)
+    return {replicas: statistics.median(each) for replicas, each in times.items()}
 
 
 def restarts(pool):
@@ -95,16 +107,17 @@ def beside(name, ours):
 
 
 def main(program=in_cpp):
-    changes_of = {}
+    changes_of, steps_of = {}, {}
     for name in MEASURED:
         workload, agent_flags, cycles = MODES[name]
-        changes_of[name] = resizes(workload, cycles, agent_flags, name, program)
+        changes_of[name], steps_of[name] = resizes(workload, cycles, agent_flags, name, program)
     small = {name: changes for name, changes in changes_of.items() if MODES[name][0] == "small"}
     with start_pool("small", slots=1, agent_flags=WITHOUT_SPARES, program=program) as pool:
         restart = quantile(restarts(pool), 0.5)
     figures = {"restart_ms": round(restart, 1)}
     for name, changes in changes_of.items():
         figures |= spread(name, changes)
+        figures |= {f"{name}_step_of_{n}_ms": round(1000 * s, 1) for n, s in sorted(steps_of[name].items())}
     for heat, changes in small.items():
         for kind in KINDS:
             still, request = median_ms(changes, kind)

@@ -159,13 +159,15 @@ class Bundle(unittest.TestCase):
         self.assertEqual(said.returncode, 0)
         self.assertIn("usage: scripts/gpu.sh bundle", said.stdout)
 
-    def test_a_bare_folder_runs_as_far_as_the_driver(self):
+    def test_a_bare_folder_runs_wherever_it_is_carried(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         for _ in range(2):  # once more in the place of the first
             made = self.make(folder / "bundle")
             self.assertEqual(made.returncode, 0, made.stderr)
         bare = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(folder), "PYTHON": str(torch_python())}
-        script = folder / "bundle" / "scripts" / "gpu.sh"
+        elsewhere = folder / "another machine"
+        (folder / "bundle").rename(elsewhere)
+        script = elsewhere / "scripts" / "gpu.sh"
 
         check = subprocess.run([script, "check"], env=bare, cwd=folder, text=True, capture_output=True, check=False)
         said = dict(line.split(maxsplit=1) for line in check.stdout.splitlines())
@@ -174,7 +176,8 @@ class Bundle(unittest.TestCase):
         self.assertEqual(check.returncode, 0 if has_driver else 1, check.stdout)
         self.assertEqual(said["driver"].startswith("none"), not has_driver)
 
-        steps = ["environment", "libraries", "device_test", "python_exact", "python_imports"]
+        # Single programs, and a service with an agent and trials in C++ and in Python.
+        steps = ["environment", "libraries", "device_test", "a_trial", "python_exact", "python_trial", "python_imports"]
         run = subprocess.run([script, "run", "--device", "cpu", "--out", folder / "results", *(f"--only={step}" for step in steps)],
                              env=bare, cwd=folder, text=True, capture_output=True, check=False)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)

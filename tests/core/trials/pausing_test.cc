@@ -111,6 +111,19 @@ TEST_F(PausingTest, WaitsOnAfterARestartOfTheService) {
   EXPECT_EQ(again.state().trials.at(TrialId(2)).state, TrialState::kPaused);
 }
 
+TEST_F(PausingTest, WhatAProgramTellsBeforeItStopsIsKept) {
+  Start(1);
+  EXPECT_FALSE(Step(TellValue{TrialId(1), 1, 0.5, false}).should_stop());
+  Step(StopStudy{"s"});
+  ASSERT_EQ(trial(1).state, TrialState::kRunning) << "until its process has gone";
+  EXPECT_TRUE(Step(TellValue{TrialId(1), 2, 0.4, false}).should_stop());
+  ASSERT_EQ(trial(1).values.size(), 2U);
+  EXPECT_EQ(trial(1).values.back().value, 0.4);
+  EXPECT_TRUE(Step(TellValue{TrialId(1), 3, 0.3, true}).should_stop());
+  EXPECT_EQ(trial(1).state, TrialState::kComplete);
+  EXPECT_EQ(trial(1).value, 0.3);
+}
+
 TEST_F(PausingTest, ProgramsWithoutCheckpointsAreStopped) {
   Start(3);
   const ReplicaId first = starts_.at(0).replica;

@@ -33,6 +33,7 @@ class NniTest(TunerTest):
         self.log.mkdir()
         self.managers = []
         self.agent_process = None
+        os.environ["NODE_OPTIONS"] = f'--require "{HERE / "patient_manager.js"}"'
 
     def tearDown(self):
         for pid in [*self.managers, *(known.get("pid") for known in self.known_experiments().values())]:

@@ -65,7 +65,8 @@ void ClientTrials::On(const TellValue& event) {
     return;
   }
   const Trial& trial = it->second;
-  if (Ended(trial.state) || turn_.StudyAt(trial.study).state != StudyState::kRunning) {
+  const bool stopped = turn_.StudyAt(trial.study).state != StudyState::kRunning;
+  if (Ended(trial.state) || (stopped && trial.state != TrialState::kRunning)) {
     turn_.reply().content = ValueReply{true};
     return;
   }
@@ -80,6 +81,8 @@ void ClientTrials::On(const TellValue& event) {
         absl::InvalidArgumentError(absl::StrCat("step must be 0 or more, got ", *event.step));
     return;
   }
+  // What was done until a study was stopped is not lost.
+  turn_.reply().content = ValueReply{stopped};
   if (turn_.StudyAt(trial.study).spec.by_clients()) {
     SetValue(trial, event.step.value_or(next), event.value);
     if (event.final && turn_.reply().status.ok()) {
@@ -92,7 +95,7 @@ void ClientTrials::On(const TellValue& event) {
   if (event.final && !Ended(trial.state)) {
     trials_.EndTrial(trial.id, TrialState::kComplete, "told its final value", event.value);
   }
-  turn_.reply().content = ValueReply{Ended(trial.state) && !event.final};
+  turn_.reply().content = ValueReply{stopped || (Ended(trial.state) && !event.final)};
 }
 
 void ClientTrials::On(const ReportValue& event) {
