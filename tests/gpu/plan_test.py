@@ -165,7 +165,7 @@ class Bundle(unittest.TestCase):
             made = self.make(folder / "bundle")
             self.assertEqual(made.returncode, 0, made.stderr)
         bare = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(folder), "PYTHON": str(torch_python())}
-        elsewhere = folder / "another machine"
+        elsewhere = folder / "elsewhere"
         (folder / "bundle").rename(elsewhere)
         script = elsewhere / "scripts" / "gpu.sh"
 
