@@ -67,8 +67,8 @@ struct GroupPlan {
 // The seam to Gloo (and NCCL): the group of replicas and what it computes together.
 //
 // One thread calls everything but Expect(), Prepare(), Abandon() and Waiting_s(), which any thread
-// may call at any time. Members call the same operations in the same order. No operation waits forever for a
-// member that is gone: it ends with
+// may call at any time. Members call the same operations in the same order. No operation waits
+// forever for a member that is gone: it ends with
 //   kAborted           the group was abandoned while (or before) it waited;
 //   kUnavailable       the transport reported a lost member;
 //   kDeadlineExceeded  it took longer than CollectivesOptions allow.

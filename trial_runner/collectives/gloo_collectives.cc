@@ -172,6 +172,16 @@ c10::intrusive_ptr<c10d::Work> StartOneByOne(
   return start();
 }
 
+// Of as many bytes for each member, by rank: each tells each other its part, in one turn.
+c10::intrusive_ptr<c10d::Work> StartExchange(c10d::ProcessGroupGloo& group,
+                                             const CollectiveBuffer& said,
+                                             const CollectiveBuffer& heard) {
+  at::Tensor in = TensorOf(said);
+  at::Tensor out = TensorOf(heard);
+  std::vector<std::int64_t> equal_parts;
+  return group.alltoall_base(out, in, equal_parts, equal_parts);
+}
+
 // A group on its way, on a thread of its own, which rings the bell at its end.
 class Formation : public std::enable_shared_from_this<Formation> {
  public:
@@ -184,9 +194,11 @@ class Formation : public std::enable_shared_from_this<Formation> {
   const std::shared_ptr<GroupSockets>& sockets() const { return sockets_; }
   // Once it has ended well.
   GlooGroup TakeGroup() { return std::move(group_); }
+  // Its end, for which the bell that it was started with is rung.
+  const std::shared_ptr<Completion>& end() const { return end_; }
 
-  void Start(const std::shared_ptr<Bell>& bell, const std::shared_ptr<Completion>& completion) {
-    std::thread([self = shared_from_this(), bell, completion] {
+  void Start(const std::shared_ptr<Bell>& bell) {
+    std::thread([self = shared_from_this(), bell] {
       std::string error;
       try {
         error = self->Run();
@@ -194,7 +206,7 @@ class Formation : public std::enable_shared_from_this<Formation> {
         error = FirstLine(e);
       }
       self->over_ = true;
-      Complete(*bell, *completion, std::move(error));
+      Complete(*bell, *self->end_, std::move(error));
     }).detach();
   }
 
@@ -223,10 +235,7 @@ class Formation : public std::enable_shared_from_this<Formation> {
     const auto heard = std::make_shared<std::vector<std::uint8_t>>(said->size());
     const auto completion = std::make_shared<Completion>();
     const auto work = StartOneByOne([&] {
-      at::Tensor in = TensorOf(CollectiveBuffer::Of(said));
-      at::Tensor out = TensorOf(CollectiveBuffer::Of(heard));
-      std::vector<std::int64_t> equal_parts;
-      return group.alltoall_base(out, in, equal_parts, equal_parts);
+      return StartExchange(group, CollectiveBuffer::Of(said), CollectiveBuffer::Of(heard));
     });
     Follow(*work, confirming_, completion);
     absl::Status status = Await(*completion, options_.confirmation_limit_s);
@@ -256,6 +265,7 @@ class Formation : public std::enable_shared_from_this<Formation> {
   CancellableClient client_;
   const std::shared_ptr<GroupSockets> sockets_ = std::make_shared<GroupSockets>();
   const std::shared_ptr<Bell> confirming_ = std::make_shared<Bell>();
+  const std::shared_ptr<Completion> end_ = std::make_shared<Completion>();
   std::atomic<bool> over_{false};
   GlooGroup group_;
 };
@@ -279,7 +289,7 @@ class GlooCollectives final : public Collectives {
   void Prepare(const GroupPlan& plan) override {
     const std::lock_guard lock(mutex_);
     // Word of a group may come later than the group.
-    if (plan.size > 1 && plan.generation > newest_) Begin(plan);
+    if (plan.size > 1 && plan.generation > newest_) FormOnly(plan);
   }
 
   bool Prepared(std::int64_t generation) const override {
@@ -295,7 +305,6 @@ class GlooCollectives final : public Collectives {
     plan_ = plan;
     if (plan.rank == 0 && plan.size > 1) Expect(plan.generation, plan.secret);
     std::shared_ptr<Formation> formation;
-    std::shared_ptr<Completion> completion;
     {
       const std::lock_guard lock(mutex_);
       newest_ = std::max(newest_, plan.generation);
@@ -303,11 +312,10 @@ class GlooCollectives final : public Collectives {
         if (formation_) GiveUp(std::move(formation_));
         return Abandoned() ? AbandonedStatus() : absl::OkStatus();
       }
-      Begin(plan);
+      FormOnly(plan);
       formation = formation_;
-      completion = formed_;
     }
-    const absl::Status formed = Wait(completion, options_.formation_limit_s);
+    const absl::Status formed = Wait(formation->end(), options_.formation_limit_s);
     {
       const std::lock_guard lock(mutex_);
       if (formation_ == formation) formation_.reset();
@@ -365,15 +373,12 @@ class GlooCollectives final : public Collectives {
 
   absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
       const std::vector<std::int64_t>& values) override {
-    // Each member says all of it to each other at once, which takes one turn: the tables are small.
+    // The tables are small.
     const auto said = std::make_shared<std::vector<std::int64_t>>();
     for (int to = 0; to < plan_.size; ++to) said->insert(said->end(), values.begin(), values.end());
     const auto all = std::make_shared<std::vector<std::int64_t>>(*said);
     BeginTogether([&] {
-      at::Tensor in = TensorOf(CollectiveBuffer::Of(said));
-      at::Tensor out = TensorOf(CollectiveBuffer::Of(all));
-      std::vector<std::int64_t> equal_parts;
-      return group_->alltoall_base(out, in, equal_parts, equal_parts);
+      return StartExchange(*group_, CollectiveBuffer::Of(said), CollectiveBuffer::Of(all));
     });
     ESPALIER_RETURN_IF_ERROR(WaitAll());
     std::vector<std::vector<std::int64_t>> by_rank;
@@ -411,14 +416,12 @@ class GlooCollectives final : public Collectives {
     std::thread([formation = std::move(formation)]() mutable { formation.reset(); }).detach();
   }
 
-  // The formation of this plan: the one under way, or another from now on.
-  // With the lock held.
-  void Begin(const GroupPlan& plan) {
+  // The group that is being formed is the one of this plan from now on. With the lock held.
+  void FormOnly(const GroupPlan& plan) {
     if (formation_ && formation_->plan() == plan) return;
     if (formation_) GiveUp(std::move(formation_));
     formation_ = std::make_shared<Formation>(plan, options_);
-    formed_ = std::make_shared<Completion>();
-    formation_->Start(bell_, formed_);
+    formation_->Start(bell_);
   }
 
   using StartWork = std::function<c10::intrusive_ptr<c10d::Work>()>;
@@ -490,7 +493,6 @@ class GlooCollectives final : public Collectives {
   mutable std::mutex mutex_;
   std::int64_t newest_ = -1;              // generation that Form was asked for
   std::shared_ptr<Formation> formation_;  // of the next group
-  std::shared_ptr<Completion> formed_;    // its end
 
   // Begun since the last WaitAll.
   absl::Status begin_error_;

@@ -247,7 +247,9 @@ absl::Status EqualiseState(Collectives& collectives, SharedState& state, int ran
   if (takers.empty()) return absl::OkStatus();
   sources.resize(std::min(sources.size(), takers.size()));
   ESPALIER_ASSIGN_OR_RETURN(words, exchange.WordsWithOffers(std::move(words), sources));
-  const auto word_of = [&words](int source) { return words[static_cast<std::size_t>(source)]; };
+  const auto word_of = [&words](int source) -> const Word& {
+    return words[static_cast<std::size_t>(source)];
+  };
   const bool in_rounds = std::any_of(sources.begin(), sources.end(), [&](int source) {
     return word_of(source).tensor_bytes > kRoundBytes;
   });

@@ -276,12 +276,6 @@ TEST_P(CollectivesContract, GrowsAndShrinksThroughGenerations) {
 
 TEST_P(CollectivesContract, TheNextGroupFormsWhileThePresentOneWorks) {
   const Members members = MakeMembers(3);
-  const auto sums_to = [&](Collectives& member, const GroupPlan& plan, int step) {
-    const auto buffer = Place<float>(plan.rank, 64, static_cast<float>(step + plan.rank));
-    if (auto sum = member.AllReduceSum(buffer); !sum.ok()) return sum;
-    const int of_ranks = plan.size * (plan.size - 1) / 2;
-    return Expect<float>(buffer, static_cast<float>(plan.size * step + of_ranks));
-  };
   ExpectAllOk(InGroup(members, 1, 3, [&](Collectives& member, GroupPlan plan) {
     if (auto formed = member.Form(plan); !formed.ok()) return formed;
     plan.generation = 2;
@@ -292,15 +286,16 @@ TEST_P(CollectivesContract, TheNextGroupFormsWhileThePresentOneWorks) {
     if (stays) member.Prepare(plan);
     // The present group, until all know that they have prepared.
     for (int step = 0;; ++step) {
-      const GroupPlan present{1, plan.rank, 3, plan.rendezvous, SecretOf(1)};
-      if (auto sum = sums_to(member, present, step); !sum.ok()) return sum;
+      const auto values = Place<float>(plan.rank, 64, static_cast<float>(step + plan.rank));
+      if (auto sum = member.AllReduceSum(values); !sum.ok()) return sum;
+      const auto of_three = static_cast<float>(3 * step + 0 + 1 + 2);
+      if (auto right = Expect<float>(values, of_three); !right.ok()) return right;
       const auto ready = member.AllGather({member.Prepared(2) ? 1 : 0});
       if (!ready.ok()) return ready.status();
       if (std::all_of(ready->begin(), ready->end(), [](const auto& r) { return r[0] == 1; })) break;
     }
     if (!stays) return absl::OkStatus();
-    if (auto formed = member.Form(plan); !formed.ok()) return formed;
-    return sums_to(member, plan, 7);
+    return FormAndSum(member, plan);
   }));
 }
 
@@ -309,10 +304,7 @@ TEST_P(CollectivesContract, AGroupThatSomeHavePreparedFormsWithTheOthers) {
   const Members members = MakeMembers(3);
   ExpectAllOk(InGroup(members, 1, 3, [&](Collectives& member, const GroupPlan& plan) {
     if (plan.rank != 1) member.Prepare(plan);
-    if (auto formed = member.Form(plan); !formed.ok()) return formed;
-    const auto buffer = Place<float>(plan.rank, 8, 1);
-    if (auto sum = member.AllReduceSum(buffer); !sum.ok()) return sum;
-    return Expect<float>(buffer, 3);
+    return FormAndSum(member, plan);
   }));
 }
 
@@ -322,10 +314,7 @@ TEST_P(CollectivesContract, ANewerPlanTakesThePlaceOfOneThatWasPrepared) {
   members[0]->Prepare(older);  // its other member never comes
   ExpectAllOk(InGroup(members, 2, 3, [&](Collectives& member, const GroupPlan& plan) {
     if (plan.rank != 2) member.Prepare(plan);
-    if (auto formed = member.Form(plan); !formed.ok()) return formed;
-    const auto buffer = Place<float>(plan.rank, 8, 1);
-    if (auto sum = member.AllReduceSum(buffer); !sum.ok()) return sum;
-    return Expect<float>(buffer, 3);
+    return FormAndSum(member, plan);
   }));
 }
 
