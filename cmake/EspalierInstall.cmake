@@ -16,7 +16,7 @@ if(ESPALIER_TORCH)
   set(_package ${CMAKE_INSTALL_LIBDIR}/cmake/Espalier)
   # The trial runner and what it is linked from: Espalier::trial_runner and so on.
   foreach(_name trial_runner datasets elastic control replica_wire messages control_proto collectives
-          digests allocator base)
+          kernels digests allocator base)
     set_target_properties(espalier_${_name} PROPERTIES EXPORT_NAME ${_name})
     install(TARGETS espalier_${_name} EXPORT EspalierTargets FILE_SET HEADERS)
   endforeach()

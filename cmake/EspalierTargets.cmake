@@ -100,7 +100,7 @@ function(espalier_test name)
   add_test(NAME ${name} COMMAND ${name})
   set(_labels gtest ${ARG_LABELS})
   # Against what hangs. Instrumented programs take several times as long.
-  set(_limit 300)
+  set(_limit 600)
   if(ESPALIER_SANITIZE)
     set(_limit 1200)
   endif()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# clang-tidy over the sources of what needs no LibTorch, by .clang-tidy. Reads twelve sources at a
+# clang-tidy over the sources of what needs no LibTorch, by .clang-tidy. Reads many sources at a
 # time, as unity builds compile them, because most of its time goes into headers.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes the wheel espalier: tuner with the libraries it needs, libespalier_torch.so, and the code in
-# Python. It runs on any x86-64 Linux whose C library is as new as its name says.
+# Python. It runs on any x86-64 Linux whose C library is as new as its name says. Beside it
+# espalier-adaptdl, in which there is Python alone.
 set -euo pipefail
 here=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -12,9 +13,10 @@ usage: scripts/wheel.sh [--to DIR] [BUILD] [--help]
 
   BUILD       take tuner and libespalier_torch.so from this build tree and compile nothing; without
               it both are built, optimised, in build/wheel
-  --to DIR    where the wheel goes (default: dist)
+  --to DIR    where the wheels go (default: dist)
 
-The last line is the wheel's path.
+The last two lines are the paths of the wheel espalier-adaptdl, for programs that import adaptdl, and
+of the wheel espalier.
 TEXT
 }
 
@@ -63,7 +65,11 @@ export PATH=$tools:$PATH
   --wheel-dir "$work/bare" .
 auditwheel --verbose repair "${WITH_TORCH[@]/#/--exclude=}" --wheel-dir "$work/whole" "$work"/bare/*.whl \
   >"$work/log" 2>&1 || { cat "$work/log" >&2; stop_with "auditwheel could not add the libraries, see above"; }
+"$tools/pip" wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+  --wheel-dir "$work/whole" python/adaptdl_package
 mkdir -p "$to"
-wheel=$(cd "$work/whole" && echo *.whl)
-mv "$work/whole/$wheel" "$to/"
-printf '%s\n' "$to/$wheel"
+for name in espalier_adaptdl espalier; do
+  wheel=$(cd "$work/whole" && echo "$name"-*.whl)
+  mv "$work/whole/$wheel" "$to/"
+  printf '%s\n' "$to/$wheel"
+done

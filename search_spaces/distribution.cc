@@ -12,13 +12,6 @@
 namespace espalier {
 namespace {
 
-std::optional<double> NumberOf(const ParameterValue& value) {
-  if (const auto* i = std::get_if<std::int64_t>(&value)) return static_cast<double>(*i);
-  const auto* d = std::get_if<double>(&value);
-  if (d == nullptr || !std::isfinite(*d)) return std::nullopt;
-  return *d;
-}
-
 // The multiples of q that draws from [low, high] round to, first and last. A tie at a bound counts
 // for the inner multiple: the bound alone has no probability.
 struct Multiples {
@@ -117,7 +110,7 @@ bool Contains(const Distribution& distribution, const ParameterValue& value) {
   if (const auto* choice = std::get_if<Choice>(&distribution)) return HasOption(*choice, value);
   if (const auto* d = std::get_if<RandInt>(&distribution)) return ContainsInteger(*d, value);
   const std::optional<double> x = NumberOf(value);
-  return x && ContainsNumber(distribution, *x);
+  return x && std::isfinite(*x) && ContainsNumber(distribution, *x);
 }
 
 std::optional<std::uint64_t> Cardinality(const Distribution& distribution) {

@@ -1,18 +1,8 @@
 #include "search_spaces/parameter.h"
 
 #include <cstdio>
-#include <optional>
 
 namespace espalier {
-namespace {
-
-std::optional<double> Number(const ParameterValue& value) {
-  if (const auto* i = std::get_if<std::int64_t>(&value)) return static_cast<double>(*i);
-  if (const auto* d = std::get_if<double>(&value)) return *d;
-  return std::nullopt;
-}
-
-}  // namespace
 
 const ParameterValue* Find(const Parameters& parameters, std::string_view name) {
   for (const Parameter& parameter : parameters) {
@@ -21,10 +11,16 @@ const ParameterValue* Find(const Parameters& parameters, std::string_view name) 
   return nullptr;
 }
 
+std::optional<double> NumberOf(const ParameterValue& value) {
+  if (const auto* i = std::get_if<std::int64_t>(&value)) return static_cast<double>(*i);
+  if (const auto* d = std::get_if<double>(&value)) return *d;
+  return std::nullopt;
+}
+
 bool SameValue(const ParameterValue& a, const ParameterValue& b) {
   if (a.index() == b.index()) return a == b;
-  const std::optional<double> x = Number(a);
-  const std::optional<double> y = Number(b);
+  const std::optional<double> x = NumberOf(a);
+  const std::optional<double> y = NumberOf(b);
   return x && y && *x == *y;
 }
 

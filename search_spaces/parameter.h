@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -24,6 +25,9 @@ using Parameters = std::vector<Parameter>;
 
 // Null if there is no parameter of that name.
 const ParameterValue* Find(const Parameters& parameters, std::string_view name);
+
+// The value as a number; nothing for a flag or a text.
+std::optional<double> NumberOf(const ParameterValue& value);
 
 // True for equal values; 16 and 16.0 are equal, true and 1 are not.
 bool SameValue(const ParameterValue& a, const ParameterValue& b);

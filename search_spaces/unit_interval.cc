@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "search_spaces/gaussian.h"
 #include "search_spaces/overloaded.h"
@@ -46,13 +47,6 @@ double LogBellProbability(double mu, double sigma, double x) {
 
 double Clipped(double x, double q, double low, double high) {
   return std::clamp(RoundToMultiple(x, q), low, high);
-}
-
-double NumberOf(const ParameterValue& value) {
-  if (const auto* i = std::get_if<std::int64_t>(&value)) return static_cast<double>(*i);
-  const auto* d = std::get_if<double>(&value);
-  ESPALIER_CHECK(d != nullptr, "a numeric distribution has numeric values");
-  return *d;
 }
 
 // The cell of all draws that round to the multiple of q nearest to x.
@@ -116,7 +110,9 @@ ParameterValue FromUnit(const Distribution& distribution, double u) {
 }
 
 UnitCell ToUnit(const Distribution& distribution, const ParameterValue& value) {
-  const double x = NumberOf(value);
+  const std::optional<double> number = NumberOf(value);
+  ESPALIER_CHECK(number.has_value(), "a numeric distribution has numeric values");
+  const double x = *number;
   const auto point = [](double u) { return UnitCell{u, u}; };
   return std::visit(
       Overloaded{

@@ -47,7 +47,7 @@ struct JobObject {
   std::string uid;
   std::string version;          // changes with every change of the object
   std::int64_t generation = 0;  // changes with its spec
-  bool deleted = false;         // it is to go, once those who want to know of it have
+  bool deleted = false;         // it will be removed once its observers have noticed
   std::string job;              // its name and its spec, for ReadAdaptDLJob
   JobStatus status;
 };

@@ -31,7 +31,7 @@ struct PoolFacts {
 // The status that says so. Its observed_generation is for the caller to say.
 JobStatus StatusOf(const JobFacts& job, const PoolFacts& pool);
 
-// Of a job that there will be no study for.
+// The status of a job for which no study will be made.
 JobStatus FailedStatus(const std::string& reason, const std::string& message, Time at);
 
 }  // namespace espalier::adaptdl

@@ -38,8 +38,8 @@ class AllocationSearch {
     for (std::size_t j = 0; j < board.size(); ++j) {
       const Job& job = *board.holder(j).job;
       const bool settled = job.current.empty() || job.since_resize_s >= min_resize_interval_s;
-      const bool seated = board.holder(j).total > 0 || objective.MayPause();
-      limits_.push_back({.movable = !job.joining && settled && seated,
+      const bool placed_or_pausable = board.holder(j).total > 0 || objective.MayPause();
+      limits_.push_back({.movable = !job.joining && settled && placed_or_pausable,
                          .least = objective.MayPause() ? 0 : MinSlots(job),
                          .most = PauseAwareGrowthCap(job)});
     }

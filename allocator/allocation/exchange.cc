@@ -14,13 +14,6 @@ constexpr double kEqualWorth = 1e-9;  // worths that differ by less are equal
 
 }  // namespace
 
-int SlotsOn(const Shares& shares, int node) {
-  for (const Share& share : shares) {
-    if (share.node == node) return share.slots;
-  }
-  return 0;
-}
-
 Exchange::Exchange(Board& board, Objective& objective, const std::vector<HolderLimits>& limits,
                    const ExchangeEffort& effort)
     : board_(board),

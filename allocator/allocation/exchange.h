@@ -10,9 +10,6 @@
 
 namespace espalier {
 
-// How many of the slots in `shares` are on the node.
-int SlotsOn(const Shares& shares, int node);
-
 // What a holder may be given, and whether it may be changed at all.
 struct HolderLimits {
   bool movable = false;

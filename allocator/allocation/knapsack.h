@@ -18,7 +18,7 @@ struct KnapsackChoice {
 // programming, and so exactly, where that takes at most `kKnapsackSteps` steps; else by a price per
 // slot (a Lagrange multiplier), which is exact on the choices' concave hull, with what is left over
 // given out by greatest gain per slot: this falls short of the optimum by less than one choice's
-// gain. Of equally good solutions it takes the one with fewer slots for earlier items.
+// gain. Among equally good solutions it takes the one with fewer slots for earlier items.
 inline constexpr double kKnapsackSteps = 2e6;
 std::optional<std::vector<int>> SolveKnapsack(std::span<const std::vector<KnapsackChoice>> items,
                                               int capacity);

@@ -43,8 +43,8 @@ struct PromiseObjectiveOptions {
 // job's end if that comes first; leaving all its nodes costs two pauses. Each slot must bring
 // min_gain in speedup to be given and half of that to be kept, and what a job loses counts more by
 // the hysteresis. With a deadline, a shape in which the job would get only part of its work done is
-// worth that much less. Of otherwise equal places, one node is better than several, and a node that
-// stays is better than one that may be taken away.
+// worth that much less. Among otherwise equal places, one node is better than several, and a node
+// that stays is better than one that may be taken away.
 class PromiseObjective : public Objective {
  public:
   PromiseObjective(Board& board, const PromiseObjectiveOptions& options);

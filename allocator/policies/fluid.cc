@@ -131,11 +131,11 @@ class Fluid : public Policy {
 PluginRow<Policy> FluidRow() {
   return {
       {.name = "fluid",
-       .summary = "slots in proportion to the time of a lone step (MLSys 2021)",
+       .summary = "slots in proportion to step times on one slot (MLSys 2021)",
        .options = {{.name = "max_width",
                     .default_value = 4,
                     .least = 1,
-                    .meaning = "d, what a trial's width is at most"}}},
+                    .meaning = "d, the largest width of a trial"}}},
       [](const OptionValues& options) { return std::make_unique<Fluid>(options["max_width"]); }};
 }
 

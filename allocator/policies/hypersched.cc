@@ -154,23 +154,22 @@ class HyperSched : public Policy {
 }  // namespace
 
 PluginRow<Policy> HyperSchedRow() {
-  return {
-      {.name = "hypersched",
-       .summary = "what minimums leave goes by rank of the metric, before a deadline (SoCC 2019)",
-       .options = {{.name = "leftover",
-                    .default_value = 1,
-                    .most = 2,
-                    .whole = true,
-                    .meaning = "what is left goes 0: round robin by rank, 1: to the best, 2: by "
-                               "softmax of the metric"},
-                   {.name = "min_gain",
-                    .default_value = 1.1,
-                    .meaning =
-                        "speedup that a larger size must bring, the pause for it counted in"}}},
-      [](const OptionValues& options) {
-        return std::make_unique<HyperSched>(
-            HyperSchedSettings{.leftover = options["leftover"], .min_gain = options["min_gain"]});
-      }};
+  return {{.name = "hypersched",
+           .summary =
+               "slots beyond the minimums go by rank of the metric, before a deadline (SoCC 2019)",
+           .options = {{.name = "leftover",
+                        .default_value = 1,
+                        .most = 2,
+                        .whole = true,
+                        .meaning = "remaining slots go 0: round-robin by rank, 1: to the best, 2: "
+                                   "by softmax of the metric"},
+                       {.name = "min_gain",
+                        .default_value = 1.1,
+                        .meaning = "speedup that a larger size must bring, after its pause"}}},
+          [](const OptionValues& options) {
+            return std::make_unique<HyperSched>(HyperSchedSettings{
+                .leftover = options["leftover"], .min_gain = options["min_gain"]});
+          }};
 }
 
 }  // namespace espalier::policies

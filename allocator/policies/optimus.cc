@@ -176,13 +176,12 @@ class Optimus : public Policy {
 
 PluginRow<Policy> OptimusRow() {
   return {{.name = "optimus",
-           .summary = "each slot to the trial whose end it brings closest",
-           .options =
-               {{.name = "share_spanned",
-                 .default_value = 0,
-                 .most = 1,
-                 .meaning =
-                     "above 0: several jobs that span nodes may share one, as in the original"}}},
+           .summary = "each slot goes to the trial whose end it brings forward most",
+           .options = {{.name = "share_spanned",
+                        .default_value = 0,
+                        .most = 1,
+                        .meaning =
+                            "above 0: jobs that span nodes may share a node, as in the original"}}},
           [](const OptionValues& options) {
             return std::make_unique<Optimus>(options["share_spanned"] != 0);
           }};

@@ -130,46 +130,47 @@ void Pollux::SearchOn(Board& board, const Pool& pool, Sizes& sizes) {
 }  // namespace
 
 PluginRow<Policy> PolluxRow() {
-  return {{.name = "pollux",
-           .summary = "genetic search for the fairest mean of speedups each minute (OSDI 2021)",
-           .options = {{.name = "interval_s",
-                        .default_value = 60,
-                        .meaning = "seconds from one search to the next"},
-                       {.name = "generations",
-                        .default_value = 100,
-                        .least = 1,
-                        .most = 10000,
-                        .whole = true,
-                        .meaning = "generations of a search"},
-                       {.name = "population",
-                        .default_value = 100,
-                        .least = 2,
-                        .most = 10000,
-                        .whole = true,
-                        .meaning = "allocations in a generation"},
-                       {.name = "fairness",
-                        .default_value = PolluxFitnessOptions{}.fairness,
-                        .least = -100,
-                        .most = 1,
-                        .meaning =
-                            "exponent of the power mean of speedups, 0: geometric; less is fairer"},
-                       {.name = "restart_delay_s",
-                        .default_value = PolluxFitnessOptions{}.restart_delay_s,
-                        .meaning = "seconds that a restart is taken to cost"},
-                       {.name = "seed",
-                        .default_value = 1,
-                        .most = 9007199254740992,
-                        .whole = true,
-                        .meaning = "of the search's draws"}}},
-          [](const OptionValues& options) {
-            return std::make_unique<Pollux>(
-                PolluxSettings{.interval_s = options["interval_s"],
-                               .generations = static_cast<int>(options.Whole("generations")),
-                               .population = static_cast<int>(options.Whole("population")),
-                               .seed = static_cast<std::uint64_t>(options.Whole("seed")),
-                               .fitness = {.fairness = options["fairness"],
-                                           .restart_delay_s = options["restart_delay_s"]}});
-          }};
+  return {
+      {.name = "pollux",
+       .summary = "genetic search each minute for the highest power mean of speedups (OSDI 2021)",
+       .options = {{.name = "interval_s",
+                    .default_value = 60,
+                    .meaning = "seconds from one search to the next"},
+                   {.name = "generations",
+                    .default_value = 100,
+                    .least = 1,
+                    .most = 10000,
+                    .whole = true,
+                    .meaning = "generations of a search"},
+                   {.name = "population",
+                    .default_value = 100,
+                    .least = 2,
+                    .most = 10000,
+                    .whole = true,
+                    .meaning = "allocations in a generation"},
+                   {.name = "fairness",
+                    .default_value = PolluxFitnessOptions{}.fairness,
+                    .least = -100,
+                    .most = 1,
+                    .meaning =
+                        "exponent of the power mean of speedups; 0: geometric; lower is fairer"},
+                   {.name = "restart_delay_s",
+                    .default_value = PolluxFitnessOptions{}.restart_delay_s,
+                    .meaning = "seconds that a restart is assumed to cost"},
+                   {.name = "seed",
+                    .default_value = 1,
+                    .most = 9007199254740992,
+                    .whole = true,
+                    .meaning = "seed of the search"}}},
+      [](const OptionValues& options) {
+        return std::make_unique<Pollux>(
+            PolluxSettings{.interval_s = options["interval_s"],
+                           .generations = static_cast<int>(options.Whole("generations")),
+                           .population = static_cast<int>(options.Whole("population")),
+                           .seed = static_cast<std::uint64_t>(options.Whole("seed")),
+                           .fitness = {.fairness = options["fairness"],
+                                       .restart_delay_s = options["restart_delay_s"]}});
+      }};
 }
 
 }  // namespace espalier::policies

@@ -12,7 +12,7 @@ namespace espalier {
 
 namespace {
 
-constexpr int kCandidates = 50;
+constexpr int kBatchesTried = 50;
 constexpr double kFloor = 1e-3;  // of a speedup in the mean, so that nothing is divided by zero
 
 // The artifact's search for the best batch. It differs from GoodputModel::Optimize in two points
@@ -27,9 +27,9 @@ double BestGoodput(const GoodputModel& model, int nodes, int replicas) {
   double best = 0;
   std::int64_t last_m = 0;
   std::int64_t last_s = 0;
-  for (int i = 0; i < kCandidates; ++i) {
+  for (int i = 0; i < kBatchesTried; ++i) {
     const double global =
-        i + 1 == kCandidates ? high : low * std::pow(high / low, i / (kCandidates - 1.0));
+        i + 1 == kBatchesTried ? high : low * std::pow(high / low, i / (kBatchesTried - 1.0));
     const double local = global / replicas;
     std::int64_t s = 0;
     if (bounds.accumulation) {

@@ -138,21 +138,22 @@ void PromiseGoodput::Settle(const Pool& pool, Board& board) {
 PluginRow<Policy> PromiseGoodputRow() {
   return {
       {.name = "promise_goodput",
-       .summary = "the greatest promise-weighted goodput, by a knapsack over each trial's shapes",
+       .summary = "maximizes promise-weighted goodput, by a knapsack over each trial's sizes",
        .options =
            {{.name = "min_gain",
              .default_value = PromiseObjectiveOptions{}.min_gain,
-             .meaning = "least speedup that a slot must bring; half of it to be kept"},
+             .meaning = "least speedup that a slot must bring; half as much to keep it"},
             {.name = "hysteresis",
              .default_value = PromiseObjectiveOptions{}.hysteresis,
-             .meaning = "by how much more what a trial loses counts than what another gains"},
+             .meaning = "how much more a trial's loss counts than another's gain"},
             {.name = "min_resize_interval_s",
              .default_value = 2,
-             .meaning = "seconds for which a resized trial is left alone, but for a waiting one"},
+             .meaning =
+                 "seconds for which a resized trial is left alone, unless another is waiting"},
             {.name = "horizon_s",
              .default_value = PromiseObjectiveOptions{}.horizon_s,
-             .meaning =
-                 "seconds over which a move must pay; 15 times its pause where that is longer"},
+             .meaning = "seconds within which a move must pay off, or 15 times its pause if that "
+                        "is longer"},
             {.name = "urgency",
              .default_value = 0,
              .meaning = "weight of having little left to do: 0 for tuning, up to 1 for plain jobs"},
@@ -160,7 +161,7 @@ PluginRow<Policy> PromiseGoodputRow() {
              .default_value = kStudyFairness,
              .least = -100,
              .most = 1,
-             .meaning = "exponent of the power mean of what studies get; less is fairer"}}},
+             .meaning = "exponent of the power mean of the studies' goodput; lower is fairer"}}},
       [](const OptionValues& options) {
         PromiseGoodputSettings settings;
         settings.objective.min_gain = options["min_gain"];

@@ -146,7 +146,7 @@ class Sia : public Policy {
 
 PluginRow<Policy> SiaPolicyRow() {
   return {{.name = "sia",
-           .summary = "the fairest choice of one row entry for each trial, in rounds (SOSP 2023)",
+           .summary = "in rounds, the best choice of one configuration for each trial (SOSP 2023)",
            .options = {{.name = "interval_s",
                         .default_value = 60,
                         .meaning = "seconds from one round to the next"},
@@ -154,10 +154,10 @@ PluginRow<Policy> SiaPolicyRow() {
                         .default_value = -0.5,
                         .least = -10,
                         .most = -0.01,
-                        .meaning = "exponent of goodput in what is made least; less is fairer"},
+                        .meaning = "exponent of goodput in the objective; lower is fairer"},
                        {.name = "lambda",
                         .default_value = 1.1,
-                        .meaning = "what it costs that a trial gets nothing"}}},
+                        .meaning = "penalty for a trial that gets nothing"}}},
           [](const OptionValues& options) {
             return std::make_unique<Sia>(SiaSettings{.interval_s = options["interval_s"],
                                                      .fairness = options["fairness"],

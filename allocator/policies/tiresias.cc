@@ -133,16 +133,15 @@ std::vector<AllocationDecision> Tiresias::Allocate(const Pool& pool) {
 PluginRow<Policy> TiresiasRow() {
   return {
       {.name = "tiresias",
-       .summary = "what each trial asks for, least attained service first (NSDI 2019)",
-       .options =
-           {{.name = "queue_slot_s",
-             .default_value = 57600,
-             .meaning = "slot-seconds after which a trial falls into the second queue"},
-            {.name = "share_spanned",
-             .default_value = 0,
-             .most = 1,
-             .meaning =
-                 "above 0: several jobs that span nodes may share one, as in the original"}}},
+       .summary = "each trial gets what it asks for, least attained service first (NSDI 2019)",
+       .options = {{.name = "queue_slot_s",
+                    .default_value = 57600,
+                    .meaning = "slot-seconds after which a trial falls into the second queue"},
+                   {.name = "share_spanned",
+                    .default_value = 0,
+                    .most = 1,
+                    .meaning =
+                        "above 0: jobs that span nodes may share a node, as in the original"}}},
       [](const OptionValues& options) {
         return std::make_unique<Tiresias>(TiresiasSettings{
             .queue_slot_s = options["queue_slot_s"], .share_spanned = options["share_spanned"]});

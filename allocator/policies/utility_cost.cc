@@ -40,9 +40,9 @@ class UtilityCost : public Policy {
 PluginRow<Policy> UtilityCostRow() {
   return {
       {.name = "utility_cost",
-       .summary = "a trial grows while its earlier end is worth the slots (MLSys 2020)",
-       .options = {{.name = "utility", .default_value = 4, .meaning = "what a second is worth"},
-                   {.name = "price", .default_value = 1, .meaning = "what a slot's second costs"},
+       .summary = "a trial grows while ending earlier is worth its slots' price (MLSys 2020)",
+       .options = {{.name = "utility", .default_value = 4, .meaning = "value of a second saved"},
+                   {.name = "price", .default_value = 1, .meaning = "price of a slot-second"},
                    StepOption()}},
       [](const OptionValues& options) {
         return std::make_unique<UtilityCost>(options["utility"], options["price"],

@@ -48,6 +48,13 @@ int TotalSlots(const Shares& shares) {
                          [](int sum, const Share& s) { return sum + s.slots; });
 }
 
+int SlotsOn(const Shares& shares, int node) {
+  for (const Share& share : shares) {
+    if (share.node == node) return share.slots;
+  }
+  return 0;
+}
+
 double Weight(const Job& job) {
   return job.promise == job.promise ? std::clamp(job.promise, 0.0, 1.0) : 0.0;
 }

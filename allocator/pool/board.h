@@ -22,6 +22,7 @@ struct Share {
 using Shares = std::vector<Share>;
 
 int TotalSlots(const Shares& shares);
+int SlotsOn(const Shares& shares, int node);  // none where the job is not on it
 
 // What a placement asks of a job, compared with the one it was shown with.
 enum class Move {
@@ -48,13 +49,13 @@ struct Holder {
 // The promise as a weight: within [0, 1], and 0 for a NaN.
 double Weight(const Job& job);
 
-// The pool while a policy divides it: who holds what, what is free, and which moves are legal. A
-// job that spans nodes shares none of them with another that does; one that holds slots stays on
-// their GPU type and island and keeps at least one of them in Grown and Shrunk, since its state
-// lives there; free slots of a draining node are given to no job. Starts from the present
-// placements less what is lost; a node whose capacity fell may start overfull (free < 0), which is
-// to be repaired first. Holds pointers into the pool. With a cache, speedups are kept from one
-// board to the next.
+// The pool while a policy divides it: which job holds what, what is free, and which moves are
+// legal. A job that spans nodes shares none of them with another that does; one that holds slots
+// stays on their GPU type and island and keeps at least one of them in Grown and Shrunk, since its
+// state lives there; free slots of a draining node are given to no job. Starts from the present
+// placements less what is lost; a node that lost capacity may start overfull (free < 0), which must
+// be repaired first. Holds pointers into the pool. With a cache, speedups are kept from one board
+// to the next.
 class Board {
  public:
   explicit Board(const Pool& pool, SpeedupCache* cache = nullptr);

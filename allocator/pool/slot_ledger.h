@@ -23,7 +23,7 @@ class SlotLedger {
   // joining may stay on draining nodes.
   bool MayKeep(const Job& job) const;
   void Take(const Placement& placement);
-  // None where there is no legal place for so many.
+  // None if there is no legal place for that many.
   std::optional<Placement> Place(int slots) const;
   // What happened to a node of the job since it was placed; empty if nothing did.
   std::string Loss(const Job& job) const;

@@ -9,12 +9,6 @@ namespace {
 
 std::size_t Index(int node) { return static_cast<std::size_t>(node); }
 
-int SlotsOn(const Shares& shares, int node) {
-  const auto at =
-      std::find_if(shares.begin(), shares.end(), [node](const Share& s) { return s.node == node; });
-  return at == shares.end() ? 0 : at->slots;
-}
-
 // What it can hold on to while it moves: what it has and shall have.
 Shares Common(const Shares& now, const Shares& then) {
   Shares common;

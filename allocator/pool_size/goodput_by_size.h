@@ -8,7 +8,7 @@
 
 namespace espalier {
 
-// What is known of one request: goodput by how many of the engine's nodes have so many slots.
+// What is known of one request: goodput by how many of the engine's nodes have how many slots.
 struct GoodputMemo {
   SpeedupCache speedups;
   std::map<std::map<int, int>, double> known;
@@ -43,8 +43,8 @@ class GoodputBySize {
   std::shared_ptr<GoodputMemo> memo_;
 };
 
-// Seconds for which the trials will go on, about: the most that one of them has left. Infinite
-// where nobody knows, or configurations wait.
+// Seconds for which the trials will go on, approximately: the longest remaining time of any of
+// them. Infinite if it is unknown, or if configurations wait.
 double TimeLeft(const PoolSizeRequest& request);
 
 // A pool without trials and configurations, and what every rule decides for it.

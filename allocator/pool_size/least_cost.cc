@@ -112,19 +112,20 @@ class LeastCost : public PoolSizeRule {
 }  // namespace
 
 PluginRow<PoolSizeRule> LeastCostRow() {
-  return {{.name = "least_cost",
-           .summary = "the fewest nodes that end before the studies' time limit",
-           .options = {{.name = "slack",
-                        .default_value = 0.1,
-                        .most = 10,
-                        .meaning = "without a limit: share by which a unit of work may cost more"},
-                       {.name = "margin",
-                        .default_value = 0.1,
-                        .most = 0.9,
-                        .meaning = "share of the time until the limit that is kept to spare"}}},
-          [](const OptionValues& options) {
-            return std::make_unique<LeastCost>(options["slack"], options["margin"]);
-          }};
+  return {
+      {.name = "least_cost",
+       .summary = "the fewest nodes that finish within the studies' time limit",
+       .options = {{.name = "slack",
+                    .default_value = 0.1,
+                    .most = 10,
+                    .meaning = "without a time limit: share by which a unit of work may cost more"},
+                   {.name = "margin",
+                    .default_value = 0.1,
+                    .most = 0.9,
+                    .meaning = "share of the time until the limit that is kept in reserve"}}},
+      [](const OptionValues& options) {
+        return std::make_unique<LeastCost>(options["slack"], options["margin"]);
+      }};
 }
 
 }  // namespace espalier::pool_size_rules

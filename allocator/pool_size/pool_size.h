@@ -62,8 +62,8 @@ struct PoolSizeRequest {
 struct PoolSizeDecision {
   int nodes = 0;       // wanted, the pending ones counted in
   std::string reason;  // in words and figures
-  // Of decisions on several orders of nodes the one that loses least is followed, among equals that
-  // on the first template alone.
+  // If there are decisions on several orders of nodes, the one with the smallest loss is followed;
+  // among equals, that on the first template alone.
   double loss = 0;
 };
 

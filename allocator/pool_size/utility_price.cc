@@ -96,12 +96,12 @@ class UtilityPrice : public PoolSizeRule {
 
 PluginRow<PoolSizeRule> UtilityPriceRow() {
   return {{.name = "utility_price",
-           .summary = "grows while another node adds half of a full node's work",
+           .summary = "grows while another node adds at least half of a full node's work",
            .options = {{.name = "min_utility",
                         .default_value = 0.5,
                         .least = 0.01,
                         .most = 1,
-                        .meaning = "share of a full node's work that another must add"}}},
+                        .meaning = "share of a full node's work that another node must add"}}},
           [](const OptionValues& options) {
             return std::make_unique<UtilityPrice>(options["min_utility"]);
           }};

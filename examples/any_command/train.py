@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""A trial that knows nothing of Espalier but its environment variables and one command.
+"""A trial that uses nothing of Espalier but its environment variables and one command.
 
-"Trains" by gradient descent on a narrow valley: too small a learning rate does not arrive, too
-large a one diverges, momentum helps. Reports the loss of each epoch, to be minimised.
+"Trains" by gradient descent in a narrow valley: with too small a learning rate it does not get to
+the bottom, with too large a one it diverges, and momentum helps. Reports the loss of each epoch, to
+be minimized.
 """
 import json
 import os

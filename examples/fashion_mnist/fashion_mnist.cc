@@ -118,13 +118,19 @@ int Train(int argc, char** argv, const Arguments& arguments) {
   espalier::AdaptiveDataLoader loader(parallel, training_images,
                                       {.batch_size = trial.Get("batch_size", std::int64_t{128})});
 
+  const auto step = [&](const at::Tensor& batch) {
+    const at::Tensor indices = batch.to(trial.device(), /*non_blocking=*/true);
+    const at::Tensor scores = net.forward(images.pixels.index_select(0, indices));
+    parallel.Step(F::cross_entropy(scores, images.labels.index_select(0, indices)));
+  };
+  // So that a group that this replica joins need not wait for its first pass on a GPU.
+  if (!trial.device().is_cpu()) {
+    parallel.Rehearse([&] { step(at::arange(std::min<std::int64_t>(training_images, 64))); });
+  }
+
   while (loader.NextEpoch(arguments.epochs)) {
     net.train();
-    while (const auto batch = loader.NextBatch()) {
-      const at::Tensor indices = batch->to(trial.device(), /*non_blocking=*/true);
-      const at::Tensor scores = net.forward(images.pixels.index_select(0, indices));
-      parallel.Step(F::cross_entropy(scores, images.labels.index_select(0, indices)));
-    }
+    while (const auto batch = loader.NextBatch()) step(*batch);
     const double correct =
         parallel.Evaluate(kValidationImages, kEvaluationBatch, [&](const at::Tensor& indices) {
           return static_cast<double>(CountCorrect(net, images, indices + validated_from));

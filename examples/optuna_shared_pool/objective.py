@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A plain Optuna program, but for two lines: where its studies are, and the slots that a trial runs on.
+"""A plain Optuna program, except for two lines: where its studies are, and the slots that a trial runs on.
 
 usage: objective.py HOST:PORT WORKER
 """

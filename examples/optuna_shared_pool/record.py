@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who held which slot when, from the records of both studies. Ends with 1 if a slot was held twice.
+"""Prints what held which slot when, from the records of both studies. Exits with 1 if a slot was held twice.
 
 usage: record.py OURS.json OPTUNA.json (both by `tuner export STUDY --format json`)
 """

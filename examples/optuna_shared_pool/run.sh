@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One pool of four slots, on it a study of Espalier's own and two workers of a plain Optuna program; at
-# the end, who held what when. Needs `tuner` in PATH (or its folder in ESPALIER_BIN) and a Python with
+# Runs a study of Espalier's own and two workers of a plain Optuna program on one pool of four slots,
+# and prints in the end what held which slot when. Needs `tuner` in PATH (or its folder in ESPALIER_BIN) and a Python with
 # Optuna (PYTHON). Another study file may be given, an elastic one for instance.
 # usage: run.sh [STUDY.json]
 set -euo pipefail

@@ -1,7 +1,7 @@
 """States of a program's own, under AdaptDL's names.
 
 Where a model trains, Espalier saves all states with it at each epoch's end, gives them to replicas that join, and
-loads them in the first epoch: nobody has to call anything. In a program without a model these functions save into
+loads them in the first epoch: no call is needed. In a program without a model these functions save into
 ADAPTDL_CHECKPOINT_PATH and load from there, a folder for each restart.
 """
 import logging

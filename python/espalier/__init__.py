@@ -1,7 +1,7 @@
 """Espalier: hyperparameter tuning with elastic trials.
 
-`trial()` is what a training script asks for its parameters and reports to. `espalier.torch` makes a
-PyTorch loop elastic. `tune` runs a study from a script or a notebook, and `Client` speaks with a running service.
+`trial()` gives a training script its parameters and takes its reports. `espalier.torch` makes a PyTorch loop elastic.
+`tune` runs a study from a script or a notebook, and `Client` talks to a running service.
 """
 import importlib
 
@@ -16,8 +16,8 @@ _LATER = {"Client": "client", "Result": "_result", "State": "checkpoint", "Trial
 
 
 def trial():
-    """The process's trial, made when it is first asked for. Under an agent it speaks with the tuner;
-    otherwise it is alone, takes parameters as `--set name=value` and prints what is reported."""
+    """The trial of this process, created on the first call. Under an agent it is connected to the tuner; otherwise it
+    stands alone, takes parameters from the command line as `--set name=value`, and prints what is reported."""
     from espalier._trial import the_trial
     return the_trial()
 

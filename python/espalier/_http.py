@@ -12,32 +12,32 @@ from espalier.errors import AccessError, NotFoundError, ServiceError, Unreachabl
 
 _REPLICA_OR_USER_TOKEN = re.compile(r"esp1\.[^.]+\.[^.]+\.([0-9a-f]{64})")
 _NOT_JSON = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
-# Where replies have a word in place of a number that JSON does not have.
-_FIGURES = frozenset(("value", "values", "other_values", "best_value", "target", "progress", "extra", "noise_scale",
-                      "loss_scale", "learning_rate", "goodput", "throughput", "remaining_s", "time_limit_s"))
+# Fields that are texts: everywhere else "NaN" is what a reply has in place of a number that JSON does not have.
+_TEXTS = frozenset((
+    "address", "checkpoint", "checkpoint_nodes", "code", "directions", "directory", "error", "from", "gpu_type",
+    "group_phase", "json", "kind", "last_output", "metric", "name", "node", "node_template", "notice", "policy", "pruner",
+    "reason", "sampler", "state", "study", "study_json", "to", "uuid", "waits_for", "warnings"))
+# Objects whose values are as users gave them, and those with figures under names that users chose.
+_OF_USERS = frozenset(("parameters", "system", "system_attributes", "user", "user_attributes"))
+_FIGURES_BY_NAME = frozenset(("extra", "options"))
 
 
-def _number(value):
+def _read(value, name=""):
     if isinstance(value, str):
-        return _NOT_JSON.get(value, value)
+        return value if name in _TEXTS else _NOT_JSON.get(value, value)
     if isinstance(value, list):
-        return [_number(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _number(item) for key, item in value.items()}
+        if name == "parameters":  # a trial's, as name and JSON text
+            return {each["name"]: json.loads(each["json"]) for each in value}
+        return [_read(item, name) for item in value]
+    if isinstance(value, dict) and name not in _OF_USERS:
+        return {key: _read(item, name if name in _FIGURES_BY_NAME else key) for key, item in value.items()}
     return value
-
-
-def _object(pairs):
-    read = {key: _number(value) if key in _FIGURES else value for key, value in pairs}
-    if isinstance(read.get("parameters"), list):  # a trial's, as name and JSON text
-        read["parameters"] = {each["name"]: json.loads(each["json"]) for each in read["parameters"]}
-    return read
 
 
 def read_json(text):
     """A reply, or what `tuner export --format json` has written. A trial's parameters are values by name, and
     figures that JSON does not have are floats."""
-    return json.loads(text, object_pairs_hook=_object)
+    return _read(json.loads(text))
 
 
 class Connection:
@@ -164,7 +164,7 @@ class Connection:
             raise UsageError(f"certificates {self._tls_ca!r} cannot be read: {error}") from error
 
     def _pinned_context(self):
-        """Trusts the certificate whose hash is in the token, and no other; nothing is sent before that is known."""
+        """Trusts only the certificate with the token's hash; nothing is sent before it has been checked."""
         looking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         looking.check_hostname = False
         looking.verify_mode = ssl.CERT_NONE

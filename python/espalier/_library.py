@@ -18,9 +18,10 @@ class Callbacks(ctypes.Structure):
     SUMS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
     FACTOR = ctypes.CFUNCTYPE(ctypes.c_double, _i64, _i64, *[ctypes.c_double] * 6)
     BEFORE_EXIT = ctypes.CFUNCTYPE(None)
+    REHEARSE = ctypes.CFUNCTYPE(ctypes.c_int)
     _fields_ = [("step", STEP), ("write_optimizer", MODEL), ("read_optimizer", MODEL), ("clear_optimizer", MODEL),
                 ("state", NAMED), ("checkpoint", NAMED), ("sums", SUMS), ("factor", FACTOR),
-                ("before_exit", BEFORE_EXIT)]
+                ("before_exit", BEFORE_EXIT), ("rehearse", REHEARSE)]
 
 
 class TrialFacts(ctypes.Structure):
@@ -72,6 +73,7 @@ _FUNCTIONS = {
     "fail": (ctypes.c_int, _c_text),
     "add_model": (_i64, ctypes.POINTER(ModelOptions)),
     "set_data": (ctypes.c_int, ctypes.POINTER(Data)),
+    "rehearse": (ctypes.c_int,),
     "next_epoch": (ctypes.c_int, _i64),
     "next_microbatch": (ctypes.c_int, ctypes.POINTER(Microbatch)),
     "samples": (ctypes.c_int, ctypes.POINTER(Microbatch), ctypes.POINTER(_i64)),
@@ -86,6 +88,7 @@ _FUNCTIONS = {
     "position": (ctypes.c_int, ctypes.POINTER(Position)),
     "noise": (ctypes.c_int, _i64, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double), _i64),
 }
+_READING = {"trial", "position", "noise", "samples", "forecast", "abandoned"}
 
 
 def _find():
@@ -150,6 +153,13 @@ class Library:
             return result
         return call
 
+    def refuse(self, message):
+        """What trains or speaks for the trial raises from here on; what it is can still be read."""
+        def call(*_arguments):
+            raise UsageError(message)
+        for name in set(_FUNCTIONS) - _READING:
+            setattr(self, name, call)
+
     def _raise(self):
         kind = ctypes.c_int()
         message = self._dll.esp_error(ctypes.byref(kind)).decode(errors="replace")
@@ -160,12 +170,12 @@ class Library:
         raise error(message) from raised
 
     def guard(self, kind, function):
-        """A callback of that kind, whose exceptions become failures."""
+        """A callback of that kind; its exceptions become failures."""
         def call(*arguments):
             try:
                 function(*arguments)
                 return 0
-            except BaseException as error:  # C++ frames lie between this and whoever is to see it
+            except BaseException as error:  # C++ frames lie between this and its caller
                 self._raised = error
                 self.give(f"{type(error).__name__}: {error}".encode())
                 return 1

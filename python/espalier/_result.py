@@ -3,11 +3,11 @@ from espalier import _display, _rows
 
 
 class Result:
-    """A study that has ended, or was stopped. Trials are dicts as those of `espalier.Client`, with their curves."""
+    """A study that has ended, or was stopped. Trials are dicts like those of `espalier.Client`, with their curves."""
 
     def __init__(self, details, directory=None):
         self._details = details
-        self.directory = directory  # of a study of this machine: database, trials' logs, report.html
+        self.directory = directory  # database, trials' logs and report.html; None: a service ran the study
 
     @property
     def study(self):
@@ -24,12 +24,12 @@ class Result:
 
     @property
     def trials(self):
-        """By number."""
+        """All trials, ordered by number."""
         return self._details["trials"]
 
     @property
     def best_trial(self):
-        """None while no trial has a value."""
+        """The best trial; None if no trial has a value."""
         return next((trial for trial in self.trials if trial["number"] == self.study["best_trial"]), None)
 
     @property
@@ -42,11 +42,11 @@ class Result:
         return None if best is None else best["parameters"]
 
     def rows(self, steps=False):
-        """One dict a trial, or with `steps` one a trial and reported step: the columns of `tuner export`."""
+        """One dict per trial or, with `steps`, per trial and reported step, with the columns of `tuner export`."""
         return _rows.step_rows(self._details) if steps else _rows.trial_rows(self._details)
 
     def dataframe(self, steps=False):
-        """The same as a DataFrame of pandas."""
+        """The same as a pandas DataFrame."""
         return _rows.dataframe(self.rows(steps))
 
     def __repr__(self):

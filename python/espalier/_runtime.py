@@ -8,6 +8,7 @@ import sys
 from espalier import _library, checkpoint
 from espalier._library import Callbacks
 from espalier._sums import Sums
+from espalier.errors import UsageError
 
 _the = None
 _make = None  # what makes it, where that is not Runtime
@@ -43,13 +44,17 @@ class Runtime:
         self.rules = []
         self.loaders = []
         self.training_loader = None
-        self.current_loader = None  # whose loop is under way
+        self.current_loader = None  # the loader that is being iterated
         self.joined = False
+        self.rehearsing = None  # the function that is rehearsed
         self.in_epoch = None  # from 0, within a loop over epochs
-        self.left_epoch = None  # the one whose turn of the loop ended last
+        self.left_epoch = None  # the epoch that the loop left last
         self.on_leave = []
         self.sums = Sums()
         self._position = _library.Position()
+        self._microbatch = _library.Microbatch()
+        self._at_microbatch = ctypes.byref(self._microbatch)
+        self._steps = 0  # optimizer steps when it was last asked how many there are
         self._given_parameters = None
         callbacks = self._callbacks()
         arguments = (ctypes.c_char_p * len(sys.argv))(*[a.encode() for a in sys.argv])
@@ -87,40 +92,69 @@ class Runtime:
         begin = position.rank * least + min(position.rank, more)
         return begin, begin + least + (1 if position.rank < more else 0)
 
-    def note_step(self, before, outcome):
-        """The sums of the step that was under way count if it was taken, here or by others."""
-        if self.library.steps() > before:
+    def note_step(self, dropped=False):
+        """After each call in which steps are taken, here or by others: the sums of the step that was under way count
+        if it was."""
+        before, self._steps = self._steps, self.library.steps()
+        if self._steps > before:
             self.sums.count_step()
-        elif outcome == _library.DROPPED:
+        elif dropped:
             self.sums.drop_step()
 
+    def rehearse(self, microbatch):
+        """Has `microbatch` called, of which nothing is left."""
+        if self.joined:
+            raise UsageError("rehearse was called after training began: call it before the first epoch")
+        if self.rehearsing is not None:
+            raise UsageError("rehearse was called within rehearse")
+        self.rehearsing = microbatch
+        for model in self.models:
+            model.begin_batch()
+        self.sums.begin_microbatch()
+        try:
+            self.library.rehearse()
+        finally:
+            self.sums.drop_step()
+            self.sums.count_step()  # that of no step: nothing
+            for model in self.models:
+                model.begin_batch()
+            self.rehearsing = None
+
     def next_epoch(self, epochs):
+        if self.rehearsing is not None:
+            raise UsageError("an epoch was begun within rehearse")
         if not self.joined:
             self._begin_training()
-        before = self.library.steps()
         more = self.library.next_epoch(epochs)
-        self.note_step(before, None)
+        self.note_step()
         return more
 
     def next_microbatch(self):
-        before = self.library.steps()
+        """The same object each time, or None."""
         # The program has left its optimizer unstepped: the step ends here, or comes to nothing with its group.
         ends = self.sums.under_way and not self.current_loader.accumulating()
-        microbatch = _library.Microbatch()
-        found = self.library.next_microbatch(ctypes.byref(microbatch))
-        self.note_step(before, _library.DROPPED if ends else None)
-        return microbatch if found else None
+        found = self.library.next_microbatch(self._at_microbatch)
+        self.note_step(ends)
+        return self._microbatch if found else None
+
+    def begin_microbatch(self):
+        """Backward belongs to the microbatch from here on."""
+        for model in self.models:
+            model.begin_batch()
+        self.sums.begin_microbatch()
+        self.library.begin_microbatch()
 
     def begin_evaluation(self, accumulator=0):
-        """`accumulator`: the number of the one whose sums are asked for, from 1; 0: an evaluation."""
-        before = self.library.steps()
+        """`accumulator`: the number of the accumulator that is summed, from 1; 0: an evaluation."""
         evaluation = _library.Evaluation(accumulator=accumulator)
         self.library.begin_evaluation(ctypes.byref(evaluation))
-        self.note_step(before, None)
+        self.note_step()
         return evaluation
 
     def end_evaluation(self, evaluation):
-        return self.library.end_evaluation(ctypes.byref(evaluation))
+        merged = self.library.end_evaluation(ctypes.byref(evaluation))
+        self._steps = self.library.steps()
+        return merged
 
     def _begin_training(self):
         loader = self.training_loader or next((x for x in self.loaders if x.shuffle), None)
@@ -140,7 +174,7 @@ class Runtime:
     def _callbacks(self):
         guard = self.library.guard
         return Callbacks(
-            step=guard(Callbacks.STEP, lambda model, factors, count: self.models[model].take_step(factors[:count])),
+            step=guard(Callbacks.STEP, self._step_optimizer),
             write_optimizer=guard(Callbacks.MODEL, self._write_optimizer),
             read_optimizer=guard(Callbacks.MODEL, self._read_optimizer),
             clear_optimizer=guard(Callbacks.MODEL, lambda model: self.models[model].clear_state()),
@@ -148,7 +182,11 @@ class Runtime:
             checkpoint=guard(Callbacks.NAMED, self._checkpoint),
             sums=guard(Callbacks.SUMS, self._sums),
             factor=self.library.keep(Callbacks.FACTOR(self._factor)),
-            before_exit=self.library.keep(Callbacks.BEFORE_EXIT(self._before_exit)))
+            before_exit=self.library.keep(Callbacks.BEFORE_EXIT(self._before_exit)),
+            rehearse=guard(Callbacks.REHEARSE, lambda: self.rehearsing()))
+
+    def _step_optimizer(self, model, factors, count):
+        self.models[model].take_step(factors[:count])
 
     def _write_optimizer(self, model):
         pickled, tensors = self.models[model].write_state()
@@ -159,11 +197,10 @@ class Runtime:
         self.models[model].read_state(self.library.incoming()[0], self.ops.incoming())
 
     def _state(self, name, what):
-        state = checkpoint.states()[name.decode()]
+        name = name.decode()
+        state = checkpoint.states()[name]
         if what == 0:
-            out = io.BytesIO()
-            state.save(out)
-            self.library.give(out.getvalue())
+            self.library.give(checkpoint.saved(name))
         elif what == 1:
             state.load(io.BytesIO(self.library.incoming()[0]))
         else:
@@ -191,7 +228,7 @@ class Runtime:
     def _factor(self, rule, group, scale, sqr, var, progress, base_batch_size, dataset_size):
         try:
             return self.rules[rule].factor(group, scale, progress, base_batch_size)
-        except BaseException as error:  # raised again by whoever called C++
+        except BaseException as error:  # raised again by the caller of C++
             self.library.failed(error)
             return math.nan
 

@@ -20,10 +20,11 @@ class Sums:
         self.shared = {}   # by accumulator: its sums
         self.results = {}  # by evaluation: (accumulator, its sums)
         self.merges = 0
-        self.asking = None  # (evaluation's key, accumulator): whose result the next merge is
+        self.asking = None  # (evaluation's key, accumulator) to which the next merge belongs
         self._own = {}
         self._open = {}
         self._phase = _COUNTED
+        self.under_way = False  # whether what is added belongs to a step
 
     # ---- this replica's own
 
@@ -37,23 +38,21 @@ class Sums:
         """What belongs to no step, whatever becomes of the one that is under way."""
         add_into(self._own.setdefault(accumulator, {}), sums)
 
-    @property
-    def under_way(self):
-        """Whether what is added belongs to a step."""
-        return self._phase == _UNDER_WAY
-
     def begin_microbatch(self):
         self._phase = _UNDER_WAY
+        self.under_way = True
 
     def count_step(self):
         for accumulator, sums in self._open.items():
             add_into(self._own.setdefault(accumulator, {}), sums)
         self._open = {}
         self._phase = _COUNTED
+        self.under_way = False
 
     def drop_step(self):
         if self._phase == _UNDER_WAY:
             self._phase = _DROPPED
+            self.under_way = False
         self._open = {}
 
     def forget(self, accumulator):

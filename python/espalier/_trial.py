@@ -21,8 +21,8 @@ def the_trial():
 
 
 class _Parameters(Mapping):
-    """The trial's parameters by name; nested choices are flattened: of {"n": {"_name": "A", "p": 0.3}}, "n" is
-    "A" and "n/A/p" is 0.3."""
+    """The trial's parameters by name. Nested choices are flattened: for {"n": {"_name": "A", "p": 0.3}}, "n" is "A" and
+    "n/A/p" is 0.3."""
 
     def __getitem__(self, name):
         value = runtime().parameters[name]
@@ -40,7 +40,7 @@ class _Parameters(Mapping):
 
 
 class Trial:
-    """One training run. `espalier.trial()` gives the process's one. Use it from the thread that trains."""
+    """One training run. `espalier.trial()` returns the one of this process. Use it from the thread that trains."""
 
     def __init__(self):
         if _the is not None:
@@ -59,27 +59,27 @@ class Trial:
 
     @property
     def number(self):
-        """Within its study; 0 without an agent."""
+        """The trial's number in its study, from 0; 0 without an agent."""
         return self._runtime.facts.number
 
     @property
     def seed(self):
-        """Differs between trials and not between a trial's replicas; a parameter "seed" overrides it."""
+        """A seed that differs between trials, but not between a trial's replicas; a parameter "seed" overrides it."""
         return self._runtime.facts.seed
 
     @property
     def device(self):
-        """Where models and batches go: the slot's GPU, or the CPU."""
+        """The device for models and batches: the slot's GPU, or the CPU."""
         return self._runtime.device
 
     @property
     def elastic(self):
-        """Whether an agent has started this process, so that replicas may come and go."""
+        """Whether an agent started this process, so that replicas may come and go."""
         return bool(self._runtime.facts.agent)
 
     def get(self, name, default):
-        """The parameter's value, or `default` where the study does not sweep it. It has the type of `default`:
-        an integer serves as a float, and a float without a fraction as an integer."""
+        """The parameter's value, or `default` if the study does not sweep it. It is converted to the type of `default`:
+        an integer to a float, a float without a fraction to an integer. Raises UsageError for any other type."""
         given = self._runtime.parameters
         self._runtime.library.ask(name)
         if name not in given:
@@ -103,15 +103,15 @@ class Trial:
     # ---- what it says
 
     def report(self, step, value, **extra):
-        """One value of the study's metric, and further figures of the same step, which counts from 1 and grows
-        (usually the epoch). Call it on every replica with the same values: one of them sends it."""
+        """Reports one value of the study's metric, and further figures of the same step. Steps count from 1 and grow
+        (usually they are epochs). Call it on every replica with the same values: one of them sends it."""
         names = (ctypes.c_char_p * len(extra))(*[name.encode() for name in extra])
         values = (ctypes.c_double * len(extra))(*[float(v) for v in extra.values()])
         self._runtime.library.report(int(step), float(value), names, values, len(extra))
 
     def finish(self, value=None):
-        """The trial is complete; the last report is its result, or `value` if given. A script that comes to its
-        end says so by itself."""
+        """Completes the trial; its result is `value` or, if that is not given, the last reported value. At the end of a
+        script this happens by itself."""
         if self._finished:
             return
         self._finished = True
@@ -119,13 +119,13 @@ class Trial:
         self._runtime.library.finish(number)
 
     def fail(self, reason):
-        """The trial has failed, and there is no use in trying it again."""
+        """Fails the trial; it is not restarted."""
         self._finished = True
         self._runtime.library.fail(str(reason).encode())
 
     def on_leave(self, call):
-        """Has `call` called before this process ends without Python's own end: where its replica has left
-        the group. Close writers and trackers there."""
+        """Registers a function to call before this process exits without Python's own shutdown, because its replica has
+        left the group. Close writers and trackers in it."""
         self._runtime.on_leave.append(call)
 
     # ---- the end of the script
@@ -142,9 +142,12 @@ class Trial:
         atexit.register(self._end)
         os.register_at_fork(after_in_child=self._forked)
 
-    @staticmethod
-    def _forked():
-        """A process that is forked, such as a DataLoader's worker, must not hold the agent's socket open."""
+    def _forked(self):
+        """A process that is forked, such as a DataLoader's worker, is no replica, and must not hold the agent's socket
+        open."""
+        self._runtime.library.refuse(
+            f"this process was forked from the trial's (process {self._process}), which alone trains, reports and "
+            "finishes: hand what is to be reported back to it, or ask for the trial in the forked process only")
         descriptor = os.environ.pop("ESPALIER_CONTROL_FD", None)
         if descriptor is not None:
             try:
@@ -167,4 +170,4 @@ class Trial:
 
 
 def _wrong_type(name, value, default):
-    return UsageError(f'parameter "{name}" is {value!r}: the program wants a {type(default).__name__}')
+    return UsageError(f'parameter "{name}" is {value!r}, and must be of type {type(default).__name__} here')

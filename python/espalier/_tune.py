@@ -24,27 +24,27 @@ class _Name(typing.NamedTuple):
 def tune(objective, space, *, metric="value", direction="minimize", trials=None, time_limit_s=None, target=None,
          sampler=None, pruner=None, policy=None, seed=None, slots=None, min_slots=None, max_slots=None, name=None,
          directory=None, fresh=False, show=True, address=None, token_file=None, tls_ca=None, python=None, **study):
-    """Runs a study until it has ended, showing its trials meanwhile, and returns its Result.
+    """Runs a study until it ends, shows its trials meanwhile, and returns its Result.
 
-    objective: a function of the trial (`espalier.trial()`), which reports, or returns the value, or both; or the path
-        of a script; or a command, as one text or a list of words. Each replica of a trial is a process of its own that
-        calls it.
-    space: {"lr": space.loguniform(1e-5, 1), ...}, in NNI's format (docs/search_spaces.md); or the path of such a file.
-    metric, direction: what is reported, and whether to "minimize" or "maximize" it.
+    objective: a function of the trial (`espalier.trial()`) that reports values, returns the final one, or both; or the
+        path of a script; or a command, as one string or a list of words. Each replica of a trial is a process of its
+        own that runs it.
+    space: {"lr": space.loguniform(1e-5, 1), ...}, in NNI's format (docs/search_spaces.md); or the path of such a JSON
+        file.
+    metric, direction: the name of what is reported, and whether to "minimize" or "maximize" it.
     trials, time_limit_s, target: what ends the study.
     sampler, pruner, policy: a name, or {"name": ..., option: number} (`tuner plugins` lists them).
-    slots: of this machine (absent: its GPUs, else its CPU cores). min_slots, max_slots: of one trial.
-    name, directory: of the study, and where it is kept (absent: a new one in espalier-runs). Those of an earlier run of
-        the same study go on with it, unless `fresh`.
+    slots: slots of this machine (default: its GPUs, else its CPU cores). min_slots, max_slots: those of one trial.
+    name, directory: the study's name, and its folder (default: a new one in espalier-runs). Those of an earlier run of
+        the same study continue it, unless `fresh`.
     show: whether to show the trials.
-    address: of a service's HTTP endpoint, which then runs the study in its pool; token_file and tls_ca as those of
-        Client.
-    python: the interpreter of the trials (absent: this one).
-    Further keys are those of a study file (tuner/study_file/README.md), such as max_step=30 or batch_mode="adaptive".
+    address: HTTP address of a service, which then runs the study in its pool; token_file and tls_ca are as for Client.
+    python: the interpreter of the trials (default: this one).
+    Other keywords are keys of a study file (tuner/study_file/README.md), such as max_step=30, batch_mode="adaptive".
 
-    Ctrl-C stops the study cleanly: trials save what they can, and what there is by then is returned, with the state
-    STOPPED. A second one raises KeyboardInterrupt. Raises UsageError for what cannot be run, and StudyError where the
-    study fails, or none of its trials comes to a value, with what the last failed trial has printed.
+    Ctrl-C stops the study cleanly: trials save what they can, and the result so far is returned, in state STOPPED. A
+    second Ctrl-C raises KeyboardInterrupt. Raises UsageError for a study that cannot be run, and StudyError if the
+    study fails or none of its trials gets a value, with the output of the last failed trial.
     """
     if address is not None and (slots is not None or directory is not None or fresh):
         raise UsageError("slots, directory and fresh are of a study of this machine: leave them out, or the address")

@@ -122,7 +122,7 @@ def _serve(agent):
 
 
 def _fork():
-    """True: in the replica, whose parent is the agent by now. Where it cannot be, the agent sees that nobody
+    """True: in the replica, after the agent has become its parent. If that fails, the agent sees that no process
     holds the replica's descriptors."""
     orphaned, orphan = os.pipe()
     try:
@@ -186,8 +186,8 @@ class _Order:
 
 
 def _show_as(prctl, command, environment):
-    """Has /proc/PID/cmdline and environ show what is run, for those who look for the process there. The kernel
-    may be built without this; then they show the zygote's."""
+    """Makes /proc/PID/cmdline and environ show the program that is run, for tools that look for the process there.
+    The kernel may be built without this; then they show the zygote's."""
     texts = [b"".join(text + b"\0" for text in texts) for texts in (command, environment)]
     shown = [ctypes.create_string_buffer(text, len(text)) for text in texts]
     _show_as.kept = shown

@@ -1,28 +1,30 @@
 """States of a program that belong to its training: saved in checkpoints, and handed to replicas that join."""
+import io
+import pickle
 import re
 
 from espalier.errors import UsageError
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _states = {}  # by name
-_on_new = []  # who wants to hear of a new one
+_on_new = []  # called when there is a new one
 
 
 class State:
-    """Something of the program's own, beside models, optimizers and what was wrapped with them. Override `save`,
-    `load` and, where it has to be made equal on all replicas first, `sync`.
+    """A state of the program's own, in addition to models, optimizers and what was wrapped with them. Override `save`,
+    `load` and, if it must first be made equal on all replicas, `sync`.
 
-    A replica that joins takes it as it is where the group changes, which is between two batches of the training
-    loader or two epochs, and then does what is left of the epoch. So change it within the loop, or after the
-    last batch in a way that comes out the same when it is done again: `self.epoch = 3`, not `self.epoch += 1`.
+    A replica that joins receives it as it is where the group changes, which is between two batches of the training
+    loader or two epochs, and then does the rest of the epoch. So change it within the loop, or after the last batch
+    in a way that gives the same result when it is repeated: `self.epoch = 3`, not `self.epoch += 1`.
     """
 
     def __init__(self, name):
-        """`name`: letters, digits, '_', '-' and '.'; one of its own for each state of the process."""
+        """`name`: letters, digits, '_', '-' and '.'; unique in the process."""
         if name in _states:
             raise ValueError(f"State '{name}' already exists")
         if not _NAME.fullmatch(name):
-            raise UsageError(f"state {name!r}: want a name of letters, digits, '_', '-' and '.'")
+            raise UsageError(f"state {name!r}: must be a name of letters, digits, '_', '-' and '.'")
         _states[name] = self
         self._espalier_name = name
         for call in _on_new:
@@ -32,15 +34,29 @@ class State:
         """Writes the state to a binary file."""
 
     def load(self, fileobj):
-        """Takes what `save` wrote, maybe on another replica, in place of what was there."""
+        """Replaces the state by what `save` wrote, perhaps on another replica."""
 
     def sync(self):
-        """Called on every replica at an epoch's end and when the group changes, before the state is saved or
-        handed over. No place to wait for other replicas: they may have been lost."""
+        """Called on every replica at the end of an epoch and when the group changes, before the state is saved or
+        handed over. Do not wait for other replicas here: they may have been lost."""
 
 
 def states():
     return dict(_states)
+
+
+def saved(name):
+    """What the state of that name writes."""
+    out = io.BytesIO()
+    try:
+        _states[name].save(out)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        if not isinstance(error, pickle.PicklingError) and "pickle" not in str(error):
+            raise
+        raise UsageError(f'State "{name}": its save() cannot pickle what it writes, for checkpoints and replicas that '
+                         f"join ({type(error).__name__}: {error}): want plain values, tensors and objects of classes "
+                         "that can be imported") from error
+    return out.getvalue()
 
 
 def on_new_state(call):

@@ -1,8 +1,10 @@
-"""A client of a running service: what `tuner`'s verbs and the HTTP interface (docs/http.md) do, as methods.
+"""A client of a running service: the commands of `tuner` and the HTTP interface (docs/http.md), as methods.
 
 Studies, trials and nodes are dicts with the keys of docs/openapi.json, with two differences: a trial's "parameters" are
-values by name, as `tuner show` has them ("optimizer/sgd/momentum" of a nested choice), and figures that are no number
-or infinite are floats.
+values by name, as `tuner show` prints them ("optimizer/sgd/momentum" in a nested choice), and figures that are NaN or
+infinite are floats. Times are seconds, and moments are seconds since the Unix epoch.
+
+Methods raise NotFoundError, AccessError, UnreachableError or another ServiceError (espalier.errors).
 """
 import json
 import os
@@ -18,14 +20,15 @@ DEFAULT_ADDRESS = "127.0.0.1:7078"
 
 
 class Client:
-    """Speaks with one service; nothing is sent before the first call. May be used from several threads.
+    """Talks to one service; nothing is sent before the first call. May be used from several threads.
 
-    address: HOST:PORT of its HTTP endpoint (`tuner serve --http`), or a URL. Absent: that of `directory`, the one of a
-        `tuner run`; ESPALIER_HTTP; 127.0.0.1:7078.
-    token_file: with a token of the service (absent: ESPALIER_TOKEN_FILE). A token that ends with the hash of a
-        certificate says that the service speaks TLS, and with which certificate.
-    tls_ca: PEM file of the certificates to trust (absent: ESPALIER_TLS_CA).
-    timeout_s: of one request.
+    address: HOST:PORT of its HTTP endpoint (`tuner serve --http`), or a URL (default: ESPALIER_HTTP, then
+        127.0.0.1:7078).
+    directory: instead of an address, the folder of a `tuner run`.
+    token_file: file with your token (default: ESPALIER_TOKEN_FILE). If the token ends in the hash of a certificate,
+        the connection uses TLS and accepts only that certificate.
+    tls_ca: PEM file of the certificates to trust (default: ESPALIER_TLS_CA).
+    timeout_s: seconds that one request may take.
     """
 
     def __init__(self, address=None, *, directory=None, token_file=None, tls_ca=None, timeout_s=30.0):
@@ -40,7 +43,7 @@ class Client:
 
     @classmethod
     def at_home(cls, address):
-        """Of a `tuner run` of this user on this machine, which asks for no token, whatever the environment says."""
+        """A client for a `tuner run` of this user on this machine: without a token, whatever the environment says."""
         client = cls.__new__(cls)
         client._connection = Connection(address)
         return client
@@ -61,42 +64,44 @@ class Client:
     # ---- studies
 
     def submit(self, study, exist_ok=False):
-        """Creates a study: a dict with the keys of a study file (tuner/study_file/README.md), or such a file's path.
-        With `exist_ok` an existing study of the same definition will do."""
+        """Creates a study and returns it. `study`: a dict with the keys of a study file (tuner/study_file/README.md),
+        or the path of such a file. With `exist_ok`, an existing study with the same definition is returned."""
         query = {"exist_ok": 1} if exist_ok else None
         # The key makes a request that is sent again one and the same.
         return self._call("POST", ["studies"], _study_file.load(study), query, key=uuid.uuid4().hex)
 
     def studies(self):
+        """All studies, without their trials."""
         return self._call("GET", ["studies"])["studies"]
 
     def study(self, study):
+        """The study of that name, without its trials."""
         return self.details(study, values=False, active=True)["study"]
 
     def details(self, study, values=True, active=False):
-        """The study, its trials, what was decided, and the pool. Without `values`: no curves; `active`: without trials
-        that have ended, but for the best."""
+        """The study, its trials, its decisions, and the pool. Without `values`, curves are left out; with `active`,
+        ended trials except the best."""
         query = {"values": int(values), "active": int(active)}
         return self._call("GET", ["studies", study], query=query)
 
     def trials(self, study, values=True):
-        """By number; without `values` their curves are left out."""
+        """The study's trials, ordered by number; without `values`, their curves are left out."""
         return self._call("GET", ["studies", study, "trials"], query={"values": int(values)})["trials"]
 
     def trial(self, study, number):
-        """One of them."""
+        """The trial with that number, without its curve."""
         found = [trial for trial in self.trials(study, values=False) if trial["number"] == number]
         if not found:
             raise NotFoundError(f'study "{study}" has no trial {number}', "NOT_FOUND")
         return found[0]
 
     def best(self, study):
-        """The best trial of a study of one direction, with its curve as it was told."""
+        """The best trial of a study with one direction, with its curve as it was reported."""
         return self._call("GET", ["studies", study, "best"])
 
     def watch(self, study, every_s=1.0):
-        """The study's details (without curves) now and as they change, looked at every so many seconds, until it has
-        ended or is stopped: that is the last one."""
+        """Yields the study's details (without curves) now and whenever they change, polled every `every_s` seconds. The
+        last ones are those of the study when it has ended or is stopped."""
         shown = None
         while True:
             details = self.details(study, values=False)
@@ -110,74 +115,75 @@ class Client:
             time.sleep(every_s)
 
     def wait(self, study, every_s=1.0):
-        """Until the study has ended or is stopped; returns it."""
+        """Waits until the study has ended or is stopped, and returns it."""
         for details in self.watch(study, every_s):
             pass
         return details["study"]
 
     def stop(self, study):
-        """It can be resumed."""
+        """Stops the study; it can be resumed. Returns it."""
         return self._call("POST", ["studies", study, "stop"])
 
     def resume(self, study, trials=None, time_limit_s=None):
-        """Takes a stopped or ended study up again, also with new limits on all its trials or its time."""
+        """Resumes a stopped or ended study, if wanted with new limits: `trials` in all, or seconds of running time."""
         return self._call("POST", ["studies", study, "resume"],
                           {"max_trials": trials or 0, "time_limit_s": time_limit_s or 0})
 
     def delete(self, study):
-        """One that does not run, and its trials; returns what it was (`tuner rm`)."""
+        """Deletes a study that is not running, with its trials (`tuner rm`). Returns what it was."""
         return self._call("DELETE", ["studies", study])
 
     def export(self, study, steps=True):
-        """Rows (dicts) with the columns of `tuner export`: one a trial and step, or without `steps` one a trial."""
+        """Rows (dicts) with the columns of `tuner export`: one per trial and step, or one per trial without `steps`."""
         details = self.details(study, values=steps)
         return _rows.step_rows(details) if steps else _rows.trial_rows(details)
 
     def dataframe(self, study, steps=False):
-        """Those rows, by default one a trial, as a DataFrame of pandas."""
+        """These rows, by default one per trial, as a pandas DataFrame."""
         return _rows.dataframe(self.export(study, steps))
 
     # ---- trials that the pool runs
 
     def pin(self, study, trial, slots):
-        """Holds the trial at a number of slots."""
+        """Pins the trial to a number of slots."""
         return self._call("POST", ["trials", self.trial(study, trial)["id"], "pin"], {"slots": slots})
 
     def unpin(self, study, trial):
-        """Its slots are the allocator's matter again."""
+        """Lets the policy decide the trial's slots again."""
         return self.pin(study, trial, 0)
 
     def cancel(self, study, trial, pruned=False, reason=""):
-        """Ends the trial, as failed or as pruned."""
+        """Ends the trial, as failed or as pruned; `reason` goes into the study's record."""
         body = {"state": "pruned" if pruned else "fail", **({"reason": reason} if reason else {})}
         return self._call("POST", ["trials", self.trial(study, trial)["id"], "cancel"], body)
 
     def logs(self, study, trial, lines=None):
-        """What its processes have printed: the newest MiB, or the last so many lines."""
+        """The output of its processes: the newest MiB, or only the last `lines` lines of it."""
         text = self._call("GET", ["trials", self.trial(study, trial)["id"], "output"])
         return text if lines is None else "".join(text.splitlines(keepends=True)[-lines:] if lines else [])
 
     def enqueue(self, study, parameters, user_attributes=None):
-        """A trial with these parameters, for the pool (sampler `queue`) or for whoever asks next."""
+        """Adds a trial with these parameters, for the pool (sampler `queue`) or for the client that asks next."""
         body = {"parameters": parameters, **({"user_attributes": user_attributes} if user_attributes else {})}
         return self._call("POST", ["studies", study, "enqueue"], body, key=uuid.uuid4().hex)
 
     # ---- trials that this program runs, by the "trial_id" of ask
 
     def ask(self, study, parameters=None):
-        """A trial to run now; parameters that are not given are drawn."""
+        """Returns a trial to run now; parameters that are not given are drawn by the sampler."""
         return self._call("POST", ["studies", study, "ask"], {"parameters": parameters} if parameters else {},
                           key=uuid.uuid4().hex)
 
     def report(self, trial_id, step, value):
-        """Returns {"prune": ..., "reason": ...}, the pruner's verdict."""
+        """Reports an intermediate value, and returns the pruner's decision: {"prune": bool, "reason": ...}."""
         return self._call("POST", ["trials", trial_id, "report"], {"step": step, "value": value})
 
     def should_prune(self, trial_id):
+        """The pruner's decision, as from `report`."""
         return self._call("GET", ["trials", trial_id, "should-prune"])
 
     def tell(self, trial_id, value=None, state=None, values=None):
-        """How it ended: "complete" with its value (or one for each direction), "pruned" or "fail"."""
+        """Says how the trial ended: "complete" with its value (or one for each direction), "pruned" or "fail"."""
         has_value = value is not None or values is not None
         given = {"value": value, "values": values, "state": state or ("complete" if has_value else None)}
         return self._call("POST", ["trials", trial_id, "tell"], {k: v for k, v in given.items() if v is not None})
@@ -187,29 +193,31 @@ class Client:
         return self._call("GET", ["trials", trial_id])
 
     def attributes(self, trial_id, **user):
-        """Sets attributes of a trial that has not ended."""
+        """Sets user attributes of a trial that has not ended."""
         return self._call("POST", ["trials", trial_id, "attributes"], {"user": user})
 
     def acquire_slots(self, trial_id, slots, node=None):
-        """Slots of the pool for the trial; to be repeated, as docs/http.md tells, until it has them and while it
-        does."""
+        """Requests slots of the pool for the trial. Repeat the call until it holds them, and while it does, to renew
+        them: see docs/http.md."""
         return self._call("POST", ["trials", trial_id, "slots"], {"slots": slots, **({"node": node} if node else {})})
 
     def release_slots(self, trial_id):
+        """Gives the trial's slots back, or withdraws its request."""
         self._call("DELETE", ["trials", trial_id, "slots"])
 
     # ---- the pool
 
     def pool(self):
+        """The pool: its nodes, and what holds each slot."""
         return self._call("GET", ["pool"])
 
     def set_policy(self, name, **options):
-        """Divides the pool by this policy from now on (`tuner pool --policy`)."""
+        """Sets the policy that divides the pool's slots (`tuner pool --policy`)."""
         return self._call("POST", ["pool", "policy"], {"name": name, "options": options})
 
     def drain(self, node, within_s=0, undo=False):
-        """Empties a node: what is still there `within_s` seconds later is shrunk, or paused with a checkpoint; 0: it
-        may run to its end. `undo`: the node takes trials again."""
+        """Drains a node: trials still there after `within_s` seconds are shrunk, or paused with a checkpoint; 0: they
+        may run to their end. `undo`: the node takes trials again."""
         return self._call("POST", ["nodes", node, "drain"], {"within_s": within_s, "undo": undo})
 
     def _call(self, method, path, body=None, query=None, key=None):

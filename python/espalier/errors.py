@@ -2,7 +2,7 @@
 
 
 class EspalierError(RuntimeError):
-    """Any error of Espalier's own."""
+    """Base class of Espalier's errors."""
 
 
 class UsageError(EspalierError):
@@ -10,12 +10,12 @@ class UsageError(EspalierError):
 
 
 class TrialError(EspalierError):
-    """The trial cannot go on: its gradients are not finite, a checkpoint is damaged, the group is lost."""
+    """The trial cannot continue: its gradients are not finite, a checkpoint is damaged, or the group is lost."""
 
 
 class ServiceError(EspalierError):
-    """The service has refused a request; the message is its own. `code` is the service's name for what is wrong,
-    such as "ALREADY_EXISTS"."""
+    """The service refused a request. The message comes from the service; `code` is its error code, such as
+    "ALREADY_EXISTS"."""
 
     def __init__(self, message, code="UNKNOWN"):
         super().__init__(message)
@@ -23,11 +23,11 @@ class ServiceError(EspalierError):
 
 
 class UnreachableError(ServiceError):
-    """No tuner service answers there, or it is not the one that the token is for."""
+    """No tuner service answers at the address, or it is not the one that the token is for."""
 
 
 class AccessError(ServiceError):
-    """The token is missing, wrong or ended, or its role does not suffice."""
+    """The token is missing, wrong or expired, or its role does not permit the call."""
 
 
 class NotFoundError(ServiceError):
@@ -35,7 +35,7 @@ class NotFoundError(ServiceError):
 
 
 class StudyError(EspalierError):
-    """A study has failed, or none of its trials came to a value. `result` is what there is of it."""
+    """A study has failed, or none of its trials got a value. `result` is its Result so far."""
 
     def __init__(self, message, result=None):
         super().__init__(message)

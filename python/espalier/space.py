@@ -1,9 +1,9 @@
-"""Parameters of a search space, as docs/search_spaces.md describes them: each is a dict in NNI's format, and so is the
-space, such as {"lr": space.loguniform(1e-5, 1), "layers": space.choice(1, 2, 3)}."""
+"""Parameters of a search space, as docs/search_spaces.md describes them. Each function returns a dict in NNI's format;
+a space is a dict of them, such as {"lr": space.loguniform(1e-5, 1), "layers": space.choice(1, 2, 3)}."""
 
 
 def choice(*options):
-    """One of the options: numbers, texts, booleans, or dicts with a "_name" and parameters of their own."""
+    """One of the options: numbers, strings, booleans, or dicts with a "_name" and parameters of their own."""
     return {"_type": "choice", "_value": list(options)}
 
 
@@ -13,6 +13,7 @@ def randint(low, high):
 
 
 def uniform(low, high):
+    """A float from low to high."""
     return {"_type": "uniform", "_value": [low, high]}
 
 
@@ -27,21 +28,25 @@ def loguniform(low, high):
 
 
 def qloguniform(low, high, q):
+    """Log-uniform, rounded to the nearest multiple of q."""
     return {"_type": "qloguniform", "_value": [low, high, q]}
 
 
 def normal(mu, sigma):
+    """Normal with mean mu and standard deviation sigma; unbounded."""
     return {"_type": "normal", "_value": [mu, sigma]}
 
 
 def qnormal(mu, sigma, q):
+    """Normal, rounded to the nearest multiple of q."""
     return {"_type": "qnormal", "_value": [mu, sigma, q]}
 
 
 def lognormal(mu, sigma):
-    """mu and sigma are those of the logarithm."""
+    """Log-normal; mu and sigma are those of the logarithm."""
     return {"_type": "lognormal", "_value": [mu, sigma]}
 
 
 def qlognormal(mu, sigma, q):
+    """Log-normal, rounded to the nearest multiple of q."""
     return {"_type": "qlognormal", "_value": [mu, sigma, q]}

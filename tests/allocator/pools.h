@@ -62,6 +62,16 @@ inline std::map<TrialId, Placement> After(const Pool& pool,
   return held;
 }
 
+// The pool once the decisions are carried out.
+inline Pool Applied(Pool pool, const std::vector<AllocationDecision>& decisions) {
+  const auto held = After(pool, decisions);
+  for (Job& job : pool.jobs) {
+    job.current = held.at(job.id);
+    job.running = !job.current.empty();
+  }
+  return pool;
+}
+
 // How many slots each trial of the pool holds after the decisions, in the pool's order.
 inline std::vector<int> Sizes(const Pool& pool, const std::vector<AllocationDecision>& decisions) {
   const auto held = After(pool, decisions);

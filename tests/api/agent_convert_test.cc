@@ -50,8 +50,9 @@ TEST(AgentConvert, TakesHelloWithLiveReplicasAndTheirPids) {
 
   const auto converted = FromProto(message);
   ASSERT_TRUE(converted.ok()) << converted.status();
-  ASSERT_EQ(converted->pids.size(), 1u);
-  EXPECT_EQ(converted->pids[0].pid, 4711);
+  const auto& details = std::get<NodeDetails>(converted->details);
+  ASSERT_EQ(details.pids.size(), 1u);
+  EXPECT_EQ(details.pids[0].pid, 4711);
   const auto& event = std::get<AgentHello>(converted->event.value());
   EXPECT_EQ(event.node_name, "oak");
   EXPECT_EQ(event.slots, 4);
@@ -132,6 +133,25 @@ TEST(AgentConvert, RefusesReportsOfTooManyFigures) {
   extra.clear();
   extra[std::string(kMaxFigureName + 1, 'x')] = 1;
   EXPECT_THAT(std::string(FromProto(message).status().message()), HasSubstr("got 257"));
+}
+
+TEST(AgentConvert, TakesTheProcessIdOfAReplicaThatStarted) {
+  v1::AgentMessage message;
+  message.mutable_started()->set_replica_id(7);
+  message.mutable_started()->set_pid(4711);
+  EXPECT_EQ(EventOf<ReplicaStarted>(message).replica, ReplicaId(7));
+  const FromAgent converted = *FromProto(message);
+  EXPECT_EQ(std::get<ReplicaPid>(converted.details).pid, 4711);
+}
+
+TEST(AgentConvert, TellsWhyAReplicaCouldNotHaveItsCheckpoint) {
+  v1::AgentMessage message;
+  v1::ReplicaExited& exited = *message.mutable_exited();
+  EXPECT_EQ(EventOf<ReplicaExited>(message).checkpoint, CheckpointFailure::kNone);
+  exited.set_checkpoint_missing(true);
+  EXPECT_EQ(EventOf<ReplicaExited>(message).checkpoint, CheckpointFailure::kMissing);
+  exited.set_checkpoint_gone(true);
+  EXPECT_EQ(EventOf<ReplicaExited>(message).checkpoint, CheckpointFailure::kGone);
 }
 
 TEST(AgentConvert, HeartbeatsAndEmptyMessagesAreNoEvents) {

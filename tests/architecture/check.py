@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Holds the tree to rules.py: include walls, banned calls, names, lengths, types, lists of values,
-unregistered tests, fields of messages that nobody uses, and the table of ARCHITECTURE.md that tells
-readers who may include whom.
+folders of tests, unregistered tests, fields of messages that nobody uses, and the table of
+docs/dependencies.md that tells readers who may include whom.
 
 usage: check.py [--figures] [ROOT]     prints one line a violation; exit status 1 when there is one.
 With --figures it prints, as one JSON object, what figures.py counts.
 """
 
 import json
+import posixpath
 import re
 import sys
 from functools import cached_property
@@ -15,10 +16,11 @@ from pathlib import Path
 
 import cpp
 import figures
+import links
 import proto
 import rules
 
-CODE = {".cc", ".h"}
+CODE = {".cc", ".cu", ".h"}
 SCANNED = CODE | {".py"}
 # Build outputs, downloads, the demo's record; and whatever is hidden.
 SKIPPED = {"build", "demo", "__pycache__", "node_modules"}
@@ -80,7 +82,7 @@ def without_comments(text):
 
 # Where readers find rules.FOLDERS: a table with one row a folder, whose last cell lists what it may
 # include.
-PAGE = "ARCHITECTURE.md"
+PAGE = "docs/dependencies.md"
 PAGE_ROW = re.compile(r"^\| `([\w/]+)` \|.*\| ([^|]*?) ?\|$", re.MULTILINE)
 
 
@@ -391,6 +393,29 @@ def check_loops(tree):
         yield f"{loop[0]}: its includes lead back to it, through {', '.join(loop[1:])}"
 
 
+def check_mirrors(tree):
+    """Where tests lie tells what they test: each folder has the path of another, or says why not."""
+    folders = {name.rpartition("/")[0] for name in tree.paths}
+    there = {folder[:end] for folder in folders
+             for end in [*(match.start() for match in re.finditer("/", folder)), len(folder)]}
+
+    def mirrored(folder):
+        # tests/core is tuner/core, and nothing else is.
+        return not is_below(folder, "tests/tuner") and any(
+            mirror + folder.removeprefix(tests) in there
+            for tests, mirrors in rules.MIRRORS.items() if folder.startswith(tests) for mirror in mirrors)
+    for folder in sorted(folders):
+        if folder == "tests" or not is_below(folder, "tests") or mirrored(folder):
+            continue
+        if not any(is_below(folder, place) for place in rules.MIRRORS_NONE):
+            yield (f"{folder}: mirrors no folder of the tree; give it the path of what it tests, or a row of "
+                   "rules.MIRRORS_NONE that says why not")
+    for place in rules.MIRRORS_NONE:
+        if place not in there or mirrored(place):
+            why = "mirrors a folder" if place in there else "is not there"
+            yield f"rules.MIRRORS_NONE: {place} {why}; remove its row"
+
+
 def check_registered(tree):
     """A source that no CMakeLists.txt above it names is never built, a test never run."""
     listed = {}
@@ -399,7 +424,7 @@ def check_registered(tree):
             folder = name.rpartition("/")[0]
             listed[folder] = (tree.root / name).read_text(encoding="utf-8")
     for name in tree.text:
-        if not (name.endswith(".cc") or name.endswith("_test.py")):
+        if not name.endswith((".cc", ".cu", "_test.py")):
             continue
         folder = name.rpartition("/")[0]
         above = [text for place, text in listed.items() if place == "" or is_below(folder, place)]
@@ -423,12 +448,24 @@ def check_messages(tree):
                 yield f"{name}:{line}: nothing sets or reads {field}; reserve its number and its name"
 
 
+def check_links(tree):
+    """A page that links to what is not there leads nowhere."""
+    pages = {name: (tree.root / name).read_text(encoding="utf-8") for name in tree.paths if name.endswith(".md")}
+    for name, text in pages.items():
+        for line, path, anchor in links.links(text):
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) if path else name
+            if not (tree.root / target).exists():
+                yield f"{name}:{line}: links to {path}, which is not there"
+            elif anchor and target in pages and anchor not in links.anchors(pages[target]):
+                yield f"{name}:{line}: links to #{anchor}, and {target} has no such heading"
+
+
 def violations(root):
     tree = Tree(root)
     found = list(check_tables())
     for check in (check_folders, check_walls, check_page, check_banned, check_files, check_types,
-                  check_functions, check_lists, check_loops, check_figures, check_registered,
-                  check_messages):
+                  check_functions, check_lists, check_loops, check_figures, check_mirrors,
+                  check_registered, check_messages, check_links):
         found.extend(check(tree))
     return tree, found
 

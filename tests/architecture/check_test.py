@@ -12,9 +12,12 @@ import rules
 
 # Exceptions of the tree are none of the small ones that are planted here.
 rules.LONGER, rules.LONGER_CLASSES, rules.LONGER_FUNCTIONS, rules.POSITIONAL = {}, {}, {}, {}
+rules.MIRRORS_NONE = {}
 
 BUILT = {"CMakeLists.txt": "a.cc b.cc c.cc a_test.cc check_test.py",
-         check.PAGE: check.page_table()}
+         check.PAGE: check.page_table(),
+         # What folders of tests mirror.
+         "tuner/core/README.md": "", "tuner/cli/README.md": ""}
 ONCE = "#pragma once\n"
 
 
@@ -46,7 +49,7 @@ class CheckTest(unittest.TestCase):
             "tuner/core/a.h": ONCE + '#include "tuner/base/ids.h"\n',
             "tuner/core/a.cc": '#include "tuner/core/a.h"\n#include "absl/strings/str_cat.h"\n',
             "tuner/storage/a.cc": '#include <sqlite3.h>\n#include "tuner/core/a.h"\n',
-            "tests/tuner/core/a_test.cc": '#include <gtest/gtest.h>\n#include "tuner/core/a.h"\n',
+            "tests/core/a_test.cc": '#include <gtest/gtest.h>\n#include "tuner/core/a.h"\n',
         })
 
     def test_folder_edge_that_no_row_allows(self):
@@ -90,7 +93,7 @@ class CheckTest(unittest.TestCase):
 
     def test_tests_see_what_the_folder_they_mirror_sees(self):
         proto = '#include "tuner.pb.h"\n'
-        self.expect_clean({"tests/cli/a.h": ONCE + proto, "tests/tuner/cli/a_test.cc": proto})
+        self.expect_clean({"tests/cli/a.h": ONCE + proto, "tests/cli/a_test.cc": proto})
         self.expect_one({"tests/core/a_test.cc": proto}, "protobuf")
 
     def test_http_in_a_header_even_where_sources_may(self):
@@ -140,13 +143,14 @@ class CheckTest(unittest.TestCase):
 
     def test_sleep_in_a_test(self):
         sleep = "std::this_thread::sleep_for(pause);\n"
-        self.expect_one({"tests/tuner/core/a_test.cc": sleep}, "no sleep_for")
-        self.expect_clean({"tests/e2e/a_test.cc": sleep, "tuner/server/a.cc": sleep})
+        self.expect_one({"tests/core/a_test.cc": sleep}, "no sleep_for")
+        with mock.patch.object(rules, "MIRRORS_NONE", {"tests/e2e": "why"}):
+            self.expect_clean({"tests/e2e/a_test.cc": sleep, "tuner/server/a.cc": sleep})
 
     def test_skipped_and_disabled_tests(self):
         for text in ("GTEST_SKIP();", "TEST(Core, DISABLED_Steps) {}"):
             with self.subTest(text=text):
-                self.expect_one({"tests/tuner/core/a_test.cc": text + "\n"}, "a test that runs")
+                self.expect_one({"tests/core/a_test.cc": text + "\n"}, "a test that runs")
 
     def test_empty_names(self):
         for name in ("tuner/core/string_utils.h", "tuner/common/a.h", "trial_runner/misc.h"):
@@ -181,7 +185,7 @@ class CheckTest(unittest.TestCase):
                                "class Step final : public Walk {};\nvoid F() {\n  struct Here {};\n}\n}\n",
             "allocator/a.cc": "namespace espalier {\nnamespace {\nclass Own {};\n}\nvoid G() {\n  struct Here {};\n}\n"
                               "// struct Step {};\nstd::vector<struct Step> H();\n}\n",
-            "tests/tuner/core/a_test.cc": "namespace espalier {\nstruct Step {};\n}\n",
+            "tests/core/a_test.cc": "namespace espalier {\nstruct Step {};\n}\n",
         })
 
     @mock.patch.object(rules, "MAX_FUNCTION_LINES", 1000)
@@ -291,6 +295,17 @@ class CheckTest(unittest.TestCase):
     def test_header_that_is_not_guarded(self):
         self.expect_one({"tuner/core/a.h": "int F();\n"}, "no #pragma once")
 
+    def test_folder_of_tests_that_mirrors_none(self):
+        tests = {"tests/attic/a_test.cc": "\n", "tests/core/data/a.txt": "", "tuner/core/data/b.txt": "",
+                 "tests/python/ray/a.txt": "", "python/espalier/ray/b.txt": ""}
+        self.expect_one(tests, "tests/attic:", "mirrors no folder of the tree")
+        with mock.patch.object(rules, "MIRRORS_NONE", {"tests/attic": "why"}):
+            self.expect_clean(tests)
+            self.expect_one({**tests, "tuner/attic/b.txt": ""}, "rules.MIRRORS_NONE: tests/attic mirrors a folder")
+        with mock.patch.object(rules, "MIRRORS_NONE", {"tests/attic": "why", "tests/cellar": "why"}):
+            self.expect_one(tests, "rules.MIRRORS_NONE: tests/cellar is not there")
+        self.expect_one({"tests/tuner/core/a_test.cc": "\n"}, "tests/tuner/core: mirrors no folder")
+
     def test_source_that_nothing_builds(self):
         self.expect_one({"tuner/core/d.cc": "int x;\n"}, "tuner/core/d.cc", "nothing builds")
 
@@ -300,7 +315,7 @@ class CheckTest(unittest.TestCase):
     def test_page_that_lets_a_folder_see_more_than_the_rules(self):
         more = check.page_table().replace(check.page_cell("tuner/server"),
                                           check.page_cell("tuner/server") + ", adapters/nni")
-        self.expect_one({check.PAGE: more}, "ARCHITECTURE.md", "| `tuner/server` |",
+        self.expect_one({check.PAGE: more}, check.PAGE, "| `tuner/server` |",
                         "as rules.FOLDERS has it: " + check.page_cell("tuner/server"))
 
     def test_page_without_a_row_and_with_one_too_many(self):
@@ -332,6 +347,13 @@ class CheckTest(unittest.TestCase):
         back = {"tuner/core/trials/a.h": ONCE,
                 "tuner/core/trials/b.h": ONCE + '#include "tuner/core/groups/a.h"\n'}
         self.expect_one(there | back, "lead back to it")
+
+    def test_links_of_pages(self):
+        self.expect_clean({"docs/a.md": "# What it is: `a`\n[b](b.md#a-b-c) [here](#what-it-is-a) [out](https://x.org/#y)\n"
+                                        "```sh\n[[ -f $x ]](none.md)\n```\n",
+                           "docs/b.md": "## [A](a.md), b & c\n".replace(" & ", " ")})
+        self.expect_one({"docs/a.md": "\n[b](b.md)\n"}, "docs/a.md:2: links to b.md, which is not there")
+        self.expect_one({"docs/a.md": "[b](b.md#c)\n", "docs/b.md": "# B\n"}, "docs/a.md:1: links to #c", "docs/b.md")
 
 
 class FiguresTest(unittest.TestCase):

@@ -10,7 +10,7 @@ ALLOCATOR = ["allocator", "allocator/goodput", "allocator/pool", "allocator/poli
 CLI = ["tuner/cli", "tuner/cli/simulate", "tuner/cli/verbs", "tuner/cli/views"]
 
 # Which of our folders the files of a folder may include, besides those of their own. One row is one
-# box of the picture in ARCHITECTURE.md. What a header brings along is what its own folder may see.
+# of docs/dependencies.md. What a header brings along is what its own folder may see.
 FOLDERS = {
     # The leaves, and the pure parts.
     "tuner/base": [],
@@ -72,10 +72,14 @@ FOLDERS = {
     "trial_runner/control": ["tuner/base", "tuner/messages", "tuner/messages/wire",
                              "trial_runner/elastic"],
     # Members prove with digests that they know the secret of their generation.
-    "trial_runner/collectives": ["tuner/base", "tuner/credentials", "tuner/messages"],
+    "trial_runner/collectives": ["tuner/base", "tuner/credentials", "tuner/messages",
+                                 "trial_runner/kernels"],
+    # Arithmetic on raw memory, the host's and a GPU's.
+    "trial_runner/kernels": ["tuner/base"],
     "trial_runner/datasets": ["tuner/base", "trial_runner/elastic"],
     "trial_runner/torch": ["tuner/base", "trial_runner/elastic", "trial_runner/control",
-                           "trial_runner/collectives", "trial_runner/datasets"],
+                           "trial_runner/collectives", "trial_runner/datasets",
+                           "trial_runner/kernels"],
     # Programs in Python: a C interface over the runtime. No source here sees Python.
     "trial_runner/python": ["trial_runner/elastic", "trial_runner/torch", "tuner/base"],
     "trial_runner/agent": ["tuner/base", "tuner/credentials", "tuner/forwarding", "tuner/proto"],
@@ -90,8 +94,24 @@ PURE = ["tuner/core", "tuner/messages", "tuner/simulator", *ALLOCATOR, "allocato
         "search_spaces", "search_spaces/formats", "trial_runner/elastic"]
 
 # A folder of tests mirrors one of the tree: tests/trial_runner/agent is trial_runner/agent. Those
-# of tuner stand in tests itself: tests/cli is tuner/cli.
-MIRRORS = {"tests/": ["", "tuner/"]}
+# of tuner stand in tests itself: tests/cli is tuner/cli. So do those of python/espalier in
+# tests/python.
+MIRRORS = {"tests/": ["", "tuner/"], "tests/python/": ["python/", "python/espalier/"]}
+
+# Folders of tests that mirror none, with those below them, and why.
+MIRRORS_NONE = {
+    "tests/architecture": "rules of the whole tree",
+    "tests/benchmarks": "measures the whole, and parts of it side by side",
+    "tests/contract": "what each implementation of a seam keeps to, wherever it lies",
+    "tests/docs/extending": "the plug-ins that docs/extending.md shows",
+    "tests/e2e": "processes that speak over sockets",
+    "tests/gpu": "what scripts/gpu.sh runs on a machine with a GPU, of several folders",
+    "tests/package": "a project that uses what is installed",
+    "tests/protocol": "messages and programs of former releases",
+    "tests/python/page": "what docs/python.md shows",
+    "tests/simulation": "the core among simulated faults, with its storage",
+    "tests/trial_runner/golden": "learning curves that another program has made",
+}
 
 # Third parties, each behind its wall. `sources` are the folders whose .cc files may include it,
 # `headers` the folders or files whose headers may. Whoever includes such a header counts as
@@ -107,7 +127,7 @@ WALLS = {
     },
     "cuda": {
         "includes": r"^(cuda|cuda_\w+|nccl)\.h$|^c10/cuda/|^ATen/cuda/",
-        "sources": ["trial_runner/collectives"],
+        "sources": ["trial_runner/collectives", "trial_runner/kernels"],
         "headers": ["trial_runner/collectives/communicator_stream.h",
                     "trial_runner/collectives/nccl_api.h",
                     "trial_runner/collectives/staged_operations.h"],

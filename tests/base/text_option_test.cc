@@ -34,9 +34,9 @@ TEST(TextOption, IsRefusedWhereItDoesNotFit) {
   EXPECT_EQ(Refusal(Options{}, TextOptions{{"grace_s", {"long"}}}),
             "engine \"slurmish\": option \"grace_s\" needs a number >= 0, got \"long\"");
   EXPECT_EQ(Refusal({{"partition", 7}}, TextOptions{}),
-            "engine \"slurmish\": option \"partition\" needs a text, got 7");
+            "engine \"slurmish\": option \"partition\" needs text, got 7");
   EXPECT_EQ(Refusal(Options{}, TextOptions{{"partition", {"a", "b"}}}),
-            "engine \"slurmish\": option \"partition\" needs a text, got \"a\", \"b\"");
+            "engine \"slurmish\": option \"partition\" needs text, got \"a\", \"b\"");
   EXPECT_EQ(Refusal(Options{}, TextOptions{{"partitoin", {"a"}}}),
             "engine \"slurmish\" has no option \"partitoin\"; it has grace_s, partition, extra");
 }

@@ -8,7 +8,6 @@ import json
 import pathlib
 import statistics
 import subprocess
-import time
 
 from bench_run import SMOKE, peers_python, usual_or_smoke
 from elastic_pool import in_cpp, start_pool
@@ -17,13 +16,18 @@ PAIRS, MEASURED_S, REPLICAS = *usual_or_smoke((5, 6.0), (1, 0.5)), 2
 BATCH = {"convnet": 128, "mlp": 128}  # as in workloads.h
 
 
+def measured(pool):
+    """The steps of rank 0 in the present group since its first second, once they have taken long enough."""
+    steps = pool.steps().get(pool.members().get(0), [])
+    steps = [s for s in steps if s.generation == steps[-1].generation]
+    counted = [s for s in steps if s.time >= steps[0].time + 1]
+    return counted if counted and counted[-1].time - counted[0].time >= MEASURED_S else None
+
+
 def ours(workload, program):
     with start_pool(workload, slots=REPLICAS, program=program) as pool:
         pool.pin(REPLICAS)
-        time.sleep(1 + MEASURED_S)
-        steps = pool.steps()[pool.members()[0]]
-    steps = [s for s in steps if s.generation == steps[-1].generation]
-    counted = [s for s in steps if s.time >= steps[-1].time - MEASURED_S]
+        counted = pool.wait(lambda: measured(pool))
     return BATCH[workload] * (counted[-1].step - counted[0].step) / (counted[-1].time - counted[0].time)
 
 

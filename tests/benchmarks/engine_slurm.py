@@ -70,7 +70,7 @@ def main():
         bench.cluster.preempt(seconds=2)
         wait_for(bench.complete, "the study to end")
         record = bench.export("--service", bench.grpc)
-        again = sum(len((bench.dir / "steps" / f"{t['number']}.all").read_text().split()) - 40 for t in record["trials"])
+        again = sum(len(bench.taken(t["number"])) - 40 for t in record["trials"])
         wait_for(lambda: not bench.nodes() and not bench.cluster.jobs(), "nothing to be left")
         figures["preempted_lost_steps"] = again
         figures["zero_to_four_to_zero"] = True

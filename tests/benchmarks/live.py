@@ -90,7 +90,7 @@ def start_model(bursts, cores):
     cpu_s = sum((p[0] - x) * (p[1] - y) for p in points) / sum((p[0] - x) ** 2 for p in points)
     largest = [b for b in bursts if len(b) == max(map(len, bursts))]
     return {"start_cpu_s": max(0.0, cpu_s), "start_s": max(0.0, y - cpu_s * x), "cores": cores,
-            "start_spread": min(0.9, statistics.mean(1 - min(b) / max(b) for b in largest))}
+            "start_spread": min(0.9, statistics.mean(1 - min(b) / max(*b, 1e-9) for b in largest))}
 
 
 def seconds(record):

@@ -15,7 +15,8 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "nni"))
+NNI_TESTS = pathlib.Path(__file__).resolve().parents[1] / "e2e" / "nni"
+sys.path.insert(0, str(NNI_TESTS))
 import environment
 from ports import two_free_ports
 
@@ -50,7 +51,8 @@ echo "$began $EPOCHREALTIME" >>"TIMES"
 # Runs in NNI's interpreter.
 DRIVER = """
 import json, sys, time, urllib.request
-from nni.experiment import Experiment
+from nni.experiment import Experiment, launcher
+launcher._check_rest_server.__defaults__ = (60, None)  # as ../e2e/nni/nni_harness.py has it
 platform, address, command, code, trials, concurrency, port = sys.argv[1:]
 experiment = Experiment(platform)
 config = experiment.config
@@ -117,8 +119,9 @@ def pool(folder):
 
 
 def main():
-    nni = environment.make()
-    atexit.register(shutil.rmtree, nni[1], ignore_errors=True)
+    python, folder, variables = environment.make()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    nni = python, folder, variables | {"NODE_OPTIONS": f'--require "{NNI_TESTS / "patient_manager.js"}"'}
     ours, local = [], []
     with tempfile.TemporaryDirectory() as folder, pool(pathlib.Path(folder)) as address:
         for _ in range(ROUNDS):

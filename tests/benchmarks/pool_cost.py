@@ -110,8 +110,10 @@ class Pool(TunerTest):
 
     @staticmethod
     def node_of(pid):
-        words = pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-        return words[words.index("--name") + 1]
+        """None where it has ended, or has not begun."""
+        with contextlib.suppress(OSError, ValueError):
+            words = pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            return words[words.index("--name") + 1]
 
     def submit(self):
         script = self.write("trial.sh", TRIAL.format(log=self.steps, steps=" ".join(map(str, STEPS)), pause=STEP_S), 0o755)

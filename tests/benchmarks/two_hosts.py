@@ -29,7 +29,7 @@ from elastic_pool import STUDY, Pool
 from harness import replicas_of
 
 DELAY_MS = 1
-GROWS, LOSSES, DRAINS, PATIENCE_S = usual_or_smoke((20, 10, 6, 60), (1, 1, 1, 30))
+GROWS, LOSSES, DRAINS, PATIENCE_S = usual_or_smoke((20, 10, 6, 60), (1, 1, 1, 60))
 KILL_WAIT_S = usual_or_smoke(30, 3)  # for the service to do what it must not: kill a trained replica
 EPOCH_SAMPLES = 1 << 16  # a checkpoint at the end of each: some tenths of a second
 LEASE_S = 2

@@ -236,10 +236,10 @@ TEST(Engines, AreNamedWhereTheyRefuse) {
             "engine \"command\": option \"program\" is needed: the program to ask, and once more "
             "for each argument of it");
   EXPECT_EQ(error("slurm", {{"partition", 3}}),
-            "engine \"slurm\": option \"partition\" needs a text, got 3");
+            "engine \"slurm\": option \"partition\" needs text, got 3");
   EXPECT_EQ(
       std::string(MakeEngine("slurm", {}, {}, {{"partition", {"a", "b"}}}).status().message()),
-      "engine \"slurm\": option \"partition\" needs a text, got \"a\", \"b\"");
+      "engine \"slurm\": option \"partition\" needs text, got \"a\", \"b\"");
   EXPECT_EQ(error("kubernetes", {}),
             "engine \"kubernetes\": option \"image\" needs the container image of the pods");
   EXPECT_EQ(error("local", {{"end_grace_s", -1}}),

@@ -68,11 +68,11 @@ TEST_F(CoreTest, WhatAnotherNodesAgentSaysOfAReplicaChangesNothing) {
   const ReplicaId held = replica;
   const NodeId stranger = holder == other ? node_ : other;
   const NodeId owner = holder;
-  Step(ReplicaExited{held, 1, 0, "", "", false, stranger});
+  Step(ReplicaExited{held, 1, 0, "", "", CheckpointFailure::kNone, stranger});
   EXPECT_TRUE(find(held));
   Step(FromReplica{held, ReplicaFinished{}, stranger});
   EXPECT_EQ(core_.state().trials.begin()->second.state, TrialState::kRunning);
-  Step(ReplicaExited{held, 1, 0, "", "", false, owner});
+  Step(ReplicaExited{held, 1, 0, "", "", CheckpointFailure::kNone, owner});
   EXPECT_FALSE(find(held));
 }
 

@@ -1,16 +1,15 @@
 """Nodes that are to be emptied: by a user, and by the notice that their machine goes away."""
 import json
-import os
 import signal
 import unittest
 import urllib.request
 
-from harness import TunerTest, processes, wait_for
+from harness import TunerTest, kill, running, wait_for
 
 
 class Drain(TunerTest):
     def script(self, steps):
-        return self.resumable_trial(steps, 0.1, also='echo "$step $ESPALIER_SLOT" >> $state.all')
+        return self.resumable_trial(steps, 0.1)
 
     def submit(self, steps, trials):
         self.run_tuner("submit", self.study([self.script(steps)], trials=trials), "--service", self.grpc)
@@ -67,12 +66,12 @@ class Drain(TunerTest):
         self.serve(self.dir / "pool.db")
         self.submit(100_000, trials=2)
         agent = self.agent(2, "first")
-        programs = lambda: [pid for pid, _, words in processes() if str(self.dir / "trial.sh") in words]
+        programs = lambda: running(str(self.dir / "trial.sh"))
         steps = lambda: [len(trial.get("values", [])) for trial in self.trials()]
         wait_for(lambda: len(programs()) == 2 and min(steps()) > 2, "two trials to train")
         agent.send_signal(signal.SIGSTOP)  # so that it sees both at once
         for pid in programs():  # as systemd and a plain scancel do
-            os.kill(pid, signal.SIGTERM)
+            kill(pid, signal.SIGTERM)
         agent.send_signal(signal.SIGTERM)
         agent.send_signal(signal.SIGCONT)
         self.finish(agent)
@@ -80,7 +79,7 @@ class Drain(TunerTest):
         before = steps()
         self.agent(2, "second")
         wait_for(lambda: all(now > then for now, then in zip(steps(), before)), "both to go on")
-        os.kill(programs()[0], signal.SIGTERM)
+        self.assertTrue(kill(programs()[0], signal.SIGTERM))
         wait_for(lambda: "TRIAL_FAIL" in [trial["state"] for trial in self.trials()], "it to have failed")
 
     def test_a_drained_node_takes_trials_again_when_it_is_undone(self):
@@ -89,7 +88,7 @@ class Drain(TunerTest):
         wait_for(lambda: "a" in self.run_tuner("pool", "--service", self.grpc).stdout, "the node")
         self.run_tuner("drain", "nowhere", "--service", self.grpc, code=4)
         said = self.run_tuner("drain", "a", "--service", self.grpc).stdout
-        self.assertIn("is empty, and stays so", said)
+        self.assertIn("is empty, and stays empty", said)
         self.assertIn("drained", self.run_tuner("pool", "--service", self.grpc).stdout)
         self.submit(2, trials=1)
         self.assertEqual(self.trials(), [])

@@ -118,7 +118,7 @@ class Loopback(Frontends):
         self.assertRegex(made.stdout, r"^esp1\.[0-9a-f]{8}\.[0-9a-f]{64}\n$")
         listed = self.run_tuner("token", "ls", *where).stdout
         self.assertIn("ada", listed)
-        self.assertIn("good until", listed)
+        self.assertIn("valid until", listed)
         self.assertNotIn(made.stdout.split(".")[2].strip(), listed)
         self.run_tuner("token", "rm", "ada", *where)
         self.assertIn("removed", self.run_tuner("token", "ls", *where).stdout)
@@ -156,6 +156,8 @@ class Reachable(Frontends):
             self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600, path)
         self.assertEqual(stat.S_IMODE(self.folder.stat().st_mode), 0o700)
 
+        shut_out = self.run_tuner("ls", "--service", self.grpc, code=3).stderr
+        self.assertIn("if it speaks TLS, give a token of it with --token-file FILE", shut_out)
         where = ("--service", self.grpc, "--token-file", self.folder / "administer.token")
         self.run_tuner("ls", *where)
         joined = self.write("join.token", token + "\n", 0o600)

@@ -4,7 +4,7 @@ import re
 import subprocess
 import unittest
 
-from harness import BIN, PATIENCE_S, ROOT, TunerTest
+from harness import BIN, LONG_S, PATIENCE_S, ROOT, TunerTest
 
 EXAMPLES = ROOT / "examples"
 # What makes one epoch of each short.
@@ -66,10 +66,11 @@ class Examples(TunerTest):
             self.assertIn(word, self.alone("char_lm", *arguments, code=2).stderr)
 
     def test_language_model_is_resized_while_it_trains(self):
-        study = self.study([str(BIN / "char_lm"), "--epochs", "30"], trials=1,
+        run = self.dir / "run"
+        study = self.study(self.beside_a_neighbour(run, [BIN / "char_lm", "--epochs", "30"]), trials=2,
                            search_space={"lr": {"_type": "uniform", "_value": [0.001, 0.003]}})
-        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2)
-        trial = self.export("--db", self.dir / "run/espalier.db")["trials"][0]
+        self.run_tuner("run", study, "--dir", run, "--slots", 2, timeout=LONG_S)
+        trial = self.export("--db", run / "espalier.db")["trials"][1]
         self.assertEqual((trial["state"], trial["restarts"]), ("TRIAL_COMPLETE", 0))
         self.assertEqual(len(trial["values"]), 30)
         first = trial["resizes"][0]

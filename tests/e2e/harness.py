@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -17,29 +18,32 @@ BIN = pathlib.Path(os.environ["ESPALIER_BIN"])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TUNER = str(BIN / "tuner")
 PATIENCE_S = 120  # after which a condition that has not come true is a failure
+LONG_S = 300  # the same for trainings that keep a processor busy for half a minute where it has nothing else to do
 TOLD_LINES = 40  # of each process that a failed test has started
 
 
 def wait_for(condition, what, patience_s=PATIENCE_S):
-    """Polls until condition() is true; returns its value."""
+    """Polls until condition() is true; returns its value. What takes long to ask, as a process does, is asked less often:
+    what is waited for has the processors."""
     end = time.monotonic() + patience_s
-    while time.monotonic() < end:
+    while (asked := time.monotonic()) < end:
         value = condition()
         if value:
             return value
-        time.sleep(0.02)
+        time.sleep(min(max(0.02, 2 * (time.monotonic() - asked)), 0.3))
     raise AssertionError(f"waited {patience_s} s in vain for: {what}")
 
 
-# Goes on from what it wrote down last, as a program with checkpoints of its own does. What it writes down appears as a
-# whole: a kill between emptying the file and filling it would leave a program that has nothing to do.
+# Goes on from what it wrote down last, as a program with checkpoints of its own does. One write is both the state and the
+# record of all its steps: were they two, a signal between them would make them differ.
 RESUMABLE = """#!/bin/bash
 state={log}/$ESPALIER_TRIAL_NUMBER
-step=$(cat $state 2>/dev/null || echo 0)
+step=$(tail -n 1 $state 2>/dev/null)
+step=${{step:-0}}
 while [ $step -lt {steps} ]; do
   step=$((step + 1))
   tuner tell --step $step --value 0.$step || exit 1
-  echo $step > $state.new && mv $state.new $state
+  echo $step >> $state
   {also}
   sleep {pause}
 done
@@ -84,10 +88,15 @@ class TunerTest(unittest.TestCase):
         return str(path)
 
     def resumable_trial(self, steps, pause, also=":"):
-        """A program of so many steps that goes on where it was stopped; each trial's last one is in the folder steps."""
+        """A program of so many steps that goes on where it was stopped; taken() are those of each trial."""
         (self.dir / "steps").mkdir(exist_ok=True)
         return self.write("trial.sh", RESUMABLE.format(steps=steps, pause=pause, also=also, log=self.dir / "steps"),
                           0o755)
+
+    def taken(self, trial):
+        """The steps that a resumable trial has taken, in the order in which it took them."""
+        path = self.dir / "steps" / str(trial)
+        return [int(step) for step in path.read_text().split()] if path.exists() else []
 
     def study(self, command, **keys):
         """A small study file of `command`, with defaults that `keys` override."""
@@ -124,6 +133,27 @@ class TunerTest(unittest.TestCase):
                          f"tuner {' '.join(map(str, arguments))}\n{done.stdout}\n{done.stderr}")
         return done
 
+    def grow_to_two(self, *where, study="e2e", number=0):
+        """Has a trial, once it is there, train on one slot and then on two. Left alone it may have both from the beginning,
+        where its program takes long to start, and a busy machine looks like no place for two."""
+        def trial():
+            return next(iter(self.export(*where, study=study)["trials"][number:]), None)
+        wait_for(trial, "the trial")
+        self.run_tuner("pin", study, number, "--slots", 1, *where)
+        wait_for(lambda: (t := trial())["generation"] > 0 and t["slots"] == 1, "the trial to train on one slot")
+        self.run_tuner("pin", study, number, "--slots", 2, *where)
+        wait_for(lambda: (2, False) in [(r["to_replicas"], r["after_loss"]) for r in trial()["resizes"]],
+                 "the trial to grow")
+
+    def beside_a_neighbour(self, run, command, study="e2e"):
+        """The command of a study of two trials that runs in the folder `run` on two slots. Trial 1 is the one that is meant:
+        0 keeps a slot until 1 has saved a checkpoint, so that 1 trains on one slot first, and then may grow."""
+        return [self.write("neighbour.sh", f"""#!/bin/sh
+if [ "$ESPALIER_TRIAL_NUMBER" = 1 ]; then exec {shlex.join(map(str, command))}; fi
+until ls {run}/trials/{study}/trial-1/checkpoints/step-*.pt >/dev/null 2>&1; do sleep 0.1; done
+tuner tell --final --value 0.5
+""", 0o755)]
+
     def finish(self, process, code=0):
         try:
             self.assertEqual(process.wait(timeout=PATIENCE_S), code, self.output(process))
@@ -134,11 +164,9 @@ class TunerTest(unittest.TestCase):
         return json.loads(self.run_tuner("export", study, *where, "--format", "json").stdout)
 
     def serve(self, database, grpc=None, http=None, options=()):
-        """Starts a service and waits until it answers: on the named addresses, or on ports that it finds."""
-        process = self.start("serve", "--grpc", grpc or "127.0.0.1:0", "--http", http or "127.0.0.1:0",
-                             "--db", database, *options)
-        self.grpc = grpc or self.told_address(process, "gRPC")
-        self.http = http or self.told_address(process, "HTTP")
+        """Starts a service and waits until it answers: on the named addresses, or on new ones."""
+        self.grpc, self.http = grpc or self.held_address(), http or self.held_address()
+        process = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", database, *options)
         self.wait_service(process)
         return process
 
@@ -149,12 +177,18 @@ class TunerTest(unittest.TestCase):
             return re.search(rf"^{endpoint} (?:\w+://)?([^\s/]+)[/\w]*\n", self.output(process), re.MULTILINE)
         return wait_for(told, f"the service to print its {endpoint} address")[1]
 
-    def unanswered_address(self):
-        """HOST:PORT at which nobody answers until the test ends: the port is taken, and nothing listens there."""
+    def held_address(self):
+        """HOST:PORT that the kernel gives nobody else until the test ends. A service may listen there, and another after
+        it: while none does, a port that it had found itself could be anybody's."""
         holder = socket.socket()
         self.addCleanup(holder.close)
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{holder.getsockname()[1]}"
+
+    def unanswered_address(self):
+        """HOST:PORT at which nobody answers until the test ends: the port is taken, and nothing listens there."""
+        return self.held_address()
 
     def wait_service(self, process):
         def answers():
@@ -171,8 +205,7 @@ class EngineTest(TunerTest):
     """Of a service whose engine starts the nodes."""
 
     def submit(self, steps, trials, pause=0.2):
-        script = self.resumable_trial(steps, pause, also='echo "$step" >> $state.all')
-        self.run_tuner("submit", self.study([script], trials=trials), "--service", self.grpc)
+        self.run_tuner("submit", self.study([self.resumable_trial(steps, pause)], trials=trials), "--service", self.grpc)
 
     def pool(self):
         with urllib.request.urlopen(f"http://{self.http}/api/pool") as answer:
@@ -213,18 +246,35 @@ def replicas_of(root_pid, program):
     return [pid for pid in _below(root_pid, program) if b"ESPALIER_ZYGOTE=1" not in environment_of(pid)]
 
 
+def two_replicas_of(root_pid, program):
+    """The same, once there are two."""
+    return wait_for(lambda: len(pids := replicas_of(root_pid, program)) == 2 and pids, "two replicas")
+
+
+def running(program):
+    """Pids of all processes with the word `program` on their command line."""
+    return sorted(without_forks({pid: parent for pid, parent, words in processes() if program in words}))
+
+
 def _below(root_pid, program):
-    found = []
+    found = {}
     children = {}
     for pid, parent, words in processes():
         children.setdefault(parent, []).append((pid, "\0".join(words)))
     todo = [root_pid]
     while todo:
-        for pid, line in children.get(todo.pop(), []):
+        parent = todo.pop()
+        for pid, line in children.get(parent, []):
             todo.append(pid)
             if program in line:
-                found.append(pid)
-    return sorted(found)
+                found[pid] = parent
+    return sorted(without_forks(found))
+
+
+def without_forks(parents):
+    """Of pids, each with its parent, those whose parent is none of them: what a program has forked has its command line
+    too, until it runs its own, and is gone at any moment."""
+    return [pid for pid, parent in parents.items() if parent not in parents]
 
 
 def kill(pid, sig=signal.SIGKILL):

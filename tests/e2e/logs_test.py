@@ -11,7 +11,7 @@ from harness import TunerTest, wait_for
 class Logs(TunerTest):
     def setUp(self):
         super().setUp()
-        self.service = self.serve(self.dir / "espalier.db", options=["--lease", "1"])
+        self.service = self.serve(self.dir / "espalier.db", options=["--lease", "5"])
 
     def logs(self, trial=0, *options, code=0):
         return self.run_tuner("logs", "e2e", trial, *options, "--service", self.grpc, code=code)
@@ -26,6 +26,10 @@ class Logs(TunerTest):
     def rest(self, trial):
         with urllib.request.urlopen(f"http://{self.http}/api/trials/{trial}/output") as answer:
             return answer.headers["Content-Type"], answer.read()
+
+    def connected(self):
+        with urllib.request.urlopen(f"http://{self.http}/api/pool") as answer:
+            return [node["name"] for node in json.load(answer).get("nodes", []) if node["connected"]]
 
     def printed(self, trial):
         """What there is of it so far: nothing as long as the trial has not begun."""
@@ -89,6 +93,7 @@ class Logs(TunerTest):
         wait_for(lambda: self.export("--service", self.grpc)["trials"], "a trial")
         agent.terminate()
         agent.wait()
+        wait_for(lambda: not self.connected(), "the service to notice")
         refused = self.logs(0, code=4).stderr
         self.assertIn("on node node, below", refused)
         self.assertIn("its agent is not connected", refused)

@@ -7,7 +7,9 @@ from harness import TunerTest, kill, replicas_of, wait_for
 # Writes down each value only after the service has acknowledged it.
 ACKNOWLEDGED = """#!/bin/bash
 echo $$ >> {log}.pids-of-$ESPALIER_TRIAL_NUMBER
-for step in $(seq 1 {steps}); do
+step=0
+while [ $step -lt {steps} ] || {further}; do
+  step=$((step + 1))
   until tuner tell --step $step --value 0.$step --timeout 1 2>/dev/null; do sleep 0.05; done
   echo $step >> {log}/$ESPALIER_TRIAL_NUMBER
   sleep {pause}
@@ -16,10 +18,11 @@ done
 
 
 class Service(TunerTest):
-    def script(self, steps, pause):
+    def script(self, steps, pause, further="false"):
+        """A trial makes so many steps, and further ones for as long as that command says."""
         log = self.dir / "acknowledged"
         log.mkdir(exist_ok=True)
-        return self.write("trial.sh", ACKNOWLEDGED.format(steps=steps, log=log, pause=pause), 0o755)
+        return self.write("trial.sh", ACKNOWLEDGED.format(steps=steps, log=log, pause=pause, further=further), 0o755)
 
     def acknowledged(self):
         return {int(f.name): [int(s) for s in f.read_text().split()]
@@ -29,6 +32,7 @@ class Service(TunerTest):
         service = self.serve(self.dir / "pool.db")
         self.agent(1, "a")
         self.agent(1, "b")
+        wait_for(lambda: "of 2 slots" in self.run_tuner("pool", "--service", self.grpc).stdout, "both agents")
         study = self.study([self.script(2, 0.3)], trials=6)
         self.run_tuner("submit", study, "--service", self.grpc, "--wait")
         record = self.export("--service", self.grpc)
@@ -59,7 +63,9 @@ class Service(TunerTest):
         service = self.serve(database)
         grpc, http = self.grpc, self.http
         agent = self.agent(2)
-        study = self.study([self.script(30, 0.1)], trials=4)
+        # The first two end amid the kills, and the others begin there, which go on until all kills are over.
+        further = f"[ $ESPALIER_TRIAL_NUMBER -ge 2 -a ! -e {self.dir}/over ]"
+        study = self.study([self.script(15, 0.1, further)], trials=4)
         self.run_tuner("submit", study, "--service", grpc)
         seen = 0
         for _ in range(20):
@@ -75,6 +81,7 @@ class Service(TunerTest):
                       for t in self.export("--service", grpc)["trials"]}
             for number, steps in before.items():
                 self.assertLessEqual(set(steps), stored[number], f"trial {number}")
+        (self.dir / "over").touch()
         wait_for(lambda: self.export("--service", grpc)["study"]["state"] == "STUDY_COMPLETE",
                  "the study to end")
         record = self.export("--service", grpc)

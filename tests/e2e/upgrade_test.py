@@ -4,7 +4,7 @@ import pathlib
 import signal
 import unittest
 
-from harness import TUNER, TunerTest, kill, replicas_of, wait_for
+from harness import TunerTest, environment_of, processes, replicas_of, wait_for
 
 # Each step on record, and two of its family in sessions of their own.
 FAMILY = 'if [ $step = 1 ]; then setsid sleep 1000 & (setsid sh -c "sleep 1001 & sleep 1002" &); fi'
@@ -26,7 +26,9 @@ class Upgrade(TunerTest):
         self.serve(self.dir / "pool.db")
         self.node = self.agent(1, "n1")
         self.home = self.dir / "agent-n1" / ".agent" / "n1"
-        study = self.study([self.resumable_trial(steps, 0.1, also)], trials=1)
+        # Its last step but one is followed by the end of the test's doings, however long they take.
+        gate = f"while [ $step = {steps - 1} ] && [ ! -e {self.dir}/done ]; do sleep 0.05; done"
+        study = self.study([self.resumable_trial(steps, 0.1, f"{also}\n{gate}")], trials=1)
         self.run_tuner("submit", study, "--service", self.grpc)
         self.await_step(3)
         self.trial, = replicas_of(self.node.pid, "trial.sh")
@@ -52,6 +54,7 @@ class Upgrade(TunerTest):
         return (self.home / "replaced").read_text()
 
     def finish_undisturbed(self, steps):
+        (self.dir / "done").touch()
         wait_for(lambda: self.export("--service", self.grpc)["study"]["state"] == "STUDY_COMPLETE", "the study")
         record = self.export("--service", self.grpc)
         trial, = record["trials"]
@@ -93,10 +96,10 @@ class Upgrade(TunerTest):
 
     def test_killed_while_it_is_being_replaced_it_leaves_nothing(self):
         self.submit(1000, FAMILY)
-        trial_of = lambda pid: ("ESPALIER_TRIAL_ID=" in (pathlib.Path("/proc") / str(pid) / "environ")
-                                .read_bytes().decode(errors="replace"))
-        strays = wait_for(lambda: [int(p.name) for p in pathlib.Path("/proc").iterdir() if p.name.isdigit()
-                                   and words_of(p) in STRAYS and trial_of(p.name)] or None, "the family")
+        # Other tests' trials sleep too; those of this one are told of its folder.
+        own = lambda pid: any(str(self.dir).encode() in variable for variable in environment_of(pid))
+        family = lambda: [pid for pid, _, line in processes() if line in STRAYS and own(pid)]
+        strays = wait_for(lambda: len(found := family()) == len(STRAYS) and found, "the family")
         self.ask_for(self.write("slow", f"#!/bin/sh\necho $$ > {self.dir}/trying; exec sleep 1000\n", 0o755))
         trying = int(wait_for(lambda: (self.dir / "trying").exists() and (self.dir / "trying").read_text(), "the try"))
         self.assertTrue(lives(self.trial))
@@ -124,13 +127,6 @@ class Upgrade(TunerTest):
 
 
 STRAYS = (["sleep", "1000", ""], ["sleep", "1001", ""], ["sleep", "1002", ""])
-
-
-def words_of(entry):
-    try:
-        return (entry / "cmdline").read_bytes().decode().split("\0")
-    except OSError:
-        return []
 
 
 if __name__ == "__main__":

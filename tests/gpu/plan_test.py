@@ -35,7 +35,7 @@ def fails():
 def crashes():
     os._exit(3)
 
-@plan.step("test", 1)
+@plan.step("test", 10)
 def hangs():
     child = subprocess.Popen(["sleep", "600"])
     open({pid!r}, "w").write(str(child.pid))
@@ -44,6 +44,42 @@ def hangs():
 @plan.step("test", 20)
 def comes_last():
     pass
+
+@plan.step("judged", 20, bars={{"ratio": plan.at_most(1.02), "rate_*": plan.at_least(2)}})
+def measures():
+    return {{"ratio": 1.05, "rate_a": 2.5, "rate_b": 1.5}}
+
+@plan.step("judged", 20, bars={{"other": plan.at_most(1)}})
+def measures_nothing():
+    raise AssertionError("it is broken")
+
+@plan.step("judged", 20)
+def comes_after_missed_bars():
+    pass
+
+@plan.step("suites", 20)
+def says_its_device():
+    return plan.google_test("suite", "there")
+
+@plan.step("suites", 20)
+def says_nothing():
+    return plan.google_test("suite", "")
+
+@plan.step("suites", 20)
+def says_another():
+    return plan.google_test("suite", "elsewhere")
+
+@plan.step("suites", 20)
+def is_of_the_host():
+    return plan.google_test("suite", "", on_host=("Net*",))
+
+@plan.step("suites", 20)
+def has_replicas_that_say_it():
+    return plan.google_test("suite", "", replicas=True)
+
+@plan.step("suites", 20)
+def has_replicas_elsewhere():
+    return plan.google_test("suite", "elsewhere", replicas=True)
 
 @plan.step("short", 20)
 def takes_all_its_time():
@@ -54,6 +90,28 @@ def has_no_time_left():
     pass
 
 sys.exit(plan.main())
+"""
+
+# A test program that has one test, which records the device that it is told of; and says that a replica was on it.
+SUITE = """#!/usr/bin/env python3
+import json, os, sys
+where = {"there": os.environ["ESPALIER_TEST_DEVICE"] + ":0", "elsewhere": "meta", "": None}[sys.argv[1]]
+with open(sys.argv[2].removeprefix("--gtest_output=json:"), "w") as record:
+    test = {"name": "Learns", "result": "COMPLETED"} | ({"device": where} if where else {})
+    json.dump({"testsuites": [{"name": "Net", "testsuite": [test]}]}, record)
+print("on", where or os.environ["ESPALIER_TEST_DEVICE"])
+"""
+# As nvidia-smi: it knows one process.
+NVIDIA_SMI = """#!/bin/bash
+case "$*" in
+  *compute-apps*) echo "4711, 900" ;;
+  *memory.used*) echo 5000 ;;
+  -q) printf '    Compute Mode              : Default\\n    MIG Mode\\n        Current               : Disabled\\n    Bus : 1\\n' ;;
+esac
+"""
+# As compute-sanitizer: runs a program, and ends with a code of its own if that failed.
+SANITIZER = """#!/bin/bash
+test "$1 $2" = "--error-exitcode 9" && shift 2 && "$@" && echo "ERROR SUMMARY: 0 errors" || exit 9
 """
 
 
@@ -68,10 +126,10 @@ def torch_python():
 
 
 class Runner(unittest.TestCase):
-    def run_plan(self, script, *arguments):
+    def run_plan(self, script, *arguments, **variables):
         done = subprocess.run([sys.executable, "-B", str(script), *arguments, "--out", str(self.folder / "out")], text=True,
                               capture_output=True, check=False, cwd=self.folder,
-                              env=os.environ | {"ESPALIER_TORCH_PYTHON": str(torch_python())})
+                              env=os.environ | {"ESPALIER_TORCH_PYTHON": str(torch_python())} | variables)
         return done, json.loads(done.stdout.splitlines()[-1]) if done.stdout else None
 
     def setUp(self):
@@ -89,11 +147,11 @@ class Runner(unittest.TestCase):
         self.assertIn("no_such_program was not built", steps["is_skipped"]["reason"])
         self.assertIn("one is not two", steps["fails"]["reason"])
         self.assertIn("ended with 3", steps["crashes"]["reason"])
-        self.assertIn("not done within 1 s", steps["hangs"]["reason"])
+        self.assertIn("not done within 10 s", steps["hangs"]["reason"])
         self.assertEqual(steps["comes_last"]["result"], "passed")
         self.assertEqual(json.loads((self.folder / "out" / "results.json").read_text()), result["steps"])
         self.assertIn("working", (self.folder / "out" / "test-passes.log").read_text())
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while pathlib.Path(f"/proc/{pid.read_text()}/cmdline").exists() and \
                 b"sleep" in pathlib.Path(f"/proc/{pid.read_text()}/cmdline").read_bytes():
             self.assertLess(time.monotonic(), end, "what the step had started is still there")
@@ -108,16 +166,91 @@ class Runner(unittest.TestCase):
         self.assertEqual(steps["has_no_time_left"]["result"], "skipped")
         self.assertIn("the 2 s of its part are over", steps["has_no_time_left"]["reason"])
 
-    def test_what_needs_no_gpu_passes_here(self):
-        steps = ["libraries", "device_test", "gradient_buckets", "state_transfer", "checkpoint", "a_trial", "nccl_on_one_gpu",
-                 "checkpoint_pause", "losses"]
-        done, result = self.run_plan(HERE / "plan.py", "--device", "cpu", *(f"--only={step}" for step in steps))
+    def programs(self, folder, **texts):
+        for name, text in texts.items():
+            path = folder / name.replace("_", "-")
+            path.write_text(text)
+            path.chmod(0o755)
+
+    def test_bars_are_judged_on_a_gpu_and_stop_nothing(self):
+        script = self.folder / "steps.py"
+        script.write_text(STEPS.format(folder=str(HERE), pid=""))
+        for device, met in (("cuda", {"ratio": False, "rate_a": True, "rate_b": False}),
+                            ("cpu", dict.fromkeys(("ratio", "rate_a", "rate_b"), "not judged"))):
+            with self.subTest(device):
+                done, result = self.run_plan(script, "--device", device, "--part", "judged")
+                first, second, last = result["steps"]
+                self.assertEqual({bar["figure"]: bar["met"] for bar in first["bars"]}, met)
+                self.assertEqual(first["bars"][0] | {"met": ""}, {"figure": "ratio", "value": 1.05, "bar": "<= 1.02", "met": ""})
+                self.assertEqual([first["result"], second["result"], last["result"]], ["passed", "failed", "passed"])
+                missed = [(bar["step"], bar["figure"], bar["bar"]) for bar in result["bars"]["missed"]]
+                if device == "cpu":
+                    self.assertEqual((missed, result["bars"]["not_measured"], result["bars"]["met"]), ([], [], 0))
+                    continue
+                self.assertEqual(missed, [("judged/measures", "ratio", "<= 1.02"), ("judged/measures", "rate_b", ">= 2")])
+                self.assertEqual([bar["step"] for bar in result["bars"]["not_measured"]], ["judged/measures_nothing"])
+                self.assertEqual(result["bars"]["met"], 1)
+                self.assertIn("missed    judged/measures  ratio 1.05: the bar is <= 1.02", done.stdout)
+
+    def test_a_suite_that_does_not_say_its_device_fails(self):
+        script = self.folder / "steps.py"
+        script.write_text(STEPS.format(folder=str(HERE), pid=""))
+        self.programs(self.folder, suite=SUITE)
+        for device in ("cpu", "cuda"):
+            _, result = self.run_plan(script, "--device", device, "--part", "suites", ESPALIER_BIN=str(self.folder))
+            steps = {step["step"]: step for step in result["steps"]}
+            self.assertEqual({name: step["result"] for name, step in steps.items()}, {
+                "says_its_device": "passed", "says_nothing": "failed", "says_another": "failed", "is_of_the_host": "passed",
+                "has_replicas_that_say_it": "passed", "has_replicas_elsewhere": "failed"})
+            self.assertIn(f"Net is to be on {device}, and its tests say that they were on: nothing", steps["says_nothing"]["reason"])
+            self.assertIn("say that they were on: meta", steps["says_another"]["reason"])
+
+    def test_memory_and_modes_are_those_that_nvidia_smi_tells(self):
+        self.programs(self.folder, nvidia_smi=NVIDIA_SMI)
+        done = subprocess.run([sys.executable, "-B", "-c", "import group_steps, json, machine_steps\n"
+                               "memory = [group_steps.device_memory_mb(pid) for pid in (4711, 1)]\n"
+                               "print(json.dumps([memory, machine_steps.modes()]))"], cwd=HERE, capture_output=True, text=True,
+                              check=True, env=os.environ | {"PATH": f"{self.folder}:{os.environ['PATH']}", "ESPALIER_TEST_DEVICE": "cuda"})
+        memory, modes = json.loads(done.stdout.splitlines()[-1])
+        self.assertEqual(memory, [900, 5000], "of the process, and of the whole GPU where it is not known")
+        self.assertEqual(modes, ["Compute Mode : Default", "MIG Mode Current : Disabled"])
+
+    def test_the_limits_of_a_part_fit_into_it(self):
+        done = subprocess.run([sys.executable, "-B", "-c", "import json, plan\n"
+                               "print(json.dumps({part: sum(s.limit_s for s in steps.values()) for part, steps in plan.PARTS.items()}),"
+                               " plan.PART_LIMIT_S)"], cwd=HERE, capture_output=True, text=True, check=True)
+        parts, limit_s = done.stdout.rsplit(maxsplit=1)
+        for part, seconds in json.loads(parts).items():
+            self.assertLessEqual(seconds, int(limit_s), f"the steps of {part}")
+
+    def run_here(self, *steps, needs_gpu=(), **variables):
+        done, result = self.run_plan(HERE / "plan.py", "--device", "cpu", "--patience=5",
+                                     *(f"--only={step}" for step in (*steps, *needs_gpu)), **variables)
         results = {step["step"]: step["result"] for step in result["steps"]}
-        self.assertEqual(results, {step: "passed" for step in steps} | {"nccl_on_one_gpu": "skipped"}, done.stdout)
+        self.assertEqual(results, dict.fromkeys(steps, "passed") | dict.fromkeys(needs_gpu, "skipped"),
+                         f"{done.stdout}{self.logs()}")
         self.assertEqual(done.returncode, 0)
+        for step in result["steps"]:
+            for bar in step.get("bars", ()):
+                self.assertEqual(bar["met"], "not judged")
+                if step["result"] == "passed" and bar["figure"] != "device_mb_more":  # there is no such memory
+                    self.assertIsNotNone(bar["value"], f"no figure of {step['step']} is {bar['figure']}")
+
+    def test_what_works_without_a_gpu(self):
+        self.run_here("environment", "libraries", "device_test", "gradient_buckets", "calls", "a_trial", "two_shares", "nccl_sums",
+                      "optimizer_steps", "state_transfer", "checkpoint", needs_gpu=["nccl_on_one_gpu"])
+
+    def test_figures_without_a_gpu(self):
+        self.run_here("overhead_mlp_128", "beside_pytorch", "resize", "checkpoint_pause", "state_transfer_rate",
+                      needs_gpu=["gradient_kernel", "overhead_resnet18_64"])
+
+    def test_groups_without_a_gpu(self):
+        self.programs(self.folder, compute_sanitizer=SANITIZER)
+        self.run_here("losses", "killed_while_forming", "stopped_replica", "memory_of_a_share", "compute_sanitizer",
+                      PATH=f"{self.folder}:{os.environ['PATH']}")
 
     def test_programs_in_python_pass_here(self):
-        done, result = self.run_plan(HERE / "plan.py", "--device", "cpu", "--part", "python")
+        done, result = self.run_plan(HERE / "plan.py", "--device", "cpu", "--patience=3", "--part", "python")
         results = {step["step"]: step["result"] for step in result["steps"]}
         self.assertEqual(results, {step: "passed" for step in (
             "python_exact", "python_overhead", "python_trial", "python_resize", "python_imports", "python_zygote")},
@@ -165,7 +298,7 @@ class Bundle(unittest.TestCase):
             made = self.make(folder / "bundle")
             self.assertEqual(made.returncode, 0, made.stderr)
         bare = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(folder), "PYTHON": str(torch_python())}
-        elsewhere = folder / "elsewhere"
+        elsewhere = folder / "another machine"
         (folder / "bundle").rename(elsewhere)
         script = elsewhere / "scripts" / "gpu.sh"
 

@@ -3,10 +3,14 @@
     python_program.py trains FOLDER     an elastic trial until there is FOLDER/stop; each replica writes its steps to
                                         FOLDER/logs/PID as bench_resize_trial does, and its device to FOLDER/devices/PID
     python_program.py exact OPTIMIZER   our loop beside the plain one: prints device, steps and the largest difference between
-                                        their parameters, over the largest parameter"""
+                                        their parameters, over the largest parameter
+    python_program.py hoards FILE       takes memory on the device until it is refused, or until it has all that there is, and
+                                        writes down what it got, of what, and the error"""
 import json
 import os
 import pathlib
+import re
+import resource
 import sys
 import time
 
@@ -83,5 +87,26 @@ def exact(name):
     print(json.dumps({"device": str(flat[0].device), "steps": steps, "difference": difference}))
 
 
+def hoards(path):
+    trial = espalier.trial()
+    on_gpu = trial.device.type == "cuda"
+    if on_gpu:
+        block, of, refusal = 256 << 20, torch.cuda.get_device_properties(trial.device).total_memory, torch.OutOfMemoryError
+    else:
+        block, of, refusal = 32 << 20, 1 << 30, RuntimeError
+        has_kib = int(re.search(r"VmSize:\s+(\d+)", pathlib.Path("/proc/self/status").read_text(encoding="utf-8"))[1])
+        resource.setrlimit(resource.RLIMIT_AS, ((has_kib << 10) + of // 2, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    held, error = [], ""
+    while len(held) * block < of and not error:
+        try:
+            held.append(torch.empty(block, dtype=torch.uint8, device=trial.device))
+        except refusal as refused:
+            error = str(refused)
+    got = len(held) * block
+    held.clear()
+    pathlib.Path(path).write_text(json.dumps({"bytes": got, "of": of, "error": error}), encoding="utf-8")
+    trial.report(1, got / of)
+
+
 if __name__ == "__main__":
-    {"trains": trains, "exact": exact}[sys.argv[1]](sys.argv[2])
+    {"trains": trains, "exact": exact, "hoards": hoards}[sys.argv[1]](sys.argv[2])

@@ -1,15 +1,15 @@
 """Part "python": programs in Python on the device, each within its own time. See plan.py."""
 import contextlib
 import json
-import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 
-from step_tools import (ROOT, Skipped, agent, await_step, binary, device, device_memory_of, exported, median, on_its_own,
-                        output_of, python, service, slots, step)
+from step_tools import (ROOT, agent, at_most, await_step, binary, cuda_counter, device, device_memory_of, exported, median,
+                        on_its_own, on_the_device, output_of, python, rows_of, service, slots, step)
+from trial_steps import check_complete
 
 PROGRAM = ROOT / "tests" / "gpu" / "python_program.py"
 BENCHMARKS = ROOT / "tests" / "benchmarks"
@@ -26,12 +26,7 @@ print("and then:", ctypes.CDLL(None).CudaDeviceCalls())
 """
 
 
-def on_the_device(where):
-    if not str(where).startswith(device()):
-        raise AssertionError(f"it was on {where}, and is to be on {device()}")
-
-
-@step("python", 120)
+@step("python", 60)
 def python_exact():
     """Parameters after some steps of our loop beside the plain PyTorch loop's. Bar: 1e-5 of the largest; on the CPU none."""
     interpreter, environment = python()
@@ -45,16 +40,16 @@ def python_exact():
     return figures
 
 
-@step("python", 240)
+@step("python", 120, bars={"convnet_ratio": at_most(1.03), "resnet18_ratio": at_most(1.015),
+                           "small_mlp_ratio": at_most(1.06)})
 def python_overhead():
-    """Our step's time over the plain PyTorch loop's, the median of pairs in turns. Bars: convnet 1.03, resnet18 1.015,
-    small_mlp 1.06."""
+    """Our step's time over the plain PyTorch loop's, the median of pairs in turns."""
     interpreter, environment = python()
     figures = {}
     for model in ("small_mlp", "convnet", "resnet18") if device() == "cuda" else ("small_mlp",):
-        pairs, turn_s = (5, 2.0) if device() == "cuda" else (1, 0.02)
+        pairs, turn_s = (5, 1.0) if device() == "cuda" else (1, 0.02)
         out = output_of([interpreter, BENCHMARKS / "python_loops.py", model, pairs, turn_s], env=on_its_own(**environment))
-        lines = [[float(word) for word in line.split()] for line in out.splitlines() if re.match(r"^[0-9.e-]+( [0-9.e-]+){3}$", line)]
+        lines = rows_of(out, 4)
         on_the_device(re.search(r"^on (\S+)$", out, re.MULTILINE)[1])
         figures |= {f"{model}_ratio": round(median([line[1] / line[0] for line in lines]), 4),
                     f"{model}_plain_ms": round(1000 * median([line[0] for line in lines]), 3),
@@ -79,13 +74,11 @@ def await_end(address, waiting):
     """All trials are complete; as exported."""
     waiting.wait()
     trials = exported(address)
-    for trial in trials:
-        if trial["state"] != "TRIAL_COMPLETE":
-            raise AssertionError(f"trial {trial['number']} is {trial['state']}: {trial.get('reason')} {trial.get('last_output', '')[-500:]}")
+    check_complete(trials)
     return trials
 
 
-@step("python", 180)
+@step("python", 100)
 def python_trial():
     """One trial on one slot, on two and on one again, by a real agent. All replicas are on the device, and it learns."""
     with tempfile.TemporaryDirectory() as name:
@@ -111,9 +104,10 @@ def python_trial():
     return {"accuracy": trial["value"], "processes": len(devices), "device_mb": memory >> 20}
 
 
-@step("python", 240)
+@step("python", 150, bars={"still_p50_ms": at_most(150)})
 def python_resize():
-    """1->2->4->2->1 replicas in Python on shares of one GPU, gradients through the host. Bar: 150 ms standing still."""
+    """1->2->4->2->1 replicas in Python on shares of one GPU, gradients through the host: how long training
+    stands still."""
     python()  # for the benchmarks' modules
     from elastic_pool import in_python, start_pool  # pylint: disable=import-outside-toplevel
     sizes, cycles = ((2, 4, 2, 1), 4) if device() == "cuda" else ((2, 1), 2)
@@ -130,25 +124,21 @@ def python_resize():
             "request_p50_ms": round(median(request), 1), "changes": len(still)}
 
 
-@step("python", 60)
+@step("python", 40)
 def python_imports():
     """What programs import before they are forked asks nothing of CUDA, which would not work in the fork then."""
-    counter = pathlib.Path(os.environ["ESPALIER_BIN"]) / "lib" / "libespalier_cuda_calls.so"
-    if not counter.exists():
-        counter = pathlib.Path(os.environ["ESPALIER_BIN"]).parent / "lib" / counter.name
-    if not counter.exists():
-        raise Skipped("the counter was not built")
     interpreter, environment = python()
-    # As the zygote does: PyTorch then asks NVML instead.
-    out = output_of([interpreter, "-c", IMPORTS], env=on_its_own(LD_PRELOAD=str(counter), PYTORCH_NVML_BASED_CUDA_CHECK="1",
-                                                                 **environment))
+    with cuda_counter() as counter:
+        # As the zygote does: PyTorch then asks NVML instead.
+        out = output_of([interpreter, "-c", IMPORTS], env=on_its_own(LD_PRELOAD=counter, PYTORCH_NVML_BASED_CUDA_CHECK="1",
+                                                                     **environment))
     before, after = (int(re.search(rf"^{word}: (\d+)$", out, re.MULTILINE)[1]) for word in ("asked of CUDA", "and then"))
     if before or not after:
         raise AssertionError(f"CUDA was asked {before} times by the imports, and {after} times when PyTorch asked it for GPUs")
     return {"calls": before}
 
 
-@step("python", 180)
+@step("python", 130)
 def python_zygote():
     """Short trials one after the other: those that are forked from a process with the imports done work on the device, and
     begin sooner than by an interpreter of their own. Bars on two CPU cores: 80 ms to the first line, 150 to the first step."""

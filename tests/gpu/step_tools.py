@@ -1,6 +1,7 @@
-"""What the steps for a machine with a GPU are made of: the table of them, programs and their output, services, agents
-and what replicas write down. Standard library only."""
+"""What the steps for a machine with a GPU are made of: the table of them and their bars, programs and their output,
+services, agents and what replicas write down. Standard library only."""
 import contextlib
+import fnmatch
 import json
 import os
 import pathlib
@@ -8,22 +9,63 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import typing
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PARTS = {}   # name: {step: (seconds, function)}
+COUNTER = "libespalier_cuda_calls.so"
+PARTS = {}   # name: {step: Step}
 
 
 class Skipped(Exception):
     """The step has nothing to run here, and why."""
 
 
-def step(part, limit_s):
+class Bar(typing.NamedTuple):
+    """What a figure of a step has to reach on a GPU."""
+    sign: str
+    bound: float
+
+    def __str__(self):
+        return f"{self.sign} {self.bound:g}"
+
+    def is_met_by(self, figure):
+        return figure <= self.bound if self.sign == "<=" else figure >= self.bound
+
+
+def at_most(bound):
+    return Bar("<=", bound)
+
+
+def at_least(bound):
+    return Bar(">=", bound)
+
+
+class Step(typing.NamedTuple):
+    limit_s: float
+    function: typing.Callable
+    bars: dict  # figure, or a pattern of figures' names: Bar
+
+
+def step(part, limit_s, bars=None, name=None):
+    """Puts a function into the table, by its own name if it is given none. It returns figures by their names."""
     def add(function):
-        PARTS.setdefault(part, {})[function.__name__] = (limit_s, function)
+        PARTS.setdefault(part, {})[name or function.__name__] = Step(limit_s, function, bars or {})
         return function
     return add
+
+
+def judged(bars, figures):
+    """Each bar beside the figures that it is for. It is about a GPU: nothing is judged on the CPU."""
+    found = []
+    for pattern, bar in bars.items():
+        named = {name: figure for name, figure in figures.items() if fnmatch.fnmatchcase(name, pattern)}
+        for name, figure in (named or {pattern: None}).items():
+            met = "not judged" if device() != "cuda" else "not measured" if figure is None else bar.is_met_by(figure)
+            found.append({"figure": name, "value": figure, "bar": str(bar), "met": met})
+    return found
 
 
 def binary(name):
@@ -44,23 +86,65 @@ def output_of(command, **more):
     return done.stdout
 
 
+def rows_of(out, columns):
+    """The lines that are so many numbers or more, and nothing else."""
+    return [[float(word) for word in line.split()] for line in out.splitlines()
+            if re.match(rf"^[0-9.e-]+( [0-9.e-]+){{{columns - 1},}}$", line)]
+
+
 def on_its_own(**variables):
     """The environment of a program that no agent starts: it is on the first GPU, and so are replicas that it starts."""
     visible = {"CUDA_VISIBLE_DEVICES": "0"} if device() == "cuda" else {}
     return os.environ | {"ESPALIER_TEST_DEVICE": device()} | visible | variables
 
 
-def google_test(name, *arguments):
+@contextlib.contextmanager
+def cuda_counter():
+    """What LD_PRELOAD is to be for a program whose calls of CUDA are counted. It takes paths apart at spaces, which
+    the bundle's folder may have, so the counter gets another name meanwhile."""
+    programs = pathlib.Path(os.environ["ESPALIER_BIN"])
+    found = [path for path in (programs / "lib" / COUNTER, programs.parent / "lib" / COUNTER) if path.exists()]
+    if not found:
+        raise Skipped("the counter was not built")
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        name = pathlib.Path(folder) / COUNTER
+        name.symlink_to(found[0].resolve())
+        yield str(name)
+
+
+def google_test(name, *arguments, on_host=(), replicas=False, says=""):
+    """Runs a test program, and makes sure that it was on the device: each suite, but those that are `on_host`, has a test
+    that has recorded it (tests/trial_runner/torch/test_device.h). `replicas`: the tests start replicas, which say it.
+    `says`: what each test that passes has said."""
     probe = pathlib.Path(os.environ["ESPALIER_BIN"]) / "elastic_probe"
-    out = output_of([binary(name), *arguments], env=on_its_own(ELASTIC_PROBE=str(probe)))
-    counts = {word: int(number) for word, number in re.findall(r"\[\s+(PASSED|SKIPPED)\s+\] (\d+) test", out)}
-    if not any(counts.values()):
+    with tempfile.TemporaryDirectory() as folder:
+        record = pathlib.Path(folder) / "record.json"
+        out = output_of([binary(name), *arguments, f"--gtest_output=json:{record}"], env=on_its_own(ELASTIC_PROBE=str(probe)))
+        suites = json.loads(record.read_text(encoding="utf-8"))["testsuites"]
+    tests = [test for suite in suites for test in suite["testsuite"]]
+    if not tests:
         raise AssertionError(f"{name} {arguments}: there is no such test")
-    return {"passed": counts.get("PASSED", 0), "skipped": counts.get("SKIPPED", 0)}
+    said = {suite["name"]: {test.get("device", "nothing") for test in suite["testsuite"]} for suite in suites
+            if not any(fnmatch.fnmatchcase(suite["name"], pattern) for pattern in on_host)}
+    if replicas:
+        said = {name: set(re.findall(r"^on (\S+)$", out, re.MULTILINE)) or {"nothing"}}
+    for suite, devices in said.items():
+        if not (all if replicas else any)(where.startswith(device()) for where in devices):
+            raise AssertionError(f"{suite} is to be on {device()}, and its tests say that they were on: "
+                                 + ", ".join(sorted(devices)))
+    if says and out.count(says) < len(tests):
+        raise AssertionError(f"\"{says}\" was said {out.count(says)} times in {len(tests)} tests")
+    skipped = sum(test.get("result") == "SKIPPED" for test in tests)
+    return {"passed": len(tests) - skipped, "skipped": skipped}
 
 
 def device():
     return os.environ.get("ESPALIER_TEST_DEVICE", "cuda")
+
+
+def on_the_device(where):
+    if not str(where).startswith(device()):
+        raise AssertionError(f"it was on {where}, and is to be on {device()}")
 
 
 def need_gpu():
@@ -90,7 +174,7 @@ def service(folder):
         yield found[1]
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(30)
+        process.wait(60)
 
 
 @contextlib.contextmanager
@@ -129,15 +213,21 @@ def steps_in(logs):
     return {int(path.name): steps_in_file(path) for path in logs.iterdir()}
 
 
-def await_step(logs, what, suits, patience_s=60):
-    """The first step that suits."""
+def await_that(what, look, patience_s=60, every_s=0.05):
+    """Looks until there is something, which it returns."""
     end = time.monotonic() + patience_s
-    while time.monotonic() < end:
-        found = sorted(step for mine in steps_in(logs).values() for step in mine if suits(step))
-        if found:
-            return found[0]
-        time.sleep(0.05)
-    raise AssertionError(f"no step of {what} within {patience_s} s")
+    while not (found := look()):
+        if time.monotonic() > end:
+            raise AssertionError(f"no {what} within {patience_s} s")
+        time.sleep(every_s)
+    return found
+
+
+def await_step(logs, what, suits):
+    """The first step that suits."""
+    def first():
+        return min((step for mine in steps_in(logs).values() for step in mine if suits(step)), default=None)
+    return await_that(f"step of {what}", first)
 
 
 def python():

@@ -57,5 +57,16 @@ TEST(TrainingFigures, AreWholeNumbersWhereThatIsAsked) {
   EXPECT_EQ(figures.Whole(Figure::kMemory), 0);
 }
 
+TEST(TrainingFigures, AWayOfGradientsHasWordsOfItsOwn) {
+  std::set<std::string_view> words;
+  for (const auto transport :
+       {GradientTransport::kNccl, GradientTransport::kHostUntilNccl, GradientTransport::kHost}) {
+    EXPECT_TRUE(words.insert(TextOf(transport)).second);
+  }
+  EXPECT_FALSE(words.contains(""));
+  EXPECT_EQ(TextOf(GradientTransport::kNone), "");
+  EXPECT_EQ(TextOf(GradientTransport(99)), "");
+}
+
 }  // namespace
 }  // namespace espalier

@@ -132,6 +132,7 @@ def main():
         last_epoch, seen = LastEpoch(), adl.Accumulator()
     max_atomic = trial.get("max_atomic", 0)
     trial.get("prefetch", 2)
+    evaluate_first = trial.get("evaluate_first", False)
     dataset, streams = Samples(x, y, trial.get("noise", 0.0)), trial.get("data", "indices") == "stream"
     if streams:
         dataset = SampleStreams(dataset, trial.get("says", 0))
@@ -147,7 +148,11 @@ def main():
         stay_while_held(log)
         return {"error": (net(x[indices]) - y[indices]).pow(2).sum().item()}
 
+    def evaluate():
+        return adl.evaluate(error_of, samples, 256)["error"]
+
     for epoch in adl.epochs(epochs):
+        before = evaluate() if evaluate_first else 0.0
         net.train()
         for indices, inputs, targets in loader:
             step = parallel.steps + 1
@@ -170,8 +175,10 @@ def main():
             schedule.step()
         error = 0.0
         for _ in range(trial.get("evaluations", 1)):
-            error = adl.evaluate(error_of, samples, 256)["error"]
+            error = evaluate()
         figures = {"steps": parallel.steps, "skipped": parallel.skipped_steps, "batch_size": parallel.batch_size}
+        if evaluate_first:
+            figures["before"] = before / samples
         if seen is not None:
             with seen.synchronized():
                 figures.update(seen)

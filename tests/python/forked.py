@@ -1,7 +1,9 @@
 """Tests that each have a process to themselves, as a trial has: forked from one that has imported torch."""
 import functools
 import os
+import pathlib
 import sys
+import tempfile
 import traceback
 import unittest
 
@@ -37,3 +39,24 @@ def alone(test):
             self.skipTest("see above")
         self.assertEqual(code, 0, "the test's process failed, see above")
     return run
+
+
+def resumed(program, before, epochs):
+    """`program(before)`, and `program(epochs)` from the last checkpoint of that, each in a process of its own. What the
+    second gives, and what is in the checkpoint."""
+    def in_child(count, where):
+        if (child := os.fork()) == 0:
+            torch.save(program(count), where)
+            os._exit(0)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert code == 0, f"the program of {count} epochs ended with exit code {code}"
+
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["ESPALIER_CHECKPOINT_DIR"] = folder
+        in_child(before, f"{folder}/first")
+        checkpoint = max(pathlib.Path(folder).glob("step-*.pt"), key=lambda path: int(path.stem[5:]))
+        content = torch.load(checkpoint)  # the second program removes it when it has newer ones
+        os.environ["ESPALIER_CHECKPOINT"] = str(checkpoint)
+        in_child(epochs, f"{folder}/resumed")
+        del os.environ["ESPALIER_CHECKPOINT"], os.environ["ESPALIER_CHECKPOINT_DIR"]
+        return torch.load(f"{folder}/resumed"), content

@@ -6,6 +6,7 @@ import sys
 import tempfile
 import types
 import unittest
+import zipfile
 
 import torch
 from torch.utils.data import Dataset, TensorDataset
@@ -62,6 +63,10 @@ class Data(unittest.TestCase):
     @alone
     def test_persistent_workers(self):
         self.expect_whole(self.epoch(2, persistent_workers=True))
+
+    @alone
+    def test_workers_that_are_not_forked_from_the_trial(self):
+        self.expect_whole(self.epoch(1, multiprocessing_context="forkserver"))
 
     @alone
     def test_breaking_off_an_epoch(self):
@@ -295,6 +300,52 @@ class Checkpoints(unittest.TestCase):
             self.assertTrue(torch.equal(values(straight), torch.load(folder + "/resumed")))
 
     @alone
+    def test_what_shares_memory_is_in_them_once_and_shares_it_again(self):
+        class Tied(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.into = torch.nn.Linear(6, 300)
+                self.out = torch.nn.Linear(300, 6)
+                self.again = torch.nn.Linear(6, 300)
+                self.again.weight = self.into.weight
+                self.register_buffer("all", torch.arange(12.0))
+                self.register_buffer("odd", self.all[1::2])
+                self.register_buffer("none", torch.empty(0))
+                self.register_buffer("flag", torch.tensor(True))
+
+            def forward(self, x):
+                return self.out(self.again(self.out(self.into(x))))
+
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["ESPALIER_CHECKPOINT_DIR"] = folder
+            x, y = data()
+            model = Tied()
+            optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+            parallel = adl.AdaptiveDataParallel(model, optimizer)
+            loader = adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=20)
+            for epoch in adl.remaining_epochs_until(1):
+                for inputs, targets in loader:
+                    torch.nn.functional.mse_loss(parallel(inputs).sum(1, keepdim=True), targets).backward()
+                    optimizer.step()
+            espalier.trial().finish()
+            file = next(pathlib.Path(folder).glob("step-*.pt"))
+            read = torch.load(file)["model"]
+            self.assertEqual(sorted(read), sorted(model.state_dict()))
+            for name, tensor in model.state_dict().items():
+                self.assertTrue(torch.equal(read[name], tensor), name)
+                self.assertEqual(read[name].stride(), tensor.stride(), name)
+
+            def memory(name):
+                return read[name].untyped_storage().data_ptr()
+
+            self.assertEqual(memory("into.weight"), memory("again.weight"))
+            self.assertEqual(memory("all"), memory("odd"))
+            with zipfile.ZipFile(file) as records:
+                counts = [int(name.split("/")[-1]) for name in records.namelist() if "/data/" in name]
+            # Of six of the model's own and the momentum of five parameters.
+            self.assertEqual(sorted(counts), list(range(8 + 5)))
+
+    @alone
     def test_another_programs_checkpoint_is_refused_by_name(self):
         with tempfile.TemporaryDirectory() as folder:
             os.environ["ESPALIER_CHECKPOINT_DIR"] = folder
@@ -365,6 +416,28 @@ class Refused(unittest.TestCase):
             self.expect(espalier.UsageError, "made after training began", lambda: load(dataset, training=True))
 
     @alone
+    def test_groups_that_are_added_after_the_wrap(self):
+        model = net()
+        first, *rest = model.parameters()
+        optimizer = torch.optim.SGD([first], 0.1)
+        optimizer.add_param_group({"params": rest[:1]})
+        adl.AdaptiveDataParallel(model, optimizer)
+        with self.assertRaisesRegex(espalier.UsageError, "add_param_group after the optimizer was wrapped.*frozen after the wrap"):
+            optimizer.add_param_group({"params": rest[1:]})
+
+    @alone
+    def test_a_loop_that_is_run_a_second_time(self):
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        adl.AdaptiveDataParallel(model, optimizer)
+        loader = adl.AdaptiveDataLoader(TensorDataset(*data()), batch_size=20)
+        next(adl.remaining_epochs_until(1))
+        with self.assertRaisesRegex(espalier.UsageError, "AdaptiveDataParallel .* In a notebook restart the kernel"):
+            adl.AdaptiveDataParallel(model, optimizer)
+        with self.assertRaisesRegex(espalier.UsageError, "AdaptiveDataLoader.* In a notebook restart the kernel"):
+            adl.AdaptiveDataLoader(loader.dataset, batch_size=20, training=True)
+
+    @alone
     def test_steps_out_of_place(self):
         model = net()
         optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -384,9 +457,9 @@ class Refused(unittest.TestCase):
         import sys
         sys.argv += ["--set", "lr=high", "--set", "width=2.5", "--set", "deep=true", "--set", "n=3"]
         trial = espalier.trial()
-        self.expect(espalier.UsageError, 'parameter "lr" is \'high\': the program wants a float',
+        self.expect(espalier.UsageError, 'parameter "lr" is \'high\', and must be of type float here',
                     lambda: trial.get("lr", 0.1))
-        self.expect(espalier.UsageError, "wants a int", lambda: trial.get("width", 8))
+        self.expect(espalier.UsageError, "must be of type int", lambda: trial.get("width", 8))
         self.assertIs(trial.get("deep", False), True)
         self.assertEqual(trial.get("n", 1.0), 3.0)
         self.assertEqual(trial.get("absent", "x"), "x")
@@ -396,7 +469,27 @@ class Refused(unittest.TestCase):
     def test_two_states_of_one_name(self):
         espalier.State("mine")
         self.expect(ValueError, "'mine' already exists", lambda: espalier.State("mine"))
-        self.expect(espalier.UsageError, "want a name of letters", lambda: espalier.State("a b"))
+        self.expect(espalier.UsageError, "must be a name of letters", lambda: espalier.State("a b"))
+
+class Prepared(unittest.TestCase):
+    @alone
+    def test_prepare_wraps_and_names_the_training_loader(self):
+        # Unshuffled, so that nothing but prepare says that it is the one that trains.
+        loader = adl.AdaptiveDataLoader(TensorDataset(*data()), batch_size=20, training=False)
+        plain = net()
+        before = values(plain)
+        sgd = torch.optim.SGD(plain.parameters(), 0.1)
+        model, optimizer, same = adl.prepare(plain, sgd, loader, max_gradient_norm=1.0)
+        self.assertIs(optimizer, sgd)
+        self.assertIs(same, loader)
+        self.assertIs(model.module, plain)
+        for _ in adl.epochs(1):
+            for x, y in same:
+                torch.nn.functional.mse_loss(model(x), y).backward()
+                optimizer.step()
+        self.assertEqual(model.steps, len(loader))
+        self.assertFalse(torch.equal(values(plain), before))
+
 
 class Schedules(unittest.TestCase):
     """Two replicas' ends of one schedule, which one of them hands to the other."""
@@ -423,41 +516,41 @@ class Schedules(unittest.TestCase):
 
     @alone
     def test_calls_that_the_giver_has_made_in_the_epoch_are_left_out(self):
-        elder, joiner = self.replica("elder"), self.replica("joiner")
-        elder[0].in_epoch = 4
-        self.step(elder)  # before the loop over batches
-        elder[0].current_loader = "training"
+        older, joiner = self.replica("older"), self.replica("joiner")
+        older[0].in_epoch = 4
+        self.step(older)  # before the loop over batches
+        older[0].current_loader = "training"
         for _ in range(3):
-            self.step(elder)
-        elder[0].current_loader = None
-        self.assertEqual(self.step(elder), 0.5**5)
-        self.hand_over(elder, joiner)
+            self.step(older)
+        older[0].current_loader = None
+        self.assertEqual(self.step(older), 0.5**5)
+        self.hand_over(older, joiner)
         joiner[0].in_epoch = 4
         self.assertEqual(self.step(joiner), 0.5**5)
         self.assertEqual(self.step(joiner), 0.5**5)
-        for replica in (elder, joiner):
+        for replica in (older, joiner):
             self.assertEqual(self.step(replica), 0.5**6, "neither has made this one")
-        for replica in (elder, joiner):
+        for replica in (older, joiner):
             replica[0].in_epoch = 5
             self.assertEqual(self.step(replica), 0.5**7)
 
     @alone
     def test_what_is_handed_over_in_mid_epoch_has_no_calls_of_the_epoch_before(self):
-        elder, joiner = self.replica("elder"), self.replica("joiner")
-        elder[0].in_epoch = 4
-        self.step(elder)
-        elder[0].in_epoch, elder[0].current_loader = 5, "training"
-        self.hand_over(elder, joiner)
+        older, joiner = self.replica("older"), self.replica("joiner")
+        older[0].in_epoch = 4
+        self.step(older)
+        older[0].in_epoch, older[0].current_loader = 5, "training"
+        self.hand_over(older, joiner)
         joiner[0].in_epoch = 5
         self.assertEqual(self.step(joiner), 0.25)
 
     @alone
     def test_an_epoch_that_has_ended_is_that_of_its_last_calls(self):
-        elder, joiner = self.replica("elder"), self.replica("joiner")
-        elder[0].in_epoch = 4
-        self.step(elder)
-        elder[0].in_epoch, elder[0].left_epoch = None, 4
-        self.hand_over(elder, joiner)
+        older, joiner = self.replica("older"), self.replica("joiner")
+        older[0].in_epoch = 4
+        self.step(older)
+        older[0].in_epoch, older[0].left_epoch = None, 4
+        self.hand_over(older, joiner)
         joiner[0].in_epoch = 4
         self.assertEqual(self.step(joiner), 0.5)
         joiner[0].in_epoch = 5
@@ -465,9 +558,9 @@ class Schedules(unittest.TestCase):
 
     @alone
     def test_a_replica_that_has_fallen_behind_leaves_out_its_old_epoch(self):
-        elder, spare = self.replica("elder"), self.replica("spare")
-        elder[0].in_epoch, spare[0].in_epoch = 7, 4
-        self.hand_over(elder, spare)
+        older, spare = self.replica("older"), self.replica("spare")
+        older[0].in_epoch, spare[0].in_epoch = 7, 4
+        self.hand_over(older, spare)
         self.assertEqual(self.step(spare), 1.0)
         spare[0].in_epoch = 7
         self.assertEqual(self.step(spare), 0.5)

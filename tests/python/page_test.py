@@ -1,7 +1,9 @@
-"""The code in docs/python.md is that of programs which run here: alone, by `tuner run`, and with a service."""
+"""The code on the pages about Python is that of programs which run here: alone, by torchrun, by `tuner run`, and with a
+service."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -14,20 +16,61 @@ from harness import BIN, TunerTest  # noqa: E402
 
 
 class Page(TunerTest):
-    def run_program(self, name, **env):
+    def run_program(self, name, *launcher, **env):
         env = dict(os.environ, PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}", OMP_NUM_THREADS="1", **env)
-        done = subprocess.run([sys.executable, PROGRAMS / name], cwd=self.dir, env=env, stdin=subprocess.DEVNULL,
+        done = subprocess.run([sys.executable, *launcher, PROGRAMS / name], cwd=self.dir, env=env, stdin=subprocess.DEVNULL,
                               text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
 
-    def test_code_is_that_of_the_files_it_names(self):
-        # The others stand in examples and tests that run elsewhere.
-        self.assertGreater(code_blocks.check(self, "docs/python.md"), len(list(PROGRAMS.iterdir())))
+    def accuracy(self, name, *launcher):
+        """The number that the program's last line ends with."""
+        last = self.run_program(name, *launcher).strip().splitlines()[-1]
+        return float(re.split("[ =]", last)[-1])
 
-    def test_the_loop_learns(self):
-        last = self.run_program("train.py").strip().splitlines()[-1]
-        self.assertGreater(float(last.split("=")[-1]), 0.9, last)
+    def test_code_is_that_of_the_files_it_names(self):
+        # Others stand in examples and tests that run elsewhere.
+        for page, least in (("python", 8), ("python_training", 10), ("python_adaptdl", 2), ("python_install", 1)):
+            self.assertGreaterEqual(code_blocks.check(self, f"docs/{page}.md"), least, page)
+
+    def test_the_diffs_are_all_that_differs(self):
+        diffs = 0
+        for language, files, text in code_blocks.FENCE.findall((ROOT / "docs/python_training.md").read_text()):
+            if language != "diff":
+                continue
+            diffs += 1
+            for file, other in zip(files.split(), "+-"):
+                shown = [line[1:] for line in text.splitlines() if not line.startswith(other)]
+                program = (ROOT / file).read_text().split("from task import Net, training, validation\n")[1]
+                self.assertEqual(code_blocks.lines_of("\n".join(shown)), code_blocks.lines_of(program), file)
+            removed, added = ({line[1:] for line in text.splitlines() if line.startswith(sign)} - {""} for sign in "-+")
+            self.assertEqual(removed & added, set(), "what stays is not shown as changed")
+        self.assertEqual(diffs, 3)
+
+    def test_loops_learn_before_and_after(self):
+        for name in ("plain.py", "adaptdl_before.py", "adaptdl_after.py", "train.py"):
+            with self.subTest(name):
+                self.assertGreater(self.accuracy(name), 0.9)
+
+    def test_the_loop_for_ddp_learns(self):
+        launcher = ("-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d",
+                    "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1")
+        self.assertGreater(self.accuracy("ddp.py", *launcher), 0.9)
+        self.assertTrue((self.dir / "epoch-30.pt").exists())
+
+    def test_the_loops_of_the_other_pages_run(self):
+        self.assertLess(self.accuracy("five_lines.py"), 0.5)
+        self.assertGreater(self.accuracy("best.py"), 0.8)
+        self.assertTrue((self.dir / "best.pt").exists())
+
+    def test_alone_it_saves_where_it_is_told_and_goes_on_from_there(self):
+        self.run_program("train.py")
+        self.assertEqual(list(self.dir.rglob("step-*.pt")), [])
+        kept = self.dir / "kept"
+        self.run_program("train.py", ESPALIER_CHECKPOINT_DIR=str(kept))
+        self.assertEqual(sorted(path.name for path in kept.iterdir()), ["step-232.pt", "step-240.pt"])
+        told = self.run_program("train.py", ESPALIER_CHECKPOINT=str(kept / "step-232.pt"))
+        self.assertTrue(told.startswith("report step=30 "), told)
 
     def test_a_study_comes_to_its_result(self):
         told = self.run_program("studies.py")

@@ -1,8 +1,16 @@
 """Steps of one replica without a tuner: what they compute, and what PyTorch's users take for granted."""
+import contextlib
+import functools
 import math
+import os
+import subprocess
+import sys
+import traceback
 import unittest
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.utils.checkpoint import checkpoint
 from torch.utils.data import TensorDataset
 
 import espalier
@@ -22,13 +30,95 @@ OPTIMIZERS = {
 }
 
 
+class ModelElsewhere(unittest.TestCase):
+    """A model that is not on its slot's device is said by the runtime, for all languages."""
+
+    def test_is_said_once_and_on_standard_error(self):
+        program = ("import torch, espalier.torch as adl\n"
+                   "from espalier._runtime import runtime\n"
+                   "def wrap(net, name):\n"
+                   "    adl.AdaptiveDataParallel(net, torch.optim.SGD(net.parameters(), 0.1), name=name)\n"
+                   "wrap(torch.nn.Linear(2, 1, device='meta'), 'elsewhere')\n"
+                   "runtime().device = torch.device('cuda:0')\n"  # what the package itself would go by
+                   "wrap(torch.nn.Linear(2, 1), 'here')\n")
+        done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertRegex(done.stderr, r'^espalier: AdaptiveDataParallel "elsewhere": its parameters are on meta.*\n$')
+
+
+class Odd(torch.nn.Module):
+    """Layers whose activations backward computes again, which share a weight, and one that is not used."""
+
+    def __init__(self, reentrant=None, last=False, tied=False):
+        super().__init__()
+        torch.manual_seed(5)
+        self.first, self.second, self.third, self.last, self.unused = (
+            torch.nn.Linear(*size) for size in ((6, 16), (16, 16), (16, 16), (16, 1), (4, 4)))
+        if tied:
+            self.third.weight = self.second.weight
+        self._again = None if reentrant is None else functools.partial(checkpoint, use_reentrant=reentrant)
+        self._last = last
+
+    def forward(self, x):
+        again = self._again or (lambda layer, x: layer(x))
+        x = again(lambda x: self.second(x).relu(), self.first(x).relu())
+        x = self.third(x).relu()
+        return again(self.last, x) if self._last else self.last(x)
+
+
+class Followed(unittest.TestCase):
+    """What a loop leaves out while nobody looks at it is there as soon as somebody does."""
+
+    @alone
+    def test_by_profiles_and_hooks(self):
+        model, seen = net(), []
+        other = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.01)
+
+        class Counted(torch.optim.SGD):
+            calls = 0
+
+            @functools.wraps(torch.optim.SGD.step)  # with all that torch has set on it by now
+            def step(self, closure=None):
+                self.calls += 1
+                return torch.optim.SGD.step(self, closure)
+
+        optimizer = Counted(model.parameters(), 0.01)
+        adl.AdaptiveDataParallel(model, optimizer)
+        ended = adl.AdaptiveDataParallel(torch.nn.ParameterList(other.param_groups[0]["params"]), other, name="other")
+        loader = adl.AdaptiveDataLoader(TensorDataset(*data()), batch_size=50)
+        hooks = []
+        profile = torch.autograd.profiler.profile(enabled=False)
+        for epoch in adl.remaining_epochs_until(4):
+            if epoch == 1:
+                profile = torch.autograd.profiler.profile()
+            elif epoch == 2:
+                hooks = [other.register_step_post_hook(lambda *_: seen.append("own")),
+                         register_optimizer_step_pre_hook(lambda *_: seen.append("any"))]
+            elif epoch == 3:
+                for hook in hooks:
+                    hook.remove()
+            with profile if epoch == 1 else contextlib.nullcontext():
+                for x, y in loader:
+                    (torch.nn.functional.mse_loss(model(x), y) + other.param_groups[0]["params"][0].sum()).backward()
+                    optimizer.step()
+                    other.step()
+        steps = ended.steps // 4
+        self.assertGreater(steps, 1)
+        labels = {each.key: each.count for each in profile.key_averages()}
+        self.assertEqual(labels["Optimizer.step#SGD.step"], steps)
+        self.assertEqual(labels["enumerate(DataLoader)#AdaptiveDataLoader.__next__"], steps)
+        self.assertEqual((seen.count("own"), seen.count("any")), (steps, 2 * steps))
+        self.assertEqual(optimizer.calls, 4 * steps)
+
+
 class SameAsPlain(unittest.TestCase):
     """With the batch that the rate is meant for, a lone replica does what the plain loop does, to the bit."""
 
     def compare(self, optimizer, epochs=3, batch=20, between=lambda model: None, wrap=lambda model: model,
-                schedule=None, convert=lambda model: model):
+                schedule=None, convert=lambda model: model, build=net, each_epoch=None):
         x, y = map(convert, data())
-        plain = convert(net())
+        plain = convert(build())
         plain_optimizer = optimizer(plain.parameters())
         plain_schedule = schedule(plain_optimizer) if schedule else None
         run = wrap(plain)
@@ -38,9 +128,11 @@ class SameAsPlain(unittest.TestCase):
                 torch.nn.functional.mse_loss(run(inputs), targets).backward()
                 between(plain)
                 plain_optimizer.step()
-                if plain_schedule:
+                if plain_schedule and not each_epoch:
                     plain_schedule.step()
-        ours = convert(net())
+            if each_epoch:
+                each_epoch(plain_schedule, plain, x, y)
+        ours = convert(build())
         own_optimizer = optimizer(ours.parameters())
         own_schedule = schedule(own_optimizer) if schedule else None
         model = adl.AdaptiveDataParallel(wrap(ours), own_optimizer, own_schedule)
@@ -51,8 +143,13 @@ class SameAsPlain(unittest.TestCase):
                 torch.nn.functional.mse_loss(model(inputs), targets).backward()
                 between(ours)
                 own_optimizer.step()
-                if own_schedule:
+                if own_schedule and not each_epoch:
                     own_schedule.step()
+            if each_epoch:
+                each_epoch(own_schedule, ours, x, y)
+        if own_schedule:
+            self.assertEqual([group["lr"] for group in own_optimizer.param_groups],
+                             [group["lr"] for group in plain_optimizer.param_groups])
         self.assertEqual(model.steps, epochs * math.ceil(len(x) / batch))
         self.assertTrue(torch.equal(values(plain), values(ours)), (values(plain) - values(ours)).abs().max())
 
@@ -74,6 +171,45 @@ class SameAsPlain(unittest.TestCase):
     def test_schedule_of_batches(self):
         self.compare(OPTIMIZERS["sgd"],
                      schedule=lambda o: torch.optim.lr_scheduler.OneCycleLR(o, 0.05, total_steps=40))
+
+    @alone
+    def test_parameters_of_half(self):
+        self.compare(lambda p: torch.optim.SGD(p, 0.001), convert=lambda of: of.half())
+
+    @alone
+    def test_schedule_of_a_function(self):
+        self.compare(OPTIMIZERS["sgd"], schedule=lambda o: torch.optim.lr_scheduler.LambdaLR(o, lambda n: 0.9 ** n))
+
+    @alone
+    def test_schedules_in_sequence(self):
+        of = torch.optim.lr_scheduler
+        self.compare(OPTIMIZERS["adamw"], schedule=lambda o: of.SequentialLR(
+            o, [of.LinearLR(o, 0.1, total_iters=5), of.CosineAnnealingLR(o, 20)], milestones=[5]))
+
+    @alone
+    def test_schedule_by_what_an_epoch_has_come_to(self):
+        def each_epoch(schedule, model, x, y):
+            with torch.no_grad():
+                schedule.step(torch.nn.functional.mse_loss(model(x), y))
+        self.compare(OPTIMIZERS["sgd"], each_epoch=each_epoch, schedule=lambda o: torch.optim.lr_scheduler.
+                     ReduceLROnPlateau(o, factor=0.5, patience=0, threshold=0.5))
+
+    @alone
+    def test_activations_that_are_computed_again(self):
+        for reentrant in (False, True):
+            for last in (False, True):
+                if (child := os.fork()) == 0:
+                    try:
+                        self.compare(OPTIMIZERS["sgd"], build=lambda: Odd(reentrant=reentrant, last=last))
+                    except BaseException:
+                        traceback.print_exc()
+                        os._exit(1)
+                    os._exit(0)
+                self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, (reentrant, last))
+
+    @alone
+    def test_tied_and_unused_parameters(self):
+        self.compare(OPTIMIZERS["adamw"], build=lambda: Odd(tied=True))
 
 
 for _name, _make in OPTIMIZERS.items():
@@ -254,6 +390,35 @@ class Steps(unittest.TestCase):
                 scaler.update()
         self.assertEqual(scaler._get_growth_tracker(), 9)
         self.assertEqual(scaler.get_scale(), 1024.0)
+
+    @alone
+    def test_a_scaler_may_find_fault_with_one_of_several_optimizers(self):
+        faults = {2: 0, 5: 1, 7: 0}  # by batch: whose gradients are not finite
+        x, y = data()
+        model = net()
+        both = [torch.optim.SGD(model[layer].parameters(), 0.01) for layer in (0, 2)]
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+        parallel = adl.AdaptiveDataParallel(model, both, mp_scaler=scaler)
+        loader = adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=20)
+        number = 0
+        for i, layer in enumerate((0, 2)):
+            model[layer].weight.register_hook(lambda g, i=i: g * float("inf") if faults.get(number) == i else g)
+        for _ in adl.remaining_epochs_until(1):
+            for number, (inputs, targets) in enumerate(loader):
+                scaler.scale(torch.nn.functional.mse_loss(parallel(inputs), targets)).backward()
+                for optimizer in both:
+                    scaler.step(optimizer)
+                scaler.update()
+        self.assertEqual((parallel.steps, parallel.skipped_steps), (10, 3))
+        self.assertEqual(scaler.get_scale(), 128.0)
+        plain = net()
+        own = torch.optim.SGD(plain.parameters(), 0.01)
+        for number, (inputs, targets) in enumerate(plain_batches(x, y, 20)):
+            own.zero_grad()
+            torch.nn.functional.mse_loss(plain(inputs), targets).backward()
+            if number not in faults:
+                own.step()
+        torch.testing.assert_close(values(model), values(plain), rtol=1e-5, atol=1e-6)
 
     def make_scaled(self):
         x, y = data()

@@ -7,7 +7,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from harness import TunerTest, kill, replicas_of, wait_for  # noqa: E402
+from harness import LONG_S, TunerTest, kill, two_replicas_of, wait_for  # noqa: E402
 
 FORKED = """
 import os, pathlib, sys
@@ -102,13 +102,13 @@ for epoch in adl.epochs(100_000):
         break
 """
 EXAMPLE = ROOT / "examples/python_fashion_mnist/fashion_mnist.py"
+SPACE, METRIC = {"lr": {"_type": "loguniform", "_value": [0.01, 0.05]}}, {"name": "accuracy", "direction": "maximize"}
 
 
 class Tuner(TunerTest):
     def program(self, epochs, samples, **keys):
-        keys.setdefault("search_space", {"lr": {"_type": "loguniform", "_value": [0.01, 0.05]}})
-        keys.setdefault("metric", {"name": "accuracy", "direction": "maximize"})
-        return self.study([sys.executable, str(EXAMPLE), "--epochs", str(epochs), "--samples", str(samples)], **keys)
+        return self.study([sys.executable, str(EXAMPLE), "--epochs", str(epochs), "--samples", str(samples)],
+                          search_space=SPACE, metric=METRIC, **keys)
 
     def trial(self, *where):
         return self.export(*where)["trials"][0]
@@ -117,9 +117,11 @@ class Tuner(TunerTest):
         return "\n".join(p.read_text() for p in self.dir.rglob("replica-*.log")) or str(trial)
 
     def test_a_lone_trial_grows_and_ends_by_itself(self):
-        study = self.program(25, 4000, trials=1)
-        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2)
-        trial = self.trial("--db", self.dir / "run/espalier.db")
+        run = self.dir / "run"
+        command = [sys.executable, EXAMPLE, "--epochs", 25, "--samples", 4000]
+        study = self.study(self.beside_a_neighbour(run, command), trials=2, search_space=SPACE, metric=METRIC)
+        self.run_tuner("run", study, "--dir", run, "--slots", 2, timeout=LONG_S)
+        trial = self.export("--db", run / "espalier.db")["trials"][1]
         self.assertEqual(trial["state"], "TRIAL_COMPLETE", self.log(trial))
         self.assertEqual([int(v["step"]) for v in trial["values"]], list(range(1, 26)))
         self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in trial["resizes"]][0], (1, 2))
@@ -129,17 +131,17 @@ class Tuner(TunerTest):
     def test_a_killed_replica_is_survived(self):
         self.serve(self.dir / "pool.db")
         agent = self.agent(2)
-        self.run_tuner("submit", self.program(40, 4000, trials=1), "--service", self.grpc)
+        self.run_tuner("submit", self.program(100_000, 4000, trials=1), "--service", self.grpc)
         where = ("--service", self.grpc)
-        wait_for(lambda: self.export(*where)["trials"] and self.trial(*where)["resizes"], "the trial to grow")
-        pids = wait_for(lambda: len(p := replicas_of(agent.pid, "fashion_mnist.py")) == 2 and p, "two replicas")
-        self.assertTrue(kill(pids[0]))  # the elder: rank 0
+        self.grow_to_two(*where)
+        pids = two_replicas_of(agent.pid, "fashion_mnist.py")
+        self.assertTrue(kill(pids[0]))  # rank 0
         wait_for(lambda: any(r["after_loss"] for r in self.trial(*where)["resizes"]), "the survivor to go on")
         before = len(self.trial(*where)["values"])
         wait_for(lambda: len(self.trial(*where)["values"]) > before + 1, "its next reports")
-        self.assertEqual(self.trial(*where)["restarts"], 0)
-        self.assertEqual([int(v["step"]) for v in self.trial(*where)["values"]],
-                         list(range(1, len(self.trial(*where)["values"]) + 1)))
+        trial = self.trial(*where)
+        self.assertEqual(trial["restarts"], 0)
+        self.assertEqual([int(v["step"]) for v in trial["values"]], list(range(1, len(trial["values"]) + 1)))
 
     def test_who_joins_at_an_epochs_end_does_not_step_the_schedule_again(self):
         self.serve(self.dir / "pool.db")
@@ -148,14 +150,7 @@ class Tuner(TunerTest):
         study = self.study([sys.executable, self.write("scheduled.py", SCHEDULED), str(stop)], trials=1, max_restarts=0)
         where = ("--service", self.grpc)
         self.run_tuner("submit", study, *where)
-        wait_for(lambda: self.export(*where)["trials"], "the trial")
-
-        def resized(to):
-            trial = self.trial(*where)
-            self.assertNotIn(trial["state"], ("TRIAL_COMPLETE", "TRIAL_FAIL"), self.log(trial))
-            return any(r["to_replicas"] == to for r in trial["resizes"])
-
-        wait_for(lambda: resized(2), "the trial to grow")
+        self.grow_to_two(*where)
         epochs = len(self.trial(*where)["values"])
         wait_for(lambda: len(self.trial(*where)["values"]) > epochs + 1, "epochs of both")
         stop.touch()

@@ -309,10 +309,7 @@ TEST_F(LoopTest, WarnsOnceOfANodeThatOthersDoNotReach) {
     ASSERT_TRUE(loop_->Post(AgentHello{name, 1, {}}).status.ok());
   }
   const auto reached_at = [this](const std::string& node, const std::string& host) {
-    FromAgent noted;
-    noted.node_name = node;
-    noted.host = host;
-    loop_->PostAsync(std::move(noted), nullptr);
+    loop_->PostAsync({std::nullopt, NodeHost{node, host}}, nullptr);
   };
   reached_at("near", "127.0.0.1");
   ASSERT_TRUE(loop_
@@ -482,7 +479,7 @@ TEST_F(LoopTest, TicksWhenTheCoresDeadlineHasPassed) {
 TEST_F(LoopTest, KnowsThePidsOfReplicasUntilTheyExit) {
   ASSERT_TRUE(loop_->Post(CreateStudy{Spec("a")}).status.ok());
   ASSERT_TRUE(loop_->Post(AgentHello{"oak", 1, {}}).status.ok());
-  loop_->PostAsync({ReplicaStarted{ReplicaId(1)}, {{ReplicaId(1), 4711}}}, nullptr);
+  loop_->PostAsync({ReplicaStarted{ReplicaId(1)}, ReplicaPid{ReplicaId(1), 4711}}, nullptr);
   ASSERT_TRUE(loop_
                   ->Read([](const View& view) {
                     ASSERT_TRUE(view.pids.contains(ReplicaId(1)));

@@ -113,7 +113,7 @@ void SimulatedPool::GoOnFetching(std::size_t index, Process& process) {
   }
   if (fetched == Fetch::kNotNow && ++process.fetch_rounds < kRounds) return;
   Exit(index, process.id, -1, 0, absl::StrCat("checkpoint ", start.from.name, " cannot be fetched"),
-       /*checkpoint_missing=*/true, fetched == Fetch::kNowhere);
+       fetched == Fetch::kNowhere ? CheckpointFailure::kGone : CheckpointFailure::kMissing);
 }
 
 void SimulatedPool::Do(std::size_t index, const CopyCheckpointCommand& command) {

@@ -217,13 +217,11 @@ void SimulatedPool::Arrive(std::size_t index, ReplicaId from, const Event& event
 }
 
 void SimulatedPool::Exit(std::size_t index, ReplicaId id, int code, int signal,
-                         const std::string& error, bool checkpoint_missing, bool checkpoint_gone) {
+                         const std::string& error, CheckpointFailure checkpoint) {
   Process& process = nodes_[index].processes.at(id);
   if (process.exited) return;
   process.exited = true;
-  Emit(index, id,
-       ReplicaExited{
-           id, code, signal, "last words", error, checkpoint_missing, {}, checkpoint_gone});
+  Emit(index, id, ReplicaExited{id, code, signal, "last words", error, checkpoint});
 }
 
 // The slot is free, and held by nobody but the trial.

@@ -162,7 +162,7 @@ class SimulatedPool {
   void Transmit(std::size_t index, ReplicaId from, const Event& event);
   void Arrive(std::size_t index, ReplicaId from, const Event& event);
   void Exit(std::size_t index, ReplicaId id, int code, int signal, const std::string& error = {},
-            bool checkpoint_missing = false, bool checkpoint_gone = false);
+            CheckpointFailure checkpoint = CheckpointFailure::kNone);
   bool WaitsInVain(const Process& process);
   bool IsCut(std::size_t from, std::size_t to) const;
   bool IsCut(const std::vector<Member>& members) const;

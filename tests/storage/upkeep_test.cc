@@ -99,7 +99,7 @@ TEST_F(Upkeep, CheckSaysHowMuchThereIs) {
   const auto findings = CheckDatabase(path());
   ASSERT_TRUE(findings.ok());
   EXPECT_THAT(findings->back().found,
-              AllOf(HasSubstr("1 studies, 20 trials, 8000 intermediate values"),
+              AllOf(HasSubstr("studies: 1, trials: 20, intermediate values: 8000"),
                     HasSubstr("trials to 29")));
 }
 

@@ -37,7 +37,7 @@ struct AgentOptions {
   std::string host_address;
   std::string interface;
   PortRange ports;  // that replicas listen at
-  // An elastic replica that is silent for so many seconds is killed; 0: none is.
+  // An elastic replica that is silent for that many seconds is killed; 0: none is.
   double replica_lease_s = kDefaultReplicaLease_s;
   // Memory for elastic replicas that have left their group, so that the trial's next one need not
   // be started anew; 0: they end.
@@ -83,7 +83,7 @@ class Agent {
   // it went is also written to the agent's folder (replacement.h). Only after Make.
   virtual void Replace(const std::string& executable, std::vector<std::string> arguments) = 0;
 
-  // The machine goes away in so many seconds: the service is told, and moves or pauses the trials
+  // The machine goes away in that many seconds: the service is told, and moves or pauses the trials
   // that are here. Said again, only an earlier moment counts.
   virtual void LeaveWithin(double within_s) = 0;
   // After LeaveWithin: the service knows, and nothing runs here any more. Stop loses nothing.

@@ -14,7 +14,7 @@ namespace espalier {
 struct AgentRecord {
   pid_t pid = 0;
   std::string start;               // ProcessStart of pid
-  std::vector<std::string> marks;  // of runs whose processes may still be there, the newest last
+  std::vector<std::string> marks;  // of runs that may have left processes, the newest last
 };
 
 // The part of an agent's directory by which successive agents of one node know of each other:

@@ -76,11 +76,11 @@ class AgentLoop : public Agent {
   void NoteGpu(const Gpu& gpu);  // from the watch's thread
   // Tells the service which slots cannot be used, if that has changed.
   void TellUnusableSlots();
-  // Tells how a replica ended of itself. Perhaps it was its GPU's fault: then the service is to
-  // know that first, or it would blame the trial, and the next replica is not to meet the same
-  // trouble. Or somebody ends the agent as well, and the program has not failed.
+  // Reports how a replica ended by itself. If its GPU may be at fault, the service must know that
+  // first, or it would blame the trial and start the next replica on the same GPU. If the agent is
+  // being ended as well, the program has not failed.
   void TellExit(v1::ReplicaExited exited, bool may_be_gpu);
-  // Tells those of which that is known now, or that have waited for long enough.
+  // Reports the exits for which this is known now, or which have waited long enough.
   void TellHeldExits(Clock::time_point now);
   v1::UnusableSlots UnusableSlots() const;
   bool Finished(Clock::time_point now);
@@ -133,7 +133,7 @@ class AgentLoop : public Agent {
   void Forward(std::int64_t replica_id, std::vector<v1::ReplicaMessage> messages);
   // The replica has left its group and waits to be adopted.
   void Park(std::int64_t replica_id, std::int64_t device_bytes);
-  // Of the slot's GPU, whose memory somebody else is to have.
+  // Ends the spares on the slot's GPU, because its memory is needed for another process.
   void EndSparesBeside(int slot);
   void ReplicaEnded(std::int64_t replica_id);
   void AddExit(v1::ReplicaExited exited);

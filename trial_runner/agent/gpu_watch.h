@@ -18,8 +18,9 @@ class GpuWatch {
  public:
   struct Times {
     std::chrono::milliseconds period{60'000};  // between two looks
-    // Of a look; then the GPUs are in trouble. A driver whose GPUs nobody uses is initialised at
-    // each look, which takes it up to 3 s for each of them where nothing keeps it loaded.
+    // The time limit of a look; after it the GPUs count as in trouble. The driver initialises
+    // unused GPUs at each look, which takes up to 3 s for each of them if nothing keeps the driver
+    // loaded.
     std::chrono::milliseconds limit{60'000};
   };
 

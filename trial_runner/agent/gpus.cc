@@ -1,9 +1,11 @@
 #include "trial_runner/agent/gpus.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -270,6 +272,19 @@ absl::StatusOr<std::unique_ptr<GpuDriver>> GpuDriver::Open() {
   ESPALIER_RETURN_IF_ERROR(Held(nvml, result));
   nvml.shutdown();
   return std::make_unique<Nvml>(std::move(library), nvml);
+}
+
+absl::StatusOr<std::vector<Gpu>> FindGpus(const std::string& first_gpu) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<GpuDriver> driver, GpuDriver::Open());
+  if (driver != nullptr) return driver->Look();
+  if (access(first_gpu.c_str(), F_OK) == 0) {
+    std::fprintf(stderr,
+                 "tuner: there is %s, but the NVIDIA driver's %s is not found or not loaded: this "
+                 "machine's GPUs are not used (is its folder in /etc/ld.so.conf.d or "
+                 "LD_LIBRARY_PATH?)\n",
+                 first_gpu.c_str(), LibraryName());
+  }
+  return std::vector<Gpu>{};
 }
 
 std::vector<Gpu> VisibleGpus(const std::vector<Gpu>& gpus, std::string_view visible) {

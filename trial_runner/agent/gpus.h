@@ -37,6 +37,10 @@ class GpuDriver {
   virtual absl::StatusOr<std::vector<Gpu>> Look() = 0;
 };
 
+// All GPUs as they are now; none where there is no driver. Says on standard error where the first
+// GPU's device file is there, but not the driver's library that would tell of it.
+absl::StatusOr<std::vector<Gpu>> FindGpus(const std::string& first_gpu = "/dev/nvidia0");
+
 // The GPUs that a process with this CUDA_VISIBLE_DEVICES may use: it lists indices or (beginnings
 // of) UUIDs, and counts up to the first that does not exist.
 std::vector<Gpu> VisibleGpus(const std::vector<Gpu>& gpus, std::string_view visible);

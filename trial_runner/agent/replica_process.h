@@ -73,8 +73,8 @@ class ReplicaProcess {
   // The rest of the replica's lease; nullopt: it has none, or is being killed.
   std::optional<Clock::duration> LeaseLeft(Clock::duration lease) const;
 
-  // Sends SIGTERM to the group now and SIGKILL at the deadline. Of two calls the earlier deadline
-  // counts.
+  // Sends SIGTERM to the group now and SIGKILL at the deadline. If it is called twice, the earlier
+  // deadline counts.
   void Terminate(double grace_s, Clock::time_point now);
   std::optional<Clock::time_point> kill_at() const { return kill_at_; }
   void KillIfDue(Clock::time_point now);

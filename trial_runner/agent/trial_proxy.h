@@ -23,9 +23,9 @@ struct ServiceAccess {
 ServiceAccess DirectAccess(const AgentOptions& options);
 
 // Two ports of loopback, for gRPC and for HTTP, behind which the service is: trials need neither
-// its address nor its certificate, and may be programs that speak no TLS. There are none where
-// agent and service share a machine and speak in the clear, because there the kernel has to see
-// whose connections those of the trials are.
+// its address nor its certificate, and may be programs that speak no TLS. They are not opened if
+// agent and service share a machine and communicate unencrypted, because the service then asks the
+// kernel which user owns each trial's connection.
 class TrialProxy {
  public:
   // Opens the ports, or goes on with those of the former agent. The error says why none can be

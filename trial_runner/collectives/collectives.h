@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tuner/base/port_range.h"
+#include "tuner/base/status.h"
+#include "tuner/messages/training_figures.h"
 
 namespace espalier {
 
@@ -64,6 +67,13 @@ struct GroupPlan {
   bool operator==(const GroupPlan&) const = default;
 };
 
+// How device memory goes to the other members of a group.
+struct DeviceWay {
+  GradientTransport transport = GradientTransport::kNone;  // kNone: no device, or no other member
+  std::string
+      text;  // the same with the reason, as in "through host memory: two replicas share a GPU"
+};
+
 // The seam to Gloo (and NCCL): the group of replicas and what it computes together.
 //
 // One thread calls everything but Expect(), Prepare(), Abandon() and Waiting_s(), which any thread
@@ -118,6 +128,15 @@ class Collectives {
   // Waits for everything begun since the last call. Ends with the first error; the group cannot be
   // used then, and what was begun may still write to its buffers.
   virtual absl::Status WaitAll() = 0;
+  // The same, and `follow` gives the calling thread's current CUDA stream what is to come after
+  // what was begun. Where that goes from device to device, it is waited for together with what
+  // follows; else `follow` is called last, and the caller waits. It is called once, or not at all
+  // after an error; what it has given is not to be relied on if this returns an error.
+  virtual absl::Status WaitAllAnd(const std::function<void()>& follow) {
+    ESPALIER_RETURN_IF_ERROR(WaitAll());
+    follow();
+    return absl::OkStatus();
+  }
 
   absl::Status AllReduceSum(const CollectiveBuffer& buffer) {
     StartAllReduceSum(buffer);
@@ -134,9 +153,9 @@ class Collectives {
   // Whether device memory is to go from device to device in the present group, at once or a little
   // later. All members say the same, for as long as the group lasts.
   virtual bool FromDeviceToDevice() const { return false; }
-  // How device memory goes to the other members of the present group, as in "by NCCL"; empty: the
-  // group has none, or no other members.
-  virtual std::string DeviceWay() const { return ""; }
+  // How device memory goes to the other members of the present group. It may change between two
+  // steps, when a communicator has formed or failed.
+  virtual DeviceWay Way() const { return {}; }
 
   // Gives up groups older than `generation`: operations that wait in one return kAborted, at once,
   // or once they have waited for `grace_s` seconds after this call.

@@ -13,8 +13,12 @@ class CommunicatorStream {
   virtual cudaStream_t handle() const = 0;
   // What is begun from now on comes after what the calling thread's current stream holds.
   virtual void FollowCurrent() = 0;
-  // Passed() tells whether the GPU has come to the newest mark.
+  // What the calling thread's current stream is given from now on comes after what was begun here.
+  virtual void LeadCurrent() = 0;
+  // Passed() tells whether the GPU has come to the newest mark, of this stream or of the current
+  // one.
   virtual void Mark() = 0;
+  virtual void MarkCurrent() = 0;
   virtual bool Passed() const = 0;
   // Waits for all that was begun. Any thread.
   virtual void Synchronize() = 0;

@@ -10,7 +10,7 @@ namespace espalier {
 // How an attempt to speak to the rendezvous server of another replica ended.
 struct ContactAttempt {
   Contact contact = Contact::kUnknown;
-  std::string error;  // the system's words; empty: it answered
+  std::string error;  // the system's error text; empty: it answered
 };
 
 // Connects to every address (host:port) at once and asks its server for an answer, for at most

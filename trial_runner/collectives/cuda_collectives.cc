@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "trial_runner/collectives/cuda_gradient_kernel.h"
 #include "trial_runner/collectives/device_collectives.h"
 #include "trial_runner/collectives/nccl_api.h"
 #include "trial_runner/collectives/staged_operations.h"
@@ -61,17 +62,10 @@ class TorchStream final : public CommunicatorStream {
       : device_(device), stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device)) {}
 
   cudaStream_t handle() const override { return stream_.stream(); }
-  void FollowCurrent() override {
-    const c10::cuda::CUDAGuard guard(device_);
-    c10::Event ready(c10::DeviceType::CUDA);
-    ready.record(c10::cuda::getCurrentCUDAStream(device_).unwrap());
-    ready.block(stream_.unwrap());
-  }
-  void Mark() override {
-    const c10::cuda::CUDAGuard guard(device_);
-    mark_.emplace(c10::DeviceType::CUDA);
-    mark_->record(stream_.unwrap());
-  }
+  void FollowCurrent() override { Order(c10::cuda::getCurrentCUDAStream(device_), stream_); }
+  void LeadCurrent() override { Order(stream_, c10::cuda::getCurrentCUDAStream(device_)); }
+  void Mark() override { MarkOn(stream_); }
+  void MarkCurrent() override { MarkOn(c10::cuda::getCurrentCUDAStream(device_)); }
   bool Passed() const override { return mark_->query(); }
   void Synchronize() override {
     // From NCCL's thread; errors were told to callers that wait for the stream.
@@ -80,6 +74,19 @@ class TorchStream final : public CommunicatorStream {
   }
 
  private:
+  // What `second` is given from now on comes after what `first` holds.
+  void Order(const c10::cuda::CUDAStream& first, const c10::cuda::CUDAStream& second) {
+    const c10::cuda::CUDAGuard guard(device_);
+    c10::Event reached(c10::DeviceType::CUDA);
+    reached.record(first.unwrap());
+    reached.block(second.unwrap());
+  }
+  void MarkOn(const c10::cuda::CUDAStream& stream) {
+    const c10::cuda::CUDAGuard guard(device_);
+    mark_.emplace(c10::DeviceType::CUDA);
+    mark_->record(stream.unwrap());
+  }
+
   const c10::DeviceIndex device_;
   const c10::cuda::CUDAStream stream_;
   std::optional<c10::Event> mark_;
@@ -167,6 +174,7 @@ EspalierCudaLibrary() {
   static constexpr espalier::CudaLibrary kLibrary = {
       .make_collectives = espalier::MakeCudaCollectives,
       .limit_memory = espalier::LimitMemory,
-      .device_count = espalier::DeviceCount};
+      .device_count = espalier::DeviceCount,
+      .gradient_kernel = espalier::CudaGradientKernel};
   return &kLibrary;
 }

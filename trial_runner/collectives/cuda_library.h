@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "trial_runner/collectives/collectives.h"
+#include "trial_runner/kernels/gradient_kernel.h"
 
 namespace espalier {
 
@@ -24,6 +25,9 @@ struct CudaLibrary {
   absl::Status (*limit_memory)(int device, double share);
   // How many GPUs this process sees. An error says why CUDA cannot be asked.
   absl::StatusOr<int> (*device_count)();
+  // Our kernel for the gradients on the GPU, in LibTorch's current stream. An error says why it
+  // cannot run there.
+  absl::StatusOr<GradientKernel> (*gradient_kernel)(int device);
 };
 
 // Whether this build has the library. Where it has none, Load says so.

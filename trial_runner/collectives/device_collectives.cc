@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "tuner/base/check.h"
@@ -56,12 +57,25 @@ void DeviceCollectives::StartReceive(const CollectiveBuffer& buffer, int from) {
   Start({.kind = Kind::kReceive, .buffer = buffer, .peer = from, .reads = false});
 }
 
-absl::Status DeviceCollectives::WaitAll() {
+absl::Status DeviceCollectives::WaitAllAnd(const std::function<void()>& follow) {
   absl::Status status = std::exchange(begin_error_, absl::OkStatus());
-  if (status.ok()) {
-    status = group_ ? staging_->OnDevice([&] { return WaitForAll(); }) : host_->WaitAll();
+  // What the caller's own work throws is the caller's: no other member need be to blame.
+  std::exception_ptr thrown;
+  const auto guarded = [&] {
+    try {
+      follow();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+  };
+  if (status.ok() && group_) {
+    const std::function<void()> work = follow ? guarded : std::function<void()>();
+    status = staging_->OnDevice([&] { return WaitForAll(work); });
+  } else if (status.ok()) {
+    status = follow ? host_->WaitAllAnd(follow) : host_->WaitAll();
   }
   if (!status.ok()) Lose();
+  if (thrown) std::rethrow_exception(thrown);
   return status;
 }
 
@@ -135,12 +149,12 @@ absl::Status DeviceCollectives::StartOnDevice(const StagedOperation& operation) 
 }
 
 void DeviceCollectives::Speak() {
-  if (!group_->forming() || word_) return;
-  word_ = std::make_shared<std::vector<std::int64_t>>(group_->Word());
-  staging_->Start({.kind = Kind::kAllReduceSum, .buffer = CollectiveBuffer::Of(word_)});
+  if (!group_->forming() || vote_) return;
+  vote_ = std::make_shared<std::vector<std::int64_t>>(group_->Vote());
+  staging_->Start({.kind = Kind::kAllReduceSum, .buffer = CollectiveBuffer::Of(vote_)});
 }
 
-absl::Status DeviceCollectives::WaitForAll() {
+absl::Status DeviceCollectives::WaitForAll(const std::function<void()>& follow) {
   const auto patience = PatienceUpTo(options_.collective_limit_s);
   NcclCommunicator* const communicator = group_->communicator();
   if (communicator != nullptr && !transfers_.empty()) {
@@ -148,15 +162,17 @@ absl::Status DeviceCollectives::WaitForAll() {
     transfers_.clear();
   }
   ESPALIER_RETURN_IF_ERROR(staging_->WaitAll(patience));
-  if (word_) group_->Hear(*std::exchange(word_, nullptr));
-  return communicator != nullptr ? communicator->WaitAll(patience) : absl::OkStatus();
+  if (vote_) group_->CountVotes(*std::exchange(vote_, nullptr));
+  if (communicator != nullptr) return communicator->WaitAll(patience, follow);
+  if (follow) follow();
+  return absl::OkStatus();
 }
 
 void DeviceCollectives::GiveUp() {
   if (group_) group_->GiveUp();
   if (staging_) staging_->Clear();
   transfers_.clear();
-  word_.reset();
+  vote_.reset();
 }
 
 void DeviceCollectives::Lose() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,21 +47,22 @@ class DeviceCollectives final : public Collectives {
   void StartBroadcast(const CollectiveBuffer& buffer, int root) override;
   void StartSend(const CollectiveBuffer& buffer, int to) override;
   void StartReceive(const CollectiveBuffer& buffer, int from) override;
-  absl::Status WaitAll() override;
+  absl::Status WaitAll() override { return WaitAllAnd(nullptr); }
+  absl::Status WaitAllAnd(const std::function<void()>& follow) override;
   absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
       const std::vector<std::int64_t>& values) override;
   void Abandon(std::int64_t generation, double grace_s) override;
   bool FromDeviceToDevice() const override { return group_ && group_->meant_for_nccl(); }
-  std::string DeviceWay() const override { return group_ ? group_->way() : ""; }
+  DeviceWay Way() const override { return group_ ? group_->way() : DeviceWay(); }
   double Waiting_s() const override;
 
  private:
   DeviceStaging::Patience PatienceUpTo(double limit_s);
   void Start(const StagedOperation& operation);
   absl::Status StartOnDevice(const StagedOperation& operation);
-  // Sums the group's word, where one is due.
+  // Sums the group's votes, where they are due.
   void Speak();
-  absl::Status WaitForAll();
+  absl::Status WaitForAll(const std::function<void()>& follow);
   // What is under way is ended or left to itself.
   void GiveUp();
   // The present group, with the host's connections: perhaps nobody has waited for anything there.
@@ -77,7 +79,7 @@ class DeviceCollectives final : public Collectives {
   const std::unique_ptr<DeviceStaging> staging_;
   std::optional<DeviceGroup> group_;
   std::vector<NcclCommunicator::Transfer> transfers_;
-  std::shared_ptr<std::vector<std::int64_t>> word_;  // summed until WaitAll; null: none is
+  std::shared_ptr<std::vector<std::int64_t>> vote_;  // summed until WaitAll; null: none is
 };
 
 }  // namespace espalier

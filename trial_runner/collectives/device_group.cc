@@ -16,10 +16,10 @@ namespace {
 // A member that leaves aborts its communicator when the others have long ended what they had begun.
 constexpr double kLeaverLingers_s = 2;
 
-// Places in a word. Each member counts one in one of the first, by how far it is. The id with which
+// Places in a vote. Each member counts one in one of the first, by how far it is. The id with which
 // the members join comes last, from rank 0.
 enum Place : std::int64_t { kWaiting, kFailed, kOutOfMemory, kJoined, kId };
-constexpr std::size_t kWordNumbers = kId + NcclCommunicator::kIdNumbers;
+constexpr std::size_t kVoteNumbers = kId + NcclCommunicator::kIdNumbers;
 
 }  // namespace
 
@@ -27,7 +27,7 @@ absl::Status DeviceGroup::Form(const GroupPlan& plan) {
   plan_ = plan;
   in_use_ = meant_for_nccl_ = false;
   forming_.reset();
-  way_.clear();
+  way_ = {};
   if (plan.size == 1) {
     if (communicator_) communicator_->LingerFor(kLeaverLingers_s);
     communicator_.reset();
@@ -43,18 +43,19 @@ absl::Status DeviceGroup::Form(const GroupPlan& plan) {
   switch (device_plan.kind) {
     case DeviceGroupPlan::Kind::kStaged:
       communicator_.reset();
-      Go(absl::StrCat("through host memory: ", std::string(device_plan.reason)));
+      Go(GradientTransport::kHost,
+         absl::StrCat("through host memory: ", std::string(device_plan.reason)));
       return absl::OkStatus();
     case DeviceGroupPlan::Kind::kKeep:
       in_use_ = meant_for_nccl_ = true;
-      Go("by NCCL");
+      Go(GradientTransport::kNccl, "by NCCL");
       return absl::OkStatus();
     case DeviceGroupPlan::Kind::kInit: {
       // All have come here, so whatever the members of the old one had begun has ended.
       communicator_.reset();
       ESPALIER_ASSIGN_OR_RETURN(const auto ids, host_.AllGather(NewId()));
       forming_.emplace();
-      way_ = kFormingWay;
+      way_ = {GradientTransport::kHostUntilNccl, "by NCCL once its communicator is formed"};
       Begin(ids[0]);
       meant_for_nccl_ = forming();
       return absl::OkStatus();
@@ -118,18 +119,18 @@ std::int64_t DeviceGroup::Look() {
   return kFailed;
 }
 
-std::vector<std::int64_t> DeviceGroup::Word() {
-  std::vector<std::int64_t> word(kWordNumbers);
-  ++word[static_cast<std::size_t>(Look())];
+std::vector<std::int64_t> DeviceGroup::Vote() {
+  std::vector<std::int64_t> vote(kVoteNumbers);
+  ++vote[static_cast<std::size_t>(Look())];
   if (!forming_->communicator) {
     const std::vector<std::int64_t> id = NewId();
-    std::copy(id.begin(), id.end(), word.begin() + kId);
+    std::copy(id.begin(), id.end(), vote.begin() + kId);
   }
-  return word;
+  return vote;
 }
 
-void DeviceGroup::Hear(const std::vector<std::int64_t>& sum) {
-  ESPALIER_CHECK(forming_ && sum.size() == kWordNumbers, "a word that nobody waits for");
+void DeviceGroup::CountVotes(const std::vector<std::int64_t>& sum) {
+  ESPALIER_CHECK(forming_ && sum.size() == kVoteNumbers, "votes that nobody waits for");
   if (!forming_->communicator) {
     Begin({sum.begin() + kId, sum.end()});
   } else if (sum[kOutOfMemory] > 0 && !forming_->is_second) {
@@ -143,26 +144,27 @@ void DeviceGroup::Hear(const std::vector<std::int64_t>& sum) {
     communicator_plan_ = plan_;
     forming_.reset();
     in_use_ = true;
-    Go("by NCCL");
+    Go(GradientTransport::kNccl, "by NCCL");
   }
 }
 
 void DeviceGroup::Fail() {
-  // Each member that failed says why; the others know of it by rank 0's word alone.
+  // Each member that failed says why; the others know of it by what rank 0 says alone.
   if (!forming_->failure.empty()) {
     std::fprintf(stderr, "espalier: generation %lld, rank %d: %s\n",
                  static_cast<long long>(plan_.generation), plan_.rank, forming_->failure.c_str());
   }
   forming_.reset();
-  Go("through host memory: NCCL failed, and is tried again when the replicas change");
+  Go(GradientTransport::kHost,
+     "through host memory: NCCL failed, and is tried again when the replicas change");
 }
 
-void DeviceGroup::Go(std::string way) {
-  way_ = std::move(way);
-  if (plan_.rank != 0 || way_ == told_) return;
-  told_ = way_;
+void DeviceGroup::Go(GradientTransport transport, std::string text) {
+  way_ = {transport, std::move(text)};
+  if (plan_.rank != 0 || way_.text == told_) return;
+  told_ = way_.text;
   std::fprintf(stderr, "espalier: from generation %lld on gradients go %s\n",
-               static_cast<long long>(plan_.generation), way_.c_str());
+               static_cast<long long>(plan_.generation), told_.c_str());
 }
 
 }  // namespace espalier

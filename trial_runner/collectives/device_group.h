@@ -22,17 +22,14 @@ namespace espalier {
 // group.
 //
 // A communicator takes a second or two to form, which nobody waits for: until all members have
-// theirs, the group works through the host. How far each is they hear by sums of their words, which
-// go along with the work's own sums. After the same sum all use the communicator; or none does,
-// because a member has failed. That is no error: the group goes on through the host, and NCCL is
-// tried again in the next group that has other members.
+// theirs, the group works through the host. They agree by votes: each says how far it is, and the
+// votes are summed along with the work's own sums. After the same sum all use the communicator; or
+// none does, because a member has failed. That is no error: the group goes on through the host, and
+// NCCL is tried again in the next group that has other members.
 //
 // One thread; what is referred to outlives it.
 class DeviceGroup {
  public:
-  // The way for as long as forming().
-  static constexpr char kFormingWay[] = "by NCCL once its communicator is formed";
-
   struct Options {
     const NcclApi& nccl;
     std::function<std::unique_ptr<CommunicatorStream>()> make_stream;
@@ -49,18 +46,17 @@ class DeviceGroup {
   absl::Status Form(const GroupPlan& plan);
 
   // Whether a communicator is being formed; all members say the same. Then they are to sum their
-  // words from time to time, and each hears the sum. What is begun on device memory afterwards may
-  // go another way, so all members hear it between the same two operations.
+  // votes from time to time, and each counts the sum. What is begun on device memory afterwards may
+  // go another way, so all members count it between the same two operations.
   bool forming() const { return forming_.has_value(); }
-  std::vector<std::int64_t> Word();
-  void Hear(const std::vector<std::int64_t>& sum);
+  std::vector<std::int64_t> Vote();
+  void CountVotes(const std::vector<std::int64_t>& sum);
 
   // After a group was lost: operations under way end, and the communicator goes with them. One that
   // NCCL has told an error of goes in any case.
   void GiveUp();
 
-  // How device memory goes, as in "by NCCL"; empty: there is nobody to send it to.
-  const std::string& way() const { return way_; }
+  const DeviceWay& way() const { return way_; }
   // Whether the group was to go by NCCL when it was formed, whatever came of that: members that ask
   // at different times must hear the same.
   bool meant_for_nccl() const { return meant_for_nccl_; }
@@ -81,10 +77,10 @@ class DeviceGroup {
   std::vector<std::int64_t> NewId() const;
   // All members do so with the same id.
   void Begin(const std::vector<std::int64_t>& id);
-  // How far this member is, as the place in its word at which it counts.
+  // How far this member is, as the place in its vote at which it counts.
   std::int64_t Look();
   void Fail();
-  void Go(std::string way);
+  void Go(GradientTransport transport, std::string text);
 
   Collectives& host_;
   const Options options_;
@@ -94,8 +90,8 @@ class DeviceGroup {
   std::optional<Forming> forming_;
   bool in_use_ = false;
   bool meant_for_nccl_ = false;
-  std::string way_;
-  std::string told_;  // the way of the group that was told of last
+  DeviceWay way_;
+  std::string told_;  // the text of the way that was told of last
 };
 
 }  // namespace espalier

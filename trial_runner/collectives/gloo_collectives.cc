@@ -288,7 +288,7 @@ class GlooCollectives final : public Collectives {
 
   void Prepare(const GroupPlan& plan) override {
     const std::lock_guard lock(mutex_);
-    // Word of a group may come later than the group.
+    // The announcement of a group may come later than the group.
     if (plan.size > 1 && plan.generation > newest_) FormOnly(plan);
   }
 

@@ -12,10 +12,10 @@ namespace espalier {
 namespace {
 
 std::string Confirmation(const GroupPlan& plan, int from, int to) {
-  const std::string words = HmacSha256(
+  const std::string message = HmacSha256(
       plan.secret, absl::StrCat("espalier group member ", plan.generation, " ", from, " ", to));
-  ESPALIER_CHECK(words.size() == kConfirmationBytes, "HMAC-SHA256 has 32 bytes");
-  return words;
+  ESPALIER_CHECK(message.size() == kConfirmationBytes, "HMAC-SHA256 has 32 bytes");
+  return message;
 }
 
 // "rank 1", "ranks 1, 4".
@@ -31,23 +31,23 @@ std::string Named(const std::vector<int>& ranks) {
 std::vector<std::uint8_t> ConfirmationsOf(const GroupPlan& plan) {
   std::vector<std::uint8_t> said;
   for (int to = 0; to < plan.size; ++to) {
-    const std::string words = Confirmation(plan, plan.rank, to);
-    said.insert(said.end(), words.begin(), words.end());
+    const std::string message = Confirmation(plan, plan.rank, to);
+    said.insert(said.end(), message.begin(), message.end());
   }
   return said;
 }
 
-Unconfirmed FindUnconfirmed(const GroupPlan& plan, const std::vector<std::uint8_t>& heard) {
-  ESPALIER_CHECK(heard.size() == kConfirmationBytes * static_cast<std::size_t>(plan.size),
+Unconfirmed FindUnconfirmed(const GroupPlan& plan, const std::vector<std::uint8_t>& received) {
+  ESPALIER_CHECK(received.size() == kConfirmationBytes * static_cast<std::size_t>(plan.size),
                  "a confirmation for each member");
   Unconfirmed unconfirmed;
   for (int from = 0; from < plan.size; ++from) {
     if (from == plan.rank) continue;
-    const std::string_view words(reinterpret_cast<const char*>(heard.data()) +
-                                     kConfirmationBytes * static_cast<std::size_t>(from),
-                                 kConfirmationBytes);
-    if (SameText(words, Confirmation(plan, from, plan.rank))) continue;
-    const bool none = std::all_of(words.begin(), words.end(), [](char c) { return c == 0; });
+    const std::string_view message(reinterpret_cast<const char*>(received.data()) +
+                                       kConfirmationBytes * static_cast<std::size_t>(from),
+                                   kConfirmationBytes);
+    if (SameText(message, Confirmation(plan, from, plan.rank))) continue;
+    const bool none = std::all_of(message.begin(), message.end(), [](char c) { return c == 0; });
     (none ? unconfirmed.silent : unconfirmed.wrong).push_back(from);
   }
   return unconfirmed;

@@ -34,7 +34,7 @@ class NarrowedCollectives final : public Collectives {
   double Waiting_s() const override { return whole_.Waiting_s(); }
   absl::Status Form(const GroupPlan& plan) override { return whole_.Form(plan); }
   bool FromDeviceToDevice() const override { return whole_.FromDeviceToDevice(); }
-  std::string DeviceWay() const override { return whole_.DeviceWay(); }
+  DeviceWay Way() const override { return whole_.Way(); }
   void Abandon(std::int64_t generation, double grace_s) override {
     whole_.Abandon(generation, grace_s);
   }

@@ -135,8 +135,15 @@ absl::Status NcclCommunicator::Enqueue(const std::function<ncclResult_t()>& star
   return Settle(start(), patience);
 }
 
-absl::Status NcclCommunicator::WaitAll(const Patience& patience) {
-  stream_->Mark();
+absl::Status NcclCommunicator::WaitAll(const Patience& patience,
+                                       const std::function<void()>& follow) {
+  if (follow) {
+    stream_->LeadCurrent();
+    follow();
+    stream_->MarkCurrent();
+  } else {
+    stream_->Mark();
+  }
   ncclResult_t state = ncclSuccess;
   ESPALIER_RETURN_IF_ERROR(patience([&] {
     if (nccl_.get_async_error(*comm_, &state) != ncclSuccess) state = ncclInternalError;

@@ -58,8 +58,9 @@ class NcclCommunicator {
     bool send = false;
   };
   absl::Status Exchange(const std::vector<Transfer>& transfers, const Patience& patience);
-  // Waits for everything begun.
-  absl::Status WaitAll(const Patience& patience);
+  // Waits for everything begun. With `follow`: for what that gives the current stream, too, which
+  // comes after what was begun.
+  absl::Status WaitAll(const Patience& patience, const std::function<void()>& follow = nullptr);
 
   // Nothing was begun since the last WaitAll, and NCCL has told of no error.
   bool idle() const { return in_use_.empty() && !failed_; }

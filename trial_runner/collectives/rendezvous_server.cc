@@ -73,9 +73,9 @@ class RendezvousServer::Server {
       const std::lock_guard lock(mutex_);
       expected_.emplace_back(generation, secret);
     }
-    const char word = 0;
+    const char byte = 0;
     // A full pipe wakes it as well.
-    (void)!write(wake_write_, &word, 1);
+    (void)!write(wake_write_, &byte, 1);
   }
 
   std::int64_t turned_away() const { return turned_away_; }
@@ -122,7 +122,7 @@ class RendezvousServer::Server {
         if (errno == EINTR) continue;
         return;
       }
-      if (polled[1].revents != 0 && !TakeWords()) return;
+      if (polled[1].revents != 0 && !TakeExpected()) return;
       for (std::size_t i = 0; i < connections_.size(); ++i) {
         if (polled[i + 2].revents != 0) Serve(connections_[i], polled[i + 2].revents);
       }
@@ -154,9 +154,9 @@ class RendezvousServer::Server {
   }
 
   // False: the server ends.
-  bool TakeWords() {
-    char words[64];
-    if (read(wake_read_, words, sizeof words) == 0) return false;
+  bool TakeExpected() {
+    char bytes[64];
+    if (read(wake_read_, bytes, sizeof bytes) == 0) return false;
     std::vector<std::pair<std::int64_t, std::string>> expected;
     {
       const std::lock_guard lock(mutex_);

@@ -86,7 +86,7 @@ struct Conversation {
   std::optional<std::string_view> ReadAnswer(std::string_view body, std::uint64_t number) const;
 };
 
-// "what: the system's words", kUnavailable.
+// "what: the system's error text", kUnavailable.
 absl::Status SystemError(std::string_view what);
 
 // Calls `use(socket, address)` for each address of host:port until it returns true; the socket is

@@ -14,7 +14,8 @@ inline constexpr int kAgentGoneExitCode = 75;
 struct SocketControlOptions {
   double lease_s = 0;   // sends a heartbeat at once and every quarter of it; 0: none
   bool spares = false;  // the agent keeps replicas that leave their group
-  // Of programs that may be forked by their agent (fork_point.h); nullopt: it is not to.
+  // Why the agent cannot fork this program, "" if it can (see fork_point.h); nullopt: it must not
+  // be forked.
   std::optional<std::string> fork_obstacle{};
 };
 

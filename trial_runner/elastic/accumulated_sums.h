@@ -43,7 +43,8 @@ class AccumulatedSums {
   // and the result was kept.
   void Forget(std::size_t begin, std::size_t count);
 
-  // Grows with each Merge: of two replicas' sums, those with more merges are further.
+  // Grows with each Merge: when two replicas' sums are compared, those with more merges are
+  // further.
   std::int64_t merges() const { return merges_; }
 
   // The shared part, as text. Adopt takes another replica's shared part: own sums stay if they are

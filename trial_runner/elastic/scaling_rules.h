@@ -12,8 +12,8 @@ namespace espalier {
 
 // What a scaling rule may look at.
 struct ScalingContext {
-  std::int64_t group = 0;   // of parameters, whose rate is asked for
-  double scale = 1;     // global batch size / base batch size
+  std::int64_t group = 0;  // the parameter group for which the rate is asked
+  double scale = 1;        // global batch size / base batch size
   double sqr = 1;       // of that group: |true gradient|^2, and the gradient's variance at the base
   double var = 0;       // batch size, as in Gain()
   double progress = 0;  // scale-invariant steps done

@@ -99,6 +99,13 @@ std::vector<double> TrainingPosition::PastEvaluation(const EvaluationKey& key,
   return found;
 }
 
+std::int64_t TrainingPosition::FirstEvaluatedStep(std::int64_t of_epoch) const {
+  for (const auto& [key, result] : evaluation_results) {  // oldest first
+    if (key.epoch == of_epoch) return key.step;
+  }
+  return step;
+}
+
 std::string TrainingPosition::Encode() const {
   Writer out;
   out << step << epoch << cursor << evaluations << batch_size << atomic_batch_size << progress

@@ -31,8 +31,8 @@ struct ModelPosition {
   std::int64_t skipped_steps = 0;    // in a row, up to now
 };
 
-// How far a trial's training is, beside its tensors: what a regroup hands to replicas that join and
-// a checkpoint keeps. The same on all members of a group between two steps.
+// How far a trial's training is, apart from its tensors: what a regroup hands to replicas that join
+// and a checkpoint keeps. The same on all members of a group between two steps.
 struct TrainingPosition {
   static constexpr std::size_t kKeptEvaluations = 32;
 
@@ -50,8 +50,8 @@ struct TrainingPosition {
   std::vector<ModelPosition> models;
   std::map<EvaluationKey, std::vector<double>> evaluation_results;  // the latest
 
-  // Grows with everything that members do together: of two positions, the one with the larger order
-  // is further.
+  // Grows with everything that members do together: when two positions are compared, the one with
+  // the larger order is further.
   std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t> Order() const {
     return {step, epoch, evaluations, models_stepped};
   }
@@ -63,6 +63,9 @@ struct TrainingPosition {
   // For a program that is still on its way to an epoch that the group has reached without it: the
   // result of that call, or the newest that is kept; NaNs if nothing is kept.
   std::vector<double> PastEvaluation(const EvaluationKey& key, std::size_t sums) const;
+  // The step after which the epoch was evaluated first, of what is kept; the present one if nothing
+  // of that epoch is.
+  std::int64_t FirstEvaluatedStep(std::int64_t of_epoch) const;
 
   // One line of text each; numbers keep all their digits.
   std::string Encode() const;

@@ -138,6 +138,15 @@ int esp_set_data(const EspalierData* data) {
   });
 }
 
+int esp_rehearse() {
+  return Done([&] {
+    Engine().RehearsePasses([] {
+      espalier::python::Exchange::The().Ask(
+          {}, [](const EspalierCallbacks& python) { return python.rehearse(); });
+    });
+  });
+}
+
 int esp_next_epoch(int64_t epochs) {
   return static_cast<int>(Guarded([&] {
     Engine().EndMicrobatch();

@@ -37,6 +37,8 @@ typedef struct {
                    double progress, double base_batch_size, double dataset_size);
   // The process ends after this. Any thread.
   void (*before_exit)(void);
+  // What esp_rehearse is about: a forward and backward pass as of a microbatch, and maybe steps.
+  int (*rehearse)(void);
 } EspalierCallbacks;
 
 // The last failure of this thread. `kind`: 1 wrong use, 2 the trial cannot go on, 3 a callback has
@@ -83,7 +85,7 @@ typedef struct {
   double max_gradient_norm;
   int64_t is_adam;
 } EspalierModelOptions;
-// Of what torch.ops.espalier.describe_model was given last. Returns its number.
+// Adds the model that torch.ops.espalier.describe_model was given last. Returns its number.
 int64_t esp_add_model(const EspalierModelOptions* options);
 
 typedef struct {
@@ -95,6 +97,10 @@ typedef struct {
   int64_t accumulation;
 } EspalierData;
 int esp_set_data(const EspalierData* data);
+
+// Before the first epoch: has a microbatch rehearsed, of which nothing is left in models,
+// optimizers and random generators. esp_step comes to 3 in it.
+int esp_rehearse(void);
 
 // Returns 1 if there is a next epoch, 0 if not.
 int esp_next_epoch(int64_t epochs);
@@ -125,7 +131,7 @@ typedef struct {
   int64_t step;
   int64_t call;
   int64_t state;        // 0: to be done. 1: done, its result has come from others. 2: long ago
-  int64_t accumulator;  // whose sums the caller asks for, from 1; 0: an evaluation
+  int64_t accumulator;  // the accumulator that is summed, from 1; 0: an evaluation
 } EspalierEvaluation;
 int esp_begin_evaluation(EspalierEvaluation* evaluation);
 // Merges all sums. Returns 1 if that was done here, 0 if the group was lost: then another has

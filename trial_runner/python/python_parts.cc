@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <caffe2/serialize/inline_container.h>
 
+#include <algorithm>
 #include <cmath>
 #include <istream>
 #include <iterator>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "trial_runner/torch/host_copies.h"
 #include "tuner/base/status.h"
 
 namespace espalier::python {
@@ -36,17 +38,22 @@ PythonModel::PythonModel(const ModelDescription& described)
 
 PythonOptimizer::PythonOptimizer(std::int64_t model, const ModelDescription& described,
                                  bool is_adam)
-    : model_(model),
-      groups_(described.groups),
-      is_adam_(is_adam),
-      rates_(described.groups.size()) {}
+    : model_(model), groups_(described.groups), is_adam_(is_adam), rates_(described.groups.size()) {
+  for (const std::vector<at::Tensor>& group : groups_) {
+    std::ranges::copy_if(group, std::back_inserter(trained_),
+                         [](const at::Tensor& p) { return p.requires_grad(); });
+  }
+}
 
 void PythonOptimizer::Step(std::span<const double> factors, const at::Tensor& /*found_inf*/) {
   last_factor_ = factors.front();
   The().Ask({}, [&](const EspalierCallbacks& python) {
     return python.step(model_, factors.data(), std::ssize(factors));
   });
-  for (std::int64_t& step : moments_.steps) ++step;
+  // Adam counts steps for each parameter, and none where it had no gradient.
+  for (std::size_t i = 0; i < moments_.steps.size(); ++i) {
+    if (trained_[i].grad().defined()) ++moments_.steps[i];
+  }
 }
 
 std::vector<Preconditioner> PythonOptimizer::Preconditioners(
@@ -81,7 +88,8 @@ absl::Status PythonOptimizer::Read(StateReader& from) {
   ESPALIER_ASSIGN_OR_RETURN(const std::string_view text, from.Text());
   state.texts.emplace_back(text);
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t count, from.Integer());
-  const at::Device device = groups_.front().front().device();
+  const auto filled = std::ranges::find_if(groups_, [](const auto& g) { return !g.empty(); });
+  const at::Device device = filled == groups_.end() ? at::kCPU : filled->front().device();
   for (std::int64_t i = 0; i < count; ++i) {
     ESPALIER_ASSIGN_OR_RETURN(const std::int64_t on_host, from.Integer());
     ESPALIER_RETURN_IF_ERROR(
@@ -147,12 +155,7 @@ namespace {
 class PickledCopy final : public TrainingStateCopy {
  public:
   PickledCopy(std::string pickle, const std::vector<at::Tensor>& memory)
-      : pickle_(std::move(pickle)) {
-    for (const at::Tensor& storage : memory) {
-      memory_.push_back(
-          storage.to(at::kCPU, storage.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
-    }
-  }
+      : pickle_(std::move(pickle)), memory_(memory) {}
 
   absl::Status Write(const ByteSink& sink) const override {
     try {
@@ -168,9 +171,10 @@ class PickledCopy final : public TrainingStateCopy {
       text(".format_version", "1");
       text(".storage_alignment", "64");
       text("byteorder", "little");
-      for (std::size_t i = 0; i < memory_.size(); ++i) {
-        writer.writeRecord(absl::StrCat("data/", i), memory_[i].const_data_ptr(),
-                           memory_[i].nbytes());
+      const std::vector<at::Tensor>& memory = memory_.Await();
+      for (std::size_t i = 0; i < memory.size(); ++i) {
+        writer.writeRecord(absl::StrCat("data/", i), memory[i].const_data_ptr(),
+                           memory[i].nbytes());
       }
       writer.writeEndOfFile();
       return absl::OkStatus();
@@ -181,7 +185,7 @@ class PickledCopy final : public TrainingStateCopy {
 
  private:
   const std::string pickle_;
-  std::vector<at::Tensor> memory_;  // of each storage that the pickle names
+  const HostCopies memory_;  // of each storage that the pickle names
 };
 
 }  // namespace

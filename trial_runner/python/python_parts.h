@@ -62,7 +62,8 @@ class PythonOptimizer final : public OptimizerPart {
   const bool is_adam_;
   std::vector<double> rates_;
   double last_factor_ = 1;
-  SecondMoments moments_;
+  std::vector<at::Tensor> trained_;  // of all groups those that required a gradient at first
+  SecondMoments moments_;            // of these
   std::optional<Parcel> arriving_;
 };
 
@@ -88,7 +89,7 @@ class PythonState final : public State {
   const std::string name_;
 };
 
-class PythonSums final : public TrainingEngine::ProgramSums {
+class PythonSums final : public ProgramSums {
  public:
   bool empty() const override { return false; }
   std::string Own() const override;

@@ -28,7 +28,7 @@ Trial& Session::trial() {
 TrainingEngine& Session::engine() {
   if (!engine_) {
     engine_ = std::make_shared<TrainingEngine>(context(), std::make_unique<PythonCheckpoints>());
-    engine_->SetProgramSums(std::make_unique<PythonSums>());
+    engine_->sums().SetProgramSums(std::make_unique<PythonSums>());
     context().engine = engine_;
   }
   return *engine_;

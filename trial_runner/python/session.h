@@ -27,7 +27,7 @@ class Session {
   bool has_engine() const { return engine_ != nullptr; }
   TrainingEngine& engine();
 
-  // Of what is described in the exchange.
+  // Adds the model that is described in the exchange.
   std::int64_t AddModel(const EspalierModelOptions& options);
   void AddState(const std::string& name);
   void SetRates(std::int64_t model, std::vector<double> rates);

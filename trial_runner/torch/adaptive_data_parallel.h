@@ -79,7 +79,9 @@ class AutocastGuard {
 // accumulation, as in a plain loop. Evaluate may be called on any of them.
 //
 // Model and optimizer must outlive it; parameters are of float, bfloat16 or half, and all on one
-// device. Use it from one thread. A mistake in its use ends the program with exit code 2 and a message.
+// device. Those that require no gradient when it is made are never trained, and take no memory for
+// it; freeze after that what is to be frozen for a while. Use it from one thread. A mistake in its
+// use ends the program with exit code 2 and a message.
 class AdaptiveDataParallel {
  public:
   AdaptiveDataParallel(Trial& trial, torch::nn::Module& model, torch::optim::Optimizer& optimizer,

@@ -16,10 +16,10 @@ namespace espalier {
 
 // Tells the service which members of its group this replica cannot reach. Once the replica has
 // waited for the others for kStuckAfter_s, in a formation or a collective, a thread of the watch
-// tries each one's address, and does so again every so often. While all of them answer nothing is
-// said: some member is slow, which it may be. The members that wait also tell one another where in
-// their programs they do: this shows who waits for whom, and that none will go on where they wait
-// at different places.
+// tries each one's address, and does so again every so often. While all of them answer it reports
+// nothing: some member is slow, which is allowed. The waiting members also tell one another where
+// in their programs they wait: this shows which member waits for which, and that none will go on if
+// they wait at different places.
 class ContactWatch {
  public:
   static constexpr double kStuckAfter_s = 5;

@@ -18,6 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "trial_runner/collectives/cuda_library.h"
+#include "tuner/base/environment.h"
 #include "tuner/base/protocol.h"
 #include "tuner/base/status.h"
 
@@ -28,11 +29,6 @@ using Part = StepTimer::Part;
 using Clock = std::chrono::steady_clock;
 
 constexpr double kSecondsPerMillisecond = 1e-3;
-
-std::string Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 double& TimeOf(StepTimer::Times& times, Part part) {
   switch (part) {
@@ -131,7 +127,7 @@ class GpuStepTimer final : public StepTimer {
 };
 
 absl::StatusOr<double> MemoryShare() {
-  const std::string text = Variable("ESPALIER_GPU_MEMORY_SHARE");
+  const std::string text = EnvironmentVariable("ESPALIER_GPU_MEMORY_SHARE");
   double share = 1;
   if (!text.empty() && (!absl::SimpleAtod(text, &share) || !(share > 0 && share <= 1))) {
     return absl::InvalidArgumentError(
@@ -141,15 +137,12 @@ absl::StatusOr<double> MemoryShare() {
   return share;
 }
 
-// Whether an NVIDIA driver is loaded, without loading anything of CUDA's.
-bool MachineHasDriver() { return access("/dev/nvidiactl", F_OK) == 0; }
-
-absl::Status Prepare(double memory_share) {
-  ESPALIER_ASSIGN_OR_RETURN(const CudaLibrary* const cuda, LoadCudaLibrary());
+absl::Status Prepare(const DeviceFacts& facts, double memory_share) {
+  ESPALIER_ASSIGN_OR_RETURN(const CudaLibrary* const cuda, facts.load());
   const absl::Status devices = cuda->device_count().status();
   EndIfSlotIsAtFault(devices);
   ESPALIER_RETURN_IF_ERROR(devices);
-  if (!at::hasCUDA()) {
+  if (!facts.libtorch_has_cuda()) {
     return absl::FailedPreconditionError(
         "LibTorch had looked for CUDA before its CUDA part was loaded: make the Trial before "
         "anything else of LibTorch, at::manual_seed too");
@@ -160,18 +153,29 @@ absl::Status Prepare(double memory_share) {
 }  // namespace
 
 absl::StatusOr<c10::Device> AssignedDevice() {
+  DeviceFacts facts{.visible = std::nullopt,
+                    .in_slot = std::getenv("ESPALIER_CONTROL_FD") != nullptr,
+                    // Without loading anything of CUDA's.
+                    .has_driver = access("/dev/nvidiactl", F_OK) == 0,
+                    .built_with_cuda = BuiltWithCuda(),
+                    .load = LoadCudaLibrary,
+                    .libtorch_has_cuda = [] { return at::hasCUDA(); }};
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) facts.visible = visible;
+  return AssignedDevice(facts);
+}
+
+absl::StatusOr<c10::Device> AssignedDevice(const DeviceFacts& facts) {
   ESPALIER_ASSIGN_OR_RETURN(const double share, MemoryShare());
   // Agents set it for their replicas, but where they found no driver.
-  const bool is_set = std::getenv("CUDA_VISIBLE_DEVICES") != nullptr ||
-                      std::getenv("ESPALIER_CONTROL_FD") != nullptr;
-  const std::string named = Variable("CUDA_VISIBLE_DEVICES");
-  const bool wanted = is_set ? !named.empty() && !named.starts_with("-") : MachineHasDriver();
-  if (wanted && !BuiltWithCuda()) {
+  const bool is_set = facts.visible || facts.in_slot;
+  const std::string named = facts.visible.value_or("");
+  const bool wanted = is_set ? !named.empty() && !named.starts_with("-") : facts.has_driver;
+  if (wanted && !facts.built_with_cuda) {
     std::fprintf(stderr,
                  "espalier: there is a GPU, but this build is without CUDA: training on the CPU\n");
   }
-  if (!wanted || !BuiltWithCuda()) return c10::Device(c10::kCPU);
-  if (const absl::Status prepared = Prepare(share); !prepared.ok()) {
+  if (!wanted || !facts.built_with_cuda) return c10::Device(c10::kCPU);
+  if (const absl::Status prepared = Prepare(facts, share); !prepared.ok()) {
     return absl::FailedPreconditionError(absl::StrCat(
         is_set
             ? absl::StrCat("environment variable CUDA_VISIBLE_DEVICES=\"", named, "\" names a GPU")
@@ -187,7 +191,8 @@ void EndIfSlotIsAtFault(const absl::Status& devices) {
   std::fprintf(stderr,
                "espalier: CUDA cannot be used with CUDA_VISIBLE_DEVICES=\"%s\": %s; this replica "
                "ends, so that the trial goes on elsewhere\n",
-               Variable("CUDA_VISIBLE_DEVICES").c_str(), std::string(devices.message()).c_str());
+               EnvironmentVariable("CUDA_VISIBLE_DEVICES").c_str(),
+               std::string(devices.message()).c_str());
   std::fflush(nullptr);
   _exit(kSlotAtFaultExitCode);
 }
@@ -199,6 +204,19 @@ std::optional<std::string> MisplacedModel(const std::string& what, c10::Device p
                       assigned.str(),
                       ": move the model there (to(trial.device())) before you make its optimizer, "
                       "and move each batch");
+}
+
+GradientKernel GradientKernelFor(c10::Device device) {
+  if (!device.is_cuda() || EnvironmentVariable("ESPALIER_GRADIENT_KERNEL") == "off") return nullptr;
+  const auto find = [device]() -> absl::StatusOr<GradientKernel> {
+    ESPALIER_ASSIGN_OR_RETURN(const CudaLibrary* const cuda, LoadCudaLibrary());
+    return cuda->gradient_kernel(device.index());
+  };
+  const absl::StatusOr<GradientKernel> kernel = find();
+  if (kernel.ok()) return *kernel;
+  std::fprintf(stderr, "espalier: gradients are measured by LibTorch's operations: %s\n",
+               std::string(kernel.status().message()).c_str());
+  return nullptr;
 }
 
 std::int64_t AllocatedBytes(c10::Device device) {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "trial_runner/collectives/cuda_library.h"
+#include "trial_runner/kernels/gradient_kernel.h"
 
 namespace espalier {
 
@@ -22,6 +24,17 @@ namespace espalier {
 // Call it before anything else of LibTorch: it loads LibTorch's CUDA part.
 absl::StatusOr<c10::Device> AssignedDevice();
 
+// What it goes by beside the share of memory, so that tests need no GPU.
+struct DeviceFacts {
+  std::optional<std::string> visible;  // CUDA_VISIBLE_DEVICES; none: it is not set
+  bool in_slot = false;                // an agent has started this process
+  bool has_driver = false;             // an NVIDIA driver is loaded
+  bool built_with_cuda = false;
+  absl::StatusOr<const CudaLibrary*> (*load)() = nullptr;
+  bool (*libtorch_has_cuda)() = nullptr;  // asked once that is loaded
+};
+absl::StatusOr<c10::Device> AssignedDevice(const DeviceFacts& facts);
+
 // Ends a replica in an agent's slot (ESPALIER_CONTROL_FD) with kSlotAtFaultExitCode where CUDA
 // tells no devices there: its trial is to be tried in another one. Does nothing to a program that
 // was started by hand, and none where there are devices.
@@ -31,6 +44,11 @@ void EndIfSlotIsAtFault(const absl::Status& devices);
 // names the model, `placed` is where its parameters are.
 std::optional<std::string> MisplacedModel(const std::string& what, c10::Device placed,
                                           c10::Device assigned);
+
+// Our kernel for gradients on the device. Null, so that LibTorch's operations are used: on the CPU,
+// where ESPALIER_GRADIENT_KERNEL is "off", and, which is said on standard error, where CUDA cannot
+// run it.
+GradientKernel GradientKernelFor(c10::Device device);
 
 // How many bytes LibTorch has allocated on the device for tensors; 0 for the CPU, where they are
 // not counted.

@@ -30,7 +30,7 @@ class DeviceStepTimes {
   // Ends the step, whose `times` lack all but its count of microbatches. Returns the steps that the
   // device is through with since the last call, in their order.
   std::vector<Step> EndStep(const Step& step);
-  // The step under way came to nothing, and nobody asks any more what those before took.
+  // Drops the step under way, which was abandoned, and the times of those before it.
   void Reset();
 
  private:

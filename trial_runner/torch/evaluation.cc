@@ -1,4 +1,4 @@
-// TrainingEngine's evaluations: sums over samples that are cut over the replicas.
+// TrainingEngine's evaluations, and what else replicas compute together outside of steps.
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -17,19 +18,18 @@
 
 namespace espalier {
 
-absl::Status TrainingEngine::ShareBuffers() {
-  if (group_.size() == 1) return absl::OkStatus();
+namespace {
+
+absl::Status ShareBuffers(ReplicaGroup& group, const OptimizerStep& step) {
+  if (group.size() == 1) return absl::OkStatus();
+  const std::vector<at::Tensor> buffers = step.Buffers();
   std::int64_t bytes = 0;
-  std::vector<at::Tensor> buffers;
-  for (const auto& model : models_) {
-    for (NamedTensor& b : model->model().Buffers()) buffers.push_back(std::move(b.tensor));
-  }
   for (const at::Tensor& b : buffers) bytes += static_cast<std::int64_t>(b.nbytes());
   if (bytes == 0) return absl::OkStatus();
   // Running statistics differ between replicas; rank 0's count, as they do in a checkpoint.
   auto packed = std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(bytes));
   std::size_t offset = 0;
-  if (group_.rank() == 0) {
+  if (group.rank() == 0) {
     const HostCopies copies(buffers);
     for (const at::Tensor& copy : copies.Await()) {
       const at::Tensor whole = copy.contiguous();
@@ -37,7 +37,7 @@ absl::Status TrainingEngine::ShareBuffers() {
       offset += whole.nbytes();
     }
   }
-  ESPALIER_RETURN_IF_ERROR(group_.Broadcast(CollectiveBuffer::Of(packed), 0));
+  ESPALIER_RETURN_IF_ERROR(group.Broadcast(CollectiveBuffer::Of(packed), 0));
   offset = 0;
   for (const at::Tensor& b : buffers) {
     const bool pinned = b.is_cuda();
@@ -49,28 +49,29 @@ absl::Status TrainingEngine::ShareBuffers() {
   return absl::OkStatus();
 }
 
-absl::Status TrainingEngine::EvaluateShare(std::int64_t size, std::int64_t batch_size,
-                                           const SumOver& sum_over, std::vector<double>& sums,
-                                           bool& pending) {
-  ESPALIER_RETURN_IF_ERROR(ShareBuffers());
-  const SampleSlice share = CutEvenly({0, size}, group_.rank(), group_.size());
-  auto totals = std::make_shared<std::vector<double>>(sums.size() + 1);
+// The sums over all samples, from each member's over its share of them.
+absl::StatusOr<std::vector<double>> EvaluateShares(ReplicaGroup& group, std::int64_t size,
+                                                   std::int64_t batch_size, std::size_t sums,
+                                                   const TrainingEngine::SumOver& sum_over,
+                                                   bool& all_know) {
+  const SampleSlice share = CutEvenly({0, size}, group.rank(), group.size());
+  auto totals = std::make_shared<std::vector<double>>(sums + 1);
   for (std::int64_t done = 0; done < share.size; done += batch_size) {
-    if (group_.Abandoned()) return absl::AbortedError("the group is broken");
+    if (group.Abandoned()) return absl::AbortedError("the group is broken");
     const std::vector<double> part = sum_over(
         at::arange(share.begin + done, share.begin + std::min(done + batch_size, share.size)));
-    if (part.size() != sums.size()) {
-      BadUse(absl::StrCat("EvaluateSums: the function gave ", part.size(), " sums: want ",
-                          sums.size()));
+    if (part.size() != sums) {
+      BadUse(absl::StrCat("EvaluateSums: the function gave ", part.size(), " sums: want ", sums));
     }
     for (std::size_t i = 0; i < part.size(); ++i) (*totals)[i] += part[i];
   }
-  totals->back() = group_.Pending() ? 1 : 0;
-  ESPALIER_RETURN_IF_ERROR(group_.AllReduceSum(CollectiveBuffer::Of(totals)));
-  std::copy(totals->begin(), totals->end() - 1, sums.begin());
-  pending = !group_.narrowed() && std::lround(totals->back()) == group_.size();
-  return absl::OkStatus();
+  totals->back() = group.Pending() ? 1 : 0;
+  ESPALIER_RETURN_IF_ERROR(group.AllReduceSum(CollectiveBuffer::Of(totals)));
+  all_know = !group.narrowed() && std::lround(totals->back()) == group.size();
+  return std::vector<double>(totals->begin(), totals->end() - 1);
 }
+
+}  // namespace
 
 ProgramPlace TrainingEngine::PlaceOf(const EvaluationKey& key, std::int64_t accumulator) {
   const auto kind = accumulator > 0 ? ProgramPlace::Kind::kSums : ProgramPlace::Kind::kEvaluation;
@@ -81,56 +82,94 @@ ProgramPlace TrainingEngine::PlaceOf(const EvaluationKey& key, std::int64_t accu
           .accumulator = accumulator};
 }
 
-EvaluationKey TrainingEngine::NextEvaluationKey() {
-  const std::int64_t step = state_.position.step;
-  // A spare that left between two evaluations of an epoch and comes back when the others have gone
-  // on to another one is still between the two, whatever step they are at.
-  const bool goes_on = next_evaluation_.epoch == local_epoch_ && !trained_since_evaluation_ &&
-                       state_.position.epoch > local_epoch_;
-  if (goes_on) {
-    next_evaluation_.step = step;
-  } else if (next_evaluation_.epoch != local_epoch_ || next_evaluation_.step != step) {
-    next_evaluation_ = {local_epoch_, step, 0};
+// What all members compute together at a place that they all come to, unless it is known already.
+// Where the group is lost meanwhile, the next one does it again.
+std::vector<double> TrainingEngine::ComputeTogether(const EvaluationKey& key,
+                                                    std::int64_t accumulator, std::size_t sums,
+                                                    const Computation& compute) {
+  TrainingPosition& p = state_.position;
+  EvaluationState known = StateOf(key);
+  for (; known == EvaluationState::kToDo; known = StateOf(key)) {
+    bool all_know = false;
+    const absl::Status met = group_.Meet(PlaceOf(key, accumulator));
+    const auto result = met.ok() ? compute(all_know) : absl::StatusOr<std::vector<double>>(met);
+    if (result.ok()) {
+      p.AddEvaluation(key, *result);
+      last_step_end_ = Clock::now();
+    }
+    if (!result.ok() || all_know) Regroup(/*broken=*/!result.ok());
   }
-  trained_since_evaluation_ = false;
-  const EvaluationKey key = next_evaluation_;
-  ++next_evaluation_.call;
-  return key;
+  return known == EvaluationState::kDone ? p.evaluation_results.at(key)
+                                         : p.PastEvaluation(key, sums);
 }
 
 std::vector<double> TrainingEngine::Evaluate(std::int64_t size, std::int64_t batch_size,
                                              std::size_t sums, const SumOver& sum_over) {
   if (size < 1 || batch_size < 1) BadUse("Evaluate: size and batch_size are positive numbers");
   if (!group_.joined()) BadUse("Evaluate was called before NextEpoch");
-  if (answer_due_) BadUse("Evaluate was called where Step was due");
+  if (step_.answer_due()) BadUse("Evaluate was called where Step was due");
   RegroupBeforeEvaluation();
-  TrainingPosition& p = state_.position;
-  const EvaluationKey key = NextEvaluationKey();
+  const EvaluationKey key = evaluation_keys_.Next(local_epoch_, state_.position);
 
+  const auto& models = step_.models();
   std::vector<bool> were_training;
-  for (const auto& model : models_) {
+  for (const auto& model : models) {
     were_training.push_back(model->model().training());
     model->model().Train(false);
   }
   const absl::Cleanup restore_modes = [&] {
-    for (std::size_t i = 0; i < models_.size(); ++i) models_[i]->model().Train(were_training[i]);
+    for (std::size_t i = 0; i < models.size(); ++i) models[i]->model().Train(were_training[i]);
   };
   const at::NoGradGuard no_grad;
-  while (!p.evaluation_results.contains(key)) {
-    // A spare that was adopted comes this way when the others have long gone on.
-    if (p.epoch > key.epoch || p.step > key.step) return p.PastEvaluation(key, sums);
-    std::vector<double> result(sums);
-    bool all_know = false;
-    absl::Status done = group_.Meet(PlaceOf(key));
-    if (done.ok()) done = EvaluateShare(size, batch_size, sum_over, result, all_know);
-    if (done.ok()) {
-      p.AddEvaluation(key, result);
-      last_step_end_ = Clock::now();
-    }
-    if (!done.ok() || all_know) Regroup(/*broken=*/!done.ok());
+  return ComputeTogether(key, 0, sums, [&](bool& all_know) -> absl::StatusOr<std::vector<double>> {
+    ESPALIER_RETURN_IF_ERROR(ShareBuffers(group_, step_));
+    return EvaluateShares(group_, size, batch_size, sums, sum_over, all_know);
+  });
+}
+
+EvaluationKey TrainingEngine::BeginEvaluation() {
+  if (!group_.joined()) BadUse("an evaluation was begun before the first epoch");
+  RegroupBeforeEvaluation();
+  return evaluation_keys_.Next(local_epoch_, state_.position);
+}
+
+TrainingEngine::EvaluationState TrainingEngine::StateOf(const EvaluationKey& key) const {
+  const TrainingPosition& p = state_.position;
+  if (p.evaluation_results.contains(key)) return EvaluationState::kDone;
+  // A spare that was adopted comes this way when the others have long gone on.
+  if (p.epoch > key.epoch || p.step > key.step) return EvaluationState::kPast;
+  return EvaluationState::kToDo;
+}
+
+bool TrainingEngine::MergeEvaluation(const EvaluationKey& key, std::int64_t accumulator) {
+  bool all_know = false;
+  if (group_.Abandoned() || !group_.Meet(PlaceOf(key, accumulator)).ok() ||
+      !sums_.Merge(all_know).ok()) {
+    Regroup(/*broken=*/true);
+    return false;
   }
-  const std::vector<double> result = p.evaluation_results.at(key);
-  return result;
+  state_.position.AddEvaluation(key, {});
+  last_step_end_ = Clock::now();
+  regroup_due_ = regroup_due_ || all_know;
+  return true;
+}
+
+std::vector<double> TrainingEngine::SynchronizeSums(std::int64_t accumulator, std::size_t begin,
+                                                    std::size_t count) {
+  if (!group_.joined()) BadUse("Synchronize was called before NextEpoch");
+  if (step_.answer_due() || InMidEpoch()) {
+    BadUse(
+        "Synchronize was called in mid-epoch, where replicas that join would not: call it after "
+        "the last batch");
+  }
+  RegroupBeforeEvaluation();
+  const EvaluationKey key = evaluation_keys_.Next(local_epoch_, state_.position);
+  if (StateOf(key) == EvaluationState::kDone) state_.sums.Forget(begin, count);
+  return ComputeTogether(key, accumulator, count,
+                         [&](bool& all_know) -> absl::StatusOr<std::vector<double>> {
+                           ESPALIER_RETURN_IF_ERROR(sums_.Merge(all_know));
+                           return state_.sums.Take(begin, count);
+                         });
 }
 
 }  // namespace espalier

@@ -6,15 +6,18 @@
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/util/StringUtil.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
-#include "trial_runner/torch/norm_kernels.h"
+#include "absl/strings/str_cat.h"
+#include "trial_runner/kernels/norm_kernels.h"
 #include "tuner/base/check.h"
 
 namespace espalier {
@@ -23,7 +26,13 @@ namespace {
 // The ranks whose compute times fit into the tail before it has to grow.
 constexpr int kUsualReplicas = 64;
 
-std::size_t Count(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
+// Autograd hands it to whoever runs backward, whichever thread it has come up in.
+[[noreturn]] void RefuseSparse(const GradientBuckets::Parameter& parameter) {
+  throw std::invalid_argument(absl::StrCat(
+      "espalier: the gradient of parameter \"", parameter.name, "\" of shape ",
+      c10::str(parameter.tensor.sizes()),
+      " is sparse, and replicas bring together dense ones: want sparse=False where it is used"));
+}
 
 }  // namespace
 
@@ -51,12 +60,14 @@ struct GradientBuckets::PreHook : torch::autograd::FunctionPreHook {
 };
 
 GradientBuckets::GradientBuckets(std::vector<Parameter> parameters, std::size_t groups,
-                                 std::int64_t bucket_bytes, Arithmetic arithmetic)
+                                 std::int64_t bucket_bytes, Arithmetic arithmetic,
+                                 GradientKernel kernel)
     : parameters_(std::move(parameters)),
       groups_(groups),
       offsets_(parameters_.size()),
       device_(parameters_.front().tensor.device()),
       arithmetic_(arithmetic),
+      kernel_(kernel),
       local_sqr_(groups),
       used_(parameters_.size()),
       waiting_(parameters_.size()) {
@@ -98,7 +109,12 @@ void GradientBuckets::Attach() {
   Detach();
   if (!self_) self_ = std::make_shared<GradientBuckets*>(this);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    // Null where the program lets the parameter require no gradient for a while.
     accumulators_.push_back(torch::autograd::impl::grad_accumulator(parameters_[i].tensor));
+    if (!accumulators_.back()) {
+      hooks_.push_back(0);
+      continue;
+    }
     torch::autograd::Node& node = *accumulators_.back();
     hooks_.push_back(node.add_post_hook(std::make_unique<Hook>(*this, i)));
     const bool has_one =
@@ -112,8 +128,9 @@ void GradientBuckets::Attach() {
 
 void GradientBuckets::AttachIfMoved() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (torch::autograd::impl::try_get_grad_accumulator(parameters_[i].tensor) !=
-        accumulators_[i]) {
+    const at::Tensor& p = parameters_[i].tensor;
+    const bool moved = torch::autograd::impl::try_get_grad_accumulator(p) != accumulators_[i];
+    if (moved || (p.requires_grad() && !accumulators_[i])) {
       Attach();
       return;
     }
@@ -121,7 +138,9 @@ void GradientBuckets::AttachIfMoved() {
 }
 
 void GradientBuckets::Detach() {
-  for (std::size_t i = 0; i < hooks_.size(); ++i) accumulators_[i]->del_post_hook(hooks_[i]);
+  for (std::size_t i = 0; i < hooks_.size(); ++i) {
+    if (accumulators_[i]) accumulators_[i]->del_post_hook(hooks_[i]);
+  }
   accumulators_.clear();
   hooks_.clear();
 }
@@ -181,6 +200,15 @@ at::Tensor GradientBuckets::Flat(const at::Tensor& like_parameter, std::size_t i
   return ordered.as_strided({p.numel()}, {1}).to(at::kFloat);
 }
 
+// The same, without any operation where they lie so already.
+at::Tensor GradientBuckets::InMemorysOrder(const at::Tensor& like_parameter,
+                                           std::size_t index) const {
+  const at::Tensor& p = parameters_[index].tensor;
+  const bool as_it_is = like_parameter.scalar_type() == at::kFloat &&
+                        p.is_non_overlapping_and_dense() && like_parameter.strides() == p.strides();
+  return as_it_is ? like_parameter : Flat(like_parameter, index);
+}
+
 void GradientBuckets::PointGradientsInto(const at::Tensor& memory) {
   gradients_ = memory;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -192,6 +220,7 @@ void GradientBuckets::PointGradientsInto(const at::Tensor& memory) {
 // ---- one pass ---------------------------------------------------------------------------------
 
 void GradientBuckets::Begin(const Pass& pass, Collectives& collectives, int replicas) {
+  AttachIfMoved();
   pass_ = pass;
   open_ = true;
   end_awaited_ = reduced_ = false;
@@ -214,7 +243,7 @@ void GradientBuckets::Begin(const Pass& pass, Collectives& collectives, int repl
     if (!fits && !(pass.keep && on_host())) MakeMemory();
     if (tail_.defined()) tail_.zero_();
     if (group_sqr_.defined()) group_sqr_.zero_();
-    if (!on_host()) RefreshScales();
+    if (!on_host() && kernel_ == nullptr) RefreshScales();
   }
   for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters.size();
   next_bucket_ = 0;
@@ -224,6 +253,7 @@ void GradientBuckets::OnReady(std::size_t index) {
   if (!open_) return;  // another model's backward came through this one
   at::Tensor& gradient = parameters_[index].tensor.mutable_grad();
   if (!gradient.defined()) return;
+  if (gradient.layout() != at::kStrided) RefuseSparse(parameters_[index]);
   if (at_backwards_end_ && !std::exchange(end_awaited_, true)) {
     torch::autograd::Engine::get_default_engine().queue_callback([this] {
       end_awaited_ = false;
@@ -288,13 +318,18 @@ void GradientBuckets::AddEarlier() {
 void GradientBuckets::Fold(std::size_t index, const at::Tensor& gradient) {
   const at::Tensor whole = Flat(gradient, index);
   local_sqr_[parameters_[index].group] +=
-      pass_.norm_factor * FoldGradient(whole.const_data_ptr<float>(), Count(whole), ScaleOf(index),
+      pass_.norm_factor * FoldGradient(whole.const_data_ptr<float>(),
+                                       static_cast<std::size_t>(whole.numel()), ScaleOf(index),
                                        static_cast<float>(pass_.weight), !pass_.first,
                                        memory_.mutable_data_ptr<float>() + offsets_[index]);
 }
 
 void GradientBuckets::FoldBucket(const Bucket& bucket) {
   const at::NoGradGuard no_grad;
+  if (kernel_ != nullptr) {
+    FoldBucketByKernel(bucket);
+    return;
+  }
   std::vector<at::Tensor> parts;
   bool any = false;
   for (const std::size_t i : bucket.parameters) {
@@ -340,7 +375,17 @@ void GradientBuckets::BeginBucket(const Bucket& bucket) {
        .owner = std::make_shared<at::Tensor>(memory_)});
 }
 
+// Of parameters that the program lets require gradients since Begin, which found no node to hook.
+void GradientBuckets::TakeUnhooked() {
+  const bool awaited = std::exchange(end_awaited_, true);  // it is the end
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!accumulators_[i] && parameters_[i].tensor.grad().defined()) OnReady(i);
+  }
+  end_awaited_ = awaited;
+}
+
 void GradientBuckets::End() {
+  TakeUnhooked();
   open_ = false;
   if (pass_.keep && on_host()) return;
   for (Bucket& bucket : buckets_) {
@@ -380,17 +425,22 @@ void GradientBuckets::SendTail() {
   }
 }
 
-// On a device with the step's sums, so that there is one copy to wait for.
-void GradientBuckets::ReceiveTail() {
-  const at::Tensor there = memory_.narrow(0, size_, tail_.numel());
+// On a device with the step's sums, so that there is one copy to wait for. It need not have the
+// reduced gradients yet: only its stream comes to them.
+GradientBuckets::HostCopy GradientBuckets::BeginReceivingTail() {
+  if (on_host()) return {};
+  const at::NoGradGuard no_grad;
+  return BeginCopyToHost(at::cat({memory_.narrow(0, size_, tail_.numel()), StepSums()}));
+}
+
+void GradientBuckets::ReceiveTail(const HostCopy& copy) {
   if (on_host()) {
-    tail_.copy_(there);
+    tail_.copy_(memory_.narrow(0, size_, tail_.numel()));
     return;
   }
-  const at::NoGradGuard no_grad;
-  const at::Tensor both = at::cat({there, StepSums()}).cpu();
-  tail_.copy_(both.narrow(0, 0, tail_.numel()));
-  TakeSums(both.const_data_ptr<float>() + tail_.numel());
+  const float* numbers = Await(copy);
+  std::copy_n(numbers, tail_.numel(), tail_.mutable_data_ptr<float>());
+  TakeSums(numbers + tail_.numel());
 }
 
 absl::Status GradientBuckets::Reduce() {
@@ -404,8 +454,10 @@ absl::Status GradientBuckets::Reduce() {
   }
   SendTail();
   while (next_bucket_ < buckets_.size()) BeginBucket(buckets_[next_bucket_++]);
-  if (absl::Status summed = collectives_->WaitAll(); !summed.ok()) return summed;
-  ReceiveTail();
+  HostCopy received;
+  const absl::Status summed = collectives_->WaitAllAnd([&] { received = BeginReceivingTail(); });
+  if (!summed.ok()) return summed;
+  ReceiveTail(received);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     used_[i] = TailAt(used + static_cast<std::int64_t>(i)) > 0;
   }

@@ -7,10 +7,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "trial_runner/collectives/collectives.h"
+#include "trial_runner/kernels/gradient_kernel.h"
 #include "trial_runner/torch/preconditioner.h"
 
 namespace torch::autograd {
@@ -18,8 +20,6 @@ struct Node;
 }
 
 namespace espalier {
-
-struct ElementScale;
 
 // The gradients of one model on their way through an optimizer step: taken from autograd as each is
 // ready, measured, summed over the step's microbatches, and reduced over the group in buckets while
@@ -30,11 +30,11 @@ struct ElementScale;
 //
 // On the host, a step of a single microbatch on a single replica is left where autograd put it:
 // nothing is copied, and the gradients are kept until the next step to be compared with it. On
-// devices all steps go through the buckets' memory, by a few operations a bucket, because starting
-// one for each parameter costs more than its arithmetic; the step's numbers come back in one copy,
-// for which the host waits once a step, or later where the replica is alone. There the memory of
-// the step before is kept for the comparison, and Adam's scale of each element beside it: once or
-// twice the parameters' size.
+// devices all steps go through the buckets' memory, by a kernel of our own or a few operations a
+// bucket, because starting one for each parameter costs more than its arithmetic; the step's
+// numbers come back in one copy, for which the host waits once a step, or later where the replica
+// is alone. There the memory of the step before is kept for the comparison and, without the kernel,
+// Adam's scale of each element beside it: once or twice the parameters' size.
 //
 // Memory to which an abandoned collective may still write is replaced, never reused. Use it from
 // one thread; backward's own threads call in while Begin..End is under way.
@@ -52,14 +52,15 @@ class GradientBuckets {
     kFixedTail,
   };
 
-  // `group` is the index of the parameter's optimizer group. Parameters are dense, of float, bfloat16
-  // or half; the memory, in which gradients are summed, is of float.
+  // `group` is the index of the parameter's optimizer group. Parameters are dense, of float,
+  // bfloat16 or half; the memory, in which gradients are summed, is of float.
   struct Parameter {
     at::Tensor tensor;
     std::size_t group = 0;
+    std::string name = {};  // for errors
   };
-  // By what the arithmetic is done: our own loops over host memory, or LibTorch's operations on
-  // whole buckets, on whatever device.
+  // By what the arithmetic is done: our own loops over host memory, or operations on whole buckets,
+  // on whatever device. The latter are our kernel where one is given, and LibTorch's where none is.
   enum class Arithmetic { kHostLoops, kBucketOperations };
   static Arithmetic UsualFor(at::Device device) {
     return device.is_cpu() ? Arithmetic::kHostLoops : Arithmetic::kBucketOperations;
@@ -69,7 +70,7 @@ class GradientBuckets {
       : GradientBuckets(parameters, groups, bucket_bytes,
                         UsualFor(parameters.front().tensor.device())) {}
   GradientBuckets(std::vector<Parameter> parameters, std::size_t groups, std::int64_t bucket_bytes,
-                  Arithmetic arithmetic);
+                  Arithmetic arithmetic, GradientKernel kernel = nullptr);
   ~GradientBuckets();
   GradientBuckets(const GradientBuckets&) = delete;
   GradientBuckets& operator=(const GradientBuckets&) = delete;
@@ -146,10 +147,13 @@ class GradientBuckets {
 
   // MeasureStep without a wait, of a kept pass by bucket operations. The device can go on with what
   // it finds before the host knows of it.
-  struct Measurement {
-    at::Tensor sums;     // on the device
-    at::Tensor on_host;  // the same, once they are `copied`
+  struct HostCopy {
+    at::Tensor numbers;  // to be read once they are `copied`
     std::optional<c10::Event> copied;
+  };
+  struct Measurement {
+    at::Tensor sums;  // on the device
+    HostCopy on_host;
     bool compared = false;
   };
   Measurement BeginMeasuring(bool previous);
@@ -161,10 +165,9 @@ class GradientBuckets {
   void Clip(const Measurement& measurement, double norm);
 
   // Hooks into the parameters' gradients anew: reading a parameter from an archive gives it another
-  // accumulator, and backward would bypass the hooks of the old one.
+  // accumulator, and backward would bypass the hooks of the old one. A pass begins with it where a
+  // parameter has got another one, or requires a gradient again.
   void Attach();
-  // Does so if a parameter has got another one.
-  void AttachIfMoved();
 
   // Keeps the gradient of a step for the next one's comparison. Before Scale.
   void KeepAsPrevious();
@@ -174,8 +177,8 @@ class GradientBuckets {
   }
   bool has_previous() const { return !previous_.empty() || previous_memory_.defined(); }
 
-  // Gives the memory up to whatever may still write to it, and goes on in fresh memory with the next
-  // pass.
+  // Gives the memory up to whatever may still write to it, and goes on in fresh memory with the
+  // next pass.
   void Renew();
   // Makes that memory ahead, where it is the host's, and has the system give out what backward will
   // need beside it: the first write to a page costs several times what the later ones do.
@@ -198,17 +201,23 @@ class GradientBuckets {
   struct Hook;
   struct PreHook;
 
+  void AttachIfMoved();
   void BeforeGradient();
+  void TakeUnhooked();
   void OnReady(std::size_t index);
   void Fold(std::size_t index, const at::Tensor& gradient);
   void AddEarlier();
   void CompareWithPrevious(std::size_t index);
   bool on_host() const { return arithmetic_ == Arithmetic::kHostLoops; }
   void FoldBucket(const Bucket& bucket);
+  void FoldBucketByKernel(const Bucket& bucket);
   ElementScale ScaleOf(std::size_t index) const;
   void RefreshScales();
   at::Tensor Scaled(const at::Tensor& gradients, const Range& range) const;
   at::Tensor StepSums();
+  at::Tensor StepSumsByKernel() const;
+  GradientPiece PieceOf(std::size_t index, std::vector<at::Tensor>& held) const;
+  void Run(GradientSums& sums) const;
   Norms NormsOf(const float* sums) const;
   void TakeSums(const float* sums);
   void BeginFullBuckets();
@@ -216,6 +225,7 @@ class GradientBuckets {
   void MakeMemory();
   at::Tensor SliceOf(const at::Tensor& memory, std::size_t index) const;
   at::Tensor Flat(const at::Tensor& like_parameter, std::size_t index) const;
+  at::Tensor InMemorysOrder(const at::Tensor& like_parameter, std::size_t index) const;
   void PointGradientsInto(const at::Tensor& memory);
   double SqrOf(std::size_t index, const at::Tensor& gradient) const;
   void Detach();
@@ -223,8 +233,11 @@ class GradientBuckets {
   void SetTailAt(std::int64_t index, double value);
   double TailAt(std::int64_t index) const;
   at::Tensor HostTensor(std::int64_t size) const;
+  HostCopy BeginCopyToHost(const at::Tensor& numbers) const;
+  static const float* Await(const HostCopy& copy);
   void SendTail();
-  void ReceiveTail();
+  HostCopy BeginReceivingTail();
+  void ReceiveTail(const HostCopy& copy);
 
   std::vector<Parameter> parameters_;
   const std::size_t groups_;
@@ -234,6 +247,7 @@ class GradientBuckets {
   std::int64_t size_ = 0;              // gradient elements
   at::Device device_;
   const Arithmetic arithmetic_;
+  const GradientKernel kernel_;  // null: none
   std::vector<Preconditioner> preconditioners_;
 
   at::Tensor memory_;              // weighted sums, then the tail
@@ -248,7 +262,7 @@ class GradientBuckets {
   // Bucket operations.
   at::Tensor previous_memory_;  // of the step before
   at::Tensor gradients_;        // the memory that the parameters' gradients are slices of
-  at::Tensor scales_;           // the preconditioners' factor of each element
+  at::Tensor scales_;           // the preconditioners' factor of each element; without kernel
   bool scales_known_ = false;   // they are those of the present preconditioners
   at::Tensor group_sqr_;        // LocalSqr of this replica
   double norm_sqr_ = 0;         // of the reduced or measured step, without preconditioner

@@ -12,8 +12,8 @@
 #include <cmath>
 #include <utility>
 
+#include "trial_runner/kernels/norm_kernels.h"
 #include "trial_runner/torch/gradient_buckets.h"
-#include "trial_runner/torch/norm_kernels.h"
 #include "tuner/base/check.h"
 
 namespace espalier {
@@ -121,6 +121,7 @@ void GradientBuckets::CompareWithPrevious(std::size_t index) {
 // By group |gradient|^2, |previous|^2 and gradient . previous; then |gradient|^2 of all, without
 // preconditioner. In the memory's order: a parameter without gradient has zeros there.
 at::Tensor GradientBuckets::StepSums() {
+  if (kernel_ != nullptr) return StepSumsByKernel();
   RefreshScales();  // those of a step that was left out count no more
   std::vector<at::Tensor> sums(3 * groups_ + 1);
   const auto add = [&sums](std::size_t index, const at::Tensor& sum) {
@@ -171,21 +172,28 @@ void GradientBuckets::TakeSums(const float* sums) {
 GradientBuckets::Measurement GradientBuckets::BeginMeasuring(bool previous) {
   ESPALIER_CHECK(pass_.keep && !on_host(), "only a kept pass of a device is measured later");
   const at::NoGradGuard no_grad;
-  Measurement measurement{.sums = StepSums(),
-                          .on_host = {},
-                          .copied = {},
-                          .compared = previous && previous_memory_.defined()};
-  measurement.on_host = HostTensor(measurement.sums.numel());
-  measurement.on_host.copy_(measurement.sums, /*non_blocking=*/true);
-  if (device_.is_cpu()) return measurement;
-  measurement.copied.emplace(device_.type());
-  measurement.copied->record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
-  return measurement;
+  const at::Tensor sums = StepSums();
+  return {.sums = sums,
+          .on_host = BeginCopyToHost(sums),
+          .compared = previous && previous_memory_.defined()};
+}
+
+GradientBuckets::HostCopy GradientBuckets::BeginCopyToHost(const at::Tensor& numbers) const {
+  HostCopy copy{.numbers = HostTensor(numbers.numel()), .copied = {}};
+  copy.numbers.copy_(numbers, /*non_blocking=*/true);
+  if (device_.is_cpu()) return copy;
+  copy.copied.emplace(device_.type());
+  copy.copied->record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+  return copy;
+}
+
+const float* GradientBuckets::Await(const HostCopy& copy) {
+  if (copy.copied && !copy.copied->query()) copy.copied->synchronize();
+  return copy.numbers.const_data_ptr<float>();
 }
 
 GradientBuckets::Norms GradientBuckets::Await(const Measurement& measurement) const {
-  if (measurement.copied) measurement.copied->synchronize();
-  Norms norms = NormsOf(measurement.on_host.const_data_ptr<float>());
+  Norms norms = NormsOf(Await(measurement.on_host));
   if (!measurement.compared) norms.Uncompared();
   return norms;
 }

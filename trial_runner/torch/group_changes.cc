@@ -16,12 +16,12 @@ namespace espalier {
 bool TrainingEngine::Divide() {
   // What the others merge meanwhile would take the place of what these have added until now.
   bool all_know = false;
-  if (!MergeSums(all_know).ok()) {
+  if (!sums_.Merge(all_know).ok()) {
     Regroup(/*broken=*/true);
     return false;
   }
   divided_at_ = state_.position.step;
-  group_.Narrow(static_cast<int>(plan_->samples));
+  group_.Narrow(static_cast<int>(step_.plan()->samples));
   return true;
 }
 
@@ -29,20 +29,19 @@ bool TrainingEngine::Divide() {
 // evaluated since was evaluated within its loop.
 void TrainingEngine::ComeTogether(bool in_loop) {
   TrainingPosition& p = state_.position;
-  SettleSteps();
+  step_.Settle();
   state_.SyncStates();
   const bool sat_out = group_.rank() >= group_.size();
-  const bool evaluated = in_loop && next_evaluation_.epoch == local_epoch_ &&
-                         next_evaluation_.step == p.step && p.step > divided_at_;
+  const std::int64_t evaluations =
+      in_loop && p.step > divided_at_ ? evaluation_keys_.CallsAfter(local_epoch_, p.step) : 0;
   const auto said =
       group_.Widen({.kind = ProgramPlace::Kind::kStep, .epoch = p.epoch, .step = divided_at_ + 1},
-                   {group_.Pending() ? 1 : 0, loop_ended_ && InMidEpoch() ? 1 : 0,
-                    evaluated ? next_evaluation_.call : 0});
+                   {group_.Pending() ? 1 : 0, loop_ended_ && InMidEpoch() ? 1 : 0, evaluations});
   if (!said.ok()) {
     Regroup(/*broken=*/true);
     return;
   }
-  plan_.reset();
+  step_.ClearPlan();
   last_step_end_ = Clock::now();
   regroup_due_ = std::all_of(said->begin(), said->end(),
                              [](const std::vector<std::int64_t>& of) { return of[0] != 0; });
@@ -50,48 +49,41 @@ void TrainingEngine::ComeTogether(bool in_loop) {
     // Rank 0 always has a sample.
     others_left_ = said->front()[1] != 0;
     if (const std::int64_t calls = said->front()[2]; calls > 0) {
-      next_evaluation_ = {local_epoch_, p.step, calls};
+      evaluation_keys_.Skip({.epoch = local_epoch_, .step = p.step, .call = calls});
     }
-    for (const auto& model : models_) model->StartGroup(collectives_->FromDeviceToDevice());
+    step_.StartGroup();
     trial_.progress = p.progress;
   }
-  if (p.step == divided_at_) return;
-  for (std::size_t i = 0; i < models_.size(); ++i) FailAfterSkippedSteps(*models_[i], p.models[i]);
+  if (p.step != divided_at_) step_.FailAfterSkippedSteps();
 }
 
 // ---- other groups -------------------------------------------------------------------------------
 
 void TrainingEngine::ReleaseMemory() {
-  for (const auto& model : models_) model->DropGradients();
+  step_.DropGradients();
   EmptyCache(trial_.device);
 }
 
 void TrainingEngine::RegroupIfDue() {
   // Not where a step is still planned: its members may ask for their microbatch again.
-  if (group_.narrowed() && !plan_) ComeTogether(/*in_loop=*/true);
+  if (group_.narrowed() && !step_.plan()) ComeTogether(/*in_loop=*/true);
   if (regroup_due_) Regroup(/*broken=*/false);
 }
 
 void TrainingEngine::RegroupBeforeEvaluation() {
   if (!loop_ended_) return;
-  if (group_.narrowed() && !plan_) ComeTogether(/*in_loop=*/true);
+  if (group_.narrowed() && !step_.plan()) ComeTogether(/*in_loop=*/true);
   if (!InMidEpoch()) RegroupIfDue();
 }
 
 void TrainingEngine::Regroup(bool broken) {
-  regroup_due_ = broken_ = false;
-  SettleSteps();
-  if (device_times_) device_times_->Reset();
-  if (broken) {
-    dropped_ = true;
-    for (const auto& model : models_) model->Renew();
-  }
-  plan_.reset();
+  regroup_due_ = false;
+  step_.Drop(/*lost=*/broken);
   const bool reported = group_.rank() == 0;
   TrainingPosition& p = state_.position;
   // While those who leave are still there. If it fails everybody keeps what is his.
   bool all_know = false;
-  if (!broken) MergeSums(all_know).IgnoreError();
+  if (!broken) sums_.Merge(all_know).IgnoreError();
   state_.SyncStates();
   const std::int64_t step = p.step;
   const ReplicaId self = trial_.replica;
@@ -106,14 +98,11 @@ void TrainingEngine::Regroup(bool broken) {
   }
   // The global batch stays; its best division for the new group is to be seen.
   p.atomic_batch_size = 0;
-  proposed_batch_ = 0;
-  for (const auto& model : models_) model->StartGroup(collectives_->FromDeviceToDevice());
-  profile_.StartGroup();
-  replica_times_.clear();
-  if (!reported) profile_.Take();  // another has reported these steps
+  batches_.DropProposal();
+  step_.StartGroup();
   trial_.progress = p.progress;
-  last_progress_ = last_step_end_ = Clock::now();
-  trained_samples_ = 0;
+  last_step_end_ = Clock::now();
+  meter_.StartGroup(reported, last_step_end_);
 }
 
 }  // namespace espalier

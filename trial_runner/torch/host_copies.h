@@ -8,10 +8,10 @@
 
 namespace espalier {
 
-// Copies of tensors in the host's memory, of the moment when they are begun. From a device there
-// are a few large copies into pinned memory, whatever the number of tensors, and nobody waits for
-// them before they are read. Each has memory of its own to whoever writes it to a file. Beginning
-// is for the thread that trains, awaiting for any one.
+// Copies of tensors in the host's memory, with the values at the moment when they are begun. From a
+// device there are a few large copies into pinned memory, whatever the number of tensors, and no
+// thread waits for them before they are read. Each tensor has memory of its own for the code that
+// writes it to a file. Only the training thread may begin copies; one thread, any, may await them.
 class HostCopies {
  public:
   HostCopies() = default;
@@ -20,7 +20,7 @@ class HostCopies {
 
   // As given: with the sizes, types and order of elements that the tensors had.
   const std::vector<at::Tensor>& Await() const;
-  // The same, whose content may still be on its way.
+  // The same tensors, possibly before their content has arrived.
   const std::vector<at::Tensor>& UnderWay() const { return copies_; }
 
  private:

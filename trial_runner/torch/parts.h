@@ -13,9 +13,10 @@
 
 namespace espalier {
 
-// The seam between the training runtime and what a program trains. The runtime sees tensors; whose
-// classes they belong to (LibTorch's, PyTorch's in Python) is known behind these two. The thread
-// that trains calls everything; what is thrown ends the step, hand-over or checkpoint under way.
+// The seam between the training runtime and what a program trains. The runtime sees tensors; only
+// the implementations of these two know to which classes they belong (LibTorch's, or PyTorch's in
+// Python). The training thread calls everything; an exception ends the step, hand-over or
+// checkpoint under way.
 
 struct NamedTensor {
   std::string name;

@@ -16,15 +16,15 @@ constexpr int kLikely = 2;
 constexpr int kCertain = 4;
 
 // A note: the wait, the tick within it, the place.
-constexpr std::size_t kNoteWords = 2 + ProgramPlace::kWords;
+constexpr std::size_t kNoteNumbers = 2 + ProgramPlace::kNumbers;
 
 std::string KeyOf(int rank) { return absl::StrCat("place/", rank); }
 
 std::string NoteOf(std::int64_t wait, std::int64_t tick, const ProgramPlace& place) {
-  std::vector<std::int64_t> words{wait, tick};
-  const std::vector<std::int64_t> of_place = place.words();
-  words.insert(words.end(), of_place.begin(), of_place.end());
-  return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof words[0]};
+  std::vector<std::int64_t> numbers{wait, tick};
+  const std::vector<std::int64_t> of_place = place.ToNumbers();
+  numbers.insert(numbers.end(), of_place.begin(), of_place.end());
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof numbers[0]};
 }
 
 }  // namespace
@@ -46,18 +46,18 @@ bool PlaceExchange::Read(int other) {
   const absl::StatusOr<std::string> note = client_->Peek(KeyOf(other));
   if (!note.ok()) return false;
   Seen& seen = seen_[other];
-  std::int64_t words[kNoteWords] = {};
-  if (note->size() != sizeof words) {
+  std::int64_t numbers[kNoteNumbers] = {};
+  if (note->size() != sizeof numbers) {
     seen.times = 0;
     ++seen.absent;
     return true;
   }
-  std::memcpy(words, note->data(), sizeof words);
-  const ProgramPlace place = ProgramPlace::Of(words + 2);
-  if (words[0] != seen.wait || place != seen.place) seen = {.wait = words[0], .place = place};
+  std::memcpy(numbers, note->data(), sizeof numbers);
+  const ProgramPlace place = ProgramPlace::Of(numbers + 2);
+  if (numbers[0] != seen.wait || place != seen.place) seen = {.wait = numbers[0], .place = place};
   seen.absent = 0;
-  if (words[1] != seen.tick) ++seen.times;
-  seen.tick = words[1];
+  if (numbers[1] != seen.tick) ++seen.times;
+  seen.tick = numbers[1];
   return true;
 }
 

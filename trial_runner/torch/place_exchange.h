@@ -19,8 +19,8 @@ class PlaceExchange {
  public:
   struct Finding {
     std::string text;
-    // All members wait, and not at the same place: none of them will ever go on. They come to this
-    // within a second or two of each other; who is certain need not ask any more.
+    // All members wait, and not at the same place: none of them will ever go on. They find this out
+    // within a second or two of each other; a member that is certain need not ask any more.
     bool hopeless = false;
     bool certain = false;
   };

@@ -25,9 +25,10 @@ at::Tensor InOrderOf(const at::Tensor& parameter, const at::Tensor& tensor);
 
 // Adam and AdamW divide by sqrt(v / (1 - beta2^t)) + eps. Gradient noise is measured after that
 // scaling, since it is the scaled gradient that moves the parameters. One per parameter, in their
-// order; empty for optimizers that do not scale, and for Adam's first steps, whose averages say
-// little. The tensors' elements lie in the order of their parameters', and they are the optimizer's
-// own where they do there: valid until its next step.
+// order; empty for optimizers that do not scale, and for Adam's first steps, when the averages are
+// not yet meaningful. The tensors' elements are in the order of their parameters' elements. Where
+// the optimizer's own tensors have that order they are returned as they are, valid until its next
+// step.
 std::vector<Preconditioner> Preconditioners(torch::optim::Optimizer& optimizer,
                                             const std::vector<at::Tensor>& parameters,
                                             const std::vector<std::size_t>& groups);

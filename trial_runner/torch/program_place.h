@@ -23,20 +23,20 @@ struct ProgramPlace {
   std::int64_t epoch = 0;
   std::int64_t step = 0;         // the one that is taken, or else the last one that was
   std::int64_t call = 0;         // how many evaluations and sums there were since that step
-  std::int64_t accumulator = 0;  // whose sums they are: a number that the program has given it
+  std::int64_t accumulator = 0;  // the accumulator that is summed: a number from the program
 
-  static constexpr std::size_t kWords = 5;
-  std::vector<std::int64_t> words() const {
+  static constexpr std::size_t kNumbers = 5;
+  std::vector<std::int64_t> ToNumbers() const {
     return std::vector<std::int64_t>{static_cast<std::int64_t>(kind), epoch, step, call,
                                      accumulator};
   }
-  // Of another member, from kWords words.
-  static ProgramPlace Of(const std::int64_t* words) {
-    return {.kind = static_cast<Kind>(words[0]),
-            .epoch = words[1],
-            .step = words[2],
-            .call = words[3],
-            .accumulator = words[4]};
+  // The place of another member, from kNumbers numbers.
+  static ProgramPlace Of(const std::int64_t* numbers) {
+    return {.kind = static_cast<Kind>(numbers[0]),
+            .epoch = numbers[1],
+            .step = numbers[2],
+            .call = numbers[3],
+            .accumulator = numbers[4]};
   }
 
   std::string text() const {

@@ -114,22 +114,22 @@ Membership ReplicaGroup::AwaitMembership(std::int64_t above) {
 absl::Status ReplicaGroup::Meet(const ProgramPlace& place) {
   watch_.At(place);
   if (size() == 1) return absl::OkStatus();
-  using Words = std::vector<std::int64_t>;
-  const auto own = std::make_shared<Words>(place.words());
+  using Numbers = std::vector<std::int64_t>;
+  const auto own = std::make_shared<Numbers>(place.ToNumbers());
   // A rank at another place than rank 0 (0: there is none), rank 0's place and its own.
-  const auto verdict = std::make_shared<Words>(1 + 2 * ProgramPlace::kWords);
+  const auto verdict = std::make_shared<Numbers>(1 + 2 * ProgramPlace::kNumbers);
   const auto first = verdict->begin() + 1;
-  const auto second = first + ProgramPlace::kWords;
+  const auto second = first + ProgramPlace::kNumbers;
   if (rank_ == 0) {
-    std::vector<std::shared_ptr<Words>> heard;
+    std::vector<std::shared_ptr<Numbers>> heard;
     for (int from = 1; from < size(); ++from) {
-      heard.push_back(std::make_shared<Words>(ProgramPlace::kWords));
+      heard.push_back(std::make_shared<Numbers>(ProgramPlace::kNumbers));
       collectives_.StartReceive(CollectiveBuffer::Of(heard.back()), from);
     }
     ESPALIER_RETURN_IF_ERROR(collectives_.WaitAll());
     std::copy(own->begin(), own->end(), first);
     for (int other = 1; other < size() && verdict->front() == 0; ++other) {
-      const Words& others = *heard[static_cast<std::size_t>(other) - 1];
+      const Numbers& others = *heard[static_cast<std::size_t>(other) - 1];
       if (others == *own) continue;
       verdict->front() = other;
       std::copy(others.begin(), others.end(), second);
@@ -176,25 +176,25 @@ void ReplicaGroup::Regroup(Clock::time_point training_until) {
   if (const std::string why = watch_.Hopeless(); !why.empty()) BadUse(why);
   forming_ = true;
   ReplicaRegrouped times;
-  const bool new_here = FormNewest(AwaitWord(generation_), times);
+  const bool new_here = FormNewest(AwaitNewer(generation_), times);
   forming_ = false;
   if (!new_here) times.pause_s = SecondsSince(training_until);
   trial_.control->Send(times);
 }
 
-Membership ReplicaGroup::AwaitWord(std::int64_t generation) {
-  std::optional<Membership> word = trial_.control->WaitAboveFor(generation, kStuckAfter_s);
-  if (!word) {
+Membership ReplicaGroup::AwaitNewer(std::int64_t generation) {
+  std::optional<Membership> newer = trial_.control->WaitAboveFor(generation, kStuckAfter_s);
+  if (!newer) {
     trial_.control->Send(ReplicaStuck{generation, kStuckAfter_s, watch_.Try()});
-    word = trial_.control->WaitAboveFor(generation, kWordPatience_s - kStuckAfter_s);
+    newer = trial_.control->WaitAboveFor(generation, kRegroupPatience_s - kStuckAfter_s);
   }
-  if (!word) {
+  if (!newer) {
     EndProcess(absl::UnavailableError(
                    absl::StrCat("lost touch with the group of generation ", generation,
-                                ", and was told of no newer one for ", kWordPatience_s, " s")),
+                                ", and was told of no newer one for ", kRegroupPatience_s, " s")),
                1);
   }
-  return *std::move(word);
+  return *std::move(newer);
 }
 
 bool ReplicaGroup::FormNewest(Membership newest, ReplicaRegrouped& times) {
@@ -223,7 +223,7 @@ bool ReplicaGroup::FormNewest(Membership newest, ReplicaRegrouped& times) {
       std::fprintf(stderr, "espalier: the group does not form: %s\n",
                    std::string(formed.message()).c_str());
     }
-    newest = AwaitWord(newest.generation);
+    newest = AwaitNewer(newest.generation);
     broken = true;
   }
   generation_ = newest.generation;
@@ -249,7 +249,7 @@ absl::Status ReplicaGroup::FormAndEqualise(const Membership& membership, int ran
   watch_.Follow(membership, trial_.replica);
   ESPALIER_RETURN_IF_ERROR(collectives_.Form(PlanOf(membership, rank)));
   times.form_s = SecondsSince(start);
-  times.transport = collectives_.DeviceWay();
+  times.transport = collectives_.Way().text;
   const Clock::time_point formed = Clock::now();
   progress.Begin(GroupPhase::kHandingOver, membership.generation);
   ESPALIER_RETURN_IF_ERROR(EqualiseState(

@@ -30,9 +30,9 @@ class ReplicaGroup {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // All must outlive the group. `release_memory` is called where this replica leaves and becomes a
-  // spare, which is to hold no more than its model and optimizer; `prepare_memory` once such a
-  // spare is wanted again, before anybody waits for it.
+  // All must outlive the group. `release_memory` is called when this replica leaves and becomes a
+  // spare, which must hold no more than its model and optimizer; `prepare_memory` when such a spare
+  // is needed again, before other members wait for it.
   ReplicaGroup(TrialContext& trial, Collectives& collectives, SharedState& state,
                std::function<void()> release_memory, std::function<void()> prepare_memory);
   ~ReplicaGroup();
@@ -42,7 +42,7 @@ class ReplicaGroup {
 
   bool joined() const { return size_ > 0; }
   int rank() const { return rank_; }
-  // Of the group as it is, see Narrow.
+  // The size of the group at present, see Narrow.
   int size() const { return narrowed() ? narrowed_size_ : size_; }
   int whole_size() const { return size_; }
   int nodes() const { return nodes_; }
@@ -71,7 +71,7 @@ class ReplicaGroup {
   absl::Status Broadcast(const CollectiveBuffer& buffer, int root) {
     return collectives().Broadcast(buffer, root);
   }
-  // Of the group as it is; may be another after Narrow, Widen and Regroup.
+  // The collectives of the group at present; may be others after Narrow, Widen and Regroup.
   Collectives& collectives() { return narrowed_ ? *narrowed_ : collectives_; }
 
   // All members call it alike. From here to Widen() or Regroup() the group consists of its first
@@ -86,10 +86,10 @@ class ReplicaGroup {
   // Waits for a newer generation, if none is announced yet, and joins it. `training_until` is when
   // the last finished step ended. Usually the service knows of a loss before the group's members
   // do. When the replica is told of no newer generation for kStuckAfter_s after it has lost touch
-  // with a member, or has waited for one in vain, it says that it is stuck; after kWordPatience_s
-  // it ends.
+  // with a member, or has waited for one in vain, it says that it is stuck; after
+  // kRegroupPatience_s it ends.
   static constexpr double kStuckAfter_s = ContactWatch::kStuckAfter_s;
-  static constexpr double kWordPatience_s = 300;
+  static constexpr double kRegroupPatience_s = 300;
   void Regroup(Clock::time_point training_until);
 
   // Waiting for one another may take this long at a step boundary.
@@ -97,7 +97,8 @@ class ReplicaGroup {
 
  private:
   void Follow(const Membership& announced);  // on the control plane's thread
-  Membership AwaitWord(std::int64_t generation);
+  // Ends the process where no newer one is announced for too long.
+  Membership AwaitNewer(std::int64_t generation);
   // True: this replica left in between and has come back as another.
   bool FormNewest(Membership newest, ReplicaRegrouped& times);
   absl::Status FormAndEqualise(const Membership& membership, int rank, ReplicaRegrouped& times);

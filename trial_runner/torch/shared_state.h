@@ -31,8 +31,8 @@ class SharedState {
 
   virtual ~SharedState() = default;
 
-  // Of two states, the one with the larger order is further; equal orders mean equal states, except
-  // for fresh ones. All orders have the same number of numbers.
+  // The state with the larger order is further; equal orders mean equal states, except for fresh
+  // ones. All orders have the same number of numbers.
   virtual std::vector<std::int64_t> Order() const = 0;
   virtual std::int64_t step() const = 0;
 

@@ -56,13 +56,13 @@ class StateReader {
   absl::StatusOr<std::string_view> Text();  // lies in the description
   // Into a tensor of the same shape and type, in its memory. `name` is for the error.
   absl::Status TensorInto(const at::Tensor& tensor, const std::string& name);
-  // Into `tensor` if it fits, else into a new one on that device, whose elements lie in the order in
-  // which the other's did; undefined if the other was.
+  // Into `tensor` if it fits, else into a new one on that device, with elements in the same order
+  // as in the sender's tensor; undefined if the sender's was.
   absl::Status AnyTensor(at::Tensor& tensor, at::Device device);
 
   // Where the large tensors go.
   const std::vector<CollectiveBuffer>& expected() const { return expected_; }
-  // Of those that have to be copied when they have arrived, since their memory has gaps.
+  // A tensor that has to be copied when it has arrived, since the target's memory has gaps.
   struct Detour {
     at::Tensor arrived;
     at::Tensor target;

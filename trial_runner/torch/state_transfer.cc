@@ -93,14 +93,14 @@ absl::Status MoveTogether(Collectives& collectives, const Share& share, GroupPro
 }
 
 // What a member tells the others about its state.
-struct Word {
+struct StateMessage {
   Order order;
   // Of its offer; 0: it has made none.
   std::int64_t description_bytes = 0;
   std::int64_t tensor_bytes = 0;
 };
 
-constexpr std::size_t kOfferWords = 2;
+constexpr std::size_t kOfferNumbers = 2;
 
 // One member's part in an exchange of states.
 class Exchange {
@@ -113,22 +113,22 @@ class Exchange {
     return absl::OkStatus();
   }
 
-  // The words of all members, by rank, once those that can have restored what they lost: that is
+  // The messages of all members, by rank, once those that can have restored what they lost: that is
   // done only if nobody else has a state to go on from.
-  absl::StatusOr<std::vector<Word>> Words(bool running);
+  absl::StatusOr<std::vector<StateMessage>> Messages(bool running);
   // The same after those of `sources` that had no offer have made one.
-  absl::StatusOr<std::vector<Word>> WordsWithOffers(std::vector<Word> words,
-                                                    const std::vector<int>& sources);
+  absl::StatusOr<std::vector<StateMessage>> MessagesWithOffers(std::vector<StateMessage> messages,
+                                                               const std::vector<int>& sources);
   // How many bytes the largest offer has decides whether it is moved in several rounds, after each
   // of which all members come together.
   absl::Status Hand(const std::vector<int>& takers, bool in_rounds);
-  absl::Status Take(int source, const Word& of_source, bool in_rounds);
+  absl::Status Take(int source, const StateMessage& of_source, bool in_rounds);
   absl::Status LookOn(bool in_rounds) {
     return in_rounds ? MoveTogether(collectives_, {}, progress_) : absl::OkStatus();
   }
 
  private:
-  absl::StatusOr<std::vector<Word>> Tell();
+  absl::StatusOr<std::vector<StateMessage>> Tell();
   absl::Status Move(const Share& share, bool in_rounds) {
     return in_rounds ? MoveTogether(collectives_, share, progress_)
                      : MoveInRounds(collectives_, share, progress_);
@@ -141,29 +141,30 @@ class Exchange {
   StateOffer offer_;
 };
 
-absl::StatusOr<std::vector<Word>> Exchange::Tell() {
+absl::StatusOr<std::vector<StateMessage>> Exchange::Tell() {
   Order own = state_.Order();
   own.push_back(offer_.description ? std::ssize(*offer_.description) : 0);
   own.push_back(BytesOf(offer_.tensors));
   ESPALIER_ASSIGN_OR_RETURN(std::vector<Order> all, collectives_.AllGather(own));
-  std::vector<Word> words;
+  std::vector<StateMessage> messages;
   for (Order& of : all) {
-    const std::size_t size = of.size() - kOfferWords;
-    Word word{.order = {}, .description_bytes = of[size], .tensor_bytes = of[size + 1]};
+    const std::size_t size = of.size() - kOfferNumbers;
+    StateMessage message{.order = {}, .description_bytes = of[size], .tensor_bytes = of[size + 1]};
     of.resize(size);
-    word.order = std::move(of);
-    words.push_back(std::move(word));
+    message.order = std::move(of);
+    messages.push_back(std::move(message));
   }
-  return words;
+  return messages;
 }
 
-absl::StatusOr<std::vector<Word>> Exchange::Words(bool running) {
-  ESPALIER_ASSIGN_OR_RETURN(std::vector<Word> words, Tell());
-  const auto any = [&words](SharedState::Kind kind) {
-    return std::any_of(words.begin(), words.end(),
-                       [kind](const Word& word) { return word.order.front() == kind; });
+absl::StatusOr<std::vector<StateMessage>> Exchange::Messages(bool running) {
+  ESPALIER_ASSIGN_OR_RETURN(std::vector<StateMessage> messages, Tell());
+  const auto any = [&messages](SharedState::Kind kind) {
+    return std::any_of(messages.begin(), messages.end(), [kind](const StateMessage& message) {
+      return message.order.front() == kind;
+    });
   };
-  if (any(SharedState::kTrained) || !any(SharedState::kSpoiled)) return words;
+  if (any(SharedState::kTrained) || !any(SharedState::kSpoiled)) return messages;
   if (state_.Order().front() == SharedState::kSpoiled && !running) {
     if (const absl::Status restored = state_.Restore(); !restored.ok()) {
       std::fprintf(stderr, "espalier: %s\n", std::string(restored.message()).c_str());
@@ -172,12 +173,12 @@ absl::StatusOr<std::vector<Word>> Exchange::Words(bool running) {
   return Tell();
 }
 
-absl::StatusOr<std::vector<Word>> Exchange::WordsWithOffers(std::vector<Word> words,
-                                                            const std::vector<int>& sources) {
-  const auto lacks = [&words](int source) {
-    return words[static_cast<std::size_t>(source)].description_bytes == 0;
+absl::StatusOr<std::vector<StateMessage>> Exchange::MessagesWithOffers(
+    std::vector<StateMessage> messages, const std::vector<int>& sources) {
+  const auto lacks = [&messages](int source) {
+    return messages[static_cast<std::size_t>(source)].description_bytes == 0;
   };
-  if (std::none_of(sources.begin(), sources.end(), lacks)) return words;
+  if (std::none_of(sources.begin(), sources.end(), lacks)) return messages;
   const bool mine = std::find(sources.begin(), sources.end(), rank_) != sources.end();
   if (mine && lacks(rank_)) ESPALIER_RETURN_IF_ERROR(MakeOffer());
   return Tell();
@@ -194,7 +195,7 @@ absl::Status Exchange::Hand(const std::vector<int>& takers, bool in_rounds) {
 }
 
 // Who takes has to know what is to come: first its description, then that itself.
-absl::Status Exchange::Take(int source, const Word& of_source, bool in_rounds) {
+absl::Status Exchange::Take(int source, const StateMessage& of_source, bool in_rounds) {
   Share share{.pieces = {}, .takers = {}, .source = source};
   const auto description = std::make_shared<std::vector<std::uint8_t>>(
       static_cast<std::size_t>(of_source.description_bytes));
@@ -225,12 +226,14 @@ absl::Status EqualiseState(Collectives& collectives, SharedState& state, int ran
   if (readiness.offers && state.Order().front() == SharedState::kTrained) {
     ESPALIER_RETURN_IF_ERROR(exchange.MakeOffer());
   }
-  ESPALIER_ASSIGN_OR_RETURN(std::vector<Word> words, exchange.Words(readiness.running));
-  const Order furthest =
-      std::max_element(words.begin(), words.end(), [](const Word& a, const Word& b) {
-        return a.order < b.order;
-      })->order;
-  const Order& own = words[static_cast<std::size_t>(rank)].order;
+  ESPALIER_ASSIGN_OR_RETURN(std::vector<StateMessage> messages,
+                            exchange.Messages(readiness.running));
+  const Order furthest = std::max_element(messages.begin(), messages.end(),
+                                          [](const StateMessage& a, const StateMessage& b) {
+                                            return a.order < b.order;
+                                          })
+                             ->order;
+  const Order& own = messages[static_cast<std::size_t>(rank)].order;
   if (own.front() == SharedState::kSpoiled && (furthest.front() == SharedState::kSpoiled ||
                                                (readiness.running && GoesBack(own, furthest)))) {
     return absl::DataLossError(
@@ -241,22 +244,22 @@ absl::Status EqualiseState(Collectives& collectives, SharedState& state, int ran
   std::vector<int> takers;
   for (int member = 0; member < size; ++member) {
     const bool first = sources.empty() || furthest.front() != SharedState::kFresh;
-    const bool source = words[static_cast<std::size_t>(member)].order == furthest && first;
+    const bool source = messages[static_cast<std::size_t>(member)].order == furthest && first;
     (source ? sources : takers).push_back(member);
   }
   if (takers.empty()) return absl::OkStatus();
   sources.resize(std::min(sources.size(), takers.size()));
-  ESPALIER_ASSIGN_OR_RETURN(words, exchange.WordsWithOffers(std::move(words), sources));
-  const auto word_of = [&words](int source) -> const Word& {
-    return words[static_cast<std::size_t>(source)];
+  ESPALIER_ASSIGN_OR_RETURN(messages, exchange.MessagesWithOffers(std::move(messages), sources));
+  const auto message_of = [&messages](int source) -> const StateMessage& {
+    return messages[static_cast<std::size_t>(source)];
   };
   const bool in_rounds = std::any_of(sources.begin(), sources.end(), [&](int source) {
-    return word_of(source).tensor_bytes > kRoundBytes;
+    return message_of(source).tensor_bytes > kRoundBytes;
   });
   std::vector<int> mine;
   for (std::size_t i = 0; i < takers.size(); ++i) {
     const int source = sources[i % sources.size()];
-    if (takers[i] == rank) return exchange.Take(source, word_of(source), in_rounds);
+    if (takers[i] == rank) return exchange.Take(source, message_of(source), in_rounds);
     if (source == rank) mine.push_back(takers[i]);
   }
   return mine.empty() ? exchange.LookOn(in_rounds) : exchange.Hand(mine, in_rounds);

@@ -1,14 +1,18 @@
 #include "trial_runner/torch/trained_model.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/ones_like.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "trial_runner/torch/device.h"
 #include "trial_runner/torch/preconditioner.h"
+#include "trial_runner/torch/trial_context.h"
 #include "tuner/base/check.h"
 #include "tuner/base/status.h"
 
@@ -26,8 +30,27 @@ constexpr std::int64_t kHostBucket_bytes = 4 << 20;
 constexpr std::int64_t kDeviceBucket_bytes = 25 << 20;
 constexpr std::int64_t kFirstDeviceBucket_bytes = 1 << 20;
 
+// What a model calls its parameters.
+class NamesOfTensors {
+ public:
+  explicit NamesOfTensors(const ModelPart& model) {
+    for (const NamedTensor& p : model.Parameters()) {
+      names_.emplace(p.tensor.unsafeGetTensorImpl(), p.name);
+    }
+  }
+  std::string Of(const at::Tensor& tensor) const {
+    const auto found = names_.find(tensor.unsafeGetTensorImpl());
+    return found == names_.end() ? std::string() : found->second;
+  }
+
+ private:
+  std::map<const void*, std::string> names_;
+};
+
 absl::StatusOr<std::vector<GradientBuckets::Parameter>> TrainedParameters(
-    const std::vector<std::vector<at::Tensor>>& groups, const std::string& what) {
+    const ModelPart& model, const std::vector<std::vector<at::Tensor>>& groups,
+    const std::string& what) {
+  const NamesOfTensors names(model);
   std::vector<GradientBuckets::Parameter> trained;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     for (const at::Tensor& p : groups[g]) {
@@ -43,7 +66,7 @@ absl::StatusOr<std::vector<GradientBuckets::Parameter>> TrainedParameters(
             absl::StrCat(what, ": its parameters are on ", trained.front().tensor.device().str(),
                          " and ", p.device().str(), ": want one device"));
       }
-      trained.push_back({p, g});
+      trained.push_back({p, g, names.Of(p)});
     }
   }
   if (trained.empty()) {
@@ -91,7 +114,7 @@ bool IsComparable(const TrainedModel::StepFacts& facts) {
 
 absl::StatusOr<std::unique_ptr<TrainedModel>> TrainedModel::Make(
     std::unique_ptr<ModelPart> model, std::unique_ptr<OptimizerPart> optimizer,
-    const DataParallelOptions& options, bool bucket_operations) {
+    const DataParallelOptions& options, bool bucket_operations, GradientKernel kernel) {
   ESPALIER_RETURN_IF_ERROR(Check(options));
   std::shared_ptr<const ScalingRule> rule = options.rule;
   if (!rule) {
@@ -100,14 +123,14 @@ absl::StatusOr<std::unique_ptr<TrainedModel>> TrainedModel::Make(
         rule, FindScalingRule(options.scaling_rule.empty() ? usual : options.scaling_rule));
   }
   ESPALIER_ASSIGN_OR_RETURN(auto parameters,
-                            TrainedParameters(optimizer->Groups(), NameOf(options)));
+                            TrainedParameters(*model, optimizer->Groups(), NameOf(options)));
   using Arithmetic = GradientBuckets::Arithmetic;
-  const Arithmetic arithmetic = bucket_operations
-                                    ? Arithmetic::kBucketOperations
-                                    : GradientBuckets::UsualFor(parameters.front().tensor.device());
-  return std::unique_ptr<TrainedModel>(new TrainedModel(std::move(model), std::move(optimizer),
-                                                        options, std::move(rule),
-                                                        std::move(parameters), arithmetic));
+  const at::Device device = parameters.front().tensor.device();
+  const Arithmetic arithmetic =
+      bucket_operations ? Arithmetic::kBucketOperations : GradientBuckets::UsualFor(device);
+  return std::unique_ptr<TrainedModel>(new TrainedModel(
+      std::move(model), std::move(optimizer), options, std::move(rule), std::move(parameters),
+      arithmetic, bucket_operations ? kernel : GradientKernelFor(device)));
 }
 
 TrainedModel::TrainedModel(std::unique_ptr<ModelPart> model,
@@ -115,19 +138,49 @@ TrainedModel::TrainedModel(std::unique_ptr<ModelPart> model,
                            const DataParallelOptions& options,
                            std::shared_ptr<const ScalingRule> rule,
                            std::vector<GradientBuckets::Parameter> parameters,
-                           GradientBuckets::Arithmetic arithmetic)
+                           GradientBuckets::Arithmetic arithmetic, GradientKernel kernel)
     : model_(std::move(model)),
       optimizer_(std::move(optimizer)),
       options_(options),
       rule_(std::move(rule)),
       gradients_(std::move(parameters), optimizer_->Groups().size(),
-                 options.bucket_bytes > 0 ? options.bucket_bytes : kHostBucket_bytes, arithmetic),
+                 options.bucket_bytes > 0 ? options.bucket_bytes : kHostBucket_bytes, arithmetic,
+                 kernel),
       fused_(arithmetic != GradientBuckets::Arithmetic::kHostLoops &&
              optimizer_->UseFusedKernels()) {
   for (const GradientBuckets::Parameter& p : gradients_.parameters()) {
     tensors_.push_back(p.tensor);
     groups_.push_back(p.group);
   }
+  const NamesOfTensors names(*model_);
+  for (const std::vector<at::Tensor>& group : optimizer_->Groups()) {
+    for (const at::Tensor& p : group) {
+      if (!p.requires_grad()) frozen_.push_back({names.Of(p), p});
+    }
+  }
+}
+
+void TrainedModel::RefuseUnfrozen() const {
+  for (const NamedTensor& p : frozen_) {
+    if (!p.tensor.requires_grad()) continue;
+    BadUse(absl::StrCat(
+        what(), ": parameter \"", p.name,
+        "\" required no gradient when the model was wrapped, and does now: replicas have no place "
+        "for its gradient. Want it to require one when the model is wrapped; what is to be trained "
+        "later is frozen after that, and may then change as it likes"));
+  }
+}
+
+bool TrainedModel::HasFiniteGradients() const {
+  const at::NoGradGuard no_grad;
+  bool any = false;
+  for (const at::Tensor& parameter : tensors_) {
+    const at::Tensor& gradient = parameter.grad();
+    if (!gradient.defined()) continue;
+    if (!gradient.isfinite().all().item<bool>()) return false;
+    any = true;
+  }
+  return any;
 }
 
 std::string TrainedModel::what() const { return NameOf(options_); }

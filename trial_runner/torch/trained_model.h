@@ -25,10 +25,12 @@ namespace espalier {
 class TrainedModel {
  public:
   // kInvalidArgument: these options or parameters cannot be trained with.
-  // `bucket_operations`: does on the CPU what it does on devices, for tests.
+  // `bucket_operations`: does on the CPU what it does on devices, for tests, with `kernel` if that
+  // is not null.
   static absl::StatusOr<std::unique_ptr<TrainedModel>> Make(
       std::unique_ptr<ModelPart> model, std::unique_ptr<OptimizerPart> optimizer,
-      const DataParallelOptions& options, bool bucket_operations = false);
+      const DataParallelOptions& options, bool bucket_operations = false,
+      GradientKernel kernel = nullptr);
 
   const DataParallelOptions& options() const { return options_; }
   ModelPart& model() { return *model_; }
@@ -54,9 +56,14 @@ class TrainedModel {
   // Runs backward in between. `loss`: the mean over the microbatch.
   void Backward(const at::Tensor& loss, const Microbatch& microbatch, const ModelPosition& position,
                 Collectives& collectives, int replicas);
-  // A microbatch of which nothing is to be left: loads what steps will need. The gradients are to
-  // be dropped after it.
+  // A microbatch that must leave no trace: loads what steps will need. The gradients are to be
+  // dropped after it.
   void Rehearse(const at::Tensor& loss, const ModelPosition& position, Collectives& collectives);
+  // Ends the process where a parameter of the optimizer required no gradient when this was made,
+  // and does now: it has no place among the gradients.
+  void RefuseUnfrozen() const;
+  // Whether the program finds gradients, and all of them are finite.
+  bool HasFiniteGradients() const;
   // Microbatches of the step so far whose loss was not finite, on this replica.
   std::int64_t non_finite_losses() const { return non_finite_losses_; }
 
@@ -76,11 +83,12 @@ class TrainedModel {
     double dataset_size = 0;
   };
   // After Reduce(): measures the noise, and steps the optimizer unless the gradients are not finite
-  // (then false). The same on each member. True as long as nobody can tell: Settle() will.
+  // (then false). The same on each member. True as long as the outcome is unknown: Settle() reports
+  // it.
   bool Apply(const StepFacts& facts, ModelPosition& position);
-  // Takes up what the last step has turned out to be, if nobody could tell then. False: its
-  // gradients were not finite, and it was left out. To be called before the next Apply, and before
-  // anybody else is given the position, the model or the optimizer.
+  // Accounts for the outcome of the last step, if it was unknown at its end. False: its gradients
+  // were not finite, and the step was skipped. Must be called before the next Apply, and before
+  // other code gets the position, the model or the optimizer.
   bool Settle(ModelPosition& position);
   // The batch size for which the learning rate is meant: the loader's first one if none was told.
   double BaseBatchSize(double initial_batch) const;
@@ -96,14 +104,14 @@ class TrainedModel {
   void Renew() { gradients_.Renew(); }
   // Drops all gradients. The next step makes their memory anew.
   void DropGradients();
-  // Makes it ahead, while nobody waits.
+  // Makes that memory ahead of time, while no member waits.
   void PrepareGradients() { gradients_.Prepare(); }
 
  private:
   TrainedModel(std::unique_ptr<ModelPart> model, std::unique_ptr<OptimizerPart> optimizer,
                const DataParallelOptions& options, std::shared_ptr<const ScalingRule> rule,
                std::vector<GradientBuckets::Parameter> parameters,
-               GradientBuckets::Arithmetic arithmetic);
+               GradientBuckets::Arithmetic arithmetic, GradientKernel kernel);
 
   // A step whose outcome is known to the device only.
   struct Unsettled {
@@ -134,6 +142,7 @@ class TrainedModel {
   std::optional<Unsettled> unsettled_;
   std::vector<at::Tensor> tensors_;  // the parameters, in the gradients' order
   std::vector<std::size_t> groups_;  // their groups
+  std::vector<NamedTensor> frozen_;  // the optimizer's that are not trained
   bool preconditioned_ = false;
   bool kept_ = false;
   std::int64_t non_finite_losses_ = 0;

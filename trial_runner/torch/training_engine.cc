@@ -19,12 +19,10 @@
 namespace espalier {
 namespace {
 
-constexpr double kProgressPeriod_s = 1.0;
-
-using Clock = TrainingEngine::Clock;
-
-double SecondsBetween(Clock::time_point from, Clock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
+// What measures steps where they are done on a device; null: the host's clock does.
+std::unique_ptr<StepTimer> MakeStepTimer(const TrialContext& trial) {
+  if (trial.step_timer) return trial.step_timer();
+  return trial.device.is_cpu() ? nullptr : StepTimer::For(trial.device);
 }
 
 std::unique_ptr<Collectives> MakeCollectives(const TrialContext& trial) {
@@ -68,47 +66,27 @@ TrainingEngine::TrainingEngine(TrialContext& trial, std::unique_ptr<CheckpointFo
       state_(trial, *format_),
       group_(
           trial, *collectives_, state_, [this] { ReleaseMemory(); },
-          [this] {
-            for (const auto& model : models_) model->PrepareGradients();
-          }) {
-  if (!trial.device.is_cpu()) device_times_.emplace(StepTimer::For(trial.device));
-}
+          [this] { step_.PrepareGradients(); }),
+      sums_(group_, state_.sums),
+      meter_(MakeStepTimer(trial)),
+      step_(trial, state_, group_, *collectives_, batches_, meter_) {}
 
 std::size_t TrainingEngine::AddModel(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
                                      const DataParallelOptions& options) {
   auto* const checkpoints = dynamic_cast<LibTorchCheckpoints*>(format_.get());
   ESPALIER_CHECK(checkpoints != nullptr, "models of LibTorch are saved in its format");
-  const std::size_t number = AddModel(std::make_unique<LibTorchModel>(model),
-                                      std::make_unique<LibTorchOptimizer>(optimizer), options);
+  const std::size_t number =
+      step_.AddModel(std::make_unique<LibTorchModel>(model),
+                     std::make_unique<LibTorchOptimizer>(optimizer), options);
   checkpoints->AddModel(options.name, model, optimizer);
   return number;
-}
-
-std::size_t TrainingEngine::AddModel(std::unique_ptr<ModelPart> model,
-                                     std::unique_ptr<OptimizerPart> optimizer,
-                                     const DataParallelOptions& options) {
-  if (group_.joined()) {
-    BadUse(absl::StrCat("AdaptiveDataParallel \"", options.name,
-                        "\" was made after training began: make all of them before"));
-  }
-  auto made =
-      TrainedModel::Make(std::move(model), std::move(optimizer), options, trial_.bucket_operations);
-  if (!made.ok()) EndProcess(made.status(), kBadUseExitCode);
-  if (const auto misplaced = MisplacedModel((*made)->what(), (*made)->device(), trial_.device)) {
-    std::fprintf(stderr, "espalier: %s\n", misplaced->c_str());
-  }
-  const absl::Status added = state_.AddModel(options.name, (*made)->model(), (*made)->optimizer());
-  if (!added.ok()) EndProcess(added, kBadUseExitCode);
-  state_.position.models.push_back((*made)->FirstPosition());
-  models_.push_back(*std::move(made));
-  return models_.size() - 1;
 }
 
 void TrainingEngine::SetData(std::int64_t dataset_size, const DataLoaderOptions& options) {
   if (group_.joined()) BadUse("the data and its batch size are set before the first NextEpoch");
   const absl::StatusOr<BatchBounds> bounds = BoundsOf(options, dataset_size, trial_.adaptive_batch);
   if (!bounds.ok()) EndProcess(bounds.status(), kBadUseExitCode);
-  bounds_ = *bounds;
+  batches_.SetData(dataset_size, *bounds);
   order_.emplace(dataset_size, trial_.seed);
 }
 
@@ -116,8 +94,10 @@ void TrainingEngine::SetData(std::int64_t dataset_size, const DataLoaderOptions&
 
 void TrainingEngine::Join(std::int64_t epochs) {
   if (!order_) BadUse("AdaptiveDataParallel: make an AdaptiveDataLoader first");
-  bounds_.max_unsplit = MaxUnsplit();
-  if (trial_.adaptive_batch) tuner_.emplace(bounds_);
+  BatchBounds bounds = batches_.bounds();
+  bounds.max_unsplit = MaxUnsplit();
+  batches_.SetData(order_->size(), bounds);
+  if (trial_.adaptive_batch) batches_.Tune();
   if (!trial_.checkpoint.empty()) {
     const absl::Status loaded = state_.LoadCheckpoint(trial_.checkpoint);
     if (!loaded.ok()) EndProcess(loaded, 1);
@@ -125,19 +105,20 @@ void TrainingEngine::Join(std::int64_t epochs) {
   // LibTorch's serialization takes its time the first time: better now than while others wait.
   const absl::Status warmed = state_.WarmUp();
   if (!warmed.ok()) EndProcess(warmed, 1);
-  group_.Join({.address = "", .batch = bounds_, .total_steps = epochs});
+  group_.Join({.address = "", .batch = bounds, .total_steps = epochs});
   if (!trial_.adaptive_batch || state_.position.batch_size == 0) {
-    state_.position.batch_size = bounds_.initial;
+    state_.position.batch_size = bounds.initial;
   }
   state_.position.atomic_batch_size = 0;  // as Regroup does in those that were there before
-  for (const auto& model : models_) model->StartGroup(collectives_->FromDeviceToDevice());
+  step_.StartGroup();
   trial_.progress = state_.position.progress;
-  last_progress_ = last_step_end_ = Clock::now();
+  last_step_end_ = Clock::now();
+  meter_.StartPeriod(last_step_end_);
 }
 
 bool TrainingEngine::NextEpoch(std::int64_t epochs) {
-  if (answer_due_) BadUse("NextEpoch was called where Step was due");
-  if (rehearsing_) BadUse("NextEpoch was called within Rehearse");
+  if (step_.answer_due()) BadUse("NextEpoch was called where Step was due");
+  if (step_.rehearsing()) BadUse("NextEpoch was called within Rehearse");
   TrainingPosition& p = state_.position;
   const std::int64_t former = std::exchange(epochs_, epochs);
   if (!group_.joined()) {
@@ -146,8 +127,9 @@ bool TrainingEngine::NextEpoch(std::int64_t epochs) {
     FinishEpoch();
   }
   local_epoch_ = p.epoch;
+  evaluation_keys_.BeginEpoch();
   loop_ended_ = others_left_ = false;
-  plan_.reset();
+  step_.ClearPlan();
   return local_epoch_ < epochs;
 }
 
@@ -158,14 +140,14 @@ bool TrainingEngine::InMidEpoch() const {
 
 void TrainingEngine::FinishEpoch() {
   TrainingPosition& p = state_.position;
-  SettleSteps();  // the program may have left the epoch early
+  step_.Settle();  // the program may have left the epoch early
   if (group_.narrowed()) {
     const bool told = std::exchange(loop_ended_, true);
     ComeTogether(/*in_loop=*/told);
   }
   while (p.epoch == local_epoch_) {
     bool all_know = false;  // the next step will tell as well
-    if (!MergeSums(all_know).ok()) {
+    if (!sums_.Merge(all_know).ok()) {
       Regroup(/*broken=*/true);
       continue;
     }
@@ -182,51 +164,31 @@ std::int64_t TrainingEngine::MaxUnsplit() const {
   // A step of one microbatch only tells of its noise beside the step before, and where the rate is
   // high the two differ by what was learnt between them. At the base size nobody needs to know; of
   // several models the later ones would see the first ones' step in the last microbatch only.
-  if (models_.size() != 1) return bounds_.initial;
-  const double base = models_.front()->BaseBatchSize(static_cast<double>(bounds_.initial));
-  return std::min(bounds_.initial, static_cast<std::int64_t>(base));
-}
-
-std::int64_t TrainingEngine::MaxAtomic() const {
-  const TrainingPosition& p = state_.position;
-  const std::int64_t most = p.atomic_batch_size > 0 ? p.atomic_batch_size : bounds_.max_atomic;
-  const bool in_two = group_.whole_size() == 1 && bounds_.SplitsFixedAlone(p.batch_size);
-  if (in_two) return std::min(most, (p.batch_size + 1) / 2);
-  // Shares of two and of one are not cut alike by ones.
-  return aligned_ ? std::max<std::int64_t>(most, 2) : most;
-}
-
-void TrainingEngine::PlanNextStep() {
-  const TrainingPosition& p = state_.position;
-  plan_ = PlanStep(p.cursor, order_->size(), p.batch_size, group_.rank(), group_.size(),
-                   MaxAtomic(), aligned_);
-  next_microbatch_ = 0;
-  inverse_size_ = compute_time_s_ = 0;
-  times_ = {};
-  all_know_ = skipped_ = false;
-  microbatch_start_ = Clock::now();
-  // Dropout and the like draw differently in each step and replica, and the same again if the step
-  // has to be repeated.
-  at::manual_seed(MixSeed(MixSeed(trial_.seed, static_cast<std::uint64_t>(p.step)),
-                          static_cast<std::uint64_t>(group_.rank())));
+  const std::int64_t initial = batches_.bounds().initial;
+  if (step_.models().size() != 1) return initial;
+  return std::min(initial, static_cast<std::int64_t>(BaseBatchSize(0)));
 }
 
 std::optional<SampleSlice> TrainingEngine::NextMicrobatch() {
-  if (answer_due_) BadUse("NextBatch was called again where Step was due");
+  if (step_.answer_due()) BadUse("NextBatch was called again where Step was due");
   if (local_epoch_ < 0) BadUse("NextBatch was called before NextEpoch");
+  evaluation_keys_.ComeToLoop();
   loop_ended_ = false;
   RegroupIfDue();
   while (InMidEpoch() && !std::exchange(others_left_, false)) {
-    if (!plan_) PlanNextStep();
-    if (plan_->samples < group_.size() && !Divide()) continue;
-    if (plan_->microbatches.empty()) {
+    if (!step_.plan()) {
+      step_.Begin(
+          batches_.Plan(state_.position, group_.rank(), group_.size(), group_.whole_size()));
+    }
+    if (step_.plan()->samples < group_.size() && !Divide()) continue;
+    if (step_.plan()->microbatches.empty()) {
       ComeTogether(/*in_loop=*/true);
       if (!others_left_) RegroupIfDue();
       continue;
     }
-    return plan_->microbatches[next_microbatch_];
+    return step_.plan()->microbatches[step_.next_microbatch()];
   }
-  SettleSteps();  // before anybody asks how many were skipped
+  step_.Settle();  // before anybody asks how many were skipped
   loop_ended_ = true;
   return std::nullopt;
 }
@@ -236,27 +198,21 @@ MicrobatchForecast TrainingEngine::Forecast() const {
   return MicrobatchForecast({.epoch = local_epoch_,
                              .epochs = epochs_,
                              .cursor = p.cursor,
-                             .microbatch = next_microbatch_,
+                             .microbatch = step_.next_microbatch(),
                              .epoch_size = order_->size(),
                              .batch_size = p.batch_size,
                              .rank = group_.rank(),
                              .replicas = group_.whole_size(),
-                             .max_atomic = MaxAtomic(),
-                             .aligned = aligned_});
+                             .max_atomic = batches_.MaxAtomic(p, group_.whole_size()),
+                             .aligned = batches_.aligned()});
 }
 
 void TrainingEngine::BeginMicrobatch() {
   group_.At({.kind = ProgramPlace::Kind::kStep,
              .epoch = state_.position.epoch,
              .step = state_.position.step + 1});
-  microbatch_start_ = Clock::now();
-  answer_due_ = true;
-  trained_since_evaluation_ = true;
-  dropped_ = broken_ = hold_gradients_ = false;
-  state_.sums.BeginMicrobatch();
-  next_model_ = 0;
-  inverse_size_ += 1.0 / static_cast<double>(plan_->microbatches[next_microbatch_].size);
-  if (device_times_) device_times_->BeginMicrobatch(InLastMicrobatch());
+  evaluation_keys_.BeginMicrobatch();
+  step_.BeginMicrobatch();
 }
 
 void TrainingEngine::CopySamples(std::int64_t epoch, const SampleSlice& slice,
@@ -273,233 +229,36 @@ std::optional<at::Tensor> TrainingEngine::NextBatch() {
 
 // ---- one optimizer step -----------------------------------------------------------------------
 
-TrainedModel::StepFacts TrainingEngine::Facts() const {
-  const TrainingPosition& p = state_.position;
-  return {.samples = static_cast<double>(plan_ ? plan_->samples : p.batch_size),
-          .batch_size = static_cast<double>(p.batch_size),
-          .initial_batch = static_cast<double>(bounds_.initial),
-          .progress = p.progress,
-          .dataset_size = static_cast<double>(order_->size())};
-}
-
-// All of the step that was not spent waiting for others. What a device needed is known a step
-// later.
-double TrainingEngine::ComputeTime() const {
-  if (device_times_) return device_step_.compute_s;
-  return compute_time_s_ + SecondsBetween(microbatch_start_, Clock::now()) - times_.sync_time_s;
-}
-
-void TrainingEngine::Step(std::size_t number, const at::Tensor& loss) {
-  if (!answer_due_) BadUse("Step was called without a microbatch from NextBatch");
-  if (number != next_model_) {
-    BadUse(
-        absl::StrCat("Step was called for model \"", models_[number]->options().name,
-                     "\" where it was due for \"", models_[next_model_]->options().name,
-                     "\": each is called once for each microbatch, in the order they were made"));
-  }
-  const bool last_model = ++next_model_ == models_.size();
-  if (last_model) answer_due_ = false;
-  if (rehearsing_) return BackwardOfRehearsal(number, loss);
-  if (dropped_) return;
-  const SampleSlice& microbatch = plan_->microbatches[next_microbatch_];
-  const bool last = next_microbatch_ + 1 == plan_->microbatches.size();
-  const auto count = static_cast<std::int64_t>(number);
-  // A group that was lost between two models' steps goes on with the second one's.
-  if (count >= state_.position.models_stepped) {
-    models_[number]->Backward(
-        loss, {.weight = plan_->WeightOf(microbatch), .first = next_microbatch_ == 0, .last = last},
-        state_.position.models[number], group_.collectives(), group_.size());
-    if (group_.Abandoned()) {
-      Regroup(/*broken=*/true);
-      return;
-    }
-    if (last && !FinishModel(number)) return;
-  }
-  if (last_model) EndOfMicrobatch();
-}
-
-void TrainingEngine::EndOfMicrobatch() {
-  if (InLastMicrobatch()) {
-    if (models_.empty() && !AgreeWithoutModels()) return;
-    FinishStep();
-    return;
-  }
-  ++next_microbatch_;
-  ++times_.accumulation_count;
-  if (device_times_) device_times_->EndMicrobatch();
-  const double time_s = SecondsBetween(microbatch_start_, Clock::now());
-  times_.accumulation_time_s += time_s;
-  compute_time_s_ += time_s;
-}
-
-void TrainingEngine::FillTail(TrainedModel& model) {
-  GradientBuckets& gradients = model.gradients();
-  gradients.SetTail(GradientBuckets::kPending, group_.Pending() ? 1 : 0);
-  gradients.SetTail(GradientBuckets::kInverseSize, inverse_size_);
-  gradients.SetTail(GradientBuckets::kMicrobatches,
-                    static_cast<double>(plan_->microbatches.size()));
-  gradients.SetTail(GradientBuckets::kNonFiniteLoss,
-                    static_cast<double>(model.non_finite_losses()));
-  const bool proposes = group_.rank() == 0 && proposed_batch_ > 0;
-  gradients.SetTail(GradientBuckets::kNextBatch,
-                    proposes ? static_cast<double>(proposed_batch_) : 0);
-  gradients.SetTail(GradientBuckets::kNextAtomic,
-                    proposes ? static_cast<double>(proposed_atomic_) : 0);
-  gradients.SetComputeTime(group_.rank(), ComputeTime());
-}
-
-// The model's part of the step. False if the group was lost: then another has formed.
-bool TrainingEngine::FinishModel(std::size_t number) {
-  if (!ReduceModel(number)) {
-    Regroup(/*broken=*/true);
-    return false;
-  }
-  ApplyModel(number);
-  return true;
-}
-
-bool TrainingEngine::ReduceModel(std::size_t number) {
-  TrainedModel& model = *models_[number];
-  if (!model.kept()) FillTail(model);
-  const Clock::time_point sync_start = Clock::now();
-  if (device_times_) device_times_->BeginSync();
-  if (!model.Reduce().ok()) return false;
-  if (device_times_) device_times_->EndSync();
-  times_.sync_time_s += SecondsBetween(sync_start, Clock::now());
-  return true;
-}
-
-void TrainingEngine::ApplyModel(std::size_t number) {
-  TrainedModel& model = *models_[number];
-  TrainingPosition& p = state_.position;
-  if (number == 0) SettleSteps();  // the step before
-  if (!model.Apply(Facts(), p.models[number])) skipped_ = true;
-  ++p.models_stepped;
-  if (number + 1 == models_.size()) TakeProposal(model);
-}
-
-// What the last model's all-reduce brought beside gradients.
-void TrainingEngine::TakeProposal(const TrainedModel& model) {
-  TrainingPosition& p = state_.position;
-  const int size = group_.size();
-  replica_times_.resize(static_cast<std::size_t>(size));
-  for (int rank = 0; rank < size; ++rank) {
-    ReplicaTime& time = replica_times_[static_cast<std::size_t>(rank)];
-    ++time.steps;
-    time.compute_time_s += model.kept() ? ComputeTime() : model.gradients().compute_time_s(rank);
-  }
-  all_know_ = model.kept() ? group_.Pending()
-                           : std::lround(model.gradients().tail(GradientBuckets::kPending)) == size;
-  all_know_ = all_know_ && !group_.narrowed();
-  const std::int64_t batch = model.kept()
-                                 ? proposed_batch_
-                                 : std::lround(model.gradients().tail(GradientBuckets::kNextBatch));
-  if (batch <= 0) return;
-  p.atomic_batch_size = model.kept()
-                            ? proposed_atomic_
-                            : std::lround(model.gradients().tail(GradientBuckets::kNextAtomic));
-  if (p.batch_size != batch) {
-    for (const auto& each : models_) each->DropPrevious();
-  }
-  p.batch_size = batch;
-  proposed_batch_ = 0;
-}
-
-void TrainingEngine::FinishStep() {
-  TrainingPosition& p = state_.position;
-  MeasureTimes();
-  const auto samples = static_cast<double>(plan_->samples);
-  const auto initial = static_cast<double>(bounds_.initial);
-  ++p.step;
-  p.models_stepped = 0;
-  p.cursor += plan_->samples;
-  state_.sums.CountStep();
-  if (skipped_) {
-    ++p.skipped_steps;
-  } else {
-    const GradientNoise noise = p.Noise(initial);
-    last_gain_ = Gain(noise.sqr, noise.var, samples / initial);
-    p.progress += last_gain_;
-  }
-  trained_samples_ += samples;
-  trial_.progress = p.progress;
-  plan_.reset();
+void TrainingEngine::Proceed(OptimizerStep::Progress progress) {
+  if (progress == OptimizerStep::Progress::kGroupLost) Regroup(/*broken=*/true);
+  if (progress != OptimizerStep::Progress::kDone) return;
+  step_.Finish();
   last_step_end_ = Clock::now();
-  if (skipped_) {
-    for (std::size_t i = 0; i < models_.size(); ++i)
-      FailAfterSkippedSteps(*models_[i], p.models[i]);
-  }
-  if (SecondsBetween(last_progress_, last_step_end_) >= kProgressPeriod_s) {
+  if (meter_.ReportDue(last_step_end_)) {
     if (group_.rank() == 0) SendProgress();
-    last_progress_ = last_step_end_;
-    trained_samples_ = 0;
+    meter_.StartPeriod(last_step_end_);
   }
-  regroup_due_ = all_know_;
+  regroup_due_ = step_.all_know();
 }
 
-// What a device's steps have turned out to be that were counted as taken.
-void TrainingEngine::SettleSteps() {
-  TrainingPosition& p = state_.position;
-  bool skipped = false;
-  for (std::size_t i = 0; i < models_.size(); ++i) {
-    if (!models_[i]->Settle(p.models[i])) skipped = true;
-  }
-  if (!skipped) return;
-  ++p.skipped_steps;
-  p.progress -= last_gain_;
-  for (std::size_t i = 0; i < models_.size(); ++i) FailAfterSkippedSteps(*models_[i], p.models[i]);
+OptimizerStep::ModelOutcome TrainingEngine::StepModel(std::size_t number) {
+  if (!step_.CloseModel(number)) Regroup(/*broken=*/true);
+  const OptimizerStep::ModelOutcome outcome = step_.StepModel(number);
+  Proceed(step_.EndModel());
+  return outcome;
 }
 
-void TrainingEngine::FailAfterSkippedSteps(const TrainedModel& model,
-                                           const ModelPosition& position) {
-  if (position.skipped_steps == 0 || group_.narrowed()) return;
-  const std::int64_t most = model.options().max_skipped_steps;
-  const std::string what =
-      absl::StrCat(model.options().name.empty()
-                       ? std::string("loss or gradients")
-                       : absl::StrCat("loss or gradients of \"", model.options().name, "\""),
-                   " not finite at step ", state_.position.step, ", learning rate ",
-                   model.LearningRate(Facts(), position));
-  if (position.skipped_steps == 1 && group_.rank() == 0) {
-    std::fprintf(stderr, "espalier: %s: the step is skipped\n", what.c_str());
-  }
-  if (most < 0 || position.skipped_steps <= most) return;
-  const std::string failure =
-      most == 0 ? what : absl::StrCat(what, ", and the ", most, " steps before it");
-  trial_.finish_group({.value = std::nullopt, .failure = failure});
-  if (group_.rank() != 0) EndProcess(0);
-  EndProcess(absl::AbortedError(absl::StrCat(failure, ": the trial fails")), 1);
+void TrainingEngine::EndMicrobatch() {
+  if (!step_.LeaveOut()) Regroup(/*broken=*/true);
+  Proceed(step_.EndPasses());
 }
 
 // ---- what the service and the batch size are decided by -----------------------------------------
 
-void TrainingEngine::MeasureTimes() {
-  const TrainingPosition& p = state_.position;
-  times_.optimizer_time_s = SecondsBetween(microbatch_start_, Clock::now());
-  DeviceStepTimes::Step step{.times = times_};
-  step.usual = plan_->samples == p.batch_size && !plan_->microbatches.empty();
-  if (step.usual) {
-    step.shape = {group_.nodes(), group_.whole_size(), plan_->microbatches.front().size};
-  }
-  std::vector<DeviceStepTimes::Step> known;
-  if (device_times_) {
-    known = device_times_->EndStep(step);
-  } else {
-    known.push_back(step);
-  }
-  for (const DeviceStepTimes::Step& each : known) {
-    device_step_ = each;
-    group_.ExpectStepTime(each.times.accumulation_time_s + each.times.optimizer_time_s);
-    if (each.usual) profile_.Add(each.shape, each.times);
-  }
-}
-
 void TrainingEngine::SendProgress() {
   const TrainingPosition& p = state_.position;
-  const StepPlan plan = PlanStep(0, std::max(order_->size(), p.batch_size), p.batch_size, 0,
-                                 group_.whole_size(), MaxAtomic());
-  const auto initial = static_cast<double>(bounds_.initial);
-  const GradientNoise noise = p.Noise(initial);
+  const StepPlan plan = batches_.FullPlan(p, group_.whole_size());
+  const auto initial = static_cast<double>(batches_.bounds().initial);
   ReplicaProgress message;
   message.generation = trial_.generation;
   message.step = p.step;
@@ -507,50 +266,24 @@ void TrainingEngine::SendProgress() {
   message.epoch = static_cast<double>(p.epoch) +
                   static_cast<double>(p.cursor) / static_cast<double>(order_->size());
   message.global_batch_size = p.batch_size;
-  message.noise = noise;
-  message.profile = profile_.Take();
-  message.replica_times = std::exchange(replica_times_, {});
-  for (std::size_t rank = 0; rank < message.replica_times.size(); ++rank) {
-    message.replica_times[rank].replica = group_.members()[rank];
-  }
+  message.noise = p.Noise(initial);
+  meter_.Report(group_.members(), message);
   const double scale = static_cast<double>(p.batch_size) / initial;
-  const double throughput = trained_samples_ / SecondsBetween(last_progress_, Clock::now());
   TrainingFigures& figures = message.figures;
   figures[Figure::kAtomicBatchSize] = static_cast<double>(plan.microbatches.front().size);
   figures[Figure::kAccumulationSteps] = static_cast<double>(plan.microbatches.size()) - 1;
-  if (!models_.empty()) {
-    figures[Figure::kLearningRate] = models_.front()->LearningRate(Facts(), p.models.front());
+  if (!step_.models().empty()) {
+    figures[Figure::kLearningRate] = step_.LearningRate();
     figures[Figure::kLossScale] = p.models.front().loss_scale;
   }
-  figures[Figure::kGoodput] = throughput * Gain(noise.sqr, noise.var, scale) / scale;
+  figures[Figure::kGoodput] = meter_.Throughput() * CurrentGain() / scale;
   figures[Figure::kMemory] = static_cast<double>(ResidentMemory());
   figures[Figure::kDeviceMemory] = static_cast<double>(AllocatedBytes(trial_.device));
   figures[Figure::kSkippedSteps] = static_cast<double>(p.skipped_steps);
-  if (tuner_) ProposeBatch(message);
+  figures[Figure::kGradientTransport] = static_cast<double>(collectives_->Way().transport);
+  batches_.Learn(message.profile, p, plan.microbatches.front().size, group_.nodes(),
+                 group_.whole_size());
   trial_.control->Send(message);
-}
-
-double TrainingEngine::CurrentGain() const {
-  const TrainingPosition& p = state_.position;
-  const auto initial = static_cast<double>(bounds_.initial);
-  if (initial <= 0) return 1;
-  const GradientNoise noise = p.Noise(initial);
-  return Gain(noise.sqr, noise.var, static_cast<double>(p.batch_size) / initial);
-}
-
-void TrainingEngine::ProposeBatch(const ReplicaProgress& message) {
-  const TrainingPosition& p = state_.position;
-  tuner_->Add(message.profile);
-  const bool known = std::any_of(p.models.begin(), p.models.end(), [](const ModelPosition& m) {
-    return std::any_of(m.noise.begin(), m.noise.end(),
-                       [](const NoiseAverages& n) { return !n.empty(); });
-  });
-  const GradientNoise noise = known ? message.noise : GradientNoise{};
-  const auto choice = tuner_->Choose(group_.nodes(), group_.whole_size(), noise, p.batch_size,
-                                     message.figures.Whole(Figure::kAtomicBatchSize));
-  if (!choice) return;
-  proposed_batch_ = choice->global();
-  proposed_atomic_ = choice->atomic_batch_size;
 }
 
 }  // namespace espalier

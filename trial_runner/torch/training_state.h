@@ -15,8 +15,8 @@
 
 namespace espalier {
 
-// Models, their optimizers and the position of this replica: what replicas have in common, as bytes
-// for those that join, and as a file whose layout is the format's.
+// Models, their optimizers and the position of this replica: the state that replicas have in
+// common, as bytes for joining replicas, and as a file in the layout of the format.
 class TrainingState final : public SharedState {
  public:
   // The format must outlive this.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -18,19 +17,15 @@
 #include "trial_runner/control/socket_control_plane.h"
 #include "trial_runner/control/standalone_control_plane.h"
 #include "trial_runner/torch/device.h"
+#include "tuner/base/environment.h"
 #include "tuner/base/random.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
 namespace {
 
-std::string Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 absl::StatusOr<std::int64_t> IntegerVariable(const char* name, std::int64_t otherwise) {
-  const std::string text = Variable(name);
+  const std::string text = EnvironmentVariable(name);
   std::int64_t value = otherwise;
   if (!text.empty() && !absl::SimpleAtoi(text, &value)) {
     return absl::InvalidArgumentError(
@@ -41,7 +36,7 @@ absl::StatusOr<std::int64_t> IntegerVariable(const char* name, std::int64_t othe
 
 // Absent: 0.
 absl::StatusOr<double> SecondsVariable(const char* name) {
-  const std::string text = Variable(name);
+  const std::string text = EnvironmentVariable(name);
   double value = 0;
   if (!text.empty() && (!absl::SimpleAtod(text, &value) || !(value >= 0 && value <= 86400))) {
     return absl::InvalidArgumentError(
@@ -52,7 +47,7 @@ absl::StatusOr<double> SecondsVariable(const char* name) {
 
 absl::StatusOr<Parameters> ReadParameters(int argc, char** argv) {
   Parameters parameters;
-  if (const std::string path = Variable("ESPALIER_PARAMETERS"); !path.empty()) {
+  if (const std::string path = EnvironmentVariable("ESPALIER_PARAMETERS"); !path.empty()) {
     std::ifstream file(path);
     std::stringstream text;
     text << file.rdbuf();
@@ -71,7 +66,7 @@ absl::StatusOr<Parameters> ReadParameters(int argc, char** argv) {
 }
 
 absl::StatusOr<BetterValue> ReadDirection() {
-  const std::string direction = Variable("ESPALIER_DIRECTION");
+  const std::string direction = EnvironmentVariable("ESPALIER_DIRECTION");
   if (direction.empty()) return BetterValue::kUnknown;
   if (direction == "minimize") return BetterValue::kSmaller;
   if (direction == "maximize") return BetterValue::kLarger;
@@ -88,11 +83,11 @@ absl::Status ReadSeed(TrialContext& context) {
 }
 
 absl::Status ReadCollectivesOptions(CollectivesOptions& options) {
-  if (const std::string host = Variable("ESPALIER_HOST_ADDRESS"); !host.empty()) {
+  if (const std::string host = EnvironmentVariable("ESPALIER_HOST_ADDRESS"); !host.empty()) {
     options.host = host;
   }
-  options.interface = Variable("ESPALIER_INTERFACE");
-  if (const std::string ports = Variable("ESPALIER_PORT_RANGE"); !ports.empty()) {
+  options.interface = EnvironmentVariable("ESPALIER_INTERFACE");
+  if (const std::string ports = EnvironmentVariable("ESPALIER_PORT_RANGE"); !ports.empty()) {
     const absl::StatusOr<PortRange> range = ParsePortRange(ports);
     if (!range.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("environment variable ESPALIER_PORT_RANGE: ",
@@ -100,8 +95,9 @@ absl::Status ReadCollectivesOptions(CollectivesOptions& options) {
     }
     options.ports = *range;
   }
-  options.implementation = Variable("ESPALIER_COLLECTIVES");
-  if (const std::string limit = Variable("ESPALIER_COLLECTIVE_TIMEOUT"); !limit.empty()) {
+  options.implementation = EnvironmentVariable("ESPALIER_COLLECTIVES");
+  if (const std::string limit = EnvironmentVariable("ESPALIER_COLLECTIVE_TIMEOUT");
+      !limit.empty()) {
     double seconds = 0;
     if (!absl::SimpleAtod(limit, &seconds) || !(seconds > 0)) {
       return absl::InvalidArgumentError(
@@ -155,7 +151,7 @@ absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int 
   std::optional<std::string> fork_obstacle;
   if (TheHost().thread == std::thread::id()) {  // interpreters have zygotes of their own
     BeForked();
-    if (Variable("ESPALIER_FORK") == "1") fork_obstacle = ForkObstacle();
+    if (EnvironmentVariable("ESPALIER_FORK") == "1") fork_obstacle = ForkObstacle();
   }
   auto context = std::make_unique<TrialContext>();
   ESPALIER_ASSIGN_OR_RETURN(context->parameters, ReadParameters(argc, argv));
@@ -169,15 +165,15 @@ absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int 
   }
   context->threads = static_cast<int>(threads);
   ESPALIER_RETURN_IF_ERROR(ReadSeed(*context));
-  const std::string mode = Variable("ESPALIER_BATCH_MODE");
+  const std::string mode = EnvironmentVariable("ESPALIER_BATCH_MODE");
   if (!mode.empty() && mode != "fixed" && mode != "adaptive") {
     return absl::InvalidArgumentError(absl::StrCat("environment variable ESPALIER_BATCH_MODE=\"",
                                                    mode, "\": want fixed or adaptive"));
   }
   context->adaptive_batch = mode == "adaptive";
   ESPALIER_ASSIGN_OR_RETURN(context->better_value, ReadDirection());
-  context->checkpoint_dir = Variable("ESPALIER_CHECKPOINT_DIR");
-  context->checkpoint = Variable("ESPALIER_CHECKPOINT");
+  context->checkpoint_dir = EnvironmentVariable("ESPALIER_CHECKPOINT_DIR");
+  context->checkpoint = EnvironmentVariable("ESPALIER_CHECKPOINT");
   ESPALIER_RETURN_IF_ERROR(ReadCollectivesOptions(context->collectives));
   ESPALIER_ASSIGN_OR_RETURN(context->device, AssignedDevice());
   if (!context->device.is_cpu()) context->collectives.device = context->device.index();
@@ -190,10 +186,10 @@ absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int 
                                                    ": no such descriptor is open"));
   } else {
     ESPALIER_ASSIGN_OR_RETURN(const double lease_s, SecondsVariable("ESPALIER_REPLICA_LEASE"));
-    context->control =
-        MakeSocketControlPlane(static_cast<int>(fd), {.lease_s = lease_s,
-                                                      .spares = Variable("ESPALIER_SPARE") == "1",
-                                                      .fork_obstacle = std::move(fork_obstacle)});
+    context->control = MakeSocketControlPlane(
+        static_cast<int>(fd), {.lease_s = lease_s,
+                               .spares = EnvironmentVariable("ESPALIER_SPARE") == "1",
+                               .fork_obstacle = std::move(fork_obstacle)});
   }
   return context;
 }

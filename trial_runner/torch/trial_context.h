@@ -17,7 +17,9 @@
 #include "trial_runner/collectives/collectives.h"
 #include "trial_runner/control/parameters.h"
 #include "trial_runner/elastic/control_plane.h"
+#include "trial_runner/kernels/gradient_kernel.h"
 #include "trial_runner/torch/checkpoint_file.h"
+#include "trial_runner/torch/device.h"
 #include "trial_runner/torch/state.h"
 
 namespace espalier {
@@ -68,10 +70,13 @@ class TrialContext {
   std::uint64_t seed = 0;
   bool adaptive_batch = false;
   int threads = 1;
-  std::string checkpoint_dir;      // empty: no checkpoints
-  std::string checkpoint;          // to start from; empty: none
-  c10::Device device = c10::kCPU;  // what it trains on
-  bool bucket_operations = false;  // for tests: does on the CPU what it does on devices
+  std::string checkpoint_dir;                // empty: no checkpoints
+  std::string checkpoint;                    // to start from; empty: none
+  c10::Device device = c10::kCPU;            // what it trains on
+  bool bucket_operations = false;            // for tests: does on the CPU what it does on devices,
+  GradientKernel gradient_kernel = nullptr;  // with this where it is not null
+  // For tests: makes what measures steps as if they were a device's.
+  std::function<std::unique_ptr<StepTimer>()> step_timer;
   CollectivesOptions collectives;
   BetterValue better_value = BetterValue::kUnknown;
 
@@ -83,7 +88,7 @@ class TrialContext {
   // The engine that the trial's models and loader share.
   std::weak_ptr<TrainingEngine> engine;
 
-  // States of the program, beside its models; by name.
+  // States of the program, apart from its models, by name.
   std::map<std::string, State*> states;
   // Fails if there is a state of that name, or its name is not valid.
   absl::Status AddState(State& state);

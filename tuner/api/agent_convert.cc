@@ -122,6 +122,11 @@ absl::StatusOr<std::map<int, std::string>> UnusableSlotsOf(const v1::UnusableSlo
   return slots;
 }
 
+CheckpointFailure CheckpointFailureOf(const v1::ReplicaExited& exited) {
+  if (!exited.checkpoint_missing()) return CheckpointFailure::kNone;
+  return exited.checkpoint_gone() ? CheckpointFailure::kGone : CheckpointFailure::kMissing;
+}
+
 absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
   if (hello.node_name().empty() || hello.node_name().size() > kMaxNodeName) {
     return absl::InvalidArgumentError(absl::StrCat("a node's name has 1 to ", kMaxNodeName,
@@ -132,7 +137,6 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
                                                    kMaxSlotsPerNode, " slots, got ",
                                                    hello.slots()));
   }
-  FromAgent out;
   if (hello.gpu_type().size() > kMaxNodeName) {
     return absl::InvalidArgumentError(absl::StrCat("node \"", hello.node_name(),
                                                    "\": its GPU type has at most ", kMaxNodeName,
@@ -150,6 +154,7 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
   if (hello.has_leaves_in_s()) event.leaves_in_s = hello.leaves_in_s();
   ESPALIER_ASSIGN_OR_RETURN(event.unusable_slots, UnusableSlotsOf(hello.unusable()));
   ESPALIER_RETURN_IF_ERROR(TakeCheckpoints(hello, event));
+  NodeDetails details;
   for (const v1::LiveReplica& live : hello.replicas()) {
     LiveReplica replica{.replica = ReplicaId(live.replica_id()),
                         .trial = TrialId(live.trial_id()),
@@ -161,7 +166,7 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
       replica.ready = FromProto(live.ready());
       ESPALIER_RETURN_IF_ERROR(Check(replica.replica, *replica.ready));
     }
-    if (live.pid() > 0) out.pids.push_back({replica.replica, live.pid()});
+    if (live.pid() > 0) details.pids.push_back({replica.replica, live.pid()});
     event.replicas.push_back(std::move(replica));
   }
   if (hello.gpus_size() > kMaxGpusPerNode) {
@@ -171,16 +176,15 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
   }
   event.gpus = hello.gpus_size();
   for (const v1::Gpu& gpu : hello.gpus()) {
-    out.gpus.push_back({gpu.name(), gpu.uuid(), gpu.memory_bytes()});
+    details.gpus.push_back({gpu.name(), gpu.uuid(), gpu.memory_bytes()});
   }
   if (hello.directory().size() > kMaxNodePath) {
     return absl::InvalidArgumentError(absl::StrCat("node \"", hello.node_name(),
                                                    "\": its directory has at most ", kMaxNodePath,
                                                    " bytes, got ", hello.directory().size()));
   }
-  out.folder = hello.directory();
-  out.event = std::move(event);
-  return out;
+  details.folder = hello.directory();
+  return FromAgent{std::move(event), std::move(details)};
 }
 
 std::vector<std::string> NamesOf(const std::vector<NodeId>& nodes, const TunerState& state) {
@@ -293,9 +297,8 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
                                 .signal = exited.signal(),
                                 .last_output = exited.last_output(),
                                 .error = exited.error(),
-                                .checkpoint_missing = exited.checkpoint_missing(),
+                                .checkpoint = CheckpointFailureOf(exited),
                                 .node = NodeId(),
-                                .checkpoint_gone = exited.checkpoint_gone(),
                                 .agent_stops = exited.agent_stops()};
       return out;
     }
@@ -315,7 +318,7 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
     case v1::AgentMessage::kStarted: {
       const ReplicaId replica(message.started().replica_id());
       out.event = ReplicaStarted{replica};
-      out.pids.push_back({replica, message.started().pid()});
+      out.details = ReplicaPid{replica, message.started().pid()};
       return out;
     }
     case v1::AgentMessage::kLeaving:

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "tuner.pb.h"
@@ -24,15 +26,23 @@ struct ReplicaPid {
   int pid = 0;
 };
 
-// What an agent's message means to the core, and the process ids it names.
+// What a Hello says of its node beside the event.
+struct NodeDetails {
+  std::vector<ReplicaPid> pids;  // of its live replicas
+  std::vector<NodeGpu> gpus;
+  std::string folder;  // of its trials' files
+};
+
+// The address at which a node's replicas are reached, from a CheckpointServerOpen.
+struct NodeHost {
+  std::string node_name;
+  std::string host;
+};
+
+// What an agent's message means to the core, and what the service notes of it besides.
 struct FromAgent {
   std::optional<Event> event;  // none: a heartbeat, or a kind this service does not know
-  std::vector<ReplicaPid> pids;
-  std::vector<NodeGpu> gpus = {};  // of a Hello
-  std::string folder = {};         // likewise: of its trials' files
-  // The address at which the node's replicas are reached, of a CheckpointServerOpen.
-  std::string node_name = {};
-  std::string host = {};
+  std::variant<std::monostate, NodeDetails, ReplicaPid, NodeHost> details{};
 };
 
 // An AgentLeaving and a CheckpointCopied come without their node, which the owner of the stream

@@ -35,7 +35,7 @@ absl::StatusOr<v1::TrialRecord> PostForTrial(Tuner& tuner, Event event) {
 
 v1::Verdict ToProto(const PruneVerdict& verdict) {
   v1::Verdict out;
-  out.set_prune(verdict.prune);
+  out.set_prune(verdict.action == PruneAction::kPrune);
   out.set_reason(verdict.reason);
   return out;
 }

@@ -33,7 +33,7 @@ bool PluginOption::Takes(double value) const {
 }
 
 std::string PluginOption::Range() const {
-  if (text) return repeated ? "a text, perhaps several times" : "a text";
+  if (text) return repeated ? "text, may be given several times" : "text";
   const char* const number = whole ? "a whole number" : "a number";
   if (open) return absl::StrCat(number, " > ", least, " and < ", most);
   if (std::isinf(most)) return absl::StrCat(number, " >= ", least);

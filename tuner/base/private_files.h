@@ -6,8 +6,8 @@
 
 namespace espalier {
 
-// Files and folders for nobody but this user, whatever the umask allows. Errors name the path and
-// the system's reason.
+// Files and folders that only this user can access, whatever the umask allows. Errors name the path
+// and the system's reason.
 
 // Makes a folder and what is missing above it with mode 0700. What is there already stays as it is.
 absl::Status MakePrivateFolders(const std::string& path);

@@ -63,7 +63,7 @@ absl::Status AwaitOutcome(const std::string& folder, int agent, const AgentRecor
     if (poll(&ended, 1, kPace_ms) > 0) {
       return absl::AbortedError(fmt::format(
           "process {} has ended while it was being replaced, and its replicas with it; its log "
-          "says more. Start the agent anew",
+          "says more. Start the agent again",
           record.pid));
     }
   }
@@ -113,7 +113,7 @@ absl::Status ReplaceRunningAgent(const std::string& directory, const std::string
   ESPALIER_RETURN_IF_ERROR(WritePrivateFile(folder + "/" + kReplaceByFile, OwnExecutable()));
   if (syscall(SYS_pidfd_send_signal, agent, SIGHUP, nullptr, 0) != 0) {
     return absl::PermissionDeniedError(
-        fmt::format("process {} cannot be told: {}", record->pid, std::strerror(errno)));
+        fmt::format("process {} cannot be signalled: {}", record->pid, std::strerror(errno)));
   }
   return AwaitOutcome(folder, agent, *record);
 }

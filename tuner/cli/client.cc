@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "tuner/base/protocol.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/pinned_certificate.h"
@@ -32,6 +33,13 @@ absl::Status NobodyAnswers(const std::string& address, const std::string& why) {
   return absl::UnavailableError("no tuner service answers at \"" + address + "\" (" + why +
                                 "): start one with `tuner serve`, or name another with "
                                 "--service HOST:PORT or --dir DIR");
+}
+
+// What becomes of a client that does not use TLS where the service does.
+bool WasShutOut(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+         (absl::StrContains(status.error_message(), "Socket closed") ||
+          absl::StrContains(status.error_message(), "reset by peer"));
 }
 
 // Waits for the service where `timeout_s` says so.
@@ -90,6 +98,15 @@ absl::StatusOr<Response> Client::Call(grpc::Status (v1::Tuner::Stub::*method)(gr
   Response response;
   const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
   if (status.ok()) return response;
+  const bool in_the_clear = options_.tls_roots.empty() && PinOf(options_.token).empty();
+  if (in_the_clear && WasShutOut(status)) {
+    return absl::UnavailableError(
+        "the service at \"" + options_.address + "\" closed the connection (" +
+        status.error_message() +
+        "); if it speaks TLS, give a token of it with --token-file FILE "
+        "(its own user finds one in DATABASE.credentials/administer.token), or the authorities to "
+        "trust with --tls-ca FILE");
+  }
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
       status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     return NobodyAnswers(options_.address, status.error_message());

@@ -20,8 +20,6 @@ namespace espalier {
 namespace {
 
 constexpr double kStopNotice_s = 6;  // for trials to leave a node with a checkpoint
-constexpr std::int64_t kSpareShare = 8;
-constexpr int kMostSlots = 4096;
 constexpr double kLongestStart_s = 86400;
 constexpr const char* kKubernetes = "kubernetes";
 
@@ -38,7 +36,7 @@ NodeAgents AgentsOf(const GivenTemplate& of, const std::string& token_file, cons
       .arguments = {},
       .token_file = token_file.empty() ? "" : AbsolutePath(token_file),
       // The nodes share what a lone agent would keep.
-      .on_one_machine = {"--spare-memory", std::to_string(MemoryBytes() / kSpareShare / all_nodes)},
+      .on_one_machine = {"--spare-memory", std::to_string(SpareMemoryBytes() / all_nodes)},
       .stop_notice_s = kStopNotice_s,
       .tls_ca_file = tls.on() ? AbsolutePath(tls.certificate) : ""};
   const auto add = [&agents](const std::string& option, const std::string& value) {
@@ -67,7 +65,7 @@ absl::Status ReadEngineOptions(const std::vector<std::string>& given, PluginSpec
     const std::size_t equals = option.find('=');
     if (equals == std::string::npos || equals == 0) {
       return absl::InvalidArgumentError(
-          fmt::format("--engine-option \"{}\": want NAME=VALUE", option));
+          fmt::format("--engine-option \"{}\": must be NAME=VALUE", option));
     }
     const std::string name = option.substr(0, equals);
     const std::string value = option.substr(equals + 1);
@@ -84,7 +82,7 @@ absl::Status ReadEngineOptions(const std::vector<std::string>& given, PluginSpec
 
 // How an option's help names the plug-ins it takes.
 std::string ChoiceHelp(const std::vector<std::string>& names) {
-  return fmt::format("NAME or NAME:option=value,... of: {}; see tuner plugins",
+  return fmt::format("NAME or NAME:option=value,..., where NAME is one of {}; see `tuner plugins`",
                      fmt::join(names, ", "));
 }
 
@@ -100,53 +98,53 @@ void EngineArguments::AddTo(CLI::App& app) {
   constexpr const char* kGroup = "A pool that grows and shrinks";
   CLI::Option* engine =
       app.add_option("--engine", engine_,
-                     fmt::format("What starts and ends nodes as studies need them, {} (default: "
-                                 "none, agents are started by hand)",
+                     fmt::format("Engine that starts and ends nodes as studies need them: {} "
+                                 "(default: none, agents are started by hand)",
                                  ChoiceHelp(Engines().Names())));
   engine->group(kGroup);
   const auto with_engine = [engine](CLI::Option* option) {
     return option->needs(engine)->group(kGroup);
   };
   with_engine(app.add_option("--engine-option", engine_options_,
-                             "NAME=VALUE, an option of the engine, whatever the value holds; may "
-                             "be given several times")
+                             "An option of the engine, NAME=VALUE; the value may hold any "
+                             "characters. May be given several times")
                   ->expected(1)
                   ->take_all());
-  with_engine(app.add_option("--pool-size", rule_,
-                             "By which rule the pool's size is chosen, " +
-                                 ChoiceHelp(PoolSizeRules().Names())))
+  with_engine(
+      app.add_option("--pool-size", rule_,
+                     "Rule that chooses the pool's size: " + ChoiceHelp(PoolSizeRules().Names())))
       ->capture_default_str();
   CLI::Option* templates = with_engine(app.add_option(
       "--node-templates", templates_,
-      "JSON file: a list of what nodes there may be, each with \"name\", \"slots\" or \"gpus\", "
-      "\"price_per_hour\", \"max_nodes\" and, if need be, \"min_nodes\", \"gpu_type\", \"spot\", "
-      "\"preemptions_per_hour\", \"start_s\", \"queue_s\" and \"options\" of the engine "
-      "(docs/clusters.md); the rule chooses among them (default: all nodes are alike)"));
+      "JSON file with a list of node templates, each with \"name\", \"slots\" or \"gpus\", "
+      "\"price_per_hour\", \"max_nodes\" and, where needed, \"min_nodes\", \"gpu_type\", \"spot\", "
+      "\"preemptions_per_hour\", \"start_s\", \"queue_s\" and \"options\" of the engine (see "
+      "docs/clusters.md); the rule chooses among them (default: all nodes are alike)"));
   const auto of_all = [&](CLI::Option* option) { return with_engine(option)->excludes(templates); };
-  of_all(app.add_option("--min-nodes", only_.node.min_nodes, "Nodes that stay in any case"))
+  of_all(app.add_option("--min-nodes", only_.node.min_nodes, "Nodes that are always kept"))
       ->check(CLI::Range(0, kMaxEngineNodes))
       ->capture_default_str();
   of_all(app.add_option("--max-nodes", only_.node.max_nodes,
-                        "Nodes at most (default: as many as the CPU cores make)"))
+                        "Most nodes at a time (default: as many as the CPU cores allow)"))
       ->check(CLI::Range(1, kMaxEngineNodes));
-  of_all(app.add_option("--node-slots", only_.node.slots, "Slots of each node"))
-      ->check(CLI::Range(1, kMostSlots))
+  of_all(app.add_option("--node-slots", only_.node.slots, "Slots per node"))
+      ->check(CLI::Range(1, kMaxNodeSlots))
       ->capture_default_str();
   of_all(app.add_flag("--node-gpus", only_.gpus,
-                      "The slots are the GPUs that an agent finds on its node, and no CPU "
-                      "slots; --node-slots says how many that will be"));
+                      "Use the GPUs that an agent finds on its node as its slots, and no CPU "
+                      "slots; --node-slots says how many there will be"));
   of_all(app.add_option_function<double>(
              "--node-start", [this](double seconds) { only_.start_s = seconds; },
-             "Seconds from asking for a node to its first replica: none is started for what "
-             "ends sooner, and one that has not come after three times that and 30 s, and "
-             "the engine's own queue, is given up (default: the engine's own, 5 to 60)"))
+             "Seconds from requesting a node to its first replica: no node is started for work "
+             "that ends sooner, and a node that has not joined after three times as long, plus 30 "
+             "s and the engine's queue time, is given up (default: the engine's own, 5 to 60)"))
       ->check(CLI::Range(0.0, kLongestStart_s));
   with_engine(app.add_option("--node-dir", directory_,
-                             "Where the nodes' logs, parameters and checkpoints go; a service that "
-                             "is started again on it and on the same address takes its nodes over"))
+                             "Folder for the nodes' logs, parameters and checkpoints; a service "
+                             "restarted with it and at the same address takes its nodes over"))
       ->capture_default_str();
   with_engine(app.add_flag("--adaptdl-jobs", adaptdl_jobs_,
-                           "With --engine kubernetes: also run the AdaptDLJobs of its namespace, "
+                           "With --engine kubernetes: also run the AdaptDLJobs in its namespace, "
                            "as elastic jobs on the pool, and write their status back"));
 }
 

@@ -16,9 +16,9 @@ namespace espalier {
 namespace {
 
 // Runs something at most every `period_s`, and less often if it is expensive.
-class Pace {
+class Pacer {
  public:
-  explicit Pace(double period_s) : period_s_(period_s) {}
+  explicit Pacer(double period_s) : period_s_(period_s) {}
 
   bool Due(Time now) const { return now >= next_; }
   double SecondsLeft(Time now) const { return std::max(0.0, SecondsBetween(now, next_)); }
@@ -36,7 +36,7 @@ absl::StatusOr<v1::Study> FindStudy(Client& client, const std::string& name) {
   for (const v1::Study& study : list.studies()) {
     if (study.name() == name) return study;
   }
-  return absl::NotFoundError("no study \"" + name + "\"; `tuner ls` lists those there are");
+  return absl::NotFoundError("no study \"" + name + "\"; `tuner ls` lists the studies");
 }
 
 bool HoldsSlots(const v1::StudyDetails& details) {
@@ -59,8 +59,8 @@ absl::StatusOr<v1::StudyDetails> Glance(Client& client, const std::string& name)
 
 absl::StatusOr<v1::Study> FollowStudy(Client& client, const std::string& name,
                                       StudyDisplay& display, const Interrupts& interrupts) {
-  Pace end_pace(kEndPoll_s);
-  Pace display_pace(kDisplayPoll_s);
+  Pacer end_pace(kEndPoll_s);
+  Pacer display_pace(kDisplayPoll_s);
   while (true) {
     Time before = Now();
     if (display_pace.Due(before)) {
@@ -105,8 +105,8 @@ absl::StatusOr<ExitCode> WatchStudy(Client& client, const std::string& name, boo
 absl::Status AwaitSlotsFree(Client& client, const std::string& name, StudyDisplay& display,
                             const Interrupts& interrupts, double limit_s) {
   const Time deadline = After(Now(), limit_s);
-  Pace pace(kEndPoll_s);
-  Pace display_pace(kDisplayPoll_s);
+  Pacer pace(kEndPoll_s);
+  Pacer display_pace(kDisplayPoll_s);
   while (Now() < deadline) {
     const Time before = Now();
     ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, Glance(client, name));

@@ -23,6 +23,11 @@ std::int64_t MemoryBytes() {
   return group >> limit && limit > 0 ? std::min(machine, limit) : machine;
 }
 
+std::int64_t SpareMemoryBytes() {
+  constexpr std::int64_t kShare = 8;
+  return MemoryBytes() / kShare;
+}
+
 std::string OwnExecutable() {
   std::error_code error;
   return std::filesystem::read_symlink("/proc/self/exe", error).string();

@@ -8,14 +8,14 @@ namespace espalier {
 
 void NetworkArguments::AddTo(CLI::App& app) {
   app.add_option("--address", address,
-                 "Address of this machine at which other machines reach its replicas (default: the "
-                 "one from which it reaches the service)");
+                 "Address at which other machines reach this machine's replicas (default: the one "
+                 "from which it reaches the service)");
   app.add_option("--interface", interface,
-                 "Network interface whose address that is, instead of --address");
+                 "Network interface that has this address, instead of --address");
   app.add_option(
       "--port-range", port_range,
-      fmt::format("TCP ports at which replicas listen, LOW-HIGH, to be opened to the "
-                  "other machines of the pool; at least {} a slot, and one (default: any)",
+      fmt::format("TCP ports on which replicas listen, LOW-HIGH; open them to the pool's other "
+                  "machines. At least {} per slot, and one more (default: any)",
                   kPortsPerSlot));
 }
 

@@ -1,14 +1,11 @@
 #include "tuner/cli/node_options.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <map>
-#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
@@ -20,22 +17,7 @@
 namespace espalier {
 namespace {
 
-constexpr int kMaxSlots = 4096;
 constexpr int kMaxSlotsPerGpu = 64;
-constexpr std::int64_t kSpareShare = 8;
-
-absl::StatusOr<std::vector<Gpu>> FindGpus() {
-  ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<GpuDriver> driver, GpuDriver::Open());
-  if (driver != nullptr) return driver->Look();
-  if (access("/dev/nvidia0", F_OK) == 0) {
-    std::fprintf(stderr,
-                 "tuner: there is /dev/nvidia0, but the NVIDIA driver's libnvidia-ml.so.1 is not "
-                 "found or not "
-                 "loaded: this machine's GPUs are not used (is its folder in /etc/ld.so.conf.d or "
-                 "LD_LIBRARY_PATH?)\n");
-  }
-  return std::vector<Gpu>{};
-}
 
 // Finds the GPUs and makes slots of them, unless there are none or none are wanted.
 absl::Status ResolveGpus(const NodeArguments& arguments, AgentOptions& options) {
@@ -91,25 +73,25 @@ std::string TypeOf(const std::vector<Gpu>& gpus) {
 void NodeArguments::AddTo(CLI::App& app) {
   app.add_option(
       "--slots", slots,
-      "CPU slots of this machine (default: its GPUs make the slots, else its CPU cores)");
+      "Number of CPU slots (default: the GPUs are the slots; without GPUs, one slot per CPU core)");
   app.add_option("--gpus", gpus,
-                 "GPUs whose shares are the slots: all, none, or indices like 0,2 (default: all "
-                 "that CUDA_VISIBLE_DEVICES leaves, unless --slots is given)");
+                 "GPUs to offer as slots: all, none, or indices such as 0,2 (default: all that "
+                 "CUDA_VISIBLE_DEVICES allows, unless --slots is given)");
   app.add_option("--slots-per-gpu", slots_per_gpu,
-                 "Slots of each GPU; replicas share its memory evenly (default: 1)");
+                 "Slots per GPU, which share its memory evenly (default: 1)");
   app.add_option("--gpu-type", gpu_type,
-                 "What the slots are, so that the allocator tells them apart: a trial holds slots "
-                 "of one type (default: as the driver names the GPUs; CPU slots: none)");
+                 "Type of the slots; a trial only holds slots of one type (default: the driver's "
+                 "name for the GPUs; none for CPU slots)");
   app.add_option("--price-per-hour", price_per_hour,
-                 "What this machine costs an hour, in any currency (default: not told)");
+                 "Price of this machine per hour, in any currency (default: unknown)");
   app.add_option("--replica-lease", replica_lease_s,
-                 "Seconds without a word after which a replica is taken as hung and killed (a "
-                 "debugger's breakpoint is such a silence); its group goes on without it; 0: never")
+                 "Seconds without a heartbeat after which a replica counts as hung and is killed, "
+                 "even one stopped in a debugger; its group goes on without it; 0: never")
       ->capture_default_str();
   app.add_option("--spare-memory", spare_memory,
-                 "Memory for elastic replicas that have left their group and are kept loaded for "
-                 "the next time their trial grows, like 2G; 0: none are kept (default: an eighth "
-                 "of the machine's)");
+                 "Memory for spares, such as 2G: elastic replicas that have left their group and "
+                 "stay loaded for the next time their trial grows; 0: no spares (default: an "
+                 "eighth of the machine's memory)");
 }
 
 absl::StatusOr<std::int64_t> ParseBytes(const std::string& text) {
@@ -128,15 +110,16 @@ absl::StatusOr<std::int64_t> ParseBytes(const std::string& text) {
 }
 
 absl::Status NodeArguments::Resolve(AgentOptions& options) const {
-  if (slots == 0 || slots < -1 || slots > kMaxSlots) {
-    return absl::InvalidArgumentError(fmt::format("--slots {}: must be 1 to {}", slots, kMaxSlots));
+  if (slots == 0 || slots < -1 || slots > kMaxNodeSlots) {
+    return absl::InvalidArgumentError(
+        fmt::format("--slots {}: must be 1 to {}", slots, kMaxNodeSlots));
   }
   ESPALIER_RETURN_IF_ERROR(ResolveGpus(*this, options));
   if (options.gpus.empty()) options.slots = slots == -1 ? CpuCores() : slots;
   options.gpu_type = gpu_type.empty() ? TypeOf(options.gpus) : gpu_type;
   if (!(price_per_hour >= 0) || !std::isfinite(price_per_hour)) {
     return absl::InvalidArgumentError(
-        fmt::format("--price-per-hour {}: must be 0 (not told) or more", price_per_hour));
+        fmt::format("--price-per-hour {}: must be 0 (unknown) or more", price_per_hour));
   }
   options.price_per_hour = price_per_hour;
   if (replica_lease_s != 0 &&
@@ -146,7 +129,7 @@ absl::Status NodeArguments::Resolve(AgentOptions& options) const {
                     kMinReplicaLease_s, kMaxReplicaLease_s));
   }
   options.replica_lease_s = replica_lease_s;
-  options.spare_memory_bytes = MemoryBytes() / kSpareShare;
+  options.spare_memory_bytes = SpareMemoryBytes();
   if (!spare_memory.empty()) {
     const absl::StatusOr<std::int64_t> bytes = ParseBytes(spare_memory);
     if (!bytes.ok()) {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "tuner/cli/files.h"
+#include "tuner/cli/machine.h"
 #include "tuner/core/state/step.h"
 
 namespace espalier {
@@ -24,7 +25,6 @@ using Json = nlohmann::json;
 constexpr std::size_t kMostTemplates = 16;
 constexpr std::size_t kLongestName = 20;
 constexpr std::size_t kLongestText = 200;
-constexpr int kMostSlots = 4096;
 constexpr double kLongest_s = 30 * 86400;
 constexpr double kMostPreemptions = 3600;
 
@@ -60,7 +60,7 @@ class TemplateReader {
     if (given.gpus == json_.contains("slots")) {
       Wrong("slots", "give either \"slots\" or \"gpus\", as many as a node has");
     }
-    node.slots = Whole(given.gpus ? "gpus" : "slots", 1, kMostSlots, 1);
+    node.slots = Whole(given.gpus ? "gpus" : "slots", 1, kMaxNodeSlots, 1);
     node.gpu_type = Text("gpu_type");
     Need("price_per_hour", "what a node costs an hour, 0 where it costs nothing");
     node.price_per_hour = Number("price_per_hour", std::numeric_limits<double>::max(), 0);

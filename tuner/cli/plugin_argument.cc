@@ -15,7 +15,7 @@ absl::StatusOr<PluginSpec> ParsePlugin(const std::string& what, const std::strin
   plugin.name = text.substr(0, colon);
   if (plugin.name.empty()) {
     return absl::InvalidArgumentError(
-        fmt::format("{} \"{}\": want NAME or NAME:option=value,...", what, text));
+        fmt::format("{} \"{}\": must be NAME or NAME:option=value,...", what, text));
   }
   if (colon == std::string::npos) return plugin;
   std::istringstream options(text.substr(colon + 1));
@@ -28,20 +28,20 @@ absl::StatusOr<PluginSpec> ParsePlugin(const std::string& what, const std::strin
     if (equals == std::string::npos || equals == 0 ||
         !absl::SimpleAtod(option.substr(equals + 1), &value)) {
       return absl::InvalidArgumentError(
-          fmt::format("{} \"{}\": option \"{}\": want name=number, e.g. {}:option=2", what, text,
+          fmt::format("{} \"{}\": option \"{}\": must be name=number, e.g. {}:option=2", what, text,
                       option, plugin.name));
     }
     plugin.options[option.substr(0, equals)] = value;
   }
   if (!any) {
     return absl::InvalidArgumentError(
-        fmt::format("{} \"{}\": nothing follows the colon: want option=number", what, text));
+        fmt::format("{} \"{}\": nothing follows the colon; give option=number", what, text));
   }
   return plugin;
 }
 
 std::string PoliciesHelp() {
-  std::string text = "Policies:\n";
+  std::string text = "\nPolicies:\n";
   for (const PluginInfo& info : Policies().Infos()) {
     text += fmt::format("  {:<20}{}\n", info.name, info.summary);
   }

@@ -80,7 +80,7 @@ class Session {
     absl::StatusOr<v1::Study> study = client_->CreateStudy(request);
     if (absl::IsFailedPrecondition(study.status())) {
       return absl::FailedPreconditionError(fmt::format(
-          "{} holds a study \"{}\" with another definition: begin anew with --fresh, or choose "
+          "{} holds a study \"{}\" with another definition: start over with --fresh, or choose "
           "another name in {} or another --dir",
           plan_.directory, plan_.spec.name, plan_.arguments.study_file));
     }
@@ -94,9 +94,10 @@ class Session {
     const absl::StatusOr<v1::StudyDetails> details = FullStudy();
     if (!details.ok()) return Fail("run", details.status());
     std::printf(
-        "study %s is complete already; run it again with --fresh, or give it more trials "
-        "with `tuner resume`\n%s",
-        plan_.spec.name.c_str(), ResultText(*details).c_str());
+        "study %s is already complete; run it again with --fresh, or give it more trials on a "
+        "service with an agent: `tuner serve --db %s`, then `tuner resume %s --trials N`\n%s",
+        plan_.spec.name.c_str(), DatabasePath(plan_.directory).c_str(), plan_.spec.name.c_str(),
+        ResultText(*details).c_str());
     service_->Shutdown();
     return ExitCode::kOk;
   }
@@ -153,7 +154,7 @@ class Session {
                               FollowStudy(*client_, plan_.spec.name, *display, interrupts_));
     const bool stopped_here = interrupts_.interrupted() && study.state() == v1::STUDY_RUNNING;
     if (stopped_here) {
-      display->Say("stopping: trials save what they can (again Ctrl-C: at once)");
+      display->Say("stopping: trials save what they can (Ctrl-C again: at once)");
       ESPALIER_ASSIGN_OR_RETURN(study, client_->StopStudy(plan_.spec.name));
     }
     const double exit_s = Merge(plan_.spec.timeouts, plan_.arguments.timeouts).exit_s;
@@ -184,7 +185,7 @@ class Session {
       std::printf("it was kept in memory only and cannot be resumed\n");
       return;
     }
-    std::printf("stopped; go on with: tuner run %s --dir %s\n", plan_.arguments.study_file.c_str(),
+    std::printf("stopped; to continue: tuner run %s --dir %s\n", plan_.arguments.study_file.c_str(),
                 plan_.directory.c_str());
   }
 

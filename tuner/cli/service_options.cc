@@ -1,20 +1,12 @@
 #include "tuner/cli/service_options.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tuner/base/environment.h"
 #include "tuner/cli/files.h"
 
 namespace espalier {
-namespace {
-
-std::string Environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-}  // namespace
 
 std::string ServiceFilePath(const std::string& directory) {
   return (std::filesystem::path(directory) / "service.json").string();
@@ -55,14 +47,16 @@ void ServiceArguments::AddTo(CLI::App& app) {
                                     "Service to talk to, HOST:PORT (default: ESPALIER_SERVICE, "
                                     "then " +
                                         std::string(kDefaultService) + ")");
-  app.add_option("--dir", directory, "Directory of a `tuner run` to talk to")->excludes(by_address);
-  app.add_option("--token-file", token_file,
-                 "File with a token of the service (default: ESPALIER_TOKEN_FILE). One that ends "
-                 "with the hash of a certificate also says that the service speaks TLS, and with "
-                 "which certificate");
+  app.add_option("--dir", directory, "Folder of a `tuner run` to talk to, while it runs")
+      ->excludes(by_address);
+  app.add_option(
+      "--token-file", token_file,
+      "File with your token (default: ESPALIER_TOKEN_FILE). If the token ends in the hash of a "
+      "certificate, the connection uses TLS and accepts only that certificate");
   app.add_option("--tls-ca", tls_ca,
-                 "PEM file of the certificates to trust, for a service that speaks TLS (default: "
-                 "ESPALIER_TLS_CA; none: see --token-file, else the connection is in the clear)");
+                 "PEM file of the certificates to trust, for a service with --tls-cert (default: "
+                 "ESPALIER_TLS_CA). Without it, and without a hash in the token, the connection is "
+                 "not encrypted");
 }
 
 absl::StatusOr<ClientOptions> ServiceArguments::Resolve() const {
@@ -72,18 +66,19 @@ absl::StatusOr<ClientOptions> ServiceArguments::Resolve() const {
   } else if (!directory.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(const ServiceFile file, ReadServiceFile(directory));
     options.address = file.grpc_address;
-  } else if (const std::string named = Environment("ESPALIER_SERVICE"); !named.empty()) {
+  } else if (const std::string named = EnvironmentVariable("ESPALIER_SERVICE"); !named.empty()) {
     options.address = named;
   }
   if (options.address.find(':') == std::string::npos) {
     return absl::InvalidArgumentError("service \"" + options.address +
                                       "\": must be HOST:PORT, e.g. " + kDefaultService);
   }
-  const std::string file = token_file.empty() ? Environment("ESPALIER_TOKEN_FILE") : token_file;
+  const std::string file =
+      token_file.empty() ? EnvironmentVariable("ESPALIER_TOKEN_FILE") : token_file;
   if (!file.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(options.token, ReadToken(file));
   }
-  const std::string roots = tls_ca.empty() ? Environment("ESPALIER_TLS_CA") : tls_ca;
+  const std::string roots = tls_ca.empty() ? EnvironmentVariable("ESPALIER_TLS_CA") : tls_ca;
   if (!roots.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(options.tls_roots, ReadCertificates(roots));
   }

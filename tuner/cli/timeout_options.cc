@@ -10,7 +10,7 @@ namespace espalier {
 void AddTimeoutsTo(CLI::App& app, TrialTimeouts& timeouts) {
   for (const TimeoutKey& timeout : kTimeoutKeys) {
     app.add_option(timeout.option, timeouts.*timeout.seconds,
-                   absl::StrCat(timeout.help, "; a study's own ", timeout.key, " comes first"))
+                   absl::StrCat(timeout.help, "; a study's own ", timeout.key, " takes precedence"))
         ->capture_default_str();
   }
 }

@@ -12,6 +12,13 @@ namespace espalier {
 // What a verb does once its options are parsed.
 using VerbAction = std::function<ExitCode()>;
 
+// A command of a verb that has several, such as `tuner db check`.
+template <typename Arguments>
+struct VerbPart {
+  CLI::App* app;
+  absl::StatusOr<ExitCode> (*action)(const Arguments&);
+};
+
 // One verb of `tuner`: a row of the table in main.cc.
 struct Verb {
   const char* name;

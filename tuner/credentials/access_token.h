@@ -7,8 +7,9 @@
 
 namespace espalier {
 
-// What somebody shows to be let in: esp1.ID.SECRET, or esp1.ID.SECRET.HASH with the SHA-256 of the
-// certificate by which the service is known. The service keeps a hash of the secret only.
+// The token that a client sends to be let in: esp1.ID.SECRET, or esp1.ID.SECRET.HASH with the
+// SHA-256 of the certificate by which the service is known. The service keeps a hash of the secret
+// only.
 struct AccessToken {
   std::string id;                // eight hexadecimal digits; a replica's: "trial-3-17"
   std::string secret;            // 64

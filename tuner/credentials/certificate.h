@@ -8,8 +8,8 @@
 
 namespace espalier {
 
-// The one name that certificates of agents are made out to: whom an agent speaks to is told by the
-// certificate itself, which the service hands from agent to agent.
+// The one name to which all certificates of agents are issued: an agent identifies its peer by the
+// certificate itself, which the service passes from agent to agent.
 inline constexpr char kAgentCertificateName[] = "agent.espalier";
 // Likewise those that services make for themselves: tokens carry their hash.
 inline constexpr char kServiceCertificateName[] = "tuner.espalier";
@@ -20,7 +20,7 @@ struct Certificate {
 };
 
 // A fresh key and a certificate signed with it, good for ten years. `also` are further names and
-// addresses of whom it stands for, as OpenSSL writes them: "DNS:localhost", "IP:127.0.0.1".
+// addresses of its subject, as OpenSSL writes them: "DNS:localhost", "IP:127.0.0.1".
 absl::StatusOr<Certificate> MakeCertificate(const std::string& name = kAgentCertificateName,
                                             const std::vector<std::string>& also = {});
 

@@ -14,10 +14,10 @@ bool IsHexadecimal(std::string_view text, std::size_t digits);
 // SHA-256 of a text, in hexadecimal.
 std::string HashOf(std::string_view text);
 
-// HMAC-SHA256 of a text, in hexadecimal: only who has the key can make it.
+// HMAC-SHA256 of a text, in hexadecimal: only a holder of the key can make it.
 std::string KeyedHash(std::string_view key, std::string_view text);
 
-// So many bytes that nobody can foretell; the same in hexadecimal.
+// That many unpredictable bytes; the same in hexadecimal.
 std::string RandomBytes(std::size_t count);
 std::string RandomHexadecimal(std::size_t bytes);
 

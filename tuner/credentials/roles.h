@@ -7,16 +7,17 @@
 
 namespace espalier {
 
-// What somebody may do. Whoever administers may do all; who submits may view; agents carry trials
-// and do nothing else; a trial speaks for itself alone.
+// What the holder of a token may do. kAdminister allows everything; kSubmit includes kView; agents
+// carry trials and do nothing else; a trial speaks only for itself.
 enum class Role { kNobody, kTrial, kAgent, kView, kSubmit, kAdminister };
 
 // As tokens are made: "administer", "submit", "view", "agent".
 std::string RoleName(Role role);
-// Those four. The error names them.
+// Reads these four names. The error lists them.
 absl::StatusOr<Role> ParseRole(std::string_view text);
 
-// Whether who has `role` may do what needs `needed`. What needs kNobody all may.
+// Whether the holder of `role` may make calls that need `needed`. Calls that need kNobody are open
+// to all.
 bool Allows(Role role, Role needed);
 
 }  // namespace espalier

@@ -24,7 +24,7 @@ class Sha256 {
   std::unique_ptr<State> state_;
 };
 
-// HMAC-SHA256 (RFC 2104), 32 bytes: only who has the key can make it.
+// HMAC-SHA256 (RFC 2104), 32 bytes: only a holder of the key can make it.
 std::string HmacSha256(std::string_view key, std::string_view bytes);
 
 }  // namespace espalier

@@ -7,10 +7,10 @@
 
 namespace espalier {
 
-// What is known of the user who has the other end of an accepted TCP connection.
+// What is known of the user that owns the other end of an accepted TCP connection.
 enum class PeerKind {
   kOwnUser,    // this user's process on this machine, or root's
-  kOtherUser,  // another user's of this machine, or nobody can tell whose
+  kOtherUser,  // another user's of this machine, or unknown
   kElsewhere,  // not on loopback
 };
 
@@ -20,8 +20,9 @@ struct Peer {
   std::string address;        // without the port
 };
 
-// Asks the kernel who holds the client's socket. A socket that nobody holds any more (closed right
-// after its request was sent) is nobody's: the kernel says 0 of it, which is not root.
+// Asks the kernel which user owns the client's socket. A socket that no process holds any more
+// (closed right after its request was sent) has no owner: the kernel reports 0 for it, which is not
+// root.
 Peer AskWhoConnected(int accepted_socket);
 
 }  // namespace espalier

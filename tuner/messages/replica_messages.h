@@ -113,7 +113,7 @@ struct ReplicaContact {
   ReplicaId replica;  // the other
   std::string address;
   Contact contact = Contact::kUnknown;
-  std::string error{};  // the system's words; empty: it answered
+  std::string error{};  // the system's error text; empty: it answered
 
   friend bool operator==(const ReplicaContact&, const ReplicaContact&) = default;
 };

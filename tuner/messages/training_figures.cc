@@ -11,6 +11,20 @@ const FigureRow* FindFigure(std::string_view name) {
   return row == std::end(kFigureRows) ? nullptr : row;
 }
 
+std::string_view TextOf(GradientTransport transport) {
+  switch (transport) {
+    case GradientTransport::kNone:
+      break;
+    case GradientTransport::kNccl:
+      return "by NCCL";
+    case GradientTransport::kHostUntilNccl:
+      return "through host memory until NCCL's communicator is formed";
+    case GradientTransport::kHost:
+      return "through host memory";
+  }
+  return "";
+}
+
 std::int64_t TrainingFigures::Whole(Figure figure) const {
   constexpr double kMost = std::int64_t{1} << 53;
   const double value = (*this)[figure];

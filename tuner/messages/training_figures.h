@@ -25,7 +25,18 @@ enum class Figure {
   kDeviceMemory,
   kLossScale,
   kSkippedSteps,
+  kGradientTransport,
 };
+
+// How gradients go between the GPUs of a trial: the values of Figure::kGradientTransport.
+enum class GradientTransport {
+  kNone,  // they need not: no GPU, or one replica
+  kNccl,
+  kHostUntilNccl,  // through host memory, until NCCL's communicator is formed
+  kHost,           // through host memory
+};
+// In words; empty for kNone and for a value of another release.
+std::string_view TextOf(GradientTransport transport);
 
 // How a person is shown a figure.
 enum class ShownAs {
@@ -33,6 +44,7 @@ enum class ShownAs {
   kBytes,
   kSamplesAStep,  // of one replica, with the passes that a step has
   kStepTime,      // with the share of it that is waiting
+  kTransport,     // in the words of a GradientTransport
   kNothing,       // another figure's line has it
 };
 
@@ -105,6 +117,12 @@ inline constexpr FigureRow kFigureRows[] = {
      .name = "skipped_steps",
      .help = "Steps so far whose gradients were not finite",
      .label = "skipped steps"},
+    {.figure = Figure::kGradientTransport,
+     .name = "gradient_transport",
+     .help = "How gradients go between GPUs: 1 by NCCL, 2 through host memory until NCCL's "
+             "communicator is formed, 3 through host memory",
+     .label = "gradients go",
+     .shown = ShownAs::kTransport},
 };
 
 constexpr std::size_t IndexOf(Figure figure) { return static_cast<std::size_t>(figure); }

@@ -58,7 +58,7 @@ class AccessControl {
                          const std::string& certificate_hash) const;
   // The secret by which the members of that group know one another. Each group has another.
   std::string GroupSecret(const Membership& group) const;
-  // The trial whose token that is; none: it is no trial's.
+  // The trial to which that token belongs; none: it is no trial's.
   std::optional<TrialId> TrialOf(const std::string& token) const;
 
  private:

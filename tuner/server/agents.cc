@@ -127,8 +127,8 @@ void Agents::OpenSources(const CommandSources& sources) {
 
 void Agents::Join(const std::shared_ptr<AgentSession>& session, const v1::Hello& hello,
                   const std::function<void(const absl::Status&)>& refused) {
-  if (const absl::Status seated = AttachNode(session, hello, refused); !seated.ok())
-    refused(seated);
+  if (const absl::Status attached = AttachNode(session, hello, refused); !attached.ok())
+    refused(attached);
 }
 
 absl::Status Agents::AttachNode(const std::shared_ptr<AgentSession>& session,
@@ -164,7 +164,7 @@ absl::Status Agents::AttachNode(const std::shared_ptr<AgentSession>& session,
       Welcome(session, reply.node());
       spdlog::info("event=agent_connected node=\"{}\" slots={} replicas={}", name, slots, replicas);
       {
-        const std::lock_guard seats_lock(node_sessions_mutex_);
+        const std::lock_guard sessions_lock(node_sessions_mutex_);
         node_sessions_[name].node = reply.node();
       }
       session->Settled(clock_());
@@ -242,15 +242,12 @@ bool Agents::Take(const std::shared_ptr<AgentSession>& session, const v1::AgentM
 
 void Agents::NoteCheckpointServer(const std::shared_ptr<AgentSession>& session,
                                   const v1::CheckpointServerOpen& server) {
-  const std::lock_guard seats_lock(node_sessions_mutex_);
+  const std::lock_guard sessions_lock(node_sessions_mutex_);
   const auto name = node_names_.find(session);
   if (name == node_names_.end()) return;
   const NodeId node = node_sessions_.at(name->second).node;
   if (const auto at = ParseHostPort(server.address()); at.ok()) {
-    FromAgent noted;
-    noted.node_name = name->second;
-    noted.host = at->host;
-    loop_->PostAsync(std::move(noted), nullptr);
+    loop_->PostAsync({std::nullopt, NodeHost{name->second, at->host}}, nullptr);
   }
   if (!server.error().empty()) {
     spdlog::warn("event=checkpoint_server_closed node=\"{}\" error=\"{}\"", name->second,
@@ -294,12 +291,12 @@ void Agents::Leave(const std::shared_ptr<AgentSession>& session) {
     std::erase_if(routes_, [&session](const auto& route) { return route.second == session; });
   }
   const std::lock_guard lock(node_sessions_mutex_);
-  // Not if a newer session of the node has taken the node_session: the node is not gone then.
-  const auto seated = node_names_.extract(session);
-  if (seated.empty()) return;
-  NodeSession& node_session = node_sessions_.at(seated.mapped());
+  // Not if a newer session of the node has taken its place: the node is not gone then.
+  const auto left = node_names_.extract(session);
+  if (left.empty()) return;
+  NodeSession& node_session = node_sessions_.at(left.mapped());
   node_session.session.reset();
-  spdlog::info("event=agent_disconnected node=\"{}\"", seated.mapped());
+  spdlog::info("event=agent_disconnected node=\"{}\"", left.mapped());
   if (node_session.node) loop_->PostAsync({AgentGone{node_session.node}, {}}, nullptr);
 }
 

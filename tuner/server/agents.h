@@ -49,8 +49,8 @@ class Agents {
   bool Arrive(const std::shared_ptr<AgentSession>& session);
 
   // The session speaks for hello.node_name from now on; once the node is durable it gets its
-  // Welcome and reads on. Of two agents of one name the newer wins if it is the same agent dialling
-  // again (same incarnation) or the older has been silent; else `refused` is called with
+  // Welcome and reads on. If two agents have one name, the newer wins if it is the same agent
+  // dialling again (same incarnation) or the older has been silent; else `refused` is called with
   // ALREADY_EXISTS, here or later on the owner thread.
   void Join(const std::shared_ptr<AgentSession>& session, const v1::Hello& hello,
             const std::function<void(const absl::Status&)>& refused);

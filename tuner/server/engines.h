@@ -27,7 +27,7 @@ struct NodeAgents {
   std::string token_file{};                   // that they show; it is there once the service is
   std::vector<std::string> on_one_machine{};  // arguments of nodes that share one machine
   double stop_notice_s = 0;                   // that a SIGTERM gives them; 0: none
-  std::string tls_ca_file{};                  // whom they trust; empty: as their token says
+  std::string tls_ca_file{};                  // trusted authorities; empty: as their token says
   std::optional<MachinePaths> paths{};        // none: as here
   std::string checkpoints{};   // folder that nodes of one machine share; empty: in `directory`
   std::optional<bool> spot{};  // whether they may be taken away; none: if there is a notice
@@ -36,8 +36,8 @@ struct NodeAgents {
 // The arguments, those by which it finds its files, and what SIGTERM means to it.
 std::vector<std::string> AgentArguments(const NodeAgents& agents);
 
-// The arguments of agents whose machines are told so many seconds ahead that they are taken away,
-// by SIGUSR1; 0: they are not told.
+// The arguments of agents on machines that get a notice by SIGUSR1 so many seconds before they are
+// taken away; 0: they get no notice.
 std::vector<std::string> NoticeArguments(const NodeAgents& agents, double notice_s);
 
 // All engines. Each row is the last function of its engine's source file.

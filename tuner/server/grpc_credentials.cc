@@ -23,8 +23,8 @@ std::string_view SliceText(const grpc_slice& slice) {
 }
 
 // Answers at once, on gRPC's thread.
-void Ask(void* state, grpc_auth_context*, const grpc_metadata* metadata, std::size_t count,
-         grpc_process_auth_metadata_done_cb done, void* call) {
+void ProcessMetadata(void* state, grpc_auth_context*, const grpc_metadata* metadata,
+                     std::size_t count, grpc_process_auth_metadata_done_cb done, void* call) {
   const auto& guard = *static_cast<const Guard*>(state);
   Shown shown{guard.own_user, {}};
   std::string_view path;
@@ -56,7 +56,7 @@ class GuardedServerCredentials final : public grpc::ServerCredentials {
     grpc_server_credentials* credentials = Make();
     if (credentials == nullptr) return 0;
     grpc_server_credentials_set_auth_metadata_processor(credentials,
-                                                        {Ask, Free, new Guard(guard_)});
+                                                        {ProcessMetadata, Free, new Guard(guard_)});
     const int port = grpc_server_add_http2_port(server, address.c_str(), credentials);
     grpc_server_credentials_release(credentials);
     return port;

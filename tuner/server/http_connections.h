@@ -24,7 +24,7 @@ inline constexpr int kHttpFirst_s = 10;  // for a stranger to begin, handshake i
 inline constexpr std::size_t kMaxHttpHead = 64 << 10;  // bytes of a request before its body
 
 // The header by which handlers learn that, as the kernel says, a request comes from the service's
-// own user. One that a client sends is removed.
+// own user. A header of this name that a client sends is removed.
 inline constexpr char kOwnUserHeader[] = "Espalier-Own-User";
 
 // The library's server, changed so that a connection holds a thread only while a request is under

@@ -8,10 +8,10 @@
 
 namespace espalier {
 
-// Where a Kubernetes API server is, and as whom it is asked.
+// The address of a Kubernetes API server, and the account with which it is called.
 struct ApiServer {
   std::string address;       // https://HOST:PORT, or on loopback also http://HOST:PORT
-  std::string ca_file{};     // PEM of those that vouch for it; empty: whom the system trusts
+  std::string ca_file{};     // PEM of trusted authorities; empty: those that the system trusts
   std::string token_file{};  // read for each call, since it is exchanged now and then; empty: none
   std::string space{};       // the namespace of all that is ours
 };

@@ -11,17 +11,18 @@
 
 namespace espalier {
 
-// By which one of several processes leads: a Lease of Kubernetes. The API server takes a change of
-// it only from who has seen it as it is, so that of two that take it one does.
+// A Lease of Kubernetes, by which one of several processes leads. The API server accepts a change
+// of it only from a process that has seen its present version, so that only one of two that try to
+// take it succeeds.
 //
-// Another's may be taken when it has not been renewed for as long as it says; by our own clock,
-// from when we saw it first, so that nobody's clock has to be right. While the API server does not
-// answer nobody can take it: who has it goes on.
+// Another process's Lease may be taken when it has not been renewed for its duration, measured by
+// our own clock from when we first saw that version, so that clocks need not agree. While the API
+// server does not answer, no process can take it, and its holder goes on.
 class KubernetesLease {
  public:
   struct Options {
     std::string name;
-    std::string holder;  // who we are: nobody else says so
+    std::string holder;  // our identity, which must be unique
     double duration_s = 15;
   };
 
@@ -29,7 +30,7 @@ class KubernetesLease {
   // Gives it back, if it is ours.
   ~KubernetesLease();
 
-  // Takes it if it can be taken now. False: it is another's, whose name is in holder().
+  // Takes it if it can be taken now. False: another process has it, named by holder().
   absl::StatusOr<bool> Take();
   const std::string& holder() const { return holder_; }
 
@@ -45,7 +46,7 @@ class KubernetesLease {
   absl::Status Renew();
 
   const Options options_;
-  // Of whoever calls, then of the thread.
+  // Used by the caller, then by the thread.
   KubernetesApi api_;
   std::string holder_;
   std::string version_seen_;  // of the lease, when it was another's

@@ -213,7 +213,7 @@ PluginRow<Engine, NodeAgents> LocalRow() {
            .summary = "nodes are `tuner agent` processes on the service's own machine",
            .options = {{.name = "end_grace_s",
                         .default_value = 20,
-                        .meaning = "seconds that an agent has to end before it is killed"}}},
+                        .meaning = "seconds that an agent gets to end before it is killed"}}},
           MakeLocal};
 }
 

@@ -188,7 +188,7 @@ bool Loop::Guarded(const Name& name, Step step) {
 }
 
 void Loop::Handle(EventItem& item, Outcome& outcome) {
-  NotePids(item.from_agent);
+  Note(item.from_agent);
   if (!item.from_agent.event) return;
   const Event& event = *item.from_agent.event;
   const auto name = [&event] { return NameOf(event); };
@@ -374,24 +374,29 @@ void Loop::FailAll(std::vector<Item>& batch, const std::string& why, int exit_co
   options_.terminate ? options_.terminate(exit_code) : EndProcess(exit_code);
 }
 
-void Loop::NoteHost(const FromAgent& from_agent) {
-  hosts_[from_agent.node_name] = from_agent.host;
+void Loop::Note(const NodeHost& at) {
+  hosts_[at.node_name] = at.host;
   for (const std::string& warning : PoolWarnings(core_.Nodes(), hosts_)) {
     if (warned_.insert(warning).second) spdlog::warn("event=pool_warning text=\"{}\"", warning);
   }
 }
 
-void Loop::NotePids(const FromAgent& from_agent) {
-  for (const ReplicaPid& noted : from_agent.pids) pids_[noted.replica] = noted.pid;
-  if (!from_agent.host.empty()) NoteHost(from_agent);
+void Loop::Note(const FromAgent& from_agent) {
+  if (const auto* at = std::get_if<NodeHost>(&from_agent.details)) Note(*at);
+  if (const auto* started = std::get_if<ReplicaPid>(&from_agent.details)) {
+    pids_[started->replica] = started->pid;
+  }
   if (!from_agent.event) return;
   if (const auto* hello = std::get_if<AgentHello>(&*from_agent.event)) {
-    gpus_[hello->node_name] = from_agent.gpus;
-    folders_[hello->node_name] = from_agent.folder;
+    const auto* details = std::get_if<NodeDetails>(&from_agent.details);
+    const NodeDetails told = details == nullptr ? NodeDetails{} : *details;
+    for (const ReplicaPid& living : told.pids) pids_[living.replica] = living.pid;
+    gpus_[hello->node_name] = told.gpus;
+    folders_[hello->node_name] = told.folder;
   }
   if (const auto* exited = std::get_if<ReplicaExited>(&*from_agent.event)) {
     pids_.erase(exited->replica);
-    if (exited->checkpoint_missing) metrics_.CountCopy(/*failed=*/true, 0);
+    if (exited->checkpoint != CheckpointFailure::kNone) metrics_.CountCopy(/*failed=*/true, 0);
   }
   if (const auto* copied = std::get_if<CheckpointCopied>(&*from_agent.event)) {
     metrics_.CountCopy(!copied->error.empty(), copied->bytes);
@@ -400,7 +405,11 @@ void Loop::NotePids(const FromAgent& from_agent) {
                    copied->trial.value, copied->node.value, copied->error);
     }
   }
-  // Exits of lost nodes are never reported.
+  ForgetPidsOfLostNodes();
+}
+
+// Exits of lost nodes are never reported.
+void Loop::ForgetPidsOfLostNodes() {
   constexpr std::size_t kSlack = 64;
   if (pids_.size() <= 2 * static_cast<std::size_t>(core_.SlotsHeld()) + kSlack) return;
   std::set<ReplicaId> living;

@@ -67,7 +67,7 @@ struct LoopOptions {
 //
 // If a commit fails, the core is ahead of what is durable and of no more use: callers that wait get
 // UNAVAILABLE, and the process ends. A restart on the same database goes on from the last commit.
-// After an exception in a step the process ends likewise, and the log names the event.
+// After an exception in a step the process ends in the same way, and the log names the event.
 //
 // Plans are made by another thread, which is handed what the core asks for and answers with an
 // event. Plans for small pools are there at once, and are carried out with the same commit.
@@ -140,8 +140,9 @@ class Loop final : public Tuner {
   void Answer(std::vector<Item>& batch, const std::map<TrialId, Reply>& late);
   void Answer(EventItem& item);
   void AnswerAllWaits(const Reply& reply);
-  void NotePids(const FromAgent& from_agent);
-  void NoteHost(const FromAgent& from_agent);
+  void Note(const FromAgent& from_agent);
+  void Note(const NodeHost& at);
+  void ForgetPidsOfLostNodes();
   void TickIfDue();
   void CleanUp();
   void FailAll(std::vector<Item>& batch, const std::string& why, int exit_code);

@@ -14,7 +14,7 @@ MachineBook::MachineBook(std::string prefix, MachineTimes times,
       retry_s_(times.retry_s) {}
 
 void MachineBook::Want(const std::string& node) {
-  wanted_.try_emplace(node, Wish{.settle_s = times_.settle_s});
+  wanted_.try_emplace(node, WantedMachine{.settle_s = times_.settle_s});
   released_early_.erase(node);
 }
 
@@ -49,11 +49,12 @@ MachineBook::Steps MachineBook::Look(Time now, const std::vector<Machine>& there
   NoteWanted(now, steps);
   RequestMissing(now, steps);
   steps.complete = std::all_of(wanted_.begin(), wanted_.end(),
-                               [](const auto& wish) { return wish.second.seen; });
-  steps.settled = leaving_.empty() && std::all_of(wanted_.begin(), wanted_.end(), [&](auto& wish) {
-                    const auto kept = kept_.find(wish.second.key);
-                    return kept != kept_.end() && kept->second.state == MachineState::kRunning;
-                  });
+                               [](const auto& wanted) { return wanted.second.seen; });
+  steps.settled =
+      leaving_.empty() && std::all_of(wanted_.begin(), wanted_.end(), [&](auto& wanted) {
+        const auto kept = kept_.find(wanted.second.key);
+        return kept != kept_.end() && kept->second.state == MachineState::kRunning;
+      });
   return steps;
 }
 
@@ -63,10 +64,10 @@ void MachineBook::TakeOver(const std::vector<Machine>& there, Steps& steps) {
     for (const Machine& machine : there) {
       const std::optional<std::string> node = NodeOf(machine.key);
       if (machine.state != state || !node || released_early_.contains(*node)) continue;
-      Wish& wish = wanted_[*node];
-      if (!wish.key.empty()) continue;
-      wish.key = machine.key;
-      wish.seen = true;
+      WantedMachine& wanted = wanted_[*node];
+      if (!wanted.key.empty()) continue;
+      wanted.key = machine.key;
+      wanted.seen = true;
       steps.taken_over.emplace_back(*node, machine);
     }
   }
@@ -77,7 +78,7 @@ void MachineBook::ReleaseUnwanted(Time now, const std::vector<Machine>& there, S
   ended_.clear();
   leaving_.clear();
   std::set<std::string> wanted_keys;
-  for (const auto& [node, wish] : wanted_) wanted_keys.insert(wish.key);
+  for (const auto& [node, wanted] : wanted_) wanted_keys.insert(wanted.key);
   for (const Machine& machine : there) {
     if (machine.state == MachineState::kEnded) ended_.insert_or_assign(machine.key, machine);
     if (machine.state == MachineState::kEnded || !wanted_keys.contains(machine.key)) continue;
@@ -112,27 +113,27 @@ void MachineBook::ReleaseUnwanted(Time now, const std::vector<Machine>& there, S
 void MachineBook::NoteWanted(Time now, Steps& steps) {
   reasons_.clear();
   for (auto it = wanted_.begin(); it != wanted_.end();) {
-    auto& [node, wish] = *it;
-    const auto kept = kept_.find(wish.key);
+    auto& [node, wanted] = *it;
+    const auto kept = kept_.find(wanted.key);
     if (kept != kept_.end()) {
-      wish.seen = true;
+      wanted.seen = true;
       if (!kept->second.reason.empty()) reasons_[node] = kept->second.reason;
       ++it;
       continue;
     }
-    const auto ended = ended_.find(wish.key);
-    if (!wish.key.empty() && (wish.seen || ended != ended_.end())) {
+    const auto ended = ended_.find(wanted.key);
+    if (!wanted.key.empty() && (wanted.seen || ended != ended_.end())) {
       // It is not started again: whoever wants it will say so.
-      Machine machine{.key = wish.key, .state = MachineState::kEnded};
+      Machine machine{.key = wanted.key, .state = MachineState::kEnded};
       if (ended != ended_.end()) machine = ended->second;
       steps.ended.emplace_back(node, machine);
       it = wanted_.erase(it);
       continue;
     }
-    if (wish.requested && SecondsBetween(*wish.requested, now) >= wish.settle_s) {
-      wish.requested.reset();
-      wish.settle_s = std::min(2 * wish.settle_s, times_.most_retry_s);
-      steps.lost.push_back(wish.key);
+    if (wanted.requested && SecondsBetween(*wanted.requested, now) >= wanted.settle_s) {
+      wanted.requested.reset();
+      wanted.settle_s = std::min(2 * wanted.settle_s, times_.most_retry_s);
+      steps.lost.push_back(wanted.key);
     }
     ++it;
   }
@@ -151,17 +152,17 @@ bool MachineBook::PredecessorLeft(const std::string& node, Time now) {
 
 void MachineBook::RequestMissing(Time now, Steps& steps) {
   if (next_request_ && *next_request_ > now) return;
-  for (auto& [node, wish] : wanted_) {
-    if (wish.seen || wish.requested || !PredecessorLeft(node, now)) continue;
-    if (wish.key.empty()) wish.key = absl::StrCat(prefix_, ".", node, ".", new_incarnation_());
-    steps.requests.push_back({wish.key, node});
+  for (auto& [node, wanted] : wanted_) {
+    if (wanted.seen || wanted.requested || !PredecessorLeft(node, now)) continue;
+    if (wanted.key.empty()) wanted.key = absl::StrCat(prefix_, ".", node, ".", new_incarnation_());
+    steps.requests.push_back({wanted.key, node});
   }
 }
 
 void MachineBook::Requested(const std::string& key, Time now, const absl::Status& status) {
   const bool perhaps = status.ok() || status.code() == absl::StatusCode::kDeadlineExceeded;
-  for (auto& [node, wish] : wanted_) {
-    if (wish.key == key && perhaps) wish.requested = now;
+  for (auto& [node, wanted] : wanted_) {
+    if (wanted.key == key && perhaps) wanted.requested = now;
   }
   if (status.ok()) {
     next_request_.reset();

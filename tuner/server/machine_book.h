@@ -23,13 +23,14 @@ struct MachineTimes {
       90;  // for a node's last machine to be gone before its next is requested
 };
 
-// Which machines are wanted, and what to do about those that there are. Level-triggered: each look
+// The machines that are wanted, and what to do about those that exist. Level-triggered: each look
 // compares the two, whatever was done before. Pure: the caller asks the provider, and tells the
 // time.
 //
-// A key is PREFIX.NODE.INCARNATION. It is made for each wish, and kept until the node is released
-// or its machine has ended: so an order that was lost is given again with the same key, and of
-// machines that have one key, one stays. A machine whose key nobody wants is released.
+// A key is PREFIX.NODE.INCARNATION. It is made for each requested node, and kept until the node is
+// released or its machine has ended: a request that was lost is thus repeated with the same key,
+// and of several machines with one key, one stays. A machine with a key that is not wanted is
+// released.
 class MachineBook {
  public:
   // `prefix` is the pool's. What is listed of other prefixes is released: it is of a time when the
@@ -61,11 +62,11 @@ class MachineBook {
   void Requested(const std::string& key, Time now, const absl::Status& status);
 
   bool wants_any() const { return !wanted_.empty(); }
-  // Of the last look: why nodes that are wanted wait, by node.
+  // The reasons why wanted nodes wait, as of the last look, by node.
   const std::map<std::string, std::string>& reasons() const { return reasons_; }
 
  private:
-  struct Wish {
+  struct WantedMachine {
     std::string key{};  // empty: not requested yet
     std::optional<Time> requested{};
     bool seen = false;    // in a look
@@ -82,8 +83,8 @@ class MachineBook {
   const std::string prefix_;
   const MachineTimes times_;
   const std::function<std::string()> new_incarnation_;
-  std::map<std::string, Wish> wanted_;    // by node
-  std::set<std::string> released_early_;  // before the first look
+  std::map<std::string, WantedMachine> wanted_;  // by node
+  std::set<std::string> released_early_;         // before the first look
   bool looked_ = false;
   std::map<std::string, Machine> kept_;         // of this look: by key, the one that stays
   std::map<std::string, Machine> ended_;        // of this look: by key

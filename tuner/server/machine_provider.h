@@ -53,11 +53,11 @@ class MachineProvider {
   // not.
   virtual absl::Status Request(const MachineOrder& order) = 0;
 
-  // The machine of that id, if it still has that key. One that is gone is no error.
+  // The machine of that id, if it still has that key. A machine that is gone is not an error.
   virtual absl::Status Release(const Machine& machine, Leave leave) = 0;
 
-  // All whose key begins so. Ended ones may be left out, others not: what it cannot tell for sure
-  // is an error.
+  // All machines with a key that begins so. Ended ones may be left out, others not: if it cannot
+  // tell for sure, that is an error.
   virtual absl::StatusOr<std::vector<Machine>> List(const std::string& key_prefix) = 0;
 };
 

@@ -39,11 +39,11 @@ Metrics::Metrics()
                         .Add({})),
       requests_(prometheus::BuildCounter()
                     .Name("espalier_requests_total")
-                    .Help("Requests answered, by door, method and status code")
+                    .Help("Requests answered, by frontend, method and status code")
                     .Register(registry_)),
       latency_(prometheus::BuildHistogram()
                    .Name("espalier_request_seconds")
-                   .Help("Time from a request's arrival to its answer, by door and method")
+                   .Help("Time from a request's arrival to its answer, by frontend and method")
                    .Register(registry_)) {}
 
 void Metrics::CountBatch(std::size_t events, double commit_s) {
@@ -54,12 +54,12 @@ void Metrics::CountBatch(std::size_t events, double commit_s) {
 
 void Metrics::CountRequest(const std::string& frontend, const std::string& method,
                            const std::string& code) {
-  requests_.Add({{"door", frontend}, {"method", method}, {"code", code}}).Increment();
+  requests_.Add({{"frontend", frontend}, {"method", method}, {"code", code}}).Increment();
 }
 
 void Metrics::CountLatency(const std::string& frontend, const std::string& method, double seconds) {
   latency_
-      .Add({{"door", frontend}, {"method", method}},
+      .Add({{"frontend", frontend}, {"method", method}},
            Histogram::BucketBoundaries{1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1,
                                        0.2, 0.5, 1, 5})
       .Observe(seconds);

@@ -74,7 +74,7 @@ class ReconcilingEngine final : public Engine {
   const MachineTimes times_;
   const LookTimes look_;
 
-  // Of the thread, once it runs.
+  // Used by the thread, once it runs.
   std::string family_;  // what the keys of all machines of the directory begin with
   std::string grpc_address_;
   std::string http_address_;

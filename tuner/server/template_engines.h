@@ -10,9 +10,9 @@
 
 namespace espalier {
 
-// The engine of a pool whose nodes are of several templates: an engine for each of them, by the
-// template's name, which is part of its nodes' names. Nodes of others are nobody's: requests for
-// them change nothing.
+// The engine of a pool with nodes of several templates: an engine for each of them, by the
+// template's name, which is part of its nodes' names. Requests for nodes of other templates change
+// nothing.
 class TemplateEngines final : public Engine {
  public:
   using ByTemplate = std::map<std::string, std::unique_ptr<Engine>>;

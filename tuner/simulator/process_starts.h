@@ -27,7 +27,7 @@ class ProcessStarts {
 
   void Begin(ReplicaId replica, Time now);
   void GiveUp(ReplicaId replica, Time now);  // one that does not start is none of its business
-  // Those that have had their processor time since the last call, by id.
+  // The replicas that have had their processor time since the last call, by id.
   std::vector<ReplicaId> TakeDone(Time now);
   // When the next one will have had it, if nothing begins or ends before; nullopt: none is
   // starting.

@@ -19,8 +19,8 @@ namespace espalier {
 // the time. A trial without a batch size is a plain command and keeps to one slot. Trials that
 // reported nothing are left out.
 //
-// What a trial would have reported beyond its record nobody knows: its last value is held. Count
-// such trials with BeyondRecord before believing a replay under a milder pruner.
+// The values that a trial would have reported beyond its record are unknown: its last value is
+// held. Count such trials with BeyondRecord before believing a replay under a milder pruner.
 class RecordedLoad : public Workload {
  public:
   // How many seconds trials paused for a resize in the record; none if nothing was resized.

@@ -46,10 +46,10 @@ struct VirtualPoolOptions {
 
 // The production core on virtual time, with simulated agents and elastic trials that behave as real
 // ones do when nothing fails: a replica needs its time to start, shares processors with the other
-// starts of its node or was kept as a spare, a group trains on until joiners
-// are ready, stands still while it regroups, reports after every step and tells its step times once
-// a second; who is paused leaves a checkpoint and comes back to it. Messages take no time. Nothing
-// is random: the same load and options give the same bytes. One owner, one thread.
+// starts of its node or was kept as a spare, a group trains on until joiners are ready, stands
+// still while it regroups, reports after every step and tells its step times once a second; a trial
+// that is paused leaves a checkpoint and resumes from it. Messages take no time. Nothing is random:
+// the same load and options give the same bytes. One owner, one thread.
 class VirtualPool {
  public:
   // The load must outlive the pool.

@@ -165,9 +165,9 @@ Finding CheckContents(Database& database) {
   const auto leaving = database.QueryInteger("SELECT count(*) FROM deleted_studies");
   return faults.Found(
       "contents",
-      absl::StrCat(state->studies.size(), " studies, ", state->trials.size(), " trials, ", values,
-                   " intermediate values; ids given so far: studies to ", state->last_study.value,
-                   ", trials to ", state->last_trial.value,
+      absl::StrCat("studies: ", state->studies.size(), ", trials: ", state->trials.size(),
+                   ", intermediate values: ", values, "; ids given so far: studies to ",
+                   state->last_study.value, ", trials to ", state->last_trial.value,
                    leaving.ok() && *leaving > 0
                        ? absl::StrCat("; ", *leaving, " deleted studies are still being removed")
                        : ""));

@@ -1,7 +1,7 @@
 #pragma once
 
-// SQLite as everybody else sees it: statements that own themselves, doubles that keep their bits,
-// and errors that name the file and the remedy.
+// SQLite as the rest of the program sees it: statements that own themselves, doubles that keep
+// their bits, and errors that name the file and the remedy.
 
 #include <cstdint>
 #include <functional>

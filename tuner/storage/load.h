@@ -9,7 +9,7 @@
 namespace espalier {
 
 // Reads everything, as it was at one moment: writers may go on meanwhile. An error names what in
-// the database does not make sense. Of each study's decisions only as many as given are read, the
+// the database does not make sense. Only as many of each study's decisions as given are read, the
 // newest ones.
 absl::StatusOr<TunerState> LoadState(Database& database,
                                      std::size_t decisions_of_a_study = kDecisionsShown);

@@ -554,8 +554,7 @@ absl::Status StudyReader::ReadFields() {
     ESPALIER_RETURN_IF_ERROR((this->*key.read)(*value));
     spec_.names_policy = spec_.names_policy || key.name == "policy";
   }
-  const bool queued = !spec_.by_clients() && spec_.sampler.name == kQueueSampler;
-  if (queued) spec_.kind = StudyKind::kQueued;
+  spec_.SetKindBySampler();
   return absl::OkStatus();
 }
 

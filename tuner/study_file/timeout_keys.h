@@ -17,17 +17,19 @@ struct TimeoutKey {
 };
 inline constexpr std::array<TimeoutKey, 5> kTimeoutKeys = {{
     {"start_timeout_s", "--start-timeout",
-     "Seconds until a process that is to join an elastic trial's group is ready",
+     "Seconds within which a process that will join an elastic trial's group must be ready",
      &TrialTimeouts::start_s},
     {"stall_timeout_s", "--stall-timeout",
-     "Seconds without progress after which forming a group or handing over its state begins anew",
+     "Seconds without progress after which forming a group or handing over its state starts again",
      &TrialTimeouts::stall_s},
     {"pause_timeout_s", "--pause-timeout",
-     "Seconds in which a group that pauses saves a checkpoint and leaves", &TrialTimeouts::pause_s},
+     "Seconds within which a pausing group must save a checkpoint and leave",
+     &TrialTimeouts::pause_s},
     {"exit_timeout_s", "--exit-timeout",
-     "Seconds in which an elastic trial's processes exit after its end", &TrialTimeouts::exit_s},
+     "Seconds within which an elastic trial's processes must exit after its end",
+     &TrialTimeouts::exit_s},
     {"drain_timeout_s", "--drain-timeout",
-     "Seconds before the end of a node that goes away in which trials save and leave it",
+     "Seconds before a node goes away in which its trials must save and leave it",
      &TrialTimeouts::drain_s},
 }};
 

@@ -12,11 +12,11 @@ namespace espalier {
 // What a study file says of how trials are started. `json` is the key's value; errors begin with
 // the file, which is `label`, and name the key.
 
-// Of "env".
+// The value of "env".
 absl::StatusOr<std::map<std::string, std::string>> ReadEnvironment(const std::string& label,
                                                                    const std::string& json);
 
-// Of "preload": modules, or nullopt for `false`.
+// The value of "preload": modules, or nullopt for `false`.
 absl::StatusOr<std::optional<std::vector<std::string>>> ReadPreload(const std::string& label,
                                                                     const std::string& json);
 

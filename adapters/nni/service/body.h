@@ -10,9 +10,9 @@
 
 namespace espalier::nni {
 
-// The object that a request's body is, read key by key. The first thing that is wrong is kept, and
-// told by Finish along with keys that nobody asked for; until then readers get what they gave as
-// `otherwise`. null is as if the key were absent.
+// The object in a request's body, read key by key. The first error is kept, and returned by Finish
+// along with keys that were not read; until then readers get their `otherwise`. A null counts as an
+// absent key.
 class Body {
  public:
   static absl::StatusOr<Body> Parse(std::string_view json);

@@ -16,9 +16,9 @@ namespace espalier::nni {
 inline constexpr int kMaxWaiting = 16;              // further ones are answered at once
 inline constexpr std::size_t kMaxTrialsTold = 512;  // in one answer
 
-// What has changed in NNI's experiments, by a count that each study has: nobody who asks for news
-// looks at trials that have none. Nothing of it is stored; after a restart the count starts anew
-// under another name (incarnation), with all there is as its first news.
+// What has changed in NNI's experiments, by a count that each study has: a request for news does
+// not look at trials that have none. Nothing of it is stored; after a restart the count starts anew
+// under another name (incarnation), with everything as its first news.
 //
 // Take is called by the owner of the core after each commit, the rest by any thread. What Since
 // says fits the state of the core only on the owner's thread.

@@ -13,7 +13,7 @@
 namespace espalier::nni {
 
 inline constexpr int kProtocol = 1;       // of docs/nni_protocol.md
-inline constexpr double kMaxWait_s = 25;  // of who asks for events
+inline constexpr double kMaxWait_s = 25;  // of a request for events
 
 // NNI's experiments as the studies that they are: what each request of docs/nni_protocol.md does,
 // and the body that it is answered with. Any thread may call; each call waits for the owner of the
@@ -54,7 +54,7 @@ class Experiments {
   absl::Status ReadStudy(const std::string& experiment, const LookAtStudy& look);
   absl::Status ReadTrial(const std::string& experiment, const std::string& trial,
                          const LookAtTrial& look);
-  // As ReadTrial, for who shows the trial's secret.
+  // As ReadTrial, for callers with the trial's secret.
   absl::Status ReadByChannel(const std::string& experiment, const std::string& trial,
                              std::string_view secret, const LookAtTrial& look);
   absl::StatusOr<std::string> Show(const std::string& experiment, const std::string& trial);

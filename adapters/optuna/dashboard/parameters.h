@@ -15,7 +15,8 @@ struct ShownParameter {
   double stored = 0;     // of a choice: its index
 };
 
-// The parameters of one study's trials, whoever drew them. Equal distributions of one name are one.
+// The parameters of one study's trials, drawn by the tuner or by clients. Equal distributions of
+// one name are one.
 class ShownParameters {
  public:
   explicit ShownParameters(const StudyHead& study);

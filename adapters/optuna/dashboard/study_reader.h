@@ -10,7 +10,7 @@ namespace espalier::optuna_dashboard {
 
 inline constexpr std::size_t kTrialsInSlice = 2000;  // read between two commits, at most
 
-// Copies of what the dashboard shows, so that whoever makes pages of them keeps nobody waiting.
+// Copies of what the dashboard shows, so that making pages of them blocks no other work.
 
 struct ShownTrial {
   TrialId id;

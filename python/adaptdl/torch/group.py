@@ -1,8 +1,7 @@
 """Process groups."""
-import socket
-
 import espalier.torch
 import torch.distributed
+from torch.distributed import TCPStore
 
 from adaptdl import _job, collective, env
 
@@ -21,10 +20,8 @@ def init_process_group(backend=None, init_method=None, world_size=None, rank=Non
     if init_method is not None:
         address, port = init_method.removeprefix("tcp://").rsplit(":", 1)
     collective.initialize(address, int(port), rank, world_size)
+    # Rank 0 is told a port by who holds it, so that nobody can take it in between.
+    store = TCPStore(address, 0, is_master=True, wait_for_workers=False) if rank == 0 else None
+    port = collective.broadcast(store and store.port)
     torch.distributed.init_process_group(
-        backend, f"tcp://{address}:{collective.broadcast(_free_port())}", rank=rank, world_size=world_size)
-
-
-def _free_port():
-    with socket.create_server(("", 0)) as free:
-        return free.getsockname()[1]
+        backend, store=store or TCPStore(address, port, is_master=False), rank=rank, world_size=world_size)

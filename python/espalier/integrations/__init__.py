@@ -1,1 +1,2 @@
-"""Other libraries' loops as elastic trials: Hugging Face's Trainer (`.transformers`), Lightning Fabric (`.lightning`)."""
+"""Other libraries' loops as elastic trials: Hugging Face's Trainer (`.transformers`), Lightning's Trainer and Fabric
+(`.lightning`)."""

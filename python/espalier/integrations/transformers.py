@@ -40,7 +40,7 @@ _OWN = ("is_local_process_zero", "is_world_process_zero", "stateful_callbacks") 
 
 
 class ElasticTrainer(transformers.Trainer):
-    """A Trainer whose trial is resized while it trains. `train()` is called once in a process.
+    """A Trainer for trials that are resized while they train. `train()` is called once in a process.
 
     `per_device_train_batch_size` times `gradient_accumulation_steps` is the batch of all replicas together, and stays it;
     a forward pass has at most `per_device_train_batch_size` samples. A batch's loss is the mean over its samples.

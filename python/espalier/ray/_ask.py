@@ -8,11 +8,11 @@ import sys
 
 
 def main():
-    with socket.socket(socket.AF_UNIX) as door:
+    with socket.socket(socket.AF_UNIX) as connection:
         try:
-            door.connect(sys.argv[1])
-            door.sendall(sys.stdin.buffer.readline())
-            answer = b"".join(iter(lambda: door.recv(65536), b""))
+            connection.connect(sys.argv[1])
+            connection.sendall(sys.stdin.buffer.readline())
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
         except OSError as error:
             sys.exit(f"the process that speaks with Ray does not answer: {error.strerror}")
     if not answer:

@@ -11,7 +11,7 @@ import time
 from espalier import _child, _run, client
 from espalier.errors import EspalierError
 from espalier.ray import _results
-from espalier.ray._door import Door
+from espalier.ray._machine_server import MachineServer
 
 _LEASE_S = 5  # of agents: Ray itself takes 14 s to notice a dead node, and longer for one that hangs
 _SETTLE_S = 5
@@ -43,7 +43,7 @@ class Pool:
         self.folder = pathlib.Path(folder).absolute()
         self.folder.mkdir(parents=True, exist_ok=True)
         self._output = output
-        self._door = Door(machines)
+        self._machine_server = MachineServer(machines)
         # Of this thread's, which lives for as long as the pool.
         child = [sys.executable, "-I", _child.__file__, int(signal.SIGKILL), os.getpid()]
         self._service = subprocess.Popen(
@@ -56,7 +56,7 @@ class Pool:
         if terms.keeps_nodes and "--min-nodes" not in (str(word).split("=")[0] for word in terms.options):
             words += ["--min-nodes", terms.max_nodes]
         words += ["--node-gpus"] if terms.gpus else []
-        for name, value in (*(("program", word) for word in self._door.program), ("settle_s", _SETTLE_S),
+        for name, value in (*(("program", word) for word in self._machine_server.program), ("settle_s", _SETTLE_S),
                             ("start_s", _START_S), ("queue_s", _QUEUE_S)):
             words += ["--engine-option", f"{name}={value}"]
         for name, value in (("--lease", _LEASE_S), ("--grpc", f"{terms.host}:{terms.grpc_port}"),
@@ -97,7 +97,7 @@ class Pool:
     def __exit__(self, *error):
         self.stop()
         self.wait()
-        self._door.close()
+        self._machine_server.close()
 
     def _printed(self):
         return pathlib.Path(self._output.name).read_text()

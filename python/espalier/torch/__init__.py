@@ -1,4 +1,4 @@
-"""Elastic training of PyTorch loops, under AdaptDL's names and with a few better ones.
+"""Elastic training of PyTorch loops, with AdaptDL's names and some of its own.
 
     model = AdaptiveDataParallel(model, optimizer)
     loader = AdaptiveDataLoader(dataset, batch_size=128, shuffle=True)

@@ -1,6 +1,9 @@
 """Checkpoints as torch.save lays them out, so that torch.load(path) reads them:
 
-    {"model": ..., "optimizer": ..., "scheduler": ..., "scaler": ..., "states": {name: bytes}, "espalier": {...}}
+    {"model": ..., "optimizer": ..., "states": {name: bytes}, "espalier": {...}}
+
+Of a model that has a name the first two are "model.NAME" and "optimizer.NAME". Schedules and scalers are among the
+states, pickled: "scheduler", "scheduler-1", "scaler".
 
 The pickle is made here; the memory of its tensors is copied and written by C++, in the background."""
 import io
@@ -8,7 +11,7 @@ import pickle
 
 import torch
 
-from espalier import checkpoint
+from espalier import _pickles, checkpoint
 from espalier.errors import TrialError
 
 _PROTOCOL = 2  # what torch.load(weights_only=True) reads
@@ -46,12 +49,7 @@ def content(models, position, accumulators):
     all_of_it = {}
     for model in models:
         all_of_it.update(model.checkpoint_content())
-    states = {}
-    for name, state in checkpoint.states().items():
-        out = io.BytesIO()
-        state.save(out)
-        states[name] = out.getvalue()
-    all_of_it["states"] = states
+    all_of_it["states"] = {name: checkpoint.saved(name) for name in checkpoint.states()}
     all_of_it["espalier"] = {"position": position, "accumulators": accumulators}
     return all_of_it
 
@@ -60,7 +58,9 @@ def dump(models, position, accumulators):
     """The pickle, and the memory that it names, as tensors of bytes."""
     out = io.BytesIO()
     pickler = _Pickler(out)
-    pickler.dump(content(models, position, accumulators))
+    held = content(models, position, accumulators)
+    _pickles.dump(held, pickler, {f"the state_dict() of {key}": value for key, value in held.items()},
+                  "leave it out of the state_dict(), or keep it in an espalier.State")
     return out.getvalue(), [torch.empty(0, dtype=torch.uint8, device=s.device).set_(s) for s in pickler.storages]
 
 

@@ -1,6 +1,9 @@
 """What DataLoader's workers read in the place of the program's data set."""
 import contextlib
+import multiprocessing
+import os
 import random
+import threading
 import typing
 
 import torch
@@ -70,6 +73,26 @@ class SeededDataset(_InPlaceOf):
         return self.dataset[index]
 
 
+class EndWithParent:
+    """A worker_init_fn: the worker ends when the process that reads its batches is gone. DataLoader's workers look for
+    that only where they wait for orders: killed while they hand over large batches, a replica would leave them for ever."""
+
+    _LOOK_S = 1.0
+
+    def __init__(self, given):
+        self._given = given
+
+    def __call__(self, worker):
+        threading.Thread(target=self._watch, args=(os.getppid(), multiprocessing.parent_process()), daemon=True).start()
+        if self._given is not None:
+            self._given(worker)
+
+    def _watch(self, forked_by, parent):
+        while os.getppid() == forked_by and parent.is_alive():
+            threading.Event().wait(self._LOOK_S)
+        os._exit(1)
+
+
 class Slice(typing.NamedTuple):
     """Consecutive samples of one epoch's stream."""
     epoch: int        # from 0
@@ -79,8 +102,8 @@ class Slice(typing.NamedTuple):
 
 
 class StreamedDataset(_InPlaceOf):
-    """Reads slices of an IterableDataset's streams: forwards where it can, from a newly opened stream where it has to
-    go back. Who reads an epoch's last sample finds out whether there are more.
+    """Reads slices of an IterableDataset's streams: forwards if it can, from a newly opened stream if it has to go
+    back. The reader of an epoch's last sample finds out whether there are more.
 
     Generators are seeded before each sample, those that are skipped too: a stream that shuffles by them is the same on
     each replica."""

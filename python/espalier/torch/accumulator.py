@@ -68,7 +68,7 @@ class Accumulator(MutableMapping):
             self._synchronized = None
 
     def update(self, *args, **kwargs):
-        """Adds each of these to its sum."""
+        """Adds each value to the sum of its key."""
         for key, value in dict(*args, **kwargs).items():
             self[key] += value
 

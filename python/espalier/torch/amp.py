@@ -29,7 +29,13 @@ def step(scaler, optimizer, *args, **kwargs):
         _last[scaler] = trained
         if trained.accumulates():
             return optimizer.step()
-    return _plain["step"](scaler, optimizer, *args, **kwargs)
+    if trained is None:
+        return _plain["step"](scaler, optimizer, *args, **kwargs)
+    before = trained.step_calls
+    result = _plain["step"](scaler, optimizer, *args, **kwargs)
+    if trained.step_calls == before:  # something in its gradients is not finite
+        trained.pass_over()
+    return result
 
 
 def update(scaler, new_scale=None):

@@ -1,16 +1,18 @@
-"""Loaders: each sample once an epoch, whatever happens to the group in between."""
+"""Loaders: each sample once per epoch, whatever happens to the group meanwhile."""
 import collections
+import ctypes
 import math
 import random
 
 import torch
+from torch.autograd import profiler
 from torch.utils.data import DataLoader, IterableDataset, Sampler
 
 from espalier import _library
 from espalier._runtime import is_open, runtime
 from espalier._trial import the_trial
 from espalier.errors import UsageError
-from espalier.torch._datasets import SeededDataset, Slice, StreamedDataset, mix
+from espalier.torch._datasets import EndWithParent, SeededDataset, Slice, StreamedDataset, mix
 
 _FORECAST = 64  # microbatches that are asked for at a time
 
@@ -38,14 +40,15 @@ class AdaptiveDataLoader(DataLoader):
     over the replicas, and are repeated from their start if one is lost. So does the training loader in a second
     loop of an epoch. After the last epoch all but the training loader may be read. Other options are DataLoader's.
 
-    Of an IterableDataset, each replica and each of its workers reads the whole stream and keeps its own samples; after
-    a resize a stream may be opened again. So it must give the same samples in the same order each time it is opened for
-    an epoch, whose number (from 0) its method `set_epoch` is told, if it has one. Each epoch has as many samples as the
-    data set's `__len__` says, or else as its first, which is read once to count them. An iterator with a method
-    `skip(count)` passes over samples by it. The data set is shown no workers, and must not divide its samples itself.
+    With an IterableDataset, each replica and each of its workers reads the whole stream and keeps its own samples;
+    after a resize a stream may be opened again. It must therefore give the same samples in the same order each time it
+    is opened for an epoch. Its method `set_epoch`, if it has one, is called with the epoch's number (from 0). Each
+    epoch has as many samples as the data set's `__len__` says, or else as its first epoch, which is read once to count
+    them. An iterator's method `skip(count)`, if it has one, is used to skip samples. The data set sees no workers, and must
+    not divide its samples itself.
 
-    Which one trains: the one that `prepare` or `training=True` names, or whose `autoscale_batch_size` was called;
-    else the first with shuffle=True; else the first.
+    The training loader is the one that `prepare` or `training=True` names, or on which `autoscale_batch_size` was
+    called; else the first with shuffle=True; else the first.
     """
 
     def __init__(self, dataset, batch_size=1, shuffle=False, *, training=None, seed_samples=None,
@@ -83,15 +86,18 @@ class AdaptiveDataLoader(DataLoader):
         run = runtime()
         if run.joined and training:
             raise UsageError("AdaptiveDataLoader: the training loader was made after training began: make it before "
-                             "the loop over epochs, once")
+                             "the loop over epochs, once. In a notebook restart the kernel: a process is one trial")
         run.loaders.append(self)
+        self.made_late = run.joined  # training had begun
+        self.under_training = False  # the loop that is under way takes steps
         if training:
             run.training_loader = self
         self._issued = collections.deque()  # microbatches that were handed to DataLoader, in its order
         self._upcoming = collections.deque()
+        self._numbers = ()  # of the samples of a microbatch, as the library writes them
         self._last_begin = -1
         self._microbatch = None
-        self._trained_in = None  # the epoch whose training is done here
+        self._trained_in = None  # the epoch in which this loader has trained
         self._epoch_seed = (None, 0)  # of an epoch
 
     @property
@@ -108,10 +114,12 @@ class AdaptiveDataLoader(DataLoader):
         if self._stream is not None:
             self._stream.size(self._seed_of(0))  # which workers are to know
         self._opening = True
+        given, self.worker_init_fn = self.worker_init_fn, EndWithParent(self.worker_init_fn)
         try:
             return super().__iter__()
         finally:
             self._opening = False
+            self.worker_init_fn = given
 
     # ---- sizes
 
@@ -150,6 +158,11 @@ class AdaptiveDataLoader(DataLoader):
 
     def describe(self):
         return _library.Data(size=self.samples, batch_size=self._global_batch, **self._limits)
+
+    @property
+    def grows(self):
+        """Whether the trial may take a larger batch than `batch_size`."""
+        return self._limits.get("max_batch_size", 0) > self._global_batch
 
     @property
     def training(self):
@@ -197,26 +210,26 @@ class AdaptiveDataLoader(DataLoader):
             raise UsageError("a loop over an AdaptiveDataLoader stands in one over epochs: for epoch in "
                              "remaining_epochs_until(N)")
         run.current_loader = self
+        self.under_training = trains
         try:
             yield from (self._train() if trains else self._evaluate())
         finally:
             run.current_loader = None
+            self.under_training = False
             self._microbatch = None
 
     def _train(self):
         run = runtime()
         self._begin_reading(self._next_forecast)
+        read = self._read if self._reads_ahead() else self._read_now
         while True:
             microbatch = run.next_microbatch()
             if microbatch is None:
                 break
-            batch = self._read(microbatch)
+            batch = read(microbatch)
             self._accumulating = not microbatch.last
             self._microbatch = microbatch
-            for model in run.models:
-                model.begin_batch()
-            run.sums.begin_microbatch()
-            run.library.begin_microbatch()
+            run.begin_microbatch()
             try:
                 yield batch
             except GeneratorExit:
@@ -258,6 +271,30 @@ class AdaptiveDataLoader(DataLoader):
             streams = self._stream is not None
             yield self._of_stream(epoch, at, len(samples)) if streams else self._with_seeds(samples, epoch)
 
+    # ---- reading a batch when it is wanted
+
+    def _reads_ahead(self):
+        """Whether DataLoader's own iterator reads: it has workers, memory to pin, or a stream to go along. Without
+        these it would add nothing but time."""
+        return self.num_workers > 0 or self.pin_memory or self._stream is not None
+
+    def _read_now(self, wanted):
+        """As DataLoader reads without workers, label in torch's profiles included."""
+        samples = self._samples(wanted)
+        if profiler._is_profiler_enabled:
+            with profiler.record_function("enumerate(DataLoader)#AdaptiveDataLoader.__next__"):
+                return self._fetch(samples)
+        return self._fetch(samples)
+
+    def _fetch(self, samples):
+        dataset = self._for_workers
+        generator = torch.default_generator.get_state() if self._seeded else None
+        at_once = getattr(dataset, "__getitems__", None)
+        batch = self.collate_fn(at_once(samples) if at_once else [dataset[sample] for sample in samples])
+        if generator is not None:
+            torch.default_generator.set_state(generator)
+        return batch
+
     # ---- reading ahead
 
     def _begin_reading(self, next_batch):
@@ -292,10 +329,10 @@ class AdaptiveDataLoader(DataLoader):
         if self._stream is not None:
             return self._of_stream(microbatch.epoch, microbatch.begin, microbatch.size)
         if self.shuffle:
-            run = runtime()
-            samples = (_library._i64 * microbatch.size)()
-            run.library.samples(microbatch, samples)
-            samples = list(samples)
+            if len(self._numbers) != microbatch.size:
+                self._numbers = (_library._i64 * microbatch.size)()
+            runtime().library.samples(ctypes.byref(microbatch), self._numbers)
+            samples = self._numbers[:]
         else:
             samples = list(range(microbatch.begin, microbatch.begin + microbatch.size))
         return self._with_seeds(samples, microbatch.epoch)
@@ -318,7 +355,8 @@ class AdaptiveDataLoader(DataLoader):
     def _read(self, wanted):
         """The batch of that microbatch. Batches that were read for a forecast that has turned out wrong are
         dropped on the way."""
-        generator = torch.default_generator.get_state() if self._seeded and self.num_workers == 0 else None
+        own = self._seeded and self.num_workers == 0  # this process reads
+        generator = torch.default_generator.get_state() if own else None
         asked_again = False
         while True:
             if self._reading is None:
@@ -342,7 +380,7 @@ class AdaptiveDataLoader(DataLoader):
 
 
 def current_dataloader():
-    """The loader whose loop is under way, or None."""
+    """The loader that is being iterated, or None."""
     return runtime().current_loader if is_open() else None
 
 

@@ -26,12 +26,12 @@ def epochs(until):
 
 
 def current_epoch():
-    """The number of the epoch under way, from 0; None outside of a loop over epochs."""
+    """The number of the current epoch, from 0; None outside of a loop over epochs."""
     return runtime().in_epoch if is_open() else None
 
 
 def finished_epochs():
-    """How many epochs are done. Before the first one of this process: 0, whatever others have done."""
+    """The number of finished epochs; before the first epoch of this process 0, whatever other replicas have done."""
     if not is_open():
         return 0
     run = runtime()

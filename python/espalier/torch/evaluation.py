@@ -44,8 +44,8 @@ def _sums_over(run, fn, size, batch_size):
 
 
 def summed(run, name, own_part):
-    """The dict of sums over what `own_part` gives on each replica, under a name that no accumulator has. It is
-    asked again if a replica is lost; who comes when it is done gets the result alone."""
+    """The dict of sums over the results of `own_part` on each replica, under a name that no accumulator has. It is
+    called again if a replica is lost; a replica that comes when it is done gets only the result."""
     evaluation = run.begin_evaluation()
     key = evaluation.key()
     while evaluation.state == Evaluation.TO_DO:

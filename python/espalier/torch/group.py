@@ -34,11 +34,27 @@ def init_process_group(backend=None, init_method=None, world_size=None, rank=Non
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 
 
+_locks = set()  # files that this process has locked
+
+
+def _leave_locks_to_parent():
+    """In a process that was forked, which would hold them for as long as it lives."""
+    while _locks:
+        _locks.pop().close()
+
+
+os.register_at_fork(after_in_child=_leave_locks_to_parent)
+
+
 @contextlib.contextmanager
 def local_first(name="espalier"):
     """Lets one process of this machine in at a time: for what each would download, and finds done after the
-    first."""
+    first. Processes that are forked within belong to the one that is in, and hold nobody up when it has left."""
     digest = hashlib.sha256(f"{os.getuid()} {name}".encode()).hexdigest()[:16]
     with open(pathlib.Path(tempfile.gettempdir()) / f"espalier-{digest}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        _locks.add(lock)
+        try:
+            yield
+        finally:
+            _locks.discard(lock)

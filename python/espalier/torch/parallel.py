@@ -7,19 +7,23 @@ import pickle
 import types
 
 import torch
+from torch.autograd import profiler
+from torch.optim import optimizer as of_torch
 
-from espalier import _library, checkpoint
+from espalier import _library, _pickles, checkpoint
 from espalier._runtime import runtime
 from espalier._trial import the_trial
 from espalier.errors import TrialError, UsageError
 from espalier.torch import amp
 from espalier.torch import scaling_rules as rules
+from espalier.torch._refusals import refuse
 
 _DEFAULT_NAME = "adaptdl-dataparallel"
 _IGNORED = {"find_unused_parameters", "static_graph", "gradient_as_bucket_view", "broadcast_buffers", "device_ids",
             "output_device", "dim", "check_reduction", "delay_all_reduce_named_params", "param_to_hook_all_reduce",
             "init_sync", "skip_all_reduce_unused_params"}
 _ADAM_FIRST_STEPS = 5
+_LABELLING = torch.optim.Optimizer.profile_hook_step(lambda: None).__code__  # of what torch puts around each step()
 
 
 class _WithState(checkpoint.State):
@@ -30,7 +34,9 @@ class _WithState(checkpoint.State):
         self._of = of
 
     def save(self, fileobj):
-        pickle.dump(self._of.state_dict(), fileobj)
+        state = self._of.state_dict()
+        _pickles.dump(state, pickle.Pickler(fileobj), {f"the state_dict() of the {type(self._of).__name__}": state},
+                      "leave it out of the state_dict()")
 
     def load(self, fileobj):
         self._of.load_state_dict(pickle.load(fileobj))
@@ -99,22 +105,26 @@ class _TensorUnpickler(pickle.Unpickler):
 
 
 class AdaptiveDataParallel(torch.nn.Module):
-    """Trains a model on however many replicas the trial has at the moment. The loop stays a plain one: backward
-    brings the gradients together over the replicas, and `optimizer.step()` steps with the learning rate times the
-    factor that the scaling rule gives for the batch size. `zero_grad` does nothing, since each batch of the
-    training loader starts afresh.
+    """Trains a model on as many replicas as the trial has at the moment. The loop stays a plain one: backward averages
+    the gradients over the replicas, and `optimizer.step()` multiplies the learning rate by the factor that the scaling
+    rule gives for the batch size. `zero_grad` does nothing, since each batch of the training loader starts with zero
+    gradients.
+
+    Parameters of the optimizer that do not require gradients at this point are never trained, and take no memory for
+    it. To freeze a parameter for a while only, freeze it after this call.
 
     optimizer: one, or a list of several over the same model.
-    lr_scheduler, mp_scaler: saved, handed over, and held back in steps that are not taken.
-    scaling_rule: a rule, its name ("adascale", "linear", "sqrt", "legw:2"), or None for the optimizer's usual one.
-    name: of its own for each model of a trial.
-    base_batch_size: for which the learning rate is meant; 0: the loader's batch_size.
+    lr_scheduler, mp_scaler: are saved in checkpoints, handed over to new replicas, and not stepped in steps that are
+        skipped. lr_scheduler may be a list.
+    scaling_rule: a rule, its name ("adascale", "linear", "sqrt", "legw:2"), or None for the optimizer's default.
+    name: unique among the models of a trial.
+    base_batch_size: the batch size for which the learning rate is meant, samples; 0: the loader's batch_size.
     max_gradient_norm: gradients with a larger norm are scaled down to it; 0: never. torch's clip_grad_norm_
-    between backward and step works as well.
-    max_skipped_steps: so many steps in a row may have gradients that are not finite, and are left out; then the
-    trial fails.
-    bucket_cap_mb: gradients are reduced in pieces of about this size, while backward computes the rest.
-    Other options of DistributedDataParallel are accepted, and are not needed.
+        between backward and step works as well.
+    max_skipped_steps: steps in a row that may be skipped because their gradients are not finite; after more, the
+        trial fails.
+    bucket_cap_mb: gradients are reduced in buckets of about this many MB, while backward computes the rest.
+    Other options of DistributedDataParallel are accepted and ignored.
     """
 
     def __init__(self, model, optimizer, lr_scheduler=None, mp_scaler=None, scaling_rule=None, name=_DEFAULT_NAME, *,
@@ -126,11 +136,11 @@ class AdaptiveDataParallel(torch.nn.Module):
             raise UsageError(f"AdaptiveDataParallel: unknown options {', '.join(unknown)}")
         self.module = model
         optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
-        _refuse(model, optimizers)
+        refuse(model, optimizers)
         run = runtime()
         if run.joined:
             raise UsageError(f'AdaptiveDataParallel "{name}" was made after training began: make all of them before '
-                             "the first epoch")
+                             "the first epoch. In a notebook restart the kernel: a process is one trial")
         state = types.SimpleNamespace(model=model, gain=1.0, lr_factor=1.0)
         self.__dict__["_state"] = state
         self.__dict__["_trained"] = _TrainedModel(self, model, optimizers, lr_scheduler, mp_scaler, scaling_rule,
@@ -141,10 +151,10 @@ class AdaptiveDataParallel(torch.nn.Module):
                                                    "bucket_bytes": max(int(bucket_cap_mb * 2**20), 1)})
 
     def forward(self, *args, **kwargs):
-        return self.module(*args, **kwargs)
+        return self._modules["module"](*args, **kwargs)  # as .module, found at once
 
     def zero_grad(self, set_to_none=True):
-        """Does nothing: each batch starts afresh."""
+        """Does nothing: each batch starts with zero gradients."""
 
     def __reduce_ex__(self, protocol):
         raise UsageError("an AdaptiveDataParallel belongs to its trial and is neither copied nor pickled: copy or save "
@@ -152,12 +162,20 @@ class AdaptiveDataParallel(torch.nn.Module):
 
     @contextlib.contextmanager
     def no_sync(self):
-        """Gradients of backward passes within are kept for one after it, of the same batch."""
+        """Within this context, backward passes accumulate gradients without reducing them, for a later pass of the same
+        batch."""
         runtime().library.hold_gradients(1)
         try:
             yield
         finally:
             runtime().library.hold_gradients(0)
+
+    def rehearse(self, microbatch):
+        """Before the first epoch: calls `microbatch()`, which is to do what the loop does with a batch (forward,
+        backward, maybe optimizer.step()) for all models of the trial, so that a group that this replica joins need not wait
+        for its first pass on a GPU. Parameters, buffers, optimizers, schedules, accumulators and torch's random
+        generators are afterwards as they were; what else it changes is the program's own to put back."""
+        runtime().rehearse(microbatch)
 
     # ---- where training is
 
@@ -167,22 +185,22 @@ class AdaptiveDataParallel(torch.nn.Module):
 
     @property
     def gain(self):
-        """What a step of the present batch size is worth in steps of the initial one."""
+        """How many steps at the initial batch size one step at the present batch size is worth."""
         return runtime().position.gain
 
     @property
     def steps(self):
-        """Optimizer steps done by the trial."""
+        """Optimizer steps that the trial has done."""
         return runtime().library.steps()
 
     @property
     def progress(self):
-        """Scale-invariant steps: what they are worth at the initial batch size."""
+        """Scale-invariant steps: what the trial's steps are worth at the initial batch size."""
         return runtime().position.progress
 
     @property
     def skipped_steps(self):
-        """Steps that were left out because gradients were not finite."""
+        """Steps that were skipped because their gradients were not finite."""
         return runtime().position.skipped_steps
 
     @property
@@ -217,30 +235,22 @@ class AdaptiveDataParallel(torch.nn.Module):
         writer.add_scalar(tag_prefix + "Learning_Rate_Factor", position.factor, global_step)
 
 
-def _refuse(model, optimizers):
-    """What cannot be trained is said where it is wrapped."""
-    for module in model.modules():
-        if isinstance(module, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)):
-            raise UsageError(f"AdaptiveDataParallel: the model has a {type(module).__name__} in it: wrap the plain "
-                             "module")
-        if isinstance(module, torch.nn.Embedding) and module.sparse:
-            raise UsageError("AdaptiveDataParallel: the model has an Embedding with sparse gradients: want "
-                             "sparse=False")
-    for optimizer in optimizers:
-        if not isinstance(optimizer, torch.optim.Optimizer):
-            raise UsageError(f"AdaptiveDataParallel: the optimizer is a {type(optimizer).__name__}: want a "
-                             "torch.optim.Optimizer, or a list of them")
-        if isinstance(optimizer, torch.optim.LBFGS):
-            raise UsageError("AdaptiveDataParallel: LBFGS runs backward as often as it likes, which replicas "
-                             "cannot share: want another optimizer")
-    own = {id(p) for p in model.parameters()}
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            for p in group["params"]:
-                if id(p) not in own:
-                    raise UsageError(f"AdaptiveDataParallel: the optimizer has a parameter of shape "
-                                     f"{tuple(p.shape)} that is not the model's: want one module that holds all "
-                                     "that is trained")
+def _step_of(optimizer):
+    """Its own step(). Torch puts each into its profiles under a label, which takes as long as a small operation of
+    tensors: it is left out where nobody makes a profile."""
+    own, of_class = optimizer.step, type(optimizer).step
+    if "step" in vars(optimizer) or getattr(of_class, "__code__", None) is not _LABELLING:
+        return own
+    unlabelled = of_class.__wrapped__
+
+    def step():
+        hooked = (optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks or
+                  of_torch._global_optimizer_pre_hooks or of_torch._global_optimizer_post_hooks)
+        if hooked or profiler._is_profiler_enabled:
+            own()
+        else:
+            unlabelled(optimizer)
+    return step
 
 
 class _TrainedModel:
@@ -251,10 +261,12 @@ class _TrainedModel:
         self.model = model
         self.name = name
         self._optimizers = optimizers
-        self._scheduler = scheduler
+        schedulers = list(scheduler) if isinstance(scheduler, (list, tuple)) else [scheduler]
+        self._schedulers = [each for each in schedulers if each is not None]
         self._scaler = scaler
-        self._steps = [optimizer.step for optimizer in optimizers]
-        self._stepped = 0  # optimizers of this model whose step() was called for this batch
+        self._steps = [_step_of(optimizer) for optimizer in optimizers]
+        self._stepped = 0  # optimizers of this model that were stepped for this batch
+        self.step_calls = 0  # calls of step() of all of them, ever
         self._outcome = _library.STEPPED
         self._moments_given = False
         self._taken_steps = 0
@@ -265,7 +277,8 @@ class _TrainedModel:
         self.rule.bind(wrapper, self._number, len(self._groups()), optimizers[0])
         self._patch()
         suffix = f".{name}" if name else ""
-        self._schedule = None if scheduler is None else _Schedule(f"scheduler{suffix}", scheduler, self._run)
+        for i, each in enumerate(self._schedulers):
+            self._hold_back(each, _Schedule(f"scheduler-{i}{suffix}" if i else f"scheduler{suffix}", each, self._run))
         if scaler is not None:
             _WithState(f"scaler{suffix}", scaler)
 
@@ -293,18 +306,16 @@ class _TrainedModel:
     def _add(self, options):
         parameters = dict(self.model.named_parameters())
         buffers = dict(self.model.named_buffers())
-        groups = [[p for p in group["params"] if p.requires_grad] for group in self._groups()]
-        self._trained = [p for group in groups for p in group]
+        groups = [group["params"] for group in self._groups()]
+        optimized = [p for group in groups for p in group]
+        self._trained = [p for p in optimized if p.requires_grad]  # what was frozen before stays so
         self._run.ops.describe_model(list(parameters), list(parameters.values()), list(buffers),
-                                     list(buffers.values()), self._trained, [len(group) for group in groups])
+                                     list(buffers.values()), optimized, [len(group) for group in groups])
         described = _library.ModelOptions(
             name=self.name.encode(), scaling_rule=self._rule_name.encode(), own_rule=self._own_rule,
             is_adam=int(self._is_adam), **options)
         number = self._run.library.add_model(ctypes.byref(described))
         self._rates = (ctypes.c_double * len(groups))()
-        if self._run.device.type != "cpu" and self._trained and self._trained[0].device.type == "cpu":
-            print(f"espalier: the model is on the CPU and the slot has {self._run.device}: move it to trial.device "
-                  "before its optimizer is made", flush=True)
         return number
 
     def settle_modules(self):
@@ -332,17 +343,26 @@ class _TrainedModel:
             def zero_grad(_self, set_to_none=True):
                 """Does nothing: each batch of the training loader starts afresh."""
 
+            def add_param_group(_self, param_group):
+                raise UsageError("optimizer.add_param_group after the optimizer was wrapped: replicas have no place "
+                                 "for its gradients. Want all groups there before; what is to be trained later is "
+                                 "frozen after the wrap (requires_grad_(False))")
+
             optimizer.step = types.MethodType(step, optimizer)
             optimizer.zero_grad = types.MethodType(zero_grad, optimizer)
+            optimizer.add_param_group = types.MethodType(add_param_group, optimizer)
             amp.watch(optimizer, self)
-        if self._scheduler is not None:
-            self._hold_back(self._scheduler)
 
     def _step(self, index):
+        run = self._run
+        loader = run.current_loader
+        if loader is not None and run.joined and not loader.under_training:
+            self._refuse_step_elsewhere(loader)
         if index != self._stepped:
             raise UsageError(f"optimizer {index} of the model was stepped where optimizer {self._stepped} was due: "
                              "step each once for each batch, in the order in which they were given")
         self._stepped += 1
+        self.step_calls += 1
         if self._stepped < len(self._optimizers):
             return  # with the last one
         self._stepped = 0
@@ -351,21 +371,40 @@ class _TrainedModel:
             for group in of.param_groups:
                 self._rates[i] = group["lr"]
                 i += 1
-        before = self._run.library.steps()
-        self._outcome = self._run.library.step(self._number, self._rates, len(self._rates))
-        self._run.note_step(before, self._outcome)
+        self._outcome = run.library.step(self._number, self._rates, i)
+        run.note_step(self._outcome == _library.DROPPED)
+
+    def pass_over(self):
+        """The optimizer that is due is not stepped for this batch. All optimizers of a model take a step, or none: this
+        one comes to nothing, because of the gradients that are not finite."""
+        self._stepped = (self._stepped + 1) % len(self._optimizers)
+
+    def _refuse_step_elsewhere(self, loader):
+        """In a loop that is not the training loader's; without a loop the library says it."""
+        if loader.training:
+            raise UsageError("an optimizer was stepped without a batch of the training loader: this is the second "
+                             "loop over it in one epoch, which is an evaluation: want one in each epoch")
+        training = self._run.training_loader
+        why = ("there was no loader when training began" if training is None else
+               f"the training loader is the one of {training.samples} samples that was made before")
+        made = ("this loader was made after training began" if loader.made_late else
+                "this loop is over another, which is an evaluation")
+        raise UsageError(f"an optimizer was stepped without a batch of the training loader: {made}, and {why}: make "
+                         "the training loader once, before the loop over epochs, and name it by training=True "
+                         "where there are several")
 
     def begin_batch(self):
         self._stepped = 0
         self._outcome = _library.STEPPED
 
     def take_step(self, factors):
-        """Called back by the library when the step is to be taken."""
+        """Called back by the library when the step is to be taken. `factors`: of each group's rate."""
         changed = []
-        for group, factor in zip(self._groups(), factors):
-            if factor != 1.0:
-                changed.append((group, group["lr"]))
-                group["lr"] = group["lr"] * factor
+        if factors:
+            for group, factor in zip(self._groups(), factors):
+                if factor != 1.0:
+                    changed.append((group, group["lr"]))
+                    group["lr"] = group["lr"] * factor
         try:
             for step in self._steps:
                 step()
@@ -379,36 +418,42 @@ class _TrainedModel:
     def _give_moments(self):
         """Noise is measured of gradients as Adam scales them."""
         moments, steps, beta2, epsilon = [], [], [], []
+        trained = {id(p) for p in self._trained}
         for optimizer in self._optimizers:
             for group in optimizer.param_groups:
                 for p in group["params"]:
-                    if not p.requires_grad:
+                    if id(p) not in trained:
                         continue
                     state = optimizer.state.get(p, {})
                     if "exp_avg_sq" not in state:
                         return  # one that never had a gradient, or an optimizer of another kind
                     moments.append(state["exp_avg_sq"])
-                    steps.append(int(state["step"]) - 1)  # the one that is being taken is counted after it
+                    # The one that is being taken is counted after it.
+                    steps.append(int(state["step"]) - (p.grad is not None))
                     beta2.append(float(group["betas"][1]))
                     epsilon.append(float(group["eps"]))
         self._moments_given = True
         self._run.ops.set_second_moments(self._number, moments, steps, beta2, epsilon)
 
-    def _hold_back(self, scheduler):
+    def _hold_back(self, scheduler, schedule):
         """A schedule that is stepped for each batch counts only steps that were taken, and one that is stepped for
         each epoch no step that it has done already."""
         kind = type(scheduler)
 
         @functools.wraps(kind.step)
         def step(of, *args, **kwargs):
+            if self._run.rehearsing is not None:
+                return None
             if self._run.current_loader is not None and self._outcome in (_library.ACCUMULATED, _library.DROPPED):
                 return None
-            return kind.step(of, *args, **kwargs) if self._schedule.admits() else None
+            return kind.step(of, *args, **kwargs) if schedule.admits() else None
         # By a class of its own: what is set on a schedule itself becomes part of its state_dict.
         scheduler.__class__ = type(kind.__name__, (kind,), {"step": step, "__module__": kind.__module__})
 
     def accumulates(self):
-        """Whether the present batch is not its step's last."""
+        """Whether the present batch is not its step's last: a rehearsal is none's."""
+        if self._run.rehearsing is not None:
+            return True
         loader = self._run.current_loader
         return loader is not None and loader.accumulating()
 
@@ -426,7 +471,10 @@ class _TrainedModel:
             states.append({"state": state["state"], "param_groups": state["param_groups"]})
         out = io.BytesIO()
         pickler = _TensorPickler(out)
-        pickler.dump(states)
+        of = f' of model "{self.name}"' if self.name else ""
+        names = [f"the state of optimizer {i} ({type(o).__name__}){of}" for i, o in enumerate(self._optimizers)]
+        _pickles.dump(states, pickler, dict(zip(names, states)),
+                      "leave it out of the optimizer's state and groups, or keep it in an espalier.State")
         return out.getvalue(), pickler.tensors
 
     def read_state(self, pickled, tensors):

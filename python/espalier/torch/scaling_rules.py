@@ -1,5 +1,5 @@
-"""By what factor a learning rate is multiplied when the batch is larger than the one it was chosen for. The rules
-here run in C++; a class of your own that overrides `scale_lr` is called once a step."""
+"""Rules for the factor by which the learning rate is multiplied when the batch is larger than the one it was chosen
+for. The rules here run in C++; a class of your own that overrides `scale_lr` is called once per step."""
 import ctypes
 
 import numpy as np
@@ -50,7 +50,7 @@ class ScalingRuleBase:
     parameter group, and `get_progress()`."""
 
     name = ""  # of the rule in C++; empty: scale_lr
-    # Of the class, so that a rule whose constructor does not call this one's has them.
+    # These belong to the class, so that a rule has them even if its constructor does not call this one's.
     adp = None
     _optimizer = None
     _groups = 1

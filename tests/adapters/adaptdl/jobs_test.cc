@@ -68,8 +68,8 @@ class JobsTest : public testing::Test {
     return replicas_.empty() ? ReplicaId{} : replicas_.front();
   }
   void SayStarted(ReplicaId replica) {
-    EXPECT_TRUE(loop_->PostAsync(
-        FromAgent{.event = ReplicaStarted{replica}, .pids = {{replica, 77}}}, [](const Reply&) {}));
+    EXPECT_TRUE(loop_->PostAsync(FromAgent{ReplicaStarted{replica}, ReplicaPid{replica, 77}},
+                                 [](const Reply&) {}));
   }
   std::map<std::string, StudyState> Studies() {
     std::map<std::string, StudyState> found;

@@ -95,15 +95,6 @@ std::string ReasonOf(const std::vector<AllocationDecision>& decisions, TrialId t
   return "unchanged";
 }
 
-Pool Applied(Pool pool, const std::vector<AllocationDecision>& decisions) {
-  const auto held = After(pool, decisions);
-  for (Job& job : pool.jobs) {
-    job.current = held.at(job.id);
-    job.running = !job.current.empty();
-  }
-  return pool;
-}
-
 void ExpectSame(const std::vector<AllocationDecision>& a,
                 const std::vector<AllocationDecision>& b) {
   ASSERT_EQ(a.size(), b.size());

@@ -12,15 +12,6 @@ Job Asking(std::int64_t id, int slots) {
   return job;
 }
 
-Pool Applied(Pool pool, const std::vector<AllocationDecision>& decisions) {
-  const auto held = After(pool, decisions);
-  for (Job& job : pool.jobs) {
-    job.current = held.at(job.id);
-    job.running = !job.current.empty();
-  }
-  return pool;
-}
-
 TEST(Tiresias, GivesWhatIsAskedForOrNothing) {
   const Pool pool{{Node(1, 4)}, {Asking(1, 3), Asking(2, 2), Asking(3, 1)}};
   const auto held = After(pool, Make("tiresias")->Allocate(pool));

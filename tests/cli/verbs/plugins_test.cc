@@ -55,7 +55,7 @@ TEST_F(Plugins, AreListedAsJsonWithRangesOfJsonSchema) {
   EXPECT_EQ(OptionIn(json["samplers"], "grid", "points"),
             Json::parse(R"({"name": "points", "type": "integer", "default": 5, "minimum": 1,
                             "maximum": 1000,
-                            "meaning": "values of a continuous parameter, equally probable"})"));
+                            "meaning": "values of each continuous parameter, equally probable"})"));
   const Json threshold = OptionIn(json["pruners"], "promise", "threshold");
   EXPECT_EQ(threshold["exclusiveMinimum"], 0);
   EXPECT_EQ(threshold["exclusiveMaximum"], 1);

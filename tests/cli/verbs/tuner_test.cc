@@ -71,18 +71,35 @@ TEST_F(Tuner, HelpNamesThePoliciesWhereOneIsChosen) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"run", "--help"}, {"simulate", "poolbench", "--help"}}) {
     EXPECT_THAT(Run(words).output,
-                AllOf(HasSubstr("promise_goodput     the greatest"), HasSubstr("tiresias")));
+                AllOf(HasSubstr("promise_goodput     maximizes"), HasSubstr("tiresias")));
   }
 }
 
 TEST_F(Tuner, VersionIsPrinted) { EXPECT_THAT(Run({"version"}).output, StartsWith("tuner 0.")); }
 
 TEST_F(Tuner, RefusesAnUnknownVerbAndListsTheKnown) {
-  ExpectRefused(Run({"dance"}), {"dance", "export"});
+  ExpectRefused(Run({"teleport"}), {"teleport", "export"});
   ExpectRefused(Run({}), {"run, serve"});
 }
 
 TEST_F(Tuner, RefusesAnUnknownOption) { ExpectRefused(Run({"run", "--frehs"}), {"--frehs"}); }
+
+TEST_F(Tuner, NamesWhatWasProbablyMeant) {
+  ExpectRefused(Run({"run", "--frehs"}),
+                {"tuner run: unknown option \"--frehs\", did you mean \"--fresh\"?"});
+  ExpectRefused(Run({"exprot"}), {"tuner: unknown command \"exprot\", did you mean \"export\"?"});
+  ExpectRefused(Run({"db", "chek"}),
+                {"tuner db: unknown command \"chek\", did you mean \"check\"?"});
+  ExpectRefused(Run({"db"}), {"tuner db: a command is missing; the commands are check, backup"});
+}
+
+TEST_F(Tuner, SaysWhichValuesAnOptionTakes) {
+  ExpectRefused(Run({"tell", "--value", "low"}), {"tuner tell: --value low: must be a number"});
+  ExpectRefused(Run({"tell", "--value", "1", "--step", "x"}), {"--step x: must be a whole number"});
+  ExpectRefused(Run({"cancel", "mine", "x"}), {"trial x: must be a number"});
+  ExpectRefused(Run({"report", "mine", "--format", "pdf"}),
+                {"--format pdf: must be one of html, text"});
+}
 
 TEST_F(Tuner, RefusesAMissingArgument) { ExpectRefused(Run({"run"}), {"study", "--help"}); }
 
@@ -250,7 +267,7 @@ TEST_F(Tuner, RunsAStudyAndLeavesItsRecord) {
 
   const Outcome again = RunStudy(StudyText("", command), {"--slots", "2"});
   EXPECT_EQ(again.exit_code, 0) << again.errors;
-  EXPECT_THAT(again.output, HasSubstr("complete already"));
+  EXPECT_THAT(again.output, HasSubstr("already complete"));
   ExpectRefused(RunStudy(StudyText("\"max_concurrent_trials\": 1", command)), {"--fresh"});
   const Outcome fresh =
       RunStudy(StudyText("\"max_concurrent_trials\": 1", command), {"--fresh", "--quiet"});

@@ -42,7 +42,7 @@ TEST(PromiseRecord, MeasuresWhatCameTrue) {
   EXPECT_GT(promise.count, 300);
   EXPECT_LT(promise.brier, promise.base_brier) << "these curves are easily told apart";
   const std::string line = PromiseLine(promise);
-  EXPECT_EQ(line.find("promise, replayed: " + std::to_string(promise.count) + " told, of "), 0u)
+  EXPECT_EQ(line.find("promise, replayed: " + std::to_string(promise.count) + " predictions, "), 0u)
       << line;
   EXPECT_NE(line.find("% came true"), std::string::npos) << line;
 }

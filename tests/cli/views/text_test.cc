@@ -24,6 +24,12 @@ TEST(FormatDuration, PicksUnitsByLength) {
   EXPECT_EQ(FormatDuration(-1), "?");
 }
 
+TEST(Wrapped, BreaksBetweenWordsAndLeavesALongWordWhole) {
+  EXPECT_EQ(Wrapped("", 5), std::vector<std::string>{});
+  EXPECT_EQ(Wrapped("ab cd ef", 5), (std::vector<std::string>{"ab cd", "ef"}));
+  EXPECT_EQ(Wrapped("a abcdefgh b", 5), (std::vector<std::string>{"a", "abcdefgh", "b"}));
+}
+
 TEST(Fit, CountsCodePointsAndCutsWithAnEllipsis) {
   EXPECT_EQ(FitLeft("1→2", 5), "1→2  ");
   EXPECT_EQ(FitRight("1→2", 5), "  1→2");

@@ -62,6 +62,7 @@ TEST(TrialText, ShowsWhatATrialTellsOfItsTraining) {
   trial.set_device_memory_bytes(5 << 20);
   trial.set_skipped_steps(2);
   trial.set_loss_scale(1024);
+  (*trial.mutable_figures())["gradient_transport"] = 2;
   v1::Resize& resize = *trial.add_resizes();
   resize.set_at(kSampleStart + 18);
   resize.set_from_replicas(1);
@@ -74,7 +75,9 @@ TEST(TrialText, ShowsWhatATrialTellsOfItsTraining) {
       IsSupersetOf({"per replica     16 samples x 2 a step",
                     "step time       12.500 ms, 10.4 % of it waiting for others",
                     "memory          3.0 MiB", "device memory   5.0 MiB", "loss scale      1024",
-                    "skipped steps   2", "  18.00s  1 -> 2    12.0 ms  4.0 ms   3.0 ms  "}));
+                    "skipped steps   2",
+                    "gradients go    through host memory until NCCL's communicator is formed",
+                    "  18.00s  1 -> 2    12.0 ms  4.0 ms   3.0 ms  "}));
 }
 
 TEST(TrialText, ShowsHowFarItsGroupIsBetweenTwoSteps) {

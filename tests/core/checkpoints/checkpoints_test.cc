@@ -224,7 +224,7 @@ TEST_F(CheckpointsTest, AFetchThatFailsIsTriedAgainLaterAndIsNoRestart) {
   EXPECT_EQ(trial().restarts, 1);
   for (const double pause_s : {kStartAgain_s, 2 * kStartAgain_s, 4 * kStartAgain_s}) {
     ASSERT_EQ(starts_.size(), 1u);
-    Step(ReplicaExited{starts_[0].replica, -1, 0, "", kNoRoute, true});
+    Step(ReplicaExited{starts_[0].replica, -1, 0, "", kNoRoute, CheckpointFailure::kMissing});
     EXPECT_TRUE(starts_.empty()) << "not at once";
     EXPECT_THAT(Reasons().back(), HasSubstr(kNoRoute));
     Wait(pause_s - 0.1);
@@ -246,7 +246,7 @@ TEST_F(CheckpointsTest, AFetchThatFailsForTooLongEndsTheTrialWithWhatTheAgentSai
   for (double waited_s = 0; !Ended(trial().state); waited_s += kStartAgainMost_s) {
     ASSERT_LE(waited_s, 2 * kHolderPatience_s);
     if (!starts_.empty()) {
-      Step(ReplicaExited{starts_[0].replica, -1, 0, "", kNoRoute, true});
+      Step(ReplicaExited{starts_[0].replica, -1, 0, "", kNoRoute, CheckpointFailure::kMissing});
       ++tries;
     }
     if (!Ended(trial().state)) Wait(kStartAgainMost_s);
@@ -262,13 +262,13 @@ TEST_F(CheckpointsTest, AStartThatSucceedsBeginsTheCountAnew) {
   Save(10);
   Copied(b_, 10);
   Step(ReplicaExited{replica_, -1, 9, "", ""});
-  Step(ReplicaExited{starts_.at(0).replica, -1, 0, "", kNoRoute, true});
+  Step(ReplicaExited{starts_.at(0).replica, -1, 0, "", kNoRoute, CheckpointFailure::kMissing});
   Wait(kStartAgain_s);
   const ReplicaId started = starts_.at(0).replica;
   Step(ReplicaStarted{started});
   Wait(kHolderPatience_s);
   Step(ReplicaExited{started, -1, 9, "", ""});
-  Step(ReplicaExited{starts_.at(0).replica, -1, 0, "", kNoRoute, true});
+  Step(ReplicaExited{starts_.at(0).replica, -1, 0, "", kNoRoute, CheckpointFailure::kMissing});
   EXPECT_FALSE(Ended(trial().state));
   Wait(kStartAgain_s);
   EXPECT_EQ(starts_.size(), 1u);
@@ -281,8 +281,8 @@ TEST_F(CheckpointsTest, ACheckpointThatNobodyHasWholeIsAnErrorSoon) {
   Step(ReplicaExited{replica_, -1, 9, "", ""});
   const StartReplicaCommand start = starts_.at(0);
   ASSERT_THAT(start.sources, ::testing::UnorderedElementsAre(a_, b_));
-  ReplicaExited gone{start.replica, -1, 0, "", "its own copy is damaged; b: is damaged", true};
-  gone.checkpoint_gone = true;
+  ReplicaExited gone{start.replica,           -1, 0, "", "its own copy is damaged; b: is damaged",
+                     CheckpointFailure::kGone};
   Step(gone);
   EXPECT_TRUE(trial().copies.empty());
   Wait(11);
@@ -301,8 +301,7 @@ TEST_F(CheckpointsTest, AnOlderOneIsTakenWhenTheNewestIsDamagedAndTheRecordSaysS
   Copied(b_, 10);
   Save(20);
   Step(ReplicaExited{replica_, -1, 9, "", ""});
-  ReplicaExited gone{starts_.at(0).replica, -1, 0, "", "is damaged", true};
-  gone.checkpoint_gone = true;
+  ReplicaExited gone{starts_.at(0).replica, -1, 0, "", "is damaged", CheckpointFailure::kGone};
   Step(gone);
   Wait(11);
   ASSERT_EQ(starts_.size(), 1u);

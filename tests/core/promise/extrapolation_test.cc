@@ -76,7 +76,7 @@ TEST(Extrapolation, IsSurerTheFurtherACurveIs) {
   Extrapolation extrapolation(curves, 1, 80, 0.2);
   const std::vector<CurvePoint> whole = curves.back();
   double before = HUGE_VAL;
-  for (const std::size_t points : {1, 4, 16, 64}) {
+  for (const std::size_t points : {1u, 4u, 16u, 64u}) {
     const double variance = extrapolation.End(std::span(whole).first(points)).end.variance;
     EXPECT_LT(variance, before) << points;
     before = variance;

@@ -31,7 +31,7 @@ TEST(AshaPromise, EndsByRankAtARung) {
   for (int i = 0; i < 6; ++i) others.Add(Falling(0.1, 3), false);
   Curves mine;
   const PruneVerdict verdict = JudgeAshaPromise({}, mine.Add(Falling(0.4, 1), false), others);
-  EXPECT_TRUE(verdict.prune);
+  EXPECT_EQ(verdict.action, PruneAction::kPrune);
   EXPECT_THAT(verdict.reason, HasSubstr("not among the best 1/3"));
 }
 
@@ -40,16 +40,18 @@ TEST(AshaPromise, EndsTheHopelessBetweenRungsFromItsStepOn) {
   for (int i = 0; i < 8; ++i) others.Add(Falling(0.1 + 0.001 * i, kLast), true);
   Curves early;
   const Curve& young = early.Add(Falling(0.3, 5), false);
-  EXPECT_FALSE(JudgeAshaPromise({{"promise_from", 6}}, young, others).prune)
+  EXPECT_NE(JudgeAshaPromise({{"promise_from", 6}}, young, others).action, PruneAction::kPrune)
       << "no rung, too early";
-  EXPECT_TRUE(JudgeAshaPromise({}, young, others).prune) << "beyond the second rung";
-  EXPECT_FALSE(JudgeAshaPromise({{"min_steps", 2}}, young, others).prune) << "that is at 6";
+  EXPECT_EQ(JudgeAshaPromise({}, young, others).action, PruneAction::kPrune)
+      << "beyond the second rung";
+  EXPECT_NE(JudgeAshaPromise({{"min_steps", 2}}, young, others).action, PruneAction::kPrune)
+      << "that is at 6";
   Curves late;
   const Curve& hopeless = late.Add(Falling(0.3, 18), false);
   const PruneVerdict verdict = JudgeAshaPromise({}, hopeless, others);
-  EXPECT_TRUE(verdict.prune);
+  EXPECT_EQ(verdict.action, PruneAction::kPrune);
   EXPECT_THAT(verdict.reason, HasSubstr("chance to end among the best 1"));
-  EXPECT_FALSE(JudgeAshaPromise({{"promise_from", 20}}, hopeless, others).prune);
+  EXPECT_NE(JudgeAshaPromise({{"promise_from", 20}}, hopeless, others).action, PruneAction::kPrune);
   // At step 9 of 27 it is the model that speaks, not the rank.
   Curves rung;
   EXPECT_THAT(JudgeAshaPromise({}, rung.Add(Falling(0.3, 9), false), others).reason,

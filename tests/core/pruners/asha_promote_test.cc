@@ -31,25 +31,24 @@ TEST(AshaPromotePruner, PausesOutsideTheBestThirdWithFigures) {
   Curves others;
   for (const double v : {0.1, 0.2, 0.3, 0.7, 0.8}) others.Running({v});
   const PruneVerdict verdict = JudgePromotion(others, {0.6});
-  EXPECT_FALSE(verdict.prune);
-  EXPECT_TRUE(verdict.pause);
+  EXPECT_EQ(verdict.action, PruneAction::kPause);
   EXPECT_EQ(verdict.reason,
             "0.6 at step 1 waits to come among the best 1/3 of 6 trials there (needs 0.7)");
-  EXPECT_FALSE(JudgePromotion(others, {0.75}).pause);
+  EXPECT_NE(JudgePromotion(others, {0.75}).action, PruneAction::kPause);
 }
 
 TEST(AshaPromotePruner, LetsTheBestOfARungGoOnHoweverFewThereAre) {
-  EXPECT_FALSE(JudgePromotion({}, {0.1}).pause);
+  EXPECT_NE(JudgePromotion({}, {0.1}).action, PruneAction::kPause);
   Curves others;
   others.Running({0.5});
-  EXPECT_TRUE(JudgePromotion(others, {0.1}).pause);
-  EXPECT_FALSE(JudgePromotion(others, {0.6}).pause);
+  EXPECT_EQ(JudgePromotion(others, {0.1}).action, PruneAction::kPause);
+  EXPECT_NE(JudgePromotion(others, {0.6}).action, PruneAction::kPause);
 }
 
 TEST(AshaPromotePruner, SaysNothingBetweenRungs) {
   Curves others;
   for (int i = 0; i < 9; ++i) others.Running({0.9, 0.9});
-  EXPECT_FALSE(JudgePromotion(others, {0.9, 0.1}).pause);
+  EXPECT_NE(JudgePromotion(others, {0.9, 0.1}).action, PruneAction::kPause);
 }
 
 TEST(AshaPromotePruner, PromotesWhoComesIntoTheBestThird) {
@@ -74,8 +73,7 @@ TEST(AshaPromotePruner, LetsTrialsGoOnThatWerePausedForAnotherReason) {
 
 TEST(AshaPromotePruner, EndsWhatIsNotANumber) {
   const PruneVerdict verdict = JudgePromotion({}, {NAN});
-  EXPECT_TRUE(verdict.prune);
-  EXPECT_FALSE(verdict.pause);
+  EXPECT_EQ(verdict.action, PruneAction::kPrune);
 }
 
 TEST(AshaPromotePruner, ReadsTheOptionsOfAsha) {

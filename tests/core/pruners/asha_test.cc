@@ -28,62 +28,68 @@ Curves Eight() {
 
 TEST(AshaPruner, EndsTrialOutsideTheBestThirdWithFigures) {
   const PruneVerdict verdict = JudgeAsha({}, Eight(), {{1, 0.1}, {2, 0.1}, {3, 0.71}});
-  EXPECT_TRUE(verdict.prune);
+  EXPECT_EQ(verdict.action, PruneAction::kPrune);
   EXPECT_EQ(verdict.reason,
             "0.71 at step 3 is not among the best 1/3 of 9 trials there (needs 0.78)");
 }
 
 TEST(AshaPruner, KeepsTrialInTheBestThird) {
-  EXPECT_FALSE(JudgeAsha({}, Eight(), {{1, 0.1}, {2, 0.1}, {3, 0.79}}).prune);
+  EXPECT_NE(JudgeAsha({}, Eight(), {{1, 0.1}, {2, 0.1}, {3, 0.79}}).action, PruneAction::kPrune);
 }
 
 TEST(AshaPruner, LetsTiesGoOn) {
   Curves others;
   for (int i = 0; i < 8; ++i) others.Running({0.5});
-  EXPECT_FALSE(JudgeAsha({}, others, {{1, 0.5}}).prune);
+  EXPECT_NE(JudgeAsha({}, others, {{1, 0.5}}).action, PruneAction::kPrune);
 }
 
 TEST(AshaPruner, MinimisesWhereAsked) {
-  EXPECT_TRUE(JudgeAsha({}, Eight(), {{2, 0.1}, {3, 0.31}}, Direction::kMinimize).prune);
-  EXPECT_FALSE(JudgeAsha({}, Eight(), {{2, 0.1}, {3, 0.15}}, Direction::kMinimize).prune);
+  EXPECT_EQ(JudgeAsha({}, Eight(), {{2, 0.1}, {3, 0.31}}, Direction::kMinimize).action,
+            PruneAction::kPrune);
+  EXPECT_NE(JudgeAsha({}, Eight(), {{2, 0.1}, {3, 0.15}}, Direction::kMinimize).action,
+            PruneAction::kPrune);
 }
 
 TEST(AshaPruner, SaysNothingBetweenRungs) {
-  EXPECT_FALSE(JudgeAsha({}, Eight(), {{1, 0.1}, {2, 0.0}}).prune);
-  EXPECT_FALSE(JudgeAsha({{"min_steps", 4}}, Eight(), {{2, 0.0}, {3, 0.0}}).prune);
+  EXPECT_NE(JudgeAsha({}, Eight(), {{1, 0.1}, {2, 0.0}}).action, PruneAction::kPrune);
+  EXPECT_NE(JudgeAsha({{"min_steps", 4}}, Eight(), {{2, 0.0}, {3, 0.0}}).action,
+            PruneAction::kPrune);
 }
 
 TEST(AshaPruner, KeepsAllWhileARungIsNearlyEmpty) {
   Curves others;
   others.Running({0.9});
-  EXPECT_FALSE(JudgeAsha({}, others, {{1, 0.1}}).prune);
+  EXPECT_NE(JudgeAsha({}, others, {{1, 0.1}}).action, PruneAction::kPrune);
   others.Running({0.8});
-  EXPECT_TRUE(JudgeAsha({}, others, {{1, 0.1}}).prune);
+  EXPECT_EQ(JudgeAsha({}, others, {{1, 0.1}}).action, PruneAction::kPrune);
 }
 
 TEST(AshaPruner, JudgesARareReporterByItsFirstValueAfterTheRung) {
   // Others have passed rungs 1, 3 and 9 with points at 5 and 10 only.
   Curves others;
   for (const double v : {0.2, 0.4, 0.6}) others.AddPoints({{5, v}, {10, v + 0.1}}, false);
-  EXPECT_TRUE(JudgeAsha({}, others, {{5, 0.55}}).prune);
-  EXPECT_FALSE(JudgeAsha({}, others, {{5, 0.61}}).prune);
-  EXPECT_TRUE(JudgeAsha({}, others, {{5, 0.65}, {10, 0.69}}).prune);
+  EXPECT_EQ(JudgeAsha({}, others, {{5, 0.55}}).action, PruneAction::kPrune);
+  EXPECT_NE(JudgeAsha({}, others, {{5, 0.61}}).action, PruneAction::kPrune);
+  EXPECT_EQ(JudgeAsha({}, others, {{5, 0.65}, {10, 0.69}}).action, PruneAction::kPrune);
 }
 
 TEST(AshaPruner, LeavesOutRungsAtTheEnd) {
-  EXPECT_FALSE(JudgeAsha({{"max_steps", 3}}, Eight(), {{2, 0.0}, {3, 0.0}}).prune);
-  EXPECT_TRUE(JudgeAsha({{"max_steps", 4}}, Eight(), {{2, 0.0}, {3, 0.0}}).prune);
+  EXPECT_NE(JudgeAsha({{"max_steps", 3}}, Eight(), {{2, 0.0}, {3, 0.0}}).action,
+            PruneAction::kPrune);
+  EXPECT_EQ(JudgeAsha({{"max_steps", 4}}, Eight(), {{2, 0.0}, {3, 0.0}}).action,
+            PruneAction::kPrune);
 }
 
 TEST(AshaPruner, EndsWhatIsNotANumberAndRanksItLast) {
-  EXPECT_TRUE(JudgeAsha({}, Curves(), {{2, NAN}}).prune);
+  EXPECT_EQ(JudgeAsha({}, Curves(), {{2, NAN}}).action, PruneAction::kPrune);
   Curves others;
   for (int i = 0; i < 8; ++i) others.Running({NAN});
-  EXPECT_FALSE(JudgeAsha({}, others, {{1, 0.0}}).prune);
+  EXPECT_NE(JudgeAsha({}, others, {{1, 0.0}}).action, PruneAction::kPrune);
 }
 
 TEST(AshaPruner, TakesTheLargestSteps) {
-  EXPECT_FALSE(JudgeAsha({{"min_steps", 1e15}}, {}, {{1, 0.5}, {INT64_MAX, 0.5}}).prune);
+  EXPECT_NE(JudgeAsha({{"min_steps", 1e15}}, {}, {{1, 0.5}, {INT64_MAX, 0.5}}).action,
+            PruneAction::kPrune);
 }
 
 TEST(AshaPruner, RefusesEndBeforeFirstRung) {

@@ -32,7 +32,8 @@ std::vector<bool> EndedAt(int trials, std::int64_t step) {
     }
     std::vector<Curve> rest = others.all();
     rest.erase(rest.begin() + worst);
-    ended.push_back((*pruner)->Judge({Direction::kMinimize, trial, rest, kSteps, 1}).prune);
+    ended.push_back((*pruner)->Judge({Direction::kMinimize, trial, rest, kSteps, 1}).action ==
+                    PruneAction::kPrune);
   }
   return ended;
 }
@@ -56,7 +57,8 @@ TEST(HyperbandPruner, JudgesWithinABracketOnly) {
   Curve trial = mine.Running({0.5});
   trial.trial_number = 17;  // the cycle begins again: as trial 0
   ASSERT_TRUE(first[0]);
-  EXPECT_FALSE((*pruner)->Judge({Direction::kMinimize, trial, others.all(), kSteps, 1}).prune);
+  EXPECT_NE((*pruner)->Judge({Direction::kMinimize, trial, others.all(), kSteps, 1}).action,
+            PruneAction::kPrune);
 }
 
 TEST(HyperbandPruner, NamesTheBracket) {

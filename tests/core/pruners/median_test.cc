@@ -28,65 +28,65 @@ Curves Five() {
 
 TEST(MedianPruner, KeepsTrialAboveMedianAtSameStep) {
   // 0.45 is worse than every final value, but better than the median (0.5) at step 2.
-  EXPECT_FALSE(JudgeMedian({}, Five(), {1.0, 0.45}).prune);
+  EXPECT_NE(JudgeMedian({}, Five(), {1.0, 0.45}).action, PruneAction::kPrune);
 }
 
 TEST(MedianPruner, KeepsTrialAtTheMedian) {
-  EXPECT_FALSE(JudgeMedian({}, Five(), {1.0, 0.5}).prune);
+  EXPECT_NE(JudgeMedian({}, Five(), {1.0, 0.5}).action, PruneAction::kPrune);
 }
 
 TEST(MedianPruner, EndsTrialBelowMedianWithFigures) {
   const PruneVerdict verdict = JudgeMedian({}, Five(), {1.0, 0.51});
-  EXPECT_TRUE(verdict.prune);
+  EXPECT_EQ(verdict.action, PruneAction::kPrune);
   EXPECT_EQ(verdict.reason,
             "0.51, its best up to step 2, is worse than the median 0.5 of 5 complete trials there");
 }
 
 TEST(MedianPruner, JudgesTheBestValueSoFar) {
-  EXPECT_FALSE(JudgeMedian({}, Five(), {0.3, 0.9}).prune);
+  EXPECT_NE(JudgeMedian({}, Five(), {0.3, 0.9}).action, PruneAction::kPrune);
 }
 
 TEST(MedianPruner, MaximisesWhereAsked) {
-  EXPECT_FALSE(JudgeMedian({}, Five(), {0.0, 0.51}, Direction::kMaximize).prune);
-  EXPECT_TRUE(JudgeMedian({}, Five(), {0.0, 0.49}, Direction::kMaximize).prune);
+  EXPECT_NE(JudgeMedian({}, Five(), {0.0, 0.51}, Direction::kMaximize).action, PruneAction::kPrune);
+  EXPECT_EQ(JudgeMedian({}, Five(), {0.0, 0.49}, Direction::kMaximize).action, PruneAction::kPrune);
 }
 
 TEST(MedianPruner, TakesTheMiddleOfAnEvenNumber) {
   Curves others;
   for (const double v : {0.1, 0.2, 0.4, 0.9}) others.Complete({v});
-  EXPECT_FALSE(JudgeMedian({{"startup_trials", 4}}, others, {0.3}).prune);
-  EXPECT_TRUE(JudgeMedian({{"startup_trials", 4}}, others, {0.301}).prune);
+  EXPECT_NE(JudgeMedian({{"startup_trials", 4}}, others, {0.3}).action, PruneAction::kPrune);
+  EXPECT_EQ(JudgeMedian({{"startup_trials", 4}}, others, {0.301}).action, PruneAction::kPrune);
 }
 
 TEST(MedianPruner, WaitsForStartupTrials) {
   Curves others;
   for (int i = 0; i < 4; ++i) others.Complete({0.1});
   others.Running({0.1});
-  EXPECT_FALSE(JudgeMedian({}, others, {0.9}).prune);
+  EXPECT_NE(JudgeMedian({}, others, {0.9}).action, PruneAction::kPrune);
   others.Complete({0.1});
-  EXPECT_TRUE(JudgeMedian({}, others, {0.9}).prune);
+  EXPECT_EQ(JudgeMedian({}, others, {0.9}).action, PruneAction::kPrune);
 }
 
 TEST(MedianPruner, SaysNothingInTheWarmUp) {
-  EXPECT_FALSE(JudgeMedian({{"warmup_steps", 2}}, Five(), {1.0, 0.9}).prune);
-  EXPECT_TRUE(JudgeMedian({{"warmup_steps", 1}}, Five(), {1.0, 0.9}).prune);
+  EXPECT_NE(JudgeMedian({{"warmup_steps", 2}}, Five(), {1.0, 0.9}).action, PruneAction::kPrune);
+  EXPECT_EQ(JudgeMedian({{"warmup_steps", 1}}, Five(), {1.0, 0.9}).action, PruneAction::kPrune);
 }
 
 TEST(MedianPruner, JudgesOnceAnInterval) {
-  EXPECT_TRUE(JudgeMedian({{"interval", 2}}, Five(), {1.0, 0.9}).prune);
-  EXPECT_FALSE(JudgeMedian({{"interval", 2}}, Five(), {1.0, 0.9, 0.9}).prune);
+  EXPECT_EQ(JudgeMedian({{"interval", 2}}, Five(), {1.0, 0.9}).action, PruneAction::kPrune);
+  EXPECT_NE(JudgeMedian({{"interval", 2}}, Five(), {1.0, 0.9, 0.9}).action, PruneAction::kPrune);
 }
 
 TEST(MedianPruner, EndsWhatIsNotANumber) {
   const PruneVerdict verdict = JudgeMedian({}, Curves(), {0.5, NAN});
-  EXPECT_TRUE(verdict.prune);
+  EXPECT_EQ(verdict.action, PruneAction::kPrune);
   EXPECT_THAT(verdict.reason, HasSubstr("step 2 is not a number"));
 }
 
 TEST(MedianPruner, IgnoresOthersThatAreNotNumbers) {
   Curves others = Five();
   for (int i = 0; i < 9; ++i) others.Complete({NAN, NAN});
-  EXPECT_FALSE(JudgeMedian({}, others, {1.0, 0.45}).prune);
+  EXPECT_NE(JudgeMedian({}, others, {1.0, 0.45}).action, PruneAction::kPrune);
 }
 
 }  // namespace

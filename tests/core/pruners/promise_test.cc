@@ -47,7 +47,7 @@ Curves Six(double sign = 1) {
 
 TEST(PromisePruner, EndsWhatHasLittleChanceWithFigures) {
   const PruneVerdict verdict = JudgePromise({}, Six(), Falling(0.3, 0.5, 0.8, 12));
-  EXPECT_TRUE(verdict.prune);
+  EXPECT_EQ(verdict.action, PruneAction::kPrune);
   EXPECT_THAT(verdict.reason, HasSubstr("at step 12 has "));
   EXPECT_THAT(verdict.reason, HasSubstr("% chance to end among the best 1 (needs 30 %)"));
 }
@@ -55,15 +55,15 @@ TEST(PromisePruner, EndsWhatHasLittleChanceWithFigures) {
 TEST(PromisePruner, MaximisesWhereAsked) {
   std::vector<double> values = Falling(0.6, 0.5, 0.8, 12);
   for (double& v : values) v = -v;
-  EXPECT_TRUE(JudgePromise({}, Six(-1), values, Direction::kMaximize).prune);
-  EXPECT_FALSE(JudgePromise({}, Six(-1), values, Direction::kMinimize).prune);
+  EXPECT_EQ(JudgePromise({}, Six(-1), values, Direction::kMaximize).action, PruneAction::kPrune);
+  EXPECT_NE(JudgePromise({}, Six(-1), values, Direction::kMinimize).action, PruneAction::kPrune);
 }
 
 TEST(PromisePruner, KeepsMoreWhereMoreAreWanted) {
   const std::vector<double> third = Falling(0.19, 0.5, 0.8, 20);
-  EXPECT_TRUE(JudgePromise({}, Six(), third).prune);
-  EXPECT_FALSE(JudgePromise({}, Six(), third, Direction::kMinimize, 3).prune);
-  EXPECT_FALSE(JudgePromise({{"best_k", 3}}, Six(), third).prune);
+  EXPECT_EQ(JudgePromise({}, Six(), third).action, PruneAction::kPrune);
+  EXPECT_NE(JudgePromise({}, Six(), third, Direction::kMinimize, 3).action, PruneAction::kPrune);
+  EXPECT_NE(JudgePromise({{"best_k", 3}}, Six(), third).action, PruneAction::kPrune);
 }
 
 // Half of the trials start worse than the others and end better: whoever starts like them is kept.
@@ -76,22 +76,23 @@ TEST(PromisePruner, KeepsSlowStartersThatOvertake) {
   for (const std::int64_t steps : {4, 5, 6}) {
     const std::vector<double> slow = Falling(0.01, 0.8, 0.5, steps);
     ASSERT_GT(slow.back(), others.all()[0].points[static_cast<std::size_t>(steps - 1)].value);
-    EXPECT_FALSE(JudgePromise({}, others, slow).prune) << steps;
+    EXPECT_NE(JudgePromise({}, others, slow).action, PruneAction::kPrune) << steps;
   }
-  EXPECT_TRUE(JudgePromise({}, others, Falling(0.3, 0.3, 1.5, 6)).prune);
+  EXPECT_EQ(JudgePromise({}, others, Falling(0.3, 0.3, 1.5, 6)).action, PruneAction::kPrune);
 }
 
 TEST(PromisePruner, NeverEndsTheOnlyHope) {
   Curves others;
   for (int i = 0; i < 9; ++i) others.Running({0.5, 0.4, NAN});
   // Worse than all were, but the only one that still has a number.
-  EXPECT_FALSE(JudgePromise({{"threshold", 0.99}, {"risk", 0.99}}, others, {0.9, 0.9, 0.9}).prune);
+  EXPECT_NE(JudgePromise({{"threshold", 0.99}, {"risk", 0.99}}, others, {0.9, 0.9, 0.9}).action,
+            PruneAction::kPrune);
 }
 
 TEST(PromisePruner, KeepsManyEqualTrials) {
   Curves others;
   for (int i = 0; i < 40; ++i) others.Running({0.5});
-  EXPECT_FALSE(JudgePromise({}, others, {0.5}).prune);
+  EXPECT_NE(JudgePromise({}, others, {0.5}).action, PruneAction::kPrune);
 }
 
 // Six trials under way of which the last is judged, with chances between nothing and certainty;
@@ -129,7 +130,7 @@ double ChanceNeeded(double own_pace_s, double cost_weight = 0.5) {
         "promise", {{"threshold", threshold}, {"risk", 0.99}, {"cost_weight", cost_weight}});
     const std::span<const Curve> others(race.curves.data(), 5);
     const PrunerInput input{Direction::kMinimize, race.curves[5], others, kWholeSteps, 1, 1};
-    if (!(*pruner)->Judge(input).prune) break;
+    if ((*pruner)->Judge(input).action != PruneAction::kPrune) break;
     needed = threshold;
   }
   return needed;
@@ -151,8 +152,8 @@ TEST(PromisePruner, RisksLessInALargePool) {
   const auto pruner = MakePruner("promise", {{"risk", 0.5}});
   const auto ends = [&](double pool_share) {
     return (*pruner)
-        ->Judge({Direction::kMinimize, race.curves[5], others, kWholeSteps, 1, pool_share})
-        .prune;
+               ->Judge({Direction::kMinimize, race.curves[5], others, kWholeSteps, 1, pool_share})
+               .action == PruneAction::kPrune;
   };
   EXPECT_TRUE(ends(1));
   EXPECT_FALSE(ends(1.0 / 2000));
@@ -163,21 +164,21 @@ TEST(PromisePruner, WhatIsRiskedDependsOnAllThatHaveNoMore) {
   Curves others;
   others.Running({0.499});
   for (int i = 0; i < 40; ++i) others.Running({0.5});
-  EXPECT_FALSE(JudgePromise({{"risk", 0.2}}, others, {0.5}).prune);
-  EXPECT_TRUE(JudgePromise({{"risk", 0.99}}, others, {0.5}).prune);
+  EXPECT_NE(JudgePromise({{"risk", 0.2}}, others, {0.5}).action, PruneAction::kPrune);
+  EXPECT_EQ(JudgePromise({{"risk", 0.99}}, others, {0.5}).action, PruneAction::kPrune);
 }
 
 TEST(PromisePruner, WaitsForEvidence) {
   const std::vector<double> bad = Falling(0.5, 0.5, 0.8, 12);
-  EXPECT_FALSE(JudgePromise({{"min_steps", 13}}, Six(), bad).prune);
-  EXPECT_FALSE(JudgePromise({{"min_trials", 8}}, Six(), bad).prune);
-  EXPECT_TRUE(JudgePromise({{"min_trials", 7}}, Six(), bad).prune);
+  EXPECT_NE(JudgePromise({{"min_steps", 13}}, Six(), bad).action, PruneAction::kPrune);
+  EXPECT_NE(JudgePromise({{"min_trials", 8}}, Six(), bad).action, PruneAction::kPrune);
+  EXPECT_EQ(JudgePromise({{"min_trials", 7}}, Six(), bad).action, PruneAction::kPrune);
 }
 
 TEST(PromisePruner, JudgesLongCurvesNowAndThen) {
   int judged = 0;
   for (std::int64_t steps = 33; steps <= 66; ++steps) {
-    judged += JudgePromise({}, Six(), Falling(0.5, 0.5, 0.8, steps)).prune ? 1 : 0;
+    judged += JudgePromise({}, Six(), Falling(0.5, 0.5, 0.8, steps)).action == PruneAction::kPrune;
   }
   EXPECT_GE(judged, 8);
   EXPECT_LE(judged, 16);
@@ -229,7 +230,7 @@ TEST(PromisePruner, FindsTheBestOfPoolbenchForAFractionOfTheSteps) {
           curves[i].ended =
               (*pruner)
                   ->Judge({Direction::kMinimize, curves[i], others, family.last_step, 1})
-                  .prune;
+                  .action == PruneAction::kPrune;
         }
       }
     }

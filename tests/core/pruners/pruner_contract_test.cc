@@ -28,7 +28,8 @@ TEST_P(PrunerContract, KeepsTrialWithoutPoints) {
   const auto pruner = Make();
   Curves curves;
   for (int i = 0; i < 20; ++i) curves.Complete({0.1, 0.1});
-  EXPECT_FALSE(pruner->Judge({Direction::kMinimize, Curve{}, curves.all()}).prune);
+  EXPECT_NE(pruner->Judge({Direction::kMinimize, Curve{}, curves.all()}).action,
+            PruneAction::kPrune);
 }
 
 TEST_P(PrunerContract, KeepsALoneTrial) {
@@ -36,7 +37,7 @@ TEST_P(PrunerContract, KeepsALoneTrial) {
   Curves mine;
   mine.Running({0.9, 0.8, 0.9});
   const PruneVerdict verdict = pruner->Judge({Direction::kMinimize, mine.all()[0], {}});
-  EXPECT_FALSE(verdict.prune || verdict.pause);
+  EXPECT_EQ(verdict.action, PruneAction::kKeep);
 }
 
 TEST_P(PrunerContract, JudgesAlikeWhateverTheOrderAndKeepsTheBest) {
@@ -59,20 +60,18 @@ TEST_P(PrunerContract, JudgesAlikeWhateverTheOrderAndKeepsTheBest) {
     for (double& v : values) v = random.Uniform();
     const Curve& trial = mine.Add(values, false);
     const PruneVerdict verdict = pruner->Judge({direction, trial, curves.all()});
-    EXPECT_EQ(verdict.prune || verdict.pause, !verdict.reason.empty());
-    EXPECT_FALSE(verdict.prune && verdict.pause);
+    EXPECT_EQ(verdict.action != PruneAction::kKeep, !verdict.reason.empty());
     std::vector<Curve> turned = curves.all();
     std::reverse(turned.begin(), turned.end());
     const PruneVerdict again = pruner->Judge({direction, trial, turned});
-    EXPECT_EQ(verdict.prune, again.prune);
-    EXPECT_EQ(verdict.pause, again.pause);
-    EXPECT_FALSE(verdict.pause && !pruner->pauses());
+    EXPECT_EQ(verdict.action, again.action);
+    EXPECT_FALSE(verdict.action == PruneAction::kPause && !pruner->pauses());
     EXPECT_EQ(verdict.reason, again.reason);
 
     values.back() = direction == Direction::kMinimize ? -1 : 2;
     Curves best;
     const PruneVerdict of_best = pruner->Judge({direction, best.Add(values, false), curves.all()});
-    EXPECT_FALSE(of_best.prune || of_best.pause);
+    EXPECT_EQ(of_best.action, PruneAction::kKeep);
   }
 }
 

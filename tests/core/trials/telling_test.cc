@@ -102,20 +102,20 @@ TEST_F(Telling, ThePrunerJudgesWithoutEndingTheTrial) {
   for (int i = 0; i < 2; ++i) {
     const TrialId id = Ask();
     EXPECT_TRUE(Report(id, 1).ok());
-    EXPECT_FALSE(core_.Verdict(id).prune);
+    EXPECT_NE(core_.Verdict(id).action, PruneAction::kPrune);
     EXPECT_TRUE(Tell(id, TrialState::kComplete, {1}).ok());
   }
   const TrialId bad = Ask();
   EXPECT_TRUE(Report(bad, 5).ok());
   const PruneVerdict verdict = core_.Verdict(bad);
-  EXPECT_TRUE(verdict.prune);
+  EXPECT_EQ(verdict.action, PruneAction::kPrune);
   EXPECT_THAT(verdict.reason, HasSubstr("median: 5"));
   EXPECT_EQ(At(bad).state, TrialState::kRunning) << "its client ends it, or does not";
   EXPECT_TRUE(Report(bad, 0.5).ok());
-  EXPECT_FALSE(core_.Verdict(bad).prune);
+  EXPECT_NE(core_.Verdict(bad).action, PruneAction::kPrune);
   const TrialId good = Ask();
   EXPECT_TRUE(Report(good, 0.5).ok());
-  EXPECT_FALSE(core_.Verdict(good).prune);
+  EXPECT_NE(core_.Verdict(good).action, PruneAction::kPrune);
   EXPECT_EQ(core_.Verdict(good).reason, "");
 }
 
@@ -128,19 +128,18 @@ TEST_F(Telling, APauseIsAnEndForWhoCannotPause) {
   }
   const TrialId bad = Ask();
   EXPECT_TRUE(Report(bad, 9).ok());
-  EXPECT_TRUE(core_.Verdict(bad).prune);
-  EXPECT_FALSE(core_.Verdict(bad).pause);
+  EXPECT_EQ(core_.Verdict(bad).action, PruneAction::kPrune);
 }
 
 TEST_F(Telling, TrialsOfStoppedStudiesShouldEnd) {
   Create();
   const TrialId id = Ask();
-  EXPECT_FALSE(core_.Verdict(id).prune);
+  EXPECT_NE(core_.Verdict(id).action, PruneAction::kPrune);
   Step(StopStudy{"told"});
   EXPECT_THAT(core_.Verdict(id).reason, HasSubstr("STOPPED"));
   EXPECT_TRUE(Report(id, 1).ok()) << "what was done is not lost";
   EXPECT_TRUE(Tell(id, TrialState::kComplete, {1}).ok());
-  EXPECT_TRUE(core_.Verdict(id).prune) << "it has ended";
+  EXPECT_EQ(core_.Verdict(id).action, PruneAction::kPrune) << "it has ended";
 }
 
 TEST_F(Telling, TheTargetEndsTheStudy) {

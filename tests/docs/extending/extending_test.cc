@@ -78,9 +78,10 @@ TEST(Extending, ThePrunerEndsATrialThatDoesNotBecomeBetter) {
     points.back().value = value;
     return pruner->Judge({Direction::kMinimize, Curve{.points = points}, {}});
   };
-  for (const double value : {0.9, 0.5, 0.6, 0.5}) EXPECT_FALSE(verdict(value).prune);
+  for (const double value : {0.9, 0.5, 0.6, 0.5})
+    EXPECT_EQ(verdict(value).action, PruneAction::kKeep);
   const PruneVerdict last = verdict(0.7);
-  EXPECT_TRUE(last.prune);
+  EXPECT_EQ(last.action, PruneAction::kPrune);
   EXPECT_EQ(last.reason, "nothing better in 3 reports");
 }
 

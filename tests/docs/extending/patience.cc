@@ -20,7 +20,7 @@ class Patience final : public Pruner {
       since = better ? 0 : since + 1;
     }
     if (since < reports_) return {};
-    return {.prune = true, .reason = absl::StrFormat("nothing better in %d reports", since)};
+    return {PruneAction::kPrune, absl::StrFormat("nothing better in %d reports", since)};
   }
 
  private:

@@ -68,7 +68,9 @@ class Addresses(HostsTest):
                    f"another ({two.ip4}): have its agent join by the machine's address (tuner agent --join HOST:7077 with that "
                    "address), or give it --address")
         wait_for(lambda: warning in self.client("pool").stdout.splitlines(), "the warning")
-        self.assertEqual(self.output(service).count(f'event=pool_warning text="{warning}"'), 1)
+        told = lambda: self.output(service).count(f'event=pool_warning text="{warning}"')
+        wait_for(told, "the warning in the log")
+        self.assertEqual(told(), 1)
 
     def test_network_of_the_users_choice(self):
         one, two = self.make_network(2, networks=2)

@@ -14,7 +14,7 @@ from harness import BIN, ROOT, replicas_of, wait_for
 from hosts import HostsTest
 
 PROFILE = ROOT / "examples/emulated/profile.json"
-EPOCHS = 10
+EPOCHS = 14
 
 
 def environment_of(pid):
@@ -25,17 +25,20 @@ def environment_of(pid):
 class TwoHosts(HostsTest):
     def submit(self):
         study = self.study([str(BIN / "emulated"), "--profile", str(PROFILE), "--epochs", str(EPOCHS),
-                            "--samples", "4096"], trials=1,
+                            "--samples", "4096"], trials=1, stragglers="ignore",
                            search_space={"lr": {"_type": "loguniform", "_value": [0.01, 1]}})
         self.client("submit", study)
 
     def replica_on(self, agent):
         return wait_for(lambda: len(p := replicas_of(agent.pid, "emulated")) == 1 and p[0], "a replica on each host")
 
-    def grow_over_both(self, agents):
-        """The trial grows from one slot to two and ends; returns the environments of its two replicas."""
+    def grow_over_both(self, first, second):
+        """The trial trains by the first agent, grows to the second, which is called to start it, and ends; returns the
+        environments of its two replicas."""
         self.submit()
-        wait_for(lambda: (t := self.trial()) and t["resizes"], "the trial to grow")
+        wait_for(lambda: (t := self.trial()) and t["values"], "the trial to train")
+        agents = [first, second()]
+        wait_for(lambda: self.trial()["resizes"], "the trial to grow")
         told = [environment_of(self.replica_on(agent)) for agent in agents]
         wait_for(lambda: self.exported()["study"]["state"] != "STUDY_RUNNING", "the study to end")
         export = self.exported()
@@ -49,29 +52,27 @@ class TwoHosts(HostsTest):
         logs = sorted(self.dir.glob("host*/agent/e2e/trial-0/replica-*.log"))
         self.assertEqual(len(logs), 2, "one process on each host, and none started again")
         stopped = [d for d in export["decisions"] if d["kind"] in ("shrink", "restart", "pause", "fail")]
-        # On a busy machine one of the two may take long steps: that it is let go for that is right.
-        self.assertEqual([d for d in stopped if "as long a step" not in d["reason"]], [])
+        self.assertEqual(stopped, [])
         return told
 
     def test_addresses_are_those_that_reach_the_service(self):
         one, two = self.make_network(2)
         self.serve_on(one)
-        told = self.grow_over_both([self.agent_on(one), self.agent_on(two)])
+        told = self.grow_over_both(self.agent_on(one), lambda: self.agent_on(two))
         self.assertEqual([t["ESPALIER_HOST_ADDRESS"] for t in told], [one.ip4, two.ip4])
         self.assertEqual({t["ESPALIER_INTERFACE"] for t in told}, {"eth0"})
 
     def test_ipv6(self):
         one, two = self.make_network(2)
         self.serve_on(one, one.ip6)
-        told = self.grow_over_both([self.agent_on(one), self.agent_on(two)])
+        told = self.grow_over_both(self.agent_on(one), lambda: self.agent_on(two))
         self.assertEqual([t["ESPALIER_HOST_ADDRESS"] for t in told], [one.ip6, two.ip6])
 
     def test_network_of_the_users_choice(self):
         one, two = self.make_network(2, networks=2)
         self.serve_on(one)
-        agents = [self.agent_on(one, options=("--interface", "eth1")),
-                  self.agent_on(two, options=("--address", two.other_ip4))]
-        told = self.grow_over_both(agents)
+        told = self.grow_over_both(self.agent_on(one, options=("--interface", "eth1")),
+                                   lambda: self.agent_on(two, options=("--address", two.other_ip4)))
         self.assertEqual([t["ESPALIER_HOST_ADDRESS"] for t in told], [one.other_ip4, two.other_ip4])
         self.assertEqual({t["ESPALIER_INTERFACE"] for t in told}, {"eth1"})
 
@@ -81,7 +82,8 @@ class TwoHosts(HostsTest):
         one.firewall(hosts.PORT, ports)
         two.firewall(ports)
         self.serve_on(one)
-        self.grow_over_both([self.agent_on(host, options=("--port-range", ports)) for host in (one, two)])
+        agent = lambda host: self.agent_on(host, options=("--port-range", ports))
+        self.grow_over_both(agent(one), lambda: agent(two))
         # Not even tried in vain: nothing has run into either firewall.
         for host in (one, two):
             self.assertRegex(host.run("nft", "list", "table", "inet", "faults"), r"counter packets 0 bytes 0 drop")

@@ -119,7 +119,7 @@ class NniTest(TunerTest):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{port}/api/v1/nni/{path}", data,
                                          {"Content-Type": "application/json"}, method=method)
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             text = answer.read().decode()
         try:
             return json.loads(text)
@@ -151,12 +151,12 @@ class NniTest(TunerTest):
             return status["status"] == "DONE"
         wait_for(done, "the experiment's end")
 
-    def wait_error(self, experiment, patience_s=60):
+    def wait_error(self, experiment):
         """The messages in NNI's list of errors."""
         def error():
             status = self.rest(experiment, "check-status")
             return isinstance(status, dict) and status["status"] == "ERROR" and status["errors"]
-        return wait_for(error, "an error of the experiment", patience_s)
+        return wait_for(error, "an error of the experiment")
 
     @staticmethod
     def manager_log(experiment):
@@ -194,4 +194,4 @@ def end_tree(pid):
             process.kill()
         except psutil.NoSuchProcess:
             pass
-    psutil.wait_procs(processes, timeout=30)
+    psutil.wait_procs(processes, timeout=60)

@@ -1,7 +1,8 @@
-"""Ports for NNI's managers. A manager is told its port, and wants the next one too: so two neighbours are chosen
-beforehand, where all else that tests and benchmarks start binds port 0 and says which one it got. A port that is looked up by binding to 0 and let go again can be taken before the manager listens: by any
-connection that goes out, or by another test that looks at the same moment. So these are outside the range of
-outgoing connections, and each is kept by a lock until the process that chose it ends."""
+"""Ports for programs that are told theirs: NNI's managers, which want the next one too, so that two neighbours are chosen
+beforehand, and AdaptDL's jobs, which take the first. All else that tests and benchmarks start binds port 0 and says which
+one it got, or listens where its test holds the port. A port that is looked up by binding to 0 and let go again can be taken
+before the manager listens: by any connection that goes out, or by another test that looks at the same moment. So these are
+outside the range of outgoing connections, and each is kept by a lock until the process that chose it ends."""
 import fcntl
 import os
 import pathlib

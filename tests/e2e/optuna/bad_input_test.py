@@ -213,8 +213,8 @@ class BadInput(TunerTest):
         self.works()
         with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=PATIENCE_S) as answer:
             text = answer.read().decode()
-        self.assertIn('espalier_requests_total{code="OK",door="optuna",method="SetTrialStateValues"} 1', text)
-        self.assertIn('espalier_request_seconds_count{door="optuna",method="CreateNewTrial"} 1', text)
+        self.assertIn('espalier_requests_total{code="OK",frontend="optuna",method="SetTrialStateValues"} 1', text)
+        self.assertIn('espalier_request_seconds_count{frontend="optuna",method="CreateNewTrial"} 1', text)
         for name in ("espalier_commit_seconds_count", "espalier_batch_events_bucket", "espalier_queue_length"):
             self.assertIn(name, text)
 
@@ -274,7 +274,7 @@ class Tls(TunerTest):
         self.grpc, self.http = self.told_address(process, "gRPC"), self.told_address(process, "HTTP")
         return self.told_address(process, "dashboard")
 
-    def test_every_door_and_an_agent_with_a_trial(self):
+    def test_every_frontend_and_an_agent_with_a_trial(self):
         import ssl
         dashboard = self.start_service()
         trial = self.write("trial.sh", "#!/bin/bash\ntuner tell --final --value 1\n", 0o755)

@@ -135,7 +135,7 @@ class OpenDatabases(DbTest):
         wanted = by_version("5.0.0", "make", source)
         self.run_tuner("db", "import-optuna", source, database)
         service = self.serve(database)
-        self.assertIn("4 studies", self.run_tuner("db", "check", database).stdout)
+        self.assertIn("studies: 4,", self.run_tuner("db", "check", database).stdout)
         self.run_tuner("db", "backup", database, copy)
         for verb in (["compact", database], ["import-optuna", source, database]):
             refused = self.run_tuner("db", *verb, code=2)

@@ -4,6 +4,7 @@ import environment
 environment.run_inside(__file__)
 
 import sys
+import threading
 import unittest
 
 sys.path.insert(0, str(environment.ROOT / "adapters" / "optuna" / "python"))
@@ -14,7 +15,7 @@ import espalier.optuna
 import objectives
 import optuna
 
-from harness import BIN, ROOT, TunerTest
+from harness import BIN, ROOT, TunerTest, wait_for
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 PYTHON = ROOT / ".deps/venv/bin/python3"
@@ -29,6 +30,16 @@ class ElasticTrain(TunerTest):
         if not PYTHON.exists():
             self.skipTest(f"there is no {PYTHON}; see scripts/setup.sh")
 
+    def grow_each(self, study, trials):
+        """Has the pool's trials, which come one after the other, train on one slot and then on two."""
+        where = ("--service", self.grpc)
+        def listed():
+            words = self.run_tuner("ls", *where).stdout.split()
+            return next((word for word in words if word.startswith(f"optuna-{study}-")), None)
+        name = wait_for(listed, "the pool's study")
+        for number in range(trials):
+            self.grow_to_two(*where, study=name, number=number)
+
     def test_a_trial_grows_while_optuna_waits(self):
         self.serve(self.dir / "train.db")
         self.agent(2)
@@ -40,7 +51,10 @@ class ElasticTrain(TunerTest):
             return espalier.optuna.train(trial, [str(PYTHON), str(EXAMPLE), "--epochs", "25", "--samples", "4000"],
                                          slots=(1, 8), env=VARIABLES)
 
+        growing = threading.Thread(target=self.grow_each, args=("elastic", 1))
+        growing.start()
         study.optimize(objective, n_trials=1)
+        growing.join()
         (ours,) = study.trials
         (theirs,) = self.export("--service", self.grpc, study=ours.user_attrs["espalier"].split("/")[0])["trials"]
         self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in theirs["resizes"]][:1], [(1, 2)])
@@ -61,7 +75,10 @@ class ElasticTrain(TunerTest):
 
         for batch_size in (16, 32):
             study.enqueue_trial({"batch_size": batch_size})
+        growing = threading.Thread(target=self.grow_each, args=("function", 2))
+        growing.start()
         study.optimize(objective, n_trials=2)
+        growing.join()
         self.assertEqual([t.params["batch_size"] for t in study.trials], [16, 32])
         (name,) = {t.user_attrs["espalier"].split("/")[0] for t in study.trials}
         pools = self.export("--service", self.grpc, study=name)["trials"]

@@ -65,8 +65,8 @@ class KilledService(TunerTest):
     def kill_often(self, kills):
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         database = self.dir / "killed.db"
-        service = self.start("serve", "--grpc", "127.0.0.1:0", "--db", database)
-        address = self.told_address(service, "gRPC")
+        address = self.held_address()
+        service = self.start("serve", "--grpc", address, "--db", database)
         host, port = address.rsplit(":", 1)
         storage = GrpcStorageProxy(host=host, port=int(port))
         storage.wait_server_ready(timeout=60)

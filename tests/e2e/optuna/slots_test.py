@@ -23,6 +23,7 @@ from harness import TunerTest, kill, wait_for
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 CONTEXT = multiprocessing.get_context("spawn")
+LEASE_S = 5  # of slots: a busy machine may keep a client that lives from its word for a second or two
 
 
 def work(address, trials, slots, seconds):
@@ -56,7 +57,7 @@ def overlaps(trials):
 class Slots(TunerTest):
     def setUp(self):
         super().setUp()
-        self.service = self.serve(self.dir / "slots.db", options=["--slot-lease", "2"])
+        self.service = self.serve(self.dir / "slots.db", options=["--slot-lease", LEASE_S])
         self.storage = espalier_optuna.storage(self.grpc)
         self.study_ = optuna.create_study(study_name="shared", storage=self.storage)
 
@@ -71,17 +72,19 @@ class Slots(TunerTest):
         self.agent(4)
         script = self.write("trial.sh", "#!/bin/bash\nfor i in 1 2 3 4; do tuner tell --step $i --value 0.$i; sleep 0.2; done\n",
                             0o755)
-        self.run_tuner("submit", self.study([script], trials=30), "--service", self.grpc)
+        self.run_tuner("submit", self.study([script], trials=100_000), "--service", self.grpc)
         processes = [CONTEXT.Process(target=work, args=(self.grpc, 3, 2, 0.4)) for _ in range(2)]
         for process in processes:
             process.start()
         for process in processes:
             process.join()
             self.assertEqual(process.exitcode, 0)
-        wait_for(lambda: self.export("--service", self.grpc)["study"]["state"] == "STUDY_COMPLETE", "our study's end")
+        self.run_tuner("stop", "e2e", "--service", self.grpc)
+        wait_for(lambda: self.held() == 0, "our trials to leave")
         theirs, ours = self.trials_of("shared"), self.trials_of("e2e")
         self.assertEqual(len(theirs), 6)
-        self.assertTrue(all(t["state"] == "TRIAL_COMPLETE" for _, t in theirs + ours))
+        self.assertEqual({t["state"] for _, t in theirs}, {"TRIAL_COMPLETE"})
+        self.assertLessEqual({t["state"] for _, t in ours}, {"TRIAL_COMPLETE", "TRIAL_PAUSED", "TRIAL_WAITING"})
         self.assertTrue(all(len(span["slots"]) == 2 for _, t in theirs for span in t["spans"]), "rigid")
         self.assertEqual(overlaps(theirs + ours), [])
         beside = [name for name, t in ours for span in t["spans"] for _, o in theirs for held in o["spans"]
@@ -101,7 +104,7 @@ class Slots(TunerTest):
         holder.join()
         work(self.grpc, 1, 2, 0)
         reasons = [d["reason"] for d in self.export("--service", self.grpc, study="shared")["decisions"]]
-        self.assertIn("its client was silent for 2 s", reasons)
+        self.assertIn(f"its client was silent for {LEASE_S} s", reasons)
 
     def test_a_hold_outlives_a_killed_service(self):
         self.agent(2)
@@ -111,11 +114,11 @@ class Slots(TunerTest):
         number, slots = holds.get(timeout=60)
         kill(self.service.pid)
         self.service.wait()
-        self.serve(self.dir / "slots.db", self.grpc, self.http, ["--slot-lease", "2"])
+        self.serve(self.dir / "slots.db", self.grpc, self.http, ["--slot-lease", LEASE_S])
         wait_for(lambda: "its client's" in self.run_tuner("pool", "--service", self.grpc).stdout, "the node to come back")
         waiting = self.study_.ask()
         with self.assertRaises(espalier_optuna.SlotsTimeout):
-            with espalier_optuna.slots(waiting, 1, timeout=5):  # more than two leases
+            with espalier_optuna.slots(waiting, 1, timeout=2.5 * LEASE_S):
                 self.fail("somebody else holds them")
         trial = self.trials_of("shared")[number][1]
         self.assertEqual(len(trial["spans"]), 1, "one span, before and after")
@@ -168,7 +171,7 @@ class Slots(TunerTest):
         first, second = self.study_.ask(), self.study_.ask()
         held = self.by_http("POST", first, {"slots": 2, "node": "node"})
         self.assertEqual([(s["node"], s["index"], s["gpu"]) for s in held["slots"]], [("node", 0, None), ("node", 1, None)])
-        self.assertEqual(held["lease_s"], 2)
+        self.assertEqual(held["lease_s"], LEASE_S)
         self.assertIn("hold 2 of the 2 slots", self.by_http("POST", second, {"slots": 1}, 202)["waits_for"])
         self.assertEqual(self.by_http("POST", first, {"slots": 2})["slots"], held["slots"], "renewed")
         self.assertIn("elsewhere", self.by_http("POST", second, {"slots": 1, "node": "elsewhere"}, 404)["error"])

@@ -22,7 +22,7 @@ class Slurm(EngineTest):
 
     def setUp(self):
         super().setUp()
-        self.grpc = self.http = "127.0.0.1:0"
+        self.grpc, self.http = self.held_address(), self.held_address()
 
     def tearDown(self):
         for process in self.processes:  # the service first: it would start others
@@ -43,7 +43,6 @@ class Slurm(EngineTest):
                              "3", "--engine", "slurm", "--max-nodes", NODES, "--engine-option", f"gres={gres}",
                              "--engine-option", "notice_s=4", "--node-start", "2", "--node-dir", self.dir / "nodes",
                              *options, env=env or self.cluster.env)
-        self.grpc, self.http = self.told_address(service, "gRPC"), self.told_address(service, "HTTP")
         self.wait_service(service)
         return service
 
@@ -57,8 +56,7 @@ class Slurm(EngineTest):
         self.assertEqual([t["state"] for t in record["trials"]], ["TRIAL_COMPLETE"] * trials)
         for trial in record["trials"]:
             self.assertEqual([int(v["step"]) for v in trial["values"]], list(range(1, steps + 1)))
-            done = (self.dir / "steps" / f"{trial['number']}.all").read_text().split()
-            self.assertEqual([int(step) for step in done], list(range(1, steps + 1)), "no step twice")
+            self.assertEqual(self.taken(trial["number"]), list(range(1, steps + 1)), "no step twice")
 
     def complete(self):
         return self.export("--service", self.grpc)["study"]["state"] == "STUDY_COMPLETE"
@@ -68,9 +66,10 @@ class Slurm(EngineTest):
         self.submit(steps=40, trials=6)
         wait_for(lambda: self.exactly(NODES), "a job and a node on each of Slurm's nodes")
         self.assertEqual(sorted(job[2] for job in self.cluster.jobs()), ["n1", "n2", "n3", "n4"])
-        high = self.cluster.preempt(seconds=2)
+        high = self.cluster.preempt(seconds=600)
         wait_for(lambda: "RUNNING" in self.cluster.run("squeue", "-h", "-j", high, "-o", "%T"), "the one that preempts")
         self.assertLess(len(self.cluster.jobs("RUNNING")), NODES)
+        self.cluster.run("scancel", high)
         wait_for(self.complete, "the study to end")
         self.check_steps(steps=40, trials=6)
         wait_for(lambda: not self.cluster.jobs() and not self.nodes(), "the pool to shrink to nothing")
@@ -127,7 +126,6 @@ class Slurm(EngineTest):
                 agent.wait()
                 service.terminate()
                 self.finish(service)
-                self.grpc = self.http = "127.0.0.1:0"
                 (self.dir / "pool.db").unlink()
 
 

@@ -3,13 +3,16 @@ name."""
 import functools
 import json
 import os
+import pathlib
 import select
 import signal
-import socket
 import sys
 import tempfile
 import time
 import traceback
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e/nni"))
+from ports import two_free_ports  # noqa: E402
 
 _LONGEST_RUN_S = 120
 
@@ -29,9 +32,7 @@ def elastic_multiprocessing(function):
 
 
 def _run_once(function, folder, replicas, restarts):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    job = {"CHECKPOINT_PATH": folder, "JOB_ID": "job", "MASTER_PORT": port, "NUM_REPLICAS": replicas, "NUM_NODES": 1,
+    job = {"CHECKPOINT_PATH": folder, "JOB_ID": "job", "MASTER_PORT": two_free_ports(), "NUM_REPLICAS": replicas, "NUM_NODES": 1,
            "NUM_RESTARTS": restarts}
     children = [_start(function, {**job, "REPLICA_RANK": rank}) for rank in range(replicas)]
     try:

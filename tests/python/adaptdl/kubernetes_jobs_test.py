@@ -7,6 +7,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 E2E = HERE.parents[1] / "e2e"
+PROGRAM = HERE.parents[2] / "examples/python_adaptdl/cifar.py"
 sys.path[:0] = [str(E2E), str(E2E / "kubernetes")]
 from hosts import run_inside  # noqa: E402
 
@@ -23,8 +24,8 @@ NEEDED = ("PYTHONPATH", "ESPALIER_TORCH_LIBRARY")  # where the image has not ins
 class SeveralReplicas(AdaptDLJobs):
     def test_it_trains_in_two_pods_and_goes_on_when_one_is_taken(self):
         variables = {"OMP_NUM_THREADS": "1", **{name: os.environ[name] for name in NEEDED}}
-        self.create("residual", {"image": "examples/residual:1", "command": [sys.executable, str(HERE / "programs.py")],
-                                 "args": ["residual", str(EPOCHS)],
+        self.create("residual", {"image": "examples/residual:1", "command": [sys.executable, str(PROGRAM)],
+                                 "args": [str(EPOCHS)],
                                  "env": [{"name": name, "value": value} for name, value in variables.items()]},
                     minReplicas=REPLICAS, maxReplicas=REPLICAS)
         wait_for(lambda: self.status("residual").get("readyReplicas") == REPLICAS, "both replicas")

@@ -2,7 +2,6 @@
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -12,41 +11,49 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 sys.path[:0] = [str(HERE), str(HERE.parent), str(ROOT / "tests/e2e")]
 import espalier  # noqa: E402
-from elastic import elastic_multiprocessing  # noqa: E402
+from elastic import elastic_multiprocessing, two_free_ports  # noqa: E402
 from forked import alone  # noqa: E402
-from harness import TunerTest, wait_for  # noqa: E402
+from harness import LONG_S, TunerTest, wait_for  # noqa: E402
 
-PROGRAMS = HERE / "programs.py"
+EXAMPLES = ROOT / "examples/python_adaptdl"
+COLLECTIVE = HERE / "collective_program.py"
 
 
 class Alone(unittest.TestCase):
-    """Each asserts what it computes."""
-
-    def run_program(self, *arguments, **variables):
-        done = subprocess.run([sys.executable, PROGRAMS, *map(str, arguments)], text=True, timeout=200,
+    def run_program(self, program, *arguments, **variables):
+        done = subprocess.run([sys.executable, program, *map(str, arguments)], text=True, timeout=200,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               env={**os.environ, **variables}, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
 
     def test_a_line_is_fitted(self):
-        self.run_program("linear")
+        _, bias, _, weight = self.run_program(EXAMPLES / "linear_regression.py").split()[-4:]
+        self.assertAlmostEqual(float(bias), 3, delta=0.2)
+        self.assertAlmostEqual(float(weight), 4, delta=0.2)
 
     def test_training_and_validation_loops(self):
-        self.assertIn("epoch 2", self.run_program("digits"))
+        told = self.run_program(EXAMPLES / "tutorial.py")
+        accuracies = re.findall(r"^epoch \d loss \d\.\d+ accuracy (\d\.\d+) of 500$", told, re.M)
+        self.assertEqual(len(accuracies), 3, told)
+        self.assertGreater(float(accuracies[-1]), 0.9, told)
 
     def test_loss_scaling_and_a_group_for_each_parameter(self):
-        self.run_program("residual")
+        told = self.run_program(EXAMPLES / "cifar.py")
+        self.assertGreater(float(re.findall(r"report step=3 value=(\S+)", told)[0]), 0.9, told)
+        scalars = told.strip().splitlines()[-1].split()
+        for tag in ("AdaptDL/Data/Total_Batch_Size", "AdaptDL/Model/Gain"):
+            self.assertIn(tag, scalars)
 
     def test_collective_functions_and_states(self):
-        self.assertIn("most replicas 1", self.run_program("collective"))
+        self.assertIn("most replicas 1", self.run_program(COLLECTIVE))
 
     def test_training_goes_on_from_the_checkpoint_path(self):
         with tempfile.TemporaryDirectory() as folder:
             job = {"ADAPTDL_CHECKPOINT_PATH": folder, "ADAPTDL_NUM_REPLICAS": "1", "ADAPTDL_REPLICA_RANK": "0"}
-            first = self.run_program("collective", 2, **job, ADAPTDL_NUM_RESTARTS="0")
+            first = self.run_program(COLLECTIVE, 2, **job, ADAPTDL_NUM_RESTARTS="0")
             self.assertIn("epoch 1 ", first)
-            second = self.run_program("collective", 4, **job, ADAPTDL_NUM_RESTARTS="1")
+            second = self.run_program(COLLECTIVE, 4, **job, ADAPTDL_NUM_RESTARTS="1")
             self.assertNotIn("epoch 1 ", second)
             self.assertIn("epoch 2 ", second)
 
@@ -110,8 +117,7 @@ class Alone(unittest.TestCase):
     @alone
     def test_a_process_of_a_job_that_dies_is_noticed(self):
         from adaptdl._exchange import Exchange
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = two_free_ports()
         child = os.fork()
         if child == 0:
             other = Exchange("127.0.0.1", port, 1, 2)
@@ -138,8 +144,8 @@ spec:
       containers:
       - name: main
         image: examples/residual:1
-        command: ["{python}", "{programs}"]
-        args: [residual, "$(EPOCHS)"]
+        command: ["{python}", "{program}"]
+        args: ["$(EPOCHS)"]
         env:
         - {{name: EPOCHS, value: "60"}}
 """
@@ -147,28 +153,36 @@ spec:
 
 class UnderATuner(TunerTest):
     def complete(self, *program):
-        study = self.study([sys.executable, str(PROGRAMS), *map(str, program)], trials=1, max_restarts=0)
-        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2)
-        trial = self.export("--db", self.dir / "run/espalier.db")["trials"][0]
+        study = self.study([sys.executable, *map(str, program)], trials=1, max_restarts=0)
+        self.serve(self.dir / "pool.db")
+        self.agent(2)
+        self.run_tuner("submit", study, "--service", self.grpc)
+        self.grow_and_end("e2e")
+        trial = self.export("--service", self.grpc)["trials"][0]
         log = "\n".join(p.read_text() for p in self.dir.rglob("replica-*.log"))
         self.assertEqual(trial["state"], "TRIAL_COMPLETE", log or str(trial))
         self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in trial["resizes"]][:1], [(1, 2)], log)
         return log
 
+    def grow_and_end(self, study):
+        where = ("--service", self.grpc)
+        self.grow_to_two(*where, study=study)
+        wait_for(lambda: self.export(*where, study=study)["study"]["state"] != "STUDY_RUNNING", "its end", LONG_S)
+
     def test_collective_functions_and_states(self):
-        self.assertIn("most replicas 2", self.complete("collective", 150))
+        self.assertIn("most replicas 2", self.complete(COLLECTIVE, 150))
 
     def test_a_job_for_kubernetes_runs_on_a_pool(self):
-        job = self.write("job.yaml", JOB.format(python=sys.executable, programs=PROGRAMS))
+        job = self.write("job.yaml", JOB.format(python=sys.executable, program=EXAMPLES / "cifar.py"))
         self.serve(self.dir / "pool.db")
         self.agent(2)
         said = self.run_tuner("submit", job, "--service", self.grpc)
         name = re.search(r"study (residual-\w{5}) submitted", said.stdout).group(1)
-        self.assertIn("of no use here", said.stderr)
+        self.assertIn("ignored, as agents run the command", said.stderr)
         self.assertIn("spec.template.spec.containers[0].image", said.stderr)
         listed = wait_for(lambda: name in (out := self.run_tuner("ls", "--service", self.grpc).stdout) and out, "the job")
         self.assertIn("RUNNING", listed)
-        wait_for(lambda: self.export("--service", self.grpc, study=name)["study"]["state"] == "STUDY_COMPLETE", "its end")
+        self.grow_and_end(name)
         trial = self.export("--service", self.grpc, study=name)["trials"][0]
         self.assertEqual((trial["state"], trial["parameters"]), ("TRIAL_COMPLETE", []))
         self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in trial["resizes"]][:1], [(1, 2)])

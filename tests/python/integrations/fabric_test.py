@@ -84,7 +84,7 @@ class Tuner(TwoReplicas):
 
         self.await_two()
         wait_for(lambda: any(v["extra"]["ranks"] for v in self.trial()["values"]), "an epoch of both")
-        self.lose_the_elder(agent, PROBE)
+        self.lose_rank_0(agent, PROBE)
         before = len(self.trial()["values"])
         wait_for(lambda: len(self.trial()["values"]) > before, "its next report")
         (self.dir / "stop").touch()

@@ -11,6 +11,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from small_program import data, net  # noqa: E402
 
 
+def pause(pause_s):
+    """So that an epoch is long enough for others to come and go in it."""
+    time.sleep(pause_s)
+
+
 class Regression(LightningModule):
     def __init__(self, lr=0.01, schedule="epoch", pause_s=0.0, adam=True):
         super().__init__()
@@ -20,7 +25,7 @@ class Regression(LightningModule):
 
     def training_step(self, batch, batch_idx):
         x, y = batch
-        time.sleep(self.pause_s)
+        pause(self.pause_s)
         loss = torch.nn.functional.mse_loss(self.net(x), y)
         self.log("train_loss", loss, on_step=True, on_epoch=True, batch_size=len(x))
         self.log("samples", float(len(x)), on_step=False, on_epoch=True, reduce_fx="sum")
@@ -38,9 +43,15 @@ class Regression(LightningModule):
             optimizer = torch.optim.Adam(self.parameters(), self.lr)
         else:
             optimizer = torch.optim.SGD(self.parameters(), self.lr, momentum=0.9)
-        if self.schedule == "plateau":
+        if self.schedule.startswith("plateau"):
             scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0, threshold=0.3)
-            return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "monitor": "val_loss"}}
+            interval = "step" if self.schedule.endswith("step") else "epoch"
+            return {"optimizer": optimizer,
+                    "lr_scheduler": {"scheduler": scheduler, "monitor": "val_loss", "interval": interval}}
+        if self.schedule in ("several", "third"):
+            every = {"scheduler": torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.99), "interval": "step", "frequency": 3}
+            epochs = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.8 ** epoch)
+            return [optimizer], [every, epochs] if self.schedule == "several" else [every]
         scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9 if self.schedule == "epoch" else 0.99)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": self.schedule}}
 

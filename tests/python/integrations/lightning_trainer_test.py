@@ -1,25 +1,20 @@
 """ElasticTrainer against the release of lightning that scripts/setup-integrations.sh pins: alone it trains as Trainer does, to
 the bit; under a tuner a trial keeps its curve over a second replica and the loss of the first."""
-import logging
 import os
 import pathlib
-import re
-import subprocess
 import sys
 import tempfile
 import unittest
-import warnings
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 sys.path[:0] = [str(HERE.parent), str(ROOT / "tests/e2e")]
 import torch  # noqa: E402
-from forked import alone  # noqa: E402
-from harness import wait_for  # noqa: E402
-from two_replicas import TwoReplicas  # noqa: E402
+from forked import alone, resumed  # noqa: E402
 from lightning.pytorch import Trainer  # noqa: E402
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint  # noqa: E402
 from lightning.pytorch.plugins import MixedPrecision  # noqa: E402
+from lightning_curves import PLAIN, QUIET, Curves  # noqa: E402
 from lightning_module import Regression, loaders  # noqa: E402
 from small_program import values  # noqa: E402
 
@@ -27,13 +22,7 @@ import espalier  # noqa: E402
 import espalier.torch as adl  # noqa: E402
 from espalier.integrations.lightning import ElasticTrainer  # noqa: E402
 
-PROBE = HERE / "lightning_trainer_probe.py"
 STEPS = 30  # an epoch
-PLAIN = {"accelerator": "cpu", "devices": 1, "logger": False, "enable_checkpointing": False, "enable_progress_bar": False,
-         "enable_model_summary": False}
-QUIET = {"enable_progress_bar": False, "enable_model_summary": False}
-warnings.filterwarnings("ignore", module="lightning")
-logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 
 
 class Alone(unittest.TestCase):
@@ -128,35 +117,20 @@ class Alone(unittest.TestCase):
             espalier.trial().finish()
             return values(module), trainer.current_epoch, trainer.global_step
 
-        def in_child(epochs, where):
-            if (child := os.fork()) == 0:
-                torch.save(program(epochs), where)
-                os._exit(0)
-            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
-
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ["ESPALIER_CHECKPOINT_DIR"] = folder
-            in_child(2, f"{folder}/first")
-            os.environ["ESPALIER_CHECKPOINT"] = str(max(pathlib.Path(folder).glob("step-*.pt"), key=os.path.getmtime))
-            in_child(6, f"{folder}/resumed")
-            del os.environ["ESPALIER_CHECKPOINT"]
-            parameters, *counts = program(6)
-            resumed, *others = torch.load(f"{folder}/resumed")
-            self.assertTrue(torch.equal(parameters, resumed))
-            self.assertEqual((counts, others), ([4, 28], [4, 28]), "the callback has counted on")
+        (resumed_parameters, *others), _ = resumed(program, 2, 6)
+        parameters, *counts = program(6)
+        self.assertTrue(torch.equal(parameters, resumed_parameters))
+        self.assertEqual((counts, others), ([4, 28], [4, 28]), "the callback has counted on")
 
     @alone
     def test_what_it_cannot_do_is_said(self):
-        for arguments in ({"strategy": "ddp"}, {"devices": 2}, {"limit_train_batches": 3}, {"val_check_interval": 0.5},
-                          {"check_val_every_n_epoch": None}, {"num_nodes": 2}):
-            with self.assertRaisesRegex(espalier.UsageError, next(iter(arguments))):
+        for arguments in ({"strategy": "ddp"}, {"devices": 2}, {"overfit_batches": 3}, {"val_check_interval": "00:00:01:00"},
+                          {"num_nodes": 2}, {"fast_dev_run": True}):
+            (name, value), = arguments.items()
+            with self.assertRaisesRegex(espalier.UsageError, f"ElasticTrainer: {name} is {value!r}: want "):
                 ElasticTrainer(**arguments)
         with self.assertRaisesRegex(espalier.UsageError, "ckpt_path"):
             ElasticTrainer(**QUIET).fit(Regression(), ckpt_path="last")
-        manual = Regression()
-        manual.automatic_optimization = False
-        with self.assertRaisesRegex(espalier.UsageError, "automatic_optimization"):
-            ElasticTrainer(**QUIET).fit(manual)
 
     @alone
     def test_samples_that_it_cannot_deal_are_refused(self):
@@ -165,9 +139,81 @@ class Alone(unittest.TestCase):
             self.trained(ElasticTrainer, loader={"sampler": sampler})
 
     @alone
-    def test_an_epoch_has_all_samples(self):
-        with self.assertRaisesRegex(espalier.UsageError, "drop_last=False"):
-            self.trained(ElasticTrainer, loader={"drop_last": True})
+    def test_a_part_of_an_epoch(self):
+        self.compare("step", limit_train_batches=3, limit_val_batches=1)
+
+    @alone
+    def test_a_share_of_an_epoch(self):
+        self.compare(limit_train_batches=0.5, limit_val_batches=0.5, loader={"num_workers": 1})
+
+    @alone
+    def test_a_single_batch(self):
+        trainer = self.compare(limit_train_batches=1)
+        self.assertEqual(trainer.global_step, 3)
+
+    @alone
+    def test_no_batch(self):
+        trainer, module = self.trained(ElasticTrainer, limit_train_batches=0)
+        self.assertTrue(torch.equal(values(module), values(Regression())))
+
+    @alone
+    def test_a_last_batch_that_is_left_out(self):
+        self.assertEqual(self.compare(loader={"drop_last": True}).callback_metrics["samples"], 192)
+
+    @alone
+    def test_limits_of_accumulated_batches(self):
+        module = self.trained(Trainer, loader={"batch_size": 40}, limit_train_batches=3)[1]
+        trainer, own = self.trained(ElasticTrainer, loader={"batch_size": 20}, accumulate_grad_batches=2, limit_train_batches=6)
+        self.assertEqual(trainer.global_step, 9)
+        torch.testing.assert_close(values(own), values(module), rtol=1e-4, atol=1e-5)
+
+    @alone
+    def test_a_limit_within_a_step(self):
+        with self.assertRaisesRegex(espalier.UsageError, "limit_train_batches=5 makes an epoch of 5 batches.*a multiple of it"):
+            self.trained(ElasticTrainer, loader={"batch_size": 20}, accumulate_grad_batches=2, limit_train_batches=5)
+
+    @alone
+    def test_max_steps_within_an_epoch(self):
+        self.compare("step", max_epochs=-1, max_steps=9, val_check_interval=2)
+
+    @alone
+    def test_several_schedulers(self):
+        self.compare("several", max_epochs=4)
+
+    @alone
+    def test_a_scheduler_of_every_third_step(self):
+        self.compare("third")
+
+    @alone
+    def test_validation_within_an_epoch(self):
+        self.compare("plateau", val_check_interval=2)
+
+    @alone
+    def test_validation_after_a_share_of_an_epoch(self):
+        self.compare(val_check_interval=0.5)
+
+    @alone
+    def test_validation_that_counts_over_epochs(self):
+        self.compare(val_check_interval=10, check_val_every_n_epoch=None, max_epochs=5)
+
+    @alone
+    def test_validation_after_more_batches_than_there_are(self):
+        with self.assertRaisesRegex(espalier.UsageError, "val_check_interval is 8, and an epoch has 7 batches"):
+            self.trained(ElasticTrainer, val_check_interval=8)
+
+    @alone
+    def test_it_stops_within_an_epoch(self):
+        made = lambda: {"callbacks": [EarlyStopping("val_loss", min_delta=1e6, patience=2)]}
+        plain, module = self.trained(Trainer, val_check_interval=2, **made())
+        trainer, own = self.trained(ElasticTrainer, val_check_interval=2, **made())
+        self.assertTrue(torch.equal(values(module), values(own)))
+        self.assertEqual((trainer.global_step, trainer.current_epoch), (plain.global_step, plain.current_epoch))
+        self.assertEqual(trainer.global_step, 6)
+
+    @alone
+    def test_a_scheduler_by_what_only_one_replica_has_seen(self):
+        with self.assertRaisesRegex(espalier.UsageError, 'ReduceLROnPlateau has interval "step": want "epoch"'):
+            self.trained(ElasticTrainer, Regression(schedule="plateau step"))
 
     @alone
     def test_a_validation_is_whole(self):
@@ -183,36 +229,13 @@ class Alone(unittest.TestCase):
             ElasticTrainer(max_epochs=1, trial_metric="accuracy", **QUIET).fit(Regression(), training, held_out)
 
 
-class Tuner(TwoReplicas):
+class Tuner(Curves):
     def test_the_curve_outlasts_a_second_replica_and_the_loss_of_the_first(self):
-        command = [sys.executable, str(PROBE), str(self.dir / "stop")]
-        self.serve(self.dir / "pool.db")
-        agent = self.agent(2)
-        space = {"lr": {"_type": "choice", "_value": [0.003]}}
-        self.run_tuner("submit", self.study(command, trials=1, search_space=space, sampler="random"), "--service", self.grpc)
+        self.outlasts([], steps=STEPS, rate=lambda epoch: 0.003 * 0.9 ** epoch)
 
-        self.await_two()
-        self.lose_the_elder(agent, PROBE)
-        before = len(self.trial()["values"])
-        wait_for(lambda: len(self.trial()["values"]) > before + 1, "whole epochs of its own")
-        (self.dir / "stop").touch()
-        done = self.await_end()
-        self.assertEqual([int(v["step"]) for v in done["values"]], list(range(1, len(done["values"]) + 1)))
-        for epoch, value in enumerate(done["values"], 1):
-            extra = value["extra"]
-            self.assertEqual((extra["steps"], extra["validations"]), (epoch * STEPS, epoch))
-            self.assertAlmostEqual(extra["rate"] / (0.003 * 0.9 ** epoch), 1, 4)
-        logged = [v["extra"].get("samples", 0.0) for v in done["values"]]
-        partly = [samples for samples in logged if samples != STEPS * 32]
-        self.assertLessEqual(len(partly), 1, "only where a replica was lost some of what it had logged is missing")
-        self.assertTrue(all(0 <= samples < STEPS * 32 for samples in partly), partly)
-        (self.dir / "stop").unlink()
-        alone_ = subprocess.run([*command, "--epochs", str(len(logged)), "--set", "lr=0.003"], text=True,
-                                stdout=subprocess.PIPE, check=True)
-        curve = [float(value) for value in re.findall(r"^report step=\d+ value=(\S+)", alone_.stdout, re.MULTILINE)]
-        self.assertEqual(len(curve), len(logged))
-        for epoch, (ours, one) in enumerate(zip(done["values"], curve), 1):
-            self.assertAlmostEqual(float(ours["value"]), one, delta=0.02 * one, msg=f"epoch {epoch}")
+    def test_parts_of_epochs_and_validations_in_them(self):
+        self.outlasts(["--limit", "21", "--interval", "7"], steps=21, batches=21, validations=3,
+                      rate=lambda epoch: 0.003 * 0.9 ** epoch)
 
 
 if __name__ == "__main__":

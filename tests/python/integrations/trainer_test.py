@@ -103,7 +103,7 @@ class Tuner(TwoReplicas):
         self.run_tuner("submit", self.study(command, trials=1, search_space=space, sampler="random"), "--service", self.grpc)
 
         self.await_two()
-        self.lose_the_elder(agent, PROBE)
+        self.lose_rank_0(agent, PROBE)
         self.run_tuner("pin", "e2e", 0, "--slots", 1, "--service", self.grpc)
         done = self.await_end()
         self.assertEqual([int(v["step"]) for v in done["values"]], list(range(1, EPOCHS + 1)))

@@ -10,20 +10,22 @@ class TwoReplicas(TunerTest):
     def trial(self):
         return next(iter(self.export("--service", self.grpc)["trials"]), {"resizes": [], "values": [], "state": ""})
 
-    def resized(self, to, after_loss):
+    def losses(self):
         trial = self.trial()
         self.assertNotIn(trial["state"], ENDED, self.logs())
-        return any(r["to_replicas"] == to and r["after_loss"] == after_loss for r in trial["resizes"])
+        return len([r for r in trial["resizes"] if r["after_loss"]])
 
     def await_two(self):
-        wait_for(lambda: self.trial()["state"] == "TRIAL_RUNNING", "the trial to start")
-        # A busy machine looks like no place for two.
-        self.run_tuner("pin", "e2e", 0, "--slots", 2, "--service", self.grpc)
-        wait_for(lambda: self.resized(2, False), "the trial to grow")
+        self.grow_to_two("--service", self.grpc)
 
-    def lose_the_elder(self, agent, program):
-        self.assertTrue(kill(replicas_of(agent.pid, str(program))[0]))
-        wait_for(lambda: self.resized(1, True), "the other to go on alone")
+    def lose_rank_0(self, agent, program):
+        """Again and again, if need be: another comes in the place of the lost one."""
+        pair = wait_for(lambda: len(p := replicas_of(agent.pid, str(program))) == 2
+                        and self.trial()["resizes"][-1]["to_replicas"] == 2 and p, "two replicas")
+        before = self.losses()
+        self.assertTrue(kill(pair[0]))
+        wait_for(lambda: self.losses() > before or self.trial()["restarts"], "the other to go on alone")
+        self.assertEqual(self.trial()["restarts"], 0, self.logs())
 
     def await_end(self):
         """The trial, which has completed without a restart."""

@@ -1,20 +1,5 @@
-"""The loop that docs/python.md begins with, on data that is learnt in seconds."""
-import torch
-from torch.utils.data import TensorDataset
-
-
-def data(samples, seed):
-    x = torch.randn(samples, 8, generator=torch.Generator().manual_seed(seed))
-    return TensorDataset(x, (x.sum(1) > 0).long())
-
-
-class Net(torch.nn.Sequential):
-    def __init__(self, width):
-        super().__init__(torch.nn.Linear(8, width), torch.nn.ReLU(), torch.nn.Linear(width, 2))
-
-
-torch.manual_seed(1)
-training, validation = data(1024, 1), data(512, 2)
+"""The loop that docs/python.md begins with, and that a plain loop and one for DDP become."""
+from task import Net, training, validation
 
 import torch, torch.nn.functional as F
 import espalier, espalier.torch as adl

@@ -121,8 +121,7 @@ class Job(RayTest):
     def test_a_job_that_is_stopped_gives_its_nodes_back_and_goes_on_as_another(self):
         self.write_study(self.resumable_trial(60, 0.2))
         submitted = self.submit("first")
-        steps = self.dir / "steps"
-        wait_for(lambda: list(steps.iterdir()), "a trial to have a step", 2 * PATIENCE_S)
+        wait_for(lambda: any(map(self.taken, range(TRIALS))), "a trial to have a step", 2 * PATIENCE_S)
         self.told("stop", "first")
         self.follow(submitted)
         self.assert_nothing_left()
@@ -131,7 +130,7 @@ class Job(RayTest):
         self.assert_nothing_left()
         trials = self.export("--db", self.record / "pool.db")["trials"]
         self.assertEqual([trial["state"] for trial in trials], ["TRIAL_COMPLETE"] * TRIALS)
-        self.assertEqual([(steps / str(number)).read_text() for number in range(TRIALS)], ["60\n"] * TRIALS)
+        self.assertEqual([self.taken(number) for number in range(TRIALS)], [list(range(1, 61))] * TRIALS)
 
     def test_a_job_without_the_token_is_refused(self):
         (self.dir / "other.token").write_text("0" * 64)

@@ -162,6 +162,27 @@ TEST_F(Gpus, NoDriverIsNoGpu) {
   EXPECT_EQ(*GpuDriver::Open(), nullptr);
 }
 
+TEST_F(Gpus, ThoseWithoutTheDriversLibraryAreSaid) {
+  const std::filesystem::path device = file_.parent_path() / "nvidia0";
+  std::ofstream(device).put('0');
+  const auto said = [](const std::string& first_gpu) {
+    testing::internal::CaptureStderr();
+    const auto gpus = FindGpus(first_gpu);
+    EXPECT_TRUE(gpus.ok() && gpus->empty()) << gpus.status();
+    return testing::internal::GetCapturedStderr();
+  };
+  setenv("ESPALIER_NVML", "/does/not/exist.so", 1);
+  EXPECT_THAT(said(device), AllOf(HasSubstr("there is " + device.string()),
+                                  HasSubstr("/does/not/exist.so is not found or not loaded")));
+  EXPECT_EQ(said(device.string() + "-that-is-not-there"), "");
+
+  setenv("ESPALIER_NVML", FAKE_NVML, 1);
+  Have(kTwoGpus);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(FindGpus(device)->size(), 2U);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST_F(Gpus, ALibraryThatIsNotNvmlIsNamed) {
   setenv("ESPALIER_NVML", "libm.so.6", 1);
   EXPECT_THAT(std::string(GpuDriver::Open().status().message()),

@@ -141,7 +141,8 @@ TEST_F(Spares, ASpareThatHangsIsEnded) {
   beat.mutable_heartbeat();
   WriteFrame("beat", beat);
   StartAgentWithMemory(std::int64_t{1} << 30);
-  v1::StartReplica start = Shell(1, "cat beat parked >&3; exec sleep 1000");
+  // In one piece: whatever lies between the two is silence.
+  v1::StartReplica start = Shell(1, "cat beat parked > both; cat both >&3; exec sleep 1000");
   service_.Start(start);
   EXPECT_EQ(service_.AwaitExit(1).error(), "");
   EXPECT_TRUE(AwaitProcessEnd(AwaitPid(1)));

@@ -107,7 +107,11 @@ class CollectivesContract : public testing::TestWithParam<CollectivesUnderTest> 
     const std::vector<T> values(count, value);
     std::vector<std::uint8_t> bytes(count * sizeof(T));
     std::memcpy(bytes.data(), values.data(), bytes.size());
-    return GetParam().place(kTypeOf<T>, bytes, static_cast<std::int64_t>(count), member);
+    CollectiveBuffer placed =
+        GetParam().place(kTypeOf<T>, bytes, static_cast<std::int64_t>(count), member);
+    // For the steps of tests/gpu.
+    RecordProperty("device", placed.device == CollectiveBuffer::kHost ? "cpu" : "cuda");
+    return placed;
   }
 
   // OK if all values of the buffer are `expected`.
@@ -432,7 +436,7 @@ TEST_P(CollectivesContract, AbandonWakesAFormationWhoseMemberNeverComes) {
 
 TEST_P(CollectivesContract, AbandonWithGraceWakesOnlyWhoGoesOnWaiting) {
   const Members members = MakeMembers(2);
-  members[0]->Abandon(2, /*grace_s=*/1.5);
+  members[0]->Abandon(2, /*grace_s=*/4);
   members[1]->Abandon(2, /*grace_s=*/3600);
   const auto statuses = InGroup(members, 1, 2, [&](Collectives& member, const GroupPlan& plan) {
     // Everybody comes: nobody waits for long, and the group works.
@@ -446,7 +450,7 @@ TEST_P(CollectivesContract, AbandonWithGraceWakesOnlyWhoGoesOnWaiting) {
 
 TEST_P(CollectivesContract, WaitingEndsAtTheLimit) {
   CollectivesOptions options;
-  options.collective_limit_s = 1.5;  // forming the group may take several
+  options.collective_limit_s = 4;  // forming the group takes several, on a busy machine too
   const Members members = MakeMembers(2, options);
   const auto statuses = InGroup(members, 1, 2, [&](Collectives& member, const GroupPlan& plan) {
     if (absl::Status formed = member.Form(plan); !formed.ok() || plan.rank == 1) return formed;
@@ -467,7 +471,7 @@ TEST_P(CollectivesContract, FormationEndsAtTheLimit) {
 
 TEST_P(CollectivesContract, MembersWithDifferentSecretsDoNotForm) {
   CollectivesOptions options;
-  options.formation_limit_s = 0.5;
+  options.formation_limit_s = 4;  // within which the next group has to form
   const Members members = MakeMembers(2, options);
   const auto statuses = InGroup(members, 1, 2, [](Collectives& member, GroupPlan plan) {
     if (plan.rank == 1) plan.secret = "guessed";

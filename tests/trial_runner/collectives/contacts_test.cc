@@ -54,8 +54,9 @@ TEST(Contacts, TellsAnsweredRefusedMuteAndSilentApart) {
   const Deaf hung(/*listens=*/true);
   Deaf dropping(/*listens=*/true);
   dropping.FillUp();
-  const std::vector<ContactAttempt> attempts = TryContacts(
-      {(*server)->address(), closed.address(), hung.address(), dropping.address()}, 0.5);
+  // A busy machine's server takes its time.
+  const std::vector<ContactAttempt> attempts =
+      TryContacts({(*server)->address(), closed.address(), hung.address(), dropping.address()}, 4);
   ASSERT_EQ(attempts.size(), 4u);
   EXPECT_EQ(attempts[0].contact, Contact::kAnswered);
   EXPECT_EQ(attempts[0].error, "");
@@ -63,7 +64,7 @@ TEST(Contacts, TellsAnsweredRefusedMuteAndSilentApart) {
   EXPECT_EQ(attempts[1].error, "Connection refused");
   EXPECT_EQ(attempts[2].contact, Contact::kMute);
   EXPECT_EQ(attempts[3].contact, Contact::kSilent);
-  EXPECT_EQ(attempts[3].error, "no answer within 0.5 s");
+  EXPECT_EQ(attempts[3].error, "no answer within 4 s");
 }
 
 TEST(Contacts, OfNobodyAreNone) { EXPECT_TRUE(TryContacts({}, 1).empty()); }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -65,18 +66,27 @@ class Replica {
     }
     const auto tail = std::make_shared<std::vector<double>>(5, 1.0);
     collectives->StartAllReduceSum(CollectiveBuffer::Of(tail));
-    ESPALIER_RETURN_IF_ERROR(collectives->WaitAll());
+    // By work of the device, as a step's norms are computed.
+    const auto sums = std::make_shared<std::vector<float>>();
+    const bool by_nccl = IsByNccl();
+    ESPALIER_RETURN_IF_ERROR(collectives->WaitAllAnd([&] {
+      EXPECT_TRUE(!by_nccl || FakeNccl::CurrentStreamFollows()) << "it may come before the sums";
+      FakeNccl::GiveCurrentStream([sums, buckets] {
+        for (const CollectiveBuffer& bucket : buckets) sums->push_back(LastOf<float>(bucket));
+      });
+    }));
     const int ranks = plan.size * (plan.size + 1) / 2;
-    for (int bucket = 1; bucket <= 3; ++bucket) {
-      EXPECT_EQ(LastOf<float>(buckets[static_cast<std::size_t>(bucket - 1)]),
-                static_cast<float>(bucket * ranks));
+    EXPECT_EQ(sums->size(), buckets.size()) << "not waited for";
+    for (std::size_t i = 0; i < sums->size(); ++i) {
+      EXPECT_EQ((*sums)[i], static_cast<float>((static_cast<int>(i) + 1) * ranks));
     }
     EXPECT_EQ(tail->back(), plan.size);
     return absl::OkStatus();
   }
 
-  bool IsByNccl() const { return collectives->DeviceWay() == "by NCCL"; }
-  bool IsForming() const { return collectives->DeviceWay() == DeviceGroup::kFormingWay; }
+  GradientTransport transport() const { return collectives->Way().transport; }
+  bool IsByNccl() const { return transport() == GradientTransport::kNccl; }
+  bool IsForming() const { return transport() == GradientTransport::kHostUntilNccl; }
 
   std::unique_ptr<DeviceCollectives> collectives;
   std::atomic<bool> stopped = false;
@@ -127,7 +137,7 @@ TEST(DeviceCollectivesTest, WorksThroughTheHostUntilTheCommunicatorIsFormed) {
     EXPECT_TRUE(trained.ok()) << trained;
     // The other one cannot be further than the end of this gathering.
     EXPECT_TRUE(replica.collectives->FromDeviceToDevice());
-    EXPECT_TRUE(replica.IsForming()) << replica.collectives->DeviceWay();
+    EXPECT_TRUE(replica.IsForming()) << replica.collectives->Way().text;
     nccl.HoldJoins(false);
     int steps = 0;
     for (; replica.IsForming(); ++steps) ASSERT_TRUE(replica.Step(plan).ok());
@@ -155,6 +165,27 @@ TEST(DeviceCollectivesTest, IsMeantToGoByNcclForAsLongAsTheGroupLasts) {
     EXPECT_FALSE(replica.IsForming());
     EXPECT_FALSE(replica.IsByNccl());
     EXPECT_TRUE(replica.collectives->FromDeviceToDevice());
+  };
+  std::thread other([&] { work(second, 1); });
+  work(first, 0);
+  other.join();
+}
+
+TEST(DeviceCollectivesTest, WhatTheCallersOwnWorkThrowsIsTheCallers) {
+  FakeNccl nccl;
+  MeetingPlace place;
+  Replica first(nccl, place, 0);
+  Replica second(nccl, place, 1);
+  const auto work = [](Replica& replica, int rank) {
+    const GroupPlan plan{1, rank, 2, "", ""};
+    const absl::Status trained = replica.Train(plan, 1, /*until_nccl=*/true);
+    EXPECT_TRUE(trained.ok()) << trained;
+    EXPECT_TRUE(replica.IsByNccl());
+    EXPECT_THROW(static_cast<void>(replica.collectives->WaitAllAnd(
+                     [] { throw std::runtime_error("out of memory"); })),
+                 std::runtime_error);
+    const absl::Status next = replica.Step(plan);
+    EXPECT_TRUE(next.ok()) << next;
   };
   std::thread other([&] { work(second, 1); });
   work(first, 0);
@@ -282,10 +313,10 @@ class RandomDeaths : public ::testing::TestWithParam<std::uint32_t> {
 
   // All are well, and go the same way.
   static void ExpectAgreed(const Generation& generation) {
-    const std::string way = generation.members[0]->collectives->DeviceWay();
+    const std::string way = generation.members[0]->collectives->Way().text;
     for (std::size_t i = 0; i < generation.members.size(); ++i) {
       EXPECT_TRUE(generation.results[i].ok()) << generation.results[i];
-      EXPECT_EQ(generation.members[i]->collectives->DeviceWay(), way);
+      EXPECT_EQ(generation.members[i]->collectives->Way().text, way);
     }
   }
 

@@ -40,10 +40,10 @@ class Member {
     return group.Form(plan);
   }
   // As with the sums of a step.
-  absl::Status SumWords() {
-    const auto words = std::make_shared<std::vector<std::int64_t>>(group.Word());
-    ESPALIER_RETURN_IF_ERROR(host.AllReduceSum(CollectiveBuffer::Of(words)));
-    group.Hear(*words);
+  absl::Status SumVotes() {
+    const auto votes = std::make_shared<std::vector<std::int64_t>>(group.Vote());
+    ESPALIER_RETURN_IF_ERROR(host.AllReduceSum(CollectiveBuffer::Of(votes)));
+    group.CountVotes(*votes);
     return absl::OkStatus();
   }
   // Until the communicator is formed, or never will be.
@@ -51,7 +51,7 @@ class Member {
     ESPALIER_RETURN_IF_ERROR(BeginToForm(plan));
     while (group.forming()) {
       EXPECT_EQ(group.communicator(), nullptr);
-      ESPALIER_RETURN_IF_ERROR(SumWords());
+      ESPALIER_RETURN_IF_ERROR(SumVotes());
     }
     return absl::OkStatus();
   }
@@ -168,15 +168,15 @@ TEST_F(DeviceGroupTest, AFailureHoldsForOneGroup) {
   EXPECT_EQ(ByNccl({0, 1}), 2);
 }
 
-// Nobody waits until a limit because another has failed: its word is enough.
-TEST_F(DeviceGroupTest, OthersHearOfAFailureByTheNextWord) {
+// Nobody waits until a limit because another has failed: its vote is enough.
+TEST_F(DeviceGroupTest, OthersHearOfAFailureByTheNextVote) {
   nccl_.FailJoins(1, "unhandled system error");
   ++generation_;
   OnAll({0, 1, 2}, [this](Member& member, int rank) {
     ASSERT_TRUE(member.BeginToForm({generation_, rank, 3, "", ""}).ok());
-    int words = 0;
-    for (; member.group.forming(); ++words) ASSERT_TRUE(member.SumWords().ok());
-    EXPECT_LE(words, FakeNccl::kPolls);  // that is when it hears of it itself
+    int votes = 0;
+    for (; member.group.forming(); ++votes) ASSERT_TRUE(member.SumVotes().ok());
+    EXPECT_LE(votes, FakeNccl::kPolls);  // that is when it hears of it itself
   });
   EXPECT_EQ(ByNccl({0, 1, 2}), 0);
 }
@@ -188,7 +188,7 @@ TEST_F(DeviceGroupTest, ACommunicatorThatTakesTooLongIsGivenUp) {
   nccl_.HoldJoins(true);
   Form({4, 5});
   EXPECT_EQ(ByNccl({4, 5}), 0);
-  EXPECT_THAT(members_[4]->group.way(), ::testing::HasSubstr("NCCL failed"));
+  EXPECT_THAT(members_[4]->group.way().text, ::testing::HasSubstr("NCCL failed"));
 }
 
 // As the others hear it, and the record of the study.
@@ -196,7 +196,8 @@ TEST_F(DeviceGroupTest, EachMemberKnowsHowDeviceMemoryGoes) {
   const auto ways = [this](const std::vector<int>& who) {
     Form(who);
     std::set<std::string> all;
-    for (const int index : who) all.insert(members_[static_cast<std::size_t>(index)]->group.way());
+    for (const int index : who)
+      all.insert(members_[static_cast<std::size_t>(index)]->group.way().text);
     return all;
   };
   EXPECT_EQ(ways({0, 1, 2}), std::set<std::string>{"by NCCL"});

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -335,6 +337,42 @@ ncclResult_t GroupEnd() {
 const char* ErrorString(ncclResult_t) { return "unhandled error"; }
 const char* LastError(ncclComm_t) { return everything->failure.c_str(); }
 
+// What a thread's current stream was given behind a communicator's.
+class Following {
+ public:
+  // At once, where nothing is to be waited for any more.
+  void Add(std::function<void()> work) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!over_) {
+        work_.push_back(std::move(work));
+        return;
+      }
+    }
+    work();
+  }
+  bool over() const {
+    const std::lock_guard lock(mutex_);
+    return over_;
+  }
+  void Run() {
+    std::vector<std::function<void()>> now;
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+      now.swap(work_);
+    }
+    for (const auto& work : now) work();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  bool over_ = false;
+  std::vector<std::function<void()>> work_;
+};
+
+thread_local std::shared_ptr<Following> following;
+
 class FakeStream final : public CommunicatorStream {
  public:
   FakeStream() {
@@ -352,17 +390,28 @@ class FakeStream final : public CommunicatorStream {
     return reinterpret_cast<cudaStream_t>(const_cast<FakeStream*>(this));
   }
   void FollowCurrent() override {}
-  void Mark() override {}
+  void LeadCurrent() override { following = after_ = std::make_shared<Following>(); }
+  void Mark() override { marks_current_ = false; }
+  void MarkCurrent() override { marks_current_ = true; }
   bool Passed() const override {
-    const std::lock_guard lock(everything->mutex);
-    return everything->pending[this] == 0;
+    {
+      const std::lock_guard lock(everything->mutex);
+      if (everything->pending[this] != 0) return false;
+    }
+    if (after_ && marks_current_) after_->Run();
+    return true;
   }
   void Synchronize() override {
     std::unique_lock lock(everything->mutex);
     const bool ended = everything->changed.wait_for(lock, kPatience,
                                                     [&] { return everything->pending[this] == 0; });
     ESPALIER_CHECK(ended, "a stream that was to be waited for is held by an operation");
+    if (after_) after_->Run();  // as a GPU does, whatever has become of the operations
   }
+
+ private:
+  std::shared_ptr<Following> after_;
+  bool marks_current_ = false;
 };
 
 }  // namespace
@@ -402,6 +451,16 @@ const NcclApi& FakeNccl::api() const {
 
 std::unique_ptr<CommunicatorStream> FakeNccl::MakeStream() {
   return std::make_unique<FakeStream>();
+}
+
+bool FakeNccl::CurrentStreamFollows() { return following != nullptr && !following->over(); }
+
+void FakeNccl::GiveCurrentStream(std::function<void()> work) {
+  if (following == nullptr) {
+    work();
+  } else {
+    following->Add(std::move(work));
+  }
 }
 
 void FakeNccl::HoldJoins(bool hold) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,8 +27,13 @@ class FakeNccl {
   FakeNccl& operator=(const FakeNccl&) = delete;
 
   const NcclApi& api() const;
-  // A stream of its own for a communicator; `current` operations need not be waited for.
+  // A stream of its own for a communicator. What comes before its operations is done already.
   static std::unique_ptr<CommunicatorStream> MakeStream();
+  // Work for the calling thread's current stream: done at once, unless a communicator's stream
+  // leads it.
+  static void GiveCurrentStream(std::function<void()> work);
+  // Whether that stream comes after a communicator's which may still be at work.
+  static bool CurrentStreamFollows();
 
   // Until it is called again with false, nobody comes to the end of joining: it takes its time.
   void HoldJoins(bool hold);

@@ -29,12 +29,15 @@ class ForwardingCollectives : public Collectives {
   void StartSend(const CollectiveBuffer& b, int to) override { inner_->StartSend(b, to); }
   void StartReceive(const CollectiveBuffer& b, int from) override { inner_->StartReceive(b, from); }
   absl::Status WaitAll() override { return inner_->WaitAll(); }
+  absl::Status WaitAllAnd(const std::function<void()>& follow) override {
+    return inner_->WaitAllAnd(follow);
+  }
   absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
       const std::vector<std::int64_t>& values) override {
     return inner_->AllGather(values);
   }
   bool FromDeviceToDevice() const override { return inner_->FromDeviceToDevice(); }
-  std::string DeviceWay() const override { return inner_->DeviceWay(); }
+  DeviceWay Way() const override { return inner_->Way(); }
   void Abandon(std::int64_t generation, double grace_s) override {
     inner_->Abandon(generation, grace_s);
   }

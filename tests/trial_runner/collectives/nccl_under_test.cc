@@ -43,7 +43,7 @@ class FormedAtOnce final : public ForwardingCollectives {
 
   absl::Status Form(const GroupPlan& plan) override {
     ESPALIER_RETURN_IF_ERROR(ForwardingCollectives::Form(plan));
-    while (DeviceWay() == DeviceGroup::kFormingWay) {
+    while (Way().transport == GradientTransport::kHostUntilNccl) {
       CollectiveBuffer buffer = CollectiveBuffer::Of(std::make_shared<std::vector<float>>(1));
       buffer.device = device_;
       ESPALIER_RETURN_IF_ERROR(AllReduceSum(buffer));

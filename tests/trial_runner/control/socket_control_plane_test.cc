@@ -35,7 +35,8 @@ class Agent {
   v1::ReplicaMessage Receive() const {
     unsigned char prefix[4];
     EXPECT_EQ(recv(socket_, prefix, 4, MSG_WAITALL), 4);
-    std::string body(prefix[0] | prefix[1] << 8 | prefix[2] << 16, '\0');
+    const int size = prefix[0] | prefix[1] << 8 | prefix[2] << 16;
+    std::string body(static_cast<std::size_t>(size), '\0');
     EXPECT_EQ(recv(socket_, body.data(), body.size(), MSG_WAITALL),
               static_cast<ssize_t>(body.size()));
     v1::ReplicaMessage message;

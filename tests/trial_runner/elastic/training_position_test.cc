@@ -77,6 +77,17 @@ TEST(TrainingPosition, TellsWhatAnEvaluationOfThePastCameTo) {
   EXPECT_TRUE(std::isnan(p.PastEvaluation({1, 30, 2}, 1).at(0)));
 }
 
+TEST(TrainingPosition, TellsAfterWhichStepAnEpochWasEvaluatedFirst) {
+  TrainingPosition p;
+  p.step = 40;
+  EXPECT_EQ(p.FirstEvaluatedStep(1), 40) << "nothing is kept";
+  p.AddEvaluation({0, 8, 0}, {0.7});
+  p.AddEvaluation({1, 16, 0}, {0.6});
+  p.AddEvaluation({1, 30, 0}, {0.5});
+  EXPECT_EQ(p.FirstEvaluatedStep(1), 16);
+  EXPECT_EQ(p.FirstEvaluatedStep(2), 40);
+}
+
 TEST(TrainingPosition, KeepsNotANumber) {
   TrainingPosition p;
   p.AddEvaluation({0, 1, 0}, {std::nan("")});

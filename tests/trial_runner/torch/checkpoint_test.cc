@@ -26,6 +26,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/trial_runner/torch/libtorch_state.h"
+#include "tests/trial_runner/torch/test_device.h"
 #include "trial_runner/control/group_progress.h"
 #include "trial_runner/torch/training_state.h"
 #include "trial_runner/torch/trial_context.h"
@@ -113,8 +114,9 @@ struct CheckpointedReplica {
   explicit CheckpointedReplica(const fs::path& folder, std::int64_t width = 3,
                                const std::string& name = "")
       : net(torch::nn::Linear(4, width), torch::nn::BatchNorm1d(width),
-            torch::nn::Linear(width, 1)),
-        optimizer(std::make_unique<torch::optim::Adam>(net->parameters(), 0.1)) {
+            torch::nn::Linear(width, 1)) {
+    net->to(TestDevice());
+    optimizer = std::make_unique<torch::optim::Adam>(net->parameters(), 0.1);
     trial.checkpoint_dir = folder.string();
     trial.control = std::make_unique<Listener>();
     trial.generation = 4;
@@ -128,7 +130,8 @@ struct CheckpointedReplica {
   void Train(int steps) {
     for (int i = 0; i < steps; ++i) {
       optimizer->zero_grad();
-      const at::Tensor x = at::ones({8, 4}) * at::arange(8).unsqueeze(1) * (0.1 * (i + 1));
+      const at::Tensor x = at::ones({8, 4}, TestDevice()) *
+                           at::arange(8, TestDevice()).unsqueeze(1) * (0.1 * (i + 1));
       net->forward(x).pow(2).sum().backward();
       optimizer->step();
       ++state.position.step;
@@ -257,7 +260,7 @@ TEST_F(Checkpoint, LibTorchsOwnReaderFindsModelAndOptimizerInIt) {
   replica.Ready();
   replica.Train(2);
   torch::serialize::InputArchive archive;
-  archive.load_from(replica.Save());
+  archive.load_from(replica.Save(), TestDevice());
   torch::serialize::InputArchive model;
   torch::serialize::InputArchive optimizer;
   archive.read("model", model);

@@ -1,12 +1,12 @@
 #include "trial_runner/torch/device.h"
 
 #include <cstdlib>
-#include <map>
 #include <optional>
-#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/trial_runner/torch/late_timer.h"
+#include "tests/trial_runner/torch/test_device.h"
 #include "trial_runner/collectives/cuda_library.h"
 #include "trial_runner/torch/device_step_times.h"
 #include "tuner/base/protocol.h"
@@ -61,6 +61,94 @@ TEST(AssignedDevice, NamedGpuIsUsedOrTheErrorNamesIt) {
   }
 }
 
+// What the CUDA part was asked for, instead of CUDA.
+struct FakeCuda {
+  static inline int loads = 0;
+  static inline double share = 0;
+
+  static absl::StatusOr<const CudaLibrary*> Load() {
+    static constexpr CudaLibrary kLibrary = {
+        .make_collectives = nullptr,
+        .limit_memory =
+            [](int device, double limit) {
+              EXPECT_EQ(device, 0);
+              share = limit;
+              return absl::OkStatus();
+            },
+        .device_count = []() -> absl::StatusOr<int> { return 1; },
+        .gradient_kernel = nullptr};
+    ++loads;
+    return &kLibrary;
+  }
+};
+
+// A program that is started by hand on a machine with a GPU.
+DeviceFacts ByHand() {
+  FakeCuda::loads = 0;
+  FakeCuda::share = 0;
+  return {.visible = std::nullopt,
+          .in_slot = false,
+          .has_driver = true,
+          .built_with_cuda = true,
+          .load = FakeCuda::Load,
+          .libtorch_has_cuda = [] { return true; }};
+}
+
+TEST(AssignedDevice, IsTheFirstGpuOfADriverWhereNothingIsSet) {
+  const auto device = AssignedDevice(ByHand());
+  ASSERT_TRUE(device.ok()) << device.status();
+  EXPECT_EQ(*device, c10::Device(c10::kCUDA, 0));
+  EXPECT_EQ(FakeCuda::share, 0) << "all of its memory";
+
+  DeviceFacts without_driver = ByHand();
+  without_driver.has_driver = false;
+  EXPECT_TRUE(AssignedDevice(without_driver)->is_cpu());
+  DeviceFacts hidden = ByHand();
+  hidden.visible = "";
+  EXPECT_TRUE(AssignedDevice(hidden)->is_cpu());
+  EXPECT_EQ(FakeCuda::loads, 0) << "nothing of CUDA is loaded for the CPU";
+}
+
+TEST(AssignedDevice, InASlotIsTheCpuUnlessTheAgentNamesAGpu) {
+  DeviceFacts facts = ByHand();
+  facts.in_slot = true;
+  EXPECT_TRUE(AssignedDevice(facts)->is_cpu()) << "its agent found no GPU, or is to use none";
+  EXPECT_EQ(FakeCuda::loads, 0);
+
+  facts.visible = "GPU-8f6d";
+  const Setting share("ESPALIER_GPU_MEMORY_SHARE", "0.25");
+  EXPECT_TRUE(AssignedDevice(facts)->is_cuda());
+  EXPECT_EQ(FakeCuda::share, 0.25);
+}
+
+TEST(AssignedDevice, ABuildWithoutCudaSaysThatAGpuIsLeftIdle) {
+  DeviceFacts facts = ByHand();
+  facts.built_with_cuda = false;
+  for (const bool named : {false, true}) {
+    if (named) facts.visible = "0";
+    testing::internal::CaptureStderr();
+    const auto device = AssignedDevice(facts);
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("this build is without CUDA"));
+    EXPECT_TRUE(device.ok() && device->is_cpu());
+  }
+  facts.visible = "";
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(AssignedDevice(facts)->is_cpu());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "nobody wanted one";
+}
+
+TEST(AssignedDevice, WhereLibTorchLookedTooEarlyTheErrorSaysWhatToDo) {
+  DeviceFacts facts = ByHand();
+  facts.libtorch_has_cuda = [] { return false; };
+  EXPECT_THAT(std::string(AssignedDevice(facts).status().message()),
+              AllOf(HasSubstr("the machine has an NVIDIA driver, but LibTorch had looked for CUDA"),
+                    HasSubstr("make the Trial before anything else of LibTorch"),
+                    HasSubstr("to train on the CPU, set CUDA_VISIBLE_DEVICES to \"\"")));
+  facts.visible = "1";
+  EXPECT_THAT(std::string(AssignedDevice(facts).status().message()),
+              HasSubstr("CUDA_VISIBLE_DEVICES=\"1\" names a GPU, but LibTorch had looked"));
+}
+
 TEST(EndIfSlotIsAtFault, EndsReplicasOfAgentsAlone) {
   const absl::Status broken = absl::UnavailableError("no CUDA-capable device is detected");
   EndIfSlotIsAtFault(broken);
@@ -90,7 +178,27 @@ TEST(AssignedDevice, MemoryShareThatIsNoneIsRefused) {
   }
 }
 
-TEST(AllocatedBytes, AreNotCountedOnTheCpu) { EXPECT_EQ(AllocatedBytes(c10::kCPU), 0); }
+TEST(GradientKernelFor, IsWhereItCanRunAndNotTurnedOff) {
+  EXPECT_EQ(GradientKernelFor(c10::kCPU), nullptr);
+  const Setting visible("CUDA_VISIBLE_DEVICES", "0");
+  const auto device = AssignedDevice();
+  const bool has_gpu = device.ok() && device->is_cuda();
+  const c10::Device gpu(c10::kCUDA, 0);
+  EXPECT_EQ(GradientKernelFor(gpu) != nullptr, has_gpu);
+  const Setting off("ESPALIER_GRADIENT_KERNEL", "off");
+  EXPECT_EQ(GradientKernelFor(gpu), nullptr);
+}
+
+TEST(AllocatedBytes, AreCountedOnAGpuAlone) {
+  const std::int64_t before = AllocatedBytes(TestDevice());
+  const at::Tensor some = torch::zeros({1000}, TestDevice());
+  const std::int64_t more = AllocatedBytes(TestDevice()) - before;
+  if (TestDevice().is_cpu()) {
+    EXPECT_EQ(more, 0);
+  } else {
+    EXPECT_GE(more, some.nbytes());
+  }
+}
 
 TEST(StepTimer, OnTheCpuTellsEachStepAtItsEndAndAddsUpStretches) {
   const auto timer = StepTimer::For(c10::kCPU);
@@ -111,35 +219,6 @@ TEST(StepTimer, OnTheCpuTellsEachStepAtItsEndAndAddsUpStretches) {
   timer->Reset();
   EXPECT_EQ(timer->EndStep().at(0).sync_s, 0) << "of a step that came to nothing";
 }
-
-// A device that is a step behind. Each look at its clock is a second later than the one before.
-class LateTimer final : public StepTimer {
- public:
-  void Begin(Part part) override { began_[part] = now_s_++; }
-  void End(Part part) override {
-    const double took_s = now_s_++ - began_.at(part);
-    if (part == Part::kCompute) times_.compute_s += took_s;
-    if (part == Part::kSync) times_.sync_s += took_s;
-    if (part == Part::kAccumulation) times_.accumulation_s += took_s;
-    if (part == Part::kLastMicrobatch) times_.last_microbatch_s += took_s;
-  }
-  std::vector<Times> EndStep() override {
-    std::vector<Times> passed;
-    if (last_) passed.push_back(*last_);
-    last_ = std::exchange(times_, {});
-    return passed;
-  }
-  void Reset() override {
-    times_ = {};
-    last_.reset();
-  }
-
- private:
-  double now_s_ = 0;
-  std::map<Part, double> began_;
-  Times times_;
-  std::optional<Times> last_;
-};
 
 TEST(DeviceStepTimes, AreToldAStepLateWithTheShapeOfTheirStep) {
   DeviceStepTimes times(std::make_unique<LateTimer>());

@@ -2,13 +2,14 @@
 // down which samples it was dealt in which step. Parameters: lr, batch_size, max_batch_size,
 // min_atomic and max_atomic, accumulation, samples, epochs, dropout, width, momentum, adam,
 // batch_norm, compute_ms (added to each microbatch), log (folder for the record), scaling_rule,
-// base_batch_size, evaluations (an epoch), sums (an accumulator and a state of its own),
-// bucket_operations (steps on the CPU as on a GPU), channels_last (a convolution first, whose
-// weights lie in that order), schedule ("epoch": the rate falls before an epoch's evaluations,
-// "batch": in each batch), those of probe_data.h. With epochs=0 it trains until there is a file
-// "stop" in that folder, to the end of an epoch. While there is a folder "hold" in it a replica
-// stays in an evaluation, and leaves a file there that says so. With --thread-first it has a thread
-// of its own before its Trial.
+// base_batch_size, evaluations (an epoch), evaluate_first (each epoch, before its loop), sums (an
+// accumulator and a state of its own), bucket_operations (steps on the CPU as on a GPU) and
+// gradient_kernel (with the blocks and threads of our kernel), channels_last (a convolution first,
+// whose weights lie in that order), schedule
+// ("epoch": the rate falls before an epoch's evaluations, "batch": in each batch), those of
+// probe_data.h. With epochs=0 it trains until there is a file "stop" in that folder, to the end of
+// an epoch. While there is a folder "hold" in it a replica stays in an evaluation, and leaves a
+// file there that says so. With --thread-first it has a thread of its own before its Trial.
 
 #include <poll.h>
 #include <torch/nn/functional/loss.h>
@@ -25,6 +26,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -35,6 +37,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/trial_runner/kernels/host_launch.h"
 #include "tests/trial_runner/torch/probe_data.h"
 #include "trial_runner/torch/accumulator.h"
 #include "trial_runner/torch/adaptive_data_loader.h"
@@ -143,12 +146,17 @@ torch::nn::Sequential MakeNet(espalier::Trial& trial) {
 int main(int argc, char** argv) {
   if (argc > 1 && argv[1] == std::string("--thread-first")) std::thread([] { pause(); }).detach();
   espalier::Trial trial(argc, argv);
+  if (std::getenv("ESPALIER_TEST_DEVICE") != nullptr) {  // the steps of tests/gpu want to know
+    std::fprintf(stderr, "on %s\n", trial.device().str().c_str());
+  }
   trial.context().bucket_operations = trial.Get("bucket_operations", false);
+  if (trial.Get("gradient_kernel", false)) trial.context().gradient_kernel = espalier::LaunchOnHost;
   const auto samples = trial.Get("samples", std::int64_t{1000});
   const auto given_epochs = trial.Get("epochs", std::int64_t{2});
   const std::int64_t epochs =
       given_epochs > 0 ? given_epochs : std::numeric_limits<std::int64_t>::max();
   const auto evaluations = trial.Get("evaluations", 1);
+  const auto evaluate_first = trial.Get("evaluate_first", false);
   const int compute_ms = trial.Get("compute_ms", 0);
   const std::string log = trial.Get("log", "");
   Record record(log);
@@ -205,7 +213,15 @@ int main(int argc, char** argv) {
                                     .max = trial.Get("max_atomic", std::int64_t{0})});
   }
 
+  const auto evaluate = [&] {
+    return parallel.Evaluate(samples, 256, [&](const at::Tensor& indices) {
+      StayWhileHeld(log);
+      const at::Tensor guesses = net->forward(x.index_select(0, indices).to(trial.device()));
+      return (guesses - y.index_select(0, indices).to(trial.device())).pow(2).sum().item<double>();
+    });
+  };
   for (const std::int64_t epoch : loader.RemainingEpochsUntil(epochs)) {
+    const double before = evaluate_first ? evaluate() : 0;
     net->train();
     while (const auto batch = data.Next()) {
       record.Add(parallel.generation(), epoch, parallel.steps() + 1, batch->indices);
@@ -237,19 +253,13 @@ int main(int argc, char** argv) {
     if (schedule) schedule->EndTraining(epoch);
     double error = 0;
     for (int i = 0; i < evaluations; ++i) {
-      error = parallel.Evaluate(samples, 256, [&](const at::Tensor& indices) {
-        StayWhileHeld(log);
-        const at::Tensor guesses = net->forward(x.index_select(0, indices).to(trial.device()));
-        return (guesses - y.index_select(0, indices).to(trial.device()))
-            .pow(2)
-            .sum()
-            .item<double>();
-      });
+      error = evaluate();
     }
     std::map<std::string, double> figures{
         {"steps", static_cast<double>(parallel.steps())},
         {"skipped", static_cast<double>(parallel.skipped_steps())},
         {"batch_size", static_cast<double>(parallel.batch_size())}};
+    if (evaluate_first) figures["before"] = before / static_cast<double>(samples);
     if (seen) {
       figures.merge(seen->Synchronize());
       figures["last_epoch"] = static_cast<double>(last_epoch.epoch);

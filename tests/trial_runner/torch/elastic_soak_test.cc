@@ -66,7 +66,7 @@ std::ptrdiff_t OpenDescriptors(pid_t process) {
 
 // Groups that were given up close their connections by and by.
 bool ComesDownTo(pid_t process, std::ptrdiff_t descriptors) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (OpenDescriptors(process) > descriptors) {
     if (std::chrono::steady_clock::now() > end) return false;
     poll(nullptr, 0, 20);

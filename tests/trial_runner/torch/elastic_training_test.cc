@@ -448,6 +448,40 @@ TEST_F(ElasticTraining, JoinersGetBuffersMomentsAndEarlierEvaluations) {
   EXPECT_EQ(ReportedSteps(*harness), ExpectEachSampleOnceAnEpoch(run, 640));
 }
 
+// They come through what stands before an epoch's loop when the others are within it.
+TEST_F(ElasticTraining, AJoinerIsToldWhatWasEvaluatedBeforeTheEpochsLoop) {
+  const std::string run = NewRun("run");
+  const auto harness = Harness(
+      run, {"samples=6400", "batch_size=32", "epochs=0", "compute_ms=2", "evaluate_first=true"});
+  auto in_charge = harness->Start();
+  harness->AwaitReady(in_charge);
+  harness->Regroup({in_charge}, false, {in_charge});
+  AwaitSteps(run, 230);  // the second epoch: what stands before it was found after the first, too
+  for (int i = 0; i < 3; ++i) {
+    const auto joiner = harness->Start();
+    harness->AwaitReady(joiner);
+    harness->Regroup({in_charge, joiner});
+    harness->AwaitRegrouped();
+    harness->Regroup({joiner});
+    harness->AwaitRegrouped();
+    in_charge = joiner;
+  }
+  Stop(run);
+  harness->AwaitMessage("the end", IsFinished);
+  EXPECT_EQ(harness->AwaitExit(in_charge), 0);
+  std::map<std::int64_t, std::pair<double, double>> evaluated;  // by epoch: before and after it
+  for (const Said& said : harness->EverythingSaid()) {
+    if (const auto* report = std::get_if<ReplicaReport>(&said.message)) {
+      evaluated[report->step] = {report->extra.at("before"), report->value};
+    }
+  }
+  ASSERT_GE(evaluated.size(), 2);
+  for (auto epoch = std::next(evaluated.begin()); epoch != evaluated.end(); ++epoch) {
+    const double after_the_last = std::prev(epoch)->second.second;
+    EXPECT_NEAR(epoch->second.first, after_the_last, 1e-6 * after_the_last) << epoch->first;
+  }
+}
+
 // The program says what is wrong with its batch before it asks for a place in a group.
 TEST_F(ElasticTraining, BatchThatCannotBeFormedEndsTheProgramWithItsExitCode) {
   const std::string run = NewRun("run");

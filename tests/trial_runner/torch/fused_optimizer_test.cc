@@ -1,4 +1,4 @@
-// Steps on a device in one or two launches, here on the CPU: beside the optimizer's own steps.
+// Steps on a device in one or two launches, beside the optimizer's own steps.
 
 #include "trial_runner/torch/fused_optimizer.h"
 
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/trial_runner/torch/test_device.h"
 
 namespace espalier {
 namespace {
@@ -64,7 +65,7 @@ struct Model {
     at::manual_seed(3);
     const std::vector<std::vector<std::int64_t>> shapes{{5, 7}, {7}, {2, 3, 4, 5}, {3}};
     for (const auto& shape : shapes) {
-      parameters.push_back(torch::randn(shape));
+      parameters.push_back(torch::randn(shape, TestDevice()));
     }
     parameters[2] = parameters[2].contiguous(at::MemoryFormat::ChannelsLast);
     for (at::Tensor& p : parameters) p.requires_grad_();
@@ -109,7 +110,7 @@ TEST_P(FusedOptimizerTest, StepsAsTheOptimizerAndTakesTurnsWithIt) {
     if (step == 5 || step == 9) {
       fused.optimizer->step();
     } else {
-      steps->Step(step % 2 == 0 ? at::Tensor() : at::full({}, 0.0F));
+      steps->Step(step % 2 == 0 ? at::Tensor() : at::full({}, 0.0F, TestDevice()));
     }
     ExpectSame(own, fused);
   }
@@ -124,7 +125,7 @@ TEST_P(FusedOptimizerTest, AStepThatTheDeviceLeavesOutLeavesNoTrace) {
     SCOPED_TRACE(step);
     const bool broken = step == 0 || step == 1 || step == 7;
     fused.SetGradients(step, broken ? std::numeric_limits<double>::quiet_NaN() : 1);
-    steps->Step(at::full({}, broken ? 1.0F : 0.0F));
+    steps->Step(at::full({}, broken ? 1.0F : 0.0F, TestDevice()));
     if (broken) {
       steps->TakeBack();
     } else {

@@ -1,4 +1,4 @@
-// What comes from devices, here with the host's tensors as if they were a device's.
+// What comes from devices; without one, with the host's tensors as if they were a device's.
 
 #include "trial_runner/torch/host_copies.h"
 
@@ -10,27 +10,29 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/trial_runner/torch/test_device.h"
 
 namespace espalier {
 namespace {
 
 std::vector<at::Tensor> Tensors() {
   at::manual_seed(7);
+  const at::Device device = TestDevice();
   std::vector<at::Tensor> all;
   for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16}) {
-    all.push_back(torch::randn({3, 5}).to(type));
+    all.push_back(torch::randn({3, 5}, device).to(type));
   }
-  all.push_back(at::arange(7, at::kLong));
-  all.push_back(torch::randn({9}) > 0);
-  all.push_back(at::zeros({}).add(0.25));
-  all.push_back(at::zeros({0, 4}));
-  all.push_back(torch::randn({2, 3, 4, 5}).contiguous(at::MemoryFormat::ChannelsLast));
-  all.push_back(torch::randn({4, 6}).t());
-  all.push_back(torch::randn({4, 6}).slice(1, 0, 6, 2));  // its memory has gaps
-  all.push_back(torch::randn({1, 6}).expand({4, 6}));
-  all.push_back(torch::randn({600, 1000}));  // goes alone
-  all.push_back(torch::randn({5}));
-  all.push_back(torch::randn({2, 2}).requires_grad_());
+  all.push_back(at::arange(7, at::TensorOptions(at::kLong).device(device)));
+  all.push_back(torch::randn({9}, device) > 0);
+  all.push_back(at::zeros({}, device).add(0.25));
+  all.push_back(at::zeros({0, 4}, device));
+  all.push_back(torch::randn({2, 3, 4, 5}, device).contiguous(at::MemoryFormat::ChannelsLast));
+  all.push_back(torch::randn({4, 6}, device).t());
+  all.push_back(torch::randn({4, 6}, device).slice(1, 0, 6, 2));  // its memory has gaps
+  all.push_back(torch::randn({1, 6}, device).expand({4, 6}));
+  all.push_back(torch::randn({600, 1000}, device));  // goes alone
+  all.push_back(torch::randn({5}, device));
+  all.push_back(torch::randn({2, 2}, device).requires_grad_());
   return all;
 }
 
@@ -48,7 +50,7 @@ TEST(HostCopies, AreExactInOrderAndOfTheMomentTheyWereBegun) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       SCOPED_TRACE(i);
       EXPECT_EQ(all[i].scalar_type(), expected[i].scalar_type());
-      EXPECT_TRUE(at::equal(all[i], expected[i].detach()));
+      EXPECT_TRUE(at::equal(all[i], expected[i].detach().cpu()));
       EXPECT_FALSE(all[i].requires_grad());
       if (expected[i].is_non_overlapping_and_dense()) {
         EXPECT_EQ(all[i].strides(), expected[i].strides());
@@ -66,7 +68,7 @@ TEST(HostCopies, OutliveWhatTheyWereBegunBy) {
   }
   const std::vector<at::Tensor> expected = Tensors();
   for (std::size_t i = 0; i < kept.size(); ++i) {
-    EXPECT_TRUE(at::equal(kept[i], expected[i].detach())) << i;
+    EXPECT_TRUE(at::equal(kept[i], expected[i].detach().cpu())) << i;
   }
 }
 

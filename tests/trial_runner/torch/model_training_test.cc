@@ -78,14 +78,14 @@ TEST_F(ModelTraining, TwoModelsAreTheSameWhateverTheReplicas) {
 
 // What it is given lies in the order of its weights, or its steps would mix them up.
 TEST_F(ModelTraining, AJoinerTrainsAChannelsLastModelOnAsTheOthersDid) {
-  for (const bool bucket_operations : {false, true}) {
-    SCOPED_TRACE(bucket_operations);
-    std::vector<std::string> parameters{"samples=300", "batch_size=30",      "epochs=12",
-                                        "adam=true",   "channels_last=true", "compute_ms=5"};
-    if (bucket_operations) parameters.emplace_back("bucket_operations=true");
-    const std::string alone = NewRun(bucket_operations ? "alone-gpu" : "alone");
+  std::vector<std::string> parameters{"samples=300", "batch_size=30",      "epochs=12",
+                                      "adam=true",   "channels_last=true", "compute_ms=5"};
+  for (const std::string more : {"", "bucket_operations", "gradient_kernel"}) {
+    SCOPED_TRACE(more);
+    if (!more.empty()) parameters.push_back(more + "=true");
+    const std::string alone = NewRun("alone" + more);
     TrainToTheEnd(alone, parameters, 1);
-    const std::string run = NewRun(bucket_operations ? "run-gpu" : "run");
+    const std::string run = NewRun("run" + more);
     const auto harness = Harness(run, parameters);
     const auto a = harness->Start();
     const auto b = harness->Start();

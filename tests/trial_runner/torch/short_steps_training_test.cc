@@ -49,6 +49,8 @@ TEST_F(ShortSteps, OfTwoModelsWithClippingAsOnAGpu) {
   ExpectClose(alone, Train("three", parameters, kReplicas, 37));
   parameters.emplace_back("bucket_operations=true");
   ExpectClose(alone, Train("gpu", parameters, kReplicas, 37));
+  parameters.emplace_back("gradient_kernel=true");
+  ExpectClose(alone, Train("kernel", parameters, kReplicas, 37));
 }
 
 TEST_F(ShortSteps, ThatAreNotFiniteAreSkippedByAll) {

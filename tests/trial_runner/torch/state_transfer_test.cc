@@ -24,7 +24,7 @@
 #include "gtest/gtest.h"
 #include "tests/trial_runner/collectives/forwarding_collectives.h"
 #include "tests/trial_runner/torch/libtorch_state.h"
-#include "trial_runner/collectives/gloo_collectives.h"
+#include "tests/trial_runner/torch/test_device.h"
 #include "trial_runner/torch/training_state.h"
 #include "trial_runner/torch/trial_context.h"
 
@@ -49,10 +49,10 @@ class TransferredSgd final : public torch::optim::SGD {
   using SGD::SGD;
 };
 
-// Forwards to Gloo, writes down who talks to whom, and can give up on the way.
+// Forwards to others, writes down who talks to whom, and can give up on the way.
 class Watched final : public ForwardingCollectives {
  public:
-  Watched() : ForwardingCollectives(*MakeGlooCollectives({})) {}
+  Watched() : ForwardingCollectives(TestCollectives()) {}
 
   absl::Status Form(const GroupPlan& plan) override {
     generation_ = plan.generation;
@@ -95,6 +95,7 @@ struct TransferringReplica {
       : model(torch::nn::Linear(kFeatures, width), torch::nn::BatchNorm1d(width),
               torch::nn::Linear(width, 1)) {
     const at::NoGradGuard no_grad;
+    model->to(TestDevice());
     for (at::Tensor& p : model->parameters()) p.fill_(start);
     optimizer = make(model->parameters());
     EXPECT_TRUE(parts.AddModel("", *model, *optimizer).ok());
@@ -103,7 +104,8 @@ struct TransferringReplica {
   void Train(int steps) {
     for (int i = 0; i < steps; ++i) {
       optimizer->zero_grad();
-      const at::Tensor x = at::ones({8, kFeatures}) * at::arange(8).unsqueeze(1) *
+      const at::Tensor x = at::ones({8, kFeatures}, TestDevice()) *
+                           at::arange(8, TestDevice()).unsqueeze(1) *
                            (0.1 * static_cast<double>(i + 1));
       const auto loss = [&] {
         optimizer->zero_grad();

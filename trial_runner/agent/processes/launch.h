@@ -19,7 +19,7 @@ struct LaunchOrder {
   std::string directory;  // the command's working directory; must exist
   std::map<std::string, std::string> environment;
   std::string log_path;  // output and errors are appended to it
-  // Those on which it runs, as far as this process may use them; none of them: on all.
+  // CPUs on which it runs, limited to those that this process may use; if none is left: all.
   std::vector<int> cpus;
 };
 

@@ -27,7 +27,7 @@ std::optional<PythonCommand> ReadPythonCommand(const LaunchOrder& order);
 std::string ZygoteKey(const LaunchOrder& order, const PythonCommand& command,
                       const std::vector<std::string>& modules);
 
-// Of that, what the environment and the cores are.
+// The part of that key that describes the environment and the cores.
 std::string EnvironmentKey(const LaunchOrder& order);
 
 // The environment in which a zygote for this order imports its modules: without what makes a

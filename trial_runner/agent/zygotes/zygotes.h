@@ -16,12 +16,12 @@
 
 namespace espalier {
 
-// At most so many at once: of two, that which forked longest ago is ended.
+// The most zygotes at once; beyond that, the one that forked longest ago is ended.
 inline constexpr std::size_t kMaxZygotes = 4;
-// One that forks nothing for so long is ended.
+// A zygote that forks nothing for this long is ended.
 inline constexpr std::chrono::minutes kMaxZygoteIdle{10};
-// One that has not imported its modules by then is given up, and a program that has not made its
-// Trial.
+// A zygote that has not imported its modules by then is given up, and a program that has not made
+// its Trial.
 inline constexpr std::chrono::minutes kMaxZygoteImport{5};
 inline constexpr std::chrono::minutes kMaxZygoteProgram{1};
 // A kind of zygote that has come to grief so often is not tried again, nor is one that says that it

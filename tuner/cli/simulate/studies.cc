@@ -74,6 +74,9 @@ absl::StatusOr<Prepared> PrepareStudy(const SimulateStudyArguments& a) {
   ESPALIER_ASSIGN_OR_RETURN(const TunerState state, storage->Load());
   std::string name = a.study;
   if (name.empty() && state.studies.size() == 1) name = state.studies.begin()->second.spec.name;
+  if (state.studies.empty()) {
+    return absl::InvalidArgumentError(fmt::format("\"{}\" holds no study", a.database));
+  }
   if (name.empty()) {
     return absl::InvalidArgumentError(fmt::format("\"{}\" holds {} studies: name one with --study",
                                                   a.database, state.studies.size()));
@@ -118,8 +121,7 @@ absl::StatusOr<StudySpec> SpecOf(const Workload& load, bool recorded,
   }
   if (!a.sampler.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(spec.sampler, ParsePlugin("--sampler", a.sampler));
-    const bool queue = spec.sampler.name == kQueueSampler;
-    if (!spec.by_clients()) spec.kind = queue ? StudyKind::kQueued : StudyKind::kTuned;
+    spec.SetKindBySampler();
   }
   if (a.seed >= 0) spec.seed = static_cast<std::uint64_t>(a.seed);
   if (a.trials > 0) {
@@ -227,7 +229,7 @@ SimulationRun RunOf(const std::string& policy, const StudySimulation& simulation
 // How often trials came true that were promised so much.
 void PrintReliability(const Reliability& promise) {
   std::vector<std::vector<std::string>> rows = {
-      {"promise", "times told", "mean", "among the best in the end"}};
+      {"promise", "predictions", "mean", "among the best in the end"}};
   for (const ReliabilityBin& bin : promise.bins) {
     if (bin.count == 0) continue;
     rows.push_back({fmt::format("{:.1f} to {:.1f}", bin.low, bin.high), std::to_string(bin.count),

@@ -10,7 +10,9 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "trial_runner/agent/replacement.h"
 #include "tuner/base/clock.h"
 #include "tuner/cli/agent_replacement.h"
@@ -56,8 +58,11 @@ absl::StatusOr<AgentOptions> CheckAgent(const AgentArguments& arguments) {
     return absl::InvalidArgumentError("--join \"" + options.service_address +
                                       "\": must be HOST:PORT, e.g. " + kDefaultService);
   }
-  if (!(arguments.drain_on_term_s >= 0) || !(arguments.drain_on_usr1_s >= 0)) {
-    return absl::InvalidArgumentError("--drain-on-term and --drain-on-usr1: 0 or more seconds");
+  for (const auto& [option, seconds] : {std::pair("--drain-on-term", arguments.drain_on_term_s),
+                                        std::pair("--drain-on-usr1", arguments.drain_on_usr1_s)}) {
+    if (seconds >= 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " ", seconds, ": must be 0 or more seconds"));
   }
   if (options.node_name.empty()) options.node_name = HostName();
   ESPALIER_RETURN_IF_ERROR(MakeDirectory(options.directory));
@@ -159,33 +164,34 @@ VerbAction AddAgent(CLI::App& app) {
   a->network.AddTo(app);
   app.add_option("--name", a->options.node_name,
                  "Name of this node, unique in the pool (default: the host's name)");
-  app.add_option("--dir", a->options.directory, "Where logs, parameters and checkpoints go")
+  app.add_option("--dir", a->options.directory, "Folder for logs, parameters and checkpoints")
       ->capture_default_str();
-  app.add_option("--shared-dir", a->options.shared_directory,
-                 "A folder that all agents of the pool see, perhaps under other paths: checkpoints "
-                 "go there, and none is copied (default: agents fetch them from one another)");
+  app.add_option(
+      "--shared-dir", a->options.shared_directory,
+      "A folder that all agents of the pool share, perhaps under different paths: checkpoints go "
+      "there and are not copied (default: agents fetch them from one another)");
   app.add_option("--token-file", a->token_file,
-                 "File with a token of the service, as its join line gives it: it also says by "
-                 "which certificate the service is known");
+                 "File with the token that `tuner serve` prints for agents; it carries the hash of "
+                 "the service's certificate");
   app.add_option("--tls-ca", a->tls_ca,
                  "PEM file of the certificates to trust instead, for a service with --tls-cert");
   app.add_option("--http", a->options.http_address,
-                 "The service's HTTP address, HOST:PORT or a URL, which trials reach through this "
-                 "agent (default: none)");
+                 "The service's HTTP address, HOST:PORT or a URL, for trials, which reach it "
+                 "through this agent (default: none)");
   app.add_flag("--spot", a->options.spot, "The machine may be taken away at short notice");
-  app.add_option("--drain-on-term", a->drain_on_term_s,
-                 "SIGTERM says that the machine goes away in so many seconds: trials are moved or "
-                 "checkpointed first, then the agent ends (as Kubernetes and clouds end machines); "
-                 "0: it ends at once")
+  app.add_option(
+         "--drain-on-term", a->drain_on_term_s,
+         "On SIGTERM, as Kubernetes and clouds send it, the machine goes away in this many "
+         "seconds: trials move or save a checkpoint first, then the agent ends; 0: it ends at once")
       ->capture_default_str();
   app.add_option("--drain-on-usr1", a->drain_on_usr1_s,
-                 "SIGUSR1 says that the machine goes away in so many seconds (as Slurm's "
-                 "--signal=USR1@120 does, or a watcher of a cloud's notice)")
+                 "On SIGUSR1, as Slurm's --signal=USR1@120 or a script that watches for a cloud's "
+                 "notice sends it, the machine goes away in this many seconds")
       ->capture_default_str();
   app.add_flag("--replace", a->replace,
-               "Do not start an agent: have the one that runs as --name in --dir replaced by this "
-               "release, with the arguments it was started with. Its trials train on. SIGHUP does "
-               "the same with the program that lies where the agent was started from")
+               "Do not start an agent, but replace the one that runs as --name in --dir by this "
+               "release, with the arguments it was started with; its trials train on. SIGHUP does "
+               "the same, with the program at the path from which the agent was started")
       ->excludes(join);
   app.add_option(kTakeOverOption, a->options.take_over)->group("");
   app.add_flag(kTryOption, a->check_handover)->group("");

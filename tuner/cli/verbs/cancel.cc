@@ -42,7 +42,7 @@ VerbAction AddCancel(CLI::App& app) {
   AddStudyName(app, a->study);
   a->service.AddTo(app);
   AddTrialNumber(app, a->trial);
-  app.add_flag("--pruned", a->pruned, "It ends as PRUNED, with its last value (default: as FAIL)");
+  app.add_flag("--pruned", a->pruned, "End it as PRUNED, with its last value (default: as FAIL)");
   app.add_option("--reason", a->reason, "Why, for the study's record");
   return [a] {
     return WithClient("cancel", a->service, [a](Client& client) { return Cancel(client, *a); });

@@ -65,19 +65,19 @@ absl::StatusOr<std::string> AskByHttp(const ClientOptions& options) {
   return answer;
 }
 
-enum class Frontend { kGrpc, kHttp };
+enum class EndpointProtocol { kGrpc, kHttp };
 
 // Which of a service's endpoints that is. An error if nothing answers, if it is another program, or
 // if the token is not good there.
-absl::StatusOr<Frontend> LookAtEndpoint(const ClientOptions& options) {
+absl::StatusOr<EndpointProtocol> LookAtEndpoint(const ClientOptions& options) {
   const absl::Status grpc = Client(options).ListStudies().status();
   // The token's role may not list studies: it is an endpoint all the same.
-  if (grpc.ok() || absl::IsPermissionDenied(grpc)) return Frontend::kGrpc;
+  if (grpc.ok() || absl::IsPermissionDenied(grpc)) return EndpointProtocol::kGrpc;
   if (!absl::IsUnavailable(grpc)) return grpc;
   const absl::StatusOr<std::string> answer = AskByHttp(options);
   if (!answer.ok() || !answer->starts_with("HTTP/1.")) return grpc;
   if (answer->substr(0, answer->find('\r')).find(" 401") == std::string::npos)
-    return Frontend::kHttp;
+    return EndpointProtocol::kHttp;
   const std::size_t body = answer->find("\r\n\r\n");
   return absl::UnauthenticatedError(body == std::string::npos ? *answer : answer->substr(body + 4));
 }
@@ -102,7 +102,7 @@ absl::StatusOr<std::unique_ptr<Forwarder>> OpenPort(const ConnectArguments& argu
         "user, makes one");
   }
   options.timeout_s = kAnswer_s;
-  ESPALIER_ASSIGN_OR_RETURN(const Frontend frontend, LookAtEndpoint(options));
+  ESPALIER_ASSIGN_OR_RETURN(const EndpointProtocol protocol, LookAtEndpoint(options));
   ESPALIER_ASSIGN_OR_RETURN(const int listener, ListenFor(arguments, where));
   const auto failed = [](const absl::Status& status) {
     std::fprintf(stderr, "tuner connect: %s\n", std::string(status.message()).c_str());
@@ -116,7 +116,7 @@ absl::StatusOr<std::unique_ptr<Forwarder>> OpenPort(const ConnectArguments& argu
   ESPALIER_ASSIGN_OR_RETURN(const HostPort opened, ParseHostPort(here));
   std::printf("%s is the service at %s, for programs of this user\n", here.c_str(),
               address.c_str());
-  if (frontend == Frontend::kGrpc) {
+  if (protocol == EndpointProtocol::kGrpc) {
     std::printf("  optuna.storages.GrpcStorageProxy(host=\"%s\", port=%d)\n", opened.host.c_str(),
                 opened.port);
   } else {
@@ -148,15 +148,15 @@ ExitCode Connect(const ConnectArguments& arguments) {
 VerbAction AddConnect(CLI::App& app) {
   auto a = std::make_shared<ConnectArguments>();
   app.add_option("service", a->services,
-                 "A service's address for gRPC or HTTP, HOST:PORT; also several")
+                 "A service's gRPC or HTTP address, HOST:PORT; may be several")
       ->required()
       ->type_name("HOST:PORT");
   app.add_option("--listen", a->listen,
-                 "Address of loopback to open instead of 127.0.0.1 with the same port (or a free "
-                 "one, where that is taken)");
+                 "Loopback address to listen on, HOST:PORT (default: 127.0.0.1 with the service's "
+                 "port, or a free port where that is taken)");
   app.add_option("--token-file", a->service.token_file,
                  "File with your token (default: ESPALIER_TOKEN_FILE), which is added to each "
-                 "request. Its last part says by which certificate the service is known");
+                 "request. Its last part is the hash of the service's certificate");
   app.add_option("--tls-ca", a->service.tls_ca,
                  "PEM file of the certificates to trust instead (default: ESPALIER_TLS_CA)");
   return [a] { return Connect(*a); };

@@ -44,7 +44,7 @@ absl::StatusOr<ExitCode> Check(const DbArguments& arguments) {
   if (clean) return ExitCode::kOk;
   std::fflush(stdout);
   std::fprintf(stderr,
-               "tuner db check: %s is not sound; keep it, and go on with a copy made before\n",
+               "tuner db check: %s is damaged; keep it, and continue with an earlier backup\n",
                arguments.file.c_str());
   return ExitCode::kFailed;
 }
@@ -87,7 +87,8 @@ absl::StatusOr<OptunaImportOptions> ImportOptions(const DbArguments& arguments) 
     const bool added =
         options.names.emplace(rename.substr(0, equals), rename.substr(equals + 1)).second;
     if (!added) {
-      return absl::InvalidArgumentError("--rename \"" + rename + "\": has another name already");
+      return absl::InvalidArgumentError("--rename \"" + rename +
+                                        "\": this study is renamed already by another --rename");
     }
   }
   if (arguments.times == "utc") options.times = OptunaTimes::kUtc;
@@ -131,14 +132,9 @@ absl::StatusOr<ExitCode> ExportToOptuna(const DbArguments& arguments) {
   return ExitCode::kOk;
 }
 
-using Action = absl::StatusOr<ExitCode> (*)(const DbArguments&);
+using DbPart = VerbPart<DbArguments>;
 
-struct Part {
-  CLI::App* app;
-  Action action;
-};
-
-ExitCode Run(const Part& part, const DbArguments& arguments) {
+ExitCode Run(const DbPart& part, const DbArguments& arguments) {
   const std::string verb = "db " + part.app->get_name();
   const absl::StatusOr<ExitCode> code = part.action(arguments);
   if (code.ok()) return *code;
@@ -172,19 +168,19 @@ void AddStudies(CLI::App& part, DbArguments& arguments) {
 }
 
 CLI::App* AddDbCheck(CLI::App& app, DbArguments& a) {
-  CLI::App* part = AddPart(
-      app, "check",
-      "Say whether a database is whole: structure, schema, references, numbering, contents. "
-      "Writes nothing; a service may have it open. Exits with 1 unless all is well",
-      "check espalier.db");
+  CLI::App* part =
+      AddPart(app, "check",
+              "Check a database: structure, schema, references, numbering, contents. Writes "
+              "nothing; a service may have it open. Exits with 1 if anything is wrong",
+              "check espalier.db");
   AddFile(*part, a, "Database of a service");
   return part;
 }
 
 CLI::App* AddDbBackup(CLI::App& app, DbArguments& a) {
   CLI::App* part = AddPart(app, "backup",
-                           "Copy a database, also while a service writes to it. The copy is "
-                           "checked, and is there only when it is complete",
+                           "Copy a database, even while a service writes to it. The copy is "
+                           "checked, and appears only once it is complete",
                            "backup espalier.db espalier-monday.db");
   AddFile(*part, a, "Database of a service");
   AddTo(*part, a, "The copy; no such file may exist");
@@ -193,7 +189,7 @@ CLI::App* AddDbBackup(CLI::App& app, DbArguments& a) {
 
 CLI::App* AddDbCompact(CLI::App& app, DbArguments& a) {
   CLI::App* part = AddPart(app, "compact",
-                           "Give the room of deleted studies back to the disk, and empty the "
+                           "Return the space of deleted studies to the disk, and empty the "
                            "write-ahead log. No service may have the file open",
                            "compact espalier.db");
   AddFile(*part, a, "Database of a service");
@@ -203,12 +199,11 @@ CLI::App* AddDbCompact(CLI::App& app, DbArguments& a) {
 CLI::App* AddDbSetAside(CLI::App& app, DbArguments& a) {
   CLI::App* part = AddPart(
       app, "set-aside",
-      "Move the studies with records that cannot be loaded, for which no service starts, to a "
-      "database of their own, as they are; the others stay and load. No service may have the "
-      "file open",
+      "Move studies whose records cannot be loaded, which keeps a service from starting, unchanged "
+      "to a database of their own; the others stay and load. No service may have the file open",
       "set-aside espalier.db damaged.db");
   AddFile(*part, a, "Database of a service");
-  AddTo(*part, a, "Where they go; no such file may exist");
+  AddTo(*part, a, "Database to move them to; no such file may exist");
   return part;
 }
 
@@ -219,15 +214,15 @@ CLI::App* AddDbImport(CLI::App& app, DbArguments& a) {
                            "the database open",
                            "import-optuna example.db espalier.db --study mine --rename mine=ours");
   AddFile(*part, a, "Optuna's SQLite file; it is only read");
-  AddTo(*part, a, "Database of a service; created if absent");
+  AddTo(*part, a, "Database of a service; created if it does not exist");
   AddStudies(*part, a);
-  part->add_option("--rename", a.renames, "Name a study anew; may be given several times")
+  part->add_option("--rename", a.renames, "Rename a study; may be given several times")
       ->type_name("OLD=NEW")
       ->expected(1)
       ->take_all();
   part->add_option("--times", a.times,
-                   "How the file's datetimes are meant: utc, as Optuna 5 writes them, local, as "
-                   "4 does, or auto: by the version that made the file")
+                   "Time zone of the file's datetimes: utc, as Optuna 5 writes them; local, as "
+                   "Optuna 4 does; auto: by the version that made the file")
       ->check(CLI::IsMember({"auto", "utc", "local"}))
       ->capture_default_str();
   return part;
@@ -249,13 +244,13 @@ CLI::App* AddDbExport(CLI::App& app, DbArguments& a) {
 VerbAction AddDb(CLI::App& app) {
   auto a = std::make_shared<DbArguments>();
   app.require_subcommand(1);
-  return [a, parts = std::vector<Part>{{AddDbCheck(app, *a), Check},
-                                       {AddDbBackup(app, *a), BackUp},
-                                       {AddDbCompact(app, *a), Compact},
-                                       {AddDbSetAside(app, *a), SetAside},
-                                       {AddDbImport(app, *a), ImportFromOptuna},
-                                       {AddDbExport(app, *a), ExportToOptuna}}] {
-    for (const Part& part : parts) {
+  return [a, parts = std::vector<DbPart>{{AddDbCheck(app, *a), Check},
+                                         {AddDbBackup(app, *a), BackUp},
+                                         {AddDbCompact(app, *a), Compact},
+                                         {AddDbSetAside(app, *a), SetAside},
+                                         {AddDbImport(app, *a), ImportFromOptuna},
+                                         {AddDbExport(app, *a), ExportToOptuna}}] {
+    for (const DbPart& part : parts) {
       if (part.app->parsed()) return Run(part, *a);
     }
     return ExitCode::kBadInput;

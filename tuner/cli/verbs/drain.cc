@@ -27,12 +27,12 @@ absl::StatusOr<ExitCode> Drain(Client& client, const DrainArguments& arguments) 
   if (!node.draining()) {
     std::printf("node %s takes trials again\n", node.name().c_str());
   } else if (arguments.undo) {
-    std::printf("node %s still drains: its own agent says that it goes away\n",
+    std::printf("node %s is still draining: its own agent says that it goes away\n",
                 node.name().c_str());
   } else if (node.holders_size() == 0) {
-    std::printf("node %s is empty, and stays so\n", node.name().c_str());
+    std::printf("node %s is empty, and stays empty\n", node.name().c_str());
   } else {
-    std::printf("node %s drains; %s held there still\n", node.name().c_str(),
+    std::printf("node %s is draining; %s still held there\n", node.name().c_str(),
                 Count(node.holders_size(), "slot").c_str());
   }
   return ExitCode::kOk;
@@ -47,10 +47,10 @@ VerbAction AddDrain(CLI::App& app) {
       ->type_name("NODE");
   a->service.AddTo(app);
   app.add_option("--within", a->within_s,
-                 "Seconds after which what is still there is shrunk, or paused with a checkpoint "
-                 "(default: it may run to its end)")
+                 "Seconds after which trials that are still there are shrunk, or paused with a "
+                 "checkpoint (default: they may run to their end)")
       ->check(CLI::NonNegativeNumber);
-  app.add_flag("--undo", a->undo, "Let it take trials again");
+  app.add_flag("--undo", a->undo, "Let the node take trials again");
   return [a] {
     return WithClient("drain", a->service, [a](Client& client) { return Drain(client, *a); });
   };

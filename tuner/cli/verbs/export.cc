@@ -33,13 +33,12 @@ VerbAction AddExport(CLI::App& app) {
   AddStudyName(app, a->study);
   a->source.AddTo(app);
   app.add_option("--format", a->format,
-                 "csv: one row a trial and reported step, with its parameters, step, value, "
-                 "at_s (seconds since the study's creation), global_batch_size, slots held then, "
-                 "and the trial's final_value, started_s, ended_s, slot_seconds, restarts, "
-                 "reason and, where nodes have prices, paid. json: everything, as StudyDetails of "
-                 "tuner.proto: also the slots held "
-                 "over time and the decisions (a service tells the newest 20,000, a file with "
-                 "--db has all)")
+                 "csv: one row per trial and reported step, with its parameters, step, value, at_s "
+                 "(seconds since the study's creation), global_batch_size, slots held at that "
+                 "time, and the trial's final_value, started_s, ended_s, slot_seconds, restarts, "
+                 "reason and, where nodes have prices, paid. json: everything, as StudyDetails in "
+                 "tuner.proto, with the slots held over time and the decisions (a service sends "
+                 "the newest 20,000; --db reads all)")
       ->check(CLI::IsMember({"csv", "json"}))
       ->capture_default_str();
   app.add_option("--out", a->out, "File to write (default: stdout)");

@@ -47,7 +47,8 @@ VerbAction AddLogs(CLI::App& app) {
   AddStudyName(app, a->study);
   a->source.AddTo(app);
   AddTrialNumber(app, a->trial)->check(CLI::NonNegativeNumber);
-  app.add_option("-n,--lines", a->lines, "Only the last so many lines (default: the newest MiB)")
+  app.add_option("-n,--lines", a->lines,
+                 "Show only this many lines, the last ones (default: the newest MiB)")
       ->check(CLI::PositiveNumber);
   return [a] {
     return WithSource("logs", a->source, [a](StudySource& source) { return Logs(source, *a); });

@@ -24,7 +24,7 @@ struct PinArguments {
 absl::StatusOr<ExitCode> Pin(Client& client, const PinArguments& arguments) {
   if (arguments.slots < 0) {
     return absl::InvalidArgumentError(
-        fmt::format("--slots {}: must be 0 (back to the allocator) or more", arguments.slots));
+        fmt::format("--slots {}: must be 0 (to unpin the trial) or more", arguments.slots));
   }
   v1::PinTrialRequest request;
   request.set_study(arguments.study);
@@ -32,9 +32,9 @@ absl::StatusOr<ExitCode> Pin(Client& client, const PinArguments& arguments) {
   request.set_slots(arguments.slots);
   ESPALIER_ASSIGN_OR_RETURN(const v1::Trial trial, client.PinTrial(request));
   if (trial.pinned_slots() == 0) {
-    std::printf("trial %ld is the allocator's again\n", static_cast<long>(trial.number()));
+    std::printf("trial %ld is no longer pinned\n", static_cast<long>(trial.number()));
   } else {
-    std::printf("trial %ld is held at %s\n", static_cast<long>(trial.number()),
+    std::printf("trial %ld is pinned to %s\n", static_cast<long>(trial.number()),
                 Count(trial.pinned_slots(), "slot").c_str());
   }
   return ExitCode::kOk;
@@ -47,7 +47,7 @@ VerbAction AddPin(CLI::App& app) {
   AddStudyName(app, a->study);
   a->service.AddTo(app);
   AddTrialNumber(app, a->trial);
-  app.add_option("--slots", a->slots, "Slots to hold; 0: back to the allocator")->required();
+  app.add_option("--slots", a->slots, "Number of slots; 0: unpin the trial")->required();
   return [a] {
     return WithClient("pin", a->service, [a](Client& client) { return Pin(client, *a); });
   };

@@ -40,7 +40,7 @@ std::vector<Kind> Kinds() {
 }
 
 constexpr const char* kHowToGiveOptions =
-    "Options of one: {\"name\": \"asha\", \"eta\": 4} in a study file, asha:eta=4 on the command "
+    "To give options: {\"name\": \"asha\", \"eta\": 4} in a study file, asha:eta=4 on the command "
     "line;\n--engine-option account=vision for an engine's.\n";
 
 std::string KindText(const Kind& kind) {
@@ -102,7 +102,7 @@ void PrintJson() {
 
 VerbAction AddPlugins(CLI::App& app) {
   auto as_json = std::make_shared<bool>(false);
-  app.add_flag("--json", *as_json, "As JSON, each option's range as JSON Schema writes it");
+  app.add_flag("--json", *as_json, "Print JSON, with each option's range as in JSON Schema");
   return [as_json] {
     *as_json ? PrintJson() : PrintText();
     return ExitCode::kOk;

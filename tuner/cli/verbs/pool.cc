@@ -34,7 +34,7 @@ std::string NodeText(const v1::Node& node) {
   if (node.draining()) parts.push_back(node.holders_size() > 0 ? "draining" : "drained");
   if (node.draining() && node.drain_ends_at() > 0) {
     const double left_s = node.drain_ends_at() - Seconds(Now());
-    parts.push_back(left_s > 0 ? "goes in " + FormatDuration(left_s) : "its time is over");
+    parts.push_back(left_s > 0 ? "goes in " + FormatDuration(left_s) : "its time is up");
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -92,7 +92,7 @@ absl::StatusOr<ExitCode> SetPolicy(Client& client, const PluginSpec& policy) {
   request.set_name(policy.name);
   request.mutable_options()->insert(policy.options.begin(), policy.options.end());
   ESPALIER_ASSIGN_OR_RETURN(const v1::Pool pool, client.SetPoolPolicy(request));
-  std::printf("the pool is divided by %s from now on\n", pool.policy().c_str());
+  std::printf("the pool's policy is now %s\n", pool.policy().c_str());
   return ExitCode::kOk;
 }
 
@@ -118,8 +118,8 @@ VerbAction AddPool(CLI::App& app) {
   auto a = std::make_shared<PoolArguments>();
   a->service.AddTo(app);
   app.add_option("--policy", a->policy,
-                 "Divide the pool by this policy from now on, NAME or NAME:option=value,...: kept "
-                 "over restarts of the service, and in the record of its studies")
+                 "Set the policy that divides the pool's slots, NAME or NAME:option=value,...; it "
+                 "is kept across restarts of the service, and recorded in its studies")
       ->type_name("POLICY");
   app.footer(app.get_footer() + PoliciesHelp());
   return [a] { return ShowOrSetPool(*a); };

@@ -53,14 +53,15 @@ VerbAction AddReport(CLI::App& app) {
   auto a = std::make_shared<ReportArguments>();
   AddStudyName(app, a->study);
   a->source.AddTo(app);
-  app.add_option("--format", a->format,
-                 "html: a page with pictures. text: what the sweep showed by scaling rule and "
-                 "batch size, a table for the terminal")
+  app.add_option(
+         "--format", a->format,
+         "html: a page with charts; text: a table that compares scaling rules and batch sizes")
       ->check(CLI::IsMember({"html", "text"}))
       ->capture_default_str();
-  app.add_option("--target", a->target,
-                 "Value of the metric by whose time batch sizes and scaling rules are compared "
-                 "(default: the study's target, else the best value that each of them reached)");
+  app.add_option(
+      "--target", a->target,
+      "Value of the metric: batch sizes and scaling rules are compared by the time to reach it "
+      "(default: the study's target, else the best value that all of them reached)");
   app.add_option("--out", a->out, "File to write (default: report.html; text: stdout)");
   return [a] {
     return WithSource("report", a->source, [a](StudySource& source) { return Report(source, *a); });

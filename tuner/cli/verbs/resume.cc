@@ -1,5 +1,7 @@
 // `tuner resume`: takes up a stopped or ended study again.
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -21,8 +23,13 @@ struct ResumeArguments {
 };
 
 absl::StatusOr<ExitCode> Resume(Client& client, const ResumeArguments& arguments) {
-  if (arguments.max_trials < 0 || !(arguments.time_limit_s >= 0)) {
-    return absl::InvalidArgumentError("--trials and --time-limit must be more than 0");
+  if (arguments.max_trials < 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("--trials {}: must be 1 or more", arguments.max_trials));
+  }
+  if (!(arguments.time_limit_s >= 0)) {
+    return absl::InvalidArgumentError(
+        fmt::format("--time-limit {}: must be more than 0 seconds", arguments.time_limit_s));
   }
   v1::ResumeStudyRequest request;
   request.set_name(arguments.study);
@@ -40,9 +47,10 @@ VerbAction AddResume(CLI::App& app) {
   auto a = std::make_shared<ResumeArguments>();
   AddStudyName(app, a->study);
   a->service.AddTo(app);
-  app.add_option("--trials", a->max_trials, "New limit on all trials (default: as it was)");
+  app.add_option("--trials", a->max_trials,
+                 "New limit on the number of trials in all (default: unchanged)");
   app.add_option("--time-limit", a->time_limit_s,
-                 "New limit on running time in seconds (default: as it was)");
+                 "New limit on the running time in seconds (default: unchanged)");
   return [a] {
     return WithClient("resume", a->service, [a](Client& client) { return Resume(client, *a); });
   };

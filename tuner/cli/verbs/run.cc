@@ -14,19 +14,20 @@ VerbAction AddRun(CLI::App& app) {
   app.footer(app.get_footer() + PoliciesHelp());
   app.add_option("study", a->study_file, "Study file")->required()->type_name("STUDY.json");
   app.add_option("--dir", a->directory,
-                 "Where database, logs, trials and report go (default: espalier-runs/NAME)");
+                 "Folder for the database, logs, trials and report (default: espalier-runs/NAME)");
   a->node.AddTo(app);
   app.add_option("--grpc", a->grpc_address, "Address for agents and clients, HOST:PORT")
       ->capture_default_str();
   app.add_option("--http", a->http_address, "Address for REST, metrics and health, HOST:PORT")
       ->capture_default_str();
   app.add_option("--token-file", a->token_file,
-                 "File with the token that clients and agents must show; needed for addresses "
+                 "File with the token that clients and agents must present; required for addresses "
                  "other than loopback");
   AddTimeoutsTo(app, a->timeouts);
-  app.add_option("--report", a->report, "Where the report goes (default: DIR/report.html)");
-  auto* memory = app.add_flag("--memory", a->memory, "Keep the study in memory only: no resuming");
-  app.add_flag("--fresh", a->fresh, "Begin anew; an earlier run is moved to DIR/old-N")
+  app.add_option("--report", a->report, "Report to write (default: DIR/report.html)");
+  auto* memory =
+      app.add_flag("--memory", a->memory, "Keep the study in memory only; it cannot be resumed");
+  app.add_flag("--fresh", a->fresh, "Start over; an earlier run is moved to DIR/old-N")
       ->excludes(memory);
   app.add_flag("--quiet", a->quiet, "Print only the result");
   return [a] { return Run(*a); };

@@ -158,47 +158,52 @@ VerbAction AddServe(CLI::App& app) {
   app.add_option("--http", a->options.http_address,
                  "Address for REST, metrics and health, HOST:PORT (default: none)");
   auto* dashboard = app.add_option("--dashboard", a->options.dashboard_address,
-                                   "Also serve optuna-dashboard here, HOST:PORT");
+                                   "Also serve optuna-dashboard at this address, HOST:PORT");
   app.add_option("--dashboard-dir", a->dashboard.page_folder,
-                 "Its pages: the folder of an installed Python package optuna_dashboard")
+                 "Folder of the installed Python package optuna_dashboard, which holds the "
+                 "dashboard's pages")
       ->needs(dashboard);
-  app.add_option("--artifacts", a->dashboard.artifact_folder,
-                 "Where files of trials are kept, as Optuna's FileSystemArtifactStore does")
+  app.add_option(
+         "--artifacts", a->dashboard.artifact_folder,
+         "Folder for the trials' artifacts, laid out as by Optuna's FileSystemArtifactStore")
       ->needs(dashboard);
-  app.add_option("--db", a->options.database, "SQLite file; created if absent")->required();
-  app.add_option("--token-file", a->token_file,
-                 "File with a shared token that all must show, on loopback too, and that lets them "
-                 "do everything (default: none; `tuner token` makes tokens for one user and role)");
-  app.add_flag("--plaintext", a->options.plaintext,
-               "Speak in the clear also on addresses that are not loopback, where the service else "
-               "makes a certificate of its own, whose hash its tokens carry");
+  app.add_option("--db", a->options.database, "SQLite file; created if it does not exist")
+      ->required();
+  app.add_option(
+      "--token-file", a->token_file,
+      "File with one token that everybody must present, even on loopback, and that permits "
+      "everything (default: none; `tuner token` creates tokens with a role each)");
+  app.add_flag(
+      "--plaintext", a->options.plaintext,
+      "Do not encrypt on addresses other than loopback. Without this option or --tls-cert, the "
+      "service makes a certificate for them, and its tokens carry the certificate's hash");
   app.add_flag("--open-loopback", a->options.open_loopback,
-               "Let all users of this machine in as the service's own: they can then run commands "
-               "as whoever runs an agent");
+               "Give every user of this machine the rights of the service's own user: they can "
+               "then run commands as any user who runs an agent");
   auto* key = app.add_option("--tls-key", a->options.tls.key,
                              "PEM file with the private key of --tls-cert");
   app.add_option("--tls-cert", a->options.tls.certificate,
-                 "Speak TLS on all addresses: PEM file with the service's certificate, and those "
-                 "that vouch for it")
+                 "Use TLS on all addresses: PEM file with the service's certificate and its chain")
       ->needs(key);
   key->needs("--tls-cert");
   app.add_option("--lease", a->options.lease_s,
-                 "Seconds of silence after which an agent's trials are taken as lost")
+                 "Seconds without a message from an agent after which its trials count as lost")
       ->capture_default_str();
   app.add_option("--client-lease", a->options.client_lease.seconds,
-                 "Seconds without a write after which a trial that an Optuna client runs is taken "
-                 "as failed (default: clients may be silent for ever)");
+                 "Seconds without a write after which a trial that an Optuna client runs counts as "
+                 "failed (default: no limit)");
   app.add_option("--client-retries", a->options.client_lease.max_retries,
-                 "With --client-lease: queue such a trial again so often, with its parameters")
+                 "With --client-lease: how many times such a trial is enqueued again, with the "
+                 "same parameters")
       ->capture_default_str();
   app.add_option("--slot-lease", a->options.slot_lease_s,
-                 "Seconds without a word after which an Optuna client loses the slots that it "
+                 "Seconds without a renewal after which an Optuna client loses the slots that it "
                  "holds for a trial")
       ->capture_default_str();
   AddTimeoutsTo(app, a->options.timeouts);
   app.add_option("--policy", a->policy,
-                 "By which the slots of the pool are divided, NAME or NAME:option=value,...; one "
-                 "that `tuner pool --policy` has set since stands over it")
+                 "Policy that divides the pool's slots, NAME or NAME:option=value,...; a policy "
+                 "set by `tuner pool --policy` takes precedence")
       ->type_name("POLICY")
       ->capture_default_str();
   app.footer(app.get_footer() + PoliciesHelp());

@@ -48,11 +48,11 @@ absl::Status CheckIsJson(const std::string& file, const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return absl::InvalidArgumentError(file + ": is empty");
   if (text[first] == '{' || text[first] == '[') return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      file,
-      ": is not JSON. Of YAML, which NNI takes too, make JSON with: python3 -c 'import json, "
-      "sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout, indent=2)' < space.yml > "
-      "space.json"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(file,
+                   ": is not JSON. To convert YAML, which NNI accepts too, use: python3 -c 'import "
+                   "json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout, indent=2)' < "
+                   "space.yml > space.json"));
 }
 
 // Where the space is: a study file has it under "search_space", or names another file there.
@@ -137,7 +137,7 @@ absl::StatusOr<ExitCode> Convert(const SpaceArguments& arguments) {
     return absl::InvalidArgumentError(
         absl::StrCat(NameOf(arguments.file), ": ", converted.flaws.size(),
                      converted.flaws.size() == 1 ? " parameter has" : " parameters have",
-                     " no equal in Optuna's format; nothing was converted"));
+                     " no equivalent in Optuna's format; nothing was converted"));
   }
   for (const std::string& note : converted.notes) {
     std::fprintf(stderr, "note: %s\n", note.c_str());
@@ -146,12 +146,7 @@ absl::StatusOr<ExitCode> Convert(const SpaceArguments& arguments) {
   return ExitCode::kOk;
 }
 
-using Action = absl::StatusOr<ExitCode> (*)(const SpaceArguments&);
-
-struct Part {
-  CLI::App* app;
-  Action action;
-};
+using SpacePart = VerbPart<SpaceArguments>;
 
 CLI::App* AddPart(CLI::App& app, SpaceArguments& arguments, const char* name, const char* purpose,
                   const char* examples) {
@@ -165,39 +160,38 @@ CLI::App* AddPart(CLI::App& app, SpaceArguments& arguments, const char* name, co
   return part;
 }
 
-void AddSample(CLI::App& app, SpaceArguments& arguments, std::vector<Part>& parts) {
-  CLI::App* sample =
-      AddPart(app, arguments, "sample",
-              "Print parameters drawn from a search space: those that a study with the random "
-              "sampler and this seed tries, repetitions included",
-              "  tuner space sample space.json -n 20 --seed 7\n"
-              "  tuner space sample space.json -n 1000 --format csv > draws.csv\n"
-              "  tuner space sample space.json --seed 7 --as-nni\n");
+void AddSample(CLI::App& app, SpaceArguments& arguments, std::vector<SpacePart>& parts) {
+  CLI::App* sample = AddPart(app, arguments, "sample",
+                             "Print parameters drawn from a search space: those that a study with "
+                             "the random sampler and this seed would try, repetitions included",
+                             "  tuner space sample space.json -n 20 --seed 7\n"
+                             "  tuner space sample space.json -n 1000 --format csv > draws.csv\n"
+                             "  tuner space sample space.json --seed 7 --as-nni\n");
   constexpr int kMostDrawn = 1'000'000;
-  sample->add_option("-n,--count", arguments.count, "How many")
+  sample->add_option("-n,--count", arguments.count, "Number of draws")
       ->check(CLI::Range(1, kMostDrawn))
       ->capture_default_str();
   sample->add_option("--seed", arguments.seed, "The same seed gives the same values everywhere")
       ->capture_default_str();
   sample
       ->add_option("--format", arguments.format,
-                   "json: one object a line, as trials get it; csv: flat names")
+                   "json: one object per line, as trials get it; csv: a column for each parameter")
       ->check(CLI::IsMember({"json", "csv"}))
       ->capture_default_str();
-  sample->add_flag("--as-nni", arguments.as_nni,
-                   "Draw what NNI's Random tuner draws with this seed, before it replaces "
-                   "repetitions");
+  sample->add_flag(
+      "--as-nni", arguments.as_nni,
+      "Draw what NNI's Random tuner would draw with this seed, before it replaces repetitions");
   parts.push_back({sample, Sample});
 }
 
-void AddConvert(CLI::App& app, SpaceArguments& arguments, std::vector<Part>& parts) {
-  CLI::App* convert =
-      AddPart(app, arguments, "convert",
-              "Write a search space in the other format. What that cannot express is named, and "
-              "nothing is written",
-              "  tuner space convert space.json --to optuna > distributions.json\n"
-              "  tuner space convert distributions.json --to nni\n");
-  convert->add_option("--to", arguments.to, "Format: nni (ours, too) or optuna")
+void AddConvert(CLI::App& app, SpaceArguments& arguments, std::vector<SpacePart>& parts) {
+  CLI::App* convert = AddPart(app, arguments, "convert",
+                              "Write a search space in the other format. If that format cannot "
+                              "express it all, say what is missing and write nothing",
+                              "  tuner space convert space.json --to optuna > distributions.json\n"
+                              "  tuner space convert distributions.json --to nni\n");
+  convert
+      ->add_option("--to", arguments.to, "Target format: nni (which Espalier uses, too) or optuna")
       ->check(CLI::IsMember({"nni", "optuna"}))
       ->required();
   parts.push_back({convert, Convert});
@@ -208,10 +202,10 @@ void AddConvert(CLI::App& app, SpaceArguments& arguments, std::vector<Part>& par
 VerbAction AddSpace(CLI::App& app) {
   auto arguments = std::make_shared<SpaceArguments>();
   app.require_subcommand(1);
-  std::vector<Part> parts;
+  std::vector<SpacePart> parts;
   parts.push_back({AddPart(app, *arguments, "check",
-                           "Say whether a search space is right, or all that is wrong with it, by "
-                           "line and JSON pointer. Exits with 2 unless it is right",
+                           "Check a search space, and list everything that is wrong with it by "
+                           "line and JSON pointer. Exits with 2 if anything is",
                            "  tuner space check space.json\n"
                            "  generate_space.py | tuner space check -\n"),
                    Check});
@@ -223,7 +217,7 @@ VerbAction AddSpace(CLI::App& app) {
   AddSample(app, *arguments, parts);
   AddConvert(app, *arguments, parts);
   return [arguments, parts] {
-    for (const Part& part : parts) {
+    for (const SpacePart& part : parts) {
       if (!part.app->parsed()) continue;
       const absl::StatusOr<ExitCode> code = part.action(*arguments);
       return code.ok() ? *code : Fail("space " + part.app->get_name(), code.status());

@@ -29,11 +29,11 @@ absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments
   if (!spec.ok()) return absl::InvalidArgumentError(spec.status().message());
   ESPALIER_RETURN_IF_ERROR(Validate(*spec));
   if (!unused.empty()) {
-    std::fprintf(stderr, "tuner submit: of no use here, where agents run the command: %s\n",
+    std::fprintf(stderr, "tuner submit: ignored, as agents run the command: %s\n",
                  absl::StrJoin(unused, ", ").c_str());
   }
   if (const absl::Status found = CheckCommand(*spec); !found.ok()) {
-    std::fprintf(stderr, "tuner submit: on this machine, %s; the agents' machines need it\n",
+    std::fprintf(stderr, "tuner submit: on this machine, %s; the agents' machines must have it\n",
                  std::string(found.message()).c_str());
   }
   v1::CreateStudyRequest request;
@@ -52,11 +52,11 @@ absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments
 
 VerbAction AddSubmit(CLI::App& app) {
   auto a = std::make_shared<SubmitArguments>();
-  app.add_option("study", a->file, "Study file, or a job of AdaptDL's")
+  app.add_option("study", a->file, "Study file, or an AdaptDL job")
       ->required()
       ->type_name("STUDY.json|JOB.yaml");
   a->service.AddTo(app);
-  app.add_flag("--wait", a->wait, "Follow the study until it ends; exits as `tuner run` does");
+  app.add_flag("--wait", a->wait, "Follow the study until it ends, and exit as `tuner run` does");
   app.add_flag("--quiet", a->quiet, "With --wait: print only the result");
   return [a] {
     return WithClient("submit", a->service, [a](Client& client) { return Submit(client, *a); });

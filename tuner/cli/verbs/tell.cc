@@ -34,8 +34,8 @@ absl::StatusOr<std::int64_t> TrialIdOf(const TellArguments& arguments) {
   const char* text = std::getenv("ESPALIER_TRIAL_ID");
   if (text == nullptr) {
     return absl::InvalidArgumentError(
-        "which trial? --trial is not given and ESPALIER_TRIAL_ID is not set; trials have it in "
-        "their environment");
+        "no trial is named: give --trial ID, or call this from within a trial, where "
+        "ESPALIER_TRIAL_ID is set");
   }
   const std::string_view view(text);
   std::int64_t id = 0;
@@ -86,19 +86,18 @@ absl::Status Tell(const TellArguments& arguments) {
 
 VerbAction AddTell(CLI::App& app) {
   auto a = std::make_shared<TellArguments>();
-  app.add_option(
-         "--value", a->value,
-         "Value of the study's metric (also nan, inf). Answered with \"stop\" on stdout when the "
-         "trial should end soon, else \"continue\"")
+  app.add_option("--value", a->value,
+                 "Value of the study's metric (nan and inf are allowed). The answer on stdout is "
+                 "\"stop\" if the trial should end soon, else \"continue\"")
       ->required();
-  app.add_option("--step", a->step, "Step it belongs to, from 1 (default: the next one)");
-  app.add_flag("--final", a->final, "This is the trial's result");
+  app.add_option("--step", a->step,
+                 "Step that the value belongs to, from 1 (default: the next one)");
+  app.add_flag("--final", a->final, "The value is the trial's result");
   app.add_option("--trial", a->trial, "The trial's id (default: ESPALIER_TRIAL_ID)")
       ->check(CLI::PositiveNumber);
-  app.add_option(
-         "--timeout", a->timeout_s,
-         "Seconds to wait for the service. With --step or --final a call that breaks, as when "
-         "the service is restarted, is made again within them")
+  app.add_option("--timeout", a->timeout_s,
+                 "Seconds to wait for the service. With --step or --final, a call that fails "
+                 "because the service restarts is repeated within this time")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   a->service.AddTo(app);

@@ -53,8 +53,8 @@ absl::Status Create(const TokenArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const ClientOptions options, arguments.service.Resolve());
   ESPALIER_ASSIGN_OR_RETURN(const v1::Token token, Client(options).CreateToken(request));
   std::fprintf(stderr,
-               "token %s (%s), role %s, %s; it is shown this once: keep it in a file of mode 0600 "
-               "and name that with --token-file\n",
+               "token %s (%s), role %s, %s; it is shown only once: keep it in a file of mode 0600, "
+               "and give that file as --token-file\n",
                token.name().c_str(), token.id().c_str(), token.role().c_str(),
                token.expires_s() > 0
                    ? ("until " + MomentText(TimeFromSeconds(token.expires_s()))).c_str()
@@ -67,9 +67,9 @@ std::string StateOf(const v1::Token& token) {
   if (token.removed_s() > 0) {
     return "removed " + MomentText(TimeFromSeconds(token.removed_s()));
   }
-  if (token.expires_s() <= 0) return "good for ever";
+  if (token.expires_s() <= 0) return "valid for ever";
   const Time expires = TimeFromSeconds(token.expires_s());
-  return (expires <= Now() ? "ended " : "good until ") + MomentText(expires);
+  return (expires <= Now() ? "expired " : "valid until ") + MomentText(expires);
 }
 
 absl::Status List(const TokenArguments& arguments) {
@@ -88,7 +88,7 @@ absl::Status List(const TokenArguments& arguments) {
 absl::Status Remove(const TokenArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const ClientOptions options, arguments.service.Resolve());
   ESPALIER_ASSIGN_OR_RETURN(const v1::Token token, Client(options).RemoveToken(arguments.token));
-  std::printf("token %s (%s) lets nobody in any more\n", token.name().c_str(), token.id().c_str());
+  std::printf("token %s (%s) is revoked\n", token.name().c_str(), token.id().c_str());
   return absl::OkStatus();
 }
 
@@ -97,21 +97,21 @@ absl::Status Remove(const TokenArguments& arguments) {
 VerbAction AddTokens(CLI::App& app) {
   auto a = std::make_shared<TokenArguments>();
   app.require_subcommand(1);
-  CLI::App* create = app.add_subcommand("create", "Make a token and print it");
+  CLI::App* create = app.add_subcommand("create", "Create a token and print it");
   create->footer(
       "Example:\n  tuner token create --role submit --name ada --expires 90d > ada.token");
   create
       ->add_option("--role", a->role,
-                   "administer: all of it; submit: studies and trials, commands included; view: "
-                   "look; agent: bring a machine in")
+                   "administer: everything; submit: studies and trials, and so any command on the "
+                   "agents; view: reading only; agent: joining the pool")
       ->required()
       ->check(CLI::IsMember({"administer", "submit", "view", "agent"}));
-  create->add_option("--name", a->name, "Whose it is, or what for; unique")->required();
-  create->add_option("--expires", a->expires, "When it ends: 30d, 12h, 45m, 90s or never")
+  create->add_option("--name", a->name, "Its owner or purpose; unique")->required();
+  create->add_option("--expires", a->expires, "Lifetime: 30d, 12h, 45m, 90s or never")
       ->capture_default_str();
-  CLI::App* list = app.add_subcommand("ls", "List tokens (never what is shown)");
+  CLI::App* list = app.add_subcommand("ls", "List tokens, without their text");
   list->footer("Example:\n  tuner token ls");
-  CLI::App* remove = app.add_subcommand("rm", "End a token, at once");
+  CLI::App* remove = app.add_subcommand("rm", "Revoke a token, at once");
   remove->footer("Example:\n  tuner token rm ada");
   remove->add_option("token", a->token, "Its id or its name")->required()->type_name("TOKEN");
   for (CLI::App* part : {create, list, remove}) a->service.AddTo(*part);

@@ -46,8 +46,9 @@ std::string HighPromises(const Reliability& promise) {
     happened += bin.count * bin.happened;
   }
   if (count == 0) return "none of them above 50 %";
-  return fmt::format("of {:.0f} above 50 %, {:.0f} % came true where {:.0f} % were foretold", count,
-                     100 * happened / count, 100 * predicted / count);
+  return fmt::format(
+      "{:.0f} of them above 50 %, of which {:.0f} % came true and {:.0f} % were expected to", count,
+      100 * happened / count, 100 * predicted / count);
 }
 
 }  // namespace
@@ -76,8 +77,8 @@ Reliability PromiseReliability(const v1::StudyDetails& details) {
 
 std::string PromiseLine(const Reliability& promise) {
   if (promise.count == 0) return {};
-  return fmt::format("promise, replayed: {} told, {}; calibration error {:.3f}", promise.count,
-                     HighPromises(promise), promise.expected_calibration_error);
+  return fmt::format("promise, replayed: {} predictions, {}; calibration error {:.3f}",
+                     promise.count, HighPromises(promise), promise.expected_calibration_error);
 }
 
 }  // namespace espalier

@@ -177,6 +177,19 @@ std::vector<std::string> Columns(const std::vector<std::vector<std::string>>& ro
   return lines;
 }
 
+std::vector<std::string> Wrapped(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    const bool fits =
+        !lines.empty() && DisplayWidth(lines.back()) + 1 + DisplayWidth(word) <= width;
+    if (fits) lines.back().append(" ").append(word);
+    if (!fits) lines.emplace_back(word);
+  }
+  return lines;
+}
+
 std::string Count(std::int64_t n, std::string_view singular) {
   return fmt::format("{} {}{}", n, singular, n == 1 ? "" : "s");
 }

@@ -53,6 +53,9 @@ std::string Cut(std::string_view text, std::size_t width);
 // Rows as left-aligned columns, two blanks between; the first row is the heading.
 std::vector<std::string> Columns(const std::vector<std::vector<std::string>>& rows);
 
+// The words of a text in lines of at most `width` columns; a longer word has a line of its own.
+std::vector<std::string> Wrapped(std::string_view text, std::size_t width);
+
 // "1 trial", "2 trials".
 std::string Count(std::int64_t n, std::string_view singular);
 

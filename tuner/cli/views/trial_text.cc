@@ -55,9 +55,9 @@ void AddHistory(const v1::StudyDetails& details, const v1::Trial& trial, double 
   std::vector<std::vector<std::string>> values = {{"step", "value", "at", "batch"}};
   values[0].insert(values[0].end(), figures.begin(), figures.end());
   for (const v1::IntermediateValue& value : trial.values()) {
-    std::vector<std::string>& row = values.emplace_back(
-        std::vector<std::string>{std::to_string(value.step()), FormatValue(value.value()),
-                                 At(details, value.at()), std::to_string(value.batch_size())});
+    std::vector<std::string>& row = values.emplace_back(std::vector<std::string>{
+        std::to_string(value.step()), FormatValue(value.value()), At(details, value.at()),
+        value.batch_size() > 0 ? std::to_string(value.batch_size()) : ""});
     for (const std::string& name : figures) {
       const auto figure = value.extra().find(name);
       row.push_back(figure == value.extra().end() ? "" : FormatValue(figure->second));
@@ -122,6 +122,8 @@ std::string TextOfFigure(const FigureRow& row, const TrainingFigures& figures) {
       if (!(value > 0)) return "";
       return fmt::format("{:.3f} ms, {:.1f} % of it waiting for others", 1000 * value,
                          100 * figures[Figure::kSyncShare]);
+    case ShownAs::kTransport:
+      return std::string(TextOf(GradientTransport(figures.Whole(row.figure))));
     case ShownAs::kNothing:
       return "";
   }
@@ -156,7 +158,7 @@ std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Tr
   lines.Known("promise", trial.promise());
   lines.Known("restarts", trial.restarts());
   lines.Add("checkpoint", trial.checkpoint());
-  lines.Add("  which lies on", absl::StrJoin(trial.checkpoint_nodes(), ", "));
+  lines.Add("  stored on", absl::StrJoin(trial.checkpoint_nodes(), ", "));
   lines.Section("paid for slots", PaymentRows(trial.payments()));
   AddHistory(details, trial, now, lines);
   if (!trial.last_output().empty()) {

@@ -41,10 +41,10 @@ class Nodes {
   void On(const DrainNode& event);
 
   // ---- phases of a step
-  // Loses nodes whose agents have been away for too long, and waits no longer than that for those
-  // of a time before a restart.
+  // Declares nodes lost when their agents have been away for too long, and waits no longer than
+  // that for nodes from before a restart.
   void CheckLeases();
-  // Empties nodes that are to go away.
+  // Empties nodes that will go away.
   void CheckDrains();
   std::optional<Time> Next() const;
 

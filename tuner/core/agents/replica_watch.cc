@@ -175,7 +175,7 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
   Group& group = found->second;
   group.awaited.erase(gone.id);
   const bool expected = gone.leaving || gone.stopping;
-  if (exit.checkpoint_missing) checkpoints_.NoteUnfetched(gone, exit);
+  if (exit.checkpoint != CheckpointFailure::kNone) checkpoints_.NoteUnfetched(gone, exit);
   const auto member = std::find(group.members.begin(), group.members.end(), gone.id);
   const bool was_member = member != group.members.end();
   if (was_member) group.members.erase(member);
@@ -194,7 +194,7 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
   if (!ended_well &&
       checkpoints_.StartAgainIfNobodyKnows(
           gone.trial, absl::StrCat("a replica ", expected ? "left" : DescribeExit(exit, node_lost)),
-          !expected && !node_lost && !exit.checkpoint_missing)) {
+          !expected && !node_lost && exit.checkpoint == CheckpointFailure::kNone)) {
     return;
   }
   if (expected) {

@@ -19,8 +19,8 @@ inline constexpr int kCopiesWanted = 2;  // of the newest checkpoint, with the f
 // A copy that failed is ordered again after this long, and twice as long each time it fails again.
 inline constexpr double kCopyAgain_s = 1;
 inline constexpr double kCopyAgainMost_s = 300;
-// A start that failed because nobody could give the trial its newest checkpoint is tried again
-// likewise, for kHolderPatience_s.
+// A start that failed because no node could provide the trial's newest checkpoint is tried again in
+// the same way, for kHolderPatience_s.
 inline constexpr double kStartAgain_s = 1;
 inline constexpr double kStartAgainMost_s = 60;
 

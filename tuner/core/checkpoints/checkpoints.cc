@@ -330,7 +330,8 @@ void Checkpoints::NoteUnfetched(const Replica& replica, const ReplicaExited& exi
   if (!copies_.CheckpointInReach(trial)) return;  // LookForHolder waits for nodes that are away
   keeping_.NotFetched(trial.id, turn_.now(),
                       absl::StrCat(copies_.NamesOf({replica.node}), ": ", exit.error));
-  if (!exit.checkpoint_gone || replica.started_from != CheckpointKey(trial)) return;
+  if (exit.checkpoint != CheckpointFailure::kGone) return;
+  if (replica.started_from != CheckpointKey(trial)) return;
   for (const NodeId source : replica.sources) {
     const auto node = pool_.nodes.find(source);
     if (node == pool_.nodes.end() || !node->second.connected) continue;
@@ -344,7 +345,7 @@ void Checkpoints::NoteUnfetched(const Replica& replica, const ReplicaExited& exi
 // True: seen to. Its start failed because nobody who has its checkpoint could give it, which is no
 // fault of its program.
 bool Checkpoints::CheckpointMissing(TrialId id, const ReplicaExited& exit) {
-  if (!exit.checkpoint_missing) return false;
+  if (exit.checkpoint == CheckpointFailure::kNone) return false;
   std::string reason = exit.error;
   if (const auto failed = keeping_.unfetched.find(id); failed != keeping_.unfetched.end()) {
     const double tried_s = SecondsBetween(failed->second.since, turn_.now());

@@ -55,8 +55,8 @@ class Checkpoints {
   void NodeLost(NodeId node);
   // A replica of the trial has been started, and so has what it starts from.
   void NoteStarted(TrialId id) { keeping_.unfetched.erase(id); }
-  // A replica could not be started, since nobody gave its node the checkpoint. Nodes that turned
-  // out not to have it, or to have it damaged, are not counted on any more.
+  // A replica could not be started, since no node provided the checkpoint. Nodes that turned out
+  // not to have it, or to have it damaged, are no longer counted on.
   void NoteUnfetched(const Replica& replica, const ReplicaExited& exit);
 
   // ---- phases of a step
@@ -74,8 +74,8 @@ class Checkpoints {
   // Starts the trial again from its checkpoint where those that are left of its group have been
   // started to take over from others, which are gone: they have nothing. True: it does.
   bool StartAgainIfNobodyKnows(TrialId id, const std::string& what_happened, bool its_fault);
-  // True: the trial's start failed because nobody that has its checkpoint could give it, which is
-  // no fault of its program, and this has been seen to.
+  // True: the trial's start failed because no node with its checkpoint could provide it, which is
+  // not its program's fault, and this has been handled.
   bool CheckpointMissing(TrialId id, const ReplicaExited& exit);
   // Before the study is deleted.
   void DropCopiesOfStudy(const Study& study);

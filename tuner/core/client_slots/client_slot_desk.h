@@ -18,9 +18,10 @@ namespace espalier {
 
 // Gives slots of the pool to clients for trials that they run by themselves.
 //
-// A client's slots are exactly as many as it asked for, and nobody moves or takes them before it
-// gives them back, falls silent or loses their node. So they are kept out of the pool that policies
-// divide, and requests wait outside of it too. How the two sides share the pool: see Serve.
+// A client's slots are exactly as many as it asked for, and they are not moved or taken away before
+// it gives them back, falls silent or loses their node. So they are kept out of the pool that
+// policies divide, and requests wait outside of it too. How the two sides share the pool: see
+// Serve.
 //
 // The slots that a trial holds are durable as its open span of slots, and
 // PoolState::held_by_clients shows them by slot, which nothing else changes. Requests are not
@@ -41,15 +42,15 @@ class ClientSlotDesk {
   void Renew(const Trial& trial);
   // Whatever the trial holds or waits for.
   void GiveBack(TrialId id, const std::string& why);
-  // Those of a node from `from_slot` on.
+  // Gives back the slots of a node from `from_slot` on.
   void GiveBackOn(NodeId node, int from_slot, const std::string& why);
 
   // ---- phases of a step
   // Ends what is due to end: holds of clients that are silent, of trials that have ended.
   void Check();
   void Serve();
-  // After the policy has divided the pool: whoever asks for more than the clients' part may have
-  // what has been left over for a while.
+  // After the policy has divided the pool: clients that ask for more than the clients' part may
+  // have slots that have been left over for a while.
   void ServeFromUnused();
   void Answer();
   // When time alone changes something.
@@ -61,7 +62,7 @@ class ClientSlotDesk {
   const std::vector<Slot>& SlotsOf(TrialId id) const;
   // Held or asked for by all clients.
   int SlotsWanted() const;
-  // Slots there that the pool's trials may not count on: held, or reserved for who waits.
+  // Slots there that the pool's trials may not count on: held, or reserved for waiting requests.
   int KeptOn(NodeId node) const;
   int ReservedOn(NodeId node) const;
 

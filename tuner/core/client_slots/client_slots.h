@@ -15,14 +15,14 @@ inline constexpr double kMaxSlotWait_s = 60;           // for one answer
 inline constexpr double kUnusedSlots_s =
     5;  // that the pool's trials leave slots to clients' excess
 
-// What the client that runs a trial has asked for, and then holds. Of it only the slots are stored,
-// as the trial's open span: after a restart who waits asks again, and a full lease begins anew.
+// What the client that runs a trial has asked for, and then holds. Only the slots are stored, as
+// the trial's open span: after a restart waiting clients ask again, and a full lease begins anew.
 struct ClientSlots {
   int wanted = 1;
   std::string node;           // by name; empty: any
   std::int64_t order = 0;     // of arrival
   Time asked;                 // first
-  std::optional<Time> heard;  // none since a restart; while somebody waits: when that ends
+  std::optional<Time> heard;  // none since a restart; while a call waits: when that ends
   std::vector<Slot> slots;    // ascending; empty: waits
   bool in_turn = false;       // holds more than its side's part: see ClientSlotDesk::Serve
   // These three are of a request that waits.
@@ -38,7 +38,7 @@ struct ClientNode {
   std::string gpu_type;
   int slots = 0;
   int open = 0;   // that clients may have once the pool's trials have left: not held, not reserved
-  int free = 0;   // of which nobody is on
+  int free = 0;   // of these, slots that are unused
   int gives = 0;  // at most so many more, if elastic trials shrink to their minimum
 };
 

@@ -18,9 +18,9 @@
 
 namespace espalier {
 
-// Trials that clients create, run and end by themselves: what Optuna's storage is asked for, and
-// trials whose parameters the tuner draws for them. Which of them wait to be run, how their
-// parameters were drawn, and from whom nothing was heard for a while.
+// Trials that clients create, run and end by themselves: those of Optuna's storage, and trials with
+// parameters that the tuner draws for clients. Knows which of them wait to be run, how their
+// parameters were drawn, and which have not been heard of for a while.
 //
 // Most of it answers one event of a client: what is refused is the reply's status. One owner.
 class ClientTrials {
@@ -28,7 +28,7 @@ class ClientTrials {
   ClientTrials(Turn& turn, const CoreOptions& options, PluginsOfStudies& plugins, Trials& trials)
       : turn_(turn), options_(options), plugins_(plugins), trials_(trials) {}
 
-  // Any trial of a loaded state. Whoever runs one has all the time again that it had before the
+  // Takes any trial of a loaded state. The client that runs one has the full time again after the
   // restart.
   void TakeUp(const Trial& trial);
   void Observe(const Change& change);
@@ -44,7 +44,7 @@ class ClientTrials {
   // Notes on trials of the pool are welcome; ended trials keep what they have.
   void On(const SetTrialAttribute& event);
   void On(const SetTrialAttributes& event);
-  // Values of any trial, whoever runs it, and how it ended.
+  // Values of any trial, whether its client or the pool runs it, and how it ended.
   void On(const TellValue& event);
   void On(const ReportValue& event);
   void On(const TellEnd& event);
@@ -57,7 +57,7 @@ class ClientTrials {
   const Trial* OpenTrial(TrialId id);
   // The trial, likewise, if its client runs it; the client has been heard of by this.
   const Trial* TrialToTell(TrialId id);
-  // The trial, likewise, if it is RUNNING, whoever runs it.
+  // The trial, likewise, if it is RUNNING, whether its client or the pool runs it.
   const Trial* RunningTrial(TrialId id);
   // Records a value of a trial that its client runs.
   void SetValue(const Trial& trial, std::int64_t step, double value);

@@ -146,12 +146,13 @@ PruneVerdict ClientTrials::Verdict(TrialId id) const {
   const Trial& trial = turn_.state().trials.at(id);
   const Study& study = turn_.state().studies.at(trial.study);
   if (Ended(trial.state)) {
-    return {true, absl::StrCat("the trial has ended: ", std::string(ToString(trial.state)),
-                               trial.reason.empty() ? "" : ", ", trial.reason)};
+    return {PruneAction::kPrune,
+            absl::StrCat("the trial has ended: ", std::string(ToString(trial.state)),
+                         trial.reason.empty() ? "" : ", ", trial.reason)};
   }
   if (study.state != StudyState::kRunning) {
-    return {true, absl::StrCat("its study is ", std::string(ToString(study.state)),
-                               study.reason.empty() ? "" : ": ", study.reason)};
+    return {PruneAction::kPrune, absl::StrCat("its study is ", std::string(ToString(study.state)),
+                                              study.reason.empty() ? "" : ": ", study.reason)};
   }
   // Trials of the pool are judged, and ended, at each value.
   if (!study.spec.by_clients() || study.spec.directions.size() != 1) return {};
@@ -166,8 +167,8 @@ PruneVerdict ClientTrials::Verdict(TrialId id) const {
   });
   const PruneVerdict verdict =
       plugins_.Judge(study, curve, others, study.spec.max_step, kUsualPoolShare);
-  if (!verdict.prune && !verdict.pause) return {};
-  return {true, absl::StrCat(study.spec.pruner.name, ": ", verdict.reason)};
+  if (verdict.action == PruneAction::kKeep) return {};
+  return {PruneAction::kPrune, absl::StrCat(study.spec.pruner.name, ": ", verdict.reason)};
 }
 
 }  // namespace espalier

@@ -39,8 +39,8 @@ class ComparedCurves {
   EqualProgress equal_progress_;
 };
 
-// Those of studies that were looked at, told of changes as the core makes them, and forgotten
-// with the study's end.
+// The compared curves of studies that were looked at. They observe changes as the core makes them,
+// and are forgotten with the study's end.
 class CurvesOfStudies {
  public:
   std::span<Curve> Of(const TunerState& state, const Study& study) {

@@ -35,7 +35,7 @@ class EqualProgress {
   void Take(const Trial& trial);
 
   std::span<const IntermediateValue> Points(const Trial& trial);
-  // Progress that counts as one step at present; 0: nobody has told any.
+  // Progress that counts as one step at present; 0: none has been reported.
   double unit() const { return unit_; }
   // How many of Points were there before the newest value of the trial came.
   std::size_t PointsBeforeNewest(const Trial& trial);
@@ -48,7 +48,7 @@ class EqualProgress {
     std::vector<IntermediateValue> points;
   };
 
-  double unit_ = 0;  // progress of one step at the initial batch; 0: nobody has told
+  double unit_ = 0;  // progress of one step at the initial batch; 0: none reported
   std::map<TrialId, std::size_t> taken_;
   std::map<TrialId, Known> known_;
 };

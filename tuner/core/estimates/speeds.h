@@ -58,7 +58,7 @@ class Speeds {
   std::optional<ThroughputParams> FittedFor(TrialId id, const std::string& gpu_type) const;
 
   // Gives the job its model on the type that the trial trains on, or did last, and those on other
-  // types beside it. Not OK: the numbers of one of them are none to work with, and it is left out.
+  // types beside it. Not OK: the numbers of one of them are unusable, and it is left out.
   absl::Status Describe(TrialId id, Job& job) const;
 
   // Mean seconds that a resize of the trial took; until it has had one, of the study's other
@@ -97,7 +97,7 @@ class Speeds {
   bool fit_aside_;
   std::map<TrialId, Speed> speeds_;
   std::set<std::pair<TrialId, std::string>> fit_due_;  // by GPU type
-  std::set<TrialId> refused_;                          // whose bad numbers are on record
+  std::set<TrialId> refused_;                          // trials with bad numbers on record
   std::map<StudyId, Pauses> pauses_;                   // of all resizes of its trials
 };
 

@@ -11,8 +11,8 @@
 namespace espalier {
 
 // How the replicas of a trial are started, formed into a group and stopped: the commands and what
-// goes with them. What a loss means for the trial, and who should be in its group, is decided by
-// what calls this. One owner.
+// goes with them. Its callers decide what a loss means for the trial, and which replicas should be
+// in its group. One owner.
 class Groups {
  public:
   Groups(Turn& turn, PoolState& pool, const CoreOptions& options, const CheckpointCopies& copies,

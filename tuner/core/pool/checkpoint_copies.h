@@ -15,13 +15,13 @@ std::string CheckpointKey(const Trial& trial);
 // "checkpoint step-120.pt".
 std::string TextOf(const CheckpointLabel& label);
 
-// Where the newest checkpoint of a trial is, and who could hand on what it holds, as the state and
-// the pool say at this moment.
+// Where the newest checkpoint of a trial is, and which nodes could pass on a checkpoint, according
+// to the present state and pool.
 class CheckpointCopies {
  public:
   CheckpointCopies(const Turn& turn, const PoolState& pool) : turn_(turn), pool_(pool) {}
 
-  // Nodes that have it, connected ones first. Of a shared folder that no connected node sees, the
+  // Nodes that have it, connected ones first. For a shared folder that no connected node sees, the
   // node that wrote there: the folder has not gone with it.
   std::vector<NodeId> HoldersOf(const Trial& trial) const;
   // Nodes that have it on a disk of their own, and are connected.

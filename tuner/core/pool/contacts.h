@@ -20,14 +20,14 @@ struct NodeFault {
   NodeId to;            // of the one that it tried to reach
   std::string address;  // where
   Contact contact = Contact::kUnknown;
-  std::string error;  // the system's words
+  std::string error;  // the system's error text
   Time at;            // the last time
   Time until;         // the allocator keeps the two apart until then
   int times = 0;      // that it was found since the two last worked together
 };
 
-// Which nodes cannot talk to one another, as far as groups that did not form have shown. Not
-// stored: after a restart of the service it is found out again, at the price of one attempt.
+// The pairs of nodes that cannot reach one another, as far as groups that did not form have shown.
+// Not stored: after a restart of the service it is found out again, at the price of one attempt.
 //
 // A pair is forgotten when a group forms across it, and when the agent of either says Hello anew:
 // it may have another address, or a network that works. Without that it is tried again after
@@ -61,9 +61,9 @@ struct GroupMember {
 using ReplicaPair = std::pair<ReplicaId, ReplicaId>;  // the lower id first
 ReplicaPair PairOf(ReplicaId a, ReplicaId b);
 
-// Which of the members (by rank) go on where some pairs of them are out of reach: those that all
-// reach one another, with as many as possible of those that are furthest; then as many as possible;
-// then those of the first ranks. Joiners give way to members that train, never the other way round.
+// The members (by rank) that go on when some pairs of them are out of reach: those that all reach
+// one another, with as many as possible of those that are furthest; then as many as possible; then
+// those of the first ranks. Joiners give way to members that train, never the other way round.
 std::vector<ReplicaId> WhoGoesOn(const std::vector<GroupMember>& members,
                                  const std::set<ReplicaPair>& cut);
 

@@ -46,7 +46,7 @@ struct Group {
   ReplicaId replaced;              // a straggler that leaves when its successor is ready; 0: none
   std::set<ReplicaId> stuck;       // members of the newest generation that wait for the others
   std::optional<Time> stuck_ends;  // a member that has not said so by then hangs
-  int stuck_in_a_row = 0;          // generations whose members all said so
+  int stuck_in_a_row = 0;          // generations in which all members said so
   // What each member has found, of those that found others out of reach.
   std::map<ReplicaId, std::vector<ReplicaContact>> contacts;
   std::optional<Time> contacts_end;  // it is decided then which members go on

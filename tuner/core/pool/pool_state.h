@@ -28,7 +28,7 @@ struct HeldBackSlot {
   std::string why;
 };
 
-// A machine whose agent has said Hello, until its lease ends.
+// A machine from the Hello of its agent until its lease ends.
 struct Node {
   NodeId id;
   std::string name;
@@ -47,7 +47,8 @@ struct Node {
   std::optional<Time> released;    // when the engine was told, the last time
   bool keeps_checkpoints = false;  // others may fetch them there
   std::string shared_folder{};     // see AgentHello
-  // Whose shares its slots are, in turns: slot i is on GPU i modulo so many. 0: CPU slots.
+  // Number of GPUs that the slots are spread over round-robin: slot i is on GPU i % gpus. 0: CPU
+  // slots.
   int gpus = 0;
   std::map<int, std::string> told_unusable{};  // slots, and why: by its agent
   std::map<int, HeldBackSlot> held_back{};
@@ -61,8 +62,9 @@ struct LiveTrial {
 };
 
 // The pool as it is at this moment: nodes, the replicas on them, the groups that these form, and
-// who holds which slot. Not durable: after a restart agents and replicas tell it again. The parts
-// that share it answer for what they change; what several of them ask of it is answered here.
+// which trial holds which slot. Not durable: after a restart agents and replicas report it again.
+// The parts that share it are responsible for their own changes; queries that several of them make
+// are answered here.
 struct PoolState {
   explicit PoolState(Turn& turn) : turn_(turn) {}
   PoolState(const PoolState&) = delete;
@@ -76,14 +78,14 @@ struct PoolState {
   // ---- changing what belongs together
   // The trial has slots that it had not, or has lost some.
   void SlotsChange(TrialId id);
-  // Whether the node is to be emptied, by what its agent, the users and the rule of the pool's size
-  // have said. Where that changes, the studies' records say so, and `why`.
+  // Whether the node must be emptied, according to its agent, the users and the rule of the pool's
+  // size. Where that changes, the studies' records say so, and `why`.
   void UpdateDrain(Node& node, const std::string& why);
   // Slots of the node on which nothing is to be started, as its agent says, and why; no others.
   void SetUnusable(Node& node, const std::map<int, std::string>& slots);
   // Nothing is started on the slot until then.
   void HoldBack(Slot slot, Time until, const std::string& why);
-  // Slots whose time is over can be used again.
+  // Makes slots that were held back until now usable again.
   void ReleaseHeldBack();
   std::optional<Time> NextRelease() const;
   // Trials that were to start on a node, and have not, are planned anew: it has changed.
@@ -103,19 +105,20 @@ struct PoolState {
   // How many slots of the node have a GPU each that none of the others is on; all of them where the
   // slots are whole GPUs, or no GPUs.
   int GpusOn(const Node& node) const;
-  // The lowest usable one that nobody is on: one on a GPU on which the trial has none before one
-  // that shares its own, and of these one that is not slow before one that is; none: there is none,
-  // or the node is away.
+  // The lowest usable slot that is free: a slot on a GPU on which the trial has none comes before
+  // one that shares the trial's own GPU, and of these one that is not slow before one that is.
+  // None: there is no such slot, or the node is away.
   std::optional<int> FreeSlot(NodeId id, TrialId trial) const;
   // The placement without slots that would share a GPU with another one of the same trial, as far
   // as `least` are left.
   Placement OnGpusOfItsOwn(Placement placement, int least) const;
-  // On record as held by trials of which it is not known yet what is left, and nobody else's till
-  // then: a record says of no slot that two trials hold it.
+  // Slots that are on record as held by trials about which it is not known yet what is left of
+  // them. Until then no other trial gets them: a record never says of a slot that two trials hold
+  // it.
   std::set<Slot> SlotsToRecover() const;
   // Whether a replica there was slow a short while ago.
   bool IsSlow(Slot slot) const;
-  // Those from which a replica is leaving are as good as free.
+  // Slots that a replica is leaving count as free.
   int FreeSlowSlots(NodeId node) const;
 
   // ---- replicas and groups
@@ -142,17 +145,17 @@ struct PoolState {
   std::map<NodeId, Node> nodes;
   ReplicaTable replicas;
   std::map<TrialId, Group> groups;
-  std::map<Slot, TrialId> held_by_clients;  // slots, and whose trial its client runs there
+  std::map<Slot, TrialId> held_by_clients;  // by slot, the trial that its client runs there
   std::set<StudyId> studies;                // those that use the pool
   std::map<TrialId, LiveTrial> live;        // trials of the pool that have not ended
   // In a pool of thousands of replicas most are at peace most of the time. These are not, or may
   // not be: nodes that are to be emptied, and trials that may not have what they should.
   std::set<NodeId> draining;
   std::set<TrialId> reconcile;
-  std::set<TrialId> timed;          // those whose groups may change by time alone
+  std::set<TrialId> timed;          // trials with groups that may change by time alone
   std::set<TrialId> slots_touched;  // in this step
-  // Trials of a loaded state that run or hold slots, and whose agents have not come back yet; and
-  // when they are not waited for any more.
+  // Trials of a loaded state that run or hold slots while their agents have not reconnected yet;
+  // and when the wait for them ends.
   std::set<TrialId> recovering;
   std::optional<Time> recovery_ends;
   std::map<Slot, Time> slow_slots;  // until when

@@ -14,7 +14,7 @@ namespace espalier {
 inline constexpr double kStragglerRatio = 1.5;      // of the median of the others
 inline constexpr std::size_t kStragglerWindow = 5;  // looks in a row, each of which must say so
 inline constexpr std::int64_t kStragglerSteps = 3;  // of each replica, for one look
-inline constexpr double kStragglerSettle_s = 3;     // after a regroup, in which nobody is judged
+inline constexpr double kStragglerSettle_s = 3;     // after a regroup, during which none is judged
 
 // A replica that slows its group down.
 struct Straggler {
@@ -61,8 +61,8 @@ class StragglerDetector {
 };
 
 // Whether `replicas` replicas would make a step faster without one that takes `ratio` times as long
-// as each of the others, at the same global batch: the others then have the more to compute, and
-// nobody waits. The gain must be worth the pause.
+// as each of the others, at the same global batch: the others then have more to compute, and none
+// waits. The gain must be worth the pause.
 bool FasterWithout(int replicas, double ratio);
 
 }  // namespace espalier

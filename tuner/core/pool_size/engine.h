@@ -27,24 +27,24 @@ struct EngineCapabilities {
 // released may be asked for again, and then means a new node. These two calls come from one thread
 // and must not wait; the others come from another.
 //
-// An engine whose machines are far away may be unable to say what it has: then it concludes
-// nothing, keeps what there is, and goes on trying. No fault of it costs more than growth.
+// An engine with remote machines may be unable to list them: then it concludes nothing, keeps what
+// there is, and goes on trying. No fault of it costs more than growth.
 class Engine {
  public:
   virtual ~Engine() = default;
 
   virtual EngineCapabilities capabilities() const { return {}; }
 
-  // Of several services that were started for one pool, one serves at a time: returns when it is
-  // this one's turn, before anything else is asked of the engine. `wait` lets so many seconds pass,
-  // and says whether to go on waiting; where not, the error is Cancelled. A turn that is lost later
+  // If several services were started for one pool, only one serves at a time: returns when it is
+  // this one's turn, before any other call of the engine. `wait` lets so many seconds pass, and
+  // says whether to go on waiting; where not, the error is Cancelled. A turn that is lost later
   // ends the process at once: another has begun.
   virtual absl::Status AwaitTurn(const std::function<bool(double seconds)>& /*wait*/) {
     return absl::OkStatus();
   }
-  // What decides whose turn it is; empty: nothing does. Of several engines of one process for which
-  // the same decides, one awaits the turn of all, and lives as long as the others; they are told by
-  // ShareTurn instead.
+  // Names the election that decides which service serves; empty: none. If several engines of one
+  // process have the same election, one of them awaits the turn for all, and lives as long as the
+  // others; these are told by ShareTurn instead.
   virtual std::string election() const { return ""; }
   virtual absl::Status ShareTurn() { return absl::OkStatus(); }
 

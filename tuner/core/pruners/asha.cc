@@ -20,7 +20,7 @@ class Asha : public Pruner {
 
   PruneVerdict Judge(const PrunerInput& input) const override {
     if (input.trial.points.empty()) return {};
-    if (auto reason = NotANumber(input.trial)) return {true, *std::move(reason)};
+    if (auto reason = NotANumber(input.trial)) return {PruneAction::kPrune, *std::move(reason)};
     return StopBelowTop(rungs_, input, input.others);
   }
 

@@ -1,9 +1,15 @@
+#include <algorithm>
+#include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "tuner/core/promise/promise.h"
+#include "tuner/base/check.h"
+#include "tuner/core/pruners/promise_options.h"
 #include "tuner/core/pruners/pruner.h"
+#include "tuner/core/pruners/rungs.h"
 
 namespace espalier::pruners {
 
@@ -31,68 +37,48 @@ class AshaPromise : public Pruner {
   double from_;  // a step
 };
 
-// One of the pruners that it is made of, with the options that it has from that.
+// The options that it has from each of the two, as they are there.
+constexpr std::string_view kOfAsha[] = {"min_steps", "eta"};
+constexpr std::string_view kOfPromise[] = {"threshold", "risk", "cost_weight", "min_trials",
+                                           "best_k"};
+
+void AddOptions(const std::vector<PluginOption>& all, std::span<const std::string_view> shared,
+                std::vector<PluginOption>& options) {
+  for (const std::string_view name : shared) {
+    const auto found = std::ranges::find(all, name, &PluginOption::name);
+    ESPALIER_CHECK(found != all.end(), "the pruner has the option");
+    options.push_back(*found);
+  }
+}
+
 absl::StatusOr<std::unique_ptr<Pruner>> MakePart(std::string_view name, const OptionValues& options,
-                                                 const std::vector<std::string>& shared) {
+                                                 std::span<const std::string_view> shared) {
   Options own;
-  for (const std::string& option : shared) own[option] = options[option];
+  for (const std::string_view option : shared) own[std::string(option)] = options[option];
   return MakePruner(name, own);
 }
 
 }  // namespace
 
 PluginRow<Pruner> AshaPromiseRow() {
+  std::vector<PluginOption> options = {
+      {.name = "promise_from",
+       .default_value = 0,
+       .whole = true,
+       .meaning = "first step judged by promise; 0: the second rung"}};
+  AddOptions(RungOptions(), kOfAsha, options);
+  AddOptions(PromisePrunerOptions(), kOfPromise, options);
+  std::ranges::find(options, "risk", &PluginOption::name)->default_value = 0.16;
   return {{.name = "asha_promise",
            .summary = "ends trials at ASHA's first rung, and then by the promise model",
-           .options = {{.name = "promise_from",
-                        .default_value = 0,
-                        .whole = true,
-                        .meaning = "first step that goes by promise; 0: the second rung"},
-                       {.name = "min_steps",
-                        .default_value = 1,
-                        .least = 1,
-                        .whole = true,
-                        .meaning = "first rung"},
-                       {.name = "eta",
-                        .default_value = 3,
-                        .least = 2,
-                        .whole = true,
-                        .meaning = "rungs are so many times apart; the best 1/eta of a rung go on"},
-                       {.name = "threshold",
-                        .default_value = 0.3,
-                        .most = 1,
-                        .open = true,
-                        .meaning = "chance to end among the best k below which a trial must be"},
-                       {.name = "risk",
-                        .default_value = 0.16,
-                        .most = 1,
-                        .open = true,
-                        .meaning =
-                            "chance of the best k that may be lost with all such trials together"},
-                       {.name = "cost_weight",
-                        .default_value = 0.5,
-                        .most = 1,
-                        .open = true,
-                        .meaning = "how much it counts that a trial is slow"},
-                       {.name = "min_trials",
-                        .default_value = 3,
-                        .least = 2,
-                        .whole = true,
-                        .meaning = "trials that must have reported before the first verdict"},
-                       {.name = "best_k",
-                        .default_value = 0,
-                        .most = kMostBestK,
-                        .whole = true,
-                        .meaning = "k of the best that are compared with; 0: the study's own"}}},
-          [](const OptionValues& options) -> absl::StatusOr<std::unique_ptr<Pruner>> {
+           .options = std::move(options)},
+          [](const OptionValues& values) -> absl::StatusOr<std::unique_ptr<Pruner>> {
             ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<Pruner> asha,
-                                      MakePart("asha", options, {"min_steps", "eta"}));
-            ESPALIER_ASSIGN_OR_RETURN(
-                std::unique_ptr<Pruner> promise,
-                MakePart("promise", options,
-                         {"threshold", "risk", "cost_weight", "min_trials", "best_k"}));
-            double from = options["promise_from"];
-            if (from == 0) from = options["min_steps"] * options["eta"];
+                                      MakePart("asha", values, kOfAsha));
+            ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<Pruner> promise,
+                                      MakePart("promise", values, kOfPromise));
+            double from = values["promise_from"];
+            if (from == 0) from = values["min_steps"] * values["eta"];
             return std::make_unique<AshaPromise>(std::move(asha), std::move(promise), from);
           }};
 }

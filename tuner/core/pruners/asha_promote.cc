@@ -26,7 +26,7 @@ class AshaPromote : public Pruner {
 
   PruneVerdict Judge(const PrunerInput& input) const override {
     if (input.trial.points.empty()) return {};
-    if (auto reason = NotANumber(input.trial)) return {true, *std::move(reason)};
+    if (auto reason = NotANumber(input.trial)) return {PruneAction::kPrune, *std::move(reason)};
     const std::optional<std::int64_t> rung = rungs_.ReachedByNewest(input.trial);
     if (!rung) return {};
     std::vector<double> costs = CostsAt(*rung, input.direction, input.others);
@@ -36,12 +36,11 @@ class AshaPromote : public Pruner {
     const std::size_t reached = costs.size();
     const double bar = Bar(std::move(costs));
     if (own <= bar) return {};
-    return {.prune = false,
-            .reason = absl::StrFormat(
+    return {PruneAction::kPause,
+            absl::StrFormat(
                 "%.4g at step %d waits to come among the best 1/%d of %d trials there (needs %.4g)",
                 last.value, last.step, rungs_.eta, reached,
-                input.direction == Direction::kMinimize ? bar : -bar),
-            .pause = true};
+                input.direction == Direction::kMinimize ? bar : -bar)};
   }
 
   bool pauses() const override { return true; }
@@ -80,7 +79,7 @@ class AshaPromote : public Pruner {
 
 PluginRow<Pruner> AshaPromoteRow() {
   return {{.name = "asha_promote",
-           .summary = "pauses at a rung whoever is not among the best 1/eta, until it is",
+           .summary = "pauses a trial at a rung until it is among the best 1/eta there",
            .options = RungOptions()},
           [](const OptionValues& options) -> absl::StatusOr<std::unique_ptr<Pruner>> {
             ESPALIER_ASSIGN_OR_RETURN(const Rungs rungs, ReadRungs(options));

@@ -72,7 +72,7 @@ class Hyperband : public Pruner {
 
   PruneVerdict Judge(const PrunerInput& input) const override {
     if (input.trial.points.empty()) return {};
-    if (auto reason = NotANumber(input.trial)) return {true, *std::move(reason)};
+    if (auto reason = NotANumber(input.trial)) return {PruneAction::kPrune, *std::move(reason)};
     Rungs rungs = rungs_;
     if (rungs.max_steps == 0) rungs.max_steps = std::max(input.max_step, std::int64_t{0});
     if (rungs.max_steps < rungs.min_steps) rungs.max_steps = 0;
@@ -85,7 +85,7 @@ class Hyperband : public Pruner {
       if (BracketOf(other.trial_number, brackets) == own) others.push_back(other);
     }
     PruneVerdict verdict = StopBelowTop(rungs, input, others);
-    if (verdict.prune && brackets.size() > 1) {
+    if (verdict.action == PruneAction::kPrune && brackets.size() > 1) {
       verdict.reason += " of the bracket from step " + std::to_string(rungs.min_steps);
     }
     return verdict;
@@ -99,7 +99,7 @@ class Hyperband : public Pruner {
 
 PluginRow<Pruner> HyperbandRow() {
   return {{.name = "hyperband",
-           .summary = "ASHA in brackets that begin to halve early or late (JMLR 2018)",
+           .summary = "ASHA in brackets, which start halving early or late (JMLR 2018)",
            .options = RungOptions()},
           [](const OptionValues& options) -> absl::StatusOr<std::unique_ptr<Pruner>> {
             ESPALIER_ASSIGN_OR_RETURN(const Rungs rungs, ReadRungs(options));

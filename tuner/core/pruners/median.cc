@@ -42,7 +42,7 @@ class MedianPruner : public Pruner {
 
   PruneVerdict Judge(const PrunerInput& input) const override {
     if (input.trial.points.empty()) return {};
-    if (auto reason = NotANumber(input.trial)) return {true, *std::move(reason)};
+    if (auto reason = NotANumber(input.trial)) return {PruneAction::kPrune, *std::move(reason)};
     if (!IsDue(input.trial)) return {};
     const std::int64_t step = input.trial.points.back().step;
     std::int64_t complete = 0;
@@ -58,9 +58,10 @@ class MedianPruner : public Pruner {
     const double median = Median(std::move(values));
     const double best = BestSoFar(input.direction, input.trial);
     if (!Better(input.direction, median, best)) return {};
-    return {true, absl::StrFormat("%.4g, its best up to step %d, is worse than the median %.4g of "
-                                  "%d complete trials there",
-                                  best, step, median, count)};
+    return {PruneAction::kPrune,
+            absl::StrFormat("%.4g, its best up to step %d, is worse than the median %.4g of "
+                            "%d complete trials there",
+                            best, step, median, count)};
   }
 
  private:
@@ -87,16 +88,16 @@ PluginRow<Pruner> MedianRow() {
            .options = {{.name = "startup_trials",
                         .default_value = 5,
                         .whole = true,
-                        .meaning = "complete trials before the first verdict"},
+                        .meaning = "complete trials before any trial is pruned"},
                        {.name = "warmup_steps",
                         .default_value = 0,
                         .whole = true,
-                        .meaning = "first steps of a trial without a verdict"},
+                        .meaning = "first steps of a trial, at which it is not pruned"},
                        {.name = "interval",
                         .default_value = 1,
                         .least = 1,
                         .whole = true,
-                        .meaning = "steps after these of which only the first value is judged"}}},
+                        .meaning = "steps between checks after warmup_steps"}}},
           [](const OptionValues& options) {
             return std::make_unique<MedianPruner>(
                 MedianSettings{.startup_trials = options.Whole("startup_trials"),

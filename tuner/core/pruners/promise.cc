@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "tuner/core/pruners/curve_reading.h"
+#include "tuner/core/pruners/promise_options.h"
 #include "tuner/core/pruners/pruner.h"
 
 namespace espalier::pruners {
@@ -80,7 +81,7 @@ class PromisePruner : public Pruner {
 
   PruneVerdict Judge(const PrunerInput& input) const override {
     if (input.trial.points.empty()) return {};
-    if (auto reason = NotANumber(input.trial)) return {true, *std::move(reason)};
+    if (auto reason = NotANumber(input.trial)) return {PruneAction::kPrune, *std::move(reason)};
     const IntermediateValue& last = input.trial.points.back();
     if (last.step < settings_.min_steps || !IsDue(input.trial)) return {};
     if (!EnoughReported(input) || IsBestSoFar(input)) return {};
@@ -101,10 +102,11 @@ class PromisePruner : public Pruner {
     const double alone_needed = settings_.threshold / lenience;
     const double together_needed = settings_.risk * BySize(input) * options.best_k / lenience;
     if (own >= alone_needed || together >= together_needed) return {};
-    return {true, absl::StrFormat("%.4g at step %d has %.2g %% chance to end among the best %d "
-                                  "(needs %.2g %%), with all that have less %.2g %% (need %.2g %%)",
-                                  last.value, last.step, 100 * own, options.best_k,
-                                  100 * alone_needed, 100 * together, 100 * together_needed)};
+    return {PruneAction::kPrune,
+            absl::StrFormat("%.4g at step %d has %.2g %% chance to end among the best %d "
+                            "(needs %.2g %%), with all that have less %.2g %% (need %.2g %%)",
+                            last.value, last.step, 100 * own, options.best_k, 100 * alone_needed,
+                            100 * together, 100 * together_needed)};
   }
 
  private:
@@ -149,37 +151,7 @@ class PromisePruner : public Pruner {
 PluginRow<Pruner> PromiseRow() {
   return {{.name = "promise",
            .summary = "ends a trial that has little chance to end among the best k",
-           .options = {{.name = "threshold",
-                        .default_value = 0.3,
-                        .most = 1,
-                        .open = true,
-                        .meaning = "chance to end among the best k below which a trial must be"},
-                       {.name = "risk",
-                        .default_value = 0.1,
-                        .most = 1,
-                        .open = true,
-                        .meaning =
-                            "chance of the best k that may be lost with all such trials together"},
-                       {.name = "cost_weight",
-                        .default_value = 0.5,
-                        .most = 1,
-                        .open = true,
-                        .meaning = "how much it counts that a trial is slow"},
-                       {.name = "min_steps",
-                        .default_value = 1,
-                        .least = 1,
-                        .whole = true,
-                        .meaning = "first step of a trial with a verdict"},
-                       {.name = "min_trials",
-                        .default_value = 3,
-                        .least = 2,
-                        .whole = true,
-                        .meaning = "trials that must have reported before the first verdict"},
-                       {.name = "best_k",
-                        .default_value = 0,
-                        .most = kMostBestK,
-                        .whole = true,
-                        .meaning = "k of the best that are compared with; 0: the study's own"}}},
+           .options = PromisePrunerOptions()},
           [](const OptionValues& options) {
             return std::make_unique<PromisePruner>(
                 PromiseSettings{.threshold = options["threshold"],

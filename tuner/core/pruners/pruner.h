@@ -13,7 +13,7 @@
 
 namespace espalier {
 
-// What is taken as the share of a trial whose slots are not the pool's.
+// The share of the pool that is assumed for a trial with slots outside the pool.
 inline constexpr double kUsualPoolShare = 0.125;
 
 // The facts on which a verdict rests. `others` are all other trials of the study, ended ones
@@ -28,11 +28,14 @@ struct PrunerInput {
   double pool_share = kUsualPoolShare;
 };
 
-// Whether to keep, pause or end a trial: at most one of the two is set.
+enum class PruneAction {
+  kKeep,
+  kPause,  // the trial gives its slots back, and goes on if MayGoOn says so
+  kPrune,  // the trial ends
+};
 struct PruneVerdict {
-  bool prune = false;
+  PruneAction action = PruneAction::kKeep;
   std::string reason{};  // with figures; empty while the trial is kept
-  bool pause = false;    // give its slots back, and go on if MayGoOn says so
 };
 
 // Says whether a trial should end now, each time it has reported a new value. Pure and without
@@ -45,7 +48,7 @@ class Pruner {
 
   // Whether the pruner ever pauses a trial. MayGoOn is called only if so.
   virtual bool pauses() const { return false; }
-  // Which of the paused trials of a study (indices into all its curves) may run again, in the same
+  // The paused trials of a study (indices into all its curves) that may run again, in the same
   // order. A trial that was paused for another reason than a verdict may.
   virtual std::vector<std::size_t> MayGoOn(Direction /*direction*/,
                                            std::span<const Curve> /*curves*/,

@@ -52,9 +52,10 @@ PruneVerdict StopBelowTop(const Rungs& rungs, const PrunerInput& input,
   std::nth_element(costs.begin(), worst_kept, costs.end());
   if (own <= *worst_kept) return {};
   const double needed = input.direction == Direction::kMinimize ? *worst_kept : -*worst_kept;
-  return {true, absl::StrFormat(
-                    "%.4g at step %d is not among the best 1/%d of %d trials there (needs %.4g)",
-                    last.value, last.step, rungs.eta, reached, needed)};
+  return {
+      PruneAction::kPrune,
+      absl::StrFormat("%.4g at step %d is not among the best 1/%d of %d trials there (needs %.4g)",
+                      last.value, last.step, rungs.eta, reached, needed)};
 }
 
 std::vector<PluginOption> RungOptions() {
@@ -64,11 +65,11 @@ std::vector<PluginOption> RungOptions() {
        .default_value = 3,
        .least = 2,
        .whole = true,
-       .meaning = "rungs are so many times apart; the best 1/eta of a rung go on"},
+       .meaning = "factor between rungs; the best 1/eta of the trials at a rung go on"},
       {.name = "max_steps",
        .default_value = 0,
        .whole = true,
-       .meaning = "steps of a whole trial, which has no rung there; 0: unknown"}};
+       .meaning = "steps of a full trial, where there is no rung; 0: unknown"}};
 }
 
 absl::StatusOr<Rungs> ReadRungs(const OptionValues& options) {

@@ -72,13 +72,13 @@ class GridSampler final : public Sampler {
 PluginRow<Sampler> GridRow() {
   return {
       {.name = "grid",
-       .summary = "every combination, the last parameter fastest",
+       .summary = "every combination; the last parameter varies fastest",
        .options = {{.name = "points",
                     .default_value = 5,
                     .least = 1,
                     .most = 1000,
                     .whole = true,
-                    .meaning = "values of a continuous parameter, equally probable"}}},
+                    .meaning = "values of each continuous parameter, equally probable"}}},
       [](const OptionValues& options) {
         return std::make_unique<GridSampler>(static_cast<std::uint64_t>(options.Whole("points")));
       }};

@@ -30,7 +30,7 @@ class Planner {
   SpeedupCache speedups_;  // for what is divided before a policy divides
 };
 
-// By trial, of those whose curves have not ended.
+// The promise of each trial of which the curve has not ended.
 std::map<TrialId, double> PromiseOf(const StudyCurves& study);
 
 }  // namespace espalier

@@ -206,7 +206,7 @@ std::optional<TrialId> TrialEndedBy(const Change& change);
 std::optional<StudyId> StudyEndedBy(const Change& change);
 
 // Trials of deleted studies. They are out of sight at once, and their memory is given back a slice
-// at a time, because freeing 100,000 of them would hold everybody up. A copy has none.
+// at a time, because freeing 100,000 of them at once would block the loop. A copy has none.
 class DroppedTrials {
  public:
   using Trials = std::map<TrialId, Trial>;
@@ -237,7 +237,7 @@ struct TunerState {
   std::map<NodeId, std::string> nodes;                  // every node ever seen, by name
   std::map<NodeId, std::vector<NodeTerms>> node_terms;  // in the order in which they were told
   std::map<NodeId, Time> drained;    // by a user, and when they must be empty; zero: whenever
-  std::optional<PluginSpec> policy;  // of the pool; none: nobody has set one
+  std::optional<PluginSpec> policy;  // of the pool; none: none has been set
   std::map<std::string, KeptToken> tokens;  // by id
   std::int64_t replica_ids_below = 1;
   // The highest ones ever given, deleted ones included: ids are never used twice.
@@ -251,8 +251,8 @@ struct TunerState {
 
   const Study* FindStudy(std::string_view name) const;
 
-  // Calls see(trial) for each trial of the study, by number. Of a large study that takes a tenth of
-  // what looking up each of them takes: mostly they lie side by side.
+  // Calls see(trial) for each trial of the study, by number. For a large study this takes a tenth
+  // of what looking up each of them takes: mostly they lie side by side.
   template <typename See>
   void ForEachTrial(const Study& study, See see) const {
     auto at = trials.end();

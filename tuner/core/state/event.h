@@ -137,7 +137,7 @@ struct SetTrialEnvironment {
 };
 
 // Ends a trial of the pool as PRUNED or FAIL: its processes are stopped, one that waits never
-// starts. One that has ended stays as it is.
+// starts. A trial that has ended stays unchanged.
 struct CancelTrial {
   TrialId trial;
   TrialState state = TrialState::kFail;
@@ -223,7 +223,8 @@ struct AgentHello {
   // The mark of the folder that it shares with others for checkpoints; empty: its own disk.
   std::string shared_folder{};
   std::map<int, std::string> unusable_slots{};  // see AgentSlots
-  // Whose shares the slots are, in turns: slot i is on GPU i modulo so many. 0: CPU slots.
+  // Number of GPUs that the slots are spread over round-robin: slot i is on GPU i % gpus. 0: CPU
+  // slots.
   int gpus = 0;
 };
 // Slots of the node on which nothing is to be started at present, and why: all of them, so that
@@ -232,7 +233,7 @@ struct AgentSlots {
   NodeId node;
   std::map<int, std::string> unusable;
 };
-// The node goes away in so many seconds, as a cloud or batch system has told its agent.
+// The node goes away in that many seconds, as a cloud or batch system has told its agent.
 struct AgentLeaving {
   NodeId node;
   double within_s = 0;
@@ -253,16 +254,21 @@ struct FromReplica {
   ReplicaMessage message;
   NodeId node{};
 };
+// Whether a replica could not be started because its checkpoint could not be had.
+enum class CheckpointFailure {
+  kNone,
+  kMissing,  // it may still be had from a node that is away
+  kGone,     // none of its source nodes has a whole copy
+};
 struct ReplicaExited {
   ReplicaId replica;
   int exit_code = 0;  // -1: by a signal, or never started
   int signal = 0;
   std::string last_output;
   std::string error;  // why it could not be started; with a signal: why the agent killed it
-  bool checkpoint_missing = false;  // it could not be started without its checkpoint
+  CheckpointFailure checkpoint = CheckpointFailure::kNone;
   NodeId node{};
-  bool checkpoint_gone = false;  // of which none of its source nodes has a whole copy
-  bool agent_stops = false;      // its agent ends, and has ended it
+  bool agent_stops = false;  // its agent ends, and has ended it
 };
 // A checkpoint of the trial has come to the node, or (with an error) could not be brought there.
 struct CheckpointCopied {
@@ -278,7 +284,7 @@ struct SetPoolPolicy {
   PluginSpec policy;
 };
 
-// From now on, callers whose token has this hash may do what its role says.
+// From now on, a token with this hash grants its role.
 struct AddToken {
   KeptToken token;
 };

@@ -18,9 +18,9 @@ struct Payment {
   double cost = 0;
 };
 
-// For a trial, or all trials of a study, a row for each kind of nodes in the order of its fields:
-// of nodes whose terms are on record. A node counts by the terms that it had at each moment. The
-// time in which nodes stood idle is in no trial's.
+// For a trial, or all trials of a study: a row for each kind of node with terms on record, in the
+// order of its fields. A node counts by the terms that it had at each moment. Idle time of nodes is
+// attributed to no trial.
 std::vector<Payment> PaymentsFor(const TunerState& state, const Trial& trial, Time now);
 std::vector<Payment> PaymentsFor(const TunerState& state, const Study& study, Time now);
 

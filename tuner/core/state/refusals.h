@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "tuner/core/state/study.h"
 
-// Errors with which the core, and those who read its state, refuse in several places.
+// Errors that the core, and the code that reads its state, return in several places.
 namespace espalier {
 
 absl::Status NoStudy(StudyId id);

@@ -16,14 +16,14 @@ inline constexpr int kMaxEngineNodes = 256;
 
 struct PlanRequest;  // scheduling/plan.h
 
-// A pool whose nodes come from an engine: what the nodes are, and which rule says how many. Of
-// several templates each has a name.
+// A pool with nodes from an engine: what the nodes are, and which rule decides how many. If there
+// are several templates, each has a name.
 struct PoolSizeOptions {
   PluginSpec rule{"utility_price", {}};
   std::vector<NodeTemplate> templates{NodeTemplate{}};
 };
 
-// What becomes of a trial whose client, which runs the trial itself, has fallen silent.
+// What happens to a trial when the client that runs it has fallen silent.
 struct ClientLease {
   double seconds = 0;  // without a write; 0: clients may be silent forever
   // How often a trial is queued again, as Optuna's retry callback does: WAITING, with the same
@@ -45,7 +45,7 @@ struct CoreOptions {
   bool plan_aside = false;
 };
 
-// What the engine is to do. A request may come twice.
+// What the engine must do. A request may come twice.
 struct NodeRequest {
   bool start = false;  // else release
   std::string name;
@@ -63,7 +63,7 @@ struct StepResult {
   std::map<TrialId, Reply> late{};
 };
 
-// Adds what came later to what came first, whose reply stays.
+// Appends a later result to an earlier one and keeps the reply of the earlier one.
 void Append(StepResult&& from, StepResult& to);
 
 }  // namespace espalier

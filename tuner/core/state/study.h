@@ -57,7 +57,7 @@ std::string TextOf(const PluginSpec& plugin);
 inline constexpr double kMinShare = 0.001;
 inline constexpr double kMaxShare = 1000;
 
-// By whom a study's trials are made, and by whom they are run.
+// What creates a study's trials, and what runs them.
 enum class StudyKind {
   kTuned,   // the sampler draws them and the pool runs them
   kQueued,  // clients enqueue them with all of their parameters and the pool runs them
@@ -119,6 +119,12 @@ struct StudySpec {
 
   bool queued() const { return kind == StudyKind::kQueued; }
   bool by_clients() const { return kind == StudyKind::kByClients; }
+  // The kind of a study that the pool runs follows from its sampler: for readers of what users
+  // give.
+  void SetKindBySampler() {
+    if (!by_clients())
+      kind = sampler.name == kQueueSampler ? StudyKind::kQueued : StudyKind::kTuned;
+  }
   // The one of a study that the pool runs; of several, the first.
   Direction direction() const {
     return directions.empty() ? Direction::kMinimize : directions.front();
@@ -159,10 +165,10 @@ enum class StudyState { kRunning, kStopped, kComplete, kFailed };
 
 enum class TrialState { kWaiting, kRunning, kPaused, kComplete, kPruned, kFail };
 
-// By whose word a trial changes its state.
+// The party that changes a trial's state.
 enum class StateSource {
-  kPool,    // which runs it
-  kClient,  // which runs it
+  kPool,    // which runs the trial
+  kClient,  // which runs the trial
   kImport,  // it was elsewhere, and begins here as it was
 };
 
@@ -283,7 +289,7 @@ struct Trial {
   std::int64_t number = 0;  // in its study, from 0
   TrialState state = TrialState::kWaiting;
   bool held = false;       // it does not run until it is let go, even if its study runs
-  bool cancelled = false;  // somebody ended it as FAIL, which is no failure for its study
+  bool cancelled = false;  // ended as FAIL on request, which is no failure for its study
   Parameters parameters;
   std::vector<IntermediateValue> values;  // ascending by step, one a step
   // Further figures that the program told with a value, by step and name; few programs tell any.

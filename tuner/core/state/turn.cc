@@ -17,8 +17,11 @@ const Study& Turn::StudyAt(StudyId id) const {
 }
 
 void Turn::Emit(Change change) {
+  ESPALIER_CHECK(!observing_, "an observer emits no change");
   state_.Apply(change);
+  observing_ = true;
   observe_(change);
+  observing_ = false;
   result_.changes.push_back(std::move(change));
 }
 

@@ -14,12 +14,13 @@ namespace espalier {
 
 // What a part of the core may do within a step: read the durable state, change it, and say what
 // follows from that. All parts share one turn, so that their changes come in one order. Durable
-// state changes by Emit alone; whatever a part holds beside it, it alone changes.
+// state changes only by Emit. Only the part itself changes any other state that it holds, except for
+// PoolState, which the parts that act on the pool share.
 //
-// A part calls the parts that were given to its constructor, and returns what happened to whoever
-// called it. Its Observe(const Change&) is told of every change once it has been applied: it may
-// forget or note what the change is about, and never emits, or the order of changes would depend
-// on who listens.
+// A part calls the parts that were given to its constructor, and returns what happened to its
+// caller. Its Observe(const Change&) is called for every change once it has been applied: it may
+// forget or note what the change is about, and never emits, or the order of changes would depend on
+// which parts observe.
 class Turn {
  public:
   using Observer = std::function<void(const Change&)>;
@@ -36,7 +37,8 @@ class Turn {
   const Trial& TrialAt(TrialId id) const;
   const Study& StudyAt(StudyId id) const;
 
-  // Applies the change, which is to be committed before anything else is done.
+  // Applies the change, which must be committed before anything else is done. Aborts where an
+  // observer calls it.
   void Emit(Change change);
   // Writes a decision and its reason to the study's record; `number` -1: about no trial.
   void Decide(StudyId study, std::int64_t number, DecisionKind kind, int from, int to,
@@ -54,7 +56,7 @@ class Turn {
 
   // The answer to the event that is being handled.
   Reply& reply() { return result_.reply; }
-  // An answer to who asked for the trial's slots in an earlier step, or in this one.
+  // An answer to the client that asked for the trial's slots in an earlier step, or in this one.
   void AnswerLate(TrialId trial, Reply reply) {
     result_.late.insert_or_assign(trial, std::move(reply));
   }
@@ -81,6 +83,7 @@ class Turn {
   StepResult result_;
   bool awake_ = false;
   bool look_again_ = false;
+  bool observing_ = false;  // an observer is being told of a change
 };
 
 }  // namespace espalier

@@ -8,7 +8,7 @@
 
 namespace espalier {
 
-// What a sampler learns from: the results of trials that have ended, and who is under way.
+// What a sampler learns from: the results of trials that have ended, and the trials under way.
 struct SamplerHistory {
   std::vector<Observation> ended;
   std::vector<const Parameters*> running;

@@ -197,7 +197,7 @@ PruneVerdict Trials::JudgeNewest(const Trial& trial) {
     Curve curve = whole;
     curve.points = whole.points.first(n);
     verdict = plugins_.Judge(study, curve, others, pool_.LastStepOf(study), pool_share);
-    if (verdict.prune || verdict.pause) break;
+    if (verdict.action != PruneAction::kKeep) break;
   }
   std::swap(own, curves.back());
   return verdict;
@@ -208,13 +208,15 @@ void Trials::JudgeTrial(TrialId id) {
   const StudySpec& spec = turn_.StudyAt(trial.study).spec;
   if (spec.pruner.name == "none") return;  // all curves need not be gathered for it
   const PruneVerdict verdict = JudgeNewest(trial);
-  if (verdict.pause && MayPause(id)) {
+  if (verdict.action == PruneAction::kKeep) return;
+  const bool pause = verdict.action == PruneAction::kPause;
+  if (pause && MayPause(id)) {
     PauseTrial(id, absl::StrCat(spec.pruner.name, ": ", verdict.reason));
-  } else if (verdict.prune || verdict.pause) {
+  } else {
     const bool adaptive = spec.batch_mode == BatchMode::kAdaptive;
     EndTrial(id, TrialState::kPruned,
              absl::StrCat(spec.pruner.name, ": ", verdict.reason,
-                          verdict.pause ? "; its program cannot be paused" : "",
+                          pause ? "; its program cannot be paused" : "",
                           adaptive ? " (steps at equal progress)" : ""),
              trial.values.back().value);
   }

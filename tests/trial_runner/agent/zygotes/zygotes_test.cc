@@ -310,7 +310,8 @@ TEST_F(ZygotesTest, OneThatDiesIsReplacedAndOneThatHangsIsGivenUp) {
   ASSERT_EQ(zygotes.size(), 1U);
   ASSERT_GT(parent(), 0);
   kill(parent(), SIGKILL);
-  Hear(zygotes, 60'000);
+  // It may have said before that it is ready.
+  for (int i = 0; i < 2 && zygotes.size() > 0; ++i) Hear(zygotes, 60'000);
   EXPECT_EQ(zygotes.size(), 0U);
 
   for (int failures = 1; failures < kMaxZygoteFailures; ++failures) {

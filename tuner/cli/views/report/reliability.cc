@@ -31,7 +31,7 @@ std::string SquareFrame() {
   svg += fmt::format("<line class=\"tick\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n", Px(X(0)),
                      Px(Y(0)), Px(X(1)), Px(Y(1)));
   return svg + fmt::format(
-                   "<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">foretold; "
+                   "<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">predicted; "
                    "upwards: came true</text>\n",
                    Px(X(0.5)), Px(kSquareHeight - 8));
 }
@@ -74,14 +74,14 @@ std::string ReliabilitySection(const Reliability& promise) {
       kSquareWidth, kSquareHeight);
   html += SquareFrame() + Circles(promise) + "</svg>\n";
   html +=
-      "<div class=\"wide\"><table>\n<thead><tr><th>promise</th><th>times told</th><th>foretold"
-      "</th><th>came true</th></tr></thead>\n<tbody>\n" +
+      "<div class=\"wide\"><table>\n<thead><tr><th>promise</th><th>predictions</th>"
+      "<th>predicted</th><th>came true</th></tr></thead>\n<tbody>\n" +
       BinRows(promise) + "</tbody>\n</table></div>\n";
   return html +
          fmt::format(
-             "<p class=\"legend\">The chance to end among the study's best, worked out again from "
+             "<p class=\"legend\">The chance to end among the study's best, computed again from "
              "what was known at moments of the study, and how often it came true. On the line: as "
-             "foretold. Calibration error {:.3f}, Brier score {:.3f} (always telling the mean: "
+             "predicted. Calibration error {:.3f}, Brier score {:.3f} (always predicting the mean: "
              "{:.3f}). A trial that was ended early counts as one that would not have come "
              "true.</p>\n",
              promise.expected_calibration_error, promise.brier, promise.base_brier);

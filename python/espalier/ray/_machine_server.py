@@ -10,14 +10,14 @@ import threading
 from espalier.ray import _ask
 
 
-class Door:
+class MachineServer:
     """Answers by `machines`, each question on a thread of its own, until it is closed."""
 
     def __init__(self, machines):
         self._folder = tempfile.mkdtemp(prefix="espalier-ray-")
         path = str(pathlib.Path(self._folder) / "ask")
         self.program = [sys.executable, "-I", "-S", _ask.__file__, path]
-        self._server = _Server(path, _Visit)
+        self._server = _Server(path, _Question)
         self._server.machines = machines
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
@@ -32,7 +32,7 @@ class _Server(socketserver.ThreadingUnixStreamServer):
     block_on_close = False
 
 
-class _Visit(socketserver.StreamRequestHandler):
+class _Question(socketserver.StreamRequestHandler):
     def handle(self):
         question = json.loads(self.rfile.readline())
         machines = self.server.machines

@@ -1,4 +1,4 @@
-#include "trial_runner/torch/norm_kernels.h"
+#include "trial_runner/kernels/norm_kernels.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,107 @@
+"""Lightning's loaders as a trial's, and how many of their batches make an epoch."""
+import math
+
+import torch
+from lightning.pytorch.trainer.connectors.data_connector import _parse_num_batches
+from lightning.pytorch.trainer.states import RunningStage
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
+
+import espalier.torch as adl
+from espalier.errors import UsageError
+
+
+def elastic_loader(loader, accumulation):
+    """The training loader in the place of a plain one with the same samples and options."""
+    if isinstance(loader, adl.AdaptiveDataLoader):
+        if accumulation != 1:
+            raise UsageError(f"ElasticTrainer: accumulate_grad_batches is {accumulation}, and the training loader is an "
+                             "AdaptiveDataLoader, which accumulates by local_bsz_bounds: want 1")
+        return loader
+    if type(loader) is not DataLoader:
+        raise UsageError(f"ElasticTrainer: the training loader is a {type(loader).__name__}: want one DataLoader")
+    sampler, streams = loader.sampler, isinstance(loader.dataset, torch.utils.data.IterableDataset)
+    shuffled = type(sampler) is RandomSampler and not sampler.replacement and sampler.num_samples == len(loader.dataset)
+    for wrong, right in ((loader.batch_size is None, "a batch_size, and no batch_sampler"),
+                         (not streams and not shuffled and type(sampler) is not SequentialSampler,
+                          f"no sampler of its own, and it has a {type(sampler).__name__}: the group deals each sample once an "
+                          "epoch: weigh samples in the loss, choose them by torch.utils.data.Subset, and shuffle by "
+                          "shuffle=True")):
+        if wrong:
+            raise UsageError(f"ElasticTrainer: the training loader: want {right}")
+    workers = {"prefetch_factor": loader.prefetch_factor, "persistent_workers": loader.persistent_workers,
+               "multiprocessing_context": loader.multiprocessing_context} if loader.num_workers else {}
+    return adl.AdaptiveDataLoader(
+        loader.dataset, batch_size=loader.batch_size * accumulation, shuffle=shuffled, training=True,
+        local_bsz_bounds=(None, loader.batch_size), collate_fn=loader.collate_fn, num_workers=loader.num_workers,
+        pin_memory=loader.pin_memory, timeout=loader.timeout, worker_init_fn=loader.worker_init_fn, **workers)
+
+
+def refuse_validation_loaders(trainer):
+    loaders = trainer.val_dataloaders
+    for loader in loaders if isinstance(loaders, (list, tuple)) else [loaders]:
+        if isinstance(loader, adl.AdaptiveDataLoader):
+            raise UsageError("ElasticTrainer: a validation loader is an AdaptiveDataLoader: want a plain DataLoader: each "
+                             "replica validates on the whole of it")
+
+
+class EpochLength:
+    """Of how many steps an epoch is, and after how many of them it is validated. All replicas take part in a step, so that
+    they come to both at the same place of the program."""
+
+    def __init__(self, trainer, loader, drop_last):
+        self._loader = loader
+        self._accumulation = trainer.elastic_accumulation
+        # The batch of a loader that grows it is not known ahead, and neither are steps.
+        self.known = not loader.grows
+        self._limit, self._interval = trainer.limit_train_batches, trainer.val_check_interval
+        self._over_epochs = trainer.check_val_every_n_epoch is None
+        self.at_end = self._interval == 1.0 and isinstance(self._interval, float)  # of each epoch, as by default
+        if not self.known:
+            for name, given, usual in (("limit_train_batches", self._limit, 1.0), ("val_check_interval", self._interval, 1.0)):
+                if given != usual or not isinstance(given, float):
+                    raise UsageError(f"ElasticTrainer: {name} is {given!r}, and the training loader was told to grow its batch "
+                                     "by autoscale_batch_size: want 1.0, or a loader without it")
+            self.steps, self.limited, self.samples = len(loader), False, loader.samples
+            return
+        batch = loader.batch_size // self._accumulation
+        samples = loader.samples
+        whole = samples // batch if drop_last else math.ceil(samples / batch)
+        batches = _parse_num_batches(RunningStage.TRAINING, whole, self._limit)
+        self.limited = batches * batch < samples
+        if self.limited and batches % self._accumulation != 0:
+            what = f"limit_train_batches={self._limit!r}" if batches < whole else "drop_last=True"
+            raise UsageError(f"ElasticTrainer: {what} makes an epoch of {batches} batches, and accumulate_grad_batches is "
+                             f"{self._accumulation}: want a multiple of it: an epoch ends with a step")
+        self.steps = batches // self._accumulation if self.limited else math.ceil(samples / loader.batch_size)
+        self.samples = min(samples, self.steps * loader.batch_size)
+        self._every = self._steps_between_validations(batches)
+
+    def _steps_between_validations(self, batches):
+        if self.at_end:
+            return self.steps
+        if isinstance(self._interval, float):
+            every = max(1, int(batches * self._interval))
+        else:
+            every = self._interval
+            if every > batches and not self._over_epochs:
+                raise UsageError(f"ElasticTrainer: val_check_interval is {every}, and an epoch has {batches} batches: want no "
+                                 "more, or check_val_every_n_epoch=None, with which it counts over epochs")
+        if every % self._accumulation != 0:
+            raise UsageError(f"ElasticTrainer: val_check_interval={self._interval!r} is {every} batches, and "
+                             f"accumulate_grad_batches is {self._accumulation}: want a multiple of it: replicas validate after "
+                             "a step")
+        return every // self._accumulation
+
+    def step_of(self, position):
+        """The step of the epoch that is under way there, or due, from 0."""
+        return position.cursor // self._loader.batch_size
+
+    def is_over(self, position):
+        """Whether the epoch ends here, before its last sample."""
+        return self.limited and position.cursor >= self.samples
+
+    def validates_after(self, step, all_steps):
+        """Whether a validation is due after this step of the epoch, from 0, and so many of the trial."""
+        if self.at_end or not self.known:
+            return step + 1 == self.steps
+        return (all_steps if self._over_epochs else step + 1) % self._every == 0

@@ -1,0 +1,61 @@
+"""What cannot be trained, said where it is wrapped."""
+import torch
+
+from espalier.errors import UsageError
+
+
+def refuse(model, optimizers):
+    for module in model.modules():
+        _refuse_module(module)
+    for name, parameter in model.named_parameters():
+        _refuse_parameter(name, parameter)
+    for optimizer in optimizers:
+        _refuse_optimizer(optimizer)
+    own = {id(p) for p in model.parameters()}
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if id(p) not in own:
+                    raise UsageError(f"AdaptiveDataParallel: the optimizer has a parameter of shape "
+                                     f"{tuple(p.shape)} that is not the model's: want one module that holds all "
+                                     "that is trained")
+    if torch._dynamo.config.compiled_autograd:
+        raise UsageError("AdaptiveDataParallel: torch._dynamo.config.compiled_autograd is on, and compiled autograd "
+                         "knows no hooks of C++, by which gradients are brought together: want it off; "
+                         "torch.compile itself may stay")
+
+
+def _is_of_torch(thing, names):
+    """Whether it is of a class of torch.distributed with such a name; what it is of need not be imported."""
+    return any(kind.__name__ in names and kind.__module__.startswith("torch.distributed")
+               for kind in type(thing).__mro__)
+
+
+def _refuse_module(module):
+    kind = type(module).__name__
+    if isinstance(module, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)):
+        raise UsageError(f"AdaptiveDataParallel: the model has a {kind} in it: wrap the plain module")
+    if isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)) and module.sparse:
+        raise UsageError(f"AdaptiveDataParallel: the model has an {kind} with sparse gradients: want sparse=False")
+    if _is_of_torch(module, ("FullyShardedDataParallel", "FSDPModule")):
+        raise UsageError(f"AdaptiveDataParallel: the model has a {kind} in it, whose parameters FSDP has divided: "
+                         "each replica has the whole model: wrap the plain module")
+
+
+def _refuse_parameter(name, parameter):
+    if _is_of_torch(parameter, ("DTensor",)):
+        raise UsageError(f'AdaptiveDataParallel: parameter "{name}" is a DTensor, which is divided over processes: '
+                         "each replica has the whole model: want plain parameters")
+    if parameter._post_accumulate_grad_hooks:
+        raise UsageError(f'AdaptiveDataParallel: parameter "{name}" has a hook by '
+                         "register_post_accumulate_grad_hook, which is called where its gradient is still this "
+                         "replica's own: want the work done after backward, when all gradients are the step's")
+
+
+def _refuse_optimizer(optimizer):
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise UsageError(f"AdaptiveDataParallel: the optimizer is a {type(optimizer).__name__}: want a "
+                         "torch.optim.Optimizer, or a list of them")
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise UsageError("AdaptiveDataParallel: LBFGS runs backward as often as it likes, which replicas "
+                         "cannot share: want another optimizer")

@@ -1,0 +1,115 @@
+// What the engine says and tells of a slot with a device. One replica, alone in this process.
+
+#include "trial_runner/torch/training_engine.h"
+
+#include <ATen/ops/ones.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+
+#include <mutex>
+#include <optional>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/trial_runner/torch/late_timer.h"
+#include "trial_runner/control/control_plane_base.h"
+#include "trial_runner/torch/adaptive_data_loader.h"
+#include "trial_runner/torch/adaptive_data_parallel.h"
+#include "trial_runner/torch/trial.h"
+#include "trial_runner/torch/trial_context.h"
+
+namespace espalier {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct LinearModel {
+  torch::nn::Linear net{4, 1};
+  torch::optim::SGD optimizer{net->parameters(), 1e-3};
+};
+
+TEST(TrainingEngine, SaysOfEachModelThatIsNotOnItsSlotsDevice) {
+  char name[] = "test";
+  char* arguments[] = {name};
+  Trial trial(1, arguments);
+  LinearModel actor;
+  LinearModel critic;
+  testing::internal::CaptureStderr();
+  const AdaptiveDataParallel first(trial, *actor.net, actor.optimizer, {.name = "actor"});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+
+  trial.context().device = c10::Device(c10::kCUDA, 0);
+  testing::internal::CaptureStderr();
+  const AdaptiveDataParallel second(trial, *critic.net, critic.optimizer, {.name = "critic"});
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      AllOf(HasSubstr("espalier: AdaptiveDataParallel \"critic\": its parameters are on cpu"),
+            HasSubstr("this replica has cuda:0")));
+}
+
+// A group of one from the first Ready on, which keeps the first progress that tells of times.
+class ListeningPlane final : public ControlPlaneBase {
+ public:
+  explicit ListeningPlane(ReplicaId self) : self_(self) {}
+
+  void Send(const ReplicaMessage& message) override {
+    if (const auto* ready = std::get_if<ReplicaReady>(&message)) {
+      Announce({1, {{self_, NodeId(1), ready->address}}, false});
+    } else if (const auto* told = std::get_if<ReplicaProgress>(&message)) {
+      const std::lock_guard lock(mutex_);
+      if (!progress_told_ && !told->profile.empty()) progress_told_ = *told;
+    }
+  }
+  std::optional<Adopted> Park(std::int64_t) override { return std::nullopt; }
+
+  std::optional<ReplicaProgress> told() {
+    const std::lock_guard lock(mutex_);
+    return progress_told_;
+  }
+
+ private:
+  const ReplicaId self_;
+  std::mutex mutex_;
+  std::optional<ReplicaProgress> progress_told_;
+};
+
+// Steps of two microbatches, and at each epoch's end one of a single one, which does not count in
+// the profile: a time that went to another step than its own would show.
+TEST(TrainingEngine, TellsWhatADeviceTookWithTheShapeOfTheStep) {
+  char name[] = "test";
+  char* arguments[] = {name};
+  Trial trial(1, arguments);
+  auto plane = std::make_unique<ListeningPlane>(trial.context().replica);
+  ListeningPlane& heard = *plane;
+  trial.context().control = std::move(plane);
+  trial.context().step_timer = [] { return std::make_unique<LateTimer>(); };
+  LinearModel model;
+  AdaptiveDataParallel parallel(trial, *model.net, model.optimizer, {.base_batch_size = 4});
+  AdaptiveDataLoader loader(parallel, 25, {.batch_size = 8});
+  while (!heard.told() && loader.NextEpoch(1'000'000'000)) {
+    while (const auto indices = loader.NextBatch()) {
+      parallel.Step(model.net->forward(at::ones({indices->numel(), 4})).pow(2).mean());
+    }
+  }
+
+  const std::optional<ReplicaProgress> told = heard.told();
+  ASSERT_TRUE(told.has_value());
+  ASSERT_EQ(told->profile.size(), 1U);
+  const ProfileEntry& entry = told->profile.front();
+  EXPECT_EQ(entry.key, (ProfileKey{1, 1, 4}));
+  const auto steps = static_cast<double>(entry.optimizer_count);
+  EXPECT_GT(steps, 0);
+  EXPECT_EQ(entry.accumulation_count, entry.optimizer_count);
+  // By the timer's clock, see DeviceStepTimes' test.
+  EXPECT_EQ(entry.accumulation_time_s, 2 * steps);
+  EXPECT_EQ(entry.optimizer_time_s, 6 * steps);
+  EXPECT_EQ(entry.sync_time_s, steps);
+  // What was known of the device, a step or two late: 5 s a step, and 3 s of the short ones.
+  ASSERT_EQ(told->replica_times.size(), 1U);
+  const ReplicaTime& time = told->replica_times.front();
+  EXPECT_LE(time.compute_time_s, 5.0 * static_cast<double>(time.steps));
+  EXPECT_GE(time.compute_time_s, 3.0 * static_cast<double>(time.steps - 2));
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+namespace espalier {
+
+// Help texts whose descriptions are wrapped between words to lines of at most `width` columns, so
+// that the terminal need not break them; 0: they stay on one line each, as for a pipe.
+std::shared_ptr<CLI::Formatter> HelpFormatter(std::size_t width);
+
+// What is wrong with a command line that `app` could not parse, in one line: "tuner run: unknown
+// option "--slot", did you mean "--slots"? See tuner run --help".
+std::string ParseProblem(const CLI::App& app, const CLI::ParseError& error);
+
+}  // namespace espalier

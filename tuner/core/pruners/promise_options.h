@@ -1,0 +1,12 @@
+#pragma once
+
+#include <vector>
+
+#include "tuner/base/plugin.h"
+
+namespace espalier {
+
+// The options of pruners that judge by the promise model.
+std::vector<PluginOption> PromisePrunerOptions();
+
+}  // namespace espalier
