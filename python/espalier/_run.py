@@ -72,28 +72,28 @@ class LocalRun:
         path = directory / "study.json"
         path.write_text(json.dumps(study, indent=1))
         self._before = self._service_file()
-        self._client = None
+        self.service = None
         self._output = open(directory / "tuner.out", "w+")
         environment = dict(os.environ, PYTHONPATH=_objective.search_path())
         self._process = _start([sys.executable, "-I", _CHILD, str(int(signal.SIGTERM)), str(os.getpid()), self._tuner,
                                 "run", str(path), "--dir", str(directory), *options], self._output, environment)
 
-    def look(self):
-        """Its details; None while there is no service."""
-        if self._client is None:
+    def look(self, values=False):
+        """Its details, with curves if `values`; None while there is no service."""
+        if self.service is None:
             found = self._service_file()
             if found is None or found == self._before:
                 return None
-            self._client = client.Client.at_home(client.address_in(self.directory))
+            self.service = client.Client.at_home(client.address_in(self.directory))
         try:
-            return self._client.details(self.name, values=False)
+            return self.service.details(self.name, values)
         except (UnreachableError, NotFoundError):
             return None
 
     def ended(self, wait_s):
         # What a study of seconds has come to is shown at its end, and the service is there in no time.
         try:
-            self._process.wait(wait_s if self._client else 0.05)
+            self._process.wait(wait_s if self.service else 0.05)
             return True
         except subprocess.TimeoutExpired:
             return False
@@ -121,8 +121,8 @@ class LocalRun:
 
     def close(self):
         """Ends what is still there: at once where it was asked to stop before."""
-        if self._client is not None:
-            self._client.close()
+        if self.service is not None:
+            self.service.close()
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             self._process.wait()

@@ -15,6 +15,13 @@ def broken(trial):
     raise ValueError("on purpose")
 
 
+def one_report_and_no_end(trial):
+    from time import sleep as pause
+
+    trial.report(1, 0.5)
+    pause(3600)
+
+
 def elastic(trial):
     """Trains a line on as many replicas as there are."""
     import torch
