@@ -436,12 +436,15 @@ TEST_P(CollectivesContract, AbandonWakesAFormationWhoseMemberNeverComes) {
 
 TEST_P(CollectivesContract, AbandonWithGraceWakesOnlyWhoGoesOnWaiting) {
   const Members members = MakeMembers(2);
-  members[0]->Abandon(2, /*grace_s=*/4);
-  members[1]->Abandon(2, /*grace_s=*/3600);
+  for (const auto& member : members) member->Abandon(2, /*grace_s=*/3600);
+  std::promise<void> other_is_done;
   const auto statuses = InGroup(members, 1, 2, [&](Collectives& member, const GroupPlan& plan) {
     // Everybody comes: nobody waits for long, and the group works.
-    if (absl::Status summed = FormAndSum(member, plan); !summed.ok()) return summed;
-    if (plan.rank == 1) return absl::OkStatus();
+    absl::Status summed = FormAndSum(member, plan);
+    if (plan.rank == 1) other_is_done.set_value();
+    if (plan.rank == 1 || !summed.ok()) return summed;
+    other_is_done.get_future().wait();
+    member.Abandon(3, /*grace_s=*/0.05);
     return member.AllReduceSum(Place(plan.rank, 8, 1.0));
   });
   EXPECT_EQ(statuses[0].code(), absl::StatusCode::kAborted);
