@@ -2,6 +2,7 @@
 #include "tuner/forwarding/forwarder.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -125,9 +126,15 @@ TEST(Forwarder, SaysNothingToAServiceOfAnotherCertificate) {
 }
 
 TEST(Forwarder, DialsAgainOnceTheServiceIsBack) {
-  const int listener = *ListenOnLoopback("127.0.0.1:0");  // so that nobody else takes its port
-  const std::string address = LocalEnd(listener).text();
-  close(listener);
+  // Bound, and never listens, so that nobody else takes its port.
+  const int place = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int yes = 1;
+  setsockopt(place, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(bind(place, reinterpret_cast<const sockaddr*>(&any), sizeof any), 0);
+  const std::string address = LocalEnd(place).text();
   Failures failures;
   const auto forwarder = ForwardTo(address, {}, {}, failures.Taker());
   const Client early(*forwarder);
@@ -147,6 +154,7 @@ TEST(Forwarder, DialsAgainOnceTheServiceIsBack) {
   close(accepted);
   EXPECT_EQ(ReceiveAll(late.socket()), "");
   close(back);
+  close(place);
 }
 
 TEST(Forwarder, WhoIsOneTooManyWaitsForAnotherToEnd) {

@@ -58,7 +58,8 @@ TEST(AgentStream, PlaysATrialToItsEnd) {
   const v1::ServiceMessage welcome = agent.Next();
   ASSERT_TRUE(welcome.has_welcome());
   EXPECT_GT(welcome.welcome().node_id(), 0);
-  EXPECT_EQ(welcome.welcome().lease_s(), 10);
+  EXPECT_EQ(welcome.welcome().lease_s(), RunningService::kLease_s);
+  EXPECT_EQ(ServiceOptions().lease_s, 10);
 
   const v1::StartReplica start = agent.AwaitStart();
   EXPECT_EQ(start.study(), "mnist");

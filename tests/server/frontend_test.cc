@@ -3,6 +3,7 @@
 #include "tuner/server/frontend.h"
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -64,6 +65,7 @@ class FrontendTest : public testing::Test {
 TEST_F(FrontendTest, ItsRoutesAreAnsweredBesideTheServicesOwn) {
   RunningService running(WithFrontend());
   httplib::Client client("127.0.0.1", running.http_port());
+  client.set_read_timeout(std::chrono::minutes(1));
   const auto echoed = client.Get("/echo/hello%20you");
   ASSERT_TRUE(echoed);
   EXPECT_EQ(echoed->status, 200);
@@ -102,6 +104,7 @@ TEST_F(FrontendTest, WithoutARowInTheTableOfPermissionsOnlyAdministratorsEnter) 
   ASSERT_TRUE(running.stub->CreateToken(&context, wanted, &submit).ok());
 
   httplib::Client client("127.0.0.1", running.http_port());
+  client.set_read_timeout(std::chrono::minutes(1));
   const auto status_with = [&client](const std::string& token) {
     return client.Get("/echo/hello", {{"Authorization", "Bearer " + token}})->status;
   };

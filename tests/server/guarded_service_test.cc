@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -146,6 +147,7 @@ TEST_F(GuardedService, HttpOverTlsKeepsConnectionsAndKnowsRoles) {
   Start();
   const std::string address = OnLoopback(service_->http_address());
   httplib::SSLClient client("127.0.0.1", std::stoi(address.substr(address.rfind(':') + 1)));
+  client.set_read_timeout(std::chrono::minutes(1));
   client.set_ca_cert_path((options_.credentials_folder + "/certificate.pem").c_str());
   client.set_keep_alive(true);
   const auto health = client.Get("/healthz");
@@ -163,6 +165,7 @@ TEST_F(GuardedService, AWordAloneIsToBeShownAlsoByTheOwnUser) {
   Start();
   const std::string address = OnLoopback(service_->http_address());
   httplib::SSLClient client("127.0.0.1", std::stoi(address.substr(address.rfind(':') + 1)));
+  client.set_read_timeout(std::chrono::minutes(1));
   client.enable_server_certificate_verification(false);
   EXPECT_EQ(client.Get("/api/studies")->status, 401);
   EXPECT_EQ(client.Get("/api/studies", {{"Authorization", "Bearer secret"}})->status, 200);

@@ -2,6 +2,8 @@
 
 #include <poll.h>
 
+#include <chrono>
+
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "tests/server/running_service.h"
@@ -57,6 +59,7 @@ TEST(HttpConnections, IdleOnesTakeNoThread) {
     idle.push_back(std::make_unique<RawConnection>(running.http_port()));
   }
   httplib::Client client("127.0.0.1", running.http_port());
+  client.set_read_timeout(std::chrono::minutes(1));
   EXPECT_EQ(client.Get("/healthz")->status, 200);
   // Nor are they forgotten.
   idle.back()->Send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");

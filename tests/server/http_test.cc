@@ -1,3 +1,5 @@
+#include <chrono>
+
 #include "gmock/gmock.h"
 #include "httplib.h"
 #include "tests/api/direct_tuner.h"
@@ -12,6 +14,8 @@ using testing::HasSubstr;
 
 class HttpTest : public testing::Test {
  protected:
+  HttpTest() { client_.set_read_timeout(std::chrono::minutes(1)); }
+
   RunningService running_;
   httplib::Client client_{"127.0.0.1", running_.http_port()};
 };
@@ -88,6 +92,7 @@ TEST(HttpToken, IsNeededButForHealth) {
   options.token = "secret";
   RunningService running(options);
   httplib::Client client("127.0.0.1", running.http_port());
+  client.set_read_timeout(std::chrono::minutes(1));
   EXPECT_EQ(client.Get("/healthz")->status, 200);
   for (const char* path : {"/api/studies", "/metrics", "/api/pool"}) {
     EXPECT_EQ(client.Get(path)->status, 401) << path;

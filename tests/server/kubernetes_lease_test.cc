@@ -18,6 +18,11 @@ KubernetesLease::Options Of(const std::string& holder, double duration_s = 3600)
   return {.name = "vision", .holder = holder, .duration_s = duration_s};
 }
 
+// A short lease leaves the server half a second for its answers, which a busy machine may miss.
+void TakeInTime(KubernetesLease& lease) {
+  while (!lease.Take().value_or(false)) continue;
+}
+
 TEST(KubernetesLease, IsHeldByOneAndGoesToTheNextWhenItIsGivenBack) {
   SmallKubernetes kubernetes;
   std::optional<KubernetesLease> first(std::in_place, kubernetes.server(), Of("first"));
@@ -45,8 +50,8 @@ TEST(KubernetesLease, IsTakenFromWhoHasBeenSilentForAsLongAsItSays) {
   SmallKubernetes kubernetes;
   // It is never renewed, nor given back: it is the thread that would do so.
   KubernetesLease silent(kubernetes.server(), Of("silent", 1));
-  ASSERT_TRUE(*silent.Take());
-  KubernetesLease next(kubernetes.server(), Of("next", 1));
+  TakeInTime(silent);
+  KubernetesLease next(kubernetes.server(), Of("next"));
   int refused = 0;
   while (!*next.Take()) ++refused;
   EXPECT_GT(refused, 0);
@@ -61,7 +66,7 @@ TEST(KubernetesLease, IsRenewedUntilItIsGivenBack) {
   SmallKubernetes kubernetes;
   {
     KubernetesLease lease(kubernetes.server(), Of("first", 1));
-    ASSERT_TRUE(*lease.Take());
+    TakeInTime(lease);
     lease.Keep([](const std::string&) { ADD_FAILURE() << "nobody else wants it"; });
     // A server that is away does not take it from us.
     kubernetes.SetFault("GET /leases", {.code = 500, .message = "etcd is away", .times = 3});

@@ -10,11 +10,15 @@
 
 namespace espalier {
 
-// A whole service on loopback, and a client that speaks to it.
+// A whole service on loopback, and a client that speaks to it. Its agents need not beat: unless the
+// test says otherwise, their lease is longer than any test.
 class RunningService {
  public:
+  static constexpr double kLease_s = 3600;
+
   explicit RunningService(ServiceOptions options = {}) {
     if (options.http_address.empty()) options.http_address = "127.0.0.1:0";
+    if (options.lease_s == ServiceOptions().lease_s) options.lease_s = kLease_s;
     auto started = Service::Start(options);
     EXPECT_TRUE(started.ok()) << started.status();
     if (!started.ok()) return;

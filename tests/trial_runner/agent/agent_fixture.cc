@@ -45,7 +45,9 @@ void AgentTest::StartAgent() {
 }
 
 void AgentTest::WriteFile(const std::string& name, const std::string& content) const {
-  std::ofstream(Path(name), std::ios::binary) << content;
+  // At once: agent, scripts and drivers look at it when they like.
+  std::ofstream(Path(name + ".part"), std::ios::binary) << content;
+  std::filesystem::rename(Path(name + ".part"), Path(name));
 }
 
 std::string AgentTest::ReadFile(const std::string& name) const {

@@ -220,14 +220,20 @@ TEST_F(AgentTest, KillsAReplicaThatFallsSilent) {
   EXPECT_EQ(service_.events().size(), 2U) << "heartbeats are for the agent alone";
 }
 
+// The beginning of a script that beats until it ends: by several processes, since on a busy machine
+// one of them may stand still for longer than a lease.
+constexpr char kBeats[] =
+    "cat beat up >&3; for i in 1 2 3 4; do "
+    "while [ -e beat ]; do cat beat >&3; sleep 0.1; done & done; ";
+// Its end: once there is a file.
+constexpr char kGoes[] = "while [ ! -e go ]; do sleep 0.02; done; exit 3";
+
 TEST_F(AgentTest, KillsAStoppedReplicaAndNotItsBeatingPeer) {
   replica_lease_s_ = 2;
   StartAgent();
   WriteFrame("up", ReportOf(1));
   WriteFrame("beat", Heartbeat());
-  // Beats until it has its way out: a file.
-  const std::string beating =
-      "cat beat up >&3; while [ ! -e go ]; do cat beat >&3; sleep 0.02; done; exit 3";
+  const std::string beating = std::string(kBeats) + kGoes;
   service_.Start(Shell(1, beating));
   service_.Start(Shell(2, beating));
   ASSERT_TRUE(AwaitMessage(1));
@@ -266,11 +272,13 @@ TEST_F(AgentTest, AnAgentThatWasStoppedKillsNobodyWhenItWakes) {
   ASSERT_EQ(posix_spawn(&holder, AGENT_HOLDER, nullptr, nullptr, arguments, environ), 0);
   WriteFrame("up", ReportOf(1));
   WriteFrame("beat", Heartbeat());
-  service_.Start(Shell(1,
-                       "cat beat up >&3; n=0; while [ ! -e go ]; do cat beat >&3; sleep 0.02; "
-                       "n=$((n+1)); if [ $n = 210 ]; then touch beaten; fi; done; exit 3"));
+  service_.Start(Shell(1, std::string(kBeats) +
+                              "while [ ! -e stopped ]; do sleep 0.02; done; sleep 4.2; "
+                              "touch beaten; " +
+                              kGoes));
   ASSERT_TRUE(AwaitMessage(1));
   kill(holder, SIGSTOP);
+  WriteFile("stopped", "");
   // More than two leases, by the replica's count.
   while (!std::filesystem::exists(Path("beaten"))) poll(nullptr, 0, 5);
   kill(holder, SIGCONT);

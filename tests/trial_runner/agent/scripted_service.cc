@@ -1,10 +1,26 @@
 #include "tests/trial_runner/agent/scripted_service.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <chrono>
 
+#include "tuner/base/local_end.h"
+
 namespace espalier {
+
+ScriptedService::ScriptedService() : place_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  const int yes = 1;
+  setsockopt(place_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  setsockopt(place_.get(), SOL_SOCKET, SO_REUSEPORT, &yes, sizeof yes);
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(bind(place_.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any), 0);
+  port_ = LocalEnd(place_.get()).port;
+  Open();
+}
 
 void ScriptedService::Open() {
   grpc::ServerBuilder builder;

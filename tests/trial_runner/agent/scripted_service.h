@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tuner.grpc.pb.h"
+#include "tuner/base/file_descriptor.h"
 
 namespace espalier {
 
@@ -17,7 +18,7 @@ namespace espalier {
 // comes, acknowledges and sends what the test says. Can go away and come back on its port.
 class ScriptedService : private v1::Tuner::Service {
  public:
-  ScriptedService() { Open(); }
+  ScriptedService();
   ~ScriptedService() override { Close(); }
 
   void Open();
@@ -47,6 +48,8 @@ class ScriptedService : private v1::Tuner::Service {
   using Stream = grpc::ServerReaderWriter<v1::ServiceMessage, v1::AgentMessage>;
   grpc::Status Agent(grpc::ServerContext* context, Stream* stream) override;
 
+  // Bound to its port, and never listens: nobody else has it while the service is away.
+  FileDescriptor place_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
   std::mutex mutex_;

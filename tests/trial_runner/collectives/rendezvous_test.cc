@@ -304,16 +304,18 @@ TEST(Rendezvous, GenerationThatIsOverIsRefused) {
 
 TEST(Rendezvous, ClosesWhoDoesNotSayWhoItIsInTime) {
   RendezvousLimits limits;
-  limits.silence_s = 2;  // within which the member has to say who it is, on a busy machine too
+  limits.silence_s = 2;
   const auto server = Serve(limits);
   const auto member = ConnectTo(*server, 1);
+  // On a busy machine it may have taken the member more than one connection.
+  const std::int64_t before = server->turned_away();
   const Stranger silent(*server);
   const Stranger half(*server);
   half.Say(Hello(kSecret, 'a').substr(0, 30));
   const Stranger half_a_ping(*server);
   half_a_ping.Say(PingRequest().substr(0, 3));
   for (const Stranger* s : {&silent, &half, &half_a_ping}) EXPECT_EQ(s->HearAll(), "");
-  EXPECT_EQ(server->turned_away(), 3);
+  EXPECT_EQ(server->turned_away() - before, 3);
   ASSERT_TRUE(member->Set("k", "v").ok());  // has been silent for as long
   EXPECT_EQ(*member->Get("k"), "v");
 }

@@ -156,6 +156,10 @@ void ReplicaHarness::Read(const Identity& identity, int socket) {
     }
     heard_.notify_all();
   }
+  {
+    const std::lock_guard lock(mutex_);
+    silent_.insert(socket);
+  }
   heard_.notify_all();
 }
 
@@ -258,11 +262,19 @@ void ReplicaHarness::HangUp(std::int64_t replica) {
 
 void ReplicaHarness::Kill(std::int64_t replica) {
   Signal(replica, SIGKILL);
-  AwaitExit(replica);
+  Reap(replicas_.at(replica));
 }
 
 int ReplicaHarness::AwaitExit(std::int64_t id) {
   Replica& replica = replicas_.at(id);
+  const int exit_code = Reap(replica);
+  // In vain where it has left a process behind that holds the socket.
+  std::unique_lock lock(mutex_);
+  heard_.wait_for(lock, kPatience, [&] { return silent_.contains(replica.socket); });
+  return exit_code;
+}
+
+int ReplicaHarness::Reap(Replica& replica) {
   if (!replica.exit_code) {
     int status = 0;
     waitpid(replica.process, &status, 0);

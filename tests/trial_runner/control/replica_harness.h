@@ -28,7 +28,8 @@ namespace espalier {
 // standard error and the process's abort: a test that hangs fails, and says on what.
 class ReplicaHarness {
  public:
-  static constexpr std::chrono::seconds kPatience{60};
+  // Several processes that import PyTorch at once take a minute on a busy machine.
+  static constexpr std::chrono::seconds kPatience{180};
   static constexpr std::size_t kShownAtGivingUp = 8;
 
   struct Said {
@@ -69,7 +70,7 @@ class ReplicaHarness {
   void Kill(std::int64_t replica);
   // Closes its control socket, as the agent's death would.
   void HangUp(std::int64_t replica);
-  // Waits for its end: exit code, or 128 + signal.
+  // Waits for its end, and until all that it has said is heard: exit code, or 128 + signal.
   int AwaitExit(std::int64_t replica);
 
   // Waits until what was said satisfies the condition. It sees all that was ever said, in order.
@@ -95,6 +96,7 @@ class ReplicaHarness {
   };
 
   void Read(const Identity& identity, int socket);
+  static int Reap(Replica& replica);
 
   const std::vector<std::string> command_;
   const std::map<std::string, std::string> environment_;
@@ -105,8 +107,9 @@ class ReplicaHarness {
 
   std::mutex mutex_;
   std::condition_variable heard_;
-  std::deque<Said> said_;               // guarded by mutex_
-  std::set<std::int64_t> parked_;       // guarded by mutex_
+  std::deque<Said> said_;          // guarded by mutex_
+  std::set<std::int64_t> parked_;  // guarded by mutex_
+  std::set<int> silent_;           // sockets that nobody speaks to any more; guarded by mutex_
   // Of programs in C++; guarded by mutex_.
   std::map<std::int64_t, std::string> fork_obstacles_;
   std::deque<std::string> last_heard_;  // guarded by mutex_

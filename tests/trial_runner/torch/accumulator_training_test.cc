@@ -139,7 +139,8 @@ TEST_F(AccumulatorTraining, LossOfAReplicaLosesNoMoreThanItsOwn) {
   harness->Kill(all[1]);
   harness->Regroup({all[0], all[2]}, /*abandon=*/true);
   harness->AwaitRegrouped();
-  AwaitSteps(run, 60);
+  constexpr std::int64_t kEpochSteps = 18;
+  AwaitSteps(run, Steps(run).rbegin()->first + kEpochSteps);  // of a later epoch than the loss
   Stop(run);
   harness->AwaitMessage("the end", IsFinished);
   ExpectWholeSums(*harness, /*whole=*/false);

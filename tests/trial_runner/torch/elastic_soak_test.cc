@@ -287,8 +287,7 @@ TEST_F(ElasticSoak, AThousandEventsLoseNothingAndLeaveNothing) {
   const auto only = undisturbed->Start();
   undisturbed->AwaitReady(only);
   undisturbed->Regroup({only});
-  undisturbed->AwaitMessage("the end", IsFinished);
-  EXPECT_EQ(undisturbed->AwaitExit(only), 0);
+  EXPECT_EQ(undisturbed->AwaitExit(only), 0);  // however many epochs a busy machine has made of it
   const auto expected = Reports(*undisturbed);
   const auto seen = Reports(*harness_);
   ASSERT_EQ(expected.size(), seen.size());

@@ -152,12 +152,14 @@ except ValueError as error:
 constexpr const char* kHooked = R"py(
 import atexit, sys, threading
 shown = sys.excepthook
+over = threading.Event()
 def hook(kind, error, trace):
     print('hooked', trace.tb_frame.f_code.co_name, flush=True)
     shown(kind, error, trace)
+    over.set()
 sys.excepthook = hook
 atexit.register(lambda: print('at exit', sys.modules['__main__'].__name__, flush=True))
-threading.Thread(target=lambda: print('thread', flush=True)).start()
+threading.Thread(target=lambda: over.wait() and print('thread', flush=True)).start()
 import nothing_like_this
 )py";
 
