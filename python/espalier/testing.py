@@ -18,6 +18,7 @@ import tempfile
 import time
 
 from espalier import _objective, _run
+from espalier._rows import plain_state
 from espalier.errors import EspalierError, StudyError, UsageError
 
 __all__ = ["TrialUnderTest", "start"]
@@ -26,7 +27,7 @@ _LOOK_S = 0.05
 _STUDY = "under-test"
 
 
-def start(objective, parameters=None, *, slots=(1, 2), metric="value", direction="minimize", timeout_s=120.0,
+def start(objective, parameters=None, *, slots=(1, 2), metric="value", direction="minimize", timeout_s=300.0,
           directory=None, python=None, **study):
     """Starts one trial with these parameters, and returns it as a TrialUnderTest: use it in a `with` statement.
 
@@ -40,7 +41,7 @@ def start(objective, parameters=None, *, slots=(1, 2), metric="value", direction
     Raises UsageError for what cannot be run; if the study itself is wrong, the first wait does.
     """
     low, high = _bounds(slots)
-    given = {} if parameters is None else dict(parameters)
+    given = dict(parameters or {"none": 0})  # a study has one at least
     space = {name: {"_type": "choice", "_value": [value]} for name, value in given.items()}
     python = python or sys.executable
     spec = {"directory": os.getcwd(), "policy": "fixed", **study, "name": _STUDY,
@@ -156,9 +157,9 @@ class TrialUnderTest:
             if trial is not None and holds(trial):
                 return trial
             if self._record is not None:
-                state = trial["state"].removeprefix("TRIAL_")
-                raise EspalierError(f"the trial was to {what}, and has ended before, in state {state} after step "
-                                    f"{trial['step']}: {trial['reason'] or 'let it train longer'}\n{self.output()}")
+                why = "let it train longer" if trial["state"] == "TRIAL_COMPLETE" else trial["reason"]
+                raise EspalierError(f"the trial was to {what}, and has ended before, in state "
+                                    f"{plain_state(trial['state'])} after step {trial['step']}: {why}\n{self.output()}")
             if time.monotonic() > end:
                 raise EspalierError(f"the trial did not {what} within {self._timeout_s:g} s\n{self.output()}")
             time.sleep(_LOOK_S)
