@@ -263,8 +263,9 @@ class Ray(RayTest):
 
     def test_what_is_wrong_is_told_in_a_line(self):
         (self.dir / "other.token").write_text("0" * 64)
-        run = lambda address, env=None: self.python("espalier.ray", "run", self.study(["true"]), "--address", address,
-                                                    "--max-nodes", 1, env=env)
+        study = self.study(["true"])
+        run = lambda address, env=None: self.python("espalier.ray", "run", study, "--address", address, "--max-nodes", 1,
+                                                    env=env)
         # Ray connects again and again, and as patiently as tests are.
         other_token = run(self.cluster.address, {"RAY_AUTH_TOKEN_PATH": str(self.dir / "other.token"),
                                                  "RAY_gcs_server_port_wait_time_s": "3",
