@@ -35,7 +35,7 @@ class Unhurried(TrainerCallback):
 
     def on_step_begin(self, args, state, control, **kwargs):
         if not self.file.exists():
-            pause(0.2)
+            pause(0.5)
 
 
 def main():

@@ -21,7 +21,7 @@ import espalier  # noqa: E402
 from espalier.integrations.transformers import ElasticTrainer  # noqa: E402
 
 PROBE = HERE / "trainer_probe.py"
-EPOCHS, SAMPLES, BATCH = 24, 3200, 64
+EPOCHS, SAMPLES, BATCH = 10, 3200, 64
 STEPS = -(-SAMPLES // BATCH)  # an epoch
 FIXED = {"batch_size": BATCH, "dropout": 0.0, "lr": 0.0003, "seed": 7}
 
