@@ -14,7 +14,7 @@ from hosts import run_inside  # noqa: E402
 run_inside(__file__)
 
 from adaptdl_jobs_test import AdaptDLJobs  # noqa: E402
-from harness import wait_for  # noqa: E402
+from harness import LONG_S, wait_for  # noqa: E402
 
 REPLICAS = 2
 NEEDED = ("PYTHONPATH", "ESPALIER_TORCH_LIBRARY")  # where the image has not installed espalier
@@ -29,7 +29,7 @@ class SeveralReplicas(AdaptDLJobs):
                                  "env": [{"name": name, "value": value} for name, value in variables.items()]},
                     minReplicas=REPLICAS, maxReplicas=REPLICAS)
         both = lambda: (status := self.status("residual")).get("readyReplicas") == REPLICAS and status
-        status = wait_for(both, "both replicas")
+        status = wait_for(both, "both replicas", LONG_S)
         self.assertEqual(status["phase"], "Running")
         self.assertEqual(len(set(status["allocation"])), REPLICAS, "one slot a pod")
         trial = lambda: self.export("--service", self.grpc, study=status["study"])["trials"][0]
@@ -45,7 +45,7 @@ class SeveralReplicas(AdaptDLJobs):
             return [decision["at"] for decision in decisions if f"node {name} drains" in decision["reason"]]
 
         full = lambda: [span["from"] for span in trial()["spans"] if len(span["slots"]) == REPLICAS]
-        wait_for(lambda: (at := drained()) and full()[-1] > at[-1], "another pod to come into its place")
+        wait_for(lambda: (at := drained()) and full()[-1] > at[-1], "another pod to come into its place", LONG_S)
         self.assertEqual(len(drained()), 1)
         end.touch()
         self.wait_status("residual", "Succeeded")
