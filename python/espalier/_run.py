@@ -36,8 +36,8 @@ def follow(run, display, every_s):
             if stopped:
                 raise
             stopped = True
+            run.stop()  # before it is said: who then interrupts again ends the call
             display.say(_STOPPING)
-            run.stop()
 
 
 def folder_for(name, directory):

@@ -20,18 +20,30 @@ TUNER = str(BIN / "tuner")
 PATIENCE_S = 120  # after which a condition that has not come true is a failure
 LONG_S = 300  # the same for trainings that keep a processor busy for half a minute where it has nothing else to do
 TOLD_LINES = 40  # of each process that a failed test has started
+# Seconds for which a replica may be silent before it counts as hung, where a test is not about that. On a loaded machine a
+# process may stand still for longer than for the 5 s of other machines.
+REPLICA_LEASE = ("--replica-lease", PATIENCE_S)
+
+
+def tuner_command(*arguments):
+    """Of `tuner`, as a list of words."""
+    verb, *others = map(str, arguments)
+    starts_replicas = verb in ("agent", "run") and not {REPLICA_LEASE[0], "--replace"} & set(others)
+    return [TUNER, verb, *map(str, REPLICA_LEASE if starts_replicas else ()), *others]
 
 
 def wait_for(condition, what, patience_s=PATIENCE_S):
-    """Polls until condition() is true; returns its value. What takes long to ask, as a process does, is asked less often:
-    what is waited for has the processors."""
+    """Polls until condition() is true, also once more after patience_s: this process may have stood still. Returns its value.
+    What takes long to ask, as a process does, is asked less often: what is waited for has the processors."""
     end = time.monotonic() + patience_s
-    while (asked := time.monotonic()) < end:
+    while True:
+        asked = time.monotonic()
         value = condition()
         if value:
             return value
+        if asked >= end:
+            raise AssertionError(f"waited {patience_s} s in vain for: {what}")
         time.sleep(min(max(0.02, 2 * (time.monotonic() - asked)), 0.3))
-    raise AssertionError(f"waited {patience_s} s in vain for: {what}")
 
 
 # Goes on from what it wrote down last, as a program with checkpoints of its own does. One write is both the state and the
@@ -115,7 +127,7 @@ class TunerTest(unittest.TestCase):
     def start(self, *arguments, **keys):
         path = self.dir / f"out-{len(self.processes)}.txt"
         env = dict(os.environ, **keys.pop("env", {}))
-        command = [*keys.pop("prefix", []), TUNER, *map(str, arguments)]
+        command = [*keys.pop("prefix", []), *tuner_command(*arguments)]
         with open(path, "w") as out:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                        stdout=out, stderr=subprocess.STDOUT, env=env, **keys)
@@ -127,7 +139,7 @@ class TunerTest(unittest.TestCase):
         return pathlib.Path(process.out).read_text()
 
     def run_tuner(self, *arguments, code=0, timeout=PATIENCE_S, env=None, prefix=()):
-        done = subprocess.run([*prefix, TUNER, *map(str, arguments)], stdin=subprocess.DEVNULL, text=True,
+        done = subprocess.run([*prefix, *tuner_command(*arguments)], stdin=subprocess.DEVNULL, text=True,
                               capture_output=True, timeout=timeout, env=dict(os.environ, **(env or {})))
         self.assertEqual(done.returncode, code,
                          f"tuner {' '.join(map(str, arguments))}\n{done.stdout}\n{done.stderr}")
@@ -140,10 +152,10 @@ class TunerTest(unittest.TestCase):
             return next(iter(self.export(*where, study=study)["trials"][number:]), None)
         wait_for(trial, "the trial")
         self.run_tuner("pin", study, number, "--slots", 1, *where)
-        wait_for(lambda: (t := trial())["generation"] > 0 and t["slots"] == 1, "the trial to train on one slot")
+        wait_for(lambda: (t := trial())["generation"] > 0 and t["slots"] == 1, "the trial to train on one slot", LONG_S)
         self.run_tuner("pin", study, number, "--slots", 2, *where)
         wait_for(lambda: (2, False) in [(r["to_replicas"], r["after_loss"]) for r in trial()["resizes"]],
-                 "the trial to grow")
+                 "the trial to grow", LONG_S)
 
     def beside_a_neighbour(self, run, command, study="e2e"):
         """The command of a study of two trials that runs in the folder `run` on two slots. Trial 1 is the one that is meant:

@@ -18,7 +18,7 @@ from jupyter_client.manager import start_new_kernel
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from harness import BIN, TunerTest, wait_for  # noqa: E402
+from harness import BIN, LONG_S, PATIENCE_S, TunerTest, wait_for  # noqa: E402
 
 import espalier  # noqa: E402
 from espalier import space  # noqa: E402
@@ -55,7 +55,7 @@ class Shown(TunerTest):
         notebook = nbformat.read(NOTEBOOK, as_version=4)
         nbformat.validate(notebook)
         self.assertFalse([cell for cell in notebook.cells if cell.get("outputs")], "it is kept without outputs")
-        nbclient.NotebookClient(notebook, timeout=180, kernel_name="python3",
+        nbclient.NotebookClient(notebook, timeout=LONG_S, startup_timeout=PATIENCE_S, kernel_name="python3",
                                 resources={"metadata": {"path": str(self.dir)}}).execute()
         tuned, best, frame, curves = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"][-4:]
         table, = tuned  # renewed in its place
@@ -67,17 +67,20 @@ class Shown(TunerTest):
 
     def test_interrupting_the_kernel_returns_what_there_is(self):
         program = self.write("waiting.sh", "#!/bin/sh\ntuner tell --step 1 --value 0.5\nexec sleep 600\n", 0o755)
-        manager, client = start_new_kernel(kernel_name="python3")
+        manager, client = start_new_kernel(startup_timeout=PATIENCE_S, kernel_name="python3")
         self.addCleanup(manager.shutdown_kernel, now=True)
         self.addCleanup(client.stop_channels)
-        client.execute(INTERRUPTED.format(program=program))
+        asked = client.execute(INTERRUPTED.format(program=program))
+        while client.get_iopub_msg(timeout=PATIENCE_S)["msg_type"] != "display_data":
+            pass  # until the table is there, from when on the study is followed
         wait_for(lambda: self.reported("mine"), "both trials to report")
         manager.interrupt_kernel()
-        reply = client.get_shell_msg(timeout=60)["content"]
-        self.assertEqual(reply["status"], "ok", reply)
+        while (reply := client.get_shell_msg(timeout=PATIENCE_S))["parent_header"].get("msg_id") != asked:
+            pass  # to what was asked while the kernel started
+        self.assertEqual(reply["content"]["status"], "ok", reply)
         told = ""
         while "RESULT" not in told:
-            message = client.get_iopub_msg(timeout=60)
+            message = client.get_iopub_msg(timeout=PATIENCE_S)
             told += message["content"].get("text", "")
         self.assertIn("stopping: trials save what they can", told)
         self.assertIn("RESULT STOPPED 2 0.5", told)
@@ -130,7 +133,7 @@ class Shown(TunerTest):
             pass
         os.close(ours)
         told = told.decode()
-        self.assertEqual(process.wait(60), 0, told)
+        self.assertEqual(process.wait(PATIENCE_S), 0, told)
         self.assertIn("RESULT 3", told)
         return told
 

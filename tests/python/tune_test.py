@@ -19,8 +19,11 @@ from espalier import space  # noqa: E402
 
 SPACE = {"x": space.uniform(0, 1)}
 TRIAL = '#!/bin/sh\ntuner tell --step 1 --value "$ESPALIER_PARAM_X"\n'
-# Says that it has come this far, and stays.
-WAITING = "#!/bin/sh\n{before}tuner tell --step 1 --value 0.5\nwhile true; do sleep 0.1; done\n"
+# The first one ends. The others say that they have come this far, and stay.
+WAITING = """#!/bin/sh
+{before}tuner tell --step 1 --value 0.5
+while [ $ESPALIER_TRIAL_NUMBER != 0 ]; do sleep 0.1; done
+"""
 PROGRAM = """
 import sys
 import espalier
@@ -149,28 +152,29 @@ class Interrupted(TuneTest):
     def trials(self):
         return [pid for pid, _, words in processes() if str(self.dir / "trial.sh") in words]
 
-    def reported(self, **where):
-        """Once both trials of two slots have."""
-        def both():
+    def reported(self, process, **where):
+        """Once both trials that stay on two slots have, and the program has told of the first: it follows the study."""
+        def all_three():
             try:
                 with espalier.Client(**where) as client:
-                    return [t["step"] for t in client.trials("mine", values=False)] == [1, 1]
+                    return [t["step"] for t in client.trials("mine", values=False)] == [1, 1, 1]
             except espalier.EspalierError:
                 return False
-        wait_for(both, "two trials to report")
+        wait_for(all_three, "the trials to report")
+        wait_for(lambda: "trial 0 complete" in self.output(process), "the program to tell of the first")
 
     def test_once_returns_what_there_is(self):
         process = self.begin("slots=2, stop_grace_s=1")
-        self.reported(directory=self.dir / "espalier-runs/mine")
+        self.reported(process, directory=self.dir / "espalier-runs/mine")
         process.send_signal(signal.SIGINT)
         self.finish(process)
         self.assertIn("stopping: trials save what they can", self.output(process))
-        self.assertIn("RESULT STOPPED 2 0.5", self.output(process))
+        self.assertIn("RESULT STOPPED 3 0.5", self.output(process))
         self.assertEqual(self.trials(), [])
 
     def test_twice_ends_the_call(self):
         process = self.begin("slots=2, stop_grace_s=300", before="trap '' TERM\n")
-        self.reported(directory=self.dir / "espalier-runs/mine")
+        self.reported(process, directory=self.dir / "espalier-runs/mine")
         process.send_signal(signal.SIGINT)
         wait_for(lambda: "stopping" in self.output(process), "the first to be heard")
         process.send_signal(signal.SIGINT)
@@ -180,7 +184,7 @@ class Interrupted(TuneTest):
 
     def test_the_tuner_stops_when_its_python_is_killed(self):
         process = self.begin("slots=2, stop_grace_s=1")
-        self.reported(directory=self.dir / "espalier-runs/mine")
+        self.reported(process, directory=self.dir / "espalier-runs/mine")
         self.assertTrue(kill(process.pid))
         wait_for(lambda: not self.trials(), "the trials to end")
         wait_for(lambda: not (self.dir / "espalier-runs/mine/service.json").exists(), "the tuner to end")
@@ -191,10 +195,10 @@ class Interrupted(TuneTest):
         self.serve(self.dir / "pool.db")
         self.agent(2)
         process = self.begin(f"address={self.http!r}, stop_grace_s=1")
-        self.reported(address=self.http)
+        self.reported(process, address=self.http)
         process.send_signal(signal.SIGINT)
         self.finish(process)
-        self.assertIn("RESULT STOPPED 2 0.5", self.output(process))
+        self.assertIn("RESULT STOPPED 3 0.5", self.output(process))
         self.assertEqual(self.trials(), [])
 
 

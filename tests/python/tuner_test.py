@@ -14,6 +14,12 @@ import os, pathlib, sys
 import torch
 import espalier, espalier.torch as adl
 
+def read(process, file):
+    try:
+        return pathlib.Path(f"/proc/{process}/{file}").read_text()
+    except OSError:  # it has ended
+        return ""
+
 class Data(torch.utils.data.Dataset):
     def __len__(self):
         return 64
@@ -39,10 +45,8 @@ if __name__ == "__main__":
             total += torch.nn.functional.mse_loss(model(x), y).item()
     assert not torch.cuda.is_initialized() and not torch.cuda._is_in_bad_fork()
     # Reading others' command lines says whether the agent has one that imports ahead.
-    parents = {p: pathlib.Path(f"/proc/{p}/stat").read_text().rsplit(")", 1)[1].split()[1]
-               for p in os.listdir("/proc") if p.isdigit() and os.path.exists(f"/proc/{p}/stat")}
-    zygotes = sum("espalier._zygote" in pathlib.Path(f"/proc/{p}/cmdline").read_text()
-                  for p, parent in parents.items() if parent == str(os.getppid()))
+    parents = {p: read(p, "stat").rpartition(")")[2].split()[1:2] for p in os.listdir("/proc") if p.isdigit()}
+    zygotes = sum("espalier._zygote" in read(p, "cmdline") for p, parent in parents.items() if parent == [str(os.getppid())])
     trial.report(1, total, zygotes=zygotes, forked="espalier._zygote" in sys.modules)
 """
 APART = """
@@ -175,7 +179,7 @@ class Tuner(TunerTest):
         study = self.study([sys.executable, self.write("apart.py", APART)], trials=3, max_restarts=0, sampler="grid",
                            search_space={"apart": {"_type": "choice", "_value": list(where)}},
                            slots={"min": 2, "max": 2})
-        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2)
+        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2, timeout=LONG_S)
         trials = self.export("--db", self.dir / "run/espalier.db")["trials"]
         self.assertEqual(len(trials), len(where))
         for trial in trials:
@@ -188,7 +192,7 @@ class Tuner(TunerTest):
         script = self.write("forked.py", FORKED)
         keys = {"search_space": {"seed": {"_type": "choice", "_value": [5]}, "x": {"_type": "uniform", "_value": [0, 1]}}}
         self.run_tuner("run", self.study([sys.executable, script, "8"], trials=9, **keys), "--dir", self.dir / "run",
-                       "--slots", 1)
+                       "--slots", 1, timeout=LONG_S)
         self.run_tuner("run", self.study([sys.executable, script, "-1"], trials=1, preload=False, **keys), "--dir",
                        self.dir / "own", "--slots", 1)
         trials = self.export("--db", self.dir / "run/espalier.db")["trials"]
@@ -197,8 +201,13 @@ class Tuner(TunerTest):
             self.assertEqual(trial["state"], "TRIAL_COMPLETE", self.log(trial))
         said = [trial["values"][-1]["extra"] for trial in trials]
         self.assertEqual((said[0]["forked"], said[0]["zygotes"]), (0, 1))
-        self.assertEqual([each["forked"] for each in said], sorted(each["forked"] for each in said))
-        self.assertEqual((said[8]["forked"], said[8]["zygotes"]), (1, 1))
+        forked = [each["forked"] for each in said]
+        self.assertIn(1, forked)
+        # One that gets no processor for 2 s when it is to fork is given up, and until there is another one nobody is forked.
+        given_up = (self.dir / "run/tuner.log").read_text().count("was to be forked into replicas is given up")
+        self.assertLessEqual(sum(before > after for before, after in zip(forked, forked[1:])), given_up)
+        if not given_up:
+            self.assertEqual((said[8]["forked"], said[8]["zygotes"]), (1, 1))
         self.assertEqual(own["values"][-1]["extra"], {"forked": 0, "zygotes": 0})
         self.assertEqual(len({trial["values"][-1]["value"] for trial in [*trials, own]}), 1)
 

@@ -1,7 +1,6 @@
 """Workers of loaders and the process that reads from them."""
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 import tempfile
@@ -9,7 +8,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from harness import environment_of, processes, wait_for  # noqa: E402
+from harness import environment_of, kill, processes, wait_for  # noqa: E402
 
 PROGRAM = """
 import os, sys
@@ -42,10 +41,10 @@ class Workers(unittest.TestCase):
         program = subprocess.Popen([sys.executable, "-c", PROGRAM, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    text=True, env=os.environ | {name: value})
         all_of_it = lambda: [pid for pid, _, _ in processes() if mark.encode() in environment_of(pid)]
-        self.addCleanup(lambda: [os.kill(pid, signal.SIGKILL) for pid in all_of_it()])
+        self.addCleanup(lambda: [kill(pid) for pid in all_of_it()])
         self.assertEqual(program.stdout.readline(), "reading\n")
         self.assertGreaterEqual(len(all_of_it()), 3)
-        self.assertEqual(sorted(os.listdir(folder)), ["0", "1"], "the program's own worker_init_fn is called")
+        wait_for(lambda: sorted(os.listdir(folder)) == ["0", "1"], "the program's own worker_init_fn to be called in both")
         program.kill()
         program.wait()
         wait_for(lambda: not all_of_it(), "its workers to end")

@@ -1,5 +1,5 @@
 """Values of any kind over the trial's group, once there is one, and states of the program's own.
-usage: collective_program.py [EPOCHS]"""
+usage: collective_program.py [EPOCHS [FILE]]; with a file, it ends before that once the file is there"""
 import pathlib
 import sys
 
@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "examples/p
 from digits import digits_data  # noqa: E402
 
 
-def collective(epochs=3):
+def collective(epochs=3, end=None):
     class Seen(adaptdl.checkpoint.State):
         epochs = []
 
@@ -47,10 +47,13 @@ def collective(epochs=3):
         most = max(most, len(ranks))
         espalier.trial().report(epoch + 1, len(ranks))
         print("epoch", epoch, "ranks", sorted(ranks), flush=True)
+        # All have to come to the same answer.
+        if end and adaptdl.collective.allreduce(pathlib.Path(end).exists(), lambda a, b: a or b):
+            break
     adaptdl.collective.teardown()
     print("most replicas", most, flush=True)
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    collective(*map(int, sys.argv[1:]))
+    collective(*map(int, sys.argv[1:2]), *sys.argv[2:])

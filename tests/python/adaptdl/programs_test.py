@@ -145,13 +145,19 @@ spec:
       - name: main
         image: examples/residual:1
         command: ["{python}", "{program}"]
-        args: ["$(EPOCHS)"]
+        args: ["$(END)"]
         env:
-        - {{name: EPOCHS, value: "60"}}
+        - {{name: END, value: "{end}"}}
 """
 
 
 class UnderATuner(TunerTest):
+    """Programs that go on until the file `end` is there, which is once they have grown."""
+
+    def setUp(self):
+        super().setUp()
+        self.end = self.dir / "end"
+
     def complete(self, *program):
         study = self.study([sys.executable, *map(str, program)], trials=1, max_restarts=0)
         self.serve(self.dir / "pool.db")
@@ -167,13 +173,17 @@ class UnderATuner(TunerTest):
     def grow_and_end(self, study):
         where = ("--service", self.grpc)
         self.grow_to_two(*where, study=study)
+        epochs = lambda: len(self.export(*where, study=study)["trials"][0]["values"])
+        before = epochs()
+        wait_for(lambda: epochs() > before + 1, "whole epochs of both", LONG_S)
+        self.end.touch()
         wait_for(lambda: self.export(*where, study=study)["study"]["state"] != "STUDY_RUNNING", "its end", LONG_S)
 
     def test_collective_functions_and_states(self):
-        self.assertIn("most replicas 2", self.complete(COLLECTIVE, 150))
+        self.assertIn("most replicas 2", self.complete(COLLECTIVE, 100_000, self.end))
 
     def test_a_job_for_kubernetes_runs_on_a_pool(self):
-        job = self.write("job.yaml", JOB.format(python=sys.executable, program=EXAMPLES / "cifar.py"))
+        job = self.write("job.yaml", JOB.format(python=sys.executable, program=HERE / "endless_cifar.py", end=self.end))
         self.serve(self.dir / "pool.db")
         self.agent(2)
         said = self.run_tuner("submit", job, "--service", self.grpc)

@@ -3,6 +3,7 @@ import argparse
 import pathlib
 import sys
 import tempfile
+from time import sleep as pause
 
 from transformers import TrainerCallback
 from transformers.trainer_callback import ExportableState
@@ -26,10 +27,22 @@ class Evaluations(TrainerCallback, ExportableState):
         return {"args": {}, "attributes": {"count": self.count}}
 
 
+class Unhurried(TrainerCallback):
+    """Steps take their time until the file is there: meanwhile others come and go, and training is not to end before."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        if not self.file.exists():
+            pause(0.5)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--samples", type=int, default=1000)
+    parser.add_argument("--hurry", type=pathlib.Path, default="/", help="a file: steps take their time until it is there")
     parser.add_argument("--set", action="append")
     arguments = parser.parse_args()
     trial = espalier.trial()
@@ -43,7 +56,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         trainer = ElasticTrainer(make_model(trial), make_arguments(trial, folder, arguments.epochs),
                                  train_dataset=Sentences(arguments.samples, seed=1), eval_dataset=Sentences(500, seed=2),
-                                 compute_metrics=metrics, callbacks=[evaluations])
+                                 compute_metrics=metrics, callbacks=[evaluations, Unhurried(arguments.hurry)])
         result = trainer.train()
     print(f"{result.global_step} steps, train_loss {result.training_loss:.6f}", flush=True)
 

@@ -21,7 +21,7 @@ import espalier  # noqa: E402
 from espalier.integrations.transformers import ElasticTrainer  # noqa: E402
 
 PROBE = HERE / "trainer_probe.py"
-EPOCHS, SAMPLES, BATCH = 24, 3200, 64
+EPOCHS, SAMPLES, BATCH = 10, 3200, 64
 STEPS = -(-SAMPLES // BATCH)  # an epoch
 FIXED = {"batch_size": BATCH, "dropout": 0.0, "lr": 0.0003, "seed": 7}
 
@@ -96,7 +96,8 @@ class Alone(unittest.TestCase):
 
 class Tuner(TwoReplicas):
     def test_the_curve_outlasts_a_second_replica_and_the_loss_of_the_first(self):
-        command = [sys.executable, str(PROBE), "--epochs", str(EPOCHS), "--samples", str(SAMPLES)]
+        hurry = self.dir / "hurry"
+        command = [sys.executable, str(PROBE), "--epochs", str(EPOCHS), "--samples", str(SAMPLES), "--hurry", str(hurry)]
         space = {name: {"_type": "choice", "_value": [value]} for name, value in FIXED.items()}
         self.serve(self.dir / "pool.db")
         agent = self.agent(2)
@@ -105,6 +106,7 @@ class Tuner(TwoReplicas):
         self.await_two()
         self.lose_rank_0(agent, PROBE)
         self.run_tuner("pin", "e2e", 0, "--slots", 1, "--service", self.grpc)
+        hurry.touch()
         done = self.await_end()
         self.assertEqual([int(v["step"]) for v in done["values"]], list(range(1, EPOCHS + 1)))
         for epoch, value in enumerate(done["values"], 1):

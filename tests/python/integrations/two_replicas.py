@@ -1,5 +1,5 @@
 """What the tests of integrations look at: a trial on two slots that loses the first of its two replicas."""
-from harness import TunerTest, kill, replicas_of, wait_for
+from harness import LONG_S, TunerTest, kill, replicas_of, wait_for
 
 ENDED = ("TRIAL_COMPLETE", "TRIAL_FAIL")
 
@@ -29,7 +29,7 @@ class TwoReplicas(TunerTest):
 
     def await_end(self):
         """The trial, which has completed without a restart."""
-        wait_for(lambda: self.trial()["state"] in ENDED, "its end")
+        wait_for(lambda: self.trial()["state"] in ENDED, "its end", LONG_S)
         done = self.trial()
         self.assertEqual(done["state"], "TRIAL_COMPLETE", self.logs())
         self.assertEqual(done["restarts"], 0, f"{done}\n{self.logs()}")

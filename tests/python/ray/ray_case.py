@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import ray
-from harness import TunerTest, processes, wait_for
+from harness import TunerTest, processes, wait_for, without_forks
 
 import cluster
 
@@ -35,7 +35,8 @@ class RayTest(TunerTest):
 
     def agents(self):
         """{pid: arguments} of those that run."""
-        return {pid: words for pid, _, words in processes() if words[1:2] == ["agent"] and "--join" in words}
+        found = {pid: (parent, words) for pid, parent, words in processes() if words[1:2] == ["agent"] and "--join" in words}
+        return {pid: found[pid][1] for pid in without_forks({pid: parent for pid, (parent, _) in found.items()})}
 
     def command(self, *words, env=None):
         path = self.dir / f"out-{len(self.processes)}.txt"

@@ -119,13 +119,15 @@ class Job(RayTest):
         self.assertIn(f"failed; the record is in {self.record}", self.told("logs", "bad"))
 
     def test_a_job_that_is_stopped_gives_its_nodes_back_and_goes_on_as_another(self):
-        self.write_study(self.resumable_trial(60, 0.2))
+        go_on = self.dir / "go-on"  # the first job is not to end by itself
+        self.write_study(self.resumable_trial(60, 0.2, f"until [ $step -lt 5 ] || [ -e {go_on} ]; do sleep 0.1; done"))
         submitted = self.submit("first")
         wait_for(lambda: any(map(self.taken, range(TRIALS))), "a trial to have a step", 2 * PATIENCE_S)
         self.told("stop", "first")
         self.follow(submitted)
         self.assert_nothing_left()
         self.assertIn("stopped", self.told("status", "first"))
+        go_on.touch()
         self.follow(self.submit("second"))
         self.assert_nothing_left()
         trials = self.export("--db", self.record / "pool.db")["trials"]
