@@ -80,7 +80,7 @@ run_tests() {
     cp tests/costs.txt "$costs"
   fi
   if [[ -n $filter ]]; then selection=(-R "$filter"); fi
-  ctest --preset "$preset" -j 4 --output-on-failure --no-tests=error "${selection[@]}" \
+  ctest --preset "$preset" -j 3 --output-on-failure --no-tests=error "${selection[@]}" \
     >"$logs/$preset.log" 2>&1 || true
 }
 
