@@ -162,10 +162,10 @@ class TunerTest(unittest.TestCase):
             return next(iter(self.export(*where, study=study)["trials"][number:]), None)
         wait_for(trial, "the trial")
         self.run_tuner("pin", study, number, "--slots", 1, *where)
-        wait_for(lambda: (t := trial())["generation"] > 0 and t["slots"] == 1, "the trial to train on one slot")
+        wait_for(lambda: (t := trial())["generation"] > 0 and t["slots"] == 1, "the trial to train on one slot", LONG_S)
         self.run_tuner("pin", study, number, "--slots", 2, *where)
         wait_for(lambda: (2, False) in [(r["to_replicas"], r["after_loss"]) for r in trial()["resizes"]],
-                 "the trial to grow")
+                 "the trial to grow", LONG_S)
 
     def beside_a_neighbour(self, run, command, study="e2e"):
         """The command of a study of two trials that runs in the folder `run` on two slots. Trial 1 is the one that is meant:
