@@ -20,6 +20,11 @@ def usual_or_smoke(usual, smoke):
     return smoke if SMOKE else usual
 
 
+# Beside other tests a machine may keep an agent, or a replica that does not hang, from its word.
+PATIENT_SERVICE = usual_or_smoke([], ["--lease", 60])
+PATIENT_AGENT = usual_or_smoke([], ["--replica-lease", 0])
+
+
 def export(database, study):
     return json.loads(subprocess.run([TUNER, "export", study, "--db", str(database), "--format", "json"],
                                      check=True, capture_output=True, text=True).stdout)
@@ -35,7 +40,8 @@ ANY_PORT = "127.0.0.1:0"  # what listens there says which port it got
 
 def serve(database, *options):
     """A `tuner serve` with its gRPC endpoint at a port that the kernel gives: told_address says where."""
-    return subprocess.Popen([TUNER, "serve", "--grpc", ANY_PORT, "--db", str(database), *map(str, options)],
+    return subprocess.Popen([TUNER, "serve", "--grpc", ANY_PORT, "--db", str(database),
+                             *map(str, [*PATIENT_SERVICE, *options])],
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 

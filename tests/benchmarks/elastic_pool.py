@@ -10,7 +10,7 @@ import tempfile
 import time
 import typing
 
-from bench_run import BIN, TUNER, serve, told_address, torch_python
+from bench_run import BIN, PATIENT_AGENT, TUNER, serve, told_address, torch_python
 
 STUDY = "bench"
 
@@ -45,6 +45,8 @@ class Pool:
         self.service = serve(folder / "db")
         self.grpc = told_address(self.service)
         # Shares of one GPU where tests/gpu says so.
+        if "--replica-lease" not in agent_flags:
+            agent_flags = [*agent_flags, *PATIENT_AGENT]
         made_of = ["--gpus", "0", "--slots-per-gpu"] if os.environ.get("ESPALIER_TEST_DEVICE") == "cuda" else ["--slots"]
         self.agent = subprocess.Popen([TUNER, "agent", "--join", self.grpc, *made_of, str(slots), "--name",
                                        "n", "--dir", str(folder / "agent"), *map(str, agent_flags)],

@@ -9,7 +9,7 @@ import pathlib
 import subprocess
 import tempfile
 
-from bench_run import TUNER, export, usual_or_smoke
+from bench_run import PATIENT_AGENT, TUNER, export, usual_or_smoke
 
 SLOTS = 16
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/emulated"
@@ -23,7 +23,8 @@ def run(policy):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "study.json"
         path.write_text(json.dumps(study))
-        subprocess.run([TUNER, "run", str(path), "--dir", folder + "/run", "--slots", str(SLOTS)], check=True)
+        subprocess.run([TUNER, "run", str(path), "--dir", folder + "/run", "--slots", str(SLOTS),
+                        *map(str, PATIENT_AGENT)], check=True)
         return export(folder + "/run/espalier.db", study["name"])
 
 

@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "e2e"))
 from hosts import HostsTest, run_inside  # noqa: E402
 
 run_inside(__file__)  # before --smoke is taken from the arguments
-from bench_run import BIN, usual_or_smoke  # noqa: E402
+from bench_run import BIN, PATIENT_AGENT, PATIENT_SERVICE, usual_or_smoke  # noqa: E402
 from harness import wait_for  # noqa: E402
 
 STATE_MB = usual_or_smoke(2000, 200)
@@ -31,8 +31,8 @@ class LargeState(HostsTest):
         one, two = self.make_network(2, rate_mbit=LINK_MBIT)
         self.logs = self.dir / "logs"
         self.logs.mkdir()
-        self.serve_on(one)
-        self.agent_on(one, env={"ESPALIER_THREADS": "1"})
+        self.serve_on(one, options=PATIENT_SERVICE)
+        self.agent_on(one, options=PATIENT_AGENT, env={"ESPALIER_THREADS": "1"})
         self.client("submit", self.write("study.json", {
             "name": "e2e", "metric": {"name": "v", "direction": "minimize"}, "sampler": "random", "trials": 1,
             "max_restarts": 0, "slots": {"min": 1, "max": 2},
@@ -41,7 +41,7 @@ class LargeState(HostsTest):
         wait_for(self.trial, "a trial", PATIENCE_S)
         self.client("pin", "e2e", "0", "--slots", "1")
         before = wait_for(lambda: self.generation_of(1), "steps of one replica", PATIENCE_S)
-        self.agent_on(two, env={"ESPALIER_THREADS": "1"})
+        self.agent_on(two, options=PATIENT_AGENT, env={"ESPALIER_THREADS": "1"})
         wait_for(lambda: two.name in self.client("pool").stdout, "the second host in the pool", PATIENCE_S)
         self.client("pin", "e2e", "0", "--slots", "2")
         try:

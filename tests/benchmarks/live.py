@@ -31,7 +31,7 @@ import statistics
 import subprocess
 import tempfile
 
-from bench_run import TUNER, export, usual_or_smoke
+from bench_run import PATIENT_AGENT, TUNER, export, usual_or_smoke
 
 SLOTS = 16
 LEAST_NOISE = 0.03
@@ -66,8 +66,8 @@ def kept(folder, name, measure):
 def live(under, **changes):
     with tempfile.TemporaryDirectory() as folder:
         path, name = study_file(folder, **changes)
-        subprocess.run([*under, TUNER, "run", str(path), "--dir", folder + "/run", "--slots", str(SLOTS)],
-                       check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*under, TUNER, "run", str(path), "--dir", folder + "/run", "--slots", str(SLOTS),
+                        *map(str, PATIENT_AGENT)], check=True, stdout=subprocess.DEVNULL)
         return export(folder + "/run/espalier.db", name)
 
 

@@ -27,6 +27,7 @@ STEP_S = usual_or_smoke(2, 0.2)
 LONGEST = usual_or_smoke(256, 24)  # steps
 STEPS = [LONGEST // share for share in (1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8)]
 NOTICE_S = 8
+LEASE_S = usual_or_smoke(5, 30)  # a busy machine may keep a node from its word
 PREEMPT_EVERY_S = usual_or_smoke(60, 3)
 PREEMPTIONS = usual_or_smoke(6, 1)
 TEMPLATES = [{"name": "on-demand", "slots": 1, "price_per_hour": 1, "start_s": 2, "max_nodes": 2},
@@ -64,7 +65,7 @@ class Pool(TunerTest):
     def tearDown(self):
         self.over.set()
         for process in self.processes:  # the service first, which would start others
-            kill(process.pid)
+            process.kill()
             process.wait()
         for _, pid in self.living():
             kill(pid)
@@ -72,7 +73,7 @@ class Pool(TunerTest):
 
     def open(self, *options):
         self.serve(self.dir / "pool.db", options=[
-            "--lease", "5", "--engine", "command", "--node-dir", self.dir / "nodes", "--engine-option",
+            "--lease", LEASE_S, "--engine", "command", "--node-dir", self.dir / "nodes", "--engine-option",
             f"program={ROOT}/examples/command_engine/local_machines.py", "--engine-option", f"program={self.machines}",
             "--engine-option", f"notice_s={NOTICE_S}", "--pool-size", "utility_price", *options])
         self.clock = threading.Thread(target=self.count, daemon=True)

@@ -9,10 +9,10 @@ import pathlib
 import subprocess
 import tempfile
 
-from bench_run import TUNER, quantile, torch_python, usual_or_smoke
+from bench_run import PATIENT_AGENT, TUNER, quantile, torch_python, usual_or_smoke
 
 FORKED, COLD = usual_or_smoke((40, 8), (3, 1))
-MORE = 6  # that may run before the zygote is there
+MORE = usual_or_smoke(6, 20)  # that may run before the zygote is there
 
 
 def starts(trials, preload):
@@ -24,7 +24,8 @@ def starts(trials, preload):
             "name": "start", "trials": trials, "sampler": "random", "preload": preload, "max_consecutive_failures": 1,
             "command": [python, str(pathlib.Path("python_start_trial.py").resolve()), str(stamps)],
             "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}}}))
-        subprocess.run([TUNER, "run", str(study), "--dir", folder, "--slots", "1", "--quiet"], check=True,
+        subprocess.run([TUNER, "run", str(study), "--dir", folder, "--slots", "1", "--quiet",
+                        *map(str, PATIENT_AGENT)], check=True,
                        stdout=subprocess.DEVNULL, env=environment)
         return [json.loads(line) for line in stamps.read_text().splitlines()]
 

@@ -24,7 +24,7 @@ import hosts
 
 hosts.run_inside(__file__)
 
-from bench_run import BIN, TUNER, quantile, usual_or_smoke
+from bench_run import BIN, PATIENT_AGENT, TUNER, quantile, usual_or_smoke
 from elastic_pool import STUDY, Pool
 from harness import replicas_of
 
@@ -32,7 +32,7 @@ DELAY_MS = 1
 GROWS, LOSSES, DRAINS, PATIENCE_S = usual_or_smoke((20, 10, 6, 60), (1, 1, 1, 60))
 KILL_WAIT_S = usual_or_smoke(30, 3)  # for the service to do what it must not: kill a trained replica
 EPOCH_SAMPLES = 1 << 16  # a checkpoint at the end of each: some tenths of a second
-LEASE_S = 2
+LEASE_S = usual_or_smoke(2, 20)  # of nodes: a busy machine may keep one from its word
 PROGRAM = "bench_resize_trial"
 
 
@@ -64,7 +64,7 @@ class HostsPool(Pool):
 
     def start_agent(self, host):
         return self.on(host, "agent", "--join", self.grpc, "--slots", 1, "--name", host.name, "--dir",
-                       host.folder / "agent")
+                       host.folder / "agent", *PATIENT_AGENT)
 
     def tuner(self, verb, *arguments):
         return subprocess.run([*self.home.prefix(), TUNER, verb, *map(str, arguments), "--service", self.grpc,

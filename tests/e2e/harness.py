@@ -62,6 +62,22 @@ done
 """
 
 
+# Of a Python program that finds it on its path: each loss takes its time until the file {seen} is there, so that no training
+# ends before the test has seen what it wants to see of it.
+SLOW_LOSSES = """
+import pathlib, time
+import torch.nn.functional
+entropy = torch.nn.functional.cross_entropy
+
+def slowly(*arguments, **keys):
+    if not pathlib.Path({seen!r}).exists():
+        time.sleep(0.1)
+    return entropy(*arguments, **keys)
+
+torch.nn.functional.cross_entropy = slowly
+"""
+
+
 class TunerTest(unittest.TestCase):
     """A folder of its own for each test; every process that it started is gone at its end. What they printed last is
     shown where the test fails."""
@@ -109,6 +125,12 @@ class TunerTest(unittest.TestCase):
         """The steps that a resumable trial has taken, in the order in which it took them."""
         path = self.dir / "steps" / str(trial)
         return [int(step) for step in path.read_text().split()] if path.exists() else []
+
+    def slow_losses(self, also_first=""):
+        """Of Python programs that have self.dir on their path. The file upon which they go on as they are."""
+        seen = self.dir / "seen"
+        self.write("sitecustomize.py", also_first + SLOW_LOSSES.format(seen=str(seen)))
+        return seen
 
     def study(self, command, **keys):
         """A small study file of `command`, with defaults that `keys` override."""

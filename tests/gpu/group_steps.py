@@ -10,9 +10,11 @@ import tempfile
 import time
 
 from step_tools import (agent, at_most, await_step, await_that, binary, device, google_test, median, need_gpu, output_of,
-                        python, service, slots, step, steps_in)
+                        python, replica_lease, service, slots, step, steps_in)
 from trial_steps import submit, train
 
+# What a process of a group that is held runs: $0 is the folder, then comes the program.
+HELD = 'touch "$0/held.$$"; until [ -e "$0/go.$$" ] || [ -e "$0/go.all" ]; do sleep 0.05; done; exec "$@"'
 ONE_HOST = {"NCCL_SOCKET_IFNAME": "=lo", "NCCL_NET": "Socket", "NCCL_MNNVL_ENABLE": "0", "NCCL_RAS_ENABLE": "0"}
 
 
@@ -48,9 +50,10 @@ def logs_of(folder, nodes):
 
 
 class Group:
-    """A trial of three replicas, each by an agent of its own on the one device, that trains until this is closed."""
+    """A trial of three replicas, each by an agent of its own on the one device, that trains until this is closed. Where it
+    is held, each of its processes waits before its program until let_go."""
 
-    def __init__(self, stack, *flags):
+    def __init__(self, stack, *flags, held=False):
         self.folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         self.logs = self.folder / "logs"
         self.logs.mkdir()
@@ -58,9 +61,21 @@ class Group:
         for node in "abc":
             stack.enter_context(agent(self.folder, self.address, node, *slots(1), *flags, NCCL_HOSTID=node,
                                       ESPALIER_THREADS="1", **ONE_HOST))
-        submit(self.folder, self.address, [binary("bench_resize_trial"), str(self.logs), "small"])
+        program = [binary("bench_resize_trial"), str(self.logs), "small"]
+        submit(self.folder, self.address, ["/bin/sh", "-c", HELD, str(self.folder), *program] if held else program)
+        if held:
+            (first,) = self.await_held(1)
+            self.let_go(first)
         await_step(self.logs, "a replica", lambda s: True)
         output_of([binary("tuner"), "pin", "gpu", "0", "--slots", "3", "--service", self.address])
+
+    def await_held(self, count):
+        """The pids of so many processes that wait before their program, or have waited."""
+        return await_that(f"{count} processes", lambda: len(pids := [int(path.suffix[1:]) for path in self.folder.glob("held.*")])
+                          == count and pids)
+
+    def let_go(self, who="all"):
+        (self.folder / f"go.{who}").touch()
 
     def await_three(self, after=0):
         """The first step of a group of three later than that generation: (time, generation)."""
@@ -124,9 +139,10 @@ def losses():
 
 @step("groups", 80, bars={"back_s": at_most(3)})
 def stopped_replica():
-    """One of three stands still (SIGSTOP), and its lease is a second: the others go on without it, and another joins."""
+    """One of three stands still (SIGSTOP), and its lease is a second on a GPU: the others go on without it, and another joins."""
     with contextlib.ExitStack() as stack:
-        group = Group(stack, "--replica-lease", 1)
+        # A busy machine may keep one from its word.
+        group = Group(stack, "--replica-lease", 1 if device() == "cuda" else 15)
         began_s, generation = group.await_three()
         group.await_all(began_s, generation)
         members = group.members(generation)
@@ -141,12 +157,15 @@ def killed_while_forming():
     """One of three is killed before it has joined, and another in the first step of a group, when on a GPU the communicator
     is being formed: the others train on, and a group of three forms after it."""
     with contextlib.ExitStack() as stack:
-        group = Group(stack)
+        group = Group(stack, held=True)
         first = await_step(group.logs, "a replica", lambda s: True)
-        starting = await_that("replica that starts", lambda: [pid for pid, mine in steps_in(group.logs).items() if not mine],
-                              every_s=0.005)
-        os.kill(starting[0], signal.SIGKILL)
+        # Those who join come in together: this one waits for the other, which is held.
+        starting = next(pid for pid in group.await_held(3) if not (group.logs / str(pid)).exists())
+        group.let_go(starting)
+        await_that("replica that starts", (group.logs / str(starting)).exists)
+        os.kill(starting, signal.SIGKILL)
         killed = time.clock_gettime(time.CLOCK_MONOTONIC)
+        group.let_go()
         on = await_step(group.logs, "those who are left", lambda s: s[0] > killed and s[1] >= first[1])
         _, generation = group.await_three()
         members = group.members(generation)
@@ -163,7 +182,8 @@ def resize():
     from elastic_pool import start_pool  # pylint: disable=import-outside-toplevel
     sizes, cycles = ((2, 4, 2, 1), 5) if device() == "cuda" else ((2, 1), 2)
     still = []
-    with start_pool("small", slots=max(sizes)) as pool:
+    with start_pool("small", slots=max(sizes), agent_flags=replica_lease()) as pool:
+        pool.pin(1)  # a program that takes long to start may have more from the beginning
         for cycle in range(cycles):
             changes = [pool.resize(size) for size in sizes]
             still += [1000 * change.still_s for change in changes] if cycle else []

@@ -63,7 +63,7 @@ def run_apart(part, name, limit_s, out):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         ended = process.wait()
-    seconds = round(time.monotonic() - began, 1)
+    seconds = time.monotonic() - began
     last = (log.read_text(encoding="utf-8", errors="replace").splitlines() or [""])[-1]
     try:
         result = json.loads(last)
@@ -71,7 +71,7 @@ def run_apart(part, name, limit_s, out):
     except (ValueError, AssertionError, TypeError):
         why = f"not done within {limit_s:.0f} s" if seconds >= limit_s else f"it ended with {ended}: {last[:300]}"
         result = {"result": "failed", "reason": why}
-    return {"part": part, "step": name, "seconds": seconds, **result}
+    return {"part": part, "step": name, "seconds": round(seconds, 1), **result}
 
 
 def run(parts, only, patience, out):
@@ -116,13 +116,15 @@ def main():
     parser.add_argument("--only", action="append", help="only steps of this name")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("gpu-results"), help="folder for logs and results.json")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: what can be run without a GPU")
-    parser.add_argument("--patience", type=float, default=1, help="times the limits of parts and steps: for a busy machine")
+    parser.add_argument("--patience", type=float, default=1,
+                        help="times the limits of parts, of steps and of what these wait for: for a busy machine")
     parser.add_argument("--step", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.step:
         run_step(*arguments.step.split("/"))
         return 0
     os.environ["ESPALIER_TEST_DEVICE"] = arguments.device
+    os.environ["ESPALIER_TEST_PATIENCE"] = str(arguments.patience)
     if arguments.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     os.environ.setdefault("ESPALIER_BIN", str(ROOT / "bin"))

@@ -1,5 +1,6 @@
 """The runner of the steps for GPU machines: what becomes of a step that fails, ends, hangs or says nothing; and those
 steps that need no GPU."""
+import contextlib
 import json
 import os
 import pathlib
@@ -18,66 +19,66 @@ sys.path.insert(0, {folder!r})
 import plan
 plan.PARTS.clear()
 
-@plan.step("test", 20)
+@plan.step("test", 100)
 def passes():
     print("working")
     return {{"answer": 42}}
 
-@plan.step("test", 20)
+@plan.step("test", 100)
 def is_skipped():
     plan.binary("no_such_program")
 
-@plan.step("test", 20)
+@plan.step("test", 100)
 def fails():
     assert 1 == 2, "one is not two"
 
-@plan.step("test", 20)
+@plan.step("test", 100)
 def crashes():
     os._exit(3)
 
-@plan.step("test", 10)
+@plan.step("test", 25)
 def hangs():
     child = subprocess.Popen(["sleep", "600"])
     open({pid!r}, "w").write(str(child.pid))
     time.sleep(600)
 
-@plan.step("test", 20)
+@plan.step("test", 100)
 def comes_last():
     pass
 
-@plan.step("judged", 20, bars={{"ratio": plan.at_most(1.02), "rate_*": plan.at_least(2)}})
+@plan.step("judged", 100, bars={{"ratio": plan.at_most(1.02), "rate_*": plan.at_least(2)}})
 def measures():
     return {{"ratio": 1.05, "rate_a": 2.5, "rate_b": 1.5}}
 
-@plan.step("judged", 20, bars={{"other": plan.at_most(1)}})
+@plan.step("judged", 100, bars={{"other": plan.at_most(1)}})
 def measures_nothing():
     raise AssertionError("it is broken")
 
-@plan.step("judged", 20)
+@plan.step("judged", 100)
 def comes_after_missed_bars():
     pass
 
-@plan.step("suites", 20)
+@plan.step("suites", 100)
 def says_its_device():
     return plan.google_test("suite", "there")
 
-@plan.step("suites", 20)
+@plan.step("suites", 100)
 def says_nothing():
     return plan.google_test("suite", "")
 
-@plan.step("suites", 20)
+@plan.step("suites", 100)
 def says_another():
     return plan.google_test("suite", "elsewhere")
 
-@plan.step("suites", 20)
+@plan.step("suites", 100)
 def is_of_the_host():
     return plan.google_test("suite", "", on_host=("Net*",))
 
-@plan.step("suites", 20)
+@plan.step("suites", 100)
 def has_replicas_that_say_it():
     return plan.google_test("suite", "", replicas=True)
 
-@plan.step("suites", 20)
+@plan.step("suites", 100)
 def has_replicas_elsewhere():
     return plan.google_test("suite", "elsewhere", replicas=True)
 
@@ -147,14 +148,15 @@ class Runner(unittest.TestCase):
         self.assertIn("no_such_program was not built", steps["is_skipped"]["reason"])
         self.assertIn("one is not two", steps["fails"]["reason"])
         self.assertIn("ended with 3", steps["crashes"]["reason"])
-        self.assertIn("not done within 10 s", steps["hangs"]["reason"])
+        self.assertIn("not done within 25 s", steps["hangs"]["reason"])
         self.assertEqual(steps["comes_last"]["result"], "passed")
         self.assertEqual(json.loads((self.folder / "out" / "results.json").read_text()), result["steps"])
         self.assertIn("working", (self.folder / "out" / "test-passes.log").read_text())
-        end = time.monotonic() + 60
-        while pathlib.Path(f"/proc/{pid.read_text()}/cmdline").exists() and \
-                b"sleep" in pathlib.Path(f"/proc/{pid.read_text()}/cmdline").read_bytes():
-            self.assertLess(time.monotonic(), end, "what the step had started is still there")
+        end, command = time.monotonic() + 60, pathlib.Path(f"/proc/{pid.read_text()}/cmdline")
+        with contextlib.suppress(OSError):  # it is gone
+            while b"sleep" in command.read_bytes():
+                self.assertLess(time.monotonic(), end, "what the step had started is still there")
+                time.sleep(0.02)
 
     def test_a_part_ends_in_time_whatever_its_steps_take(self):
         script = self.folder / "steps.py"
@@ -250,7 +252,7 @@ class Runner(unittest.TestCase):
                       PATH=f"{self.folder}:{os.environ['PATH']}")
 
     def test_programs_in_python_pass_here(self):
-        done, result = self.run_plan(HERE / "plan.py", "--device", "cpu", "--patience=3", "--part", "python")
+        done, result = self.run_plan(HERE / "plan.py", "--device", "cpu", "--patience=5", "--part", "python")
         results = {step["step"]: step["result"] for step in result["steps"]}
         self.assertEqual(results, {step: "passed" for step in (
             "python_exact", "python_overhead", "python_trial", "python_resize", "python_imports", "python_zygote")},
@@ -311,8 +313,8 @@ class Bundle(unittest.TestCase):
 
         # Single programs, and a service with an agent and trials in C++ and in Python.
         steps = ["environment", "libraries", "device_test", "a_trial", "python_exact", "python_trial", "python_imports"]
-        run = subprocess.run([script, "run", "--device", "cpu", "--out", folder / "results", *(f"--only={step}" for step in steps)],
-                             env=bare, cwd=folder, text=True, capture_output=True, check=False)
+        run = subprocess.run([script, "run", "--device", "cpu", "--patience=5", "--out", folder / "results",
+                              *(f"--only={step}" for step in steps)], env=bare, cwd=folder, text=True, capture_output=True, check=False)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         self.assertEqual(json.loads(run.stdout.splitlines()[-1])["passed"], len(steps))
 

@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 from step_tools import (ROOT, agent, at_most, await_step, binary, cuda_counter, device, device_memory_of, exported, median,
-                        on_its_own, on_the_device, output_of, python, rows_of, service, slots, step)
+                        on_its_own, on_the_device, output_of, python, replica_lease, rows_of, service, slots, step)
 from trial_steps import check_complete
 
 PROGRAM = ROOT / "tests" / "gpu" / "python_program.py"
@@ -112,7 +112,8 @@ def python_resize():
     from elastic_pool import in_python, start_pool  # pylint: disable=import-outside-toplevel
     sizes, cycles = ((2, 4, 2, 1), 4) if device() == "cuda" else ((2, 1), 2)
     still, request = [], []
-    with start_pool("small", slots=max(sizes), program=in_python) as pool:
+    with start_pool("small", slots=max(sizes), agent_flags=replica_lease(), program=in_python) as pool:
+        pool.pin(1)  # a program that takes long to start may have more from the beginning
         for cycle in range(cycles):
             changes = [pool.resize(size) for size in sizes]
             still += [1000 * change.still_s for change in changes] if cycle else []
@@ -146,7 +147,7 @@ def python_zygote():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         stamps = folder / "stamps"
-        with submitted(folder, 1, command=[BENCHMARKS / "python_start_trial.py", stamps], trials=20 if device() == "cuda" else 8,
+        with submitted(folder, 1, command=[BENCHMARKS / "python_start_trial.py", stamps], trials=20,
                        preload=[], search_space={"x": {"_type": "uniform", "_value": [0, 1]}}) as (address, waiting):
             await_end(address, waiting)
         starts = [json.loads(line) for line in stamps.read_text(encoding="utf-8").splitlines()]

@@ -159,8 +159,8 @@ def median(values):
 @contextlib.contextmanager
 def service(folder):
     """A service on a port of its own choice; yields its address."""
-    process = subprocess.Popen([binary("tuner"), "serve", "--grpc", "127.0.0.1:0", "--db", str(folder / "db")],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([binary("tuner"), "serve", "--grpc", "127.0.0.1:0", "--db", str(folder / "db"), "--lease",
+                                "60"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
         said = []
         for line in process.stderr:
@@ -177,8 +177,15 @@ def service(folder):
         process.wait(60)
 
 
+def replica_lease():
+    """The agent's own on a GPU, or none: beside other tests a replica that does not hang may be kept from its word."""
+    return [] if device() == "cuda" else ["--replica-lease", 0]
+
+
 @contextlib.contextmanager
 def agent(folder, address, name, *flags, **variables):
+    if "--replica-lease" not in flags:
+        flags = [*flags, *replica_lease()]
     with open(folder / f"{name}.log", "w", encoding="utf-8") as out:
         process = subprocess.Popen([binary("tuner"), "agent", "--join", address, "--name", name, "--dir", str(folder / name),
                                     *map(str, flags)], stdout=out, stderr=out, env=os.environ | variables)
@@ -186,8 +193,11 @@ def agent(folder, address, name, *flags, **variables):
         yield
     finally:
         process.send_signal(signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        try:
             process.wait(30)
+        except subprocess.TimeoutExpired:  # what it writes goes with the folder
+            process.kill()
+            process.wait()
 
 
 def exported(address):
@@ -215,10 +225,11 @@ def steps_in(logs):
 
 def await_that(what, look, patience_s=60, every_s=0.05):
     """Looks until there is something, which it returns."""
+    patience_s *= float(os.environ.get("ESPALIER_TEST_PATIENCE", "1"))
     end = time.monotonic() + patience_s
     while not (found := look()):
         if time.monotonic() > end:
-            raise AssertionError(f"no {what} within {patience_s} s")
+            raise AssertionError(f"no {what} within {patience_s:g} s")
         time.sleep(every_s)
     return found
 

@@ -1,5 +1,6 @@
 """What the tests with NNI share: experiments on a service of ours, asked by NNI's own REST."""
 import atexit
+import contextlib
 import json
 import os
 import pathlib
@@ -13,7 +14,7 @@ from nni.experiment import Experiment, launcher
 import psutil
 import yaml
 
-from harness import TunerTest, wait_for
+from harness import LONG_S, PATIENCE_S, TunerTest, wait_for
 from ports import two_free_ports
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -21,6 +22,11 @@ TRIAL = f"/usr/bin/python3 -S {HERE / 'channel_trial.py'}"
 STARTS = 3  # another program may have taken the port
 # NNI gives its own manager four seconds to come up, which is little on a machine that has other things to do.
 launcher._check_rest_server.__defaults__ = (60, None)
+NNICTL = """from nni.experiment import launcher
+launcher._check_rest_server.__defaults__ = (60, None)
+from nni.tools.nnictl.nnictl import parse_args
+parse_args()
+"""
 LIVE = ("WAITING", "RUNNING", "UNKNOWN")
 
 
@@ -31,28 +37,36 @@ class NniTest(TunerTest):
         super().setUp()
         self.log = self.dir / "log"
         self.log.mkdir()
-        self.managers = []
+        self.managers = []  # processes that may not be in NNI's list
         self.agent_process = None
         os.environ["NODE_OPTIONS"] = f'--require "{HERE / "patient_manager.js"}"'
 
     def tearDown(self):
-        for pid in [*self.managers, *(known.get("pid") for known in self.known_experiments().values())]:
-            end_tree(pid)
+        for process in self.managers:
+            end_tree(process)
+        for experiment, known in self.known_experiments().items():
+            end_tree(manager_of(experiment, known.get("pid")))
         # Trials are of process groups of their own: only the agent ends them all.
         if self.agent_process is not None:
             self.agent_process.terminate()
-            self.agent_process.wait(timeout=60)
+            self.agent_process.wait(timeout=PATIENCE_S)
         super().tearDown()
 
     @staticmethod
     def known_experiments():
         file = pathlib.Path.home() / "nni-experiments" / ".experiment"
-        return json.loads(file.read_text()) if file.exists() and file.stat().st_size else {}
 
-    def pool(self, slots, options=(), agent_options=()):
-        """A service and an agent, which is up."""
-        service = self.serve(self.dir / "espalier.db", options=options)
-        self.agent_process = self.agent(slots, options=agent_options)
+        def whole():
+            # A manager that tells what it does empties the file first.
+            with contextlib.suppress(ValueError):
+                return [json.loads(file.read_text())]
+        return wait_for(whole, "NNI's list of experiments")[0] if file.exists() else {}
+
+    def pool(self, slots):
+        """A service and an agent, which is up. Neither agent nor replicas are given up because a busy machine keeps them
+        from their word."""
+        service = self.serve(self.dir / "espalier.db", options=["--lease", 60])
+        self.agent_process = self.agent(slots, options=["--replica-lease", 0])
         self.wait_slots(slots)
         return service
 
@@ -96,7 +110,7 @@ class NniTest(TunerTest):
                 if attempt == STARTS - 1:
                     raise
         atexit.unregister(experiment.stop)
-        self.managers.append(experiment._proc.pid)
+        self.managers.append(psutil.Process(experiment._proc.pid))
         # Reaped at once: nnictl waits for the end of a process that it has told to stop.
         threading.Thread(target=experiment._proc.wait, daemon=True).start()
         return experiment
@@ -109,8 +123,7 @@ class NniTest(TunerTest):
             port = two_free_ports()
             known = self.known_experiments()
             output = self.nnictl("create", "--config", file, "--port", port)
-            fresh = [experiment for id, experiment in self.known_experiments().items() if id not in known]
-            self.managers.extend(experiment["pid"] for experiment in fresh)
+            fresh = [id for id in self.known_experiments() if id not in known]
             return port if fresh and "Traceback" not in output else None
         return wait_for(created, "nnictl create")
 
@@ -149,7 +162,7 @@ class NniTest(TunerTest):
             self.assertEqual(status["errors"], [], self.manager_log(experiment))
             self.assertIn(status["status"], ("RUNNING", "NO_MORE_TRIAL", "DONE"), self.manager_log(experiment))
             return status["status"] == "DONE"
-        wait_for(done, "the experiment's end")
+        wait_for(done, "the experiment's end", LONG_S)
 
     def wait_error(self, experiment):
         """The messages in NNI's list of errors."""
@@ -170,8 +183,8 @@ class NniTest(TunerTest):
         return [tuple(map(int, line.split())) for line in file.read_text().splitlines()] if file.exists() else []
 
     def nnictl(self, *arguments):
-        return subprocess.run([sys.executable, "-m", "nni.tools.nnictl.nnictl", *map(str, arguments)], check=False, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/", timeout=120).stdout
+        return subprocess.run([sys.executable, "-c", NNICTL, *map(str, arguments)], check=False, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/", timeout=LONG_S).stdout
 
 
 def alive(pid):
@@ -182,12 +195,20 @@ def alive(pid):
         return False
 
 
-def end_tree(pid):
+def manager_of(experiment, pid):
+    """The process that manages an experiment; None: it has ended, and its number may be another one's by now."""
+    try:
+        process = psutil.Process(pid) if pid is not None else None
+        return process if process is not None and experiment in process.cmdline() else None
+    except psutil.Error:
+        return None
+
+
+def end_tree(root):
     """Kills a process and all below it, and waits for them."""
     try:
-        root = psutil.Process(pid)
-        processes = [*root.children(recursive=True), root]
-    except (psutil.NoSuchProcess, TypeError):
+        processes = [*root.children(recursive=True), root] if root is not None else []
+    except psutil.NoSuchProcess:
         return
     for process in processes:
         try:

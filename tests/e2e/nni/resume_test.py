@@ -6,8 +6,8 @@ environment.run_inside(__file__)
 
 import unittest
 
-from harness import wait_for
-from nni_harness import NniTest, alive, end_tree
+from harness import PATIENCE_S, wait_for
+from nni_harness import NniTest, alive, end_tree, manager_of
 from ports import two_free_ports
 
 STEPS = 30
@@ -19,13 +19,14 @@ class ResumeTest(NniTest):
         def resume():
             port = two_free_ports()
             output = self.nnictl("resume", experiment.id, "--port", port)
-            pid = self.known_experiments()[experiment.id].get("pid")
-            if "Traceback" in output or pid is None:
+            if "Traceback" in output or self.manager(experiment) is None:
                 return None
-            self.managers.append(pid)
             experiment.port = port
             return experiment
         return wait_for(resume, "nnictl resume")
+
+    def manager(self, experiment):
+        return manager_of(experiment.id, self.known_experiments()[experiment.id].get("pid"))
 
     def check_whole(self, experiment, trial):
         """Each metric once, in spite of everything."""
@@ -44,16 +45,15 @@ class ResumeTest(NniTest):
         pids = [self.starts(trial)[0][0] for trial in before]
         manager = experiment._proc
         self.nnictl("stop", experiment.id)
-        manager.wait(timeout=60)
+        manager.wait(timeout=PATIENCE_S)
         wait_for(lambda: not any(map(alive, pids)), "the trials' processes to end")
 
         port = two_free_ports()
         self.nnictl("view", experiment.id, "--port", port)
-        self.managers.append(self.known_experiments()[experiment.id]["pid"])
         wait_for(lambda: self.rest(port, "check-status")["status"] == "VIEWED", "the view")
         self.assertEqual({trial["trialJobId"] for trial in self.rest(port, "trial-jobs")}, set(before))
         self.assertIn("step 0", self.rest(port, f"trial-file/{next(iter(before))}/stdout"))
-        end_tree(self.managers[-1])
+        end_tree(self.manager(experiment))
         self.assertEqual([len(self.starts(trial)) for trial in before], [1, 1], "a view has started trials")
 
         gate.touch()
@@ -77,7 +77,7 @@ class ResumeTest(NniTest):
                  "two trials that have reported")
         trials = sorted(self.trials(experiment))
         pids = [self.starts(trial)[0][0] for trial in trials]
-        end_tree(experiment._proc.pid)
+        end_tree(self.managers[-1])
         gate.touch()
         wait_for(lambda: not any(map(alive, pids)), "the trials to end while NNI is away")
         self.resumed(experiment)

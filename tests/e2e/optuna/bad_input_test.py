@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import unittest
 import urllib.request
 
@@ -165,19 +164,20 @@ class BadInput(TunerTest):
                 connections[-1].sendall(data)
         return connections
 
-    def works(self, within_s=10):
-        start = time.monotonic()
-        trial = self.trial()
-        self.stub.SetTrialIntermediateValue(p.SetTrialIntermediateValueRequest(trial_id=trial, step=1, intermediate_value=1))
-        self.stub.SetTrialStateValues(p.SetTrialStateValuesRequest(trial_id=trial, state=1, values=[1]))
-        return time.monotonic() - start < within_s
+    def works(self):
+        """A trial, while the others stay as they are: who had to wait for them would wait for ever."""
+        trial = self.stub.CreateNewTrial(p.CreateNewTrialRequest(study_id=self.study, template_trial_is_none=True),
+                                         timeout=PATIENCE_S).trial_id
+        self.stub.SetTrialIntermediateValue(p.SetTrialIntermediateValueRequest(trial_id=trial, step=1, intermediate_value=1),
+                                            timeout=PATIENCE_S)
+        self.stub.SetTrialStateValues(p.SetTrialStateValuesRequest(trial_id=trial, state=1, values=[1]), timeout=PATIENCE_S)
 
     def test_ten_thousand_idle_connections(self):
         before = resident(self.service)
         # They say what HTTP/2 begins with, and nothing more.
         preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
         connections = self.raw_connections(self.grpc, 10_000, preface)
-        self.assertTrue(self.works())
+        self.works()
         # The kernel takes more than the service has accepted, and lets newcomers in a full queue try again in seconds.
         wait_for(lambda: open_files(self.service) > len(connections), "all of them accepted")
         self.assertLess((resident(self.service) - before) / len(connections), 100 * 1024, "bytes each")
@@ -189,7 +189,7 @@ class BadInput(TunerTest):
         for address in (self.http, self.dashboard()):
             self.raw_connections(address, 200)  # silent
             self.raw_connections(address, 100, b"POST /api/studies HTTP/1.1\r\nContent-Length: 100000\r\n\r\n{")
-            self.assertTrue(self.works())
+            self.works()
             path = "/healthz" if address == self.http else "/api/meta"
             with urllib.request.urlopen(f"http://{address}{path}", timeout=PATIENCE_S) as answer:
                 self.assertEqual(answer.status, 200)
@@ -204,10 +204,10 @@ class BadInput(TunerTest):
         self.addCleanup(stuck.close)
         calls = [api_pb2_grpc.StorageServiceStub(stuck).GetTrials.future(
             p.GetTrialsRequest(study_id=self.study, trial_id_greater_than=-1)) for _ in range(50)]
-        self.assertTrue(self.works())
+        self.works()
         for call in calls[:25]:
             call.cancel()
-        self.assertTrue(self.works())
+        self.works()
 
     def test_metrics_tell_of_calls_latency_and_commits(self):
         self.works()

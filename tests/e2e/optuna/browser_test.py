@@ -22,6 +22,19 @@ from harness import PATIENCE_S, TunerTest
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
+# Keeps what comes onto the page: its messages go again after five seconds.
+KEEP_MESSAGES = """
+window.appeared = "";
+new MutationObserver((changes) => {
+  for (const change of changes) for (const node of change.addedNodes) window.appeared += node.textContent + "\\n";
+}).observe(document.body, {childList: true, subtree: true});
+"""
+PLOTS = """
+return [...document.querySelectorAll(".js-plotly-plot")].filter(p => p.querySelector("path, canvas, .trace")).length;
+"""
+# A timer that the page has set before is over first.
+TYPED = "setTimeout(arguments[0], 1000);"
+
 
 def objective(trial):
     x = trial.suggest_float("x", -5, 5)
@@ -54,6 +67,7 @@ class Browser(TunerTest):
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.browser = webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
         self.addCleanup(self.browser.quit)
+        self.browser.set_script_timeout(PATIENCE_S)
 
     def tearDown(self):
         errors = [entry for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE"]
@@ -71,12 +85,15 @@ class Browser(TunerTest):
         for text in texts:
             self.wait_text(text)
 
+    def click_for(self, button, message):
+        """Waits for what the page says for a while after the click."""
+        self.browser.execute_script(KEEP_MESSAGES)
+        button.click()
+        self.wait_for(lambda: message in self.browser.execute_script("return window.appeared;"), repr(message))
+
     def plots(self, at_least):
         """Waits for so many plots with something drawn in them."""
-        def drawn():
-            return [p for p in self.browser.find_elements(By.CSS_SELECTOR, ".js-plotly-plot")
-                    if p.find_elements(By.CSS_SELECTOR, "path, canvas, .trace")]
-        self.wait_for(lambda: len(drawn()) >= at_least, f"{at_least} plots, have {len(drawn())}")
+        self.wait_for(lambda: self.browser.execute_script(PLOTS) >= at_least, f"{at_least} plots")
 
     def picture(self, name):
         folder = os.environ.get("ESPALIER_SCREENSHOTS")
@@ -96,10 +113,9 @@ class Browser(TunerTest):
         self.open("/dashboard", "shown in a browser")
         self.picture("studies")
         at = f"/dashboard/studies/{study._study_id}"
-        self.open(at, "shown in a browser", "History", "Hyperparameter Importance", "Best Trial")
+        self.open(at, "shown in a browser", "History", "Hyperparameter Importance", "Best Trial", "Intermediate values")
         self.plots(3)  # history, importance, timeline
         self.picture("study")
-        self.assertIn("Intermediate values", self.browser.find_element(By.TAG_NAME, "body").text)
         self.open(f"{at}/analytics", "Hyperparameter Relationships", "Slice", "Contour", "Empirical Distribution")
         self.plots(4)
         self.picture("analytics")
@@ -120,8 +136,7 @@ class Browser(TunerTest):
                              "a text area")[0]
         text.send_keys("# Findings", Keys.ENTER, "the *first* one")
         save = [b for b in self.browser.find_elements(By.TAG_NAME, "button") if "save" in b.text.lower()]
-        save[0].click()
-        self.wait_text("Success to save the note")
+        self.click_for(save[0], "Success to save the note")
         self.assertEqual(optuna_dashboard.get_note(study), "# Findings\nthe *first* one")
         self.open(at, "Findings")
         self.picture("note")
@@ -147,11 +162,12 @@ class Browser(TunerTest):
         self.browser.find_element(By.CSS_SELECTOR, "[aria-label='rename study']").click()
         field = self.wait_for(lambda: [e for e in self.browser.find_elements(By.CSS_SELECTOR, "[role=dialog] input")
                                        if e.is_displayed()], "the dialog")[0]
-        # The field tells the page half a second after the last key; what it shows says when.
+        # The field tells the page half a second after the last key.
         field.send_keys("old name")
         self.wait_text("is already used")
         field.send_keys(Keys.CONTROL, "a")
         field.send_keys("new name")
+        self.browser.execute_async_script(TYPED)
         self.wait_for(lambda: "is already used" not in self.browser.find_element(By.TAG_NAME, "body").text, "the name")
         [b for b in self.browser.find_elements(By.CSS_SELECTOR, "[role=dialog] button") if "rename" in b.text.lower()][0].click()
         self.wait_text("new name")
@@ -160,9 +176,9 @@ class Browser(TunerTest):
         self.open("/dashboard", "new name")
         self.assertNotIn("old name", self.browser.find_element(By.TAG_NAME, "body").text)
         self.browser.find_element(By.CSS_SELECTOR, "[aria-label='delete study']").click()
-        self.wait_for(lambda: [b for b in self.browser.find_elements(By.CSS_SELECTOR, "[role=dialog] button")
-                               if b.is_displayed() and "yes" in b.text.lower()], "the question")[0].click()
-        self.wait_text("Success to delete a study")
+        yes = self.wait_for(lambda: [b for b in self.browser.find_elements(By.CSS_SELECTOR, "[role=dialog] button")
+                                     if b.is_displayed() and "yes" in b.text.lower()], "the question")[0]
+        self.click_for(yes, "Success to delete a study")
         self.assertEqual(optuna.get_all_study_summaries(self.storage), [])
 
 

@@ -134,8 +134,10 @@ class Clients(TunerTest):
 
 
 class SilentClients(TunerTest):
+    LEASE_S = 20  # longer than a busy machine keeps a client that lives from its word
+
     def test_the_trial_of_a_killed_client_is_run_by_another(self):
-        self.serve(self.dir / "optuna.db", options=["--client-lease", "5", "--client-retries", "1"])
+        self.serve(self.dir / "optuna.db", options=["--client-lease", self.LEASE_S, "--client-retries", "1"])
         study = optuna.create_study(study_name="lost", storage=storage_at(self.grpc))
         lost = study.ask()
         x = lost.suggest_float("x", 0, 1)

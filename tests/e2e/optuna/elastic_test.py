@@ -12,7 +12,7 @@ sys.path.insert(0, str(environment.ROOT / "python"))
 sys.path.insert(0, str(environment.ROOT / "tests" / "python"))
 
 import espalier.optuna
-import objectives
+import held_objective
 import optuna
 
 from harness import BIN, ROOT, TunerTest, wait_for
@@ -29,29 +29,38 @@ class ElasticTrain(TunerTest):
         super().setUp()
         if not PYTHON.exists():
             self.skipTest(f"there is no {PYTHON}; see scripts/setup.sh")
+        # A busy machine may keep an agent or a replica from its word.
+        self.serve(self.dir / "train.db", options=["--lease", 60])
+        self.agent(2, options=["--replica-lease", 0])
 
-    def grow_each(self, study, trials):
-        """Has the pool's trials, which come one after the other, train on one slot and then on two."""
+    def grow_each(self, study, trials, seen=None):
+        """Has the pool's trials, which come one after the other, train on one slot and then on two. Those of held_objective
+        begin when they are pinned to one."""
         where = ("--service", self.grpc)
         def listed():
             words = self.run_tuner("ls", *where).stdout.split()
             return next((word for word in words if word.startswith(f"optuna-{study}-")), None)
         name = wait_for(listed, "the pool's study")
         for number in range(trials):
+            wait_for(lambda: len(self.export(*where, study=name)["trials"]) > number, "the trial")
+            self.run_tuner("pin", name, number, "--slots", 1, *where)
+            (self.dir / str(number)).touch()
             self.grow_to_two(*where, study=name, number=number)
+        if seen is not None:
+            seen.touch()
 
     def test_a_trial_grows_while_optuna_waits(self):
-        self.serve(self.dir / "train.db")
-        self.agent(2)
+        seen = self.slow_losses()
+        variables = dict(VARIABLES, PYTHONPATH=f"{self.dir}:{VARIABLES['PYTHONPATH']}")
         study = optuna.create_study(study_name="elastic", storage=espalier.optuna.storage(self.grpc), direction="maximize")
 
         def objective(trial):
             trial.suggest_float("lr", 0.01, 0.03, log=True)
             trial.suggest_categorical("batch_size", [128])
             return espalier.optuna.train(trial, [str(PYTHON), str(EXAMPLE), "--epochs", "25", "--samples", "4000"],
-                                         slots=(1, 8), env=VARIABLES)
+                                         slots=(1, 8), env=variables)
 
-        growing = threading.Thread(target=self.grow_each, args=("elastic", 1))
+        growing = threading.Thread(target=self.grow_each, args=("elastic", 1, seen))
         growing.start()
         study.optimize(objective, n_trials=1)
         growing.join()
@@ -63,15 +72,14 @@ class ElasticTrain(TunerTest):
         self.assertEqual({p["name"] for p in theirs["parameters"]}, {"lr", "batch_size"})
 
     def test_a_function_trains_with_what_is_suggested(self):
-        self.serve(self.dir / "train.db")
-        self.agent(2)
+        variables = {k: v for k, v in VARIABLES.items() if k != "PYTHONPATH"} | {"GATES": str(self.dir)}
         study = optuna.create_study(study_name="function", storage=espalier.optuna.storage(self.grpc))
 
         def objective(trial):
             trial.suggest_float("lr", 0.01, 0.1, log=True)
             trial.suggest_categorical("batch_size", [16, 32])
-            return espalier.optuna.train(trial, objectives.until_two_replicas, slots=(1, 2), python=str(PYTHON),
-                                         env={k: v for k, v in VARIABLES.items() if k != "PYTHONPATH"})
+            return espalier.optuna.train(trial, held_objective.until_two_replicas, slots=(1, 2), python=str(PYTHON),
+                                         env=variables)
 
         for batch_size in (16, 32):
             study.enqueue_trial({"batch_size": batch_size})

@@ -29,7 +29,8 @@ print(optuna.__version__, len(study.trials))
 
 class SharedPool(TunerTest):
     def test_the_example_runs(self):
-        env = dict(os.environ, ESPALIER_BIN=str(BIN), PYTHON=environment.python())
+        # Epochs so long that the workers, however long they take to start, find our study there.
+        env = dict(os.environ, ESPALIER_BIN=str(BIN), PYTHON=environment.python(), EPOCH_TIME_S="0.5")
         done = subprocess.run([ROOT / "examples" / "optuna_shared_pool" / "run.sh"], env=env, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("no slot was held twice", done.stdout)

@@ -19,11 +19,12 @@ import espalier_optuna
 import optuna
 from optuna.trial import TrialState
 
-from harness import TunerTest, kill, wait_for
+from harness import PATIENCE_S, TunerTest, kill, wait_for
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 CONTEXT = multiprocessing.get_context("spawn")
-LEASE_S = 5  # of slots: a busy machine may keep a client that lives from its word for a second or two
+LEASE_S = 20  # of slots: longer than a busy machine keeps a client that lives from its word
+NODES = ("--lease", 60)  # and agents
 
 
 def work(address, trials, slots, seconds):
@@ -57,7 +58,7 @@ def overlaps(trials):
 class Slots(TunerTest):
     def setUp(self):
         super().setUp()
-        self.service = self.serve(self.dir / "slots.db", options=["--slot-lease", LEASE_S])
+        self.service = self.serve(self.dir / "slots.db", options=["--slot-lease", LEASE_S, *NODES])
         self.storage = espalier_optuna.storage(self.grpc)
         self.study_ = optuna.create_study(study_name="shared", storage=self.storage)
 
@@ -98,7 +99,7 @@ class Slots(TunerTest):
         holds = CONTEXT.Queue()
         holder = CONTEXT.Process(target=hold_for_ever, args=(self.grpc, holds))
         holder.start()
-        holds.get(timeout=60)
+        holds.get(timeout=PATIENCE_S)
         self.assertEqual(self.held(), 2)
         kill(holder.pid)
         holder.join()
@@ -111,21 +112,21 @@ class Slots(TunerTest):
         holds = CONTEXT.Queue()
         holder = CONTEXT.Process(target=hold_for_ever, args=(self.grpc, holds))
         holder.start()
-        number, slots = holds.get(timeout=60)
+        number, slots = holds.get(timeout=PATIENCE_S)
         kill(self.service.pid)
         self.service.wait()
-        self.serve(self.dir / "slots.db", self.grpc, self.http, ["--slot-lease", LEASE_S])
+        self.serve(self.dir / "slots.db", self.grpc, self.http, ["--slot-lease", LEASE_S, *NODES])
         wait_for(lambda: "its client's" in self.run_tuner("pool", "--service", self.grpc).stdout, "the node to come back")
         waiting = self.study_.ask()
         with self.assertRaises(espalier_optuna.SlotsTimeout):
-            with espalier_optuna.slots(waiting, 1, timeout=2.5 * LEASE_S):
+            with espalier_optuna.slots(waiting, 1, timeout=1.5 * LEASE_S):
                 self.fail("somebody else holds them")
         trial = self.trials_of("shared")[number][1]
         self.assertEqual(len(trial["spans"]), 1, "one span, before and after")
         self.assertEqual(trial["spans"][0]["to"], 0)
         kill(holder.pid, signal.SIGKILL)
         holder.join()
-        with espalier_optuna.slots(waiting, 1, timeout=60) as held:
+        with espalier_optuna.slots(waiting, 1, timeout=PATIENCE_S) as held:
             self.assertIn((held.slots[0].node, held.slots[0].index), slots)
 
     def test_a_stopped_client_learns_that_its_slots_are_gone(self):
@@ -204,7 +205,7 @@ class Storage(TunerTest):
         teller = threading.Thread(target=lambda: (trial.report(1.0, 1), study.tell(trial, 2.0), answered.append(True)))
         teller.start()
         self.serve(self.dir / "restart.db", self.grpc, self.http)
-        teller.join(60)
+        teller.join(PATIENCE_S)
         self.assertEqual(answered, [True])
         self.assertEqual(study.trials[0].state, TrialState.COMPLETE)
         self.assertEqual(study.trials[0].intermediate_values, {1: 1.0})
