@@ -88,10 +88,15 @@ class RunCommands(TunerTest):
         self.assertEqual(states[1], "TRIAL_FAIL")
 
     def test_pruned_trial_is_ended_also_if_it_ignores_sigterm(self):
-        # Who is told to end goes on for ever; the others end once one has been told.
-        script = self.write("trial.sh", SCRIPT.format(steps=4, pause=":").replace(" || exit 9", "").replace(
-            "for step", f"trap 'told=yes; touch {self.dir}/told' TERM\nfor step", 1)
-            + f'while [ "$told" ] || [ ! -e {self.dir}/told ]; do sleep 0.05; done\n', 0o755)
+        # The best is the first to report, or none would be worse than those before it. Who is told to end goes on for
+        # ever; the others end once one has been told.
+        script = self.write("trial.sh", f"""#!/bin/sh
+trap 'told=yes; touch {self.dir}/told' TERM
+until [ $ESPALIER_TRIAL_NUMBER = 0 ] || [ -e {self.dir}/first ]; do sleep 0.05; done
+for step in 1 2 3 4; do tuner tell --step $step --value $ESPALIER_TRIAL_NUMBER; done
+touch {self.dir}/first
+while [ "$told" ] || [ ! -e {self.dir}/told ]; do sleep 0.05; done
+""", 0o755)
         study = self.study([script], trials=3, pruner={"name": "asha", "min_steps": 1, "eta": 2},
                            stop_grace_s=0.2)
         self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 3)
@@ -101,9 +106,10 @@ class RunCommands(TunerTest):
             self.assertNotEqual(trial["spans"][-1]["to"], 0)
 
     def test_interrupt_stops_cleanly_and_run_again_resumes(self):
-        study = self.study([self.script(steps=5, pause="sleep 0.2")], trials=6)
+        # None is at its end before the interrupt.
+        pause = f"until [ -e {self.dir}/interrupted ]; do sleep 0.05; done"
+        study = self.study([self.script(steps=5, pause=pause)], trials=6)
         run = self.start("run", study, "--dir", self.dir / "run", "--slots", 2)
-        wait_for(lambda: "trial" in self.output(run), "the first trial")
         wait_for(lambda: replicas_of(run.pid, "trial.sh"), "a running trial")
         kill(run.pid, signal.SIGINT)
         self.finish(run, 130)
@@ -111,6 +117,7 @@ class RunCommands(TunerTest):
         record = self.export("--db", self.dir / "run/espalier.db")
         self.assertEqual(record["study"]["state"], "STUDY_STOPPED")
         self.assertNotIn("TRIAL_RUNNING", [t["state"] for t in record["trials"]])
+        (self.dir / "interrupted").touch()
         self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2)
         record = self.export("--db", self.dir / "run/espalier.db")
         self.assertEqual([t["state"] for t in record["trials"]], ["TRIAL_COMPLETE"] * 6)

@@ -4,15 +4,13 @@ import signal
 import unittest
 import urllib.request
 
-from harness import TunerTest, kill, running, wait_for
+from harness import LEASE_S, TunerTest, kill, running, wait_for
 
 
 class Drain(TunerTest):
-    def script(self, steps):
-        return self.resumable_trial(steps, 0.1)
-
-    def submit(self, steps, trials):
-        self.run_tuner("submit", self.study([self.script(steps)], trials=trials), "--service", self.grpc)
+    def submit(self, steps, trials, also=":"):
+        script = self.resumable_trial(steps, 0.1, also)
+        self.run_tuner("submit", self.study([script], trials=trials), "--service", self.grpc)
 
     def trials(self):
         return self.export("--service", self.grpc)["trials"]
@@ -23,10 +21,10 @@ class Drain(TunerTest):
         return next(n for n in nodes if n["name"] == name)
 
     def test_a_notice_moves_the_trial_and_the_agent_leaves(self):
-        self.serve(self.dir / "pool.db")
+        self.serve(self.dir / "pool.db", options=("--lease", LEASE_S))
         spot = self.agent(1, "spot", ("--spot", "--gpu-type", "T4", "--price-per-hour", "0.35",
                                       "--drain-on-usr1", "4"))
-        self.submit(60, trials=1)
+        self.submit(60, trials=1, also=self.until_go())
         step = lambda: len(self.trials()[0].get("values", []))
         wait_for(lambda: self.trials() and step() > 3, "some steps")
         node = self.node("spot")
@@ -35,6 +33,7 @@ class Drain(TunerTest):
         spot.send_signal(signal.SIGUSR1)
         self.finish(spot)
         self.assertIn("emptying this node", self.output(spot))
+        self.go()
         wait_for(lambda: self.export("--service", self.grpc)["study"]["state"] == "STUDY_COMPLETE",
                  "the study to end on the other node")
         record = self.export("--service", self.grpc)
@@ -85,7 +84,7 @@ class Drain(TunerTest):
     def test_a_drained_node_takes_trials_again_when_it_is_undone(self):
         self.serve(self.dir / "pool.db")
         self.agent(1, "a")
-        wait_for(lambda: "a" in self.run_tuner("pool", "--service", self.grpc).stdout, "the node")
+        wait_for(lambda: "of 1 slots" in self.run_tuner("pool", "--service", self.grpc).stdout, "the node")
         self.run_tuner("drain", "nowhere", "--service", self.grpc, code=4)
         said = self.run_tuner("drain", "a", "--service", self.grpc).stdout
         self.assertIn("is empty, and stays empty", said)

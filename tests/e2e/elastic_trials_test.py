@@ -1,18 +1,20 @@
 """Elastic trials: real groups of real processes, resized and killed while they train."""
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import time
 import unittest
 
-from harness import BIN, ROOT, TUNER, TunerTest, kill, processes, replicas_of, two_replicas_of, wait_for, zygotes_of
+from harness import (BIN, LEASE_S, ROOT, TUNER, TunerTest, kill, processes, replicas_of, two_replicas_of, wait_for,
+                     zygotes_of)
 
 FORKED = {"ESPALIER_FORK": "1"}
 PROFILE = ROOT / "examples/emulated/profile.json"
 SPACE = {"lr": {"_type": "loguniform", "_value": [0.01, 1]}}
 ENDLESS = 100_000  # epochs of a trial that the test ends, for nobody knows how long a busy machine takes until then
-LEASE_S = 5  # of replicas, where one hangs: a busy machine may keep one that does not for a second or two
+HUNG_S = 20  # of a replica, where it hangs: a busy machine may keep one waiting that does not
 
 
 def number(value):
@@ -47,12 +49,24 @@ class Elastic(TunerTest):
     def emulated(self, epochs, samples, **keys):
         return self.study(self.program(epochs, samples), search_space=SPACE, **keys)
 
+    def until_told(self, **keys):
+        """A study of trials that train until end() lets them come to their end."""
+        program = [str(BIN / "elastic_probe"), "--set", "epochs=0", "--set", "samples=320", "--set", "compute_ms=50",
+                   "--set", f"log={self.dir}"]
+        space = {"lr": {"_type": "loguniform", "_value": [1e-6, 1e-5]}}  # however long it trains, it does not diverge
+        return self.study(program, search_space=space, **keys)
+
+    def end(self):
+        """Lets the trials of until_told() end."""
+        (self.dir / "stop").touch()
+        wait_for(self.ended, "the study to end")
+
     def trial(self, index=0):
         return self.export("--service", self.grpc)["trials"][index]
 
-    def start_pool(self, slots, study):
-        self.serve(self.dir / "pool.db")
-        agent = self.agent(slots)
+    def start_pool(self, slots, study, replica_lease=LEASE_S, options=()):
+        self.serve(self.dir / "pool.db", options=("--lease", LEASE_S))
+        agent = self.agent(slots, options=("--replica-lease", replica_lease, *options))
         self.run_tuner("submit", study, "--service", self.grpc)
         wait_for(lambda: self.export("--service", self.grpc)["trials"], "a slot for the first trial")
         return agent
@@ -60,10 +74,16 @@ class Elastic(TunerTest):
     def ended(self):
         return self.export("--service", self.grpc)["study"]["state"] != "STUDY_RUNNING"
 
-    def two_replicas(self, agent):
+    def two_replicas(self, agent, program="emulated"):
         """Pids of the first trial's replicas, once there are two."""
         self.grow_to_two("--service", self.grpc)
-        return two_replicas_of(agent.pid, "emulated")
+        return two_replicas_of(agent.pid, program)
+
+    def check(self, trial, state="TRIAL_COMPLETE", restarts=0):
+        """The trial was started again so often, and no report was lost or came twice."""
+        self.assertEqual((trial["state"], trial["restarts"]), (state, restarts))
+        steps = [number(v["step"]) for v in trial["values"]]
+        self.assertEqual(steps, list(range(1, len(steps) + 1)), "the curve goes on")
 
     def stop_undisturbed(self, trials=1):
         """Stops trials that would go on for ever: none was started again, and no report was lost or came twice."""
@@ -72,38 +92,37 @@ class Elastic(TunerTest):
         wait_for(paused, "the trials to leave")
         export = self.export("--service", self.grpc)
         for trial in export["trials"]:
-            self.assertEqual(trial["restarts"], 0)
-            steps = [number(v["step"]) for v in trial["values"]]
-            self.assertEqual(steps, list(range(1, len(steps) + 1)), "the curve goes on")
+            self.check(trial, "TRIAL_PAUSED")
         return export
 
     def test_lone_trial_grows_and_no_process_is_restarted(self):
-        # Alone it would train for twice as long as a second replica takes to come in on a busy machine, and one that is
-        # slow on such a machine is not to be let go.
-        run = self.dir / "run"
-        study = self.study(self.beside_a_neighbour(run, self.program(10, 4096)), search_space=SPACE, trials=2,
+        # One that is slow on a busy machine is not to be let go.
+        folder = self.dir / "run"
+        study = self.study(self.beside_a_neighbour(folder, self.program(ENDLESS, 1024)), search_space=SPACE, trials=2,
                            stragglers="ignore")
-        self.run_tuner("run", study, "--dir", run, "--slots", 2)
-        trial = self.export("--db", run / "espalier.db")["trials"][1]
-        self.assertEqual(trial["state"], "TRIAL_COMPLETE")
-        self.assertEqual([number(v["step"]) for v in trial["values"]], list(range(1, 11)))
+        run = self.start("run", study, "--dir", folder, "--slots", 2, "--replica-lease", LEASE_S)
+        self.grpc = wait_for(lambda: re.search(r"gRPC ([\d.:]+),", self.output(run)), "the address of gRPC")[1]
+        wait_for(lambda: len(self.export("--service", self.grpc)["trials"]) == 2 and self.trial(1)["resizes"],
+                 "the trial to grow")
+        before = len(self.trial(1)["values"])
+        wait_for(lambda: len(self.trial(1)["values"]) > before, "its next report")
+        kill(run.pid, signal.SIGINT)
+        self.finish(run, 130)
+        trial = self.export("--db", folder / "espalier.db")["trials"][1]
+        self.check(trial, "TRIAL_PAUSED")
         self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in trial["resizes"]][0], (1, 2))
-        self.assertEqual(trial["restarts"], 0)
-        logs = list((run / "trials/e2e/trial-1").glob("replica-*.log"))
+        logs = list((folder / "trials/e2e/trial-1").glob("replica-*.log"))
         self.assertEqual(len(logs), 2, "one process a replica, none started again")
 
     def test_killed_replica_is_survived_and_replaced(self):
-        agent = self.start_pool(2, self.emulated(12, 4096, trials=1))
-        pids = self.two_replicas(agent)
-        before = len(self.trial()["values"])
+        agent = self.start_pool(2, self.until_told(trials=1))
+        pids = self.two_replicas(agent, "elastic_probe")
         self.assertTrue(kill(pids[0]))  # rank 0
         wait_for(lambda: any(r["after_loss"] for r in self.trial()["resizes"]), "the survivor to go on")
+        before = len(self.trial()["values"])
         wait_for(lambda: len(self.trial()["values"]) > before, "its next report")
-        wait_for(self.ended, "the study to end")
-        trial = self.trial()
-        self.assertEqual(trial["state"], "TRIAL_COMPLETE")
-        self.assertEqual(trial["restarts"], 0)
-        self.assertEqual([number(v["step"]) for v in trial["values"]], list(range(1, 13)), "no report is lost")
+        self.end()
+        self.check(self.trial())
 
     def test_replicas_train_on_while_their_agent_is_replaced(self):
         agent = self.start_pool(2, self.emulated(ENDLESS, 1024, trials=1))
@@ -144,40 +163,36 @@ class Elastic(TunerTest):
                                    r"replaced by spare slot 0$")
 
     def test_stopped_replica_is_noticed_and_replaced(self):
-        self.serve(self.dir / "pool.db")
-        agent = self.agent(2, options=("--replica-lease", LEASE_S))
-        self.run_tuner("submit", self.emulated(12, 4096, trials=1), "--service", self.grpc)
-        wait_for(lambda: self.export("--service", self.grpc)["trials"], "a slot for the trial")
-        pids = self.two_replicas(agent)
-        before = len(self.trial()["values"])
+        # By the one that waits for it: the agent would only see to it later.
+        agent = self.start_pool(2, self.until_told(trials=1))
+        pids = self.two_replicas(agent, "elastic_probe")
         self.assertTrue(kill(pids[0], signal.SIGSTOP))  # rank 0
         wait_for(lambda: any(r["after_loss"] for r in self.trial()["resizes"]), "the other to go on")
+        before = len(self.trial()["values"])
         wait_for(lambda: len(self.trial()["values"]) > before, "its next report")
-        wait_for(self.ended, "the study to end")
-        trial = self.trial()
-        self.assertEqual((trial["state"], trial["restarts"]), ("TRIAL_COMPLETE", 0))
-        self.assertEqual([number(v["step"]) for v in trial["values"]], list(range(1, 13)), "no report is lost")
+        self.end()
+        self.check(self.trial())
         reasons = [d["reason"] for d in self.export("--service", self.grpc)["decisions"]]
-        self.assertTrue([r for r in reasons if f"a replica hung: not a word for {LEASE_S}" in r], reasons)
+        self.assertTrue([r for r in reasons if re.match(r"a replica hangs \(node slot \d\): the others wait for it", r)],
+                        reasons)
 
     def test_lone_replica_that_hangs_goes_on_from_its_checkpoint(self):
-        self.serve(self.dir / "pool.db")
-        agent = self.agent(1, options=("--replica-lease", LEASE_S))
-        self.run_tuner("submit", self.emulated(8, 2048, trials=1), "--service", self.grpc)
-        wait_for(lambda: self.export("--service", self.grpc)["trials"], "a slot for the trial")
+        agent = self.start_pool(1, self.until_told(trials=1), replica_lease=HUNG_S)
         wait_for(lambda: self.trial()["checkpoint"], "a checkpoint")
-        (pid,) = replicas_of(agent.pid, "emulated")
+        (pid,) = replicas_of(agent.pid, "elastic_probe")
         self.assertTrue(kill(pid, signal.SIGSTOP))
-        wait_for(self.ended, "the study to end")
-        trial = self.trial()
-        self.assertEqual((trial["state"], trial["restarts"]), ("TRIAL_COMPLETE", 1))
-        self.assertEqual([number(v["step"]) for v in trial["values"]], list(range(1, 9)))
+        wait_for(lambda: self.trial()["restarts"], "the agent to notice")
+        before = len(self.trial()["values"])
+        wait_for(lambda: len(self.trial()["values"]) > before, "its next report")
+        self.end()
+        self.check(self.trial(), restarts=1)
+        reasons = [d["reason"] for d in self.export("--service", self.grpc)["decisions"]]
+        self.assertTrue([r for r in reasons if f"hung: not a word for {HUNG_S}" in r], reasons)
 
     def test_pinned_trial_takes_every_size(self):
         self.start_pool(4, self.emulated(ENDLESS, 2048, trials=1))
         # It may begin with any number, and what it has already is no change.
-        self.run_tuner("pin", "e2e", 0, "--slots", 1, "--service", self.grpc)
-        wait_for(lambda: (t := self.trial())["generation"] > 0 and t["slots"] == 1, "the trial to train on one slot")
+        self.shrink_to_one("--service", self.grpc)
         for slots in (2, 4, 1, 3):
             self.run_tuner("pin", "e2e", 0, "--slots", slots, "--service", self.grpc)
             wait_for(lambda: self.trial()["slots"] == slots
@@ -217,12 +232,9 @@ class Elastic(TunerTest):
         self.assertNotIn("shrink", decisions()[before:], "no joiner was lost")
 
     def test_replicas_are_forked_where_their_program_makes_its_trial(self):
-        self.serve(self.dir / "pool.db")
-        agent = self.agent(2, options=("--spare-memory", 0))
-        self.run_tuner("submit", self.emulated(ENDLESS, 128, trials=1, env=FORKED), "--service", self.grpc)
-        wait_for(lambda: self.export("--service", self.grpc)["trials"], "a slot for the trial")
+        agent = self.start_pool(2, self.emulated(ENDLESS, 128, trials=1, env=FORKED), options=("--spare-memory", 0))
         wait_for(lambda: self.trial()["values"], "a report")
-        self.run_tuner("pin", "e2e", 0, "--slots", 1, "--service", self.grpc)
+        before = len(self.shrink_to_one("--service", self.grpc)["resizes"])
         wait_for(lambda: len(replicas_of(agent.pid, "emulated")) == 1, "one replica")
         (zygote,) = wait_for(lambda: [pid for pid in zygotes_of(agent.pid, "emulated") if name_of(pid) == "zygote"],
                              "a process to be forked")
@@ -231,7 +243,7 @@ class Elastic(TunerTest):
 
         def joiner():
             new = [pid for pid in replicas_of(agent.pid, "emulated") if pid not in old]
-            return [r["to_replicas"] for r in self.trial()["resizes"][-1:]] == [2] and new
+            return [r["to_replicas"] for r in self.trial()["resizes"][before:][-1:]] == [2] and new
 
         for sig in (signal.SIGKILL, signal.SIGABRT):
             (forked,) = wait_for(joiner, "a second replica")
@@ -250,7 +262,7 @@ class Elastic(TunerTest):
         program = [str(BIN / "elastic_probe"), "--thread-first", "--set", "samples=64"]
         space = {"lr": {"_type": "loguniform", "_value": [0.01, 0.1]}}
         study = self.study(program, search_space=space, trials=3, env=FORKED)
-        run = self.start("run", study, "--dir", self.dir / "run", "--slots", 1)
+        run = self.start("run", study, "--dir", self.dir / "run", "--slots", 1, "--replica-lease", LEASE_S)
         self.finish(run, 0)
         trials = self.export("--db", self.dir / "run/espalier.db")["trials"]
         self.assertEqual([trial["state"] for trial in trials], ["TRIAL_COMPLETE"] * 3)
@@ -259,7 +271,7 @@ class Elastic(TunerTest):
         self.assertIn("it has 2 threads", said[0])
 
     def test_stopped_study_goes_on_from_checkpoints(self):
-        self.start_pool(2, self.emulated(20, 1024, trials=2))
+        self.start_pool(2, self.until_told(trials=2))
         wait_for(lambda: [len(t["values"]) >= 2 for t in self.export("--service", self.grpc)["trials"]] == [True] * 2,
                  "two epochs of both")
         self.run_tuner("stop", "e2e", "--service", self.grpc)
@@ -268,11 +280,13 @@ class Elastic(TunerTest):
         for trial in self.export("--service", self.grpc)["trials"]:
             self.assertEqual(trial["state"], "TRIAL_PAUSED")
             self.assertTrue(trial["checkpoint"])
+        before = [len(t["values"]) for t in self.export("--service", self.grpc)["trials"]]
         self.run_tuner("resume", "e2e", "--service", self.grpc)
-        wait_for(self.ended, "the study to end")
+        wait_for(lambda: all(len(t["values"]) > had for t, had in zip(self.export("--service", self.grpc)["trials"], before)),
+                 "the next reports of both")
+        self.end()
         for trial in self.export("--service", self.grpc)["trials"]:
-            self.assertEqual(trial["state"], "TRIAL_COMPLETE")
-            self.assertEqual([number(v["step"]) for v in trial["values"]], list(range(1, 21)))
+            self.check(trial)
 
     def test_trials_train_on_while_the_service_is_killed(self):
         database = self.dir / "pool.db"
@@ -286,7 +300,7 @@ class Elastic(TunerTest):
             kill(service.pid)
             service.wait()
             self.assertEqual(replicas_of(agent.pid, "emulated"), pids)
-            service = self.serve(database, grpc, http)
+            service = self.serve(database, grpc, http, ("--lease", LEASE_S))
             have = reports()
             wait_for(lambda: all(now > then for now, then in zip(reports(), have)), "more values of both")
         self.stop_undisturbed(trials=2)
@@ -299,7 +313,8 @@ class Elastic(TunerTest):
         self.assertIn("/does/not/exist.json", self.output(run))
 
     def test_interrupt_with_elastic_trials(self):
-        run = self.start("run", self.emulated(ENDLESS, 2048, trials=2), "--dir", self.dir / "run", "--slots", 2)
+        run = self.start("run", self.emulated(ENDLESS, 2048, trials=2), "--dir", self.dir / "run", "--slots", 2,
+                         "--replica-lease", LEASE_S)
         wait_for(lambda: len(replicas_of(run.pid, "emulated")) == 2, "two trials")
         for trial in (0, 1):
             wait_for((self.dir / f"run/trials/e2e/trial-{trial}/checkpoints").exists, "a checkpoint")

@@ -14,7 +14,7 @@ import tempfile
 import threading
 import unittest
 
-from harness import TUNER, TunerTest, wait_for
+from harness import LEASE_S, PATIENCE_S, TUNER, TunerTest, wait_for
 
 NOBODY = 65534
 IS_ROOT = os.geteuid() == 0
@@ -41,7 +41,7 @@ class Frontends(TunerTest):
         keys = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if IS_ROOT else {}
         env = {k: v for k, v in os.environ.items() if not k.startswith("ESPALIER_")}
         return subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd="/", env=env,
-                              timeout=60, **keys)
+                              timeout=PATIENCE_S, **keys)
 
     def tuner_as_nobody(self, *arguments):
         return self.as_nobody(self.tuner, *arguments)
@@ -138,10 +138,11 @@ class Reachable(Frontends):
     speak TLS as from elsewhere; the test of a word keeps the kernel's word out of it."""
 
     def serve_open(self, *options):
-        process = self.start("serve", "--grpc", "0.0.0.0:0", "--db", self.dir / "pool.db", *options)
+        self.address = self.held_address("0.0.0.0")
+        process = self.start("serve", "--grpc", self.address, "--db", self.dir / "pool.db", *options)
         wait_for(lambda: "database" in self.output(process) or process.poll() is not None, "the service to start")
-        self.port = self.told_address(process, "gRPC").rpartition(":")[2]
-        self.grpc = f"127.0.0.1:{self.port}"
+        self.assertEqual(self.told_address(process, "gRPC"), self.address)
+        self.grpc = f"127.0.0.1:{self.address.rpartition(':')[2]}"
         self.folder = self.dir / "pool.db.credentials"
         return process
 
@@ -209,12 +210,20 @@ class Reachable(Frontends):
         return certificate, key
 
     def show_certificate(self, certificate, key):
-        """An address at which something shows that certificate, as a service would that was never restarted."""
+        """An address at which something shows that certificate, as a service would that was never restarted. None who calls
+        waits for another."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         context.set_alpn_protocols(["h2"])
         listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(listener.close)
+
+        def show(client):
+            try:
+                with client, context.wrap_socket(client, server_side=True) as tls:
+                    tls.recv(1)
+            except OSError:
+                pass  # who saw it went away
 
         def serve():
             while True:
@@ -222,11 +231,7 @@ class Reachable(Frontends):
                     client, _ = listener.accept()
                 except OSError:
                     return
-                try:
-                    with client, context.wrap_socket(client, server_side=True) as tls:
-                        tls.recv(1)
-                except OSError:
-                    continue  # who saw it went away
+                threading.Thread(target=show, args=(client,), daemon=True).start()
         threading.Thread(target=serve, daemon=True).start()
         return f"127.0.0.1:{listener.getsockname()[1]}"
 
@@ -276,7 +281,8 @@ class Reachable(Frontends):
 
     def test_agents_are_told_at_once_what_is_wrong(self):
         word = self.write("word", "a word of ours\n", 0o600)
-        self.serve_open("--token-file", word)
+        # The first agent is not given up: the second of its name would be let in.
+        self.serve_open("--token-file", word, "--lease", LEASE_S)
         made = self.run_tuner("token", "create", "--role", "agent", "--name", "nodes", "--service", self.grpc, "--token-file",
                               self.folder / "administer.token").stdout.strip()
         scheme, ident, secret, pin = made.split(".")
@@ -302,7 +308,7 @@ class Reachable(Frontends):
         before = {path.name: path.read_bytes() for path in self.folder.iterdir()}
         process.terminate()
         process.wait()
-        self.start("serve", "--grpc", f"0.0.0.0:{self.port}", "--db", self.dir / "pool.db")
+        self.start("serve", "--grpc", self.address, "--db", self.dir / "pool.db")
         where = ("--service", self.grpc, "--token-file", self.folder / "administer.token")
         wait_for(lambda: subprocess.run([TUNER, "ls", *map(str, where)], capture_output=True).returncode == 0, "the service")
         self.assertEqual({path.name: path.read_bytes() for path in self.folder.iterdir()}, before)

@@ -19,17 +19,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TUNER = str(BIN / "tuner")
 PATIENCE_S = 120  # after which a condition that has not come true is a failure
 LONG_S = 300  # the same for trainings that keep a processor busy for half a minute where it has nothing else to do
+# Of nodes and replicas where a test is not about that: on a loaded machine a process may stand still for longer than the
+# usual 10 s and 5 s.
+LEASE_S = PATIENCE_S // 2
 TOLD_LINES = 40  # of each process that a failed test has started
-# Seconds for which a replica may be silent before it counts as hung, where a test is not about that. On a loaded machine a
-# process may stand still for longer than for the 5 s of other machines.
-REPLICA_LEASE = ("--replica-lease", PATIENCE_S)
 
 
 def tuner_command(*arguments):
-    """Of `tuner`, as a list of words."""
+    """Of `tuner`, as a list of words. Replicas have LEASE_S unless it says otherwise."""
     verb, *others = map(str, arguments)
-    starts_replicas = verb in ("agent", "run") and not {REPLICA_LEASE[0], "--replace"} & set(others)
-    return [TUNER, verb, *map(str, REPLICA_LEASE if starts_replicas else ()), *others]
+    starts_replicas = verb in ("agent", "run") and not {"--replica-lease", "--replace"} & set(others)
+    return [TUNER, verb, *(["--replica-lease", str(LEASE_S)] if starts_replicas else []), *others]
 
 
 def wait_for(condition, what, patience_s=PATIENCE_S):
@@ -121,6 +121,14 @@ class TunerTest(unittest.TestCase):
         return self.write("trial.sh", RESUMABLE.format(steps=steps, pause=pause, also=also, log=self.dir / "steps"),
                           0o755)
 
+    def until_go(self):
+        """`also` that keeps a resumable trial at its fifth step, or at the first one that it takes after a move, until go():
+        none ends, and so no node goes, before all that is to be seen of them has been seen."""
+        return f"while [ $step -ge 5 ] && [ ! -e {self.dir}/go ]; do sleep 0.05; done"
+
+    def go(self):
+        (self.dir / "go").touch()
+
     def taken(self, trial):
         """The steps that a resumable trial has taken, in the order in which it took them."""
         path = self.dir / "steps" / str(trial)
@@ -170,14 +178,20 @@ class TunerTest(unittest.TestCase):
     def grow_to_two(self, *where, study="e2e", number=0):
         """Has a trial, once it is there, train on one slot and then on two. Left alone it may have both from the beginning,
         where its program takes long to start, and a busy machine looks like no place for two."""
+        before = len(self.shrink_to_one(*where, study=study, number=number)["resizes"])
+        self.run_tuner("pin", study, number, "--slots", 2, *where)
+        wait_for(lambda: (2, False) in [(r["to_replicas"], r["after_loss"])
+                                        for r in self.export(*where, study=study)["trials"][number]["resizes"][before:]],
+                 "the trial to grow", LONG_S)
+
+    def shrink_to_one(self, *where, study="e2e", number=0):
+        """Has a trial, once it is there, train on one slot; what is known of it then."""
         def trial():
             return next(iter(self.export(*where, study=study)["trials"][number:]), None)
         wait_for(trial, "the trial")
         self.run_tuner("pin", study, number, "--slots", 1, *where)
-        wait_for(lambda: (t := trial())["generation"] > 0 and t["slots"] == 1, "the trial to train on one slot", LONG_S)
-        self.run_tuner("pin", study, number, "--slots", 2, *where)
-        wait_for(lambda: (2, False) in [(r["to_replicas"], r["after_loss"]) for r in trial()["resizes"]],
-                 "the trial to grow", LONG_S)
+        return wait_for(lambda: (t := trial())["generation"] > 0 and t["slots"] == 1 and t, "the trial to train on one slot",
+                        LONG_S)
 
     def beside_a_neighbour(self, run, command, study="e2e"):
         """The command of a study of two trials that runs in the folder `run` on two slots. Trial 1 is the one that is meant:
@@ -211,14 +225,14 @@ tuner tell --final --value 0.5
             return re.search(rf"^{endpoint} (?:\w+://)?([^\s/]+)[/\w]*\n", self.output(process), re.MULTILINE)
         return wait_for(told, f"the service to print its {endpoint} address")[1]
 
-    def held_address(self):
+    def held_address(self, host="127.0.0.1"):
         """HOST:PORT that the kernel gives nobody else until the test ends. A service may listen there, and another after
         it: while none does, a port that it had found itself could be anybody's."""
         holder = socket.socket()
         self.addCleanup(holder.close)
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{holder.getsockname()[1]}"
+        holder.bind((host, 0))
+        return f"{host}:{holder.getsockname()[1]}"
 
     def unanswered_address(self):
         """HOST:PORT at which nobody answers until the test ends: the port is taken, and nothing listens there."""
@@ -238,8 +252,9 @@ tuner tell --final --value 0.5
 class EngineTest(TunerTest):
     """Of a service whose engine starts the nodes."""
 
-    def submit(self, steps, trials, pause=0.2):
-        self.run_tuner("submit", self.study([self.resumable_trial(steps, pause)], trials=trials), "--service", self.grpc)
+    def submit(self, steps, trials, pause=0.2, also=":"):
+        script = self.resumable_trial(steps, pause, also)
+        self.run_tuner("submit", self.study([script], trials=trials), "--service", self.grpc)
 
     def pool(self):
         with urllib.request.urlopen(f"http://{self.http}/api/pool") as answer:

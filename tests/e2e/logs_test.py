@@ -5,13 +5,12 @@ import unittest
 import urllib.error
 import urllib.request
 
-from harness import TunerTest, wait_for
+from harness import LEASE_S, TunerTest, wait_for
 
 
 class Logs(TunerTest):
-    def setUp(self):
-        super().setUp()
-        self.service = self.serve(self.dir / "espalier.db", options=["--lease", "5"])
+    def serve_for(self, lease_s):
+        self.serve(self.dir / "espalier.db", options=["--lease", lease_s])
 
     def logs(self, trial=0, *options, code=0):
         return self.run_tuner("logs", "e2e", trial, *options, "--service", self.grpc, code=code)
@@ -32,30 +31,32 @@ class Logs(TunerTest):
             return [node["name"] for node in json.load(answer).get("nodes", []) if node["connected"]]
 
     def printed(self, trial):
-        """What there is of it so far: nothing as long as the trial has not begun."""
+        """Kind and text of what there is of it so far; None as long as the trial has not begun, or its agent does not answer."""
         try:
-            return self.rest(trial)[1]
+            return self.rest(trial)
         except urllib.error.HTTPError as error:
             if error.code != 404:
                 raise
-            return b""
+            return None
 
     def test_both_outputs_while_it_runs_and_after(self):
+        self.serve_for(LEASE_S)
         self.agent(1)
         self.submit(f"echo one; echo two >&2; printf '\\377\\n'; while [ ! -e {self.dir}/gate ]; do sleep 0.05; done\n"
                     "echo three; tuner tell --final --value 1 >/dev/null\n")
-        wait_for(lambda: b"two" in self.printed(1), "what it has printed so far")
-        self.assertNotIn(b"three", self.rest(1)[1])
+        _, text = wait_for(lambda: (so_far := self.printed(1)) and b"two" in so_far[1] and so_far, "what it has printed so far")
+        self.assertNotIn(b"three", text)
         (self.dir / "gate").touch()
         wait_for(self.ended, "the study to end")
-        kind, text = self.rest(1)
+        kind, text = wait_for(lambda: self.printed(1), "what it has printed")
         self.assertEqual(kind, "text/plain; charset=utf-8")
         self.assertEqual(text.splitlines(), [b"one", b"two", b"\xff", b"three"])
         self.assertEqual(self.logs(0, "-n", 1).stdout, "three\n")
 
     def test_a_trial_that_has_moved_has_printed_in_two_places(self):
+        self.serve_for(5)
         first = self.agent(1, "first")
-        self.submit(f"if [ ! -e {self.dir}/once ]; then echo here; touch {self.dir}/once; sleep 20; fi\n"
+        self.submit(f"if [ ! -e {self.dir}/once ]; then echo here; touch {self.dir}/once; while :; do sleep 0.1; done; fi\n"
                     "echo there; tuner tell --final --value 1 >/dev/null\n")
         wait_for((self.dir / "once").exists, "the trial's start")
         first.kill()
@@ -68,8 +69,8 @@ class Logs(TunerTest):
         self.assertIn("(more is on node first", text)
         self.assertIn(f"below {self.dir / 'agent-first'}", text)
         self.agent(1, "first")
-        wait_for(lambda: "more is" not in self.logs().stdout, "the first agent to be back")
-        self.assertEqual(self.logs().stdout, "==> node first <==\nhere\n==> node second <==\nthere\n")
+        text = wait_for(lambda: "more is" not in (text := self.logs().stdout) and text, "the first agent to be back")
+        self.assertEqual(text, "==> node first <==\nhere\n==> node second <==\nthere\n")
 
     def test_of_a_run_they_are_there_when_it_has_ended(self):
         script = self.write("trial.sh", "#!/bin/sh\necho hello; tuner tell --final --value 1 >/dev/null\n", 0o755)
@@ -82,6 +83,7 @@ class Logs(TunerTest):
         self.assertIn(f"there is no folder {self.dir / 'trials'}/e2e/trial-0", refused)
 
     def test_what_is_not_there_is_said(self):
+        self.serve_for(LEASE_S)
         self.submit("true\n", slots={"min": 1})
         self.assertIn('study "e2e" has no trial 3; it has', self.logs(3, code=4).stderr)
         self.assertRegex(self.logs(0, "--lines=-1", code=2).stderr, "--lines.*-1")

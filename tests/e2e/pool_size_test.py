@@ -7,7 +7,7 @@ import subprocess
 import unittest
 import urllib.request
 
-from harness import TUNER, TunerTest, kill, processes, wait_for, without_forks
+from harness import LEASE_S, TUNER, TunerTest, kill, processes, wait_for, without_forks
 
 
 class PoolSize(TunerTest):
@@ -21,15 +21,15 @@ class PoolSize(TunerTest):
             kill(pid)
         super().tearDown()
 
-    def serve_engine(self, *options):
+    def serve_engine(self, *options, lease_s=2):
         service = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db",
-                             self.dir / "pool.db", "--lease", "2", "--engine", "local",
+                             self.dir / "pool.db", "--lease", lease_s, "--engine", "local",
                              "--node-start", "1", "--node-dir", self.dir / "nodes", *options)
         self.wait_service(service)
         return service
 
-    def submit(self, steps, trials, **keys):
-        script = self.resumable_trial(steps, 0.2)
+    def submit(self, steps, trials, also=":", **keys):
+        script = self.resumable_trial(steps, 0.2, also)
         self.run_tuner("submit", self.study([script], trials=trials, **keys), "--service", self.grpc)
 
     def nodes(self):
@@ -49,11 +49,12 @@ class PoolSize(TunerTest):
         return [d["reason"] for d in decisions if d["kind"] == "pool"]
 
     def test_nodes_come_with_a_study_and_go_with_it(self):
-        service = self.serve_engine("--max-nodes", "3")
+        service = self.serve_engine("--max-nodes", "3", lease_s=LEASE_S)
         self.assertEqual(self.nodes(), [])
-        self.submit(steps=10, trials=6)
+        self.submit(steps=10, trials=6, also=self.until_go())
         wait_for(lambda: len(self.nodes()) == 3, "three nodes for six trials")
         self.assertEqual(len(self.agents()), 3)
+        self.go()
         wait_for(self.complete, "the study to end")
         record = self.export("--service", self.grpc)
         self.assertEqual([t["state"] for t in record["trials"]], ["TRIAL_COMPLETE"] * 6)
@@ -70,15 +71,16 @@ class PoolSize(TunerTest):
         self.finish(service)
 
     def test_the_next_service_takes_the_nodes_over_and_can_end_them(self):
-        service = self.serve_engine("--max-nodes", "2")
-        self.submit(steps=60, trials=2)
+        service = self.serve_engine("--max-nodes", "2", lease_s=LEASE_S)
+        self.submit(steps=15, trials=2, also=self.until_go())
         wait_for(lambda: len(self.nodes()) == 2, "two nodes")
         before = self.agents()
         wait_for(lambda: self.taken(0) and self.taken(1), "both trials")
         service.kill()
         service.wait()
         self.assertEqual(self.agents(), before, "trials train on without the service")
-        service = self.serve_engine("--max-nodes", "2")
+        service = self.serve_engine("--max-nodes", "2", lease_s=LEASE_S)
+        self.go()
 
         def complete_on_these():
             self.assertLessEqual(set(self.agents()), set(before), "no other nodes")
@@ -110,12 +112,13 @@ class PoolSize(TunerTest):
 
     def test_a_node_that_dies_is_replaced(self):
         service = self.serve_engine("--max-nodes", "1")
-        self.submit(steps=40, trials=1)
+        self.submit(steps=40, trials=1, also=self.until_go())
         wait_for(self.agents, "a node")
         wait_for(lambda: self.taken(0), "the trial")
         [first] = self.agents()
         kill(first)
         wait_for(lambda: self.agents() not in ([], [first]), "another node")
+        self.go()
         wait_for(self.complete, "the study to end")
         service.terminate()
         self.finish(service)
@@ -125,9 +128,9 @@ class PoolSize(TunerTest):
         return self.write("templates.json", [
             {"name": "on-demand", "slots": 1, "price_per_hour": 3600, "max_nodes": 2, "start_s": 1}, spot])
 
-    def serve_templates(self, *options):
+    def serve_templates(self, *options, lease_s=2):
         service = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", self.dir / "pool.db", "--lease",
-                             "2", "--engine", "local", "--node-dir", self.dir / "nodes", *options)
+                             lease_s, "--engine", "local", "--node-dir", self.dir / "nodes", *options)
         self.wait_service(service)
         return service
 
@@ -137,10 +140,8 @@ class PoolSize(TunerTest):
         return pid
 
     def test_of_several_templates_the_cheap_come_first_and_the_record_tells_what_was_paid(self):
-        service = self.serve_templates("--node-templates", self.templates())
-        # None ends, and so no node goes, before all that is to be seen of three nodes has been seen.
-        script = self.resumable_trial(25, 0.2, also=f"while [ $step = 5 ] && [ ! -e {self.dir}/go ]; do sleep 0.05; done")
-        self.run_tuner("submit", self.study([script], trials=3, max_restarts=0), "--service", self.grpc)
+        service = self.serve_templates("--node-templates", self.templates(), lease_s=LEASE_S)
+        self.submit(steps=25, trials=3, also=self.until_go(), max_restarts=0)
         wait_for(lambda: len(self.nodes()) == 3, "three nodes for three trials")
         prices = {n["name"]: (n["price_per_hour"], n["spot"]) for n in self.nodes()}
         self.assertEqual(prices, {"pool-spot-1": (0.25, True), "pool-spot-2": (0.25, True),
@@ -151,7 +152,7 @@ class PoolSize(TunerTest):
         taken = self.agent_of("pool-spot-1")
         kill(taken, signal.SIGTERM)  # its machine goes away: the notice is that of --drain-on-term
         wait_for(lambda: taken not in self.agents(), "its agent to leave")
-        (self.dir / "go").touch()
+        self.go()
         wait_for(self.complete, "the study to end")
         record = self.export("--service", self.grpc)
         self.assertEqual([t["state"] for t in record["trials"]], ["TRIAL_COMPLETE"] * 3)

@@ -2,7 +2,7 @@
 import pathlib
 import unittest
 
-from harness import TunerTest, kill, replicas_of, wait_for
+from harness import LEASE_S, TunerTest, kill, replicas_of, wait_for
 
 # Writes down each value only after the service has acknowledged it.
 ACKNOWLEDGED = """#!/bin/bash
@@ -46,7 +46,7 @@ class Service(TunerTest):
     def test_stop_and_resume(self):
         self.serve(self.dir / "pool.db")
         self.agent(2)
-        study = self.study([self.script(4, 0.2)], trials=6)
+        study = self.study([self.script(4, 0.2, f"[ ! -e {self.dir}/over ]")], trials=6)
         self.run_tuner("submit", study, "--service", self.grpc)
         wait_for(lambda: self.acknowledged(), "the first value")
         self.run_tuner("stop", "e2e", "--service", self.grpc)
@@ -54,13 +54,15 @@ class Service(TunerTest):
                  "all slots to be given back")
         record = self.export("--service", self.grpc)
         self.assertEqual(record["study"]["state"], "STUDY_STOPPED")
+        (self.dir / "over").touch()
         self.run_tuner("resume", "e2e", "--service", self.grpc)
         wait_for(lambda: self.export("--service", self.grpc)["study"]["state"] == "STUDY_COMPLETE",
                  "the study to end")
 
     def test_service_killed_twenty_times_loses_nothing_acknowledged(self):
         database = self.dir / "pool.db"
-        service = self.serve(database)
+        lease = ("--lease", LEASE_S)
+        service = self.serve(database, options=lease)
         grpc, http = self.grpc, self.http
         agent = self.agent(2)
         # The first two end amid the kills, and the others begin there, which go on until all kills are over.
@@ -76,7 +78,7 @@ class Service(TunerTest):
             kill(service.pid)
             service.wait()
             before = self.acknowledged()
-            service = self.serve(database, grpc, http)
+            service = self.serve(database, grpc, http, lease)
             stored = {int(t["number"]): {int(v["step"]) for v in t["values"]}
                       for t in self.export("--service", grpc)["trials"]}
             for number, steps in before.items():
@@ -95,7 +97,7 @@ class Service(TunerTest):
                          f"the trials ran on in their processes while the service was gone: {processes}")
 
     def test_killed_run_is_taken_up_again(self):
-        study = self.study([self.script(10, 0.1)], trials=4)
+        study = self.study([self.script(10, 0.1, f"[ ! -e {self.dir}/over ]")], trials=4)
         arguments = ("run", study, "--dir", self.dir / "run", "--slots", 2)
         for _ in range(3):
             have = sum(map(len, self.acknowledged().values()))
@@ -104,6 +106,7 @@ class Service(TunerTest):
             kill(run.pid)
             run.wait()
             wait_for(lambda: not replicas_of(1, str(self.dir)), "no trial outlives its agent")
+        (self.dir / "over").touch()
         self.run_tuner(*arguments)
         record = self.export("--db", self.dir / "run/espalier.db")
         self.assertEqual([t["state"] for t in record["trials"]], ["TRIAL_COMPLETE"] * 4)

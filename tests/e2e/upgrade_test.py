@@ -4,7 +4,7 @@ import pathlib
 import signal
 import unittest
 
-from harness import TunerTest, environment_of, processes, replicas_of, wait_for
+from harness import LEASE_S, TunerTest, environment_of, processes, replicas_of, wait_for
 
 # Each step on record, and two of its family in sessions of their own.
 FAMILY = 'if [ $step = 1 ]; then setsid sleep 1000 & (setsid sh -c "sleep 1001 & sleep 1002" &); fi'
@@ -23,7 +23,7 @@ def words(pid):
 
 class Upgrade(TunerTest):
     def submit(self, steps, also=":"):
-        self.serve(self.dir / "pool.db")
+        self.serve(self.dir / "pool.db", options=("--lease", LEASE_S))
         self.node = self.agent(1, "n1")
         self.home = self.dir / "agent-n1" / ".agent" / "n1"
         # Its last step but one is followed by the end of the test's doings, however long they take.

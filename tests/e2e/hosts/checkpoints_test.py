@@ -12,7 +12,7 @@ hosts.run_inside(__file__)
 
 import unittest
 
-from harness import ROOT, wait_for
+from harness import ROOT, processes, replicas_of, wait_for
 from hosts import HostsTest
 
 PROGRAM = str(ROOT / "tests/e2e/elastic_program.py")
@@ -51,8 +51,10 @@ class Checkpoints(HostsTest):
         """The host vanishes with agent, trial and disk."""
         host, agent = self.nodes[index], self.agents[index]
         host.cut(*(h for h in self.network.hosts if h is not host))
+        trial = replicas_of(agent.pid, PROGRAM)
         agent.kill()
         agent.wait()
+        wait_for(lambda: not [pid for pid, _, _ in processes() if pid in trial], "its trial to end")
         shutil.rmtree(host.folder / "agent")
 
     def copied(self, at_least=1):

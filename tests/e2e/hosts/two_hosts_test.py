@@ -10,11 +10,11 @@ hosts.run_inside(__file__)
 
 import unittest
 
-from harness import BIN, ROOT, replicas_of, wait_for
+from harness import BIN, LEASE_S, ROOT, replicas_of, wait_for
 from hosts import HostsTest
 
 PROFILE = ROOT / "examples/emulated/profile.json"
-EPOCHS = 14
+ENDLESS = 100_000  # epochs of a trial that the test ends
 
 
 def environment_of(pid):
@@ -23,9 +23,15 @@ def environment_of(pid):
 
 
 class TwoHosts(HostsTest):
+    def serve_on(self, host, address=None):
+        return super().serve_on(host, address, options=("--lease", LEASE_S))
+
+    def agent_on(self, host, options=()):
+        return super().agent_on(host, options=("--replica-lease", LEASE_S, *options))
+
     def submit(self):
-        study = self.study([str(BIN / "emulated"), "--profile", str(PROFILE), "--epochs", str(EPOCHS),
-                            "--samples", "4096"], trials=1, stragglers="ignore",
+        study = self.study([str(BIN / "emulated"), "--profile", str(PROFILE), "--epochs", str(ENDLESS),
+                            "--samples", "2048"], trials=1, stragglers="ignore",
                            search_space={"lr": {"_type": "loguniform", "_value": [0.01, 1]}})
         self.client("submit", study)
 
@@ -33,26 +39,28 @@ class TwoHosts(HostsTest):
         return wait_for(lambda: len(p := replicas_of(agent.pid, "emulated")) == 1 and p[0], "a replica on each host")
 
     def grow_over_both(self, first, second):
-        """The trial trains by the first agent, grows to the second, which is called to start it, and ends; returns the
-        environments of its two replicas."""
+        """The trial trains by the first agent, grows to the second, which is called to start it, and trains on until it is
+        stopped; returns the environments of its two replicas."""
         self.submit()
         wait_for(lambda: (t := self.trial()) and t["values"], "the trial to train")
         agents = [first, second()]
         wait_for(lambda: self.trial()["resizes"], "the trial to grow")
         told = [environment_of(self.replica_on(agent)) for agent in agents]
-        wait_for(lambda: self.exported()["study"]["state"] != "STUDY_RUNNING", "the study to end")
-        export = self.exported()
-        (trial,) = export["trials"]
-        self.assertEqual((trial["state"], trial["restarts"]), ("TRIAL_COMPLETE", 0))
-        self.assertEqual([int(v["step"]) for v in trial["values"]], list(range(1, EPOCHS + 1)))
+        before = len(self.trial()["values"])
+        wait_for(lambda: len(self.trial()["values"]) > before + 1, "the trial to train on")
+        stopped = [d for d in self.exported()["decisions"] if d["kind"] in ("shrink", "restart", "pause", "fail")]
+        self.assertEqual(stopped, [])
+        self.client("stop", "e2e")
+        wait_for(lambda: self.trial()["state"] == "TRIAL_PAUSED", "the trial to leave")
+        trial = self.trial()
+        self.assertEqual(trial["restarts"], 0)
+        self.assertEqual([int(v["step"]) for v in trial["values"]], list(range(1, len(trial["values"]) + 1)))
         grown = trial["resizes"][0]
         self.assertEqual((grown["from_replicas"], grown["to_replicas"]), (1, 2))
         self.assertGreater(grown["pause_s"], 0)
         self.assertEqual([r for r in trial["resizes"] if r["after_loss"]], [])
         logs = sorted(self.dir.glob("host*/agent/e2e/trial-0/replica-*.log"))
         self.assertEqual(len(logs), 2, "one process on each host, and none started again")
-        stopped = [d for d in export["decisions"] if d["kind"] in ("shrink", "restart", "pause", "fail")]
-        self.assertEqual(stopped, [])
         return told
 
     def test_addresses_are_those_that_reach_the_service(self):

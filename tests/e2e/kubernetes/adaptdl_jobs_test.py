@@ -11,7 +11,7 @@ run_inside(__file__)
 
 from api_client import PATCH, path_of
 from cluster import NAMESPACE
-from harness import processes, wait_for
+from harness import LEASE_S, processes, wait_for
 from kubernetes_test import NODES, Kubernetes
 
 JOBS = "adaptdljobs.adaptdl.petuum.com/v1"
@@ -20,7 +20,7 @@ JOBS = "adaptdljobs.adaptdl.petuum.com/v1"
 class AdaptDLJobs(Kubernetes):
     def setUp(self):
         super().setUp()
-        self.service = self.serve_kubernetes("--adaptdl-jobs")
+        self.service = self.serve_kubernetes("--adaptdl-jobs", node_lease=LEASE_S)
 
     def tearDown(self):
         for job in self.cluster.admin.get(path_of(JOBS))["items"]:
@@ -71,7 +71,7 @@ class AdaptDLJobsTest(AdaptDLJobs):
         wait_for(lambda: self.lines("cifar"), "the program to start")
         self.service.kill()
         self.service.wait()
-        self.service = self.serve_kubernetes("--adaptdl-jobs")
+        self.service = self.serve_kubernetes("--adaptdl-jobs", node_lease=LEASE_S)
         self.cluster.admin.do("PATCH", path_of(JOBS, "cifar"), {"spec": {"minReplicas": 2}}, PATCH)
         self.wait_status("cifar", "Running", "it was edited after it had been taken up")
         if self.cluster.kind == "real":

@@ -17,9 +17,10 @@ run_inside(__file__)
 from api_client import path_of
 from cluster import BARE_IMAGE, IMAGE, NAMESPACE, Cluster, manifests
 from faults import FaultyPath
-from harness import ROOT, TUNER, EngineTest, processes, wait_for
+from harness import LEASE_S, ROOT, TUNER, EngineTest, processes, wait_for
 
 NODES = 4
+LOST_S = 3  # after which a node is given up, where one is lost
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:espalier"
 
 
@@ -38,7 +39,7 @@ class Kubernetes(EngineTest):
 
     def setUp(self):
         super().setUp()
-        self.grpc = self.http = "127.0.0.1:0"
+        self.grpc, self.http = self.held_address(), self.held_address()
         self.token = self.write("api.token", self.cluster.new_token())
 
     def tearDown(self):
@@ -64,14 +65,13 @@ class Kubernetes(EngineTest):
                    "gpus": cluster.gpus, "notice_s": 4, "lease_s": 3, **options}  # all GPUs: one pod on each node
         return [word for name, value in options.items() for word in ("--engine-option", f"{name}={value}")]
 
-    def start_service(self, *more, nodes=("--max-nodes", NODES, "--node-start", "2"), **options):
-        return self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", self.dir / "pool.db", "--lease", "3",
-                          "--engine", "kubernetes", *nodes, "--node-dir", self.dir / "nodes",
+    def start_service(self, *more, nodes=("--max-nodes", NODES, "--node-start", "2"), node_lease=LOST_S, **options):
+        return self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", self.dir / "pool.db", "--lease",
+                          node_lease, "--engine", "kubernetes", *nodes, "--node-dir", self.dir / "nodes",
                           *self.engine_options(**options), *more)
 
     def serve_kubernetes(self, *more, **keys):
         service = self.start_service(*more, **keys)
-        self.grpc, self.http = self.told_address(service, "gRPC"), self.told_address(service, "HTTP")
         self.wait_service(service)
         return service
 
@@ -119,15 +119,16 @@ class Kubernetes(EngineTest):
 
 class KubernetesTest(Kubernetes):
     def test_nodes_come_with_a_study_are_taken_away_and_go_with_it(self):
-        service = self.serve_kubernetes()
-        self.submit(steps=30, trials=6)
+        service = self.serve_kubernetes(node_lease=LEASE_S)
+        self.submit(steps=12, trials=6, also=self.until_go())
         wait_for(lambda: self.exactly(NODES), "a pod and a node on each of the cluster's nodes")
         self.assertEqual(sorted(pod["spec"]["nodeName"] for pod in self.cluster.pods()), ["n1", "n2", "n3", "n4"])
         first = self.names()[0]
         self.cluster.delete_pod(first)  # as kubectl drain, an eviction or a spot node's end does
         wait_for(lambda: first not in self.names(), "the pod to leave")
+        self.go()
         wait_for(self.complete, "the study to end")
-        self.check_steps(steps=30, trials=6)
+        self.check_steps(steps=12, trials=6)
         wait_for(lambda: not self.names() and not self.nodes(), "the pool to shrink to nothing")
         self.assertEqual(self.told(service, "engine_trouble"), [])
         self.assertEqual(self.forbidden_used(), [])
@@ -138,8 +139,8 @@ class KubernetesTest(Kubernetes):
         templates = self.write("templates.json", [
             {**node, "name": "cheap", "price_per_hour": 1, "spot": True, "options": {"agent_argument": ["--spot"]}},
             {**node, "name": "dear", "price_per_hour": 3, "options": {"image": BARE_IMAGE, "agent_image": IMAGE}}])
-        service = self.serve_kubernetes(nodes=("--node-templates", templates))
-        self.submit(steps=40, trials=4)
+        service = self.serve_kubernetes(nodes=("--node-templates", templates), node_lease=LEASE_S)
+        self.submit(steps=12, trials=4, also=self.until_go())
         kinds = lambda: sorted((pod["metadata"]["labels"]["espalier.dev/node"], pod["spec"]["containers"][0]["image"])
                                for pod in self.cluster.pods("Running"))
         wait_for(lambda: kinds() == [("pool-cheap-1", IMAGE), ("pool-cheap-2", IMAGE),
@@ -149,8 +150,9 @@ class KubernetesTest(Kubernetes):
                          {"pool-cheap-1": (True, 1), "pool-cheap-2": (True, 1),
                           "pool-dear-1": (False, 3), "pool-dear-2": (False, 3)})
         self.assertEqual(len(self.told(service, "lease_taken")), 1)
+        self.go()
         wait_for(self.complete, "the study to end")
-        self.check_steps(steps=40, trials=4)
+        self.check_steps(steps=12, trials=4)
         self.assertEqual(self.told(service, "engine_trouble"), [])
         self.assertEqual(self.forbidden_used(), [])
         self.stop(service)
@@ -159,7 +161,7 @@ class KubernetesTest(Kubernetes):
 
     def test_a_lost_machine_is_replaced(self):
         service = self.serve_kubernetes()
-        self.submit(steps=25, trials=NODES)
+        self.submit(steps=12, trials=NODES, also=self.until_go())
         wait_for(lambda: self.exactly(NODES), "all nodes")
         lost = self.cluster.pods()[0]
         machine = lost["spec"]["nodeName"]
@@ -167,8 +169,9 @@ class KubernetesTest(Kubernetes):
         wait_for(lambda: len(self.nodes()) == NODES - 1, "the pool to notice")
         wait_for(lambda: lost["metadata"]["name"] not in self.names(), "the pod to be given up")
         self.cluster.start_kubelet(machine)
+        self.go()
         wait_for(self.complete, "the study to end")
-        self.check_steps(steps=25, trials=NODES, none_twice=False)
+        self.check_steps(steps=12, trials=NODES, none_twice=False)
         self.stop(service)
 
     def test_the_api_server_may_be_away_and_requests_be_lost(self):
@@ -209,10 +212,11 @@ class KubernetesTest(Kubernetes):
         self.stop(service)
 
     def test_one_of_two_services_leads_and_the_other_takes_over(self):
-        first = self.serve_kubernetes()
+        first = self.serve_kubernetes(node_lease=LEASE_S)
         self.submit(steps=10_000, trials=2)
         wait_for(lambda: len(self.nodes()) >= 2, "nodes")
-        second = self.start_service()
+        following = {"node_lease": LEASE_S, "lease_s": LEASE_S}  # who leads then does not lose it for being slow
+        second = self.start_service(**following)
         wait_for(lambda: self.told(second, "lease_waits"), "the second to wait")
         before = set(self.names())
         first.kill()
@@ -220,7 +224,7 @@ class KubernetesTest(Kubernetes):
         wait_for(lambda: self.told(second, "lease_taken"), "the second to lead")
         wait_for(lambda: set(self.nodes_of(second)) and before <= set(self.names("Running")), "the pods to be taken over")
         self.wait_service(second)
-        third = self.start_service()
+        third = self.start_service(**following)
         wait_for(lambda: self.told(third, "lease_waits"), "the third to wait")
         self.stop(second)  # and gives the lease back: nobody waits for it to expire
         wait_for(lambda: self.told(third, "lease_taken"), "the third to lead")
@@ -250,11 +254,11 @@ class KubernetesTest(Kubernetes):
 
     def test_users_images_get_the_agent_by_an_init_container(self):
         service = self.serve_kubernetes(image=BARE_IMAGE, agent_image=IMAGE)
-        self.submit(steps=3, trials=2, pause=0.1)
-        wait_for(lambda: self.names("Running"), "pods")
-        containers = self.cluster.pods()[0]["spec"]
+        self.submit(steps=6, trials=2, pause=0.1, also=self.until_go())
+        containers = wait_for(lambda: self.cluster.pods("Running"), "pods")[0]["spec"]
         self.assertEqual([c["image"] for c in containers["containers"]], [BARE_IMAGE])
         self.assertEqual([c["image"] for c in containers["initContainers"]], [IMAGE])
+        self.go()
         wait_for(self.complete, "the study to end")
         self.stop(service)
 

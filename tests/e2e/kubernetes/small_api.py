@@ -395,11 +395,13 @@ class Exchange(http.server.BaseHTTPRequestHandler):
                 first, version = self.api.list(request, None)[1]["items"], store.version
         for obj in first:
             yield {"type": "ADDED", "object": obj}
-        while (left := end - time.monotonic()) > 0:
+        ended = False
+        while not ended:
+            ended = (left := end - time.monotonic()) <= 0  # what there is by then is told all the same
             with store.changed:
                 try:
                     news = store.events_since(version, request.resource, request.namespace)
-                    if not news:
+                    if not news and not ended:
                         store.changed.wait(min(left, BOOKMARK_S))
                         news = store.events_since(version, request.resource, request.namespace)
                 except Refused as refused:

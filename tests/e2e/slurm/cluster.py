@@ -8,6 +8,14 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+UP_S = 300  # for all daemons to answer, where the machine has much else to do
+
+
+def lives(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 class Cluster:
@@ -16,14 +24,14 @@ class Cluster:
         self.folder.chmod(0o755)
         self.env = {"SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": os.environ["PATH"] + ":/usr/sbin"}
         try:
-            self.run(HERE / "up.sh", self.folder, nodes, gpus)
-        except subprocess.CalledProcessError:
+            self.run(HERE / "up.sh", self.folder, nodes, gpus, timeout=UP_S)
+        except BaseException:
             self.down()
             raise
 
-    def run(self, *command, **keys):
+    def run(self, *command, timeout=60, **keys):
         done = subprocess.run([str(word) for word in command], env=os.environ | self.env, text=True, check=True,
-                              capture_output=True, timeout=60, **keys)
+                              capture_output=True, timeout=timeout, **keys)
         return done.stdout
 
     def jobs(self, states="PENDING,CONFIGURING,RUNNING,COMPLETING"):
@@ -35,15 +43,14 @@ class Cluster:
         """As kill -9 and the loss of what it had not saved yet."""
         pid = int((self.folder / "slurmctld.pid").read_text())
         os.kill(pid, signal.SIGKILL)
-        while pathlib.Path(f"/proc/{pid}/stat").exists() and \
-                pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z":
+        while lives(pid):
             time.sleep(0.01)
 
     def start_controller(self):
         self.run("slurmctld")
 
     def controller_lives(self):
-        return pathlib.Path(f"/proc/{(self.folder / 'slurmctld.pid').read_text().strip()}").exists()
+        return lives((self.folder / "slurmctld.pid").read_text().strip())
 
     def cancel(self):
         """Ends all of our jobs, by and by."""

@@ -74,7 +74,7 @@ for ((try = 0; try < 5; ++try)); do
     mkdir -p "$folder/spool/n$node"
     slurmd -N "n$node" >/dev/null 2>&1 || true
   done
-  for ((look = 0; look < 400; ++look)); do
+  for ((end = SECONDS + 60; SECONDS < end; )); do
     if idle; then exit 0; fi
     sleep 0.05
   done
