@@ -69,7 +69,7 @@ class Testing(unittest.TestCase):
                 with self.assertRaisesRegex(StudyError, "ValueError: on purpose"):
                     trial.wait()
                 self.assertEqual(trial.wait(check=False)["state"], "TRIAL_FAIL")
-                self.assertIn("x is 2\n", trial.output())
+                self.assertIn("x is 2.0\n", trial.output())
 
     def test_what_does_not_come_is_named_after_its_time(self):
         with testing.start(objectives.one_report_and_no_end) as trial:
