@@ -64,9 +64,10 @@ std::ptrdiff_t OpenDescriptors(pid_t process) {
   return std::distance(begin(files), end(files));
 }
 
-// Groups that were given up close their connections by and by.
+// Groups that were given up close their connections by and by: last of all those one of whose
+// members was lost before it had connected, when Gloo no longer waits for it.
 bool ComesDownTo(pid_t process, std::ptrdiff_t descriptors) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(400);
   while (OpenDescriptors(process) > descriptors) {
     if (std::chrono::steady_clock::now() > end) return false;
     poll(nullptr, 0, 20);

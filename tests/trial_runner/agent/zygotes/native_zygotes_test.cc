@@ -24,7 +24,7 @@ constexpr std::int64_t kForkedReplica = 7;
 class NativeZygotesTest : public ::testing::Test {
  protected:
   explicit NativeZygotesTest(std::chrono::milliseconds fork_within = std::chrono::seconds(60))
-      : zygotes_({.fork_within = fork_within}) {
+      : zygotes_(Options(fork_within)) {
     std::string name = (std::filesystem::temp_directory_path() / "zygotes-XXXXXX").string();
     folder_ = std::filesystem::canonical(mkdtemp(name.data()));
     std::filesystem::copy_file(FORKED_PROGRAM, folder_ / "program");
@@ -33,6 +33,12 @@ class NativeZygotesTest : public ::testing::Test {
   ~NativeZygotesTest() override {
     zygotes_.EndAll();
     std::filesystem::remove_all(folder_);
+  }
+
+  static ZygoteOptions Options(std::chrono::milliseconds fork_within) {
+    ZygoteOptions options;
+    options.fork_within = fork_within;
+    return options;
   }
 
   LaunchOrder Order(std::vector<std::string> arguments, const std::string& log = "forked") const {
