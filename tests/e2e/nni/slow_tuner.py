@@ -18,7 +18,7 @@ class SlowTuner(RandomTuner):
         generated = super().generate_multiple_parameters(*arguments, **keys)
         if self._has_final:
             self._gate.touch()
-            time.sleep(2)
+            time.sleep(1)
         return generated
 
     def receive_trial_result(self, parameter_id, *arguments, **keys):
