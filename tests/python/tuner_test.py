@@ -122,12 +122,12 @@ class Tuner(TunerTest):
 
     def test_a_lone_trial_grows_and_ends_by_itself(self):
         run = self.dir / "run"
-        command = [sys.executable, EXAMPLE, "--epochs", 25, "--samples", 4000]
+        command = [sys.executable, EXAMPLE, "--epochs", 50, "--samples", 4000]
         study = self.study(self.beside_a_neighbour(run, command), trials=2, search_space=SPACE, metric=METRIC)
         self.run_tuner("run", study, "--dir", run, "--slots", 2, timeout=LONG_S)
         trial = self.export("--db", run / "espalier.db")["trials"][1]
         self.assertEqual(trial["state"], "TRIAL_COMPLETE", self.log(trial))
-        self.assertEqual([int(v["step"]) for v in trial["values"]], list(range(1, 26)))
+        self.assertEqual([int(v["step"]) for v in trial["values"]], list(range(1, 51)))
         self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in trial["resizes"]][0], (1, 2))
         self.assertEqual(trial["restarts"], 0)
         self.assertGreater(float(trial["values"][-1]["value"]), 0.5)
