@@ -64,9 +64,9 @@ class Elastic(TunerTest):
     def trial(self, index=0):
         return self.export("--service", self.grpc)["trials"][index]
 
-    def start_pool(self, slots, study, replica_lease=LEASE_S, options=()):
+    def start_pool(self, slots, study, options=()):
         self.serve(self.dir / "pool.db", options=("--lease", LEASE_S))
-        agent = self.agent(slots, options=("--replica-lease", replica_lease, *options))
+        agent = self.agent(slots, options=options)
         self.run_tuner("submit", study, "--service", self.grpc)
         wait_for(lambda: self.export("--service", self.grpc)["trials"], "a slot for the first trial")
         return agent
@@ -100,7 +100,7 @@ class Elastic(TunerTest):
         folder = self.dir / "run"
         study = self.study(self.beside_a_neighbour(folder, self.program(ENDLESS, 1024)), search_space=SPACE, trials=2,
                            stragglers="ignore")
-        run = self.start("run", study, "--dir", folder, "--slots", 2, "--replica-lease", LEASE_S)
+        run = self.start("run", study, "--dir", folder, "--slots", 2)
         self.grpc = wait_for(lambda: re.search(r"gRPC ([\d.:]+),", self.output(run)), "the address of gRPC")[1]
         wait_for(lambda: len(self.export("--service", self.grpc)["trials"]) == 2 and self.trial(1)["resizes"],
                  "the trial to grow")
@@ -163,7 +163,7 @@ class Elastic(TunerTest):
                                    r"replaced by spare slot 0$")
 
     def test_stopped_replica_is_noticed_and_replaced(self):
-        agent = self.start_pool(2, self.until_told(trials=1), replica_lease=HUNG_S)
+        agent = self.start_pool(2, self.until_told(trials=1), options=("--replica-lease", HUNG_S))
         pids = self.two_replicas(agent, "elastic_probe")
         self.assertTrue(kill(pids[0], signal.SIGSTOP))  # rank 0
         wait_for(lambda: any(r["after_loss"] for r in self.trial()["resizes"]), "the other to go on")
@@ -175,7 +175,7 @@ class Elastic(TunerTest):
         self.assertTrue([r for r in reasons if f"a replica hung: not a word for {HUNG_S}" in r], reasons)
 
     def test_lone_replica_that_hangs_goes_on_from_its_checkpoint(self):
-        agent = self.start_pool(1, self.until_told(trials=1), replica_lease=HUNG_S)
+        agent = self.start_pool(1, self.until_told(trials=1), options=("--replica-lease", HUNG_S))
         wait_for(lambda: self.trial()["checkpoint"], "a checkpoint")
         (pid,) = replicas_of(agent.pid, "elastic_probe")
         self.assertTrue(kill(pid, signal.SIGSTOP))
@@ -260,7 +260,7 @@ class Elastic(TunerTest):
         program = [str(BIN / "elastic_probe"), "--thread-first", "--set", "samples=64"]
         space = {"lr": {"_type": "loguniform", "_value": [0.01, 0.1]}}
         study = self.study(program, search_space=space, trials=3, env=FORKED)
-        run = self.start("run", study, "--dir", self.dir / "run", "--slots", 1, "--replica-lease", LEASE_S)
+        run = self.start("run", study, "--dir", self.dir / "run", "--slots", 1)
         self.finish(run, 0)
         trials = self.export("--db", self.dir / "run/espalier.db")["trials"]
         self.assertEqual([trial["state"] for trial in trials], ["TRIAL_COMPLETE"] * 3)
@@ -311,8 +311,7 @@ class Elastic(TunerTest):
         self.assertIn("/does/not/exist.json", self.output(run))
 
     def test_interrupt_with_elastic_trials(self):
-        run = self.start("run", self.emulated(ENDLESS, 2048, trials=2), "--dir", self.dir / "run", "--slots", 2,
-                         "--replica-lease", LEASE_S)
+        run = self.start("run", self.emulated(ENDLESS, 2048, trials=2), "--dir", self.dir / "run", "--slots", 2)
         wait_for(lambda: len(replicas_of(run.pid, "emulated")) == 2, "two trials")
         for trial in (0, 1):
             wait_for((self.dir / f"run/trials/e2e/trial-{trial}/checkpoints").exists, "a checkpoint")

@@ -24,16 +24,12 @@ class Faults(HostsTest):
         """An elastic trial that trains on host `self.home`, and a host whose agent is not there yet."""
         service, self.home, self.away = self.make_network(3)
         self.serve_on(service, options=("--lease", LEASE_S))
-        self.agent_on(self.home, options=("--replica-lease", LEASE_S))
+        self.agent_on(self.home)
         study = self.study([str(BIN / "emulated"), "--profile", str(PROFILE), "--epochs", "1000",
                             "--samples", "4096"], trials=1, stragglers="ignore",
                            search_space={"lr": {"_type": "loguniform", "_value": [0.01, 1]}})
         self.client("submit", study)
         wait_for(lambda: self.values() > 0, "the trial to train")
-
-    def join(self):
-        """Starts the other host's agent."""
-        self.agent_on(self.away, options=("--replica-lease", LEASE_S))
 
     def values(self):
         trial = self.trial()
@@ -56,21 +52,21 @@ class Faults(HostsTest):
     def test_a_joiner_that_is_refused_leaves(self):
         self.start_pool()
         self.home.refuse(self.away)
-        self.join()
+        self.agent_on(self.away)
         self.expect_that_who_trains_goes_on("Connection refused|Connection reset")
         self.assertIn(f"{self.away.name} cannot reach {self.home.name}", self.client("pool").stdout)
 
     def test_a_joiner_that_hears_nothing_leaves(self):
         self.start_pool()
         self.home.cut(self.away)
-        self.join()
+        self.agent_on(self.away)
         self.expect_that_who_trains_goes_on("no answer within 2 s")
 
     def test_a_joiner_that_lets_nobody_in_joins_where_it_may_dial(self):
         # A joiner has the higher rank: it dials, and nobody dials it.
         self.start_pool()
         self.away.shut(self.home)
-        self.join()
+        self.agent_on(self.away)
         wait_for(lambda: any(r["to_replicas"] == 2 for r in self.trial()["resizes"]), "the trial to grow")
         before = self.values()
         wait_for(lambda: self.values() > before + 1, "the trial to train on")
@@ -81,12 +77,12 @@ class Faults(HostsTest):
     def test_a_way_that_is_lost_in_one_direction(self):
         self.start_pool()
         self.away.deafen(self.home)
-        self.join()
+        self.agent_on(self.away)
         self.expect_that_who_trains_goes_on("no answer within 2 s")
 
     def test_a_group_that_is_cut_goes_on_with_one_part(self):
         self.start_pool()
-        self.join()
+        self.agent_on(self.away)
         wait_for(lambda: self.trial()["resizes"], "the trial to grow")
         self.home.cut(self.away)
         self.expect_that_who_trains_goes_on("no answer within 2 s")

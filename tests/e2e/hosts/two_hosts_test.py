@@ -26,9 +26,6 @@ class TwoHosts(HostsTest):
     def serve_on(self, host, address=None):
         return super().serve_on(host, address, options=("--lease", LEASE_S))
 
-    def agent_on(self, host, options=()):
-        return super().agent_on(host, options=("--replica-lease", LEASE_S, *options))
-
     def submit(self):
         study = self.study([str(BIN / "emulated"), "--profile", str(PROFILE), "--epochs", str(ENDLESS),
                             "--samples", "2048"], trials=1, stragglers="ignore",
