@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# clang-tidy over the sources of what needs no LibTorch, by .clang-tidy. Reads many sources at a
-# time, as unity builds compile them, because most of its time goes into headers.
+# clang-tidy over the sources, by .clang-tidy. Reads many at a time, as unity builds compile them,
+# because most of its time goes into headers.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/steps.sh
@@ -9,10 +9,11 @@ usage() {
   cat <<'TEXT'
 usage: scripts/lint.sh [--thorough] [--filter REGEX] [--help]
 
-Production code, by the checks that are cheap: names, lengths of functions, what is unused, copies.
+Production code that needs no LibTorch, by the checks that are cheap: names, lengths of functions,
+what is unused, copies.
 
-  --thorough       every check of .clang-tidy, and the tests' sources too
-  --filter REGEX   only unity sources whose path matches
+  --thorough       every check of .clang-tidy, and also the sources that need LibTorch and the tests'
+  --filter REGEX   only sources whose path matches, a unity source's or that of one compiled by itself
 
 Prints each finding once. Exit status: 0 when there is none, 1 when there is one, 2 for a wrong call.
 TEXT
@@ -35,7 +36,9 @@ done
 
 build=build/lint
 mkdir -p build
-cmake --preset lint >build/lint.log || { cat build/lint.log; stop_with "the preset lint does not configure"; }
+torch=OFF
+if [[ $thorough == yes ]]; then torch=ON; fi
+cmake --preset lint -D ESPALIER_TORCH="$torch" >build/lint.log || { cat build/lint.log; stop_with "the preset lint does not configure"; }
 # What sources include, and nothing that is compiled.
 ninja -C "$build" -t targets all |
   sed -n 's/^\([^/][^:]*\.pb\.h\): CUSTOM_COMMAND$/\1/p' | xargs ninja -C "$build" >>build/lint.log
@@ -45,9 +48,10 @@ checks=()
 if [[ $thorough == no ]]; then
   checks=("--checks=-*,misc-unused-*,readability-function-size,readability-identifier-naming,performance-*,-performance-inefficient-vector-operation,-performance-no-automatic-move,-performance-unnecessary-value-param")
 fi
+# Those compiled by themselves that a unity source has as well are read once more.
 sources() {
-  sed -n 's/^ *"file": "\(.*\.cxx\)",\{0,1\}$/\1/p' "$build/compile_commands.json" | grep -E -- "$filter" |
-    if [[ $thorough == yes ]]; then cat; else grep -v "/$build/tests/"; fi
+  sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$build/compile_commands.json" | grep -v '\.pb\.cc$' | sort -u |
+    grep -E -- "$filter" | if [[ $thorough == yes ]]; then cat; else grep -vE "^$PWD/($build/)?tests/"; fi
 }
 
 # To a unity source each of ours is a header.
@@ -56,12 +60,12 @@ ours='(tuner|trial_runner|allocator|search_spaces|adapters|examples|tests)'
 sources | xargs -P "$(nproc)" -n 1 -- \
   clang-tidy --quiet -p "$build" "${checks[@]}" --extra-arg=-Wno-unknown-warning-option \
   --extra-arg=-Wno-ambiguous-reversed-operator "--header-filter=^$PWD/$ours/.*" >build/lint-findings.log 2>build/lint-errors.log || true
-# Of a header that many sources include, each line once.
-findings=$(grep -E '^[^ ]+:[0-9]+:[0-9]+: (error|warning): ' build/lint-findings.log | sort -u) || true
+# Of a header that many sources include, each line once. Of others' headers there are some, too.
+findings=$(grep -E "^$PWD/$ours/[^ ]+:[0-9]+:[0-9]+: (error|warning): " build/lint-findings.log | sort -u) || true
 if [[ -n $findings ]]; then
   printf '%s\n' "${findings//$PWD\//}"
   printf '%d findings\n' "$(wc -l <<<"$findings")"
   exit 1
 fi
 if grep -q '^Error' build/lint-errors.log; then cat build/lint-errors.log; exit 1; fi
-printf 'no findings in %d unity sources\n' "$(sources | wc -l)"
+printf 'no findings in %d sources\n' "$(sources | wc -l)"

@@ -18,11 +18,10 @@ constexpr std::chrono::microseconds kLook{20};
 
 }  // namespace
 
-DeviceCollectives::DeviceCollectives(std::unique_ptr<Collectives> host,
-                                     const CollectivesOptions& options,
+DeviceCollectives::DeviceCollectives(std::unique_ptr<Collectives> host, CollectivesOptions options,
                                      std::optional<Device> device)
     : host_(std::move(host)),
-      options_(options),
+      options_(std::move(options)),
       staging_(device ? std::move(device->staging) : nullptr) {
   if (device) group_.emplace(*host_, std::move(device->group));
 }

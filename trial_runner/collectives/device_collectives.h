@@ -33,7 +33,7 @@ class DeviceCollectives final : public Collectives {
     DeviceGroup::Options group;
   };
 
-  DeviceCollectives(std::unique_ptr<Collectives> host, const CollectivesOptions& options,
+  DeviceCollectives(std::unique_ptr<Collectives> host, CollectivesOptions options,
                     std::optional<Device> device);
 
   std::string Address() const override { return host_->Address(); }

@@ -54,7 +54,7 @@ absl::Status DeviceGroup::Form(const GroupPlan& plan) {
       // All have come here, so whatever the members of the old one had begun has ended.
       communicator_.reset();
       ESPALIER_ASSIGN_OR_RETURN(const auto ids, host_.AllGather(NewId()));
-      forming_.emplace();
+      forming_ = Forming();
       way_ = {GradientTransport::kHostUntilNccl, "by NCCL once its communicator is formed"};
       Begin(ids[0]);
       meant_for_nccl_ = forming();
@@ -135,7 +135,8 @@ void DeviceGroup::CountVotes(const std::vector<std::int64_t>& sum) {
     Begin({sum.begin() + kId, sum.end()});
   } else if (sum[kOutOfMemory] > 0 && !forming_->is_second) {
     // A member's GPU was full, perhaps of memory that LibTorch only keeps.
-    forming_.emplace().is_second = true;
+    forming_ = Forming();
+    forming_->is_second = true;
     options_.free_cached_memory();
   } else if (sum[kOutOfMemory] + sum[kFailed] > 0) {
     Fail();

@@ -40,13 +40,13 @@ absl::StatusOr<DeviceOffer> DeviceOffer::FromNumbers(const std::vector<std::int6
 }
 
 DeviceGroupPlan PlanDeviceGroup(const std::vector<DeviceOffer>& offers_by_rank) {
-  using Kind = DeviceGroupPlan::Kind;
+  using enum DeviceGroupPlan::Kind;
   std::set<std::array<std::int64_t, 2>> gpus;
   for (const DeviceOffer& offer : offers_by_rank) {
-    if (!offer.usable) return {Kind::kStaged, "a replica does not use NCCL"};
-    if (!gpus.insert(offer.gpu).second) return {Kind::kStaged, "two replicas share a GPU"};
+    if (!offer.usable) return {kStaged, "a replica does not use NCCL"};
+    if (!gpus.insert(offer.gpu).second) return {kStaged, "two replicas share a GPU"};
   }
-  return {AreOneCommunicator(offers_by_rank) ? Kind::kKeep : Kind::kInit, {}};
+  return {AreOneCommunicator(offers_by_rank) ? kKeep : kInit, {}};
 }
 
 }  // namespace espalier

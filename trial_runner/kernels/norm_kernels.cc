@@ -12,12 +12,33 @@
 #else
 #define ESPALIER_CLONES
 #endif
+#ifdef __GNUC__
+#define ESPALIER_INLINE inline __attribute__((always_inline))  // into each clone
+#else
+#define ESPALIER_INLINE inline
+#endif
 
 namespace espalier {
 namespace {
 
 // Short enough for float sums to stay exact to 1e-6, long enough to fill the vector units.
 constexpr std::size_t kBlock = 4096;
+
+// So many sums side by side, because each addition waits for the one before it in the same sum.
+constexpr std::size_t kSums = 32;
+
+ESPALIER_INLINE float SumOfSquares(const float* values, std::size_t size) {
+  float sums[kSums] = {};
+  std::size_t i = 0;
+  for (; i + kSums <= size; i += kSums) {
+#pragma omp simd
+    for (std::size_t k = 0; k < kSums; ++k) sums[k] += values[i + k] * values[i + k];
+  }
+  float sum = 0;
+  for (; i < size; ++i) sum += values[i] * values[i];
+  for (const float part : sums) sum += part;
+  return sum;
+}
 
 }  // namespace
 
@@ -34,8 +55,7 @@ ESPALIER_CLONES double SquaredNorm(const float* gradient, std::size_t size,
         sum += g * g;
       }
     } else {
-#pragma omp simd reduction(+ : sum)
-      for (std::size_t i = begin; i < end; ++i) sum += gradient[i] * gradient[i];
+      sum = SumOfSquares(gradient + begin, end - begin);
     }
     total += static_cast<double>(sum);
   }

@@ -59,7 +59,6 @@ SampleSlice SliceOf(const EspalierMicrobatch& m) { return {m.begin, m.size}; }
 }  // namespace
 }  // namespace espalier::python
 
-using espalier::BadUse;
 using espalier::python::Done;
 using espalier::python::Engine;
 using espalier::python::Guarded;

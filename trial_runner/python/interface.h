@@ -11,6 +11,7 @@
 // what C++ gives (esp_incoming, torch.ops.espalier.incoming) and what Python gives (esp_give,
 // torch.ops.espalier.give).
 
+// NOLINTBEGIN(modernize-*): C reads this as well.
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -173,3 +174,4 @@ void esp_give(const void* bytes, int64_t size);
 #ifdef __cplusplus
 }
 #endif
+// NOLINTEND(modernize-*)

@@ -10,10 +10,10 @@
 
 namespace espalier {
 
-Accumulator::Accumulator(AdaptiveDataParallel& parallel, const std::string& name,
+Accumulator::Accumulator(AdaptiveDataParallel& parallel, std::string name,
                          std::vector<std::string> sums)
     : engine_(parallel.engine()),
-      name_(name),
+      name_(std::move(name)),
       sums_(std::move(sums)),
       begin_(engine_.sums().AddAccumulator(name_, sums_)),
       number_(engine_.sums().accumulators()) {}

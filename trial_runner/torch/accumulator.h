@@ -33,8 +33,7 @@ class TrainingEngine;
 // message.
 class Accumulator {
  public:
-  Accumulator(AdaptiveDataParallel& parallel, const std::string& name,
-              std::vector<std::string> sums);
+  Accumulator(AdaptiveDataParallel& parallel, std::string name, std::vector<std::string> sums);
 
   void Add(const std::string& sum, double value);
 

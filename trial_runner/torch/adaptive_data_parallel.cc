@@ -28,7 +28,7 @@ AutocastGuard::~AutocastGuard() {
 
 AdaptiveDataParallel::AdaptiveDataParallel(Trial& trial, torch::nn::Module& model,
                                            torch::optim::Optimizer& optimizer,
-                                           DataParallelOptions options)
+                                           const DataParallelOptions& options)
     : engine_(TrainingEngine::Of(trial.context())),
       model_(engine_->AddModel(model, optimizer, options)) {}
 

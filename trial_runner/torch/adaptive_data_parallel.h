@@ -85,7 +85,7 @@ class AutocastGuard {
 class AdaptiveDataParallel {
  public:
   AdaptiveDataParallel(Trial& trial, torch::nn::Module& model, torch::optim::Optimizer& optimizer,
-                       DataParallelOptions options = {});
+                       const DataParallelOptions& options = {});
   ~AdaptiveDataParallel();
   AdaptiveDataParallel(const AdaptiveDataParallel&) = delete;
   AdaptiveDataParallel& operator=(const AdaptiveDataParallel&) = delete;

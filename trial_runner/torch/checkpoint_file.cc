@@ -50,8 +50,8 @@ absl::Status FileError(const std::string& path, const char* what) {
 // writer does not bear errors while it writes.)
 class SealedFile {
  public:
-  SealedFile(int file, const std::string& path, std::function<void(std::int64_t)> synced)
-      : file_(file), path_(path), synced_(std::move(synced)) {}
+  SealedFile(int file, std::string path, std::function<void(std::int64_t)> synced)
+      : file_(file), path_(std::move(path)), synced_(std::move(synced)) {}
 
   void Append(const void* bytes, std::size_t count) {
     const auto* start = static_cast<const char*>(bytes);

@@ -62,7 +62,7 @@ void GradientBuckets::FoldBucketByKernel(const Bucket& bucket) {
 
 at::Tensor GradientBuckets::StepSumsByKernel() const {
   const at::NoGradGuard no_grad;
-  const float* const now = memory_.const_data_ptr<float>();
+  const auto* const now = memory_.const_data_ptr<float>();
   const float* const before =
       previous_memory_.defined() ? previous_memory_.const_data_ptr<float>() : nullptr;
   GradientSums sums;

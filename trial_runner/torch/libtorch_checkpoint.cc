@@ -34,9 +34,16 @@ std::string KeyOf(const char* kind, const std::string& name) {
 
 // The tensors of a module under their names, nested as in LibTorch's archives.
 struct ModuleTensors {
+  struct Child;
+
   std::vector<std::pair<std::string, at::Tensor>> parameters;
   std::vector<std::pair<std::string, at::Tensor>> buffers;
-  std::vector<std::pair<std::string, ModuleTensors>> children;
+  std::vector<Child> children;
+};
+
+struct ModuleTensors::Child {
+  std::string name;
+  ModuleTensors tensors;
 };
 
 // The module's own memory.
@@ -50,7 +57,7 @@ ModuleTensors ModuleTensorsOf(const torch::nn::Module& module) {
   }
   for (const auto& child : module.named_children()) {
     if (!child.value()->is_serializable()) continue;
-    tensors.children.emplace_back(child.key(), ModuleTensorsOf(*child.value()));
+    tensors.children.push_back({child.key(), ModuleTensorsOf(*child.value())});
   }
   return tensors;
 }

@@ -176,7 +176,7 @@ absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int 
   context->checkpoint = EnvironmentVariable("ESPALIER_CHECKPOINT");
   ESPALIER_RETURN_IF_ERROR(ReadCollectivesOptions(context->collectives));
   ESPALIER_ASSIGN_OR_RETURN(context->device, AssignedDevice());
-  if (!context->device.is_cpu()) context->collectives.device = context->device.index();
+  if (!context->device.is_cpu()) context->collectives.device = int{context->device.index()};
 
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t fd, IntegerVariable("ESPALIER_CONTROL_FD", -1));
   if (fd < 0) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "tuner/base/protocol.h"
 #include "tuner/cli/display.h"
 #include "tuner/cli/exit_codes.h"
 #include "tuner/cli/help.h"
@@ -98,6 +99,7 @@ int Main(int argc, char** argv) {
   CLI::App app{"Espalier: hyperparameter tuning with elastic trials", "tuner"};
   app.formatter(HelpFormatter(TerminalWidth(0)));
   app.require_subcommand(1);
+  app.set_version_flag("--version", "tuner " + Release(), "Print the version and exit");
   app.footer(kExitCodesHelp);
   std::string level = "info";
   std::vector<AddedVerb> verbs;

@@ -75,7 +75,13 @@ TEST_F(Tuner, HelpNamesThePoliciesWhereOneIsChosen) {
   }
 }
 
-TEST_F(Tuner, VersionIsPrinted) { EXPECT_THAT(Run({"version"}).output, StartsWith("tuner 0.")); }
+TEST_F(Tuner, VersionIsPrinted) {
+  for (const char* word : {"version", "--version"}) {
+    const Outcome outcome = Run({word});
+    EXPECT_EQ(outcome.exit_code, 0) << word;
+    EXPECT_THAT(outcome.output, StartsWith("tuner 0.")) << word;
+  }
+}
 
 TEST_F(Tuner, RefusesAnUnknownVerbAndListsTheKnown) {
   ExpectRefused(Run({"teleport"}), {"teleport", "export"});

@@ -215,4 +215,5 @@ def end_tree(root):
             process.kill()
         except psutil.NoSuchProcess:
             pass
-    psutil.wait_procs(processes, timeout=60)
+    # A process that nobody reaps has ended as well.
+    wait_for(lambda: not any(alive(process.pid) for process in processes), "the end of a killed process")
