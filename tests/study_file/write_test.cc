@@ -182,6 +182,21 @@ TEST(WriteStudy, KeepsStudiesOfClientsAndQueues) {
   }
 }
 
+TEST(DirectionNote, IsForAMetricWithoutADirection) {
+  const auto note = [](const std::string& keys) {
+    const auto spec = ParseStudy(R"({"name": "n", "ask_and_tell": true)" + keys + "}", "x", "/");
+    EXPECT_TRUE(spec.ok()) << spec.status();
+    return spec.ok() ? DirectionNote(*spec) : "";
+  };
+  EXPECT_EQ(note(R"(, "metric": "accuracy")"),
+            R"("accuracy" is minimized, as "metric" gives no direction; to maximize it: )"
+            R"("metric": {"name": "accuracy", "direction": "maximize"})");
+  EXPECT_EQ(note(R"(, "metric": {"name": "accuracy"})"), note(R"(, "metric": "accuracy")"));
+  EXPECT_EQ(note(R"(, "metric": {"name": "loss", "direction": "minimize"})"), "");
+  EXPECT_EQ(note(R"(, "directions": ["maximize"])"), "");
+  EXPECT_EQ(note(""), "");
+}
+
 TEST(WriteStudy, WritesWhatOptunasUsersMake) {
   const absl::StatusOr<StudySpec> spec =
       StudyOfClients("mine \"✂\"", {Direction::kMinimize, Direction::kMaximize});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cctype>
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -83,6 +84,9 @@ absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, ReadStudyFile(arguments.study_file));
   for (const absl::Status& status : {Validate(spec), CheckCommand(spec), CheckNeeds(spec)}) {
     ESPALIER_RETURN_IF_ERROR(InFile(arguments.study_file, status));
+  }
+  if (const std::string note = DirectionNote(spec); !note.empty()) {
+    std::fprintf(stderr, "tuner run: %s\n", note.c_str());
   }
   ESPALIER_RETURN_IF_ERROR(CheckTimeouts(arguments.timeouts));
   ESPALIER_ASSIGN_OR_RETURN(AgentOptions agent, CheckNode(arguments.node, spec));

@@ -30,6 +30,10 @@ std::string WriteStudy(const StudySpec& spec);
 // Whether the study file is one that ParseStudy takes. `label` is as for ParseStudy.
 absl::Status CheckStudySize(const StudySpec& spec, std::string_view label);
 
+// What to tell a user whose study file names a metric but not its direction; empty: it gives one,
+// or names no metric.
+std::string DirectionNote(const StudySpec& spec);
+
 // A study whose trials its clients run, as Optuna's users make them: the name may be any text.
 absl::StatusOr<StudySpec> StudyOfClients(std::string name, std::vector<Direction> directions);
 

@@ -141,6 +141,17 @@ std::string WriteStudy(const StudySpec& spec) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string DirectionNote(const StudySpec& spec) {
+  const auto& texts = spec.wording.texts;
+  const auto metric = texts.find("metric");
+  if (metric == texts.end() || !spec.has_metric || texts.contains("directions")) return "";
+  const Json worded = Json::parse(metric->second);
+  if (worded.is_object() && worded.contains("direction")) return "";
+  const std::string name = Json(spec.metric).dump();
+  return absl::StrCat(name, " is minimized, as \"metric\" gives no direction; to maximize it: ",
+                      "\"metric\": {\"name\": ", name, ", \"direction\": \"maximize\"}");
+}
+
 absl::Status CheckStudySize(const StudySpec& spec, std::string_view label) {
   const std::size_t bytes = WriteStudy(spec).size();
   if (bytes <= search_spaces_json::kMaxTextBytes) return absl::OkStatus();

@@ -32,6 +32,9 @@ absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments
     std::fprintf(stderr, "tuner submit: ignored, as agents run the command: %s\n",
                  absl::StrJoin(unused, ", ").c_str());
   }
+  if (const std::string note = DirectionNote(*spec); !note.empty()) {
+    std::fprintf(stderr, "tuner submit: %s\n", note.c_str());
+  }
   if (const absl::Status found = CheckCommand(*spec); !found.ok()) {
     std::fprintf(stderr, "tuner submit: on this machine, %s; the agents' machines must have it\n",
                  std::string(found.message()).c_str());
