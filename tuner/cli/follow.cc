@@ -131,11 +131,11 @@ std::string ResultText(const v1::StudyDetails& details) {
   if (!study.notice().empty()) text += "\nnote: " + study.notice();
   text += "\n" + TrialCounts(study) + "\n";
   if (!study.has_best_trial()) return text + "no trial has a value\n";
-  text += fmt::format("best trial {}: {} {}\n", study.best_trial(), study.metric(),
-                      FormatValue(study.best_value()));
+  text += fmt::format("best trial {}: {} {} {}\n", study.best_trial(), BestIs(study),
+                      study.metric(), FormatExactly(study.best_value()));
   if (const v1::Trial* best = FindTrial(details, study.best_trial())) {
     for (const v1::Parameter& parameter : best->parameters()) {
-      text += fmt::format("  {} = {}\n", parameter.name(), DisplayParameter(parameter));
+      text += fmt::format("  {} = {}\n", parameter.name(), ExactParameter(parameter));
     }
     if (!best->checkpoint().empty()) text += "  checkpoint: " + best->checkpoint() + "\n";
   }

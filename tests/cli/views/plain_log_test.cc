@@ -52,8 +52,8 @@ TEST(FailureLines, LeavesOutWhatWentWell) {
 TEST(StatusLine, SumsUpTheStudy) {
   EXPECT_EQ(StatusLine(SampleStudy()),
             "mnist after 20s: 3/10 trials done: 1 running, 1 waiting, 1 complete, 1 pruned, "
-            "1 failed; slots 2/2; about 1m05s left; best accuracy 0.9123, trial 0: lr=0.01 "
-            "batch_size=64 scaling_rule=adascale");
+            "1 failed; slots 2/2; about 1m05s left; best (highest) accuracy 0.9123, trial 0: "
+            "lr=0.01 batch_size=64 scaling_rule=adascale");
 }
 
 }  // namespace

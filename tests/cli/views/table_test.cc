@@ -23,16 +23,16 @@ TEST(RenderTable, At100ColumnsShowsTheWholeStudy) {
       "mnist  RUNNING  20s  about 1m05s left  slots 2/2",
       "[#########---------------------]  30%  3/10 trials done: 1 r"
       "unning, 1 waiting, 1 complete, 1 pruned…",
-      "best accuracy 0.9123, trial 0: lr=0.01 batch_size=64 scaling_rule=adascale",
-      "trial  state     parameters                       accuracy  "
-      "  step  slots   batch   goodput  promise",
-      "    3  RUNNING   lr=0.05 batch_size=64 scaling…        0.8  "
-      "     2    1→2      64      1234     0.70",
-      "    0  COMPLETE  lr=0.01 batch_size=64 scaling…     0.9123       3             64",
-      "    1  PRUNED    lr=1 batch_size=64 scaling_ru…        0.1       2             64",
-      "    2  FAIL      lr=0.2 batch_size=128 scaling…",
-      "    4  WAITING   lr=0.3 batch_size=64 scaling_…             "
-      "                                    0.25",
+      "best (highest) accuracy 0.9123, trial 0: lr=0.01 batch_size=64 scaling_rule=adascale",
+      "trial  state     parameters                                         accuracy    step"
+      "  slots  promise",
+      "    3  RUNNING   lr=0.05 batch_size=64 scaling_rule=square_root          0.8       2"
+      "    1→2     0.70",
+      "    0  COMPLETE  lr=0.01 batch_size=64 scaling_rule=adascale          0.9123       3",
+      "    1  PRUNED    lr=1 batch_size=64 scaling_rule=linear                  0.1       2",
+      "    2  FAIL      lr=0.2 batch_size=128 scaling_rule=<script>",
+      "    4  WAITING   lr=0.3 batch_size=64 scaling_rule=linear                           "
+      "            0.25",
   };
   EXPECT_EQ(Texts(RenderTable(SampleStudy(), Size(100, 40))), expected);
 }
@@ -43,10 +43,38 @@ TEST(RenderTable, At60ColumnsLeavesOutWhatMattersLeast) {
   EXPECT_EQ(texts[4], "    3  RUNNING   lr=0.05 batch_si…        0.8       2    1→2");
 }
 
-TEST(RenderTable, At160ColumnsShowsParametersInFull) {
+TEST(RenderTable, At160ColumnsShowsEverythingInFull) {
   const std::vector<std::string> texts = Texts(RenderTable(SampleStudy(), Size(160, 40)));
+  EXPECT_TRUE(texts[3].ends_with("accuracy    step  slots   batch   goodput  promise")) << texts[3];
   EXPECT_NE(texts[4].find("lr=0.05 batch_size=64 scaling_rule=square_root"), std::string::npos);
   EXPECT_NE(texts[1].find("1 pruned, 1 failed"), std::string::npos);
+}
+
+TEST(RenderTable, NeverCutsANumber) {
+  v1::StudyDetails details = SampleStudy();
+  details.mutable_trials(0)->set_value(-1.235e-07);
+  details.mutable_trials(0)->set_step(12345678);
+  for (const std::size_t width : {60, 100, 160}) {
+    const std::vector<std::string> texts = Texts(RenderTable(details, Size(width, 40)));
+    EXPECT_NE(texts[5].find(" -1.235e-07  12345678"), std::string::npos) << texts[5];
+  }
+}
+
+TEST(RenderTable, LeavesOutColumnsInWhichNoTrialHasAText) {
+  v1::StudyDetails details = SampleStudy();
+  details.mutable_study()->set_metric("episode_reward_mean");
+  for (v1::Trial& trial : *details.mutable_trials()) {
+    trial.set_state(v1::TRIAL_COMPLETE);
+    trial.set_batch_size(0);
+    trial.set_slots(0);
+  }
+  details.clear_decisions();
+  EXPECT_EQ(Texts(RenderTable(details, Size(90, 40)))[3],
+            "trial  state     parameters                                       "
+            "episode_reward_…    step");
+  for (v1::Trial& trial : *details.mutable_trials()) trial.clear_parameters();
+  EXPECT_EQ(Texts(RenderTable(details, Size(90, 40)))[3],
+            "trial  state     episode_reward_…    step");
 }
 
 TEST(RenderTable, NoLineIsWiderThanTheTerminal) {
@@ -67,7 +95,7 @@ TEST(RenderTable, CountsTheRowsThatDoNotFit) {
 }
 
 TEST(RenderTable, ShowsAResizeForAMomentOnly) {
-  TableOptions options = Size(100, 40);
+  TableOptions options = Size(160, 40);
   options.now = kSampleStart + 18 + kResizeShown_s + 0.1;
   const std::vector<std::string> texts = Texts(RenderTable(SampleStudy(), options));
   EXPECT_EQ(texts[4].find("→"), std::string::npos);
@@ -82,7 +110,20 @@ TEST(RenderTable, MarksTheBestTrialAndFailures) {
 }
 
 TEST(RenderTable, StandsAnEmptyStudy) {
-  EXPECT_EQ(Texts(RenderTable(v1::StudyDetails(), Size(80, 10)))[2], "best: no value yet");
+  EXPECT_EQ(Texts(RenderTable(v1::StudyDetails(), Size(80, 10)))[2],
+            "best (lowest) value: no value yet");
+}
+
+TEST(BestSoFar, NamesTheDirection) {
+  v1::StudyDetails details = SampleStudy();
+  details.mutable_study()->set_maximize(false);
+  EXPECT_EQ(BestSoFar(details).find("best (lowest) accuracy 0.9123, trial 0: lr=0.01 "), 0u);
+  details.mutable_study()->clear_best_trial();
+  EXPECT_EQ(BestSoFar(details), "best (lowest) accuracy: no value yet");
+  for (const char* direction : {"minimize", "maximize"}) {
+    details.mutable_study()->add_directions(direction);
+  }
+  EXPECT_EQ(BestSoFar(details), "best: none, as there are several directions");
 }
 
 }  // namespace

@@ -15,6 +15,14 @@ TEST(FormatValue, KeepsFourDigitsAndNamesWhatIsNoNumber) {
   EXPECT_EQ(FormatValue(-INFINITY), "-inf");
 }
 
+TEST(FormatExactly, KeepsAllDigits) {
+  EXPECT_EQ(FormatExactly(0.018319905063275035), "0.018319905063275035");
+  EXPECT_EQ(FormatExactly(0.1), "0.1");
+  EXPECT_EQ(FormatExactly(65536), "65536");
+  EXPECT_EQ(FormatExactly(NAN), "nan");
+  EXPECT_EQ(FormatExactly(-INFINITY), "-inf");
+}
+
 TEST(FormatDuration, PicksUnitsByLength) {
   EXPECT_EQ(FormatDuration(0.44), "0.4s");
   EXPECT_EQ(FormatDuration(59.4), "59s");
@@ -57,6 +65,15 @@ TEST(BetterFor, TakesNaNAsTheWorst) {
 TEST(DisplayParameters, ShowsStringsWithoutQuotes) {
   const v1::StudyDetails details = SampleStudy();
   EXPECT_EQ(DisplayParameters(details.trials(0)), "lr=0.01 batch_size=64 scaling_rule=adascale");
+}
+
+TEST(ExactParameter, KeepsAllDigitsAndShowsStringsWithoutQuotes) {
+  v1::Parameter parameter;
+  parameter.set_json("0.018319905063275035");
+  EXPECT_EQ(DisplayParameter(parameter), "0.01832");
+  EXPECT_EQ(ExactParameter(parameter), "0.018319905063275035");
+  parameter.set_json("\"sgd\"");
+  EXPECT_EQ(ExactParameter(parameter), "sgd");
 }
 
 }  // namespace

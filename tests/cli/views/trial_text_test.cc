@@ -16,10 +16,22 @@ using ::testing::IsSupersetOf;
 TEST(TrialText, ShowsParametersCurveSlotsAndDecisions) {
   const v1::StudyDetails details = SampleStudy();
   EXPECT_THAT(TrialText(details, details.trials(0), kSampleStart + 20),
-              IsSupersetOf({"trial           0 of mnist (id 101)", "accuracy        0.9123",
+              IsSupersetOf({"trial           0 of mnist (id 101)", "accuracy        0.91234",
                             "  lr            0.01", "slot-seconds    14.0",
-                            "  2     0.9123  3.00s  64", "  4.00s  4.0s  local/0 local/1",
+                            "  2     0.91234  3.00s  64", "  4.00s  4.0s  local/0 local/1",
                             "  4.00s  grow      1 -> 2  most promising"}));
+}
+
+TEST(TrialText, CutsNeitherNamesNorNumbers) {
+  v1::StudyDetails details = SampleStudy();
+  details.mutable_study()->set_metric("episode_reward_mean");
+  v1::Trial& trial = *details.mutable_trials(0);
+  trial.set_value(-1.2345678e-07);
+  trial.mutable_parameters(0)->set_json("0.018319905063275035");
+  EXPECT_THAT(TrialText(details, trial, kSampleStart + 20),
+              IsSupersetOf({"trial                0 of mnist (id 101)",
+                            "episode_reward_mean  -1.2345678e-07",
+                            "  lr                 0.018319905063275035"}));
 }
 
 TEST(TrialText, ShowsFurtherFiguresBesideTheValues) {

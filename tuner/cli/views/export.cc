@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
@@ -15,12 +13,6 @@
 
 namespace espalier {
 namespace {
-
-// Every bit of the value, so that reading it back gives the same.
-std::string Exact(double value) {
-  if (std::isnan(value)) return "nan";
-  return fmt::format("{}", value);
-}
 
 // Parameters of all trials in the order in which they are first met.
 std::vector<std::string> ParameterNames(const v1::StudyDetails& details) {
@@ -33,12 +25,6 @@ std::vector<std::string> ParameterNames(const v1::StudyDetails& details) {
     }
   }
   return names;
-}
-
-// Strings without their JSON quotes; everything else as it stands.
-std::string PlainParameter(const v1::Parameter& parameter) {
-  const nlohmann::json json = nlohmann::json::parse(parameter.json(), nullptr, false);
-  return json.is_string() ? json.get<std::string>() : parameter.json();
 }
 
 double Paid(const v1::Trial& trial) {
@@ -96,14 +82,16 @@ std::string ExportCsv(const v1::StudyDetails& details) {
     std::vector<std::string> first = {std::to_string(trial.number()), StateName(trial.state())};
     for (const std::string& name : names) {
       const v1::Parameter* parameter = FindParameter(trial, name);
-      first.push_back(parameter == nullptr ? "" : PlainParameter(*parameter));
+      first.push_back(parameter == nullptr ? "" : ExactParameter(*parameter));
     }
     const bool is_final = HasEnded(trial.state()) && trial.has_value();
-    std::vector<std::string> last = {
-        is_final ? Exact(trial.value()) : "",     SinceCreation(details, trial.started_at()),
-        SinceCreation(details, trial.ended_at()), fmt::format("{:.3f}", SlotSeconds(trial, now)),
-        std::to_string(trial.restarts()),         trial.reason()};
-    if (paid) last.push_back(Exact(Paid(trial)));
+    std::vector<std::string> last = {is_final ? FormatExactly(trial.value()) : "",
+                                     SinceCreation(details, trial.started_at()),
+                                     SinceCreation(details, trial.ended_at()),
+                                     fmt::format("{:.3f}", SlotSeconds(trial, now)),
+                                     std::to_string(trial.restarts()),
+                                     trial.reason()};
+    if (paid) last.push_back(FormatExactly(Paid(trial)));
     const auto append = [&](const std::vector<std::string>& middle) {
       std::vector<std::string> row = first;
       row.insert(row.end(), middle.begin(), middle.end());
@@ -115,12 +103,13 @@ std::string ExportCsv(const v1::StudyDetails& details) {
     }
     for (const v1::IntermediateValue& value : trial.values()) {
       std::vector<std::string> step = {
-          std::to_string(value.step()), Exact(value.value()), SinceCreation(details, value.at()),
+          std::to_string(value.step()), FormatExactly(value.value()),
+          SinceCreation(details, value.at()),
           value.batch_size() > 0 ? std::to_string(value.batch_size()) : "",
           std::to_string(SlotsAt(trial, value.at()))};
       for (const std::string& name : figures) {
         const auto figure = value.extra().find(name);
-        step.push_back(figure == value.extra().end() ? "" : Exact(figure->second));
+        step.push_back(figure == value.extra().end() ? "" : FormatExactly(figure->second));
       }
       append(step);
     }

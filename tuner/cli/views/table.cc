@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "tuner/cli/views/text.h"
@@ -14,6 +15,7 @@ namespace espalier {
 namespace {
 
 constexpr std::size_t kMinParameterWidth = 14;
+constexpr std::size_t kMaxHeadingWidth = 16;  // a metric's name may be long
 constexpr std::size_t kColumnGap = 2;
 
 std::int64_t CountIn(const v1::Study& study, v1::TrialState state) {
@@ -48,10 +50,12 @@ std::string ProgressBar(double share, std::size_t width) {
 
 struct Column {
   std::string heading;
-  std::size_t width;  // 0: what is left (the parameters)
+  std::size_t width;  // at least; of the parameters, in the end, what is left
   int keep;           // columns with the lowest go first when it is narrow
   bool right;
   std::function<std::string(const v1::Trial&)> text;
+  bool may_be_cut = false;              // the parameters
+  std::vector<std::string> cells = {};  // of the trials that are shown
 };
 
 // The slots of a trial; for a moment after a resize, from what to what.
@@ -88,7 +92,8 @@ std::vector<Column> AllColumns(const v1::StudyDetails& details, double now) {
        .width = 0,
        .keep = 50,
        .right = false,
-       .text = [](const v1::Trial& t) { return DisplayParameters(t); }},
+       .text = [](const v1::Trial& t) { return DisplayParameters(t); },
+       .may_be_cut = true},
       {.heading = metric.empty() ? "metric" : metric,
        .width = 9,
        .keep = 95,
@@ -128,24 +133,48 @@ std::vector<Column> AllColumns(const v1::StudyDetails& details, double now) {
   };
 }
 
-std::size_t FixedWidth(const std::vector<Column>& columns) {
-  std::size_t sum = 0;
-  for (const Column& column : columns) sum += column.width + kColumnGap;
-  return sum;
+// Fills the columns with the trials that are shown, and makes them as wide as their texts. Columns
+// without a text are left out, unless no trial is shown.
+std::vector<Column> FillColumns(std::vector<Column> columns,
+                                std::span<const v1::Trial* const> trials) {
+  for (Column& column : columns) {
+    std::size_t widest = 0;
+    for (const v1::Trial* trial : trials) {
+      widest = std::max(widest, DisplayWidth(column.cells.emplace_back(column.text(*trial))));
+    }
+    const std::size_t heading = std::min(DisplayWidth(column.heading), kMaxHeadingWidth);
+    column.width = widest > 0 || trials.empty() ? std::max({column.width, heading, widest}) : 0;
+  }
+  std::erase_if(columns, [](const Column& column) { return column.width == 0; });
+  return columns;
 }
 
-// Leaves out columns until the parameters have room, and gives these what is left.
+// Of all columns side by side, if the parameters have at most this many columns of the terminal.
+std::size_t WidthWith(std::size_t parameters, const std::vector<Column>& columns) {
+  std::size_t sum = 0;
+  for (const Column& column : columns) {
+    sum += kColumnGap + (column.may_be_cut ? std::min(column.width, parameters) : column.width);
+  }
+  return sum < kColumnGap ? 0 : sum - kColumnGap;
+}
+
+// Leaves out columns until the others have room, and gives the parameters what is left. What
+// matters less than the parameters goes before they are cut; the rest, where little would be left.
 std::vector<Column> FitColumns(std::vector<Column> columns, std::size_t width) {
-  while (columns.size() > 3 && FixedWidth(columns) + kMinParameterWidth > width) {
-    const auto least =
-        std::min_element(columns.begin(), columns.end(), [](const Column& a, const Column& b) {
-          return (a.width == 0 ? 1000 : a.keep) < (b.width == 0 ? 1000 : b.keep);
-        });
+  const auto before = [](const Column& a, const Column& b) {
+    return a.may_be_cut != b.may_be_cut ? b.may_be_cut : a.keep < b.keep;
+  };
+  while (columns.size() > 3) {
+    const auto least = std::min_element(columns.begin(), columns.end(), before);
+    const bool matters_less = std::any_of(columns.begin(), columns.end(), [&](const Column& c) {
+      return c.may_be_cut && least->keep < c.keep;
+    });
+    if (WidthWith(matters_less ? width : kMinParameterWidth, columns) <= width) break;
     columns.erase(least);
   }
-  const std::size_t fixed = FixedWidth(columns) - kColumnGap;
+  const std::size_t others = WidthWith(0, columns);
   for (Column& column : columns) {
-    if (column.width == 0) column.width = width > fixed ? width - fixed : 1;
+    if (column.may_be_cut) column.width = width > others ? width - others : 1;
   }
   return columns;
 }
@@ -241,9 +270,10 @@ std::string TrialCounts(const v1::Study& study) {
 
 std::string BestSoFar(const v1::StudyDetails& details) {
   const v1::Study& study = details.study();
-  if (!study.has_best_trial()) return "best: no value yet";
-  std::string line = fmt::format("best {} {}, trial {}", study.metric(),
-                                 FormatValue(study.best_value()), study.best_trial());
+  if (study.directions_size() > 1) return "best: none, as there are several directions";
+  std::string line = fmt::format("best ({}) {}", BestIs(study), MetricName(study));
+  if (!study.has_best_trial()) return line + ": no value yet";
+  line += fmt::format(" {}, trial {}", FormatValue(study.best_value()), study.best_trial());
   if (const v1::Trial* trial = FindTrial(details, study.best_trial())) {
     line += ": " + DisplayParameters(*trial);
   }
@@ -254,16 +284,17 @@ std::vector<TableLine> RenderTable(const v1::StudyDetails& details, const TableO
   const std::size_t width = std::max(options.width, kMinTableWidth);
   std::vector<TableLine> lines = Head(details, width);
   const std::vector<const v1::Trial*> trials = InTableOrder(details);
-  const std::vector<Column> columns = FitColumns(AllColumns(details, options.now), width);
-  lines.push_back({JoinCells(columns, [](const Column& c) { return c.heading; }), LineStyle::kDim});
-
-  const std::size_t room = options.height > lines.size() ? options.height - lines.size() : 0;
+  const std::size_t above = lines.size() + 1;
+  const std::size_t room = options.height > above ? options.height - above : 0;
   std::size_t shown = trials.size();
   if (shown > room) shown = room > 0 ? room - 1 : 0;
+  const std::vector<Column> columns = FitColumns(
+      FillColumns(AllColumns(details, options.now), std::span(trials).first(shown)), width);
+
+  lines.push_back({JoinCells(columns, [](const Column& c) { return c.heading; }), LineStyle::kDim});
   for (std::size_t i = 0; i < shown; ++i) {
-    const v1::Trial& trial = *trials[i];
-    lines.push_back({JoinCells(columns, [&](const Column& c) { return c.text(trial); }),
-                     StyleOf(details.study(), trial)});
+    lines.push_back({JoinCells(columns, [i](const Column& c) { return c.cells[i]; }),
+                     StyleOf(details.study(), *trials[i])});
   }
   if (shown < trials.size() && room > 0) {
     lines.push_back({Cut(HiddenLine(trials, shown), width), LineStyle::kDim});

@@ -33,7 +33,8 @@ std::vector<TableLine> RenderTable(const v1::StudyDetails& details, const TableO
 // "[####----] 12/24 trials": also used by the plain lines.
 std::string TrialCounts(const v1::Study& study);
 
-// "best accuracy 0.9012, trial 7: lr=0.01 ..." or "no value yet".
+// "best (highest) accuracy 0.9012, trial 7: lr=0.01 ..." or "best (highest) accuracy: no value
+// yet".
 std::string BestSoFar(const v1::StudyDetails& details);
 
 }  // namespace espalier

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <nlohmann/json.hpp>
 
 #include "search_spaces/parameter.h"
 
@@ -31,6 +32,11 @@ std::string WithoutPrefix(const std::string& name, std::string_view prefix) {
 std::string FormatValue(double value) {
   if (std::isnan(value)) return "nan";
   return fmt::format("{:.4g}", value);
+}
+
+std::string FormatExactly(double value) {
+  if (std::isnan(value)) return "nan";
+  return fmt::format("{}", value);
 }
 
 std::string FormatDuration(double seconds) {
@@ -71,6 +77,11 @@ std::string DisplayParameter(const v1::Parameter& parameter) {
   return value.ok() ? ToDisplay(*value) : parameter.json();
 }
 
+std::string ExactParameter(const v1::Parameter& parameter) {
+  const nlohmann::json json = nlohmann::json::parse(parameter.json(), nullptr, false);
+  return json.is_string() ? json.get<std::string>() : parameter.json();
+}
+
 std::string DisplayParameters(const v1::Trial& trial) {
   std::string out;
   for (const v1::Parameter& parameter : trial.parameters()) {
@@ -104,6 +115,8 @@ absl::StatusOr<v1::Trial> NamedTrial(const v1::StudyDetails& details, std::int64
 std::string MetricName(const v1::Study& study) {
   return study.metric().empty() ? "value" : study.metric();
 }
+
+std::string_view BestIs(const v1::Study& study) { return study.maximize() ? "highest" : "lowest"; }
 
 bool BetterFor(const v1::Study& study, double a, double b) {
   if (std::isnan(a)) return false;

@@ -13,6 +13,7 @@ namespace espalier {
 // How the CLI, its table and its report write numbers, times and trials. Pure.
 
 std::string FormatValue(double value);       // four significant digits; nan, inf, -inf
+std::string FormatExactly(double value);     // the fewest digits that give the value back
 std::string FormatDuration(double seconds);  // 0.4s, 12s, 1m05s, 2h03m, 3d04h
 std::string FormatClock(double at);          // local time of day, 14:03:59
 
@@ -24,6 +25,8 @@ bool HasEnded(v1::StudyState state);  // STOPPED has not: it can be resumed
 
 // A parameter's value for people, from its JSON; the JSON itself if it is not a plain value.
 std::string DisplayParameter(const v1::Parameter& parameter);
+// With all digits: strings without their JSON quotes, everything else as it stands.
+std::string ExactParameter(const v1::Parameter& parameter);
 // lr=0.01 batch_size=64
 std::string DisplayParameters(const v1::Trial& trial);
 const v1::Parameter* FindParameter(const v1::Trial& trial, std::string_view name);
@@ -34,6 +37,9 @@ absl::StatusOr<v1::Trial> NamedTrial(const v1::StudyDetails& details, std::int64
 
 // What the study calls its metric; "value" where it has no name for it.
 std::string MetricName(const v1::Study& study);
+
+// "lowest" or "highest": which value is the best for the study.
+std::string_view BestIs(const v1::Study& study);
 
 // True if a is the better value for the study. NaN is worse than every number.
 bool BetterFor(const v1::Study& study, double a, double b);

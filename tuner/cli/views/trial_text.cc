@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_join.h"
 #include "tuner/cli/views/record.h"
@@ -13,13 +12,14 @@
 namespace espalier {
 namespace {
 
+// Named values, and the sections below them.
 class Lines {
  public:
   void Add(const std::string& name, const std::string& value) {
-    if (!value.empty()) lines_.push_back(FitLeft(name, 16) + value);
+    if (!value.empty()) named_.push_back({name, value});
   }
   void Known(const std::string& name, double value) {
-    if (value != 0) Add(name, FormatValue(value));
+    if (value != 0) Add(name, FormatExactly(value));
   }
   void Section(const std::string& title, const std::vector<std::vector<std::string>>& rows) {
     if (rows.size() < 2) return;
@@ -28,9 +28,14 @@ class Lines {
     for (const std::string& line : Columns(rows)) lines_.push_back("  " + line);
   }
   void Text(const std::string& line) { lines_.push_back(line); }
-  std::vector<std::string> Take() { return std::move(lines_); }
+  std::vector<std::string> Take() const {
+    std::vector<std::string> all = Columns(named_);
+    all.insert(all.end(), lines_.begin(), lines_.end());
+    return all;
+  }
 
  private:
+  std::vector<std::vector<std::string>> named_;
   std::vector<std::string> lines_;
 };
 
@@ -56,11 +61,11 @@ void AddHistory(const v1::StudyDetails& details, const v1::Trial& trial, double 
   values[0].insert(values[0].end(), figures.begin(), figures.end());
   for (const v1::IntermediateValue& value : trial.values()) {
     std::vector<std::string>& row = values.emplace_back(std::vector<std::string>{
-        std::to_string(value.step()), FormatValue(value.value()), At(details, value.at()),
+        std::to_string(value.step()), FormatExactly(value.value()), At(details, value.at()),
         value.batch_size() > 0 ? std::to_string(value.batch_size()) : ""});
     for (const std::string& name : figures) {
       const auto figure = value.extra().find(name);
-      row.push_back(figure == value.extra().end() ? "" : FormatValue(figure->second));
+      row.push_back(figure == value.extra().end() ? "" : FormatExactly(figure->second));
     }
   }
   lines.Section("values", values);
@@ -111,7 +116,7 @@ std::string TextOfFigure(const FigureRow& row, const TrainingFigures& figures) {
   const double value = figures[row.figure];
   switch (row.shown) {
     case ShownAs::kNumber:
-      return value != 0 ? FormatValue(value) : "";
+      return value != 0 ? FormatExactly(value) : "";
     case ShownAs::kBytes:
       return value > 0 ? Mebibytes(value) : "";
     case ShownAs::kSamplesAStep:
@@ -146,9 +151,9 @@ std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Tr
             fmt::format("{} of {} (id {})", trial.number(), details.study().name(), trial.id()));
   lines.Add("state", StateName(trial.state()));
   lines.Add("reason", Cut(trial.reason(), 1000));
-  if (trial.has_value()) lines.Add(details.study().metric(), FormatValue(trial.value()));
+  if (trial.has_value()) lines.Add(details.study().metric(), FormatExactly(trial.value()));
   for (const v1::Parameter& parameter : trial.parameters()) {
-    lines.Add("  " + parameter.name(), Cut(DisplayParameter(parameter), 1000));
+    lines.Add("  " + parameter.name(), Cut(ExactParameter(parameter), 1000));
   }
   lines.Add("slots", trial.slots() > 0 ? std::to_string(trial.slots()) : "");
   lines.Add("group", GroupPhase(trial));
