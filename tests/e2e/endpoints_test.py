@@ -120,6 +120,8 @@ class Loopback(Frontends):
         self.assertIn("ada", listed)
         self.assertIn("valid until", listed)
         self.assertNotIn(made.stdout.split(".")[2].strip(), listed)
+        [token] = json.loads(self.run_tuner("token", "ls", "--json", *where).stdout)["tokens"]
+        self.assertEqual((token["name"], token["role"], token["text"]), ("ada", "submit", ""))
         self.run_tuner("token", "rm", "ada", *where)
         self.assertIn("removed", self.run_tuner("token", "ls", *where).stdout)
         bad = self.run_tuner("token", "create", "--role", "view", "--name", "b", "--expires", "soon", *where, code=2)

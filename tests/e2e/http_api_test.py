@@ -309,6 +309,17 @@ class AskAndTell(HttpTest):
         self.tell(trial, state="complete", value=3)
         self.assertIn("0.125", self.run_tuner("show", "study", "--service", self.grpc).stdout)
 
+    def test_the_command_line_prints_the_same_json(self):
+        self.create(trials=1)
+        self.tell(self.ask(), state="complete", value=3)
+        where = ("--service", self.grpc, "--json")
+        shown = {path: json.loads(self.run_tuner(*arguments, *where).stdout) for path, arguments in (
+            ("/api/studies", ("ls",)), ("/api/studies/study", ("show", "study")), ("/api/pool", ("pool",)))}
+        for path, value in shown.items():
+            self.assertEqual(value, self.call("GET", path), path)
+        self.assertEqual(json.loads(self.run_tuner("show", "study", "--trial", 0, *where).stdout),
+                         shown["/api/studies/study"]["trials"][0])
+
 
 class Connections(HttpTest):
     def test_one_connection_serves_many_calls(self):

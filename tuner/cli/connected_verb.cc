@@ -1,7 +1,9 @@
 #include "tuner/cli/connected_verb.h"
 
+#include <cstdio>
 #include <memory>
 
+#include "tuner/api/json.h"
 #include "tuner/cli/verb.h"
 
 namespace espalier {
@@ -12,6 +14,14 @@ void AddStudyName(CLI::App& app, std::string& name) {
 
 CLI::Option* AddTrialNumber(CLI::App& app, std::int64_t& number) {
   return app.add_option("trial", number, "Number of the trial")->required()->type_name("TRIAL");
+}
+
+void AddJson(CLI::App& app, bool& as_json, const std::string& source) {
+  app.add_flag("--json", as_json, "Print JSON, as " + source);
+}
+
+void PrintMessage(const google::protobuf::Message& message) {
+  std::puts(MessageToJson(message).c_str());
 }
 
 ExitCode WithClient(const std::string& verb, const ServiceArguments& service,

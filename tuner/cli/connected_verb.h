@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "google/protobuf/message.h"
 #include "tuner/base/status.h"
 #include "tuner/cli/client.h"
 #include "tuner/cli/exit_codes.h"
@@ -19,6 +20,11 @@ void AddStudyName(CLI::App& app, std::string& name);
 
 // The number of a trial, as the verb's next argument.
 CLI::Option* AddTrialNumber(CLI::App& app, std::int64_t& number);
+
+// --json, with which the verb prints a message of the API as JSON. `source` completes the option's
+// help: what else gives that JSON.
+void AddJson(CLI::App& app, bool& as_json, const std::string& source);
+void PrintMessage(const google::protobuf::Message& message);
 
 // Runs `action` on a connection to the service. An error is printed in the verb's name, and gives
 // the exit code.

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+using Json = nlohmann::json;
 
 std::string StudyText(const std::string& extra = "", const std::string& command = "/bin/true") {
   return R"({"name": "small", "command": [")" + command + R"("], "trials": 2,
@@ -279,6 +281,35 @@ TEST_F(Tuner, RunsAStudyAndLeavesItsRecord) {
       RunStudy(StudyText("\"max_concurrent_trials\": 1", command), {"--fresh", "--quiet"});
   EXPECT_EQ(fresh.exit_code, 0) << fresh.errors;
   EXPECT_TRUE(std::filesystem::exists(directory_.File("out/old-1/espalier.db")));
+}
+
+TEST_F(Tuner, ShowsExactDigitsAndTheDirectionAndWritesJson) {
+  const std::string command =
+      directory_.Write("trial.sh", "#!/bin/sh\ntuner tell --value 0.123456789012 --final\n");
+  std::filesystem::permissions(command, std::filesystem::perms::owner_all);
+  const Outcome outcome = RunStudy(StudyText("\"metric\": \"loss\"", command), {"--slots", "1"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output << outcome.errors;
+  EXPECT_THAT(outcome.errors, HasSubstr("\"loss\" is minimized"));
+
+  const std::string directory = directory_.File("out");
+  const auto json = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--dir", directory, "--json"});
+    return Json::parse(Run(arguments).output);
+  };
+  const Json list = json({"ls"});
+  EXPECT_EQ(list["studies"][0]["state"], "STUDY_COMPLETE");
+  EXPECT_THAT(Run({"ls", "--dir", directory}).output, HasSubstr("lowest loss 0.1235"));
+  const Json details = json({"show", "small"});
+  EXPECT_EQ(details["study"], list["studies"][0]);
+  const Json trial = json({"show", "small", "--trial", "0"});
+  EXPECT_EQ(trial, details["trials"][0]);
+  EXPECT_EQ(trial["value"], 0.123456789012);
+
+  const std::string x = trial["parameters"][0]["json"];
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("best trial 0: lowest loss 0.123456789012\n"),
+                                    HasSubstr("  x = " + x + "\n")));
+  EXPECT_THAT(Run({"show", "small", "--dir", directory, "--trial", "0"}).output,
+              AllOf(HasSubstr(" 0.123456789012\n"), HasSubstr(" " + x + "\n")));
 }
 
 TEST_F(Tuner, ShowsTheLastOutputOfATrialThatFailsAndFailsAfterTooMany) {

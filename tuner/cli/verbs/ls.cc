@@ -16,8 +16,12 @@
 namespace espalier {
 namespace {
 
-absl::Status List(StudySource& source) {
-  ESPALIER_ASSIGN_OR_RETURN(const v1::ListStudiesResponse list, source.ListStudies());
+struct ListArguments {
+  SourceArguments source;
+  bool json = false;
+};
+
+void PrintStudies(const v1::ListStudiesResponse& list) {
   const bool paid = std::any_of(list.studies().begin(), list.studies().end(),
                                 [](const v1::Study& study) { return study.spent() > 0; });
   std::vector<std::vector<std::string>> rows = {
@@ -26,22 +30,30 @@ absl::Status List(StudySource& source) {
   for (const v1::Study& study : list.studies()) {
     rows.push_back(std::vector<std::string>{
         study.name(), StateName(study.state()), FormatDuration(study.elapsed_s()),
-        study.has_best_value()
-            ? fmt::format("{} {}", study.metric(), FormatValue(study.best_value()))
-            : "",
+        study.has_best_value() ? fmt::format("{} {} {}", BestIs(study), study.metric(),
+                                             FormatValue(study.best_value()))
+                               : "",
         TrialCounts(study)});
     if (paid) rows.back().push_back(study.spent() > 0 ? FormatValue(study.spent()) : "");
   }
   for (const std::string& line : Columns(rows)) std::puts(line.c_str());
+}
+
+absl::Status List(StudySource& source, bool json) {
+  ESPALIER_ASSIGN_OR_RETURN(const v1::ListStudiesResponse list, source.ListStudies());
+  json ? PrintMessage(list) : PrintStudies(list);
   return absl::OkStatus();
 }
 
 }  // namespace
 
 VerbAction AddList(CLI::App& app) {
-  auto a = std::make_shared<SourceArguments>();
-  a->AddTo(app);
-  return [a] { return WithSource("ls", *a, List); };
+  auto a = std::make_shared<ListArguments>();
+  a->source.AddTo(app);
+  AddJson(app, a->json, "GET /api/studies sends it");
+  return [a] {
+    return WithSource("ls", a->source, [a](StudySource& source) { return List(source, a->json); });
+  };
 }
 
 }  // namespace espalier

@@ -21,6 +21,7 @@ namespace {
 struct PoolArguments {
   ServiceArguments service;
   std::string policy;
+  bool json = false;
 };
 
 // "NVIDIA H200, spot, draining, goes in 40s": all that sets a node apart.
@@ -87,29 +88,36 @@ void PrintPool(const v1::Pool& pool) {
   for (const std::string& warning : pool.warnings()) std::puts(warning.c_str());
 }
 
-absl::StatusOr<ExitCode> SetPolicy(Client& client, const PluginSpec& policy) {
+absl::StatusOr<ExitCode> SetPolicy(Client& client, const PluginSpec& policy, bool json) {
   v1::SetPoolPolicyRequest request;
   request.set_name(policy.name);
   request.mutable_options()->insert(policy.options.begin(), policy.options.end());
   ESPALIER_ASSIGN_OR_RETURN(const v1::Pool pool, client.SetPoolPolicy(request));
-  std::printf("the pool's policy is now %s\n", pool.policy().c_str());
+  if (json) {
+    PrintMessage(pool);
+  } else {
+    std::printf("the pool's policy is now %s\n", pool.policy().c_str());
+  }
   return ExitCode::kOk;
 }
 
-absl::StatusOr<ExitCode> ShowPool(Client& client) {
+absl::StatusOr<ExitCode> ShowPool(Client& client, bool json) {
   ESPALIER_ASSIGN_OR_RETURN(const v1::Pool pool, client.GetPool());
-  PrintPool(pool);
+  json ? PrintMessage(pool) : PrintPool(pool);
   return ExitCode::kOk;
 }
 
 ExitCode ShowOrSetPool(const PoolArguments& arguments) {
-  if (arguments.policy.empty()) return WithClient("pool", arguments.service, ShowPool);
+  if (arguments.policy.empty()) {
+    return WithClient("pool", arguments.service,
+                      [&](Client& client) { return ShowPool(client, arguments.json); });
+  }
   const absl::StatusOr<PluginSpec> policy = ParsePlugin("--policy", arguments.policy);
   if (!policy.ok()) {
     return Fail("pool", ExitCode::kBadInput, std::string(policy.status().message()));
   }
   return WithClient("pool", arguments.service,
-                    [&policy](Client& client) { return SetPolicy(client, *policy); });
+                    [&](Client& client) { return SetPolicy(client, *policy, arguments.json); });
 }
 
 }  // namespace
@@ -121,6 +129,7 @@ VerbAction AddPool(CLI::App& app) {
                  "Set the policy that divides the pool's slots, NAME or NAME:option=value,...; it "
                  "is kept across restarts of the service, and recorded in its studies")
       ->type_name("POLICY");
+  AddJson(app, a->json, "GET /api/pool sends it");
   app.footer(app.get_footer() + PoliciesHelp());
   return [a] { return ShowOrSetPool(*a); };
 }

@@ -22,14 +22,13 @@ struct ShowArguments {
   SourceArguments source;
   std::string study;
   std::int64_t trial = -1;  // none: the study
+  bool json = false;
 };
 
 constexpr std::size_t kWidthOffTerminal = 160;
 
-absl::Status ShowTrial(const v1::StudyDetails& details, std::int64_t number, double now) {
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Trial trial, NamedTrial(details, number));
+void ShowTrial(const v1::StudyDetails& details, const v1::Trial& trial, double now) {
   for (const std::string& line : TrialText(details, trial, now)) std::puts(line.c_str());
-  return absl::OkStatus();
 }
 
 void ShowStudy(const v1::StudyDetails& details, double now) {
@@ -51,8 +50,12 @@ void ShowStudy(const v1::StudyDetails& details, double now) {
 
 absl::Status Show(StudySource& source, const ShowArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, source.GetStudy(arguments.study));
-  if (arguments.trial >= 0) return ShowTrial(details, arguments.trial, source.Now());
-  ShowStudy(details, source.Now());
+  if (arguments.trial < 0) {
+    arguments.json ? PrintMessage(details) : ShowStudy(details, source.Now());
+    return absl::OkStatus();
+  }
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Trial trial, NamedTrial(details, arguments.trial));
+  arguments.json ? PrintMessage(trial) : ShowTrial(details, trial, source.Now());
   return absl::OkStatus();
 }
 
@@ -64,6 +67,8 @@ VerbAction AddShow(CLI::App& app) {
   a->source.AddTo(app);
   app.add_option("--trial", a->trial, "Number of a trial to show in full")
       ->check(CLI::NonNegativeNumber);
+  AddJson(app, a->json,
+          "GET /api/studies/STUDY sends it; with --trial, only that one of its \"trials\"");
   return [a] {
     return WithSource("show", a->source, [a](StudySource& source) { return Show(source, *a); });
   };

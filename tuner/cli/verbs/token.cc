@@ -11,6 +11,7 @@
 
 #include "tuner/base/clock.h"
 #include "tuner/cli/client.h"
+#include "tuner/cli/connected_verb.h"
 #include "tuner/cli/service_options.h"
 #include "tuner/cli/verb.h"
 #include "tuner/cli/views/text.h"
@@ -25,6 +26,7 @@ struct TokenArguments {
   std::string name;
   std::string expires = "never";
   std::string token;
+  bool json = false;
 };
 
 // "30d", "12h", "45m", "90s"; "never" is 0.
@@ -75,6 +77,10 @@ std::string StateOf(const v1::Token& token) {
 absl::Status List(const TokenArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const ClientOptions options, arguments.service.Resolve());
   ESPALIER_ASSIGN_OR_RETURN(const v1::ListTokensResponse tokens, Client(options).ListTokens());
+  if (arguments.json) {
+    PrintMessage(tokens);
+    return absl::OkStatus();
+  }
   std::vector<std::vector<std::string>> rows = {{"id", "name", "role", "created", "state"}};
   for (const v1::Token& token : tokens.tokens()) {
     rows.push_back(std::vector<std::string>{token.id(), token.name(), token.role(),
@@ -111,6 +117,7 @@ VerbAction AddTokens(CLI::App& app) {
       ->capture_default_str();
   CLI::App* list = app.add_subcommand("ls", "List tokens, without their text");
   list->footer("Example:\n  tuner token ls");
+  AddJson(*list, a->json, "ListTokensResponse in tuner.proto");
   CLI::App* remove = app.add_subcommand("rm", "Revoke a token, at once");
   remove->footer("Example:\n  tuner token rm ada");
   remove->add_option("token", a->token, "Its id or its name")->required()->type_name("TOKEN");
