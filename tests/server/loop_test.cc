@@ -78,6 +78,10 @@ class LoopTest : public testing::Test {
       return Time{now_us_};
     };
     options.max_batch_s = max_batch_s_;
+    options.failed = [this](const std::string& why) {
+      EXPECT_EQ(terminated_, 0) << "said before the end";
+      why_ = why;
+    };
     options.terminate = [this](int exit_code) {
       ++terminated_;
       exit_code_ = exit_code;
@@ -119,6 +123,7 @@ class LoopTest : public testing::Test {
   std::atomic<std::int64_t> now_us_ = 1'000'000'000;
   std::atomic<int> terminated_ = 0;
   std::atomic<int> exit_code_ = 0;
+  std::string why_;  // of the end; read after Stop
   std::atomic<int> sent_ = 0;
   std::atomic<int> commits_at_send_ = 0;
   std::atomic<int> committed_ = 0;
@@ -297,6 +302,7 @@ TEST_F(LoopTest, AFailedCommitAnswersUnavailableAndEndsTheProcess) {
   loop_->Stop();
   EXPECT_EQ(terminated_, 1);
   EXPECT_EQ(exit_code_, kCommitFailedExitCode);
+  EXPECT_THAT(why_, testing::HasSubstr("disk"));
   EXPECT_EQ(journal_.studies, 1);
 }
 
@@ -358,6 +364,7 @@ TEST_F(LoopTest, AnExceptionInAStepNamesItsEventAndEndsTheProcess) {
   spdlog::set_default_logger(before);
   EXPECT_EQ(terminated_, 1);
   EXPECT_EQ(exit_code_, kStepFailedExitCode);
+  EXPECT_THAT(why_, testing::HasSubstr("an error of its own"));
   EXPECT_EQ(journal_.studies, 1) << "what was committed before";
   EXPECT_THAT(log.str(), testing::HasSubstr("event=step_failed in=\"CreateStudy study=\"b"));
   EXPECT_THAT(log.str(), testing::HasSubstr("error=\"the clock is broken\""));

@@ -18,6 +18,7 @@ namespace espalier {
 namespace {
 
 constexpr double kStatusEvery_s = 10;
+constexpr const char* kShowCursor = "\x1b[?25h";
 
 struct TerminalSize {
   std::size_t width = 100;
@@ -90,7 +91,7 @@ class LiveDisplay : public StudyDisplay {
   void Finish() override {
     if (finished_) return;
     finished_ = true;
-    Write("\x1b[?25h");
+    Write(kShowCursor);
   }
 
  private:
@@ -154,6 +155,12 @@ std::unique_ptr<StudyDisplay> MakeDisplay(bool quiet) {
     return std::make_unique<LiveDisplay>();
   }
   return std::make_unique<PlainDisplay>();
+}
+
+void RestoreTerminal() {
+  if (!isatty(STDOUT_FILENO)) return;
+  std::fputs(kShowCursor, stdout);
+  std::fflush(stdout);
 }
 
 std::size_t TerminalWidth(std::size_t otherwise) {

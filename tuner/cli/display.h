@@ -25,6 +25,10 @@ class StudyDisplay {
 // nothing. Writes to stdout.
 std::unique_ptr<StudyDisplay> MakeDisplay(bool quiet);
 
+// Undoes what a live table does to the terminal, where the process ends without Finish. May be
+// called from any thread.
+void RestoreTerminal();
+
 // Columns of the terminal at stdout; `otherwise` if stdout is no terminal.
 std::size_t TerminalWidth(std::size_t otherwise);
 

@@ -12,6 +12,7 @@ enum class ExitCode {
   kUnreachable = 3,   // no service answered
   kNotFound = 4,      // no such study or trial
   kInterrupted = 130  // Ctrl-C, or the study was stopped before its end
+  // Also a service's kStepFailedExitCode and kCommitFailedExitCode: tuner/server/loop.h.
 };
 
 inline constexpr const char* kExitCodesHelp =
@@ -21,6 +22,8 @@ inline constexpr const char* kExitCodesHelp =
     "  2    bad input, refused before anything was started\n"
     "  3    no service answered\n"
     "  4    no such study or trial\n"
+    "  70   the service met an error of its own; start it again, and it goes on\n"
+    "  74   the service could not write its database; likewise, when that is mended\n"
     "  130  interrupted, or the study was stopped before its end\n";
 
 // The exit code for an error of a service or of reading input.

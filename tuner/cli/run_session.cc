@@ -69,6 +69,10 @@ class Session {
     options.timeouts = plan_.arguments.timeouts;
     options.frontends = AllFrontends();
     options.policy.reset();  // the study's own is followed
+    options.failed = [](const std::string& why) {
+      RestoreTerminal();
+      Fail("run", ExitCode::kFailed, why);
+    };
     ESPALIER_RETURN_IF_ERROR(LogToFile(LogPath()));
     ESPALIER_ASSIGN_OR_RETURN(service_, Service::Start(options));
     client_ = std::make_unique<Client>(

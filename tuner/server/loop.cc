@@ -25,6 +25,10 @@ Reply Refusal(const absl::Status& status) {
   return reply;
 }
 
+constexpr const char* kErrorOfItsOwn =
+    "the tuner service met an error of its own, which the log names; start it again, and it goes "
+    "on from its last commit";
+
 Reply ClosedReply() { return Refusal(Loop::Closed()); }
 
 void EndProcess(int exit_code) {
@@ -250,13 +254,15 @@ void Loop::Finish(std::vector<Item> batch, const Outcome& outcome) {
     return std::holds_alternative<EventItem>(item);
   });
   if (outcome.failed) {
-    FailAll(batch, "the tuner service met an error of its own and starts again",
-            kStepFailedExitCode);
+    const char* why = "the tuner service met an error of its own and starts again";
+    FailAll(batch, {why, kErrorOfItsOwn, kStepFailedExitCode});
     return;
   }
   const StepResult& all = outcome.all;
-  if (!Commit(all.changes, static_cast<std::size_t>(events))) {
-    FailAll(batch, "the tuner service cannot write its database", kCommitFailedExitCode);
+  if (const absl::Status stored = Commit(all.changes, static_cast<std::size_t>(events));
+      !stored.ok()) {
+    FailAll(batch, {"the tuner service cannot write its database", std::string(stored.message()),
+                    kCommitFailedExitCode});
     return;
   }
   if (options_.committed && !all.changes.empty()) options_.committed(all.changes, core_.state());
@@ -266,7 +272,7 @@ void Loop::Finish(std::vector<Item> batch, const Outcome& outcome) {
   for (const NodeRequest& request : all.node_requests) options_.ask_engine(request);
 }
 
-bool Loop::Commit(const std::vector<Change>& changes, std::size_t events) {
+absl::Status Loop::Commit(const std::vector<Change>& changes, std::size_t events) {
   double commit_s = 0;
   if (!changes.empty()) {
     const auto start = std::chrono::steady_clock::now();
@@ -275,7 +281,7 @@ bool Loop::Commit(const std::vector<Change>& changes, std::size_t events) {
     if (!status.ok()) {
       spdlog::critical("event=commit_failed changes={} error=\"{}\"", changes.size(),
                        std::string(status.message()));
-      return false;
+      return status;
     }
   }
   if (events > 0) metrics_.CountBatch(events, commit_s);
@@ -285,7 +291,7 @@ bool Loop::Commit(const std::vector<Change>& changes, std::size_t events) {
     }
     if (std::holds_alternative<StudyDeleted>(change)) cleaning_ = true;
   }
-  return true;
+  return absl::OkStatus();
 }
 
 // A slice of what deleted studies left behind, between two batches.
@@ -346,10 +352,13 @@ void Loop::EndWaits() {
 
 void Loop::PlanFailed(const std::string& what) {
   spdlog::critical("event=plan_failed in=\"{}\"", what);
+  if (options_.failed) options_.failed(kErrorOfItsOwn);
   options_.terminate ? options_.terminate(kStepFailedExitCode) : EndProcess(kStepFailedExitCode);
 }
 
-void Loop::FailAll(std::vector<Item>& batch, const std::string& why, int exit_code) {
+void Loop::FailAll(std::vector<Item>& batch, const Failure& failure) {
+  // Before the answers: they may end the program that is to show it.
+  if (options_.failed) options_.failed(failure.for_user);
   std::deque<Item> rest;
   {
     const std::lock_guard lock(mutex_);
@@ -362,7 +371,7 @@ void Loop::FailAll(std::vector<Item>& batch, const std::string& why, int exit_co
   taken_.clear();
   std::move(rest.begin(), rest.end(), std::back_inserter(batch));
   Reply failed;
-  failed.status = absl::UnavailableError(why);
+  failed.status = absl::UnavailableError(failure.for_clients);
   for (Item& item : batch) {
     if (const auto* read = std::get_if<ReadItem>(&item)) {
       read->look(nullptr);
@@ -371,7 +380,7 @@ void Loop::FailAll(std::vector<Item>& batch, const std::string& why, int exit_co
     }
   }
   AnswerAllWaits(failed);
-  options_.terminate ? options_.terminate(exit_code) : EndProcess(exit_code);
+  options_.terminate ? options_.terminate(failure.exit_code) : EndProcess(failure.exit_code);
 }
 
 void Loop::Note(const NodeHost& at) {

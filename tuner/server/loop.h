@@ -52,7 +52,9 @@ struct LoopOptions {
   std::function<absl::StatusOr<std::string>(NodeId, const std::string& study,
                                             std::int64_t trial_number, std::int64_t max_bytes)>
       read_output;
-  // Called after a failed commit or step; by default the process ends with this code.
+  // Called when a commit or a step has failed, with the reason for people, before the process ends.
+  std::function<void(const std::string& why)> failed;
+  // Called last after that; by default the process ends with this code.
   std::function<void(int exit_code)> terminate;
 };
 
@@ -136,7 +138,7 @@ class Loop final : public Tuner {
   void StepTaken(std::vector<Item>& batch, Outcome& outcome);
   void ProcessTick();
   void Finish(std::vector<Item> batch, const Outcome& outcome);
-  bool Commit(const std::vector<Change>& changes, std::size_t events);
+  absl::Status Commit(const std::vector<Change>& changes, std::size_t events);
   void Answer(std::vector<Item>& batch, const std::map<TrialId, Reply>& late);
   void Answer(EventItem& item);
   void AnswerAllWaits(const Reply& reply);
@@ -145,7 +147,13 @@ class Loop final : public Tuner {
   void ForgetPidsOfLostNodes();
   void TickIfDue();
   void CleanUp();
-  void FailAll(std::vector<Item>& batch, const std::string& why, int exit_code);
+  // The process is about to end: why, as clients that wait and as the user are told.
+  struct Failure {
+    std::string for_clients;
+    std::string for_user;
+    int exit_code = 0;
+  };
+  void FailAll(std::vector<Item>& batch, const Failure& failure);
   void PlanFailed(const std::string& what);
 
   const LoopOptions options_;

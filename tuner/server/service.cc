@@ -196,6 +196,7 @@ class ServiceImpl final : public Service {
     loop_options.core.timeouts = options.timeouts;
     loop_options.core.policy = options.policy;
     loop_options.core.plan_aside = true;
+    loop_options.failed = options.failed;
     if (options.engine != nullptr) {
       loop_options.core.pool_size = options.pool_size;
       loop_options.ask_engine = [engine = options.engine](const NodeRequest& request) {

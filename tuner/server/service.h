@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,6 +41,9 @@ struct ServiceOptions {
   // agents are started by others.
   Engine* engine = nullptr;
   PoolSizeOptions pool_size{};
+  // Told why the process is about to end, where the database cannot be written or the service meets
+  // an error of its own. Called by a thread of the service.
+  std::function<void(const std::string& why)> failed{};
 };
 
 // The tuner service: storage, core, its owner thread, and the gRPC and HTTP endpoints. Starts
