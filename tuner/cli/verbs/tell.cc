@@ -91,7 +91,7 @@ VerbAction AddTell(CLI::App& app) {
                  "\"stop\" if the trial should end soon, else \"continue\"")
       ->required();
   app.add_option("--step", a->step,
-                 "Step that the value belongs to, from 1 (default: the next one)");
+                 "Step that the value belongs to, 0 or more (default: the next one, from 1)");
   app.add_flag("--final", a->final, "The value is the trial's result");
   app.add_option("--trial", a->trial, "The trial's id (default: ESPALIER_TRIAL_ID)")
       ->check(CLI::PositiveNumber);
