@@ -67,5 +67,16 @@ TEST_F(Plugins, AreListedAsJsonWithRangesOfJsonSchema) {
   for (const auto& [kind, rows] : json.items()) EXPECT_FALSE(rows.empty()) << kind;
 }
 
+TEST_F(Plugins, AreShownByName) {
+  EXPECT_THAT(List({"asha"}),
+              ::testing::StartsWith("Pruners: \"pruner\" in a study file\n  asha "));
+  const Json json = Json::parse(List({"none", "--json"}));
+  ASSERT_EQ(json.size(), 1U);
+  EXPECT_EQ(json["pruners"][0]["name"], "none");
+  const Outcome outcome = RunTuner({"plugins", "magic"}, directory_.path());
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors, HasSubstr("plug-in \"magic\" is unknown; known are "));
+}
+
 }  // namespace
 }  // namespace espalier

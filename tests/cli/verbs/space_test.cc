@@ -48,6 +48,16 @@ TEST_F(Space, CheckSaysWhatIsThereOrAllThatIsWrong) {
   EXPECT_THAT(Run("{\"x\": ", {"check"}).errors, HasSubstr("malformed JSON at line 1"));
 }
 
+TEST_F(Space, CheckTakesSeveralFiles) {
+  directory_.Write("good.json", kSpace);
+  const Outcome outcome = Run(R"({"a": {"_type": "uniform", "_value": [2, 1]}})",
+                              {"check", "good.json", "absent.json", "good.json"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.output,
+              AllOf(::testing::StartsWith("good.json: OK, "), HasSubstr("\ngood.json: OK, ")));
+  EXPECT_THAT(outcome.errors, AllOf(HasSubstr("space.json: 1 error"), HasSubstr("absent.json")));
+}
+
 TEST_F(Space, ReadsTheSpaceOfAStudyFile) {
   const std::string study = std::string("{\"name\": \"s\",\n\"search_space\": ") + kSpace + "}";
   EXPECT_EQ(Run(study, {"check"}).exit_code, 0);

@@ -87,24 +87,46 @@ Json KindJson(const Kind& kind) {
   return json;
 }
 
-void PrintText() {
-  for (const Kind& kind : Kinds()) std::printf("%s\n", KindText(kind).c_str());
+// All kinds, or the plug-ins of that name alone, of the kinds that have one.
+absl::StatusOr<std::vector<Kind>> KindsWith(const std::string& name) {
+  std::vector<Kind> kinds = Kinds();
+  if (name.empty()) return kinds;
+  std::vector<std::string> known;
+  for (Kind& kind : kinds) {
+    for (const PluginInfo& plugin : kind.plugins) known.emplace_back(plugin.name);
+    std::erase_if(kind.plugins, [&name](const PluginInfo& plugin) { return plugin.name != name; });
+  }
+  std::erase_if(kinds, [](const Kind& kind) { return kind.plugins.empty(); });
+  if (kinds.empty()) return UnknownPlugin("plug-in", name, known);
+  return kinds;
+}
+
+void PrintText(const std::vector<Kind>& kinds) {
+  for (const Kind& kind : kinds) std::printf("%s\n", KindText(kind).c_str());
   std::printf("%s", kHowToGiveOptions);
 }
 
-void PrintJson() {
+void PrintJson(const std::vector<Kind>& kinds) {
   Json json;
-  for (const Kind& kind : Kinds()) json[kind.key] = KindJson(kind);
+  for (const Kind& kind : kinds) json[kind.key] = KindJson(kind);
   std::printf("%s\n", json.dump(2).c_str());
 }
+
+struct PluginsArguments {
+  std::string name;  // empty: all
+  bool as_json = false;
+};
 
 }  // namespace
 
 VerbAction AddPlugins(CLI::App& app) {
-  auto as_json = std::make_shared<bool>(false);
-  app.add_flag("--json", *as_json, "Print JSON, with each option's range as in JSON Schema");
-  return [as_json] {
-    *as_json ? PrintJson() : PrintText();
+  auto a = std::make_shared<PluginsArguments>();
+  app.add_option("name", a->name, "Name of the one to show (default: all)")->type_name("NAME");
+  app.add_flag("--json", a->as_json, "Print JSON, with each option's range as in JSON Schema");
+  return [a] {
+    const absl::StatusOr<std::vector<Kind>> kinds = KindsWith(a->name);
+    if (!kinds.ok()) return Fail("plugins", kinds.status());
+    a->as_json ? PrintJson(*kinds) : PrintText(*kinds);
     return ExitCode::kOk;
   };
 }

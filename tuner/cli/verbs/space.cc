@@ -24,6 +24,7 @@ namespace {
 
 struct SpaceArguments {
   std::string file;
+  std::vector<std::string> files;  // of check
   int count = 5;
   std::uint64_t seed = 0;
   bool as_nni = false;
@@ -90,9 +91,16 @@ absl::StatusOr<LoadedSpace> Load(const std::string& path) {
 }
 
 absl::StatusOr<ExitCode> Check(const SpaceArguments& arguments) {
-  ESPALIER_ASSIGN_OR_RETURN(const LoadedSpace loaded, Load(arguments.file));
-  std::printf("%s: OK, %s\n", NameOf(arguments.file).c_str(), SpaceSummary(loaded.space).c_str());
-  return ExitCode::kOk;
+  ExitCode code = ExitCode::kOk;
+  for (const std::string& file : arguments.files) {
+    const absl::StatusOr<LoadedSpace> loaded = Load(file);
+    if (loaded.ok()) {
+      std::printf("%s: OK, %s\n", NameOf(file).c_str(), SpaceSummary(loaded->space).c_str());
+    } else {
+      code = Fail("space check", loaded.status());
+    }
+  }
+  return code;
 }
 
 absl::StatusOr<ExitCode> Sample(const SpaceArguments& arguments) {
@@ -148,11 +156,13 @@ absl::StatusOr<ExitCode> Convert(const SpaceArguments& arguments) {
 
 using SpacePart = VerbPart<SpaceArguments>;
 
-CLI::App* AddPart(CLI::App& app, SpaceArguments& arguments, const char* name, const char* purpose,
+// `file` is a string, or a vector of them where several may be given.
+template <typename File>
+CLI::App* AddPart(CLI::App& app, File& file, const char* name, const char* purpose,
                   const char* examples) {
   CLI::App* part = app.add_subcommand(name, purpose);
   part->footer(std::string("Example:\n") + examples);
-  part->add_option("file", arguments.file,
+  part->add_option("file", file,
                    "Search space: JSON in NNI's format or Optuna's, or a study file; - reads "
                    "standard input")
       ->required()
@@ -161,7 +171,7 @@ CLI::App* AddPart(CLI::App& app, SpaceArguments& arguments, const char* name, co
 }
 
 void AddSample(CLI::App& app, SpaceArguments& arguments, std::vector<SpacePart>& parts) {
-  CLI::App* sample = AddPart(app, arguments, "sample",
+  CLI::App* sample = AddPart(app, arguments.file, "sample",
                              "Print parameters drawn from a search space: those that a study with "
                              "the random sampler and this seed would try, repetitions included",
                              "  tuner space sample space.json -n 20 --seed 7\n"
@@ -185,7 +195,7 @@ void AddSample(CLI::App& app, SpaceArguments& arguments, std::vector<SpacePart>&
 }
 
 void AddConvert(CLI::App& app, SpaceArguments& arguments, std::vector<SpacePart>& parts) {
-  CLI::App* convert = AddPart(app, arguments, "convert",
+  CLI::App* convert = AddPart(app, arguments.file, "convert",
                               "Write a search space in the other format. If that format cannot "
                               "express it all, say what is missing and write nothing",
                               "  tuner space convert space.json --to optuna > distributions.json\n"
@@ -203,13 +213,14 @@ VerbAction AddSpace(CLI::App& app) {
   auto arguments = std::make_shared<SpaceArguments>();
   app.require_subcommand(1);
   std::vector<SpacePart> parts;
-  parts.push_back({AddPart(app, *arguments, "check",
-                           "Check a search space, and list everything that is wrong with it by "
+  parts.push_back({AddPart(app, arguments->files, "check",
+                           "Check search spaces, and list everything that is wrong with them by "
                            "line and JSON pointer. Exits with 2 if anything is",
                            "  tuner space check space.json\n"
+                           "  tuner space check search_spaces/catalog/*.json\n"
                            "  generate_space.py | tuner space check -\n"),
                    Check});
-  parts.push_back({AddPart(app, *arguments, "describe",
+  parts.push_back({AddPart(app, arguments->file, "describe",
                            "Show a search space as a table, nested choices as a tree, with the "
                            "number of configurations",
                            "  tuner space describe space.json\n"),
