@@ -186,6 +186,16 @@ TEST_F(CoreTest, TargetEndsTheStudy) {
   EXPECT_THAT(study().reason, HasSubstr("target"));
 }
 
+TEST_F(CoreTest, AStudyOfOneTrialEndsWithIt) {
+  Step(CreateStudy{Spec(1), false});
+  Join(1);
+  const ReplicaId replica = starts_.at(0).replica;
+  Step(FromReplica{replica, ReplicaFinished{0.25}});
+  Step(ReplicaExited{replica, 0, 0, "", ""});
+  EXPECT_EQ(study().state, StudyState::kComplete);
+  EXPECT_EQ(study().reason, "its trial has ended");
+}
+
 TEST_F(CoreTest, TimeLimitEndsTheStudy) {
   StudySpec spec = Spec(4);
   spec.time_limit_s = 10;
@@ -219,6 +229,15 @@ TEST_F(CoreTest, PinHoldsATrialAtItsSlots) {
   EXPECT_EQ(regroups_[0].membership.members.size(), 1u);
   EXPECT_EQ(Step(PinTrial{"s", 3, 1}).status.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(Step(PinTrial{"s", 0, 9}).status.code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CoreTest, PinSaysWhichTrialsThereAre) {
+  Step(CreateStudy{Spec(2), false});
+  EXPECT_EQ(Step(PinTrial{"s", 0, 1}).status.message(),
+            "study \"s\" has no trial 0; none has been created yet");
+  Join(2);
+  EXPECT_EQ(Step(PinTrial{"s", 2, 1}).status.message(),
+            "study \"s\" has no trial 2; its trials are 0 to 1");
 }
 
 TEST_F(CoreTest, SilentAgentLosesItsReplicasOnlyAfterItsLease) {

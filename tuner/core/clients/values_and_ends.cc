@@ -60,9 +60,9 @@ void ClientTrials::EndIfAllTold(StudyId id) {
     return Ended(turn_.state().trials.at(t).state);
   });
   if (!all_ended) return;
-  trials_.EndStudy(id, StudyState::kComplete,
-                   full ? absl::StrCat("all ", study.spec.max_trials, " trials have ended")
-                        : "every configuration of the search space was tried");
+  trials_.EndStudy(
+      id, StudyState::kComplete,
+      full ? AllTrialsHaveEnded(study.spec) : "every configuration of the search space was tried");
 }
 
 void ClientTrials::On(const SetTrialAttributes& event) {

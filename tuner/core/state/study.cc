@@ -27,6 +27,11 @@ StudySpec DefinitionOf(const Study& study) {
   return spec;
 }
 
+std::string AllTrialsHaveEnded(const StudySpec& spec) {
+  if (spec.max_trials == 1) return "its trial has ended";
+  return absl::StrFormat("all %d trials have ended", spec.max_trials);
+}
+
 std::string TextOf(const PluginSpec& plugin) {
   std::string text = plugin.name;
   char separator = ':';

@@ -356,6 +356,9 @@ struct AskedFor {
 };
 AskedFor AskedForBy(const StudySpec& spec);
 
+// Why a study is complete that may have no more trials, for people.
+std::string AllTrialsHaveEnded(const StudySpec& spec);
+
 struct Study {
   StudyId id;
   StudySpec spec;  // as it is run: with its newest limits, and a policy that this release has

@@ -182,9 +182,10 @@ void Studies::On(const PinTrial& event) {
     return;
   }
   if (event.trial_number < 0 || event.trial_number >= std::ssize(study->trials)) {
-    turn_.reply().status = absl::NotFoundError(
-        absl::StrCat("study \"", event.study, "\" has no trial ", event.trial_number,
-                     "; its trials are 0 to ", std::ssize(study->trials) - 1));
+    turn_.reply().status = absl::NotFoundError(absl::StrCat(
+        "study \"", event.study, "\" has no trial ", event.trial_number,
+        study->trials.empty() ? "; none has been created yet"
+                              : absl::StrCat("; its trials are 0 to ", study->trials.size() - 1)));
     return;
   }
   const Trial& trial = turn_.TrialAt(study->trials[static_cast<std::size_t>(event.trial_number)]);
@@ -221,8 +222,7 @@ void Studies::EndStudyIfDone(StudyId id) {
   const bool too_late = limits_.TooLateForNewTrials(study);
   if (all_drawn || too_late || plugins_.Of(study).exhausted) trials_.EndHeld(id);
   if (all_drawn) {
-    trials_.EndStudy(id, StudyState::kComplete,
-                     absl::StrCat("all ", study.spec.max_trials, " trials have ended"));
+    trials_.EndStudy(id, StudyState::kComplete, AllTrialsHaveEnded(study.spec));
   } else if (too_late) {
     trials_.EndStudy(id, StudyState::kComplete,
                      "what is left of its limits is too little for a new trial");
