@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "tuner/api/json.h"
+#include "tuner/cli/number_options.h"
 #include "tuner/cli/verb.h"
 
 namespace espalier {
@@ -13,7 +14,9 @@ void AddStudyName(CLI::App& app, std::string& name) {
 }
 
 CLI::Option* AddTrialNumber(CLI::App& app, std::int64_t& number) {
-  return app.add_option("trial", number, "Number of the trial")->required()->type_name("TRIAL");
+  return app.add_option("trial", number, "Number of the trial")
+      ->required()
+      ->type_name(kTrialNumberType);
 }
 
 void AddJson(CLI::App& app, bool& as_json, const std::string& source) {

@@ -5,8 +5,10 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "tuner/cli/number_options.h"
 #include "tuner/cli/views/text.h"
 #include "tuner/study_file/near_name.h"
 
@@ -67,15 +69,11 @@ std::string DidYouMean(const std::string& word, const std::vector<std::string>& 
   return near.empty() ? "" : absl::StrCat(", did you mean \"", std::string(near), "\"?");
 }
 
-std::string UnknownWord(const CLI::App& app, const std::string& word) {
-  const std::vector<std::string> commands = CommandNames(app);
-  const bool option = word.starts_with('-');
-  if (!option && commands.empty()) return absl::StrCat("unexpected argument \"", word, "\"");
-  const std::string what =
-      absl::StrCat(option ? "unknown option \"" : "unknown command \"", word, "\"");
-  const std::string meant = DidYouMean(word, option ? OptionNames(app) : commands);
-  if (!meant.empty()) return what + meant;
-  return option ? what : absl::StrCat(what, "; the commands are ", absl::StrJoin(commands, ", "));
+std::string NotTheNumber(const CLI::App& app, const std::string& name, const std::string& value) {
+  const CLI::Option* option = app.get_option_no_throw(name);
+  const bool blank = absl::StripAsciiWhitespace(value).empty();
+  return absl::StrCat(name, " ", blank ? absl::StrCat("\"", value, "\"") : value, ": must be ",
+                      option == nullptr ? "a number" : WantedNumber(*option));
 }
 
 // CLI11's own text, where it does not read like the rest of ours.
@@ -84,10 +82,14 @@ std::string Reworded(const CLI::App& app, const std::string& text) {
   if (text.starts_with(kNotConverted)) {
     const std::string rest = text.substr(kNotConverted.size());
     const std::string name = rest.substr(0, rest.find(" = "));
-    const std::string value = rest.substr(std::min(rest.size(), name.size() + 3));
-    const CLI::Option* option = app.get_option_no_throw(name);
-    const bool whole = option != nullptr && option->get_type_name().starts_with("INT");
-    return absl::StrCat(name, " ", value, ": must be a ", whole ? "whole number" : "number");
+    return NotTheNumber(app, name, rest.substr(std::min(rest.size(), name.size() + 3)));
+  }
+  constexpr std::string_view kValue = ": Value ";
+  const std::size_t value = text.find(kValue);
+  const std::size_t range = text.find(" not in range ");
+  if (value != std::string::npos && range != std::string::npos && value < range) {
+    const std::size_t begin = value + kValue.size();
+    return NotTheNumber(app, text.substr(0, value), text.substr(begin, range - begin));
   }
   const std::size_t set = text.find(" not in {");
   const std::size_t colon = text.find(": ");
@@ -106,6 +108,17 @@ std::shared_ptr<CLI::Formatter> HelpFormatter(std::size_t width) {
   auto formatter = std::make_shared<WrappingFormatter>(width);
   formatter->label("SUBCOMMAND", "COMMAND");
   return formatter;
+}
+
+std::string UnknownWord(const CLI::App& app, const std::string& word) {
+  const std::vector<std::string> commands = CommandNames(app);
+  const bool option = word.starts_with('-');
+  if (!option && commands.empty()) return absl::StrCat("unexpected argument \"", word, "\"");
+  const std::string what =
+      absl::StrCat(option ? "unknown option \"" : "unknown command \"", word, "\"");
+  const std::string meant = DidYouMean(word, option ? OptionNames(app) : commands);
+  if (!meant.empty()) return what + meant;
+  return option ? what : absl::StrCat(what, "; the commands are ", absl::StrJoin(commands, ", "));
 }
 
 std::string ParseProblem(const CLI::App& app, const CLI::ParseError& error) {

@@ -15,6 +15,7 @@
 #include "tuner/cli/exit_codes.h"
 #include "tuner/cli/help.h"
 #include "tuner/cli/log.h"
+#include "tuner/cli/number_options.h"
 #include "tuner/cli/verb.h"
 
 namespace espalier {
@@ -80,7 +81,8 @@ constexpr Verb kVerbs[] = {
      "  tuner space sample space.json -n 10 --seed 7",
      AddSpace},
     {"plugins", "List samplers, pruners, policies, pool-size rules and engines, with their options",
-     "  tuner plugins\n  tuner plugins --json", AddPlugins},
+     "  tuner plugins\n  tuner plugins asha\n  tuner plugins --json", AddPlugins},
+    {"help", "Show the help of a command", "  tuner help run\n  tuner help db check", AddHelp},
     {"version", "Print the version", "  tuner version", AddVersion},
 };
 
@@ -108,11 +110,12 @@ int Main(int argc, char** argv) {
     sub->group("Commands");
     sub->footer(std::string("Example:\n") + verb.example + "\n");
     sub->add_option("--log-level", level,
-                    "Least important log lines: debug, info, warn, error, off")
+                    "Least important log lines: trace, debug, info, warn, error, off")
         ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
         ->default_str("info");
     verbs.push_back({sub, verb.add(*sub)});
   }
+  ReadNumbersAsDecimals(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

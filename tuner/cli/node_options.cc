@@ -21,17 +21,18 @@ constexpr int kMaxSlotsPerGpu = 64;
 
 // Finds the GPUs and makes slots of them, unless there are none or none are wanted.
 absl::Status ResolveGpus(const NodeArguments& arguments, AgentOptions& options) {
-  const bool shares = arguments.slots_per_gpu != -1;
-  if (shares && (arguments.slots_per_gpu < 1 || arguments.slots_per_gpu > kMaxSlotsPerGpu)) {
-    return absl::InvalidArgumentError(fmt::format("--slots-per-gpu {}: must be 1 to {}",
-                                                  arguments.slots_per_gpu, kMaxSlotsPerGpu));
+  const bool shares = arguments.slots_per_gpu.has_value();
+  const int slots_per_gpu = arguments.slots_per_gpu.value_or(1);
+  if (slots_per_gpu < 1 || slots_per_gpu > kMaxSlotsPerGpu) {
+    return absl::InvalidArgumentError(
+        fmt::format("--slots-per-gpu {}: must be 1 to {}", slots_per_gpu, kMaxSlotsPerGpu));
   }
-  const bool wanted = arguments.gpus.empty() ? arguments.slots == -1 : arguments.gpus != "none";
-  if (arguments.slots != -1 && (wanted || shares)) {
+  const bool wanted = arguments.gpus.empty() ? !arguments.slots : arguments.gpus != "none";
+  if (arguments.slots && (wanted || shares)) {
     return absl::InvalidArgumentError(fmt::format(
         "--slots {}: GPUs make as many slots as they have (--slots-per-gpu each); leave "
         "one of the two out",
-        arguments.slots));
+        *arguments.slots));
   }
   const absl::StatusOr<std::vector<Gpu>> found = FindGpus();
   if (!wanted) {
@@ -50,13 +51,12 @@ absl::Status ResolveGpus(const NodeArguments& arguments, AgentOptions& options) 
         fmt::format("--gpus {}: {}", arguments.gpus, std::string(chosen.status().message())));
   }
   if (chosen->empty() && (!arguments.gpus.empty() || shares)) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: this machine has no GPU that works",
-                    shares ? fmt::format("--slots-per-gpu {}", arguments.slots_per_gpu)
-                           : "--gpus " + arguments.gpus));
+    return absl::InvalidArgumentError(fmt::format(
+        "{}: this machine has no GPU that works",
+        shares ? fmt::format("--slots-per-gpu {}", slots_per_gpu) : "--gpus " + arguments.gpus));
   }
   options.gpus = *std::move(chosen);
-  options.slots_per_gpu = shares ? arguments.slots_per_gpu : 1;
+  options.slots_per_gpu = slots_per_gpu;
   options.slots = static_cast<int>(options.gpus.size()) * options.slots_per_gpu;
   return absl::OkStatus();
 }
@@ -110,12 +110,12 @@ absl::StatusOr<std::int64_t> ParseBytes(const std::string& text) {
 }
 
 absl::Status NodeArguments::Resolve(AgentOptions& options) const {
-  if (slots == 0 || slots < -1 || slots > kMaxNodeSlots) {
+  if (slots && (*slots < 1 || *slots > kMaxNodeSlots)) {
     return absl::InvalidArgumentError(
-        fmt::format("--slots {}: must be 1 to {}", slots, kMaxNodeSlots));
+        fmt::format("--slots {}: must be 1 to {}", *slots, kMaxNodeSlots));
   }
   ESPALIER_RETURN_IF_ERROR(ResolveGpus(*this, options));
-  if (options.gpus.empty()) options.slots = slots == -1 ? CpuCores() : slots;
+  if (options.gpus.empty()) options.slots = slots ? *slots : CpuCores();
   options.gpu_type = gpu_type.empty() ? TypeOf(options.gpus) : gpu_type;
   if (!(price_per_hour >= 0) || !std::isfinite(price_per_hour)) {
     return absl::InvalidArgumentError(

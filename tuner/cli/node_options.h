@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 
 #include "trial_runner/agent/agent.h"
@@ -10,12 +11,12 @@ namespace espalier {
 
 // What `tuner agent` and `tuner run` accept about the machine whose slots they offer.
 struct NodeArguments {
-  int slots = -1;  // as many as the machine has
+  std::optional<int> slots;  // none: as many as the machine has
   double replica_lease_s = kDefaultReplicaLease_s;
-  std::string gpus;          // empty: those that are there and that CUDA_VISIBLE_DEVICES shows
-  int slots_per_gpu = -1;    // -1: 1
-  std::string spare_memory;  // empty: a share of the machine's
-  std::string gpu_type;      // empty: as the driver names its GPUs
+  std::string gpus;  // empty: those that are there and that CUDA_VISIBLE_DEVICES shows
+  std::optional<int> slots_per_gpu;  // none: 1
+  std::string spare_memory;          // empty: a share of the machine's
+  std::string gpu_type;              // empty: as the driver names its GPUs
   double price_per_hour = 0;
 
   void AddTo(CLI::App& app);

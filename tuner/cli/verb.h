@@ -56,6 +56,7 @@ VerbAction AddConnect(CLI::App& app);
 VerbAction AddDb(CLI::App& app);
 VerbAction AddSpace(CLI::App& app);
 VerbAction AddPlugins(CLI::App& app);
+VerbAction AddHelp(CLI::App& app);
 VerbAction AddVersion(CLI::App& app);
 
 }  // namespace espalier

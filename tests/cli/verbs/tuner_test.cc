@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/cli/verbs/run_tuner.h"
@@ -56,13 +58,23 @@ class Tuner : public ::testing::Test {
 TEST_F(Tuner, HelpListsVerbsAndExitCodes) {
   const Outcome outcome = Run({"--help"});
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.output, AllOf(HasSubstr("Exit codes"), HasSubstr("130"), HasSubstr("run")));
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("Exit codes"), HasSubstr("\n  74 "), HasSubstr("130"),
+                                    HasSubstr("run")));
+}
+
+TEST_F(Tuner, HelpIsAlsoACommand) {
+  EXPECT_EQ(Run({"help"}).output, Run({"--help"}).output);
+  EXPECT_EQ(Run({"help", "tell"}).output, Run({"tell", "--help"}).output);
+  EXPECT_EQ(Run({"help", "db", "check"}).output, Run({"db", "check", "--help"}).output);
+  ExpectRefused(Run({"help", "exprot"}),
+                {"tuner help: unknown command \"exprot\", did you mean \"export\"?"});
+  ExpectRefused(Run({"help", "tell", "x"}), {"tuner help: unexpected argument \"x\""});
 }
 
 TEST_F(Tuner, EachVerbHasHelpWithAnExample) {
-  for (const char* verb :
-       {"run", "serve", "agent", "submit", "ls", "show", "watch", "stop", "resume", "pin", "cancel",
-        "export", "report", "tell", "simulate", "pool", "db", "plugins", "version"}) {
+  for (const char* verb : {"run",      "serve",  "agent", "submit",  "ls",     "show",   "watch",
+                           "stop",     "resume", "pin",   "cancel",  "export", "report", "tell",
+                           "simulate", "pool",   "db",    "plugins", "help",   "version"}) {
     const Outcome outcome = Run({verb, "--help"});
     EXPECT_EQ(outcome.exit_code, 0) << verb;
     EXPECT_THAT(outcome.output, HasSubstr("Example:\n  tuner " + std::string(verb)));
@@ -104,9 +116,35 @@ TEST_F(Tuner, NamesWhatWasProbablyMeant) {
 TEST_F(Tuner, SaysWhichValuesAnOptionTakes) {
   ExpectRefused(Run({"tell", "--value", "low"}), {"tuner tell: --value low: must be a number"});
   ExpectRefused(Run({"tell", "--value", "1", "--step", "x"}), {"--step x: must be a whole number"});
-  ExpectRefused(Run({"cancel", "mine", "x"}), {"trial x: must be a number"});
+  ExpectRefused(Run({"cancel", "mine", "x"}), {"trial x: must be a whole number"});
   ExpectRefused(Run({"report", "mine", "--format", "pdf"}),
                 {"--format pdf: must be one of html, text"});
+}
+
+// A program that has failed leaves an empty text where its value should be.
+TEST_F(Tuner, RefusesAnEmptyTextAsANumber) {
+  ExpectRefused(Run({"tell", "--value", "", "--trial", "1"}),
+                {"tuner tell: --value \"\": must be a number; see tuner tell --help"});
+  ExpectRefused(Run({"tell", "--value", "1", "--step", "", "--trial", "1"}),
+                {"--step \"\": must be a whole number"});
+  ExpectRefused(Run({"pin", "mine", "", "--slots", "1"}), {"trial \"\": must be a whole number"});
+  ExpectRefused(Run({"simulate", "poolbench", "--start-spread", ""}),
+                {"--start-spread \"\": must be a number from 0 to 0.99"});
+}
+
+TEST_F(Tuner, SaysBetweenWhatANumberMustBe) {
+  ExpectRefused(Run({"show", "mine", "--trial", "1x"}),
+                {"tuner show: --trial 1x: must be a whole number, 0 or more; see"});
+  ExpectRefused(Run({"show", "mine", "--trial", "-1"}),
+                {"--trial -1: must be a whole number, 0 or more"});
+  ExpectRefused(Run({"tell", "--value", "1", "--timeout", "0"}),
+                {"--timeout 0: must be a number above 0"});
+  ExpectRefused(Run({"logs", "mine", "0", "-n", "0"}), {"must be a whole number, 1 or more"});
+  ExpectRefused(Run({"simulate", "poolbench", "--slots", "0"}),
+                {"--slots 0: must be a whole number from 1 to 1048576"});
+  ExpectRefused(Run({"resume", "mine", "--trials", "0"}), {"--trials 0: must be 1 or more"});
+  ExpectRefused(Run({"resume", "mine", "--time-limit", "0"}),
+                {"--time-limit 0: must be more than 0 seconds"});
 }
 
 TEST_F(Tuner, RefusesAMissingArgument) { ExpectRefused(Run({"run"}), {"study", "--help"}); }
@@ -147,7 +185,12 @@ TEST_F(Tuner, RefusesACommandThatDoesNotExist) {
 }
 
 TEST_F(Tuner, RefusesZeroSlots) {
-  ExpectRefused(RunStudy(StudyText(), {"--slots", "0"}), {"--slots 0", "must be 1"});
+  for (const char* slots : {"0", "-1"}) {
+    ExpectRefused(RunStudy(StudyText(), {"--slots", slots}),
+                  {"--slots " + std::string(slots) + ": must be 1"});
+    ExpectRefused(RunStudy(StudyText(), {"--slots-per-gpu", slots}),
+                  {"--slots-per-gpu " + std::string(slots) + ": must be 1"});
+  }
   ExpectRefused(Run({"agent", "--join", "127.0.0.1:1", "--slots", "0"}), {"--slots 0"});
   ExpectRefused(Run({"serve", "--db", "x.db", "--stall-timeout", "0.5"}),
                 {"--stall-timeout 0.5: must be 1 or more seconds"});
@@ -221,15 +264,19 @@ class AwayOnce : public v1::Tuner::Service {
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
-  grpc::Status Tell(grpc::ServerContext*, const v1::TellRequest*, v1::TellResponse*) override {
+  grpc::Status Tell(grpc::ServerContext*, const v1::TellRequest* request,
+                    v1::TellResponse*) override {
+    step_ = request->step();
     return ++told_ == 1 ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "Socket closed")
                         : grpc::Status::OK;
   }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
   int told() const { return told_; }
+  std::int64_t step() const { return step_; }
 
  private:
   std::atomic<int> told_ = 0;
+  std::atomic<std::int64_t> step_ = -1;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
@@ -252,6 +299,18 @@ TEST_F(Tuner, TellIsRepeatedWhereThatCountsOnce) {
   EXPECT_EQ(outcome.exit_code, 3);
   EXPECT_THAT(outcome.errors, HasSubstr("Socket closed"));
   EXPECT_EQ(service.told(), 1) << "it would be two values";
+}
+
+TEST_F(Tuner, WholeNumbersAreDecimal) {
+  for (const auto& [text, step] : {std::pair("010", 10), {"008", 8}, {"+7", 7}}) {
+    const AwayOnce service;
+    const Outcome outcome = Run(
+        {"tell", "--value", "1", "--step", text, "--trial", "1", "--service", service.address()});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    EXPECT_EQ(service.step(), step);
+  }
+  ExpectRefused(Run({"tell", "--value", "1", "--step", "0x10", "--trial", "1"}),
+                {"--step 0x10: must be a whole number"});
 }
 
 TEST_F(Tuner, RunsAStudyAndLeavesItsRecord) {

@@ -23,6 +23,7 @@
 #include "tuner/cli/network_options.h"
 #include "tuner/cli/node_options.h"
 #include "tuner/cli/verb.h"
+#include "tuner/cli/views/text.h"
 
 namespace espalier {
 namespace {
@@ -137,8 +138,8 @@ ExitCode RunAgent(AgentArguments arguments) {
   if (!agent.ok()) {
     return Fail("agent", ExitCode::kBadInput, std::string(agent.status().message()));
   }
-  std::printf("node %s with %d slots joins %s\n", options->node_name.c_str(), options->slots,
-              options->service_address.c_str());
+  std::printf("node %s with %s joins %s\n", options->node_name.c_str(),
+              Count(options->slots, "slot").c_str(), options->service_address.c_str());
   std::fflush(stdout);
   std::atomic<bool> refused = false;
   std::thread signals([&] {

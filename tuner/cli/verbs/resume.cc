@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tuner/cli/connected_verb.h"
@@ -18,23 +19,23 @@ namespace {
 struct ResumeArguments {
   ServiceArguments service;
   std::string study;
-  std::int64_t max_trials = 0;  // 0: as it was
-  double time_limit_s = 0;      // likewise
+  std::optional<std::int64_t> max_trials;  // none: as it was
+  std::optional<double> time_limit_s;      // likewise
 };
 
 absl::StatusOr<ExitCode> Resume(Client& client, const ResumeArguments& arguments) {
-  if (arguments.max_trials < 0) {
+  if (arguments.max_trials && *arguments.max_trials < 1) {
     return absl::InvalidArgumentError(
-        fmt::format("--trials {}: must be 1 or more", arguments.max_trials));
+        fmt::format("--trials {}: must be 1 or more", *arguments.max_trials));
   }
-  if (!(arguments.time_limit_s >= 0)) {
+  if (arguments.time_limit_s && !(*arguments.time_limit_s > 0)) {
     return absl::InvalidArgumentError(
-        fmt::format("--time-limit {}: must be more than 0 seconds", arguments.time_limit_s));
+        fmt::format("--time-limit {}: must be more than 0 seconds", *arguments.time_limit_s));
   }
   v1::ResumeStudyRequest request;
   request.set_name(arguments.study);
-  request.set_max_trials(arguments.max_trials);
-  request.set_time_limit_s(arguments.time_limit_s);
+  if (arguments.max_trials) request.set_max_trials(*arguments.max_trials);
+  if (arguments.time_limit_s) request.set_time_limit_s(*arguments.time_limit_s);
   ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.ResumeStudy(request));
   std::printf("study %s is %s; %s\n", study.name().c_str(), StateName(study.state()).c_str(),
               TrialCounts(study).c_str());
