@@ -1,9 +1,13 @@
 """Parameters of a search space, as docs/search_spaces.md describes them. Each function returns a dict in NNI's format;
 a space is a dict of them, such as {"lr": space.loguniform(1e-5, 1), "layers": space.choice(1, 2, 3)}."""
+from espalier.errors import UsageError
 
 
 def choice(*options):
     """One of the options: numbers, strings, booleans, or dicts with a "_name" and parameters of their own."""
+    if len(options) == 1 and isinstance(options[0], (list, tuple)):
+        shown = ", ".join(map(repr, options[0][:3])) + (", ..." if len(options[0]) > 3 else "")
+        raise UsageError(f"choice takes its options one by one: choice({shown}), or choice(*options)")
     return {"_type": "choice", "_value": list(options)}
 
 

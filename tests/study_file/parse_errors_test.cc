@@ -48,6 +48,14 @@ TEST(ParseStudyErrors, ProposeTheNearestKey) {
   EXPECT_THAT(With(R"("metric": {"goal": 1})"), HasSubstr("Known: name, direction"));
 }
 
+TEST(ParseStudyErrors, ProposeTheKeyThatOtherTunersCallOtherwise) {
+  EXPECT_THAT(With(R"("num_samples": 20)"), HasSubstr(R"(unknown key, did you mean "trials"?)"));
+  EXPECT_THAT(With(R"("timeout": 60)"), HasSubstr(R"(did you mean "time_limit_s"?)"));
+  EXPECT_THAT(With(R"("n_jobs": 4)"), HasSubstr(R"(did you mean "max_concurrent_trials"?)"));
+  EXPECT_THAT(With(R"("mode": "max")"), HasSubstr(R"(did you mean "metric.direction"?)"));
+  EXPECT_THAT(With(R"("slots": {"mode": 1})"), HasSubstr("unknown key; Known: min, max"));
+}
+
 TEST(ParseStudyErrors, GiveLineAndColumnOfMalformedJson) {
   EXPECT_THAT(Refusal("{\n  \"name\": oops\n}"),
               AllOf(StartsWith("study.json: malformed JSON at line 2, column 1")));

@@ -13,6 +13,7 @@
 #include "tuner/base/check.h"
 #include "tuner/core/promise/promise.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/study_file/foreign_keys.h"
 #include "tuner/study_file/near_name.h"
 #include "tuner/study_file/study_file.h"
 #include "tuner/study_file/study_search_space.h"
@@ -185,8 +186,10 @@ absl::Status StudyReader::CheckKeys(std::string_view where, const Json& object,
   for (const auto& [key, value] : object.items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     std::string problem = "unknown key";
-    if (const std::string_view near = NearName(key, known); !near.empty()) {
-      absl::StrAppend(&problem, ", did you mean \"", std::string(near), "\"?");
+    std::string_view meant = where.empty() ? KeyOfForeign(key) : "";
+    if (meant.empty()) meant = NearName(key, known);
+    if (!meant.empty()) {
+      absl::StrAppend(&problem, ", did you mean \"", std::string(meant), "\"?");
     } else {
       absl::StrAppend(&problem, ";");
     }
