@@ -44,7 +44,8 @@ class Connection:
     """Speaks with one service, a request at a time; may be used from several threads."""
 
     def __init__(self, address, token="", tls_ca="", timeout_s=30.0):
-        url = urllib.parse.urlsplit(address if "://" in address else f"//{address}")
+        text = str(address)
+        url = urllib.parse.urlsplit(text if "://" in text else f"//{text}")
         self._host = url.hostname
         try:
             self._port = url.port
@@ -52,7 +53,7 @@ class Connection:
             self._port = None
         if url.scheme not in ("", "http", "https") or not self._host or not self._port or url.path.strip("/"):
             raise UsageError(f"address {address!r}: must be HOST:PORT of the service's HTTP endpoint "
-                             "(tuner serve --http), such as 127.0.0.1:7078")
+                             "(tuner serve --http), such as \"127.0.0.1:7078\", or a URL")
         self.address = url.netloc
         self._token = token
         found = _REPLICA_OR_USER_TOKEN.fullmatch(token)
@@ -78,7 +79,7 @@ class Connection:
             headers["Authorization"] = f"Bearer {self._token}"
         if key is not None:
             headers["Idempotency-Key"] = key
-        text = None if body is None else json.dumps(_words(body))
+        text = None if body is None else json.dumps(_words(plain(body)))
         with self._lock:
             status, kind, reply = self._exchange(method, target, text, headers)
         if status >= 400:
@@ -197,6 +198,21 @@ class Connection:
             why = f"speaks no TLS ({error.reason or error}), and {cause}: it is another service, or listens on " \
                   "loopback or with --plaintext"
         return UnreachableError(f"the service at {self.address} {why}", "FAILED_PRECONDITION")
+
+
+def plain(value):
+    """As it is in JSON: scalars of NumPy and torch are numbers, and tuples lists."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    try:
+        number = value.item() if hasattr(value, "item") else value
+        return json.loads(json.dumps(number))
+    except (TypeError, ValueError, RuntimeError) as error:  # of several numbers, or of none
+        raise UsageError(f"{value!r}: JSON has no {type(value).__name__}") from error
 
 
 def _words(value):

@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tests/e2e"))
 from harness import TUNER, TunerTest, wait_for  # noqa: E402
 
 import espalier  # noqa: E402
+import numpy  # noqa: E402
 from espalier import space  # noqa: E402
 
 SPACE = {"x": space.uniform(0, 1), "step": space.choice("a", "b")}
@@ -133,10 +134,10 @@ class Pool(ServiceTest):
 
     def test_trials_that_a_program_runs_itself(self):
         self.client.submit({"name": "asked", "ask_and_tell": True, "search_space": SPACE, "sampler": "random"})
-        self.client.enqueue("asked", {"x": 0.25}, {"why": "a guess"})
+        self.client.enqueue("asked", {"x": numpy.float32(0.25)}, {"why": "a guess"})
         trial = self.client.ask("asked")
         self.assertEqual((trial["parameters"]["x"], trial["user_attributes"]), (0.25, {"why": "a guess"}))
-        self.assertEqual(self.client.report(trial["trial_id"], 1, math.nan)["prune"], False)
+        self.assertEqual(self.client.report(trial["trial_id"], numpy.int64(1), numpy.float32(math.nan))["prune"], False)
         self.assertFalse(self.client.should_prune(trial["trial_id"])["prune"])
         self.client.attributes(trial["trial_id"], host="oak")
         told = self.client.acquire_slots(trial["trial_id"], 1, node="node")
@@ -204,7 +205,7 @@ class Addresses(ServiceTest):
             self.assertEqual(client.studies(), [])
 
     def test_bad_arguments(self):
-        for address in ("oak", "oak:port", "ftp://oak:1", "oak:1/path", ":7078"):
+        for address in ("oak", "oak:port", "ftp://oak:1", "oak:1/path", ":7078", 7078):
             with self.subTest(address), self.assertRaisesRegex(espalier.UsageError, "HOST:PORT"):
                 self.connect(address)
         with self.assertRaisesRegex(espalier.UsageError, "no tuner runs in"):
@@ -222,6 +223,8 @@ class Addresses(ServiceTest):
                              (self.write("bad.json", "{"), "bad.json")):
             with self.subTest(study), self.assertRaisesRegex(espalier.UsageError, wrong):
                 client.submit(study)
+        with self.assertRaisesRegex(espalier.UsageError, "JSON has no ndarray"):
+            client.enqueue("mine", {"x": numpy.ones(2)})
 
 
 class Strangers(ServiceTest):
