@@ -5,6 +5,7 @@ import sys
 from espalier._rows import has_ended, plain_state
 
 _MOST_ROWS = 15  # of the live table
+_MOST_WHY = 120  # characters of a failed trial's output
 _ROUTINE = ("trial", "state", "slots", "step")
 
 
@@ -47,6 +48,23 @@ def headline(details):
     return f"{study['name']}: {plain_state(study['state']).lower()}, {told}{best}"
 
 
+def why(trial):
+    """Why it has failed, or was ended: the reason and, of a failed one, the last line of its output that tells it."""
+    if trial["state"] not in ("TRIAL_FAIL", "TRIAL_PRUNED"):
+        return ""
+    told = _telling_line(trial["last_output"].splitlines()) if trial["state"] == "TRIAL_FAIL" else ""
+    told = told if len(told) <= _MOST_WHY else told[:_MOST_WHY - 3] + "..."
+    return ": ".join(part for part in (trial["reason"], told) if part)
+
+
+def _telling_line(lines):
+    """Of the last traceback the line with the error, else the last one that says something."""
+    heads = [i for i, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
+    within = lines[heads[-1] + 1:] if heads else []
+    error = next((line for line in within if line.strip() and not line[0].isspace()), "")
+    return error or next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
 def table(details, most=_MOST_ROWS):
     """Its heading and rows, as texts: what lives first, then the best."""
     study, trials = details["study"], details["trials"]
@@ -65,6 +83,9 @@ def table(details, most=_MOST_ROWS):
     rows = [[str(trial["number"]), plain_state(trial["state"]).lower(), str(trial["slots"] or ""),
              str(trial["step"] or ""), figure(trial["value"]), *(figure(trial["parameters"].get(n)) for n in names)]
             for trial in shown]
+    reasons = [why(trial) if trial["state"] == "TRIAL_FAIL" else "" for trial in shown]
+    if any(reasons):
+        return [*_ROUTINE, study["metric"], *names, "why"], [[*row, reason] for row, reason in zip(rows, reasons)]
     return [*_ROUTINE, study["metric"], *names], rows
 
 
@@ -84,6 +105,14 @@ def as_html(details, most=_MOST_ROWS):
 
 class _Display:
     """Shows nothing."""
+
+    _begun = False
+
+    def begin(self, heading):
+        """Says what runs, once it is known."""
+        if heading is not None and not self._begun:
+            self._begun = True
+            self.say(heading)
 
     def show(self, details):
         pass
@@ -112,8 +141,8 @@ class _Lines(_Display):
         study = details["study"]
         value = f" {study['metric']} {figure(trial['value'])}" if trial["value"] is not None else ""
         given = " ".join(f"{name}={figure(value)}" for name, value in trial["parameters"].items())
-        why = f" ({trial['reason']})" if trial["reason"] and trial["state"] != "TRIAL_COMPLETE" else ""
-        return f"trial {trial['number']} {plain_state(trial['state']).lower()}{value}  {given}{why}"
+        told = f" ({why(trial)})" if why(trial) else ""
+        return f"trial {trial['number']} {plain_state(trial['state']).lower()}{value}  {given}{told}"
 
     def say(self, text):
         print(text, flush=True)

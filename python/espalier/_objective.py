@@ -2,13 +2,16 @@
 import importlib.util
 import os
 import pathlib
+import shlex
 import sys
 import sysconfig
+import warnings
 
-from espalier import _call
+from espalier import _call, _functions
 from espalier.errors import UsageError
 
 _MOST_BYTES = 120_000  # the kernel takes 128 KiB for one variable of the environment
+_LARGE_BYTES = 10_000_000
 FILE = "objective.pkl"
 
 
@@ -29,21 +32,35 @@ def command_of(objective, python):
         where = _importable(objective)
         return [python, "-m", "espalier._call", where] if where else None
     if isinstance(objective, (list, tuple)) and objective:
-        return [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in objective]
+        words = [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in objective]
+        return _of_a_script(words, python) or words
     if isinstance(objective, (str, os.PathLike)):
         path = pathlib.Path(objective)
         if path.is_file():
             return [python, str(path.absolute())] if path.suffix == ".py" else [str(path.absolute())]
         if path.suffix == ".py" and len(str(objective).split()) == 1:
             raise UsageError(f"objective {str(objective)!r}: there is no such script in {os.getcwd()}")
-        return str(objective)  # split by the tuner, as a shell quotes words
+        try:
+            words = shlex.split(str(objective))
+        except ValueError:  # the tuner says what is wrong
+            words = []
+        return _of_a_script(words, python) or str(objective)  # split by the tuner, as a shell quotes words
     raise UsageError(f"objective {objective!r}: must be a function of the trial, the path of a script, or a command as "
                      "one text or a list of words")
 
 
+def _of_a_script(words, python):
+    """The command of a Python script with its arguments; None if the first word is no such file."""
+    if not words or not words[0].endswith(".py") or not os.path.isfile(words[0]):
+        return None
+    return [python, os.path.abspath(words[0]), *words[1:]]
+
+
 def in_file(pickled, python, folder):
     path = folder / FILE
-    path.write_bytes(pickled)
+    part = path.with_suffix(".part")
+    part.write_bytes(pickled)
+    os.replace(part, path)  # at once: a replica may be reading the former one
     return [python, "-m", "espalier._call", str(path)]
 
 
@@ -67,10 +84,24 @@ def pickled(objective):
                          "functions, is not installed: pip install cloudpickle (or 'espalier[notebook]'), or move the "
                          "function to a module") from error
     try:
-        return cloudpickle.dumps(objective)
+        sent = cloudpickle.dumps(objective)
     except Exception as error:
-        raise UsageError(f"objective {name_of(objective)!r} cannot be sent to another process ({error}): it refers to "
-                         "something that cannot be pickled; make that within the function") from error
+        what = _functions.unsendable(objective, cloudpickle.CloudPickler)
+        told = f": it refers to {what}: make it within the function" if what else \
+            f" ({error}): it refers to something that cannot be pickled; make that within the function"
+        raise UsageError(f"objective {name_of(objective)!r} cannot be sent to another process{told}") from error
+    if len(sent) > _LARGE_BYTES:
+        warnings.warn(f"the objective is {_functions.size(objective, len(sent), cloudpickle.dumps)}, which each replica "
+                      "reads: load it within the function", stacklevel=3)
+    return sent
+
+
+def is_another_version(objective, folder):
+    """Whether the function that an earlier run left in its folder has other code; False where that cannot be told."""
+    try:
+        return not _functions.same_code(_call.load(str(folder / FILE)), objective)
+    except Exception:  # there is none, or it was written by another Python
+        return False
 
 
 def _importable(objective):

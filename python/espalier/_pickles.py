@@ -18,17 +18,17 @@ def _explain(things, pickler, remedy):
     """The error for the first of `things`, by what they are called, that a pickler of that kind refuses; None: it
     takes each of them."""
     for what, value in things.items():
-        if _refusal(value, pickler) is not None:
-            path, found = _culprit(value, pickler)
+        if refusal(value, pickler) is not None:
+            path, found = culprit(value, pickler)
             shown = " ".join(repr(found).split())
             shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN - 3] + "..."
-            error = _refusal(found, pickler)
+            error = refusal(found, pickler)
             return UsageError(f"{what} cannot be pickled, for checkpoints and replicas that join: {path or 'it'} is "
                               f"{shown}, a {type(found).__name__} ({type(error).__name__}: {error}): {remedy}")
     return None
 
 
-def _refusal(value, pickler):
+def refusal(value, pickler):
     try:
         pickler(io.BytesIO()).dump(value)
     except Exception as error:  # whatever a value's own __reduce__ raises
@@ -36,7 +36,7 @@ def _refusal(value, pickler):
     return None
 
 
-def _culprit(value, pickler, path=""):
+def culprit(value, pickler, path=""):
     """Where in nested dicts, lists and tuples the first value is that is refused, and that value."""
     if isinstance(value, dict):
         parts = list(value.items())
@@ -45,6 +45,6 @@ def _culprit(value, pickler, path=""):
     else:
         parts = []
     for key, part in parts:
-        if _refusal(part, pickler) is not None:
-            return _culprit(part, pickler, f"{path}[{key!r}]")
+        if refusal(part, pickler) is not None:
+            return culprit(part, pickler, f"{path}[{key!r}]")
     return path, value

@@ -1,5 +1,6 @@
 """What `espalier.tune` returns."""
 from espalier import _display, _rows
+from espalier.errors import NotFoundError, UsageError
 
 
 class Result:
@@ -48,6 +49,22 @@ class Result:
     def dataframe(self, steps=False):
         """The same as a pandas DataFrame."""
         return _rows.dataframe(self.rows(steps))
+
+    def log_files(self, number):
+        """The files with what the trial's replicas have printed, the oldest replica first."""
+        if self.directory is None:
+            return []
+        found = (self.directory / "trials" / self.name / f"trial-{number}").glob("replica-*.log")
+        return sorted(found, key=lambda path: int(path.stem.partition("-")[2]))
+
+    def output(self, number):
+        """What the trial's replicas have printed."""
+        if not any(trial["number"] == number for trial in self.trials):
+            raise NotFoundError(f'study "{self.name}" has no trial {number}', "NOT_FOUND")
+        if self.directory is None:
+            raise UsageError(f"a service ran the study: espalier.Client(...).logs({self.name!r}, {number}) has the "
+                             "output of its trials")
+        return "".join(path.read_text(errors="replace") for path in self.log_files(number))
 
     def __repr__(self):
         return f"<espalier.Result {_display.headline(self._details)}>"

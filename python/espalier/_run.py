@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import time
 
 from espalier import _child, _objective, _tuner, client
-from espalier._http import read_json
+from espalier._http import plain, read_json
 from espalier.errors import EspalierError, NotFoundError, UnreachableError, UsageError
 
 _CHILD = str(pathlib.Path(_child.__file__).resolve())
@@ -17,6 +18,11 @@ _BAD_INPUT = 2  # what tuner exits with
 _LOOK_SHARE = 9  # times as long as a look takes passes until the next
 _LEAVE_S = 120  # for the trials of a study that has ended to give their slots back
 _SILENT_S = 60  # a service may be started again meanwhile
+_STUDY, _OUTPUT, _DATABASE = "study.json", "tuner.out", "espalier.db"
+# What `tuner run` says of its options and files, in the words of `tune`.
+_WORDING = (("start over with --fresh", "fresh=True starts over"),
+            ("choose another name in .* or another --dir", "give another name or directory"),
+            (r"metric\.direction", "direction"))
 _STOPPING = "stopping: trials save what they can (interrupt again: at once)"
 
 
@@ -28,6 +34,7 @@ def follow(run, display, every_s):
             began = time.monotonic()
             details = run.look()
             if details is not None:
+                display.begin(run.heading(details))
                 display.show(details)
             # Where a look takes long, because there are many trials, they are fewer.
             if run.ended(max(every_s, _LOOK_SHARE * (time.monotonic() - began))):
@@ -47,6 +54,10 @@ def folder_for(name, directory):
         path = pathlib.Path(directory).absolute()
         is_new = not path.exists()
         path.mkdir(parents=True, exist_ok=True)
+        # What is left of a run that ended before it had a database is not somebody else's.
+        if any(path.iterdir()) and not (path / _DATABASE).exists() and not (path / _OUTPUT).exists():
+            raise UsageError(f"directory {str(directory)!r}: holds other files and no study: want a new or an empty "
+                             "folder, or that of an earlier run")
         return path, name.given or name.otherwise, is_new
     runs = pathlib.Path("espalier-runs").absolute()
     if name.given:
@@ -61,19 +72,58 @@ def folder_for(name, directory):
             continue
 
 
-class LocalRun:
-    """A `tuner run` below this process. It stops when this process ends, in whatever way."""
+def earlier_study(tuner, directory, name):
+    """The study that an earlier run has left in its folder; None if there is none."""
+    if not (directory / _DATABASE).exists():
+        return None
+    done = _export(tuner, directory, name)
+    return read_json(done.stdout)["study"] if done.returncode == 0 else None
 
-    def __init__(self, tuner, study, directory, is_new, options):
+
+def _export(tuner, directory, name):
+    return subprocess.run([tuner, "export", name, "--db", str(directory / _DATABASE), "--format", "json"],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+
+def had_ended(earlier, study):
+    """Whether `study` is what it was before this run, because it was complete."""
+    return is_complete(earlier) and earlier["ended_at"] == study["ended_at"]
+
+
+def is_complete(study):
+    return study is not None and study["state"] == "STUDY_COMPLETE"
+
+
+class FormerFiles:
+    """What `tune` writes into a run's folder, as it was before: a run that is refused changes nothing there."""
+
+    def __init__(self, directory):
+        self._files = {path: path.read_bytes() if path.exists() else None
+                       for path in (directory / name for name in (_STUDY, _objective.FILE, _OUTPUT))}
+
+    def put_back(self):
+        for path, content in self._files.items():
+            if content is None:
+                path.unlink(missing_ok=True)
+            else:
+                path.write_bytes(content)
+
+
+class LocalRun:
+    """A `tuner run` below this process. It stops when this process ends, in whatever way. `former` is what its folder
+    held if that is not new."""
+
+    def __init__(self, tuner, study, directory, is_new, options, former=None):
         self.name = study["name"]
         self._tuner = tuner
         self._is_new = is_new
+        self._former = former
         self.directory = directory
-        path = directory / "study.json"
+        path = directory / _STUDY
         path.write_text(json.dumps(study, indent=1))
         self._before = self._service_file()
         self.service = None
-        self._output = open(directory / "tuner.out", "w+")
+        self._output = open(directory / _OUTPUT, "w+")
         environment = dict(os.environ, PYTHONPATH=_objective.search_path())
         self._process = _start([sys.executable, "-I", _CHILD, str(int(signal.SIGTERM)), str(os.getpid()), self._tuner,
                                 "run", str(path), "--dir", str(directory), *options], self._output, environment)
@@ -98,6 +148,17 @@ class LocalRun:
         except subprocess.TimeoutExpired:
             return False
 
+    def heading(self, details):
+        """What runs, and where; None before its slots are there."""
+        slots = details["pool"]["slots"]
+        if not slots and not details["trials"] and self._process.poll() is None:
+            return None
+        return f"{_heading(details, slots)}, in {self.directory}"
+
+    def how_to_go_on(self):
+        usual = pathlib.Path("espalier-runs").absolute() / self.name == self.directory
+        return f"tune(..., {f'name={self.name!r}' if usual else f'directory={str(self.directory)!r}'}) goes on"
+
     def stop(self):
         self._process.send_signal(signal.SIGINT)
 
@@ -105,12 +166,15 @@ class LocalRun:
         """Everything about the study, once it has ended."""
         code = self._process.returncode
         if code == _BAD_INPUT:
-            complaint = self._complaint().replace(f"{self.directory / 'study.json'}: ", "")
+            complaint = self._complaint().replace(f"{self.directory / _STUDY}: ", "")
             if self._is_new:  # nothing has begun in it
                 shutil.rmtree(self.directory)
+            elif self._former is not None:
+                self._former.put_back()
+            for theirs, ours in _WORDING:
+                complaint = re.sub(theirs, ours, complaint)
             raise UsageError(complaint)
-        done = subprocess.run([self._tuner, "export", self.name, "--db", str(self.directory / "espalier.db"),
-                               "--format", "json"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = _export(self._tuner, self.directory, self.name)
         if done.returncode != 0:
             raise EspalierError(self._complaint() or done.stderr.strip())
         details = read_json(done.stdout)
@@ -190,6 +254,14 @@ class ServiceRun:
         time.sleep(wait_s)
         return False
 
+    def heading(self, details):
+        slots = details["pool"]["slots"]
+        nobody = "" if slots else ", which has no slots yet: tuner agent --join HOST:PORT adds those of a machine"
+        return f"{_heading(details, slots)}, in the pool at {self._client.address}{nobody}"
+
+    def how_to_go_on(self):
+        return f"Client({self._client.address!r}).resume({self.name!r}) goes on"
+
     def stop(self):
         self._client.stop(self.name)
 
@@ -198,6 +270,13 @@ class ServiceRun:
 
     def close(self):
         self._client.close()
+
+
+def _heading(details, slots):
+    study = details["study"]
+    trials = study["max_trials"]
+    told = f": {trials} trial{'s' if trials > 1 else ''}" if trials else ""
+    return f"study {study['name']}{told}" + (f" on {slots} slot{'s' if slots > 1 else ''}" if slots else "")
 
 
 def _start(command, output, environment):
@@ -223,9 +302,5 @@ def tuner_program():
 
 
 def json_of(study):
-    """As it is in JSON, with numpy's scalars as numbers."""
-    def plain(value):
-        if hasattr(value, "item"):
-            return value.item()
-        raise UsageError(f"{value!r} in the study: JSON has no {type(value).__name__}")
-    return json.loads(json.dumps(study, default=plain))
+    """As it is in JSON."""
+    return json.loads(json.dumps(plain(study)))

@@ -3,6 +3,7 @@ import itertools
 import os
 import sys
 import typing
+import warnings
 
 from espalier import _display, _objective, _run
 from espalier._result import Result
@@ -57,6 +58,7 @@ def tune(objective, space, *, metric="value", direction="minimize", trials=None,
     spec = _run.json_of(spec)
     command = _objective.command_of(objective, python)
     sent = _objective.pickled(objective) if command is None else None
+    earlier = None  # what an earlier run has left of the study
     if address is not None:
         spec["command"] = command or _objective.in_environment(sent, python, spec)
         service = Client(address, token_file=token_file, tls_ca=tls_ca)
@@ -64,24 +66,43 @@ def tune(objective, space, *, metric="value", direction="minimize", trials=None,
     else:
         tuner = _run.tuner_program()
         folder, spec["name"], is_new = _run.folder_for(called, directory)
+        former = None if is_new else _run.FormerFiles(folder)
+        if not is_new and not fresh:
+            earlier = _run.earlier_study(tuner, folder, spec["name"])
+        if earlier is not None and command is None and _objective.is_another_version(objective, folder):
+            _say_another_version(earlier, folder)
         spec["command"] = command or _objective.in_file(sent, python, folder)
         options = [*(["--slots", str(slots)] if slots is not None else []), *(["--fresh"] if fresh else [])]
-        run = _run.LocalRun(tuner, spec, folder, is_new, options)
-    return _finish(run, _display.display_for(show))
+        run = _run.LocalRun(tuner, spec, folder, is_new, options, former)
+    return _finish(run, _display.display_for(show), earlier)
 
 
-def _finish(run, display):
+def _say_another_version(earlier, folder):
+    """A complete study would return what the former function came to; another one goes on with this function."""
+    told = f'study "{earlier["name"]}" in {folder} was run with another version of this function'
+    if _run.is_complete(earlier):
+        raise UsageError(f"{told}: fresh=True starts over, another name keeps both")
+    warnings.warn(f"{told}, and goes on with this one: fresh=True starts over", stacklevel=3)
+
+
+def _finish(run, display, earlier):
     try:
         try:
             _run.follow(run, display, _LOOK_S)
             details = run.details()
+            display.begin(run.heading(details))
             display.show(details)
         finally:
             display.finish()
     finally:
         run.close()
     result = Result(details, run.directory)
-    _raise_failure(result)
+    had_ended = _run.had_ended(earlier, result.study)
+    if had_ended:
+        display.say(f'study "{result.name}" had already ended: these are its results (fresh=True starts over)')
+    if result.state == "STOPPED":
+        display.say(f"stopped; {run.how_to_go_on()}")
+    _raise_failure(result, had_ended)
     return result
 
 
@@ -99,16 +120,20 @@ def _study(space, metric, direction, min_slots, max_slots, keys, **absent_or_giv
     return spec
 
 
-def _raise_failure(result):
+def _raise_failure(result, had_ended):
     """Where the study has failed, or all of its trials have."""
     failed = [trial for trial in result.trials if trial["state"] == "TRIAL_FAIL"]
     none_has_a_value = result.state == "COMPLETE" and result.best_trial is None and failed
     if result.state != "FAILED" and not none_has_a_value:
         return
     told = result.study["reason"] if result.state == "FAILED" else "none of its trials came to a value"
-    message = f'study "{result.name}" has failed: {told}'
+    earlier = " in an earlier run (fresh=True starts over)" if had_ended else ""
+    message = f'study "{result.name}" has failed{earlier}: {told}'
     if failed:
         last = failed[-1]
         printed = last["last_output"].strip()
         message += f"\ntrial {last['number']}: {last['reason']}" + (f"\n{printed}" if printed else "")
+        logs = result.log_files(last["number"])
+        if logs:
+            message += f"\nall of its output: {logs[-1]}"
     raise StudyError(message, result)

@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "tests/e2e"))
 from harness import BIN, LONG_S, PATIENCE_S, TunerTest, wait_for  # noqa: E402
 
 import espalier  # noqa: E402
-from espalier import space  # noqa: E402
+from espalier import _objective, space  # noqa: E402
 
 NOTEBOOK = ROOT / "examples/python_notebook/half_moons.ipynb"
 SPACE = {"x": space.uniform(0, 1)}
@@ -58,7 +58,8 @@ class Shown(TunerTest):
         nbclient.NotebookClient(notebook, timeout=LONG_S, startup_timeout=PATIENCE_S, kernel_name="python3",
                                 resources={"metadata": {"path": str(self.dir)}}).execute()
         tuned, best, frame, curves = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"][-4:]
-        table, = tuned  # renewed in its place
+        heading, table = tuned  # which is renewed in its place
+        self.assertIn("4 trials", heading.text)
         self.assertIn("4 of 4 ended: 4 complete", table.data["text/html"])
         self.assertEqual(table.data["text/html"].count("<td>complete</td>"), 4)
         self.assertGreater(float(re.match(r"\((0\.\d+),", best[0].data["text/plain"])[1]), 0.8)
@@ -113,8 +114,27 @@ class Shown(TunerTest):
         with self.assertRaisesRegex(espalier.UsageError, "too many to send"):
             espalier.tune(lambda trial: len(large), SPACE, trials=1, address=self.http)
         lock = threading.Lock()
-        with self.assertRaisesRegex(espalier.UsageError, "cannot be sent"):
+        with self.assertRaisesRegex(espalier.UsageError, "cannot be sent to another process: it refers to lock, a _thread"):
             espalier.tune(lambda trial: lock, SPACE, trials=1)
+
+    def test_a_function_that_has_changed_is_no_study_that_has_ended(self):
+        def tune(objective, **keys):
+            return espalier.tune(objective, SPACE, slots=1, sampler="random", name="same", show=False, trials=1, **keys)
+
+        self.assertEqual(tune(lambda trial: 1.0).best_value, 1)
+        self.assertEqual(tune(lambda trial: 1.0).best_value, 1)
+        sent = (self.dir / "espalier-runs/same/objective.pkl").read_bytes()
+        with self.assertRaisesRegex(espalier.UsageError, "was run with another version of this function: fresh=True"):
+            tune(lambda trial: 2.0)
+        with self.assertRaisesRegex(espalier.UsageError, "max_step"):
+            tune(lambda trial: 1.0, max_step=0)
+        self.assertEqual((self.dir / "espalier-runs/same/objective.pkl").read_bytes(), sent)
+        self.assertEqual(tune(lambda trial: 2.0, fresh=True).best_value, 2)
+
+    def test_large_functions_are_warned_of(self):
+        data = bytes(20_000_000)
+        with self.assertWarnsRegex(UserWarning, r"the objective is 20 MB with what it refers to \(data: 20 MB\), which"):
+            _objective.pickled(lambda trial: len(data))
 
     def in_terminal(self, first=""):
         """What a program prints to one of 30 lines with 120 columns."""

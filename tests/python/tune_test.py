@@ -3,9 +3,11 @@ import contextlib
 import io
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
+import threading
 import unittest
 import unittest.mock
 
@@ -15,7 +17,7 @@ from harness import BIN, TunerTest, kill, processes, wait_for  # noqa: E402
 
 import espalier  # noqa: E402
 import objectives  # noqa: E402
-from espalier import space  # noqa: E402
+from espalier import _functions, _run, space  # noqa: E402
 
 SPACE = {"x": space.uniform(0, 1)}
 TRIAL = '#!/bin/sh\ntuner tell --step 1 --value "$ESPALIER_PARAM_X"\n'
@@ -68,7 +70,9 @@ class OfThisMachine(TuneTest):
         self.assertEqual([(row["trial"], row["step"], row["value"]) for row in steps],
                          [(0, 1, 11), (0, 2, 12), (1, 1, 11), (1, 2, 12)])
         self.assertTrue(all(row["extra.twice"] == 2 * row["x"] for row in steps))
-        self.assertEqual(sorted(line.split()[1] for line in shown.splitlines()), ["0", "1"])
+        heading, *ended = shown.splitlines()
+        self.assertRegex(heading, f"^study quadratic: 2 trials( on 2 slots)?, in {self.dir}/espalier-runs/quadratic$")
+        self.assertEqual(sorted(line.split()[1] for line in ended), ["0", "1"])
         self.assertIn(f"loss {result.best_value:.6g}", shown)
         self.assertEqual(result.directory, self.dir / "espalier-runs/quadratic")
         self.assertTrue((result.directory / "report.html").exists())
@@ -82,10 +86,18 @@ class OfThisMachine(TuneTest):
         self.assertLess(result.best_value, 0.1)
 
     def test_all_trials_fail(self):
-        with self.assertRaises(espalier.StudyError) as caught:
-            self.tune(objectives.broken, trials=1, max_restarts=0)
-        self.assertRegex(str(caught.exception), r"(?s)trial 0: .*x is 0\.\d+.*ValueError: on purpose")
-        self.assertEqual([trial["state"] for trial in caught.exception.result.trials], ["TRIAL_FAIL"])
+        with contextlib.redirect_stdout(io.StringIO()) as out, self.assertRaises(espalier.StudyError) as caught:
+            espalier.tune(objectives.broken, SPACE, trials=1, max_restarts=0, slots=1)
+        self.assertRegex(out.getvalue(), r"(?m)^trial 0 fail  x=0\.\d+ \(exited with code 1: ValueError: on purpose\)$")
+        result = caught.exception.result
+        log = self.dir / "espalier-runs/broken/trials/broken/trial-0/replica-1.log"
+        self.assertRegex(str(caught.exception), r"(?s)trial 0: .*x is 0\.\d+.*ValueError: on purpose\n"
+                                                f"all of its output: {log}$")
+        self.assertEqual([trial["state"] for trial in result.trials], ["TRIAL_FAIL"])
+        self.assertEqual(result.output(0), log.read_text())
+        self.assertRegex(result._repr_html_(), "<th>why</th>.*<td>exited with code 1: ValueError: on purpose</td>")
+        with self.assertRaisesRegex(espalier.NotFoundError, "has no trial 1"):
+            result.output(1)
 
     def test_scripts_and_commands(self):
         script = self.write("script.py", "import os, subprocess\n"
@@ -98,17 +110,38 @@ class OfThisMachine(TuneTest):
         self.assertEqual(result.directory.parent, self.dir / "espalier-runs")
         self.assertEqual(result.name, "trial-2")  # "sh" before; "script" and "script-2"
 
+    def test_a_python_script_gets_its_arguments(self):
+        self.write("script.py", "import subprocess, sys\n"
+                                "subprocess.run(['tuner', 'tell', '--step', '1', '--value', sys.argv[2]], check=True)\n")
+        for objective in (["script.py", "--value", 7], "script.py --value '7'"):
+            with self.subTest(objective):
+                self.assertEqual(self.tune(objective, trials=1, show=False)[0].best_value, 7)
+
     def test_an_earlier_run_is_taken_up_by_its_name(self):
         program = self.program()
-        first, _ = self.tune([program], name="mine", trials=1)
-        again, _ = self.tune([program], name="mine", trials=1)
+        first, shown = self.tune([program], name="mine", trials=1)
+        self.assertNotIn("already ended", shown)
+        again, shown = self.tune([program], name="mine", trials=1)
         self.assertEqual(again.trials, first.trials)
-        with self.assertRaisesRegex(espalier.UsageError, "another definition"):
-            self.tune([program], name="mine", trials=3)
+        self.assertIn('study "mine" had already ended: these are its results (fresh=True starts over)', shown)
+        spec = (first.directory / "study.json").read_text()
+        with self.assertRaisesRegex(espalier.UsageError, "fresh=True starts over"):
+            self.tune([program], {"x": space.uniform(0, 2)}, name="mine", trials=1)
+        self.assertEqual((first.directory / "study.json").read_text(), spec)
         fresh, _ = self.tune([program], name="mine", trials=3, fresh=True)
         self.assertEqual(len(fresh.trials), 3)
         elsewhere, _ = self.tune([program], directory=self.dir / "there/run", trials=1)
         self.assertEqual(elsewhere.directory, self.dir / "there/run")
+
+    def test_files_of_others_are_left_alone(self):
+        precious = pathlib.Path(self.write("study.json", "precious"))
+        with self.assertRaisesRegex(espalier.UsageError, "holds other files and no study"):
+            self.tune([self.program()], directory=self.dir)
+        self.assertEqual(precious.read_text(), "precious")
+        (self.dir / "empty").mkdir()
+        with self.assertRaisesRegex(espalier.UsageError, "slots"):
+            self.tune([self.program()], directory="empty", slots=0)
+        self.assertEqual(list((self.dir / "empty").iterdir()), [])
 
     def test_what_cannot_be_run_is_said(self):
         program = self.program()
@@ -118,6 +151,8 @@ class OfThisMachine(TuneTest):
                              ("absent", {"objective": ["./absent"]}), ("max_stepp.*max_step", {"max_stepp": 3}),
                              ("at least 3 slots", {"min_slots": 3}),
                              ("name", {"name": "../x"}), ("minimize", {"direction": "up"}),
+                             ('did you mean "direction"', {"mode": "max"}),
+                             ("trials", {"num_samples": 4}),
                              ("of the trial", {"objective": 7}),
                              ("no such script", {"objective": "absent.py"}), ("JSON", {"target": object()})):
             with self.subTest(keys), self.assertRaisesRegex(espalier.UsageError, wanted):
@@ -133,6 +168,31 @@ class OfThisMachine(TuneTest):
         with unittest.mock.patch.dict(sys.modules, cloudpickle=None):
             with self.assertRaisesRegex(espalier.UsageError, "pip install cloudpickle"):
                 self.tune(lambda trial: 1.0)
+
+    def test_another_version_of_a_function_is_told_from_the_former(self):
+        one, other = (lambda trial, lock=None: len(seen) + 1), (lambda trial, lock=None: len(seen) + 2)
+        seen = []
+        self.assertTrue(_functions.same_code(one, one))
+        self.assertFalse(_functions.same_code(one, other))
+        calls = [lambda trial, f=f: f(trial) for f in (one, other, one)]
+        self.assertFalse(_functions.same_code(calls[0], calls[1]))  # in what it calls
+        self.assertTrue(_functions.same_code(calls[0], calls[2]))
+        self.assertTrue(_functions.same_code(lambda: seen, lambda: seen), "the place in the file is no difference")
+
+    def test_what_cannot_be_pickled_is_named(self):
+        lock, held = threading.Lock(), {"locks": [threading.Lock()]}
+
+        def helper():
+            return lock
+
+        for function, name in ((lambda trial: lock, "^lock"), (lambda trial: held, r"^held\['locks'\]\[0\]"),
+                               (lambda trial: helper(), "^helper, which refers to lock"),
+                               (lambda trial, given=lock: given, "^given")):
+            with self.subTest(name):
+                self.assertRegex(_functions.unsendable(function, pickle.Pickler), name + ", a _thread.lock .cannot pickle")
+        data = bytes(3_000_000)
+        self.assertEqual(_functions.size(lambda trial: data, 3_000_100, pickle.dumps),
+                         "3 MB with what it refers to (data: 3 MB)")
 
 
 class Interrupted(TuneTest):
@@ -169,6 +229,7 @@ class Interrupted(TuneTest):
         process.send_signal(signal.SIGINT)
         self.finish(process)
         self.assertIn("stopping: trials save what they can", self.output(process))
+        self.assertIn("stopped; tune(..., name='mine') goes on", self.output(process))
         self.assertIn("RESULT STOPPED 3 0.5", self.output(process))
         self.assertEqual(self.trials(), [])
 
@@ -198,6 +259,7 @@ class Interrupted(TuneTest):
         self.reported(process, address=self.http)
         process.send_signal(signal.SIGINT)
         self.finish(process)
+        self.assertIn(f"stopped; Client('{self.http}').resume('mine') goes on", self.output(process))
         self.assertIn("RESULT STOPPED 3 0.5", self.output(process))
         self.assertEqual(self.trials(), [])
 
@@ -205,10 +267,20 @@ class Interrupted(TuneTest):
 class OfAService(TuneTest):
     def test_runs_in_its_pool(self):
         self.serve(self.dir / "pool.db")
+        service = espalier.Client(self.http)
+        self.addCleanup(service.close)
+        told = service.submit({"name": "asked", "ask_and_tell": True})
+        self.assertIn("has no slots yet: tuner agent --join",
+                      _run.ServiceRun("asked", service).heading({"study": told, "pool": service.pool()}))
+        service.delete(service.stop("asked")["name"])
         self.agent(2)
+        wait_for(lambda: service.pool()["slots"] == 2, "the agent to join")
         first, shown = self.tune([self.program()], slots=None, address=self.http)
         self.assertEqual((first.name, first.state, first.directory), ("trial", "COMPLETE", None))
         self.assertIn("trial 1 complete loss", shown)
+        self.assertIn(f"study trial: 2 trials on 2 slots, in the pool at {self.http}\n", shown)
+        with self.assertRaisesRegex(espalier.UsageError, r"Client\(...\).logs\('trial', 0\)"):
+            first.output(0)
         second, _ = self.tune(objectives.quadratic, slots=None, address=self.http, trials=1, name="named",
                               env={"PYTHONPATH": f"{ROOT / 'tests/python'}:{os.environ['PYTHONPATH']}"})
         self.assertAlmostEqual(second.best_value, (second.best_parameters["x"] - 0.3) ** 2, places=9)

@@ -72,7 +72,8 @@ class Train(TunerTest):
         self.assertEqual([t["state"] for t in theirs], ["TRIAL_PRUNED", "TRIAL_FAIL", "TRIAL_COMPLETE"])
         self.assertIn("Optuna's pruner ended trial 0", theirs[0]["reason"])
         self.assertEqual([json.loads(t["user_attributes"]["optuna_trial"]) for t in theirs], [0, 1, 2])
-        with self.assertRaisesRegex(espalier.optuna.TrainError, "(?s)/3 has failed: .*3.*x is 1.5"):
+        with self.assertRaisesRegex(espalier.optuna.TrainError, "(?s)/3 has failed: .*3.*x is 1.5\n"
+                                    r"all of its output: tuner logs optuna-our_study-\w+ 3$"):
             study.enqueue_trial({"x": 1.5})
             study.optimize(objective, n_trials=1)
 

@@ -168,7 +168,9 @@ class _PoolTrial:
             if record.state == PRUNED:
                 raise optuna.TrialPruned(f"{self.name} was ended: {record.reason}")
             if record.state == FAIL:
-                raise TrainError(f"{self.name} has failed: {record.reason}{self._last_words()}")
+                study, _, number = self.name.rpartition("/")
+                raise TrainError(f"{self.name} has failed: {record.reason}{self._last_words()}\n"
+                                 f"all of its output: tuner logs {study} {number}")
             if reported and trial.should_prune():
                 raise optuna.TrialPruned(f"at step {max(reported)}")
             time.sleep(POLL_S)
