@@ -166,6 +166,7 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   TunerState state;
   Study& study = state.studies[StudyId(1)];
   study.id = StudyId(1);
+  study.created = Time{1'700'000'000'000'001};
   study.spec.name = "mnist";
   study.spec.command = {"train", "--fast"};
   study.spec.environment = {{"OMP_NUM_THREADS", "1"}};
@@ -193,6 +194,7 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   EXPECT_EQ(start.environment().at("ESPALIER_DIRECTION"), "minimize");
   EXPECT_EQ(start.parameters_json(), ToJson(trial.parameters));
   EXPECT_EQ(start.study(), "mnist");
+  EXPECT_EQ(start.study_identity(), "1-1700000000000001");
   EXPECT_EQ(start.trial_number(), 3);
   EXPECT_EQ(start.checkpoint(), "/runs/3.pt");
   EXPECT_FALSE(start.own_interpreter());

@@ -44,12 +44,11 @@ class DirectTuner final : public Tuner {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::string> ReadOutput(NodeId node, const std::string& study,
-                                         std::int64_t trial_number,
+  absl::StatusOr<std::string> ReadOutput(NodeId node, const TrialName& trial,
                                          std::int64_t max_bytes) override {
     const auto text = output.find(node);
-    if (text == output.end()) return Tuner::ReadOutput(node, study, trial_number, max_bytes);
-    return study + "/" + std::to_string(trial_number) + ": " + text->second;
+    if (text == output.end()) return Tuner::ReadOutput(node, trial, max_bytes);
+    return trial.study + "/" + std::to_string(trial.number) + ": " + text->second;
   }
 
   View view() const { return {core, now, pids, gpus, folders, hosts}; }

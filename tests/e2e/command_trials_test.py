@@ -132,6 +132,21 @@ while [ "$told" ] || [ ! -e {self.dir}/told ]; do sleep 0.05; done
         done = self.run_tuner("run", changed, "--dir", self.dir / "run", code=2)
         self.assertIn("--fresh", done.stderr)
 
+    def test_in_memory_nothing_of_another_run_is_taken_or_changed(self):
+        run = self.dir / "run"
+        script = self.write("trial.sh", "#!/bin/sh\nls $ESPALIER_CHECKPOINT_DIR; touch $ESPALIER_CHECKPOINT_DIR/ck\n"
+                            "tuner tell --final --value 1 >/dev/null\n", 0o755)
+        arguments = ("run", self.study([script], trials=1), "--dir", run, "--slots", 1)
+        self.run_tuner(*arguments)
+        report = (run / "report.html").stat().st_mtime_ns
+        for _ in range(2):
+            done = self.run_tuner(*arguments, "--memory")
+            self.assertIn(f"report: {run}/memory/report.html", done.stdout)
+            logs = list((run / "memory/trials/e2e/trial-0").glob("replica-*.log"))
+            self.assertEqual([log.read_text() for log in logs], [""])
+        self.assertEqual((run / "report.html").stat().st_mtime_ns, report)
+        self.assertEqual(self.run_tuner("logs", "e2e", 0, "--dir", run).stdout, "")
+
     def test_http_listener(self):
         study = self.study([self.script(steps=100_000, pause="sleep 0.1")], trials=1)
         run = self.start("run", study, "--dir", self.dir / "run", "--slots", 1, "--http", "127.0.0.1:0")

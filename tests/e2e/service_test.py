@@ -124,6 +124,22 @@ class Service(TunerTest):
         record = self.export("--service", self.grpc)
         self.assertEqual([t["state"] for t in record["trials"]], ["TRIAL_COMPLETE"] * 4)
 
+    def test_a_study_with_the_name_of_a_removed_one_begins_anew(self):
+        self.serve(self.dir / "pool.db")
+        self.agent(1)
+        script = self.write("trial.sh", "#!/bin/sh\nls $ESPALIER_CHECKPOINT_DIR; echo of seed $1\n"
+                            "touch $ESPALIER_CHECKPOINT_DIR/ck; tuner tell --final --value 1 >/dev/null\n", 0o755)
+        for seed in ("1", "2"):
+            study = self.study([script, seed], trials=1, seed=int(seed))
+            self.run_tuner("submit", study, "--service", self.grpc, "--wait")
+            self.assertEqual(self.run_tuner("logs", "e2e", 0, "--service", self.grpc).stdout, f"of seed {seed}\n")
+            wait_for(lambda: not any(t["slots"] for t in self.export("--service", self.grpc)["trials"]),
+                     "the slot to be given back")
+            self.run_tuner("rm", "e2e", "--service", self.grpc)
+        folders = sorted(path.name for path in (self.dir / "agent-node/e2e").iterdir())
+        self.assertEqual(len(folders), 2, folders)
+        self.assertRegex(folders[1], r"^trial-0\.old-1-\d+$")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -7,20 +7,44 @@
 
 #include "trial_runner/agent/agent_loop.h"
 #include "trial_runner/agent/last_output.h"
+#include "tuner/base/trial_folder.h"
 
 namespace espalier {
+
+absl::Status AgentLoop::ClaimFolders(const TrialName& trial) const {
+  for (const std::string& directory : {options_.directory, options_.shared_directory}) {
+    if (directory.empty()) continue;
+    ESPALIER_ASSIGN_OR_RETURN(const std::string moved, ClaimTrialFolder(directory, trial));
+    if (moved.empty()) continue;
+    spdlog::info("files of an earlier study \"{}\" were moved to {}", trial.study, moved);
+  }
+  return absl::OkStatus();
+}
 
 void AgentLoop::StartReplica(v1::StartReplica start) {
   const std::int64_t id = start.replica_id();
   if (unfinished_.contains(id) || ended_.contains(id)) return;  // commands may arrive twice
   if (stopping_) return;
   unfinished_.emplace(id, IdentityOf(start));
+  const absl::Status claimed =
+      ClaimFolders({start.study(), start.study_identity(), start.trial_number()});
+  if (!claimed.ok()) {
+    return NotStarted(start, std::string(claimed.message()), CheckpointFailure::kNone);
+  }
   if (!start.has_from() || keeper_.IsHere(start)) return BeginReplica(start);
   const absl::Status fetches = keeper_.Fetch(start);
   if (!fetches.ok()) {
     return NotStarted(start, std::string(fetches.message()), CheckpointFailure::kMissing);
   }
   fetching_.emplace(id, std::move(start));
+}
+
+// Where the folder cannot be claimed, the copy fails as well, and the service is told of that.
+void AgentLoop::CopyCheckpoint(const v1::CopyCheckpoint& copy) {
+  const absl::Status claimed =
+      ClaimFolders({copy.study(), copy.study_identity(), copy.trial_number()});
+  if (!claimed.ok()) spdlog::warn("{}", std::string(claimed.message()));
+  keeper_.Copy(copy);
 }
 
 void AgentLoop::BeginReplica(const v1::StartReplica& start) {

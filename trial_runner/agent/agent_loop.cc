@@ -349,7 +349,7 @@ void AgentLoop::Obey(const v1::ServiceMessage& message) {
     case v1::ServiceMessage::kAllowRead:
       return keeper_.Allow(message.allow_read());
     case v1::ServiceMessage::kCopy:
-      return keeper_.Copy(message.copy());
+      return CopyCheckpoint(message.copy());
     case v1::ServiceMessage::kDrop:
       return keeper_.Drop(message.drop());
     case v1::ServiceMessage::kEndSpares:
@@ -376,9 +376,10 @@ void AgentLoop::SendOutput(const v1::ReadOutput& request) {
   const std::int64_t most = std::clamp<std::int64_t>(request.max_bytes(), 0, kMaxTrialOutput_bytes);
   v1::AgentMessage message;
   message.mutable_output()->set_request(request.request());
-  message.mutable_output()->set_text(
-      TrialOutput(TrialFolder(options_.directory, request.study(), request.trial_number()),
-                  static_cast<std::size_t>(most)));
+  message.mutable_output()->set_text(TrialOutput(
+      FindTrialFolder(options_.directory,
+                      {request.study(), request.study_identity(), request.trial_number()}),
+      static_cast<std::size_t>(most)));
   stream_->Send(stream_number_, message);
 }
 

@@ -26,6 +26,7 @@
 #include "trial_runner/agent/spare_pool.h"
 #include "trial_runner/agent/trial_proxy.h"
 #include "trial_runner/agent/zygotes/zygotes.h"
+#include "tuner/base/trial_folder.h"
 
 namespace espalier {
 
@@ -115,6 +116,10 @@ class AgentLoop : public Agent {
   void SendEvents();
   void SetConnected(bool connected);
 
+  // Makes the folders of the trial's files its own, wherever this agent keeps them: before anything
+  // of the trial is put there.
+  absl::Status ClaimFolders(const TrialName& trial) const;
+  void CopyCheckpoint(const v1::CopyCheckpoint& copy);
   void StartReplica(v1::StartReplica start);
   // Starts the replica, whose checkpoint is here.
   void BeginReplica(const v1::StartReplica& start);

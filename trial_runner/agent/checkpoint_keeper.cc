@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "trial_runner/agent/checkpoints/checkpoint_damage.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
+#include "tuner/base/trial_folder.h"
 
 namespace espalier {
 namespace {
@@ -158,10 +159,7 @@ void CheckpointKeeper::Drop(const v1::DropCheckpoints& drop) const {
   if (store_->shared()) return;
   const fs::path folder = store_->FolderOf(drop.study(), drop.trial_number());
   RemoveCopies(folder.string());
-  // Those with logs or parameters stay.
-  std::error_code ignored;
-  fs::remove(folder.parent_path(), ignored);
-  fs::remove(folder.parent_path().parent_path(), ignored);
+  RemoveEmptyTrialFolder(folder.parent_path().string());  // those with logs or parameters stay
 }
 
 bool CheckpointKeeper::Complete(const v1::StartReplica& start, v1::CheckpointSaved& saved) const {

@@ -230,6 +230,7 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
                                 ? study.spec.space.NestedJson(trial->second.parameters)
                                 : verbatim->second);
   start.set_study(study.spec.name);
+  start.set_study_identity(IdentityOf(study));
   start.set_trial_number(trial->second.number);
   if (command.joins) return message;
   start.set_checkpoint(trial->second.checkpoint);
@@ -245,7 +246,9 @@ v1::ServiceMessage ToMessage(const CopyCheckpointCommand& command, const TunerSt
   copy.set_trial_id(command.trial.value);
   // Else it was deleted in the same batch.
   if (const auto trial = state.trials.find(command.trial); trial != state.trials.end()) {
-    copy.set_study(state.studies.at(trial->second.study).spec.name);
+    const Study& study = state.studies.at(trial->second.study);
+    copy.set_study(study.spec.name);
+    copy.set_study_identity(IdentityOf(study));
     copy.set_trial_number(trial->second.number);
   }
   Fill(command.what, NamesOf(command.sources, state), *copy.mutable_from());

@@ -17,8 +17,7 @@ struct Places {
     std::string name;
     std::string folder;  // empty: the node's agent has not been here since the service started
   };
-  std::string study;
-  std::int64_t trial_number = 0;
+  TrialName trial;
   std::vector<Place> places;
 };
 
@@ -32,7 +31,7 @@ absl::StatusOr<Places> PlacesOf(TrialId id, const View& view) {
         "trial ", trial->second.number, " of study \"", study.spec.name,
         "\" is run by its client, who has what it prints: the pool's own trials are kept here"));
   }
-  Places out{study.spec.name, trial->second.number, {}};
+  Places out{{study.spec.name, IdentityOf(study), trial->second.number}, {}};
   std::set<NodeId> seen;
   for (const SlotSpan& span : trial->second.spans) {
     for (const Slot& slot : span.slots) {
@@ -61,12 +60,12 @@ absl::StatusOr<v1::TrialOutput> GetTrialOutput(Tuner& tuner,
   if (!trial.ok()) return trial.status();
   if (trial->places.empty()) {
     return absl::NotFoundError(
-        absl::StrCat("trial ", trial->trial_number, " has not started: it has no output yet"));
+        absl::StrCat("trial ", trial->trial.number, " has not started: it has no output yet"));
   }
   std::string text;
   std::string missing;
   for (const Places::Place& place : trial->places) {
-    const auto part = tuner.ReadOutput(place.node, trial->study, trial->trial_number, most);
+    const auto part = tuner.ReadOutput(place.node, trial->trial, most);
     if (part.ok()) {
       if (trial->places.size() > 1) absl::StrAppend(&text, "==> node ", place.name, " <==\n");
       text += *part;
@@ -78,7 +77,7 @@ absl::StatusOr<v1::TrialOutput> GetTrialOutput(Tuner& tuner,
   }
   if (text.empty() && !missing.empty()) {
     return absl::NotFoundError(
-        absl::StrCat("the output of trial ", trial->trial_number, " is ", missing));
+        absl::StrCat("the output of trial ", trial->trial.number, " is ", missing));
   }
   if (!missing.empty()) absl::StrAppend(&text, "\n(more is ", missing, ")\n");
   if (std::ssize(text) > most) text.erase(0, text.size() - static_cast<std::size_t>(most));

@@ -9,6 +9,7 @@
 #include "tuner/base/clock.h"
 #include "tuner/base/ids.h"
 #include "tuner/base/status.h"
+#include "tuner/base/trial_folder.h"
 #include "tuner/core/core.h"
 
 namespace espalier {
@@ -57,11 +58,10 @@ class Tuner {
     if (!Read([&look](const View& view) { look(&view); }).ok()) look(nullptr);
   }
 
-  // The newest part of what the processes of a study's trial have printed on the node, at most so
-  // many bytes. Asks its agent and waits, but not for long. UNAVAILABLE: the agent is not
+  // The newest part of what the processes of a trial have printed on the node, at most so many
+  // bytes. Asks its agent and waits, but not for long. UNAVAILABLE: the agent is not
   // connected, or does not answer. Must not be called on the owner's thread.
-  virtual absl::StatusOr<std::string> ReadOutput(NodeId /*node*/, const std::string& /*study*/,
-                                                 std::int64_t /*trial_number*/,
+  virtual absl::StatusOr<std::string> ReadOutput(NodeId /*node*/, const TrialName& /*trial*/,
                                                  std::int64_t /*max_bytes*/) {
     return absl::UnavailableError("no agent is connected");
   }

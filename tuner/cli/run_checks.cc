@@ -99,9 +99,11 @@ absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
     ESPALIER_ASSIGN_OR_RETURN(plan.token, ReadToken(arguments.token_file));
   }
   std::error_code error;
-  const fs::path directory = arguments.directory.empty()
-                                 ? fs::path("espalier-runs") / FolderOf(plan.spec.name)
-                                 : fs::path(arguments.directory);
+  fs::path directory = arguments.directory.empty()
+                           ? fs::path("espalier-runs") / FolderOf(plan.spec.name)
+                           : fs::path(arguments.directory);
+  // The directory itself is that of a run that is kept.
+  if (arguments.memory) directory /= "memory";
   plan.directory = fs::absolute(directory, error).lexically_normal().string();
   ESPALIER_RETURN_IF_ERROR(MakeDirectory(plan.directory));
   if (arguments.fresh) {

@@ -109,10 +109,9 @@ class DatabaseSource : public StudySource, private Tuner {
               .hosts = hosts_});
     return absl::OkStatus();
   }
-  absl::StatusOr<std::string> ReadOutput(NodeId, const std::string& study,
-                                         std::int64_t trial_number,
+  absl::StatusOr<std::string> ReadOutput(NodeId, const TrialName& trial,
                                          std::int64_t max_bytes) override {
-    const std::string folder = TrialFolder(trials_, study, trial_number);
+    const std::string folder = FindTrialFolder(trials_, trial);
     if (!Exists(folder)) {
       return absl::UnavailableError("no service is asked, and there is no folder " + folder);
     }

@@ -257,12 +257,13 @@ void Agents::NoteCheckpointServer(const std::shared_ptr<AgentSession>& session,
   checkpoint_servers_[node] = {server.address(), server.certificate(), server.error()};
 }
 
-absl::StatusOr<std::string> Agents::ReadOutput(NodeId node, const std::string& study,
-                                               std::int64_t trial_number, std::int64_t max_bytes) {
+absl::StatusOr<std::string> Agents::ReadOutput(NodeId node, const TrialName& trial,
+                                               std::int64_t max_bytes) {
   v1::ServiceMessage message;
   v1::ReadOutput& wanted = *message.mutable_read_output();
-  wanted.set_study(study);
-  wanted.set_trial_number(trial_number);
+  wanted.set_study(trial.study);
+  wanted.set_study_identity(trial.study_identity);
+  wanted.set_trial_number(trial.number);
   wanted.set_max_bytes(max_bytes);
   std::shared_ptr<AgentSession> session;
   std::future<std::string> text;

@@ -92,10 +92,10 @@ void Loop::ReadThen(std::function<void(const View*)> look) {
   if (!Enqueue(item, IfFull::kRefuse).ok()) std::get<ReadItem>(item).look(nullptr);
 }
 
-absl::StatusOr<std::string> Loop::ReadOutput(NodeId node, const std::string& study,
-                                             std::int64_t trial_number, std::int64_t max_bytes) {
-  if (!options_.read_output) return Tuner::ReadOutput(node, study, trial_number, max_bytes);
-  return options_.read_output(node, study, trial_number, max_bytes);
+absl::StatusOr<std::string> Loop::ReadOutput(NodeId node, const TrialName& trial,
+                                             std::int64_t max_bytes) {
+  if (!options_.read_output) return Tuner::ReadOutput(node, trial, max_bytes);
+  return options_.read_output(node, trial, max_bytes);
 }
 
 // `item` is untouched where it is not taken.

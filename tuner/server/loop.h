@@ -49,8 +49,7 @@ struct LoopOptions {
   // owner thread, must not wait.
   std::function<void(const std::vector<Change>&, const TunerState&)> committed;
   // See Tuner::ReadOutput.
-  std::function<absl::StatusOr<std::string>(NodeId, const std::string& study,
-                                            std::int64_t trial_number, std::int64_t max_bytes)>
+  std::function<absl::StatusOr<std::string>(NodeId, const TrialName&, std::int64_t max_bytes)>
       read_output;
   // Called when a commit or a step has failed, with the reason for people, before the process ends.
   std::function<void(const std::string& why)> failed;
@@ -88,8 +87,7 @@ class Loop final : public Tuner {
   void PostThen(Event event, std::function<void(const Reply&)> done) override;
   void ReadThen(std::function<void(const View*)> look) override;
 
-  absl::StatusOr<std::string> ReadOutput(NodeId node, const std::string& study,
-                                         std::int64_t trial_number,
+  absl::StatusOr<std::string> ReadOutput(NodeId node, const TrialName& trial,
                                          std::int64_t max_bytes) override;
 
   // Queues the event and returns. Never waits: the caller bounds what it has under way. False, and

@@ -204,9 +204,8 @@ class ServiceImpl final : public Service {
       };
       loop_options.engine_troubles = [engine = options.engine] { return engine->Troubles(); };
     }
-    loop_options.read_output = [this](NodeId node, const std::string& study, std::int64_t number,
-                                      std::int64_t most) {
-      return agents_.ReadOutput(node, study, number, most);
+    loop_options.read_output = [this](NodeId node, const TrialName& trial, std::int64_t most) {
+      return agents_.ReadOutput(node, trial, most);
     };
     loop_options.committed = [this](const std::vector<Change>& changes, const TunerState& now) {
       access_->Take(changes);

@@ -44,10 +44,10 @@ class ExperimentsTest : public testing::Test {
     options.committed = [this](const std::vector<Change>& changes, const TunerState& now) {
       feed_->Take(changes, now);
     };
-    options.read_output = [this](NodeId, const std::string& study, std::int64_t number,
+    options.read_output = [this](NodeId, const TrialName& trial,
                                  std::int64_t) -> absl::StatusOr<std::string> {
       if (output_.empty()) return absl::UnavailableError("its agent is not connected");
-      return study + "/" + std::to_string(number) + "/" + output_;
+      return trial.study + "/" + std::to_string(trial.number) + "/" + output_;
     };
     loop_ = std::make_unique<Loop>(
         *std::move(storage), *std::move(state), options, metrics_,

@@ -89,6 +89,48 @@ TEST_F(AgentTest, SendsNoMoreOfATrialsOutputThanTheProtocolAllows) {
   EXPECT_EQ(std::ssize(output.text()), kMaxTrialOutput_bytes);
 }
 
+class AgentsFolders : public AgentTest {
+ protected:
+  // What the agent has of trial 2 of that study "mnist".
+  std::string ReadOutput(std::int64_t request, const std::string& study_identity) {
+    v1::ServiceMessage asked;
+    asked.mutable_read_output()->set_request(request);
+    asked.mutable_read_output()->set_study("mnist");
+    asked.mutable_read_output()->set_study_identity(study_identity);
+    asked.mutable_read_output()->set_trial_number(2);
+    asked.mutable_read_output()->set_max_bytes(100);
+    service_.Send(asked);
+    std::string text;
+    EXPECT_TRUE(service_.Await([&](const ScriptedService::Events& events) {
+      for (const v1::AgentMessage& event : events) {
+        if (event.output().request() != request) continue;
+        text = event.output().text();
+        return true;
+      }
+      return false;
+    }));
+    return text;
+  }
+};
+
+TEST_F(AgentsFolders, AnotherStudyOfThatNameGetsNeitherItsCheckpointsNorItsOutput) {
+  StartAgent();
+  v1::StartReplica first = Shell(1, "echo first; touch $ESPALIER_CHECKPOINT_DIR/ck");
+  first.set_study_identity("1-100");
+  service_.Start(first);
+  service_.AwaitExit(1);
+  v1::StartReplica second = Shell(2, "ls $ESPALIER_CHECKPOINT_DIR; echo second");
+  second.set_study_identity("2-200");
+  service_.Start(second);
+  EXPECT_EQ(service_.AwaitExit(2).last_output(), "second\n");
+  EXPECT_EQ(ReadOutput(1, "1-100"), "first\n");
+  EXPECT_EQ(ReadOutput(2, "2-200"), "second\n");
+  first.set_replica_id(3);
+  first.set_command(2, "ls $ESPALIER_CHECKPOINT_DIR");
+  service_.Start(first);
+  EXPECT_EQ(service_.AwaitExit(3).last_output(), "ck\n") << "a study that is resumed";
+}
+
 TEST_F(AgentTest, TellsWhyACommandDoesNotStart) {
   StartAgent();
   v1::StartReplica missing = Shell(1, "");

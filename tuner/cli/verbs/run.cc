@@ -25,8 +25,10 @@ VerbAction AddRun(CLI::App& app) {
                  "other than loopback");
   AddTimeoutsTo(app, a->timeouts);
   app.add_option("--report", a->report, "Report to write (default: DIR/report.html)");
-  auto* memory =
-      app.add_flag("--memory", a->memory, "Keep the study in memory only; it cannot be resumed");
+  auto* memory = app.add_flag(
+      "--memory", a->memory,
+      "Keep the study in memory only; it cannot be resumed. Its logs, trials and report "
+      "go to DIR/memory");
   app.add_flag("--fresh", a->fresh, "Start over; an earlier run is moved to DIR/old-N")
       ->excludes(memory);
   app.add_flag("--quiet", a->quiet, "Print only the result");

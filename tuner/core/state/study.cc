@@ -1,5 +1,6 @@
 #include "tuner/core/state/study.h"
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace espalier {
@@ -17,6 +18,10 @@ TrialTimeouts Merge(const TrialTimeouts& own, const TrialTimeouts& pools) {
 
 AskedFor AskedForBy(const StudySpec& spec) {
   return {spec.max_trials, spec.time_limit_s, spec.policy.name};
+}
+
+std::string IdentityOf(const Study& study) {
+  return absl::StrCat(study.id.value, "-", study.created.us);
 }
 
 StudySpec DefinitionOf(const Study& study) {

@@ -382,6 +382,10 @@ struct Study {
   }
 };
 
+// Tells the study apart from all others of its name, also from those of other databases, whose ids
+// may be the same.
+std::string IdentityOf(const Study& study);
+
 // The study as its study file has it.
 StudySpec DefinitionOf(const Study& study);
 

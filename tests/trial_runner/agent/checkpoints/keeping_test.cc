@@ -64,6 +64,7 @@ class KeepingTest : public AgentTest {
     v1::CopyCheckpoint& copy = *message.mutable_copy();
     copy.set_trial_id(31);
     copy.set_study("mnist");
+    copy.set_study_identity("2-200");
     copy.set_trial_number(2);
     Fill(*copy.mutable_from());
     service_.Send(message);
@@ -220,7 +221,24 @@ TEST_F(KeepingTest, KeepsACopyTellsOfItAndDropsIt) {
   drop.mutable_drop()->set_trial_number(2);
   service_.Send(drop);
   AwaitTurn();
-  EXPECT_FALSE(fs::exists(Own("step-7.pt")));
+  EXPECT_FALSE(fs::exists(Own("").parent_path().parent_path())) << "nothing is left";
+}
+
+TEST_F(KeepingTest, ACopyIsNotPutAmongTheFilesOfAnotherStudyOfThatName) {
+  StartAgent();
+  v1::StartReplica earlier = Shell(1, "touch $ESPALIER_CHECKPOINT_DIR/step-3.pt");
+  earlier.set_study_identity("1-100");
+  service_.Start(earlier);
+  service_.AwaitExit(1);
+  OrderCopy();
+  EXPECT_EQ(AwaitCopied().error(), "");
+  EXPECT_TRUE(fs::exists(Own("step-7.pt")));
+  EXPECT_FALSE(fs::exists(Own("step-3.pt")));
+  v1::StartReplica start = Shell(2, "cat $ESPALIER_CHECKPOINT; ls $ESPALIER_CHECKPOINT_DIR");
+  start.set_study_identity("2-200");
+  Fill(*start.mutable_from());
+  service_.Start(start);
+  EXPECT_EQ(service_.AwaitExit(2).last_output(), "learntstep-7.pt\n");
 }
 
 TEST_F(KeepingTest, WhatTheTrialWroteHereIsNotDropped) {
