@@ -24,7 +24,8 @@ class Client:
 
     address: HOST:PORT of its HTTP endpoint (`tuner serve --http`), or a URL (default: ESPALIER_HTTP, then
         127.0.0.1:7078).
-    directory: instead of an address, the folder of a `tuner run`.
+    directory: instead of an address, the folder of a `tuner run`. If that needs no token, it is shown none that the
+        environment names.
     token_file: file with your token (default: ESPALIER_TOKEN_FILE). If the token ends in the hash of a certificate,
         the connection uses TLS and accepts only that certificate.
     tls_ca: PEM file of the certificates to trust (default: ESPALIER_TLS_CA).
@@ -36,10 +37,11 @@ class Client:
             raise UsageError(f"address {address!r} and directory {str(directory)!r}: leave one of the two out")
         if directory is not None:
             address = address_in(directory)
-        token_file = token_file or os.environ.get("ESPALIER_TOKEN_FILE")
+        if directory is None or _needs_token(directory):
+            token_file = token_file or os.environ.get("ESPALIER_TOKEN_FILE")
+            tls_ca = tls_ca or os.environ.get("ESPALIER_TLS_CA")
         self._connection = Connection(address or os.environ.get("ESPALIER_HTTP") or DEFAULT_ADDRESS,
-                                      _read_token(token_file) if token_file else "",
-                                      os.fspath(tls_ca or os.environ.get("ESPALIER_TLS_CA") or ""), timeout_s)
+                                      _read_token(token_file) if token_file else "", os.fspath(tls_ca or ""), timeout_s)
 
     @classmethod
     def at_home(cls, address):
@@ -226,17 +228,28 @@ class Client:
 
 def address_in(directory):
     """Where the `tuner run` of this directory answers."""
-    path = pathlib.Path(directory) / "service.json"
-    try:
-        address = json.loads(path.read_text()).get("http")
-    except OSError as error:
-        raise UsageError(f"no tuner runs in {directory} (there is no {path}): start it with `tuner run STUDY.json "
-                         f"--dir {directory}`") from error
-    except (ValueError, AttributeError) as error:
-        raise UsageError(f"{path} does not name a service; remove it") from error
+    address = _service_file(directory).get("http")
     if not address:
         raise UsageError(f"the tuner in {directory} has no HTTP endpoint")
     return address
+
+
+def _needs_token(directory):
+    return _service_file(directory).get("needs_token") is not False
+
+
+def _service_file(directory):
+    path = pathlib.Path(directory) / "service.json"
+    try:
+        told = json.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"no tuner runs in {directory} (there is no {path}): start it with `tuner run STUDY.json "
+                         f"--dir {directory}`") from error
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        raise UsageError(f"{path} does not name a service; remove it")
+    return told
 
 
 def _read_token(path):

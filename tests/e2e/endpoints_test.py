@@ -73,6 +73,40 @@ class Loopback(Frontends):
         self.run_tuner("token", "ls", env=env)
         self.run_tuner("submit", self.study(["/bin/true"]), env=env)
 
+    def refusal(self, *arguments, env=None):
+        done = subprocess.run([TUNER, *map(str, arguments)], capture_output=True, text=True, timeout=PATIENCE_S,
+                              env=dict(os.environ, **(env or {})))
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        return done.stderr
+
+    def test_a_token_decides_also_where_the_own_user_shows_it(self):
+        self.serve(self.dir / "pool.db")
+        here = ("--service", self.grpc)
+        view, foreign = self.token("view", *here), self.write("foreign", f"esp1.0123abcd.{'1' * 64}\n", 0o600)
+        study = self.study(["/bin/true"])
+        self.run_tuner("ls", *here, "--token-file", view)
+        self.assertIn("has the role view", self.refusal("submit", study, *here, "--token-file", view))
+        self.assertIn("needs administer", self.refusal("token", "ls", *here, env={"ESPALIER_TOKEN_FILE": view}))
+        self.assertIn("as the service's own user you need none", self.refusal("ls", *here, "--token-file", foreign))
+        connected = self.held_address()
+        self.start("connect", self.grpc, "--token-file", view, "--listen", connected)
+        through = ("--service", connected)
+        wait_for(lambda: subprocess.run([TUNER, "ls", *through], capture_output=True).returncode == 0, "the port")
+        self.assertIn("needs submit", self.refusal("submit", study, *through))
+        self.run_tuner("token", "rm", "view", *here)
+        self.assertIn("tuner token rm", self.refusal("ls", *here, "--token-file", view))
+        self.run_tuner("submit", study, *here)
+
+    def test_the_environments_token_is_not_shown_to_a_run_of_ones_own(self):
+        script = self.write("trial.sh", f"#!/bin/sh\nwhile [ ! -e {self.dir}/over ]; do sleep 0.1; done\n"
+                            "tuner tell --final --value 1\n", 0o755)
+        foreign = {"ESPALIER_TOKEN_FILE": self.write("foreign", f"esp1.0123abcd.{'1' * 64}\n", 0o600)}
+        run = self.start("run", self.study([script], trials=1), "--dir", self.dir / "run", "--slots", 1)
+        wait_for((self.dir / "run/service.json").exists, "the run to answer")
+        self.assertIn("e2e", self.run_tuner("ls", "--dir", self.dir / "run", env=foreign).stdout)
+        (self.dir / "over").touch()
+        run.wait()
+
     def test_another_user_needs_a_token_of_the_right_role(self):
         if not IS_ROOT:
             self.skipTest("only root can become another user")

@@ -204,6 +204,15 @@ class Addresses(ServiceTest):
             self.serve(self.dir / "pool.db", http=http)
             self.assertEqual(client.studies(), [])
 
+    def test_the_environments_token_is_for_a_run_that_needs_one(self):
+        with mock.patch.dict(os.environ, ESPALIER_TOKEN_FILE=str(self.dir / "absent.token")):
+            for told in ({"needs_token": True}, {}):  # the second by an earlier release
+                self.write("service.json", {"http": "127.0.0.1:1", **told})
+                with self.subTest(told), self.assertRaisesRegex(espalier.UsageError, "absent.token"):
+                    self.connect(directory=self.dir)
+            self.write("service.json", {"http": "127.0.0.1:1", "needs_token": False})
+            self.assertIn("127.0.0.1:1", self.connect(directory=self.dir).address)
+
     def test_bad_arguments(self):
         for address in ("oak", "oak:port", "ftp://oak:1", "oak:1/path", ":7078", 7078):
             with self.subTest(address), self.assertRaisesRegex(espalier.UsageError, "HOST:PORT"):

@@ -95,6 +95,26 @@ TEST_F(AccessControlTest, EachRoleOpensWhatTheTableSays) {
             absl::StatusCode::kPermissionDenied);
 }
 
+TEST_F(AccessControlTest, ATokenDecidesAlsoWhereTheOwnUserShowsIt) {
+  const auto code_for = [this](const std::string& call, const std::string& token) {
+    return access_.Admit(call, {true, token}).code();
+  };
+  EXPECT_EQ(code_for(kView, tokens_["view"]), absl::StatusCode::kOk);
+  EXPECT_EQ(code_for(kSubmit, tokens_["view"]), absl::StatusCode::kPermissionDenied);
+  for (const std::string& bad :
+       {std::string("word"), NewAccessToken("").text(), expired_, removed_}) {
+    EXPECT_EQ(code_for(kView, bad), absl::StatusCode::kUnauthenticated) << bad;
+  }
+  const std::string trial = access_.TrialToken(TrialId(3), ReplicaId(17), "");
+  EXPECT_EQ(code_for(kTell, trial), absl::StatusCode::kOk);
+  EXPECT_EQ(code_for(kSubmit, trial), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(code_for(kSubmit, ""), absl::StatusCode::kOk);
+  EXPECT_THAT(std::string(access_.Admit(kView, {true, removed_}).message()),
+              testing::AllOf(HasSubstr("tuner token rm"),
+                             HasSubstr("as the service's own user you need none")));
+  EXPECT_THAT(MessageFor(kView, removed_), testing::Not(HasSubstr("own user you need none")));
+}
+
 TEST_F(AccessControlTest, SaysWhatIsWrongAndWhatToDo) {
   EXPECT_THAT(MessageFor(kView, ""), HasSubstr("needs its token"));
   EXPECT_THAT(MessageFor(kView, NewAccessToken("").text()), HasSubstr("another pool"));

@@ -136,8 +136,9 @@ class Session {
   }
 
   absl::Status StartAgent() {
-    ESPALIER_RETURN_IF_ERROR(
-        WriteServiceFile(plan_.directory, {service_->grpc_address(), service_->http_address()}));
+    ESPALIER_RETURN_IF_ERROR(WriteServiceFile(
+        plan_.directory,
+        {service_->grpc_address(), service_->http_address(), !plan_.token.empty()}));
     wrote_service_file_ = true;
     AgentOptions options = plan_.agent;
     options.service_address = service_->grpc_address();

@@ -21,7 +21,8 @@ std::string TrialsPath(const std::string& directory) {
 }
 
 absl::Status WriteServiceFile(const std::string& directory, const ServiceFile& file) {
-  const nlohmann::ordered_json json = {{"grpc", file.grpc_address}, {"http", file.http_address}};
+  const nlohmann::ordered_json json = {
+      {"grpc", file.grpc_address}, {"http", file.http_address}, {"needs_token", file.needs_token}};
   return WriteFile(ServiceFilePath(directory), json.dump(2) + "\n");
 }
 
@@ -39,7 +40,12 @@ absl::StatusOr<ServiceFile> ReadServiceFile(const std::string& directory) {
     return absl::InvalidArgumentError("\"" + path + "\" does not name a service; remove it");
   }
   const bool http = json.contains("http") && json["http"].is_string();
-  return ServiceFile{json["grpc"].get<std::string>(), http ? json["http"].get<std::string>() : ""};
+  // An earlier release does not say whether it needs a token: one that is there is shown.
+  const auto needs_token = json.find("needs_token");
+  const bool open =
+      needs_token != json.end() && needs_token->is_boolean() && !needs_token->get<bool>();
+  return ServiceFile{json["grpc"].get<std::string>(), http ? json["http"].get<std::string>() : "",
+                     !open};
 }
 
 void ServiceArguments::AddTo(CLI::App& app) {
@@ -61,11 +67,13 @@ void ServiceArguments::AddTo(CLI::App& app) {
 
 absl::StatusOr<ClientOptions> ServiceArguments::Resolve() const {
   ClientOptions options;
+  bool by_environment = true;
   if (!service.empty()) {
     options.address = service;
   } else if (!directory.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(const ServiceFile file, ReadServiceFile(directory));
     options.address = file.grpc_address;
+    by_environment = file.needs_token;
   } else if (const std::string named = EnvironmentVariable("ESPALIER_SERVICE"); !named.empty()) {
     options.address = named;
   }
@@ -73,12 +81,13 @@ absl::StatusOr<ClientOptions> ServiceArguments::Resolve() const {
     return absl::InvalidArgumentError("service \"" + options.address +
                                       "\": must be HOST:PORT, e.g. " + kDefaultService);
   }
-  const std::string file =
-      token_file.empty() ? EnvironmentVariable("ESPALIER_TOKEN_FILE") : token_file;
-  if (!file.empty()) {
+  const auto given_or = [by_environment](const std::string& given, const char* variable) {
+    return given.empty() && by_environment ? EnvironmentVariable(variable) : given;
+  };
+  if (const std::string file = given_or(token_file, "ESPALIER_TOKEN_FILE"); !file.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(options.token, ReadToken(file));
   }
-  const std::string roots = tls_ca.empty() ? EnvironmentVariable("ESPALIER_TLS_CA") : tls_ca;
+  const std::string roots = given_or(tls_ca, "ESPALIER_TLS_CA");
   if (!roots.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(options.tls_roots, ReadCertificates(roots));
   }

@@ -13,6 +13,7 @@ namespace espalier {
 struct ServiceFile {
   std::string grpc_address;
   std::string http_address;
+  bool needs_token = false;
 };
 std::string ServiceFilePath(const std::string& directory);
 absl::Status WriteServiceFile(const std::string& directory, const ServiceFile& file);
@@ -24,7 +25,8 @@ std::string TrialsPath(const std::string& directory);
 
 // How a client verb finds its service: --service, --dir, ESPALIER_SERVICE or the default, in this
 // order; the token from --token-file or ESPALIER_TOKEN_FILE, the roots to trust from --tls-ca or
-// ESPALIER_TLS_CA.
+// ESPALIER_TLS_CA. A run of one's own that needs no token is shown none that the environment names:
+// that is another service's.
 struct ServiceArguments {
   std::string service;
   std::string directory;

@@ -25,6 +25,14 @@ absl::Status NothingShown() {
                    kHowToGetOne));
 }
 
+// What the service's own user may do instead, whose environment may name another service's token.
+absl::Status AddWayWithout(const absl::Status& refused) {
+  return absl::Status(refused.code(),
+                      absl::StrCat(std::string(refused.message()),
+                                   "; as the service's own user you need none: leave out "
+                                   "--token-file, and unset ESPALIER_TOKEN_FILE"));
+}
+
 AccessControlOptions WithKey(AccessControlOptions options) {
   if (options.trial_key.empty()) options.trial_key = RandomHexadecimal(kTokenSecretBytes);
   return options;
@@ -59,9 +67,14 @@ bool AccessControl::Trusts(const Peer& peer) const {
 absl::Status AccessControl::Admit(std::string_view call, const Shown& shown) const {
   const Permission* permission = FindPermission(call);
   if (permission != nullptr && permission->needed == Role::kNobody) return absl::OkStatus();
-  if (shown.own_user) return absl::OkStatus();
-  if (shown.token.empty()) return NothingShown();
-  ESPALIER_ASSIGN_OR_RETURN(const Caller caller, Recognise(shown.token));
+  if (shown.token.empty()) return shown.own_user ? absl::OkStatus() : NothingShown();
+  const absl::Status admitted = AdmitToken(call, permission, shown.token);
+  return admitted.ok() || !shown.own_user ? admitted : AddWayWithout(admitted);
+}
+
+absl::Status AccessControl::AdmitToken(std::string_view call, const Permission* permission,
+                                       const std::string& token) const {
+  ESPALIER_ASSIGN_OR_RETURN(const Caller caller, Recognise(token));
   if (permission == nullptr) {
     if (caller.role == Role::kAdminister) return absl::OkStatus();
     return absl::PermissionDeniedError(absl::StrCat(

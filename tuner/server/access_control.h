@@ -48,7 +48,8 @@ class AccessControl {
   // Whether a connection's user is taken for the service's own.
   bool Trusts(const Peer& peer) const;
 
-  // `call` is a row of the table of permissions. UNAUTHENTICATED: the caller shows no token, or
+  // `call` is a row of the table of permissions. A token that is shown decides, whoever shows it;
+  // the service's own user is let in without one. UNAUTHENTICATED: the caller shows no token, or
   // none that is good. PERMISSION_DENIED: its role is too small, or there is no such row. Both say
   // what to do.
   absl::Status Admit(std::string_view call, const Shown& shown) const;
@@ -66,6 +67,9 @@ class AccessControl {
     Role role = Role::kNobody;
     std::string name;  // for messages: "token ada"
   };
+  // `permission` is that of the call; null: there is no such call.
+  absl::Status AdmitToken(std::string_view call, const Permission* permission,
+                          const std::string& token) const;
   absl::StatusOr<Caller> Recognise(const std::string& token) const;
   std::string TrialSecret(std::string_view id) const;
 
