@@ -353,6 +353,33 @@ TEST_F(SqliteFiles, RefusesAFileThatCannotBeRead) {
   EXPECT_THAT(Refusal(Database()), HasSubstr("cannot be read: Permission denied"));
 }
 
+TEST_F(SqliteFiles, RefusesAFolderThatMayNotBeEntered) {
+  MustOpen();
+  ASSERT_EQ(chmod(folder_.path().c_str(), 0600), 0);
+  const AsSomebody somebody;
+  const std::string refused =
+      "its folder " + folder_.path() + " may not be entered: Permission denied";
+  EXPECT_THAT(Refusal(Database()), HasSubstr(refused));
+  EXPECT_THAT(Refusal(Database(), true), HasSubstr(refused));
+  EXPECT_THAT(Refusal(folder_.File("within/tuner.db"), true), HasSubstr("may not be entered"));
+}
+
+TEST_F(SqliteFiles, ReadsAFileInAFolderThatCannotBeWritten) {
+  const std::vector<Change> changes = {StudyCreated{StudyId(1), SpecForTests("s"), Time{1}}};
+  ASSERT_TRUE(MustOpen()->Commit(changes).ok());
+  const std::string odd = folder_.File("50% of #1?.db");
+  std::filesystem::rename(Database(), odd);
+  ASSERT_EQ(chmod(odd.c_str(), 0444), 0);
+  ASSERT_EQ(chmod(folder_.path().c_str(), 0555), 0);
+  const AsSomebody somebody;
+  const auto storage = OpenSqliteStorage(odd, /*read_only=*/true);
+  ASSERT_TRUE(storage.ok()) << storage.status();
+  const auto read = (*storage)->Load();
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_NE(read->FindStudy("s"), nullptr);
+  EXPECT_THAT(FilesLeft(), ElementsAre("50% of #1?.db"));
+}
+
 TEST_F(SqliteFiles, TakesAnEmptyFile) {
   Write("");
   ASSERT_TRUE(MustOpen()->Load().ok());

@@ -9,9 +9,12 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 namespace espalier {
 
@@ -39,6 +42,32 @@ bool ChangesInSqlite(double value) {
 void MakeForThisUser(const std::string& path) {
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file >= 0) close(file);
+}
+
+// Whether the file is in WAL mode: https://sqlite.org/fileformat2.html, "File format version
+// numbers".
+bool IsInWalMode(const std::string& path) {
+  constexpr std::size_t kReadVersion = 19;
+  constexpr char kWal = 2;
+  std::array<char, kReadVersion + 1> header{};
+  std::ifstream(path, std::ios::binary).read(header.data(), header.size());
+  return header[kReadVersion] == kWal;
+}
+
+// Whether SQLite could not read the file as usual, though all of it is there: in WAL mode it makes
+// a -shm beside it, in a folder in which this user can make nothing. What has a -wal is in use, or
+// was left in the middle.
+bool HasToBeReadAsItIs(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return eaccess(folder.empty() ? "." : folder.c_str(), W_OK) != 0 &&
+         eaccess((path + "-wal").c_str(), F_OK) != 0 && IsInWalMode(path);
+}
+
+// Of a file that is read as it is, without locks and without other files.
+std::string ImmutableUri(const std::string& path) {
+  return absl::StrCat(
+      "file:", absl::StrReplaceAll(path, {{"%", "%25"}, {"?", "%3f"}, {"#", "%23"}}),
+      "?immutable=1");
 }
 
 }  // namespace
@@ -149,8 +178,11 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path
   const int access = read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   if (!read_only) MakeForThisUser(path);
   sqlite3* connection = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &connection,
-                                   access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
+  const bool as_it_is = read_only && HasToBeReadAsItIs(path);
+  const int code = sqlite3_open_v2(
+      (as_it_is ? ImmutableUri(path) : path).c_str(), &connection,
+      access | (as_it_is ? SQLITE_OPEN_URI : 0) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+      nullptr);
   database->connection_.reset(connection);  // there is one also after an error, to say which
   if (code != SQLITE_OK) return database->Error(code);
   sqlite3_busy_timeout(connection, kBusyTimeout_ms);

@@ -106,8 +106,13 @@ ServiceLock::~ServiceLock() {
 absl::Status CheckDatabaseFile(const std::string& path, bool read_only, const std::string& wanted) {
   const std::string folder = fs::path(path).parent_path().string();
   std::error_code error;
-  if (!fs::is_directory(folder, error)) {
+  const fs::file_status there = fs::status(folder, error);
+  if (there.type() != fs::file_type::none && !fs::is_directory(there)) {
     return Refuse(path, absl::StrCat("its folder ", folder, " does not exist; create it first"));
+  }
+  if (eaccess(folder.c_str(), X_OK) != 0) {
+    return Refuse(path,
+                  absl::StrCat("its folder ", folder, " may not be entered: ", Reason(errno)));
   }
   const fs::file_status file = fs::status(path, error);
   if (!fs::exists(file)) {
