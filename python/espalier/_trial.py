@@ -3,10 +3,12 @@ import atexit
 import ctypes
 import json
 import os
+import pathlib
 import sys
 from collections.abc import Mapping
 
 from espalier import _nni
+from espalier._exit import ProgramEnd
 from espalier._runtime import runtime
 from espalier.errors import UsageError
 
@@ -47,7 +49,6 @@ class Trial:
             raise UsageError("a process has one trial: ask espalier.trial() for it")
         self._runtime = runtime()
         self._finished = False
-        self._error = False
         self.parameters = _Parameters()
         self.result = None  # what a script that comes to its end finishes with, if not the last report
         self._hook_end()
@@ -61,6 +62,17 @@ class Trial:
     def number(self):
         """The trial's number in its study, from 0; 0 without an agent."""
         return self._runtime.facts.number
+
+    @property
+    def study(self):
+        """The study's name; None without an agent."""
+        return os.environ.get("ESPALIER_STUDY") if self.elastic else None
+
+    @property
+    def directory(self):
+        """The trial's own folder, a pathlib.Path, for files of the program; the working directory without an agent. All
+        trials of a study have the same working directory."""
+        return pathlib.Path(os.environ["ESPALIER_CHECKPOINT_DIR"]).parent if self.elastic else pathlib.Path.cwd()
 
     @property
     def seed(self):
@@ -131,13 +143,7 @@ class Trial:
     # ---- the end of the script
 
     def _hook_end(self):
-        shown = sys.excepthook
-
-        def hook(kind, error, trace):
-            self._error = True
-            shown(kind, error, trace)
-
-        sys.excepthook = hook
+        self._program_end = ProgramEnd()
         self._process = os.getpid()
         atexit.register(self._end)
         os.register_at_fork(after_in_child=self._forked)
@@ -158,15 +164,21 @@ class Trial:
     def _end(self):
         if os.getpid() != self._process:
             return
-        if not self._error and not self._finished:
+        code = self._program_end.code
+        if not self._finished and (code == 0 or code is None and (self.result is not None or not self.elastic)):
             try:
                 self.finish(self.result)
             except Exception:  # the interpreter ends; standard error is all that is left
                 sys.excepthook(*sys.exc_info())
-        if self.elastic:
-            # Groups that were given up may still have threads in LibTorch, which must not see its end.
-            self._runtime._before_exit()
-            os._exit(1 if self._error else 0)
+                code = 1
+        if not self.elastic:
+            return
+        # Groups that were given up may still have threads in LibTorch, which must not see its end.
+        self._runtime._before_exit()
+        if code is None and not self._finished:
+            self._program_end.leave_with_own_code()
+        else:
+            os._exit(code or 0)
 
 
 def _wrong_type(name, value, default):

@@ -256,6 +256,8 @@ def _run(order):
             runpy._run_module_as_main(program)
         else:
             _run_script(program)
+    except SystemExit as error:
+        sys.exit(error.code)  # the trial takes its exit code from this call
     except BaseException:
         _hide_callers()
         raise

@@ -44,7 +44,9 @@ class Library(unittest.TestCase):
     def test_reports_without_a_tuner_are_printed(self):
         program = ("import espalier\n"
                    "trial = espalier.trial()\n"
-                   "trial.report(1, trial.get('lr', 0.5), accuracy=0.25)\n")
+                   "trial.report(1, trial.get('lr', 0.5), accuracy=0.25)\n"
+                   "import pathlib\n"
+                   "assert (trial.study, trial.directory) == (None, pathlib.Path.cwd())\n")
         done = subprocess.run([sys.executable, "-c", program, "--set", "lr=2", "--set", "typo=1"], text=True,
                               capture_output=True)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -15,6 +15,11 @@ def broken(trial):
     raise ValueError("on purpose")
 
 
+def gone(trial):
+    trial.report(1, 0.5)
+    raise SystemExit("no data set")
+
+
 def one_report_and_no_end(trial):
     from time import sleep as pause
 

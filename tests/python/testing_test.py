@@ -70,6 +70,9 @@ class Testing(unittest.TestCase):
                     trial.wait()
                 self.assertEqual(trial.wait(check=False)["state"], "TRIAL_FAIL")
                 self.assertIn("x is 2.0\n", trial.output())
+            with testing.start(objectives.gone, directory=kept, max_restarts=0) as trial:
+                with self.assertRaisesRegex(StudyError, r"exited with code 1\nno data set$"):
+                    trial.wait()
 
     def test_what_does_not_come_is_named_after_its_time(self):
         with testing.start(objectives.one_report_and_no_end) as trial:

@@ -105,6 +105,37 @@ for epoch in adl.epochs(100_000):
     if done:
         break
 """
+EXITS = """
+import argparse, sys
+import espalier
+
+def leave(how):
+    if how == "text":
+        sys.exit("FATAL: data set not found")
+    if how == "raised":
+        raise SystemExit(4)
+    if how == "arguments":
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--data", required=True)
+        parser.parse_args()
+    if how == "exit":
+        exit(5)
+    if how == "caught":
+        try:
+            sys.exit(6)
+        except SystemExit:
+            pass
+    if how == "zero":
+        sys.exit()
+    if how == "raised_zero":
+        raise SystemExit(0)
+
+trial = espalier.trial()
+how = trial.get("how", "")
+if how != "arguments":
+    trial.report(1, 0.5)
+leave(how)
+"""
 EXAMPLE = ROOT / "examples/python_fashion_mnist/fashion_mnist.py"
 SPACE, METRIC = {"lr": {"_type": "loguniform", "_value": [0.01, 0.05]}}, {"name": "accuracy", "direction": "maximize"}
 
@@ -157,6 +188,28 @@ class Tuner(TunerTest):
         self.assertEqual(trial["state"], "TRIAL_FAIL")
         self.assertIn("ValueError: on purpose", self.log(trial))
 
+    def test_an_exit_code_fails_the_trial_with_its_output(self):
+        # With the reason, and what is in the output.
+        failed = {"text": ("exited with code 1", "FATAL: data set not found"), "raised": ("exited with code 4", ""),
+                  "arguments": ("exited with code 2", "required: --data"), "exit": ("exited with code 5", "")}
+        complete = ["caught", "zero", "raised_zero"]
+        script = self.write("exits.py", EXITS)
+        # Each has an interpreter of its own, or is forked as soon as there is something to fork it from.
+        for keys, hows in (({"preload": False}, [*failed, *complete]), ({}, ["caught", "zero", "raised", "text"])):
+            study = self.study([sys.executable, script], trials=len(hows), max_restarts=0, sampler="grid", **keys,
+                               search_space={"how": {"_type": "choice", "_value": hows}})
+            run = self.dir / f"run-{len(hows)}"
+            self.run_tuner("run", study, "--dir", run, "--slots", 1, timeout=LONG_S)
+            trials = {json.loads(t["parameters"][0]["json"]): t for t in self.export("--db", run / "espalier.db")["trials"]}
+            for how in hows:
+                with self.subTest(how, **keys):
+                    trial = trials[how]
+                    if how in complete:
+                        self.assertEqual((trial["state"], trial["value"]), ("TRIAL_COMPLETE", 0.5))
+                    else:
+                        self.assertEqual((trial["state"], trial["reason"]), ("TRIAL_FAIL", failed[how][0]))
+                        self.assertIn(failed[how][1], trial["last_output"])
+
     def test_replicas_whose_loops_differ_are_told_where_each_of_them_waits(self):
         where = {"steps": ("step 7", "the sums of Accumulator 1 after step 6"),
                  "evaluation": ("the sums of Accumulator 1 after step 20", "evaluation 0 after step 20"),
@@ -198,11 +251,14 @@ class Tuner(TunerTest):
 
     def test_a_script_without_a_loop_reports_and_is_complete(self):
         script = self.write("plain.py", "import espalier\ntrial = espalier.trial()\n"
+                                        "(trial.directory / 'mine.txt').write_text(f'{trial.study} {trial.number}')\n"
                                         "trial.report(1, trial.get('x', 0.0) * 2)\n")
-        self.run_tuner("run", self.study([sys.executable, script], trials=2), "--dir", self.dir / "run",
+        self.run_tuner("run", self.study([sys.executable, script], trials=2, name="plain"), "--dir", self.dir / "run",
                        "--slots", 2)
-        for trial in self.export("--db", self.dir / "run/espalier.db")["trials"]:
+        for trial in self.export("--db", self.dir / "run/espalier.db", study="plain")["trials"]:
             self.assertEqual(trial["state"], "TRIAL_COMPLETE", self.log(trial))
+            number = trial["number"]
+            self.assertEqual((self.dir / f"run/trials/plain/trial-{number}/mine.txt").read_text(), f"plain {number}")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ for epoch in adl.epochs(4):
     if accuracy > best.accuracy:
         best.accuracy = accuracy
         if model.rank == 0:
-            torch.save(model.module.state_dict(), "best.pt")
+            torch.save(model.module.state_dict(), trial.directory / "best.pt")
     if model.rank == 0:
         writer.add_scalar("accuracy", accuracy, model.steps)
     trial.report(epoch, accuracy)
