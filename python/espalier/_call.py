@@ -8,11 +8,12 @@ import base64
 import importlib
 import numbers
 import os
-import pickle
 import sys
+import traceback
 import zlib
 
 import espalier
+from espalier import _sources
 from espalier.errors import UsageError
 
 VARIABLE = "ESPALIER_OBJECTIVE"
@@ -25,7 +26,7 @@ def encoded(pickled):
 
 def _unpickled(pickled):
     try:
-        return pickle.loads(pickled)
+        return _sources.loads(pickled)
     except ModuleNotFoundError as error:
         raise UsageError(f"the objective needs the module {error.name!r}, which this machine's Python "
                          f"({sys.executable}) does not have: pip install {error.name.partition('.')[0]}") from error
@@ -41,10 +42,25 @@ def load(where):
     return getattr(importlib.import_module(module), name)
 
 
+def _show(kind, error, trace):
+    """From the objective's first frame on, with lines that no file here has."""
+    while trace is not None and _is_below_objective(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    traceback.print_exception(kind, error, trace)
+
+
+def _is_below_objective(file):
+    return file.startswith("<frozen ") or file in (__file__, _sources.__file__, importlib.__file__)
+
+
 def main():
+    sys.excepthook = _show
     objective = load(sys.argv[1])
     trial = espalier.trial()
-    value = objective(trial)
+    try:
+        value = objective(trial)
+    except SystemExit as error:
+        sys.exit(error.code)  # the trial takes its exit code from this call
     if value is None:
         return
     if hasattr(value, "item"):  # numpy's and torch's scalars

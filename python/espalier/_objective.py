@@ -7,7 +7,7 @@ import sys
 import sysconfig
 import warnings
 
-from espalier import _call, _functions
+from espalier import _call, _functions, _sources
 from espalier.errors import UsageError
 
 _MOST_BYTES = 120_000  # the kernel takes 128 KiB for one variable of the environment
@@ -77,14 +77,14 @@ def in_environment(pickled, python, study):
 
 def pickled(objective):
     try:
-        import cloudpickle
+        import cloudpickle  # noqa: F401
     except ImportError as error:
         raise UsageError(f"objective {name_of(objective)!r} cannot be imported by name from another process (it is of "
                          "the main script or a notebook, or within a function), and cloudpickle, which sends such "
                          "functions, is not installed: pip install cloudpickle (or 'espalier[notebook]'), or move the "
                          "function to a module") from error
     try:
-        sent = cloudpickle.dumps(objective)
+        sent = _sources.dumps(objective)
     except Exception as error:
         what = _functions.unsendable(objective, cloudpickle.CloudPickler)
         told = f": it refers to {what}: make it within the function" if what else \

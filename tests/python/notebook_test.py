@@ -1,6 +1,7 @@
 """espalier.tune where people look: in a notebook and in a terminal. It needs the packages of
 scripts/setup-notebook.sh."""
 import fcntl
+import linecache
 import os
 import pathlib
 import pty
@@ -135,6 +136,22 @@ class Shown(TunerTest):
         data = bytes(20_000_000)
         with self.assertWarnsRegex(UserWarning, r"the objective is 20 MB with what it refers to \(data: 20 MB\), which"):
             _objective.pickled(lambda trial: len(data))
+
+    def test_tracebacks_of_a_function_that_is_sent_show_its_lines(self):
+        def of_a_file(trial):
+            raise ValueError("on purpose")  # shown
+
+        cell = "def of_a_cell(trial):\n    return [trial.number][1]  # shown\n"
+        name, namespace = "/nowhere/ipykernel_1/2024.py", {"__name__": "__main__"}
+        linecache.cache[name] = len(cell), None, cell.splitlines(True), name
+        exec(compile(cell, name, "exec"), namespace)
+        for objective, wanted in ((of_a_file, rf'File "{__file__}", line \d+, in of_a_file\n'
+                                              r'    raise ValueError\("on purpose"\)  # shown\n.*\nValueError: on purpose'),
+                                  (namespace["of_a_cell"], r'File "2024.py", line 2, in of_a_cell\n'
+                                                           r"    return \[trial.number\]\[1\]  # shown\n.*\nIndexError: ")):
+            with self.subTest(objective), self.assertRaises(espalier.StudyError) as caught:
+                espalier.tune(objective, SPACE, trials=1, show=False)
+            self.assertRegex(str(caught.exception), r"code 1\nTraceback \(most recent call last\):\n  " + wanted)
 
     def in_terminal(self, first=""):
         """What a program prints to one of 30 lines with 120 columns."""
