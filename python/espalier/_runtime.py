@@ -3,6 +3,7 @@ import ctypes
 import io
 import logging
 import math
+import os
 import sys
 
 from espalier import _library, checkpoint
@@ -57,14 +58,27 @@ class Runtime:
         self._steps = 0  # optimizer steps when it was last asked how many there are
         self._given_parameters = None
         callbacks = self._callbacks()
-        arguments = (ctypes.c_char_p * len(sys.argv))(*[a.encode() for a in sys.argv])
-        self.library.open(len(sys.argv), arguments, ctypes.byref(callbacks))
+        self._open(callbacks)
         self.facts = _library.TrialFacts()
         self.library.trial(ctypes.byref(self.facts))
         self.device = torch.device("cpu" if self.facts.device < 0 else f"cuda:{self.facts.device}")
         torch.set_num_threads(self.facts.threads)
         checkpoint.on_new_state(lambda name: self.library.add_state(name.encode()))
         checkpoint.State.__init__(self.sums, "espalier.sums")
+
+    def _open(self, callbacks):
+        """The trial takes its `--set name=value` from the command line; what is left is for the program's own parser."""
+        arguments = (ctypes.c_char_p * len(sys.argv))(*[a.encode() for a in sys.argv])
+        try:
+            self.library.open(len(sys.argv), arguments, ctypes.byref(callbacks))
+        except UsageError as error:
+            if "--set" not in sys.argv[1:]:
+                raise
+            print(f"{os.path.basename(sys.argv[0])}: {error}", file=sys.stderr)
+            sys.exit(2)
+        while "--set" in sys.argv[1:]:
+            at = sys.argv.index("--set", 1)
+            del sys.argv[at:at + 2]
 
     # ---- what training asks
 

@@ -53,6 +53,22 @@ class Library(unittest.TestCase):
         self.assertRegex(done.stdout, r"\b1\b.*\b2\b")
         self.assertIn('parameter "typo" was given but the program never asked for it', done.stderr)
 
+    def test_parameters_of_the_command_line_are_not_for_the_programs_parser(self):
+        program = ("import argparse, espalier\n"
+                   "trial = espalier.trial()\n"
+                   "parser = argparse.ArgumentParser()\n"
+                   "parser.add_argument('--epochs', type=int)\n"
+                   "print(parser.parse_args().epochs, trial.get('lr', 0.5), trial.get('n', 1))\n")
+
+        def run(*arguments):
+            return subprocess.run([sys.executable, "-c", program, *arguments], text=True, capture_output=True)
+        done = run("--set", "lr=2", "--epochs", "3", "--set", "n=4")
+        self.assertEqual((done.returncode, done.stdout.splitlines()[0]), (0, "3 2.0 4"), done.stderr)
+        for arguments in (["--set", "width"], ["--epochs", "3", "--set"]):
+            done = run(*arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertRegex(done.stderr, "^-c: --set.*: want name=value.*\n$")
+
 
 if __name__ == "__main__":
     unittest.main()
