@@ -81,7 +81,7 @@ def pickled(objective):
     except ImportError as error:
         raise UsageError(f"objective {name_of(objective)!r} cannot be imported by name from another process (it is of "
                          "the main script or a notebook, or within a function), and cloudpickle, which sends such "
-                         "functions, is not installed: pip install cloudpickle (or 'espalier[notebook]'), or move the "
+                         "functions, is not installed: pip install cloudpickle, or move the "
                          "function to a module") from error
     try:
         sent = _sources.dumps(objective)

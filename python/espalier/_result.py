@@ -11,38 +11,42 @@ class Result:
         self.directory = directory  # database, trials' logs and report.html; None: a service ran the study
 
     @property
-    def study(self):
+    def study(self) -> dict:
+        """The study, with the keys of `espalier.Client.study`."""
         return self._details["study"]
 
     @property
-    def name(self):
+    def name(self) -> str:
+        """The study's name."""
         return self.study["name"]
 
     @property
-    def state(self):
+    def state(self) -> str:
         """COMPLETE, STOPPED or FAILED."""
         return _rows.plain_state(self.study["state"])
 
     @property
-    def trials(self):
+    def trials(self) -> list[dict]:
         """All trials, ordered by number."""
         return self._details["trials"]
 
     @property
-    def best_trial(self):
+    def best_trial(self) -> dict | None:
         """The best trial; None if no trial has a value."""
         return next((trial for trial in self.trials if trial["number"] == self.study["best_trial"]), None)
 
     @property
-    def best_value(self):
+    def best_value(self) -> float | None:
+        """The best trial's value of the metric; None if no trial has one."""
         return self.study["best_value"]
 
     @property
-    def best_parameters(self):
+    def best_parameters(self) -> dict | None:
+        """The best trial's parameters by name; None if no trial has a value."""
         best = self.best_trial
         return None if best is None else best["parameters"]
 
-    def rows(self, steps=False):
+    def rows(self, steps: bool = False) -> list[dict]:
         """One dict per trial or, with `steps`, per trial and reported step, with the columns of `tuner export`."""
         return _rows.step_rows(self._details) if steps else _rows.trial_rows(self._details)
 

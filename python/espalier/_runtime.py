@@ -12,6 +12,7 @@ from espalier._sums import Sums
 from espalier.errors import UsageError
 
 _the = None
+NO_PARAMETER = "no_parameter"  # of a study that sweeps nothing, which must have one: programs do not see it
 _make = None  # what makes it, where that is not Runtime
 
 
@@ -59,6 +60,7 @@ class Runtime:
         self._given_parameters = None
         callbacks = self._callbacks()
         self._open(callbacks)
+        self.library.ask(NO_PARAMETER)
         self.facts = _library.TrialFacts()
         self.library.trial(ctypes.byref(self.facts))
         self.device = torch.device("cpu" if self.facts.device < 0 else f"cuda:{self.facts.device}")
@@ -91,6 +93,7 @@ class Runtime:
     def parameters(self):
         if self._given_parameters is None:
             self._given_parameters = self.library.parameters()
+            self._given_parameters.pop(NO_PARAMETER, None)
         return self._given_parameters
 
     @property

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import sys
+import typing
 from collections.abc import Mapping
 
 from espalier import _nni
@@ -13,9 +14,10 @@ from espalier._runtime import runtime
 from espalier.errors import UsageError
 
 _the = None
+_ABSENT = object()
 
 
-def the_trial():
+def the_trial() -> "Trial":
     global _the
     if _the is None:
         _the = Trial()
@@ -59,23 +61,23 @@ class Trial:
     # ---- what it is
 
     @property
-    def number(self):
+    def number(self) -> int:
         """The trial's number in its study, from 0; 0 without an agent."""
         return self._runtime.facts.number
 
     @property
-    def study(self):
+    def study(self) -> str | None:
         """The study's name; None without an agent."""
         return os.environ.get("ESPALIER_STUDY") if self.elastic else None
 
     @property
-    def directory(self):
+    def directory(self) -> pathlib.Path:
         """The trial's own folder, a pathlib.Path, for files of the program; the working directory without an agent. All
         trials of a study have the same working directory."""
         return pathlib.Path(os.environ["ESPALIER_CHECKPOINT_DIR"]).parent if self.elastic else pathlib.Path.cwd()
 
     @property
-    def seed(self):
+    def seed(self) -> int:
         """A seed that differs between trials, but not between a trial's replicas; a parameter "seed" overrides it."""
         return self._runtime.facts.seed
 
@@ -85,19 +87,22 @@ class Trial:
         return self._runtime.device
 
     @property
-    def elastic(self):
+    def elastic(self) -> bool:
         """Whether an agent started this process, so that replicas may come and go."""
         return bool(self._runtime.facts.agent)
 
-    def get(self, name, default):
+    def get(self, name: str, default: typing.Any = _ABSENT) -> typing.Any:
         """The parameter's value, or `default` if the study does not sweep it. It is converted to the type of `default`:
-        an integer to a float, a float without a fraction to an integer. Raises UsageError for any other type."""
+        an integer to a float, a float without a fraction to an integer. Raises UsageError for any other type, and for a
+        parameter that is neither swept nor has a default."""
         given = self._runtime.parameters
         self._runtime.library.ask(name)
         if name not in given:
+            if default is _ABSENT:
+                raise self._unknown(name)
             return default
         value = given[name]
-        if default is None or isinstance(value, bool) and isinstance(default, bool):
+        if default is _ABSENT or default is None or isinstance(value, bool) and isinstance(default, bool):
             return value
         if isinstance(default, bool) or isinstance(value, bool):
             raise _wrong_type(name, value, default)
@@ -112,30 +117,40 @@ class Trial:
             return value
         raise _wrong_type(name, value, default)
 
+    def __getitem__(self, name: str) -> typing.Any:
+        """`get` without a default."""
+        return self.get(name)
+
+    def _unknown(self, name):
+        if not self.elastic:
+            return UsageError(f'parameter "{name}" was not given: run the program with --set {name}=VALUE, or write '
+                              f'trial.get("{name}", DEFAULT)')
+        return UsageError(f'the study has no parameter "{name}": it has {", ".join(self._runtime.parameters) or "none"}')
+
     # ---- what it says
 
-    def report(self, step, value, **extra):
+    def report(self, step: int, value: typing.SupportsFloat, **extra: typing.SupportsFloat) -> None:
         """Reports one value of the study's metric, and further figures of the same step. Steps count from 1 and grow
         (usually they are epochs). Call it on every replica with the same values: one of them sends it."""
         names = (ctypes.c_char_p * len(extra))(*[name.encode() for name in extra])
-        values = (ctypes.c_double * len(extra))(*[float(v) for v in extra.values()])
-        self._runtime.library.report(int(step), float(value), names, values, len(extra))
+        values = (ctypes.c_double * len(extra))(*[_number(v) for v in extra.values()])
+        self._runtime.library.report(int(step), _number(value), names, values, len(extra))
 
-    def finish(self, value=None):
+    def finish(self, value: typing.SupportsFloat | None = None) -> None:
         """Completes the trial; its result is `value` or, if that is not given, the last reported value. At the end of a
         script this happens by itself."""
         if self._finished:
             return
         self._finished = True
-        number = None if value is None else ctypes.byref(ctypes.c_double(float(value)))
+        number = None if value is None else ctypes.byref(ctypes.c_double(_number(value)))
         self._runtime.library.finish(number)
 
-    def fail(self, reason):
+    def fail(self, reason: str) -> None:
         """Fails the trial; it is not restarted."""
         self._finished = True
         self._runtime.library.fail(str(reason).encode())
 
-    def on_leave(self, call):
+    def on_leave(self, call: typing.Callable[[], typing.Any]) -> None:
         """Registers a function to call before this process exits without Python's own shutdown, because its replica has
         left the group. Close writers and trackers in it."""
         self._runtime.on_leave.append(call)
@@ -181,5 +196,15 @@ class Trial:
             os._exit(code or 0)
 
 
+def _number(value):
+    """A tensor of the loss still belongs to a graph, and torch warns of what is converted then."""
+    return float(value.detach() if hasattr(value, "detach") else value)
+
+
 def _wrong_type(name, value, default):
-    return UsageError(f'parameter "{name}" is {value!r}, and must be of type {type(default).__name__} here')
+    remedy = f': write trial.get("{name}", {float(default)}) for a float' if _meant_as_float(value, default) else ""
+    return UsageError(f'parameter "{name}" is {value!r}, and must be of type {type(default).__name__} here{remedy}')
+
+
+def _meant_as_float(value, default):
+    return isinstance(value, float) and isinstance(default, int) and not isinstance(default, bool)

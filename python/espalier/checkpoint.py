@@ -2,6 +2,7 @@
 import io
 import pickle
 import re
+import typing
 
 from espalier.errors import UsageError
 
@@ -19,7 +20,7 @@ class State:
     in a way that gives the same result when it is repeated: `self.epoch = 3`, not `self.epoch += 1`.
     """
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         """`name`: letters, digits, '_', '-' and '.'; unique in the process."""
         if name in _states:
             raise ValueError(f"State '{name}' already exists")
@@ -30,13 +31,13 @@ class State:
         for call in _on_new:
             call(name)
 
-    def save(self, fileobj):
+    def save(self, fileobj: typing.BinaryIO) -> None:
         """Writes the state to a binary file."""
 
-    def load(self, fileobj):
+    def load(self, fileobj: typing.BinaryIO) -> None:
         """Replaces the state by what `save` wrote, perhaps on another replica."""
 
-    def sync(self):
+    def sync(self) -> None:
         """Called on every replica at the end of an epoch and when the group changes, before the state is saved or
         handed over. Do not wait for other replicas here: they may have been lost."""
 

@@ -19,6 +19,7 @@ import time
 
 from espalier import _objective, _run
 from espalier._rows import plain_state
+from espalier._runtime import NO_PARAMETER
 from espalier.errors import EspalierError, StudyError, UsageError
 
 __all__ = ["TrialUnderTest", "start"]
@@ -28,7 +29,7 @@ _STUDY = "under-test"
 
 
 def start(objective, parameters=None, *, slots=(1, 2), metric="value", direction="minimize", timeout_s=300.0,
-          directory=None, python=None, **study):
+          directory=None, python=None, **study) -> "TrialUnderTest":
     """Starts one trial with these parameters, and returns it as a TrialUnderTest: use it in a `with` statement.
 
     objective: as for `espalier.tune`: a function of the trial, the path of a script, or a command.
@@ -41,7 +42,7 @@ def start(objective, parameters=None, *, slots=(1, 2), metric="value", direction
     Raises UsageError for what cannot be run; if the study itself is wrong, the first wait does.
     """
     low, high = _bounds(slots)
-    given = dict(parameters or {"none": 0})  # a study has one at least
+    given = dict(parameters or {NO_PARAMETER: 0})
     space = {name: {"_type": "choice", "_value": [value]} for name, value in given.items()}
     python = python or sys.executable
     spec = {"directory": os.getcwd(), "policy": "fixed", **study, "name": _STUDY,
@@ -81,11 +82,11 @@ class TrialUnderTest:
         self.close()
 
     @property
-    def directory(self):
+    def directory(self) -> pathlib.Path:
         """Folder with the logs, checkpoints and database, until `close`."""
         return self._run.directory
 
-    def record(self):
+    def record(self) -> dict | None:
         """The trial as `espalier.Client` shows it, with its curve ("values") and its "resizes"; None while it has not
         been created."""
         if self._record is None and self._run.ended(0):
@@ -98,7 +99,7 @@ class TrialUnderTest:
         details = self._run.look(values=True)
         return next(iter(details["trials"]), None) if details else None
 
-    def processes(self):
+    def processes(self) -> list[int]:
         """The process ids of its replicas, the oldest replica first."""
         details = None if self._record is not None else self._run.look()
         if not details:
@@ -107,16 +108,16 @@ class TrialUnderTest:
                    if holder["study"] == _STUDY and holder["pid"] > 0]
         return [holder["pid"] for holder in sorted(holders, key=lambda holder: holder["replica_id"])]
 
-    def output(self):
+    def output(self) -> str:
         """What its replicas have printed so far."""
         logs = sorted(self.directory.glob(f"trials/{_STUDY}/*/replica-*.log"))
         return "".join(log.read_text(errors="replace") for log in logs)
 
-    def wait_for_step(self, step):
+    def wait_for_step(self, step: int) -> dict:
         """Waits until it has reported `step` or a later one, and returns its record."""
         return self._until(lambda trial: trial["step"] >= step, f"report step {step}")
 
-    def resize(self, replicas):
+    def resize(self, replicas: int) -> dict:
         """Has it train on that many replicas, waits until it does, and returns its record."""
         low, high = self._slots
         if not isinstance(replicas, int) or not low <= replicas <= high:
@@ -126,7 +127,7 @@ class TrialUnderTest:
         self._run.service.pin(_STUDY, 0, replicas)
         return self._until(lambda trial: _trains(trial) and _size(trial, low) == replicas, wanted)
 
-    def kill(self, index=0, signal_number=signal.SIGKILL):
+    def kill(self, index: int = 0, signal_number: int = signal.SIGKILL) -> dict:
         """Kills one replica (0: the oldest), waits until the others train on without it, or the trial is restarted if
         there are none, and returns its record. The replica is replaced afterwards."""
         before = _losses(self._until(_trains, "train"))
@@ -136,7 +137,7 @@ class TrialUnderTest:
         os.kill(there[index], signal_number)
         return self._until(lambda trial: _losses(trial) > before and _trains(trial), "go on without the replica")
 
-    def wait(self, check=True):
+    def wait(self, check: bool = True) -> dict:
         """Waits until it has ended, and returns its record. With `check`, raises StudyError if it failed, with its
         output."""
         record = self._until(lambda trial: self._record is not None, "end")
@@ -144,7 +145,7 @@ class TrialUnderTest:
             raise StudyError(f"the trial has failed: {record['reason']}\n{record['last_output'].strip()}")
         return record
 
-    def close(self):
+    def close(self) -> None:
         """Ends what still runs, and removes a temporary folder."""
         self._run.close()
         if not self._kept:

@@ -41,16 +41,32 @@ class Library(unittest.TestCase):
         done = self.import_with("/nowhere/libespalier_torch.so")
         self.assertRegex(done.stderr, "there is no library at ESPALIER_TORCH_LIBRARY=/nowhere")
 
+    def test_everything_public_is_found_without_importing_it(self):
+        program = ("import sys, espalier\n"
+                   "assert set(espalier.__all__) | {'testing', 'env', 'checkpoint', 'torch', 'optuna'} <= set(dir(espalier))\n"
+                   "assert not {'torch', 'espalier.client', 'espalier._tune'} & set(sys.modules)\n"
+                   "assert callable(espalier.testing.start) and espalier.env.num_replicas() == 1\n"
+                   "assert espalier.torch.epochs and espalier.checkpoint.State is espalier.State\n"
+                   "assert 'Client' not in vars(espalier)\n"
+                   "assert espalier.Client is vars(espalier)['Client']\n"
+                   "sys.modules['optuna'] = None\n"
+                   "assert not hasattr(espalier, 'optuna') and not hasattr(espalier, 'absent')\n")
+        done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_reports_without_a_tuner_are_printed(self):
         program = ("import espalier\n"
                    "trial = espalier.trial()\n"
-                   "trial.report(1, trial.get('lr', 0.5), accuracy=0.25)\n"
+                   "import torch\n"
+                   "loss = torch.full((), trial.get('lr', 0.5), requires_grad=True)\n"
+                   "trial.report(1, loss, accuracy=loss / 8)\n"
                    "import pathlib\n"
                    "assert (trial.study, trial.directory) == (None, pathlib.Path.cwd())\n")
         done = subprocess.run([sys.executable, "-c", program, "--set", "lr=2", "--set", "typo=1"], text=True,
                               capture_output=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"\b1\b.*\b2\b")
+        self.assertNotIn("requires_grad", done.stderr)
         self.assertIn('parameter "typo" was given but the program never asked for it', done.stderr)
 
     def test_parameters_of_the_command_line_are_not_for_the_programs_parser(self):

@@ -459,7 +459,11 @@ class Refused(unittest.TestCase):
         trial = espalier.trial()
         self.expect(espalier.UsageError, 'parameter "lr" is \'high\', and must be of type float here',
                     lambda: trial.get("lr", 0.1))
-        self.expect(espalier.UsageError, "must be of type int", lambda: trial.get("width", 8))
+        self.expect(espalier.UsageError, r'must be of type int here: write trial\.get\("width", 8\.0\) for a float',
+                    lambda: trial.get("width", 8))
+        self.assertEqual((trial["n"], trial.get("width"), trial.get("absent", None)), (3, 2.5, None))
+        self.expect(espalier.UsageError, 'parameter "absent" was not given: run the program with --set absent=VALUE, or '
+                                         r'write trial\.get\("absent", DEFAULT\)', lambda: trial["absent"])
         self.assertIs(trial.get("deep", False), True)
         self.assertEqual(trial.get("n", 1.0), 3.0)
         self.assertEqual(trial.get("absent", "x"), "x")

@@ -15,6 +15,10 @@ def broken(trial):
     raise ValueError("on purpose")
 
 
+def asks_for_more(trial):
+    return trial["lrr"]
+
+
 def gone(trial):
     trial.report(1, 0.5)
     raise SystemExit("no data set")

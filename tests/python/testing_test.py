@@ -70,6 +70,9 @@ class Testing(unittest.TestCase):
                     trial.wait()
                 self.assertEqual(trial.wait(check=False)["state"], "TRIAL_FAIL")
                 self.assertIn("x is 2.0\n", trial.output())
+            with testing.start(objectives.asks_for_more, {"lr": 2}, directory=kept, max_restarts=0) as trial:
+                with self.assertRaisesRegex(StudyError, 'the study has no parameter "lrr": it has lr$'):
+                    trial.wait()
             with testing.start(objectives.gone, directory=kept, max_restarts=0) as trial:
                 with self.assertRaisesRegex(StudyError, r"exited with code 1\nno data set$"):
                     trial.wait()
@@ -77,6 +80,7 @@ class Testing(unittest.TestCase):
     def test_what_does_not_come_is_named_after_its_time(self):
         with testing.start(objectives.one_report_and_no_end) as trial:
             trial.wait_for_step(1)
+            self.assertNotIn("was given but", trial.output())
             trial._timeout_s = 0.2
             with self.assertRaisesRegex(EspalierError, r"did not report step 2 within 0\.2 s"):
                 trial.wait_for_step(2)

@@ -62,7 +62,7 @@ def convert(path, base, platform, service):
 
 def _load(path):
     if yaml is None:
-        raise ConversionError("needs PyYAML, which comes with NNI: pip install 'espalier[nni]'")
+        raise ConversionError("needs PyYAML, which comes with NNI: pip install nni==3.0 'setuptools<81'")
     try:
         old = yaml.safe_load(pathlib.Path(path).read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -20,7 +20,7 @@ import torch
 try:
     from lightning.fabric.strategies import SingleDeviceStrategy
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(f"espalier.integrations.lightning needs {error.name}: pip install 'espalier[lightning]'",
+    raise ModuleNotFoundError(f"espalier.integrations.lightning needs {error.name}: pip install 'lightning==2.6.*'",
                               name=error.name) from error
 
 import espalier

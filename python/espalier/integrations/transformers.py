@@ -21,7 +21,7 @@ try:
     from transformers.trainer_callback import ExportableState
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"espalier.integrations.transformers needs {error.name}: pip install "
-                              "'espalier[transformers]'", name=error.name) from error
+                              "'transformers==5.24.*' 'accelerate>=1.12'", name=error.name) from error
 
 import espalier
 import espalier.torch as adl

@@ -9,6 +9,7 @@ import socket
 from espalier.errors import UsageError
 
 _MAJOR = 2
+_PACKAGE = f"'ray[client]>={_MAJOR}.60,<{_MAJOR + 1}'"
 _CONNECT_S = 5
 _ATTEMPTS = 3
 _TOKEN = ("is the token its own (RAY_AUTH_TOKEN_PATH, else ~/.ray/auth_token), and is it the address of `ray start` or "
@@ -18,8 +19,8 @@ _TOKEN = ("is the token its own (RAY_AUTH_TOKEN_PATH, else ~/.ray/auth_token), a
 def check_release(release):
     """Raises UsageError where this Ray is none that we know."""
     if release.partition(".")[0] != str(_MAJOR):
-        raise UsageError(f"Ray {release}: espalier.ray speaks with Ray {_MAJOR}; pip install 'ray[client]>={_MAJOR}.60,"
-                         f"<{_MAJOR + 1}' here and on the cluster")
+        raise UsageError(f"Ray {release}: espalier.ray speaks with Ray {_MAJOR}; pip install {_PACKAGE} here and "
+                         "on the cluster")
 
 
 def connect(address, namespace, runtime_env=None):
@@ -27,7 +28,7 @@ def connect(address, namespace, runtime_env=None):
     try:
         import ray
     except ImportError as error:
-        raise UsageError(f"no Ray can be imported ({error}): pip install 'espalier[ray]'") from error
+        raise UsageError(f"no Ray can be imported ({error}): pip install {_PACKAGE}") from error
     check_release(ray.__version__)
     address = address or os.environ.get("RAY_ADDRESS") or "auto"
     _reach(address)

@@ -10,8 +10,11 @@ trial = espalier.trial()                                          # the paramete
 model = adl.AdaptiveDataParallel(net, optimizer)                  # trains on as many slots as the trial has
 loader = adl.AdaptiveDataLoader(dataset, batch_size=trial.get("batch_size", 64), shuffle=True)
 for epoch in adl.epochs(10):
+    seen = adl.Accumulator()                                      # sums over all replicas: each reports the same
     for x, y in loader:
         loss = torch.nn.functional.cross_entropy(model(x), y)
         loss.backward()
         optimizer.step()
-    trial.report(epoch, loss.item())
+        seen["loss"] += loss.item() * len(x)
+    with seen.synchronized():
+        trial.report(epoch, seen["loss"] / len(dataset))
