@@ -6,7 +6,6 @@ import os
 import nni.trial
 from nni.runtime.trial_command_channel import TrialCommandChannel
 
-from espalier import _library
 from espalier._runtime import runtime
 from espalier._trial import the_trial
 from espalier.errors import UsageError
@@ -26,7 +25,7 @@ class Channel(TrialCommandChannel):
         if type == "FINAL":
             # Said when the script has come to its end: what it still does then is done on all replicas.
             trial.result = number
-        elif _step_was_dropped():
+        elif runtime().step_was_dropped():
             nni.trial.overwrite_intermediate_seq(sequence - 1)  # NNI adds 1; it is reported again with its step
         else:
             trial.report(sequence + 1, number, **extra)
@@ -44,10 +43,3 @@ def _figures(value):
 def _is_number(value):
     # Tensors and numpy's arrays of one element count as well.
     return isinstance(value, numbers.Real) or getattr(value, "ndim", None) == 0
-
-
-def _step_was_dropped():
-    """Whether the batch under way is dealt again, because a replica was lost."""
-    run = runtime()
-    loader = run.current_loader
-    return loader is not None and loader.training and any(m.outcome == _library.DROPPED for m in run.models)

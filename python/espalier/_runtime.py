@@ -118,6 +118,11 @@ class Runtime:
         elif dropped:
             self.sums.drop_step()
 
+    def step_was_dropped(self):
+        """Whether the batch under way is dealt again, because a replica was lost."""
+        loader = self.current_loader
+        return loader is not None and loader.training and any(m.outcome == _library.DROPPED for m in self.models)
+
     def rehearse(self, microbatch):
         """Has `microbatch` called, of which nothing is left."""
         if self.joined:

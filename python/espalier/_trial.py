@@ -6,6 +6,7 @@ import os
 import pathlib
 import sys
 import typing
+import warnings
 from collections.abc import Mapping
 
 from espalier import _nni
@@ -51,6 +52,8 @@ class Trial:
             raise UsageError("a process has one trial: ask espalier.trial() for it")
         self._runtime = runtime()
         self._finished = False
+        self._last_step = 0  # that was reported
+        self._has_warned = False
         self.parameters = _Parameters()
         self.result = None  # what a script that comes to its end finishes with, if not the last report
         self._hook_end()
@@ -132,9 +135,27 @@ class Trial:
     def report(self, step: int, value: typing.SupportsFloat, **extra: typing.SupportsFloat) -> None:
         """Reports one value of the study's metric, and further figures of the same step. Steps count from 1 and grow
         (usually they are epochs). Call it on every replica with the same values: one of them sends it."""
+        step = int(step)
+        self._check_step(step)
         names = (ctypes.c_char_p * len(extra))(*[name.encode() for name in extra])
         values = (ctypes.c_double * len(extra))(*[_number(v) for v in extra.values()])
-        self._runtime.library.report(int(step), _number(value), names, values, len(extra))
+        self._runtime.library.report(step, _number(value), names, values, len(extra))
+
+    def _check_step(self, step):
+        """A step that is done again because a replica was lost may be reported again."""
+        before, self._last_step = self._last_step, max(step, self._last_step)
+        if self._finished:
+            self._warn(f"step {step} was reported after the trial's end: report before finish() or fail()")
+        elif 0 < step == before and not self._runtime.step_was_dropped():
+            self._warn(f"step {step} was reported twice, and the first value counts: report further figures with it, as "
+                       "report(step, value, loss=0.1)")
+        elif 0 < step < before and not self._runtime.step_was_dropped():
+            self._warn(f"step {step} was reported after step {before}: steps count from 1 and grow")
+
+    def _warn(self, message):
+        if not self._has_warned:
+            self._has_warned = True
+            warnings.warn(message, stacklevel=4)
 
     def finish(self, value: typing.SupportsFloat | None = None) -> None:
         """Completes the trial; its result is `value` or, if that is not given, the last reported value. At the end of a

@@ -69,6 +69,15 @@ class Library(unittest.TestCase):
         self.assertNotIn("requires_grad", done.stderr)
         self.assertIn('parameter "typo" was given but the program never asked for it', done.stderr)
 
+    def test_reports_that_cannot_be_meant_are_said_once(self):
+        for calls, wanted in ((["report(2, 1)", "report(2, 3)", "report(1, 4)"], "step 2 was reported twice, and the first"),
+                              (["report(5, 1)", "report(2, 3)", "report(2, 4)"], "step 2 was reported after step 5: steps"),
+                              (["fail('no')", "report(1, 3)"], "step 1 was reported after the trial's end: report before")):
+            program = "import espalier\ntrial = espalier.trial()\n" + "".join(f"trial.{call}\n" for call in calls)
+            done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True)
+            self.assertEqual(done.stderr.count("UserWarning"), 1, done.stderr)
+            self.assertIn(f"<string>:4: UserWarning: {wanted}", done.stderr)
+
     def test_parameters_of_the_command_line_are_not_for_the_programs_parser(self):
         program = ("import argparse, espalier\n"
                    "trial = espalier.trial()\n"
