@@ -77,7 +77,7 @@ def in_environment(pickled, python, study):
 
 def pickled(objective):
     try:
-        import cloudpickle  # noqa: F401
+        import cloudpickle
     except ImportError as error:
         raise UsageError(f"objective {name_of(objective)!r} cannot be imported by name from another process (it is of "
                          "the main script or a notebook, or within a function), and cloudpickle, which sends such "

@@ -1,6 +1,12 @@
 """What `espalier.tune` returns."""
+import pathlib
+import typing
+
 from espalier import _display, _rows
 from espalier.errors import NotFoundError, UsageError
+
+if typing.TYPE_CHECKING:
+    import pandas
 
 
 class Result:
@@ -50,18 +56,18 @@ class Result:
         """One dict per trial or, with `steps`, per trial and reported step, with the columns of `tuner export`."""
         return _rows.step_rows(self._details) if steps else _rows.trial_rows(self._details)
 
-    def dataframe(self, steps=False):
+    def dataframe(self, steps: bool = False) -> "pandas.DataFrame":
         """The same as a pandas DataFrame."""
         return _rows.dataframe(self.rows(steps))
 
-    def log_files(self, number):
+    def log_files(self, number: int) -> list[pathlib.Path]:
         """The files with what the trial's replicas have printed, the oldest replica first."""
         if self.directory is None:
             return []
         found = (self.directory / "trials" / self.name / f"trial-{number}").glob("replica-*.log")
         return sorted(found, key=lambda path: int(path.stem.partition("-")[2]))
 
-    def output(self, number):
+    def output(self, number: int) -> str:
         """What the trial's replicas have printed."""
         if not any(trial["number"] == number for trial in self.trials):
             raise NotFoundError(f'study "{self.name}" has no trial {number}', "NOT_FOUND")

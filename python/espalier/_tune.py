@@ -22,9 +22,14 @@ class _Name(typing.NamedTuple):
         yield from (f"{self.otherwise}-{n}" for n in itertools.count(2))
 
 
-def tune(objective, space, *, metric="value", direction="minimize", trials=None, time_limit_s=None, target=None,
-         sampler=None, pruner=None, policy=None, seed=None, slots=None, min_slots=None, max_slots=None, name=None,
-         directory=None, fresh=False, show=True, address=None, token_file=None, tls_ca=None, python=None, **study):
+def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict | str | os.PathLike, *,
+         metric: str = "value", direction: str = "minimize", trials: int | None = None,
+         time_limit_s: float | None = None, target: float | None = None, sampler: str | dict | None = None,
+         pruner: str | dict | None = None, policy: str | dict | None = None, seed: int | None = None,
+         slots: int | None = None, min_slots: int | None = None, max_slots: int | None = None,
+         name: str | None = None, directory: str | os.PathLike | None = None, fresh: bool = False, show: bool = True,
+         address: str | None = None, token_file: str | os.PathLike | None = None,
+         tls_ca: str | os.PathLike | None = None, python: str | None = None, **study) -> Result:
     """Runs a study until it ends, shows its trials meanwhile, and returns its Result.
 
     objective: a function of the trial (`espalier.trial()`) that reports values, returns the final one, or both; or the

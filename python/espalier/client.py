@@ -10,13 +10,19 @@ import json
 import os
 import pathlib
 import time
+import typing
 import uuid
+from collections.abc import Iterator
 
 from espalier import _rows, _study_file
 from espalier._http import Connection
 from espalier.errors import NotFoundError, UsageError
 
+if typing.TYPE_CHECKING:
+    import pandas
+
 DEFAULT_ADDRESS = "127.0.0.1:7078"
+_Path = str | os.PathLike
 
 
 class Client:
@@ -32,7 +38,8 @@ class Client:
     timeout_s: seconds that one request may take.
     """
 
-    def __init__(self, address=None, *, directory=None, token_file=None, tls_ca=None, timeout_s=30.0):
+    def __init__(self, address: str | None = None, *, directory: _Path | None = None, token_file: _Path | None = None,
+                 tls_ca: _Path | None = None, timeout_s: float = 30.0):
         if address is not None and directory is not None:
             raise UsageError(f"address {address!r} and directory {str(directory)!r}: leave one of the two out")
         if directory is not None:
@@ -44,20 +51,22 @@ class Client:
                                       _read_token(token_file) if token_file else "", os.fspath(tls_ca or ""), timeout_s)
 
     @classmethod
-    def at_home(cls, address):
+    def at_home(cls, address: str) -> "Client":
         """A client for a `tuner run` of this user on this machine: without a token, whatever the environment says."""
         client = cls.__new__(cls)
         client._connection = Connection(address)
         return client
 
     @property
-    def address(self):
+    def address(self) -> str:
+        """HOST:PORT of the service's HTTP endpoint."""
         return self._connection.address
 
-    def close(self):
+    def close(self) -> None:
+        """Closes the connection; the next call opens another one."""
         self._connection.close()
 
-    def __enter__(self):
+    def __enter__(self) -> "Client":
         return self
 
     def __exit__(self, *error):
@@ -65,43 +74,43 @@ class Client:
 
     # ---- studies
 
-    def submit(self, study, exist_ok=False):
+    def submit(self, study: dict | _Path, exist_ok: bool = False) -> dict:
         """Creates a study and returns it. `study`: a dict with the keys of a study file (tuner/study_file/README.md),
         or the path of such a file. With `exist_ok`, an existing study with the same definition is returned."""
         query = {"exist_ok": 1} if exist_ok else None
         # The key makes a request that is sent again one and the same.
         return self._call("POST", ["studies"], _study_file.load(study), query, key=uuid.uuid4().hex)
 
-    def studies(self):
+    def studies(self) -> list[dict]:
         """All studies, without their trials."""
         return self._call("GET", ["studies"])["studies"]
 
-    def study(self, study):
+    def study(self, study: str) -> dict:
         """The study of that name, without its trials."""
         return self.details(study, values=False, active=True)["study"]
 
-    def details(self, study, values=True, active=False):
+    def details(self, study: str, values: bool = True, active: bool = False) -> dict:
         """The study, its trials, its decisions, and the pool. Without `values`, curves are left out; with `active`,
         ended trials except the best."""
         query = {"values": int(values), "active": int(active)}
         return self._call("GET", ["studies", study], query=query)
 
-    def trials(self, study, values=True):
+    def trials(self, study: str, values: bool = True) -> list[dict]:
         """The study's trials, ordered by number; without `values`, their curves are left out."""
         return self._call("GET", ["studies", study, "trials"], query={"values": int(values)})["trials"]
 
-    def trial(self, study, number):
+    def trial(self, study: str, number: int) -> dict:
         """The trial with that number, without its curve."""
         found = [trial for trial in self.trials(study, values=False) if trial["number"] == number]
         if not found:
             raise NotFoundError(f'study "{study}" has no trial {number}', "NOT_FOUND")
         return found[0]
 
-    def best(self, study):
+    def best(self, study: str) -> dict:
         """The best trial of a study with one direction, with its curve as it was reported."""
         return self._call("GET", ["studies", study, "best"])
 
-    def watch(self, study, every_s=1.0):
+    def watch(self, study: str, every_s: float = 1.0) -> Iterator[dict]:
         """Yields the study's details (without curves) now and whenever they change, polled every `every_s` seconds. The
         last ones are those of the study when it has ended or is stopped."""
         shown = None
@@ -116,108 +125,108 @@ class Client:
             shown = seen
             time.sleep(every_s)
 
-    def wait(self, study, every_s=1.0):
+    def wait(self, study: str, every_s: float = 1.0) -> dict:
         """Waits until the study has ended or is stopped, and returns it."""
         for details in self.watch(study, every_s):
             pass
         return details["study"]
 
-    def stop(self, study):
+    def stop(self, study: str) -> dict:
         """Stops the study; it can be resumed. Returns it."""
         return self._call("POST", ["studies", study, "stop"])
 
-    def resume(self, study, trials=None, time_limit_s=None):
+    def resume(self, study: str, trials: int | None = None, time_limit_s: float | None = None) -> dict:
         """Resumes a stopped or ended study, if wanted with new limits: `trials` in all, or seconds of running time."""
         return self._call("POST", ["studies", study, "resume"],
                           {"max_trials": trials or 0, "time_limit_s": time_limit_s or 0})
 
-    def delete(self, study):
+    def delete(self, study: str) -> dict:
         """Deletes a study that is not running, with its trials (`tuner rm`). Returns what it was."""
         return self._call("DELETE", ["studies", study])
 
-    def export(self, study, steps=True):
+    def export(self, study: str, steps: bool = True) -> list[dict]:
         """Rows (dicts) with the columns of `tuner export`: one per trial and step, or one per trial without `steps`."""
         details = self.details(study, values=steps)
         return _rows.step_rows(details) if steps else _rows.trial_rows(details)
 
-    def dataframe(self, study, steps=False):
+    def dataframe(self, study: str, steps: bool = False) -> "pandas.DataFrame":
         """These rows, by default one per trial, as a pandas DataFrame."""
         return _rows.dataframe(self.export(study, steps))
 
     # ---- trials that the pool runs
 
-    def pin(self, study, trial, slots):
+    def pin(self, study: str, trial: int, slots: int) -> dict:
         """Pins the trial to a number of slots."""
         return self._call("POST", ["trials", self.trial(study, trial)["id"], "pin"], {"slots": slots})
 
-    def unpin(self, study, trial):
+    def unpin(self, study: str, trial: int) -> dict:
         """Lets the policy decide the trial's slots again."""
         return self.pin(study, trial, 0)
 
-    def cancel(self, study, trial, pruned=False, reason=""):
+    def cancel(self, study: str, trial: int, pruned: bool = False, reason: str = "") -> dict:
         """Ends the trial, as failed or as pruned; `reason` goes into the study's record."""
         body = {"state": "pruned" if pruned else "fail", **({"reason": reason} if reason else {})}
         return self._call("POST", ["trials", self.trial(study, trial)["id"], "cancel"], body)
 
-    def logs(self, study, trial, lines=None):
+    def logs(self, study: str, trial: int, lines: int | None = None) -> str:
         """The output of its processes: the newest MiB, or only the last `lines` lines of it."""
         text = self._call("GET", ["trials", self.trial(study, trial)["id"], "output"])
         return text if lines is None else "".join(text.splitlines(keepends=True)[-lines:] if lines else [])
 
-    def enqueue(self, study, parameters, user_attributes=None):
+    def enqueue(self, study, parameters, user_attributes=None) -> dict:
         """Adds a trial with these parameters, for the pool (sampler `queue`) or for the client that asks next."""
         body = {"parameters": parameters, **({"user_attributes": user_attributes} if user_attributes else {})}
         return self._call("POST", ["studies", study, "enqueue"], body, key=uuid.uuid4().hex)
 
     # ---- trials that this program runs, by the "trial_id" of ask
 
-    def ask(self, study, parameters=None):
+    def ask(self, study, parameters=None) -> dict:
         """Returns a trial to run now; parameters that are not given are drawn by the sampler."""
         return self._call("POST", ["studies", study, "ask"], {"parameters": parameters} if parameters else {},
                           key=uuid.uuid4().hex)
 
-    def report(self, trial_id, step, value):
+    def report(self, trial_id, step, value) -> dict:
         """Reports an intermediate value, and returns the pruner's decision: {"prune": bool, "reason": ...}."""
         return self._call("POST", ["trials", trial_id, "report"], {"step": step, "value": value})
 
-    def should_prune(self, trial_id):
+    def should_prune(self, trial_id) -> dict:
         """The pruner's decision, as from `report`."""
         return self._call("GET", ["trials", trial_id, "should-prune"])
 
-    def tell(self, trial_id, value=None, state=None, values=None):
+    def tell(self, trial_id, value=None, state=None, values=None) -> dict:
         """Says how the trial ended: "complete" with its value (or one for each direction), "pruned" or "fail"."""
         has_value = value is not None or values is not None
         given = {"value": value, "values": values, "state": state or ("complete" if has_value else None)}
         return self._call("POST", ["trials", trial_id, "tell"], {k: v for k, v in given.items() if v is not None})
 
-    def record(self, trial_id):
+    def record(self, trial_id) -> dict:
         """The trial as clients see it."""
         return self._call("GET", ["trials", trial_id])
 
-    def attributes(self, trial_id, **user):
+    def attributes(self, trial_id, **user) -> dict:
         """Sets user attributes of a trial that has not ended."""
         return self._call("POST", ["trials", trial_id, "attributes"], {"user": user})
 
-    def acquire_slots(self, trial_id, slots, node=None):
+    def acquire_slots(self, trial_id, slots, node=None) -> dict:
         """Requests slots of the pool for the trial. Repeat the call until it holds them, and while it does, to renew
         them: see docs/http.md."""
         return self._call("POST", ["trials", trial_id, "slots"], {"slots": slots, **({"node": node} if node else {})})
 
-    def release_slots(self, trial_id):
+    def release_slots(self, trial_id) -> dict:
         """Gives the trial's slots back, or withdraws its request."""
         self._call("DELETE", ["trials", trial_id, "slots"])
 
     # ---- the pool
 
-    def pool(self):
+    def pool(self) -> dict:
         """The pool: its nodes, and what holds each slot."""
         return self._call("GET", ["pool"])
 
-    def set_policy(self, name, **options):
+    def set_policy(self, name, **options) -> dict:
         """Sets the policy that divides the pool's slots (`tuner pool --policy`)."""
         return self._call("POST", ["pool", "policy"], {"name": name, "options": options})
 
-    def drain(self, node, within_s=0, undo=False):
+    def drain(self, node, within_s=0, undo=False) -> dict:
         """Drains a node: trials still there after `within_s` seconds are shrunk, or paused with a checkpoint; 0: they
         may run to their end. `undo`: the node takes trials again."""
         return self._call("POST", ["nodes", node, "drain"], {"within_s": within_s, "undo": undo})
