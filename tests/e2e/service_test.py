@@ -1,5 +1,7 @@
 """A service, agents and clients as separate processes, and what survives their deaths."""
 import pathlib
+import shutil
+import signal
 import unittest
 
 from harness import LEASE_S, TunerTest, kill, replicas_of, wait_for
@@ -110,6 +112,34 @@ class Service(TunerTest):
         self.run_tuner(*arguments)
         record = self.export("--db", self.dir / "run/espalier.db")
         self.assertEqual([t["state"] for t in record["trials"]], ["TRIAL_COMPLETE"] * 4)
+
+    def test_clients_that_follow_a_study_outlast_the_service(self):
+        for end in (signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(end):
+                shutil.rmtree(self.dir / "acknowledged", ignore_errors=True)
+                over = self.dir / f"over-{end.name}"
+                database = self.dir / f"{end.name}.db"
+                service = self.serve(database)
+                grpc, http = self.grpc, self.http
+                agent = self.agent(1, end.name)
+                study = self.study([self.script(2, 0.1, f"[ ! -e {over} ]")], trials=1)
+                followers = [self.start("submit", study, "--service", grpc, "--wait")]
+                wait_for(lambda: self.acknowledged(), "the first value")
+                followers.append(self.start("watch", "e2e", "--service", grpc))
+                wait_for(lambda: self.output(followers[1]), "the other to follow it too")
+                kill(service.pid, end)
+                service.wait()
+                for follower in followers:
+                    wait_for(lambda: "is away; waiting for it" in self.output(follower), "them to see it")
+                again = self.serve(database, grpc, http)
+                over.touch()
+                for follower in followers:
+                    self.finish(follower)
+                    self.assertIn("study e2e COMPLETE", self.output(follower))
+                kill(agent.pid, signal.SIGTERM)
+                agent.wait()
+                kill(again.pid, signal.SIGTERM)
+                again.wait()
 
     def test_lost_agent_gives_its_trials_to_others(self):
         self.serve(self.dir / "pool.db")

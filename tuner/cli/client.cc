@@ -97,7 +97,24 @@ absl::StatusOr<Response> Client::Call(grpc::Status (v1::Tuner::Stub::*method)(gr
   }
   Response response;
   const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
-  if (status.ok()) return response;
+  if (!status.ok()) return ErrorOf(status);
+  answered_ = true;
+  return response;
+}
+
+absl::Status Client::ErrorOf(const grpc::Status& status) {
+  // No call is cancelled here: the service has dropped this one as it ended.
+  const bool dropped = status.error_code() == grpc::StatusCode::CANCELLED;
+  const bool unanswered = dropped || status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+                          status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+  if (!unanswered) {
+    answered_ = true;
+    return FromGrpc(status);
+  }
+  if (dropped || answered_) {
+    return absl::UnavailableError("the service at \"" + options_.address + "\" went away (" +
+                                  status.error_message() + ")");
+  }
   const bool in_the_clear = options_.tls_roots.empty() && PinOf(options_.token).empty();
   if (in_the_clear && WasShutOut(status)) {
     return absl::UnavailableError(
@@ -107,11 +124,7 @@ absl::StatusOr<Response> Client::Call(grpc::Status (v1::Tuner::Stub::*method)(gr
         "(its own user finds one in DATABASE.credentials/administer.token), or the authorities to "
         "trust with --tls-ca FILE");
   }
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
-      status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return NobodyAnswers(options_.address, status.error_message());
-  }
-  return FromGrpc(status);
+  return NobodyAnswers(options_.address, status.error_message());
 }
 
 absl::StatusOr<v1::Study> Client::CreateStudy(const v1::CreateStudyRequest& request) {

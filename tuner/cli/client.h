@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -26,7 +27,8 @@ struct ClientOptions {
 };
 
 // A connection to the tuner service. Each method is one call; may be used from several threads.
-// Errors are the service's own; UNAVAILABLE names the address and the remedy.
+// Errors are the service's own; UNAVAILABLE names the address and, until the service has answered
+// once, the remedy.
 class Client {
  public:
   explicit Client(ClientOptions options);
@@ -60,7 +62,11 @@ class Client {
   // certificate.
   absl::Status Connect();
 
+  // What to make of a call that failed.
+  absl::Status ErrorOf(const grpc::Status& status);
+
   ClientOptions options_;
+  std::atomic<bool> answered_ = false;  // whether the service has answered a call
   std::mutex connecting_;
   std::unique_ptr<v1::Tuner::Stub> stub_;
 };

@@ -31,6 +31,35 @@ class Pacer {
   Time next_;
 };
 
+// Asks a service that may be restarted meanwhile: while it is away, it is asked again.
+class PatientClient {
+ public:
+  PatientClient(Client& client, StudyDisplay& display, const Interrupts& interrupts,
+                double away_limit_s)
+      : client_(client), display_(display), interrupts_(interrupts), away_limit_s_(away_limit_s) {}
+
+  template <typename Question>
+  auto Ask(const Question& question) -> decltype(question()) {
+    auto answer = question();
+    if (!absl::IsUnavailable(answer.status()) || away_limit_s_ <= 0) return answer;
+    display_.Say(fmt::format("the service at {} is away; waiting for it", client_.address()));
+    const Time deadline = After(Now(), away_limit_s_);
+    while (absl::IsUnavailable(answer.status())) {
+      if (interrupts_.interrupted() || Now() >= deadline) return answer;
+      interrupts_.Wait(std::min(kAwayPoll_s, SecondsBetween(Now(), deadline)));
+      answer = question();
+    }
+    display_.Say(fmt::format("the service at {} is back", client_.address()));
+    return answer;
+  }
+
+ private:
+  Client& client_;
+  StudyDisplay& display_;
+  const Interrupts& interrupts_;
+  double away_limit_s_;
+};
+
 absl::StatusOr<v1::Study> FindStudy(Client& client, const std::string& name) {
   ESPALIER_ASSIGN_OR_RETURN(const v1::ListStudiesResponse list, client.ListStudies());
   for (const v1::Study& study : list.studies()) {
@@ -57,49 +86,72 @@ absl::StatusOr<v1::StudyDetails> Glance(Client& client, const std::string& name)
   return client.GetStudy(request);
 }
 
-absl::StatusOr<v1::Study> FollowStudy(Client& client, const std::string& name,
-                                      StudyDisplay& display, const Interrupts& interrupts) {
+absl::StatusOr<v1::StudyDetails> FollowStudy(Client& client, const std::string& name,
+                                             StudyDisplay& display, const Interrupts& interrupts,
+                                             double away_limit_s) {
+  PatientClient patient(client, display, interrupts, away_limit_s);
+  const auto glance = [&] { return Glance(client, name); };
   Pacer end_pace(kEndPoll_s);
   Pacer display_pace(kDisplayPoll_s);
   while (true) {
     Time before = Now();
     if (display_pace.Due(before)) {
-      ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, Glance(client, name));
+      ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, patient.Ask(glance));
       display.Show(details);
       display_pace.Ran(before, Now());
     }
     before = Now();
-    ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, FindStudy(client, name));
+    ESPALIER_ASSIGN_OR_RETURN(const v1::Study study,
+                              patient.Ask([&] { return FindStudy(client, name); }));
     end_pace.Ran(before, Now());
     if (study.state() != v1::STUDY_RUNNING || interrupts.interrupted()) {
-      ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails last, Glance(client, name));
+      ESPALIER_ASSIGN_OR_RETURN(v1::StudyDetails last, patient.Ask(glance));
       display.Show(last);
-      return study;
+      if (last.study().state() != v1::STUDY_RUNNING || interrupts.interrupted()) return last;
     }
     const Time now = Now();
     interrupts.Wait(std::min(end_pace.SecondsLeft(now), display_pace.SecondsLeft(now)));
   }
 }
 
-absl::StatusOr<ExitCode> WatchStudy(Client& client, const std::string& name, bool quiet,
-                                    bool from_the_start) {
+void WatchOptions::AddTo(CLI::App& app) {
+  service.AddTo(app);
+  app.add_option("--reconnect", away_limit_s,
+                 "Seconds to wait for the service if it goes away meanwhile, as for a restart; 0: "
+                 "do not wait")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+}
+
+absl::StatusOr<ExitCode> WatchStudy(Client& client, const std::string& name,
+                                    const WatchOptions& options) {
   const Interrupts interrupts;
   ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails before, Glance(client, name));
-  const std::unique_ptr<StudyDisplay> display = MakeDisplay(quiet);
-  if (!from_the_start) {
+  const std::unique_ptr<StudyDisplay> display = MakeDisplay(options.quiet);
+  if (!options.from_the_start) {
     display->Say(StatusLine(before));
     display->StartAfter(before);
   }
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, FollowStudy(client, name, *display, interrupts));
+  // The service of a `tuner run` ends with it, and another one listens elsewhere.
+  const bool of_a_run = !options.service.directory.empty();
+  const double away_limit_s = of_a_run ? 0 : options.away_limit_s;
+  const absl::StatusOr<v1::StudyDetails> last =
+      FollowStudy(client, name, *display, interrupts, away_limit_s);
   display->Finish();
-  if (study.state() == v1::STUDY_RUNNING) {
-    std::printf("study %s goes on; watch it again with: tuner watch %s\n", name.c_str(),
-                name.c_str());
+  const std::string again = fmt::format("tuner watch {}{}", name, options.service.words());
+  const bool away = absl::IsUnavailable(last.status());
+  if ((away && interrupts.interrupted()) ||
+      (last.ok() && last->study().state() == v1::STUDY_RUNNING)) {
+    std::printf("study %s goes on; watch it again with: %s\n", name.c_str(), again.c_str());
     return ExitCode::kInterrupted;
   }
-  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, Glance(client, name));
-  std::printf("%s", ResultText(details).c_str());
-  return ExitCodeOf(study.state());
+  if (last.ok()) {
+    std::printf("%s", ResultText(*last).c_str());
+    return ExitCodeOf(last->study().state());
+  }
+  if (!away || of_a_run) return last.status();
+  return absl::UnavailableError(fmt::format("{}; the study is not affected; go on with: {}",
+                                            std::string(last.status().message()), again));
 }
 
 absl::Status AwaitSlotsFree(Client& client, const std::string& name, StudyDisplay& display,

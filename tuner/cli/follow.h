@@ -8,6 +8,7 @@
 #include "tuner/cli/display.h"
 #include "tuner/cli/exit_codes.h"
 #include "tuner/cli/interrupts.h"
+#include "tuner/cli/service_options.h"
 
 namespace espalier {
 
@@ -16,16 +17,28 @@ inline constexpr double kDisplayPoll_s = 0.2;  // how often the display is renew
 // Polling may cost the service this share of its time at most; a large study is looked at less
 // often.
 inline constexpr double kPollShare = 0.05;
+inline constexpr double kAwayPoll_s = 0.5;  // how soon a service that was away is noticed
 
-// Shows a study until it is not RUNNING any more, or until an interrupt. Returns the study as it
-// was last seen.
-absl::StatusOr<v1::Study> FollowStudy(Client& client, const std::string& name,
-                                      StudyDisplay& display, const Interrupts& interrupts);
+// Shows a study until it is not RUNNING any more, or until an interrupt. Returns the study, without
+// curves, as it was last seen. If the service goes away meanwhile, as it does for a restart, it is
+// waited for: UNAVAILABLE after `away_limit_s`, or at an interrupt.
+absl::StatusOr<v1::StudyDetails> FollowStudy(Client& client, const std::string& name,
+                                             StudyDisplay& display, const Interrupts& interrupts,
+                                             double away_limit_s);
+
+struct WatchOptions {
+  ServiceArguments service{};   // by which the client was made
+  double away_limit_s = 300;    // how long a service that has gone away is waited for
+  bool quiet = false;           // only the result is shown
+  bool from_the_start = false;  // else what has happened before is summed up in a line
+
+  void AddTo(CLI::App& app);
+};
 
 // Shows the study on the terminal to its end, then the result, as `tuner watch` does. Ctrl-C leaves
-// the study alone. Without `from_the_start`, what has happened before is summed up in a line.
-absl::StatusOr<ExitCode> WatchStudy(Client& client, const std::string& name, bool quiet,
-                                    bool from_the_start);
+// the study alone.
+absl::StatusOr<ExitCode> WatchStudy(Client& client, const std::string& name,
+                                    const WatchOptions& options);
 
 // Waits, showing the study, until its trials hold no slot, at most this long.
 absl::Status AwaitSlotsFree(Client& client, const std::string& name, StudyDisplay& display,

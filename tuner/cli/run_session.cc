@@ -155,8 +155,10 @@ class Session {
   absl::StatusOr<ExitCode> Follow() {
     const std::unique_ptr<StudyDisplay> display = MakeDisplay(plan_.arguments.quiet);
     display->StartAfter(before_);
-    ESPALIER_ASSIGN_OR_RETURN(v1::Study study,
-                              FollowStudy(*client_, plan_.spec.name, *display, interrupts_));
+    ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails last,
+                              FollowStudy(*client_, plan_.spec.name, *display, interrupts_,
+                                          /*away_limit_s=*/0));  // it is of this process
+    v1::Study study = last.study();
     const bool stopped_here = interrupts_.interrupted() && study.state() == v1::STUDY_RUNNING;
     if (stopped_here) {
       display->Say("stopping: trials save what they can (Ctrl-C again: at once)");

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tuner/base/environment.h"
 #include "tuner/cli/files.h"
@@ -63,6 +64,16 @@ void ServiceArguments::AddTo(CLI::App& app) {
                  "PEM file of the certificates to trust, for a service with --tls-cert (default: "
                  "ESPALIER_TLS_CA). Without it, and without a hash in the token, the connection is "
                  "not encrypted");
+}
+
+std::string ServiceArguments::words() const {
+  std::string words;
+  for (const auto& [option, value] :
+       {std::pair(" --service ", &service), std::pair(" --dir ", &directory),
+        std::pair(" --token-file ", &token_file), std::pair(" --tls-ca ", &tls_ca)}) {
+    if (!value->empty()) words += option + *value;
+  }
+  return words;
 }
 
 absl::StatusOr<ClientOptions> ServiceArguments::Resolve() const {

@@ -34,6 +34,8 @@ struct ServiceArguments {
   std::string tls_ca;
 
   void AddTo(CLI::App& app);
+  // As they are on the command line, each with a space before it.
+  std::string words() const;
   absl::StatusOr<ClientOptions> Resolve() const;
 };
 

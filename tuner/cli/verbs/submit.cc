@@ -16,10 +16,9 @@ namespace espalier {
 namespace {
 
 struct SubmitArguments {
-  ServiceArguments service;
+  WatchOptions options{.from_the_start = true};
   std::string file;
   bool wait = false;
-  bool quiet = false;
 };
 
 absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments) {
@@ -48,7 +47,7 @@ absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments
     std::fprintf(stderr, "tuner submit: %s\n", study.notice().c_str());
   }
   std::fflush(stdout);
-  return arguments.wait ? WatchStudy(client, study.name(), arguments.quiet, true) : ExitCode::kOk;
+  return arguments.wait ? WatchStudy(client, study.name(), arguments.options) : ExitCode::kOk;
 }
 
 }  // namespace
@@ -58,11 +57,12 @@ VerbAction AddSubmit(CLI::App& app) {
   app.add_option("study", a->file, "Study file, or an AdaptDL job")
       ->required()
       ->type_name("STUDY.json|JOB.yaml");
-  a->service.AddTo(app);
+  a->options.AddTo(app);
   app.add_flag("--wait", a->wait, "Follow the study until it ends, and exit as `tuner run` does");
-  app.add_flag("--quiet", a->quiet, "With --wait: print only the result");
+  app.add_flag("--quiet", a->options.quiet, "With --wait: print only the result");
   return [a] {
-    return WithClient("submit", a->service, [a](Client& client) { return Submit(client, *a); });
+    return WithClient("submit", a->options.service,
+                      [a](Client& client) { return Submit(client, *a); });
   };
 }
 

@@ -11,7 +11,7 @@ namespace espalier {
 namespace {
 
 struct WatchArguments {
-  ServiceArguments service;
+  WatchOptions options;
   std::string study;
 };
 
@@ -20,11 +20,10 @@ struct WatchArguments {
 VerbAction AddWatch(CLI::App& app) {
   auto a = std::make_shared<WatchArguments>();
   AddStudyName(app, a->study);
-  a->service.AddTo(app);
+  a->options.AddTo(app);
   return [a] {
-    return WithClient("watch", a->service, [a](Client& client) {
-      return WatchStudy(client, a->study, /*quiet=*/false, /*from_the_start=*/false);
-    });
+    return WithClient("watch", a->options.service,
+                      [a](Client& client) { return WatchStudy(client, a->study, a->options); });
   };
 }
 
