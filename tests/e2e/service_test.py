@@ -60,6 +60,8 @@ class Service(TunerTest):
         self.run_tuner("resume", "e2e", "--service", self.grpc)
         wait_for(lambda: self.export("--service", self.grpc)["study"]["state"] == "STUDY_COMPLETE",
                  "the study to end")
+        again = self.run_tuner("resume", "e2e", "--service", self.grpc, code=1)
+        self.assertIn("study e2e does not go on: it is COMPLETE (all 6 trials have ended)", again.stderr)
 
     def test_service_killed_twenty_times_loses_nothing_acknowledged(self):
         database = self.dir / "pool.db"

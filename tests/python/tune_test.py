@@ -124,11 +124,13 @@ class OfThisMachine(TuneTest):
         again, shown = self.tune([program], name="mine", trials=1)
         self.assertEqual(again.trials, first.trials)
         self.assertIn('study "mine" had already ended: these are its results (fresh=True starts over)', shown)
+        more, _ = self.tune([program], name="mine", trials=2)
+        self.assertEqual((len(more.trials), more.trials[0]), (2, first.trials[0]))
         spec = (first.directory / "study.json").read_text()
-        with self.assertRaisesRegex(espalier.UsageError, "fresh=True starts over"):
-            self.tune([program], {"x": space.uniform(0, 2)}, name="mine", trials=1)
+        with self.assertRaisesRegex(espalier.UsageError, '"search_space" differs.*fresh=True starts over'):
+            self.tune([program], {"x": space.uniform(0, 2)}, name="mine", trials=2)
         self.assertEqual((first.directory / "study.json").read_text(), spec)
-        fresh, _ = self.tune([program], name="mine", trials=3, fresh=True)
+        fresh, _ = self.tune([program], name="mine", trials=3, seed=7, fresh=True)
         self.assertEqual(len(fresh.trials), 3)
         elsewhere, _ = self.tune([program], directory=self.dir / "there/run", trials=1)
         self.assertEqual(elsewhere.directory, self.dir / "there/run")

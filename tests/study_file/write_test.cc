@@ -215,6 +215,24 @@ TEST(WriteStudy, WritesWhatOptunasUsersMake) {
   EXPECT_THAT(std::string(large.message()), HasSubstr("at most 1048576 are accepted"));
 }
 
+TEST(DifferencesOf, NamesTheKeysWhoseValuesDiffer) {
+  const auto study = [](const std::string& more) {
+    return *ParseStudy(R"({"name": "s", "command": "true", "search_space": {"x": )"
+                       R"({"_type": "uniform", "_value": [0, 1]}})" +
+                           more + "}",
+                       "s.json", "/");
+  };
+  const StudySpec plain = study(R"(, "trials": 4)");
+  EXPECT_TRUE(DifferencesOf(plain, study(R"(, "trials": 4, "seed": 0)")).empty())
+      << "0 is the default seed";
+  const std::vector<KeyDifference> found =
+      DifferencesOf(plain, study(R"(, "trials": 6, "target": 0.5, "policy": "promise_goodput")"));
+  std::vector<std::string> told;
+  for (const auto& [key, before, after] : found) told.push_back(key + " " + before + " " + after);
+  EXPECT_THAT(told, ::testing::ElementsAre("policy \"promise_goodput\" \"promise_goodput\"",
+                                           "trials 4 6", "target null 0.5"));
+}
+
 TEST(WriteStudy, AFieldThatChangedIsWrittenAsItIsNow) {
   StudySpec spec = *ParseStudy(R"({"name": "n", "command": "a b", "trials": 5, "sampler": "random",
       "slots": {"max": 4}, "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}}})",

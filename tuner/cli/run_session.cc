@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_join.h"
 #include "trial_runner/agent/agent.h"
 #include "tuner/base/clock.h"
 #include "tuner/cli/client.h"
@@ -36,6 +40,59 @@ namespace fs = std::filesystem;
 constexpr double kStopBound_s = 86400;
 constexpr double kEndBound_s = 30;  // for what is left after the study's end and its exit timeout
 constexpr const char* kNodeName = "local";
+constexpr std::size_t kShownValue = 60;  // bytes of a key's value that a message shows at most
+
+// Limits of the study file that are not those of the stored study.
+struct ChangedLimits {
+  std::optional<std::int64_t> max_trials;
+  std::optional<double> time_limit_s;
+  std::string text;  // "trials 4 -> 6"
+
+  bool any() const { return max_trials.has_value() || time_limit_s.has_value(); }
+};
+
+std::string LimitText(const char* key, double before, double after) {
+  return before > 0 ? fmt::format("{} {} -> {}", key, before, after)
+                    : fmt::format("{} none -> {}", key, after);
+}
+
+// The two values of a key that differs, if they are short.
+std::string ValuesText(const std::string& stored, const std::string& given) {
+  if (std::max(stored.size(), given.size()) > kShownValue || stored == given) return "";
+  const auto shown = [](const std::string& json) { return json == "null" ? "none" : json; };
+  return fmt::format(" ({} there, {} here)", shown(stored), shown(given));
+}
+
+// A stored study can be given other limits on trials and time; an error says what else differs.
+absl::StatusOr<ChangedLimits> LimitsToChange(const v1::Study& stored, const RunPlan& plan) {
+  ESPALIER_ASSIGN_OR_RETURN(
+      const StudySpec before,
+      ParseStudy(stored.study_json(), DatabasePath(plan.directory), stored.directory()));
+  std::vector<std::string> changes;
+  std::vector<std::string> refused;
+  ChangedLimits limits;
+  for (const auto& [key, was, is] : DifferencesOf(before, plan.spec)) {
+    if (key == "trials" && plan.spec.max_trials > 0) {
+      if (plan.spec.max_trials == stored.max_trials()) continue;
+      limits.max_trials = plan.spec.max_trials;
+      changes.push_back(LimitText("trials", static_cast<double>(stored.max_trials()),
+                                  static_cast<double>(plan.spec.max_trials)));
+    } else if (key == "time_limit_s" && plan.spec.time_limit_s > 0) {
+      if (plan.spec.time_limit_s == stored.time_limit_s()) continue;
+      limits.time_limit_s = plan.spec.time_limit_s;
+      changes.push_back(LimitText("time_limit_s", stored.time_limit_s(), plan.spec.time_limit_s));
+    } else {
+      refused.push_back(fmt::format("\"{}\" differs{}", key, ValuesText(was, is)));
+    }
+  }
+  limits.text = absl::StrJoin(changes, ", ");
+  if (refused.empty()) return limits;
+  return absl::FailedPreconditionError(fmt::format(
+      "{} holds a study \"{}\" with another definition: {}. Put it back in {} (only \"trials\" and "
+      "\"time_limit_s\" may be changed, not removed), start over with --fresh, or choose another "
+      "name or another --dir",
+      plan.directory, plan.spec.name, absl::StrJoin(refused, ", "), plan.arguments.study_file));
+}
 
 // Service, agent and a client of them in this process, from start to shutdown.
 class Session {
@@ -46,7 +103,7 @@ class Session {
     if (const absl::Status status = Start(); !status.ok()) {
       return Fail("run", ExitCode::kBadInput, std::string(status.message()));
     }
-    if (study_.state() == v1::STUDY_COMPLETE) return AlreadyComplete();
+    if (study_.state() == v1::STUDY_COMPLETE && !limits_.any()) return AlreadyComplete();
     if (const absl::Status status = Resume(); !status.ok()) return Fail("run", status);
     Announce();
     if (const absl::Status status = StartAgent(); !status.ok()) {
@@ -77,20 +134,24 @@ class Session {
     ESPALIER_ASSIGN_OR_RETURN(service_, Service::Start(options));
     client_ = std::make_unique<Client>(
         ClientOptions{.address = service_->grpc_address(), .token = plan_.token});
+    ESPALIER_RETURN_IF_ERROR(CreateOrFindStudy());
+    ESPALIER_ASSIGN_OR_RETURN(before_, Glance(*client_, plan_.spec.name));
+    return absl::OkStatus();
+  }
+
+  absl::Status CreateOrFindStudy() {
     v1::CreateStudyRequest request;
     request.set_study_json(WriteStudy(plan_.spec));
     request.set_directory(plan_.spec.directory);
     request.set_exist_ok(true);
     absl::StatusOr<v1::Study> study = client_->CreateStudy(request);
     if (absl::IsFailedPrecondition(study.status())) {
-      return absl::FailedPreconditionError(fmt::format(
-          "{} holds a study \"{}\" with another definition: start over with --fresh, or choose "
-          "another name in {} or another --dir",
-          plan_.directory, plan_.spec.name, plan_.arguments.study_file));
+      ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails stored, Glance(*client_, plan_.spec.name));
+      ESPALIER_ASSIGN_OR_RETURN(limits_, LimitsToChange(stored.study(), plan_));
+      study = stored.study();
     }
     ESPALIER_RETURN_IF_ERROR(study.status());
     study_ = *std::move(study);
-    ESPALIER_ASSIGN_OR_RETURN(before_, Glance(*client_, plan_.spec.name));
     return absl::OkStatus();
   }
 
@@ -98,18 +159,19 @@ class Session {
     const absl::StatusOr<v1::StudyDetails> details = FullStudy();
     if (!details.ok()) return Fail("run", details.status());
     std::printf(
-        "study %s is already complete; run it again with --fresh, or give it more trials on a "
-        "service with an agent: `tuner serve --db %s`, then `tuner resume %s --trials N`\n%s",
-        plan_.spec.name.c_str(), DatabasePath(plan_.directory).c_str(), plan_.spec.name.c_str(),
-        ResultText(*details).c_str());
+        "study %s is already complete; to go on where a limit has ended it, raise the limit "
+        "(\"trials\" or \"time_limit_s\") in %s and run it again; --fresh starts over\n%s",
+        plan_.spec.name.c_str(), plan_.arguments.study_file.c_str(), ResultText(*details).c_str());
     service_->Shutdown();
     return ExitCode::kOk;
   }
 
   absl::Status Resume() {
-    if (study_.state() == v1::STUDY_RUNNING) return absl::OkStatus();
+    if (study_.state() == v1::STUDY_RUNNING && !limits_.any()) return absl::OkStatus();
     v1::ResumeStudyRequest request;
     request.set_name(plan_.spec.name);
+    request.set_max_trials(limits_.max_trials.value_or(0));
+    request.set_time_limit_s(limits_.time_limit_s.value_or(0));
     ESPALIER_ASSIGN_OR_RETURN(study_, client_->ResumeStudy(request));
     resumed_ = true;
     return absl::OkStatus();
@@ -123,6 +185,9 @@ class Session {
     const int slots = plan_.agent.slots;
     std::printf("%s study %s on %d slot%s\n", going_on ? "resuming" : "running",
                 plan_.spec.name.c_str(), slots, slots == 1 ? "" : "s");
+    if (limits_.any()) {
+      std::printf("going on with study %s: %s\n", plan_.spec.name.c_str(), limits_.text.c_str());
+    }
     std::printf("  database  %s\n",
                 plan_.arguments.memory ? "in memory" : DatabasePath(plan_.directory).c_str());
     std::printf("  log       %s\n", LogPath().c_str());
@@ -218,6 +283,7 @@ class Session {
   std::unique_ptr<Agent> agent_;
   v1::Study study_;
   v1::StudyDetails before_;  // what an earlier run left
+  ChangedLimits limits_;
   bool resumed_ = false;
   bool wrote_service_file_ = false;
 };

@@ -23,7 +23,8 @@ struct RunArguments {
 };
 
 // Checks everything, then runs service and agent in this process until the study has ended or is
-// interrupted. Resumes what an earlier run of the same study left in the directory.
+// interrupted. Resumes what an earlier run of the same study left in the directory, with the limits
+// on trials and time that the study file has now.
 ExitCode Run(const RunArguments& arguments);
 
 }  // namespace espalier

@@ -27,6 +27,17 @@ absl::StatusOr<StudySpec> ReadStudyFile(const std::string& path,
 // was read from a file that has them; else those are written that are not as they are by default.
 std::string WriteStudy(const StudySpec& spec);
 
+// A key by which two studies differ, with its value in each as JSON: "null" where it has none.
+struct KeyDifference {
+  std::string key;
+  std::string before;
+  std::string after;
+};
+
+// All of them, in the order in which WriteStudy writes the keys. Values count, however they are
+// worded.
+std::vector<KeyDifference> DifferencesOf(const StudySpec& before, const StudySpec& after);
+
 // Whether the study file is one that ParseStudy takes. `label` is as for ParseStudy.
 absl::Status CheckStudySize(const StudySpec& spec, std::string_view label);
 

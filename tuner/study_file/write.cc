@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "search_spaces/json_text.h"
@@ -150,6 +152,19 @@ std::string DirectionNote(const StudySpec& spec) {
   const std::string name = Json(spec.metric).dump();
   return absl::StrCat(name, " is minimized, as \"metric\" gives no direction; to maximize it: ",
                       "\"metric\": {\"name\": ", name, ", \"direction\": \"maximize\"}");
+}
+
+std::vector<KeyDifference> DifferencesOf(const StudySpec& before, const StudySpec& after) {
+  std::vector<KeyDifference> differences;
+  for (const WrittenKey& key : kWrittenKeys) {
+    const Json was = key.value(before);
+    const Json is = key.value(after);
+    // That a policy is named says something also where it is the default one.
+    const bool names_it =
+        std::string_view(key.name) == "policy" && before.names_policy != after.names_policy;
+    if (was != is || names_it) differences.push_back({key.name, was.dump(), is.dump()});
+  }
+  return differences;
 }
 
 absl::Status CheckStudySize(const StudySpec& spec, std::string_view label) {

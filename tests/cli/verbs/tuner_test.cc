@@ -393,7 +393,8 @@ TEST_F(Tuner, RunsAStudyAndLeavesItsRecord) {
   const Outcome again = RunStudy(StudyText("", command), {"--slots", "2"});
   EXPECT_EQ(again.exit_code, 0) << again.errors;
   EXPECT_THAT(again.output, HasSubstr("already complete"));
-  ExpectRefused(RunStudy(StudyText("\"max_concurrent_trials\": 1", command)), {"--fresh"});
+  ExpectRefused(RunStudy(StudyText("\"max_concurrent_trials\": 1", command)),
+                {"\"max_concurrent_trials\" differs (none there, 1 here)", "--fresh"});
   const Outcome fresh =
       RunStudy(StudyText("\"max_concurrent_trials\": 1", command), {"--fresh", "--quiet"});
   EXPECT_EQ(fresh.exit_code, 0) << fresh.errors;
@@ -427,6 +428,28 @@ TEST_F(Tuner, ShowsExactDigitsAndTheDirectionAndWritesJson) {
                                     HasSubstr("  x = " + x + "\n")));
   EXPECT_THAT(Run({"show", "small", "--dir", directory, "--trial", "0"}).output,
               AllOf(HasSubstr(" 0.123456789012\n"), HasSubstr(" " + x + "\n")));
+}
+
+TEST_F(Tuner, GoesOnWithAStudyWhoseLimitsWereRaised) {
+  const std::string command =
+      directory_.Write("trial.sh", "#!/bin/sh\ntuner tell --value 1 --final\n");
+  std::filesystem::permissions(command, std::filesystem::perms::owner_all);
+  const auto run = [&](const std::string& limits) {
+    return RunStudy(R"({"name": "small", "command": [")" + command + R"("], "search_space": )" +
+                        R"({"x": {"_type": "uniform", "_value": [0, 1]}}, )" + limits + "}",
+                    {"--slots", "1"});
+  };
+  EXPECT_THAT(run("\"trials\": 1").output, HasSubstr("1/1 trials done"));
+  const Outcome more = run("\"trials\": 2, \"time_limit_s\": 3600");
+  EXPECT_EQ(more.exit_code, 0) << more.errors;
+  EXPECT_THAT(
+      more.output,
+      AllOf(HasSubstr("going on with study small: trials 1 -> 2, time_limit_s none -> 3600"),
+            HasSubstr("2/2 trials done")));
+  EXPECT_THAT(run("\"trials\": 2, \"time_limit_s\": 3600").output, HasSubstr("already complete"));
+  ExpectRefused(run("\"time_limit_s\": 3600"), {"\"trials\" differs (1 there, none here)"});
+  ExpectRefused(run("\"trials\": 2, \"time_limit_s\": 3600, \"seed\": 7"),
+                {"another definition: \"seed\" differs (0 there, 7 here). Put it back"});
 }
 
 TEST_F(Tuner, ShowsTheLastOutputOfATrialThatFailsAndFailsAfterTooMany) {

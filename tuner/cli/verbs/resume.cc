@@ -37,6 +37,13 @@ absl::StatusOr<ExitCode> Resume(Client& client, const ResumeArguments& arguments
   if (arguments.max_trials) request.set_max_trials(*arguments.max_trials);
   if (arguments.time_limit_s) request.set_time_limit_s(*arguments.time_limit_s);
   ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.ResumeStudy(request));
+  if (study.state() != v1::STUDY_RUNNING) {
+    return Fail(
+        "resume", ExitCode::kFailed,
+        fmt::format("study {} does not go on: it is {} ({}) with {}; raise the limit that "
+                    "ends it, --trials or --time-limit",
+                    study.name(), StateName(study.state()), study.reason(), TrialCounts(study)));
+  }
   std::printf("study %s is %s; %s\n", study.name().c_str(), StateName(study.state()).c_str(),
               TrialCounts(study).c_str());
   return ExitCode::kOk;
