@@ -1,4 +1,5 @@
 """A service, agents and clients as separate processes, and what survives their deaths."""
+import json
 import pathlib
 import shutil
 import signal
@@ -107,9 +108,15 @@ class Service(TunerTest):
             have = sum(map(len, self.acknowledged().values()))
             run = self.start(*arguments)
             wait_for(lambda: sum(map(len, self.acknowledged().values())) > have + 2, "some values")
+            second = self.run_tuner(*arguments, code=2).stderr
+            self.assertIn(f"study e2e is running already (process {run.pid}): follow it with `tuner watch e2e --dir",
+                          second)
             kill(run.pid)
             run.wait()
             wait_for(lambda: not replicas_of(1, str(self.dir)), "no trial outlives its agent")
+        other = self.write("other.json", {**json.loads(pathlib.Path(study).read_text()), "name": "other"})
+        refused = self.run_tuner("run", other, *arguments[2:], code=2).stderr
+        self.assertIn("holds another study, e2e, that was cut off while it ran", refused)
         (self.dir / "over").touch()
         self.run_tuner(*arguments)
         record = self.export("--db", self.dir / "run/espalier.db")

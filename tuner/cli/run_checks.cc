@@ -1,15 +1,20 @@
 #include "tuner/cli/run_checks.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cctype>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "tuner/cli/files.h"
 #include "tuner/cli/service_options.h"
+#include "tuner/cli/study_source.h"
 #include "tuner/cli/timeout_options.h"
 #include "tuner/core/core.h"
 #include "tuner/storage/storage.h"
@@ -53,12 +58,31 @@ absl::StatusOr<AgentOptions> CheckNode(const NodeArguments& arguments, const Stu
   return options;
 }
 
+// Whether the report can be written, before hours have gone into it.
+absl::Status CheckReport(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    return absl::InvalidArgumentError(
+        fmt::format("--report {}: is a directory; give the path of a file", path));
+  }
+  // A pipe or a device is written as it is; other files are replaced in their folder.
+  const bool special = fs::exists(path, error) && !fs::is_regular_file(path, error);
+  const fs::path parent = fs::path(path).parent_path();
+  const std::string target = special ? path : parent.empty() ? "." : parent.string();
+  if (access(target.c_str(), special ? W_OK : W_OK | X_OK) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("--report {}: cannot be written, {}: {}; name a file in a directory that can be "
+                  "written",
+                  path, target, std::strerror(errno)));
+}
+
 // The database must be ours and not in use before it is moved.
-absl::Status MoveAside(const std::string& directory) {
+absl::Status MoveAside(const std::string& directory, const std::string& study) {
   const std::string database = DatabasePath(directory);
   std::error_code error;
   if (!fs::exists(database, error)) return absl::OkStatus();
-  ESPALIER_RETURN_IF_ERROR(OpenSqliteStorage(database).status());
+  ESPALIER_RETURN_IF_ERROR(OrInUse(OpenSqliteStorage(database).status(), directory, study));
   fs::path old;
   for (int i = 1; i < kMaxOldRuns; ++i) {
     old = fs::path(directory) / fmt::format("old-{}", i);
@@ -79,6 +103,26 @@ absl::Status MoveAside(const std::string& directory) {
 }
 
 }  // namespace
+
+absl::Status OrInUse(const absl::Status& error, const std::string& directory,
+                     const std::string& study) {
+  const std::string database = DatabasePath(directory);
+  std::error_code ignored;
+  // A `tuner serve` on this database has no such file.
+  if (error.ok() || !fs::exists(ServiceFilePath(directory), ignored)) return error;
+  const std::optional<std::string> holder = HolderOf(database);
+  if (!holder) return error;
+  const auto source = OpenDatabase(database);
+  const bool same = source.ok() && (*source)->GetStudy(study, /*with_values=*/false).ok();
+  const std::string process = holder->empty() ? "" : fmt::format(" (process {})", *holder);
+  return absl::FailedPreconditionError(
+      same ? fmt::format("study {} is running already{}: follow it with `tuner watch {} --dir {}`, "
+                         "or choose another --dir",
+                         study, process, study, directory)
+           : fmt::format("another `tuner run` is at work in {}{}: `tuner ls --dir {}` lists its "
+                         "studies; choose another --dir",
+                         directory, process, directory));
+}
 
 absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, ReadStudyFile(arguments.study_file));
@@ -106,8 +150,9 @@ absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
   if (arguments.memory) directory /= "memory";
   plan.directory = fs::absolute(directory, error).lexically_normal().string();
   ESPALIER_RETURN_IF_ERROR(MakeDirectory(plan.directory));
+  ESPALIER_RETURN_IF_ERROR(CheckReport(arguments.report));  // perhaps in that directory
   if (arguments.fresh) {
-    ESPALIER_RETURN_IF_ERROR(MoveAside(plan.directory));
+    ESPALIER_RETURN_IF_ERROR(MoveAside(plan.directory, plan.spec.name));
   }
   return plan;
 }

@@ -21,4 +21,9 @@ struct RunPlan {
 // An error names the thing, its value and the remedy.
 absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments);
 
+// The error, or where it came because another `tuner run` is at work in the directory, that this is
+// so and what to do.
+absl::Status OrInUse(const absl::Status& error, const std::string& directory,
+                     const std::string& study);
+
 }  // namespace espalier

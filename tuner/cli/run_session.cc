@@ -42,6 +42,20 @@ constexpr double kEndBound_s = 30;  // for what is left after the study's end an
 constexpr const char* kNodeName = "local";
 constexpr std::size_t kShownValue = 60;  // bytes of a key's value that a message shows at most
 
+// A new study would share the slots with what an earlier run was cut off from.
+absl::Status CheckOtherStudies(const v1::ListStudiesResponse& kept, const RunPlan& plan) {
+  const v1::Study* cut_off = nullptr;
+  for (const v1::Study& study : kept.studies()) {
+    if (study.name() == plan.spec.name) return absl::OkStatus();
+    if (study.state() == v1::STUDY_RUNNING && !study.ask_and_tell()) cut_off = &study;
+  }
+  if (cut_off == nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("{} holds another study, {}, that was cut off while it ran: continue it with "
+                  "`tuner run` of its study file and --dir {}, or choose another --dir for {}",
+                  plan.directory, cut_off->name(), plan.directory, plan.spec.name));
+}
+
 // Limits of the study file that are not those of the stored study.
 struct ChangedLimits {
   std::optional<std::int64_t> max_trials;
@@ -131,9 +145,13 @@ class Session {
       Fail("run", ExitCode::kFailed, why);
     };
     ESPALIER_RETURN_IF_ERROR(LogToFile(LogPath()));
-    ESPALIER_ASSIGN_OR_RETURN(service_, Service::Start(options));
+    absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(options);
+    if (!service.ok()) return OrInUse(service.status(), plan_.directory, plan_.spec.name);
+    service_ = *std::move(service);
     client_ = std::make_unique<Client>(
         ClientOptions{.address = service_->grpc_address(), .token = plan_.token});
+    ESPALIER_ASSIGN_OR_RETURN(const v1::ListStudiesResponse kept, client_->ListStudies());
+    ESPALIER_RETURN_IF_ERROR(CheckOtherStudies(kept, plan_));
     ESPALIER_RETURN_IF_ERROR(CreateOrFindStudy());
     ESPALIER_ASSIGN_OR_RETURN(before_, Glance(*client_, plan_.spec.name));
     return absl::OkStatus();
@@ -235,8 +253,9 @@ class Session {
                                               bound_s + plan_.spec.stop_grace_s);
     display->Finish();
     if (!freed.ok()) std::fprintf(stderr, "tuner run: %s\n", std::string(freed.message()).c_str());
-    ESPALIER_RETURN_IF_ERROR(Conclude());
+    const absl::Status concluded = Conclude();
     if (study.state() == v1::STUDY_STOPPED) SayHowToResume();
+    ESPALIER_RETURN_IF_ERROR(concluded);
     return ExitCodeOf(study.state());
   }
 
@@ -245,9 +264,10 @@ class Session {
     const std::string path = plan_.arguments.report.empty()
                                  ? (fs::path(plan_.directory) / "report.html").string()
                                  : plan_.arguments.report;
+    std::printf("%s%s", plan_.arguments.quiet ? "" : "\n", ResultText(details).c_str());
+    std::fflush(stdout);
     ESPALIER_RETURN_IF_ERROR(WriteFile(path, ReportPage(details, Seconds(Now()))));
-    std::printf("%s%sreport: %s\n", plan_.arguments.quiet ? "" : "\n", ResultText(details).c_str(),
-                path.c_str());
+    std::printf("report: %s\n", path.c_str());
     std::fflush(stdout);
     return absl::OkStatus();
   }

@@ -10,11 +10,14 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/storage/storage.h"
 
 namespace espalier {
 
@@ -46,11 +49,16 @@ void WriteOwner(int fd) {
   [[maybe_unused]] const ssize_t written = pwrite(fd, text.data(), text.size(), 0);
 }
 
-absl::Status InUse(const std::string& database, int fd) {
+std::string ReadOwner(int fd) {
   std::array<char, 16> text{};
   const ssize_t size = pread(fd, text.data(), text.size(), 0);
   std::string owner(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
   while (!owner.empty() && owner.back() == '\n') owner.pop_back();
+  return owner;
+}
+
+absl::Status InUse(const std::string& database, int fd) {
+  const std::string owner = ReadOwner(fd);
   return Refuse(database, absl::StrCat("another tuner service has it open",
                                        owner.empty() ? "" : " (process " + owner + ")",
                                        "; stop that one first, or give another file"));
@@ -69,6 +77,15 @@ absl::Status CheckContent(const std::string& path, const std::string& wanted) {
 }
 
 }  // namespace
+
+std::optional<std::string> HolderOf(const std::string& path) {
+  const int fd = open((CanonicalPath(path) + ".lock").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  std::optional<std::string> holder;
+  if (flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) holder = ReadOwner(fd);
+  close(fd);
+  return holder;
+}
 
 absl::StatusOr<ServiceLock> ServiceLock::Acquire(const std::string& database) {
   const std::string path = database + ".lock";

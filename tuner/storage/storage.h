@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,5 +44,9 @@ std::unique_ptr<Storage> MakeMemoryStorage();
 // With read_only the file must exist, may be open elsewhere, and Commit fails.
 absl::StatusOr<std::unique_ptr<Storage>> OpenSqliteStorage(const std::string& path,
                                                            bool read_only = false);
+
+// The process of the service that has the database open, as a text that may be empty if it is not
+// known; nullopt: none has.
+std::optional<std::string> HolderOf(const std::string& path);
 
 }  // namespace espalier

@@ -237,6 +237,12 @@ TEST_F(Tuner, RefusesADirectoryThatCannotBeMade) {
                 {file, "--dir"});
 }
 
+TEST_F(Tuner, RefusesAReportThatCannotBeWritten) {
+  ExpectRefused(RunStudy(StudyText(), {"--report", directory_.File("nowhere/report.html")}),
+                {"--report", "nowhere", "No such file or directory"});
+  ExpectRefused(RunStudy(StudyText(), {"--report", directory_.path()}), {"is a directory"});
+}
+
 TEST_F(Tuner, RefusesATokenFileThatIsEmptyAndAnOpenServiceWithoutOne) {
   ExpectRefused(RunStudy(StudyText(), {"--token-file", directory_.Write("token", "\n")}),
                 {"token"});
@@ -428,6 +434,17 @@ TEST_F(Tuner, ShowsExactDigitsAndTheDirectionAndWritesJson) {
                                     HasSubstr("  x = " + x + "\n")));
   EXPECT_THAT(Run({"show", "small", "--dir", directory, "--trial", "0"}).output,
               AllOf(HasSubstr(" 0.123456789012\n"), HasSubstr(" " + x + "\n")));
+}
+
+TEST_F(Tuner, PrintsTheResultAlsoWhereItsReportCannotBeWritten) {
+  const std::string command =
+      directory_.Write("trial.sh", "#!/bin/sh\ntuner tell --value 1 --final\n");
+  std::filesystem::permissions(command, std::filesystem::perms::owner_all);
+  const Outcome outcome =
+      RunStudy(StudyText("", command), {"--slots", "2", "--report", "/dev/full"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("best trial"), Not(HasSubstr("report:"))));
+  EXPECT_THAT(outcome.errors, HasSubstr("cannot write \"/dev/full\": No space left on device"));
 }
 
 TEST_F(Tuner, GoesOnWithAStudyWhoseLimitsWereRaised) {
