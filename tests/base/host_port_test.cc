@@ -24,5 +24,13 @@ TEST(HostPort, WhatIsNoneIsAnErrorThatQuotesIt) {
   }
 }
 
+TEST(CheckServiceAddress, RefusesUrlsAndHostsWithoutAPort) {
+  EXPECT_TRUE(CheckServiceAddress("--join", "oak:7077").ok());
+  EXPECT_EQ(CheckServiceAddress("--join", "http://oak:7077").message(),
+            "--join \"http://oak:7077\": must be HOST:PORT, not a URL, e.g. 127.0.0.1:7077");
+  EXPECT_EQ(CheckServiceAddress("service", "oak").message(),
+            "service \"oak\": must be HOST:PORT, e.g. 127.0.0.1:7077");
+}
+
 }  // namespace
 }  // namespace espalier

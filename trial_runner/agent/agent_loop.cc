@@ -16,6 +16,7 @@
 #include "trial_runner/agent/processes/left_processes.h"
 #include "trial_runner/agent/trial_environment.h"
 #include "trial_runner/agent/trial_output.h"
+#include "tuner/base/host_port.h"
 #include "tuner/base/protocol.h"
 #include "tuner/base/trial_folder.h"
 
@@ -421,7 +422,9 @@ void AgentLoop::LearnHostAddress(const std::string& service_peer) {
 void AgentLoop::Broken(const absl::Status& status) {
   SetConnected(false);
   std::string reason(status.message());
-  if (absl::IsAborted(status) && !ever_welcomed_ && running_.empty()) {
+  const std::string http1 = Http1At(options_.service_address, reason);
+  if (!http1.empty()) reason = http1;
+  if ((absl::IsAborted(status) || !http1.empty()) && !ever_welcomed_ && running_.empty()) {
     refused_ = absl::FailedPreconditionError(reason);
     stopping_ = true;
     return;

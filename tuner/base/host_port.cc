@@ -16,6 +16,21 @@ std::string HostPort::text() const {
   return ipv6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
 }
 
+absl::Status CheckServiceAddress(std::string_view what, const std::string& address) {
+  const bool is_url = address.find("://") != std::string::npos;
+  if (!is_url && address.find(':') != std::string::npos) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(std::string(what), " \"", address, "\": must be HOST:PORT",
+                   is_url ? ", not a URL" : "", ", e.g. 127.0.0.1:7077"));
+}
+
+std::string Http1At(const std::string& address, std::string_view grpc_error) {
+  if (grpc_error.find("connect an http1.x server") == std::string_view::npos) return "";
+  return absl::StrCat("\"", address,
+                      "\" speaks HTTP/1: it may be a service's --http port, and its --grpc port is "
+                      "needed");
+}
+
 absl::StatusOr<HostPort> ParseHostPort(const std::string& text) {
   const absl::Status bad = absl::InvalidArgumentError(absl::StrCat(
       "address \"", text, "\": HOST:PORT is needed, such as 127.0.0.1:7077 or [::1]:7077"));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 
@@ -13,6 +14,13 @@ struct HostPort {
 
   std::string text() const;
 };
+
+// Where a gRPC service is said to be: HOST:PORT in any form that gRPC takes, and no URL. `what`
+// names the option in the error.
+absl::Status CheckServiceAddress(std::string_view what, const std::string& address);
+
+// What to tell of the address where gRPC's error says that HTTP/1 is spoken there; else empty.
+std::string Http1At(const std::string& address, std::string_view grpc_error);
 
 // The error quotes the text.
 absl::StatusOr<HostPort> ParseHostPort(const std::string& text);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "tuner/base/host_port.h"
 #include "tuner/base/protocol.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/pinned_certificate.h"
@@ -40,6 +41,11 @@ bool WasShutOut(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
          (absl::StrContains(status.error_message(), "Socket closed") ||
           absl::StrContains(status.error_message(), "reset by peer"));
+}
+
+// gRPC gives the status of a web server's answer the code that is nearest.
+bool CameFromAProxy(const grpc::Status& status) {
+  return absl::StrContains(status.error_message(), "Received http2 header with status");
 }
 
 // Waits for the service where `timeout_s` says so.
@@ -105,7 +111,9 @@ absl::StatusOr<Response> Client::Call(grpc::Status (v1::Tuner::Stub::*method)(gr
 absl::Status Client::ErrorOf(const grpc::Status& status) {
   // No call is cancelled here: the service has dropped this one as it ended.
   const bool dropped = status.error_code() == grpc::StatusCode::CANCELLED;
-  const bool unanswered = dropped || status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+  const bool by_a_proxy = CameFromAProxy(status);
+  const bool unanswered = dropped || by_a_proxy ||
+                          status.error_code() == grpc::StatusCode::UNAVAILABLE ||
                           status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
   if (!unanswered) {
     answered_ = true;
@@ -113,6 +121,13 @@ absl::Status Client::ErrorOf(const grpc::Status& status) {
   }
   if (dropped || answered_) {
     return absl::UnavailableError("the service at \"" + options_.address + "\" went away (" +
+                                  status.error_message() + ")");
+  }
+  const std::string http1 = Http1At(options_.address, status.error_message());
+  if (!http1.empty()) return absl::UnavailableError(http1);
+  if (by_a_proxy) {
+    return absl::UnavailableError("\"" + options_.address +
+                                  "\" is a web server or a proxy that knows no tuner service (" +
                                   status.error_message() + ")");
   }
   const bool in_the_clear = options_.tls_roots.empty() && PinOf(options_.token).empty();

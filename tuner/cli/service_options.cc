@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tuner/base/environment.h"
+#include "tuner/base/host_port.h"
 #include "tuner/cli/files.h"
 
 namespace espalier {
@@ -66,6 +67,10 @@ void ServiceArguments::AddTo(CLI::App& app) {
                  "not encrypted");
 }
 
+bool ServiceArguments::named() const {
+  return !service.empty() || !directory.empty() || !EnvironmentVariable("ESPALIER_SERVICE").empty();
+}
+
 std::string ServiceArguments::words() const {
   std::string words;
   for (const auto& [option, value] :
@@ -88,10 +93,7 @@ absl::StatusOr<ClientOptions> ServiceArguments::Resolve() const {
   } else if (const std::string named = EnvironmentVariable("ESPALIER_SERVICE"); !named.empty()) {
     options.address = named;
   }
-  if (options.address.find(':') == std::string::npos) {
-    return absl::InvalidArgumentError("service \"" + options.address +
-                                      "\": must be HOST:PORT, e.g. " + kDefaultService);
-  }
+  ESPALIER_RETURN_IF_ERROR(CheckServiceAddress("service", options.address));
   const auto given_or = [by_environment](const std::string& given, const char* variable) {
     return given.empty() && by_environment ? EnvironmentVariable(variable) : given;
   };

@@ -34,6 +34,8 @@ struct ServiceArguments {
   std::string tls_ca;
 
   void AddTo(CLI::App& app);
+  // Whether a service is named, by an option or by ESPALIER_SERVICE.
+  bool named() const;
   // As they are on the command line, each with a space before it.
   std::string words() const;
   absl::StatusOr<ClientOptions> Resolve() const;

@@ -36,6 +36,7 @@ class ServiceSource : public StudySource {
   absl::StatusOr<v1::TrialOutput> GetTrialOutput(const v1::TrialOutputRequest& request) override {
     return client_.GetTrialOutput(request);
   }
+  bool live() const override { return true; }
   double Now() const override { return Seconds(espalier::Now()); }
 
  private:
@@ -92,6 +93,7 @@ class DatabaseSource : public StudySource, private Tuner {
     return api::GetTrialOutput(*this, request);
   }
 
+  bool live() const override { return false; }
   double Now() const override { return Seconds(now_); }
 
  private:
@@ -144,6 +146,7 @@ std::unique_ptr<StudySource> SourceOfState(TunerState state) {
 
 void SourceArguments::AddTo(CLI::App& app) {
   service.AddTo(app);
+  app.get_option("--dir")->description(kRunOrItsRecord);
   app.add_option("--db", database, "Read this database file, without a service")
       ->excludes(app.get_option("--service"))
       ->excludes(app.get_option("--dir"));

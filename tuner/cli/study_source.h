@@ -21,9 +21,15 @@ class StudySource {
                                                     bool with_values = true) = 0;
   // See api::GetTrialOutput. Without a service: what a `tuner run` has left beside its database.
   virtual absl::StatusOr<v1::TrialOutput> GetTrialOutput(const v1::TrialOutputRequest& request) = 0;
+  // Whether it is a service, and not a file that a service has left.
+  virtual bool live() const = 0;
   // Seconds since the epoch to which an open span lasts.
   virtual double Now() const = 0;
 };
+
+// Of --dir, where runs that have ended are read too.
+inline constexpr const char* kRunOrItsRecord =
+    "Folder of a `tuner run` to talk to, or to read once it has ended";
 
 // The options that choose the source: --db, or those of ServiceArguments. With --dir of a run that
 // has ended the run's database is read.

@@ -14,11 +14,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "tests/cli/verbs/run_tuner.h"
 #include "tuner.grpc.pb.h"
+#include "tuner/base/check.h"
 
 namespace espalier {
 namespace {
@@ -255,6 +257,69 @@ TEST_F(Tuner, SaysWhenNoServiceAnswers) {
   EXPECT_THAT(outcome.errors,
               AllOf(StartsWith("tuner ls: "), HasSubstr("127.0.0.1:1"), HasSubstr("tuner serve")));
   EXPECT_EQ(Run({"stop", "small", "--dir", directory_.path()}).exit_code, 3);
+}
+
+// Answers as a web server does, once.
+class WebServer {
+ public:
+  WebServer() : listener_(socket(AF_INET, SOCK_STREAM, 0)) {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address_);
+    auto* address = reinterpret_cast<sockaddr*>(&address_);
+    ESPALIER_CHECK(bind(listener_, address, size) == 0 && listen(listener_, 8) == 0 &&
+                       getsockname(listener_, address, &size) == 0,
+                   "a port is needed");
+    thread_ = std::thread([this] {
+      for (int client; (client = accept(listener_, nullptr, nullptr)) >= 0; close(client)) {
+        char request[1024];
+        [[maybe_unused]] const ssize_t got = read(client, request, sizeof(request));
+        const std::string answer = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+        [[maybe_unused]] const ssize_t sent = write(client, answer.data(), answer.size());
+        shutdown(client, SHUT_WR);
+        while (read(client, request, sizeof(request)) > 0) continue;
+      }
+    });
+  }
+  ~WebServer() {
+    shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    close(listener_);
+  }
+  std::string address() const { return "127.0.0.1:" + std::to_string(ntohs(address_.sin_port)); }
+
+ private:
+  int listener_;
+  sockaddr_in address_{};
+  std::thread thread_;
+};
+
+TEST_F(Tuner, TellsAWebServerFromAService) {
+  const WebServer server;
+  const std::string said = "\"" + server.address() +
+                           "\" speaks HTTP/1: it may be a service's --http port, and its --grpc "
+                           "port is needed";
+  const Outcome outcome = Run({"ls", "--service", server.address()});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.errors, HasSubstr(said));
+  ExpectRefused(Run({"agent", "--join", server.address(), "--slots", "1"}), {said});
+  const std::string url = "http://" + server.address();
+  ExpectRefused(Run({"ls", "--service", url}), {"service \"" + url + "\": must be HOST:PORT"});
+  ExpectRefused(Run({"agent", "--join", url}), {"--join \"" + url + "\": must be HOST:PORT"});
+}
+
+TEST_F(Tuner, NamesRunsWhereNoServiceIsNamed) {
+  const std::string command =
+      directory_.Write("trial.sh", "#!/bin/sh\ntuner tell --value 1 --final\n");
+  std::filesystem::permissions(command, std::filesystem::perms::owner_all);
+  const std::string study = directory_.Write("small.json", StudyText("", command));
+  EXPECT_EQ(Run({"run", study, "--slots", "1"}).exit_code, 0);
+  const Outcome outcome = Run({"show", "small"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.errors, HasSubstr("--dir espalier-runs/small"));
+  const Outcome watched = Run({"watch", "small", "--dir", "espalier-runs/small"});
+  EXPECT_EQ(watched.exit_code, 0) << watched.errors;
+  EXPECT_THAT(watched.output, HasSubstr("study small COMPLETE"));
 }
 
 TEST_F(Tuner, TellWantsATrial) {

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "trial_runner/agent/replacement.h"
 #include "tuner/base/clock.h"
+#include "tuner/base/host_port.h"
 #include "tuner/cli/agent_replacement.h"
 #include "tuner/cli/client.h"
 #include "tuner/cli/files.h"
@@ -55,10 +56,7 @@ absl::StatusOr<AgentOptions> CheckAgent(const AgentArguments& arguments) {
   AgentOptions options = arguments.options;
   ESPALIER_RETURN_IF_ERROR(arguments.node.Resolve(options));
   ESPALIER_RETURN_IF_ERROR(arguments.network.Resolve(options));
-  if (options.service_address.find(':') == std::string::npos) {
-    return absl::InvalidArgumentError("--join \"" + options.service_address +
-                                      "\": must be HOST:PORT, e.g. " + kDefaultService);
-  }
+  ESPALIER_RETURN_IF_ERROR(CheckServiceAddress("--join", options.service_address));
   for (const auto& [option, seconds] : {std::pair("--drain-on-term", arguments.drain_on_term_s),
                                         std::pair("--drain-on-usr1", arguments.drain_on_usr1_s)}) {
     if (seconds >= 0) continue;
