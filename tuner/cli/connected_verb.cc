@@ -16,27 +16,9 @@
 
 namespace espalier {
 
-namespace fs = std::filesystem;
-
-void AddStudyName(CLI::App& app, std::string& name) {
-  app.add_option("study", name, "Name of the study")->required()->type_name("STUDY");
-}
-
-CLI::Option* AddTrialNumber(CLI::App& app, std::int64_t& number) {
-  return app.add_option("trial", number, "Number of the trial")
-      ->required()
-      ->type_name(kTrialNumberType);
-}
-
-void AddJson(CLI::App& app, bool& as_json, const std::string& source) {
-  app.add_flag("--json", as_json, "Print JSON, as " + source);
-}
-
-void PrintMessage(const google::protobuf::Message& message) {
-  std::puts(MessageToJson(message).c_str());
-}
-
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr const char* kRunsFolder = "espalier-runs";
 constexpr std::size_t kRunsNamed = 3;
@@ -68,6 +50,24 @@ absl::Status OrByFolder(const absl::Status& status, const ServiceArguments& serv
 }
 
 }  // namespace
+
+void AddStudyName(CLI::App& app, std::string& name) {
+  app.add_option("study", name, "Name of the study")->required()->type_name("STUDY");
+}
+
+CLI::Option* AddTrialNumber(CLI::App& app, std::int64_t& number) {
+  return app.add_option("trial", number, "Number of the trial")
+      ->required()
+      ->type_name(kTrialNumberType);
+}
+
+void AddJson(CLI::App& app, bool& as_json, const std::string& source) {
+  app.add_flag("--json", as_json, "Print JSON, as " + source);
+}
+
+void PrintMessage(const google::protobuf::Message& message) {
+  std::puts(MessageToJson(message).c_str());
+}
 
 ExitCode WithClient(const std::string& verb, const ServiceArguments& service,
                     const std::function<absl::StatusOr<ExitCode>(Client&)>& action) {

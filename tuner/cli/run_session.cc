@@ -146,7 +146,10 @@ class Session {
     };
     ESPALIER_RETURN_IF_ERROR(LogToFile(LogPath()));
     absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(options);
-    if (!service.ok()) return OrInUse(service.status(), plan_.directory, plan_.spec.name);
+    if (!service.ok()) {
+      return plan_.arguments.memory ? service.status()
+                                    : OrInUse(service.status(), plan_.directory, plan_.spec.name);
+    }
     service_ = *std::move(service);
     client_ = std::make_unique<Client>(
         ClientOptions{.address = service_->grpc_address(), .token = plan_.token});
