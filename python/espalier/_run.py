@@ -21,7 +21,8 @@ _SILENT_S = 60  # a service may be started again meanwhile
 _STUDY, _OUTPUT, _DATABASE = "study.json", "tuner.out", "espalier.db"
 # What `tuner run` says of its options and files, in the words of `tune`.
 _WORDING = (("start over with --fresh", "fresh=True starts over"),
-            ("choose another name in .* or another --dir", "give another name or directory"),
+            ("Put it back in .* \\(only", "Put it back (only"),
+            ("choose another name or another --dir", "give another name or directory"),
             (r"metric\.direction", "direction"))
 _STOPPING = "stopping: trials save what they can (interrupt again: at once)"
 

@@ -204,8 +204,8 @@ class Session {
     for (const auto& [state, count] : study_.trials_by_state()) trials += count;
     const bool going_on = resumed_ || trials > 0;
     const int slots = plan_.agent.slots;
-    std::printf("%s study %s on %d slot%s\n", going_on ? "resuming" : "running",
-                plan_.spec.name.c_str(), slots, slots == 1 ? "" : "s");
+    std::printf("%s study %s on %d slot%s%s\n", going_on ? "resuming" : "running",
+                plan_.spec.name.c_str(), slots, slots == 1 ? "" : "s", Aim().c_str());
     if (limits_.any()) {
       std::printf("going on with study %s: %s\n", plan_.spec.name.c_str(), limits_.text.c_str());
     }
@@ -219,6 +219,13 @@ class Session {
     }
     std::printf("\n\n");
     std::fflush(stdout);
+  }
+
+  // Of a study with several directions, nothing.
+  std::string Aim() const {
+    if (study_.directions_size() > 1) return "";
+    return fmt::format(", {} {}", study_.maximize() ? "maximizing" : "minimizing",
+                       MetricName(study_));
   }
 
   absl::Status StartAgent() {
