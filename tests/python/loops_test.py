@@ -407,7 +407,9 @@ class Refused(unittest.TestCase):
         self.expect(espalier.UsageError, "empty", lambda: load(TensorDataset(torch.arange(0))))
         loader = load(dataset, batch_size=4)
         self.expect(ValueError, "max_batch_size", lambda: loader.autoscale_batch_size(2))
-        self.expect(espalier.UsageError, "remaining_epochs_until", lambda: next(iter(loader)))
+        self.expect(espalier.UsageError, "within a loop over epochs.*adl.epochs.*remaining_epochs_until.*"
+                    r"loader.collate_fn\(\[dataset\[0\]\]\)", lambda: next(iter(loader)))
+        self.assertEqual(loader.collate_fn([dataset[0]])[0].tolist(), [0])
         for _ in adl.remaining_epochs_until(1):
             self.expect(RuntimeError, "overlapping", lambda: next(adl.remaining_epochs_until(2)))
             for _ in loader:

@@ -207,8 +207,10 @@ class AdaptiveDataLoader(DataLoader):
             raise RuntimeError("overlapping dataloader iterations detected")
         trains = self.training and self._trained_in != run.in_epoch
         if not run.in_group or trains and run.in_epoch is None:
-            raise UsageError("a loop over an AdaptiveDataLoader stands in one over epochs: for epoch in "
-                             "remaining_epochs_until(N)")
+            sample = "next(iter(dataset))" if self._stream is not None else "dataset[0]"
+            raise UsageError("an AdaptiveDataLoader is read within a loop over epochs, in which its replica belongs to a "
+                             "group: for epoch in adl.epochs(N), or in AdaptDL's remaining_epochs_until(N): for batch in "
+                             f"loader. For a look at one batch: loader.collate_fn([{sample}])")
         run.current_loader = self
         self.under_training = trains
         try:
