@@ -66,6 +66,15 @@ class Streams(unittest.TestCase):
             self.assertEqual(self.in_child(lambda options=options: self.read(**options)), epochs, options)
 
     @alone
+    def test_drop_last_leaves_out_the_streams_end(self):
+        loaders = [adl.AdaptiveDataLoader(Rows(), batch_size=10, num_workers=workers, drop_last=True) for workers in (2, 0)]
+        for epoch in adl.remaining_epochs_until(2):
+            for loader in loaders:
+                self.assertEqual((len(loader), loader.samples), (10, 100))
+                numbers = [number for batch in loader for number in batch[0].tolist()]
+                self.assertEqual(numbers, [(n + 17 * epoch) % 103 for n in range(100)])
+
+    @alone
     def test_a_plain_loop_over_the_stream_trains_the_same(self):
         x, y = data()
 

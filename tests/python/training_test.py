@@ -129,6 +129,46 @@ class Unstepped(unittest.TestCase):
         self.assertEqual(self.said(body), 0)
 
 
+class DropLast(unittest.TestCase):
+    def loader(self, samples=103, **options):
+        return adl.AdaptiveDataLoader(TensorDataset(torch.arange(samples)), batch_size=17, drop_last=True, **options)
+
+    @alone
+    def test_an_epoch_is_of_whole_batches(self):
+        loader, held_out = self.loader(shuffle=True), self.loader(35)
+        self.assertEqual((len(loader), loader.samples, len(held_out)), (6, 102, 2))
+        left_out = set()
+        for _ in adl.epochs(4):
+            batches = [numbers.tolist() for numbers, in loader]
+            self.assertEqual([len(batch) for batch in batches], [17] * 6)
+            seen = set(sum(batches, []))
+            self.assertEqual(len(seen), 102)
+            left_out |= set(range(103)) - seen
+            self.assertEqual([len(numbers) for numbers, in held_out], [17, 17])
+        self.assertGreater(len(left_out), 1, "another one in each epoch")
+
+    @alone
+    def test_batch_norm_trains_where_one_sample_would_be_left(self):
+        model = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 1))
+        own = torch.optim.SGD(model.parameters(), 0.01)
+        parallel = adl.AdaptiveDataParallel(model, own)
+        loader = adl.AdaptiveDataLoader(TensorDataset(*data(201)), batch_size=20, shuffle=True, drop_last=True,
+                                        num_workers=1)
+        train(own, parallel, loader, 2)
+        self.assertEqual(parallel.steps, 20)
+
+    @alone
+    def test_nothing_would_be_left(self):
+        with self.assertRaisesRegex(espalier.UsageError, "leaves nothing of 10 samples.*batch_size, 17"):
+            self.loader(10)
+
+    @alone
+    def test_where_the_batch_may_grow_it_is_warned_of(self):
+        os.environ["ESPALIER_BATCH_MODE"] = "adaptive"
+        with self.assertWarnsRegex(UserWarning, "may grow to 40 samples.* its 102 samples"):
+            self.loader().autoscale_batch_size(40)
+
+
 class Frozen(unittest.TestCase):
     def noise(self, handed_over):
         """What is known of the noise, where a layer has fewer of Adam's steps than the others. `handed_over`: from a

@@ -3,6 +3,7 @@ import collections
 import ctypes
 import math
 import random
+import warnings
 
 import torch
 from torch.autograd import profiler
@@ -47,6 +48,10 @@ class AdaptiveDataLoader(DataLoader):
     them. An iterator's method `skip(count)`, if it has one, is used to skip samples. The data set sees no workers, and must
     not divide its samples itself.
 
+    With drop_last=True an epoch has as many samples as fill whole batches of `batch_size`, others in each epoch if they
+    are shuffled. Without it an epoch's last batch may be of one sample, with which BatchNorm cannot train. Where the trial
+    grows its batch, the epoch's last one is of what is left in either case.
+
     The training loader is the one that `prepare` or `training=True` names, or on which `autoscale_batch_size` was
     called; else the first with shuffle=True; else the first.
     """
@@ -68,7 +73,10 @@ class AdaptiveDataLoader(DataLoader):
             raise UsageError(f"AdaptiveDataLoader: batch_size is {batch_size!r}: want a positive whole number")
         if not streams and len(dataset) < 1:
             raise UsageError("AdaptiveDataLoader: the data set is empty")
-        kwargs.pop("drop_last", None)  # no sample is left out: the last step is shorter
+        self._drops_last = bool(kwargs.pop("drop_last", False))  # DataLoader's own goes by batches of one process
+        if self._drops_last and not streams and len(dataset) < batch_size:
+            raise UsageError(f"AdaptiveDataLoader: drop_last=True leaves nothing of {len(dataset)} samples, which are less "
+                             f"than the batch_size, {batch_size}: want a smaller batch_size, or drop_last=False")
         self.shuffle = shuffle
         self._global_batch = batch_size
         low, high = local_bsz_bounds or (None, None)
@@ -99,6 +107,7 @@ class AdaptiveDataLoader(DataLoader):
         self._microbatch = None
         self._trained_in = None  # the epoch in which this loader has trained
         self._epoch_seed = (None, 0)  # of an epoch
+        self._order = (None, None)  # of an epoch: its samples, where the library does not know of all
 
     @property
     def dataset(self):
@@ -126,9 +135,16 @@ class AdaptiveDataLoader(DataLoader):
     @property
     def samples(self):
         """How many an epoch has."""
-        if self._stream is not None:
-            return self._stream.size(self._seed_of(0))
-        return len(self.dataset)
+        size = len(self.dataset) if self._stream is None else self._stream.size(self._seed_of(0))
+        return size - size % self._global_batch if self._drops_last else size
+
+    @property
+    def drop_last(self):
+        return self._drops_last
+
+    @drop_last.setter
+    def drop_last(self, value):
+        """DataLoader's constructor sets that of its batches, which are made here."""
 
     @property
     def batch_size(self):
@@ -155,6 +171,10 @@ class AdaptiveDataLoader(DataLoader):
         self._limits = {"max_batch_size": max_batch_size, "min_atomic_batch_size": low or 0,
                         "max_atomic_batch_size": high or 0, "accumulation": int(gradient_accumulation)}
         run.training_loader = self
+        if self._drops_last and self.grows and run.facts.adaptive_batch:
+            warnings.warn(f"AdaptiveDataLoader: drop_last=True, and the batch may grow to {max_batch_size} samples: where "
+                          f"it has grown, an epoch's last batch is of what is left of its {self.samples} samples, and may "
+                          "be small", stacklevel=2)
 
     def describe(self):
         return _library.Data(size=self.samples, batch_size=self._global_batch, **self._limits)
@@ -262,7 +282,7 @@ class AdaptiveDataLoader(DataLoader):
         epoch = runtime().in_epoch or 0
         order = range(size)
         if self.shuffle:
-            order = list(order)
+            order = list(range(len(self.dataset)))
             random.Random(mix(runtime().facts.seed, epoch)).shuffle(order)
         begin, end = runtime().share(size)
         batch = max(1, math.ceil(self._global_batch / runtime().position.replicas))
@@ -330,7 +350,9 @@ class AdaptiveDataLoader(DataLoader):
     def _samples(self, microbatch):
         if self._stream is not None:
             return self._of_stream(microbatch.epoch, microbatch.begin, microbatch.size)
-        if self.shuffle:
+        if self.shuffle and self._drops_last:
+            samples = self._order_of(microbatch.epoch)[microbatch.begin:microbatch.begin + microbatch.size].tolist()
+        elif self.shuffle:
             if len(self._numbers) != microbatch.size:
                 self._numbers = (_library._i64 * microbatch.size)()
             runtime().library.samples(ctypes.byref(microbatch), self._numbers)
@@ -338,6 +360,13 @@ class AdaptiveDataLoader(DataLoader):
         else:
             samples = list(range(microbatch.begin, microbatch.begin + microbatch.size))
         return self._with_seeds(samples, microbatch.epoch)
+
+    def _order_of(self, epoch):
+        """The epoch's samples of the whole data set, of which it has the first."""
+        if self._order[0] != epoch:
+            generator = torch.Generator().manual_seed(mix(runtime().facts.seed, epoch))
+            self._order = (epoch, torch.randperm(len(self.dataset), generator=generator))
+        return self._order[1]
 
     def _of_stream(self, epoch, begin, count):
         return Slice(epoch, begin, count, self._seed_of(epoch))
