@@ -4,12 +4,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "tuner/base/file_descriptor.h"
 #include "tuner/base/protocol.h"
 
 namespace espalier {
 namespace {
+
+// As much of a log is looked through for the start of a traceback.
+constexpr std::size_t kLongestTraceback_bytes = 64 << 10;
+constexpr std::string_view kTracebackBegin = "Traceback (most recent call last):\n";
+constexpr std::string_view kLeftOut = "  [lines are left out here: the trial's log has them]\n";
 
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U; }
 
@@ -27,6 +33,26 @@ std::size_t SequenceLength(std::string_view text) {
   }
   const std::string_view rest = text.substr(1, length - 1);
   return std::all_of(rest.begin(), rest.end(), IsContinuation) ? length : 0;
+}
+
+// Where the text's last traceback begins, npos if there is none.
+std::size_t LastTraceback(std::string_view text) {
+  const std::size_t begin = text.rfind(kTracebackBegin);
+  const bool starts_line =
+      begin == 0 || (begin != std::string_view::npos && text[begin - 1] == '\n');
+  return starts_line ? begin : std::string_view::npos;
+}
+
+// Where the traceback ends that begins there: after its error, and what is indented below that.
+std::size_t TracebackEnd(std::string_view text, std::size_t begin) {
+  bool in_error = false;
+  std::size_t at = begin + kTracebackBegin.size();
+  while (at < text.size()) {
+    const bool indented = text[at] == ' ' || text[at] == '\t' || text[at] == '\n';
+    if (!indented && std::exchange(in_error, true)) break;
+    at = std::min(text.find('\n', at), text.size() - 1) + 1;
+  }
+  return at;
 }
 
 }  // namespace
@@ -61,6 +87,17 @@ std::string LastLines(std::string_view text, std::size_t limit) {
   return ValidUtf8(text);
 }
 
+std::string LastLinesOfProgram(std::string_view text, std::size_t limit) {
+  const std::size_t begin = LastTraceback(text);
+  const std::size_t cut = text.size() - std::min(text.size(), limit);
+  if (begin >= cut || TracebackEnd(text, begin) <= cut) return LastLines(text, limit);
+  std::string_view head = text.substr(begin, limit / 2);
+  head = head.substr(0, head.rfind('\n') + 1);
+  std::string kept = ValidUtf8(head);
+  kept += kLeftOut;
+  return kept + LastLines(text.substr(begin + head.size()), limit - kept.size());
+}
+
 std::string FileTail(const std::string& path, std::size_t most) {
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.open()) return "";
@@ -73,7 +110,7 @@ std::string FileTail(const std::string& path, std::size_t most) {
 }
 
 std::string LastOutput(const std::string& log_path) {
-  return LastLines(FileTail(log_path, kMaxLastOutput_bytes + 1), kMaxLastOutput_bytes);
+  return LastLinesOfProgram(FileTail(log_path, kLongestTraceback_bytes), kMaxLastOutput_bytes);
 }
 
 }  // namespace espalier

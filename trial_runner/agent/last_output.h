@@ -13,11 +13,16 @@ std::string ValidUtf8(std::string_view text);
 // else from the start of a character. Pure.
 std::string LastLines(std::string_view text, std::size_t limit);
 
+// The same, of what a program has printed. Where the cut falls into a traceback of Python, its
+// first frames, which are those of the program, take up to half of the limit, and a line says that
+// others are left out. Requires limit >= 256. Pure.
+std::string LastLinesOfProgram(std::string_view text, std::size_t limit);
+
 // The end of a file, at most `most` bytes; empty if it cannot be read.
 std::string FileTail(const std::string& path, std::size_t most);
 
-// The end of a replica's log, at most kMaxLastOutput_bytes, as LastLines; empty if it cannot be
-// read.
+// The end of a replica's log, at most kMaxLastOutput_bytes, as LastLinesOfProgram; empty if it
+// cannot be read.
 std::string LastOutput(const std::string& log_path);
 
 }  // namespace espalier
