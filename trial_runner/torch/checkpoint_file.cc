@@ -181,6 +181,8 @@ std::optional<std::int64_t> BestStep(const std::map<std::int64_t, fs::path>& by_
 void RemoveOldCheckpoints(const CheckpointFile& newest) {
   std::error_code ignored;  // an old checkpoint that stays does no harm
   std::map<std::int64_t, fs::path> by_step = FilesByStep(newest.folder);
+  // What is beyond the newest is of another run, which used the folder before: it does not count.
+  by_step.erase(by_step.upper_bound(newest.step), by_step.end());
   const std::optional<std::int64_t> best = BestStep(by_step, newest.better);
   std::size_t left = by_step.size();
   for (const auto& [step, path] : by_step) {
@@ -236,6 +238,14 @@ absl::Status VerifyCheckpointFile(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return FileError(path, "cannot open");
   const absl::Cleanup close_file = [file] { close(file); };
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    const std::vector<std::string> files = CheckpointFiles(path);
+    return absl::InvalidArgumentError(
+        absl::StrCat("checkpoint ", path, ": is a folder",
+                     files.empty() ? ", and it has no checkpoint in it: want a file"
+                                   : absl::StrCat(": want a file in it, such as ", files.front())));
+  }
   const absl::Status checked = CheckCheckpointSeal(file);
   if (absl::IsNotFound(checked)) {
     return absl::DataLossError(

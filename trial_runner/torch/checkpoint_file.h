@@ -30,8 +30,9 @@ using CheckpointContent = std::function<absl::Status(const ByteSink& sink)>;
 // Writes <folder>/step-<step>.pt so that a crash at any moment leaves either the whole file or
 // none: a temporary file, synced, renamed, and its folder synced. The content is a zip archive, as
 // all of LibTorch's are; a checksum of the file and the value are added as the archive's comment,
-// which other readers skip. Makes the folder; keeps the newest kKeptCheckpoints and the best one,
-// and removes older ones and what killed writers have left behind. Returns the path.
+// which other readers skip. Makes the folder; keeps the newest kKeptCheckpoints up to this step and
+// the best one, and removes older ones and what killed writers have left behind. Files of later
+// steps, which an earlier run left in the folder, stay. Returns the path.
 //
 // While it is being written the folder needs room for one more file than are kept.
 inline constexpr std::size_t kKeptCheckpoints = 2;

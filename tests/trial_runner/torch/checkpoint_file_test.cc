@@ -121,6 +121,14 @@ TEST_F(CheckpointFileTest, KeepsTheNewestByStepAndLeavesOtherFilesAlone) {
   EXPECT_THAT(Names(), UnorderedElementsAre("step-1000.pt", "step-100.pt", "notes.txt"));
 }
 
+TEST_F(CheckpointFileTest, WhatAnEarlierRunLeftDoesNotCount) {
+  for (const int step : {55, 66, 11, 22, 33}) ASSERT_TRUE(Write(step).ok());
+  EXPECT_THAT(Names(),
+              UnorderedElementsAre("step-22.pt", "step-33.pt", "step-55.pt", "step-66.pt"));
+  ASSERT_TRUE(Write(77).ok());
+  EXPECT_THAT(Names(), UnorderedElementsAre("step-66.pt", "step-77.pt"));
+}
+
 TEST_F(CheckpointFileTest, KeepsTheBestBesideTheNewest) {
   const std::vector<double> values{3, 1, 2, std::numeric_limits<double>::quiet_NaN(), 5, 4};
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -178,6 +186,14 @@ TEST_F(CheckpointFileTest, CutOffForeignAndMissingFilesAreErrorsThatSayWhy) {
   std::ofstream(path) << "a letter to my aunt, long enough to be taken for a checkpoint, or so";
   EXPECT_THAT(ErrorOf(path), HasSubstr("no checksum at its end"));
   EXPECT_THAT(ErrorOf(PathOf(7)), HasSubstr("No such file"));
+}
+
+TEST_F(CheckpointFileTest, FolderInThePlaceOfAFileIsAnErrorThatNamesOneInIt) {
+  fs::create_directories(folder_);
+  EXPECT_THAT(ErrorOf(folder_.string()), HasSubstr("is a folder, and it has no checkpoint in it"));
+  for (const int step : {9, 10}) ASSERT_TRUE(Write(step).ok());
+  EXPECT_THAT(ErrorOf(folder_.string()),
+              HasSubstr("is a folder: want a file in it, such as " + PathOf(10)));
 }
 
 TEST_F(CheckpointFileTest, FolderThatCannotBeMadeIsAnErrorThatNamesIt) {
