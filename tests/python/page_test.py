@@ -63,6 +63,15 @@ class Page(TunerTest):
         self.assertGreater(self.accuracy("best.py"), 0.8)
         self.assertTrue((self.dir / "best.pt").exists())
 
+    def test_a_tracker_has_one_run(self):
+        self.write("wandb.py", "run = None\n\n\n"
+                   "def init(**options):\n    global run\n    run = options\n    print('init', options)\n\n\n"
+                   "def log(values):\n    print('log', values)\n\n\n"
+                   "def finish():\n    pass\n")
+        told = self.run_program("tracked.py", PYTHONPATH=f"{self.dir}{os.pathsep}{os.environ['PYTHONPATH']}")
+        self.assertEqual((told.count("init {"), told.count("log {")), (1, 3), told)
+        self.assertIn("'id': None, 'resume': 'allow', 'config': {}}", told)
+
     def test_alone_it_saves_where_it_is_told_and_goes_on_from_there(self):
         self.run_program("train.py")
         self.assertEqual(list(self.dir.rglob("step-*.pt")), [])
