@@ -3,8 +3,10 @@ while."""
 import os
 import tempfile
 import unittest
+import warnings
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.data import TensorDataset
 
 import espalier
@@ -127,6 +129,85 @@ class Unstepped(unittest.TestCase):
                     if number % 2:
                         optimizers[1].step()
         self.assertEqual(self.said(body), 0)
+
+
+class Unwrapped(unittest.TestCase):
+    """An optimizer that no AdaptiveDataParallel was given."""
+
+    def loop(self, model, step, epochs=1):
+        loader = adl.AdaptiveDataLoader(TensorDataset(*data()), batch_size=20, training=True)
+        for _ in adl.epochs(epochs):
+            for x, y in loader:
+                mse(model(x), y).backward()
+                step(x)
+
+    @alone
+    def test_without_any_wrapped_model_it_is_refused(self):
+        model = net()
+        optimizer = sgd(model.parameters())
+        before = values(model)
+        with self.assertRaisesRegex(espalier.UsageError, "SGD was not given to AdaptiveDataParallel.*model of its own: "
+                                    r"model = AdaptiveDataParallel\(model, optimizer\) before the first epoch"):
+            self.loop(model, lambda _: optimizer.step())
+        self.assertTrue(torch.equal(values(model), before))
+
+    @alone
+    def test_beside_a_wrapped_model_it_is_warned_of_once(self):
+        model, other = net(), net()
+        own, forgotten = sgd(model.parameters()), sgd(other.parameters())
+        parallel = adl.AdaptiveDataParallel(model, own)
+
+        def step(x):
+            own.step()
+            other(x).sum().backward()
+            forgotten.step()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            self.loop(parallel, step, 2)
+        self.assertEqual([str(each.message).split(",")[0] for each in said],
+                         ["this SGD was not given to AdaptiveDataParallel"])
+        self.assertEqual(said[0].filename, __file__)
+        self.assertEqual(parallel.steps, 20)
+
+    @alone
+    def test_what_may_well_be_a_replicas_own_is_left_alone(self):
+        class Behind(torch.optim.Optimizer):
+            """Steps another over the same parameters, as Lookahead does."""
+
+            def __init__(self, inner):
+                self.inner = inner
+                super().__init__(inner.param_groups, {})
+
+            def step(self, closure=None):
+                self.inner.step()
+
+        model = net()
+        own = Behind(sgd(model.parameters()))
+        parallel = adl.AdaptiveDataParallel(model, own)
+
+        def step(x):
+            own.step()
+            perturbed = x.clone().requires_grad_()
+            model(perturbed).sum().backward()
+            torch.optim.SGD([perturbed], 0.1).step()
+        before = values(model)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.loop(parallel, step)
+        self.assertFalse(torch.equal(values(model), before))
+
+    @alone
+    def test_wrapped_ones_pass_by_what_torch_calls_for_a_step(self):
+        from espalier.torch import _refusals
+        calls = []
+        model, own, parallel, loader = make()
+        watch = _refusals._StepWatch.__call__
+        _refusals._StepWatch.__call__ = lambda *arguments: (calls.append(1), watch(*arguments))[1]
+        train(own, parallel, loader)
+        self.assertEqual(len(calls), 0)
+        register_optimizer_step_pre_hook(lambda *_: None)
+        train(own, parallel, loader, 2)
+        self.assertEqual(len(calls), 10)
 
 
 class DropLast(unittest.TestCase):

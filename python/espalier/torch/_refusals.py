@@ -1,7 +1,13 @@
 """What cannot be trained, said where it is wrapped."""
+import warnings
+import weakref
+
 import torch
+from torch.optim import optimizer as of_torch
 
 from espalier.errors import UsageError
+
+_watch = None  # what torch calls before steps of optimizers
 
 
 def refuse(model, optimizers):
@@ -59,3 +65,41 @@ def _refuse_optimizer(optimizer):
     if isinstance(optimizer, torch.optim.LBFGS):
         raise UsageError("AdaptiveDataParallel: LBFGS runs backward as often as it likes, which replicas "
                          "cannot share: want another optimizer")
+
+
+def watch_steps(run):
+    """From here on an optimizer that steps in the training loop without being one of the trial's is told of: each replica
+    would train a model of its own by it."""
+    global _watch
+    if _watch is None:
+        _watch = _StepWatch(run)
+        of_torch.register_optimizer_step_pre_hook(_watch)
+
+
+def others_watch_steps():
+    """Whether torch has more to call for a step of an optimizer of the trial than the hook of this file."""
+    return len(of_torch._global_optimizer_pre_hooks) > (_watch is not None)
+
+
+class _StepWatch:
+    def __init__(self, run):
+        self._run = run
+        self._known = weakref.WeakSet()  # optimizers that were looked at
+
+    def __call__(self, optimizer, _args, _kwargs):
+        loader = self._run.current_loader
+        if loader is None or not loader.under_training or optimizer in self._known:
+            return
+        models = self._run.models
+        # One that stands behind a wrapped one, as in Lookahead, has the same parameters.
+        trained = {id(p) for model in models for p in model.optimized()}
+        others = [p for group in optimizer.param_groups for p in group["params"] if id(p) not in trained]
+        said = (f"this {type(optimizer).__name__} was not given to AdaptiveDataParallel, so each replica would train a model "
+                "of its own")
+        if others and not models:
+            raise UsageError(f"{said}: model = AdaptiveDataParallel(model, optimizer) before the first epoch")
+        self._known.add(optimizer)
+        # Tensors that are no Parameters, such as a batch that is perturbed, may well be each replica's own.
+        if any(isinstance(p, torch.nn.Parameter) for p in others):
+            warnings.warn(f"{said}: AdaptiveDataParallel(model, optimizer, name=...) before the first epoch, unless it is "
+                          "meant to be this replica's own", stacklevel=4)

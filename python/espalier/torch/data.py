@@ -14,6 +14,7 @@ from espalier._runtime import is_open, runtime
 from espalier._trial import the_trial
 from espalier.errors import UsageError
 from espalier.torch._datasets import EndWithParent, SeededDataset, Slice, StreamedDataset, mix
+from espalier.torch._refusals import watch_steps
 
 _FORECAST = 64  # microbatches that are asked for at a time
 
@@ -233,6 +234,7 @@ class AdaptiveDataLoader(DataLoader):
                              f"loader. For a look at one batch: loader.collate_fn([{sample}])")
         run.current_loader = self
         self.under_training = trains
+        watch_steps(run)
         try:
             yield from (self._train() if trains else self._evaluate())
         finally:

@@ -16,7 +16,7 @@ from espalier._trial import the_trial
 from espalier.errors import TrialError, UsageError
 from espalier.torch import amp
 from espalier.torch import scaling_rules as rules
-from espalier.torch._refusals import refuse
+from espalier.torch._refusals import others_watch_steps, refuse
 
 _DEFAULT_NAME = "adaptdl-dataparallel"
 _IGNORED = {"find_unused_parameters", "static_graph", "gradient_as_bucket_view", "broadcast_buffers", "device_ids",
@@ -245,7 +245,7 @@ def _step_of(optimizer):
 
     def step():
         hooked = (optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks or
-                  of_torch._global_optimizer_pre_hooks or of_torch._global_optimizer_post_hooks)
+                  others_watch_steps() or of_torch._global_optimizer_post_hooks)
         if hooked or profiler._is_profiler_enabled:
             own()
         else:
@@ -302,6 +302,10 @@ class _TrainedModel:
 
     def _groups(self):
         return [group for optimizer in self._optimizers for group in optimizer.param_groups]
+
+    def optimized(self):
+        """All that its optimizers train."""
+        return [p for group in self._groups() for p in group["params"]]
 
     def _add(self, options):
         parameters = dict(self.model.named_parameters())
