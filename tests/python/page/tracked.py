@@ -2,7 +2,6 @@
 import torch, torch.nn.functional as F
 import espalier, espalier.torch as adl
 import wandb
-from espalier import env
 from task import Net, training, validation
 
 trial = espalier.trial()
@@ -18,7 +17,7 @@ def track(values):
         wandb.finish()                                       # where it was rank 0 before
         return
     if wandb.run is None:
-        name = f"{env.job_id()}-{trial.number}" if trial.elastic else None  # of study and trial
+        name = f"{trial.study}-{trial.number}" if trial.elastic else None
         wandb.init(project="digits", id=name, resume="allow", config=dict(trial.parameters))
     wandb.log(values)
 
