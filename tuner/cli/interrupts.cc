@@ -47,10 +47,10 @@ void OnSignal(int signal) {
   }
   if (interrupts.fetch_add(1) > 0) {
     // The live table hides the cursor.
-    constexpr char kShowCursor[] = "\x1b[?25h\n";
+    constexpr char kShowCursorAndEndLine[] = "\x1b[?25h\n";
     if (isatty(STDOUT_FILENO)) {
       [[maybe_unused]] const auto written =
-          write(STDOUT_FILENO, kShowCursor, sizeof(kShowCursor) - 1);
+          write(STDOUT_FILENO, kShowCursorAndEndLine, sizeof(kShowCursorAndEndLine) - 1);
     }
     _exit(static_cast<int>(ExitCode::kInterrupted));
   }
