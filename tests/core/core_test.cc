@@ -120,6 +120,26 @@ TEST_F(CoreTest, CrashWithoutCheckpointIsFailWithItsOutput) {
   EXPECT_TRUE(starts_.empty());
 }
 
+TEST_F(CoreTest, AStudyWhoseTrialsAllFailedHasFailed) {
+  Step(CreateStudy{Spec(2), false});
+  Join(1);
+  for (int i = 0; i < 2; ++i) Step(ReplicaExited{starts_.at(0).replica, 3, 0, "boom", ""});
+  EXPECT_EQ(study().state, StudyState::kFailed);
+  EXPECT_THAT(study().reason, HasSubstr("all 2 trials failed; the last: " + trial(2).reason));
+  Step(ResumeStudy{"s", 3, 0});
+  EXPECT_EQ(study().state, StudyState::kRunning);
+  Step(FromReplica{starts_.at(0).replica, ReplicaFinished{0.25}});
+  EXPECT_EQ(study().state, StudyState::kComplete) << "one has come to a value";
+}
+
+TEST_F(CoreTest, AStudyWhoseTrialsWereAllCancelledIsComplete) {
+  Step(CreateStudy{Spec(1), false});
+  Join(1);
+  Step(CancelTrial{TrialId(1)});
+  EXPECT_EQ(trial().state, TrialState::kFail);
+  EXPECT_EQ(study().state, StudyState::kComplete);
+}
+
 TEST_F(CoreTest, SameStepCountsOnce) {
   Step(CreateStudy{Spec(1), false});
   Join(1);

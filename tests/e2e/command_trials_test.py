@@ -79,6 +79,16 @@ class RunCommands(TunerTest):
         self.assertIn("code 3", record["trials"][0]["reason"])
         self.assertIn("about to break", record["trials"][0]["last_output"])
 
+    def test_a_study_whose_trials_all_failed_has_failed_and_goes_on_with_more(self):
+        script = self.write("trial.sh", f'#!/bin/sh\n[ ! -e {self.dir}/mended ] || tuner tell --final --value 1\n', 0o755)
+        done = self.run_tuner("run", self.study([script], trials=2), "--dir", self.dir / "run", "--slots", 1, code=1)
+        self.assertIn('all 2 trials failed; the last: ended without reporting "loss"', done.stdout)
+        (self.dir / "mended").touch()
+        self.serve(self.dir / "run/espalier.db")
+        self.agent(1)
+        self.run_tuner("resume", "e2e", "--trials", 3, "--service", self.grpc)
+        wait_for(lambda: self.export("--service", self.grpc)["study"]["state"] == "STUDY_COMPLETE", "the study to end")
+
     def test_one_crash_does_not_end_the_study(self):
         script = self.write("trial.sh", '#!/bin/sh\n[ "$ESPALIER_TRIAL_NUMBER" = 1 ] && exit 3\n'
                             "tuner tell --final --value 1\n", 0o755)

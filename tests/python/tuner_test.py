@@ -183,7 +183,7 @@ class Tuner(TunerTest):
         script = self.write("broken.py", "import espalier\ntrial = espalier.trial()\ntrial.report(1, 0.5)\n"
                                          "raise ValueError('on purpose')\n")
         study = self.study([sys.executable, script], trials=1, max_restarts=0)
-        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 1)
+        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 1, code=1)
         trial = self.trial("--db", self.dir / "run/espalier.db")
         self.assertEqual(trial["state"], "TRIAL_FAIL")
         self.assertIn("ValueError: on purpose", self.log(trial))
@@ -217,7 +217,7 @@ class Tuner(TunerTest):
         study = self.study([sys.executable, self.write("apart.py", APART)], trials=3, max_restarts=0, sampler="grid",
                            search_space={"apart": {"_type": "choice", "_value": list(where)}},
                            slots={"min": 2, "max": 2})
-        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2, timeout=LONG_S)
+        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2, timeout=LONG_S, code=1)
         trials = self.export("--db", self.dir / "run/espalier.db")["trials"]
         self.assertEqual(len(trials), len(where))
         for trial in trials:

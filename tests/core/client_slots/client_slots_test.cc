@@ -302,7 +302,7 @@ TEST_F(ClientSlotsTest, AnExitReportedTwiceDoesNotTakeTheSlotAgain) {
   Ask(trial, 1);
   Step(ReplicaExited{start.replica, 1, 0, "", ""});
   ASSERT_EQ(Held(trial), 1);
-  EXPECT_EQ(core_.state().studies.at(pool).state, StudyState::kComplete);
+  EXPECT_EQ(core_.state().studies.at(pool).state, StudyState::kFailed);
   Core again(core_.state(), CoreOptions{});
   again.Step(now_, AgentHello{"a", 1, {{start.replica, start.trial, 0, 0, std::nullopt}}});
   ASSERT_EQ(again.Nodes().at(0).replicas.size(), 1u);

@@ -244,6 +244,18 @@ TEST_F(Asking, TheNumberOfTrialsIsLimitedAndTheStudyEndsWithThem) {
   EXPECT_TRUE(Ask().status.ok());
 }
 
+TEST_F(Asking, AStudyWhoseTrialsWereAllToldAsFailedHasFailed) {
+  StudySpec spec = AskSpec();
+  spec.max_trials = 1;
+  Create(spec);
+  Step(TellEnd{Ask().trial(), TrialState::kFail, {}});
+  EXPECT_EQ(study().state, StudyState::kFailed);
+  EXPECT_EQ(study().reason, "its only trial failed");
+  Step(ResumeStudy{"asked", 2, 0});
+  Step(TellEnd{Ask().trial(), TrialState::kComplete, {1}});
+  EXPECT_EQ(study().state, StudyState::kComplete);
+}
+
 TEST_F(Asking, SoManyRunAtATime) {
   StudySpec spec = AskSpec();
   spec.max_concurrent_trials = 1;

@@ -136,8 +136,8 @@ absl::Status ClientTrials::MayCreateTrial(const Study& study) {
   if (spec.time_limit_s > 0 && ElapsedSeconds(study, turn_.now()) >= spec.time_limit_s) {
     const absl::Status status = absl::FailedPreconditionError(absl::StrCat(
         "study \"", spec.name, "\" has reached its time limit of ", spec.time_limit_s, " s"));
-    trials_.EndStudy(study.id, StudyState::kComplete,
-                     absl::StrCat("time limit of ", spec.time_limit_s, " s reached"));
+    trials_.ConcludeStudy(study.id,
+                          absl::StrCat("time limit of ", spec.time_limit_s, " s reached"));
     return status;
   }
   return absl::OkStatus();

@@ -60,9 +60,8 @@ void ClientTrials::EndIfAllTold(StudyId id) {
     return Ended(turn_.state().trials.at(t).state);
   });
   if (!all_ended) return;
-  trials_.EndStudy(
-      id, StudyState::kComplete,
-      full ? AllTrialsHaveEnded(study.spec) : "every configuration of the search space was tried");
+  trials_.ConcludeStudy(id, full ? AllTrialsHaveEnded(study.spec)
+                                 : "every configuration of the search space was tried");
 }
 
 void ClientTrials::On(const SetTrialAttributes& event) {

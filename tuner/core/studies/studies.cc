@@ -207,7 +207,7 @@ void Studies::On(const PinTrial& event) {
 
 void Studies::EndThoseOverLimits() {
   for (const auto& [id, reason] : limits_.Over()) {
-    trials_.EndStudy(id, StudyState::kComplete, reason);
+    trials_.ConcludeStudy(id, reason);
   }
 }
 
@@ -222,14 +222,12 @@ void Studies::EndStudyIfDone(StudyId id) {
   const bool too_late = limits_.TooLateForNewTrials(study);
   if (all_drawn || too_late || plugins_.Of(study).exhausted) trials_.EndHeld(id);
   if (all_drawn) {
-    trials_.EndStudy(id, StudyState::kComplete, AllTrialsHaveEnded(study.spec));
+    trials_.ConcludeStudy(id, AllTrialsHaveEnded(study.spec));
   } else if (too_late) {
-    trials_.EndStudy(id, StudyState::kComplete,
-                     "what is left of its limits is too little for a new trial");
+    trials_.ConcludeStudy(id, "what is left of its limits is too little for a new trial");
   } else if (plugins_.Of(study).exhausted) {
-    trials_.EndStudy(id, StudyState::kComplete,
-                     absl::StrCat("every configuration of the search space was tried (",
-                                  std::ssize(study.trials), " trials)"));
+    trials_.ConcludeStudy(id, absl::StrCat("every configuration of the search space was tried (",
+                                           std::ssize(study.trials), " trials)"));
   }
 }
 

@@ -28,6 +28,25 @@ DecisionKind KindOfEnd(TrialState state) {
   return DecisionKind::kPrune;
 }
 
+// Where all trials of the study failed: that, and why the last one did. Those that were cancelled
+// did not fail by themselves.
+std::optional<std::string> AllFailed(const Study& study, const TunerState& state) {
+  const Trial* last = nullptr;
+  for (const TrialId id : study.trials) {
+    const Trial& trial = state.trials.at(id);
+    if (trial.state != TrialState::kFail) return std::nullopt;
+    if (!trial.cancelled && (last == nullptr || trial.ended >= last->ended)) last = &trial;
+  }
+  if (last == nullptr) return std::nullopt;
+  const bool only = study.trials.size() == 1;
+  std::string text =
+      only ? "its only trial failed" : absl::StrCat("all ", study.trials.size(), " trials failed");
+  if (!last->reason.empty()) {
+    absl::StrAppend(&text, only ? ": " : "; the last: ", last->reason);
+  }
+  return text;
+}
+
 }  // namespace
 
 void Trials::Observe(const Change& change) {
@@ -92,7 +111,9 @@ void Trials::EndWell(TrialId id, std::optional<double> value, const std::string&
   if (value || spec.queued() || !spec.has_metric) {
     EndTrial(id, TrialState::kComplete, "ran to its end", value);
   } else {
-    EndTrial(id, TrialState::kFail, absl::StrCat("ended without reporting ", spec.metric),
+    EndTrial(id, TrialState::kFail,
+             absl::StrCat("ended without reporting \"", spec.metric,
+                          "\": its program has to tell it, as with `tuner tell --value V`"),
              std::nullopt, last_output);
   }
 }
@@ -240,6 +261,11 @@ void Trials::EndStudy(StudyId id, StudyState state, const std::string& reason) {
     EndTrial(trial, TrialState::kPruned, absl::StrCat("the study ended: ", reason), last);
   }
   turn_.Wake();
+}
+
+void Trials::ConcludeStudy(StudyId id, const std::string& reason) {
+  const std::optional<std::string> failed = AllFailed(turn_.StudyAt(id), turn_.state());
+  EndStudy(id, failed ? StudyState::kFailed : StudyState::kComplete, failed.value_or(reason));
 }
 
 int Trials::ConsecutiveFailures(const Study& study) const {
