@@ -51,8 +51,17 @@ class DirectTuner final : public Tuner {
     return trial.study + "/" + std::to_string(trial.number) + ": " + text->second;
   }
 
-  View view() const { return {core, now, pids, gpus, folders, hosts}; }
+  View view() const {
+    return {.core = core,
+            .now = now,
+            .pids = pids,
+            .gpus = gpus,
+            .folders = folders,
+            .hosts = hosts,
+            .users_add_machines = users_add_machines};
+  }
 
+  bool users_add_machines = true;
   Time now;
   Core core;
   std::map<ReplicaId, int> pids;

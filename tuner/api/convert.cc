@@ -9,6 +9,7 @@
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/api/pool_warnings.h"
 #include "tuner/api/shown_attributes.h"
+#include "tuner/api/study_notice.h"
 #include "tuner/base/check.h"
 #include "tuner/core/state/payments.h"
 #include "tuner/messages/wire/figures_wire.h"
@@ -207,19 +208,6 @@ Parameters ParametersOf(const Trial& trial, const Study& study) {
   return parameters;
 }
 
-namespace {
-
-// A study's policy is followed by `tuner run` alone.
-std::string NoticeOf(const Study& study, const View& view) {
-  const std::optional<PluginSpec> own = view.core.PoolPolicy();
-  if (!own || !study.spec.names_policy || study.spec.policy == *own) return "";
-  return absl::StrCat("policy ", TextOf(study.spec.policy), " of the study is not followed: this ",
-                      "pool is divided by ", TextOf(*own),
-                      " (tuner pool --policy changes that for all of its studies)");
-}
-
-}  // namespace
-
 v1::Study ToProto(const Study& study, const View& view) {
   const TunerState& state = view.core.state();
   v1::Study out;
@@ -237,7 +225,7 @@ v1::Study ToProto(const Study& study, const View& view) {
   out.set_spent(SpentOn(state, study, view.now));
   AddPayments(PaymentsFor(state, study, view.now), out);
   out.set_cost_limit(study.spec.cost_limit);
-  out.set_notice(NoticeOf(study, view));
+  out.set_notice(StudyNotice(study, view));
   if (study.spec.target) out.set_target(*study.spec.target);
   out.set_ask_and_tell(study.spec.by_clients());
   for (const Direction direction : study.spec.directions) {

@@ -31,6 +31,8 @@ struct View {
   const std::map<std::string, std::string>& folders;        // of trials' files, by node name
   const std::map<std::string, std::string>& hosts;          // where replicas are reached, likewise
   std::vector<std::string> engine_troubles{};               // see Engine::Troubles
+  // Machines are in the pool only if users have them join it.
+  bool users_add_machines = false;
 };
 
 // The seam between the operations and the owner of the core. May be called from any thread but the

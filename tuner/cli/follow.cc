@@ -126,10 +126,11 @@ void WatchOptions::AddTo(CLI::App& app) {
 absl::StatusOr<ExitCode> WatchStudy(Client& client, const std::string& name,
                                     const WatchOptions& options) {
   const Interrupts interrupts;
-  ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails before, Glance(client, name));
+  ESPALIER_ASSIGN_OR_RETURN(v1::StudyDetails before, Glance(client, name));
   const std::unique_ptr<StudyDisplay> display = MakeDisplay(options.quiet);
   if (!options.from_the_start) {
     display->Say(StatusLine(before));
+    before.mutable_study()->clear_notice();  // it holds now, and so it is shown
     display->StartAfter(before);
   }
   // The service of a `tuner run` ends with it, and another one listens elsewhere.

@@ -45,6 +45,7 @@ struct LoopOptions {
   std::function<void(const NodeRequest&)> ask_engine;
   // What keeps it from doing so, for people: on the owner thread, must not wait.
   std::function<std::vector<std::string>()> engine_troubles;
+  bool users_add_machines = false;  // see View
   // Called with what has been committed, before the clients that wait for it are answered: on the
   // owner thread, must not wait.
   std::function<void(const std::vector<Change>&, const TunerState&)> committed;

@@ -204,6 +204,8 @@ class ServiceImpl final : public Service {
       };
       loop_options.engine_troubles = [engine = options.engine] { return engine->Troubles(); };
     }
+    // A service for one study alone brings its machine.
+    loop_options.users_add_machines = options.engine == nullptr && options.policy.has_value();
     loop_options.read_output = [this](NodeId node, const TrialName& trial, std::int64_t most) {
       return agents_.ReadOutput(node, trial, most);
     };

@@ -35,6 +35,15 @@ TEST(EventLines, TellsOnlyWhatIsNew) {
                                                               "(most promising)")));
 }
 
+TEST(EventLines, TellsANoticeOnce) {
+  v1::StudyDetails before = SampleStudy();
+  v1::StudyDetails after = before;
+  after.mutable_study()->set_notice("no machine is in the pool");
+  EXPECT_THAT(EventLines(before, after), ElementsAre("note: no machine is in the pool"));
+  EXPECT_THAT(EventLines(after, after), IsEmpty());
+  EXPECT_THAT(EventLines(after, before), IsEmpty());
+}
+
 TEST(EventLines, FindsItsPlaceWhenOldDecisionsWereDropped) {
   v1::StudyDetails before = SampleStudy();
   before.mutable_decisions()->RemoveLast();

@@ -109,6 +109,15 @@ TEST(RenderTable, MarksTheBestTrialAndFailures) {
   EXPECT_EQ(lines[7].style, LineStyle::kBad);
 }
 
+TEST(RenderTable, WrapsTheNotice) {
+  v1::StudyDetails details = SampleStudy();
+  details.mutable_study()->set_notice(
+      "each trial needs 6 slots, and the pool has 2: have more machines join it");
+  const std::vector<std::string> texts = Texts(RenderTable(details, Size(60, 40)));
+  EXPECT_EQ(texts[3], "note: each trial needs 6 slots, and the pool has 2: have");
+  EXPECT_EQ(texts[4], "more machines join it");
+}
+
 TEST(RenderTable, StandsAnEmptyStudy) {
   EXPECT_EQ(Texts(RenderTable(v1::StudyDetails(), Size(80, 10)))[2],
             "best (lowest) value: no value yet");

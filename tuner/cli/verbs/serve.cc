@@ -54,7 +54,18 @@ std::string NameFromElsewhere(const std::string& address) {
   return fmt::format("{}:{}", HostName(), parsed->port);
 }
 
-void PrintEndpoints(const Service& service, const ServiceOptions& options) {
+// For a service without tokens of its own: on loopback, or with a shared token.
+void PrintPlainJoin(const Service& service, const ServeArguments& arguments,
+                    const ServiceOptions& options) {
+  std::string line = fmt::format("to join: tuner agent --join {} --slots N",
+                                 NameFromElsewhere(service.grpc_address()));
+  if (!arguments.token_file.empty()) line += " --token-file " + arguments.token_file;
+  if (options.tls.on()) line += " --tls-ca CA.pem";
+  std::printf("%s\n", line.c_str());
+}
+
+void PrintEndpoints(const Service& service, const ServeArguments& arguments,
+                    const ServiceOptions& options) {
   std::printf("gRPC %s\n", service.grpc_address().c_str());
   if (const std::string http = service.http_address(); !http.empty()) {
     std::printf("HTTP %s%s\n", service.scheme(http).c_str(), http.c_str());
@@ -63,7 +74,10 @@ void PrintEndpoints(const Service& service, const ServiceOptions& options) {
     std::printf("dashboard %s%s/dashboard\n", service.scheme(dashboard).c_str(), dashboard.c_str());
   }
   const ServiceCredentials& credentials = service.credentials();
-  if (credentials.join_token.empty()) return;
+  if (credentials.join_token.empty()) {
+    if (options.engine == nullptr) PrintPlainJoin(service, arguments, options);
+    return;
+  }
   if (options.plaintext && !options.tls.on()) {
     std::printf(
         "in the clear: tokens and commands can be read and changed by all who are on the "
@@ -139,7 +153,7 @@ ExitCode Serve(const ServeArguments& arguments) {
     (*engine)->Open(NameFromElsewhere((*service)->grpc_address()),
                     NameFromElsewhere((*service)->http_address()));
   }
-  PrintEndpoints(**service, options);
+  PrintEndpoints(**service, arguments, options);
   std::printf("database %s\n", options.database.c_str());
   std::fflush(stdout);
   while (!interrupts.interrupted()) interrupts.Wait(kIdleWait_s);

@@ -43,9 +43,6 @@ void ShowStudy(const v1::StudyDetails& details, double now) {
     std::puts("paid for slots");
     for (const std::string& line : Columns(payments)) std::printf("  %s\n", line.c_str());
   }
-  if (!details.study().notice().empty()) {
-    std::printf("note: %s\n", details.study().notice().c_str());
-  }
 }
 
 absl::Status Show(StudySource& source, const ShowArguments& arguments) {

@@ -43,7 +43,8 @@ absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments
   request.set_directory(spec->directory);
   ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.CreateStudy(request));
   std::printf("study %s submitted\n", study.name().c_str());
-  if (!study.notice().empty()) {
+  const bool shown = arguments.wait && !arguments.quiet;  // by what follows the study
+  if (!study.notice().empty() && !shown) {
     std::fprintf(stderr, "tuner submit: %s\n", study.notice().c_str());
   }
   std::fflush(stdout);

@@ -92,6 +92,8 @@ void AppendEvent(const v1::StudyDetails& details, const v1::Decision& decision,
 
 std::vector<std::string> EventLines(const v1::StudyDetails& before, const v1::StudyDetails& after) {
   std::vector<std::string> lines;
+  const std::string& notice = after.study().notice();
+  if (!notice.empty() && notice != before.study().notice()) lines.push_back("note: " + notice);
   for (int i = FirstNew(before, after); i < after.decisions_size(); ++i) {
     AppendEvent(after, after.decisions(i), lines);
   }

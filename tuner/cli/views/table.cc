@@ -236,6 +236,10 @@ std::vector<TableLine> Head(const v1::StudyDetails& details, std::size_t width) 
   const std::string counts = TrialCounts(details.study());
   lines.push_back({Cut(bar.empty() ? counts : bar + "  " + counts, width), LineStyle::kPlain});
   lines.push_back({Cut(BestSoFar(details), width), LineStyle::kBest});
+  if (details.study().notice().empty()) return lines;
+  for (const std::string& line : Wrapped("note: " + details.study().notice(), width)) {
+    lines.push_back({Cut(line, width), LineStyle::kPlain});
+  }
   return lines;
 }
 

@@ -57,4 +57,15 @@ std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& stud
   return std::nullopt;
 }
 
+bool HasProvenInelastic(const TunerState& state, const Study& study) {
+  if (study.spec.by_clients()) return false;
+  bool proven = false;
+  bool elastic = false;
+  state.ForEachTrial(study, [&](const Trial& trial) {
+    elastic = elastic || trial.generation > 0;
+    proven = proven || !trial.values.empty() || trial.state == TrialState::kComplete;
+  });
+  return proven && !elastic;
+}
+
 }  // namespace espalier

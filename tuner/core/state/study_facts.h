@@ -25,4 +25,8 @@ std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& stud
 // one.
 std::optional<double> BestValue(const Trial& trial, Direction direction);
 
+// Whether trials of the study have told values or come to their end without ever having been in a
+// group of replicas: then its program cannot be resized.
+bool HasProvenInelastic(const TunerState& state, const Study& study);
+
 }  // namespace espalier

@@ -7,6 +7,7 @@
 #include "tuner/base/check.h"
 #include "tuner/core/clients/request_keys.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/core/state/study_facts.h"
 #include "tuner/core/studies/pool_policy.h"
 #include "tuner/core/studies/validate.h"
 
@@ -199,6 +200,12 @@ void Studies::On(const PinTrial& event) {
   if (event.slots < 0 || event.slots > std::max(1, pool_.SlotsTotal())) {
     turn_.reply().status = absl::InvalidArgumentError(absl::StrCat(
         "slots must be 0 (back to the allocator) to ", pool_.SlotsTotal(), ", got ", event.slots));
+    return;
+  }
+  if (event.slots > 1 && HasProvenInelastic(turn_.state(), *study)) {
+    turn_.reply().status = absl::FailedPreconditionError(
+        absl::StrCat("trial ", event.trial_number,
+                     " runs a program that is not elastic: it holds 1 slot and cannot be resized"));
     return;
   }
   if (trial.pinned_slots != event.slots) turn_.Emit(TrialPinned{trial.id, event.slots});

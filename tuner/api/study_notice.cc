@@ -1,0 +1,53 @@
+#include "tuner/api/study_notice.h"
+
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace espalier {
+
+namespace {
+
+// A study's policy is followed by `tuner run` alone.
+std::string PolicyNotice(const Study& study, const View& view) {
+  const std::optional<PluginSpec> own = view.core.PoolPolicy();
+  if (!own || !study.spec.names_policy || study.spec.policy == *own) return "";
+  return absl::StrCat("policy ", TextOf(study.spec.policy), " of the study is not followed: this ",
+                      "pool is divided by ", TextOf(*own),
+                      " (tuner pool --policy changes that for all of its studies)");
+}
+
+// An engine may still start machines that suffice.
+std::string RoomNotice(const Study& study, const View& view) {
+  if (!view.users_add_machines || study.state != StudyState::kRunning || study.spec.by_clients()) {
+    return "";
+  }
+  const int slots = view.core.SlotsTotal();
+  if (slots == 0) {
+    return "no machine is in the pool: have one join it by tuner agent --join HOST:7077";
+  }
+  if (study.spec.min_slots <= slots) return "";
+  return absl::StrCat("each trial needs ", study.spec.min_slots, " slots, and the pool has ", slots,
+                      ": have more machines join it, or lower \"slots\" of the study");
+}
+
+std::string ProgramNotice(const Study& study, const View& view) {
+  if (study.spec.min_slots < 2 || !HasProvenInelastic(view.core.state(), study)) return "";
+  return absl::StrCat("its program is not elastic: each trial is one process on 1 slot, and what ",
+                      "else it has of its ", study.spec.min_slots,
+                      " slots stays idle (set \"slots\" to 1)");
+}
+
+}  // namespace
+
+std::string StudyNotice(const Study& study, const View& view) {
+  std::vector<std::string> notices;
+  for (const auto& notice : {PolicyNotice, RoomNotice, ProgramNotice}) {
+    if (std::string text = notice(study, view); !text.empty()) notices.push_back(std::move(text));
+  }
+  return absl::StrJoin(notices, "; ");
+}
+
+}  // namespace espalier

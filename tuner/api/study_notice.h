@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "tuner/api/tuner.h"
+
+namespace espalier {
+
+// What keeps the study from running as its file asks, each with what to do about it; empty:
+// nothing.
+std::string StudyNotice(const Study& study, const View& view);
+
+}  // namespace espalier
