@@ -70,6 +70,11 @@ class SearchSpace {
   // yield, and comes with the choices on which it depends.
   absl::Status ValidateSome(const Parameters& parameters) const;
 
+  // An error if two parameters that a trial may have at once would be in one environment variable
+  // (tuner/base/environment.h). Variables of names that are not ASCII are not looked at: their
+  // values are in the file of parameters.
+  absl::Status CheckVariables() const;
+
   // The parameters as a trial gets them: one JSON object in the space's order, where a nested
   // choice is an object of its "_name" and its parameters: {"n": {"_name": "A", "p": 0.3}}.
   // ParametersFromJson is the inverse. Parameters that are not of the space are written as they
@@ -87,6 +92,8 @@ class SearchSpace {
  private:
   explicit SearchSpace(std::vector<Dimension> dimensions) : dimensions_(std::move(dimensions)) {}
 
+  // Whether one choice would have to be two options for both to be active.
+  bool Exclude(std::size_t i, std::size_t j) const;
   // "n" is "B".
   std::string WhyInactive(std::size_t i, const Parameters& parameters) const;
 

@@ -148,6 +148,23 @@ TEST(NestedChoice, RefusesNamesThatCouldBeMistaken) {
   EXPECT_EQ(ErrorOf("{" + nested + R"(, "n/p": {"_type": "uniform", "_value": [0, 1]}})"), "");
 }
 
+TEST(CheckVariables, RefusesTwoParametersThatOneTrialHasInOneVariable) {
+  const auto message = [](const std::string& json) {
+    return std::string(Space(json).CheckVariables().message());
+  };
+  const std::string uniform = R"({"_type": "uniform", "_value": [0, 1]})";
+  EXPECT_EQ(message("{\"x-y\": " + uniform + ", \"z\": " + uniform + ", \"X_Y\": " + uniform + "}"),
+            "\"x-y\" and \"X_Y\" would both be ESPALIER_PARAM_X_Y: rename one");
+  const std::string options =
+      "{\"_name\": \"a-b\", \"p\": " + uniform + "}, {\"_name\": \"a_b\", \"p\": " + uniform + "}";
+  const std::string nested = "\"n\": {\"_type\": \"choice\", \"_value\": [" + options + "]}";
+  EXPECT_EQ(message("{" + nested + "}"), "") << "a trial has one of the two";
+  EXPECT_EQ(message("{" + nested + ", \"n_a_b_p\": " + uniform + "}"),
+            "\"n/a-b/p\" and \"n_a_b_p\" would both be ESPALIER_PARAM_N_A_B_P: rename one");
+  EXPECT_EQ(message("{\"\u03b1\": " + uniform + ", \"\u03b2\": " + uniform + "}"), "")
+      << "programs read these from the file";
+}
+
 TEST(NestedChoice, GoesAsDeepAsJsonMay) {
   std::string json = R"({"_type": "uniform", "_value": [0, 1]})";
   for (int depth = 0; depth < 18; ++depth) {

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "trial_runner/agent/processes/launch.h"
+#include "tuner/base/environment.h"
 #include "tuner/base/nested_choice.h"
 #include "tuner/base/private_files.h"
 #include "tuner/base/protocol.h"
@@ -125,15 +125,6 @@ absl::StatusOr<TrialFiles> MakeTrialFiles(const AgentOptions& options, const Ser
     ESPALIER_RETURN_IF_ERROR(WritePrivateFile(files.token, token + "\n"));
   }
   return files;
-}
-
-std::string ParameterVariable(const std::string& name) {
-  std::string variable = "ESPALIER_PARAM_";
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    variable.push_back(absl::ascii_isalnum(byte) ? absl::ascii_toupper(byte) : '_');
-  }
-  return variable;
 }
 
 absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const AgentOptions& options,

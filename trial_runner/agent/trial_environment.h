@@ -25,9 +25,6 @@ struct TrialFiles {
 absl::StatusOr<TrialFiles> MakeTrialFiles(const AgentOptions& options, const ServiceAccess& access,
                                           const v1::StartReplica& start);
 
-// "learning rate" -> ESPALIER_PARAM_LEARNING_RATE. Pure.
-std::string ParameterVariable(const std::string& name);
-
 // The replica's whole environment: `inherited`, then the study's, then ours. Fails if the
 // parameters are not a JSON object. Pure but for the number of cores.
 absl::StatusOr<std::map<std::string, std::string>> TrialEnvironment(

@@ -58,6 +58,15 @@ TEST_F(Space, CheckTakesSeveralFiles) {
   EXPECT_THAT(outcome.errors, AllOf(HasSubstr("space.json: 1 error"), HasSubstr("absent.json")));
 }
 
+TEST_F(Space, CheckRefusesTwoParametersOfOneVariable) {
+  const Outcome outcome = Run(R"({"x-y": {"_type": "uniform", "_value": [0, 1]},
+                                  "x_y": {"_type": "uniform", "_value": [0, 1]}})",
+                              {"check"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.errors,
+              HasSubstr("\"x-y\" and \"x_y\" would both be ESPALIER_PARAM_X_Y: rename one"));
+}
+
 TEST_F(Space, ReadsTheSpaceOfAStudyFile) {
   const std::string study = std::string("{\"name\": \"s\",\n\"search_space\": ") + kSpace + "}";
   EXPECT_EQ(Run(study, {"check"}).exit_code, 0);

@@ -21,6 +21,18 @@ Study Kept(std::int64_t id, StudyState state) {
   return study;
 }
 
+TEST(Validate, RefusesParametersOfOneVariableWhereThePoolRunsTheTrials) {
+  StudySpec spec;
+  spec.name = "s";
+  spec.command = {"train"};
+  spec.space = *SearchSpace::FromJson(R"({"x-y": {"_type": "uniform", "_value": [0, 1]},
+                                          "x_y": {"_type": "uniform", "_value": [0, 1]}})");
+  EXPECT_EQ(std::string(Validate(spec).message()),
+            "\"search_space\": \"x-y\" and \"x_y\" would both be ESPALIER_PARAM_X_Y: rename one");
+  spec.kind = StudyKind::kByClients;
+  EXPECT_TRUE(Validate(spec).ok()) << "clients get their parameters by name";
+}
+
 TEST(CutFractions, LeavesOptionsThatTheirPluginsTake) {
   TunerState state;
   state.studies.emplace(StudyId(1), Kept(1, StudyState::kRunning));

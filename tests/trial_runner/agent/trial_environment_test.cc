@@ -8,10 +8,6 @@
 namespace espalier {
 namespace {
 
-TEST(ParameterVariable, IsUpperCaseWithUnderscores) {
-  EXPECT_EQ(ParameterVariable("conv1/lr.base"), "ESPALIER_PARAM_CONV1_LR_BASE");
-}
-
 TEST(TrialEnvironment, YieldsToThreadsTheUserSet) {
   AgentOptions options;
   options.tuner_executable = "/opt/espalier/tuner";

@@ -90,14 +90,25 @@ absl::StatusOr<LoadedSpace> Load(const std::string& path) {
       absl::StrCat(file, ": ", flaws.size(), flaws.size() == 1 ? " error" : " errors"));
 }
 
+// What is in the file's space, in words.
+absl::StatusOr<std::string> CheckFile(const std::string& file) {
+  ESPALIER_ASSIGN_OR_RETURN(const LoadedSpace loaded, Load(file));
+  if (const absl::Status variables = loaded.space.CheckVariables(); !variables.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(NameOf(file), ": ", std::string(variables.message())));
+  }
+  return SpaceSummary(loaded.space);
+}
+
 absl::StatusOr<ExitCode> Check(const SpaceArguments& arguments) {
   ExitCode code = ExitCode::kOk;
   for (const std::string& file : arguments.files) {
-    const absl::StatusOr<LoadedSpace> loaded = Load(file);
-    if (loaded.ok()) {
-      std::printf("%s: OK, %s\n", NameOf(file).c_str(), SpaceSummary(loaded->space).c_str());
+    const absl::StatusOr<std::string> summary = CheckFile(file);
+    if (summary.ok()) {
+      std::printf("%s: OK, %s
+", NameOf(file).c_str(), summary->c_str());
     } else {
-      code = Fail("space check", loaded.status());
+      code = Fail("space check", summary.status());
     }
   }
   return code;

@@ -29,7 +29,7 @@ absl::Status ValidateForPool(const StudySpec& spec) {
   if (spec.space.dimensions().empty() && !spec.queued() && spec.has_metric) {
     return absl::InvalidArgumentError("\"search_space\": needs at least one parameter");
   }
-  return absl::OkStatus();
+  return InKey("search_space", spec.space.CheckVariables());
 }
 
 // What goes by one value has no place where trials have several.
