@@ -197,10 +197,14 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   EXPECT_EQ(start.study_identity(), "1-1700000000000001");
   EXPECT_EQ(start.trial_number(), 3);
   EXPECT_EQ(start.checkpoint(), "/runs/3.pt");
+  EXPECT_FALSE(start.environment().contains("ESPALIER_LAST_STEP"));
   EXPECT_FALSE(start.own_interpreter());
   EXPECT_THAT(start.preload(), testing::ElementsAre("transformers"));
   study.spec.preload = std::nullopt;
   EXPECT_TRUE(ToProto(command, state).start().own_interpreter());
+  trial.values.push_back({2, 0.5, 0, {}, 0});
+  trial.values.push_back({7, 0.4, 0, {}, 0});
+  EXPECT_EQ(ToProto(command, state).start().environment().at("ESPALIER_LAST_STEP"), "7");
 }
 
 TEST(AgentConvert, AStartNamesWhoHasItsCheckpointAndAJoinerHasNone) {

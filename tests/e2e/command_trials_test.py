@@ -68,6 +68,14 @@ class RunCommands(TunerTest):
         for trial in self.export("--db", self.dir / "run/espalier.db")["trials"]:
             self.assertEqual((trial["state"], trial["value"]), ("TRIAL_COMPLETE", 0.5))
 
+    def test_a_step_that_is_told_again_is_ignored_and_tell_says_so(self):
+        script = self.write("trial.sh", f"#!/bin/sh\ntuner tell --step 1 --value 0.5 2> {self.dir}/first\n"
+                            f"tuner tell --step 1 --value 0.7 2> {self.dir}/second\n", 0o755)
+        self.run_tuner("run", self.study([script], trials=1), "--dir", self.dir / "run", "--slots", 1)
+        self.assertEqual((self.dir / "first").read_text(), "")
+        self.assertEqual((self.dir / "second").read_text(),
+                         "tuner tell: step 1 was already told as 0.5; this value is ignored\n")
+
     def test_crash_is_fail_with_its_last_words_and_the_limit_stops_the_study(self):
         script = self.write("trial.sh", "#!/bin/sh\necho about to break >&2\nexit 3\n", 0o755)
         done = self.run_tuner("run", self.study([script], trials=20, max_consecutive_failures=3),

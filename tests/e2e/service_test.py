@@ -46,6 +46,34 @@ class Service(TunerTest):
         self.run_tuner("show", "nothing", "--service", self.grpc, code=4)
         self.assertIsNone(service.poll())
 
+    def test_a_study_says_that_no_machine_is_there_until_one_is(self):
+        service = self.serve(self.dir / "pool.db")
+        self.assertIn(f"to join: tuner agent --join {self.grpc} --slots N\n", self.output(service))
+        study = self.study([self.script(1, 0, f"[ ! -e {self.dir}/over ]")], trials=1)
+        nobody = "no machine is in the pool: have one join it by tuner agent --join HOST:7077"
+        self.assertIn(nobody, self.run_tuner("submit", study, "--service", self.grpc).stderr)
+        show = lambda: self.run_tuner("show", "e2e", "--service", self.grpc).stdout
+        self.assertIn(f"note: {nobody}", show())
+        self.agent(1)
+        wait_for(lambda: "note: " not in show(), "the notice to be gone")
+        (self.dir / "over").touch()
+
+    def test_a_command_that_is_started_again_is_told_its_last_step(self):
+        script = self.write("trial.sh", f"#!/bin/sh\necho ${{ESPALIER_LAST_STEP:-none}} >> {self.dir}/starts\n"
+                            f"tuner tell --step 4 --value 1\nuntil [ -e {self.dir}/over ]; do sleep 0.05; done\n", 0o755)
+        self.serve(self.dir / "pool.db")
+        self.agent(1)
+        self.run_tuner("submit", self.study([script], trials=1), "--service", self.grpc)
+        trials = lambda: self.export("--service", self.grpc)["trials"]
+        wait_for(lambda: trials() and trials()[0].get("values"), "the first value")
+        self.run_tuner("stop", "e2e", "--service", self.grpc)
+        wait_for(lambda: not trials()[0]["slots"], "the slot to be given back")
+        self.run_tuner("resume", "e2e", "--service", self.grpc)
+        starts = lambda: (self.dir / "starts").read_text().split()
+        wait_for(lambda: len(starts()) == 2, "the second start")
+        self.assertEqual(starts(), ["none", "4"])
+        (self.dir / "over").touch()
+
     def test_stop_and_resume(self):
         self.serve(self.dir / "pool.db")
         self.agent(2)

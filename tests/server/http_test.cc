@@ -54,7 +54,9 @@ TEST_F(HttpTest, TellsAValue) {
   const std::string path = "/api/trials/" + std::to_string(agent.AwaitStart().trial_id()) + "/tell";
   const auto step = client_.Post(path, R"({"step": 3, "value": 0.5})", "application/json");
   EXPECT_EQ(step->status, 200);
-  EXPECT_EQ(step->body, R"({"should_stop":false,"state":"TRIAL_RUNNING"})");
+  EXPECT_EQ(step->body, R"({"should_stop":false,"state":"TRIAL_RUNNING","note":""})");
+  const auto again = client_.Post(path, R"({"step": 3, "value": 0.7})", "application/json");
+  EXPECT_THAT(again->body, HasSubstr("step 3 was already told as 0.5; this value is ignored"));
   EXPECT_EQ(client_.Post(path, R"({"value": 0.25, "final": true})", "application/json")->status,
             200);
   v1::StudyDetails details;

@@ -132,6 +132,7 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
                                            const HostAddress& host, const v1::StartReplica& start,
                                            const TrialFiles& files) {
   Variables variables = inherited;
+  variables.erase(kLastStepVariable);  // of a trial that this agent runs in
   for (const auto& [name, value] : start.environment()) variables[name] = value;
   ESPALIER_RETURN_IF_ERROR(AddParameters(start.parameters_json(), variables));
   AddThreads(options, variables);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "tuner/api/convert.h"
 #include "tuner/base/check.h"
+#include "tuner/base/protocol.h"
 #include "tuner/messages/wire/replica_wire.h"
 
 namespace espalier {
@@ -233,6 +234,10 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   start.set_study_identity(IdentityOf(study));
   start.set_trial_number(trial->second.number);
   if (command.joins) return message;
+  if (!trial->second.values.empty()) {
+    (*start.mutable_environment())[kLastStepVariable] =
+        absl::StrCat(trial->second.values.back().step);
+  }
   start.set_checkpoint(trial->second.checkpoint);
   if (!command.sources.empty()) {
     Fill(command.from, NamesOf(command.sources, state), *start.mutable_from());

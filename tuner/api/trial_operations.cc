@@ -144,6 +144,7 @@ absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& reque
   if (!reply.status.ok()) return reply.status;
   v1::TellResponse response;
   response.set_should_stop(reply.should_stop());
+  response.set_note(reply.note());
   ESPALIER_ASSIGN_OR_RETURN(
       const v1::TrialState state,
       ReadTrial(tuner, request.trial_id(),

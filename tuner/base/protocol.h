@@ -20,14 +20,18 @@ inline constexpr int kOldestProtocol = 1;
 // sends. A later release may only raise it with kProtocol.
 inline constexpr std::int64_t kMaxTrialOutput_bytes = 1 << 20;
 
-// How a replica ends that cannot use the GPU of its slot: that is the slot's fault, and nothing else
-// of its trial's is tried there for a while.
+// How a replica ends that cannot use the GPU of its slot: that is the slot's fault, and nothing
+// else of its trial's is tried there for a while.
 inline constexpr int kSlotAtFaultExitCode = 76;
 
 // Set where an agent starts a program in C++ only to fork it into replicas, at the point where it
 // makes its Trial (control/fork_point.h). What it prints until then goes to memory of this name.
 inline constexpr const char* kZygoteVariable = "ESPALIER_ZYGOTE";
 inline constexpr const char* kZygoteOutput = "espalier-zygote-output";
+
+// In the environment of a trial that is started again: the last step that it has told a value of.
+// Absent: it has told none.
+inline constexpr const char* kLastStepVariable = "ESPALIER_LAST_STEP";
 
 // The end of a replica's output that an agent sends with its exit, and the most that the service
 // keeps of it.

@@ -166,6 +166,55 @@ TEST_F(Telling, AttributesAreSetTogetherWhileTheTrialIsOpen) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Step(SetTrialAttributes{id, {}}).status));
 }
 
+TEST_F(Telling, WhatDoesNotCountIsAnswered) {
+  Step(CreateStudy{Spec(2), false});
+  Join(1);
+  const TrialId id = starts_.at(0).trial;
+  const auto note = [&](std::optional<std::int64_t> step, double value, bool final = false) {
+    const Reply reply = Step(TellValue{id, step, value, final});
+    EXPECT_TRUE(reply.status.ok()) << reply.status;
+    return reply.note();
+  };
+  EXPECT_EQ(note(1, 0.5), "");
+  EXPECT_EQ(note(1, 0.5), "") << "told again";
+  EXPECT_EQ(note(1, 0.7), "step 1 was already told as 0.5; this value is ignored");
+  EXPECT_EQ(At(id).values.front().value, 0.5);
+  EXPECT_EQ(note(1, 0.25, true),
+            "step 1 was already told as 0.5 and stays so; the trial's final value is the one told "
+            "now");
+  EXPECT_EQ(At(id).value, 0.25);
+  EXPECT_EQ(note({}, 0.25, true), "") << "told again";
+  EXPECT_EQ(note({}, 0.2, true), "trial 0 has ended as COMPLETE: this value is ignored");
+  EXPECT_EQ(note(1, 0.5), "");
+  EXPECT_EQ(note(2, 0.5), "trial 0 has ended as COMPLETE: this value is ignored");
+}
+
+TEST_F(Telling, AFinalValueThatIsNoFiniteNumberFailsATrialOfThePool) {
+  Step(CreateStudy{Spec(2), false});
+  Join(2);
+  const std::vector<StartReplicaCommand> starts = starts_;
+  ASSERT_EQ(starts.size(), 2u);
+  const double values[] = {std::nan(""), -std::numeric_limits<double>::infinity()};
+  const char* const reasons[] = {"told nan as its final value, which must be a finite number",
+                                 "told -inf as its final value, which must be a finite number"};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const TrialId id = starts[i].trial;
+    EXPECT_EQ(Step(TellValue{id, 1, std::nan("")}).note(), "") << "on the way it may be";
+    const Reply reply = Step(TellValue{id, 2, values[i], true});
+    EXPECT_EQ(At(id).state, TrialState::kFail);
+    EXPECT_FALSE(At(id).value);
+    EXPECT_EQ(At(id).reason, reasons[i]);
+    EXPECT_THAT(reply.note(), HasSubstr("has failed: told "));
+  }
+}
+
+TEST_F(Telling, AFinalValueIsCheckedAsAnEndIs) {
+  Create();
+  const TrialId id = Ask();
+  EXPECT_TRUE(absl::IsInvalidArgument(Step(TellValue{id, {}, std::nan(""), true}).status));
+  EXPECT_EQ(At(id).state, TrialState::kRunning);
+}
+
 TEST_F(Telling, TrialsOfThePoolEndCompleteOnly) {
   StudySpec spec = Spec(2);
   Step(CreateStudy{spec, false});

@@ -78,6 +78,9 @@ absl::Status Tell(const TellArguments& arguments) {
   if (arguments.step.has_value()) request.set_step(*arguments.step);
   ESPALIER_ASSIGN_OR_RETURN(const v1::TellResponse response,
                             TellUntilAnswered(std::move(options), request));
+  if (!response.note().empty()) {
+    std::fprintf(stderr, "tuner tell: %s\n", response.note().c_str());
+  }
   std::puts(response.should_stop() ? "stop" : "continue");
   return absl::OkStatus();
 }

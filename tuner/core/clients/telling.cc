@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "tuner/core/clients/client_trials.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/core/state/study_facts.h"
 
 namespace espalier {
 
@@ -28,6 +29,30 @@ bool EndedSo(const Trial& trial, const TellEnd& told) {
   const std::vector<double> values = FinalValues(trial);
   return told.values.empty() || std::equal(values.begin(), values.end(), told.values.begin(),
                                            told.values.end(), SameNumber);
+}
+
+// Why a value of a trial that does not run any more does not count; empty: it does since it was
+// told before, and is told again.
+std::string IgnoredAfterTheEnd(const Trial& trial, const TellValue& told) {
+  const IntermediateValue* before = told.step ? ValueAt(trial, *told.step) : nullptr;
+  const bool again = told.final ? trial.value && SameNumber(*trial.value, told.value)
+                                : before != nullptr && SameNumber(before->value, told.value);
+  if (again) return "";
+  return absl::StrCat("trial ", trial.number, Ended(trial.state) ? " has ended as " : " is ",
+                      std::string(ToString(trial.state)), ": this value is ignored");
+}
+
+// The same for a step of a trial of the pool that runs.
+std::string IgnoredAtItsStep(const Trial& trial, std::int64_t step, const TellValue& told) {
+  const IntermediateValue* before = ValueAt(trial, step);
+  if (before == nullptr) {
+    if (std::ssize(trial.values) < kMaxReportsPerTrial) return "";
+    return absl::StrCat(HasReportedTheMost(trial).message(), ": this one is ignored");
+  }
+  if (SameNumber(before->value, told.value)) return "";
+  return absl::StrCat("step ", step, " was already told as ", before->value,
+                      told.final ? " and stays so; the trial's final value is the one told now"
+                                 : "; this value is ignored");
 }
 
 absl::Status CheckEnd(const Study& study, const TellEnd& told) {
@@ -67,7 +92,7 @@ void ClientTrials::On(const TellValue& event) {
   const Trial& trial = it->second;
   const bool stopped = turn_.StudyAt(trial.study).state != StudyState::kRunning;
   if (Ended(trial.state) || (stopped && trial.state != TrialState::kRunning)) {
-    turn_.reply().content = ValueReply{true};
+    turn_.reply().content = ValueReply{true, IgnoredAfterTheEnd(trial, event)};
     return;
   }
   if (trial.state != TrialState::kRunning) {
@@ -84,18 +109,34 @@ void ClientTrials::On(const TellValue& event) {
   // What was done until a study was stopped is not lost.
   turn_.reply().content = ValueReply{stopped};
   if (turn_.StudyAt(trial.study).spec.by_clients()) {
+    if (event.final) {
+      turn_.reply().status =
+          CheckEnd(turn_.StudyAt(trial.study), {trial.id, TrialState::kComplete, {event.value}});
+      if (!turn_.reply().status.ok()) return;
+    }
     SetValue(trial, event.step.value_or(next), event.value);
     if (event.final && turn_.reply().status.ok()) {
       EndTrial(trial, TrialState::kComplete, {event.value});
     }
     return;
   }
-  trials_.TakeValue(trial.id,
-                    {.step = event.step.value_or(next), .value = event.value, .at = turn_.now()});
+  if (event.final && !std::isfinite(event.value)) {
+    trials_.EndTrial(
+        trial.id, TrialState::kFail,
+        absl::StrCat("told ", event.value, " as its final value, which must be a finite number"),
+        std::nullopt);
+    turn_.reply().content =
+        ValueReply{stopped, absl::StrCat("trial ", trial.number, " has failed: ", trial.reason)};
+    return;
+  }
+  const std::int64_t step = event.step.value_or(next);
+  std::string note = IgnoredAtItsStep(trial, step, event);
+  trials_.TakeValue(trial.id, {.step = step, .value = event.value, .at = turn_.now()});
   if (event.final && !Ended(trial.state)) {
     trials_.EndTrial(trial.id, TrialState::kComplete, "told its final value", event.value);
   }
-  turn_.reply().content = ValueReply{stopped || (Ended(trial.state) && !event.final)};
+  turn_.reply().content =
+      ValueReply{stopped || (Ended(trial.state) && !event.final), std::move(note)};
 }
 
 void ClientTrials::On(const ReportValue& event) {

@@ -378,6 +378,7 @@ struct NodeReply {
 // To TellValue.
 struct ValueReply {
   bool should_stop = false;
+  std::string note{};  // what of the value does not count, and why; empty: all of it does
 };
 // To AcquireSlots and RenewSlots: what the trial holds, or what it waits for.
 struct SlotsReply {
@@ -403,6 +404,7 @@ struct Reply {
   bool existed() const { return As<StudyReply>().existed || As<TrialReply>().existed; }
   bool updated() const { return As<TrialReply>().updated; }
   bool should_stop() const { return As<ValueReply>().should_stop; }
+  std::string note() const { return As<ValueReply>().note; }
   std::vector<Slot> slots() const { return As<SlotsReply>().slots; }
   double lease_s() const { return As<SlotsReply>().lease_s; }
   std::string waits_for() const { return As<SlotsReply>().waits_for; }

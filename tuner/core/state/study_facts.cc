@@ -57,6 +57,13 @@ std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& stud
   return std::nullopt;
 }
 
+const IntermediateValue* ValueAt(const Trial& trial, std::int64_t step) {
+  const auto at =
+      std::lower_bound(trial.values.begin(), trial.values.end(), step,
+                       [](const IntermediateValue& v, std::int64_t s) { return v.step < s; });
+  return at != trial.values.end() && at->step == step ? &*at : nullptr;
+}
+
 bool HasProvenInelastic(const TunerState& state, const Study& study) {
   if (study.spec.by_clients()) return false;
   bool proven = false;

@@ -25,6 +25,9 @@ std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& stud
 // one.
 std::optional<double> BestValue(const Trial& trial, Direction direction);
 
+// What the trial has told of the step; null: nothing.
+const IntermediateValue* ValueAt(const Trial& trial, std::int64_t step);
+
 // Whether trials of the study have told values or come to their end without ever having been in a
 // group of replicas: then its program cannot be resized.
 bool HasProvenInelastic(const TunerState& state, const Study& study);

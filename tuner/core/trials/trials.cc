@@ -8,6 +8,7 @@
 #include "tuner/base/check.h"
 #include "tuner/base/protocol.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/core/state/study_facts.h"
 
 namespace espalier {
 
@@ -168,10 +169,7 @@ void Trials::TakeValue(TrialId id, IntermediateValue value, std::map<std::string
   const Trial& trial = turn_.TrialAt(id);
   // The same step may come twice: from the successor of a lost rank 0, or after a restart from a
   // checkpoint. The first one stands.
-  const auto at =
-      std::lower_bound(trial.values.begin(), trial.values.end(), value.step,
-                       [](const IntermediateValue& v, std::int64_t step) { return v.step < step; });
-  if (at != trial.values.end() && at->step == value.step) return;
+  if (ValueAt(trial, value.step) != nullptr) return;
   if (std::ssize(trial.values) >= kMaxReportsPerTrial) return;
   if (const auto group = pool_.groups.find(id);
       group != pool_.groups.end() && group->second.progress) {
