@@ -48,7 +48,8 @@ class Service(TunerTest):
 
     def test_a_study_says_that_no_machine_is_there_until_one_is(self):
         service = self.serve(self.dir / "pool.db")
-        self.assertIn(f"to join: tuner agent --join {self.grpc} --slots N\n", self.output(service))
+        join = f"to join: tuner agent --join {self.grpc} --slots N\n"
+        wait_for(lambda: join in self.output(service), "the service to say how machines join it")
         study = self.study([self.script(1, 0, f"[ ! -e {self.dir}/over ]")], trials=1)
         nobody = "no machine is in the pool: have one join it by tuner agent --join HOST:7077"
         self.assertIn(nobody, self.run_tuner("submit", study, "--service", self.grpc).stderr)
