@@ -87,12 +87,25 @@ def _export(tuner, directory, name):
 
 
 def had_ended(earlier, study):
-    """Whether `study` is what it was before this run, because it was complete."""
-    return is_complete(earlier) and earlier["ended_at"] == study["ended_at"]
+    """Whether `study` is what it was before this run, because it was over. One that has failed is taken up, and fails
+    again at once."""
+    if not is_over(earlier):
+        return False
+    if earlier["state"] == study["state"] == "STUDY_FAILED":
+        return _trials_of(earlier) == _trials_of(study)
+    return earlier["ended_at"] == study["ended_at"]
 
 
-def is_complete(study):
-    return study is not None and study["state"] == "STUDY_COMPLETE"
+def is_over(study):
+    """Whether nothing of it is left to run: it is complete, or all of its trials have failed."""
+    if study is None:
+        return False
+    return study["state"] == "STUDY_COMPLETE" or \
+        study["state"] == "STUDY_FAILED" and 0 < study["max_trials"] <= _trials_of(study)
+
+
+def _trials_of(study):
+    return sum(study["trials_by_state"].values())
 
 
 class FormerFiles:

@@ -83,9 +83,9 @@ def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict
 
 
 def _say_another_version(earlier, folder):
-    """A complete study would return what the former function came to; another one goes on with this function."""
+    """A study that is over would return what the former function came to; another one goes on with this function."""
     told = f'study "{earlier["name"]}" in {folder} was run with another version of this function'
-    if _run.is_complete(earlier):
+    if _run.is_over(earlier):
         raise UsageError(f"{told}: fresh=True starts over, another name keeps both")
     warnings.warn(f"{told}, and goes on with this one: fresh=True starts over", stacklevel=3)
 

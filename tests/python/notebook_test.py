@@ -132,6 +132,16 @@ class Shown(TunerTest):
         self.assertEqual((self.dir / "espalier-runs/same/objective.pkl").read_bytes(), sent)
         self.assertEqual(tune(lambda trial: 2.0, fresh=True).best_value, 2)
 
+        def fails(trial):
+            raise ValueError("on purpose")
+
+        with self.assertRaisesRegex(espalier.StudyError, "has failed: .*on purpose"):
+            tune(fails, fresh=True)
+        with self.assertRaisesRegex(espalier.StudyError, "has failed in an earlier run .fresh=True starts over.: "):
+            tune(fails)
+        with self.assertRaisesRegex(espalier.UsageError, "was run with another version of this function: fresh=True"):
+            tune(lambda trial: 3.0)
+
     def test_large_functions_are_warned_of(self):
         data = bytes(20_000_000)
         with self.assertWarnsRegex(UserWarning, r"the objective is 20 MB with what it refers to \(data: 20 MB\), which"):
