@@ -21,7 +21,7 @@ CoreOptions SimulatedOptions() {
   return options;
 }
 
-double ValueAt(const Trial& trial, std::int64_t step) {
+double LossAt(const Trial& trial, std::int64_t step) {
   const double x = std::get<double>(trial.parameters.front().value);
   return (x - 0.3) * (x - 0.3) + 1.0 / static_cast<double>(step + 1);
 }
@@ -412,7 +412,7 @@ void SimulatedPool::Work(std::size_t index, ReplicaId id) {
   const bool large = std::get<std::int64_t>(trial.parameters.back().value) == 2;
   const double progress = static_cast<double>(process.step) * (large ? 60 : 100);
   Emit(index, id,
-       FromReplica{id, ReplicaReport{process.step, ValueAt(trial, process.step), progress}});
+       FromReplica{id, ReplicaReport{process.step, LossAt(trial, process.step), progress}});
   if (!process.elastic) return;
   for (const Member& member : process.regroup->members) {
     if (Process* other = FindProcess(member.replica)) other->step = process.step;

@@ -105,8 +105,7 @@ absl::StatusOr<ExitCode> Check(const SpaceArguments& arguments) {
   for (const std::string& file : arguments.files) {
     const absl::StatusOr<std::string> summary = CheckFile(file);
     if (summary.ok()) {
-      std::printf("%s: OK, %s
-", NameOf(file).c_str(), summary->c_str());
+      std::printf("%s: OK, %s\n", NameOf(file).c_str(), summary->c_str());
     } else {
       code = Fail("space check", summary.status());
     }

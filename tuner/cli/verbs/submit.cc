@@ -43,7 +43,7 @@ absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments
   request.set_directory(spec->directory);
   ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.CreateStudy(request));
   std::printf("study %s submitted\n", study.name().c_str());
-  const bool shown = arguments.wait && !arguments.quiet;  // by what follows the study
+  const bool shown = arguments.wait && !arguments.options.quiet;  // by what follows the study
   if (!study.notice().empty() && !shown) {
     std::fprintf(stderr, "tuner submit: %s\n", study.notice().c_str());
   }
