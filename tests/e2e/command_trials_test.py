@@ -146,7 +146,7 @@ while [ "$told" ] || [ ! -e {self.dir}/told ]; do sleep 0.05; done
     def test_another_definition_under_the_same_name_is_refused(self):
         script = self.script(steps=1)
         self.run_tuner("run", self.study([script]), "--dir", self.dir / "run", "--slots", 2)
-        changed = self.study([script], trials=9)
+        changed = self.study([script], sampler="random", seed=9)
         done = self.run_tuner("run", changed, "--dir", self.dir / "run", code=2)
         self.assertIn("--fresh", done.stderr)
 
