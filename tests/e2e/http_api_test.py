@@ -293,7 +293,7 @@ class AskAndTell(HttpTest):
         trial = self.ask()
         self.assertEqual(self.call("POST", "/api/studies/study/ask", code=429)["code"], "RESOURCE_EXHAUSTED")
         self.tell(trial, state="fail")
-        self.tell(self.ask(), state="fail")
+        self.tell(self.ask(), state="complete", value=1)
         self.assertIn("all 2 trials", self.call("POST", "/api/studies/study/ask", code=409)["error"])
         self.assertEqual(self.call("GET", "/api/studies/study")["study"]["state"], "STUDY_COMPLETE")
 

@@ -76,7 +76,8 @@ class Upgrade(TunerTest):
         self.assertEqual(replicas_of(self.node.pid, "trial.sh"), [self.trial])
         self.finish_undisturbed(40)
         # What came after is a child as all others.
-        self.run_tuner("submit", self.study([self.resumable_trial(2, 0.1)], name="next", trials=1),
+        after = self.write("after.sh", "#!/bin/sh\ntuner tell --final --value 1\n", 0o755)
+        self.run_tuner("submit", self.study([after], name="next", trials=1),
                        "--service", self.grpc, "--wait")
         self.node.send_signal(signal.SIGTERM)
         self.finish(self.node)
