@@ -2,6 +2,7 @@
 the controller, the jobs and the service."""
 import pathlib
 import re
+import shutil
 import sys
 import unittest
 
@@ -125,6 +126,7 @@ class Slurm(EngineTest):
                 service.terminate()
                 self.finish(service)
                 (self.dir / "pool.db").unlink()
+                shutil.rmtree(self.dir / "steps")  # of this study's trials
 
 
 if __name__ == "__main__":
