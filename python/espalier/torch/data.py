@@ -134,13 +134,14 @@ class AdaptiveDataLoader(DataLoader):
     # ---- sizes
 
     @property
-    def samples(self):
+    def samples(self) -> int:
         """How many an epoch has."""
         size = len(self.dataset) if self._stream is None else self._stream.size(self._seed_of(0))
         return size - size % self._global_batch if self._drops_last else size
 
     @property
-    def drop_last(self):
+    def drop_last(self) -> bool:
+        """Whether an epoch leaves out what does not fill a whole batch."""
         return self._drops_last
 
     @drop_last.setter
@@ -148,7 +149,8 @@ class AdaptiveDataLoader(DataLoader):
         """DataLoader's constructor sets that of its batches, which are made here."""
 
     @property
-    def batch_size(self):
+    def batch_size(self) -> int:
+        """Samples of a step over all replicas, as the loader was made; `current_batch_size` is what a trial has grown to."""
         return self._global_batch
 
     @batch_size.setter
@@ -186,7 +188,8 @@ class AdaptiveDataLoader(DataLoader):
         return self._limits.get("max_batch_size", 0) > self._global_batch
 
     @property
-    def training(self):
+    def training(self) -> bool:
+        """Whether the trial trains on this loader; it evaluates on the others."""
         return runtime().training_loader is self
 
     @property

@@ -181,25 +181,26 @@ class AdaptiveDataParallel(torch.nn.Module):
 
     @property
     def scaling_rule(self):
+        """The rule by which learning rates follow the batch size: an instance of espalier.torch.scaling_rules."""
         return self._trained.rule
 
     @property
-    def gain(self):
+    def gain(self) -> float:
         """How many steps at the initial batch size one step at the present batch size is worth."""
         return runtime().position.gain
 
     @property
-    def steps(self):
+    def steps(self) -> int:
         """Optimizer steps that the trial has done."""
         return runtime().library.steps()
 
     @property
-    def progress(self):
+    def progress(self) -> float:
         """Scale-invariant steps: what the trial's steps are worth at the initial batch size."""
         return runtime().position.progress
 
     @property
-    def skipped_steps(self):
+    def skipped_steps(self) -> int:
         """Steps that were skipped because their gradients were not finite."""
         return runtime().position.skipped_steps
 
@@ -209,15 +210,17 @@ class AdaptiveDataParallel(torch.nn.Module):
         return self._trained.outcome
 
     @property
-    def replicas(self):
+    def replicas(self) -> int:
+        """How many replicas the trial has now."""
         return runtime().position.replicas
 
     @property
-    def rank(self):
+    def rank(self) -> int:
+        """This replica's number among them, from 0. It may change with the group; before the first epoch it is 0."""
         return runtime().position.rank
 
     @property
-    def batch_size(self):
+    def batch_size(self) -> int:
         """Samples of the next step over all replicas."""
         return runtime().position.batch_size
 
