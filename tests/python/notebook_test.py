@@ -135,7 +135,7 @@ class Shown(TunerTest):
         def fails(trial):
             raise ValueError("on purpose")
 
-        with self.assertRaisesRegex(espalier.StudyError, "has failed: .*on purpose"):
+        with self.assertRaisesRegex(espalier.StudyError, "(?s)has failed: .*on purpose"):
             tune(fails, fresh=True)
         with self.assertRaisesRegex(espalier.StudyError, "has failed in an earlier run .fresh=True starts over.: "):
             tune(fails)
