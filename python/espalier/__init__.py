@@ -4,6 +4,7 @@
 `tune` runs a study from a script or a notebook, and `Client` talks to a running service.
 """
 import importlib
+import os
 import typing
 
 from espalier.errors import (AccessError, EspalierError, NotFoundError, ServiceError, StudyError, TrialError,
@@ -15,6 +16,10 @@ __all__ = ["AccessError", "Client", "EspalierError", "NotFoundError", "Result", 
 # What is imported when it is first asked for: some of it brings torch, and trials start without the rest.
 _LATER = {"Client": "client", "Result": "_result", "State": "checkpoint", "Trial": "_trial", "tune": "_tune"}
 _MODULES = ("checkpoint", "env", "integrations", "optuna", "ray", "space", "testing", "torch")
+
+if "ESPALIER_CONTROL_FD" in os.environ:  # an agent's replica
+    from espalier._exit import note_exits
+    note_exits()
 
 if typing.TYPE_CHECKING:
     from espalier import checkpoint, env, integrations, optuna, ray, space, testing, torch
