@@ -141,7 +141,8 @@ class _Lines(_Display):
         study = details["study"]
         value = f" {study['metric']} {figure(trial['value'])}" if trial["value"] is not None else ""
         given = " ".join(f"{name}={figure(value)}" for name, value in trial["parameters"].items())
-        told = f" ({why(trial)})" if why(trial) else ""
+        reason = why(trial)
+        told = f" ({reason})" if reason else ""
         return f"trial {trial['number']} {plain_state(trial['state']).lower()}{value}  {given}{told}"
 
     def say(self, text):

@@ -64,8 +64,7 @@ class Result:
         """The files with what the trial's replicas have printed, the oldest replica first."""
         if self.directory is None:
             return []
-        found = (self.directory / "trials" / self.name / f"trial-{number}").glob("replica-*.log")
-        return sorted(found, key=lambda path: int(path.stem.partition("-")[2]))
+        return _rows.log_files(self.directory, self.name, number)
 
     def output(self, number: int) -> str:
         """What the trial's replicas have printed."""
@@ -74,7 +73,7 @@ class Result:
         if self.directory is None:
             raise UsageError(f"a service ran the study: espalier.Client(...).logs({self.name!r}, {number}) has the "
                              "output of its trials")
-        return "".join(path.read_text(errors="replace") for path in self.log_files(number))
+        return _rows.output(self.directory, self.name, number)
 
     def __repr__(self):
         return f"<espalier.Result {_display.headline(self._details)}>"

@@ -73,6 +73,16 @@ def _slots_at(trial, at):
     return 0
 
 
+def log_files(directory, study, number):
+    """Of a trial of a run in that folder: what its replicas have printed, the oldest replica first."""
+    found = (directory / "trials" / study / f"trial-{number}").glob("replica-*.log")
+    return sorted(found, key=lambda path: int(path.stem.partition("-")[2]))
+
+
+def output(directory, study, number):
+    return "".join(path.read_text(errors="replace") for path in log_files(directory, study, number))
+
+
 def dataframe(rows):
     try:
         import pandas

@@ -124,14 +124,13 @@ class FormerFiles:
 
 
 class LocalRun:
-    """A `tuner run` below this process. It stops when this process ends, in whatever way. `former` is what its folder
-    held if that is not new."""
+    """A `tuner run` below this process. It stops when this process ends, in whatever way. `undo` is called where it is
+    refused, before anything has begun in its folder."""
 
-    def __init__(self, tuner, study, directory, is_new, options, former=None):
+    def __init__(self, tuner, study, directory, options, undo=None):
         self.name = study["name"]
         self._tuner = tuner
-        self._is_new = is_new
-        self._former = former
+        self._undo = undo
         self.directory = directory
         path = directory / _STUDY
         path.write_text(json.dumps(study, indent=1))
@@ -181,10 +180,8 @@ class LocalRun:
         code = self._process.returncode
         if code == _BAD_INPUT:
             complaint = self._complaint().replace(f"{self.directory / _STUDY}: ", "")
-            if self._is_new:  # nothing has begun in it
-                shutil.rmtree(self.directory)
-            elif self._former is not None:
-                self._former.put_back()
+            if self._undo is not None:
+                self._undo()
             for theirs, ours in _WORDING:
                 complaint = re.sub(theirs, ours, complaint)
             raise UsageError(complaint)

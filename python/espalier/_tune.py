@@ -1,6 +1,8 @@
 """`espalier.tune`: a study from a script or a notebook."""
+import functools
 import itertools
 import os
+import shutil
 import sys
 import typing
 import warnings
@@ -71,14 +73,14 @@ def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict
     else:
         tuner = _run.tuner_program()
         folder, spec["name"], is_new = _run.folder_for(called, directory)
-        former = None if is_new else _run.FormerFiles(folder)
+        undo = functools.partial(shutil.rmtree, folder) if is_new else _run.FormerFiles(folder).put_back
         if not is_new and not fresh:
             earlier = _run.earlier_study(tuner, folder, spec["name"])
         if earlier is not None and command is None and _objective.is_another_version(objective, folder):
             _say_another_version(earlier, folder)
         spec["command"] = command or _objective.in_file(sent, python, folder)
         options = [*(["--slots", str(slots)] if slots is not None else []), *(["--fresh"] if fresh else [])]
-        run = _run.LocalRun(tuner, spec, folder, is_new, options, former)
+        run = _run.LocalRun(tuner, spec, folder, options, undo)
     return _finish(run, _display.display_for(show), earlier)
 
 

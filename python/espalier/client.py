@@ -212,7 +212,7 @@ class Client:
         them: see docs/http.md."""
         return self._call("POST", ["trials", trial_id, "slots"], {"slots": slots, **({"node": node} if node else {})})
 
-    def release_slots(self, trial_id) -> dict:
+    def release_slots(self, trial_id) -> None:
         """Gives the trial's slots back, or withdraws its request."""
         self._call("DELETE", ["trials", trial_id, "slots"])
 

@@ -17,8 +17,7 @@ import sys
 import tempfile
 import time
 
-from espalier import _objective, _run
-from espalier._rows import plain_state
+from espalier import _objective, _rows, _run
 from espalier._runtime import NO_PARAMETER
 from espalier.errors import EspalierError, StudyError, UsageError
 
@@ -57,7 +56,7 @@ def start(objective, parameters=None, *, slots=(1, 2), metric="value", direction
     try:
         folder.mkdir(parents=True, exist_ok=True)
         spec["command"] = command or _objective.in_file(sent, python, folder)
-        run = _run.LocalRun(tuner, spec, folder, False, ["--slots", str(high), "--fresh"])
+        run = _run.LocalRun(tuner, spec, folder, ["--slots", str(high), "--fresh"])
     except BaseException:
         if not kept:
             shutil.rmtree(folder, ignore_errors=True)
@@ -110,8 +109,7 @@ class TrialUnderTest:
 
     def output(self) -> str:
         """What its replicas have printed so far."""
-        logs = sorted(self.directory.glob(f"trials/{_STUDY}/*/replica-*.log"))
-        return "".join(log.read_text(errors="replace") for log in logs)
+        return _rows.output(self.directory, _STUDY, 0)
 
     def wait_for_step(self, step: int) -> dict:
         """Waits until it has reported `step` or a later one, and returns its record."""
@@ -160,7 +158,7 @@ class TrialUnderTest:
             if self._record is not None:
                 why = "let it train longer" if trial["state"] == "TRIAL_COMPLETE" else trial["reason"]
                 raise EspalierError(f"the trial was to {what}, and has ended before, in state "
-                                    f"{plain_state(trial['state'])} after step {trial['step']}: {why}\n{self.output()}")
+                                    f"{_rows.plain_state(trial['state'])} after step {trial['step']}: {why}\n{self.output()}")
             if time.monotonic() > end:
                 raise EspalierError(f"the trial did not {what} within {self._timeout_s:g} s\n{self.output()}")
             time.sleep(_LOOK_S)

@@ -204,9 +204,8 @@ class Session {
     std::int64_t trials = 0;
     for (const auto& [state, count] : study_.trials_by_state()) trials += count;
     const bool going_on = resumed_ || trials > 0;
-    const int slots = plan_.agent.slots;
-    std::printf("%s study %s on %d slot%s%s\n", going_on ? "resuming" : "running",
-                plan_.spec.name.c_str(), slots, slots == 1 ? "" : "s", Aim().c_str());
+    std::printf("%s study %s on %s%s\n", going_on ? "resuming" : "running", plan_.spec.name.c_str(),
+                Count(plan_.agent.slots, "slot").c_str(), Aim().c_str());
     if (limits_.any()) {
       std::printf("going on with study %s: %s\n", plan_.spec.name.c_str(), limits_.text.c_str());
     }

@@ -1,6 +1,5 @@
 #include "adapters/nni/service/trial_view.h"
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +8,7 @@
 #include "search_spaces/parameter.h"
 #include "tuner/api/json.h"
 #include "tuner/base/trial_folder.h"
+#include "tuner/core/state/study_facts.h"
 
 namespace espalier::nni {
 
@@ -58,12 +58,10 @@ void AddOwnMetrics(const Trial& trial, const EventFeed::TrialNews& news, TrialVi
   const std::string parameter_id = ParameterId(trial);
   std::int64_t sequence = news.steps_before;
   for (const std::int64_t step : news.steps) {
-    const auto at =
-        std::lower_bound(trial.values.begin(), trial.values.end(), step,
-                         [](const IntermediateValue& v, std::int64_t s) { return v.step < s; });
-    if (at == trial.values.end() || at->step != step) continue;
+    const IntermediateValue* value = ValueAt(trial, step);
+    if (value == nullptr) continue;
     out.metrics.push_back(
-        {kPeriodical, OwnMetric(sequence++, parameter_id, ValueText(trial, *at))});
+        {kPeriodical, OwnMetric(sequence++, parameter_id, ValueText(trial, *value))});
   }
   if (!news.ended || trial.state != TrialState::kComplete || !trial.value) return;
   out.metrics.push_back({kFinal, OwnMetric(0, parameter_id, NumberText(*trial.value))});

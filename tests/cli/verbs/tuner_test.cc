@@ -54,6 +54,12 @@ class Tuner : public ::testing::Test {
     EXPECT_THAT(outcome.errors, StartsWith("tuner"));
     for (const std::string& word : words) EXPECT_THAT(outcome.errors, HasSubstr(word));
   }
+  // The path of a program of trials.
+  std::string Script(const std::string& text) const {
+    const std::string path = directory_.Write("trial.sh", text);
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return path;
+  }
 
   TemporaryDirectory directory_;
 };
@@ -309,9 +315,7 @@ TEST_F(Tuner, TellsAWebServerFromAService) {
 }
 
 TEST_F(Tuner, NamesRunsWhereNoServiceIsNamed) {
-  const std::string command =
-      directory_.Write("trial.sh", "#!/bin/sh\ntuner tell --value 1 --final\n");
-  std::filesystem::permissions(command, std::filesystem::perms::owner_all);
+  const std::string command = Script("#!/bin/sh\ntuner tell --value 1 --final\n");
   const std::string study = directory_.Write("small.json", StudyText("", command));
   EXPECT_EQ(Run({"run", study, "--slots", "1"}).exit_code, 0);
   const Outcome outcome = Run({"show", "small"});
@@ -443,9 +447,7 @@ TEST_F(Tuner, WatchSaysHowToGoOnWhereTheServiceStaysAway) {
 }
 
 TEST_F(Tuner, RunsAStudyAndLeavesItsRecord) {
-  const std::string command =
-      directory_.Write("trial.sh", "#!/bin/sh\ntuner tell --value 1 --final\n");
-  std::filesystem::permissions(command, std::filesystem::perms::owner_all);
+  const std::string command = Script("#!/bin/sh\ntuner tell --value 1 --final\n");
   const Outcome outcome = RunStudy(StudyText("", command), {"--slots", "2"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output << outcome.errors;
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("2/2 trials done: 2 complete"),
@@ -473,9 +475,7 @@ TEST_F(Tuner, RunsAStudyAndLeavesItsRecord) {
 }
 
 TEST_F(Tuner, ShowsExactDigitsAndTheDirectionAndWritesJson) {
-  const std::string command =
-      directory_.Write("trial.sh", "#!/bin/sh\ntuner tell --value 0.123456789012 --final\n");
-  std::filesystem::permissions(command, std::filesystem::perms::owner_all);
+  const std::string command = Script("#!/bin/sh\ntuner tell --value 0.123456789012 --final\n");
   const Outcome outcome = RunStudy(StudyText("\"metric\": \"loss\"", command), {"--slots", "1"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output << outcome.errors;
   EXPECT_THAT(outcome.errors, HasSubstr("\"loss\" is minimized"));
@@ -502,9 +502,7 @@ TEST_F(Tuner, ShowsExactDigitsAndTheDirectionAndWritesJson) {
 }
 
 TEST_F(Tuner, PrintsTheResultAlsoWhereItsReportCannotBeWritten) {
-  const std::string command =
-      directory_.Write("trial.sh", "#!/bin/sh\ntuner tell --value 1 --final\n");
-  std::filesystem::permissions(command, std::filesystem::perms::owner_all);
+  const std::string command = Script("#!/bin/sh\ntuner tell --value 1 --final\n");
   const Outcome outcome =
       RunStudy(StudyText("", command), {"--slots", "2", "--report", "/dev/full"});
   EXPECT_EQ(outcome.exit_code, 1);
@@ -513,9 +511,7 @@ TEST_F(Tuner, PrintsTheResultAlsoWhereItsReportCannotBeWritten) {
 }
 
 TEST_F(Tuner, GoesOnWithAStudyWhoseLimitsWereRaised) {
-  const std::string command =
-      directory_.Write("trial.sh", "#!/bin/sh\ntuner tell --value 1 --final\n");
-  std::filesystem::permissions(command, std::filesystem::perms::owner_all);
+  const std::string command = Script("#!/bin/sh\ntuner tell --value 1 --final\n");
   const auto run = [&](const std::string& limits) {
     return RunStudy(R"({"name": "small", "command": [")" + command + R"("], "search_space": )" +
                         R"({"x": {"_type": "uniform", "_value": [0, 1]}}, )" + limits + "}",
@@ -535,9 +531,7 @@ TEST_F(Tuner, GoesOnWithAStudyWhoseLimitsWereRaised) {
 }
 
 TEST_F(Tuner, ShowsTheLastOutputOfATrialThatFailsAndFailsAfterTooMany) {
-  const std::string command =
-      directory_.Write("trial.sh", "#!/bin/sh\necho the data set is missing >&2\nexit 3\n");
-  std::filesystem::permissions(command, std::filesystem::perms::owner_all);
+  const std::string command = Script("#!/bin/sh\necho the data set is missing >&2\nexit 3\n");
   const Outcome outcome =
       RunStudy(StudyText("\"max_consecutive_failures\": 2", command), {"--slots", "1"});
   EXPECT_EQ(outcome.exit_code, 1) << outcome.output << outcome.errors;
