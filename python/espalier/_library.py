@@ -80,7 +80,7 @@ _FUNCTIONS = {
     "forecast": (_i64, ctypes.POINTER(Microbatch), _i64),
     "begin_microbatch": (ctypes.c_int,),
     "hold_gradients": (ctypes.c_int, ctypes.c_int),
-    "step": (ctypes.c_int, _i64, ctypes.POINTER(ctypes.c_double), _i64),
+    "step": (ctypes.c_int, _i64, ctypes.POINTER(ctypes.c_double), _i64, ctypes.c_double),
     "end_microbatch": (ctypes.c_int,),
     "begin_evaluation": (ctypes.c_int, ctypes.POINTER(Evaluation)),
     "end_evaluation": (ctypes.c_int, ctypes.POINTER(Evaluation)),

@@ -359,12 +359,16 @@ class GlooCollectives final : public Collectives {
     });
   }
 
-  absl::Status WaitAll() override {
+  absl::Status WaitAll() override { return WaitAllInTurn(nullptr); }
+
+  absl::Status WaitAllInTurn(const std::function<void()>& each) override {
     absl::Status status = std::exchange(begin_error_, absl::OkStatus());
     while (status.ok() && !pending_.empty()) {
       const std::shared_ptr<Completion> completion = pending_.front();
       status = Wait(completion, options_.collective_limit_s);
-      if (status.ok()) pending_.pop_front();
+      if (!status.ok()) break;
+      pending_.pop_front();
+      if (each) each();
     }
     if (!status.ok()) LeaveGroup();
     between_two_.clear();

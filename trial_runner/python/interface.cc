@@ -194,10 +194,10 @@ int esp_hold_gradients(int on) {
   return Done([&] { Engine().HoldGradients(on != 0); });
 }
 
-int esp_step(int64_t model, const double* rates, int64_t groups) {
+int esp_step(int64_t model, const double* rates, int64_t groups, double loss_scale) {
   return static_cast<int>(Guarded([&] {
     The().SetRates(model, std::vector<double>(rates, rates + groups));
-    return static_cast<int>(Engine().StepModel(static_cast<std::size_t>(model)));
+    return static_cast<int>(Engine().StepModel(static_cast<std::size_t>(model), loss_scale));
   }));
 }
 

@@ -120,9 +120,10 @@ int64_t esp_forecast(EspalierMicrobatch* microbatches, int64_t count);
 // Backward belongs to the microbatch from here on.
 int esp_begin_microbatch(void);
 int esp_hold_gradients(int on);
-// `rates`: the learning rate of each of the model's parameter groups. Returns what has come of it:
-// 0 stepped, 1 skipped, 2 accumulated, 3 dropped.
-int esp_step(int64_t model, const double* rates, int64_t groups);
+// `rates`: the learning rate of each of the model's parameter groups. `loss_scale`: by which the
+// program had multiplied the loss, 1 for none. Returns what has come of it: 0 stepped, 1 skipped,
+// 2 accumulated, 3 dropped.
+int esp_step(int64_t model, const double* rates, int64_t groups, double loss_scale);
 int esp_end_microbatch(void);
 
 // ---- sums over the replicas

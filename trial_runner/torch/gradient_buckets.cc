@@ -164,7 +164,8 @@ at::Tensor GradientBuckets::HostTensor(std::int64_t size) const {
 void GradientBuckets::Renew() {
   open_ = false;  // what backward still brings has no place any more
   earlier_ = at::Tensor();
-  memory_ = gradients_ = scales_ = at::Tensor();
+  memory_ = scales_ = at::Tensor();
+  gradients_ = {};
   scales_known_ = false;
   waiting_.assign(parameters_.size(), {});
   DropPrevious();
@@ -210,7 +211,7 @@ at::Tensor GradientBuckets::InMemorysOrder(const at::Tensor& like_parameter,
 }
 
 void GradientBuckets::PointGradientsInto(const at::Tensor& memory) {
-  gradients_ = memory;
+  gradients_ = Versioned::Of(memory);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     at::Tensor& parameter = parameters_[i].tensor;
     if (used_[i]) parameter.mutable_grad() = SliceOf(memory, i).to(parameter.scalar_type());
@@ -228,6 +229,9 @@ void GradientBuckets::Begin(const Pass& pass, Collectives& collectives, int repl
   replicas_ = replicas;
   for (Parameter& p : parameters_) p.tensor.mutable_grad().reset();
   waiting_.assign(parameters_.size(), {});  // of a pass that ended in an exception
+  kept_.clear();
+  kept_memory_ = {};
+  kept_sums_ = at::Tensor();
   if (pass.first) {
     kept_norms_ = {};
     for (auto* sums : {&kept_norms_.sqr, &kept_norms_.previous_sqr, &kept_norms_.product}) {
@@ -387,7 +391,10 @@ void GradientBuckets::TakeUnhooked() {
 void GradientBuckets::End() {
   TakeUnhooked();
   open_ = false;
-  if (pass_.keep && on_host()) return;
+  if (pass_.keep && on_host()) {
+    HoldGradients();
+    return;
+  }
   for (Bucket& bucket : buckets_) {
     if (bucket.missing > 0 && !on_host()) FoldBucket(bucket);
   }
@@ -454,8 +461,16 @@ absl::Status GradientBuckets::Reduce() {
   }
   SendTail();
   while (next_bucket_ < buckets_.size()) BeginBucket(buckets_[next_bucket_++]);
+  // With nothing to compare with, a bucket is measured while the next ones are under way.
+  std::size_t measured = 0;
+  const bool in_turn = on_host() && !in_parts_ && !has_previous();
+  const auto measure_next = [&] {
+    if (in_turn && measured < buckets_.size()) MeasureReduced(buckets_[measured++]);
+  };
   HostCopy received;
-  const absl::Status summed = collectives_->WaitAllAnd([&] { received = BeginReceivingTail(); });
+  const absl::Status summed =
+      on_host() ? collectives_->WaitAllInTurn(measure_next)
+                : collectives_->WaitAllAnd([&] { received = BeginReceivingTail(); });
   if (!summed.ok()) return summed;
   ReceiveTail(received);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -464,6 +479,12 @@ absl::Status GradientBuckets::Reduce() {
   reduced_ = true;
   AddEarlier();
   PointGradientsInto(memory_);
+  if (!on_host() || in_parts_) return absl::OkStatus();
+  while (in_turn && measured < buckets_.size()) measure_next();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    // Those of fewer bits as the optimizer sees them.
+    if (!in_turn || parameters_[i].tensor.scalar_type() != at::kFloat) CompareWithPrevious(i);
+  }
   return absl::OkStatus();
 }
 

@@ -36,6 +36,11 @@ namespace espalier {
 // is alone. There the memory of the step before is kept for the comparison and, without the kernel,
 // Adam's scale of each element beside it: once or twice the parameters' size.
 //
+// What is measured is the gradient as the group's replicas have it, before the program or its
+// optimizer change it in place (by clipping it, say, or by dividing a loss scale out). What is kept
+// for the next step's comparison is the same: where somebody is found to have changed it meanwhile,
+// that comparison is left out, and copies are kept from there on.
+//
 // Memory to which an abandoned collective may still write is replaced, never reused. Use it from
 // one thread; backward's own threads call in while Begin..End is under way.
 class GradientBuckets {
@@ -138,10 +143,14 @@ class GradientBuckets {
     std::vector<double> previous_sqr;
     std::vector<double> product;
     bool finite() const;
+    // Divides the factors out by which the losses of this step and of the one before were scaled.
+    void Unscale(double loss_scale, double previous_loss_scale);
     void Uncompared();  // drops those of and with the step before
   };
   Norms MeasureStep(bool previous);
-  // |gradient|, over all groups and without preconditioner. After MeasureStep.
+  // To be called after a kept pass whose gradients the program sees before MeasureStep.
+  void MeasureKept();
+  // |gradient|, over all groups and without preconditioner, as it is now. After MeasureStep.
   double Norm() const;
   void Scale(double factor);
 
@@ -171,11 +180,14 @@ class GradientBuckets {
 
   // Keeps the gradient of a step for the next one's comparison. Before Scale.
   void KeepAsPrevious();
+  // From the next pass on copies are kept: for programs that change gradients in ways which tensors
+  // do not count, as torch.amp.GradScaler does. Returns whether this step's are copies already.
+  bool KeepCopies() { return std::exchange(copies_, true); }
   void DropPrevious() {
     previous_.clear();
-    previous_memory_ = at::Tensor();
+    previous_memory_ = {};
   }
-  bool has_previous() const { return !previous_.empty() || previous_memory_.defined(); }
+  bool has_previous() const { return !previous_.empty() || previous_memory_.tensor.defined(); }
 
   // Gives the memory up to whatever may still write to it, and goes on in fresh memory with the
   // next pass.
@@ -198,6 +210,13 @@ class GradientBuckets {
     std::vector<Range> ranges;  // of one group each
     std::size_t missing = 0;    // gradients of this pass
   };
+  // A tensor, and the count of changes in place that it and its views had seen.
+  struct Versioned {
+    at::Tensor tensor;
+    std::uint32_t version = 0;
+    static Versioned Of(at::Tensor tensor);
+    bool changed() const;
+  };
   struct Hook;
   struct PreHook;
 
@@ -208,6 +227,10 @@ class GradientBuckets {
   void Fold(std::size_t index, const at::Tensor& gradient);
   void AddEarlier();
   void CompareWithPrevious(std::size_t index);
+  void FoundChanged();
+  void MeasureReduced(const Bucket& bucket);
+  Versioned ForComparison(const at::Tensor& gradient) const;
+  void HoldGradients();
   bool on_host() const { return arithmetic_ == Arithmetic::kHostLoops; }
   void FoldBucket(const Bucket& bucket);
   void FoldBucketByKernel(const Bucket& bucket);
@@ -256,16 +279,21 @@ class GradientBuckets {
   Norms kept_norms_;               // of the step, as far as they are measured
   bool compared_ = false;          // there was a step before to compare with
   int replicas_ = 1;
-  // Host loops: the gradients of the step before, undefined ones included.
-  std::vector<at::Tensor> previous_;
+  bool copies_ = false;  // what is kept for comparison is a copy: somebody changes gradients
+  // Host loops, by parameter, undefined ones included: the gradients of the kept pass, and those
+  // of the step before.
+  std::vector<Versioned> kept_;
+  std::vector<Versioned> previous_;
 
   // Bucket operations.
-  at::Tensor previous_memory_;  // of the step before
-  at::Tensor gradients_;        // the memory that the parameters' gradients are slices of
-  at::Tensor scales_;           // the preconditioners' factor of each element; without kernel
-  bool scales_known_ = false;   // they are those of the present preconditioners
-  at::Tensor group_sqr_;        // LocalSqr of this replica
-  double norm_sqr_ = 0;         // of the reduced or measured step, without preconditioner
+  Versioned kept_memory_;      // of the kept pass
+  Versioned previous_memory_;  // of the step before
+  at::Tensor kept_sums_;  // StepSums of the kept pass, where the program sees it before the step
+  Versioned gradients_;   // the memory that the parameters' gradients are slices of
+  at::Tensor scales_;     // the preconditioners' factor of each element; without kernel
+  bool scales_known_ = false;  // they are those of the present preconditioners
+  at::Tensor group_sqr_;       // LocalSqr of this replica
+  double norm_sqr_ = 0;        // of the reduced or measured step, without preconditioner
 
   // The pass under way.
   Pass pass_;

@@ -63,8 +63,8 @@ void GradientBuckets::FoldBucketByKernel(const Bucket& bucket) {
 at::Tensor GradientBuckets::StepSumsByKernel() const {
   const at::NoGradGuard no_grad;
   const auto* const now = memory_.const_data_ptr<float>();
-  const float* const before =
-      previous_memory_.defined() ? previous_memory_.const_data_ptr<float>() : nullptr;
+  const at::Tensor& previous = previous_memory_.tensor;
+  const float* const before = previous.defined() ? previous.const_data_ptr<float>() : nullptr;
   GradientSums sums;
   std::vector<at::Tensor> held;
   const auto add = [&](GradientPiece piece, std::int64_t begin) {

@@ -90,6 +90,12 @@ void GradientBuckets::Norms::Uncompared() {
   product.clear();
 }
 
+void GradientBuckets::Norms::Unscale(double loss_scale, double previous_loss_scale) {
+  for (double& s : sqr) s /= loss_scale * loss_scale;
+  for (double& s : previous_sqr) s /= previous_loss_scale * previous_loss_scale;
+  for (double& s : product) s /= loss_scale * previous_loss_scale;
+}
+
 bool GradientBuckets::Norms::finite() const {
   return std::all_of(sqr.begin(), sqr.end(), [](double s) { return std::isfinite(s); });
 }
@@ -99,11 +105,57 @@ double GradientBuckets::SqrOf(std::size_t index, const at::Tensor& gradient) con
   return SquaredNorm(whole.const_data_ptr<float>(), Count(whole), ScaleOf(index));
 }
 
+GradientBuckets::Versioned GradientBuckets::Versioned::Of(at::Tensor tensor) {
+  if (!tensor.defined()) return {};
+  const auto version = static_cast<std::uint32_t>(tensor._version());
+  return {std::move(tensor), version};
+}
+
+bool GradientBuckets::Versioned::changed() const {
+  return tensor.defined() && static_cast<std::uint32_t>(tensor._version()) != version;
+}
+
+// What was kept of the step before is not its gradient any more.
+void GradientBuckets::FoundChanged() {
+  copies_ = true;
+  compared_ = false;
+}
+
+GradientBuckets::Versioned GradientBuckets::ForComparison(const at::Tensor& gradient) const {
+  const at::NoGradGuard no_grad;
+  return Versioned::Of(copies_ && gradient.defined() ? gradient.clone() : gradient);
+}
+
+// Kept gradients stay where backward has put them, and the program comes to see them.
+void GradientBuckets::HoldGradients() {
+  kept_.clear();
+  if (in_parts_) return;
+  for (const Parameter& p : parameters_) kept_.push_back(ForComparison(p.tensor.grad()));
+}
+
+void GradientBuckets::MeasureKept() {
+  if (on_host() || in_parts_) return;  // the host's are measured as they come
+  const at::NoGradGuard no_grad;
+  kept_sums_ = StepSums();
+  kept_memory_ = ForComparison(memory_);
+}
+
+// A bucket of which the sum over the replicas has arrived. Elements that were never written, of
+// parameters without gradient, are zeros.
+void GradientBuckets::MeasureReduced(const Bucket& bucket) {
+  for (const std::size_t i : bucket.parameters) {
+    if (parameters_[i].tensor.scalar_type() != at::kFloat) continue;
+    kept_norms_.sqr[parameters_[i].group] += SquaredNorm(
+        memory_.const_data_ptr<float>() + offsets_[i], Count(parameters_[i].tensor), ScaleOf(i));
+  }
+}
+
 void GradientBuckets::CompareWithPrevious(std::size_t index) {
   const std::size_t g = parameters_[index].group;
   const at::Tensor& gradient = parameters_[index].tensor.grad();
-  const at::Tensor before =
-      has_previous() ? std::exchange(previous_[index], at::Tensor()) : at::Tensor();
+  const Versioned kept = has_previous() ? std::exchange(previous_[index], {}) : Versioned{};
+  if (kept.changed()) FoundChanged();
+  const at::Tensor& before = kept.tensor;
   if (gradient.defined() && before.defined()) {
     const at::Tensor a = Flat(gradient, index);
     const at::Tensor b = Flat(before, index);
@@ -121,6 +173,10 @@ void GradientBuckets::CompareWithPrevious(std::size_t index) {
 // By group |gradient|^2, |previous|^2 and gradient . previous; then |gradient|^2 of all, without
 // preconditioner. In the memory's order: a parameter without gradient has zeros there.
 at::Tensor GradientBuckets::StepSums() {
+  if (previous_memory_.changed()) {
+    FoundChanged();
+    previous_memory_ = {};
+  }
   if (kernel_ != nullptr) return StepSumsByKernel();
   RefreshScales();  // those of a step that was left out count no more
   std::vector<at::Tensor> sums(3 * groups_ + 1);
@@ -135,9 +191,9 @@ at::Tensor GradientBuckets::StepSums() {
       const at::Tensor now = Scaled(plain, range);
       add(range.group, at::dot(now, now));
       if (scales_.defined()) add(3 * groups_, at::dot(plain, plain));
-      if (!previous_memory_.defined()) continue;
+      if (!previous_memory_.tensor.defined()) continue;
       const at::Tensor before =
-          Scaled(previous_memory_.narrow(0, range.begin, range.end - range.begin), range);
+          Scaled(previous_memory_.tensor.narrow(0, range.begin, range.end - range.begin), range);
       add(groups_ + range.group, at::dot(before, before));
       add(2 * groups_ + range.group, at::dot(now, before));
     }
@@ -175,7 +231,7 @@ GradientBuckets::Measurement GradientBuckets::BeginMeasuring(bool previous) {
   const at::Tensor sums = StepSums();
   return {.sums = sums,
           .on_host = BeginCopyToHost(sums),
-          .compared = previous && previous_memory_.defined()};
+          .compared = previous && previous_memory_.tensor.defined()};
 }
 
 GradientBuckets::HostCopy GradientBuckets::BeginCopyToHost(const at::Tensor& numbers) const {
@@ -207,7 +263,7 @@ at::Tensor GradientBuckets::FoundNotFinite(const Measurement& measurement) const
 void GradientBuckets::Clip(const Measurement& measurement, double norm) {
   const at::NoGradGuard no_grad;
   const at::Tensor length = measurement.sums.select(0, static_cast<std::int64_t>(3 * groups_));
-  PointGradientsInto(gradients_.mul(length.rsqrt().mul_(norm).clamp_max_(1)));
+  PointGradientsInto(gradients_.tensor.mul(length.rsqrt().mul_(norm).clamp_max_(1)));
 }
 
 GradientBuckets::Norms GradientBuckets::MeasureStep(bool previous) {
@@ -222,11 +278,12 @@ GradientBuckets::Norms GradientBuckets::MeasureStep(bool previous) {
   }
   if (on_host()) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      // Of a kept pass only those are left that had no gradient this time.
-      if (!pass_.keep || !used_[i] || in_parts_) CompareWithPrevious(i);
+      // Of a kept pass those are left that had no gradient this time; of others, none.
+      if (in_parts_ || (pass_.keep && !used_[i])) CompareWithPrevious(i);
     }
   } else if (pass_.keep || in_parts_) {
-    TakeSums(StepSums().cpu().const_data_ptr<float>());
+    const at::Tensor sums = std::exchange(kept_sums_, {});
+    TakeSums((sums.defined() && !in_parts_ ? sums : StepSums()).cpu().const_data_ptr<float>());
   }
   Norms norms = std::exchange(kept_norms_, {});
   if (!previous || !compared_) norms.Uncompared();
@@ -234,7 +291,10 @@ GradientBuckets::Norms GradientBuckets::MeasureStep(bool previous) {
 }
 
 double GradientBuckets::Norm() const {
-  if (!on_host()) return std::sqrt(norm_sqr_);
+  if (!on_host()) {
+    if (!gradients_.changed()) return std::sqrt(norm_sqr_);
+    return gradients_.tensor.narrow(0, 0, size_).norm().item<double>();
+  }
   double sqr = 0;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const at::Tensor& gradient = parameters_[i].tensor.grad();
@@ -249,7 +309,7 @@ double GradientBuckets::Norm() const {
 void GradientBuckets::Scale(double factor) {
   const at::NoGradGuard no_grad;
   if (!on_host()) {
-    PointGradientsInto(gradients_.mul(factor));
+    PointGradientsInto(gradients_.tensor.mul(factor));
     return;
   }
   for (Parameter& p : parameters_) {
@@ -259,14 +319,22 @@ void GradientBuckets::Scale(double factor) {
 
 void GradientBuckets::KeepAsPrevious() {
   if (!on_host()) {
-    std::swap(memory_, previous_memory_);
+    Versioned kept =
+        kept_memory_.tensor.defined() ? std::exchange(kept_memory_, {}) : Versioned::Of(memory_);
+    // The one before is what the next step's are summed in, unless this one is a copy.
+    if (kept.tensor.is_same(memory_)) memory_ = std::move(previous_memory_.tensor);
+    previous_memory_ = std::move(kept);
+    return;
+  }
+  if (!kept_.empty()) {
+    previous_ = std::exchange(kept_, {});
     return;
   }
   previous_.clear();
   for (const Parameter& p : parameters_) {
     const at::Tensor& gradient = p.tensor.grad();
     const bool in_memory = gradient.defined() && memory_.defined() && gradient.is_alias_of(memory_);
-    previous_.push_back(in_memory ? gradient.clone() : gradient);
+    previous_.push_back(Versioned::Of(in_memory ? gradient.clone() : gradient));
   }
 }
 

@@ -224,11 +224,13 @@ bool OptimizerStep::ReduceModel(std::size_t number) {
   return true;
 }
 
-void OptimizerStep::ApplyModel(std::size_t number) {
+void OptimizerStep::ApplyModel(std::size_t number, double loss_scale) {
   TrainedModel& model = *models_[number];
   TrainingPosition& p = state_.position;
   if (number == 0) Settle();  // the step before
-  if (!model.Apply(Facts(), p.models[number])) skipped_ = true;
+  TrainedModel::StepFacts facts = Facts();
+  facts.loss_scale = loss_scale;
+  if (!model.Apply(facts, p.models[number])) skipped_ = true;
   ++p.models_stepped;
   if (number + 1 == models_.size()) TakeProposal(model);
 }

@@ -108,8 +108,9 @@ class OptimizerStep {
     kAccumulated,  // the step has more microbatches
     kDropped,      // the group was lost, and so is what this microbatch brought
   };
-  // Steps the optimizer through OptimizerPart::Step, if it is to be stepped.
-  ModelOutcome StepModel(std::size_t model);
+  // Steps the optimizer through OptimizerPart::Step, if it is to be stepped. `loss_scale`: by which
+  // the program had multiplied the losses of the step's backward passes.
+  ModelOutcome StepModel(std::size_t model, double loss_scale = 1);
   // After it: whether that was the last model, and the step's last microbatch.
   Progress EndModel();
   // The program has come to the end of its microbatch, maybe without stepping all optimizers: what
@@ -134,7 +135,7 @@ class OptimizerStep {
   bool AgreeWithoutModels();
   Progress EndMicrobatch();
   bool ReduceModel(std::size_t model);
-  void ApplyModel(std::size_t model);
+  void ApplyModel(std::size_t model, double loss_scale = 1);
   void FillTail(TrainedModel& model);
   void TakeProposal(const TrainedModel& model);
   void MeasureStep();

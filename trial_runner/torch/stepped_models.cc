@@ -103,13 +103,13 @@ bool OptimizerStep::CloseModel(std::size_t number) {
   return !broken_;
 }
 
-OptimizerStep::ModelOutcome OptimizerStep::StepModel(std::size_t number) {
+OptimizerStep::ModelOutcome OptimizerStep::StepModel(std::size_t number, double loss_scale) {
   ModelOutcome outcome = ModelOutcome::kDropped;
   if (!rehearsing_ && Collects(number)) {
     outcome = InLastMicrobatch() ? ModelOutcome::kStepped : ModelOutcome::kAccumulated;
     if (InLastMicrobatch()) {
       const bool others_skipped = std::exchange(skipped_, false);
-      ApplyModel(number);
+      ApplyModel(number, loss_scale);
       if (skipped_) outcome = ModelOutcome::kSkipped;
       skipped_ = skipped_ || others_skipped;
     }

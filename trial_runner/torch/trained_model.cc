@@ -223,6 +223,12 @@ void TrainedModel::OpenPass(const Microbatch& microbatch, const ModelPosition& p
                    collectives, replicas);
 }
 
+void TrainedModel::ClosePass() {
+  gradients_.End();
+  // By fused kernels nobody comes between backward and the step.
+  if (kept_ && !fused_) gradients_.MeasureKept();
+}
+
 void TrainedModel::Backward(const at::Tensor& loss, const Microbatch& microbatch,
                             const ModelPosition& position, Collectives& collectives, int replicas) {
   OpenPass(microbatch, position, collectives, replicas);
@@ -273,9 +279,10 @@ void TrainedModel::MeasureNoise(const GradientBuckets::Norms& norms, const StepF
                                 ModelPosition& position) const {
   const double microbatches = gradients_.tail(GradientBuckets::kMicrobatches);
   const std::vector<double> local = gradients_.LocalSqr();
+  const double unscale = 1 / (facts.loss_scale * facts.loss_scale);
   for (std::size_t g = 0; g < position.noise.size(); ++g) {
     const auto seen = EstimateNoise(
-        {.local_sqr_mean = local[g] / microbatches,
+        {.local_sqr_mean = local[g] * unscale / microbatches,
          .inverse_mean = gradients_.tail(GradientBuckets::kInverseSize) / microbatches,
          .total_sqr = norms.sqr[g],
          .samples = facts.samples});
@@ -361,7 +368,9 @@ bool TrainedModel::Apply(const StepFacts& facts, ModelPosition& position) {
   return stepped;
 }
 
-void TrainedModel::KeepForComparison(bool comparable) {
+void TrainedModel::KeepForComparison(bool comparable, double loss_scale) {
+  previous_loss_scale_ = loss_scale;
+  if (loss_scale != 1 && !gradients_.KeepCopies()) comparable = false;
   if (comparable) {
     gradients_.KeepAsPrevious();
   } else {
@@ -374,7 +383,7 @@ void TrainedModel::ApplyUnsettled(const StepFacts& facts, ModelPosition& positio
   unsettled_ = {.measurement = gradients_.BeginMeasuring(comparable),
                 .facts = facts,
                 .preconditioned = preconditioned_};
-  KeepForComparison(comparable);
+  KeepForComparison(comparable, facts.loss_scale);
   if (options_.max_gradient_norm > 0) {
     gradients_.Clip(unsettled_->measurement, options_.max_gradient_norm);
   }
@@ -400,7 +409,7 @@ bool TrainedModel::Settle(ModelPosition& position) {
 bool TrainedModel::ApplyStep(const StepFacts& facts, ModelPosition& position) {
   const bool comparable = IsComparable(facts);
   const bool alone = kept_ || gradients_.tail(GradientBuckets::kMicrobatches) < 1.5;
-  const GradientBuckets::Norms norms = gradients_.MeasureStep(alone && comparable);
+  GradientBuckets::Norms norms = gradients_.MeasureStep(alone && comparable);
   const bool finite =
       norms.finite() &&
       (kept_ ? non_finite_losses_ == 0 : gradients_.tail(GradientBuckets::kNonFiniteLoss) == 0);
@@ -413,12 +422,13 @@ bool TrainedModel::ApplyStep(const StepFacts& facts, ModelPosition& position) {
     return false;
   }
   position.skipped_steps = 0;
+  norms.Unscale(facts.loss_scale, previous_loss_scale_);
   if (alone) {
     CompareNoise(norms, facts, position);
   } else if (!gradients_.in_parts()) {
     MeasureNoise(norms, facts, position);
   }
-  KeepForComparison(alone && comparable && !gradients_.in_parts());
+  KeepForComparison(alone && comparable && !gradients_.in_parts(), facts.loss_scale);
   if (options_.max_gradient_norm > 0) {
     const double norm = gradients_.Norm();
     if (norm > options_.max_gradient_norm) gradients_.Scale(options_.max_gradient_norm / norm);

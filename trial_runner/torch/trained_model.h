@@ -52,7 +52,7 @@ class TrainedModel {
   // The gradients that backward brings from here to ClosePass() are the microbatch's.
   void OpenPass(const Microbatch& microbatch, const ModelPosition& position,
                 Collectives& collectives, int replicas);
-  void ClosePass() { gradients_.End(); }
+  void ClosePass();
   // Runs backward in between. `loss`: the mean over the microbatch.
   void Backward(const at::Tensor& loss, const Microbatch& microbatch, const ModelPosition& position,
                 Collectives& collectives, int replicas);
@@ -81,6 +81,7 @@ class TrainedModel {
     double initial_batch = 0;  // the unit of scale
     double progress = 0;
     double dataset_size = 0;
+    double loss_scale = 1;  // by which the program itself had multiplied the loss of the step
   };
   // After Reduce(): measures the noise, and steps the optimizer unless the gradients are not finite
   // (then false). The same on each member. True as long as the outcome is unknown: Settle() reports
@@ -122,7 +123,7 @@ class TrainedModel {
 
   bool ApplyStep(const StepFacts& facts, ModelPosition& position);
   void ApplyUnsettled(const StepFacts& facts, ModelPosition& position);
-  void KeepForComparison(bool comparable);
+  void KeepForComparison(bool comparable, double loss_scale);
   void MeasureNoise(const GradientBuckets::Norms& norms, const StepFacts& facts,
                     ModelPosition& position) const;
   void CompareNoise(const GradientBuckets::Norms& norms, const StepFacts& facts,
@@ -145,6 +146,7 @@ class TrainedModel {
   std::vector<NamedTensor> frozen_;  // the optimizer's that are not trained
   bool preconditioned_ = false;
   bool kept_ = false;
+  double previous_loss_scale_ = 1;  // the program's, of the gradients that are kept for comparison
   std::int64_t non_finite_losses_ = 0;
 };
 

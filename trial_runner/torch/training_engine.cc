@@ -241,9 +241,9 @@ void TrainingEngine::Proceed(OptimizerStep::Progress progress) {
   regroup_due_ = step_.all_know();
 }
 
-OptimizerStep::ModelOutcome TrainingEngine::StepModel(std::size_t number) {
+OptimizerStep::ModelOutcome TrainingEngine::StepModel(std::size_t number, double loss_scale) {
   if (!step_.CloseModel(number)) Regroup(/*broken=*/true);
-  const OptimizerStep::ModelOutcome outcome = step_.StepModel(number);
+  const OptimizerStep::ModelOutcome outcome = step_.StepModel(number, loss_scale);
   Proceed(step_.EndModel());
   return outcome;
 }

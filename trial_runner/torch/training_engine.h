@@ -78,7 +78,7 @@ class TrainingEngine {
   // OptimizerStep. EndMicrobatch skips what was left out.
   void OpenPasses() { step_.OpenPasses(); }
   void HoldGradients(bool on) { step_.HoldGradients(on); }
-  OptimizerStep::ModelOutcome StepModel(std::size_t model);
+  OptimizerStep::ModelOutcome StepModel(std::size_t model, double loss_scale);
   void EndMicrobatch();
 
   // For layers that compute over all samples of a step's microbatch, whichever replica has them.

@@ -1,5 +1,5 @@
-"""Loss scaling: in a step's batches before the last there is nothing to unscale, and a step that is dropped is no
-news for the scale."""
+"""Loss scaling: in a step's batches before the last there is nothing to unscale, a step that is dropped is no news for
+the scale, and the noise of gradients is measured before they are unscaled."""
 import functools
 import weakref
 
@@ -32,7 +32,11 @@ def step(scaler, optimizer, *args, **kwargs):
     if trained is None:
         return _plain["step"](scaler, optimizer, *args, **kwargs)
     before = trained.step_calls
-    result = _plain["step"](scaler, optimizer, *args, **kwargs)
+    trained.loss_scale = scaler.get_scale()
+    try:
+        result = _plain["step"](scaler, optimizer, *args, **kwargs)
+    finally:
+        trained.loss_scale = 1.0
     if trained.step_calls == before:  # something in its gradients is not finite
         trained.pass_over()
     return result

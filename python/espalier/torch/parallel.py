@@ -270,6 +270,7 @@ class _TrainedModel:
         self._steps = [_step_of(optimizer) for optimizer in optimizers]
         self._stepped = 0  # optimizers of this model that were stepped for this batch
         self.step_calls = 0  # calls of step() of all of them, ever
+        self.loss_scale = 1.0  # by which the loss was multiplied, while a GradScaler steps them
         self._outcome = _library.STEPPED
         self._moments_given = False
         self._taken_steps = 0
@@ -378,7 +379,7 @@ class _TrainedModel:
             for group in of.param_groups:
                 self._rates[i] = group["lr"]
                 i += 1
-        self._outcome = run.library.step(self._number, self._rates, i)
+        self._outcome = run.library.step(self._number, self._rates, i, self.loss_scale)
         run.note_step(self._outcome == _library.DROPPED)
 
     def pass_over(self):

@@ -74,6 +74,49 @@ TEST_P(GradientNormsTest, ComesToTheNumbersOfTheHostsLoops) {
   }
 }
 
+// Clipping, say, or an optimizer that works on the gradients themselves.
+TEST_P(GradientNormsTest, WhatIsMeasuredIsTheGradientBeforeTheProgramChangesIt) {
+  const Data data;
+  const auto collectives = Alone();
+  for (const bool keep : {true, false}) {
+    const std::unique_ptr<Net> nets[] = {MakeNet(), MakeNet()};
+    std::vector<std::unique_ptr<GradientBuckets>> all;
+    for (const auto& net : nets) {
+      all.push_back(std::make_unique<GradientBuckets>(ParametersOf(*net), 2, kSmallBuckets,
+                                                      GetParam().arithmetic, GetParam().kernel));
+    }
+    for (int step = 0; step < 4; ++step) {
+      SCOPED_TRACE(testing::Message() << (keep ? "kept" : "reduced") << ", step " << step);
+      GradientBuckets::Norms norms[2];
+      for (std::size_t w = 0; w < 2; ++w) {
+        GradientBuckets& buckets = *all[w];
+        buckets.Begin({.keep = keep}, *collectives, 1);
+        (data.Loss(*nets[w], step, 4) * 30).backward();
+        buckets.End();
+        if (keep) {
+          buckets.MeasureKept();
+        } else {
+          ASSERT_TRUE(buckets.Reduce().ok());
+        }
+        for (const auto& p : ParametersOf(*nets[w])) {
+          if (w == 1 && p.tensor.grad().defined()) p.tensor.grad().mul_(0.125);
+        }
+        norms[w] = buckets.MeasureStep(true);
+        keep ? buckets.KeepAsPrevious() : buckets.DropPrevious();
+      }
+      ExpectNear(norms[1].sqr, norms[0].sqr);
+      EXPECT_NEAR(all[1]->Norm(), all[0]->Norm() / 8, 1e-5 * all[0]->Norm());
+      EXPECT_EQ(norms[0].product.empty(), !keep || step == 0);
+      if (step == 1) {
+        EXPECT_TRUE(norms[1].product.empty()) << "the step before had been changed";
+      } else {
+        ExpectNear(norms[1].product, norms[0].product);
+        ExpectNear(norms[1].previous_sqr, norms[0].previous_sqr);
+      }
+    }
+  }
+}
+
 // What the device goes on with, and what the host finds out later.
 TEST_P(BucketOperationsTest, AMeasurementThatNobodyWaitsForComesToTheSameNumbers) {
   const Data data;

@@ -111,6 +111,47 @@ TEST(TrainedModel, BucketsAreLargerWhereGradientsGoFromDeviceToDevice) {
   }
 }
 
+// As torch.amp.GradScaler does, which divides the scale out of the gradients where they lie.
+TEST(TrainedModel, ALossScaleOfTheProgramsOwnIsNoNoise) {
+  LoneModel plain(/*bucket_operations=*/false);
+  LoneModel scaled(/*bucket_operations=*/false);
+  for (const int microbatches : {1, 2}) {
+    bool measured = false;
+    for (int step = 0; step < 6; ++step) {
+      const double scale = step < 3 ? 1024 : 256;
+      for (LoneModel* lone : {&plain, &scaled}) {
+        const double own = lone == &scaled ? scale : 1;
+        for (int i = 0; i < microbatches; ++i) {
+          at::manual_seed(100 * step + i);
+          const at::Tensor loss = lone->net->forward(torch::randn({8, 6})).pow(2).mean();
+          lone->model->Backward(
+              loss * own,
+              {.weight = 1.0 / microbatches, .first = i == 0, .last = i + 1 == microbatches},
+              lone->position, *lone->collectives, 1);
+        }
+        if (!lone->model->kept()) {
+          GradientBuckets& gradients = lone->model->gradients();
+          gradients.SetTail(GradientBuckets::kMicrobatches, microbatches);
+          gradients.SetTail(GradientBuckets::kInverseSize, microbatches / 8.0);
+        }
+        ASSERT_TRUE(lone->model->Reduce().ok());
+        for (const auto& p : lone->net->parameters()) p.grad().div_(own);
+        const auto samples = 8.0 * microbatches;
+        ASSERT_TRUE(lone->model->Apply(
+            {.samples = samples, .batch_size = samples, .initial_batch = 8, .loss_scale = own},
+            lone->position));
+      }
+      SCOPED_TRACE(testing::Message() << microbatches << " microbatches, step " << step);
+      const NoiseAverages& expected = plain.position.noise.at(0);
+      const NoiseAverages& found = scaled.position.noise.at(0);
+      EXPECT_NEAR(found.Sqr(), expected.Sqr(), 1e-4 * expected.Sqr());
+      EXPECT_NEAR(found.Var(8), expected.Var(8), 1e-4 * expected.Var(8));
+      measured = measured || expected.Var(8) > 0;
+    }
+    EXPECT_TRUE(measured);
+  }
+}
+
 TEST(TrainedModelDeathTest, WhatWasFrozenFirstAndIsNotAnyMoreIsNamed) {
   LoneModel frozen(/*bucket_operations=*/false, "", nullptr, /*frozen_bias=*/true);
   LoneModel trained(/*bucket_operations=*/false);
