@@ -83,6 +83,7 @@ _FUNCTIONS = {
     "step": (ctypes.c_int, _i64, ctypes.POINTER(ctypes.c_double), _i64, ctypes.c_double),
     "end_microbatch": (ctypes.c_int,),
     "begin_evaluation": (ctypes.c_int, ctypes.POINTER(Evaluation)),
+    "share_buffers": (ctypes.c_int, ctypes.POINTER(Evaluation), ctypes.c_int),
     "end_evaluation": (ctypes.c_int, ctypes.POINTER(Evaluation)),
     "abandoned": (ctypes.c_int,),
     "position": (ctypes.c_int, ctypes.POINTER(Position)),

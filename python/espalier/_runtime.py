@@ -173,6 +173,19 @@ class Runtime:
         self.note_step()
         return evaluation
 
+    def share_buffers(self, evaluation, ends=False):
+        """Before an evaluation that is to do: all replicas get the buffers of rank 0 (running statistics differ between
+        them), whose model is the one that is saved. `ends`: nothing will be summed. False if the group was lost."""
+        shared = self.library.share_buffers(ctypes.byref(evaluation), int(ends))
+        self._steps = self.library.steps()
+        return shared
+
+    def begin_whole_evaluation(self):
+        """To be called where all replicas are about to evaluate on all samples, each by itself."""
+        evaluation = self.begin_evaluation()
+        while evaluation.state == _library.Evaluation.TO_DO and not self.share_buffers(evaluation, ends=True):
+            pass
+
     def end_evaluation(self, evaluation):
         merged = self.library.end_evaluation(ctypes.byref(evaluation))
         self._steps = self.library.steps()

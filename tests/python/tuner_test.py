@@ -62,7 +62,7 @@ sums = [adl.Accumulator(), adl.Accumulator()]
 apart = trial.get("apart", "")
 for epoch in adl.epochs(2):
     for i, (x, y) in enumerate(loader):
-        if apart == "steps" and i == 5 and model.rank == 1:
+        if apart in ("steps", "epochs") and i == 5 and model.rank == 1:
             break
         torch.nn.functional.mse_loss(model(x), y).backward()
         optimizer.step()
@@ -70,7 +70,7 @@ for epoch in adl.epochs(2):
         sums.reverse()
     if apart == "evaluation" and model.rank == 1:
         adl.evaluate(lambda indices: {"count": len(indices)}, 100, 10)
-    for each in sums:
+    for each in sums if apart != "epochs" else ():
         with each.synchronized():
             pass
 """
@@ -212,9 +212,10 @@ class Tuner(TunerTest):
 
     def test_replicas_whose_loops_differ_are_told_where_each_of_them_waits(self):
         where = {"steps": ("step 7", "the sums of Accumulator 1 after step 6"),
+                 "epochs": ("step 7", "the end of epoch 0 after step 6"),
                  "evaluation": ("the sums of Accumulator 1 after step 20", "evaluation 0 after step 20"),
                  "sums": ("the sums of Accumulator 1 after step 20", "the sums of Accumulator 2 after step 20")}
-        study = self.study([sys.executable, self.write("apart.py", APART)], trials=3, max_restarts=0, sampler="grid",
+        study = self.study([sys.executable, self.write("apart.py", APART)], trials=len(where), max_restarts=0, sampler="grid",
                            search_space={"apart": {"_type": "choice", "_value": list(where)}},
                            slots={"min": 2, "max": 2})
         self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2, timeout=LONG_S, code=1)

@@ -56,6 +56,10 @@ TrainingEngine& Engine() { return The().engine(); }
 
 SampleSlice SliceOf(const EspalierMicrobatch& m) { return {m.begin, m.size}; }
 
+EvaluationKey KeyOf(const EspalierEvaluation& e) {
+  return {.epoch = e.epoch, .step = e.step, .call = e.call};
+}
+
 }  // namespace
 }  // namespace espalier::python
 
@@ -216,9 +220,18 @@ int esp_begin_evaluation(EspalierEvaluation* evaluation) {
   });
 }
 
+int esp_share_buffers(EspalierEvaluation* evaluation, int ends) {
+  return static_cast<int>(Guarded([&] {
+    const espalier::EvaluationKey key = espalier::python::KeyOf(*evaluation);
+    const bool shared = Engine().ShareBuffers(key, ends != 0);
+    evaluation->state = static_cast<int64_t>(Engine().StateOf(key));
+    return shared ? 1 : 0;
+  }));
+}
+
 int esp_end_evaluation(EspalierEvaluation* evaluation) {
   return static_cast<int>(Guarded([&] {
-    const espalier::EvaluationKey key{evaluation->epoch, evaluation->step, evaluation->call};
+    const espalier::EvaluationKey key = espalier::python::KeyOf(*evaluation);
     const bool merged = Engine().MergeEvaluation(key, evaluation->accumulator);
     evaluation->state = static_cast<int64_t>(Engine().StateOf(key));
     return merged ? 1 : 0;

@@ -138,6 +138,9 @@ typedef struct {
 int esp_begin_evaluation(EspalierEvaluation* evaluation);
 // Merges all sums. Returns 1 if that was done here, 0 if the group was lost: then another has
 // formed, what was summed for this evaluation is to be summed again, and `state` is new.
+// All replicas get the buffers of rank 0. `ends`: the evaluation is each replica's own, and nothing
+// of it will be merged. Returns 0 if the group was lost: the state tells what is to be done now.
+int esp_share_buffers(EspalierEvaluation* evaluation, int ends);
 int esp_end_evaluation(EspalierEvaluation* evaluation);
 // Returns 1 if the group is lost, so that nothing is gained by evaluating on.
 int esp_abandoned(void);

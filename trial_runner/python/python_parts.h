@@ -25,8 +25,8 @@ class PythonModel final : public ModelPart {
   std::vector<NamedTensor> Parameters() const override { return parameters_; }
   std::vector<NamedTensor> Buffers() const override { return buffers_; }
   // Programs in Python evaluate in loops of their own, and set the mode themselves.
-  bool training() const override { return true; }
-  void Train(bool) override {}
+  void BeginEvaluation() override {}
+  void EndEvaluation() override {}
 
   void SetBuffers(std::vector<NamedTensor> buffers) { buffers_ = std::move(buffers); }
 

@@ -20,14 +20,16 @@ namespace espalier {
 
 namespace {
 
-absl::Status ShareBuffers(ReplicaGroup& group, const OptimizerStep& step) {
-  if (group.size() == 1) return absl::OkStatus();
-  const std::vector<at::Tensor> buffers = step.Buffers();
-  std::int64_t bytes = 0;
-  for (const at::Tensor& b : buffers) bytes += static_cast<std::int64_t>(b.nbytes());
-  if (bytes == 0) return absl::OkStatus();
-  // Running statistics differ between replicas; rank 0's count, as they do in a checkpoint.
-  auto packed = std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(bytes));
+std::size_t BytesOf(const std::vector<at::Tensor>& tensors) {
+  std::size_t bytes = 0;
+  for (const at::Tensor& t : tensors) bytes += t.nbytes();
+  return bytes;
+}
+
+// Running statistics differ between replicas; rank 0's count, as they do in a checkpoint.
+absl::Status TakeBuffersOfRank0(ReplicaGroup& group, const std::vector<at::Tensor>& buffers) {
+  if (group.size() == 1 || BytesOf(buffers) == 0) return absl::OkStatus();
+  auto packed = std::make_shared<std::vector<std::uint8_t>>(BytesOf(buffers));
   std::size_t offset = 0;
   if (group.rank() == 0) {
     const HostCopies copies(buffers);
@@ -112,17 +114,13 @@ std::vector<double> TrainingEngine::Evaluate(std::int64_t size, std::int64_t bat
   const EvaluationKey key = evaluation_keys_.Next(local_epoch_, state_.position);
 
   const auto& models = step_.models();
-  std::vector<bool> were_training;
-  for (const auto& model : models) {
-    were_training.push_back(model->model().training());
-    model->model().Train(false);
-  }
+  for (const auto& model : models) model->model().BeginEvaluation();
   const absl::Cleanup restore_modes = [&] {
-    for (std::size_t i = 0; i < models.size(); ++i) models[i]->model().Train(were_training[i]);
+    for (const auto& model : models) model->model().EndEvaluation();
   };
   const at::NoGradGuard no_grad;
   return ComputeTogether(key, 0, sums, [&](bool& all_know) -> absl::StatusOr<std::vector<double>> {
-    ESPALIER_RETURN_IF_ERROR(ShareBuffers(group_, step_));
+    ESPALIER_RETURN_IF_ERROR(TakeBuffersOfRank0(group_, step_.Buffers()));
     return EvaluateShares(group_, size, batch_size, sums, sum_over, all_know);
   });
 }
@@ -139,6 +137,18 @@ TrainingEngine::EvaluationState TrainingEngine::StateOf(const EvaluationKey& key
   // A spare that was adopted comes this way when the others have long gone on.
   if (p.epoch > key.epoch || p.step > key.step) return EvaluationState::kPast;
   return EvaluationState::kToDo;
+}
+
+bool TrainingEngine::ShareBuffers(const EvaluationKey& key, bool ends) {
+  const std::vector<at::Tensor> buffers = step_.Buffers();
+  if (group_.size() > 1 && BytesOf(buffers) > 0 &&
+      (group_.Abandoned() || !group_.Meet(PlaceOf(key)).ok() ||
+       !TakeBuffersOfRank0(group_, buffers).ok())) {
+    Regroup(/*broken=*/true);
+    return false;
+  }
+  if (ends) state_.position.AddEvaluation(key, {});
+  return true;
 }
 
 bool TrainingEngine::MergeEvaluation(const EvaluationKey& key, std::int64_t accumulator) {

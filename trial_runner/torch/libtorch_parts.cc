@@ -19,8 +19,23 @@ std::vector<NamedTensor> LibTorchModel::Buffers() const {
   return tensors;
 }
 
-bool LibTorchModel::training() const { return module_.is_training(); }
-void LibTorchModel::Train(bool on) { module_.train(on); }
+void LibTorchModel::BeginEvaluation() {
+  was_training_ = module_.is_training();
+  were_training_.clear();
+  for (const auto& module : module_.modules(/*include_self=*/false)) {
+    were_training_.push_back(module->is_training());
+  }
+  module_.eval();
+}
+
+// A module's train() reaches those within it, which come after it.
+void LibTorchModel::EndEvaluation() {
+  module_.train(was_training_);
+  std::size_t i = 0;
+  for (const auto& module : module_.modules(/*include_self=*/false)) {
+    module->train(were_training_[i++]);
+  }
+}
 
 std::vector<std::vector<at::Tensor>> LibTorchOptimizer::Groups() const {
   std::vector<std::vector<at::Tensor>> groups;

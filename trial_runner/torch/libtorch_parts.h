@@ -24,11 +24,13 @@ class LibTorchModel final : public ModelPart {
 
   std::vector<NamedTensor> Parameters() const override;
   std::vector<NamedTensor> Buffers() const override;
-  bool training() const override;
-  void Train(bool on) override;
+  void BeginEvaluation() override;
+  void EndEvaluation() override;
 
  private:
   torch::nn::Module& module_;
+  bool was_training_ = true;         // before the evaluation
+  std::vector<bool> were_training_;  // those within it
 };
 
 class LibTorchOptimizer final : public OptimizerPart {

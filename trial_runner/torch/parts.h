@@ -32,8 +32,9 @@ class ModelPart {
   virtual std::vector<NamedTensor> Parameters() const = 0;
   virtual std::vector<NamedTensor> Buffers() const = 0;
 
-  virtual bool training() const = 0;
-  virtual void Train(bool on) = 0;
+  // Evaluation mode, and afterwards the mode that each of its modules was in before.
+  virtual void BeginEvaluation() = 0;
+  virtual void EndEvaluation() = 0;
 
   // Parameters, then buffers.
   std::vector<NamedTensor> Tensors() const {

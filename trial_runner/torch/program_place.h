@@ -17,6 +17,7 @@ struct ProgramPlace {
     kEvaluation,  // the sums of an evaluation
     kSums,        // those of accumulators
     kEnd,         // the end of the program
+    kEpochEnd,    // that of an epoch
   };
 
   Kind kind = Kind::kNone;
@@ -51,6 +52,8 @@ struct ProgramPlace {
         return absl::StrCat("the sums of Accumulator ", accumulator, " after step ", step);
       case Kind::kEnd:
         return absl::StrCat("the end of the program after step ", step);
+      case Kind::kEpochEnd:
+        return absl::StrCat("the end of epoch ", epoch, " after step ", step);
     }
     return "an unknown place";
   }

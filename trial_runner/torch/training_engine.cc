@@ -147,7 +147,9 @@ void TrainingEngine::FinishEpoch() {
   }
   while (p.epoch == local_epoch_) {
     bool all_know = false;  // the next step will tell as well
-    if (!sums_.Merge(all_know).ok()) {
+    const ProgramPlace end{
+        .kind = ProgramPlace::Kind::kEpochEnd, .epoch = local_epoch_, .step = p.step};
+    if (!group_.Meet(end).ok() || !sums_.Merge(all_know).ok()) {
       Regroup(/*broken=*/true);
       continue;
     }

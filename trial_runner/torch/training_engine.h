@@ -112,6 +112,10 @@ class TrainingEngine {
     kPast,  // the group has long gone on
   };
   EvaluationState StateOf(const EvaluationKey& key) const;
+  // Before each member evaluates by itself: gives all of them the buffers of rank 0, so that they
+  // evaluate one model, which is the one that checkpoints hold. `ends`: nothing will be merged, and
+  // the evaluation is known as done. False as of MergeEvaluation.
+  bool ShareBuffers(const EvaluationKey& key, bool ends);
   // Merges all sums; those of the program's are then the evaluation's result. `accumulator`: whose
   // sums the program asks for, from 1; 0: an evaluation. False if the group was lost, and another
   // has formed: StateOf tells what is to be done now.

@@ -216,6 +216,7 @@ class EpochLoop(_TrainingEpochLoop):
         trainer = self.trainer
         trainer.validating = True
         first = trainer._logger_connector._first_loop_iter
+        runtime().begin_whole_evaluation()
         self._batches_that_stepped -= 1  # Lightning validates before it counts the last batch
         call._call_lightning_module_hook(trainer, "on_validation_model_zero_grad")
         self.val_loop.run()
@@ -280,6 +281,7 @@ class EpochLoop(_TrainingEpochLoop):
                self.length.validates_after(self._step, trainer.strategy.parallel.steps))
         if not stops and not due:
             return False
+        runtime().begin_whole_evaluation()
         self.validated = True
         self.states.note_validation(trainer.strategy.parallel.steps)
         return True

@@ -205,6 +205,8 @@ class ElasticTrainer(transformers.Trainer):
     # ---- what the trial hears
 
     def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval"):
+        if self.is_in_train:
+            runtime().begin_whole_evaluation()
         metrics = super().evaluate(eval_dataset, ignore_keys, metric_key_prefix)
         if self.is_in_train and metric_key_prefix == "eval":
             if self._trial_metric not in metrics:

@@ -269,6 +269,8 @@ class AdaptiveDataLoader(DataLoader):
         run = runtime()
         evaluation = run.begin_evaluation()
         while evaluation.state == _library.Evaluation.TO_DO:
+            if not run.share_buffers(evaluation):
+                continue
             before = run.sums.snapshot()
             pieces = self._share()
             self._begin_reading(lambda pieces=pieces: next(pieces, None))

@@ -40,15 +40,18 @@ def _sums_over(run, fn, size, batch_size):
                 break
             add_into(own, fn(torch.arange(at, min(at + batch_size, end))))
         return own
-    return summed(run, _NAME, own_part)
+    return summed(run, _NAME, own_part, with_models=True)
 
 
-def summed(run, name, own_part):
+def summed(run, name, own_part, with_models=False):
     """The dict of sums over the results of `own_part` on each replica, under a name that no accumulator has. It is
-    called again if a replica is lost; a replica that comes when it is done gets only the result."""
+    called again if a replica is lost; a replica that comes when it is done gets only the result. `with_models`: it is
+    called on models that are the same on each."""
     evaluation = run.begin_evaluation()
     key = evaluation.key()
     while evaluation.state == Evaluation.TO_DO:
+        if with_models and not run.share_buffers(evaluation):
+            continue
         before = run.sums.snapshot()
         run.sums.add_beside_steps(name, own_part())
         run.sums.shared.pop(name, None)
