@@ -49,6 +49,17 @@ def alone(test):
     return run
 
 
+def in_child(call):
+    """What `call()` gives in a process of its own, if it can be read again from its repr."""
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.write(write, repr(call()).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as source:
+        return eval(source.read())  # of our own child
+
+
 def resumed(program, before, epochs):
     """`program(before)`, and `program(epochs)` from the last checkpoint of that, each in a process of its own. What the
     second gives, and what is in the checkpoint."""

@@ -15,7 +15,7 @@ import espalier
 import espalier.torch as adl
 from espalier._sums import Sums
 from espalier.torch.parallel import _Schedule
-from forked import alone
+from forked import alone, in_child
 from small_program import data, net, values
 
 
@@ -50,13 +50,7 @@ class Data(unittest.TestCase):
 
     @alone
     def test_workers_read_the_same(self):
-        read, write = os.pipe()
-        if os.fork() == 0:
-            os.write(write, repr(self.epoch(2)).encode())
-            os._exit(0)
-        os.close(write)
-        with os.fdopen(read) as source:
-            by_workers = eval(source.read())  # of our own child
+        by_workers = in_child(lambda: self.epoch(2))
         self.expect_whole(by_workers)
         self.assertEqual(self.epoch(0), by_workers, "augmentation does not depend on workers")
 

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 import espalier
 import espalier.torch as adl
 from espalier.torch._datasets import Slice, StreamedDataset
-from forked import alone
+from forked import alone, in_child
 from small_program import data, net, values
 
 
@@ -46,24 +46,15 @@ class Streams(unittest.TestCase):
         return [[row for batch in loader for row in zip(*(column.tolist() for column in batch))]
                 for _ in adl.remaining_epochs_until(epochs)]
 
-    def in_child(self, call):
-        read, write = os.pipe()
-        if os.fork() == 0:
-            os.write(write, repr(call()).encode())
-            os._exit(0)
-        os.close(write)
-        with os.fdopen(read) as source:
-            return eval(source.read())  # of our own child
-
     @alone
     def test_each_epoch_is_its_stream_whoever_reads_it(self):
-        epochs = self.in_child(self.read)
+        epochs = in_child(self.read)
         for epoch, rows in enumerate(epochs):
             self.assertEqual([row[0] for row in rows], [(n + 17 * epoch) % 103 for n in range(103)])
         self.assertNotEqual([row[1:] for row in epochs[0]], [row[1:] for row in epochs[1]])
         for options in ({"dataset": Measured()}, {"workers": 2}, {"workers": 2, "persistent_workers": True},
                         {"workers": 2, "multiprocessing_context": "spawn"}):
-            self.assertEqual(self.in_child(lambda options=options: self.read(**options)), epochs, options)
+            self.assertEqual(in_child(lambda options=options: self.read(**options)), epochs, options)
 
     @alone
     def test_drop_last_leaves_out_the_streams_end(self):
@@ -118,12 +109,12 @@ class Streams(unittest.TestCase):
             espalier.trial().finish()
             return seen
 
-        straight = self.in_child(lambda: program(3))
+        straight = in_child(lambda: program(3))
         with tempfile.TemporaryDirectory() as folder:
             os.environ["ESPALIER_CHECKPOINT_DIR"] = folder
-            first = self.in_child(lambda: program(1))
+            first = in_child(lambda: program(1))
             os.environ["ESPALIER_CHECKPOINT"] = str(next(pathlib.Path(folder).glob("*.pt")))
-            self.assertEqual(first | self.in_child(lambda: program(3)), straight)
+            self.assertEqual(first | in_child(lambda: program(3)), straight)
         self.assertEqual(list(first), [0])
 
     @alone
@@ -168,7 +159,7 @@ class Streams(unittest.TestCase):
                     with self.assertRaisesRegex(espalier.UsageError, f"stream of epoch 2 {told}.*has 103"):
                         self.read(Rows(sizes=(103, size)), workers)
                     return True
-                self.assertTrue(self.in_child(fails), (size, workers))
+                self.assertTrue(in_child(fails), (size, workers))
         with self.assertRaisesRegex(espalier.UsageError, "shuffle=True"):
             adl.AdaptiveDataLoader(Rows(), shuffle=True)
         with self.assertRaisesRegex(espalier.UsageError, "empty"):

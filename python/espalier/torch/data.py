@@ -1,5 +1,6 @@
 """Loaders: each sample once per epoch, whatever happens to the group meanwhile."""
 import collections
+import contextlib
 import ctypes
 import math
 import random
@@ -13,10 +14,12 @@ from espalier import _library
 from espalier._runtime import is_open, runtime
 from espalier._trial import the_trial
 from espalier.errors import UsageError
-from espalier.torch._datasets import EndWithParent, SeededDataset, Slice, StreamedDataset, mix
+from espalier.torch._datasets import (EndWithParent, SeededDataset, Slice, StreamedDataset, kept_generators, mix,
+                                      reads_batches)
 from espalier.torch._refusals import watch_steps
 
 _FORECAST = 64  # microbatches that are asked for at a time
+_END = object()
 
 
 class _Plan(Sampler):
@@ -84,11 +87,12 @@ class AdaptiveDataLoader(DataLoader):
         self._limits = {"min_atomic_batch_size": low or 0, "max_atomic_batch_size": high or 0,
                         "accumulation": int(gradient_accumulation)}
         if seed_samples is None:
-            seed_samples = not hasattr(dataset, "__getitems__")
+            seed_samples = not reads_batches(dataset)
         self._plan = _Plan()
         self._seeded = seed_samples
         self._opening = False
         self._given = dataset
+        self._trained_length = None  # of the data set when training began
         self._stream = StreamedDataset(dataset) if streams else None
         self._for_workers = self._stream if streams else SeededDataset(dataset) if seed_samples else dataset
         super().__init__(self._for_workers, batch_sampler=self._plan, **kwargs)
@@ -180,6 +184,7 @@ class AdaptiveDataLoader(DataLoader):
                           "be small", stacklevel=2)
 
     def describe(self):
+        self._trained_length = None if self._stream is not None else len(self.dataset)
         return _library.Data(size=self.samples, batch_size=self._global_batch, **self._limits)
 
     @property
@@ -228,7 +233,7 @@ class AdaptiveDataLoader(DataLoader):
     def __iter__(self):
         run = runtime()
         if run.current_loader is not None:
-            raise RuntimeError("overlapping dataloader iterations detected")
+            raise RuntimeError(self._overlapping(run.current_loader))
         trains = self.training and self._trained_in != run.in_epoch
         if not run.in_group or trains and run.in_epoch is None:
             sample = "next(iter(dataset))" if self._stream is not None else "dataset[0]"
@@ -245,8 +250,23 @@ class AdaptiveDataLoader(DataLoader):
             self.under_training = False
             self._microbatch = None
 
+    def _overlapping(self, other):
+        under_way = "the training loader" if other.under_training else f"a loader of {other.samples} samples"
+        return (f"overlapping dataloader iterations detected: a loop over an AdaptiveDataLoader of {self.samples} samples "
+                f"begins while one over {under_way} is under way. Within a loop over the training loader evaluate by "
+                "adl.evaluate(fn, dataset, batch_size). An iterator that the program still holds is under way until "
+                "its close()")
+
+    def _refuse_another_length(self):
+        """Epochs are dealt by the length that the data set had when training began."""
+        if self._stream is None and len(self.dataset) != self._trained_length:
+            raise UsageError(f"AdaptiveDataLoader: the training data set has {len(self.dataset)} samples, and had "
+                             f"{self._trained_length} when training began: want as many in every epoch. A data set of "
+                             "a fixed length may choose anew which samples it gives")
+
     def _train(self):
         run = runtime()
+        self._refuse_another_length()
         self._begin_reading(self._next_forecast)
         read = self._read if self._reads_ahead() else self._read_now
         while True:
@@ -274,11 +294,13 @@ class AdaptiveDataLoader(DataLoader):
             before = run.sums.snapshot()
             pieces = self._share()
             self._begin_reading(lambda pieces=pieces: next(pieces, None))
-            for batch in self._batches():
+            reading = self._batches()
+            while (batch := self._next_of(reading)) is not _END:
                 if run.library.abandoned():
                     break
                 self._microbatch = _library.Microbatch(size=self._issued_sizes.popleft())
                 yield batch
+            del reading  # with its workers
             if run.end_evaluation(evaluation):
                 return
             run.sums.restore(before)
@@ -300,6 +322,17 @@ class AdaptiveDataLoader(DataLoader):
             streams = self._stream is not None
             yield self._of_stream(epoch, at, len(samples)) if streams else self._with_seeds(samples, epoch)
 
+    # ---- the program's random generators
+
+    def _keeping_generators(self):
+        """Where this process seeds generators in order to read, its program draws on as if it did not."""
+        return kept_generators() if self._seeded and self.num_workers == 0 else contextlib.nullcontext()
+
+    def _next_of(self, reading):
+        """The next batch of DataLoader's iterator, or _END."""
+        with self._keeping_generators():
+            return next(reading, _END)
+
     # ---- reading a batch when it is wanted
 
     def _reads_ahead(self):
@@ -317,12 +350,9 @@ class AdaptiveDataLoader(DataLoader):
 
     def _fetch(self, samples):
         dataset = self._for_workers
-        generator = torch.default_generator.get_state() if self._seeded else None
         at_once = getattr(dataset, "__getitems__", None)
-        batch = self.collate_fn(at_once(samples) if at_once else [dataset[sample] for sample in samples])
-        if generator is not None:
-            torch.default_generator.set_state(generator)
-        return batch
+        with self._keeping_generators():
+            return self.collate_fn(at_once(samples) if at_once else [dataset[sample] for sample in samples])
 
     # ---- reading ahead
 
@@ -393,17 +423,15 @@ class AdaptiveDataLoader(DataLoader):
     def _read(self, wanted):
         """The batch of that microbatch. Batches that were read for a forecast that has turned out wrong are
         dropped on the way."""
-        own = self._seeded and self.num_workers == 0  # this process reads
-        generator = torch.default_generator.get_state() if own else None
         asked_again = False
         while True:
             if self._reading is None:
                 self._issued.clear()
                 self._forget_forecast(wanted.begin - 1)
-                self._reading = self._batches()
-            try:
-                batch = next(self._reading)
-            except StopIteration:
+                with torch.random.fork_rng(devices=()):  # DataLoader draws a seed for its workers
+                    self._reading = self._batches()
+            batch = self._next_of(self._reading)
+            if batch is _END:
                 self._reading = None  # the forecast ended too early
                 continue
             got = self._issued.popleft()
@@ -412,8 +440,6 @@ class AdaptiveDataLoader(DataLoader):
             if not asked_again:
                 asked_again = True
                 self._forget_forecast(wanted.begin - 1)
-        if generator is not None:
-            torch.default_generator.set_state(generator)
         return batch
 
 
