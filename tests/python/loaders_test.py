@@ -10,6 +10,7 @@ import espalier
 import espalier.torch as adl
 from espalier.torch._datasets import reads_batches
 from forked import alone, in_child
+from small_program import make, mse, train
 
 
 class Drawn(Dataset):
@@ -171,6 +172,47 @@ class Refused(unittest.TestCase):
                 next(iter(held_out))
             held.close()
             self.assertEqual(sum(len(batch[0]) for batch in held_out), 24)
+
+
+class Modes(unittest.TestCase):
+    @alone
+    def test_evaluate_leaves_each_module_its_own(self):
+        frozen = torch.nn.BatchNorm1d(6)
+        shared = torch.nn.Linear(6, 6)
+        model, optimizer, parallel, loader = make(torch.nn.Sequential(
+            frozen, torch.nn.Sequential(shared), torch.nn.Sequential(shared), torch.nn.Linear(6, 1)))
+        model[2].eval()
+        shared.train()
+        frozen.eval()
+        before = [module.training for module in model.modules()]
+        seen = []
+
+        def note(indices):
+            seen.extend(module.training for module in model.modules())
+            return {"n": len(indices)}
+
+        for _ in adl.remaining_epochs_until(2):
+            for x, y in loader:
+                mse(parallel(x), y).backward()
+                optimizer.step()
+            adl.evaluate(note, 20, 20)
+            self.assertEqual([module.training for module in model.modules()], before)
+        self.assertFalse(any(seen))
+        self.assertEqual(frozen.running_mean.abs().sum(), 0)
+
+    @alone
+    def test_evaluate_restores_by_the_modules_own_train(self):
+        class Counts(torch.nn.Linear):
+            calls = ()
+
+            def train(self, mode=True):
+                self.calls += (mode,)
+                return super().train(mode)
+
+        model, optimizer, parallel, loader = make(torch.nn.Sequential(Counts(6, 1)))
+        train(optimizer, parallel, loader)
+        adl.evaluate(lambda i: {"n": len(i)}, 20, 20)
+        self.assertEqual(model[0].calls[-2:], (False, True))
 
 
 if __name__ == "__main__":

@@ -20,15 +20,23 @@ def evaluate(fn, size, batch_size):
     size = size if isinstance(size, int) else len(size)
     if size < 1 or batch_size < 1:
         raise UsageError(f"evaluate: size is {size} and batch_size {batch_size}: want positive numbers")
-    training = [trained.model.training for trained in run.models]
+    modes = {module: module.training for trained in run.models for module in trained.model.modules()}
     for trained in run.models:
         trained.model.eval()
     try:
         with torch.no_grad():
             return _sums_over(run, fn, size, batch_size)
     finally:
-        for trained, mode in zip(run.models, training):
-            trained.model.train(mode)
+        _restore(modes)
+
+
+def _restore(modes):
+    """Parents come first, and each by its own train(), which may do more than set the mode; it sets that of all in it."""
+    for module, training in modes.items():
+        if module.training != training:
+            module.train(training)
+    for module, training in modes.items():  # one that stands in several others has the mode of the last
+        module.training = training
 
 
 def _sums_over(run, fn, size, batch_size):
