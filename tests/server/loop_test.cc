@@ -174,6 +174,43 @@ TEST_F(LoopTest, NobodyWaitsForSlotsOfAServiceThatEnds) {
   EXPECT_TRUE(loop_->Post(RenewSlots{first}).status.ok()) << "others are served to the end";
 }
 
+TEST_F(LoopTest, OnlyTheOwnersThreadAnswersWhoWaitsForSlotsOfABrokenLoop) {
+  const TrialId first = Trial();
+  const TrialId second = Trial();
+  Ask(first, 0).get();
+  std::promise<std::thread::id> answered;
+  loop_->PostThen(AcquireSlots{second, 1, "", 30},
+                  [&](const Reply&) { answered.set_value(std::this_thread::get_id()); });
+  ASSERT_TRUE(loop_->Read([](const View&) {}).ok());  // it has been heard
+  journal_.fails = true;
+  std::thread::id owner;
+  loop_->PostThen(ReleaseSlots{first}, [&](const Reply&) {
+    owner = std::this_thread::get_id();
+    std::thread([this] { loop_->EndWaits(); }).join();
+  });
+  EXPECT_EQ(answered.get_future().get(), owner);
+}
+
+TEST_F(LoopTest, WhoAsksForSlotsAgainWaitsThoughTheFirstRequestWasGivenUp) {
+  const TrialId first = Trial();
+  const TrialId second = Trial();
+  Ask(first, 0).get();
+  std::future<Reply> once = Ask(second, 30);
+  std::promise<void> began;
+  journal_.began = &began;
+  std::thread busy([this] { loop_->Post(CreateTrial{StudyId(1), nullptr}); });
+  began.get_future().wait();
+  // These go into one batch.
+  loop_->PostAsync({ReleaseSlots{second}, {}}, nullptr);
+  std::future<Reply> again = Ask(second, 30);
+  journal_.let_go.set_value();
+  busy.join();
+  ASSERT_TRUE(loop_->Read([](const View&) {}).ok());
+  loop_->Post(ReleaseSlots{first});
+  EXPECT_EQ(again.get().slots().size(), 1u);
+  EXPECT_EQ(once.get().slots().size(), 1u);
+}
+
 TEST_F(LoopTest, WhoWaitsForSlotsHearsOfAFailedCommit) {
   const TrialId first = Trial();
   const TrialId second = Trial();

@@ -61,7 +61,8 @@ void Append(StepResult&& from, StepResult& to) {
   Append(std::move(from.commands), to.commands);
   Append(std::move(from.node_requests), to.node_requests);
   if (from.plan) to.plan = std::move(from.plan);
-  to.late.merge(from.late);
+  // What was answered before may hold no longer.
+  for (auto& [trial, reply] : from.late) to.late.insert_or_assign(trial, std::move(reply));
 }
 
 // Leads the parts of the core from step to step: an event goes to the part that takes it, a change

@@ -199,6 +199,8 @@ void Loop::Handle(EventItem& item, Outcome& outcome) {
   outcome.failed = !Guarded(name, [&] {
     StepResult result = core_.Handle(options_.clock(), event);
     item.reply = std::move(result.reply);
+    // Its request has taken the place of one that was refused in this batch.
+    if (item.reply.later()) outcome.all.late.erase(item.reply.trial());
     Append(std::move(result), outcome.all);
   });
 }
@@ -345,10 +347,12 @@ void Loop::AnswerAllWaits(const Reply& reply) {
 }
 
 void Loop::EndWaits() {
-  ReadThen([this](const View*) {
+  Item item = ReadItem{[this](const View*) {
     waits_ended_ = true;
     AnswerAllWaits(ClosedReply());
-  });
+  }};
+  // Never on this thread: a loop that takes no more answers all who wait by itself.
+  Enqueue(item, IfFull::kPass).IgnoreError();
 }
 
 void Loop::PlanFailed(const std::string& what) {

@@ -156,6 +156,20 @@ TEST_F(ClientSlotsTest, AnAnswerComesWhenTheWaitIsOver) {
   EXPECT_EQ(core_.SlotsHeld(), 0) << "the request went with its trial";
 }
 
+TEST_F(ClientSlotsTest, OfTwoLateAnswersInOneBatchTheNewerHolds) {
+  Join("a", 1);
+  const TrialId holder = NewTrial();
+  const TrialId waiting = NewTrial();
+  Ask(holder, 1);
+  ASSERT_TRUE(Ask(waiting, 1, "", 20).later());
+  StepResult batch = core_.Handle(now_, ReleaseSlots{waiting});
+  EXPECT_FALSE(batch.late.at(waiting).status.ok());
+  Append(core_.Handle(now_, AcquireSlots{waiting, 1, "", 20}), batch);
+  Append(core_.Handle(now_, ReleaseSlots{holder}), batch);
+  Append(core_.Settle(now_), batch);
+  EXPECT_EQ(batch.late.at(waiting).slots().size(), 1u);
+}
+
 TEST_F(ClientSlotsTest, TheLeaseOfASilentClientRunsOut) {
   Join("a", 2);
   const TrialId silent = NewTrial();
