@@ -42,7 +42,8 @@ void ReplicaWatch::JudgePace(TrialId id, const ReplicaProgress& message) {
       });
   if (!of_all) return;
   const auto straggler = group.stragglers.Observe(turn_.now(), message.replica_times);
-  if (straggler) ReplaceStraggler(id, *straggler);
+  // One that waits for room where it is to move leaves its straggler behind with its place.
+  if (straggler && pool_.PlacementOf(id) == group.target) ReplaceStraggler(id, *straggler);
 }
 
 void ReplicaWatch::ReplaceStraggler(TrialId id, const Straggler& straggler) {

@@ -304,6 +304,12 @@ std::vector<const Replica*> PoolState::ReplicasOf(TrialId id) const {
   return found;
 }
 
+Placement PoolState::PlacementOf(TrialId id) const {
+  Placement held;
+  for (const ReplicaId replica : replicas.Of(id)) ++held[replicas.at(replica).node];
+  return held;
+}
+
 std::string PoolState::PlaceOf(const Replica& replica) const {
   return absl::StrCat(NodeName(replica.node), " slot ", replica.slot);
 }

@@ -124,6 +124,8 @@ struct PoolState {
   // ---- replicas and groups
   // By replicas of the trial.
   int SlotsHeldBy(TrialId id) const { return static_cast<int>(replicas.Of(id).size()); }
+  // By node, how many of these slots are there.
+  Placement PlacementOf(TrialId id) const;
   // Where the study's curves end, as far as its file or its programs tell; 0: unknown.
   std::int64_t LastStepOf(const Study& study) const;
   std::vector<const Replica*> ReplicasOf(TrialId id) const;

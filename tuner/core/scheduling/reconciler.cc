@@ -130,13 +130,12 @@ bool Reconciler::HasWhatItShould(TrialId id) const {
   if (group.pausing || group.forming || group.ending || group.replaced) return false;
   if (turn_.state().studies.at(turn_.state().trials.at(id).study).state != StudyState::kRunning)
     return false;
-  Placement held;
   for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
     const Replica& replica = pool_.replicas.at(replica_id);
     if (replica.leaving || replica.stopping || replica.ready != group.elastic) return false;
     if (!pool_.Usable({replica.node, replica.slot})) return false;
-    ++held[replica.node];
   }
+  const Placement held = pool_.PlacementOf(id);
   if (!group.elastic) {
     // Until its first replica is Ready, or ends, no more are started.
     return !held.empty() && std::all_of(held.begin(), held.end(), [&group](const auto& here) {
