@@ -1,5 +1,7 @@
 #include "tuner/api/agent_convert.h"
 
+#include <cmath>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tuner/messages/wire/replica_wire.h"
@@ -73,6 +75,21 @@ TEST(AgentConvert, RefusesHelloWithoutNameOrSlots) {
   EXPECT_THAT(std::string(FromProto(message).status().message()), HasSubstr("got 0"));
   message.mutable_hello()->set_slots(kMaxSlotsPerNode + 1);
   EXPECT_TRUE(absl::IsInvalidArgument(FromProto(message).status()));
+}
+
+TEST(AgentConvert, RefusesANoticeThatIsNoTime) {
+  v1::AgentMessage hello;
+  hello.mutable_hello()->set_node_name("oak");
+  hello.mutable_hello()->set_slots(1);
+  v1::AgentMessage leaving;
+  for (const double seconds : {-1.0, 1e13, HUGE_VAL, std::nan("")}) {
+    hello.mutable_hello()->set_leaves_in_s(seconds);
+    EXPECT_TRUE(absl::IsInvalidArgument(FromProto(hello).status())) << seconds;
+    leaving.mutable_leaving()->set_within_s(seconds);
+    EXPECT_TRUE(absl::IsInvalidArgument(FromProto(leaving).status())) << seconds;
+  }
+  leaving.mutable_leaving()->set_within_s(kMaxTime_s);
+  EXPECT_TRUE(FromProto(leaving).ok());
 }
 
 TEST(AgentConvert, TakesSlotsThatCannotBeUsedFromHelloAndAlone) {

@@ -1,5 +1,7 @@
 #include "tuner/api/operations.h"
 
+#include <cmath>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/api/direct_tuner.h"
@@ -166,6 +168,11 @@ TEST_F(Operations, StopsAndResumesWithNewLimits) {
   resume.set_max_trials(-1);
   EXPECT_TRUE(absl::IsInvalidArgument(api::ResumeStudy(tuner_, resume).status()));
   resume.set_max_trials(9);
+  for (const double limit_s : {-1.0, 1e300, HUGE_VAL, std::nan("")}) {
+    resume.set_time_limit_s(limit_s);
+    EXPECT_TRUE(absl::IsInvalidArgument(api::ResumeStudy(tuner_, resume).status())) << limit_s;
+  }
+  resume.set_time_limit_s(kMaxTime_s);
   const auto study = api::ResumeStudy(tuner_, resume);
   ASSERT_TRUE(study.ok()) << study.status();
   EXPECT_EQ(study->state(), v1::STUDY_RUNNING);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "tuner/api/convert.h"
 #include "tuner/base/check.h"
+#include "tuner/base/clock.h"
 #include "tuner/base/protocol.h"
 #include "tuner/messages/wire/replica_wire.h"
 
@@ -77,10 +78,16 @@ absl::StatusOr<std::optional<Event>> ToEvent(const v1::FromReplica& from) {
   return std::optional<Event>(FromReplica{replica, *std::move(message)});
 }
 
-absl::Status CheckAmount(std::string_view what, double amount) {
-  if (amount >= 0 && std::isfinite(amount)) return absl::OkStatus();
+absl::Status CheckPrice(double per_hour) {
+  if (per_hour >= 0 && std::isfinite(per_hour)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("a node's ", std::string(what), " must be 0 or more, got ", amount));
+      absl::StrCat("a node's price an hour must be 0 or more, got ", per_hour));
+}
+
+absl::Status CheckTimeToLeave(double seconds) {
+  if (seconds >= 0 && seconds <= kMaxTime_s) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a node's time to leave must be 0 to ", kMaxTime_s, " seconds, got ", seconds));
 }
 
 absl::Status TakeCheckpoints(const v1::Hello& hello, AgentHello& event) {
@@ -143,8 +150,8 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
                                                    "\": its GPU type has at most ", kMaxNodeName,
                                                    " bytes, got ", hello.gpu_type().size()));
   }
-  ESPALIER_RETURN_IF_ERROR(CheckAmount("price an hour", hello.price_per_hour()));
-  ESPALIER_RETURN_IF_ERROR(CheckAmount("time to leave", hello.leaves_in_s()));
+  ESPALIER_RETURN_IF_ERROR(CheckPrice(hello.price_per_hour()));
+  ESPALIER_RETURN_IF_ERROR(CheckTimeToLeave(hello.leaves_in_s()));
   AgentHello event{.node_name = hello.node_name(),
                    .slots = hello.slots(),
                    .replicas = {},
@@ -330,7 +337,7 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
       return out;
     }
     case v1::AgentMessage::kLeaving:
-      ESPALIER_RETURN_IF_ERROR(CheckAmount("time to leave", message.leaving().within_s()));
+      ESPALIER_RETURN_IF_ERROR(CheckTimeToLeave(message.leaving().within_s()));
       out.event = AgentLeaving{{}, message.leaving().within_s()};
       return out;
     case v1::AgentMessage::kUnusable: {

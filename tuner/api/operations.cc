@@ -1,13 +1,13 @@
 #include "tuner/api/operations.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tuner/api/convert.h"
+#include "tuner/base/clock.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/study_file/study_file.h"
 
@@ -111,9 +111,10 @@ absl::StatusOr<v1::Study> ResumeStudy(Tuner& tuner, const v1::ResumeStudyRequest
     return absl::InvalidArgumentError(
         absl::StrCat("max_trials must be 0 (as it was) or more, got ", request.max_trials()));
   }
-  if (!(request.time_limit_s() >= 0) || std::isinf(request.time_limit_s())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "time_limit_s must be 0 (as it was) or more seconds, got ", request.time_limit_s()));
+  if (!(request.time_limit_s() >= 0 && request.time_limit_s() <= kMaxTime_s)) {
+    return absl::InvalidArgumentError(absl::StrCat("time_limit_s must be 0 (as it was) to ",
+                                                   kMaxTime_s, " seconds, got ",
+                                                   request.time_limit_s()));
   }
   return PostForStudy(
       tuner, espalier::ResumeStudy{request.name(), request.max_trials(), request.time_limit_s()});

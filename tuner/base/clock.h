@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <compare>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 namespace espalier {
@@ -15,9 +16,23 @@ struct Time {
   friend constexpr auto operator<=>(const Time&, const Time&) = default;
 };
 
-constexpr Time TimeFromSeconds(double seconds) {
-  return Time{static_cast<std::int64_t>(seconds * 1e6)};
+// The most that a user may ask for as a limit or a notice: thirty years.
+inline constexpr double kMaxTime_s = 1e9;
+
+// A moment so long after another one. Beyond what Time can hold it is the last moment, or the first
+// one where the seconds are negative.
+constexpr Time After(Time t, double seconds) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  constexpr double kBeyond = 0x1p63;
+  const double us = seconds * 1e6;
+  if (!(us < kBeyond)) return Time{Limits::max()};
+  if (us < -kBeyond) return Time{Limits::min()};
+  const auto whole = static_cast<std::int64_t>(us);
+  if (whole > 0 && t.us > Limits::max() - whole) return Time{Limits::max()};
+  if (whole < 0 && t.us < Limits::min() - whole) return Time{Limits::min()};
+  return Time{t.us + whole};
 }
+constexpr Time TimeFromSeconds(double seconds) { return After(Time{}, seconds); }
 constexpr double Seconds(Time t) { return static_cast<double>(t.us) * 1e-6; }
 constexpr double SecondsBetween(Time from, Time to) {
   return static_cast<double>(to.us - from.us) * 1e-6;
@@ -25,9 +40,6 @@ constexpr double SecondsBetween(Time from, Time to) {
 // The earlier of two moments, either of which there may not be.
 constexpr std::optional<Time> Earlier(std::optional<Time> a, std::optional<Time> b) {
   return a && b ? std::min(a, b) : (a ? a : b);
-}
-constexpr Time After(Time t, double seconds) {
-  return Time{t.us + static_cast<std::int64_t>(seconds * 1e6)};
 }
 
 // The wall clock, made monotonic within this process: it never steps back.

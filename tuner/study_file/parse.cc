@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "search_spaces/json_text.h"
 #include "tuner/base/check.h"
+#include "tuner/base/clock.h"
 #include "tuner/core/promise/promise.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/study_file/foreign_keys.h"
@@ -34,7 +35,6 @@ constexpr std::size_t kMaxWords = 1024;            // of a command
 constexpr std::size_t kMaxRemedyBytes = 1024;      // for a needed file that is missing
 constexpr std::int64_t kMaxCount = 1'000'000'000;  // trials, steps, failures
 constexpr std::int64_t kMaxSlots = 1'000'000;
-constexpr double kMaxTime_s = 1e9;  // thirty years
 constexpr double kMaxPrice = 1e12;
 
 std::string Word(const Json& value) { return value.is_string() ? value.get<std::string>() : ""; }

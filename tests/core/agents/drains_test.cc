@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <csignal>
 
 #include "tests/core/core_fixture.h"
@@ -159,6 +160,19 @@ TEST_F(DrainsTest, AUsersDrainOutlivesTheAgentAndTheService) {
   restarted.Step(now_, AgentHello{"old", 1, {}});
   EXPECT_TRUE(restarted.Nodes().at(0).draining);
   EXPECT_THAT(std::string(Step(DrainNode{"new"}).status.message()), HasSubstr("\"new\""));
+}
+
+TEST_F(DrainsTest, ALimitIsThirtyYearsAtTheMost) {
+  TrainOn("old");
+  for (const double within_s : {-1.0, 1e13, HUGE_VAL, std::nan("")}) {
+    const Reply reply = Step(DrainNode{"old", false, within_s});
+    EXPECT_TRUE(absl::IsInvalidArgument(reply.status)) << within_s;
+    EXPECT_THAT(std::string(reply.status.message()), HasSubstr("0 (no limit) to 1e+09 seconds"));
+  }
+  EXPECT_FALSE(View(node_).draining);
+  EXPECT_TRUE(Step(DrainNode{"old", false, kMaxTime_s}).status.ok());
+  EXPECT_TRUE(View(node_).draining);
+  EXPECT_TRUE(regroups_.empty()) << "there is time to train on";
 }
 
 TEST_F(DrainsTest, ATrialHoldsSlotsOfOneTypeOnly) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/base/clock.h"
 #include "tuner/core/agents/nodes.h"
 
 namespace espalier {
@@ -23,10 +24,10 @@ void Nodes::On(const DrainNode& event) {
     return;
   }
   turn_.reply().content = NodeReply{id};
-  if (!(event.within_s >= 0)) {
+  if (!(event.within_s >= 0 && event.within_s <= kMaxTime_s)) {
     turn_.reply().status = absl::InvalidArgumentError(
-        absl::StrCat("node \"", event.name,
-                     "\" must be empty within 0 (no limit) or more seconds, got ", event.within_s));
+        absl::StrCat("node \"", event.name, "\" must be empty within 0 (no limit) to ", kMaxTime_s,
+                     " seconds, got ", event.within_s));
     return;
   }
   if (event.undo && !turn_.state().drained.contains(id)) return;
