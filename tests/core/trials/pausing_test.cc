@@ -29,6 +29,15 @@ class PausingTest : public CoreTest {
     return spec;
   }
 
+  // The same with a queue, before there is a slot.
+  void StartQueue(int trials) {
+    StudySpec spec = Pausing(0);
+    spec.kind = StudyKind::kQueued;
+    spec.sampler = {kQueueSampler, {}};
+    Step(CreateStudy{spec, false});
+    for (int i = 0; i < trials; ++i) Step(EnqueueTrial{"s", {{"x", 0.5}}, {}, ""});
+  }
+
   // Starts the trial whose replica was just asked for, and lets it train.
   ReplicaId Train() {
     const ReplicaId replica = Ready(starts_.at(0).replica);
@@ -94,6 +103,48 @@ TEST_F(PausingTest, WhoWaitsAtTheEndIsPrunedWithItsReason) {
   EXPECT_THAT(trial(2).reason, EndsWith("; was never promoted"));
   EXPECT_EQ(trial(2).value, 0.5);
   EXPECT_EQ(study().state, StudyState::kComplete);
+}
+
+TEST_F(PausingTest, EnqueuedTrialsWaitForTheirPromotionToo) {
+  StartQueue(4);
+  Join(1);
+  TrainToTheEnd({0.1});
+  TrainAndPause(0.5);
+  EXPECT_EQ(trial(2).state, TrialState::kPaused);
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(starts_[0].trial, TrialId(3)) << "not the one that waits";
+  TrainAndPause(0.6);
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(starts_[0].trial, TrialId(4));
+  TrainAndPause(0.7);
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(starts_[0].trial, TrialId(2)) << "two of four may go on";
+}
+
+TEST_F(PausingTest, WhoWaitsInAQueueIsPrunedWhenItIsEmpty) {
+  StartQueue(2);
+  Join(1);
+  TrainToTheEnd({0.1});
+  TrainAndPause(0.5);
+  EXPECT_EQ(trial(2).state, TrialState::kPruned);
+  EXPECT_THAT(trial(2).reason, EndsWith("; was never promoted"));
+  EXPECT_EQ(study().state, StudyState::kRunning) << "more may be enqueued";
+}
+
+TEST_F(PausingTest, AQueueIsNotEmptyWhileItsClientHoldsATrialBack) {
+  StartQueue(3);
+  Step(HoldTrial{TrialId(3)});
+  Join(1);
+  TrainToTheEnd({0.1});
+  TrainAndPause(0.5);
+  EXPECT_EQ(trial(2).state, TrialState::kPaused);
+  EXPECT_TRUE(starts_.empty());
+  Step(HoldTrial{TrialId(3), false});
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(starts_[0].trial, TrialId(3));
+  TrainAndPause(0.6);
+  EXPECT_EQ(trial(2).state, TrialState::kPruned);
+  EXPECT_EQ(trial(3).state, TrialState::kPruned);
 }
 
 TEST_F(PausingTest, WaitsOnAfterARestartOfTheService) {

@@ -16,8 +16,8 @@ namespace {
 // reaches a rung (rungs.h) and is not among the best 1/eta there, at least one, is paused, not
 // ended. It keeps its checkpoint, and goes on when it comes into the best 1/eta as more trials
 // arrive and slots are free, before new configurations are started. A trial that is still paused
-// when nothing else is left to run is ended by the core; so is at once a program that cannot be
-// paused. A newest value that is not a number ends a trial.
+// when nothing else is left to run, in a queue each time that it is empty, is ended by the core; so
+// is at once a program that cannot be paused. A newest value that is not a number ends a trial.
 //
 // Whether a paused trial may go on follows from the curves alone: nothing has to be remembered.
 class AshaPromote : public Pruner {

@@ -218,16 +218,32 @@ void Studies::EndThoseOverLimits() {
   }
 }
 
+bool Studies::AnyMayRun(const Study& study) const {
+  return std::any_of(pool_.live.begin(), pool_.live.end(), [&](const auto& entry) {
+    return entry.second.study == &study && !trials_.Held(entry.first);
+  });
+}
+
+bool Studies::AnyHeldByClient(const Study& study) const {
+  return std::any_of(pool_.live.begin(), pool_.live.end(), [&](const auto& entry) {
+    return entry.second.study == &study && trials_.HeldByClient(entry.first);
+  });
+}
+
 void Studies::EndStudyIfDone(StudyId id) {
   const Study& study = turn_.StudyAt(id);
-  if (study.state != StudyState::kRunning) return;
-  for (const auto& [trial, live] : pool_.live) {
-    if (live.study == &study && !trials_.Held(trial)) return;
-  }
+  if (study.state != StudyState::kRunning || AnyMayRun(study)) return;
+  // What has ended since the pruner was asked may let others go on.
+  trials_.UpdateHeld(study);
+  if (AnyMayRun(study)) return;
   const bool all_drawn =
       study.spec.max_trials > 0 && std::ssize(study.trials) >= study.spec.max_trials;
   const bool too_late = limits_.TooLateForNewTrials(study);
-  if (all_drawn || too_late || plugins_.Of(study).exhausted) trials_.EndHeld(id);
+  // Nobody knows whether a queue gets more trials: one that is empty waits for none.
+  const bool empty_queue = study.spec.queued() && !AnyHeldByClient(study);
+  if (all_drawn || too_late || plugins_.Of(study).exhausted || empty_queue) {
+    trials_.EndUnpromoted(id);
+  }
   if (all_drawn) {
     trials_.ConcludeStudy(id, AllTrialsHaveEnded(study.spec));
   } else if (too_late) {

@@ -38,6 +38,10 @@ class Studies {
   void EndStudyIfDone(StudyId id);
 
  private:
+  // Whether a trial of the study runs, or waits for nothing but slots.
+  bool AnyMayRun(const Study& study) const;
+  bool AnyHeldByClient(const Study& study) const;
+
   Turn& turn_;
   PoolState& pool_;
   const CoreOptions& options_;

@@ -51,9 +51,11 @@ std::optional<std::string> AllFailed(const Study& study, const TunerState& state
 }  // namespace
 
 void Trials::Observe(const Change& change) {
-  if (const auto trial = TrialEndedBy(change)) held_.erase(*trial);
-  if (std::holds_alternative<StudyDeleted>(change)) {
-    std::erase_if(held_, [this](TrialId id) { return !turn_.state().trials.contains(id); });
+  for (std::set<TrialId>* held : {&held_by_pruner_, &held_by_client_}) {
+    if (const auto trial = TrialEndedBy(change)) held->erase(*trial);
+    if (std::holds_alternative<StudyDeleted>(change)) {
+      std::erase_if(*held, [this](TrialId id) { return !turn_.state().trials.contains(id); });
+    }
   }
 }
 
@@ -285,21 +287,21 @@ int Trials::ConsecutiveFailures(const Study& study) const {
 }
 
 // Those that run, run on.
-void Trials::HoldBack(const Study& study) {
+void Trials::AskClients(const Study& study) {
   for (const auto& [id, live] : pool_.live) {
     const Trial& trial = *live.trial;
     if (trial.study != study.id) continue;
     if (!trial.held) {
-      held_.erase(id);
+      held_by_client_.erase(id);
     } else if (trial.state != TrialState::kRunning && !pool_.groups.contains(id)) {
-      held_.insert(id);
+      held_by_client_.insert(id);
     }
   }
 }
 
 void Trials::UpdateHeld(const Study& study) {
   AskPruner(study);
-  if (study.spec.queued()) HoldBack(study);
+  if (study.spec.queued()) AskClients(study);
 }
 
 void Trials::AskPruner(const Study& study) {
@@ -308,20 +310,20 @@ void Trials::AskPruner(const Study& study) {
   std::vector<std::size_t> paused;
   for (std::size_t i = 0; i < study.trials.size(); ++i) {
     const TrialId id = study.trials[i];
-    held_.erase(id);
+    held_by_pruner_.erase(id);
     if (turn_.state().trials.at(id).state == TrialState::kPaused) paused.push_back(i);
   }
   if (paused.empty()) return;
-  for (const std::size_t i : paused) held_.insert(study.trials[i]);
+  for (const std::size_t i : paused) held_by_pruner_.insert(study.trials[i]);
   const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
   for (const std::size_t i : pruner.MayGoOn(study.spec.direction(), curves, paused)) {
-    held_.erase(study.trials[i]);
+    held_by_pruner_.erase(study.trials[i]);
   }
 }
 
 // Nobody else runs, so that nothing will change for those that wait.
-void Trials::EndHeld(StudyId id) {
-  for (const TrialId trial : std::vector<TrialId>(held_.begin(), held_.end())) {
+void Trials::EndUnpromoted(StudyId id) {
+  for (const TrialId trial : std::set<TrialId>(held_by_pruner_)) {
     const Trial& t = turn_.TrialAt(trial);
     if (t.study != id) continue;
     std::optional<double> last;

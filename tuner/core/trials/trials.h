@@ -44,11 +44,12 @@ class Trials {
 
   // ---- trials that are held back: paused by their pruner, which does not let them go on yet, or
   // kept waiting by their client
-  bool Held(TrialId id) const { return held_.contains(id); }
+  bool Held(TrialId id) const { return held_by_pruner_.contains(id) || HeldByClient(id); }
+  bool HeldByClient(TrialId id) const { return held_by_client_.contains(id); }
   // Asks the study's pruner, and looks at what its clients say.
   void UpdateHeld(const Study& study);
-  // Ends those of the study that are: nothing will change for them.
-  void EndHeld(StudyId id);
+  // Ends those of the study that its pruner holds back: nothing will change for them.
+  void EndUnpromoted(StudyId id);
 
  private:
   void RecordFigures(TrialId id);
@@ -58,15 +59,17 @@ class Trials {
   bool MayPause(TrialId id) const;
   int ConsecutiveFailures(const Study& study) const;
   void AskPruner(const Study& study);
-  void HoldBack(const Study& study);
+  void AskClients(const Study& study);
 
   Turn& turn_;
   PoolState& pool_;
   Groups& groups_;
   PluginsOfStudies& plugins_;
   CurvesOfStudies& curves_;
-  // Follows from curves and attributes, so that it is the same after a restart.
-  std::set<TrialId> held_;
+  // Both follow from what is durable, so that they are the same after a restart. A trial may be in
+  // both, and goes on when it is in neither.
+  std::set<TrialId> held_by_pruner_;
+  std::set<TrialId> held_by_client_;
 };
 
 }  // namespace espalier
