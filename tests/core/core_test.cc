@@ -132,6 +132,31 @@ TEST_F(CoreTest, AStudyWhoseTrialsAllFailedHasFailed) {
   EXPECT_EQ(study().state, StudyState::kComplete) << "one has come to a value";
 }
 
+TEST_F(CoreTest, AConfigurationWhoseTrialFailedIsNotDrawnAgain) {
+  Join(1);
+  for (const PluginSpec& sampler : {PluginSpec{"random", {}}, {"tpe", {{"startup_trials", 0}}}}) {
+    SCOPED_TRACE(sampler.name);
+    StudySpec spec = Spec(0);
+    spec.name = sampler.name;
+    spec.space = *SearchSpace::FromJson(R"({"a": {"_type": "choice", "_value": ["x", "y", "z"]}})");
+    spec.sampler = sampler;
+    Step(CreateStudy{spec, false});
+    for (int trials = 0; trials < 3; ++trials) {
+      ASSERT_EQ(starts_.size(), 1u);
+      const StartReplicaCommand start = starts_[0];
+      if (trial(start.trial.value).parameters == Parameters{{"a", "z"}}) {
+        Step(ReplicaExited{start.replica, 3, 0, "", ""});
+      } else {
+        Step(TellValue{start.trial, 1, 0.5, true});
+        Step(ReplicaExited{start.replica, 0, 0, "", ""});
+      }
+    }
+    const Study& ended = *core_.state().FindStudy(spec.name);
+    EXPECT_EQ(ended.state, StudyState::kComplete);
+    EXPECT_THAT(ended.reason, HasSubstr("every configuration of the search space was tried (3"));
+  }
+}
+
 TEST_F(CoreTest, AStudyWhoseTrialsWereAllCancelledIsComplete) {
   Step(CreateStudy{Spec(1), false});
   Join(1);

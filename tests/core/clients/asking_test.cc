@@ -105,6 +105,17 @@ TEST_F(Asking, TheSamplerLearnsFromWhatClientsTold) {
   EXPECT_LT(distance, 0.15) << "uniform draws are 0.29 away on average";
 }
 
+TEST_F(Asking, WhatFailedIsNotDrawnAgain) {
+  Create(AskSpec(R"({"kind": {"_type": "choice", "_value": ["a", "b"]}})"));
+  const TrialId failed = Ask().trial();
+  Step(TellEnd{failed, TrialState::kFail, {}});
+  const TrialId other = Ask().trial();
+  EXPECT_NE(Of(other), Of(failed));
+  Step(TellEnd{other, TrialState::kComplete, {1}});
+  EXPECT_THAT(std::string(Ask().status.message()), HasSubstr("every configuration"));
+  EXPECT_EQ(study().state, StudyState::kComplete);
+}
+
 TEST_F(Asking, FixedParametersAreKeptAndTheOthersDrawn) {
   Create(AskSpec());
   const Reply reply = Ask({{"kind", std::string("b")}, {"n", std::int64_t{4}}});

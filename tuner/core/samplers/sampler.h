@@ -17,7 +17,8 @@ namespace espalier {
 struct Observation {
   std::int64_t trial_number = 0;
   const Parameters* parameters = nullptr;
-  double value = 0;  // final, or the last intermediate value of a pruned trial; NaN if none
+  // Final, or the last intermediate value of a pruned trial; NaN if none, and of a failed trial.
+  double value = 0;
   bool pruned = false;
   std::int64_t last_step = 0;
 };
@@ -40,8 +41,8 @@ class Sampler {
   virtual ~Sampler() = default;
 
   // Every active parameter of the space, in its order, with a value that the space contains.
-  // nullopt: every configuration has been tried or is running, so that no further trial makes
-  // sense.
+  // nullopt: every configuration has been tried, if only by a trial that failed, or is running, so
+  // that no further trial makes sense.
   virtual std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const = 0;
 
   // Whether the sampler uses the values of trials, and so needs one direction.

@@ -21,13 +21,14 @@ SamplerHistory HistoryOf(const TunerState& state, const Study& study, Parameters
   state.ForEachTrial(study, [&](const Trial& trial) {
     if (!Ended(trial.state)) {
       history.running.push_back(parameters_of(trial));
-    } else if (trial.state != TrialState::kFail) {
-      history.ended.push_back({.trial_number = trial.number,
-                               .parameters = parameters_of(trial),
-                               .value = trial.value.value_or(std::nan("")),
-                               .pruned = trial.state == TrialState::kPruned,
-                               .last_step = trial.values.empty() ? 0 : trial.values.back().step});
+      return;
     }
+    const bool failed = trial.state == TrialState::kFail;
+    history.ended.push_back({.trial_number = trial.number,
+                             .parameters = parameters_of(trial),
+                             .value = failed ? std::nan("") : trial.value.value_or(std::nan("")),
+                             .pruned = trial.state == TrialState::kPruned,
+                             .last_step = trial.values.empty() ? 0 : trial.values.back().step});
   });
   return history;
 }
