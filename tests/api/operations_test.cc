@@ -90,6 +90,12 @@ TEST_F(Operations, RefusesWhatIsNoStudyWithItsReason) {
   relative.set_directory("here");
   EXPECT_THAT(MessageOf(api::CreateStudy(tuner_, relative).status()), HasSubstr("directory"));
 
+  v1::CreateStudyRequest zero = CreateRequest();
+  zero.set_directory(std::string("/tmp\0x", 6));
+  const absl::Status refused = api::CreateStudy(tuner_, zero).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(MessageOf(refused), HasSubstr("without a zero byte, got one after \"/tmp\""));
+
   const auto large =
       api::CreateStudy(tuner_, CreateRequest(std::string(api::kMaxStudyJson + 1, ' ')));
   EXPECT_THAT(MessageOf(large.status()), HasSubstr("at most 1048576 bytes"));

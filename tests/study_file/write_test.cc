@@ -215,6 +215,27 @@ TEST(WriteStudy, WritesWhatOptunasUsersMake) {
   EXPECT_THAT(std::string(large.message()), HasSubstr("at most 1048576 are accepted"));
 }
 
+TEST(CheckReadBack, RefusesWhatAStudyFileCannotSay) {
+  const StudySpec spec = *ParseStudy(R"({"name": "n", "command": "a b", "trials": 5, "search_space":
+      {"x": {"_type": "uniform", "_value": [0, 1]}}})",
+                                     "x", "/");
+  EXPECT_TRUE(CheckReadBack(spec, "x").ok());
+  StudySpec zero = spec;
+  zero.directory = std::string("/tmp\0x", 6);
+  EXPECT_THAT(std::string(CheckReadBack(zero, "x").message()), HasSubstr("x: \"directory\": "));
+  StudySpec renamed = spec;
+  renamed.name = std::string(200, 'n');
+  EXPECT_THAT(std::string(CheckReadBack(renamed, "x").message()), HasSubstr("x: \"name\": "));
+  StudySpec winding = spec;
+  winding.directory = "/a/../b";
+  const absl::Status other = CheckReadBack(winding, "x");
+  EXPECT_TRUE(absl::IsInvalidArgument(other));
+  EXPECT_THAT(std::string(other.message()),
+              HasSubstr("as another study, with another \"directory\""));
+  const absl::Status of_clients = StudyOfClients("broken \xff", {Direction::kMinimize}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(of_clients)) << of_clients;
+}
+
 TEST(DifferencesOf, NamesTheKeysWhoseValuesDiffer) {
   const auto study = [](const std::string& more) {
     return *ParseStudy(R"({"name": "s", "command": "true", "search_space": {"x": )"

@@ -66,9 +66,15 @@ absl::StatusOr<CreatedStudy> CreateOrFindStudy(Tuner& tuner,
     return absl::InvalidArgumentError(
         absl::StrCat("directory: an absolute path is needed, got \"", request.directory(), "\""));
   }
+  if (const auto zero = request.directory().find('\0'); zero != std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("directory: needs a path without a zero byte, got one after \"",
+                     request.directory().substr(0, zero), "\""));
+  }
   ESPALIER_ASSIGN_OR_RETURN(StudySpec spec,
                             ParseStudy(request.study_json(), kStudyLabel, request.directory()));
   ESPALIER_RETURN_IF_ERROR(Validate(spec));
+  ESPALIER_RETURN_IF_ERROR(CheckReadBack(spec, kStudyLabel));
   const Reply reply =
       tuner.Post(espalier::CreateStudy{std::move(spec), request.exist_ok(), request.request_key()});
   if (!reply.status.ok()) return reply.status;

@@ -293,17 +293,15 @@ absl::Status ChangeWriter::Impl::operator()(const TrialTold& c) {
 }
 
 absl::Status ChangeWriter::Impl::operator()(const StudyCreated& c) {
-  const std::string text = WriteStudy(c.spec);
-  // What could not be read back must not be acknowledged: this is the last moment to notice.
-  const absl::StatusOr<StudySpec> read = ParseStudy(text, c.spec.name, "/");
-  if (!read.ok() || *read != c.spec) {
+  // Who made it has refused what cannot be read back. Nothing else may be acknowledged: this is the
+  // last moment to notice.
+  if (const absl::Status status = CheckReadBack(c.spec, c.spec.name); !status.ok()) {
     return absl::InternalError(
-        absl::StrCat("study \"", c.spec.name, "\" would be read back as another one",
-                     read.ok() ? "" : ": " + std::string(read.status().message())));
+        absl::StrCat("study \"", c.spec.name, "\" is not kept: ", std::string(status.message())));
   }
   return insert_study_
-      .Bind(c.id, c.spec.name, text, c.at, c.at, c.spec.max_trials, c.spec.time_limit_s,
-            ToString(StudyState::kRunning))
+      .Bind(c.id, c.spec.name, WriteStudy(c.spec), c.at, c.at, c.spec.max_trials,
+            c.spec.time_limit_s, ToString(StudyState::kRunning))
       .Run();
 }
 

@@ -32,13 +32,27 @@ absl::StatusOr<StudySpec> ReadStudyFile(const std::string& path, std::vector<std
   return ParseStudy(job.study_json, path, folder);
 }
 
+absl::Status CheckReadBack(const StudySpec& spec, std::string_view label) {
+  ESPALIER_RETURN_IF_ERROR(CheckStudySize(spec, label));
+  ESPALIER_ASSIGN_OR_RETURN(const StudySpec read,
+                            ParseStudy(WriteStudy(spec), std::string(label), "/"));
+  if (read == spec) return absl::OkStatus();
+  std::string keys;
+  for (const KeyDifference& differs : DifferencesOf(spec, read)) {
+    absl::StrAppend(&keys, keys.empty() ? ", with another \"" : "\", \"", differs.key);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(std::string(label), ": would be read back from its study file as another study",
+                   keys, keys.empty() ? "" : "\""));
+}
+
 absl::StatusOr<StudySpec> StudyOfClients(std::string name, std::vector<Direction> directions) {
   StudySpec spec;
   spec.name = std::move(name);
   spec.directory = "/";
   spec.kind = StudyKind::kByClients;
   spec.directions = std::move(directions);
-  ESPALIER_RETURN_IF_ERROR(CheckStudySize(spec, "study"));
+  ESPALIER_RETURN_IF_ERROR(CheckReadBack(spec, "study"));
   return spec;
 }
 

@@ -38,8 +38,12 @@ struct KeyDifference {
 // worded.
 std::vector<KeyDifference> DifferencesOf(const StudySpec& before, const StudySpec& after);
 
-// Whether the study file is one that ParseStudy takes. `label` is as for ParseStudy.
+// Whether the study file is short enough for ParseStudy. `label` is as for ParseStudy.
 absl::Status CheckStudySize(const StudySpec& spec, std::string_view label);
+
+// Whether ParseStudy reads the study file as the same study. Storage keeps no other: who makes a
+// study of what a client gives refuses it by this.
+absl::Status CheckReadBack(const StudySpec& spec, std::string_view label);
 
 // What to tell a user whose study file names a metric but not its direction; empty: it gives one,
 // or names no metric.

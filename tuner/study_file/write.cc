@@ -27,6 +27,10 @@ Json JsonOf(double number) {
   return whole ? Json(static_cast<std::int64_t>(number)) : Json(number);
 }
 
+std::string TextOf(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 // Null, which is not written, for 0.
 Json Unless0(double number) { return number == 0 ? Json() : JsonOf(number); }
 
@@ -140,7 +144,7 @@ std::string WriteStudy(const StudySpec& spec) {
       json[key.name] = std::move(value);
     }
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return TextOf(json);
 }
 
 std::string DirectionNote(const StudySpec& spec) {
@@ -162,7 +166,7 @@ std::vector<KeyDifference> DifferencesOf(const StudySpec& before, const StudySpe
     // That a policy is named says something also where it is the default one.
     const bool names_it =
         std::string_view(key.name) == "policy" && before.names_policy != after.names_policy;
-    if (was != is || names_it) differences.push_back({key.name, was.dump(), is.dump()});
+    if (was != is || names_it) differences.push_back({key.name, TextOf(was), TextOf(is)});
   }
   return differences;
 }

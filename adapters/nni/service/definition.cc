@@ -133,7 +133,7 @@ absl::StatusOr<Definition> ReadDefinition(std::string_view experiment, std::stri
   study.directory = std::filesystem::path(study.directory).lexically_normal().string();
   ESPALIER_RETURN_IF_ERROR(Validate(study));
   ESPALIER_RETURN_IF_ERROR(
-      CheckStudySize(study, absl::StrCat("experiment ", std::string(experiment))));
+      CheckReadBack(study, absl::StrCat("experiment ", std::string(experiment))));
   definition.canonical = body.Canonical(kResume);
   return definition;
 }

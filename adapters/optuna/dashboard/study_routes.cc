@@ -73,9 +73,10 @@ absl::StatusOr<Answer> Rename(Tuner& tuner, const Request& request) {
   ESPALIER_ASSIGN_OR_RETURN(const StudyId id, StudyIn(request));
   ESPALIER_ASSIGN_OR_RETURN(const Json body, Body(request));
   ESPALIER_ASSIGN_OR_RETURN(const std::string name, NameIn(body));
-  ESPALIER_ASSIGN_OR_RETURN(StudyHead before, ReadHead(tuner, id));
-  before.spec.name = name;
-  ESPALIER_RETURN_IF_ERROR(CheckStudySize(before.spec, "study"));
+  ESPALIER_ASSIGN_OR_RETURN(const StudyHead before, ReadHead(tuner, id));
+  StudySpec renamed = DefinitionOf(before);
+  renamed.name = name;
+  ESPALIER_RETURN_IF_ERROR(CheckReadBack(renamed, "study"));
   ESPALIER_RETURN_IF_ERROR(NameTaken(tuner.Post(RenameStudy{id, name}).status));
   ESPALIER_ASSIGN_OR_RETURN(const StudyHead after, ReadHead(tuner, id));
   return Answer{201, SummaryJson(after)};

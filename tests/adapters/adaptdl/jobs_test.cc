@@ -208,6 +208,15 @@ TEST_F(JobsTest, ABrokenJobIsFailedUntilItIsEdited) {
   EXPECT_FALSE(status.contains("completionTimestamp"));
 }
 
+TEST_F(JobsTest, AJobWhoseStudyWouldHaveTooLongANameIsFailed) {
+  const std::string name(125, 'a');
+  kubernetes_.PutJob(name, Spec());
+  const Json status = StatusAfterComparison(name);
+  EXPECT_EQ(status["phase"], "Failed");
+  EXPECT_THAT(status["message"].get<std::string>(), HasSubstr("needs at most 128 bytes, got 134"));
+  EXPECT_TRUE(Studies().empty());
+}
+
 TEST_F(JobsTest, AnEditedJobGoesOnAsItWasAndSaysSo) {
   kubernetes_.PutJob("cifar", Spec());
   Compare();

@@ -87,5 +87,11 @@ TEST(Definition, AMaximumBelowTheMinimumIsRaisedForGpusOnly) {
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("slots.max"));
 }
 
+TEST(Definition, WhatNoStudyFileCanSayIsRefused) {
+  const auto refused = ReadDefinition("e", R"({"command": "a", "directory": "/code\u0000x"})");
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("experiment e: \"directory\""));
+}
+
 }  // namespace
 }  // namespace espalier::nni
