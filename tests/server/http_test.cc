@@ -80,6 +80,23 @@ TEST_F(HttpTest, ErrorsAreJsonWithTheirStatus) {
   EXPECT_EQ(refused->status, 413);
 }
 
+// As curl and urllib send it unless they are told what it is.
+TEST_F(HttpTest, ABodyIsJsonAlsoWhereItIsSaidToBeAForm) {
+  const auto create = [this](const std::string& name, const std::string& remark) {
+    const std::string study =
+        R"({"name": ")" + name + R"(", "ask_and_tell": true, "env": {"U": ")" + remark + "\"}}";
+    return client_.Post("/api/studies", study, "application/x-www-form-urlencoded")->status;
+  };
+  EXPECT_EQ(create("large", std::string(100'000, 'x')), 201);
+  EXPECT_EQ(create("query", "http://x/?a=1&exist_ok=1&b=2"), 201);
+  EXPECT_EQ(create("query", "http://x/?a=1&exist_ok=1&b=2"), 409);
+  const std::string again = R"({"name": "query", "ask_and_tell": true,
+                                "env": {"U": "http://x/?a=1&exist_ok=1&b=2"}})";
+  EXPECT_EQ(
+      client_.Post("/api/studies?exist_ok=1", again, "application/x-www-form-urlencoded")->status,
+      200);
+}
+
 TEST_F(HttpTest, MetricsNameTheService) {
   ASSERT_TRUE(running_.Create(CreateRequest()).ok());
   const auto metrics = client_.Get("/metrics");
