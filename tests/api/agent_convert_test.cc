@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tuner/core/state/refusals.h"
 #include "tuner/messages/wire/replica_wire.h"
 
 namespace espalier {
@@ -150,6 +151,18 @@ TEST(AgentConvert, RefusesReportsOfTooManyFigures) {
   extra.clear();
   extra[std::string(kMaxFigureName + 1, 'x')] = 1;
   EXPECT_THAT(std::string(FromProto(message).status().message()), HasSubstr("got 257"));
+}
+
+TEST(AgentConvert, RefusesReportsOfImpossibleSteps) {
+  v1::AgentMessage message = FromReplicaMessage(9);
+  v1::Report& report = *message.mutable_from_replica()->mutable_message()->mutable_report();
+  report.set_step(kMaxStep);
+  EXPECT_TRUE(FromProto(message).ok());
+  for (const std::int64_t step : {std::int64_t{-1}, kMaxStep + 1}) {
+    report.set_step(step);
+    EXPECT_THAT(std::string(FromProto(message).status().message()),
+                HasSubstr("replica 9: a report's step must be from 0 to 9007199254740992, got "));
+  }
 }
 
 TEST(AgentConvert, TakesTheProcessIdOfAReplicaThatStarted) {

@@ -46,6 +46,9 @@ class Schemas:
     def check_minimum(self, value, least, _, place):
         assert not is_type(value, "number") or value >= least, f"{place}: {value!r} is less than {least}"
 
+    def check_maximum(self, value, most, _, place):
+        assert not is_type(value, "number") or value <= most, f"{place}: {value!r} is more than {most}"
+
     def check_minLength(self, value, least, _, place):
         assert not isinstance(value, str) or len(value) >= least, f"{place}: {value!r} is too short"
 

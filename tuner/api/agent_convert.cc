@@ -10,6 +10,7 @@
 #include "tuner/base/check.h"
 #include "tuner/base/clock.h"
 #include "tuner/base/protocol.h"
+#include "tuner/core/state/refusals.h"
 #include "tuner/messages/wire/replica_wire.h"
 
 namespace espalier {
@@ -34,9 +35,9 @@ absl::Status Check(ReplicaId replica, const ReplicaReady& ready) {
 }
 
 absl::Status Check(ReplicaId replica, const ReplicaReport& report) {
-  if (report.step < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "replica ", replica.value, ": a report's step must be 0 or more, got ", report.step));
+  if (const absl::Status status = CheckStep(report.step); !status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("replica ", replica.value, ": a report's ", std::string(status.message())));
   }
   if (report.extra.size() > kMaxExtraFigures) {
     return absl::InvalidArgumentError(absl::StrCat("replica ", replica.value,

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tests/core/core_fixture.h"
+#include "tuner/core/state/refusals.h"
 
 namespace espalier {
 namespace {
@@ -43,6 +44,40 @@ TEST_F(Telling, ReportsAreOrderedByStepAndReplaced) {
   EXPECT_EQ(At(id).values[0].value, 9);
   EXPECT_EQ(At(id).values[1].step, 6);
   EXPECT_TRUE(absl::IsInvalidArgument(Report(id, 1, -1)));
+}
+
+TEST_F(Telling, AValueThatIsToldAgainWithItsStepIsNoNewOne) {
+  Create();
+  const TrialId id = Ask();
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(Report(id, 0.5, 1).ok());
+    ASSERT_TRUE(Step(TellValue{id, 2, 0.25}).status.ok());
+  }
+  EXPECT_EQ(At(id).values.size(), 2u);
+  ASSERT_TRUE(Report(id, 0.25).ok());
+  ASSERT_TRUE(Report(id, 0.25).ok());
+  EXPECT_EQ(At(id).values.back().step, 4) << "each one without a step comes after the last";
+}
+
+TEST_F(Telling, AStepHasALargestOne) {
+  Create();
+  const TrialId id = Ask();
+  const auto tell = [&](std::optional<std::int64_t> step) {
+    return Step(TellValue{id, step, 3}).status;
+  };
+  for (const std::int64_t beyond : {kMaxStep + 1, std::numeric_limits<std::int64_t>::max()}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(Report(id, 3, beyond)));
+    EXPECT_TRUE(absl::IsInvalidArgument(tell(beyond)));
+  }
+  ASSERT_TRUE(Report(id, 3, kMaxStep).ok());
+  EXPECT_THAT(std::string(Report(id, 3).message()),
+              HasSubstr("step must be from 0 to 9007199254740992, got 9007199254740993"));
+  EXPECT_TRUE(absl::IsInvalidArgument(tell({})));
+  ASSERT_EQ(At(id).values.size(), 1u);
+  // As Optuna's clients may.
+  Step(SetIntermediateValue{id, std::numeric_limits<std::int64_t>::max(), 3});
+  EXPECT_TRUE(absl::IsInvalidArgument(Report(id, 3)));
+  EXPECT_TRUE(absl::IsInvalidArgument(tell({})));
 }
 
 TEST_F(Telling, OnlyRunningTrialsReportAndEnd) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -55,6 +57,19 @@ std::string IgnoredAtItsStep(const Trial& trial, std::int64_t step, const TellVa
                                  : "; this value is ignored");
 }
 
+// The step of a value: as it is told, else the one after the last.
+absl::StatusOr<std::int64_t> StepOf(const Trial& trial, std::optional<std::int64_t> told) {
+  std::int64_t step = 1;
+  if (told) {
+    step = *told;
+  } else if (!trial.values.empty()) {
+    // Clients of Optuna may have given it any step.
+    step = std::clamp<std::int64_t>(trial.values.back().step, 0, kMaxStep) + 1;
+  }
+  ESPALIER_RETURN_IF_ERROR(CheckStep(step));
+  return step;
+}
+
 absl::Status CheckEnd(const Study& study, const TellEnd& told) {
   const std::size_t directions = study.spec.directions.size();
   const std::string state(ToString(told.state));
@@ -100,10 +115,9 @@ void ClientTrials::On(const TellValue& event) {
         "trial ", trial.number, " is ", std::string(ToString(trial.state)), ", not RUNNING"));
     return;
   }
-  const std::int64_t next = trial.values.empty() ? 1 : trial.values.back().step + 1;
-  if (event.step && *event.step < 0) {
-    turn_.reply().status =
-        absl::InvalidArgumentError(absl::StrCat("step must be 0 or more, got ", *event.step));
+  const absl::StatusOr<std::int64_t> step = StepOf(trial, event.step);
+  if (!step.ok()) {
+    turn_.reply().status = step.status();
     return;
   }
   // What was done until a study was stopped is not lost.
@@ -114,7 +128,7 @@ void ClientTrials::On(const TellValue& event) {
           CheckEnd(turn_.StudyAt(trial.study), {trial.id, TrialState::kComplete, {event.value}});
       if (!turn_.reply().status.ok()) return;
     }
-    SetValue(trial, event.step.value_or(next), event.value);
+    SetValue(trial, *step, event.value);
     if (event.final && turn_.reply().status.ok()) {
       EndTrial(trial, TrialState::kComplete, {event.value});
     }
@@ -129,9 +143,8 @@ void ClientTrials::On(const TellValue& event) {
         ValueReply{stopped, absl::StrCat("trial ", trial.number, " has failed: ", trial.reason)};
     return;
   }
-  const std::int64_t step = event.step.value_or(next);
-  std::string note = IgnoredAtItsStep(trial, step, event);
-  trials_.TakeValue(trial.id, {.step = step, .value = event.value, .at = turn_.now()});
+  std::string note = IgnoredAtItsStep(trial, *step, event);
+  trials_.TakeValue(trial.id, {.step = *step, .value = event.value, .at = turn_.now()});
   if (event.final && !Ended(trial.state)) {
     trials_.EndTrial(trial.id, TrialState::kComplete, "told its final value", event.value);
   }
@@ -142,15 +155,13 @@ void ClientTrials::On(const TellValue& event) {
 void ClientTrials::On(const ReportValue& event) {
   const Trial* trial = RunningTrial(event.trial);
   if (trial == nullptr) return;
-  const std::int64_t next = trial->values.empty() ? 1 : trial->values.back().step + 1;
-  const std::int64_t step = event.step.value_or(next);
-  if (step < 0) {
-    turn_.reply().status =
-        absl::InvalidArgumentError(absl::StrCat("step must be 0 or more, got ", step));
+  const absl::StatusOr<std::int64_t> step = StepOf(*trial, event.step);
+  if (!step.ok()) {
+    turn_.reply().status = step.status();
   } else if (turn_.StudyAt(trial->study).spec.by_clients()) {
-    SetValue(*trial, step, event.value);
+    SetValue(*trial, *step, event.value);
   } else {
-    trials_.TakeValue(trial->id, {.step = step, .value = event.value, .at = turn_.now()});
+    trials_.TakeValue(trial->id, {.step = *step, .value = event.value, .at = turn_.now()});
   }
 }
 

@@ -42,6 +42,12 @@ absl::Status RunsOnThePool(const Study& study) {
                    "tuner; clients may read them and set attributes"));
 }
 
+absl::Status CheckStep(std::int64_t step) {
+  if (step >= 0 && step <= kMaxStep) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("step must be from 0 to ", kMaxStep, ", got ", step));
+}
+
 absl::Status HasReportedTheMost(const Trial& trial) {
   return absl::ResourceExhaustedError(absl::StrCat("trial ", trial.number, " has reported ",
                                                    kMaxReportsPerTrial,

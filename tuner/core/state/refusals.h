@@ -21,6 +21,10 @@ absl::Status NotRunning(const Study& study);
 inline constexpr std::int64_t kMaxReportsPerTrial = 1'000'000;
 absl::Status HasReportedTheMost(const Trial& trial);
 
+// The largest step of a value: every whole number up to it is a double, as JSON's numbers are.
+inline constexpr std::int64_t kMaxStep = std::int64_t{1} << 53;
+absl::Status CheckStep(std::int64_t step);
+
 // Refuses a limit of costs without a price to go by. The message names the key of the study file.
 absl::Status CheckCostLimit(const StudySpec& spec);
 
