@@ -68,6 +68,16 @@ TEST_F(PrivateFiles, AFilesOldModeIsNotKept) {
   EXPECT_FALSE(WritePrivateFile((folder_ / "absent/file").string(), "").ok());
 }
 
+TEST_F(PrivateFiles, KeepsAFileUnderItsName) {
+  for (const char* text : {"first", "second"}) {
+    ASSERT_TRUE(KeepPrivateFile((folder_ / "key").string(), text).ok());
+    EXPECT_EQ(TextOfFile((folder_ / "key").string()), text);
+    EXPECT_EQ(ModeOf("key"), fs::perms(0600));
+    EXPECT_FALSE(fs::exists(folder_ / "key.new"));
+  }
+  EXPECT_FALSE(KeepPrivateFile((folder_ / "absent/key").string(), "").ok());
+}
+
 // As are files of /proc whose process has gone since they were opened.
 TEST_F(PrivateFiles, WhatCanBeOpenedAndNotReadIsEmpty) {
   EXPECT_EQ(TextOfFile("/proc/self/mem"), "");

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "tuner/base/file_descriptor.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
@@ -32,6 +32,19 @@ absl::Status WriteAll(int file, const std::string& path, std::string_view left) 
     if (wrote < 0) return CannotWrite(path, errno);
     left.remove_prefix(static_cast<std::size_t>(wrote));
   }
+  return absl::OkStatus();
+}
+
+// With `sync`, the text is on the disk before the name is: a loss of power in between could leave an
+// empty file.
+absl::Status Write(const std::string& path, const std::string& text, bool sync) {
+  const std::string fresh = path + ".new";
+  unlink(fresh.c_str());  // one that is left over would keep its mode
+  const FileDescriptor file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file.open()) return CannotWrite(fresh, errno);
+  ESPALIER_RETURN_IF_ERROR(WriteAll(file.get(), fresh, text));
+  if (sync && fsync(file.get()) != 0) return CannotWrite(fresh, errno);
+  if (rename(fresh.c_str(), path.c_str()) != 0) return CannotWrite(path, errno);
   return absl::OkStatus();
 }
 
@@ -55,13 +68,15 @@ absl::Status MakePrivateFolders(const std::string& path) {
 }
 
 absl::Status WritePrivateFile(const std::string& path, const std::string& text) {
-  const std::string fresh = path + ".new";
-  unlink(fresh.c_str());  // one that is left over would keep its mode
-  const int file = open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (file < 0) return CannotWrite(fresh, errno);
-  const absl::Cleanup close_file = [file] { close(file); };
-  ESPALIER_RETURN_IF_ERROR(WriteAll(file, fresh, text));
-  if (rename(fresh.c_str(), path.c_str()) != 0) return CannotWrite(path, errno);
+  return Write(path, text, /*sync=*/false);
+}
+
+absl::Status KeepPrivateFile(const std::string& path, const std::string& text) {
+  ESPALIER_RETURN_IF_ERROR(Write(path, text, /*sync=*/true));
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const FileDescriptor entries(
+      open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!entries.open() || fsync(entries.get()) != 0) return CannotWrite(folder, errno);
   return absl::OkStatus();
 }
 

@@ -15,6 +15,10 @@ absl::Status MakePrivateFolders(const std::string& path);
 // Writes a file of mode 0600, by way of another name: no reader ever sees half of it.
 absl::Status WritePrivateFile(const std::string& path, const std::string& text);
 
+// The same for what cannot be made again, such as a key: once this has returned OK, a loss of power
+// leaves the file and its name in the folder.
+absl::Status KeepPrivateFile(const std::string& path, const std::string& text);
+
 // What is in a file; empty where it cannot be read, or not any more: what is in /proc goes with its
 // process, between two reads as well.
 std::string TextOfFile(const std::string& path);

@@ -79,8 +79,8 @@ absl::StatusOr<OwnCertificate> KeepOwnCertificate(const std::string& folder) {
   }
   ESPALIER_ASSIGN_OR_RETURN(const Certificate fresh,
                             MakeCertificate(kServiceCertificateName, OwnNames()));
-  ESPALIER_RETURN_IF_ERROR(WritePrivateFile(own.key_file, fresh.key_pem));
-  ESPALIER_RETURN_IF_ERROR(WritePrivateFile(own.certificate_file, fresh.pem));
+  ESPALIER_RETURN_IF_ERROR(KeepPrivateFile(own.key_file, fresh.key_pem));
+  ESPALIER_RETURN_IF_ERROR(KeepPrivateFile(own.certificate_file, fresh.pem));
   ESPALIER_ASSIGN_OR_RETURN(own.hash, CertificateHash(fresh.pem));
   return own;
 }

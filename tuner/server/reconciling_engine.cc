@@ -31,7 +31,7 @@ std::string IdIn(const NodeDirectory& directory) {
   std::string id = TextOfFile(path);
   if (IsHexadecimal(id, 2 * kIdBytes)) return id;
   id = RandomHexadecimal(kIdBytes);
-  if (const absl::Status written = WritePrivateFile(path, id); !written.ok()) {
+  if (const absl::Status written = KeepPrivateFile(path, id); !written.ok()) {
     spdlog::error("event=engine_id_not_kept error=\"{}\"", std::string(written.message()));
   }
   return id;

@@ -33,7 +33,7 @@ absl::StatusOr<std::string> KeepTrialKey(const std::string& folder) {
   if (IsHexadecimal(key, 2 * kTokenSecretBytes)) return key;
   ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(folder));
   key = RandomHexadecimal(kTokenSecretBytes);
-  ESPALIER_RETURN_IF_ERROR(WritePrivateFile(path, key + "\n"));
+  ESPALIER_RETURN_IF_ERROR(KeepPrivateFile(path, key + "\n"));
   return key;
 }
 
@@ -55,7 +55,7 @@ absl::StatusOr<std::string> KeepToken(const std::string& file, Role role, const 
   request.set_name(name);
   ESPALIER_ASSIGN_OR_RETURN(const v1::Token made,
                             api::CreateToken(tuner, request, certificate_hash));
-  ESPALIER_RETURN_IF_ERROR(WritePrivateFile(file, made.text() + "\n"));
+  ESPALIER_RETURN_IF_ERROR(KeepPrivateFile(file, made.text() + "\n"));
   return made.text();
 }
 
