@@ -35,8 +35,8 @@ absl::Status WriteAll(int file, const std::string& path, std::string_view left) 
   return absl::OkStatus();
 }
 
-// With `sync`, the text is on the disk before the name is: a loss of power in between could leave an
-// empty file.
+// With `sync`, the text is on the disk before the name is: a loss of power in between could leave
+// an empty file.
 absl::Status Write(const std::string& path, const std::string& text, bool sync) {
   const std::string fresh = path + ".new";
   unlink(fresh.c_str());  // one that is left over would keep its mode
